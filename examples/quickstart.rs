@@ -1,0 +1,119 @@
+//! Times saxpy, hot and cold, and checks the result.
+//!
+//! ```text
+//! cargo run --release --example quickstart
+//! ```
+//!
+//! On a machine with an NVIDIA GPU the work runs there and CUDA events tell the time. On any other
+//! machine the same functions run on the CPU, and their rows in the report say `host`.
+
+#![allow(unsafe_code)] // launching a kernel is unsafe in cudarc
+
+use std::error::Error;
+use std::sync::Arc;
+
+use cudarc::driver::{
+    CudaContext, CudaFunction, CudaSlice, CudaStream, LaunchConfig, PushKernelArg, sys,
+};
+use cudarc::nvrtc::Ptx;
+use gpu_time::gpu_timed;
+use gpu_time_kernels::workloads;
+
+/// 16 MiB in each vector: both fit into the L2 of a large GPU together.
+const LEN: usize = 4 << 20;
+const CALLS: usize = 110;
+
+/// The vectors, on a GPU or on the CPU.
+enum Vectors {
+    Gpu { stream: Arc<CudaStream>, saxpy: CudaFunction, x: CudaSlice<f32>, y: CudaSlice<f32> },
+    Cpu { x: Vec<f32>, y: Vec<f32> },
+}
+
+/// The first ten calls warm up. The other hundred find in the L2 what the call before left there.
+/// `sleep` holds the stream until a call has been enqueued, so that the GPU need not wait for the CPU.
+#[gpu_timed(stream = v.stream(), warmup = 10, sleep)]
+fn saxpy_hot(a: f32, v: &mut Vectors) -> Result<(), Box<dyn Error>> {
+    v.saxpy(a)
+}
+
+/// The same with the L2 emptied before every call.
+#[gpu_timed(stream = v.stream(), warmup = 10, cold, sleep)]
+fn saxpy_cold(a: f32, v: &mut Vectors) -> Result<(), Box<dyn Error>> {
+    v.saxpy(a)
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut vectors = match on_gpu() {
+        Ok(vectors) => vectors,
+        Err(why) => {
+            println!("no GPU here ({why}): running on the CPU, timed by the host clock");
+            Vectors::Cpu { x: vec![1.0; LEN], y: vec![0.0; LEN] }
+        }
+    };
+    for _ in 0..CALLS {
+        saxpy_hot(2.0, &mut vectors)?;
+    }
+    for _ in 0..CALLS {
+        saxpy_cold(2.0, &mut vectors)?;
+    }
+    let y = vectors.y()?;
+    let expected = 2.0 * (2 * CALLS) as f32;
+    assert!(y.iter().all(|&y| y == expected), "saxpy computed {:?}…, not {expected}", &y[..4]);
+    println!("saxpy ran {} times on {LEN} elements: every result is right", 2 * CALLS);
+    // The report comes by itself when the process ends.
+    Ok(())
+}
+
+fn on_gpu() -> Result<Vectors, Box<dyn Error>> {
+    // SAFETY: looks for the driver's library; without it cudarc would panic.
+    if !unsafe { sys::is_culib_present() } {
+        return Err("no CUDA driver".into());
+    }
+    let context = CudaContext::new(0)?;
+    let stream = context.new_stream()?;
+    // One stream is all there is, so cudarc need not order several.
+    // SAFETY: every slice below is used on this stream alone.
+    unsafe { context.disable_event_tracking() };
+    let module = context.load_module(Ptx::from_src(workloads::PTX))?;
+    Ok(Vectors::Gpu {
+        saxpy: module.load_function(workloads::SAXPY)?,
+        x: stream.clone_htod(&vec![1.0; LEN])?,
+        y: stream.alloc_zeros(LEN)?,
+        stream,
+    })
+}
+
+impl Vectors {
+    /// The stream that the work goes to; none on the CPU.
+    fn stream(&self) -> Option<&Arc<CudaStream>> {
+        match self {
+            Vectors::Gpu { stream, .. } => Some(stream),
+            Vectors::Cpu { .. } => None,
+        }
+    }
+
+    fn saxpy(&mut self, a: f32) -> Result<(), Box<dyn Error>> {
+        match self {
+            Vectors::Gpu { stream, saxpy, x, y } => {
+                let len = LEN as u32;
+                let mut launch = stream.launch_builder(saxpy);
+                launch.arg(&len).arg(&a).arg(x).arg(y);
+                // SAFETY: the arguments are those of the kernel, and both vectors have `len` elements.
+                unsafe { launch.launch(LaunchConfig::for_num_elems(len)) }?;
+            }
+            Vectors::Cpu { x, y } => {
+                for (y, x) in y.iter_mut().zip(x) {
+                    *y = a.mul_add(*x, *y);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn y(&self) -> Result<Vec<f32>, Box<dyn Error>> {
+        Ok(match self {
+            Vectors::Gpu { stream, y, .. } => stream.clone_dtoh(y)?,
+            Vectors::Cpu { y, .. } => y.clone(),
+        })
+    }
+}

@@ -1,0 +1,322 @@
+//! Attribute tokens -> [`Args`]: every key known and given once, all mistakes reported together.
+//!
+//! Values whose type the compiler can check better stay expressions.
+
+use proc_macro2::{TokenStream, TokenTree};
+use syn::ext::IdentExt;
+use syn::parse::{ParseStream, Parser};
+use syn::{Expr, ExprArray, ExprLit, Ident, Lit, LitStr, Path, Token};
+
+use crate::errors::Errors;
+
+/// What may be written: each key with an example of its use.
+const KEYS: [(&str, &str); 9] = [
+    ("stream", "`stream = EXPR`"),
+    ("name", "`name = \"…\"`"),
+    ("warmup", "`warmup = 10`"),
+    ("cold", "`cold` or `cold = \"dirty\"`"),
+    ("sleep", "`sleep` or `sleep = \"50us\"`"),
+    ("scope", "`scope = \"launches\"` or `scope = \"body\"`"),
+    ("launch", "`launch = \"gemm\"` or `launch = [\"gemm\", \"conv\"]`"),
+    ("clock", "`clock = \"events\"` or `clock = \"host\"`"),
+    ("crate", "`crate = PATH`"),
+];
+
+/// Keys that are spoken for.
+const LATER: [&str; 6] = ["graph", "sample", "every", "bytes", "flops", "key"];
+
+/// What the user wrote between the parentheses.
+#[derive(Default)]
+pub struct Args {
+    /// All of it, for the report.
+    pub text: String,
+    /// Whether all of it could be read.
+    pub complete: bool,
+    pub stream: Option<Arg<Expr>>,
+    pub name: Option<Arg<Expr>>,
+    pub warmup: Option<Arg<Expr>>,
+    pub cold: Option<Arg<Cold>>,
+    pub sleep: Option<Arg<Hold>>,
+    pub scope: Option<Arg<Scope>>,
+    pub launch: Option<Arg<Vec<LitStr>>>,
+    pub clock: Option<Arg<Clock>>,
+    pub krate: Option<Arg<Path>>,
+}
+
+/// A value, and where to point when it does not suit.
+pub struct Arg<T> {
+    pub key: Ident,
+    pub value: T,
+}
+
+/// The state in which the L2 is left.
+#[derive(Clone, Copy)]
+pub enum Cold {
+    Clean,
+    Dirty,
+}
+
+/// How long the stream is held.
+#[derive(Clone, Copy)]
+pub enum Hold {
+    UntilEnqueued,
+    Nanoseconds(u64),
+}
+
+/// What a bracket goes around.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    Launches,
+    Body,
+}
+
+/// What tells the time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Clock {
+    Events,
+    Host,
+}
+
+impl Args {
+    /// Reads all keys; what could not be read is in `errors` and absent from the result.
+    pub fn parse(tokens: TokenStream, errors: &mut Errors) -> Args {
+        let mut args = Args { text: one_line(&tokens), ..Args::default() };
+        let mut seen = Vec::new();
+        let parser = |input: ParseStream| {
+            while !input.is_empty() {
+                if let Err(error) = args.pair(input, &mut seen) {
+                    errors.push(error);
+                    skip_to_comma(input)?;
+                } else if !input.is_empty() && !input.peek(Token![,]) {
+                    errors.push(input.error("expected `,`"));
+                    skip_to_comma(input)?;
+                }
+                if !input.is_empty() {
+                    input.parse::<Token![,]>()?;
+                }
+            }
+            Ok(())
+        };
+        if let Err(error) = parser.parse2(tokens) {
+            errors.push(error);
+        }
+        args.complete = errors.is_empty();
+        args
+    }
+
+    /// Reads one `key` or `key = value`.
+    fn pair(&mut self, input: ParseStream, seen: &mut Vec<String>) -> syn::Result<()> {
+        if !input.peek(Ident::peek_any) {
+            return Err(input.error("expected a key, such as `warmup = 10`"));
+        }
+        let key = input.call(Ident::parse_any)?;
+        let name = key.unraw().to_string();
+        let Some((_, example)) = KEYS.iter().find(|(known, _)| *known == name) else {
+            return Err(syn::Error::new(key.span(), unknown(&name)));
+        };
+        if input.peek(syn::token::Paren) {
+            return Err(syn::Error::new(key.span(), format!("write {example}")));
+        }
+        let equals: Option<Token![=]> = input.parse()?;
+        if equals.is_some() && (input.is_empty() || input.peek(Token![,])) {
+            return Err(missing(&key, example));
+        }
+        if seen.contains(&name) {
+            if equals.is_some() {
+                input.parse::<Expr>()?;
+            }
+            return Err(syn::Error::new(key.span(), format!("`{name}` is given twice")));
+        }
+        seen.push(name.clone());
+
+        if name == "crate" {
+            equals.ok_or_else(|| missing(&key, example))?;
+            let value = input
+                .call(Path::parse_mod_style)
+                .map_err(|error| syn::Error::new(error.span(), format!("expected {example}")))?;
+            self.krate = Some(Arg { key, value });
+            return Ok(());
+        }
+        let value = match equals {
+            Some(_) => Some(input.parse::<Expr>()?),
+            None => None,
+        };
+        let flag = matches!(name.as_str(), "cold" | "sleep");
+        let value = match value {
+            None if !flag => return Err(missing(&key, example)),
+            value => value,
+        };
+        let wrong = |value: &Expr| syn::Error::new_spanned(value, format!("expected {example}"));
+
+        match (name.as_str(), value) {
+            ("stream", Some(value)) => self.stream = Some(Arg { key, value }),
+            ("warmup", Some(value)) => self.warmup = Some(Arg { key, value }),
+            ("name", Some(value)) => {
+                if string(&value).is_some_and(|text| text.value().trim().is_empty()) {
+                    return Err(syn::Error::new_spanned(value, "a name cannot be empty"));
+                }
+                self.name = Some(Arg { key, value });
+            }
+            ("cold", None) => self.cold = Some(Arg { key, value: Cold::Clean }),
+            ("cold", Some(value)) => match text(&value).as_deref() {
+                Some("dirty") => self.cold = Some(Arg { key, value: Cold::Dirty }),
+                _ => return Err(wrong(&value)),
+            },
+            ("sleep", None) => self.sleep = Some(Arg { key, value: Hold::UntilEnqueued }),
+            ("sleep", Some(value)) => match text(&value).as_deref().and_then(nanoseconds) {
+                Some(ns) => self.sleep = Some(Arg { key, value: Hold::Nanoseconds(ns) }),
+                None => {
+                    let message = format!(
+                        "expected {example}, in `ns`, `us`, `ms` or `s`, of at most a second"
+                    );
+                    return Err(syn::Error::new_spanned(value, message));
+                }
+            },
+            ("scope", Some(value)) => match text(&value).as_deref() {
+                Some("launches") => self.scope = Some(Arg { key, value: Scope::Launches }),
+                Some("body") => self.scope = Some(Arg { key, value: Scope::Body }),
+                _ => return Err(wrong(&value)),
+            },
+            ("clock", Some(value)) => match text(&value).as_deref() {
+                Some("events") => self.clock = Some(Arg { key, value: Clock::Events }),
+                Some("host") => self.clock = Some(Arg { key, value: Clock::Host }),
+                Some("sync") => {
+                    let message = "`clock = \"sync\"` is not supported yet";
+                    return Err(syn::Error::new_spanned(value, message));
+                }
+                _ => return Err(wrong(&value)),
+            },
+            ("launch", Some(value)) => {
+                let names = strings(&value).ok_or_else(|| wrong(&value))?;
+                if let Some(name) = names.iter().find(|name| !is_identifier(name)) {
+                    let message =
+                        "expected the name of a method, function or macro, without its path";
+                    return Err(syn::Error::new_spanned(name, message));
+                }
+                self.launch = Some(Arg { key, value: names });
+            }
+            _ => return Err(missing(&key, example)),
+        }
+        Ok(())
+    }
+}
+
+/// The arguments as one line of text.
+fn one_line(tokens: &TokenStream) -> String {
+    tokens.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn missing(key: &Ident, example: &str) -> syn::Error {
+    syn::Error::new(key.span(), format!("`{}` needs a value: {example}", key.unraw()))
+}
+
+fn unknown(name: &str) -> String {
+    if LATER.contains(&name) {
+        return format!("`{name}` is not supported yet");
+    }
+    let keys = KEYS.map(|(key, _)| format!("`{key}`")).join(", ");
+    match KEYS.iter().find(|(key, _)| distance(key, name) <= 2) {
+        Some((near, _)) => {
+            format!("unknown key `{name}`, did you mean `{near}`? the keys are {keys}")
+        }
+        None => format!("unknown key `{name}`; the keys are {keys}"),
+    }
+}
+
+/// How many letters must be changed, added or removed to make one word of the other.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut above_left = i;
+        let mut left = i + 1;
+        if let Some(first) = row.first_mut() {
+            *first = left;
+        }
+        for (cell, y) in row.iter_mut().skip(1).zip(b.chars()) {
+            let above = *cell;
+            left = (above_left + usize::from(x != y)).min(above + 1).min(left + 1);
+            above_left = above;
+            *cell = left;
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+fn skip_to_comma(input: ParseStream) -> syn::Result<()> {
+    while !input.is_empty() && !input.peek(Token![,]) {
+        input.parse::<TokenTree>()?;
+    }
+    Ok(())
+}
+
+/// The string literal that the expression is, also where a `macro_rules!` fragment wraps it.
+fn string(value: &Expr) -> Option<&LitStr> {
+    match value {
+        Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Some(text),
+        Expr::Group(group) => string(&group.expr),
+        _ => None,
+    }
+}
+
+fn text(value: &Expr) -> Option<String> {
+    string(value).map(LitStr::value)
+}
+
+fn strings(value: &Expr) -> Option<Vec<LitStr>> {
+    match value {
+        Expr::Array(ExprArray { elems, .. }) if !elems.is_empty() => {
+            elems.iter().map(|name| string(name).cloned()).collect()
+        }
+        _ => string(value).map(|name| vec![name.clone()]),
+    }
+}
+
+fn is_identifier(name: &LitStr) -> bool {
+    name.parse_with(Ident::parse_any).is_ok()
+}
+
+/// Reads a time such as `50us` or `1.5 ms`.
+fn nanoseconds(text: &str) -> Option<u64> {
+    let at = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+    let (number, unit) = text.split_at(at);
+    let scale = match unit.trim() {
+        "ns" => 1.0,
+        // The micro sign and the Greek letter look the same.
+        "us" | "\u{b5}s" | "\u{3bc}s" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        _ => return None,
+    };
+    let ns = (number.parse::<f64>().ok()? * scale).round();
+    // The stream stands still for it: longer than a second is of no use.
+    (1.0..=1e9).contains(&ns).then_some(ns as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{distance, nanoseconds};
+
+    #[test]
+    fn times() {
+        assert_eq!(nanoseconds("50us"), Some(50_000));
+        assert_eq!(nanoseconds("50\u{b5}s"), Some(50_000));
+        assert_eq!(nanoseconds("50\u{3bc}s"), Some(50_000));
+        assert_eq!(nanoseconds("1.5 ms"), Some(1_500_000));
+        assert_eq!(nanoseconds("1ns"), Some(1));
+        assert_eq!(nanoseconds("1s"), Some(1_000_000_000));
+        for wrong in
+            ["", "50", "us", "1.1s", "50 parsecs", "-5us", "0us", "0.1ns", "1e3us", "1.2.3us"]
+        {
+            assert_eq!(nanoseconds(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn distances() {
+        assert_eq!(distance("warmup", "warmup"), 0);
+        assert_eq!(distance("warmup", "warmpu"), 2);
+        assert_eq!(distance("launch", "lanch"), 1);
+        assert_eq!(distance("cold", "clock"), 3);
+        assert_eq!(distance("", "name"), 4);
+    }
+}

@@ -1,0 +1,215 @@
+//! [`Plan`] -> tokens. Cannot fail.
+//!
+//! ```text
+//! Input:  fn f(stream: &Arc<CudaStream>) -> R { …leading items… …statements… }
+//! Output: fn f(stream: &Arc<CudaStream>) -> R {
+//!             …leading items…
+//!             let scope = enter({ …a static site…; &__GPU_TIME_SITE }, || …the stream…);
+//!             …statements…
+//!         }
+//! ```
+//! The braces are the user's own and nothing is put around their statements: fresh braces would
+//! decide anew when temporaries are dropped, nested ones would be called unused, a bound result would
+//! break `-> !`, and a closure would break borrows. The user's expressions stand outside the block
+//! that holds our items, which hygiene does not hide.
+
+use proc_macro2::{Group, Literal, Span, TokenStream};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::ext::IdentExt;
+use syn::spanned::Spanned;
+use syn::visit_mut::{self, VisitMut};
+use syn::{Expr, ExprReference, Stmt};
+
+use crate::args::{Cold, Hold, Scope};
+use crate::func::{MARKER, SITE, tail_future};
+use crate::paths::{Paths, local, ours};
+use crate::plan::{Body, Plan, Source, Stream, no_stream, two_params};
+
+/// Writes the function.
+pub fn expand(plan: Plan) -> TokenStream {
+    let prologue = prologue(&plan);
+    let Plan { func, body, .. } = plan;
+    let (lead, rest) = (&func.lead, &func.rest);
+    let body = match body {
+        Body::Verbatim => quote!(#lead #prologue #rest),
+        Body::Marked(stmts) => quote!(#lead #prologue #(#stmts)*),
+        Body::Future(mut stmts) => {
+            if let Some(block) = tail_future(&mut stmts) {
+                let items = block.stmts.iter().take_while(|stmt| matches!(stmt, Stmt::Item(_)));
+                let at = items.count();
+                block.stmts.insert(at, Stmt::Expr(Expr::Verbatim(prologue), None));
+            }
+            quote!(#lead #(#stmts)*)
+        }
+    };
+    let mut braces = Group::new(proc_macro2::Delimiter::Brace, body);
+    braces.set_span(func.braces);
+    let header = func.header;
+    quote!(#header #braces)
+}
+
+/// The statement that enters the scope.
+fn prologue(plan: &Plan) -> TokenStream {
+    let at = Span::mixed_site();
+    let private = plan.paths.private(at);
+    let scope = &plan.paths.scope;
+    let site = site(plan);
+    match &plan.source {
+        Source::Host => quote_spanned!(at=> let #scope = #private::enter_host(#site);),
+        Source::Streams(streams) => {
+            let target = target(streams, &plan.paths);
+            quote_spanned!(at=> let #scope = #private::enter(#site, || #target);)
+        }
+    }
+}
+
+/// The block that declares the site, registers it and evaluates to a reference to it.
+fn site(plan: &Plan) -> TokenStream {
+    let at = Span::mixed_site();
+    let private = plan.paths.private(at);
+    let option = |value: Option<TokenStream>| match value {
+        Some(value) => quote_spanned!(at=> #private::core::option::Option::Some(#value)),
+        None => quote_spanned!(at=> #private::core::option::Option::None),
+    };
+    let site = format_ident!("{SITE}", span = at);
+    let marker = format_ident!("{MARKER}", span = at);
+
+    let function = plan.func.sig.ident.span();
+    // These macros tell where their own tokens stand: where the user named the function.
+    let there = plan.paths.private(function);
+    let file = quote_spanned!(function=> #there::core::file!());
+    let line = quote_spanned!(function=> #there::core::line!());
+    let column = quote_spanned!(function=> #there::core::column!());
+    let name = option(plan.name.as_ref().map(|name| {
+        let text = local("name");
+        // Typed here, because a mismatch inside `Some` would make the compiler explain `Some`.
+        quote_spanned!(at=> { let #text: &#private::core::primitive::str = #name; #text })
+    }));
+    let warmup = plan.warmup.as_ref().map_or_else(|| quote!(0), ToTokens::to_token_stream);
+    let cold = option(plan.cold.map(|cold| match cold {
+        Cold::Clean => quote_spanned!(at=> #private::Cold::Clean),
+        Cold::Dirty => quote_spanned!(at=> #private::Cold::Dirty),
+    }));
+    let sleep = option(plan.hold.map(|hold| match hold {
+        Hold::UntilEnqueued => quote_spanned!(at=> #private::Hold::UntilEnqueued),
+        Hold::Nanoseconds(ns) => {
+            let ns = Literal::u64_unsuffixed(ns);
+            quote_spanned!(at=> #private::Hold::For(#ns))
+        }
+    }));
+    let scope = match plan.scope {
+        Scope::Launches => quote_spanned!(at=> #private::ScopeKind::Launches),
+        Scope::Body => quote_spanned!(at=> #private::ScopeKind::Body),
+    };
+    let clock = match plan.source {
+        Source::Streams(_) => quote_spanned!(at=> #private::Clock::Events),
+        Source::Host => quote_spanned!(at=> #private::Clock::Host),
+    };
+    let launches = plan.launches.iter().map(|launch| {
+        let span = launch.span();
+        let there = plan.paths.private(span);
+        let line = quote_spanned!(span=> #there::core::line!());
+        let name = launch.unraw().to_string();
+        quote_spanned!(at=> #private::Launch { name: #name, line: #line })
+    });
+    let options = &plan.options;
+    let is_async = plan.is_async;
+    quote_spanned! {at=> {
+        fn #marker() {}
+        static #site: #private::CallSite = #private::CallSite::new(#private::Spec {
+            path: || #private::core::any::type_name_of_val(&#marker),
+            name: #name,
+            file: #file,
+            line: #line,
+            column: #column,
+            warmup: #warmup,
+            cold: #cold,
+            sleep: #sleep,
+            is_async: #is_async,
+            scope: #scope,
+            clock: #clock,
+            launches: &[#(#launches),*],
+            options: #options,
+        });
+        #private::inventory::submit! { #private::SiteRef(&#site) }
+        &#site
+    }}
+}
+
+/// What the closure given to `enter` evaluates.
+fn target(streams: &[Stream], paths: &Paths) -> TokenStream {
+    if let [stream @ Stream { cfg: None, .. }] = streams {
+        return target_of(stream, paths);
+    }
+    let at = Span::mixed_site();
+    let private = paths.private(at);
+    let target = local("target");
+    let predicate = |stream: &Stream| stream.cfg.clone().unwrap_or_else(|| quote!(all()));
+    let lets = streams.iter().map(|stream| {
+        let cfg = predicate(stream);
+        let value = target_of(stream, paths);
+        quote_spanned!(at=> #[cfg(#cfg)] let #target = #value;)
+    });
+    let pairs = streams
+        .iter()
+        .enumerate()
+        .flat_map(|(i, one)| streams.iter().skip(i + 1).map(move |two| (one, two)));
+    let clashes = pairs.map(|(one, two)| {
+        let (first, second) = (predicate(one), predicate(two));
+        let message = two_params(one.expr.to_token_stream(), two.expr.to_token_stream());
+        quote_spanned!(at=> #[cfg(all(#first, #second))] #private::core::compile_error!(#message);)
+    });
+    let any = streams.iter().map(predicate);
+    let any = quote!(any(#(#any),*));
+    let message = no_stream();
+    quote_spanned! {at=> {
+        #(#clashes)*
+        #(#lets)*
+        #[cfg(not(#any))] #private::core::compile_error!(#message);
+        #[cfg(not(#any))] let #target = #private::Target::<()>::Host;
+        #target
+    }}
+}
+
+/// What the value of one stream comes to. The rest is up to the types, so it is not decided here.
+fn target_of(Stream { expr, lent, .. }: &Stream, paths: &Paths) -> TokenStream {
+    let at = ours(expr.span());
+    let private = paths.private(at);
+    let mut expr = expr.clone();
+    Tries { paths }.visit_expr_mut(&mut expr);
+    let value = ExprReference {
+        attrs: Vec::new(),
+        and_token: syn::token::And(at),
+        mutability: None,
+        expr: Box::new(expr),
+    };
+    let owned = format_ident!("{}", if *lent { "lent" } else { "dropped" });
+    quote_spanned!(at=> #private::target!(#value, #owned))
+}
+
+/// Turns `?` into what ends the evaluation and not the function, for `Option` and `Result` alike.
+struct Tries<'a> {
+    paths: &'a Paths,
+}
+
+impl VisitMut for Tries<'_> {
+    fn visit_expr_mut(&mut self, expr: &mut Expr) {
+        // In these, `?` ends something of their own.
+        if matches!(expr, Expr::Closure(_) | Expr::Async(_) | Expr::Const(_)) {
+            return;
+        }
+        visit_mut::visit_expr_mut(self, expr);
+        let Expr::Try(tried) = expr else { return };
+        let at = ours(tried.question_token.span());
+        let private = self.paths.private(at);
+        let (inner, value) = (&tried.expr, local("value"));
+        *expr = Expr::Verbatim(quote_spanned! {at=>
+            (match #private::Tried(#inner).ok() {
+                #private::core::option::Option::Some(#value) => #value,
+                #private::core::option::Option::None => return #private::Target::Host,
+            })
+        });
+    }
+
+    fn visit_item_mut(&mut self, _: &mut syn::Item) {}
+}

@@ -1,0 +1,311 @@
+//! Item tokens -> [`TimedFn`]: the signature parsed, the body kept as the user wrote it.
+
+use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::parse::discouraged::Speculative;
+use syn::parse::{ParseStream, Parser};
+use syn::visit::{self, Visit};
+use syn::{
+    Attribute, Block, Expr, FnArg, GenericArgument, Ident, ParenthesizedGenericArguments, Pat,
+    PathArguments, ReturnType, Signature, Stmt, Token, TraitBound, Type, TypePath, Visibility,
+};
+
+use crate::errors::Errors;
+
+/// The static that a rewritten body declares.
+pub const SITE: &str = "__GPU_TIME_SITE";
+/// The function before it, whose type name is its path.
+pub const MARKER: &str = "__gpu_time_marker";
+
+/// The function under the attribute.
+pub struct TimedFn {
+    pub sig: Signature,
+    /// Everything before the body, as the user wrote it.
+    pub header: TokenStream,
+    /// The user's own braces: their edition decides when temporaries of the tail are dropped.
+    pub braces: Span,
+    /// Inner attributes and leading items: what stays before our statement.
+    pub lead: TokenStream,
+    /// The other statements, as the user wrote them.
+    pub rest: TokenStream,
+    /// The same, parsed; `None` if this is no Rust that the parser knows.
+    pub stmts: Option<Vec<Stmt>>,
+}
+
+/// A parameter that has a name and a type.
+pub struct Param<'a> {
+    pub name: &'a Ident,
+    pub ty: &'a Type,
+    pub attrs: &'a [Attribute],
+}
+
+impl TimedFn {
+    /// Splits the item, or says in `errors` why it is not a function that can be timed.
+    pub fn parse(item: TokenStream, errors: &mut Errors) -> Option<TimedFn> {
+        let (header, body) = split_body(item);
+        let (attrs, sig) = match signature.parse2(header.clone()) {
+            Ok(parsed) => parsed,
+            Err(error) => {
+                errors.push(not_a_function(header).unwrap_or(error));
+                return None;
+            }
+        };
+        let Some(body) = body else {
+            let message = "this function has no body to time: annotate where it is implemented";
+            errors.at(&sig.ident, message);
+            return None;
+        };
+        if let Some(constness) = &sig.constness {
+            errors.at(constness, "a `const fn` cannot be timed: it may run in the compiler");
+        }
+        if let Some(naked) = attrs.iter().find(|attr| is_naked(attr)) {
+            errors.at(naked, "a naked function cannot be timed: it has no body to add to");
+        }
+        if has_site(body.stream()) {
+            errors.at(&sig.ident, "`#[gpu_timed]` is given twice for this function");
+        }
+        let (lead, rest) = split_lead(body.stream());
+        let stmts = Block::parse_within.parse2(rest.clone()).ok();
+        Some(TimedFn { sig, header, braces: body.span(), lead, rest, stmts })
+    }
+
+    /// The parameters that are bound to one name each.
+    pub fn params(&self) -> impl Iterator<Item = Param<'_>> {
+        self.sig.inputs.iter().filter_map(|input| match input {
+            FnArg::Typed(arg) => match &*arg.pat {
+                Pat::Ident(pat) if pat.subpat.is_none() => {
+                    Some(Param { name: &pat.ident, ty: &arg.ty, attrs: &arg.attrs })
+                }
+                _ => None,
+            },
+            FnArg::Receiver(_) => None,
+        })
+    }
+
+    /// Every name that the parameters bind.
+    pub fn bound_names(&self) -> Vec<String> {
+        #[derive(Default)]
+        struct Names(Vec<String>);
+        impl<'ast> Visit<'ast> for Names {
+            fn visit_pat_ident(&mut self, pat: &'ast syn::PatIdent) {
+                self.0.push(pat.ident.to_string());
+                visit::visit_pat_ident(self, pat);
+            }
+            fn visit_type(&mut self, _: &'ast Type) {}
+        }
+        let mut names = Names::default();
+        for input in &self.sig.inputs {
+            names.visit_fn_arg(input);
+        }
+        names.0
+    }
+
+    /// What in the return type runs only after the function has returned.
+    pub fn returns_lazily(&self) -> Option<&Ident> {
+        #[derive(Default)]
+        struct Lazy<'ast>(Option<&'ast Ident>);
+        impl<'ast> Visit<'ast> for Lazy<'ast> {
+            fn visit_trait_bound(&mut self, bound: &'ast TraitBound) {
+                self.note(&bound.path, LAZY_TRAITS);
+                visit::visit_trait_bound(self, bound);
+            }
+            fn visit_type_path(&mut self, ty: &'ast TypePath) {
+                self.note(&ty.path, LAZY_TYPES);
+                visit::visit_type_path(self, ty);
+            }
+            // What a returned function would return is its own affair.
+            fn visit_parenthesized_generic_arguments(
+                &mut self,
+                _: &'ast ParenthesizedGenericArguments,
+            ) {
+            }
+            fn visit_type_fn_ptr(&mut self, _: &'ast syn::TypeFnPtr) {}
+        }
+        impl<'ast> Lazy<'ast> {
+            fn note(&mut self, path: &'ast syn::Path, names: &[&str]) {
+                let Some(last) = path.segments.last() else { return };
+                if names.iter().any(|name| last.ident == name) {
+                    self.0.get_or_insert(&last.ident);
+                }
+            }
+        }
+        let ReturnType::Type(_, ty) = &self.sig.output else { return None };
+        let mut lazy = Lazy::default();
+        lazy.visit_type(ty);
+        lazy.0
+    }
+}
+
+const LAZY_TRAITS: &[&str] = &[
+    "Future",
+    "IntoFuture",
+    "FusedFuture",
+    "TryFuture",
+    "Stream",
+    "FusedStream",
+    "TryStream",
+    "AsyncIterator",
+    "Iterator",
+    "IntoIterator",
+    "DoubleEndedIterator",
+    "ExactSizeIterator",
+    "FusedIterator",
+];
+const LAZY_TYPES: &[&str] = &["BoxFuture", "LocalBoxFuture", "BoxStream", "LocalBoxStream"];
+
+/// The block of the future that the statements end in: `async {…}`, `Box::pin(async {…})` (which is
+/// what `async_trait` makes of a method) or `async {…}.boxed()`.
+pub fn tail_future(stmts: &mut [Stmt]) -> Option<&mut Block> {
+    let Some(Stmt::Expr(tail, None)) = stmts.last_mut() else { return None };
+    let future = match tail {
+        Expr::Call(call) if call.args.len() == 1 => {
+            let Expr::Path(path) = &*call.func else { return None };
+            if path.path.segments.last().is_none_or(|last| last.ident != "pin") {
+                return None;
+            }
+            call.args.first_mut()?
+        }
+        Expr::MethodCall(call) => {
+            if call.method != "boxed" && call.method != "boxed_local" {
+                return None;
+            }
+            &mut *call.receiver
+        }
+        Expr::Async(future) => return Some(&mut future.block),
+        _ => return None,
+    };
+    match future {
+        Expr::Async(future) => Some(&mut future.block),
+        _ => None,
+    }
+}
+
+/// The type under references, `Option`, parentheses and macro fragments, and whether a shared
+/// reference was among them.
+pub fn peel(ty: &Type) -> (&Type, bool) {
+    match ty {
+        Type::Reference(reference) => {
+            let (inner, shared) = peel(&reference.elem);
+            (inner, shared || reference.mutability.is_none())
+        }
+        Type::Paren(paren) => peel(&paren.elem),
+        Type::Group(group) => peel(&group.elem),
+        Type::Path(path) => match argument(path, "Option") {
+            Some(inner) => peel(inner),
+            None => (ty, false),
+        },
+        _ => (ty, false),
+    }
+}
+
+/// The single type argument of a path that ends in the given name.
+pub fn argument<'a>(path: &'a TypePath, name: &str) -> Option<&'a Type> {
+    let last = path.path.segments.last()?;
+    let PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
+    match arguments.args.first() {
+        Some(GenericArgument::Type(ty)) if last.ident == name && arguments.args.len() == 1 => {
+            Some(ty)
+        }
+        _ => None,
+    }
+}
+
+/// Whether a token of the kind occurs at any depth.
+pub fn contains(tokens: &TokenStream, wanted: &dyn Fn(&TokenTree) -> bool) -> bool {
+    tokens.clone().into_iter().any(|tree| {
+        wanted(&tree)
+            || matches!(&tree, TokenTree::Group(group) if contains(&group.stream(), wanted))
+    })
+}
+
+/// Takes the braces at the end off an item.
+fn split_body(item: TokenStream) -> (TokenStream, Option<Group>) {
+    let mut trees: Vec<TokenTree> = item.into_iter().collect();
+    let body = trees.pop_if(|last| matches!(last, TokenTree::Group(g) if braces(g).is_some()));
+    let body = match body {
+        Some(TokenTree::Group(group)) => braces(&group),
+        _ => None,
+    };
+    (trees.into_iter().collect(), body)
+}
+
+/// The braces that a group is, also where a `macro_rules!` fragment wraps them.
+fn braces(group: &Group) -> Option<Group> {
+    match group.delimiter() {
+        Delimiter::Brace => Some(group.clone()),
+        Delimiter::None => {
+            let mut inner = group.stream().into_iter();
+            match (inner.next(), inner.next()) {
+                (Some(TokenTree::Group(group)), None) => braces(&group),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+fn signature(input: ParseStream) -> syn::Result<(Vec<Attribute>, Signature)> {
+    let attrs = Attribute::parse_outer(input)?;
+    input.parse::<Visibility>()?;
+    input.parse::<Option<Token![default]>>()?;
+    let sig = input.parse()?;
+    input.parse::<Option<Token![;]>>()?;
+    Ok((attrs, sig))
+}
+
+/// Says what the item is, if it is no function.
+fn not_a_function(header: TokenStream) -> Option<syn::Error> {
+    let kinds = "struct enum union trait impl mod type use static const extern macro_rules let";
+    let words = header.into_iter().filter_map(|tree| match tree {
+        TokenTree::Ident(ident) => Some(ident),
+        _ => None,
+    });
+    let words: Vec<Ident> = words.collect();
+    if words.iter().any(|word| word == "fn") {
+        return None;
+    }
+    let Some(kind) = words.iter().find(|word| kinds.split(' ').any(|kind| *word == kind)) else {
+        return Some(syn::Error::new(Span::call_site(), "expected a function"));
+    };
+    let what_to_do = match kind.to_string().as_str() {
+        "impl" | "mod" | "trait" => ": annotate the functions in it",
+        _ => "",
+    };
+    Some(syn::Error::new(kind.span(), format!("expected a function, found `{kind}`{what_to_do}")))
+}
+
+fn is_naked(attr: &Attribute) -> bool {
+    contains(
+        &attr.meta.to_token_stream(),
+        &|tree| matches!(tree, TokenTree::Ident(i) if i == "naked"),
+    )
+}
+
+/// Whether the body was rewritten before: whether it has a block that starts as ours does.
+fn has_site(body: TokenStream) -> bool {
+    let mut start = body.clone().into_iter().filter_map(|tree| match tree {
+        TokenTree::Ident(ident) => Some(ident.to_string()),
+        _ => None,
+    });
+    let starts =
+        ["fn", MARKER, "static", SITE].iter().all(|word| start.next().as_deref() == Some(word));
+    starts
+        || body.into_iter().any(|tree| matches!(tree, TokenTree::Group(g) if has_site(g.stream())))
+}
+
+/// Separates inner attributes and leading items from the statements.
+fn split_lead(body: TokenStream) -> (TokenStream, TokenStream) {
+    let rest = |input: ParseStream| {
+        input.call(Attribute::parse_inner)?;
+        loop {
+            let ahead = input.fork();
+            match ahead.parse() {
+                Ok(Stmt::Item(_)) => input.advance_to(&ahead),
+                _ => return input.parse::<TokenStream>(),
+            }
+        }
+    };
+    let rest = rest.parse2(body.clone()).unwrap_or_else(|_| body.clone());
+    let lead = body.clone().into_iter().count() - rest.clone().into_iter().count();
+    (body.into_iter().take(lead).collect(), rest)
+}

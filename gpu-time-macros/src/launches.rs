@@ -1,0 +1,331 @@
+//! Finds and marks the launches, and in async code the awaits, in the statements of a body.
+//!
+//! Only the function's own control flow is walked: not closures, async blocks, nested items, `const`
+//! blocks and the arguments of macros.
+
+use std::mem;
+
+use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
+use quote::{ToTokens, quote};
+use syn::ext::IdentExt;
+use syn::visit_mut::{self, VisitMut};
+use syn::{
+    Attribute, Block, Expr, ExprMacro, Item, Macro, MacroDelimiter, PatIdent, Stmt, StmtMacro, Type,
+};
+
+use crate::func::contains;
+use crate::marks::Marks;
+
+/// Names that are launches without being asked for.
+pub const LAUNCHES: [&str; 5] =
+    ["launch", "launch_cooperative", "launch_kernel", "cuLaunchKernel", "cuLaunchKernelEx"];
+
+/// Macros that await what they are given.
+const AWAITING: [&str; 4] = ["select", "select_biased", "join", "try_join"];
+
+/// Methods of a cudarc context or stream that make or name a stream.
+const STREAM_MAKERS: [&str; 5] =
+    ["new_stream", "new_stream_with_priority", "default_stream", "per_thread_stream", "fork"];
+
+/// What a walk met.
+#[derive(Default)]
+pub struct Findings {
+    /// The visible launches, in source order, each by the name that launches.
+    pub launches: Vec<Ident>,
+    /// Whether a launch name occurs where the macro does not look.
+    pub hidden: bool,
+    /// Every `X` of a visible `X.launch_builder(…)`.
+    pub builders: Vec<Expr>,
+    /// The names that the statements bind.
+    pub bound: Vec<String>,
+    /// Calls that make a stream.
+    pub made: Vec<Ident>,
+}
+
+/// Looks and changes nothing.
+pub fn find(stmts: &[Stmt], names: &[String]) -> Findings {
+    let mut stmts = stmts.to_vec();
+    let mut walk = Walk { names, marks: None, found: Findings::default() };
+    walk.statements(&mut stmts);
+    walk.found
+}
+
+/// Puts the marks into the statements.
+pub fn mark(stmts: &mut Vec<Stmt>, names: &[String], marks: Marks) {
+    Walk { names, marks: Some(marks), found: Findings::default() }.statements(stmts);
+}
+
+/// The expression under parentheses and macro fragments.
+pub fn bare(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Paren(paren) => bare(&paren.expr),
+        Expr::Group(group) => bare(&group.expr),
+        expr => expr,
+    }
+}
+
+struct Walk<'a> {
+    names: &'a [String],
+    marks: Option<Marks<'a>>,
+    found: Findings,
+}
+
+impl<'a> Walk<'a> {
+    fn launch_marks(&self) -> Option<Marks<'a>> {
+        self.marks.filter(|marks| marks.launches)
+    }
+
+    fn await_marks(&self) -> Option<Marks<'a>> {
+        self.marks.filter(|marks| marks.awaits)
+    }
+
+    fn is_launch(&self, name: &Ident) -> bool {
+        self.names.iter().any(|launch| name.unraw() == launch)
+    }
+
+    /// The name by which the expression itself launches.
+    fn launch_name(&self, expr: &Expr) -> Option<Ident> {
+        let name = match expr {
+            Expr::MethodCall(call) => &call.method,
+            Expr::Call(call) => match bare(&call.func) {
+                Expr::Path(path) => &path.path.segments.last()?.ident,
+                _ => return None,
+            },
+            Expr::Macro(call) => &call.mac.path.segments.last()?.ident,
+            _ => return None,
+        };
+        self.is_launch(name).then(|| name.clone())
+    }
+
+    /// Notes whether a launch name is called or defined in tokens that are not walked.
+    fn skip(&mut self, tokens: impl ToTokens) {
+        self.found.hidden = self.found.hidden || self.mentions(tokens.into_token_stream());
+    }
+
+    fn mentions(&self, tokens: TokenStream) -> bool {
+        let mut trees = tokens.into_iter().peekable();
+        while let Some(tree) = trees.next() {
+            let found = match tree {
+                TokenTree::Ident(name) if self.is_launch(&name) => match trees.peek() {
+                    Some(TokenTree::Group(group)) => group.delimiter() == Delimiter::Parenthesis,
+                    Some(TokenTree::Punct(next)) => matches!(next.as_char(), '!' | ':' | '<'),
+                    _ => false,
+                },
+                TokenTree::Group(group) => self.mentions(group.stream()),
+                _ => false,
+            };
+            if found {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Walks the parts of a launch in the order of the source, and gives the launch its number.
+    fn number(&mut self, launch: &mut Expr, name: &Ident) -> u32 {
+        match launch {
+            Expr::Await(awaited) => return self.number(bare_mut(&mut awaited.base), name),
+            Expr::MethodCall(call) => self.visit_expr_mut(&mut call.receiver),
+            _ => {}
+        }
+        let number = self.found.launches.len() as u32;
+        self.found.launches.push(name.clone());
+        match launch {
+            Expr::MethodCall(call) => call.args.iter_mut().for_each(|arg| self.visit_expr_mut(arg)),
+            Expr::Call(call) => call.args.iter_mut().for_each(|arg| self.visit_expr_mut(arg)),
+            Expr::Macro(call) => self.skip(&call.mac.tokens),
+            _ => {}
+        }
+        number
+    }
+
+    /// Marks an expression that awaits.
+    fn watch(&self, expr: &mut Expr) {
+        let Some(marks) = self.await_marks() else { return };
+        match expr {
+            Expr::Await(_) => marks.watch(expr),
+            Expr::Macro(call) if may_await(&call.mac) => marks.watch_macro(expr),
+            _ => {}
+        }
+    }
+
+    fn statements(&mut self, stmts: &mut Vec<Stmt>) {
+        let last = stmts.len().saturating_sub(1);
+        for (at, mut stmt) in mem::take(stmts).into_iter().enumerate() {
+            match stmt {
+                Stmt::Macro(call) if at == last && call.semi_token.is_none() => {
+                    stmts.push(self.tail_macro(call));
+                }
+                Stmt::Macro(call) => self.macro_statement(call, stmts),
+                _ => match self.await_statement(&mut stmt) {
+                    Some(after) => stmts.extend([stmt, after]),
+                    None => {
+                        self.visit_stmt_mut(&mut stmt);
+                        stmts.push(stmt);
+                    }
+                },
+            }
+        }
+    }
+
+    /// An await that is a statement, or all that a `let` has: it ends in a mark that is a statement
+    /// of its own, because lints know an await from a call.
+    fn await_statement(&mut self, stmt: &mut Stmt) -> Option<Stmt> {
+        let marks = self.await_marks()?;
+        let (expr, outer) = match stmt {
+            Stmt::Expr(expr, Some(_)) => (expr, None),
+            Stmt::Local(local) => match &mut local.init {
+                Some(init) if init.diverge.is_none() => (&mut *init.expr, Some(&local.attrs)),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        let Expr::Await(awaited) = &mut *expr else { return None };
+        if self.launch_name(bare(&awaited.base)).is_some() {
+            return None;
+        }
+        self.visit_expr_mut(&mut awaited.base);
+        let after = marks.watched(outer.unwrap_or(&awaited.attrs), awaited.await_token.span);
+        marks.watch_operand(expr);
+        Some(after)
+    }
+
+    /// A macro at the end of a block, whose value is the block's.
+    fn tail_macro(&mut self, call: StmtMacro) -> Stmt {
+        // In braces it may expand to several statements, and then it is no expression.
+        if matches!(call.mac.delimiter, MacroDelimiter::Brace(_)) && !awaits_by_name(&call.mac) {
+            self.skip(&call);
+            return Stmt::Macro(call);
+        }
+        let StmtMacro { attrs, mac, .. } = call;
+        let mut expr = Expr::Macro(ExprMacro { attrs, mac });
+        self.visit_expr_mut(&mut expr);
+        match expr {
+            Expr::Macro(ExprMacro { attrs, mac }) => {
+                Stmt::Macro(StmtMacro { attrs, mac, semi_token: None })
+            }
+            expr => Stmt::Expr(expr, None),
+        }
+    }
+
+    /// A macro whose value, if it has one, is not used.
+    fn macro_statement(&mut self, call: StmtMacro, out: &mut Vec<Stmt>) {
+        self.skip(&call.mac.tokens);
+        let name = call.mac.path.segments.last().map(|last| last.ident.clone());
+        let number = self.found.launches.len() as u32;
+        let launch = name.filter(|name| self.is_launch(name));
+        let is_launch = launch.is_some();
+        self.found.launches.extend(launch);
+        match (self.launch_marks(), self.await_marks()) {
+            (Some(marks), _) if is_launch => out.extend(marks.bracket_statement(call, number)),
+            (_, Some(marks)) if may_await(&call.mac) => out.extend(marks.watch_statement(call)),
+            _ => out.push(Stmt::Macro(call)),
+        }
+    }
+}
+
+impl VisitMut for Walk<'_> {
+    fn visit_expr_mut(&mut self, expr: &mut Expr) {
+        if matches!(expr, Expr::Closure(_) | Expr::Async(_) | Expr::Const(_) | Expr::Verbatim(_)) {
+            return self.skip(expr);
+        }
+        let launch = self.launch_name(awaited(expr));
+        let number = match &launch {
+            Some(name) => Some(self.number(expr, name)),
+            None => {
+                self.note(expr);
+                visit_mut::visit_expr_mut(self, expr);
+                None
+            }
+        };
+        // What stood before the expression stands before the call that it becomes part of.
+        let attrs = take_attrs(expr);
+        self.watch(expr);
+        if let (Some(marks), Some(name), Some(number)) = (self.launch_marks(), launch, number) {
+            marks.bracket(expr, &name, number);
+        }
+        put_attrs(expr, attrs);
+    }
+
+    fn visit_block_mut(&mut self, block: &mut Block) {
+        self.statements(&mut block.stmts);
+    }
+
+    fn visit_item_mut(&mut self, item: &mut Item) {
+        self.skip(item);
+    }
+
+    fn visit_pat_ident_mut(&mut self, pat: &mut PatIdent) {
+        self.found.bound.push(pat.ident.to_string());
+        visit_mut::visit_pat_ident_mut(self, pat);
+    }
+
+    fn visit_type_mut(&mut self, _: &mut Type) {}
+}
+
+impl Walk<'_> {
+    /// Notes what inference wants to know.
+    fn note(&mut self, expr: &Expr) {
+        match expr {
+            Expr::MethodCall(call) if call.method == "launch_builder" => {
+                self.found.builders.push((*call.receiver).clone());
+            }
+            Expr::MethodCall(call) if STREAM_MAKERS.iter().any(|name| call.method == name) => {
+                self.found.made.push(call.method.clone());
+            }
+            Expr::Macro(call) => self.skip(&call.mac.tokens),
+            _ => {}
+        }
+    }
+}
+
+/// What is awaited, or else the expression itself.
+fn awaited(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Await(awaited) => bare(&awaited.base),
+        expr => expr,
+    }
+}
+
+fn bare_mut(expr: &mut Expr) -> &mut Expr {
+    match expr {
+        Expr::Paren(paren) => bare_mut(&mut paren.expr),
+        Expr::Group(group) => bare_mut(&mut group.expr),
+        expr => expr,
+    }
+}
+
+/// The attributes of an expression that marks may go around.
+fn attrs(expr: &mut Expr) -> Option<&mut Vec<Attribute>> {
+    match expr {
+        Expr::MethodCall(expr) => Some(&mut expr.attrs),
+        Expr::Call(expr) => Some(&mut expr.attrs),
+        Expr::Macro(expr) => Some(&mut expr.attrs),
+        Expr::Await(expr) => Some(&mut expr.attrs),
+        _ => None,
+    }
+}
+
+fn take_attrs(expr: &mut Expr) -> Vec<Attribute> {
+    attrs(expr).map(mem::take).unwrap_or_default()
+}
+
+fn put_attrs(expr: &mut Expr, taken: Vec<Attribute>) {
+    if taken.is_empty() {
+        return;
+    }
+    match attrs(expr) {
+        Some(attrs) => *attrs = taken,
+        None => *expr = Expr::Verbatim(quote!(#(#taken)* #expr)),
+    }
+}
+
+fn may_await(call: &Macro) -> bool {
+    let is_await = |tree: &TokenTree| matches!(tree, TokenTree::Ident(ident) if ident == "await");
+    awaits_by_name(call) || contains(&call.tokens, &is_await)
+}
+
+fn awaits_by_name(call: &Macro) -> bool {
+    let name = call.path.segments.last();
+    name.is_some_and(|name| AWAITING.iter().any(|awaiting| name.ident == awaiting))
+}

@@ -1,0 +1,151 @@
+//! The attribute macro of `gpu-time`. Use it through that crate, which documents it.
+#![forbid(unsafe_code)]
+
+#[cfg(any(feature = "enabled", test))]
+mod args;
+#[cfg(any(feature = "enabled", test))]
+mod errors;
+#[cfg(any(feature = "enabled", test))]
+mod expand;
+#[cfg(any(feature = "enabled", test))]
+mod func;
+#[cfg(any(feature = "enabled", test))]
+mod launches;
+#[cfg(any(feature = "enabled", test))]
+mod marks;
+#[cfg(any(feature = "enabled", test))]
+mod paths;
+#[cfg(any(feature = "enabled", test))]
+mod plan;
+#[cfg(test)]
+mod tests;
+
+use proc_macro::TokenStream;
+
+/// Times the function or method that it stands on.
+///
+/// Any function that has a body, is not `const` and not naked can be timed. Without the feature `enabled`
+/// the attribute returns the item as it is and does not even read its arguments.
+///
+/// # Keys
+///
+/// In any order, each at most once, separated by commas.
+///
+/// | key | meaning | default |
+/// |---|---|---|
+/// | `stream = EXPR` | the stream to time on, see [below](#the-stream) | inferred |
+/// | `name = "…"` | label in the report; any constant `&str` | the function's path |
+/// | `warmup = N` | on each device, the first N calls that would otherwise be timed are not; any constant `u32` that names neither `Self` nor a generic parameter | 0 |
+/// | `cold` | evict the L2 once per timed call, immediately before its first bracket, and leave it clean | as found |
+/// | `cold = "dirty"` | the same by writing, which is the state that a producer kernel leaves | |
+/// | `sleep` | hold the stream until each bracket has been enqueued, or a deadline passes | off |
+/// | `sleep = "50us"` | hold it for a fixed time, in `ns`, `us`, `ms` or `s`, of at most a second | |
+/// | `scope = "launches"` | a bracket around each [visible launch](#what-is-bracketed) | if any is visible and none hidden |
+/// | `scope = "body"` | a bracket around the whole body | otherwise |
+/// | `launch = "gemm"`, `launch = ["gemm", "conv"]` | further methods, functions or macros to treat as launches, by name without path | `launch`, `launch_cooperative`, `launch_kernel`, `cuLaunchKernel`, `cuLaunchKernelEx` |
+/// | `clock = "events"` | CUDA events tell the time | yes |
+/// | `clock = "host"` | wall time on the CPU does; needs no stream | |
+/// | `crate = PATH` | where `gpu-time` lives, for crates that re-export it | `::gpu_time` |
+///
+/// `clock = "host"` conflicts with `stream`, `cold` and `sleep`; `launch` conflicts with `scope = "body"`;
+/// `sleep` cannot be used on async code, where it would hold the stream across an await.
+///
+/// # The stream
+///
+/// `stream` takes a `CudaStream` of any cudarc since 0.15: owned, borrowed, in an `Arc`, `Rc` or `Box`,
+/// behind a guard; a raw `CUstream`, which is trusted to outlive the call; or an `Option` or `Result` of
+/// one of these. On `None` and `Err` the call runs on the CPU and the host clock times it.
+///
+/// The expression is evaluated before the body, at most once per call; a place is not moved out of, and a
+/// guard is given back before the body begins. It is evaluated for calls that are timed and, since warm-up
+/// is counted per device, for warm-up calls; never for calls that are switched off or filtered out. `?`
+/// on an `Option` or a `Result` ends the evaluation, not the function; `.await` is refused. A panic in it
+/// is the program's own, and the call counts as skipped.
+///
+/// Without it the stream is the one parameter of type `CudaStream`, `Arc<CudaStream>` or `CUstream`
+/// (through references and `Option`; parameters that a `cfg` takes out are passed over). Failing that, it
+/// is the `X` of the body's visible `X.launch_builder(…)` calls, where `X` is a path that starts at a
+/// parameter or `self`. Anything else is a compile error that says what to write.
+///
+/// Nothing is kept alive: a stream in an `Arc` or `Rc` that the body may let go of is watched by a weak
+/// pointer, and a bracket whose stream has gone is counted as lost. A stream that is owned or mutably
+/// borrowed without an `Arc` or `Rc` cannot be watched, and must live as long as what is bracketed.
+///
+/// A launch on another stream than this one reads wrongly. A raw handle costs a look-up on every call.
+///
+/// # Warm-up
+///
+/// Warm-up calls are counted over all threads. While more than 256 are left, a thread takes several at
+/// once, so a thread that stops calling may leave some unused.
+///
+/// # What is bracketed
+///
+/// A launch is **visible** in the function's own control flow: not in a closure, an async block, a nested
+/// item or a macro's arguments. If a launch name occurs in one of those, the default scope is `body`.
+///
+/// In **launches** scope every launch has a row of its own, and the function's row is their sum per call.
+/// A launch that answers `Err` (`cuLaunchKernel`: a code other than success) or unwinds is lost, and so
+/// is that call's sum. A launch macro is one at the end of a block only with `()` or `[]`.
+///
+/// A bracket inside another on the same stream and thread leaves out `cold` and `sleep`, and the outer one
+/// is marked `nested`. On another thread, as when a future moves on between two polls or when threads share
+/// a stream, it is not noticed, and what one enqueues lies in the other's bracket.
+///
+/// In **body** scope the row is the span from the first thing that the body enqueues to the last, frees of
+/// its locals included (before edition 2024, not of temporaries in its tail expression).
+///
+/// An `async fn` is timed from its first poll to its completion. A function that ends in `async {…}`,
+/// `Box::pin(async {…})` or `async {…}.boxed()` is timed inside that block; what it does before is
+/// not in it. Methods under `async_trait` are such functions. Any other function that returns a
+/// future, a stream or an iterator is refused in body scope, because it returns before its work is
+/// done. A future that is dropped while it waits is lost as `cancelled`; this is known of every
+/// `.await` in the function's own control flow and of macros whose arguments contain one or whose
+/// name is `select`, `select_biased`, `join` or `try_join`. Leaving such a macro by `return` or `?`
+/// counts as cancelled too, and a cancellation in an await that another macro makes up counts as
+/// completion.
+///
+/// A body that the macro's parser does not understand is timed as a whole, and the report's options say so.
+///
+/// # What stays as it was
+///
+/// Types, drops, panics, `Send`, `Sync`, unwind safety, borrow checks, warnings and their places, in
+/// editions 2018 to 2024. The exceptions:
+///
+/// - While the call runs there is a weak pointer to a stream that the function owns by an `Arc` or `Rc`, so
+///   `get_mut` and `weak_count` see it.
+/// - In launches scope, a visible launch must have a type that is known where it stands, and must return:
+///   one of type `!` does not compile. A future of type `!` that is awaited is warned of as unreachable.
+/// - `#[must_use]` on a function whose call is a visible launch, or is awaited, is not seen; on a type it is.
+/// - A parameter that only the attribute uses counts as used; without the feature `enabled` nothing that
+///   only the attribute names is used, a constant for `warmup` among them.
+/// - A future that is timed inside a tail block also captures what the stream's expression names.
+/// - A trait of your own that is implemented for every type, is in scope and has a method `cu_stream` or
+///   `context` comes before the stream's own, as it does in your code.
+#[proc_macro_attribute]
+pub fn gpu_timed(args: TokenStream, item: TokenStream) -> TokenStream {
+    #[cfg(feature = "enabled")]
+    return rewrite(args.into(), item.into()).into();
+    #[cfg(not(feature = "enabled"))]
+    {
+        let _ = args;
+        item
+    }
+}
+
+/// Rewrites the item; on any mistake, leaves it as it is and adds every mistake found.
+#[cfg(any(feature = "enabled", test))]
+fn rewrite(
+    args: proc_macro2::TokenStream,
+    item: proc_macro2::TokenStream,
+) -> proc_macro2::TokenStream {
+    let mut errors = errors::Errors::default();
+    let args = args::Args::parse(args, &mut errors);
+    let func = func::TimedFn::parse(item.clone(), &mut errors);
+    match func.and_then(|func| plan::Plan::new(args, func, &mut errors)) {
+        Some(plan) => expand::expand(plan),
+        None => {
+            let errors = errors.into_tokens();
+            quote::quote!(#item #errors)
+        }
+    }
+}

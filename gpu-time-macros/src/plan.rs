@@ -1,0 +1,392 @@
+//! Args + function -> [`Plan`]: the rules that need both. A `Plan` is made nowhere else, and what it
+//! says can be written down without another question.
+
+use std::fmt::Display;
+
+use proc_macro2::{Ident, TokenStream, TokenTree};
+use quote::{ToTokens, quote};
+use syn::ext::IdentExt;
+use syn::visit::{self, Visit};
+use syn::{Attribute, Expr, LitStr, ReceiverKind, Stmt, Token, Type, parse_quote};
+
+use crate::args::{Arg, Args, Clock, Cold, Hold, Scope};
+use crate::errors::Errors;
+use crate::func::{Param, TimedFn, argument, contains, peel, tail_future};
+use crate::launches::{Findings, LAUNCHES, bare, find, mark};
+use crate::marks::Marks;
+use crate::paths::Paths;
+
+/// What to make of the function.
+pub struct Plan {
+    pub func: TimedFn,
+    pub paths: Paths,
+    pub name: Option<Expr>,
+    pub warmup: Option<Expr>,
+    pub cold: Option<Cold>,
+    pub hold: Option<Hold>,
+    pub scope: Scope,
+    pub source: Source,
+    /// The launches that have marks, in the order of their numbers.
+    pub launches: Vec<Ident>,
+    pub options: String,
+    /// The work may wait for futures.
+    pub is_async: bool,
+    pub body: Body,
+}
+
+/// Where the time comes from.
+pub enum Source {
+    /// The host clock.
+    Host,
+    /// Events on a stream: the one of these that is not configured out. At most one has no `cfg`.
+    Streams(Vec<Stream>),
+}
+
+/// An expression for the stream.
+pub struct Stream {
+    pub expr: Expr,
+    /// The predicate of the parameter that it names.
+    pub cfg: Option<TokenStream>,
+    /// Whether the caller keeps the stream until the call is over, so that we need not.
+    pub lent: bool,
+}
+
+/// What follows our statement.
+pub enum Body {
+    /// The user's tokens as they are.
+    Verbatim,
+    /// Statements with marks in them.
+    Marked(Vec<Stmt>),
+    /// All statements of a function whose last one is a future: our statement goes into that.
+    Future(Vec<Stmt>),
+}
+
+impl Plan {
+    /// Applies every rule; `None` if one was broken.
+    pub fn new(args: Args, mut func: TimedFn, errors: &mut Errors) -> Option<Plan> {
+        conflicts(&args, errors);
+        let mut names: Vec<String> = LAUNCHES.map(str::to_owned).to_vec();
+        let further = args.launch.iter().flat_map(|arg| &arg.value);
+        names.extend(further.map(LitStr::value));
+
+        let mut stmts = func.stmts.take();
+        let found = stmts.as_deref().map(|stmts| find(stmts, &names)).unwrap_or_default();
+        let future = match stmts.as_deref_mut().and_then(tail_future) {
+            // What launches before it makes the future is no future's work.
+            Some(_) if func.sig.asyncness.is_some() || !found.launches.is_empty() => None,
+            future => future,
+        };
+        let is_future = future.is_some();
+        let found = future.map_or(found, |block| find(&block.stmts, &names));
+        let scope = scope(&args, stmts.is_some(), &found, errors);
+        unused_names(&args, &func, errors);
+
+        let is_async = is_future || func.sig.asyncness.is_some();
+        if let (true, Some(sleep)) = (is_async, &args.sleep) {
+            let message =
+                "`sleep` cannot be used on async code: it would hold the stream across an await";
+            errors.at(&sleep.key, message);
+        }
+        if scope == Scope::Body && !is_future {
+            returns_when_done(&func, errors);
+        }
+        let source = source(&args, &func, &found, errors);
+
+        if !errors.is_empty() {
+            return None;
+        }
+        let paths = Paths::new(args.krate.map(|arg| arg.value));
+        let launches = match scope {
+            Scope::Launches => found.launches,
+            Scope::Body => Vec::new(),
+        };
+        let mut options = args.text;
+        let marks = Marks { paths: &paths, launches: scope == Scope::Launches, awaits: is_async };
+        if stmts.is_none() {
+            let comma = if options.is_empty() { "" } else { ", " };
+            options.push_str(comma);
+            options.push_str("the body is no Rust that the macro knows: timed as a whole");
+        }
+        let body = match stmts {
+            Some(mut stmts) if is_future => {
+                if let Some(block) = tail_future(&mut stmts) {
+                    mark(&mut block.stmts, &names, marks);
+                }
+                Body::Future(stmts)
+            }
+            Some(mut stmts) if marks.launches || marks.awaits => {
+                mark(&mut stmts, &names, marks);
+                Body::Marked(stmts)
+            }
+            _ => Body::Verbatim,
+        };
+        Some(Plan {
+            func,
+            paths,
+            name: args.name.map(|arg| arg.value),
+            warmup: args.warmup.map(|arg| arg.value),
+            cold: args.cold.map(|arg| arg.value),
+            hold: args.sleep.map(|arg| arg.value),
+            scope,
+            source,
+            launches,
+            options,
+            is_async,
+            body,
+        })
+    }
+}
+
+fn is(arg: &Option<Arg<Clock>>, clock: Clock) -> bool {
+    arg.as_ref().is_some_and(|arg| arg.value == clock)
+}
+
+/// Keys that contradict each other.
+fn conflicts(args: &Args, errors: &mut Errors) {
+    if is(&args.clock, Clock::Host) {
+        let keys = [
+            args.stream.as_ref().map(|arg| (&arg.key, "needs no stream")),
+            args.cold.as_ref().map(|arg| (&arg.key, "has no L2 to evict")),
+            args.sleep.as_ref().map(|arg| (&arg.key, "has no stream to hold")),
+        ];
+        for (key, why) in keys.into_iter().flatten() {
+            errors.at(key, format!("`{key}` conflicts with `clock = \"host\"`, which {why}"));
+        }
+    }
+    if let (Some(launch), Some(Arg { value: Scope::Body, .. })) = (&args.launch, &args.scope) {
+        let message = "`launch` conflicts with `scope = \"body\"`, which times no single launches";
+        errors.at(&launch.key, message);
+    }
+}
+
+/// What a bracket goes around, as asked for, or else launches if any is visible and none is hidden.
+fn scope(args: &Args, parsed: bool, found: &Findings, errors: &mut Errors) -> Scope {
+    let visible = !found.launches.is_empty();
+    match &args.scope {
+        Some(arg) if arg.value == Scope::Launches && !visible => {
+            let message = match (parsed, found.hidden) {
+                (false, _) => "the macro cannot read this body: write `scope = \"body\"`",
+                (_, false) => {
+                    "no launch is visible in this body: name it, as in `launch = \"gemm\"`, or \
+                     write `scope = \"body\"`"
+                }
+                (_, true) => {
+                    "every launch of this body is in a closure, an async block, a nested item or a \
+                     macro's arguments: write `scope = \"body\"`"
+                }
+            };
+            errors.at(&arg.key, message);
+            Scope::Launches
+        }
+        Some(arg) => arg.value,
+        None if visible && !found.hidden => Scope::Launches,
+        None => Scope::Body,
+    }
+}
+
+/// Only a function whose work is done when it returns can be timed as a whole.
+fn returns_when_done(func: &TimedFn, errors: &mut Errors) {
+    if let Some(lazy) = func.returns_lazily() {
+        let message = format!(
+            "this function returns before its work is done, so timing its body would miss it: \
+             annotate the function that does what this `{lazy}` stands for"
+        );
+        errors.at(lazy, message);
+    }
+}
+
+/// A launch name that occurs nowhere is a slip of the pen.
+fn unused_names(args: &Args, func: &TimedFn, errors: &mut Errors) {
+    for name in args.launch.iter().flat_map(|arg| &arg.value) {
+        let wanted = name.value();
+        let occurs = |tree: &TokenTree| matches!(tree, TokenTree::Ident(i) if i.unraw() == wanted);
+        if !contains(&func.lead, &occurs) && !contains(&func.rest, &occurs) {
+            errors.at(name, format!("`{wanted}` does not occur in this body"));
+        }
+    }
+}
+
+/// The stream, as asked for or inferred.
+fn source(args: &Args, func: &TimedFn, found: &Findings, errors: &mut Errors) -> Source {
+    if is(&args.clock, Clock::Host) {
+        return Source::Host;
+    }
+    if let Some(arg) = &args.stream {
+        if let Some(at) = await_in(&arg.value) {
+            errors.at(at, "a stream cannot be awaited: it is needed before the function begins");
+        }
+        let lent = is_lent(&arg.value, func);
+        return Source::Streams(vec![Stream { expr: arg.value.clone(), cfg: None, lent }]);
+    }
+    // What could not be read may have been the stream.
+    if !args.complete {
+        return Source::Host;
+    }
+    let params: Vec<Param> = func.params().filter(|param| is_stream(param.ty)).collect();
+    let mut certain = params.iter().filter(|param| cfg(param.attrs).is_none());
+    match (certain.next(), certain.next()) {
+        (Some(one), Some(two)) => {
+            errors.at(two.name, two_params(one.name, two.name));
+            Source::Host
+        }
+        _ if params.is_empty() => from_builders(func, found, errors),
+        _ => Source::Streams(params.iter().map(from_param).collect()),
+    }
+}
+
+/// What to say where inference would have to choose.
+pub fn two_params(one: impl Display, two: impl Display) -> String {
+    format!(
+        "`{one}` and `{two}` could both be the stream: write `stream = {one}` or `stream = {two}`"
+    )
+}
+
+/// What to say where inference finds nothing.
+pub fn no_stream() -> &'static str {
+    "no stream to time on: write `stream = EXPR`, or `clock = \"host\"` for the time on the CPU"
+}
+
+/// The one `X` of every visible `X.launch_builder(…)`.
+fn from_builders(func: &TimedFn, found: &Findings, errors: &mut Errors) -> Source {
+    let Some(first) = found.builders.first() else {
+        match found.made.first() {
+            Some(made) => errors.at(made, made_in_body()),
+            None => errors.at(&func.sig.ident, no_stream()),
+        }
+        return Source::Host;
+    };
+    let mut exprs = Vec::new();
+    for builder in &found.builders {
+        match at_entry(builder, func, found) {
+            Some(expr) => exprs.push(expr),
+            None => {
+                errors.at(builder, made_in_body());
+                return Source::Host;
+            }
+        }
+    }
+    let text = |expr: &Expr| expr.to_token_stream().to_string().replace(' ', "");
+    if let Some(other) = exprs.iter().find(|expr| exprs.first().map(text) != Some(text(expr))) {
+        let (one, two) = (text(first), text(other));
+        let message = format!(
+            "this body launches on `{one}` and on `{two}`: write `stream = {one}`, and time what \
+             runs on the other in a function of its own"
+        );
+        errors.at(other, message);
+        return Source::Host;
+    }
+    let streams = exprs.into_iter().take(1).map(|expr| {
+        let lent = is_lent(&expr, func);
+        Stream { expr, cfg: None, lent }
+    });
+    Source::Streams(streams.collect())
+}
+
+fn made_in_body() -> &'static str {
+    "this stream is made in the body, and is needed before it: take the stream as a parameter, or \
+     move the launches into a function that does and annotate that"
+}
+
+/// The expression, if it is a path that means the same at entry: one that starts at a parameter that
+/// nothing in the body hides.
+fn at_entry(builder: &Expr, func: &TimedFn, found: &Findings) -> Option<Expr> {
+    let mut expr = place(builder).clone();
+    let root = root_mut(&mut expr)?;
+    // `async_trait` moves `self` into a variable of this name, which does not exist at entry.
+    if root == "__self" {
+        let receiver = func.sig.receiver()?;
+        *root = Ident::new("self", receiver.self_token.span);
+    }
+    let name = root.to_string();
+    let is_param = name == "self" || func.bound_names().contains(&name);
+    // It also binds every parameter anew, to what it is.
+    let is_hidden = found.bound.contains(&name) && !is_async_trait(func);
+    (is_param && !is_hidden).then_some(expr)
+}
+
+/// Whether the function has the lifetime that `async_trait` adds to every method.
+fn is_async_trait(func: &TimedFn) -> bool {
+    func.sig.generics.lifetimes().any(|lifetime| lifetime.lifetime.ident == "async_trait")
+}
+
+/// The expression without references and parentheses around it.
+fn place(expr: &Expr) -> &Expr {
+    match bare(expr) {
+        Expr::Reference(reference) => place(&reference.expr),
+        expr => expr,
+    }
+}
+
+/// The variable at which a chain of fields starts.
+fn root_mut(expr: &mut Expr) -> Option<&mut Ident> {
+    match expr {
+        Expr::Path(path) if path.qself.is_none() && path.path.segments.len() == 1 => {
+            path.path.segments.first_mut().map(|segment| &mut segment.ident)
+        }
+        Expr::Field(field) => root_mut(&mut field.base),
+        Expr::Paren(paren) => root_mut(&mut paren.expr),
+        Expr::Group(group) => root_mut(&mut group.expr),
+        _ => None,
+    }
+}
+
+/// Whether the expression reaches the stream through a shared reference that the caller lent for
+/// longer than the call: then the body cannot drop it.
+fn is_lent(expr: &Expr, func: &TimedFn) -> bool {
+    let mut expr = place(expr).clone();
+    let Some(root) = root_mut(&mut expr) else { return false };
+    if root == "self" {
+        return match func.sig.receiver().map(|receiver| &receiver.kind) {
+            Some(ReceiverKind::Reference(_, _, mutability)) => mutability.is_none(),
+            _ => false,
+        };
+    }
+    func.params().any(|param| param.name == root && peel(param.ty).1)
+}
+
+fn from_param(param: &Param) -> Stream {
+    let name = param.name;
+    Stream { expr: parse_quote!(#name), cfg: cfg(param.attrs), lent: peel(param.ty).1 }
+}
+
+/// Whether the type is one of a stream, through references and `Option`.
+fn is_stream(ty: &Type) -> bool {
+    let (Type::Path(path), _) = peel(ty) else { return false };
+    let last = |path: &syn::TypePath, name: &str| {
+        path.path.segments.last().is_some_and(|segment| segment.ident.unraw() == name)
+    };
+    match argument(path, "Arc") {
+        Some(Type::Path(inner)) => last(inner, "CudaStream"),
+        _ => last(path, "CudaStream") || last(path, "CUstream"),
+    }
+}
+
+/// The predicate under which the attributes leave something in.
+fn cfg(attrs: &[Attribute]) -> Option<TokenStream> {
+    let predicates: Vec<TokenStream> = attrs
+        .iter()
+        .filter(|attr| attr.path().is_ident("cfg"))
+        .filter_map(|attr| Some(attr.meta.require_list().ok()?.tokens.clone()))
+        .collect();
+    match predicates.as_slice() {
+        [] => None,
+        [only] => Some(only.clone()),
+        all => Some(quote!(all(#(#all),*))),
+    }
+}
+
+/// The first await of the expression itself.
+fn await_in(expr: &Expr) -> Option<Token![await]> {
+    struct Find(Option<Token![await]>);
+    impl<'ast> Visit<'ast> for Find {
+        fn visit_expr_await(&mut self, expr: &'ast syn::ExprAwait) {
+            self.0.get_or_insert(expr.await_token);
+            visit::visit_expr_await(self, expr);
+        }
+        fn visit_expr_async(&mut self, _: &'ast syn::ExprAsync) {}
+        fn visit_expr_closure(&mut self, _: &'ast syn::ExprClosure) {}
+    }
+    let mut find = Find(None);
+    find.visit_expr(expr);
+    find.0
+}

@@ -1,0 +1,151 @@
+//! What functions become, read as text. The snapshots are in `snapshots/`.
+
+use std::str::FromStr;
+
+use proc_macro2::TokenStream;
+
+use crate::rewrite;
+
+fn tokens(text: &str) -> TokenStream {
+    TokenStream::from_str(text).unwrap()
+}
+
+/// The rewritten item, formatted, without the declaration of the site unless it is of interest.
+fn expanded(args: &str, item: &str) -> String {
+    let output = rewrite(tokens(args), tokens(item));
+    prettyplease::unparse(&syn::parse2(output).unwrap())
+}
+
+fn without_site(text: &str) -> String {
+    let mut out = String::new();
+    let mut in_site = false;
+    for line in text.lines() {
+        let depth = line.len() - line.trim_start().len();
+        if line.trim() == "fn __gpu_time_marker() {}" {
+            in_site = true;
+            out.push_str(&format!("{:depth$}…\n", ""));
+        }
+        if !in_site {
+            out.push_str(line);
+            out.push('\n');
+        }
+        if line.trim() == "&__GPU_TIME_SITE" {
+            in_site = false;
+        }
+    }
+    out
+}
+
+macro_rules! snapshot {
+    ($name:ident, $args:expr, $item:expr) => {
+        #[test]
+        fn $name() {
+            insta::assert_snapshot!(without_site(&expanded($args, $item)));
+        }
+    };
+}
+
+#[test]
+fn the_site() {
+    insta::assert_snapshot!(expanded(
+        "name = \"gemm\", warmup = WARMUP * 2, cold = \"dirty\", sleep = \"50us\"",
+        "fn f(stream: &CudaStream) { stream.launch_builder(k).launch(cfg); }",
+    ));
+}
+
+snapshot!(
+    launches_with_every_way_to_stand,
+    "",
+    "unsafe fn f(stream: &Arc<CudaStream>, cfg: Cfg) -> Result<(), E> {
+        let mut b = stream.launch_builder(&self.k);
+        #[cfg(feature = \"x\")]
+        b.launch(cfg);
+        unsafe { b.launch(cfg) }?;
+        for _ in 0..3 { if let Err(e) = b.launch(cfg) { return Err(e); } }
+        outer.launch(inner.launch(1));
+        x.launch(1).unwrap().launch(2).unwrap();
+        cuLaunchKernel(k);
+        match b.launch(cfg) { Ok(_) => Ok(()), Err(e) => Err(e) }
+    }"
+);
+
+snapshot!(
+    macro_launches,
+    "stream = self.stream",
+    "fn f(&self) -> u32 {
+        launch_kernel!(a);
+        #[cfg(x)]
+        launch_kernel! { b }
+        let x = launch_kernel!(c)?;
+        launch_kernel!(d)
+    }"
+);
+
+snapshot!(
+    hidden_launches_mean_body_scope_and_verbatim_tokens,
+    "",
+    "fn f(stream: CUstream) -> u32 {
+        #![allow(unused)]
+        use a::b;
+        const N: u32 = 3;
+        k.launch(1);
+        let go = || k.launch(2);
+        go()
+    }"
+);
+
+snapshot!(
+    owned_streams_are_kept_weakly,
+    "stream = device.as_cuda()?.stream(|x| x?)",
+    "fn f(device: Device) { drop(device); }"
+);
+
+snapshot!(
+    async_functions_mark_their_awaits,
+    "",
+    "async fn f(stream: Arc<CudaStream>) -> Result<u32, E> {
+        k.launch(1).await?;
+        let all = vec![a().await, b().await];
+        tokio::select! { x = a() => {} }
+        let later = async { c().await };
+        later.await
+    }"
+);
+
+snapshot!(
+    boxed_futures_are_bracketed_inside,
+    "scope = \"body\"",
+    "fn f<'life0, 'async_trait>(&'life0 self, x: u32) -> Pin<Box<dyn Future<Output = u32> + 'async_trait>> {
+        Box::pin(async move {
+            if let Some(__ret) = None::<u32> { return __ret; }
+            let __self = self;
+            let x = x;
+            let __ret: u32 = { __self.stream.launch_builder(x).launch(1); x };
+            __ret
+        })
+    }"
+);
+
+snapshot!(
+    configured_parameters,
+    "",
+    "fn f(#[cfg(gpu)] stream: &CudaStream, #[cfg(not(gpu))] stream: Option<&CudaStream>) {}"
+);
+
+snapshot!(
+    the_host_clock_and_a_crate_path,
+    "clock = \"host\", crate = crate::reexports::timing",
+    "pub(crate) async unsafe extern \"C\" fn f<T: Into<u8>>((a, b): (u8, T)) where T: Copy {}"
+);
+
+#[test]
+fn a_body_that_is_no_known_rust_stays_as_it_is() {
+    let output =
+        rewrite(tokens("cold"), tokens("fn f(stream: &CudaStream) { new syntax; k.launch(1) }"));
+    let text = output.to_string();
+    assert!(text.ends_with("new syntax ; k . launch (1) }"), "{text}");
+    assert!(text.contains("options : \"cold, the body is no Rust that the macro knows"), "{text}");
+    assert!(text.contains("ScopeKind :: Body"), "{text}");
+}
+
+snapshot!(a_mistake_leaves_the_function_alone, "warmpu = 10, cold = 3", "const fn f() -> u8 { 3 }");

@@ -1,0 +1,213 @@
+//! Calls in launches scope while their launches are in flight: each adds up to one sum.
+
+use std::sync::atomic::{AtomicU8, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+
+use crate::rows::EntryRef;
+use crate::sample::{Lost, Sample};
+use crate::site::CallSite;
+
+/// Calls that a lane may add up at once.
+const MOST: usize = 1_024;
+
+/// Names a call that is being added up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CallRef(u32);
+
+impl CallRef {
+    pub fn index(self) -> u32 {
+        self.0
+    }
+
+    /// The reference that [`CallRef::index`] came from.
+    pub fn new(index: u32) -> CallRef {
+        CallRef(index)
+    }
+}
+
+/// Which calls have returned. A function that returns stores it here, without the lock of its lane.
+pub(crate) struct Returns(Box<[AtomicU8]>);
+
+const RUNNING: u8 = 0;
+const RETURNED: u8 = 1;
+const FAILED: u8 = 2;
+const CANCELLED: u8 = 3;
+
+impl Default for Returns {
+    fn default() -> Self {
+        Returns((0..MOST).map(|_| AtomicU8::new(RUNNING)).collect())
+    }
+}
+
+impl Returns {
+    /// The function of the call has returned, or was left for the reason given.
+    pub fn set(&self, call: CallRef, lost: Option<Lost>) {
+        let how = match lost {
+            None => RETURNED,
+            Some(Lost::Cancelled) => CANCELLED,
+            Some(_) => FAILED,
+        };
+        if let Some(place) = self.0.get(call.0 as usize) {
+            place.store(how, Release);
+        }
+    }
+
+    /// Whether the function has returned, and for which reason it was left, if not by returning.
+    fn get(&self, call: CallRef) -> Option<Option<Lost>> {
+        match self.0.get(call.0 as usize)?.load(Acquire) {
+            RUNNING => None,
+            FAILED => Some(Some(Lost::Failed)),
+            CANCELLED => Some(Some(Lost::Cancelled)),
+            _ => Some(None),
+        }
+    }
+
+    fn clear(&self, call: CallRef) {
+        if let Some(place) = self.0.get(call.0 as usize) {
+            place.store(RUNNING, Relaxed);
+        }
+    }
+}
+
+/// What a call's launches gave so far.
+struct Sum {
+    /// Not free.
+    is_taken: bool,
+    site: &'static CallSite,
+    entry: EntryRef,
+    /// Launches that were begun and are neither measured nor lost.
+    open: u32,
+    launches: u32,
+    raw_ns: f64,
+    fed: bool,
+    at_floor: bool,
+    nested: bool,
+    tracked: bool,
+    lost: Option<Lost>,
+}
+
+/// A call whose sum is complete.
+pub(crate) struct Finished {
+    pub site: &'static CallSite,
+    pub entry: EntryRef,
+    pub outcome: Result<Sample, Lost>,
+}
+
+/// The calls of one lane that are being added up.
+///
+/// Invariant: a place is free or holds one call; it is freed when the call has returned and none of
+/// its launches is in flight.
+#[derive(Default)]
+pub(crate) struct Calls {
+    sums: Vec<Sum>,
+    free: Vec<CallRef>,
+    /// Calls with no launch in flight that had not returned when that was found.
+    waiting: Vec<CallRef>,
+}
+
+impl Calls {
+    /// Begins the sum of a call, or none where the bound is reached.
+    pub fn open(&mut self, site: &'static CallSite, entry: EntryRef) -> Option<CallRef> {
+        let sum = Sum {
+            is_taken: true,
+            site,
+            entry,
+            open: 0,
+            launches: 0,
+            raw_ns: 0.0,
+            fed: true,
+            at_floor: true,
+            nested: false,
+            tracked: false,
+            lost: None,
+        };
+        if let Some(call) = self.free.pop() {
+            *self.sums.get_mut(call.0 as usize)? = sum;
+            return Some(call);
+        }
+        if self.sums.len() >= MOST {
+            return None;
+        }
+        self.sums.push(sum);
+        self.free.reserve(self.sums.len());
+        self.waiting.reserve(self.sums.len());
+        Some(CallRef(self.sums.len() as u32 - 1))
+    }
+
+    /// A launch of the call was begun.
+    pub fn begin(&mut self, call: CallRef) {
+        if let Some(sum) = self.sum(call) {
+            sum.open += 1;
+            sum.launches += 1;
+        }
+    }
+
+    /// A launch of the call was measured or lost. Answers with the sum if that was the last.
+    pub fn end(
+        &mut self,
+        call: CallRef,
+        outcome: Result<Sample, Lost>,
+        returns: &Returns,
+    ) -> Option<Finished> {
+        let sum = self.sum(call)?;
+        sum.open = sum.open.saturating_sub(1);
+        match outcome {
+            Ok(sample) => {
+                sum.raw_ns += sample.raw_ns();
+                sum.fed &= sample.fed;
+                sum.at_floor &= sample.at_floor;
+                sum.nested |= sample.nested;
+                sum.tracked |= sample.tracked;
+            }
+            Err(lost) => {
+                sum.lost.get_or_insert(lost);
+            }
+        }
+        if sum.open > 0 {
+            return None;
+        }
+        let finished = self.finish(call, returns);
+        if finished.is_none() && !self.waiting.contains(&call) {
+            self.waiting.push(call);
+        }
+        finished
+    }
+
+    /// Finds a call that has returned since its last launch was measured. To be asked until there is
+    /// none.
+    pub fn returned(&mut self, returns: &Returns) -> Option<Finished> {
+        let at = self.waiting.iter().position(|call| {
+            let is_busy = self.sums.get(call.0 as usize).is_some_and(|sum| sum.open > 0);
+            is_busy || returns.get(*call).is_some()
+        })?;
+        let call = self.waiting.swap_remove(at);
+        // One that has begun another launch comes back with that.
+        self.finish(call, returns).or_else(|| self.returned(returns))
+    }
+
+    fn sum(&mut self, call: CallRef) -> Option<&mut Sum> {
+        self.sums.get_mut(call.0 as usize)
+    }
+
+    fn finish(&mut self, call: CallRef, returns: &Returns) -> Option<Finished> {
+        let sum = self.sums.get_mut(call.0 as usize)?;
+        if !sum.is_taken || sum.open > 0 {
+            return None;
+        }
+        let left = returns.get(call)?;
+        sum.is_taken = false;
+        returns.clear(call);
+        self.free.push(call);
+        let outcome = match sum.lost.or(left) {
+            Some(lost) => Err(lost),
+            None => Sample::new(sum.raw_ns).ok_or(Lost::Invalid).map(|mut sample| {
+                sample.fed = sum.fed;
+                sample.at_floor = sum.at_floor;
+                sample.nested = sum.nested;
+                sample.tracked = sum.tracked;
+                sample.brackets = sum.launches;
+                sample
+            }),
+        };
+        Some(Finished { site: sum.site, entry: sum.entry, outcome })
+    }
+}

@@ -1,0 +1,225 @@
+//! From what the lanes and rows hold to a report.
+
+use std::collections::HashMap;
+use std::ptr;
+use std::sync::{MutexGuard, TryLockError};
+use std::time::{Duration, Instant};
+
+use crate::counts::Counts;
+use crate::cuda::{self, Context};
+use crate::report::target;
+use crate::report::{self, Process, Snapshot};
+use crate::series::{RowInfo, Series, Tally};
+use crate::site::{CallSite, Clock, Device, Row};
+use crate::work::Work;
+use crate::{exit, lane, process, registry};
+
+/// A thread that keeps its lane locked for longer is stuck in a driver call.
+const PATIENCE: Duration = Duration::from_millis(200);
+const PAUSE: Duration = Duration::from_micros(50);
+
+/// What the lanes counted of a row: timed, in flight.
+type Tallies = HashMap<*const Row, (u64, u64)>;
+
+/// Writes the report to wherever it is configured to go. A forked child has nothing of its own to
+/// report.
+pub(crate) fn write_reports() {
+    let targets = process::config().targets();
+    if !targets.is_empty() && !exit::is_forked() {
+        target::deliver(&snapshot(), targets);
+    }
+}
+
+/// Everything measured so far, after a look at what the GPU has finished. Never waits for the GPU.
+pub(crate) fn snapshot() -> Snapshot {
+    let deadline = Instant::now() + PATIENCE;
+    // All at once and no new ones, so that no bracket is counted on one side only while threads go on.
+    let lanes = lane::all();
+    let mut works: Vec<_> =
+        lanes.iter().filter_map(|lane| Some((lane, lock(lane, deadline)?))).collect();
+    let stuck = lanes.len() - works.len();
+    let mut tallies = Tallies::new();
+    for (lane, work) in &mut works {
+        work.drain(&lane.returns);
+        for entry in work.rows.iter() {
+            let tally = tallies.entry(ptr::from_ref(entry.row)).or_default();
+            tally.0 += entry.timed;
+            tally.1 += entry.in_flight;
+        }
+    }
+    let counted: Vec<_> = registry::sites()
+        .into_iter()
+        .map(|site| {
+            let rows = site.series().iter().map(Series::tally).collect();
+            Counted { site, counts: lane::counts(site, &lanes), rows }
+        })
+        .collect();
+    drop(works);
+    drop(lanes);
+    // The statistics take longer, and nobody waits for them.
+    let biases = Biases::new();
+    let sites: Vec<_> =
+        counted.into_iter().map(|counted| report_site(counted, &tallies, &biases)).collect();
+    let started = process::started();
+    let mut about = Process::new(started.wall, started.monotonic.elapsed(), why_off(&sites));
+    if stuck > 0 {
+        about.warnings.push(format!(
+            "{stuck} threads did not come out of a driver call in time: what they measured is missing"
+        ));
+    }
+    Snapshot::new(about, devices(&sites), sites)
+}
+
+fn lock(
+    lane: &'static lane::Lane,
+    deadline: Instant,
+) -> Option<MutexGuard<'static, Work<Context>>> {
+    loop {
+        match lane.work.try_lock() {
+            Ok(work) => return Some(work),
+            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => std::thread::sleep(PAUSE),
+            Err(TryLockError::WouldBlock) => return None,
+        }
+    }
+}
+
+/// What is subtracted from each bracket, by device.
+struct Biases(Vec<(Device, Option<f64>)>);
+
+impl Biases {
+    fn new() -> Self {
+        let contexts = cuda::contexts();
+        Biases(
+            contexts
+                .iter()
+                .map(|c| (Device::Cuda(c.device.ordinal), c.floor().map(|f| f.pair_ns)))
+                .collect(),
+        )
+    }
+
+    fn of(&self, device: Device) -> Option<f64> {
+        match device {
+            Device::Host => Some(0.0),
+            _ => self.0.iter().filter(|(d, _)| *d == device).find_map(|(_, bias)| *bias),
+        }
+    }
+}
+
+/// What was counted of a site at one moment, with the tally of each row.
+struct Counted {
+    site: &'static CallSite,
+    counts: Counts,
+    rows: Vec<Tally>,
+}
+
+fn report_site(counted: Counted, tallies: &Tallies, biases: &Biases) -> report::Site {
+    let Counted { site, counts, rows } = counted;
+    let resolved = site.resolve(process::config());
+    let all = site.series();
+    let series = site.rows().into_iter().zip(all.iter()).zip(rows).map(|((row, series), tally)| {
+        let (timed, in_flight) = tallies.get(&ptr::from_ref(row)).copied().unwrap_or_default();
+        let launch = row.launch.and_then(|index| {
+            let launch = site.spec.launches.get(index as usize)?;
+            Some(report::Launch { index, name: launch.name, line: launch.line })
+        });
+        let info = RowInfo {
+            device: device_id(row.device),
+            launch,
+            cache: row.cache,
+            clock: row.clock,
+            timed,
+            in_flight,
+            bias_ns: biases.of(row.device),
+        };
+        series.report(info, tally)
+    });
+    let mut warnings = Vec::new();
+    if site.hold_policy().is_off() {
+        warnings.push("holds hit their deadline too often and were switched off".to_owned());
+    }
+    report::Site {
+        name: resolved.name.clone(),
+        file: site.spec.file,
+        line: site.spec.line,
+        scope: site.spec.scope,
+        launches_seen: site.spec.launches.len() as u32,
+        options: site.spec.options.to_owned(),
+        calls: counts.calls,
+        warmup: counts.warmup,
+        skipped: counts.skipped,
+        timed: counts.timed,
+        warnings,
+        series: series.collect(),
+    }
+}
+
+fn device_id(device: Device) -> String {
+    match device {
+        Device::Cuda(ordinal) => format!("cuda:{ordinal}"),
+        Device::Unknown => "cuda:?".to_owned(),
+        Device::Host => "host".to_owned(),
+    }
+}
+
+/// The devices that contexts were seen of, and the host where its clock told the time.
+fn devices(sites: &[report::Site]) -> Vec<report::Device> {
+    let driver = cuda::contexts().first().and_then(|_| cuda::driver_version());
+    let mut devices: Vec<report::Device> = Vec::new();
+    let mut contexts = cuda::contexts();
+    contexts.sort_by_key(|context| context.device.ordinal);
+    for context in contexts {
+        let id = device_id(Device::Cuda(context.device.ordinal));
+        let at = devices.iter().position(|d| d.id == id).unwrap_or_else(|| {
+            let l2 = context.device.l2_bytes;
+            devices.push(report::Device {
+                driver: driver.clone(),
+                l2_bytes: (l2 > 0).then_some(l2),
+                ..report::Device::new(id, context.device.name.clone())
+            });
+            devices.len() - 1
+        });
+        let Some(device) = devices.get_mut(at) else { continue };
+        if device.event_floor_ns.is_none()
+            && let Some(floor) = context.floor()
+        {
+            device.event_step_ns = floor.step_ns;
+            device.event_floor_ns = Some(floor.pair_ns);
+            device.event_bias_ns = Some(floor.pair_ns);
+            device.event_bias_source = Some("floor");
+            // The empty pair's distance from the true bias is not measured, and is more than a step.
+            device.event_bias_error_ns = None;
+        }
+        device.flush_bytes = device.flush_bytes.or(context.flush_bytes());
+        for warning in context.warnings() {
+            if !device.warnings.contains(&warning) {
+                device.warnings.push(warning);
+            }
+        }
+    }
+    if sites.iter().any(|site| site.series.iter().any(|series| series.device == "host")) {
+        devices.push(report::Device::host());
+    }
+    devices
+}
+
+/// Why nothing was timed on a GPU, if so.
+fn why_off(sites: &[report::Site]) -> Option<String> {
+    if !process::config().is_on() {
+        return Some("`GPU_TIME=off`".to_owned());
+    }
+    let asks_for_gpu = registry::sites()
+        .iter()
+        .zip(sites)
+        .any(|(site, report)| site.spec.clock == Clock::Events && report.calls > report.warmup);
+    if !asks_for_gpu || !cuda::contexts().is_empty() {
+        return None;
+    }
+    let hidden =
+        std::env::var_os("CUDA_VISIBLE_DEVICES").is_some_and(|v| v.is_empty() || v == "-1");
+    Some(match cuda::why_unusable() {
+        Some(reason) => reason.to_owned(),
+        None if hidden => "`CUDA_VISIBLE_DEVICES` hides every GPU".to_owned(),
+        None => "no call came with a stream on a GPU".to_owned(),
+    })
+}

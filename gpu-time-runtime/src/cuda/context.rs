@@ -1,0 +1,402 @@
+//! A CUDA context as the runtime knows it: its device, its events, its kernels.
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_uint};
+use std::ptr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+
+use cudarc::driver::sys::{self, CUcontext, CUevent, CUevent_flags, CUresult, CUstream};
+
+use super::current::{relaxed, with_current};
+use super::device::DeviceInfo;
+use super::floor::FloorProbe;
+use super::flush::FlushBuffer;
+use super::hold::Holds;
+use super::library::{Symbols, symbols};
+use super::module::Module;
+use super::{check, side};
+use crate::exit;
+use crate::gpu::{Event, EventPair, Fault, Floor, Gpu, Held, HoldResult, Stream};
+use crate::site::{Cold, Device, Resolved, locked};
+
+/// So many events the runtime makes in one context, and no more.
+const MAX_EVENTS: u32 = 1 << 16;
+
+/// One context, from the first call that came with it to the end of the process.
+///
+/// Invariant: the primary context of a device is retained, so that its events can still be read after
+/// the application dropped its own handle. A context is never revived: one that turns up at the
+/// address of a dead one is another `Context`.
+pub(crate) struct Context {
+    symbols: &'static Symbols,
+    handle: usize,
+    id: Option<u64>,
+    pub device: DeviceInfo,
+    dead: AtomicBool,
+    retained: AtomicBool,
+    events: AtomicU32,
+    /// Our own stream.
+    side: Result<Stream, Fault>,
+    module: Module,
+    flush: FlushBuffer,
+    holds: Holds,
+    floor: FloorProbe,
+}
+
+static CONTEXTS: Mutex<Vec<&'static Context>> = Mutex::new(Vec::new());
+
+thread_local! {
+    static RECENT: Cell<Option<&'static Context>> = const { Cell::new(None) };
+}
+
+/// Every context that was seen.
+pub(crate) fn contexts() -> Vec<&'static Context> {
+    locked(&CONTEXTS).clone()
+}
+
+/// The context of this handle, if it is the one that the calling thread asked for last.
+#[inline]
+pub(crate) fn recent(handle: usize) -> Option<&'static Context> {
+    let recent = RECENT.get()?;
+    (recent.handle == handle && recent.is_still_the_same()).then_some(recent)
+}
+
+/// The context of a stream. `handle` is 0 where the caller had only the stream.
+pub(crate) fn find(stream: Stream, handle: usize) -> Result<&'static Context, Fault> {
+    let handle = if handle == 0 { context_of(stream)? } else { handle };
+    let id = id_of(handle)?;
+    let mut contexts = locked(&CONTEXTS);
+    // Without ids a dead context cannot be told from another at its address, so it counts as gone.
+    let known =
+        contexts.iter().copied().find(|c| c.is(handle, id) && (id.is_some() || !c.is_dead()));
+    let context = match known {
+        Some(context) => context,
+        None => {
+            contexts
+                .iter()
+                .filter(|c| c.handle == handle)
+                .for_each(|c| c.dead.store(true, Relaxed));
+            let context: &'static Context = Box::leak(Box::new(Context::new(handle, id)?));
+            contexts.push(context);
+            context
+        }
+    };
+    RECENT.set(Some(context));
+    Ok(context)
+}
+
+fn context_of(stream: Stream) -> Result<usize, Fault> {
+    let mut context: CUcontext = ptr::null_mut();
+    check(if stream.is_implicit() {
+        // SAFETY: writes one pointer.
+        unsafe { sys::cuCtxGetCurrent(&raw mut context) }
+    } else {
+        // SAFETY: the caller vouches for a raw stream; writes one pointer.
+        unsafe { sys::cuStreamGetCtx(raw(stream), &raw mut context) }
+    })?;
+    if context.is_null() { Err(Fault::ContextGone) } else { Ok(context as usize) }
+}
+
+fn id_of(handle: usize) -> Result<Option<u64>, Fault> {
+    let symbols = symbols().map_err(|_| Fault::ContextGone)?;
+    let Some(context_id) = symbols.context_id else { return Ok(None) };
+    let mut id = 0;
+    // SAFETY: the caller's stream belongs to this context; writes one integer.
+    check(unsafe { context_id(handle as CUcontext, &raw mut id) })?;
+    Ok(Some(id))
+}
+
+pub(super) fn raw(stream: Stream) -> CUstream {
+    stream.0 as CUstream
+}
+
+impl Context {
+    fn new(handle: usize, id: Option<u64>) -> Result<Context, Fault> {
+        let symbols = symbols().map_err(|_| Fault::ContextGone)?;
+        with_current(handle as CUcontext, || {
+            relaxed(|| {
+                let device = DeviceInfo::of_current()?;
+                let retained = retain_if_primary(handle, &device);
+                let side = side::create();
+                Ok(Context {
+                    symbols,
+                    handle,
+                    id,
+                    dead: AtomicBool::new(false),
+                    retained: AtomicBool::new(retained),
+                    events: AtomicU32::new(0),
+                    module: Module::default(),
+                    flush: FlushBuffer::default(),
+                    holds: Holds::default(),
+                    floor: FloorProbe::enqueue(symbols, side),
+                    side,
+                    device,
+                })
+            })
+        })
+    }
+
+    #[inline]
+    fn is_still_the_same(&self) -> bool {
+        let Some(context_id) = self.symbols.context_id else { return !self.is_dead() };
+        let mut id = 0;
+        // SAFETY: the caller's stream belongs to this context; writes one integer.
+        let result = unsafe { context_id(self.handle as CUcontext, &raw mut id) };
+        result == CUresult::CUDA_SUCCESS && Some(id) == self.id
+    }
+
+    fn is(&self, handle: usize, id: Option<u64>) -> bool {
+        self.handle == handle && self.id == id
+    }
+
+    /// The `CUcontext`.
+    pub fn handle(&self) -> usize {
+        self.handle
+    }
+
+    /// Whether nothing can be measured in it any more.
+    pub fn is_dead(&self) -> bool {
+        self.dead.load(Relaxed) || exit::is_forked()
+    }
+
+    /// The row of its device.
+    pub fn place(&self) -> Device {
+        Device::Cuda(self.device.ordinal)
+    }
+
+    /// Makes what a site's flushes and holds need, outside of any bracket.
+    pub fn prepare(&self, settings: &Resolved) {
+        if let Some(cold) = settings.cold {
+            self.prepare_flush(cold);
+        }
+        if settings.hold.is_some() {
+            self.prepare_hold();
+        }
+    }
+
+    /// Makes flushes possible, outside of any bracket. Answers whether they are.
+    pub fn prepare_flush(&self, cold: Cold) -> bool {
+        self.flush.is_ready_for(cold)
+            || self
+                .inside(|| self.flush.prepare(cold, &self.device, &self.module, self.side?))
+                .is_ok()
+    }
+
+    /// Makes holds possible, outside of any bracket. Answers whether they are.
+    pub fn prepare_hold(&self) -> bool {
+        self.holds.is_ready()
+            || self.inside(|| self.holds.prepare(&self.module, self.side?)).is_ok()
+    }
+
+    /// Lets every held stream go; with `for_ever`, also those that are held from now on.
+    pub fn release_holds(&self, for_ever: bool) {
+        self.holds.release_all(for_ever);
+    }
+
+    /// The flush buffer's size, if there is one.
+    pub fn flush_bytes(&self) -> Option<u64> {
+        self.flush.bytes()
+    }
+
+    /// What a pair of events reads with nothing between, once that is known.
+    pub fn floor(&self) -> Option<Floor> {
+        if self.check_alive().is_ok() { self.floor.get() } else { self.floor.known() }
+    }
+
+    /// What went wrong while preparing, for the report.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if let Err(fault) = self.side {
+            warnings.push(format!(
+                "no stream of our own could be created ({fault}): `cold` and `sleep` were left out"
+            ));
+        }
+        warnings.extend(self.module.warning());
+        warnings.extend(self.flush.warning());
+        warnings.extend(self.holds.warning());
+        if self.is_dead() {
+            warnings.push("a context was destroyed, reset, or failed for good".to_owned());
+        }
+        warnings
+    }
+
+    /// Runs driver calls in this context, without a trace on the calling thread.
+    fn inside<R>(&self, f: impl FnOnce() -> Result<R, Fault>) -> Result<R, Fault> {
+        if self.is_dead() {
+            return Err(Fault::ContextGone);
+        }
+        self.noting(with_current(self.handle as CUcontext, || relaxed(f)))
+    }
+
+    /// Calls the driver about `stream`; one that names its context needs none to be current.
+    #[inline]
+    fn on_stream(&self, stream: Stream, call: impl Fn() -> CUresult) -> Result<(), Fault> {
+        let in_context = || with_current(self.handle as CUcontext, || check(call()));
+        let result = if stream.is_implicit() {
+            in_context()
+        } else {
+            match call() {
+                CUresult::CUDA_SUCCESS => return Ok(()),
+                CUresult::CUDA_ERROR_INVALID_CONTEXT => in_context(),
+                result => check(result),
+            }
+        };
+        self.noting(result)
+    }
+
+    /// Remembers a context that is no more, and gives its retain back if it failed for good.
+    fn noting<R>(&self, result: Result<R, Fault>) -> Result<R, Fault> {
+        match result {
+            Err(Fault::ContextGone) => self.dead.store(true, Relaxed),
+            Err(Fault::Sticky) => {
+                self.dead.store(true, Relaxed);
+                if self.retained.swap(false, Relaxed) {
+                    // SAFETY: gives back the retain that `retain_if_primary` took.
+                    unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device.ordinal as c_int) };
+                }
+            }
+            _ => {}
+        }
+        result
+    }
+}
+
+/// Retains the device's primary context if that is the one, and never brings one to life.
+fn retain_if_primary(handle: usize, device: &DeviceInfo) -> bool {
+    let ordinal = device.ordinal as c_int;
+    let (mut flags, mut active): (c_uint, c_int) = (0, 0);
+    // SAFETY: writes two integers.
+    let state =
+        check(unsafe { sys::cuDevicePrimaryCtxGetState(ordinal, &raw mut flags, &raw mut active) });
+    if state.is_err() || active == 0 {
+        return false;
+    }
+    let mut primary: CUcontext = ptr::null_mut();
+    // SAFETY: writes one pointer; the retain is given back below or by `noting`, or kept for ever.
+    if check(unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut primary, ordinal) }).is_err() {
+        return false;
+    }
+    if primary as usize == handle {
+        return true;
+    }
+    // SAFETY: gives back the retain taken above.
+    unsafe { sys::cuDevicePrimaryCtxRelease_v2(ordinal) };
+    false
+}
+
+impl Gpu for Context {
+    fn is_capturing(&self, stream: Stream) -> Result<bool, Fault> {
+        use sys::CUstreamCaptureStatus as Status;
+        let status = Cell::new(Status::CU_STREAM_CAPTURE_STATUS_NONE);
+        let asked = self.on_stream(stream, || {
+            // SAFETY: writes the status of a live stream.
+            unsafe { sys::cuStreamIsCapturing(raw(stream), status.as_ptr()) }
+        });
+        match asked {
+            Ok(()) => Ok(status.get() != Status::CU_STREAM_CAPTURE_STATUS_NONE),
+            // The NULL stream while another stream is captured that would have to wait for it.
+            Err(Fault::Code(code))
+                if code == CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT as u32 =>
+            {
+                Ok(true)
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+
+    fn create_event(&self) -> Result<Event, Fault> {
+        if self.events.load(Relaxed) >= MAX_EVENTS {
+            return Err(Fault::Exhausted);
+        }
+        self.inside(|| {
+            let event = create_event()?;
+            self.events.fetch_add(1, Relaxed);
+            Ok(event)
+        })
+    }
+
+    fn record(&self, event: &Event, stream: Stream) -> Result<(), Fault> {
+        // SAFETY: the event was made in this context and is never destroyed; the stream is live.
+        self.on_stream(stream, || unsafe {
+            sys::cuEventRecord(event.handle() as CUevent, raw(stream))
+        })
+    }
+
+    fn check_alive(&self) -> Result<(), Fault> {
+        if self.is_dead() {
+            return Err(Fault::ContextGone);
+        }
+        // Drivers without ids leave no way to ask.
+        let id = self.noting(id_of(self.handle))?;
+        if id == self.id { Ok(()) } else { self.noting(Err(Fault::ContextGone)) }
+    }
+
+    fn elapsed(&self, pair: &EventPair) -> Result<Option<f64>, Fault> {
+        if self.is_dead() {
+            return Err(Fault::ContextGone);
+        }
+        match elapsed(self.symbols, &pair.start, &pair.stop) {
+            Ok(Some(ns)) => {
+                self.floor.learn(ns);
+                Ok(Some(ns))
+            }
+            Ok(None) => Ok(None),
+            fault => self.noting(fault),
+        }
+    }
+
+    fn flush(&self, stream: Stream, cold: Cold) -> Result<(), Fault> {
+        self.noting(with_current(self.handle as CUcontext, || self.flush.enqueue(stream, cold)))
+    }
+
+    fn hold(&self, stream: Stream, deadline_ns: u64) -> Result<Held, Fault> {
+        self.noting(with_current(self.handle as CUcontext, || self.holds.hold(stream, deadline_ns)))
+    }
+
+    fn delay(&self, stream: Stream, ns: u64) -> Result<(), Fault> {
+        self.noting(with_current(self.handle as CUcontext, || self.holds.delay(stream, ns)))
+    }
+
+    fn release(&self, held: Held) -> HoldResult {
+        self.holds.release(held)
+    }
+
+    fn has_expired(&self, hold: HoldResult) -> bool {
+        self.holds.has_expired(hold)
+    }
+
+    #[inline]
+    fn is_at_floor(&self, raw_ns: f64) -> bool {
+        self.floor.covers(raw_ns)
+    }
+}
+
+/// A timing event of the current context.
+pub(super) fn create_event() -> Result<Event, Fault> {
+    let mut event: CUevent = ptr::null_mut();
+    // SAFETY: writes one handle.
+    check(unsafe {
+        sys::cuEventCreate(&raw mut event, CUevent_flags::CU_EVENT_DEFAULT as c_uint)
+    })?;
+    Ok(Event::new(event as usize))
+}
+
+/// Nanoseconds between two events, or `None` while the GPU has not passed both.
+#[inline]
+pub(super) fn elapsed(
+    symbols: &Symbols,
+    start: &Event,
+    stop: &Event,
+) -> Result<Option<f64>, Fault> {
+    let mut ms = 0.0f32;
+    // SAFETY: both events were made by `create_event` and are never destroyed; an event whose
+    // context is gone is answered with an error.
+    let result = unsafe {
+        (symbols.elapsed_time)(&raw mut ms, start.handle() as CUevent, stop.handle() as CUevent)
+    };
+    match result {
+        CUresult::CUDA_ERROR_NOT_READY => Ok(None),
+        result => check(result).map(|()| Some(f64::from(ms) * 1e6)),
+    }
+}

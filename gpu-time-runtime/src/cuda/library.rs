@@ -1,0 +1,102 @@
+//! Whether there is a driver, and the few symbols that must be looked up by hand.
+
+use std::ffi::{c_int, c_void};
+use std::sync::OnceLock;
+
+use cudarc::driver::sys::{self, CUcontext, CUevent, CUresult};
+use libloading::Library;
+
+use crate::exit;
+
+type ElapsedTime = unsafe extern "C" fn(*mut f32, CUevent, CUevent) -> CUresult;
+type GetId = unsafe extern "C" fn(CUcontext, *mut u64) -> CUresult;
+
+/// The symbols that cudarc offers for some CUDA versions only, chosen by the application's features,
+/// so that the runtime cannot name them.
+pub(super) struct Symbols {
+    pub elapsed_time: ElapsedTime,
+    /// Drivers since 12.0 tell a context from a later one at the same address.
+    pub context_id: Option<GetId>,
+}
+
+/// What the runtime calls through cudarc, which panics where a symbol is missing.
+const NEEDED: [&str; 24] = [
+    "cuCtxGetCurrent",
+    "cuCtxGetDevice",
+    "cuCtxPopCurrent_v2",
+    "cuCtxPushCurrent_v2",
+    "cuCtxSetCurrent",
+    "cuDeviceGetAttribute",
+    "cuDeviceGetName",
+    "cuDevicePrimaryCtxGetState",
+    "cuDevicePrimaryCtxRelease_v2",
+    "cuDevicePrimaryCtxRetain",
+    "cuDriverGetVersion",
+    "cuEventCreate",
+    "cuEventRecord",
+    "cuLaunchKernel",
+    "cuMemAlloc_v2",
+    "cuMemHostGetDevicePointer_v2",
+    "cuMemHostRegister_v2",
+    "cuMemsetD32Async",
+    "cuModuleGetFunction",
+    "cuModuleLoadData",
+    "cuStreamCreate",
+    "cuStreamGetCtx",
+    "cuStreamIsCapturing",
+    "cuThreadExchangeStreamCaptureMode",
+];
+
+/// The driver's symbols, or why none of ours can be called.
+pub(super) fn symbols() -> Result<&'static Symbols, &'static str> {
+    static SYMBOLS: OnceLock<Result<Symbols, String>> = OnceLock::new();
+    if exit::is_forked() {
+        return Err("the process was forked after CUDA was initialised");
+    }
+    SYMBOLS.get_or_init(load).as_ref().map_err(String::as_str)
+}
+
+/// Why no driver call can be made, if so.
+pub(crate) fn why_unusable() -> Option<&'static str> {
+    symbols().err()
+}
+
+fn load() -> Result<Symbols, String> {
+    let library = open().ok_or("no CUDA driver library (libcuda) was found")?;
+    // It stays loaded for ever: exit handlers still call it.
+    let library: &'static Library = Box::leak(Box::new(library));
+    for name in NEEDED {
+        // SAFETY: the symbol is only looked for.
+        if unsafe { library.get::<*const c_void>(name) }.is_err() {
+            return Err(format!("the CUDA driver is too old: it has no `{name}`"));
+        }
+    }
+    let elapsed_time =
+        ["cuEventElapsedTime_v2", "cuEventElapsedTime"].into_iter().find_map(|name| {
+            // SAFETY: both versions of this function have the signature of `ElapsedTime`.
+            unsafe { library.get::<ElapsedTime>(name) }.ok().map(|symbol| *symbol)
+        });
+    // SAFETY: `cuCtxGetId` has the signature of `GetId` in every driver that has it.
+    let context_id = unsafe { library.get::<GetId>("cuCtxGetId") }.ok().map(|symbol| *symbol);
+    match elapsed_time {
+        Some(elapsed_time) => Ok(Symbols { elapsed_time, context_id }),
+        None => Err("the CUDA driver has no `cuEventElapsedTime`".to_owned()),
+    }
+}
+
+/// Opens the library that the process has loaded already, or would load.
+fn open() -> Option<Library> {
+    ["libcuda.so", "libcuda.so.1", "nvcuda.dll"].into_iter().find_map(|name| {
+        // SAFETY: loading the CUDA driver runs its initialisers, as cudarc does by the same names.
+        unsafe { Library::new(name) }.ok()
+    })
+}
+
+/// The version of CUDA that the driver implements, as `13.0`.
+pub(crate) fn driver_version() -> Option<String> {
+    symbols().ok()?;
+    let mut version: c_int = 0;
+    // SAFETY: writes one integer; needs no context.
+    super::check(unsafe { sys::cuDriverGetVersion(&raw mut version) }).ok()?;
+    Some(format!("{}.{}", version / 1000, version % 1000 / 10))
+}

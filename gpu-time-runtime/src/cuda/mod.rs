@@ -1,0 +1,45 @@
+//! The CUDA driver: nearly all unsafe code of the project.
+//!
+//! Calls go through `cudarc::driver::sys`. cudarc's safe objects would take the application's errors
+//! away, leave ours behind, and switch its context into multi-stream mode.
+
+#![allow(unsafe_code)] // the C driver API is here, and nowhere else but in `exit`
+
+mod context;
+mod current;
+mod device;
+mod floor;
+mod flush;
+mod hold;
+mod library;
+mod module;
+mod side;
+
+pub(crate) use context::{Context, contexts, find, recent};
+pub(crate) use library::{driver_version, why_unusable};
+
+use cudarc::driver::sys::CUresult;
+
+use crate::gpu::Fault;
+
+/// Turns the driver's answer into ours.
+fn check(result: CUresult) -> Result<(), Fault> {
+    match result {
+        CUresult::CUDA_SUCCESS => Ok(()),
+        CUresult::CUDA_ERROR_DEINITIALIZED | CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED => {
+            Err(Fault::ContextGone)
+        }
+        // After these every call in the context answers with the same error.
+        CUresult::CUDA_ERROR_ECC_UNCORRECTABLE
+        | CUresult::CUDA_ERROR_ILLEGAL_ADDRESS
+        | CUresult::CUDA_ERROR_LAUNCH_TIMEOUT
+        | CUresult::CUDA_ERROR_ASSERT
+        | CUresult::CUDA_ERROR_HARDWARE_STACK_ERROR
+        | CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION
+        | CUresult::CUDA_ERROR_MISALIGNED_ADDRESS
+        | CUresult::CUDA_ERROR_INVALID_ADDRESS_SPACE
+        | CUresult::CUDA_ERROR_INVALID_PC
+        | CUresult::CUDA_ERROR_LAUNCH_FAILED => Err(Fault::Sticky),
+        code => Err(Fault::Code(code as u32)),
+    }
+}

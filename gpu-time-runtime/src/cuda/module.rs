@@ -1,0 +1,90 @@
+//! Our kernels, loaded into a context.
+
+use std::ffi::{CStr, c_void};
+use std::ptr;
+use std::sync::OnceLock;
+
+use cudarc::driver::sys::{self, CUfunction, CUmodule};
+
+use super::check;
+use super::context::raw;
+use crate::gpu::{Fault, Stream};
+
+/// A kernel of ours in one context.
+#[derive(Clone, Copy)]
+pub(super) struct Kernel(usize);
+
+impl Kernel {
+    /// Enqueues a launch.
+    ///
+    /// # Safety
+    ///
+    /// `parameters` point to values of the types and the order that the kernel declares, whose device
+    /// pointers are valid for it, and the kernel's context is current.
+    pub unsafe fn launch(
+        self,
+        stream: Stream,
+        (blocks, threads): (u32, u32),
+        parameters: &mut [*mut c_void],
+    ) -> Result<(), Fault> {
+        // SAFETY: the caller's promise; the driver copies the parameters before it returns.
+        check(unsafe {
+            sys::cuLaunchKernel(
+                self.0 as CUfunction,
+                blocks,
+                1,
+                1,
+                threads,
+                1,
+                1,
+                0,
+                raw(stream),
+                parameters.as_mut_ptr(),
+                ptr::null_mut(),
+            )
+        })
+    }
+}
+
+/// The kernels of one context.
+#[derive(Clone, Copy)]
+pub(super) struct Kernels {
+    pub flush_read: Kernel,
+    pub hold: Kernel,
+}
+
+/// The module in one context: not loaded, loaded, or refused by the driver.
+#[derive(Default)]
+pub(super) struct Module(OnceLock<Result<Kernels, Fault>>);
+
+impl Module {
+    /// The kernels, loaded on first use. The context must be current and the thread in relaxed mode.
+    pub fn kernels(&self) -> Result<Kernels, Fault> {
+        *self.0.get_or_init(load)
+    }
+
+    pub fn warning(&self) -> Option<String> {
+        let fault = self.0.get()?.err()?;
+        Some(format!(
+            "the flush and hold kernels could not be loaded ({fault}): `cold` and `sleep` were left out"
+        ))
+    }
+}
+
+fn load() -> Result<Kernels, Fault> {
+    let mut module: CUmodule = ptr::null_mut();
+    // SAFETY: the image is terminated PTX; writes one handle.
+    check(unsafe {
+        sys::cuModuleLoadData(&raw mut module, gpu_time_kernels::PTX.as_ptr().cast())
+    })?;
+    let function = |name: &CStr| {
+        let mut function: CUfunction = ptr::null_mut();
+        // SAFETY: the module was just loaded, and the name is terminated; writes one handle.
+        check(unsafe { sys::cuModuleGetFunction(&raw mut function, module, name.as_ptr()) })?;
+        Ok(Kernel(function as usize))
+    };
+    Ok(Kernels {
+        flush_read: function(gpu_time_kernels::FLUSH_READ)?,
+        hold: function(gpu_time_kernels::HOLD)?,
+    })
+}

@@ -1,0 +1,97 @@
+//! When and how the end of the process is met.
+//!
+//! Exit handlers run in the reverse order of their registration, and the driver's own teardown is one
+//! of them. So ours is registered when the first context has been seen: then it runs before that, and
+//! its driver calls are still answered.
+
+#![allow(unsafe_code)] // two registrations with the C library
+
+use std::panic;
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use crate::{collect, cuda, lane, process};
+
+/// The GPU gets so long to finish what is in flight.
+const PATIENCE: Duration = Duration::from_millis(500);
+const PAUSE: Duration = Duration::from_micros(200);
+
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// Sees to it that a report is made when the process ends.
+pub(crate) fn arm() {
+    static ARMED: Once = Once::new();
+    ARMED.call_once(|| {
+        process::started();
+        register();
+    });
+}
+
+/// The same, now that a context was seen: registered again, because the driver may have registered
+/// its own teardown in between. Only the first handler to run reports.
+pub(crate) fn arm_for_driver() {
+    static ARMED: Once = Once::new();
+    ARMED.call_once(|| {
+        process::started();
+        register();
+        // SAFETY: `in_child` makes no call that is unsafe between fork and exec.
+        unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+    });
+}
+
+/// Whether this is the child of a process that had met the driver: it must not call it.
+#[inline]
+pub(crate) fn is_forked() -> bool {
+    FORKED.load(Relaxed)
+}
+
+fn register() {
+    // SAFETY: `at_exit` does not unwind. Should the list of handlers be full, no report is made.
+    unsafe { libc::atexit(at_exit) };
+}
+
+/// A child inherits counts and events of its parent, and a driver that it must not call.
+extern "C" fn in_child() {
+    FORKED.store(true, Relaxed);
+    process::close();
+}
+
+extern "C" fn at_exit() {
+    static REPORTED: AtomicBool = AtomicBool::new(false);
+    if is_forked() || REPORTED.swap(true, Relaxed) {
+        return;
+    }
+    // A panic must not leave this function, and its message would help nobody now.
+    _ = panic::catch_unwind(|| {
+        process::close();
+        for context in cuda::contexts() {
+            context.release_holds(true);
+        }
+        settle();
+        collect::write_reports();
+    });
+}
+
+/// Waits for what is in flight, but not for ever.
+fn settle() {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let idle = lane::all().iter().all(|lane| match lane.work.try_lock() {
+            Ok(mut work) => {
+                work.drain(&lane.returns);
+                work.is_idle()
+            }
+            Err(std::sync::TryLockError::Poisoned(poisoned)) => {
+                let mut work = poisoned.into_inner();
+                work.drain(&lane.returns);
+                work.is_idle()
+            }
+            Err(std::sync::TryLockError::WouldBlock) => false,
+        });
+        if idle || Instant::now() >= deadline {
+            return;
+        }
+        std::thread::sleep(PAUSE);
+    }
+}

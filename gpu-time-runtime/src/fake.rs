@@ -1,0 +1,144 @@
+//! A scripted GPU for the tests of the recorder's rules.
+
+use std::sync::Mutex;
+
+use crate::gpu::{Event, EventPair, Fault, Gpu, Held, HoldResult, Stream};
+use crate::site::{CallSite, Clock, Cold, Launch, ScopeKind, Spec, locked};
+
+/// Logs every call, fails the one that it is told to, and finishes brackets when it is told to.
+#[derive(Default)]
+pub(crate) struct FakeGpu {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    log: Vec<&'static str>,
+    fail: Option<(&'static str, Fault)>,
+    events: usize,
+    /// Events up to this handle have been passed.
+    done: usize,
+    expired: Vec<u64>,
+    tickets: u64,
+}
+
+impl FakeGpu {
+    /// One that lives for ever, as a context does.
+    pub fn leak() -> &'static FakeGpu {
+        Box::leak(Box::default())
+    }
+
+    /// From now on the step of this name fails.
+    pub fn fail(&self, step: &'static str, fault: Fault) {
+        locked(&self.state).fail = Some((step, fault));
+    }
+
+    /// No step fails any more.
+    pub fn recover(&self) {
+        locked(&self.state).fail = None;
+    }
+
+    /// The GPU passes everything recorded so far.
+    pub fn finish(&self) {
+        locked(&self.state).done = usize::MAX;
+    }
+
+    /// The GPU has passed the events made so far, and no later ones.
+    pub fn finish_up_to(&self, event: usize) {
+        locked(&self.state).done = event;
+    }
+
+    /// Every hold from now on ends by its deadline.
+    pub fn expire(&self, ticket: u64) {
+        locked(&self.state).expired.push(ticket);
+    }
+
+    /// The steps since the last look.
+    pub fn take_log(&self) -> Vec<&'static str> {
+        std::mem::take(&mut locked(&self.state).log)
+    }
+
+    fn step(&self, name: &'static str) -> Result<(), Fault> {
+        let mut state = locked(&self.state);
+        state.log.push(name);
+        match state.fail {
+            Some((step, fault)) if step == name => Err(fault),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Gpu for FakeGpu {
+    fn is_capturing(&self, _: Stream) -> Result<bool, Fault> {
+        self.step("is_capturing").map(|()| false)
+    }
+
+    fn create_event(&self) -> Result<Event, Fault> {
+        self.step("create")?;
+        let mut state = locked(&self.state);
+        state.events += 1;
+        Ok(Event::new(state.events))
+    }
+
+    fn record(&self, event: &Event, _: Stream) -> Result<(), Fault> {
+        self.step(if event.handle() % 2 == 1 { "start" } else { "stop" })
+    }
+
+    fn check_alive(&self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// A thousand nanoseconds for each handle.
+    fn elapsed(&self, pair: &EventPair) -> Result<Option<f64>, Fault> {
+        self.step("elapsed")?;
+        let done = locked(&self.state).done;
+        Ok((pair.stop.handle() <= done).then_some(pair.stop.handle() as f64 * 1_000.0))
+    }
+
+    fn flush(&self, _: Stream, _: Cold) -> Result<(), Fault> {
+        self.step("flush")
+    }
+
+    fn hold(&self, _: Stream, _: u64) -> Result<Held, Fault> {
+        self.step("hold")?;
+        let mut state = locked(&self.state);
+        state.tickets += 1;
+        Ok(Held { slot: 1, ticket: state.tickets })
+    }
+
+    fn delay(&self, _: Stream, _: u64) -> Result<(), Fault> {
+        self.step("delay")
+    }
+
+    fn release(&self, held: Held) -> HoldResult {
+        _ = self.step("release");
+        HoldResult { slot: held.slot, ticket: held.ticket }
+    }
+
+    fn has_expired(&self, hold: HoldResult) -> bool {
+        locked(&self.state).expired.contains(&hold.ticket)
+    }
+
+    fn is_at_floor(&self, raw_ns: f64) -> bool {
+        raw_ns <= 1_344.0
+    }
+}
+
+/// A site of two launches that the registry does not know.
+pub(crate) fn site() -> &'static CallSite {
+    Box::leak(Box::new(CallSite::new(Spec {
+        path: || "test::f::marker",
+        name: None,
+        file: file!(),
+        line: line!(),
+        column: 1,
+        warmup: 0,
+        cold: None,
+        sleep: None,
+        is_async: false,
+        scope: ScopeKind::Launches,
+        clock: Clock::Events,
+        launches: &[Launch { name: "launch", line: 1 }, Launch { name: "launch", line: 2 }],
+        options: "",
+    })))
+}

@@ -1,0 +1,141 @@
+//! What the recorder needs of a GPU, and nothing more, so that its rules are tested by a scripted fake.
+
+use std::fmt;
+
+use crate::sample::Lost;
+use crate::site::Cold;
+
+/// A stream handle as the driver knows it; 0 is the NULL stream, 2 the calling thread's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stream(pub usize);
+
+impl Stream {
+    /// Whether the handle means a different stream on every thread.
+    pub fn is_per_thread(self) -> bool {
+        self.0 == 2
+    }
+
+    /// Whether the handle names no context by itself.
+    pub fn is_implicit(self) -> bool {
+        self.0 <= 2
+    }
+}
+
+/// A timing event.
+///
+/// Invariant: made by [`Gpu::create_event`], never destroyed: the driver does that with its context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Event(usize);
+
+impl Event {
+    pub fn new(handle: usize) -> Self {
+        Event(handle)
+    }
+
+    pub fn handle(&self) -> usize {
+        self.0
+    }
+}
+
+/// The two events of a bracket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EventPair {
+    pub start: Event,
+    pub stop: Event,
+}
+
+/// A driver call that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The driver's error code.
+    Code(u32),
+    /// The context was destroyed or reset, or the driver is shutting down.
+    ContextGone,
+    /// The context is in an error state that it will not leave.
+    Sticky,
+    /// A resource of ours that has a bound is used up.
+    Exhausted,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Code(code) => write!(f, "driver error {code}"),
+            Fault::ContextGone => f.write_str("the context is gone"),
+            Fault::Sticky => f.write_str("the context failed for good"),
+            Fault::Exhausted => f.write_str("there was none left"),
+        }
+    }
+}
+
+impl From<Fault> for Lost {
+    fn from(fault: Fault) -> Lost {
+        match fault {
+            Fault::Code(_) => Lost::Driver,
+            Fault::ContextGone | Fault::Sticky => Lost::Context,
+            Fault::Exhausted => Lost::Events,
+        }
+    }
+}
+
+/// A stream held by a kernel that waits for the host.
+///
+/// Invariant: released exactly once, by [`Gpu::release`], or by its deadline.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub slot: u32,
+    pub ticket: u64,
+}
+
+/// What became of a hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HoldResult {
+    pub slot: u32,
+    pub ticket: u64,
+}
+
+/// The driver as the recorder sees it. None of these waits for the GPU, panics or leaves the caller's
+/// context or capture mode changed.
+pub(crate) trait Gpu: Sync + 'static {
+    /// Whether `stream` is being captured into a graph.
+    fn is_capturing(&self, stream: Stream) -> Result<bool, Fault>;
+    /// A new idle event.
+    fn create_event(&self) -> Result<Event, Fault>;
+    /// Enqueues a record of `event`.
+    fn record(&self, event: &Event, stream: Stream) -> Result<(), Fault>;
+    /// Whether the context is still there, which must be asked before [`Gpu::elapsed`]: the driver
+    /// follows the handle of an event whose context is gone to wherever that leads.
+    fn check_alive(&self) -> Result<(), Fault>;
+    /// Time between two recorded events in nanoseconds, or `None` while the GPU has not passed both.
+    ///
+    /// This is also how completion is asked for: it takes no lock, where a query takes the context's.
+    fn elapsed(&self, pair: &EventPair) -> Result<Option<f64>, Fault>;
+    /// Enqueues the eviction of the L2.
+    fn flush(&self, stream: Stream, cold: Cold) -> Result<(), Fault>;
+    /// Enqueues a kernel that holds `stream` until released, and no longer than `deadline_ns`.
+    fn hold(&self, stream: Stream, deadline_ns: u64) -> Result<Held, Fault>;
+    /// Enqueues a kernel that holds `stream` for `ns` nanoseconds.
+    fn delay(&self, stream: Stream, ns: u64) -> Result<(), Fault>;
+    /// Lets the stream go.
+    fn release(&self, held: Held) -> HoldResult;
+    /// Whether the hold ended by its deadline. To be asked once the GPU has passed it.
+    fn has_expired(&self, hold: HoldResult) -> bool;
+    /// Whether a raw time in nanoseconds says that nothing ran inside.
+    fn is_at_floor(&self, raw_ns: f64) -> bool;
+}
+
+/// What a pair of events reads with nothing between.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Floor {
+    /// Median of the empty pair in nanoseconds.
+    pub pair_ns: f64,
+    /// The step in which event times move, in nanoseconds, once samples differed by it.
+    pub step_ns: Option<f64>,
+}
+
+impl Floor {
+    /// The longest raw time that says that nothing ran inside: within two steps of the empty pair.
+    pub fn limit_ns(self) -> f64 {
+        self.pair_ns + 2.0 * self.step_ns.unwrap_or(0.0)
+    }
+}

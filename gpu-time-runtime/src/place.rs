@@ -1,0 +1,224 @@
+//! Where a timed call runs, and how its brackets are opened and closed there.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
+
+use crate::bracket::{self, Subject};
+use crate::calls::CallRef;
+use crate::cuda::Context;
+use crate::gpu::{Gpu, Stream};
+use crate::lane::{self, Lane};
+use crate::recorder::{HoldPlan, Preparation};
+use crate::sample::{CacheState, Lost, Sample};
+use crate::site::{CallSite, Cold, Hold, Resolved, locked};
+use crate::work::Work;
+
+/// An open bracket on a real GPU.
+pub(crate) type Bracket = Box<bracket::Bracket<Context>>;
+
+/// Site, lane, context and stream of one call.
+pub(crate) struct Place {
+    pub site: &'static CallSite,
+    /// The lane of the thread that entered. All brackets of the call stay with it.
+    pub lane: &'static Lane,
+    pub context: &'static Context,
+    pub stream: Stream,
+    /// cudarc puts waits and records of its own around what is launched.
+    pub tracked: bool,
+}
+
+/// What the launches of one call share. Shared references suffice, because a future may be looked at
+/// from several threads; but only the function itself writes, so that plain loads and stores do.
+#[derive(Debug, Default)]
+pub(crate) struct CallState {
+    /// The call's sum: 0, or 1 + its place.
+    call: AtomicU32,
+    /// 0 before the first launch, then 1 + the state in which it met the L2.
+    cache: AtomicU8,
+}
+
+impl Place {
+    /// Opens the bracket around a body, or counts it as lost. `is_alive` says whether the stream still
+    /// is.
+    pub fn open_body(&self, is_alive: bool) -> Option<Bracket> {
+        self.open(None, None, is_alive)
+    }
+
+    /// Opens the bracket around a launch, or counts it and its call's sum as lost.
+    pub fn open_launch(&self, launch: u32, state: &CallState, is_alive: bool) -> Option<Bracket> {
+        self.open(Some(launch), Some(state), is_alive)
+    }
+
+    fn open(
+        &self,
+        launch: Option<u32>,
+        state: Option<&CallState>,
+        is_alive: bool,
+    ) -> Option<Bracket> {
+        let Place { site, lane, context, stream, tracked } = *self;
+        let obstacle = if is_alive { self.obstacle() } else { Some(Lost::Stream) };
+        let mut work = locked(&lane.work);
+        let first = state.and_then(CallState::first_cache);
+        let settings = site.settings();
+        let (prepare, cache) = if settings.is_plain() || obstacle.is_some() {
+            (Preparation::default(), later(first))
+        } else {
+            self.preparation(settings, work.is_inside(context, stream), first)
+        };
+        let entry = work.rows.begin(site, launch, self.context.place(), cache);
+        let call = state.and_then(|state| state.begin(self, &mut work, cache));
+        let subject = Subject { site, stream, entry, call, tracked };
+        let opened = match obstacle {
+            Some(reason) => Err(reason),
+            None => work.open(context, subject).map_err(Lost::from),
+        };
+        let thread = stream.is_per_thread().then(lane::thread);
+        let mut bracket = match opened {
+            Ok(bracket) => bracket,
+            Err(reason) => {
+                work.lose(subject, reason, &lane.returns);
+                return None;
+            }
+        };
+        let by_host = work.rows.is_long(entry) || site.settings().hold == Some(Hold::UntilEnqueued);
+        drop(work);
+        bracket.thread = thread;
+        match bracket.start(prepare, by_host) {
+            Ok(()) => Some(bracket),
+            Err(fault) => {
+                locked(&lane.work).abandon(bracket, fault.into(), &lane.returns);
+                None
+            }
+        }
+    }
+
+    /// Records the stop, and hands the bracket over to wait for the GPU. `is_alive` says whether the
+    /// stream still is.
+    pub fn close(&self, mut bracket: Bracket, is_alive: bool) {
+        let lane = self.lane;
+        let obstacle = if !is_alive {
+            Some(Lost::Stream)
+        } else if bracket.thread.is_some_and(|thread| thread != lane::thread()) {
+            Some(Lost::Thread)
+        } else {
+            self.obstacle()
+        };
+        let stopped = match obstacle {
+            Some(reason) => {
+                bracket.abandon();
+                Err(reason)
+            }
+            None => bracket.stop().map_err(Lost::from),
+        };
+        let mut work = locked(&lane.work);
+        match stopped {
+            Ok(()) => work.enqueue(bracket, &lane.returns),
+            Err(reason) => work.abandon(bracket, reason, &lane.returns),
+        }
+    }
+
+    /// Gives the bracket up for the reason given; a launch costs its call the sum.
+    pub fn abandon(&self, bracket: Bracket, reason: Lost) {
+        abandon(self.lane, bracket, reason);
+    }
+
+    /// The function of a call in launches scope has returned, or was left for the reason given.
+    pub fn leave(&self, state: &CallState, lost: Option<Lost>) {
+        match state.call() {
+            Some(call) => self.lane.returns.set(call, lost),
+            None if state.first_cache().is_none() => {
+                // It made no launch.
+                let outcome = lost.map_or(Ok(Sample::NOTHING), Err);
+                locked(&self.lane.work).count(self.site, self.context.place(), outcome);
+            }
+            // Its sum was lost at its beginning.
+            None => {}
+        }
+    }
+
+    /// Why nothing can be recorded on the stream now, if so.
+    fn obstacle(&self) -> Option<Lost> {
+        if self.context.is_dead() {
+            return Some(Lost::Context);
+        }
+        match self.context.is_capturing(self.stream) {
+            Ok(false) => None,
+            Ok(true) => Some(Lost::Capture),
+            Err(fault) => Some(fault.into()),
+        }
+    }
+
+    /// What precedes the bracket, and the state in which that leaves the L2. `first` is the state
+    /// that an earlier launch of the same call met.
+    #[cold]
+    fn preparation(
+        &self,
+        settings: &Resolved,
+        is_inside: bool,
+        first: Option<CacheState>,
+    ) -> (Preparation, CacheState) {
+        let cold = settings
+            .cold
+            .filter(|cold| first.is_none() && !is_inside && self.context.prepare_flush(*cold));
+        let cache = match cold {
+            Some(Cold::Clean) => CacheState::Cold,
+            Some(Cold::Dirty) => CacheState::ColdDirty,
+            None => later(first),
+        };
+        let hold = match settings.hold {
+            Some(Hold::UntilEnqueued) => self.site.hold_policy().deadline_ns().map(HoldPlan::Until),
+            Some(Hold::For(ns)) => Some(HoldPlan::For(ns)),
+            None => None,
+        };
+        let hold = hold.filter(|_| !is_inside && !launches_block() && self.context.prepare_hold());
+        (Preparation { cold, hold }, cache)
+    }
+}
+
+/// Gives a bracket of the lane up.
+pub(crate) fn abandon(lane: &'static Lane, mut bracket: Bracket, reason: Lost) {
+    bracket.abandon();
+    locked(&lane.work).abandon(bracket, reason, &lane.returns);
+}
+
+impl CallState {
+    /// Begins a launch that met the L2 in the state given; the first begins the call's sum.
+    fn begin(&self, place: &Place, work: &mut Work<Context>, cache: CacheState) -> Option<CallRef> {
+        if self.cache.load(Relaxed) == 0 {
+            self.cache.store(1 + cache as u8, Relaxed);
+            if let Some(call) =
+                work.open_call(place.site, place.context.place(), cache, &place.lane.returns)
+            {
+                self.call.store(1 + call.index(), Relaxed);
+            }
+        }
+        let call = self.call()?;
+        work.begin_launch(call);
+        Some(call)
+    }
+
+    fn call(&self) -> Option<CallRef> {
+        self.call.load(Relaxed).checked_sub(1).map(CallRef::new)
+    }
+
+    /// In which state the first launch met the L2, if there was one.
+    fn first_cache(&self) -> Option<CacheState> {
+        CacheState::ALL.get(usize::from(self.cache.load(Relaxed).checked_sub(1)?)).copied()
+    }
+}
+
+/// The state in which a launch meets the L2 that was not emptied for it, by that of the first.
+fn later(first: Option<CacheState>) -> CacheState {
+    match first {
+        None | Some(CacheState::AsFound) => CacheState::AsFound,
+        Some(_) => CacheState::AfterCold,
+    }
+}
+
+/// Whether every launch waits for its kernel, so that a held stream would never be released.
+fn launches_block() -> bool {
+    static BLOCK: OnceLock<bool> = OnceLock::new();
+    *BLOCK.get_or_init(|| {
+        std::env::var_os("CUDA_LAUNCH_BLOCKING").is_some_and(|v| !v.is_empty() && v != "0")
+    })
+}

@@ -1,0 +1,13 @@
+//! Exactly what generated code may name. Not a public interface: it changes without notice.
+
+pub use core;
+pub use inventory;
+
+pub use crate::__gpu_time_target as target;
+pub use crate::probe::*;
+pub use crate::registry::SiteRef;
+pub use crate::scope::{
+    Scope, Token, awaited, awaiting, enter, enter_host, met, stop, stop_statement,
+};
+pub use crate::site::{CallSite, Clock, Cold, Hold, Launch, ScopeKind, Spec};
+pub use crate::stream::*;

@@ -1,0 +1,94 @@
+//! The report as CSV: a header, then one line for each series.
+
+use super::{Series, Site, Snapshot};
+use crate::sample::Lost;
+use crate::stats::Stats;
+
+/// A column's name and what stands in it.
+type Column = (String, Box<dyn Fn(&Site, &Series) -> String>);
+
+/// What a figure of the statistics is called, and where it is.
+type Figure = (&'static str, fn(&Stats) -> f64);
+
+/// The CSV report.
+pub fn render(snapshot: &Snapshot) -> String {
+    // Writing to memory cannot fail, nor can lines of one length.
+    write(snapshot).ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
+}
+
+fn write(snapshot: &Snapshot) -> Result<Vec<u8>, csv::Error> {
+    let columns = columns();
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(columns.iter().map(|(name, _)| name))?;
+    for site in &snapshot.sites {
+        for series in &site.series {
+            writer.write_record(columns.iter().map(|(_, value)| value(site, series)))?;
+        }
+    }
+    writer.into_inner().map_err(|error| error.into_error().into())
+}
+
+fn columns() -> Vec<Column> {
+    let mut columns: Vec<Column> = Vec::new();
+    let mut add = |name: &str, value: fn(&Site, &Series) -> String| {
+        columns.push((name.to_owned(), Box::new(value)));
+    };
+    add("site", |site, _| site.name.clone());
+    add("file", |site, _| site.file.to_owned());
+    add("line", |site, _| site.line.to_string());
+    add("scope", |site, _| site.scope().to_owned());
+    add("options", |site, _| site.options.clone());
+    add("calls", |site, _| site.calls.to_string());
+    add("warmup", |site, _| site.warmup.to_string());
+    add("skipped", |site, _| site.skipped.to_string());
+    add("device", |_, series| series.device.clone());
+    add("launch_index", |_, series| optional(series.launch().map(|launch| launch.index)));
+    add("launch_name", |_, series| optional(series.launch().map(|launch| launch.name)));
+    add("launch_line", |_, series| optional(series.launch().map(|launch| launch.line)));
+    add("measure", |_, series| series.measure().to_owned());
+    add("key", |_, series| optional(series.key()));
+    add("cache", |_, series| series.cache().to_owned());
+    add("clock", |_, series| series.clock().to_owned());
+    add("timed", |_, series| series.timed.to_string());
+    add("in_flight", |_, series| series.in_flight.to_string());
+    add("measured", |_, series| series.measured.to_string());
+    add("fed", |_, series| series.fed.to_string());
+    add("starved", |_, series| series.starved.to_string());
+    add("at_floor", |_, series| series.at_floor.to_string());
+    add("nested", |_, series| series.nested.to_string());
+    add("tracked", |_, series| series.tracked.to_string());
+    add("upper_bound", |_, series| series.upper_bound.to_string());
+    for reason in Lost::ALL {
+        let name = format!("lost_{}", reason.name());
+        columns.push((name, Box::new(move |_, series| series.lost.of(reason).to_string())));
+    }
+    add_stats(&mut columns, "raw", |series| series.raw_ns.as_ref());
+    add_stats(&mut columns, "net", |series| series.net_ns.as_ref());
+    for (end, name) in ["ci95_low_ns", "ci95_high_ns"].into_iter().enumerate() {
+        let value = move |series: &Series| series.ci95_ns?.get(end).copied();
+        columns.push((name.to_owned(), Box::new(move |_, series| optional(value(series)))));
+    }
+    columns
+}
+
+fn add_stats(columns: &mut Vec<Column>, kind: &str, stats: fn(&Series) -> Option<&Stats>) {
+    const FIGURES: [Figure; 9] = [
+        ("min", Stats::min),
+        ("p5", Stats::p5),
+        ("median", Stats::median),
+        ("mean", Stats::mean),
+        ("p95", Stats::p95),
+        ("p99", Stats::p99),
+        ("max", Stats::max),
+        ("stddev", Stats::stddev),
+        ("sum", Stats::sum),
+    ];
+    for (name, figure) in FIGURES {
+        let value = move |_: &Site, series: &Series| optional(stats(series).map(figure));
+        columns.push((format!("{kind}_{name}_ns"), Box::new(value)));
+    }
+}
+
+fn optional(value: Option<impl ToString>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
+}

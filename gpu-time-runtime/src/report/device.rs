@@ -1,0 +1,107 @@
+//! A device of the report.
+
+use serde::Serialize;
+
+/// What is known of a device that something was timed on. What does not apply or was not measured is
+/// `None`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Device {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) driver: Option<String>,
+    pub(crate) l2_bytes: Option<u64>,
+    pub(crate) event_step_ns: Option<f64>,
+    pub(crate) event_floor_ns: Option<f64>,
+    pub(crate) event_bias_ns: Option<f64>,
+    pub(crate) event_bias_source: Option<&'static str>,
+    pub(crate) event_bias_error_ns: Option<f64>,
+    pub(crate) flush_bytes: Option<u64>,
+    pub(crate) flush_proof: Option<f64>,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Device {
+    /// A device of which only the name is known.
+    pub(crate) fn new(id: String, name: String) -> Device {
+        Device {
+            id,
+            name,
+            driver: None,
+            l2_bytes: None,
+            event_step_ns: None,
+            event_floor_ns: None,
+            event_bias_ns: None,
+            event_bias_source: None,
+            event_bias_error_ns: None,
+            flush_bytes: None,
+            flush_proof: None,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// The host, whose clock told the time where there was no stream.
+    pub(crate) fn host() -> Device {
+        Device::new("host".to_owned(), "host clock".to_owned())
+    }
+
+    /// `cuda:N`, or `host`.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The name that the driver gives it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The driver's version.
+    pub fn driver(&self) -> Option<&str> {
+        self.driver.as_deref()
+    }
+
+    /// The size of the L2 cache that the driver reports, in bytes.
+    pub fn l2_bytes(&self) -> Option<u64> {
+        self.l2_bytes
+    }
+
+    /// The step in which event times advance, in nanoseconds.
+    pub fn event_step_ns(&self) -> Option<f64> {
+        self.event_step_ns
+    }
+
+    /// What two events with nothing between them read, in nanoseconds.
+    pub fn event_floor_ns(&self) -> Option<f64> {
+        self.event_floor_ns
+    }
+
+    /// What is subtracted from a raw time for each bracket, in nanoseconds.
+    pub fn event_bias_ns(&self) -> Option<f64> {
+        self.event_bias_ns
+    }
+
+    /// Where the bias comes from: `floor`, the empty pair.
+    pub fn event_bias_source(&self) -> Option<&str> {
+        self.event_bias_source
+    }
+
+    /// How far the bias may be off, in nanoseconds. `None` while the source is `floor`: how far an empty
+    /// pair is from the true bias is not measured.
+    pub fn event_bias_error_ns(&self) -> Option<f64> {
+        self.event_bias_error_ns
+    }
+
+    /// How much is read or written to evict the L2, in bytes.
+    pub fn flush_bytes(&self) -> Option<u64> {
+        self.flush_bytes
+    }
+
+    /// The share of lines known to be cached that missed after the flush.
+    pub fn flush_proof(&self) -> Option<f64> {
+        self.flush_proof
+    }
+
+    /// What makes its figures doubtful.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+}

@@ -1,0 +1,94 @@
+//! The report: values that hold what was measured, and their renderings.
+
+mod csv;
+mod device;
+mod notes;
+mod process;
+mod series;
+mod site;
+mod table;
+pub(crate) mod target;
+mod units;
+
+#[cfg(test)]
+mod tests;
+
+pub use device::Device;
+pub use process::Process;
+pub use series::{Launch, Launches, Series};
+pub use site::Site;
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// What was measured up to a moment: the process, its devices, and every annotated function.
+///
+/// Its `Display` is the table that is printed when the process ends.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Snapshot {
+    schema: &'static str,
+    process: Process,
+    devices: Vec<Device>,
+    sites: Vec<Site>,
+}
+
+impl Snapshot {
+    /// A snapshot of these values, which warns of counts that do not add up. The series of each site
+    /// are ordered: by device, in the order given; the function before its launches; by cache state.
+    pub(crate) fn new(process: Process, devices: Vec<Device>, mut sites: Vec<Site>) -> Snapshot {
+        for site in &mut sites {
+            site.series.sort_by_key(|series| {
+                let device = devices.iter().position(|device| device.id == series.device);
+                let launch = series.launch.as_ref().map(|launch| launch.index);
+                (device.unwrap_or(usize::MAX), launch, series.cache)
+            });
+        }
+        let mut snapshot = Snapshot { schema: "gpu-time/1", process, devices, sites };
+        let inconsistencies = snapshot.inconsistencies();
+        snapshot.process.warnings.extend(inconsistencies);
+        snapshot
+    }
+
+    /// The process.
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+
+    /// The devices that were used, the host among them where its clock told the time.
+    pub fn devices(&self) -> &[Device] {
+        &self.devices
+    }
+
+    /// Every annotated function, also those that were never called.
+    pub fn sites(&self) -> &[Site] {
+        &self.sites
+    }
+
+    /// The function of this name, the first where several share it.
+    pub fn site(&self, name: &str) -> Option<&Site> {
+        self.sites.iter().find(|site| site.name == name)
+    }
+
+    /// The JSON report.
+    pub fn to_json(&self) -> String {
+        // Every key is a string and every value a number, a string or a list: nothing here can fail.
+        serde_json::to_string_pretty(self).unwrap_or_default()
+    }
+
+    /// The CSV report: a header, then one line for each series.
+    pub(crate) fn to_csv(&self) -> String {
+        csv::render(self)
+    }
+
+    /// The identities that do not hold, each in a sentence. There should be none.
+    pub fn inconsistencies(&self) -> Vec<String> {
+        self.sites.iter().flat_map(Site::inconsistencies).collect()
+    }
+}
+
+impl fmt::Display for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        table::render(self, f)
+    }
+}

@@ -1,0 +1,127 @@
+//! What a reader of the table must know besides its figures, a line each.
+
+use super::{Series, Site, Snapshot};
+use crate::sample::Lost;
+use crate::site::Clock;
+
+/// The mark of a time that may be longer than the work.
+pub const UPPER_BOUND: &str = "≤";
+/// The mark of times that hold the device's bias still.
+pub const RAW: &str = "raw";
+/// What the macro adds to a function's options where it cannot look for launches.
+const OPAQUE: &str = "the body is no Rust that the macro knows: timed as a whole";
+
+/// The notes: what became of calls without a sample, what marks mean, and warnings.
+pub fn of(snapshot: &Snapshot) -> Vec<String> {
+    let sites = &snapshot.sites;
+    let mut notes: Vec<String> = sites.iter().flat_map(untimed).collect();
+    notes.extend(sites.iter().flat_map(|site| site.series.iter().filter_map(|s| gaps(site, s))));
+    let opaque = sites.iter().filter(|site| site.options.ends_with(OPAQUE));
+    notes.extend(opaque.map(|site| format!("{}: {OPAQUE}", site.name)));
+    let never: Vec<&str> =
+        sites.iter().filter(|site| site.calls == 0).map(|site| site.name.as_str()).collect();
+    if !never.is_empty() {
+        notes.push(format!("never called: {}", never.join(", ")));
+    }
+    if sites.is_empty() {
+        notes.push("no function with `#[gpu_timed]` is part of this program".to_owned());
+    }
+    notes.extend(legend(snapshot));
+    notes.extend(warnings(snapshot).map(|warning| format!("warning: {warning}")));
+    notes
+}
+
+/// The calls of a function that were not to be timed.
+fn untimed(site: &Site) -> Option<String> {
+    let parts = [(site.warmup, "to warm up"), (site.skipped, "skipped")];
+    listed(&parts).map(|parts| format!("{}: of {} calls {parts}", site.name, site.calls))
+}
+
+/// The brackets of a series that are not in its statistics, and those that held more than the work.
+fn gaps(site: &Site, series: &Series) -> Option<String> {
+    let lost = series.lost.iter().map(|(reason, count)| (count, reason.name()));
+    let lost = listed(&lost.collect::<Vec<_>>()).map(|lost| format!("lost: {lost}"));
+    // Where none was fed, the starved ones are what is shown.
+    let starved = if series.upper_bound { 0 } else { series.starved };
+    let counts = listed(&[
+        (series.in_flight, "in flight"),
+        (starved, "starved"),
+        (series.at_floor, "at the floor"),
+        (series.nested, "nested"),
+        (series.tracked, "tracked"),
+    ]);
+    let parts: Vec<String> = [counts, lost].into_iter().flatten().collect();
+    (!parts.is_empty())
+        .then(|| format!("{} on {}: {}", site.name, series.place(), parts.join("; ")))
+}
+
+fn listed(parts: &[(u64, &str)]) -> Option<String> {
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// What the words and marks mean that occur in this report.
+fn legend(snapshot: &Snapshot) -> Vec<String> {
+    let any = |is: fn(&Series) -> bool| snapshot.sites.iter().flat_map(|site| &site.series).any(is);
+    let mut lines = Vec::new();
+    let mut explain = |word: &str, meaning: &str| lines.push(format!("  {word}: {meaning}"));
+    if any(|s| s.upper_bound) {
+        explain(
+            UPPER_BOUND,
+            "no sample was fed, so the GPU may have waited for the CPU inside: an upper bound",
+        );
+    }
+    if any(|s| s.net_ns.is_some() && s.clock == Clock::Events) {
+        explain("times", "on a GPU, raw event time less the device's bias, once for each bracket");
+    }
+    if any(Series::is_raw_by_launches) {
+        explain(
+            RAW,
+            "calls made different numbers of launches: the bias is taken off the total only",
+        );
+    }
+    if any(|s| s.total().is_some()) {
+        explain("share", "of all time measured on that device; nested functions count twice");
+    }
+    if snapshot.sites.iter().any(|site| site.skipped > 0) {
+        explain("skipped", "switched off, filtered out, or not to be timed on this machine");
+    }
+    if any(|s| s.in_flight > 0) {
+        explain("in flight", "had not returned or finished when this was written");
+    }
+    if any(|s| s.starved > 0 && !s.upper_bound) {
+        explain("starved", "the GPU may have waited for the CPU inside; in the total only");
+    }
+    if any(|s| s.at_floor > 0) {
+        explain("at the floor", "nothing ran inside; left out");
+    }
+    if any(|s| s.nested > 0) {
+        explain("nested", "another timed bracket lay inside, which adds about 3 µs");
+    }
+    if any(|s| s.tracked > 0) {
+        explain("tracked", "cudarc's event tracking put waits and records of its own inside");
+    }
+    for reason in Lost::ALL {
+        let count = |series: &Series| series.lost.of(reason);
+        if snapshot.sites.iter().flat_map(|site| &site.series).any(|series| count(series) > 0) {
+            explain(reason.name(), reason.meaning());
+        }
+    }
+    lines
+}
+
+fn warnings(snapshot: &Snapshot) -> impl Iterator<Item = String> + '_ {
+    let process = snapshot.process.warnings.iter().cloned();
+    let devices = snapshot.devices.iter().flat_map(|device| {
+        device.warnings.iter().map(|warning| format!("{}: {warning}", device.id))
+    });
+    let sites = snapshot
+        .sites
+        .iter()
+        .flat_map(|site| site.warnings.iter().map(|warning| format!("{}: {warning}", site.name)));
+    process.chain(devices).chain(sites)
+}

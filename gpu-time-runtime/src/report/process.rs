@@ -1,0 +1,149 @@
+//! The process that was measured.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+
+/// The process that was measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Process {
+    /// The program's file name.
+    pub(crate) name: String,
+    pub(crate) pid: u32,
+    /// When the first annotated function was called, by RFC 3339 in UTC.
+    pub(crate) started: String,
+    /// Wall time from then to the report.
+    pub(crate) wall_ns: u64,
+    /// The version of gpu-time.
+    pub(crate) version: &'static str,
+    #[serde(serialize_with = "on_or_off")]
+    #[serde(rename = "timing")]
+    /// Why nothing could be timed on a GPU, or `None` where it could.
+    pub(crate) off: Option<String>,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Process {
+    /// This process, which began to be measured at `started`, a time of `wall` ago.
+    pub(crate) fn new(started: SystemTime, wall: Duration, off: Option<String>) -> Process {
+        let program = std::env::current_exe().unwrap_or_default();
+        Process {
+            name: program.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            pid: std::process::id(),
+            started: rfc3339(started),
+            wall_ns: u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX),
+            version: env!("CARGO_PKG_VERSION"),
+            off,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// The program's file name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The process id.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// When measuring began, by RFC 3339 in UTC.
+    pub fn started(&self) -> &str {
+        &self.started
+    }
+
+    /// Wall time from then to the snapshot, in nanoseconds.
+    pub fn wall_ns(&self) -> u64 {
+        self.wall_ns
+    }
+
+    /// The version of gpu-time.
+    pub fn version(&self) -> &str {
+        self.version
+    }
+
+    /// Why nothing could be timed on a GPU, or `None` where it could.
+    pub fn off(&self) -> Option<&str> {
+        self.off.as_deref()
+    }
+
+    /// What makes the figures doubtful, and what the user configured wrongly.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+}
+
+fn on_or_off<S: serde::Serializer>(off: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
+    match off {
+        None => serializer.serialize_str("on"),
+        Some(why) => serializer.collect_str(&format_args!("off: {why}")),
+    }
+}
+
+/// The time as `2026-11-20T10:30:00Z`; a time before 1970 as its beginning.
+fn rfc3339(time: SystemTime) -> String {
+    let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let (days, of_day) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = date(days);
+    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+/// The Gregorian date of a day, counted from 1970-01-01.
+///
+/// Years are counted from March, so that the leap day comes last and the lengths of the months before
+/// it repeat every five: 153 days.
+fn date(days: u64) -> (u64, u64, u64) {
+    const DAYS_IN_400_YEARS: u64 = 146_097;
+    // From 0000-03-01 to 1970-01-01.
+    let days = days + 719_468;
+    let (era, day) = (days / DAYS_IN_400_YEARS, days % DAYS_IN_400_YEARS);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (year, month) = if month < 10 { (year, month + 3) } else { (year + 1, month - 9) };
+    (400 * era + year, month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> String {
+        rfc3339(UNIX_EPOCH + Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn times_are_rfc_3339() {
+        assert_eq!(at(0), "1970-01-01T00:00:00Z");
+        assert_eq!(at(951_782_399), "2000-02-28T23:59:59Z");
+        assert_eq!(at(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(at(1_000_000_000), "2001-09-09T01:46:40Z");
+        assert_eq!(at(4_107_542_399), "2100-02-28T23:59:59Z");
+        assert_eq!(at(4_107_542_400), "2100-03-01T00:00:00Z");
+        assert_eq!(rfc3339(UNIX_EPOCH - Duration::from_secs(5)), at(0));
+    }
+
+    #[test]
+    fn dates_follow_the_calendar() {
+        let (mut year, mut month, mut day) = (1970, 1, 1);
+        for days in 0..200_000 {
+            assert_eq!(date(days), (year, month, day), "{days}");
+            let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+            let length = match month {
+                2 => 28 + u64::from(leap),
+                4 | 6 | 9 | 11 => 30,
+                _ => 31,
+            };
+            day += 1;
+            if day > length {
+                (month, day) = (month + 1, 1);
+            }
+            if month > 12 {
+                (year, month) = (year + 1, 1);
+            }
+        }
+    }
+}

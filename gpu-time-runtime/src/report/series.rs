@@ -1,0 +1,262 @@
+//! A series of the report.
+
+use serde::{Serialize, Serializer};
+
+use crate::sample::{CacheState, Losses, Measure};
+use crate::site::Clock;
+use crate::stats::Stats;
+
+/// What was measured of a function or of one of its launches, on one device in one cache state.
+///
+/// Always `timed = measured + in_flight + lost` and `measured = fed + starved + at_floor`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Series {
+    pub(crate) device: String,
+    pub(crate) launch: Option<Launch>,
+    #[serde(serialize_with = "measure_name")]
+    pub(crate) measure: Measure,
+    pub(crate) key: Option<String>,
+    #[serde(serialize_with = "cache_name")]
+    pub(crate) cache: CacheState,
+    #[serde(serialize_with = "clock_name")]
+    pub(crate) clock: Clock,
+    pub(crate) timed: u64,
+    pub(crate) measured: u64,
+    pub(crate) in_flight: u64,
+    pub(crate) lost: Losses,
+    pub(crate) fed: u64,
+    pub(crate) starved: u64,
+    pub(crate) at_floor: u64,
+    pub(crate) nested: u64,
+    pub(crate) tracked: u64,
+    pub(crate) upper_bound: bool,
+    /// Launches per call, where this is a sum of them.
+    pub(crate) launches: Option<Launches>,
+    pub(crate) raw_ns: Option<Stats>,
+    pub(crate) net_ns: Option<Stats>,
+    /// The net sum, which is known also where calls of different numbers of launches leave `net_ns`
+    /// empty.
+    #[serde(skip)]
+    pub(crate) net_sum_ns: Option<f64>,
+    pub(crate) ci95_ns: Option<[f64; 2]>,
+}
+
+/// A launch in the function's body.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Launch {
+    pub(crate) index: u32,
+    /// The method, function or macro that launches.
+    pub(crate) name: &'static str,
+    pub(crate) line: u32,
+}
+
+/// How many launches the calls of a sum made.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Launches {
+    pub(crate) min: u32,
+    pub(crate) mean: f64,
+    pub(crate) max: u32,
+}
+
+impl Series {
+    /// `cuda:N`, or `host`.
+    pub fn device(&self) -> &str {
+        &self.device
+    }
+
+    /// The launch, or `None` for the function.
+    pub fn launch(&self) -> Option<&Launch> {
+        self.launch.as_ref()
+    }
+
+    /// What the time is the time of: `sum`, a call's launches added up; `span`, a call from the first
+    /// thing that it enqueued to the last; `launch`, one launch.
+    pub fn measure(&self) -> &str {
+        self.measure.name()
+    }
+
+    /// The value that splits the function into series, or `None` where nothing does.
+    pub fn key(&self) -> Option<&str> {
+        self.key.as_deref()
+    }
+
+    /// What the L2 held: `as-found`, `cold`, `cold-dirty` or `after-cold`.
+    pub fn cache(&self) -> &str {
+        self.cache.name()
+    }
+
+    /// What told the time: `events` or `host`.
+    pub fn clock(&self) -> &str {
+        clock(self.clock)
+    }
+
+    /// Brackets begun, or calls for a sum.
+    pub fn timed(&self) -> u64 {
+        self.timed
+    }
+
+    /// Those that gave a sample.
+    pub fn measured(&self) -> u64 {
+        self.measured
+    }
+
+    /// Those that the GPU had not finished.
+    pub fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+
+    /// Those that gave no sample, by reason; every reason is listed.
+    pub fn lost(&self) -> impl Iterator<Item = (&str, u64)> + '_ {
+        self.lost.iter().map(|(reason, count)| (reason.name(), count))
+    }
+
+    /// Samples inside which the GPU cannot have waited for the CPU.
+    pub fn fed(&self) -> u64 {
+        self.fed
+    }
+
+    /// Samples inside which the GPU may have waited for the CPU.
+    pub fn starved(&self) -> u64 {
+        self.starved
+    }
+
+    /// Samples inside which nothing ran. They are in no statistics.
+    pub fn at_floor(&self) -> u64 {
+        self.at_floor
+    }
+
+    /// Samples with another timed bracket inside.
+    pub fn nested(&self) -> u64 {
+        self.nested
+    }
+
+    /// Samples with waits and records of cudarc's event tracking inside.
+    pub fn tracked(&self) -> u64 {
+        self.tracked
+    }
+
+    /// No sample was fed, so the figures are over starved ones and bound the time from above.
+    pub fn upper_bound(&self) -> bool {
+        self.upper_bound
+    }
+
+    /// How many launches each call added up, where this is a sum.
+    pub fn launches(&self) -> Option<&Launches> {
+        self.launches.as_ref()
+    }
+
+    /// What the clock said, or `None` without samples.
+    pub fn raw_ns(&self) -> Option<&Stats> {
+        self.raw_ns.as_ref()
+    }
+
+    /// Each raw time less the device's event bias, once for each bracket in it, and never below 0. The
+    /// host's clock has no bias. `None` without samples, where the bias is not known, and for a sum
+    /// whose calls made different numbers of launches: one bias does not fit all of its times. The net
+    /// sum is then the raw sum less the bias times [`Launches::mean`] times `fed + starved`.
+    pub fn net_ns(&self) -> Option<&Stats> {
+        self.net_ns.as_ref()
+    }
+
+    /// The interval that holds the raw median with 95 % confidence, or `None` with fewer than 6 samples.
+    pub fn ci95_ns(&self) -> Option<[f64; 2]> {
+        self.ci95_ns
+    }
+
+    /// The statistics that a reader wants: net where they are known, else raw.
+    pub(super) fn shown(&self) -> Option<&Stats> {
+        self.net_ns.as_ref().or(self.raw_ns.as_ref())
+    }
+
+    /// What all samples add up to: net where that is known, else raw.
+    pub(super) fn total(&self) -> Option<f64> {
+        self.net_sum_ns.or(self.raw_ns.map(|raw| raw.sum))
+    }
+
+    /// Whether only raw figures can be shown because calls made different numbers of launches.
+    pub(super) fn is_raw_by_launches(&self) -> bool {
+        self.net_ns.is_none() && self.net_sum_ns.is_some()
+    }
+
+    /// The identities that do not hold, each in a sentence.
+    pub(crate) fn inconsistencies(&self) -> impl Iterator<Item = String> {
+        let Series { timed, measured, in_flight, fed, starved, at_floor, .. } = self;
+        let lost = self.lost.total();
+        let brackets = (*timed != measured + in_flight + lost).then(|| {
+            format!(
+                "{timed} timed are not {measured} measured + {in_flight} in flight + {lost} lost"
+            )
+        });
+        let samples = (*measured != fed + starved + at_floor).then(|| {
+            format!("{measured} measured are not {fed} fed + {starved} starved + {at_floor} at the floor")
+        });
+        let place = self.place();
+        brackets.into_iter().chain(samples).map(move |broken| format!("{place}: {broken}"))
+    }
+
+    /// Device, launch and cache state, for a sentence.
+    pub(super) fn place(&self) -> String {
+        let launch = self.launch.as_ref().map(|launch| format!(", {}", launch.label()));
+        let cache = Some(self.cache).filter(|&cache| cache != CacheState::AsFound);
+        let cache = cache.map(|cache| format!(", {}", cache.name()));
+        format!("{}{}{}", self.device, launch.unwrap_or_default(), cache.unwrap_or_default())
+    }
+}
+
+impl Launch {
+    /// Its place among the launches in the body, from 0.
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// The method, function or macro that launches.
+    pub fn name(&self) -> &str {
+        self.name
+    }
+
+    /// Its line.
+    pub fn line(&self) -> u32 {
+        self.line
+    }
+
+    /// How the table calls it. The index tells launches on one line apart.
+    pub(super) fn label(&self) -> String {
+        format!("{} {}, line {}", self.name, self.index, self.line)
+    }
+}
+
+impl Launches {
+    /// The fewest that a call made.
+    pub fn min(&self) -> u32 {
+        self.min
+    }
+
+    /// The mean number.
+    pub fn mean(&self) -> f64 {
+        self.mean
+    }
+
+    /// The most that a call made.
+    pub fn max(&self) -> u32 {
+        self.max
+    }
+}
+
+fn clock(clock: Clock) -> &'static str {
+    match clock {
+        Clock::Events => "events",
+        Clock::Host => "host",
+    }
+}
+
+fn clock_name<S: Serializer>(value: &Clock, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(clock(*value))
+}
+
+fn measure_name<S: Serializer>(value: &Measure, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(value.name())
+}
+
+fn cache_name<S: Serializer>(value: &CacheState, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(value.name())
+}

@@ -1,0 +1,307 @@
+//! The renderings of a made-up snapshot that has everything.
+
+use std::time::{Duration, SystemTime};
+
+use super::target::{Format, Sink, Target, deliver};
+use super::*;
+use crate::sample::{CacheState, Lost, Measure, Sample};
+use crate::series::{self, RowInfo};
+use crate::site::{Clock, ScopeKind};
+
+/// What differs from one made-up row to the next.
+struct Row {
+    measure: Measure,
+    info: RowInfo,
+    samples: Vec<Sample>,
+    lost: Vec<Lost>,
+    in_flight: u64,
+}
+
+fn row(device: &str, measure: Measure, times: impl IntoIterator<Item = u32>) -> Row {
+    let on_host = device == "host";
+    let sample = |ns| {
+        let mut sample = Sample::new(f64::from(ns)).unwrap();
+        sample.fed = true;
+        sample
+    };
+    Row {
+        measure,
+        info: RowInfo {
+            device: device.to_owned(),
+            launch: None,
+            cache: CacheState::AsFound,
+            clock: if on_host { Clock::Host } else { Clock::Events },
+            timed: 0,
+            in_flight: 0,
+            bias_ns: Some(if on_host { 0.0 } else { 1280.0 }),
+        },
+        samples: times.into_iter().map(sample).collect(),
+        lost: Vec::new(),
+        in_flight: 0,
+    }
+}
+
+impl Row {
+    fn cache(mut self, cache: CacheState) -> Row {
+        self.info.cache = cache;
+        self
+    }
+
+    fn launch(mut self, index: u32, name: &'static str, line: u32) -> Row {
+        self.info.launch = Some(Launch { index, name, line });
+        self
+    }
+
+    fn mark(mut self, mark: impl Fn(usize, &mut Sample)) -> Row {
+        self.samples.iter_mut().enumerate().for_each(|(i, sample)| mark(i, sample));
+        self
+    }
+
+    fn series(self) -> Series {
+        let mut series = series::Series::new(self.measure);
+        self.samples.iter().for_each(|&sample| series.record(sample));
+        self.lost.iter().for_each(|&reason| series.lose(reason));
+        let timed = (self.samples.len() + self.lost.len()) as u64 + self.in_flight;
+        let info = RowInfo { timed, in_flight: self.in_flight, ..self.info };
+        series.report(info, series.tally())
+    }
+}
+
+fn site(name: &str, line: u32, scope: ScopeKind, counts: [u64; 3], rows: Vec<Row>) -> Site {
+    let [warmup, skipped, timed] = counts;
+    Site {
+        name: name.to_owned(),
+        file: "src/main.rs",
+        line,
+        scope,
+        launches_seen: if scope == ScopeKind::Launches { 2 } else { 0 },
+        options: String::new(),
+        calls: warmup + skipped + timed,
+        warmup,
+        skipped,
+        timed,
+        warnings: Vec::new(),
+        series: rows.into_iter().map(Row::series).collect(),
+    }
+}
+
+fn process(off: Option<&str>) -> Process {
+    let started = SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_170_600);
+    Process {
+        name: "quickstart".to_owned(),
+        pid: 4242,
+        version: "0.1.0",
+        ..Process::new(started, Duration::from_millis(1234), off.map(str::to_owned))
+    }
+}
+
+fn gpu() -> Device {
+    Device {
+        driver: Some("580.159.04".to_owned()),
+        l2_bytes: Some(62_914_560),
+        event_step_ns: Some(32.0),
+        event_floor_ns: Some(1280.0),
+        event_bias_ns: Some(1280.0),
+        event_bias_source: Some("floor"),
+        flush_bytes: Some(62_914_560),
+        ..Device::new("cuda:0".to_owned(), "NVIDIA H200".to_owned())
+    }
+}
+
+fn everything() -> Snapshot {
+    let steps = |from: u32, count: u32| (0..count).map(move |i| from + 32 * (i % 10));
+    let train = vec![
+        row("cuda:0", Measure::Launch, steps(21_000, 100))
+            .launch(1, "gemm", 44)
+            .cache(CacheState::AfterCold),
+        row("cuda:0", Measure::Launch, steps(9_000, 100))
+            .launch(0, "launch", 40)
+            .cache(CacheState::Cold),
+        Row {
+            lost: vec![Lost::Failed, Lost::Capture, Lost::Capture],
+            in_flight: 2,
+            ..row("cuda:0", Measure::Sum, steps(30_000, 100))
+        }
+        .cache(CacheState::Cold)
+        .mark(|_, sample| sample.brackets = 2),
+    ];
+    let mut train = site("app::train", 37, ScopeKind::Launches, [10, 0, 105], train);
+    train.options = "warmup = 10, cold".to_owned();
+    let looped = row("cuda:0", Measure::Sum, steps(8_000, 20))
+        .mark(|i, sample| sample.brackets = 1 + (i as u32) % 3);
+    let saxpy = vec![
+        row("host", Measure::Span, steps(2_000_000, 50)),
+        row("cuda:0", Measure::Span, steps(5_000, 90)).mark(|i, sample| {
+            sample.fed = i % 9 != 0;
+            sample.at_floor = i == 1;
+            sample.nested = i < 3;
+            sample.tracked = i < 7;
+        }),
+    ];
+    let mut saxpy = site("app::saxpy", 70, ScopeKind::Body, [0, 5, 140], saxpy);
+    saxpy.options = "sleep, the body is no Rust that the macro knows: timed as a whole".to_owned();
+    let hostile = row("cuda:0", Measure::Span, [7_000; 4]).mark(|_, sample| sample.fed = false);
+    let mut hostile = site("a,\"b\"\n\u{1b}<i>", 90, ScopeKind::Body, [0, 0, 4], vec![hostile]);
+    hostile.warnings =
+        vec!["`cold` had no memory for its buffer, so 4 calls ran as found".to_owned()];
+    let sites = vec![
+        train,
+        site("app::looped", 60, ScopeKind::Launches, [0, 0, 20], vec![looped]),
+        saxpy,
+        hostile,
+        site("app::filtered", 95, ScopeKind::Body, [0, 7, 0], vec![]),
+        site("app::never", 99, ScopeKind::Body, [0, 0, 0], vec![]),
+    ];
+    let gpu = Device { warnings: vec!["the bias moved by 3 steps".to_owned()], ..gpu() };
+    Snapshot::new(process(None), vec![gpu, Device::host()], sites)
+}
+
+/// As on a machine without a driver: calls are counted, nothing is timed.
+fn off() -> Snapshot {
+    let sites = vec![
+        site("app::saxpy", 70, ScopeKind::Body, [0, 145, 0], vec![]),
+        site("app::never", 99, ScopeKind::Body, [0, 0, 0], vec![]),
+    ];
+    Snapshot::new(process(Some("no CUDA driver was found")), vec![], sites)
+}
+
+#[test]
+fn the_table_shows_everything() {
+    insta::assert_snapshot!(everything());
+}
+
+#[test]
+fn the_table_says_why_nothing_was_timed() {
+    insta::assert_snapshot!(off());
+}
+
+#[test]
+fn the_table_of_a_program_without_sites_says_so() {
+    let snapshot = Snapshot::new(process(None), vec![], vec![]);
+    assert!(
+        snapshot
+            .to_string()
+            .ends_with("\nno function with `#[gpu_timed]` is part of this program\n")
+    );
+}
+
+#[test]
+fn the_table_is_narrow_where_names_are_short() {
+    let table = everything().to_string();
+    let rows = table
+        .lines()
+        .skip_while(|line| !line.starts_with("function"))
+        .take_while(|line| !line.is_empty());
+    for line in rows {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+}
+
+#[test]
+fn the_json_has_everything() {
+    insta::assert_snapshot!(everything().to_json());
+}
+
+#[test]
+fn the_json_of_a_run_that_was_off_has_the_same_shape() {
+    insta::assert_snapshot!(off().to_json());
+}
+
+#[test]
+fn the_csv_has_everything() {
+    insta::assert_snapshot!(everything().to_csv());
+}
+
+#[test]
+fn the_csv_always_has_its_header() {
+    let (all, none) = (everything().to_csv(), off().to_csv());
+    assert_eq!(none.lines().collect::<Vec<_>>(), [all.lines().next().unwrap()]);
+}
+
+#[test]
+fn the_csv_reads_back_what_was_hostile() {
+    let csv = everything().to_csv();
+    let mut reader = ::csv::Reader::from_reader(csv.as_bytes());
+    let names: Vec<String> = reader.records().map(|record| record.unwrap()[0].to_owned()).collect();
+    assert_eq!(names.len(), 7);
+    assert_eq!(names[6], "a,\"b\"\n\u{1b}<i>");
+}
+
+#[test]
+fn the_renderings_hold_no_control_characters() {
+    let snapshot = everything();
+    for text in [snapshot.to_string(), snapshot.to_json()] {
+        assert!(text.chars().all(|c| c == '\n' || !c.is_control()));
+    }
+}
+
+#[test]
+fn counts_that_do_not_add_up_are_warned_of() {
+    let mut sites = vec![site(
+        "app::f",
+        1,
+        ScopeKind::Body,
+        [1, 2, 3],
+        vec![row("cuda:0", Measure::Span, [9, 9])],
+    )];
+    sites[0].calls = 7;
+    sites[0].series[0].timed = 3;
+    sites[0].series[0].fed = 1;
+    let broken = [
+        "`app::f`: 7 calls are not 1 of warm-up + 2 skipped + 3 timed",
+        "`app::f` on cuda:0: 3 timed are not 2 measured + 0 in flight + 0 lost",
+        "`app::f` on cuda:0: 2 measured are not 1 fed + 0 starved + 0 at the floor",
+    ];
+    let snapshot = Snapshot::new(process(None), vec![gpu()], sites);
+    assert_eq!(snapshot.process().warnings(), broken);
+    for line in broken {
+        assert!(snapshot.to_string().contains(&format!("\nwarning: {line}\n")));
+    }
+    assert_eq!(everything().inconsistencies(), Vec::<String>::new());
+}
+
+#[test]
+fn every_target_gets_its_rendering() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let target = |format, name: &str| Target { format, sink: Sink::File(path(name)) };
+    let snapshot = everything();
+    deliver(
+        &snapshot,
+        &[target(Format::Table, "t"), target(Format::Json, "%p.json"), target(Format::Csv, "c")],
+    );
+    let read = |name: &str| std::fs::read_to_string(path(name)).unwrap();
+    assert_eq!(read("t"), snapshot.to_string());
+    assert_eq!(read(&format!("{}.json", std::process::id())), snapshot.to_json() + "\n");
+    assert_eq!(read("c"), snapshot.to_csv());
+}
+
+/// Runs itself as a child, because the report goes past what a test harness captures.
+#[test]
+fn what_cannot_be_written_is_named_and_the_table_shown_though_stderr_is_locked() {
+    const CHILD: &str = "GPU_TIME_TEST_CHILD";
+    let target = Target { format: Format::Json, sink: Sink::File("/missing/report.json".into()) };
+    if std::env::var_os(CHILD).is_some() {
+        let (locked, when_locked) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let _lock = std::io::stderr().lock();
+            locked.send(()).unwrap();
+            std::thread::park();
+        });
+        when_locked.recv().unwrap();
+        return deliver(&everything(), &[target.clone(), target]);
+    }
+    let name = std::thread::current().name().unwrap().to_owned();
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    let output = child.args(["--exact", &name]).env(CHILD, "1").output().unwrap();
+    let line = "gpu-time: cannot write the report to `/missing/report.json`: \
+                No such file or directory (os error 2)\n";
+    assert!(output.status.success());
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), format!("{line}{line}{}", everything()));
+}
+
+#[test]
+fn a_device_line_is_no_longer_than_what_is_known() {
+    let table = Snapshot::new(process(None), vec![Device::host()], vec![]).to_string();
+    assert!(table.contains("\nhost: host clock\n"), "{table}");
+}

@@ -1,0 +1,361 @@
+//! The scope that an annotated function holds while it runs.
+
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::Instant;
+
+use crate::counts::Outcome;
+use crate::cuda::Context;
+use crate::gpu::{Fault, Stream};
+use crate::lane::{self, Lane};
+use crate::place::{self, Bracket, CallState, Place};
+use crate::rows::EntryRef;
+use crate::sample::{CacheState, Lost, Sample};
+use crate::site::{CallSite, Device, ScopeKind, locked};
+use crate::stream::{Keep, Target};
+use crate::{cuda, exit, process, registry};
+
+/// Most warm-up calls that a thread takes for itself at once.
+const LEASE: u32 = 64;
+
+/// One call of an annotated function.
+///
+/// Borrows nothing. Dropping it ends the call.
+#[must_use]
+pub struct Scope<K: Keep>(Option<Active<K>>);
+
+struct Active<K> {
+    kind: Kind,
+    /// What says whether the stream is still there; none where there is no stream.
+    keep: Option<K>,
+    /// Between a visible `.await` and its completion.
+    is_suspended: AtomicBool,
+    was_panicking: bool,
+}
+
+enum Kind {
+    /// With a bracket around the body, unless that was lost at its start or the scope is `launches`.
+    Stream {
+        place: Place,
+        state: CallState,
+        body: Option<Bracket>,
+    },
+    Host {
+        lane: &'static Lane,
+        site: &'static CallSite,
+        entry: EntryRef,
+        started: Instant,
+    },
+}
+
+/// A launch between its two events. Dropped without a stop, the launch is lost.
+#[must_use]
+pub struct Token(Option<(&'static Lane, Bracket)>);
+
+const _: () = {
+    const fn holds_across_awaits_and_unwinding<T: Send + Sync + UnwindSafe + RefUnwindSafe>() {}
+    holds_across_awaits_and_unwinding::<Scope<()>>();
+    holds_across_awaits_and_unwinding::<Token>();
+};
+
+/// Begins a call on the stream that `target` gives. It is asked only for calls that are switched on
+/// and not filtered out.
+#[inline]
+pub fn enter<K: Keep>(site: &'static CallSite, target: impl FnOnce() -> Target<K>) -> Scope<K> {
+    if !is_wanted(site) {
+        lane::count(site, Outcome::Skipped);
+        return Scope(None);
+    }
+    // The expression is the user's and may panic: then the call was not timed.
+    let unwinding = CountSkipped(site);
+    let target = target();
+    std::mem::forget(unwinding);
+    match target {
+        Target::Host => enter_on_host(site).map_or(Scope(None), |kind| Scope::active(kind, None)),
+        Target::Stream { stream, context, tracked, keep } => {
+            if let Some(slot) = lane::slot(site)
+                && slot.use_lease(context)
+            {
+                slot.count(Outcome::Warmup);
+                return Scope(None);
+            }
+            let stream = Stream(stream);
+            let Some((context, lane)) = enter_on_stream(site, stream, context) else {
+                return Scope(None);
+            };
+            let place = Place { site, lane, context, stream, tracked };
+            let body = match site.spec.scope {
+                ScopeKind::Launches => None,
+                ScopeKind::Body => {
+                    let held = keep.hold();
+                    place.open_body(held.is_some())
+                }
+            };
+            Scope::active(Kind::Stream { place, state: CallState::default(), body }, Some(keep))
+        }
+    }
+}
+
+/// Counts a call as skipped.
+struct CountSkipped(&'static CallSite);
+
+impl Drop for CountSkipped {
+    fn drop(&mut self) {
+        lane::count(self.0, Outcome::Skipped);
+    }
+}
+
+/// Begins a call that the host clock times.
+#[inline]
+pub fn enter_host(site: &'static CallSite) -> Scope<()> {
+    if !is_wanted(site) {
+        lane::count(site, Outcome::Skipped);
+        return Scope(None);
+    }
+    enter_on_host(site).map_or(Scope(None), |kind| Scope::active(kind, Some(())))
+}
+
+#[inline]
+fn is_wanted(site: &'static CallSite) -> bool {
+    match site.is_on() {
+        Some(on) => on && process::is_on(),
+        None => introduce(site) && process::is_on(),
+    }
+}
+
+/// The first call of a site: gives it an id, and applies the configuration.
+#[cold]
+fn introduce(site: &'static CallSite) -> bool {
+    registry::register(site);
+    let config = process::config();
+    site.resolve(config);
+    if config.is_on() {
+        // The report is due even if nothing was timed.
+        exit::arm();
+    }
+    site.is_on() == Some(true)
+}
+
+fn enter_on_host(site: &'static CallSite) -> Option<Kind> {
+    exit::arm();
+    if site.lease_warmup(Device::Host, 1) == 1 {
+        lane::count(site, Outcome::Warmup);
+        return None;
+    }
+    lane::count(site, Outcome::Timed);
+    let lane = lane::current();
+    let entry = locked(&lane.work).rows.begin(site, None, Device::Host, CacheState::AsFound);
+    Some(Kind::Host { lane, site, entry, started: Instant::now() })
+}
+
+/// The context and the lane of a call that is to be timed.
+#[inline]
+fn enter_on_stream(
+    site: &'static CallSite,
+    stream: Stream,
+    handle: usize,
+) -> Option<(&'static Context, &'static Lane)> {
+    let context = match cuda::recent(handle) {
+        Some(context) => context,
+        None => meet(site, stream, handle)?,
+    };
+    let settings = site.settings();
+    if !(settings.warmup == 0 && settings.is_plain()) && is_warmup(site, context, handle != 0) {
+        lane::count(site, Outcome::Warmup);
+        return None;
+    }
+    lane::count(site, Outcome::Timed);
+    Some((context, lane::current()))
+}
+
+/// Looks the context up, and counts the call where that is not to be had.
+#[cold]
+fn meet(site: &'static CallSite, stream: Stream, context: usize) -> Option<&'static Context> {
+    if cuda::why_unusable().is_some() {
+        exit::arm();
+        lane::count(site, Outcome::Skipped);
+        return None;
+    }
+    match find(stream, context) {
+        Ok(context) => Some(context),
+        Err(fault) => {
+            exit::arm();
+            lane::count(site, Outcome::Timed);
+            let outcome = Err(fault.into());
+            locked(&lane::current().work).count(site, Device::Unknown, outcome);
+            None
+        }
+    }
+}
+
+/// Meets a context while the value that the `stream` expression came to is still there. For a stream
+/// that is never destroyed, that value may be a temporary, and with it the last owner of the context.
+#[inline]
+pub fn met(stream: usize, context: usize) -> usize {
+    let stream = Stream(stream);
+    if stream.is_implicit() && context != 0 && cuda::recent(context).is_none() {
+        // What fails here fails again, and is counted, when the call is entered.
+        _ = cuda::why_unusable().is_none() && find(stream, context).is_ok();
+    }
+    context
+}
+
+/// Finds a context, and sees to it that the process's end is met while its driver is there.
+fn find(stream: Stream, context: usize) -> Result<&'static Context, Fault> {
+    let context = cuda::find(stream, context)?;
+    exit::arm_for_driver();
+    Ok(context)
+}
+
+/// Takes a warm-up call, and a few more for this thread where many are left; prepares what timed
+/// calls of the site will need. Calls that do not name their context cannot use a lease.
+#[cold]
+fn is_warmup(site: &'static CallSite, context: &'static Context, is_named: bool) -> bool {
+    context.prepare(site.settings());
+    let own = lane::slot(site);
+    if own.is_some_and(|slot| slot.is_warm(context.handle())) {
+        return false;
+    }
+    let slot = own.filter(|slot| is_named && !slot.has_lease());
+    let lease = site.lease_warmup(context.place(), if slot.is_some() { LEASE } else { 1 });
+    match (own, slot, lease) {
+        (Some(own), _, 0) => own.set_warm(context.handle()),
+        (_, Some(slot), 2..) => slot.set_lease(context.handle(), lease - 1),
+        _ => {}
+    }
+    lease > 0
+}
+
+impl<K: Keep> Scope<K> {
+    #[inline]
+    fn active(kind: Kind, keep: Option<K>) -> Self {
+        let was_panicking = thread::panicking();
+        Scope(Some(Active { kind, keep, is_suspended: AtomicBool::new(false), was_panicking }))
+    }
+
+    /// Begins the launch with this index in [`Spec::launches`](crate::site::Spec::launches).
+    #[inline]
+    pub fn start(&self, launch: u32) -> Token {
+        Token(match &self.0 {
+            Some(Active { kind: Kind::Stream { place, state, body: None }, keep, .. }) => {
+                let held = keep.as_ref().map(Keep::hold);
+                let is_alive = !matches!(held, Some(None));
+                place.open_launch(launch, state, is_alive).map(|bracket| (place.lane, bracket))
+            }
+            _ => None,
+        })
+    }
+
+    /// Marks that the function may wait for a future from here on.
+    #[inline]
+    pub fn suspend(&self) {
+        self.set_suspended(true);
+    }
+
+    fn set_suspended(&self, is_suspended: bool) {
+        if let Some(active) = &self.0 {
+            active.is_suspended.store(is_suspended, Relaxed);
+        }
+    }
+}
+
+/// The same, with the future that it waits for.
+#[inline]
+pub fn awaiting<T, K: Keep>((future,): (T,), scope: &Scope<K>) -> T {
+    scope.set_suspended(true);
+    future
+}
+
+/// Marks that the function goes on, with what the future came to.
+#[inline]
+pub fn awaited<T, K: Keep>(((), output): ((), T), scope: &Scope<K>) -> T {
+    scope.set_suspended(false);
+    output
+}
+
+/// Ends a launch, unless `failed` says that there was none.
+#[inline]
+pub fn stop<R, K: Keep>(
+    (mut token, result): (Token, R),
+    scope: &Scope<K>,
+    failed: impl FnOnce(&R) -> bool,
+) -> R {
+    if let Some((_, bracket)) = token.0.take() {
+        scope.close(bracket, failed(&result));
+    }
+    result
+}
+
+/// Ends a launch that has no value.
+#[inline]
+pub fn stop_statement<K: Keep>(mut token: Token, scope: &Scope<K>) {
+    if let Some((_, bracket)) = token.0.take() {
+        scope.close(bracket, false);
+    }
+}
+
+impl<K: Keep> Scope<K> {
+    fn close(&self, bracket: Bracket, has_failed: bool) {
+        let Some(Active { kind: Kind::Stream { place, .. }, keep, .. }) = &self.0 else { return };
+        if has_failed {
+            place.abandon(bracket, Lost::Failed);
+        } else {
+            // A handle outlives the stream if the body drops the last owner: hold it for the record.
+            let held = keep.as_ref().map(Keep::hold);
+            place.close(bracket, !matches!(held, Some(None)));
+        }
+    }
+}
+
+/// The function left the launch by unwinding, or by a `return` or `?` among its arguments.
+impl Drop for Token {
+    fn drop(&mut self) {
+        if let Some((lane, bracket)) = self.0.take() {
+            place::abandon(lane, bracket, Lost::Failed);
+        }
+    }
+}
+
+impl<K: Keep> Drop for Scope<K> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(active) = &mut self.0 {
+            active.leave();
+        }
+    }
+}
+
+impl<K: Keep> Active<K> {
+    fn leave(&mut self) {
+        let lost = if thread::panicking() && !self.was_panicking {
+            // The awaited future may be what panics, so this comes before the question below.
+            Some(Lost::Failed)
+        } else if *self.is_suspended.get_mut() {
+            Some(Lost::Cancelled)
+        } else {
+            None
+        };
+        match &mut self.kind {
+            Kind::Stream { place, state, .. } if place.site.spec.scope == ScopeKind::Launches => {
+                place.leave(state, lost);
+            }
+            Kind::Stream { place, body, .. } => match (body.take(), lost) {
+                (None, _) => {}
+                (Some(bracket), Some(reason)) => place.abandon(bracket, reason),
+                (Some(bracket), None) => {
+                    let held = self.keep.as_ref().map(Keep::hold);
+                    place.close(bracket, !matches!(held, Some(None)));
+                }
+            },
+            Kind::Host { lane, entry, site, started } => {
+                let took = started.elapsed();
+                let outcome = match lost {
+                    Some(reason) => Err(reason),
+                    None => Ok(Sample::by_host(took)),
+                };
+                locked(&lane.work).deliver(site, *entry, outcome);
+            }
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! What is kept of one launch or call of one site, on one device, in one cache state.
+
+use crate::report;
+use crate::sample::{CacheState, Losses, Lost, Measure, Sample};
+use crate::site::Clock;
+use crate::stats::Distribution;
+
+/// Everything that is kept of the samples of a row, in at most 256 KiB.
+///
+/// Invariant: `measured = fed + starved + at_floor`, each counted by itself.
+#[derive(Debug)]
+pub struct Series {
+    measure: Measure,
+    counts: Counts,
+    brackets: Brackets,
+    // Made when first needed: most series meet one kind of samples only.
+    fed: Option<Distribution>,
+    starved: Option<Distribution>,
+}
+
+/// What the owner of a series knows of it, and it does not.
+#[derive(Debug)]
+pub struct RowInfo {
+    /// `cuda:N` or `host`.
+    pub device: String,
+    /// The launch, or `None` for the function.
+    pub launch: Option<report::Launch>,
+    /// What the L2 held.
+    pub cache: CacheState,
+    /// What told the time.
+    pub clock: Clock,
+    /// Brackets begun, or calls for a sum.
+    pub timed: u64,
+    /// Of these, the ones neither measured nor lost yet.
+    pub in_flight: u64,
+    /// What to remove for each bracket, nothing for the host's clock; `None` where that is unknown.
+    pub bias_ns: Option<f64>,
+}
+
+/// The counters of a series at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Tally {
+    counts: Counts,
+    brackets: Brackets,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    measured: u64,
+    fed: u64,
+    starved: u64,
+    at_floor: u64,
+    nested: u64,
+    tracked: u64,
+    lost: Losses,
+}
+
+/// How many brackets the samples in the statistics add up.
+#[derive(Clone, Copy, Debug)]
+struct Brackets {
+    least: u32,
+    most: u32,
+    sum: u64,
+}
+
+impl Series {
+    /// A series without samples.
+    pub fn new(measure: Measure) -> Self {
+        Series {
+            measure,
+            counts: Counts::default(),
+            brackets: Brackets { least: u32::MAX, most: 0, sum: 0 },
+            fed: None,
+            starved: None,
+        }
+    }
+
+    /// Takes in a sample; allocates on the first fed and on the first starved one, then no more.
+    pub fn record(&mut self, sample: Sample) {
+        let counts = &mut self.counts;
+        counts.measured += 1;
+        counts.nested += u64::from(sample.nested);
+        counts.tracked += u64::from(sample.tracked);
+        if sample.at_floor {
+            counts.at_floor += 1;
+            return;
+        }
+        self.brackets.record(sample.brackets);
+        let (count, distribution) = if sample.fed {
+            (&mut counts.fed, &mut self.fed)
+        } else {
+            (&mut counts.starved, &mut self.starved)
+        };
+        *count += 1;
+        distribution.get_or_insert_with(Distribution::new).record(sample.raw_ns());
+    }
+
+    /// Counts a bracket that gave no sample.
+    pub fn lose(&mut self, reason: Lost) {
+        self.counts.lost.add(reason);
+    }
+
+    /// What is counted now. It is quick to take, where the statistics are not.
+    pub fn tally(&self) -> Tally {
+        Tally { counts: self.counts, brackets: self.brackets }
+    }
+
+    /// The row of the report as of a tally. Samples that came since may be in the statistics already.
+    ///
+    /// A sum of k launches is relieved of k biases. What is kept of a time does not tell its k, so
+    /// where k differs from call to call only the sum of all times can be relieved.
+    pub fn report(&self, row: RowInfo, tally: Tally) -> report::Series {
+        let Tally { counts, brackets } = tally;
+        let Counts { measured, fed, starved, at_floor, nested, tracked, lost } = counts;
+        let shown = self.fed.as_ref().or(self.starved.as_ref());
+        let sum = |bias: f64| -> f64 {
+            [&self.fed, &self.starved].into_iter().flatten().map(|kind| kind.sum(bias)).sum()
+        };
+        let stats = |bias: f64| shown.and_then(|kind| kind.stats(bias, sum(bias)));
+        let same = brackets.same();
+        let net_ns = row.bias_ns.zip(same).and_then(|(bias, k)| stats(bias * f64::from(k)));
+        let net_sum_ns = row.bias_ns.filter(|_| shown.is_some()).map(|bias| match &net_ns {
+            Some(net) => net.sum,
+            None => (sum(0.0) - bias * brackets.sum as f64).max(0.0),
+        });
+        report::Series {
+            device: row.device,
+            launch: row.launch,
+            measure: self.measure,
+            key: None,
+            cache: row.cache,
+            clock: row.clock,
+            timed: row.timed,
+            measured,
+            in_flight: row.in_flight,
+            lost,
+            fed,
+            starved,
+            at_floor,
+            nested,
+            tracked,
+            upper_bound: fed == 0 && starved > 0,
+            launches: (self.measure == Measure::Sum && fed + starved > 0).then_some(
+                report::Launches {
+                    min: brackets.least,
+                    mean: brackets.sum as f64 / (fed + starved) as f64,
+                    max: brackets.most,
+                },
+            ),
+            raw_ns: stats(0.0),
+            net_ns,
+            net_sum_ns,
+            ci95_ns: shown.and_then(Distribution::median_interval),
+        }
+    }
+}
+
+impl Brackets {
+    fn record(&mut self, brackets: u32) {
+        self.least = self.least.min(brackets);
+        self.most = self.most.max(brackets);
+        self.sum += u64::from(brackets);
+    }
+
+    /// How many every sample adds up, or `None` where that differs or there are no samples.
+    fn same(&self) -> Option<u32> {
+        (self.least == self.most).then_some(self.most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn sample(raw_ns: f64, fed: bool) -> Sample {
+        with(raw_ns, |sample| sample.fed = fed)
+    }
+
+    fn with(raw_ns: f64, mark: impl FnOnce(&mut Sample)) -> Sample {
+        let mut sample = Sample::new(raw_ns).unwrap();
+        mark(&mut sample);
+        sample
+    }
+
+    fn row(bias_ns: Option<f64>) -> RowInfo {
+        RowInfo {
+            device: "cuda:0".to_owned(),
+            launch: None,
+            cache: CacheState::AsFound,
+            clock: Clock::Events,
+            timed: 0,
+            in_flight: 0,
+            bias_ns,
+        }
+    }
+
+    fn report(samples: &[Sample], bias_ns: Option<f64>) -> report::Series {
+        let mut series = Series::new(Measure::Sum);
+        samples.iter().for_each(|&sample| series.record(sample));
+        series.report(row(bias_ns), series.tally())
+    }
+
+    #[test]
+    fn percentiles_are_over_fed_samples_and_the_sum_over_all() {
+        let report = report(&[sample(5000.0, true), sample(9000.0, false)], Some(1000.0));
+        let (raw, net) = (report.raw_ns().unwrap(), report.net_ns().unwrap());
+        assert_eq!(
+            (raw.median(), raw.max(), raw.mean(), raw.sum()),
+            (5000.0, 5000.0, 5000.0, 14_000.0)
+        );
+        assert_eq!((net.median(), net.sum()), (4000.0, 12_000.0));
+        assert_eq!(
+            (report.measured, report.fed, report.starved, report.upper_bound),
+            (2, 1, 1, false)
+        );
+    }
+
+    #[test]
+    fn starved_samples_alone_bound_the_time_from_above() {
+        let report = report(&[sample(9000.0, false)], None);
+        assert!(report.upper_bound());
+        assert_eq!(report.raw_ns().unwrap().median(), 9000.0);
+        assert_eq!(report.net_ns(), None);
+    }
+
+    #[test]
+    fn a_sample_at_the_floor_is_only_counted() {
+        let floor =
+            with(1280.0, |s| (s.fed, s.at_floor, s.nested, s.tracked) = (true, true, true, true));
+        let report = report(&[floor], Some(0.0));
+        assert_eq!((report.measured, report.at_floor, report.fed), (1, 1, 0));
+        assert_eq!((report.nested, report.tracked), (1, 1));
+        assert_eq!((report.raw_ns(), report.ci95_ns(), report.launches()), (None, None, None));
+        assert_eq!((report.net_ns(), report.net_sum_ns), (None, None));
+    }
+
+    #[test]
+    fn a_sum_is_relieved_of_a_bias_for_each_launch() {
+        let sum = |raw_ns, brackets| with(raw_ns, |s| (s.fed, s.brackets) = (true, brackets));
+        let same = report(&[sum(9000.0, 3), sum(12_000.0, 3)], Some(1000.0));
+        let net = same.net_ns().unwrap();
+        assert_eq!((net.min(), net.max(), net.sum()), (6000.0, 9000.0, 15_000.0));
+
+        assert_eq!(same.net_sum_ns, Some(15_000.0));
+    }
+
+    #[test]
+    fn calls_of_different_numbers_of_launches_have_a_net_sum_and_no_other_net_figure() {
+        let sum = |raw_ns, brackets| with(raw_ns, |s| (s.fed, s.brackets) = (true, brackets));
+        // Less the mean of three biases, the first would read 0 instead of 1000.
+        let samples = [sum(2000.0, 1), sum(12_000.0, 5)];
+        let varied = report(&samples, Some(1000.0));
+        assert_eq!((varied.net_ns(), varied.net_sum_ns), (None, Some(8000.0)));
+        let raw = varied.raw_ns().unwrap();
+        assert_eq!((raw.min(), raw.max(), raw.sum()), (2000.0, 12_000.0, 14_000.0));
+        let launches = varied.launches().unwrap();
+        assert_eq!((launches.min(), launches.mean(), launches.max()), (1, 3.0, 5));
+
+        // One that is starved has its launches too.
+        let starved = with(9000.0, |s| s.brackets = 2);
+        let mixed = report(&[sum(2000.0, 1), starved], Some(1000.0));
+        assert_eq!((mixed.net_ns(), mixed.net_sum_ns), (None, Some(8000.0)));
+
+        assert_eq!(report(&samples, Some(1e6)).net_sum_ns, Some(0.0));
+        assert_eq!(report(&samples, None).net_sum_ns, None);
+    }
+
+    #[test]
+    fn a_million_samples_of_both_kinds_fit() {
+        let mut series = Series::new(Measure::Span);
+        for i in 0..1_000_000u32 {
+            // From a nanosecond to beyond an hour, evenly by magnitude.
+            series.record(sample(10f64.powf(f64::from(i) / 77_000.0), i % 2 == 0));
+        }
+        let kinds = [&series.fed, &series.starved].map(|kind| kind.as_ref().unwrap().bytes());
+        let bytes = size_of::<Series>() + kinds.iter().sum::<usize>();
+        assert!(bytes <= 256 * 1024, "{bytes}");
+        let report = series.report(row(None), series.tally());
+        assert_eq!((report.measured, report.fed, report.starved), (1_000_000, 500_000, 500_000));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_recorded_adds_up(
+            samples in prop::collection::vec((0.0f64..1e9, any::<[bool; 4]>()), 0..200),
+            lost in prop::collection::vec(0..Lost::ALL.len(), 0..20),
+            in_flight in 0u64..9,
+        ) {
+            let mut series = Series::new(Measure::Launch);
+            for &(raw_ns, [fed, at_floor, nested, tracked]) in &samples {
+                series.record(with(raw_ns, |s| {
+                    (s.fed, s.at_floor, s.nested, s.tracked) = (fed, at_floor, nested, tracked);
+                }));
+            }
+            lost.iter().for_each(|&reason| series.lose(Lost::ALL[reason]));
+            let timed = (samples.len() + lost.len()) as u64 + in_flight;
+            let info = RowInfo { timed, in_flight, ..row(Some(2000.0)) };
+            let report = series.report(info, series.tally());
+
+            prop_assert_eq!(report.inconsistencies().count(), 0);
+            let count = |which: usize| samples.iter().filter(|(_, marks)| marks[which]).count() as u64;
+            prop_assert_eq!((report.at_floor, report.nested, report.tracked), (count(1), count(2), count(3)));
+            prop_assert_eq!(report.lost.total(), lost.len() as u64);
+            prop_assert_eq!(report.raw_ns.is_some(), report.fed + report.starved > 0);
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! A call site: what the attribute says of one function, and the function's share of the registry.
+
+use std::fmt;
+use std::sync::atomic::{
+    AtomicU8, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use crate::config::Config;
+use crate::counts::{Counts, SharedCounts};
+use crate::hold_policy::HoldPolicy;
+use crate::sample::{CacheState, Measure};
+use crate::series::Series;
+
+/// What the attribute said, as constants that the compiler checked.
+///
+/// Generated code writes this as a struct literal, so that a value of the wrong type is rustc's own
+/// error at the user's own token.
+pub struct Spec {
+    /// Gives the type name of a marker function inside the annotated one; `label` reads it.
+    pub path: fn() -> &'static str,
+    /// `name = "…"`, else the path speaks.
+    pub name: Option<&'static str>,
+    /// Source file as `file!()` gives it.
+    pub file: &'static str,
+    /// Line of the function's name.
+    pub line: u32,
+    /// Column of the function's name.
+    pub column: u32,
+    /// `warmup = N`: the first N calls on each device that would otherwise be timed are not.
+    pub warmup: u32,
+    /// `cold`, `cold = "dirty"`.
+    pub cold: Option<Cold>,
+    /// `sleep`, `sleep = "50us"`.
+    pub sleep: Option<Hold>,
+    /// The function is async, so that a hold would last across its awaits: it never gets one.
+    pub is_async: bool,
+    /// What a bracket goes around.
+    pub scope: ScopeKind,
+    /// What tells the time.
+    pub clock: Clock,
+    /// The launches that the macro saw, in source order; empty in body scope.
+    pub launches: &'static [Launch],
+    /// The attribute's arguments as the user wrote them, and a note where the macro fell back.
+    pub options: &'static str,
+}
+
+/// A launch that the macro saw.
+pub struct Launch {
+    /// The method, function or macro that launches.
+    pub name: &'static str,
+    /// Its line.
+    pub line: u32,
+}
+
+/// The state in which a flush leaves the L2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cold {
+    /// Evicted by reading: no line needs writing back.
+    Clean,
+    /// Evicted by writing: what a producer kernel leaves behind.
+    Dirty,
+}
+
+/// How long the stream is held before a bracket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// Until the bracket has been enqueued, or a deadline passes.
+    UntilEnqueued,
+    /// For a fixed time, in nanoseconds.
+    For(u64),
+}
+
+/// What a bracket goes around.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScopeKind {
+    /// Each visible launch.
+    Launches,
+    /// The whole body.
+    Body,
+}
+
+impl fmt::Display for ScopeKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ScopeKind::Launches => "launches",
+            ScopeKind::Body => "body",
+        })
+    }
+}
+
+/// What tells the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// CUDA events.
+    Events,
+    /// Wall time on the host.
+    Host,
+}
+
+/// One annotated function: its specification, its counts and its series.
+///
+/// Lives in a `static` that generated code declares, so that a call reaches it without a look-up.
+pub struct CallSite {
+    pub(crate) spec: Spec,
+    /// 0 until registered, then its place in the registry, from 1.
+    id: AtomicU32,
+    mode: AtomicU8,
+    resolved: OnceLock<Resolved>,
+    /// Counts of calls that no lane can count: on threads that are being torn down.
+    pub(crate) shared_counts: SharedCounts,
+    rows: Mutex<Vec<&'static Row>>,
+    /// One for each row, in their order.
+    series: Mutex<Vec<Series>>,
+    warmups: Mutex<Vec<(Device, u32)>>,
+    hold_policy: Mutex<HoldPolicy>,
+}
+
+/// The specification after the environment had its say.
+pub(crate) struct Resolved {
+    pub name: String,
+    pub warmup: u32,
+    pub cold: Option<Cold>,
+    pub hold: Option<Hold>,
+}
+
+/// Where a call ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Device {
+    /// A CUDA device by its ordinal.
+    Cuda(u32),
+    /// A context that would not name its device.
+    Unknown,
+    /// No stream: the host clock told the time.
+    Host,
+}
+
+/// One row of the report: what is kept of a site per launch, device, cache state and clock.
+///
+/// Rows are made once and live as long as the process, so that lanes may point at them.
+pub(crate) struct Row {
+    pub launch: Option<u32>,
+    pub device: Device,
+    pub cache: CacheState,
+    pub clock: Clock,
+    index: usize,
+}
+
+impl Row {
+    /// Its place among the site's series.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+}
+
+const UNKNOWN: u8 = 0;
+const OFF: u8 = 1;
+const ON: u8 = 2;
+
+impl Resolved {
+    /// Whether a bracket needs nothing before it.
+    pub fn is_plain(&self) -> bool {
+        self.cold.is_none() && self.hold.is_none()
+    }
+}
+
+impl CallSite {
+    /// A site that nobody has called yet.
+    pub const fn new(spec: Spec) -> Self {
+        CallSite {
+            spec,
+            id: AtomicU32::new(0),
+            mode: AtomicU8::new(UNKNOWN),
+            resolved: OnceLock::new(),
+            shared_counts: SharedCounts::new(),
+            rows: Mutex::new(Vec::new()),
+            series: Mutex::new(Vec::new()),
+            warmups: Mutex::new(Vec::new()),
+            hold_policy: Mutex::new(HoldPolicy::new()),
+        }
+    }
+
+    /// Its place in the registry, from 1; 0 before it was registered.
+    #[inline]
+    pub(crate) fn id(&self) -> u32 {
+        self.id.load(Relaxed)
+    }
+
+    pub(crate) fn set_id(&self, id: u32) {
+        self.id.store(id, Relaxed);
+    }
+
+    /// Whether calls are timed, or `None` before anyone asked the configuration.
+    #[inline]
+    pub(crate) fn is_on(&self) -> Option<bool> {
+        // Whoever sees the mode sees the id and the settings that were made before it.
+        match self.mode.load(Acquire) {
+            ON => Some(true),
+            OFF => Some(false),
+            _ => None,
+        }
+    }
+
+    /// Applies the configuration, once.
+    pub(crate) fn resolve(&self, config: &Config) -> &Resolved {
+        let resolved = self.resolved.get_or_init(|| Resolved {
+            name: self.spec.name.map_or_else(|| label((self.spec.path)()), str::to_owned),
+            warmup: config.warmup(self.spec.warmup),
+            cold: config.cold(self.spec.cold),
+            hold: config.hold(self.spec.sleep).filter(|_| !self.spec.is_async),
+        });
+        let on = config.is_on() && config.admits(&resolved.name);
+        self.mode.store(if on { ON } else { OFF }, Release);
+        resolved
+    }
+
+    /// What the specification came to; until somebody resolved it, as if it asked for nothing.
+    pub(crate) fn settings(&self) -> &Resolved {
+        static PLAIN: Resolved =
+            Resolved { name: String::new(), warmup: 0, cold: None, hold: None };
+        self.resolved.get().unwrap_or(&PLAIN)
+    }
+
+    /// The row of these properties, made on first use.
+    pub(crate) fn row(
+        &self,
+        launch: Option<u32>,
+        device: Device,
+        cache: CacheState,
+    ) -> &'static Row {
+        let mut rows = locked(&self.rows);
+        if let Some(row) =
+            rows.iter().find(|r| r.launch == launch && r.device == device && r.cache == cache)
+        {
+            return row;
+        }
+        let on_host = device == Device::Host;
+        let measure = match (launch, self.spec.scope) {
+            (Some(_), _) => Measure::Launch,
+            (None, ScopeKind::Launches) if !on_host => Measure::Sum,
+            (None, _) => Measure::Span,
+        };
+        let clock = if on_host { Clock::Host } else { self.spec.clock };
+        let row: &'static Row =
+            Box::leak(Box::new(Row { launch, device, cache, clock, index: rows.len() }));
+        rows.push(row);
+        self.series().push(Series::new(measure));
+        row
+    }
+
+    /// What is kept of each row, by its index.
+    pub(crate) fn series(&self) -> MutexGuard<'_, Vec<Series>> {
+        locked(&self.series)
+    }
+
+    /// Every row, in the order of their indices.
+    pub(crate) fn rows(&self) -> Vec<&'static Row> {
+        locked(&self.rows).clone()
+    }
+
+    /// Takes up to `most` of the warm-up calls that `device` still owes, leaving enough of them
+    /// to the other threads that the last ones are handed out singly.
+    pub(crate) fn lease_warmup(&self, device: Device, most: u32) -> u32 {
+        let total = self.settings().warmup;
+        if total == 0 {
+            return 0;
+        }
+        let mut warmups = locked(&self.warmups);
+        let at = warmups.iter().position(|(d, _)| *d == device).unwrap_or_else(|| {
+            warmups.push((device, total));
+            warmups.len() - 1
+        });
+        let Some((_, left)) = warmups.get_mut(at) else { return 0 };
+        let lease = (*left).min(most.min(*left / 256).max(1));
+        *left -= lease;
+        lease
+    }
+
+    pub(crate) fn hold_policy(&self) -> MutexGuard<'_, HoldPolicy> {
+        locked(&self.hold_policy)
+    }
+
+    /// The sum of what threads in tear-down counted.
+    pub(crate) fn shared_counts(&self) -> Counts {
+        self.shared_counts.read()
+    }
+}
+
+/// Locks, through the poison that a panicking user thread may have left.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A readable path from the type name of the marker function: without the marker itself, without
+/// closures, and without the placeholders that generic parameters leave.
+///
+/// `app::Net<_>::forward::{{closure}}::marker` becomes `app::Net::forward`.
+pub(crate) fn label(marker_path: &str) -> String {
+    let path = marker_path.rsplit_once("::").map_or(marker_path, |(function, _)| function);
+    let path = path.replace("::{{closure}}", "");
+    let mut out = path.clone();
+    loop {
+        let shorter = strip_placeholders(&out);
+        if shorter == out {
+            return out;
+        }
+        out = shorter;
+    }
+}
+
+/// Removes one layer of generic argument lists that hold nothing but `_`.
+fn strip_placeholders(path: &str) -> String {
+    let Some(open) = path.find("<_") else { return path.to_owned() };
+    let tail = path.get(open + 1..).unwrap_or_default();
+    let Some(close) = tail.find('>') else { return path.to_owned() };
+    let (arguments, rest) = tail.split_at(close);
+    if arguments.split(',').all(|a| a.trim() == "_") {
+        let head = path.get(..open).unwrap_or_default();
+        let head = head.strip_suffix("::").unwrap_or(head);
+        return format!("{head}{}", rest.strip_prefix('>').unwrap_or(rest));
+    }
+    path.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::label;
+
+    #[test]
+    fn labels_drop_the_marker_closures_and_placeholders() {
+        assert_eq!(label("app::forward::marker"), "app::forward");
+        assert_eq!(label("app::Net<_>::forward::marker"), "app::Net::forward");
+        assert_eq!(label("app::Net<_, _>::forward<_>::marker"), "app::Net::forward");
+        assert_eq!(label("app::forward::{{closure}}::marker"), "app::forward");
+        assert_eq!(
+            label("<app::Net as app::Layer>::forward::marker"),
+            "<app::Net as app::Layer>::forward"
+        );
+        assert_eq!(
+            label("<app::Net<_> as app::Layer<u8>>::f::marker"),
+            "<app::Net as app::Layer<u8>>::f"
+        );
+    }
+}

@@ -1,0 +1,180 @@
+//! How a set of times is distributed, in bounded memory.
+
+use super::Stats;
+use super::histogram::Histogram;
+use super::median_ranks::median_ranks;
+use super::moments::{self, Moments};
+
+/// The exact moments of a set of times, and a histogram of them.
+///
+/// The figures can be asked for with a bias removed: each time less the bias, or 0 where the bias is
+/// the longer one. That is exact but for times shorter than the bias, which are known to the
+/// histogram's resolution.
+#[derive(Debug)]
+pub struct Distribution {
+    moments: Moments,
+    histogram: Histogram,
+}
+
+impl Distribution {
+    /// A distribution of nothing.
+    pub fn new() -> Self {
+        Distribution { moments: Moments::default(), histogram: Histogram::new() }
+    }
+
+    /// Takes in one more time.
+    #[inline]
+    pub fn record(&mut self, ns: f64) {
+        self.moments.record(ns);
+        self.histogram.record(ns);
+    }
+
+    /// The statistics, each time less `bias`, with `sum` as their sum; `None` if there are no times.
+    pub fn stats(&self, bias: f64, sum: f64) -> Option<Stats> {
+        let count = self.moments.count();
+        if count == 0 {
+            return None;
+        }
+        let ranked = self.histogram.len();
+        let percentile = |p: u64| less(self.at_rank((ranked * p).div_ceil(100)), bias);
+        Some(Stats {
+            min: less(self.moments.min(), bias),
+            p5: percentile(5),
+            median: percentile(50),
+            mean: self.sum(bias) / count as f64,
+            p95: percentile(95),
+            p99: percentile(99),
+            max: less(self.moments.max(), bias),
+            stddev: self.stddev(bias),
+            sum,
+        })
+    }
+
+    /// The sum of the times, each less `bias`.
+    pub fn sum(&self, bias: f64) -> f64 {
+        let cut: f64 = self.cut(bias).map(|(ns, count)| f64::from(count) * (bias - ns)).sum();
+        (self.moments.sum() - self.moments.count() as f64 * bias + cut).max(0.0)
+    }
+
+    /// The interval that holds the median with 95 % confidence, or `None` with fewer than 6 times.
+    pub fn median_interval(&self) -> Option<[f64; 2]> {
+        let (low, high) = median_ranks(self.histogram.len())?;
+        Some([self.at_rank(low), self.at_rank(high)])
+    }
+
+    /// The memory that it takes, in bytes.
+    #[cfg(test)]
+    pub fn bytes(&self) -> usize {
+        size_of::<Self>() + self.histogram.heap_bytes()
+    }
+
+    fn stddev(&self, bias: f64) -> f64 {
+        if self.moments.min() >= bias {
+            return self.moments.stddev();
+        }
+        let mean = self.sum(bias) / self.moments.count() as f64;
+        let square = |(ns, count)| f64::from(count) * (less(ns, bias) - mean).powi(2);
+        moments::stddev(self.histogram.iter().map(square).sum(), self.moments.count())
+    }
+
+    /// The times that are shorter than `bias`, with their counts.
+    fn cut(&self, bias: f64) -> impl Iterator<Item = (f64, u32)> + '_ {
+        self.histogram.iter().take_while(move |&(ns, _)| ns < bias)
+    }
+
+    /// The time of a rank, within the extremes, which are known exactly.
+    fn at_rank(&self, rank: u64) -> f64 {
+        self.histogram.at_rank(rank).max(self.moments.min()).min(self.moments.max())
+    }
+}
+
+fn less(ns: f64, bias: f64) -> f64 {
+    (ns - bias).max(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(times: &[f64]) -> Distribution {
+        let mut distribution = Distribution::new();
+        times.iter().for_each(|&ns| distribution.record(ns));
+        distribution
+    }
+
+    fn plain(times: &[f64]) -> Stats {
+        let distribution = of(times);
+        distribution.stats(0.0, distribution.sum(0.0)).unwrap()
+    }
+
+    #[test]
+    fn nothing_has_no_statistics() {
+        assert_eq!(of(&[]).stats(0.0, 0.0), None);
+        assert_eq!(of(&[]).sum(0.0), 0.0);
+        assert_eq!(of(&[]).median_interval(), None);
+    }
+
+    #[test]
+    fn one_time_is_every_percentile() {
+        let stats = plain(&[12_345.5]);
+        for figure in
+            [stats.min, stats.p5, stats.median, stats.mean, stats.p95, stats.p99, stats.max]
+        {
+            assert_eq!(figure, 12_345.5);
+        }
+        assert_eq!((stats.stddev, stats.sum), (0.0, 12_345.5));
+    }
+
+    #[test]
+    fn the_rank_is_the_nearest() {
+        let times: Vec<f64> = (1..=100).map(f64::from).collect();
+        let stats = plain(&times);
+        assert_eq!((stats.p5, stats.median, stats.p95, stats.p99), (5.0, 50.0, 95.0, 99.0));
+        assert_eq!(of(&times).median_interval(), Some([40.0, 61.0]));
+        assert_eq!(plain(&[1.0, 2.0, 3.0]).median, 2.0);
+        assert_eq!(plain(&[1.0, 2.0]).median, 1.0);
+    }
+
+    #[test]
+    fn a_bias_longer_than_a_time_leaves_nothing_of_it() {
+        let stats = of(&[1000.0, 1500.0, 1800.0]).stats(1200.0, 0.0).unwrap();
+        assert_eq!((stats.min, stats.median, stats.max), (0.0, 300.0, 600.0));
+        assert_eq!((stats.mean, stats.stddev), (300.0, 300.0));
+        assert_eq!(of(&[100.0, 200.0]).sum(1e6), 0.0);
+    }
+
+    fn times() -> impl Strategy<Value = Vec<f64>> {
+        let time = prop_oneof![1.0f64..3000.0, 1000.0f64..1e6, 1e6f64..1e11];
+        prop::collection::vec(time, 1..300)
+    }
+
+    proptest! {
+        #[test]
+        fn they_are_those_of_the_sorted_times(times in times(), bias in 0.0f64..5000.0) {
+            let mut sorted: Vec<f64> = times.iter().map(|ns| (ns - bias).max(0.0)).collect();
+            sorted.sort_by(f64::total_cmp);
+            let n = sorted.len();
+            let near = |ours: f64, truth: f64| {
+                (ours - truth).abs() <= 33.0 + 0.002 * (truth + bias)
+            };
+            let distribution = of(&times);
+            let stats = distribution.stats(bias, distribution.sum(bias)).unwrap();
+            for (percent, ours) in [(5, stats.p5), (50, stats.median), (95, stats.p95), (99, stats.p99)] {
+                let rank = (n * percent).div_ceil(100);
+                prop_assert!(near(ours, sorted[rank - 1]), "p{percent}: {ours}, {}", sorted[rank - 1]);
+            }
+            prop_assert!((stats.min - sorted[0]).abs() < 1e-6);
+            prop_assert!((stats.max - sorted[n - 1]).abs() < 1e-6);
+
+            let sum: f64 = sorted.iter().sum();
+            prop_assert!((stats.sum - sum).abs() <= 33.0 * n as f64 + 1e-9 * sum);
+            prop_assert!(near(stats.mean, sum / n as f64));
+            prop_assert!(stats.min <= stats.p5 && stats.p5 <= stats.median && stats.median <= stats.p95);
+            prop_assert!(stats.p95 <= stats.p99 && stats.p99 <= stats.max);
+            if let Some([low, high]) = distribution.median_interval() {
+                prop_assert!(low <= high && less(low, bias) <= stats.median && stats.median <= less(high, bias));
+            }
+        }
+    }
+}

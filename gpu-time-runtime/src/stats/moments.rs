@@ -1,0 +1,105 @@
+//! What can be kept exactly of any number of values: count, extremes, sum and spread.
+
+/// Count, extremes, sum and sum of squared deviations of the values seen.
+///
+/// Invariant: with a count of 0 the other fields are 0. The deviations are from the running mean
+/// (Welford's recurrence), because the difference of two sums of squares loses the spread of long
+/// times that lie close together.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Moments {
+    count: u64,
+    min: f64,
+    max: f64,
+    sum: f64,
+    mean: f64,
+    deviations: f64,
+}
+
+impl Moments {
+    /// Takes in one more value.
+    #[inline]
+    pub fn record(&mut self, value: f64) {
+        self.count += 1;
+        if self.count == 1 {
+            (self.min, self.max) = (value, value);
+        }
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+        self.sum += value;
+        let from_old_mean = value - self.mean;
+        self.mean += from_old_mean / self.count as f64;
+        self.deviations += from_old_mean * (value - self.mean);
+    }
+
+    /// How many values were seen.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The least value.
+    pub fn min(&self) -> f64 {
+        self.min
+    }
+
+    /// The greatest value.
+    pub fn max(&self) -> f64 {
+        self.max
+    }
+
+    /// The sum of the values.
+    pub fn sum(&self) -> f64 {
+        self.sum
+    }
+
+    /// The standard deviation that the values let expect of what they were drawn from (`n - 1` in the
+    /// denominator), 0 for fewer than two.
+    pub fn stddev(&self) -> f64 {
+        stddev(self.deviations, self.count)
+    }
+}
+
+/// The standard deviation from a sum of squared deviations from the mean.
+pub fn stddev(deviations: f64, count: u64) -> f64 {
+    if count < 2 { 0.0 } else { (deviations / (count - 1) as f64).max(0.0).sqrt() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(values: &[f64]) -> Moments {
+        let mut moments = Moments::default();
+        values.iter().for_each(|&v| moments.record(v));
+        moments
+    }
+
+    #[test]
+    fn nothing_has_no_spread() {
+        assert_eq!(of(&[]), Moments::default());
+        assert_eq!(of(&[7.0]).stddev(), 0.0);
+        assert_eq!(of(&[7.0]).min(), 7.0);
+    }
+
+    #[test]
+    fn the_spread_of_long_times_survives() {
+        // A second each, 32 ns apart: the squares differ beyond what a double can hold.
+        let values: Vec<f64> = (0..100_000).map(|i| 1e9 + f64::from(i % 2) * 32.0).collect();
+        assert!((of(&values).stddev() - 16.0).abs() < 0.01);
+    }
+
+    proptest! {
+        #[test]
+        fn they_are_the_textbook_ones(values in prop::collection::vec(0.0f64..1e7, 2..200)) {
+            let moments = of(&values);
+            let n = values.len() as f64;
+            let mean = values.iter().sum::<f64>() / n;
+            let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0);
+            prop_assert_eq!(moments.count(), values.len() as u64);
+            prop_assert_eq!(moments.min(), values.iter().copied().fold(f64::MAX, f64::min));
+            prop_assert_eq!(moments.max(), values.iter().copied().fold(0.0, f64::max));
+            prop_assert!((moments.sum() - mean * n).abs() <= 1e-6 * n);
+            prop_assert!((moments.stddev() - variance.sqrt()).abs() <= 1e-6 * (1.0 + variance.sqrt()));
+        }
+    }
+}

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Builds everything that is to run on a GPU into one folder, for x86-64 Linux.
+#
+#   gpu/bundle.sh [DIR]     default: `bundle` at the root of the repository
+#
+# Carry that folder to a machine with an NVIDIA GPU, which needs no Rust, and run `bundle/run.sh`.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+mkdir -p "${1:-$root/bundle}"
+bundle=$(cd "${1:-$root/bundle}" && pwd)
+limit_mib=60
+
+cd "$root"
+rm -rf "$bundle"/{test,bin,example,bench}
+cp gpu/run.sh "$bundle/"
+
+# Cargo says of each executable what kind of target it is; that becomes its folder.
+cargo build --locked --release --message-format=json -p gpu-time -p gpu-time-scenarios \
+    --test scenarios --example '*' --bench '*' |
+    sed -n 's/.*"kind":\["\([a-z]*\)"\].*"executable":"\([^"]*\)".*/\1 \2/p' |
+    while read -r kind executable; do
+        # Without the hash in its name and without symbols.
+        name=$(basename "$executable" | sed 's/-[0-9a-f]\{16\}$//')
+        mkdir -p "$bundle/$kind"
+        strip -o "$bundle/$kind/$name" "$executable"
+    done
+
+# The tests with the program that they run, and at least one of each other kind.
+ls "$bundle"/test/scenarios "$bundle"/bin/scenario "$bundle"/example/* "$bundle"/bench/*
+size=$(du --summarize --block-size=1M "$bundle" | cut --fields=1)
+((size < limit_mib)) || { echo "\`$bundle\` has $size MiB, more than $limit_mib" >&2; exit 1; }
+echo "$bundle: $size MiB"

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Runs everything in this folder on the machine's GPU, and prints a table of it last.
+#
+#   run.sh [OUTDIR]     logs and reports go to OUTDIR (default: a new folder in /tmp)
+#
+# Needs nothing but a driver. `GPU_TIME_TEST_DRIVER=simulated` runs the tests without a GPU, on the
+# machine that built them.
+set -uo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+out=${1:-$(mktemp -d)}
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+: "${GPU_TIME_TEST_DRIVER:=real}"
+
+limit_s=240
+table=
+failed=0
+
+# part NAME COMMAND…: runs one part, shows what it prints and keeps it in OUTDIR/NAME.log.
+part() {
+    local name=$1 log=$out/$1.log start=$SECONDS status verdict=ok
+    shift
+    printf '\n== %s\n' "$name"
+    (cd "$out" && timeout --kill-after=10 "$limit_s" "$@") </dev/null 2>&1 | tee "$log"
+    status=${PIPESTATUS[0]}
+    if ((status == 124 || status == 137)); then
+        verdict="FAILED: took more than $limit_s s"
+    elif ((status != 0)); then
+        verdict="FAILED: status $status"
+    elif grep --quiet 'no GPU here' "$log"; then # as examples and benches say and then go on
+        verdict='FAILED: ran without a GPU'
+    fi
+    [[ $verdict == ok ]] || failed=1
+    # What the test runner says of its tests, also where it left some out.
+    verdict+=$(sed -n 's/^test result: [A-Za-z]*\. \(.*\); 0 ignored.*; \(.*\) filtered out.*/ (\1; \2 left out)/p' "$log")
+    table+=$(printf '%-24s %4d s  %s' "$name" $((SECONDS - start)) "$verdict")$'\n'
+}
+
+scenarios() {
+    local -a options=()
+    # Tests that need the simulated driver stand in modules of that name.
+    [[ $GPU_TIME_TEST_DRIVER == simulated ]] || options=(--skip simulated::)
+    part scenarios env GPU_TIME_TEST_DRIVER="$GPU_TIME_TEST_DRIVER" \
+        GPU_TIME_SCENARIO_BIN="$here/bin/scenario" "$here/test/scenarios" "${options[@]}"
+}
+
+echo "== machine"
+uname --kernel-name --kernel-release --machine
+query=(nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.max.sm --format=csv,noheader)
+machine=$("${query[@]}" 2>&1) || machine="no answer from nvidia-smi: $machine"
+echo "$machine"
+
+scenarios
+for example in "$here"/example/*; do
+    name=$(basename "$example")
+    part "example-$name" env GPU_TIME_REPORT="table,json:$out/$name.json" "$example"
+done
+for bench in "$here"/bench/*; do
+    part "bench-$(basename "$bench")" "$bench"
+done
+
+printf '\n== result, logs in %s\n%s\n' "$out" "$machine"
+printf '%s' "$table"
+exit $failed

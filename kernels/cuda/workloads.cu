@@ -1,0 +1,43 @@
+// Kernels of known length and traffic for tests, examples and benches. Parameters are documented in
+// src/workloads.rs; the PTX in ../ptx is built from this file by ../rebuild.sh.
+
+static __device__ unsigned long long globaltimer() {
+    unsigned long long ns;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
+    return ns;
+}
+
+// Runs for `ns` nanoseconds. One thread.
+extern "C" __global__ void spin_ns(unsigned long long ns) {
+    // The timer moves in steps, of 32 ns on some parts and 1,024 ns on others. Counting from a step
+    // rather than from somewhere inside one makes `ns` a lower bound.
+    const unsigned long long entry = globaltimer();
+    unsigned long long start;
+    do {
+        start = globaltimer();
+    } while (start == entry);
+    while (globaltimer() - start < ns) {
+    }
+}
+
+// Does nothing.
+extern "C" __global__ void empty() {}
+
+// y = a * x + y over `n` elements.
+extern "C" __global__ void saxpy(unsigned int n, float a, const float* x, float* y) {
+    const unsigned long long stride = (unsigned long long)gridDim.x * blockDim.x;
+    for (unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; i < n;
+         i += stride) {
+        // Spelled out, so that a check on the host can ask for the very same bits.
+        y[i] = fmaf(a, x[i], y[i]);
+    }
+}
+
+// Copies `n16` 16-byte words.
+extern "C" __global__ void copy_f4(const float4* in, float4* out, unsigned long long n16) {
+    const unsigned long long stride = (unsigned long long)gridDim.x * blockDim.x;
+    for (unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; i < n16;
+         i += stride) {
+        out[i] = in[i];
+    }
+}

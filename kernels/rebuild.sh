@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Rebuilds ptx/*.ptx from cuda/*.cu, in place.
+#
+#   kernels/rebuild.sh           rebuild
+#   kernels/rebuild.sh --check   rebuild elsewhere and compare byte for byte
+#
+# Needs Python 3 with venv and access to PyPI, but neither a GPU, a driver nor the CUDA toolkit.
+#
+# Why NVRTC 12.0: a driver refuses PTX of an ISA newer than itself. CUDA 12.0 writes PTX ISA 8.0,
+# which driver 525 and every later one loads.
+# Why sm_70: PTX runs on its target and on everything after it, and nothing here gains from a later
+# one. The memory model whose system scope the hold relies on begins with sm_70 (Volta).
+set -euo pipefail
+
+version=12.0.140
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+venv=${CARGO_TARGET_DIR:-$here/../target}/nvrtc-$version
+
+case "$#:${1-}" in
+0:) out=$here/ptx ;;
+1:--check)
+    out=$(mktemp -d)
+    trap 'rm -rf "$out"' EXIT
+    ;;
+*)
+    echo "usage: rebuild.sh [--check]" >&2
+    exit 2
+    ;;
+esac
+
+# The mark is set last, so that an interrupted installation is begun anew.
+if [[ ! -e $venv/complete ]]; then
+    python3 -m venv --clear "$venv"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps --only-binary=:all: \
+        "nvidia-cuda-nvrtc-cu12==$version"
+    touch "$venv/complete"
+fi
+
+status=0
+for cu in "$here"/cuda/*.cu; do
+    name=$(basename "$cu" .cu).ptx
+    "$venv/bin/python" "$here/nvrtc.py" "$cu" "$out/$name"
+    if ! cmp --silent "$out/$name" "$here/ptx/$name"; then
+        echo "\`kernels/ptx/$name\` is not what its source compiles to:" \
+            "run \`kernels/rebuild.sh\` and commit the result" >&2
+        status=1
+    fi
+done
+exit $status

@@ -1,0 +1,76 @@
+//! The CUDA kernels of [gpu-time](https://docs.rs/gpu-time), as PTX that any GPU of compute
+//! capability 7.0 or later loads with driver 525 or later: what evicts the L2 before a cold
+//! measurement, what holds a stream until a measurement has been enqueued, and what calibrates.
+//!
+//! This package makes no driver call. It holds the text, the names in it, and what a caller must
+//! know in order to launch them. Parameters are listed in their order; a pointer is a device
+//! address of 64 bits.
+
+use std::ffi::CStr;
+
+#[cfg(test)]
+mod tests;
+#[cfg(feature = "workloads")]
+pub mod workloads;
+
+/// The module with [`FLUSH_READ`], [`HOLD`] and [`EMPTY`], terminated as `cuModuleLoadData` wants
+/// it, so that loading it allocates nothing on our side.
+pub const PTX: &CStr = terminated(concat!(include_str!("../ptx/gpu_time.ptx"), "\0"));
+
+/// Evicts the L2 by reading a buffer, and leaves it full of clean lines.
+///
+/// | parameter | type | meaning |
+/// |---|---|---|
+/// | `buf` | `*const uint4` | 16-byte aligned, **all zero** |
+/// | `n16` | `u64` | length of `buf` in units of 16 bytes |
+/// | `sink` | `*mut u32` | one word, written only if `buf` holds something else than zero |
+///
+/// The kernel's cost is its traffic if the grid fills the GPU exactly once: blocks of
+/// [`FLUSH_READ_BLOCK`] threads, [`flush_read_grid`] of them. Any other geometry is right too, and
+/// slower. A buffer that is not all zero is evicted as well, but leaves the sink's line dirty.
+pub const FLUSH_READ: &CStr = c"gpu_time_flush_read";
+
+/// Threads in a block of [`FLUSH_READ`]. It divides what an SM holds on every part: 1,024, 1,536 or
+/// 2,048 threads.
+pub const FLUSH_READ_BLOCK: u32 = 256;
+
+/// Blocks of [`FLUSH_READ`] that fill a GPU exactly once, from its
+/// `CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT` and
+/// `CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR`.
+pub const fn flush_read_grid(multiprocessors: u32, max_threads_per_multiprocessor: u32) -> u32 {
+    multiprocessors * (max_threads_per_multiprocessor / FLUSH_READ_BLOCK)
+}
+
+/// Holds a stream until the host releases it, or a bound passes. One block of one thread.
+///
+/// | parameter | type | meaning |
+/// |---|---|---|
+/// | `released` | `*const u64` | the highest ticket released so far, in mapped host memory |
+/// | `ticket` | `u64` | this hold's ticket: it ends once `*released >= ticket` |
+/// | `max_ns` | `u64` | bound in nanoseconds of `%globaltimer` |
+/// | `max_cycles` | `u64` | bound in cycles of the SM's clock; see [`hold_max_cycles`] |
+/// | `expired` | `*mut u64` | receives `ticket` if a bound ended the hold, in mapped host memory |
+///
+/// Tickets rise from one hold of a stream to the next, and the host stores them with release order.
+/// Both words belong to one stream: holds of two streams need two pairs. `expired` is final once
+/// anything enqueued after the hold has completed. A hold for a fixed time is one whose ticket is
+/// never released, such as [`u64::MAX`].
+pub const HOLD: &CStr = c"gpu_time_hold";
+
+/// A bound in cycles that lets `max_ns` pass first on any GPU whose timer moves: no SM runs at
+/// 4 GHz. Where the timer stands still the hold ends on this bound, later by as much as the clock is
+/// below that.
+pub const fn hold_max_cycles(max_ns: u64) -> u64 {
+    max_ns.saturating_mul(4)
+}
+
+/// Does nothing and takes no parameters: what a pair of events reads around it is the pair's own
+/// share in every measurement. One block of one thread.
+pub const EMPTY: &CStr = c"gpu_time_empty";
+
+const fn terminated(text: &str) -> &CStr {
+    match CStr::from_bytes_with_nul(text.as_bytes()) {
+        Ok(text) => text,
+        Err(_) => panic!("the PTX holds a NUL before its end"),
+    }
+}

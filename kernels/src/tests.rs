@@ -1,0 +1,79 @@
+use std::collections::BTreeMap;
+use std::ffi::CStr;
+
+/// The entries of a PTX module, with the types of their parameters.
+fn entries(ptx: &str) -> BTreeMap<&str, Vec<&str>> {
+    ptx.split(".visible .entry ")
+        .skip(1)
+        .map(|text| {
+            let (name, rest) = text.split_once('(').expect("an entry has a parameter list");
+            let (params, _) = rest.split_once(')').expect("a parameter list ends");
+            let types = params
+                .lines()
+                .filter_map(|line| line.trim().strip_prefix(".param ."))
+                .map(|param| param.split_whitespace().next().expect("a parameter has a type"));
+            (name, types.collect())
+        })
+        .collect()
+}
+
+/// What follows a directive such as `.target`, of which a module has one.
+fn directive<'a>(ptx: &'a str, name: &str) -> &'a str {
+    let mut found = ptx.lines().filter_map(|line| line.strip_prefix(name));
+    let value = found.next().expect("the module has the directive").trim();
+    assert_eq!(found.next(), None, "the module has `{name}` once");
+    value
+}
+
+fn assert_loads_with_driver_525(ptx: &str) {
+    let (major, minor) = directive(ptx, ".version").split_once('.').expect("major.minor");
+    let version: (u32, u32) = (major.parse().unwrap(), minor.parse().unwrap());
+    assert!(version <= (8, 0), "driver 525 loads PTX ISA 8.0 and older, not {version:?}");
+    assert_eq!(directive(ptx, ".target"), "sm_70");
+    assert_eq!(directive(ptx, ".address_size"), "64");
+}
+
+#[test]
+fn the_runtime_module_is_what_the_docs_say() {
+    let ptx = crate::PTX.to_str().unwrap();
+    assert_loads_with_driver_525(ptx);
+    let name = |name: &'static CStr| name.to_str().unwrap();
+    assert_eq!(
+        entries(ptx),
+        BTreeMap::from([
+            (name(crate::FLUSH_READ), vec!["u64"; 3]),
+            (name(crate::HOLD), vec!["u64"; 5]),
+            (name(crate::EMPTY), vec![]),
+        ])
+    );
+}
+
+#[cfg(feature = "workloads")]
+#[test]
+fn the_workloads_are_what_the_docs_say() {
+    use crate::workloads::{COPY_F4, EMPTY, PTX, SAXPY, SPIN_NS};
+
+    assert_loads_with_driver_525(PTX);
+    assert_eq!(
+        entries(PTX),
+        BTreeMap::from([
+            (SPIN_NS, vec!["u64"]),
+            (EMPTY, vec![]),
+            (SAXPY, vec!["u32", "f32", "u64", "u64"]),
+            (COPY_F4, vec!["u64"; 3]),
+        ])
+    );
+}
+
+#[test]
+fn the_flush_fills_the_gpu_once() {
+    assert_eq!(crate::flush_read_grid(132, 2048) * crate::FLUSH_READ_BLOCK, 132 * 2048);
+    assert_eq!(crate::flush_read_grid(84, 1536) * crate::FLUSH_READ_BLOCK, 84 * 1536);
+    assert_eq!(crate::flush_read_grid(40, 1024) * crate::FLUSH_READ_BLOCK, 40 * 1024);
+}
+
+#[test]
+fn a_hold_without_a_bound_in_time_has_none_in_cycles() {
+    assert_eq!(crate::hold_max_cycles(5_000_000), 20_000_000);
+    assert_eq!(crate::hold_max_cycles(u64::MAX), u64::MAX);
+}

@@ -1,0 +1,20 @@
+#![doc = include_str!("../README.md")]
+
+pub use gpu_time_macros::gpu_timed;
+
+#[cfg(feature = "enabled")]
+pub use gpu_time_runtime::{
+    Device, Launch, Launches, Process, Series, Site, Snapshot, Stats, report, set_enabled, snapshot,
+};
+
+/// What generated code names. Not a public interface.
+#[cfg(feature = "enabled")]
+#[doc(hidden)]
+pub use gpu_time_runtime::private as __private;
+
+#[cfg(not(feature = "enabled"))]
+mod off;
+#[cfg(not(feature = "enabled"))]
+pub use off::{
+    Device, Launch, Launches, Process, Series, Site, Snapshot, Stats, report, set_enabled, snapshot,
+};

@@ -1,0 +1,221 @@
+//! The same names where the feature `enabled` is off, so that code which uses them needs no `cfg`.
+//!
+//! There is nothing to report: no devices and no sites, whose types have no values.
+
+use std::{fmt, iter, process};
+
+const WHY: &str = "gpu-time was built without its feature `enabled`";
+
+/// Does nothing, because the feature `enabled` is off.
+pub fn report() {}
+
+/// A snapshot of nothing, because the feature `enabled` is off.
+pub fn snapshot() -> Snapshot {
+    Snapshot { process: Process(()) }
+}
+
+/// Does nothing, because the feature `enabled` is off.
+pub fn set_enabled(_on: bool) {}
+
+/// A snapshot without devices and sites. Its `Display` says why.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Snapshot {
+    process: Process,
+}
+
+impl Snapshot {
+    /// The process, which says why nothing was timed.
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+
+    /// None.
+    pub fn devices(&self) -> &[Device] {
+        &[]
+    }
+
+    /// None.
+    pub fn sites(&self) -> &[Site] {
+        &[]
+    }
+
+    /// None.
+    pub fn site(&self, _name: &str) -> Option<&Site> {
+        None
+    }
+
+    /// None.
+    pub fn inconsistencies(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The JSON report, of the usual shape.
+    pub fn to_json(&self) -> String {
+        let (pid, version) = (self.process.pid(), self.process.version());
+        format!(
+            r#"{{
+  "schema": "gpu-time/1",
+  "process": {{
+    "name": "",
+    "pid": {pid},
+    "started": "",
+    "wall_ns": 0,
+    "version": "{version}",
+    "timing": "off: {WHY}",
+    "warnings": []
+  }},
+  "devices": [],
+  "sites": []
+}}"#
+        )
+    }
+}
+
+impl fmt::Display for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "gpu-time {}: nothing was timed: {WHY}", self.process.version())
+    }
+}
+
+/// The process, of which nothing was measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Process(());
+
+impl Process {
+    /// Empty.
+    pub fn name(&self) -> &str {
+        ""
+    }
+
+    /// The process id.
+    pub fn pid(&self) -> u32 {
+        process::id()
+    }
+
+    /// Empty.
+    pub fn started(&self) -> &str {
+        ""
+    }
+
+    /// Zero.
+    pub fn wall_ns(&self) -> u64 {
+        0
+    }
+
+    /// The version of gpu-time.
+    pub fn version(&self) -> &str {
+        env!("CARGO_PKG_VERSION")
+    }
+
+    /// That the feature `enabled` is off.
+    pub fn off(&self) -> Option<&str> {
+        Some(WHY)
+    }
+
+    /// None.
+    pub fn warnings(&self) -> &[String] {
+        &[]
+    }
+}
+
+/// A type without values, with the accessors that it has with the feature `enabled`.
+macro_rules! no_values {
+    ($(#[$more:meta])* $name:ident: $($accessor:ident -> $value:ty),* $(,)?) => {
+        /// Has no values, because the feature `enabled` is off.
+        $(#[$more])*
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum $name {}
+
+        impl $name {
+            $(
+                /// Never called, because there is nothing to call it on.
+                pub fn $accessor(&self) -> $value {
+                    match *self {}
+                }
+            )*
+        }
+    };
+}
+
+no_values! { Device:
+    id -> &str,
+    name -> &str,
+    driver -> Option<&str>,
+    l2_bytes -> Option<u64>,
+    event_step_ns -> Option<f64>,
+    event_floor_ns -> Option<f64>,
+    event_bias_ns -> Option<f64>,
+    event_bias_source -> Option<&str>,
+    event_bias_error_ns -> Option<f64>,
+    flush_bytes -> Option<u64>,
+    flush_proof -> Option<f64>,
+    warnings -> &[String],
+}
+
+no_values! { Site:
+    name -> &str,
+    file -> &str,
+    line -> u32,
+    scope -> &str,
+    launches_seen -> u32,
+    options -> &str,
+    calls -> u64,
+    warmup -> u64,
+    skipped -> u64,
+    timed -> u64,
+    warnings -> &[String],
+    series -> &[Series],
+}
+
+no_values! { Series:
+    device -> &str,
+    launch -> Option<&Launch>,
+    measure -> &str,
+    key -> Option<&str>,
+    cache -> &str,
+    clock -> &str,
+    timed -> u64,
+    measured -> u64,
+    in_flight -> u64,
+    fed -> u64,
+    starved -> u64,
+    at_floor -> u64,
+    nested -> u64,
+    tracked -> u64,
+    upper_bound -> bool,
+    launches -> Option<&Launches>,
+    raw_ns -> Option<&Stats>,
+    net_ns -> Option<&Stats>,
+    ci95_ns -> Option<[f64; 2]>,
+}
+
+impl Series {
+    /// Never called, because there is nothing to call it on.
+    pub fn lost(&self) -> impl Iterator<Item = (&str, u64)> + '_ {
+        iter::empty()
+    }
+}
+
+no_values! {
+    #[derive(Eq)]
+    Launch: index -> u32, name -> &str, line -> u32
+}
+
+no_values! {
+    #[derive(Copy)]
+    Launches: min -> u32, mean -> f64, max -> u32
+}
+
+no_values! {
+    #[derive(Copy)]
+    Stats:
+    min -> f64,
+    p5 -> f64,
+    median -> f64,
+    mean -> f64,
+    p95 -> f64,
+    p99 -> f64,
+    max -> f64,
+    stddev -> f64,
+    sum -> f64,
+}

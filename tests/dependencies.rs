@@ -1,0 +1,60 @@
+//! What we depend on: from where, under which licence, and for which compiler.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+/// The licences as the packages state them; a new one is read before it is added.
+const LICENCES: [&str; 12] = [
+    "(MIT OR Apache-2.0) AND Unicode-3.0",
+    "Apache-2.0",
+    "Apache-2.0 OR BSL-1.0",
+    "Apache-2.0 OR MIT",
+    "Apache-2.0 WITH LLVM-exception OR Apache-2.0 OR MIT",
+    "ISC",
+    "MIT",
+    "MIT OR Apache-2.0",
+    "MIT OR Apache-2.0 OR LGPL-2.1-or-later",
+    "MIT/Apache-2.0",
+    "Unlicense OR MIT",
+    "Unlicense/MIT",
+];
+
+const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
+
+/// Every package of the lock file, ours and those that only tests need among them.
+fn packages() -> Vec<Value> {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["metadata", "--locked", "--quiet", "--format-version=1"]);
+    let output = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).output().expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut metadata: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    let Value::Array(packages) = metadata["packages"].take() else { panic!("no packages") };
+    assert!(packages.len() > 20, "only {} packages", packages.len());
+    packages
+}
+
+#[test]
+fn licences_are_known_and_sources_are_the_registry() {
+    for package in packages() {
+        let (name, licence) = (&package["name"], &package["license"]);
+        assert!(LICENCES.iter().any(|known| licence == known), "{name}: licence {licence}");
+        let source = &package["source"];
+        assert!(source.is_null() || source == REGISTRY, "{name}: from {source}");
+    }
+}
+
+#[test]
+fn no_dependency_needs_a_newer_compiler() {
+    let ours = version(env!("CARGO_PKG_RUST_VERSION"));
+    for package in packages() {
+        let needs = package["rust_version"].as_str().unwrap_or("1.0");
+        assert!(version(needs) <= ours, "{}: needs Rust {needs}", package["name"]);
+    }
+}
+
+/// Major and minor.
+fn version(text: &str) -> (u32, u32) {
+    let mut numbers = text.split('.').map(|number| number.parse().expect("a number"));
+    (numbers.next().expect("a major version"), numbers.next().unwrap_or(0))
+}

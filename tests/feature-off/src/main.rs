@@ -1,0 +1,187 @@
+//! Uses all that gpu-time offers, the same with its feature `enabled` and without.
+//!
+//! Prints what the snapshot holds; on stderr there is at most the report, twice.
+
+// What only the attribute names is unused where it does nothing.
+#![allow(dead_code, unused_variables)]
+
+use std::fmt::{Debug, Display};
+use std::pin::pin;
+use std::ptr;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use gpu_time::{
+    Device, Launch, Launches, Process, Series, Site, Snapshot, Stats, gpu_timed, report,
+    set_enabled, snapshot,
+};
+
+/// What generated code calls of a stream of cudarc.
+struct CudaStream {
+    context: Arc<CudaContext>,
+}
+
+struct CudaContext;
+
+impl CudaStream {
+    fn cu_stream(&self) -> *mut () {
+        ptr::null_mut()
+    }
+
+    fn context(&self) -> &Arc<CudaContext> {
+        &self.context
+    }
+}
+
+impl CudaContext {
+    fn cu_ctx(&self) -> *mut () {
+        ptr::null_mut()
+    }
+}
+
+const WARMUP: u32 = 2;
+
+#[gpu_timed(clock = "host", warmup = WARMUP, name = "on the CPU")]
+fn host(n: u64) -> u64 {
+    (0..n).sum()
+}
+
+#[gpu_timed]
+fn inferred(stream: Option<&Arc<CudaStream>>) {}
+
+#[gpu_timed(stream = work.stream.clone(), cold, sleep, scope = "body", crate = ::gpu_time)]
+fn given(work: &Work) {
+    work.run();
+}
+
+#[gpu_timed(stream = work.stream.as_ref(), cold = "dirty", sleep = "50us", launch = ["run", "go"])]
+fn launching(work: &Work) {
+    work.run();
+    work.go();
+}
+
+#[gpu_timed(stream = stream.ok_or("none"), scope = "launches", launch = "run")]
+async fn awaited(stream: Option<&Arc<CudaStream>>, work: &Work) {
+    work.run();
+}
+
+/// Runs on the CPU: there is never a stream.
+struct Work {
+    stream: Option<Arc<CudaStream>>,
+}
+
+impl Work {
+    fn run(&self) {}
+
+    fn go(&self) {}
+}
+
+fn main() {
+    let work = Work { stream: None };
+    set_enabled(true);
+    for n in 0..5 {
+        host(n);
+        inferred(None);
+        given(&work);
+        launching(&work);
+        let done = pin!(awaited(None, &work)).poll(&mut Context::from_waker(Waker::noop()));
+        assert!(done.is_ready());
+    }
+    set_enabled(false);
+    host(1);
+    set_enabled(true);
+    report();
+    show(&snapshot());
+}
+
+fn show(snapshot: &Snapshot) {
+    same(snapshot);
+    assert!(snapshot.to_string().starts_with("gpu-time "));
+    assert!(snapshot.to_json().contains(r#""schema": "gpu-time/1""#));
+    line("process", process(snapshot.process()));
+    for device in snapshot.devices() {
+        line("device", show_device(device));
+    }
+    for site in snapshot.sites() {
+        line("site", show_site(site));
+        site.series().iter().for_each(|series| line("series", show_series(series)));
+        assert_eq!(snapshot.site(site.name()).map(Site::line), Some(site.line()));
+    }
+    line("inconsistencies", snapshot.inconsistencies());
+}
+
+/// What some values can besides; `same` tells what all can. It is the compiler that looks.
+const _: () = {
+    const fn are_plain<T: Copy>() {}
+    const fn are_equal_to_themselves<T: Eq>() {}
+    const fn are_shown<T: Display>() {}
+    are_plain::<Launches>();
+    are_plain::<Stats>();
+    are_equal_to_themselves::<Launch>();
+    are_shown::<Snapshot>();
+};
+
+/// Values can be copied about, compared and looked at.
+fn same<T: Clone + Debug + PartialEq + Send + Sync + 'static>(value: &T) {
+    assert_eq!(&value.clone(), value);
+}
+
+fn line(what: &str, value: impl Debug) {
+    println!("{what}: {value:?}");
+}
+
+fn process(process: &Process) -> impl Debug {
+    same(process);
+    let started = (process.started().len(), process.wall_ns() > 0);
+    (process.name(), process.pid(), started, process.version(), process.off(), process.warnings())
+}
+
+fn show_device(device: &Device) -> impl Debug {
+    same(device);
+    (
+        (device.id(), device.name(), device.driver(), device.l2_bytes()),
+        (device.event_step_ns(), device.event_floor_ns()),
+        (device.event_bias_ns(), device.event_bias_source(), device.event_bias_error_ns()),
+        (device.flush_bytes(), device.flush_proof(), device.warnings()),
+    )
+}
+
+fn show_site(site: &Site) -> impl Debug {
+    same(site);
+    (
+        (site.name(), site.file(), site.line(), site.scope(), site.launches_seen()),
+        (site.options(), site.warnings()),
+        (site.calls(), site.warmup(), site.skipped(), site.timed()),
+    )
+}
+
+fn show_series(series: &Series) -> impl Debug {
+    same(series);
+    (
+        (series.device(), series.launch().map(show_launch), series.measure(), series.key()),
+        (series.cache(), series.clock(), series.launches().map(show_launches)),
+        (series.timed(), series.measured(), series.in_flight()),
+        series.lost().map(|(reason, count)| (reason.to_owned(), count)).collect::<Vec<_>>(),
+        (series.fed(), series.starved(), series.at_floor(), series.nested(), series.tracked()),
+        (series.upper_bound(), series.ci95_ns()),
+        (series.raw_ns().map(show_stats), series.net_ns().map(show_stats)),
+    )
+}
+
+fn show_launch(launch: &Launch) -> impl Debug {
+    same(launch);
+    (launch.index(), launch.name(), launch.line())
+}
+
+fn show_launches(launches: &Launches) -> impl Debug {
+    same(launches);
+    (launches.min(), launches.mean(), launches.max())
+}
+
+fn show_stats(stats: &Stats) -> impl Debug {
+    same(stats);
+    (
+        (stats.min(), stats.p5(), stats.median(), stats.mean(), stats.p95(), stats.p99()),
+        (stats.max(), stats.stddev(), stats.sum()),
+    )
+}

@@ -1,0 +1,162 @@
+//! Without the feature `enabled` there is nothing: two packages, the same assembly, an empty report.
+//!
+//! `tests/feature-off` is a package outside the workspace, which a cargo of its own builds here.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn package() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/feature-off")
+}
+
+fn target() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("feature-off")
+}
+
+/// Whether gpu-time's feature `enabled` is on.
+#[derive(Clone, Copy, PartialEq)]
+enum Feature {
+    Off,
+    On,
+}
+use Feature::{Off, On};
+
+fn cargo(subcommand: &str, feature: Feature) -> Command {
+    let mut cargo = Command::new(env!("CARGO"));
+    // `--locked` goes to the network only for packages that this machine does not have yet.
+    cargo.args([subcommand, "--locked", "--quiet"]).current_dir(package());
+    if feature == On {
+        cargo.args(["--features", "gpu-time"]);
+    }
+    cargo.env("CARGO_TARGET_DIR", target());
+    // They would reach only one of the things compared.
+    cargo.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
+    cargo
+}
+
+fn succeed(command: &mut Command) -> Output {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{command:?}: {}\n{out}\n{err}", output.status);
+    output
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("output is UTF-8")
+}
+
+#[test]
+fn the_graph_is_two_packages() {
+    let packages = |feature| -> Vec<String> {
+        let tree = ["-e", "normal,build", "--target", "all", "--prefix", "none", "-f", "{p}"];
+        let output = succeed(cargo("tree", feature).args(tree));
+        let names = text(&output.stdout).lines().filter_map(|line| line.split(' ').next());
+        names.map(str::to_owned).collect()
+    };
+    assert_eq!(packages(Off), ["feature-off", "gpu-time", "gpu-time-macros"]);
+    // The same list does see the rest where it is there.
+    assert!(packages(On).iter().any(|name| name == "cudarc"));
+}
+
+/// Assembles `assembly.rs`; with a library, annotated.
+fn assembly(name: &str, gpu_time: Option<&Path>, flags: &[&str]) -> Vec<u8> {
+    let path = target().join(name).with_extension("s");
+    let mut rustc = Command::new(Path::new(env!("CARGO")).with_file_name("rustc"));
+    // What a symbol is called depends on the crate's name and metadata: they are the same for all.
+    rustc.args(["assembly.rs", "--edition=2024", "--crate-name=assembly", "-Cmetadata=one"]);
+    rustc.args(["-Ccodegen-units=1", "--cap-lints=allow", "--emit"]);
+    rustc.arg(format!("asm={}", path.display())).args(flags).current_dir(package());
+    if let Some(library) = gpu_time {
+        let dependencies = library.parent().expect("a file in a folder");
+        rustc.arg("--cfg=annotated").arg("--extern");
+        rustc.arg(format!("gpu_time={}", library.display()));
+        rustc.arg("-L").arg(format!("dependency={}", dependencies.display()));
+    }
+    succeed(&mut rustc);
+    std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The compiled library of gpu-time.
+fn library(feature: Feature) -> PathBuf {
+    let output = succeed(cargo("build", feature).arg("--message-format=json"));
+    let messages = text(&output.stdout).lines().map(serde_json::from_str::<Value>);
+    let mut messages = messages.map(|message| message.expect("cargo's messages are JSON"));
+    let ours = messages.rfind(|message| message["target"]["name"] == "gpu_time");
+    let file = ours.and_then(|message| Some(message["filenames"][0].as_str()?.to_owned()));
+    let file = PathBuf::from(file.expect("gpu-time was built"));
+    // Beside it lie those that it depends upon, under names with a hash.
+    assert_eq!(file.extension().and_then(|extension| extension.to_str()), Some("rlib"));
+    file
+}
+
+#[test]
+fn the_assembly_is_that_of_the_plain_source() {
+    let (off, on) = (library(Off), library(On));
+    // With debug information, for the lines are to be the same too. Without optimisation the compiler
+    // takes generic functions from libraries that happen to have them, used or not.
+    let release = ["-Copt-level=3", "-Cdebuginfo=2"];
+    let plain = assembly("plain", None, &release);
+    let annotated = assembly("annotated", Some(&off), &release);
+    let same = plain == annotated;
+    assert!(same, "compare `plain.s` and `annotated.s` in {}", target().display());
+
+    // The comparison sees one more function, and the attributes are really there.
+    let changed = [&release[..], &["--cfg=changed"]].concat();
+    assert!(plain != assembly("changed", None, &changed));
+    assert!(plain != assembly("enabled", Some(&on), &release));
+}
+
+/// Runs the program, and gives what it printed on stdout and on stderr.
+fn run(feature: Feature) -> (String, String) {
+    let mut command = cargo("run", feature);
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("GPU_TIME") {
+            command.env_remove(name);
+        }
+    }
+    let output = succeed(&mut command);
+    (text(&output.stdout).to_owned(), text(&output.stderr).to_owned())
+}
+
+#[test]
+fn one_program_runs_with_the_feature_and_without() {
+    let (out, err) = run(Off);
+    assert_eq!(err, "", "without the feature nothing is reported");
+    let kinds: Vec<_> = out.lines().filter_map(|line| line.split(": ").next()).collect();
+    assert_eq!(kinds, ["process", "inconsistencies"], "{out}");
+    assert!(out.contains("built without its feature `enabled`"), "{out}");
+
+    let (out, err) = run(On);
+    let sites = out.lines().filter(|line| line.starts_with("site: ")).count();
+    let series = out.lines().filter(|line| line.starts_with("series: ")).count();
+    assert_eq!((sites, series), (5, 5), "{out}");
+    let tables = err.lines().filter(|line| line.starts_with("gpu-time ")).count();
+    assert_eq!(tables, 2, "one by `report()` and one at the end\n{err}");
+}
+
+/// The program cannot fall behind what the runtime offers.
+#[test]
+fn the_program_calls_every_accessor() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: PathBuf| {
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    };
+    let program = read(package().join("src/main.rs"));
+    let runtime = root.join("gpu-time-runtime/src");
+    let mut accessors = 0;
+    for file in ["mod", "process", "device", "site", "series"]
+        .map(|name| format!("report/{name}.rs"))
+        .into_iter()
+        .chain(["stats/mod.rs".to_owned()])
+    {
+        let source = read(runtime.join(&file));
+        let public = source.lines().filter_map(|line| line.strip_prefix("    pub fn "));
+        for name in public.filter_map(|rest| rest.split('(').next()) {
+            assert!(program.contains(&format!(".{name}(")), "`{name}` of `{file}` is not called");
+            accessors += 1;
+        }
+    }
+    assert!(accessors > 60, "only {accessors} accessors were found");
+}

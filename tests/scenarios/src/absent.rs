@@ -1,0 +1,87 @@
+//! Machines where nothing can be timed on a GPU.
+
+use std::ffi::CString;
+use std::sync::Arc;
+
+use cudarc::driver::{CudaContext, CudaStream, DriverError, sys};
+use gpu_time::gpu_timed;
+
+use crate::Scenario;
+use crate::gpu::{Gpu, Increment};
+use crate::tally::{self, ran};
+
+pub const SCENARIOS: &[Scenario] =
+    &[("absent/fallback", fallback), ("absent/handle", handle), ("absent/works", works)];
+
+/// What a program with a path for machines without a GPU looks like.
+#[gpu_timed]
+fn on_gpu_or_cpu(stream: Option<&Arc<CudaStream>>, y: &mut [f32]) {
+    ran!();
+    if stream.is_none() {
+        y.iter_mut().for_each(|y| *y += 1.0);
+    }
+}
+
+/// Runs on the GPU where there is one. `y` counts the calls either way.
+fn fallback(_: &[String]) {
+    // SAFETY: only looks for the library, where cudarc would panic without it.
+    let has_driver = unsafe { sys::is_culib_present() };
+    tally::fact("driver", has_driver);
+    let stream = if has_driver {
+        CudaContext::new(0).map(|context| context.default_stream()).ok()
+    } else {
+        None
+    };
+    tally::fact("gpu", stream.is_some());
+    let mut y = vec![0.0; 16];
+    for _ in 0..12 {
+        on_gpu_or_cpu(stream.as_ref(), &mut y);
+    }
+    tally::fact("y", y[0]);
+    tally::print();
+}
+
+/// `stream` is a handle that no driver knows, so nothing but an unusable driver makes this sound.
+#[gpu_timed(stream = stream, cold, sleep, warmup = 3)]
+fn with_handle(stream: sys::CUstream, number: u32) -> u32 {
+    ran!();
+    number + 1
+}
+
+/// A program that got its stream elsewhere, and itself calls nothing of the driver.
+fn handle(_: &[String]) {
+    let number = (0..12).fold(0, |number, _| with_handle(0x40 as sys::CUstream, number));
+    tally::fact("number", number);
+    tally::print();
+}
+
+#[gpu_timed(cold, sleep)]
+fn increment(stream: &Arc<CudaStream>, increment: &mut Increment) -> Result<(), DriverError> {
+    ran!();
+    increment.launch(stream)
+}
+
+/// A program that works without the function given, as the driver has it or not.
+fn works(arguments: &[String]) {
+    let gpu = Gpu::new();
+    let mut vector = gpu.increment("absent::increment");
+    for _ in 0..12 {
+        increment(&gpu.stream, &mut vector).unwrap();
+    }
+    tally::fact("y", vector.times(&gpu.stream));
+    for name in arguments {
+        tally::fact("found", is_exported(name));
+    }
+    tally::print();
+}
+
+/// Whether the driver that is loaded exports this function.
+fn is_exported(name: &str) -> bool {
+    let name = CString::new(name.as_bytes()).unwrap();
+    // SAFETY: both names end in NUL; the driver is loaded already, and stays.
+    unsafe {
+        let library = libc::dlopen(c"libcuda.so.1".as_ptr(), libc::RTLD_NOW);
+        assert!(!library.is_null());
+        !libc::dlsym(library, name.as_ptr()).is_null()
+    }
+}

@@ -1,0 +1,227 @@
+//! Stream captures, which timing must not disturb.
+
+use std::ptr;
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+use cudarc::driver::{CudaGraph, CudaStream, DriverError, sys};
+use gpu_time::gpu_timed;
+use sys::CUstreamCaptureMode as Mode;
+
+use crate::Scenario;
+use crate::gpu::{Gpu, Increment, Spin};
+use crate::tally::{self, ran};
+
+pub const SCENARIOS: &[Scenario] =
+    &[("capture/modes", modes), ("capture/edges", edges), ("capture/null", null)];
+
+type Done = Result<(), DriverError>;
+
+#[gpu_timed(cold, sleep)]
+fn captured(stream: &Arc<CudaStream>, increment: &mut Increment) -> Done {
+    ran!();
+    increment.launch(stream)
+}
+
+#[gpu_timed(scope = "body", cold = "dirty", sleep = "20us")]
+fn captured_body(stream: &Arc<CudaStream>, increment: &mut Increment) -> Done {
+    ran!();
+    increment.launch(stream)?;
+    increment.launch(stream)
+}
+
+/// On other threads than the capture.
+#[gpu_timed(cold, sleep, warmup = 5)]
+fn elsewhere(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(stream, 5_000)
+}
+
+#[gpu_timed(scope = "body", cold = "dirty", sleep = "20us")]
+fn elsewhere_body(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(stream, 5_000)
+}
+
+fn mode(name: &str) -> Mode {
+    match name {
+        "global" => Mode::CU_STREAM_CAPTURE_MODE_GLOBAL,
+        "thread_local" => Mode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+        "relaxed" => Mode::CU_STREAM_CAPTURE_MODE_RELAXED,
+        _ => panic!("`{name}` is no mode"),
+    }
+}
+
+/// Ends the capture, and says how many nodes the graph has.
+fn end(stream: &Arc<CudaStream>) -> (CudaGraph, usize) {
+    let flags = sys::CUgraphInstantiate_flags(0);
+    let graph = stream.end_capture(flags).expect("the capture is intact").expect("a graph");
+    let mut nodes = 0;
+    // SAFETY: asks for the number only.
+    let counted =
+        unsafe { sys::cuGraphGetNodes(graph.cu_graph(), ptr::null_mut(), &raw mut nodes) };
+    counted.result().unwrap();
+    (graph, nodes)
+}
+
+/// One thread captures in the mode given while four others call annotated functions, which the
+/// second argument lets be `first` used now, or `used` before.
+fn modes(arguments: &[String]) {
+    const THREADS: usize = 4;
+    let gpu = Gpu::new();
+    let stream = &gpu.stream;
+    let mut increment = gpu.increment("capture::captured");
+    let mut in_body = gpu.increment("capture::captured_body");
+    let [spin, body_spin] =
+        ["elsewhere", "elsewhere_body"].map(|name| gpu.spin(&format!("capture::{name}")));
+    let streams = [0; THREADS].map(|_| gpu.new_stream());
+    if arguments[1] == "used" {
+        captured(stream, &mut increment).unwrap();
+        captured_body(stream, &mut in_body).unwrap();
+        for stream in &streams {
+            elsewhere(stream, &spin).unwrap();
+            elsewhere_body(stream, &body_spin).unwrap();
+        }
+        gpu.synchronize();
+    }
+    let ready = increment.times(stream);
+    let [begun, over] = [(); 2].map(|()| Barrier::new(THREADS + 1));
+    let (graph, nodes) = thread::scope(|scope| {
+        for (i, stream) in streams.iter().enumerate() {
+            let (begun, over, spin, body_spin) = (&begun, &over, &spin, &body_spin);
+            scope.spawn(move || {
+                begun.wait();
+                for call in 0..50 {
+                    elsewhere(stream, spin).unwrap();
+                    elsewhere_body(stream, body_spin).unwrap();
+                    if call % 10 == 9 {
+                        assert_eq!(gpu_time::snapshot().inconsistencies(), [""; 0]);
+                    }
+                }
+                if i == 0 {
+                    gpu_time::report();
+                }
+                over.wait();
+            });
+        }
+        stream.begin_capture(mode(&arguments[0])).unwrap();
+        begun.wait();
+        for _ in 0..3 {
+            captured(stream, &mut increment).unwrap();
+            captured_body(stream, &mut in_body).unwrap();
+        }
+        gpu_time::report();
+        over.wait();
+        end(stream)
+    });
+    tally::fact("nodes", nodes);
+    for _ in 0..2 {
+        graph.launch().unwrap();
+    }
+    gpu.synchronize();
+    tally::fact("replayed", increment.times(stream) - ready);
+    // And it goes on after.
+    captured(stream, &mut increment).unwrap();
+    gpu.synchronize();
+    tally::print();
+}
+
+/// Begins or ends a capture inside of a scope.
+#[gpu_timed(scope = "body")]
+fn around<T>(stream: &Arc<CudaStream>, f: impl FnOnce(&Arc<CudaStream>) -> T) -> T {
+    ran!();
+    f(stream)
+}
+
+#[gpu_timed(launch = "step")]
+fn around_launches<T>(
+    stream: &Arc<CudaStream>,
+    first: impl FnOnce(&Arc<CudaStream>),
+    second: impl FnOnce(&Arc<CudaStream>) -> T,
+) -> T {
+    ran!();
+    step(stream, first);
+    step(stream, second)
+}
+
+fn step<T>(stream: &Arc<CudaStream>, f: impl FnOnce(&Arc<CudaStream>) -> T) -> T {
+    f(stream)
+}
+
+fn edges(_: &[String]) {
+    let gpu = Gpu::new();
+    let stream = &gpu.stream;
+    let spin = gpu.spin("capture::edges");
+    let work = |stream: &Arc<CudaStream>| spin.launch(stream, 5_000).unwrap();
+    let begin = |stream: &Arc<CudaStream>| stream.begin_capture(mode("global")).unwrap();
+    for _ in 0..5 {
+        // Begins inside, ends outside.
+        around(stream, |stream| {
+            work(stream);
+            begin(stream);
+            work(stream);
+        });
+        let (graph, nodes) = end(stream);
+        assert_eq!(nodes, 1);
+        // Begins outside, ends inside.
+        begin(stream);
+        let (_, nodes) = around(stream, |stream| {
+            work(stream);
+            end(stream)
+        });
+        assert_eq!(nodes, 1);
+        // All of it inside: the bracket knows nothing of it, and its time is that of a replay.
+        around(stream, |stream| {
+            begin(stream);
+            work(stream);
+            let (graph, nodes) = end(stream);
+            assert_eq!(nodes, 1);
+            graph.launch().unwrap();
+            gpu.synchronize();
+        });
+        // The first launch begins it, the second ends it.
+        let (_, nodes) = around_launches(stream, begin, |stream| {
+            work(stream);
+            end(stream)
+        });
+        assert_eq!(nodes, 1);
+        graph.launch().unwrap();
+        gpu.synchronize();
+    }
+    tally::print();
+}
+
+/// Names the NULL stream and enqueues nothing, because that alone would ruin the capture.
+#[gpu_timed(scope = "body", cold, sleep)]
+fn on_null(stream: &Arc<CudaStream>) {
+    ran!();
+    let _ = stream;
+}
+
+/// A stream that waits for the NULL stream is captured while others name the NULL stream.
+fn null(_: &[String]) {
+    let gpu = Gpu::new();
+    let mut increment = gpu.increment("capture::captured");
+    let null = gpu.context.default_stream();
+    let mut raw = ptr::null_mut();
+    // SAFETY: writes one handle.
+    unsafe { sys::cuStreamCreate(&raw mut raw, 0) }.result().unwrap();
+    // SAFETY: the stream is never destroyed.
+    let blocking = unsafe { gpu.context.wrap_borrowed_stream(raw) };
+    on_null(&null);
+    blocking.begin_capture(mode("global")).unwrap();
+    captured(&blocking, &mut increment).unwrap();
+    for _ in 0..5 {
+        on_null(&null);
+    }
+    thread::scope(|scope| {
+        scope.spawn(|| (0..5).for_each(|_| on_null(&null)));
+    });
+    captured(&blocking, &mut increment).unwrap();
+    let (graph, nodes) = end(&blocking);
+    tally::fact("nodes", nodes);
+    graph.launch().unwrap();
+    blocking.synchronize().unwrap();
+    tally::fact("replayed", increment.times(&blocking));
+    tally::print();
+}

@@ -1,0 +1,116 @@
+//! Brackets of every kind, fed and starved, whose values are known.
+
+use std::sync::Arc;
+
+use cudarc::driver::{CudaStream, DriverError};
+use gpu_time::gpu_timed;
+
+use crate::Scenario;
+use crate::gpu::{Gpu, Spin};
+use crate::tally::{self, ran};
+
+pub const SCENARIOS: &[Scenario] = &[("exact/fed", fed), ("exact/starved", starved)];
+
+type Done = Result<(), DriverError>;
+
+#[gpu_timed]
+fn one(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(stream, 10_000)
+}
+
+#[gpu_timed]
+fn three(stream: &Arc<CudaStream>, spins: &[Spin; 3]) -> Done {
+    ran!();
+    spins[0].launch(stream, 5_000)?;
+    spins[1].launch(stream, 10_000)?;
+    spins[2].launch(stream, 20_000)
+}
+
+#[gpu_timed(scope = "body")]
+fn body(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(stream, 5_000)?;
+    spin.launch(stream, 10_000)?;
+    spin.launch(stream, 20_000)
+}
+
+#[gpu_timed(scope = "body")]
+fn nothing(stream: &Arc<CudaStream>) {
+    ran!();
+    let _ = stream;
+}
+
+#[gpu_timed(sleep)]
+fn held(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(stream, 10_000)
+}
+
+#[gpu_timed(sleep = "2ms")]
+fn delayed(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(stream, 10_000)
+}
+
+struct Spins {
+    one: Spin,
+    three: [Spin; 3],
+    body: Spin,
+    held: Spin,
+    delayed: Spin,
+    blocker: Spin,
+}
+
+impl Spins {
+    fn new(gpu: &Gpu) -> Self {
+        let spin = |name| gpu.spin(&format!("exact::{name}"));
+        Spins {
+            one: spin("one"),
+            three: [spin("three#0"), spin("three#1"), spin("three#2")],
+            body: spin("body"),
+            held: spin("held"),
+            delayed: spin("delayed"),
+            blocker: spin("blocker"),
+        }
+    }
+
+    fn call_all(&self, stream: &Arc<CudaStream>) {
+        one(stream, &self.one).unwrap();
+        three(stream, &self.three).unwrap();
+        body(stream, &self.body).unwrap();
+        nothing(stream);
+    }
+}
+
+/// The device is busy until everything has been enqueued.
+fn fed(_: &[String]) {
+    let gpu = Gpu::new();
+    let spins = Spins::new(&gpu);
+    for _ in 0..10 {
+        spins.blocker.launch(&gpu.stream, 2_000_000).unwrap();
+        for _ in 0..3 {
+            spins.call_all(&gpu.stream);
+        }
+        gpu.synchronize();
+        held(&gpu.stream, &spins.held).unwrap();
+        delayed(&gpu.stream, &spins.delayed).unwrap();
+        gpu.synchronize();
+    }
+    tally::print();
+}
+
+/// The stream is empty before every launch and call.
+fn starved(_: &[String]) {
+    let gpu = Gpu::new();
+    let spins = Spins::new(&gpu);
+    for _ in 0..30 {
+        one(&gpu.stream, &spins.one).unwrap();
+        gpu.synchronize();
+        body(&gpu.stream, &spins.body).unwrap();
+        gpu.synchronize();
+        nothing(&gpu.stream);
+        gpu.synchronize();
+    }
+    tally::print();
+}

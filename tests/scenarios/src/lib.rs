@@ -1,0 +1,3 @@
+//! What the random scenario and its test share.
+
+pub mod script;

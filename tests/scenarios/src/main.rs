@@ -1,0 +1,50 @@
+//! `scenario NAME [ARGUMENT…]` runs one small program with annotated functions, as a user would
+//! write it, in one of the situations that gpu-time must survive. At its end it prints its own book
+//! as a line of JSON, which a test compares with the report.
+#![allow(unsafe_code)] // launches, forks and driver calls beside cudarc's
+
+mod absent;
+mod capture;
+mod exact;
+mod exit;
+mod faults;
+mod gpu;
+mod options;
+mod random;
+mod scopes;
+mod streams;
+mod tally;
+mod threads;
+
+use std::process::ExitCode;
+
+/// A program and its name. Its arguments are whatever follows the name on the command line.
+type Scenario = (&'static str, fn(&[String]));
+
+const THEMES: [&[Scenario]; 10] = [
+    absent::SCENARIOS,
+    capture::SCENARIOS,
+    exact::SCENARIOS,
+    exit::SCENARIOS,
+    faults::SCENARIOS,
+    options::SCENARIOS,
+    random::SCENARIOS,
+    scopes::SCENARIOS,
+    streams::SCENARIOS,
+    threads::SCENARIOS,
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let scenarios = || THEMES.into_iter().flatten();
+    let Some((name, rest)) = arguments.split_first() else {
+        scenarios().for_each(|(name, _)| println!("{name}"));
+        return ExitCode::from(2);
+    };
+    let Some((_, run)) = scenarios().find(|(known, _)| known == name) else {
+        eprintln!("there is no scenario `{name}`; without arguments all are listed");
+        return ExitCode::from(2);
+    };
+    run(rest);
+    ExitCode::SUCCESS
+}

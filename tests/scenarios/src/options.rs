@@ -1,0 +1,156 @@
+//! The keys of the attribute, and what the environment and the program make of them.
+
+use std::sync::Arc;
+
+use cudarc::driver::{CudaStream, DriverError};
+use gpu_time::gpu_timed;
+
+use crate::Scenario;
+use crate::gpu::{Copy, Gpu, Spin};
+use crate::tally::{self, ran};
+
+pub const SCENARIOS: &[Scenario] = &[
+    ("options/keys", keys),
+    ("options/switched", switched),
+    ("options/looks", looks),
+    ("options/waits", waits),
+];
+
+type Done = Result<(), DriverError>;
+
+/// 3.75 MiB each: both buffers fit into the L2 many times.
+const BYTES: usize = 15 << 18;
+
+#[gpu_timed(sleep)]
+fn hot(stream: &Arc<CudaStream>, copy: &mut Copy) -> Done {
+    ran!();
+    copy.launch(stream)
+}
+
+#[gpu_timed(cold, sleep)]
+fn cold(stream: &Arc<CudaStream>, copy: &mut Copy) -> Done {
+    ran!();
+    copy.launch(stream)
+}
+
+#[gpu_timed(cold = "dirty", sleep)]
+fn cold_dirty(stream: &Arc<CudaStream>, copy: &mut Copy) -> Done {
+    ran!();
+    copy.launch(stream)
+}
+
+/// Only the first of the three finds the L2 emptied.
+#[gpu_timed(cold)]
+fn cold_thrice(stream: &Arc<CudaStream>, spins: &[Spin; 3]) -> Done {
+    ran!();
+    spins[0].launch(stream, 5_000)?;
+    spins[1].launch(stream, 5_000)?;
+    spins[2].launch(stream, 5_000)
+}
+
+#[gpu_timed(sleep = "50us")]
+fn delayed(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(stream, 5_000)
+}
+
+const WARMUP: u32 = 2;
+
+#[gpu_timed(warmup = WARMUP * 2, name = "warm it up")]
+fn warmed(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!("warm it up");
+    spin.launch(stream, 5_000)
+}
+
+struct Programs {
+    gpu: Gpu,
+    copies: [Copy; 3],
+    thrice: [Spin; 3],
+    delayed: Spin,
+    warmed: Spin,
+}
+
+impl Programs {
+    fn new() -> Self {
+        let gpu = Gpu::new();
+        Programs {
+            copies: ["hot", "cold", "cold_dirty"]
+                .map(|name| gpu.copy(&format!("options::{name}"), BYTES)),
+            thrice: [0, 1, 2].map(|i| gpu.spin(&format!("options::cold_thrice#{i}"))),
+            delayed: gpu.spin("options::delayed"),
+            warmed: gpu.spin("warm it up"),
+            gpu,
+        }
+    }
+
+    /// Calls every function once.
+    fn call_all(&mut self) {
+        let stream = &self.gpu.stream;
+        hot(stream, &mut self.copies[0]).unwrap();
+        // The copies of `hot` stay in the L2 only if nobody evicts them in between.
+        hot(stream, &mut self.copies[0]).unwrap();
+        cold(stream, &mut self.copies[1]).unwrap();
+        cold_dirty(stream, &mut self.copies[2]).unwrap();
+        cold_thrice(stream, &self.thrice).unwrap();
+        delayed(stream, &self.delayed).unwrap();
+        warmed(stream, &self.warmed).unwrap();
+        self.gpu.synchronize();
+    }
+}
+
+/// Everything twenty times. The environment may say otherwise.
+fn keys(_: &[String]) {
+    let mut programs = Programs::new();
+    for _ in 0..20 {
+        programs.call_all();
+    }
+    tally::print();
+}
+
+/// Waits for the stream that is held for it.
+#[gpu_timed(scope = "body", sleep)]
+fn waits_inside(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(stream, 5_000)?;
+    stream.synchronize()
+}
+
+fn waits(_: &[String]) {
+    let gpu = Gpu::new();
+    let spin = gpu.spin("options::waits_inside");
+    for _ in 0..40 {
+        waits_inside(&gpu.stream, &spin).unwrap();
+    }
+    tally::print();
+}
+
+/// Off at first, then on, then off again.
+fn switched(_: &[String]) {
+    let mut programs = Programs::new();
+    gpu_time::set_enabled(false);
+    for i in 0..30 {
+        if i % 10 == 0 {
+            gpu_time::set_enabled(i == 10);
+        }
+        programs.call_all();
+    }
+    tally::print();
+}
+
+/// Looks at the values and prints reports while it works.
+fn looks(_: &[String]) {
+    let mut programs = Programs::new();
+    for round in 1..=20u64 {
+        programs.call_all();
+        let snapshot = gpu_time::snapshot();
+        assert_eq!(snapshot.inconsistencies(), [""; 0]);
+        let site = snapshot.site("scenario::options::delayed").expect("it was called");
+        assert_eq!((site.calls(), site.timed(), site.warmup()), (round, round, 0));
+        let row = &site.series()[0];
+        assert_eq!((row.timed(), row.measured(), row.in_flight()), (round, round, 0));
+        if round % 10 == 0 {
+            gpu_time::report();
+        }
+    }
+    tally::print();
+}

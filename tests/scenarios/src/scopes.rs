@@ -1,0 +1,372 @@
+//! What a bracket goes around, and how a function may leave it.
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::thread;
+
+use cudarc::driver::{CudaSlice, CudaStream, DriverError, PushKernelArg};
+use gpu_time::gpu_timed;
+
+use crate::Scenario;
+use crate::gpu::{Gpu, ONE, Spin};
+use crate::tally::{self, ran};
+
+pub const SCENARIOS: &[Scenario] = &[
+    ("scopes/shapes", shapes),
+    ("scopes/early", early_returns),
+    ("scopes/errors", errors),
+    ("scopes/panics", panics),
+    ("scopes/recursion", recursion),
+    ("scopes/nested", nested),
+    ("scopes/futures", futures),
+];
+
+type Done = Result<(), DriverError>;
+
+/// The stream is inferred, and the launch is cudarc's own.
+#[gpu_timed]
+fn one(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    let ns = 20_000u64;
+    // SAFETY: the argument is the kernel's.
+    unsafe { stream.launch_builder(spin.function()).arg(&ns).launch(ONE) }?;
+    Ok(())
+}
+
+#[gpu_timed]
+fn three(stream: &Arc<CudaStream>, spins: &[Spin; 3]) -> Done {
+    ran!();
+    spins[0].launch(stream, 5_000)?;
+    spins[1].launch(stream, 10_000)?;
+    spins[2].launch(stream, 20_000)
+}
+
+/// One launch that the macro sees, made as often as asked.
+#[gpu_timed]
+fn looped(stream: &Arc<CudaStream>, spin: &Spin, times: usize) -> Done {
+    ran!();
+    for _ in 0..times {
+        spin.launch(stream, 5_000)?;
+    }
+    Ok(())
+}
+
+#[gpu_timed(scope = "body")]
+fn body(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(stream, 10_000)?;
+    spin.launch(stream, 10_000)
+}
+
+/// No launch is visible, so the whole body is timed; it enqueues no kernel of ours.
+#[gpu_timed]
+fn clears(stream: &Arc<CudaStream>, memory: &mut CudaSlice<u8>) -> Done {
+    ran!();
+    stream.memset_zeros(memory)
+}
+
+#[gpu_timed(scope = "body")]
+fn nothing(stream: &Arc<CudaStream>) {
+    ran!();
+    let _ = stream;
+}
+
+fn shapes(_: &[String]) {
+    let gpu = Gpu::new();
+    let stream = &gpu.stream;
+    let spins = [0, 1, 2].map(|i| gpu.spin(&format!("scopes::three#{i}")));
+    let (single, span) = (gpu.spin("scopes::one"), gpu.spin("scopes::body"));
+    let loop_spin = gpu.spin("scopes::looped");
+    let mut memory = stream.alloc_zeros(1 << 20).unwrap();
+    for i in 0..20 {
+        one(stream, &single).unwrap();
+        three(stream, &spins).unwrap();
+        looped(stream, &loop_spin, i % 4).unwrap();
+        body(stream, &span).unwrap();
+        clears(stream, &mut memory).unwrap();
+        nothing(stream);
+        gpu.synchronize();
+    }
+    tally::print();
+}
+
+/// Returns before its first launch (0), between the two (1), or at the end (2).
+#[gpu_timed]
+fn early(stream: &Arc<CudaStream>, spins: &[Spin; 2], at: u32) -> Result<u32, DriverError> {
+    ran!();
+    if at == 0 {
+        return Ok(0);
+    }
+    spins[0].launch(stream, 5_000)?;
+    if at == 1 {
+        return Ok(1);
+    }
+    spins[1].launch(stream, 10_000)?;
+    Ok(2)
+}
+
+/// `?` leaves among the arguments of the launch, when its start has been recorded.
+#[gpu_timed]
+fn leaves_in_arguments(stream: &Arc<CudaStream>, spin: &Spin, ns: Option<u64>) -> Option<()> {
+    ran!();
+    spin.launch(stream, ns?).ok()
+}
+
+fn early_returns(_: &[String]) {
+    let gpu = Gpu::new();
+    let spins = [0, 1].map(|i| gpu.spin(&format!("scopes::early#{i}")));
+    let spin = gpu.spin("scopes::leaves_in_arguments");
+    for i in 0..12u32 {
+        assert_eq!(early(&gpu.stream, &spins, i % 3), Ok(i % 3));
+        let ns = (i % 2 == 0).then_some(5_000);
+        assert_eq!(leaves_in_arguments(&gpu.stream, &spin, ns).is_some(), ns.is_some());
+    }
+    gpu.synchronize();
+    tally::print();
+}
+
+#[gpu_timed(launch = "launch_badly")]
+fn fails(stream: &Arc<CudaStream>, spin: &Spin, which: u32) -> Done {
+    ran!();
+    spin.launch(stream, 5_000)?;
+    if which == 1 {
+        spin.launch_badly(stream)?;
+    }
+    spin.launch(stream, 5_000)
+}
+
+/// It looks at the error and goes on.
+#[gpu_timed(launch = "launch_badly")]
+fn forgives(stream: &Arc<CudaStream>, spin: &Spin) -> bool {
+    ran!();
+    let failed = spin.launch_badly(stream).is_err();
+    spin.launch(stream, 5_000).unwrap();
+    failed
+}
+
+/// The whole body is timed even if a launch in it fails.
+#[gpu_timed(scope = "body")]
+fn fails_in_body(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(stream, 5_000)?;
+    spin.launch_badly(stream)
+}
+
+fn errors(_: &[String]) {
+    let gpu = Gpu::new();
+    let spin = gpu.spin("scopes::errors");
+    let code = |done: Done| done.err().map(|error| error.0 as u32);
+    for i in 0..10 {
+        let answer = code(fails(&gpu.stream, &spin, i % 2));
+        assert_eq!(answer, (i % 2 == 1).then_some(1));
+        assert!(forgives(&gpu.stream, &spin));
+        assert_eq!(code(fails_in_body(&gpu.stream, &spin)), Some(1));
+    }
+    gpu.synchronize();
+    tally::print();
+}
+
+/// Panics before its launch (0), in the launch's arguments (1), after it (2), or not (3).
+#[gpu_timed]
+fn panics_somewhere(stream: &Arc<CudaStream>, spin: &Spin, at: u32) -> Done {
+    ran!();
+    assert_ne!(at, 0, "as the scenario wants it");
+    spin.launch(stream, if at == 1 { panic!("as the scenario wants it") } else { 5_000 })?;
+    assert_ne!(at, 2, "as the scenario wants it");
+    Ok(())
+}
+
+#[gpu_timed(scope = "body", sleep, cold)]
+fn panics_in_body(stream: &Arc<CudaStream>, spin: &Spin, at: u32) {
+    ran!();
+    spin.launch(stream, 5_000).unwrap();
+    assert_ne!(at, 0, "as the scenario wants it");
+}
+
+/// Is called while a panic unwinds, and itself does nothing wrong.
+struct LaunchesInDrop<'a>(&'a Gpu, &'a Spin);
+
+#[gpu_timed]
+fn in_drop(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(stream, 5_000)
+}
+
+impl Drop for LaunchesInDrop<'_> {
+    fn drop(&mut self) {
+        in_drop(&self.0.stream, self.1).unwrap();
+    }
+}
+
+fn panics(_: &[String]) {
+    let gpu = Gpu::new();
+    let stream = &gpu.stream;
+    let spin = gpu.spin("scopes::panics_somewhere");
+    let (in_body, dropping) = (gpu.spin("scopes::panics_in_body"), gpu.spin("scopes::in_drop"));
+    let survives = |f: &dyn Fn()| catch_unwind(AssertUnwindSafe(f)).is_ok();
+    for i in 0..12 {
+        let whole = survives(&|| panics_somewhere(stream, &spin, i % 4).unwrap());
+        assert_eq!(whole, i % 4 == 3);
+        assert_eq!(survives(&|| panics_in_body(stream, &in_body, i % 2)), i % 2 == 1);
+        assert!(!survives(&|| {
+            let _guard = LaunchesInDrop(&gpu, &dropping);
+            panic!("as the scenario wants it");
+        }));
+        gpu.synchronize();
+    }
+    tally::print();
+}
+
+/// Each level has a bracket inside the one before.
+#[gpu_timed(scope = "body", cold, sleep)]
+fn recurses(stream: &Arc<CudaStream>, spin: &Spin, depth: u32) -> Done {
+    ran!();
+    spin.launch(stream, 5_000)?;
+    if depth > 1 { recurses(stream, spin, depth - 1) } else { Ok(()) }
+}
+
+fn recursion(_: &[String]) {
+    let gpu = Gpu::new();
+    let spin = gpu.spin("scopes::recurses");
+    for _ in 0..10 {
+        recurses(&gpu.stream, &spin, 4).unwrap();
+        gpu.synchronize();
+    }
+    tally::print();
+}
+
+#[gpu_timed(stream = stream, scope = "body", cold, sleep)]
+fn outer(stream: &Arc<CudaStream>, other: &Arc<CudaStream>, spins: &[Spin; 3]) -> Done {
+    ran!();
+    spins[0].launch(stream, 5_000)?;
+    inner(stream, &spins[1])?;
+    beside(other, &spins[2])
+}
+
+#[gpu_timed(cold, sleep)]
+fn inner(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(stream, 5_000)
+}
+
+/// On another stream than the function that calls it.
+#[gpu_timed(cold, sleep)]
+fn beside(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(stream, 5_000)
+}
+
+fn nested(_: &[String]) {
+    let gpu = Gpu::new();
+    let other = gpu.new_stream();
+    let spins = ["outer", "inner", "beside"].map(|name| gpu.spin(&format!("scopes::{name}")));
+    for _ in 0..10 {
+        outer(&gpu.stream, &other, &spins).unwrap();
+        gpu.synchronize();
+    }
+    tally::print();
+}
+
+/// Pending once.
+#[derive(Default)]
+struct Yield(bool);
+
+impl Future for Yield {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context) -> Poll<()> {
+        if std::mem::replace(&mut self.0, true) { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+#[gpu_timed]
+async fn launches_twice(stream: Arc<CudaStream>, spins: &[Spin; 2]) -> Done {
+    ran!();
+    spins[0].launch(&stream, 5_000)?;
+    Yield::default().await;
+    spins[1].launch(&stream, 10_000)
+}
+
+#[gpu_timed(scope = "body")]
+async fn waits_in_body(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(stream, 5_000)?;
+    Yield::default().await;
+    spin.launch(stream, 5_000)
+}
+
+#[gpu_timed(scope = "body")]
+fn boxed<'a>(
+    stream: &'a Arc<CudaStream>,
+    spin: &'a Spin,
+) -> Pin<Box<dyn Future<Output = Done> + Send + 'a>> {
+    Box::pin(async move {
+        ran!();
+        spin.launch(stream, 5_000)?;
+        Yield::default().await;
+        spin.launch(stream, 5_000)
+    })
+}
+
+/// On whatever stream the thread has that polls.
+#[gpu_timed(scope = "body")]
+async fn on_per_thread(stream: Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(&stream, 5_000)?;
+    Yield::default().await;
+    spin.launch(&stream, 5_000)
+}
+
+fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(output) = poll(future.as_mut()) {
+            return output;
+        }
+    }
+}
+
+/// Polls once, lets another thread poll the rest, and answers what the future came to.
+fn migrate<T: Send>(future: impl Future<Output = T> + Send) -> T {
+    let mut future = pin!(future);
+    assert!(poll(future.as_mut()).is_pending());
+    thread::scope(|scope| scope.spawn(|| block_on(future)).join().unwrap())
+}
+
+/// Polls once and drops the rest.
+fn cancel<T>(future: impl Future<Output = T>) {
+    assert!(poll(pin!(future)).is_pending());
+}
+
+fn futures(_: &[String]) {
+    let gpu = Gpu::new();
+    let stream = &gpu.stream;
+    let spins = [0, 1].map(|i| gpu.spin(&format!("scopes::launches_twice#{i}")));
+    let (body, tail) = (gpu.spin("scopes::waits_in_body"), gpu.spin("scopes::boxed"));
+    let (per_thread, elsewhere) =
+        (gpu.context.per_thread_stream(), gpu.spin("scopes::on_per_thread"));
+    for _ in 0..10 {
+        block_on(launches_twice(stream.clone(), &spins)).unwrap();
+        migrate(launches_twice(stream.clone(), &spins)).unwrap();
+        cancel(launches_twice(stream.clone(), &spins));
+        block_on(waits_in_body(stream, &body)).unwrap();
+        migrate(waits_in_body(stream, &body)).unwrap();
+        cancel(waits_in_body(stream, &body));
+        block_on(boxed(stream, &tail)).unwrap();
+        migrate(boxed(stream, &tail)).unwrap();
+        cancel(boxed(stream, &tail));
+        migrate(on_per_thread(per_thread.clone(), &elsewhere)).unwrap();
+        block_on(on_per_thread(per_thread.clone(), &elsewhere)).unwrap();
+        // Never polled: not called.
+        drop(boxed(stream, &tail));
+        gpu.synchronize();
+    }
+    tally::print();
+}

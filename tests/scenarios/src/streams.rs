@@ -1,0 +1,250 @@
+//! Streams of every kind.
+
+use std::ptr;
+use std::sync::Arc;
+use std::thread;
+
+use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DriverError, PushKernelArg, sys};
+use gpu_time::gpu_timed;
+
+use crate::Scenario;
+use crate::gpu::{Gpu, ONE, Spin};
+use crate::tally::{self, ran};
+
+pub const SCENARIOS: &[Scenario] = &[
+    ("streams/several", several),
+    ("streams/devices", devices),
+    ("streams/special", special),
+    ("streams/none", none),
+    ("streams/tracked", tracked),
+    ("streams/dropped", dropped),
+    ("streams/many_pending", many_pending),
+];
+
+type Done = Result<(), DriverError>;
+
+#[gpu_timed]
+fn timed(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(stream, 20_000)
+}
+
+fn several(_: &[String]) {
+    let gpu = Gpu::new();
+    let streams = [0; 4].map(|_| gpu.new_stream());
+    let spin = gpu.spin("streams::timed");
+    for i in 0..40 {
+        timed(&streams[i % 4], &spin).unwrap();
+    }
+    gpu.synchronize();
+    tally::print();
+}
+
+#[gpu_timed(warmup = 3, cold, sleep)]
+fn on_device(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(stream, 20_000)
+}
+
+/// All devices take turns, and the current context is always another one's.
+fn devices(_: &[String]) {
+    let count = CudaContext::device_count().unwrap() as usize;
+    tally::fact("devices", count);
+    let gpus: Vec<Gpu> = (0..count).map(Gpu::at).collect();
+    let spins: Vec<Spin> = gpus.iter().map(|gpu| gpu.spin("streams::on_device")).collect();
+    for i in 0..10 * count {
+        let (gpu, other) = (&gpus[i % count], &gpus[(i + 1) % count]);
+        other.context.bind_to_thread().unwrap();
+        on_device(&gpu.stream, &spins[i % count]).unwrap();
+    }
+    gpus.iter().for_each(Gpu::synchronize);
+    tally::print();
+}
+
+/// The NULL stream, the per-thread stream, and a handle without an owner.
+#[gpu_timed(warmup = 2, cold, sleep)]
+fn on_null(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(stream, 20_000)
+}
+
+#[gpu_timed(warmup = 2, cold, sleep)]
+fn on_per_thread(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(stream, 20_000)
+}
+
+#[gpu_timed(warmup = 200, cold, sleep)]
+fn on_raw(stream: sys::CUstream, spin: &Spin) -> Result<(), sys::CUresult> {
+    ran!();
+    let mut ns = 20_000u64;
+    let mut parameters = [ptr::from_mut(&mut ns).cast()];
+    // SAFETY: the argument is the kernel's, and the caller's context is current.
+    let result = unsafe {
+        sys::cuLaunchKernel(
+            spin.function().cu_function(),
+            1,
+            1,
+            1,
+            1,
+            1,
+            1,
+            0,
+            stream,
+            parameters.as_mut_ptr(),
+            ptr::null_mut(),
+        )
+    };
+    if result == sys::CUresult::CUDA_SUCCESS { Ok(()) } else { Err(result) }
+}
+
+/// A function that finds its stream through `self`.
+struct Holder {
+    stream: Arc<CudaStream>,
+    spin: Spin,
+}
+
+impl Holder {
+    #[gpu_timed(name = "held by a struct")]
+    fn launch_it(&self) -> Done {
+        ran!("held by a struct");
+        let ns = 20_000u64;
+        // SAFETY: the argument is the kernel's.
+        unsafe { self.stream.launch_builder(self.spin.function()).arg(&ns).launch(ONE) }?;
+        Ok(())
+    }
+}
+
+fn special(_: &[String]) {
+    let gpu = Gpu::new();
+    let (null, per_thread) = (gpu.context.default_stream(), gpu.context.per_thread_stream());
+    let [on_null_spin, on_per_thread_spin, on_raw_spin] =
+        ["on_null", "on_per_thread", "on_raw"].map(|name| gpu.spin(&format!("streams::{name}")));
+    for _ in 0..12 {
+        on_null(&null, &on_null_spin).unwrap();
+        on_per_thread(&per_thread, &on_per_thread_spin).unwrap();
+    }
+    for _ in 0..240 {
+        on_raw(gpu.stream.cu_stream(), &on_raw_spin).unwrap();
+    }
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                for _ in 0..12 {
+                    on_null(&null, &on_null_spin).unwrap();
+                    on_per_thread(&per_thread, &on_per_thread_spin).unwrap();
+                }
+                per_thread.synchronize().unwrap();
+            });
+        }
+    });
+    let holder = Holder { stream: gpu.stream.clone(), spin: gpu.spin("held by a struct") };
+    for _ in 0..12 {
+        holder.launch_it().unwrap();
+    }
+    gpu.synchronize();
+    tally::print();
+}
+
+#[gpu_timed(stream = stream, warmup = 2, cold, sleep)]
+fn maybe(stream: Option<&Arc<CudaStream>>, spin: &Spin) -> Done {
+    ran!();
+    match stream {
+        Some(stream) => spin.launch(stream, 20_000),
+        None => Ok(()),
+    }
+}
+
+#[gpu_timed(clock = "host", warmup = 2)]
+fn by_host() {
+    ran!();
+    thread::sleep(std::time::Duration::from_millis(1));
+}
+
+fn none(_: &[String]) {
+    let gpu = Gpu::new();
+    let spin = gpu.spin("streams::maybe");
+    for i in 0..20 {
+        maybe((i % 2 == 0).then_some(&gpu.stream), &spin).unwrap();
+        by_host();
+    }
+    gpu.synchronize();
+    tally::print();
+}
+
+#[gpu_timed]
+fn with_slices(stream: &Arc<CudaStream>, spin: &Spin, memory: &mut CudaSlice<u8>) -> Done {
+    ran!();
+    stream.memset_zeros(memory)?;
+    spin.launch(stream, 20_000)
+}
+
+/// An application with two streams of its own and cudarc's event tracking as it is by default.
+fn tracked(_: &[String]) {
+    let context = CudaContext::new(0).unwrap();
+    let stream = context.new_stream().unwrap();
+    let gpu = Gpu { context, stream };
+    let other = gpu.new_stream();
+    let spin = gpu.spin("streams::with_slices");
+    let mut memory = gpu.stream.alloc_zeros(1 << 16).unwrap();
+    for i in 0..20 {
+        let stream = if i % 2 == 0 { &gpu.stream } else { &other };
+        with_slices(stream, &spin, &mut memory).unwrap();
+    }
+    gpu.synchronize();
+    tally::print();
+}
+
+/// The stream is the function's own, and is gone before the function ends.
+#[gpu_timed(scope = "body")]
+fn drops_in_body(stream: Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(&stream, 20_000)?;
+    stream.synchronize()?;
+    drop(stream);
+    Ok(())
+}
+
+/// The same, with the last owner gone during the launch.
+#[gpu_timed(launch = "launch_and_drop")]
+fn drops_in_launch(stream: Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    launch_and_drop(stream, spin)
+}
+
+fn launch_and_drop(stream: Arc<CudaStream>, spin: &Spin) -> Done {
+    spin.launch(&stream, 20_000)?;
+    stream.synchronize()
+}
+
+fn dropped(_: &[String]) {
+    let gpu = Gpu::new();
+    let spin = gpu.spin("streams::dropped");
+    for _ in 0..10 {
+        drops_in_body(gpu.new_stream(), &spin).unwrap();
+        drops_in_launch(gpu.new_stream(), &spin).unwrap();
+        // Here someone else keeps it.
+        drops_in_body(gpu.stream.clone(), &spin).unwrap();
+        drops_in_launch(gpu.stream.clone(), &spin).unwrap();
+    }
+    gpu.synchronize();
+    tally::print();
+}
+
+/// More calls than a thread may have events for, behind a kernel that lasts.
+fn many_pending(_: &[String]) {
+    let gpu = Gpu::new();
+    let (blocker, spin) = (gpu.spin("streams::blocker"), gpu.spin("streams::timed"));
+    let streams: Vec<_> = (0..12).map(|_| gpu.new_stream()).collect();
+    for stream in &streams {
+        blocker.launch(stream, 400_000_000).unwrap();
+    }
+    // 250 calls are 750 commands on each stream, which fit into its queue.
+    for _ in 0..250 {
+        for stream in &streams {
+            timed(stream, &spin).unwrap();
+        }
+    }
+    gpu.synchronize();
+    tally::print();
+}

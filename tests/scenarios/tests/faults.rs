@@ -1,0 +1,174 @@
+//! Every driver call that the runtime makes fails: the program does what it would do anyway, and the
+//! report says what it cost.
+
+mod simulated {
+    use std::collections::BTreeMap;
+
+    use gpu_time_sim_driver::SimDriver;
+    use gpu_time_sim_driver::trace::Trace;
+
+    use crate::harness::report::Report;
+    use crate::harness::{SMALL_L2, Scenario, scenario};
+
+    /// Functions of the driver that the runtime calls, whether or not the program does.
+    const CALLED: [&str; 25] = [
+        "cuCtxGetCurrent",
+        "cuCtxGetDevice",
+        "cuCtxGetId",
+        "cuCtxPopCurrent_v2",
+        "cuCtxPushCurrent_v2",
+        "cuDeviceGetAttribute",
+        "cuDeviceGetName",
+        "cuDevicePrimaryCtxGetState",
+        "cuDevicePrimaryCtxRelease_v2",
+        "cuDevicePrimaryCtxRetain",
+        "cuDriverGetVersion",
+        "cuEventCreate",
+        "cuEventElapsedTime_v2",
+        "cuEventRecord",
+        "cuLaunchKernel",
+        "cuMemAlloc_v2",
+        "cuMemHostGetDevicePointer_v2",
+        "cuMemHostRegister_v2",
+        "cuMemsetD32Async",
+        "cuModuleGetFunction",
+        "cuModuleLoadData",
+        "cuStreamCreate",
+        "cuStreamGetCtx",
+        "cuStreamIsCapturing",
+        "cuThreadExchangeStreamCaptureMode",
+    ];
+
+    /// Functions that are called for every call or nearly so.
+    const OFTEN: [&str; 9] = [
+        "cuCtxGetCurrent",
+        "cuCtxGetId",
+        "cuCtxPopCurrent_v2",
+        "cuCtxPushCurrent_v2",
+        "cuEventElapsedTime_v2",
+        "cuEventRecord",
+        "cuLaunchKernel",
+        "cuStreamGetCtx",
+        "cuStreamIsCapturing",
+    ];
+
+    /// For each function, which of its calls in the process are the runtime's. The program's own are
+    /// between marks.
+    fn uses(trace: &Trace) -> BTreeMap<&str, Vec<usize>> {
+        let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut uses: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        let mut is_own = false;
+        for call in trace.calls() {
+            match call.name.as_str() {
+                "cuProfilerStart" => is_own = true,
+                "cuProfilerStop" => is_own = false,
+                name => {
+                    let nth = seen.entry(name).or_default();
+                    *nth += 1;
+                    if !is_own {
+                        uses.entry(name).or_default().push(*nth);
+                    }
+                }
+            }
+        }
+        uses
+    }
+
+    /// Flushing a small L2 is quick.
+    fn program(faults: &str) -> Scenario {
+        let configure = |sim: SimDriver| sim.model(SMALL_L2).faults(faults);
+        scenario("faults/program", &[]).simulated(configure)
+    }
+
+    /// Something was lost, left out with a warning, or stayed unknown.
+    fn is_shown(report: &Report) -> bool {
+        let unknown = report.devices.iter().any(|device| {
+            device.name.is_empty()
+                || device.driver.is_none()
+                || device.l2_bytes.is_none()
+                || device.event_floor_ns.is_none()
+        });
+        let lost = report.total(|row| row.all_lost());
+        lost > 0 || !report.warnings().is_empty() || unknown
+    }
+
+    /// How many samples there are of what, in which state of the L2.
+    fn samples(report: &Report) -> Vec<(&str, Option<u32>, &str, u64)> {
+        let rows =
+            report.sites.iter().flat_map(|site| site.series.iter().map(move |row| (site, row)));
+        rows.map(|(site, row)| {
+            let launch = row.launch.as_ref().map(|launch| launch.index);
+            (site.name.as_str(), launch, row.cache.as_str(), row.measured)
+        })
+        .collect()
+    }
+
+    /// Whether each launch that is to be held was, or else the report says that it was not. The
+    /// first call is not, and while the runtime learns how long a hold must be a slow host may be
+    /// too slow for one.
+    fn are_held(report: &Report) -> bool {
+        let row = report.site("faults::launches").launch(0);
+        row.fed + row.all_lost() >= 120
+    }
+
+    /// The first, the second and the hundredth use fail, and all from the first on.
+    fn fails_with(code: i32) {
+        let whole = program("").run();
+        assert!(!is_shown(whole.report()), "{:?}", whole.report().warnings());
+        assert!(are_held(whole.report()));
+        let uses = uses(&whole.trace);
+        let called: Vec<&str> = uses.keys().copied().collect();
+        assert_eq!(called, CALLED);
+        for name in OFTEN {
+            assert!(uses[name].len() >= 100, "{name}: {}", uses[name].len());
+        }
+        let mut cases = 0;
+        for (name, uses) in uses {
+            let nth = |n: usize| uses.get(n - 1).map(|nth| format!("{name}:{nth}={code}"));
+            let always = format!("{name}:{}+={code}", uses[0]);
+            for fault in [nth(1), nth(2), nth(100), Some(always)].into_iter().flatten() {
+                let run = program(&fault).untraced().run();
+                assert_eq!(run.fact("launches"), run.fact("expected"), "{fault}");
+                for site in run.report().sites.iter().filter(|site| site.calls > 0) {
+                    assert_eq!(site.counts(), (130, 0, 0, 130), "{fault}");
+                }
+                for reason in ["failed", "cancelled", "capture", "stream", "thread", "invalid"] {
+                    assert_eq!(run.report().total(|row| row.lost(reason)), 0, "{fault}: {reason}");
+                }
+                assert_eq!(run.report().total(|row| row.in_flight), 0, "{fault}");
+                if !is_shown(run.report()) {
+                    // It was tried again, or it did not matter.
+                    assert_eq!(samples(run.report()), samples(whole.report()), "{fault}");
+                    assert!(are_held(run.report()), "{fault}: {}", run.stderr);
+                }
+                cases += 1;
+            }
+        }
+        println!("{cases} faults with code {code}");
+    }
+
+    #[test]
+    fn invalid_value() {
+        fails_with(1);
+    }
+
+    #[test]
+    fn out_of_memory() {
+        fails_with(2);
+    }
+
+    #[test]
+    fn illegal_address() {
+        fails_with(700);
+    }
+
+    #[test]
+    fn launch_failed() {
+        fails_with(719);
+    }
+
+    #[test]
+    fn unknown_error() {
+        fails_with(999);
+    }
+}

@@ -1,0 +1,379 @@
+//! Runs a scenario as a child process, and checks what holds for every one: the process ends as the
+//! program wants it, and the report is one, whole, and in accord with the program's own book.
+//!
+//! The child runs under the simulated driver, or with `GPU_TIME_TEST_DRIVER=real` on this machine's
+//! GPU. Tests that need the simulation stand in modules named `simulated`, so that a run on a GPU
+//! leaves them out by `--skip simulated::` and the test runner counts them as filtered out.
+
+pub mod report;
+mod timeline;
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use gpu_time_sim_driver::SimDriver;
+use gpu_time_sim_driver::trace::{Call, Trace};
+use serde::Deserialize;
+
+use report::{Report, Series, Site};
+use timeline::Timeline;
+
+/// No scenario takes that long, unless it hangs.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A model that is quick to flush, for programs of which many are run.
+pub const SMALL_L2: &str = "l2_bytes=1048576,l2_usable_bytes=983040";
+
+/// Whether scenarios run on this machine's GPU.
+pub fn is_real() -> bool {
+    match std::env::var("GPU_TIME_TEST_DRIVER").as_deref() {
+        Ok("real") => true,
+        Ok("simulated") | Err(_) => false,
+        Ok(other) => panic!("`GPU_TIME_TEST_DRIVER`: `{other}` is neither `real` nor `simulated`"),
+    }
+}
+
+/// How the process is to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Code(i32),
+    Signal(i32),
+}
+
+/// A scenario and how it is to be run. Made by [`scenario`].
+pub struct Scenario {
+    arguments: Vec<String>,
+    env: Vec<(String, String)>,
+    driver: Driver,
+    end: End,
+    /// Tables on stderr: one for the end of the process, and one for every `report()`.
+    tables: usize,
+    panics: bool,
+    counts_agree: bool,
+    untraced: bool,
+}
+
+enum Driver {
+    Given,
+    Simulated(SimDriver),
+    /// None at all.
+    Absent,
+}
+
+/// The simulated driver, installed once for all tests.
+fn sim() -> SimDriver {
+    static SIM: OnceLock<SimDriver> = OnceLock::new();
+    let sim = SIM.get_or_init(|| {
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("scenarios").join("driver");
+        SimDriver::install(dir).expect("the simulated driver is installed")
+    });
+    sim.clone()
+}
+
+/// The scenario of this name, with these arguments.
+pub fn scenario(name: &str, arguments: &[&str]) -> Scenario {
+    let arguments = [name].iter().chain(arguments).map(|&text| text.to_owned()).collect();
+    Scenario {
+        arguments,
+        env: Vec::new(),
+        driver: Driver::Given,
+        end: End::Code(0),
+        tables: 1,
+        panics: false,
+        counts_agree: true,
+        untraced: false,
+    }
+}
+
+impl Scenario {
+    /// Runs it under the simulated driver, set up in this way, whatever the machine has.
+    pub fn simulated(mut self, configure: impl FnOnce(SimDriver) -> SimDriver) -> Self {
+        assert!(
+            !is_real(),
+            "this test is for the simulated driver: `--skip simulated::` leaves it out"
+        );
+        self.driver = Driver::Simulated(configure(sim()));
+        self
+    }
+
+    /// Runs it under a simulated driver that lacks a function.
+    pub fn without(self, symbol: &str) -> Self {
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("scenarios").join(symbol);
+        let sim = SimDriver::install_without(dir, &[symbol]).expect("it is installed");
+        self.simulated(|_| sim)
+    }
+
+    /// Runs it where there is no driver.
+    pub fn without_driver(mut self) -> Self {
+        self.driver = Driver::Absent;
+        self
+    }
+
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub fn exits(mut self, code: i32) -> Self {
+        self.end = End::Code(code);
+        self
+    }
+
+    pub fn killed_by(mut self, signal: i32) -> Self {
+        self.end = End::Signal(signal);
+        self
+    }
+
+    /// It calls `report()` so many times beside the report at the end.
+    pub fn reports(mut self, times: usize) -> Self {
+        self.tables += times;
+        self
+    }
+
+    /// It makes no report at all.
+    pub fn reports_nothing(mut self) -> Self {
+        self.tables = 0;
+        self
+    }
+
+    /// It panics, which std says on stderr.
+    pub fn panics(mut self) -> Self {
+        self.panics = true;
+        self
+    }
+
+    /// It goes on counting after it has printed its book.
+    pub fn counts_on(mut self) -> Self {
+        self.counts_agree = false;
+        self
+    }
+
+    /// Runs without a trace, which is for many and long programs.
+    pub fn untraced(mut self) -> Self {
+        self.untraced = true;
+        self
+    }
+
+    /// Runs it and checks what holds for all.
+    pub fn run(self) -> Run {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let mut command = self.command(dir.path());
+        if !self.untraced {
+            command.env("GPU_TIME_SIM_TRACE", dir.path().join("trace-%p"));
+        }
+        // Processes take turns on a GPU, and one would see the others' in its times.
+        static TURN: Mutex<()> = Mutex::new(());
+        let turn = is_real().then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner));
+        let (status, pid, stdout, stderr) = finish(command);
+        drop(turn);
+        let what = || format!("`{}`: {status}\n{stdout}{stderr}", self.arguments.join(" "));
+        let end = match (status.code(), status.signal()) {
+            (Some(code), _) => End::Code(code),
+            (None, signal) => End::Signal(signal.unwrap_or_default()),
+        };
+        assert_eq!(end, self.end, "{}", what());
+        assert_eq!(stderr.contains("panicked at"), self.panics, "{}", what());
+        let tables = stderr.lines().filter(|line| line.starts_with("gpu-time 0")).count();
+        assert_eq!(tables, self.tables, "{}", what());
+        let complaints: Vec<&str> =
+            stderr.lines().filter(|line| line.starts_with("gpu-time:")).collect();
+        assert_eq!(complaints, [""; 0], "{}", what());
+
+        let book = stdout.lines().last().unwrap_or_default();
+        let book: Book =
+            serde_json::from_str(book).unwrap_or_else(|error| panic!("{error}: {}", what()));
+        let mut reports = reports(dir.path());
+        let report = reports.remove(&pid);
+        if self.tables > 0 {
+            let report = report.as_ref().unwrap_or_else(|| panic!("no report: {}", what()));
+            assert_eq!(report.process.pid, pid);
+            report.check();
+            if self.counts_agree {
+                book.check(report);
+            }
+        } else {
+            assert!(report.is_none(), "{}", what());
+        }
+        let trace = match Trace::read(dir.path().join(format!("trace-{pid}"))) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Trace::default(),
+            trace => trace.expect("a whole trace"),
+        };
+        // Whatever happens, the runtime uses nothing that is gone.
+        let notes: Vec<_> = trace.notes("use_after_destroy").collect();
+        assert!(notes.is_empty(), "{notes:?}, {}", what());
+        // The real driver follows the handles of what went with its context. Only of a context itself
+        // may it be asked whether it is gone.
+        const CONTEXT_IS_DESTROYED: i32 = 709;
+        let is_late = |call: &&Call| {
+            call.result == CONTEXT_IS_DESTROYED && !call.scripted && call.name != "cuCtxGetId"
+        };
+        let late: Vec<_> = trace.calls().filter(is_late).collect();
+        assert!(late.is_empty(), "{late:?}, {}", what());
+        if let Some(report) = &report
+            && self.counts_agree
+            && !self.untraced
+            && !is_real()
+        {
+            Timeline::of(&trace, &book.kernels).check(report);
+        }
+        Run { report, others: reports.into_values().collect(), book, stderr, trace }
+    }
+
+    fn command(&self, dir: &Path) -> Command {
+        let program = std::env::var_os("GPU_TIME_SCENARIO_BIN")
+            .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_scenario")), PathBuf::from);
+        let mut command = Command::new(program);
+        command.args(&self.arguments);
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("GPU_TIME") {
+                command.env_remove(name);
+            }
+        }
+        command.env("GPU_TIME_REPORT", format!("table,json:{}/report-%p.json", dir.display()));
+        match &self.driver {
+            Driver::Given if is_real() => {}
+            Driver::Given => {
+                sim().apply(&mut command);
+            }
+            Driver::Simulated(sim) => {
+                sim.apply(&mut command);
+            }
+            Driver::Absent => {
+                command.env_remove("LD_LIBRARY_PATH");
+            }
+        }
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+}
+
+/// The reports in a folder, by process.
+fn reports(dir: &Path) -> BTreeMap<u32, Report> {
+    let files = std::fs::read_dir(dir).expect("the folder is there");
+    let names = files.map(|file| file.expect("it can be read").file_name());
+    names
+        .filter(|name| !name.to_string_lossy().starts_with("trace-"))
+        .map(|name| {
+            // No temporary file is left behind.
+            let name = name.to_string_lossy().into_owned();
+            let pid = name.strip_prefix("report-").and_then(|name| name.strip_suffix(".json"));
+            let pid = pid.and_then(|pid| pid.parse().ok()).unwrap_or_else(|| panic!("`{name}`"));
+            let text = std::fs::read_to_string(dir.join(&name)).expect("it can be read");
+            (pid, Report::parse(&text))
+        })
+        .collect()
+}
+
+/// Waits for the end, and takes what the process says meanwhile.
+fn finish(mut command: Command) -> (ExitStatus, u32, String, String) {
+    let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let pid = child.id();
+    let stdout = collect(child.stdout.take().expect("piped"));
+    let stderr = collect(child.stderr.take().expect("piped"));
+    let status = wait(&mut child, &command);
+    (status, pid, stdout.join().expect("it is text"), stderr.join().expect("it is text"))
+}
+
+fn collect(mut pipe: impl Read + Send + 'static) -> thread::JoinHandle<String> {
+    thread::spawn(move || {
+        let mut text = String::new();
+        pipe.read_to_string(&mut text).expect("it is text");
+        text
+    })
+}
+
+fn wait(child: &mut Child, command: &Command) -> ExitStatus {
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        if let Some(status) = child.try_wait().expect("it is a child") {
+            return status;
+        }
+        if Instant::now() > deadline {
+            let _ = child.kill();
+            panic!("it hangs: {command:?}");
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// What the program printed of itself.
+#[derive(Debug, Deserialize)]
+pub struct Book {
+    runs: BTreeMap<String, u64>,
+    facts: BTreeMap<String, serde_json::Value>,
+    kernels: BTreeMap<u64, String>,
+}
+
+impl Book {
+    /// The report counts the calls that there were.
+    fn check(&self, report: &Report) {
+        for (name, runs) in &self.runs {
+            let site = report.sites.iter().find(|site| site.name == *name);
+            let site = site.unwrap_or_else(|| panic!("`{name}` is not in the report"));
+            assert_eq!(site.calls, *runs, "`{name}`");
+        }
+        for site in &report.sites {
+            let ran = self.runs.contains_key(&site.name);
+            assert!(ran || site.calls == 0, "`{}` was not called", site.name);
+        }
+    }
+}
+
+/// What a run left.
+pub struct Run {
+    report: Option<Report>,
+    /// Reports of processes that it forked.
+    pub others: Vec<Report>,
+    book: Book,
+    pub stderr: String,
+    pub trace: Trace,
+}
+
+impl Run {
+    pub fn report(&self) -> &Report {
+        self.report.as_ref().expect("it makes a report")
+    }
+
+    /// The site of this path inside the scenarios' crate, or of this name.
+    pub fn site(&self, name: &str) -> &Site {
+        self.report().site(name)
+    }
+
+    /// The row of a function that has one only.
+    pub fn row(&self, name: &str) -> &Series {
+        self.site(name).row()
+    }
+
+    /// What the program noted; it must have.
+    pub fn fact(&self, name: &str) -> u64 {
+        self.found(name).unwrap_or_else(|| panic!("no fact `{name}`: {:?}", self.book))
+    }
+
+    /// What the program noted, if it did.
+    pub fn found(&self, name: &str) -> Option<u64> {
+        let fact = self.book.facts.get(name)?;
+        fact.as_u64().or(fact.as_bool().map(u64::from)).or(fact.as_f64().map(|fact| fact as u64))
+    }
+
+    /// The handle of the kernel of one place.
+    pub fn kernel(&self, place: &str) -> u64 {
+        let full = format!("scenario::{place}");
+        let found = self.book.kernels.iter().find(|(_, known)| **known == full);
+        *found.unwrap_or_else(|| panic!("no kernel is for `{place}`")).0
+    }
+}
+
+/// Whether a raw time is that of so much work: on a GPU, the work and at most 20 us around it. In the
+/// simulation every sample has been compared with the trace.
+#[track_caller]
+pub fn assert_lasts(row: &Series, ns: f64) {
+    let raw = row.raw();
+    assert!(raw.min >= ns && raw.median <= ns + 20_000.0, "{ns}: {row:?}");
+}

@@ -1,0 +1,268 @@
+//! The JSON report, read as the public contract describes it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer};
+
+/// A key that must be there, and may be `null`.
+fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    from: D,
+) -> Result<Option<T>, D::Error> {
+    Option::deserialize(from)
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Report {
+    pub schema: String,
+    pub process: Process,
+    pub devices: Vec<Device>,
+    pub sites: Vec<Site>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Process {
+    pub pid: u32,
+    pub timing: String,
+    pub warnings: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Device {
+    pub id: String,
+    pub name: String,
+    #[serde(deserialize_with = "nullable")]
+    pub driver: Option<String>,
+    #[serde(deserialize_with = "nullable")]
+    pub l2_bytes: Option<u64>,
+    #[serde(deserialize_with = "nullable")]
+    pub event_step_ns: Option<f64>,
+    #[serde(deserialize_with = "nullable")]
+    pub event_floor_ns: Option<f64>,
+    #[serde(deserialize_with = "nullable")]
+    pub event_bias_ns: Option<f64>,
+    #[serde(deserialize_with = "nullable")]
+    pub event_bias_source: Option<String>,
+    #[serde(deserialize_with = "nullable")]
+    pub event_bias_error_ns: Option<f64>,
+    #[serde(deserialize_with = "nullable")]
+    pub flush_bytes: Option<u64>,
+    #[serde(deserialize_with = "nullable")]
+    pub flush_proof: Option<f64>,
+    pub warnings: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Site {
+    pub name: String,
+    pub file: String,
+    pub line: u32,
+    pub scope: String,
+    pub launches_seen: u32,
+    pub options: String,
+    pub calls: u64,
+    pub warmup: u64,
+    pub skipped: u64,
+    pub timed: u64,
+    pub warnings: Vec<String>,
+    pub series: Vec<Series>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Launch {
+    pub index: u32,
+    pub line: u32,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Series {
+    pub device: String,
+    #[serde(deserialize_with = "nullable")]
+    pub launch: Option<Launch>,
+    pub measure: String,
+    #[serde(deserialize_with = "nullable")]
+    pub key: Option<String>,
+    pub cache: String,
+    pub clock: String,
+    pub timed: u64,
+    pub measured: u64,
+    pub in_flight: u64,
+    pub lost: BTreeMap<String, u64>,
+    pub fed: u64,
+    pub starved: u64,
+    pub at_floor: u64,
+    pub nested: u64,
+    pub tracked: u64,
+    #[serde(deserialize_with = "nullable")]
+    pub raw_ns: Option<Stats>,
+    #[serde(deserialize_with = "nullable")]
+    pub net_ns: Option<Stats>,
+    #[serde(deserialize_with = "nullable")]
+    pub ci95_ns: Option<[f64; 2]>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Stats {
+    pub min: f64,
+    pub p5: f64,
+    pub median: f64,
+    pub mean: f64,
+    pub p95: f64,
+    pub p99: f64,
+    pub max: f64,
+    pub stddev: f64,
+    pub sum: f64,
+}
+
+impl Report {
+    pub fn parse(text: &str) -> Report {
+        serde_json::from_str(text).unwrap_or_else(|error| panic!("the report: {error}\n{text}"))
+    }
+
+    /// What holds for every report.
+    pub fn check(&self) {
+        assert_eq!(self.schema, "gpu-time/1");
+        assert_eq!(self.process.warnings, [""; 0]);
+        assert!(self.sites.len() > 40, "sites that were never called are listed");
+        let mut places: Vec<_> = self.sites.iter().map(|site| (&site.file, site.line)).collect();
+        places.dedup();
+        assert_eq!(places.len(), self.sites.len(), "every site is listed once");
+        self.sites.iter().for_each(|site| site.check(self));
+        self.devices.iter().for_each(Device::check);
+    }
+
+    pub fn site(&self, name: &str) -> &Site {
+        let full = format!("scenario::{name}");
+        let named = |site: &&Site| site.name == full || site.name == name;
+        self.sites.iter().find(named).unwrap_or_else(|| panic!("no site `{name}`"))
+    }
+
+    /// Σ over all series.
+    pub fn total(&self, part: impl Fn(&Series) -> u64) -> u64 {
+        self.sites.iter().flat_map(|site| &site.series).map(part).sum()
+    }
+
+    /// All warnings, whatever they are about.
+    pub fn warnings(&self) -> Vec<&str> {
+        let devices = self.devices.iter().flat_map(|device| &device.warnings);
+        let sites = self.sites.iter().flat_map(|site| &site.warnings);
+        self.process.warnings.iter().chain(devices).chain(sites).map(String::as_str).collect()
+    }
+}
+
+impl Device {
+    fn check(&self) {
+        let Device { event_bias_ns, event_bias_source, event_bias_error_ns, .. } = self;
+        assert_eq!(event_bias_ns.is_some(), event_bias_source.is_some(), "{self:?}");
+        let known = ["cupti", "table", "floor", "user"];
+        assert!(
+            event_bias_source.iter().all(|source| known.contains(&source.as_str())),
+            "{self:?}"
+        );
+        // How far the empty pair is from the true bias, nothing here measures.
+        let is_floor = event_bias_source.as_deref() == Some("floor");
+        assert!(!is_floor || event_bias_error_ns.is_none(), "{self:?}");
+        let times = [event_bias_ns, event_bias_error_ns, &self.event_step_ns, &self.flush_proof];
+        assert!(times.into_iter().flatten().all(|&ns| ns >= 0.0), "{self:?}");
+    }
+}
+
+impl Site {
+    fn check(&self, report: &Report) {
+        let Site { name, calls, warmup, skipped, timed, .. } = self;
+        assert_eq!(*calls, warmup + skipped + timed, "`{name}`");
+        assert!(["launches", "body"].contains(&&*self.scope), "`{name}`: {}", self.scope);
+        if *timed == 0 {
+            assert!(self.series.is_empty(), "`{name}`: no call was timed");
+        }
+        let functions = self.series.iter().filter(|series| series.launch.is_none());
+        let begun: u64 = functions.map(|series| series.timed).sum();
+        // A call in launches scope is begun as a sum when it returns.
+        assert!(begun <= *timed, "`{name}`: {begun} rows of {timed} calls");
+        if self.scope == "body" {
+            assert!(begun == *timed, "`{name}`: {begun} rows of {timed} calls");
+        }
+        for series in &self.series {
+            let line = series.launch.as_ref().map(|launch| launch.line);
+            assert!(line.is_none_or(|line| line > 0), "`{name}`: {line:?}");
+            let known = report.devices.iter().any(|device| device.id == series.device);
+            assert!(known || series.device == "cuda:?", "`{name}`: {}", series.device);
+            series.check(name);
+        }
+    }
+
+    /// The function's own row. There must be one only.
+    pub fn row(&self) -> &Series {
+        let rows: Vec<_> = self.rows(None).collect();
+        let [row] = rows[..] else { panic!("`{}` has {} rows", self.name, rows.len()) };
+        row
+    }
+
+    /// The rows of the function, or of one of its launches.
+    pub fn rows(&self, launch: Option<u32>) -> impl Iterator<Item = &Series> {
+        self.series.iter().filter(move |row| row.launch.as_ref().map(|l| l.index) == launch)
+    }
+
+    /// The row of one launch. There must be one only.
+    pub fn launch(&self, index: u32) -> &Series {
+        let rows: Vec<_> = self.rows(Some(index)).collect();
+        let [row] = rows[..] else { panic!("`{}`#{index} has {} rows", self.name, rows.len()) };
+        row
+    }
+
+    /// `(calls, warmup, skipped, timed)`.
+    pub fn counts(&self) -> (u64, u64, u64, u64) {
+        (self.calls, self.warmup, self.skipped, self.timed)
+    }
+
+    /// Σ over its series.
+    pub fn total(&self, part: impl Fn(&Series) -> u64) -> u64 {
+        self.series.iter().map(part).sum()
+    }
+}
+
+impl Series {
+    fn check(&self, site: &str) {
+        let Series { timed, measured, in_flight, fed, starved, at_floor, .. } = self;
+        let lost: u64 = self.lost.values().sum();
+        assert_eq!(*timed, measured + in_flight + lost, "`{site}`: {self:?}");
+        assert_eq!(*measured, fed + starved + at_floor, "`{site}`: {self:?}");
+        assert!(self.nested <= *measured && self.tracked <= *measured, "`{site}`: {self:?}");
+        assert_eq!(self.key, None, "`{site}`: no scenario has keys");
+        if let (Some([low, high]), Some(raw)) = (self.ci95_ns, &self.raw_ns) {
+            assert!(low <= raw.median && raw.median <= high, "`{site}`: {self:?}");
+        }
+        let measures = ["sum", "span", "launch"];
+        assert!(measures.contains(&&*self.measure), "`{site}`: {self:?}");
+        assert_eq!(self.measure == "launch", self.launch.is_some(), "`{site}`: {self:?}");
+        let caches = ["as-found", "cold", "cold-dirty", "after-cold", "partial"];
+        assert!(caches.contains(&&*self.cache), "`{site}`: {self:?}");
+        assert!(["events", "host"].contains(&&*self.clock), "`{site}`: {self:?}");
+        assert_eq!(self.clock == "host", self.device == "host", "`{site}`: {self:?}");
+        assert_eq!(self.raw_ns.is_some(), fed + starved > 0, "`{site}`: {self:?}");
+        for stats in [&self.raw_ns, &self.net_ns].into_iter().flatten() {
+            let Stats { min, p5, median, mean, p95, p99, max, stddev, sum } = *stats;
+            let rising = [min, p5, median, p95, p99, max];
+            assert!(rising.is_sorted() && min >= 0.0, "`{site}`: {stats:?}");
+            assert!(min <= mean * 1.000_001 && mean <= max * 1.000_001, "`{site}`: {stats:?}");
+            assert!(stddev >= 0.0 && sum * 1.000_001 >= max, "`{site}`: {stats:?}");
+        }
+    }
+
+    /// How many were lost for this reason. It must be known.
+    pub fn lost(&self, reason: &str) -> u64 {
+        *self.lost.get(reason).unwrap_or_else(|| panic!("no reason `{reason}`"))
+    }
+
+    pub fn all_lost(&self) -> u64 {
+        self.lost.values().sum()
+    }
+
+    /// `(timed, measured, in_flight, lost)`.
+    pub fn brackets(&self) -> (u64, u64, u64, u64) {
+        (self.timed, self.measured, self.in_flight, self.all_lost())
+    }
+
+    pub fn raw(&self) -> &Stats {
+        self.raw_ns.as_ref().unwrap_or_else(|| panic!("no statistics: {self:?}"))
+    }
+}

@@ -1,0 +1,111 @@
+//! What the model says that each bracket's events are apart, told from the trace alone.
+
+use std::collections::BTreeMap;
+
+use gpu_time_sim_driver::trace::{Call, Trace};
+
+use super::report::Report;
+
+/// The values that the samples of each launch must have.
+///
+/// A kernel is launched at one place only. So a bracket belongs to the place whose kernel is the
+/// first that the thread launched after the start was recorded, if that was before the stop.
+pub struct Timeline(BTreeMap<String, Vec<f64>>);
+
+impl Timeline {
+    /// `kernels` says which place launches which kernel.
+    pub fn of(trace: &Trace, kernels: &BTreeMap<u64, String>) -> Timeline {
+        let number = |call: &Call, name: &str| call.args.get(name)?.as_u64();
+        // By thread, the launches in their order; by record, who made it and when.
+        let mut launches: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();
+        let mut records: BTreeMap<u64, (u32, u64)> = BTreeMap::new();
+        for call in trace.calls() {
+            if call.name.starts_with("cuLaunchKernel")
+                && let Some(function) = number(call, "f")
+            {
+                launches.entry(call.thread).or_default().push((call.seq, function));
+            }
+            if call.name.starts_with("cuEventRecord")
+                && let Some(record) = number(call, "record")
+            {
+                records.insert(record, (call.thread, call.seq));
+            }
+        }
+        let mut values: BTreeMap<String, Vec<f64>> =
+            kernels.values().map(|place| (place.clone(), Vec::new())).collect();
+        for elapsed in trace.elapsed() {
+            let record = |command: &gpu_time_sim_driver::trace::Command| {
+                records.get(&command.record?).copied()
+            };
+            // What a graph recorded is nobody's bracket.
+            let (Some((thread, start)), Some((_, stop))) =
+                (record(elapsed.start), record(elapsed.stop))
+            else {
+                continue;
+            };
+            let Some(launches) = launches.get(&thread) else { continue };
+            let next = launches.partition_point(|(seq, _)| *seq < start);
+            let Some((seq, function)) = launches.get(next) else { continue };
+            if *seq < stop
+                && let Some(values) = kernels.get(function).and_then(|place| values.get_mut(place))
+            {
+                assert_eq!(elapsed.reported_ns, elapsed.expected_ns());
+                values.push(elapsed.expected_ns() as f64);
+            }
+        }
+        Timeline(values)
+    }
+
+    /// Every sample of the report is one of these values, and every value is a sample. Answers how
+    /// many were compared.
+    pub fn check(&self, report: &Report) -> usize {
+        let mut compared = 0;
+        for (place, values) in &self.0 {
+            let (name, launch) = match place.split_once('#') {
+                Some((name, index)) => (name, Some(index)),
+                None => (place.as_str(), None),
+            };
+            let Some(site) = report.sites.iter().find(|site| site.name == name) else { continue };
+            // A function with launches has them for its brackets.
+            let launch = match launch {
+                Some(index) => index.parse().ok(),
+                None if site.scope == "launches" => Some(0),
+                None => None,
+            };
+            if launch.is_none() && place.contains('#') {
+                continue;
+            }
+            let rows = || site.rows(launch).filter(|row| row.device != "host");
+            let measured: u64 = rows().map(|row| row.measured).sum();
+            assert_eq!(measured, values.len() as u64, "`{place}`: {:?}", site.series);
+            compared += values.len();
+            let mut values = values.clone();
+            values.sort_by(f64::total_cmp);
+            // The shortest are those inside which nothing ran.
+            let at_floor: u64 = rows().map(|row| row.at_floor).sum();
+            let values = &values[at_floor as usize..];
+            let (Some(least), Some(most)) = (values.first(), values.last()) else { continue };
+            let sum = |part: fn(&super::report::Stats) -> f64| {
+                rows().filter_map(|row| row.raw_ns.as_ref()).map(part).sum::<f64>()
+            };
+            near(sum(|stats| stats.sum), values.iter().sum(), place);
+            for row in rows().filter(|row| row.raw_ns.is_some()) {
+                let stats = row.raw();
+                assert!(stats.min > least - 1.0 && stats.max < most + 1.0, "`{place}`: {row:?}");
+            }
+            // The statistics are over fed samples if there are any, and else over all.
+            if let [row] = rows().collect::<Vec<_>>()[..]
+                && (row.fed == 0 || row.starved == 0)
+            {
+                near(row.raw().min, *least, place);
+                near(row.raw().max, *most, place);
+            }
+        }
+        compared
+    }
+}
+
+/// The same, but for the driver's single precision.
+pub fn near(found: f64, expected: f64, what: &str) {
+    assert!((found - expected).abs() <= expected * 1e-6 + 0.5, "`{what}`: {found}, not {expected}");
+}

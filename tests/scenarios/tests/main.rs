@@ -1,0 +1,13 @@
+//! What must be survived: every test runs one small program and judges what it left.
+
+mod absent;
+mod capture;
+mod exact;
+mod exit;
+mod faults;
+mod harness;
+mod options;
+mod random;
+mod scopes;
+mod streams;
+mod threads;

@@ -1,0 +1,170 @@
+//! The keys of the attribute, and what the environment and the program make of them.
+
+use crate::harness::report::Series;
+use crate::harness::{Run, Scenario, assert_lasts, is_real, scenario};
+
+fn keys() -> Scenario {
+    scenario("options/keys", &[])
+}
+
+/// The states in which the launches of a function met the L2.
+fn caches(run: &Run, name: &str) -> Vec<String> {
+    let site = run.site(name);
+    let mut caches: Vec<String> = site.series.iter().map(|row| row.cache.clone()).collect();
+    caches.sort();
+    caches.dedup();
+    caches
+}
+
+#[test]
+fn each_key_does_what_it_says() {
+    let run = keys().run();
+    for name in ["hot", "cold", "cold_dirty", "cold_thrice", "delayed"] {
+        let site = run.site(&format!("options::{name}"));
+        let calls = if name == "hot" { 40 } else { 20 };
+        assert_eq!(site.counts(), (calls, 0, 0, calls), "{name}");
+        assert_eq!(site.row().brackets(), (calls, calls, 0, 0), "{name}");
+        assert!(site.warnings.is_empty(), "{name}: {:?}", site.warnings);
+    }
+    assert_eq!(caches(&run, "options::hot"), ["as-found"]);
+    assert_eq!(caches(&run, "options::cold"), ["cold"]);
+    assert_eq!(caches(&run, "options::cold_dirty"), ["cold-dirty"]);
+    let thrice = run.site("options::cold_thrice");
+    let found = [0, 1, 2].map(|launch| thrice.launch(launch).cache.as_str());
+    assert_eq!(found, ["cold", "after-cold", "after-cold"]);
+    assert_eq!(thrice.row().cache, "cold");
+    let warmed = run.site("warm it up");
+    assert_eq!(warmed.counts(), (20, 4, 0, 16));
+    assert!(warmed.options.contains("WARMUP"), "{}", warmed.options);
+    assert_eq!(warmed.row().brackets(), (16, 16, 0, 0));
+
+    // A hold lets the GPU see no gap, except on the first call, which is not held.
+    for name in ["options::hot", "options::cold", "options::cold_dirty"] {
+        let row = run.row(name);
+        assert!(row.fed >= row.measured - 1, "{name}: {row:?}");
+    }
+    let median = |name: &str| run.row(name).raw().median;
+    let (hot, cold, dirty) =
+        (run.row("options::hot").raw().min, median("options::cold"), median("options::cold_dirty"));
+    assert!(hot < cold && cold < dirty, "{hot}, {cold}, {dirty}");
+    assert_lasts(run.row("options::delayed"), 5_000.0);
+}
+
+#[test]
+fn the_filter_decides_who_is_timed() {
+    let run = keys().env("GPU_TIME_FILTER", "*::cold*,!*_dirty").run();
+    for (name, is_timed) in [
+        ("options::hot", false),
+        ("options::cold", true),
+        ("options::cold_dirty", false),
+        ("options::cold_thrice", true),
+        ("warm it up", false),
+    ] {
+        let site = run.site(name);
+        let skipped = if is_timed { 0 } else { site.calls };
+        assert_eq!(site.counts(), (site.calls, 0, skipped, site.calls - skipped), "{name}");
+        assert_eq!(site.series.is_empty(), !is_timed, "{name}");
+    }
+}
+
+#[test]
+fn a_filter_may_leave_nothing() {
+    let run = keys().env("GPU_TIME_FILTER", "nobody").run();
+    let hot = run.site("options::hot");
+    assert_eq!(hot.counts(), (40, 0, 40, 0));
+    assert_eq!(run.report().total(|row| row.timed), 0);
+}
+
+#[test]
+fn the_environment_overrides_the_keys() {
+    let run = keys().env("GPU_TIME_WARMUP", "7").run();
+    for name in ["options::hot", "options::cold", "warm it up"] {
+        assert_eq!(run.site(name).warmup, 7, "{name}");
+    }
+    let run = keys().env("GPU_TIME_COLD", "off").run();
+    for name in ["options::hot", "options::cold", "options::cold_dirty", "options::cold_thrice"] {
+        assert_eq!(caches(&run, name), ["as-found"], "{name}");
+    }
+    let run = keys().env("GPU_TIME_COLD", "dirty").run();
+    for name in ["options::hot", "options::cold", "options::cold_dirty", "warm it up"] {
+        assert_eq!(caches(&run, name), ["cold-dirty"], "{name}");
+    }
+    let run = keys().env("GPU_TIME_SLEEP", "on").run();
+    let row = run.row("warm it up");
+    assert!(row.fed >= row.measured - 1, "{row:?}");
+}
+
+#[test]
+fn switched_by_the_program() {
+    let run = scenario("options/switched", &[]).run();
+    for name in ["options::cold", "options::cold_thrice", "options::delayed"] {
+        assert_eq!(run.site(name).counts(), (30, 0, 20, 10), "{name}");
+        assert_eq!(run.row(name).brackets(), (10, 10, 0, 0), "{name}");
+    }
+    assert_eq!(run.site("warm it up").counts(), (30, 4, 20, 6));
+}
+
+#[test]
+fn the_program_looks_while_it_works() {
+    let run = scenario("options/looks", &[]).reports(2).run();
+    assert_eq!(run.row("options::delayed").brackets(), (20, 20, 0, 0));
+}
+
+/// A function that waits for what it has enqueued is let go by a deadline, a few times, and then no
+/// more held.
+#[test]
+fn a_hold_that_the_function_waits_for() {
+    let run = scenario("options/waits", &[]).run();
+    let site = run.site("options::waits_inside");
+    assert_eq!(site.row().brackets(), (40, 40, 0, 0));
+    let [warning] = &site.warnings[..] else { panic!("{:?}", site.warnings) };
+    assert!(warning.contains("switched off"), "{warning}");
+    assert!(run.stderr.contains(warning), "{}", run.stderr);
+}
+
+/// Where each launch waits for its kernel, a hold would never be released.
+#[test]
+fn launches_that_block() {
+    let run = keys().env("CUDA_LAUNCH_BLOCKING", "1").run();
+    for name in ["options::hot", "options::cold", "options::cold_thrice", "warm it up"] {
+        let row = run.row(name);
+        assert_eq!((row.measured, row.in_flight), (row.timed, 0), "{name}");
+    }
+}
+
+/// Nothing is done and nothing is said.
+#[test]
+fn switched_off_by_the_environment() {
+    let run = keys().env("GPU_TIME", "off").reports_nothing().run();
+    assert_eq!(run.stderr, "");
+    if !is_real() {
+        let foreign =
+            ["cuEventRecord", "cuStreamIsCapturing", "cuEventCreate", "cuMemHostRegister_v2"];
+        assert!(run.trace.calls().count() > 100);
+        assert!(run.trace.calls().all(|call| !foreign.contains(&call.name.as_str())));
+    }
+}
+
+mod simulated {
+    use super::*;
+    use gpu_time_sim_driver::formula;
+
+    /// 3.75 MiB in units of 16 bytes.
+    const N16: u64 = 15 << 14;
+
+    #[track_caller]
+    fn assert_median(row: &Series, ns: u64) {
+        assert!((row.raw().median - ns as f64).abs() < 1.0, "{ns}: {:?}", row.raw());
+    }
+
+    /// The closed formulas of the model, and no part of it.
+    #[test]
+    fn each_state_of_the_cache_has_its_time() {
+        let run = keys().run();
+        let pair = |ns| formula::fed_pair_ns(&[ns]);
+        assert_median(run.row("options::cold"), pair(formula::cold_copy_ns(N16)));
+        assert_median(run.row("options::cold_dirty"), pair(formula::cold_dirty_copy_ns(N16)));
+        let hot = run.row("options::hot").raw().min;
+        assert!((hot - pair(formula::hot_copy_ns(N16)) as f64).abs() < 1.0, "{hot}");
+    }
+}

@@ -1,0 +1,145 @@
+//! What a bracket goes around, and how a function may leave it.
+
+use crate::harness::report::Series;
+use crate::harness::{assert_lasts, is_real, scenario};
+
+/// `(timed, measured, lost for this reason)`, where nothing else was lost or is in flight.
+#[track_caller]
+fn outcome(row: &Series, reason: &str) -> (u64, u64, u64) {
+    assert_eq!(row.measured + row.lost(reason), row.timed, "{row:?}");
+    (row.timed, row.measured, row.lost(reason))
+}
+
+#[test]
+fn launches_bodies_and_sums() {
+    let run = scenario("scopes/shapes", &[]).run();
+    let one = run.site("scopes::one");
+    assert_eq!((one.scope.as_str(), one.launches_seen), ("launches", 1));
+    assert_eq!(one.row().brackets(), (20, 20, 0, 0));
+    assert_lasts(one.launch(0), 20_000.0);
+    assert_eq!(one.row().raw().sum, one.launch(0).raw().sum);
+
+    let three = run.site("scopes::three");
+    assert_eq!((three.launches_seen, three.row().measure.as_str()), (3, "sum"));
+    let mut sum = 0.0;
+    for (index, ns) in [(0, 5_000.0), (1, 10_000.0), (2, 20_000.0)] {
+        let launch = three.launch(index);
+        assert_eq!((launch.brackets(), launch.measure.as_str()), ((20, 20, 0, 0), "launch"));
+        assert_lasts(launch, ns);
+        sum += launch.raw().sum;
+    }
+    assert_eq!(three.row().brackets(), (20, 20, 0, 0));
+    assert!((three.row().raw().sum - sum).abs() < 1.0);
+
+    // Five of the calls made no launch, and so took no time.
+    let looped = run.site("scopes::looped");
+    assert_eq!((looped.row().measured, looped.row().at_floor), (20, 5));
+    assert_eq!(looped.launch(0).brackets(), (30, 30, 0, 0));
+    assert!((looped.row().raw().sum - looped.launch(0).raw().sum).abs() < 1.0);
+
+    let body = run.site("scopes::body");
+    assert_eq!((body.scope.as_str(), body.launches_seen), ("body", 0));
+    assert_eq!((body.row().brackets(), body.row().measure.as_str()), ((20, 20, 0, 0), "span"));
+    assert_lasts(body.row(), 20_000.0);
+
+    assert_eq!(run.site("scopes::clears").scope, "body");
+    assert_eq!(run.row("scopes::clears").brackets(), (20, 20, 0, 0));
+    let nothing = run.row("scopes::nothing");
+    assert_eq!(nothing.brackets(), (20, 20, 0, 0));
+    // A real GPU that waits for the host between two events now and then takes longer over nothing.
+    let least = if is_real() { 10 } else { 20 };
+    assert!((least..=20).contains(&nothing.at_floor), "{nothing:?}");
+}
+
+#[test]
+fn early_returns() {
+    let run = scenario("scopes/early", &[]).run();
+    let early = run.site("scopes::early");
+    assert_eq!((early.row().measured, early.row().at_floor), (12, 4));
+    assert_eq!(early.launch(0).brackets(), (8, 8, 0, 0));
+    assert_eq!(early.launch(1).brackets(), (4, 4, 0, 0));
+    // The start was recorded, and then there was no launch.
+    let leaves = run.site("scopes::leaves_in_arguments");
+    assert_eq!(outcome(leaves.launch(0), "failed"), (12, 6, 6));
+    assert_eq!(outcome(leaves.row(), "failed"), (12, 6, 6));
+}
+
+#[test]
+fn launches_that_fail() {
+    let run = scenario("scopes/errors", &[]).run();
+    let fails = run.site("scopes::fails");
+    assert_eq!(outcome(fails.launch(0), "failed"), (10, 10, 0));
+    assert_eq!(outcome(fails.launch(1), "failed"), (5, 0, 5));
+    assert_eq!(outcome(fails.launch(2), "failed"), (5, 5, 0));
+    assert_eq!(outcome(fails.row(), "failed"), (10, 5, 5));
+    let forgives = run.site("scopes::forgives");
+    assert_eq!(outcome(forgives.launch(0), "failed"), (10, 0, 10));
+    assert_eq!(outcome(forgives.launch(1), "failed"), (10, 10, 0));
+    assert_eq!(outcome(forgives.row(), "failed"), (10, 0, 10));
+    assert_eq!(outcome(run.row("scopes::fails_in_body"), "failed"), (10, 10, 0));
+}
+
+#[test]
+fn panics() {
+    let run = scenario("scopes/panics", &[]).panics().run();
+    let somewhere = run.site("scopes::panics_somewhere");
+    // Three panics came before the start was recorded, three between start and launch.
+    assert_eq!(outcome(somewhere.launch(0), "failed"), (9, 6, 3));
+    assert_eq!(outcome(somewhere.row(), "failed"), (12, 3, 9));
+    let body = run.site("scopes::panics_in_body");
+    let lost: u64 = body.rows(None).map(|row| outcome(row, "failed").2).sum();
+    assert_eq!((body.timed, lost), (12, 6));
+    // A call in a destructor is not to blame for the panic that unwinds through it.
+    assert_eq!(outcome(run.row("scopes::in_drop"), "failed"), (12, 12, 0));
+}
+
+#[test]
+fn recursion() {
+    let run = scenario("scopes/recursion", &[]).run();
+    let site = run.site("scopes::recurses");
+    assert_eq!(site.counts(), (40, 0, 0, 40));
+    // Only the outermost call empties the L2, and only the innermost has none inside.
+    let [found, cold] = ["as-found", "cold"].map(|cache| {
+        let mut rows = site.rows(None).filter(move |row| row.cache == cache);
+        rows.next().unwrap_or_else(|| panic!("no row `{cache}`"))
+    });
+    assert_eq!((cold.brackets(), cold.nested), ((10, 10, 0, 0), 10));
+    assert_eq!((found.brackets(), found.nested), ((30, 30, 0, 0), 20));
+}
+
+#[test]
+fn brackets_inside_of_brackets() {
+    let run = scenario("scopes/nested", &[]).run();
+    let outer = run.row("scopes::outer");
+    assert_eq!(
+        (outer.brackets(), outer.nested, outer.cache.as_str()),
+        ((10, 10, 0, 0), 10, "cold")
+    );
+    let inner = run.site("scopes::inner");
+    for row in [inner.row(), inner.launch(0)] {
+        assert_eq!(
+            (row.brackets(), row.nested, row.cache.as_str()),
+            ((10, 10, 0, 0), 0, "as-found")
+        );
+    }
+    // It has a stream of its own, and so nothing to do with the others.
+    let beside = run.site("scopes::beside");
+    for row in [beside.row(), beside.launch(0)] {
+        assert_eq!((row.brackets(), row.nested, row.cache.as_str()), ((10, 10, 0, 0), 0, "cold"));
+    }
+}
+
+#[test]
+fn futures() {
+    let run = scenario("scopes/futures", &[]).run();
+    let twice = run.site("scopes::launches_twice");
+    assert_eq!(outcome(twice.launch(0), "cancelled"), (30, 30, 0));
+    assert_eq!(outcome(twice.launch(1), "cancelled"), (20, 20, 0));
+    assert_eq!(outcome(twice.row(), "cancelled"), (30, 20, 10));
+    for name in ["scopes::waits_in_body", "scopes::boxed"] {
+        assert_eq!(outcome(run.row(name), "cancelled"), (30, 20, 10), "{name}");
+        assert_lasts(run.row(name), 10_000.0);
+    }
+    // Two threads have two streams behind the one handle.
+    assert_eq!(outcome(run.row("scopes::on_per_thread"), "thread"), (20, 10, 10));
+}

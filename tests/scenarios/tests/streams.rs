@@ -1,0 +1,122 @@
+//! Streams of every kind.
+
+use crate::harness::{Run, assert_lasts, is_real, scenario};
+
+#[test]
+fn several_streams() {
+    let run = scenario("streams/several", &[]).run();
+    assert_eq!(run.row("streams::timed").brackets(), (40, 40, 0, 0));
+    assert_lasts(run.row("streams::timed"), 20_000.0);
+}
+
+/// Every device has its own warm-up, its own row and its own L2.
+#[track_caller]
+fn assert_devices(run: &Run) {
+    let devices = run.fact("devices");
+    let site = run.site("streams::on_device");
+    assert_eq!(site.counts(), (10 * devices, 3 * devices, 0, 7 * devices));
+    for device in 0..devices {
+        let id = format!("cuda:{device}");
+        let rows = || site.series.iter().filter(|row| row.device == id);
+        assert_eq!(rows().count(), 2, "a launch and a sum");
+        for row in rows() {
+            assert_eq!((row.brackets(), row.cache.as_str()), ((7, 7, 0, 0), "cold"));
+            assert_lasts(row, 20_000.0);
+        }
+        let device = run.report().devices.iter().find(|device| device.id == id).unwrap();
+        assert!(device.flush_bytes.is_some() && device.event_floor_ns.is_some(), "{device:?}");
+        assert!(device.warnings.is_empty(), "{device:?}");
+    }
+}
+
+#[test]
+fn all_devices() {
+    assert_devices(&scenario("streams/devices", &[]).run());
+}
+
+#[test]
+fn streams_without_an_owner() {
+    let run = scenario("streams/special", &[]).run();
+    // The warm-up is the device's, whoever calls.
+    for name in ["streams::on_null", "streams::on_per_thread"] {
+        let site = run.site(name);
+        assert_eq!(site.counts(), (36, 2, 0, 34), "{name}");
+        for row in [site.row(), site.launch(0)] {
+            assert_eq!((row.brackets(), row.cache.as_str()), ((34, 34, 0, 0), "cold"), "{name}");
+            if is_real() {
+                // Two threads share the NULL stream, so one's flush may lie in the other's bracket.
+                assert!((20_000.0..40_000.0).contains(&row.raw().min), "{name}: {row:?}");
+            } else {
+                assert_lasts(row, 20_000.0);
+            }
+        }
+    }
+    let raw = run.site("streams::on_raw");
+    assert_eq!(raw.counts(), (240, 200, 0, 40));
+    assert_eq!(raw.row().brackets(), (40, 40, 0, 0));
+    assert_lasts(raw.row(), 20_000.0);
+    let held = run.site("held by a struct");
+    assert_eq!(held.row().brackets(), (12, 12, 0, 0));
+}
+
+#[test]
+fn no_stream_is_the_host_clock() {
+    let run = scenario("streams/none", &[]).run();
+    let site = run.site("streams::maybe");
+    assert_eq!(site.counts(), (20, 4, 0, 16));
+    let on = |device: &str| site.rows(None).find(|row| row.device == device).unwrap();
+    assert_eq!((on("host").brackets(), on("host").clock.as_str()), ((8, 8, 0, 0), "host"));
+    assert_eq!((on("host").fed, on("host").cache.as_str()), (8, "as-found"));
+    assert_eq!((on("cuda:0").brackets(), on("cuda:0").cache.as_str()), ((8, 8, 0, 0), "cold"));
+    let by_host = run.site("streams::by_host");
+    assert_eq!(by_host.counts(), (20, 2, 0, 18));
+    assert_eq!((by_host.row().fed, by_host.row().device.as_str()), (18, "host"));
+    assert!(by_host.row().raw().min >= 1e6);
+    assert_eq!(run.report().process.timing, "on");
+}
+
+/// cudarc's own waits and records are inside of every bracket, and the report says so.
+#[test]
+fn event_tracking() {
+    let run = scenario("streams/tracked", &[]).run();
+    let row = run.row("streams::with_slices");
+    assert_eq!((row.brackets(), row.tracked), ((20, 20, 0, 0), 20));
+    assert!(run.stderr.contains("20 tracked"), "{}", run.stderr);
+    let run = scenario("streams/several", &[]).run();
+    assert_eq!(run.row("streams::timed").tracked, 0);
+}
+
+#[test]
+fn the_stream_is_dropped_inside() {
+    let run = scenario("streams/dropped", &[]).run();
+    let body = run.row("streams::drops_in_body");
+    assert_eq!((body.timed, body.measured, body.lost("stream")), (20, 10, 10));
+    let launches = run.site("streams::drops_in_launch");
+    for row in [launches.row(), launches.launch(0)] {
+        assert_eq!((row.timed, row.measured, row.lost("stream")), (20, 10, 10));
+    }
+}
+
+/// What is pending is bounded, and what is beyond is counted.
+#[test]
+fn more_is_pending_than_there_are_events() {
+    let run = scenario("streams/many_pending", &[]).run();
+    // Launches and calls have bounds of their own.
+    let site = run.site("streams::timed");
+    for row in [site.launch(0), site.row()] {
+        assert_eq!((row.timed, row.measured + row.lost("events")), (3_000, 3_000));
+        // At least what one stream's queue would take.
+        assert!((1_000..2_500).contains(&row.measured), "{row:?}");
+    }
+}
+
+mod simulated {
+    use super::*;
+
+    #[test]
+    fn two_devices() {
+        let run = scenario("streams/devices", &[]).simulated(|sim| sim.devices(2)).run();
+        assert_eq!(run.fact("devices"), 2);
+        assert_devices(&run);
+    }
+}

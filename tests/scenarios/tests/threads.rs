@@ -1,0 +1,60 @@
+//! Threads of every kind.
+
+use crate::harness::{Run, scenario};
+
+/// All calls of both functions were measured, on whatever thread.
+#[track_caller]
+fn assert_measured(run: &Run, timed: u64, body: u64) {
+    let site = run.site("threads::timed");
+    assert_eq!(site.counts(), (timed, 0, 0, timed));
+    let rows = |launch| site.rows(launch).map(|row| row.brackets());
+    for launch in [None, Some(0)] {
+        let (begun, measured) =
+            rows(launch).fold((0, 0), |sum, row| (sum.0 + row.0, sum.1 + row.1));
+        assert_eq!((begun, measured), (timed, timed), "{:?}", site.series);
+    }
+    if body > 0 {
+        assert_eq!(run.row("threads::body").brackets(), (body, body, 0, 0));
+    }
+}
+
+#[test]
+fn each_on_its_own_stream() {
+    assert_measured(&scenario("threads/streams", &[]).run(), 800, 800);
+}
+
+#[test]
+fn all_on_one_stream() {
+    assert_measured(&scenario("threads/one_stream", &[]).run(), 400, 400);
+}
+
+#[test]
+fn a_thread_for_every_call() {
+    assert_measured(&scenario("threads/short", &[]).run(), 100, 0);
+}
+
+#[test]
+fn rayon() {
+    assert_measured(&scenario("threads/rayon", &[]).run(), 200, 200);
+}
+
+#[test]
+fn calls_while_threads_are_torn_down() {
+    assert_measured(&scenario("threads/teardown", &[]).run(), 2 * 2 * 3 + 5, 2 * 2 * 3);
+}
+
+#[test]
+fn calls_while_the_main_thread_is_torn_down() {
+    assert_measured(&scenario("threads/teardown_of_main", &[]).run(), 5 + 3, 3);
+}
+
+/// The first thousand calls are not timed, whoever makes them.
+#[test]
+fn a_shared_warm_up() {
+    let run = scenario("threads/warmup", &["uneven"]).run();
+    assert_eq!(run.site("threads::warms_up").counts(), (2_000, 1_000, 0, 1_000));
+    // A thread takes several at once for itself, and what it has left at its end is for the next.
+    let run = scenario("threads/warmup", &["even"]).run();
+    let site = run.site("threads::warms_up");
+    assert!((1_000 - 8 * 2..=1_000).contains(&site.warmup), "{:?}", site.counts());
+}

@@ -1,0 +1,185 @@
+//! What a shape says about itself: whatever can be observed of a function goes to stdout, and the
+//! annotated run must print exactly what the plain one prints.
+
+pub use crate::cuda::*;
+#[cfg(feature = "timed")]
+pub use gpu_time::gpu_timed;
+pub use std::cell::{Cell, RefCell};
+pub use std::fmt::{Debug, Display};
+pub use std::future::Future;
+pub use std::panic::{Location, RefUnwindSafe, UnwindSafe, catch_unwind};
+pub use std::pin::Pin;
+pub use std::rc::Rc;
+pub use std::sync::{Arc, Mutex};
+pub use std::task::{Context, Poll, Waker};
+
+/// Writes one line of observable behaviour.
+macro_rules! log {
+    ($($arg:tt)*) => { println!("  {}", format_args!($($arg)*)) };
+}
+pub(crate) use log;
+
+/// Lists the auto traits of a value's type, which an annotation could take away without any error.
+macro_rules! log_auto_traits {
+    ($value:expr) => {
+        match Probe(&$value) {
+            probe => log!(
+                "send {} sync {} unpin {} unwind-safe {} ref-unwind-safe {}",
+                probe.send(),
+                probe.sync(),
+                probe.unpin(),
+                probe.unwind_safe(),
+                probe.ref_unwind_safe()
+            ),
+        }
+    };
+}
+pub(crate) use log_auto_traits;
+
+/// A value whose type is asked for its traits: a method here is found only where its bound holds,
+/// else [`No`] answers.
+pub struct Probe<'a, T>(pub &'a T);
+
+pub trait No {
+    fn send(&self) -> bool {
+        false
+    }
+    fn sync(&self) -> bool {
+        false
+    }
+    fn unpin(&self) -> bool {
+        false
+    }
+    fn unwind_safe(&self) -> bool {
+        false
+    }
+    fn ref_unwind_safe(&self) -> bool {
+        false
+    }
+}
+
+impl<T> No for Probe<'_, T> {}
+
+impl<T: Send> Probe<'_, T> {
+    pub fn send(&self) -> bool {
+        true
+    }
+}
+
+impl<T: Sync> Probe<'_, T> {
+    pub fn sync(&self) -> bool {
+        true
+    }
+}
+
+impl<T: Unpin> Probe<'_, T> {
+    pub fn unpin(&self) -> bool {
+        true
+    }
+}
+
+impl<T: UnwindSafe> Probe<'_, T> {
+    pub fn unwind_safe(&self) -> bool {
+        true
+    }
+}
+
+impl<T: RefUnwindSafe> Probe<'_, T> {
+    pub fn ref_unwind_safe(&self) -> bool {
+        true
+    }
+}
+
+/// Logs its own drop.
+#[derive(Debug)]
+pub struct Noisy(pub &'static str);
+
+impl Drop for Noisy {
+    fn drop(&mut self) {
+        log!("drop {}", self.0);
+    }
+}
+
+impl Noisy {
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn get(&self) -> Option<usize> {
+        Some(self.0.len())
+    }
+}
+
+pub fn type_of<T>(_: &T) -> &'static str {
+    std::any::type_name::<T>()
+}
+
+/// Logs whether `f` returned, and what; the hook has logged how it panicked.
+pub fn attempt<R: Debug>(f: impl FnOnce() -> R) {
+    match catch_unwind(std::panic::AssertUnwindSafe(f)) {
+        Ok(value) => log!("returned {:?}", value),
+        Err(_) => log!("unwound"),
+    }
+}
+
+/// Polls to the end on this thread.
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    let mut future = Box::pin(future);
+    let mut polls = 0;
+    loop {
+        polls += 1;
+        if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            log!("ready after {} polls", polls);
+            return value;
+        }
+    }
+}
+
+/// Polls once, then drops the future.
+pub fn cancel<F: Future>(future: F) {
+    let mut future = Box::pin(future);
+    let pending = future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending();
+    log!("pending {}", pending);
+    drop(future);
+    log!("cancelled");
+}
+
+/// Answers at the second poll.
+pub fn yield_now() -> Yield {
+    Yield(false)
+}
+
+pub struct Yield(bool);
+
+impl Future for Yield {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        if std::mem::replace(&mut self.0, true) { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+/// Runs one shape under its name.
+pub fn shape(name: &str, run: fn()) {
+    println!("[{}]", name);
+    run();
+}
+
+/// A panic is part of what a shape shows: its message and its place.
+pub fn log_panics() {
+    std::panic::set_hook(Box::new(|info| {
+        let message = info.payload_as_str().unwrap_or("(not a string)");
+        log!("panic {:?} at {}", message, info.location().unwrap());
+    }));
+}
+
+/// Runs `group: shape …;` in order. A shape that is not listed is dead code, hence an error.
+macro_rules! run {
+    ($($group:ident: $($shape:ident)*;)*) => {
+        $($(support::shape(
+            concat!(stringify!($group), "::", stringify!($shape)),
+            $group::$shape::run,
+        );)*)*
+    };
+}
+pub(crate) use run;

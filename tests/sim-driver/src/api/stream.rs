@@ -1,0 +1,135 @@
+//! Streams, captures and graphs.
+
+use super::{Out, driver};
+use crate::capture::CaptureMode;
+use crate::code::{Answer, Code};
+use crate::handle::Handle;
+use crate::model::Model;
+
+/// The tag of node handles. A node is only ever counted, so its handle names no object.
+const NODE: Handle = 0x58 << 56;
+
+impl Model {
+    fn stream_synchronize(&mut self, stream: Handle) -> Answer {
+        let stream = self.usable_stream(stream)?;
+        if let Some(capture) = self.stream(stream).capture {
+            return Err(self.invalidate(capture, Code::CAPTURE_UNSUPPORTED));
+        }
+        self.wait_for_stream(stream)
+    }
+
+    fn stream_query(&mut self, stream: Handle) -> Answer {
+        let stream = self.usable_stream(stream)?;
+        if let Some(capture) = self.stream(stream).capture {
+            return Err(self.invalidate(capture, Code::CAPTURE_UNSUPPORTED));
+        }
+        if self.stream_is_done(stream) { Ok(()) } else { Err(Code::NOT_READY) }
+    }
+
+    fn graph_nodes(&self, graph: Handle, nodes: *const Handle, count: Out<usize>) -> Answer {
+        let graph = self.graphs.get(graph).ok_or(Code::INVALID_VALUE)?;
+        if nodes.is_null() {
+            return count.put(graph.nodes.len());
+        }
+        let wanted = count.take()?;
+        for i in 0..wanted {
+            let node = if i < graph.nodes.len() { NODE | i as Handle } else { 0 };
+            // SAFETY: the caller says that there is room for `wanted` handles.
+            unsafe { nodes.cast_mut().add(i).write(node) };
+        }
+        count.put(wanted.min(graph.nodes.len()))
+    }
+}
+
+driver! {
+    fn cuStreamCreate(phStream: Out<Handle>, Flags: u32) [2_000, Free] |m| {
+        phStream.put(m.stream_create(Flags, 0)?)
+    };
+    fn cuStreamCreateWithPriority(
+        phStream: Out<Handle>, flags: u32, priority: i32,
+    ) [2_000, Free] |m| phStream.put(m.stream_create(flags, priority)?);
+    fn cuStreamDestroy_v2(hStream: Handle) [1_000, Free] |m| m.stream_destroy(hStream);
+    fn cuStreamSynchronize(hStream: Handle) [500, NotInCapture] |m| m.stream_synchronize(hStream);
+    fn cuStreamQuery(hStream: Handle) [104, NotInCapture] |m| m.stream_query(hStream);
+    fn cuStreamWaitEvent(hStream: Handle, hEvent: Handle, Flags: u32) [200, Free] |m| {
+        m.stream_wait_event(hStream, hEvent, Flags)
+    };
+    fn cuStreamGetCtx(hStream: Handle, pctx: Out<Handle>) [13, Free] |m| {
+        let stream = m.find_stream(hStream)?;
+        pctx.put(Model::context_handle(m.stream(stream).context))
+    };
+    fn cuStreamGetDevice(hStream: Handle, device: Out<i32>) [13, Free] |m| {
+        let stream = m.find_stream(hStream)?;
+        device.put(m.context(m.stream(stream).context)?.device as i32)
+    };
+    fn cuStreamGetFlags(hStream: Handle, flags: Out<u32>) [13, Free] |m| {
+        let stream = m.find_stream(hStream)?;
+        flags.put(m.stream(stream).flags)
+    };
+    fn cuStreamGetPriority(hStream: Handle, priority: Out<i32>) [13, Free] |m| {
+        let stream = m.find_stream(hStream)?;
+        priority.put(m.stream(stream).priority)
+    };
+    fn cuStreamGetId(hStream: Handle, streamId: Out<u64>) [13, Free] |m| {
+        let stream = m.find_stream(hStream)?;
+        streamId.put(m.stream(stream).id)
+    };
+    fn cuStreamIsCapturing(hStream: Handle, captureStatus: Out<u32>) [14, Free] |m| {
+        captureStatus.put(m.capture_status(hStream)?.0 as u32)
+    };
+    fn cuStreamGetCaptureInfo_v2(
+        hStream: Handle, captureStatus_out: Out<u32>, id_out: Out<u64>, graph_out: Out<Handle>,
+        dependencies_out: Out<Handle>, numDependencies_out: Out<usize>,
+    ) [20, Free] |m| {
+        let (status, id) = m.capture_status(hStream)?;
+        captureStatus_out.put(status as u32)?;
+        id_out.put_if_wanted(id);
+        graph_out.put_if_wanted(0);
+        dependencies_out.put_if_wanted(0);
+        numDependencies_out.put_if_wanted(0);
+        Ok(())
+    };
+    fn cuStreamGetCaptureInfo_v3(
+        hStream: Handle, captureStatus_out: Out<u32>, id_out: Out<u64>, graph_out: Out<Handle>,
+        dependencies_out: Out<Handle>, edgeData_out: Out<Handle>, numDependencies_out: Out<usize>,
+    ) [20, Free] |m| {
+        let (status, id) = m.capture_status(hStream)?;
+        captureStatus_out.put(status as u32)?;
+        id_out.put_if_wanted(id);
+        graph_out.put_if_wanted(0);
+        dependencies_out.put_if_wanted(0);
+        edgeData_out.put_if_wanted(0);
+        numDependencies_out.put_if_wanted(0);
+        Ok(())
+    };
+    fn cuStreamBeginCapture_v2(hStream: Handle, mode: u32) [1_000, Free] |m| {
+        m.capture_begin(hStream, CaptureMode::new(mode)?)
+    };
+    fn cuStreamEndCapture(hStream: Handle, phGraph: Out<Handle>) [1_000, Free] |m| {
+        phGraph.put(0)?;
+        phGraph.put(m.capture_end(hStream)?)
+    };
+    fn cuThreadExchangeStreamCaptureMode(mode: Out<u32>) [8, Free] |m| {
+        let wanted = CaptureMode::new(mode.take()?)?;
+        mode.put(std::mem::replace(&mut m.caller().capture_mode, wanted) as u32)
+    };
+    fn cuGraphInstantiateWithFlags(
+        phGraphExec: Out<Handle>, hGraph: Handle, flags: u64,
+    ) [50_000, Free] |m| phGraphExec.put(m.graph_instantiate(hGraph, flags)?);
+    fn cuGraphLaunch(hGraphExec: Handle, hStream: Handle) [5_000, Free] |m| {
+        m.graph_launch(hGraphExec, hStream)
+    };
+    fn cuGraphUpload(hGraphExec: Handle, hStream: Handle) [5_000, Free] |m| {
+        m.usable_stream(hStream)?;
+        m.execs.get(hGraphExec).map(drop).ok_or(Code::INVALID_VALUE)
+    };
+    fn cuGraphDestroy(hGraph: Handle) [1_000, Free] |m| {
+        m.graphs.remove(hGraph).map(drop).ok_or(Code::INVALID_VALUE)
+    };
+    fn cuGraphExecDestroy(hGraphExec: Handle) [1_000, Free] |m| {
+        m.execs.remove(hGraphExec).map(drop).ok_or(Code::INVALID_VALUE)
+    };
+    fn cuGraphGetNodes(hGraph: Handle, nodes: *const Handle, numNodes: Out<usize>) [100, Free] |m| {
+        m.graph_nodes(hGraph, nodes, numNodes)
+    };
+}

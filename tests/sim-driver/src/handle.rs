@@ -1,0 +1,83 @@
+//! Handles that can be told apart from stale ones.
+//!
+//! The real driver hands out pointers and trusts them. Here a handle carries the generation of its
+//! slot, so that using one after its object was destroyed is an answer, never undefined behaviour.
+
+/// What the C side sees: as wide as a pointer, never dereferenced.
+pub(crate) type Handle = u64;
+
+const INDEX_BITS: u32 = 24;
+const TAG_SHIFT: u32 = 56;
+
+/// Objects of one kind, by handle: `tag << 56 | generation << 24 | index`.
+pub(crate) struct Table<T> {
+    tag: u64,
+    slots: Vec<Slot<T>>,
+    free: Vec<u32>,
+}
+
+struct Slot<T> {
+    generation: u32,
+    value: Option<T>,
+}
+
+impl<T> Table<T> {
+    /// An empty table whose handles start with `tag`, which is not zero, so that no handle is null
+    /// or one of the special streams.
+    pub fn new(tag: u8) -> Self {
+        assert!(tag != 0);
+        Self { tag: u64::from(tag), slots: Vec::new(), free: Vec::new() }
+    }
+
+    pub fn insert(&mut self, value: T) -> Handle {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot { generation: 0, value: None });
+            u32::try_from(self.slots.len() - 1).expect("fewer than 2^24 objects of a kind")
+        });
+        assert!(index < 1 << INDEX_BITS, "fewer than 2^24 objects of a kind");
+        let slot = &mut self.slots[index as usize];
+        slot.generation = slot.generation.wrapping_add(1);
+        slot.value = Some(value);
+        self.tag << TAG_SHIFT | u64::from(slot.generation) << INDEX_BITS | u64::from(index)
+    }
+
+    fn index(&self, handle: Handle) -> Option<usize> {
+        let index = (handle & ((1 << INDEX_BITS) - 1)) as usize;
+        let generation = (handle >> INDEX_BITS) as u32;
+        let slot = self.slots.get(index)?;
+        (handle >> TAG_SHIFT == self.tag && slot.generation == generation).then_some(index)
+    }
+
+    pub fn get(&self, handle: Handle) -> Option<&T> {
+        self.index(handle).and_then(|index| self.slots[index].value.as_ref())
+    }
+
+    pub fn get_mut(&mut self, handle: Handle) -> Option<&mut T> {
+        self.index(handle).and_then(|index| self.slots[index].value.as_mut())
+    }
+
+    pub fn remove(&mut self, handle: Handle) -> Option<T> {
+        let index = self.index(handle)?;
+        let value = self.slots[index].value.take()?;
+        self.free.push(index as u32);
+        Some(value)
+    }
+
+    /// Whether `handle` looks like one that this table gave out and has taken back.
+    pub fn was_removed(&self, handle: Handle) -> bool {
+        let index = (handle & ((1 << INDEX_BITS) - 1)) as usize;
+        handle >> TAG_SHIFT == self.tag && index < self.slots.len() && self.get(handle).is_none()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.slots.len() == self.free.len()
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (Handle, &mut T)> {
+        let tag = self.tag;
+        self.slots.iter_mut().enumerate().filter_map(move |(index, slot)| {
+            let handle = tag << TAG_SHIFT | u64::from(slot.generation) << INDEX_BITS | index as u64;
+            slot.value.as_mut().map(|value| (handle, value))
+        })
+    }
+}

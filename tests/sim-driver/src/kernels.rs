@@ -1,0 +1,157 @@
+//! What the known kernels do, and how long they take.
+
+use crate::code::{Answer, Code};
+use crate::constants::Constants;
+use crate::l2::{L2, Touch};
+use crate::memory::Memory;
+
+/// A launch of a kernel, with its arguments. Any kernel that is not listed is `Unknown`.
+#[derive(Clone, Debug)]
+pub(crate) enum Kernel {
+    Empty,
+    Spin { ns: u64 },
+    Saxpy { n: u32, a: f32, x: u64, y: u64 },
+    CopyF4 { from: u64, to: u64, n16: u64 },
+    FlushRead { buffer: u64, n16: u64, sink: u64 },
+    Hold(HoldArgs),
+    Unknown,
+}
+
+/// The arguments of the kernel that holds its stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HoldArgs {
+    pub released: u64,
+    pub ticket: u64,
+    pub max_ns: u64,
+    pub max_cycles: u64,
+    pub expired: u64,
+}
+
+impl HoldArgs {
+    /// How long it holds at most: whichever of its two bounds is met first.
+    pub fn limit_ns(&self, constants: &Constants) -> u64 {
+        let cycles = u128::from(self.max_cycles) * 1_000_000 / u128::from(constants.sm_khz.max(1));
+        self.max_ns.min(u64::try_from(cycles).unwrap_or(u64::MAX))
+    }
+}
+
+/// The parameters of the known kernels, in bytes. One of the same name that takes others is not it.
+const SIGNATURES: &[(&str, &[usize])] = &[
+    ("empty", &[]),
+    ("gpu_time_empty", &[]),
+    ("spin_ns", &[8]),
+    ("saxpy", &[4, 4, 8, 8]),
+    ("copy_f4", &[8, 8, 8]),
+    ("gpu_time_flush_read", &[8, 8, 8]),
+    ("gpu_time_hold", &[8, 8, 8, 8, 8]),
+];
+
+/// Whether the kernel `name` with these parameters is one that the model knows.
+pub(crate) fn is_known(name: &str, parameters: &[usize]) -> bool {
+    SIGNATURES.contains(&(name, parameters))
+}
+
+/// Reads the `n`th argument of a launch.
+///
+/// # Safety
+/// `arguments` holds at least `n + 1` pointers, and the last of these points to a `T`.
+unsafe fn argument<T: Copy>(arguments: *const *const T, n: usize) -> T {
+    // SAFETY: the caller's promise; the program need not align what it passes.
+    unsafe { (*arguments.add(n)).read_unaligned() }
+}
+
+impl Kernel {
+    /// A launch of a known kernel.
+    ///
+    /// # Safety
+    /// `arguments` holds a pointer for each parameter of the kernel, as `cuLaunchKernel` asks.
+    pub unsafe fn known(name: &str, arguments: *const *const std::ffi::c_void) -> Self {
+        // SAFETY: the caller's promise, with the types that the signature was checked for.
+        let u64_at = |n| unsafe { argument::<u64>(arguments.cast(), n) };
+        match name {
+            "spin_ns" => Self::Spin { ns: u64_at(0) },
+            "saxpy" => Self::Saxpy {
+                // SAFETY: as above.
+                n: unsafe { argument(arguments.cast(), 0) },
+                // SAFETY: as above.
+                a: unsafe { argument(arguments.cast(), 1) },
+                x: u64_at(2),
+                y: u64_at(3),
+            },
+            "copy_f4" => Self::CopyF4 { from: u64_at(0), to: u64_at(1), n16: u64_at(2) },
+            "gpu_time_flush_read" => {
+                Self::FlushRead { buffer: u64_at(0), n16: u64_at(1), sink: u64_at(2) }
+            }
+            "gpu_time_hold" => Self::Hold(HoldArgs {
+                released: u64_at(0),
+                ticket: u64_at(1),
+                max_ns: u64_at(2),
+                max_cycles: u64_at(3),
+                expired: u64_at(4),
+            }),
+            _ => Self::Empty,
+        }
+    }
+
+    /// Runs it, and answers its length as CUPTI would date it. For a hold that is its length once
+    /// it is let go.
+    pub fn run(&self, memory: &Memory, l2: &mut L2, constants: &Constants) -> Answer<u64> {
+        Ok(match *self {
+            Self::Empty | Self::Hold(_) => constants.empty_ns,
+            Self::Unknown => constants.unknown_ns,
+            Self::Spin { ns } => constants.round_up(ns) + constants.spin_extra_ns,
+            Self::Saxpy { n, a, x, y } => {
+                let bytes = 4 * u64::from(n);
+                saxpy(memory, n, a, x, y)?;
+                let touches = [read(x, bytes), write(y, bytes)];
+                moving_ns(&touches, l2, constants)
+            }
+            Self::CopyF4 { from, to, n16 } => {
+                let bytes = n16.checked_mul(16).ok_or(Code::ILLEGAL_ADDRESS)?;
+                memory.copy(to, from, bytes)?;
+                moving_ns(&[read(from, bytes), write(to, bytes)], l2, constants)
+            }
+            Self::FlushRead { buffer, n16, sink } => {
+                let bytes = n16.checked_mul(16).ok_or(Code::ILLEGAL_ADDRESS)?;
+                memory.check(buffer, bytes)?;
+                memory.check(sink, 4)?;
+                l2.access(&[read(buffer, bytes)]);
+                Constants::at_rate(bytes, constants.flush_bytes_per_ns)
+            }
+        })
+    }
+}
+
+pub(crate) fn read(start: u64, bytes: u64) -> Touch {
+    Touch { start, bytes, write: false }
+}
+
+pub(crate) fn write(start: u64, bytes: u64) -> Touch {
+    Touch { start, bytes, write: true }
+}
+
+/// The length of a command that moves these bytes through the L2.
+pub(crate) fn moving_ns(touches: &[Touch], l2: &mut L2, constants: &Constants) -> u64 {
+    let traffic = l2.access(touches);
+    constants.body_ns
+        + Constants::at_rate(traffic.hit, constants.hit_bytes_per_ns)
+        + Constants::at_rate(traffic.miss, constants.miss_bytes_per_ns)
+        + Constants::at_rate(traffic.written_back, constants.writeback_bytes_per_ns)
+}
+
+fn saxpy(memory: &Memory, n: u32, a: f32, x: u64, y: u64) -> Answer {
+    let bytes = 4 * u64::from(n);
+    memory.check(x, bytes)?;
+    memory.check(y, bytes)?;
+    for i in 0..n as usize {
+        // SAFETY: both ranges were checked to lie in live allocations; `x` and `y` may overlap, so
+        // no slices are made of them.
+        unsafe {
+            let x = (x as *const f32).add(i).read_unaligned();
+            let y = (y as *mut f32).add(i);
+            // The kernel's own fused multiply-add, so that a check can ask for the same bits.
+            y.write_unaligned(a.mul_add(x, y.read_unaligned()));
+        }
+    }
+    Ok(())
+}

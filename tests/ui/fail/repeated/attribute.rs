@@ -1,0 +1,7 @@
+use gpu_time::gpu_timed;
+
+#[gpu_timed(clock = "host")]
+#[gpu_timed(clock = "host")]
+fn twice() {}
+
+fn main() {}

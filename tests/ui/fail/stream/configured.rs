@@ -1,0 +1,12 @@
+use cudarc::driver::CudaStream;
+use gpu_time::gpu_timed;
+
+#[gpu_timed]
+fn out(#[cfg(any())] stream: &CudaStream) {}
+
+#[gpu_timed]
+fn both(#[cfg(not(any()))] one: &CudaStream, #[cfg(not(any()))] two: &CudaStream) {
+    let _ = (one, two);
+}
+
+fn main() {}

@@ -1,0 +1,23 @@
+use gpu_time::gpu_timed;
+
+struct CudaStream;
+
+#[gpu_timed(stream)]
+fn stream(_stream: &CudaStream) {}
+
+#[gpu_timed(stream =)]
+fn stream_equals(_stream: &CudaStream) {}
+
+#[gpu_timed(name, warmup =, scope, launch, clock, crate)]
+fn others(_stream: &CudaStream) {}
+
+#[gpu_timed(warmup(10))]
+fn parentheses(_stream: &CudaStream) {}
+
+#[gpu_timed(cold warmup = 10)]
+fn comma(_stream: &CudaStream) {}
+
+#[gpu_timed(warmup = 10 cold)]
+fn comma_after_value(_stream: &CudaStream) {}
+
+fn main() {}

@@ -1,0 +1,54 @@
+//! Every key, with every kind of value that it takes.
+#![deny(warnings)]
+#![forbid(unsafe_code)]
+
+use cudarc::driver::CudaStream;
+use gpu_time::gpu_timed;
+
+const WARMUP: u32 = 5;
+const NAME: &str = "by a constant";
+
+fn gemm(_stream: Option<&CudaStream>) -> Result<(), ()> {
+    Ok(())
+}
+
+fn r#loop() {}
+
+#[gpu_timed(warmup = WARMUP * 2, cold, sleep, name = "by a literal")]
+fn defaults(stream: Option<&CudaStream>) {
+    let _ = stream;
+}
+
+#[gpu_timed(cold = "dirty", sleep = "1.5 ms", name = NAME, scope = "body", clock = "events",)]
+fn values(stream: Option<&CudaStream>) {
+    let _ = stream;
+}
+
+#[gpu_timed(sleep = "50µs", name = concat!("by ", "a macro"), launch = "gemm", scope = "launches")]
+fn one_name(stream: Option<&CudaStream>) -> Result<(), ()> {
+    gemm(stream)?;
+    gemm(stream)
+}
+
+#[gpu_timed(launch = ["gemm", "loop"], r#warmup = u32::MAX)]
+fn several_names(stream: Option<&CudaStream>) -> Result<(), ()> {
+    r#loop();
+    crate::gemm(stream)
+}
+
+#[gpu_timed(clock = "host", warmup = { const N: u32 = 3; N })]
+fn host() {}
+
+#[gpu_timed()]
+fn no_keys(stream: Option<&CudaStream>) {
+    let _ = stream;
+}
+
+fn main() {
+    defaults(None);
+    values(None);
+    one_name(None).unwrap();
+    several_names(None).unwrap();
+    host();
+    no_keys(None);
+}
