@@ -9,8 +9,8 @@ use crate::counts::Counts;
 use crate::cuda::{self, Context};
 use crate::report::target;
 use crate::report::{self, Process, Snapshot};
-use crate::series::{RowInfo, Series, Tally};
-use crate::site::{CallSite, Clock, Device, Row};
+use crate::series::{RowInfo, Tally};
+use crate::site::{CallSite, Clock, Device, Kept, Row};
 use crate::work::Work;
 use crate::{exit, lane, process, registry};
 
@@ -50,7 +50,7 @@ pub(crate) fn snapshot() -> Snapshot {
     let counted: Vec<_> = registry::sites()
         .into_iter()
         .map(|site| {
-            let rows = site.series().iter().map(Series::tally).collect();
+            let rows = site.rows().iter().map(|kept| kept.series.tally()).collect();
             Counted { site, counts: lane::counts(site, &lanes), rows }
         })
         .collect();
@@ -116,9 +116,10 @@ struct Counted {
 fn report_site(counted: Counted, tallies: &Tallies, biases: &Biases) -> report::Site {
     let Counted { site, counts, rows } = counted;
     let resolved = site.resolve(process::config());
-    let all = site.series();
-    let series = site.rows().into_iter().zip(all.iter()).zip(rows).map(|((row, series), tally)| {
-        let (timed, in_flight) = tallies.get(&ptr::from_ref(row)).copied().unwrap_or_default();
+    let all = site.rows();
+    // Rows that came since are for the next report.
+    let series = all.iter().zip(rows).map(|(Kept { row, series }, tally)| {
+        let (timed, in_flight) = tallies.get(&ptr::from_ref(*row)).copied().unwrap_or_default();
         let launch = row.launch.and_then(|index| {
             let launch = site.spec.launches.get(index as usize)?;
             Some(report::Launch { index, name: launch.name, line: launch.line })

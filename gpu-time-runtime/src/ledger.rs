@@ -5,14 +5,13 @@ use std::sync::MutexGuard;
 
 use crate::rows::{EntryRef, Rows};
 use crate::sample::{Lost, Sample};
-use crate::series::Series;
-use crate::site::CallSite;
+use crate::site::{CallSite, Kept};
 
 /// The series that are open for writing. Outcomes mostly come many of one site together, so its lock
 /// is kept from one to the next.
 #[derive(Default)]
 pub(crate) struct Ledger {
-    open: Option<(&'static CallSite, MutexGuard<'static, Vec<Series>>)>,
+    open: Option<(&'static CallSite, MutexGuard<'static, Vec<Kept>>)>,
 }
 
 impl Ledger {
@@ -29,11 +28,11 @@ impl Ledger {
             // The old lock is given up before the next is taken.
             self.open = None;
         }
-        let (_, series) = self.open.get_or_insert_with(|| (site, site.series()));
-        let Some(series) = series.get_mut(row.index()) else { return };
+        let (_, rows) = self.open.get_or_insert_with(|| (site, site.rows()));
+        let Some(kept) = rows.get_mut(row.index()) else { return };
         match outcome {
-            Ok(sample) => series.record(sample),
-            Err(lost) => series.lose(lost),
+            Ok(sample) => kept.series.record(sample),
+            Err(lost) => kept.series.lose(lost),
         }
     }
 }

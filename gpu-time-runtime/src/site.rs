@@ -109,9 +109,8 @@ pub struct CallSite {
     resolved: OnceLock<Resolved>,
     /// Counts of calls that no lane can count: on threads that are being torn down.
     pub(crate) shared_counts: SharedCounts,
-    rows: Mutex<Vec<&'static Row>>,
-    /// One for each row, in their order.
-    series: Mutex<Vec<Series>>,
+    /// Rows and what is kept of them under one lock, so that there is no order to take two in.
+    rows: Mutex<Vec<Kept>>,
     warmups: Mutex<Vec<(Device, u32)>>,
     hold_policy: Mutex<HoldPolicy>,
 }
@@ -147,10 +146,16 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Its place among the site's series.
+    /// Its place among the site's rows.
     pub fn index(&self) -> usize {
         self.index
     }
+}
+
+/// A row with what is kept of it.
+pub(crate) struct Kept {
+    pub row: &'static Row,
+    pub series: Series,
 }
 
 const UNKNOWN: u8 = 0;
@@ -174,7 +179,6 @@ impl CallSite {
             resolved: OnceLock::new(),
             shared_counts: SharedCounts::new(),
             rows: Mutex::new(Vec::new()),
-            series: Mutex::new(Vec::new()),
             warmups: Mutex::new(Vec::new()),
             hold_policy: Mutex::new(HoldPolicy::new()),
         }
@@ -228,11 +232,10 @@ impl CallSite {
         device: Device,
         cache: CacheState,
     ) -> &'static Row {
-        let mut rows = locked(&self.rows);
-        if let Some(row) =
-            rows.iter().find(|r| r.launch == launch && r.device == device && r.cache == cache)
-        {
-            return row;
+        let mut rows = self.rows();
+        let same = |r: &Row| r.launch == launch && r.device == device && r.cache == cache;
+        if let Some(kept) = rows.iter().find(|kept| same(kept.row)) {
+            return kept.row;
         }
         let on_host = device == Device::Host;
         let measure = match (launch, self.spec.scope) {
@@ -243,19 +246,13 @@ impl CallSite {
         let clock = if on_host { Clock::Host } else { self.spec.clock };
         let row: &'static Row =
             Box::leak(Box::new(Row { launch, device, cache, clock, index: rows.len() }));
-        rows.push(row);
-        self.series().push(Series::new(measure));
+        rows.push(Kept { row, series: Series::new(measure) });
         row
     }
 
-    /// What is kept of each row, by its index.
-    pub(crate) fn series(&self) -> MutexGuard<'_, Vec<Series>> {
-        locked(&self.series)
-    }
-
-    /// Every row, in the order of their indices.
-    pub(crate) fn rows(&self) -> Vec<&'static Row> {
-        locked(&self.rows).clone()
+    /// Every row with what is kept of it, by its index.
+    pub(crate) fn rows(&self) -> MutexGuard<'_, Vec<Kept>> {
+        locked(&self.rows)
     }
 
     /// Takes up to `most` of the warm-up calls that `device` still owes, leaving enough of them

@@ -276,8 +276,8 @@ mod tests {
                 in_flight: entry.in_flight,
                 bias_ns: None,
             };
-            let all = self.site.series();
-            let series = &all[row.index()];
+            let rows = self.site.rows();
+            let series = &rows[row.index()].series;
             let report = series.report(info, series.tally());
             assert_eq!(
                 report.timed(),
