@@ -76,7 +76,10 @@ mod simulated {
 
     #[test]
     fn programs() {
-        let config = Config { cases: 150, failure_persistence: None, ..Config::default() };
+        // More of them find more: `PROPTEST_CASES=3000`.
+        let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
+        let cases = cases.unwrap_or(150);
+        let config = Config { cases, failure_persistence: None, ..Config::default() };
         let mut runner = TestRunner::new(config);
         let (samples, lost) = (Cell::new(0), Cell::new(0));
         runner
