@@ -1,19 +1,20 @@
 //! One bracket: a pair of events around work of the user's.
 
-use std::time::{Duration, Instant};
-
 use crate::calls::CallRef;
-use crate::gpu::{EventPair, Fault, Gpu, Held, HoldResult, Stream};
+use crate::gpu::{EventPair, Fault, Gpu, Held, HoldResult};
+use crate::passage::Passage;
 use crate::recorder::{self, HoldPlan, Preparation};
 use crate::rows::EntryRef;
 use crate::sample::{Lost, Sample};
 use crate::site::{CallSite, Hold};
+use crate::track::{Begun, Track};
 
 /// Share of the measured time that the host may take to enqueue a bracket without a hold, for the
 /// sample to count as fed.
 const HOST_SHARE: f64 = 0.01;
 
-/// What is known about whether the GPU waited for the host inside a bracket.
+/// What is known about whether the GPU waited for the host inside a bracket, when its stop has been
+/// enqueued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Feeding {
     /// The stream was held until the host had enqueued the stop, unless the hold expired.
@@ -22,7 +23,7 @@ pub(crate) enum Feeding {
     Certain,
     /// The host took so many nanoseconds from before the start record to after the stop record.
     Host(u64),
-    /// Nothing is known.
+    /// Nothing: it depends on when the GPU reached the start.
     Unknown,
 }
 
@@ -30,7 +31,7 @@ pub(crate) enum Feeding {
 #[derive(Clone, Copy)]
 pub(crate) struct Subject {
     pub site: &'static CallSite,
-    pub stream: Stream,
+    pub track: &'static Track,
     pub entry: EntryRef,
     /// The call that it is a launch of, if it does not go around a whole body.
     pub call: Option<CallRef>,
@@ -46,14 +47,18 @@ pub(crate) struct Bracket<G: Gpu> {
     pub gpu: &'static G,
     pub pair: EventPair,
     pub subject: Subject,
-    pub nested: bool,
     pub feeding: Feeding,
+    /// The host's time after the stop record.
+    pub stopped_ns: u64,
     /// The thread of the start, on a stream that each thread has its own of.
     pub thread: Option<u64>,
+    begun: Begun,
+    nested: bool,
     held: Option<Held>,
     /// The stream is held for so many nanoseconds.
     delay_ns: Option<u64>,
-    began: Option<Instant>,
+    /// The host's time before everything, where that matters.
+    began_ns: Option<u64>,
 }
 
 impl<G: Gpu> Bracket<G> {
@@ -64,66 +69,102 @@ impl<G: Gpu> Bracket<G> {
             gpu,
             pair,
             subject,
-            nested: false,
             feeding: Feeding::Unknown,
+            stopped_ns: 0,
             thread: None,
+            begun: Begun::default(),
+            nested: false,
             held: None,
             delay_ns: None,
-            began: None,
+            began_ns: None,
         }))
     }
 
     /// Takes the bracket into use for something else.
+    #[inline]
     pub fn renew(&mut self, subject: Subject) {
         self.subject = subject;
-        self.nested = false;
         self.feeding = Feeding::Unknown;
     }
 
+    /// Opens the bracket on its stream: from here on others know of it.
+    #[inline]
+    pub fn open(&mut self) {
+        self.begun = self.subject.track.begin();
+    }
+
     /// Records the start, after what is to precede it. With `by_host`, the host's clock is read too.
+    #[inline]
     pub fn start(&mut self, prepare: Preparation, by_host: bool) -> Result<(), Fault> {
-        self.began = (by_host || prepare.hold.is_some()).then(Instant::now);
+        self.began_ns = (by_host || prepare.hold.is_some()).then(|| self.gpu.now_ns());
         self.delay_ns = match prepare.hold {
             Some(HoldPlan::For(ns)) => Some(ns),
             _ => None,
         };
-        self.held = recorder::begin(self.gpu, self.subject.stream, &self.pair, prepare)?;
+        self.held = recorder::begin(self.gpu, self.subject.track.stream, &self.pair, prepare)?;
         Ok(())
     }
 
-    /// Records the stop and lets the stream go.
+    /// Records the stop, lets the stream go, and closes the bracket.
+    #[inline]
     pub fn stop(&mut self) -> Result<(), Fault> {
         let held = self.held.take();
-        let released = recorder::end(self.gpu, self.subject.stream, &self.pair, held)?;
-        let Some(began) = self.began else { return Ok(()) };
-        let took = began.elapsed();
-        self.feeding = match (released, self.delay_ns) {
-            (Some(hold), _) => Feeding::Held(hold),
-            // The hold began no earlier than the host began to enqueue it.
-            (None, Some(ns)) if took <= Duration::from_nanos(ns) => Feeding::Certain,
-            (None, _) => Feeding::Host(took.as_nanos() as u64),
-        };
-        if self.subject.site.settings().hold == Some(Hold::UntilEnqueued) {
-            self.subject.site.hold_policy().enqueued_in(took);
+        let ended = recorder::end(self.gpu, self.subject.track.stream, &self.pair, held);
+        self.nested = self.subject.track.end(self.begun);
+        let released = ended?;
+        self.stopped_ns = self.gpu.now_ns();
+        if let Some(began_ns) = self.began_ns {
+            self.learn_feeding(self.stopped_ns.saturating_sub(began_ns), released);
         }
         Ok(())
     }
 
-    /// Lets the stream go without a stop.
+    #[cold]
+    fn learn_feeding(&mut self, took_ns: u64, released: Option<HoldResult>) {
+        self.feeding = match (released, self.delay_ns) {
+            (Some(hold), _) => Feeding::Held(hold),
+            // The hold began no earlier than the host began to enqueue it.
+            (None, Some(ns)) if took_ns <= ns => Feeding::Certain,
+            (None, _) => Feeding::Host(took_ns),
+        };
+        if self.subject.site.settings().hold == Some(Hold::UntilEnqueued) {
+            self.subject.site.hold_policy().enqueued_in(took_ns);
+        }
+    }
+
+    /// Closes the bracket and lets the stream go, without a stop that counts.
     pub fn abandon(&mut self) {
+        self.subject.track.end(self.begun);
         recorder::abandon(self.gpu, self.held.take());
     }
 
-    /// What the elapsed time says, together with what is known of the bracket.
-    pub fn outcome(&self, elapsed: Result<f64, Fault>) -> Result<Sample, Lost> {
-        let raw_ns = elapsed.map_err(Lost::from)?;
+    /// What the raw time says, together with what is known of the bracket. `passage` is the GPU's way
+    /// through the brackets of this stream so far; `behind_ns` says when the host had enqueued so many
+    /// more that they make a queue.
+    #[inline]
+    pub fn sample(
+        &self,
+        raw_ns: f64,
+        passage: &mut Passage,
+        behind_ns: Option<u64>,
+    ) -> Result<Sample, Lost> {
         let mut sample = Sample::new(raw_ns).ok_or(Lost::Invalid)?;
-        sample.fed = match self.feeding {
-            Feeding::Held(hold) => !self.has_expired(hold),
-            Feeding::Certain => true,
-            Feeding::Host(ns) => ns as f64 <= raw_ns * HOST_SHARE,
-            Feeding::Unknown => false,
+        let known = match self.feeding {
+            Feeding::Held(hold) => Some(!self.has_expired(hold)),
+            Feeding::Certain => Some(true),
+            Feeding::Host(ns) if ns as f64 <= raw_ns * HOST_SHARE => Some(true),
+            Feeding::Host(_) | Feeding::Unknown => None,
         };
+        match known {
+            Some(fed) => {
+                sample.fed = fed;
+                passage.skip();
+            }
+            None => {
+                sample.fed = passage.reaches(self.gpu, &self.pair.start, raw_ns, self.stopped_ns);
+                sample.queued = sample.fed && passage.is_past(behind_ns);
+            }
+        }
         sample.at_floor = self.gpu.is_at_floor(raw_ns);
         sample.nested = self.nested;
         sample.tracked = self.subject.tracked;

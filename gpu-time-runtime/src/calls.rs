@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicU8, Ordering::Acquire, Ordering::Relaxed, Ordering
 
 use crate::rows::EntryRef;
 use crate::sample::{Lost, Sample};
-use crate::site::CallSite;
 
 /// Calls that a lane may add up at once.
 const MOST: usize = 1_024;
@@ -70,24 +69,17 @@ impl Returns {
 
 /// What a call's launches gave so far.
 struct Sum {
-    /// Not free.
-    is_taken: bool,
-    site: &'static CallSite,
-    entry: EntryRef,
+    /// Where the sum is due; none where the place is free.
+    entry: Option<EntryRef>,
     /// Launches that were begun and are neither measured nor lost.
     open: u32,
-    launches: u32,
-    raw_ns: f64,
-    fed: bool,
-    at_floor: bool,
-    nested: bool,
-    tracked: bool,
+    /// The launches measured so far, added up.
+    sample: Sample,
     lost: Option<Lost>,
 }
 
 /// A call whose sum is complete.
 pub(crate) struct Finished {
-    pub site: &'static CallSite,
     pub entry: EntryRef,
     pub outcome: Result<Sample, Lost>,
 }
@@ -106,20 +98,9 @@ pub(crate) struct Calls {
 
 impl Calls {
     /// Begins the sum of a call, or none where the bound is reached.
-    pub fn open(&mut self, site: &'static CallSite, entry: EntryRef) -> Option<CallRef> {
-        let sum = Sum {
-            is_taken: true,
-            site,
-            entry,
-            open: 0,
-            launches: 0,
-            raw_ns: 0.0,
-            fed: true,
-            at_floor: true,
-            nested: false,
-            tracked: false,
-            lost: None,
-        };
+    #[inline]
+    pub fn open(&mut self, entry: EntryRef) -> Option<CallRef> {
+        let sum = Sum { entry: Some(entry), open: 0, sample: Sample::NOTHING, lost: None };
         if let Some(call) = self.free.pop() {
             *self.sums.get_mut(call.0 as usize)? = sum;
             return Some(call);
@@ -134,30 +115,25 @@ impl Calls {
     }
 
     /// A launch of the call was begun.
+    #[inline]
     pub fn begin(&mut self, call: CallRef) {
-        if let Some(sum) = self.sum(call) {
+        if let Some(sum) = self.sums.get_mut(call.0 as usize) {
             sum.open += 1;
-            sum.launches += 1;
         }
     }
 
     /// A launch of the call was measured or lost. Answers with the sum if that was the last.
+    #[inline]
     pub fn end(
         &mut self,
         call: CallRef,
         outcome: Result<Sample, Lost>,
         returns: &Returns,
     ) -> Option<Finished> {
-        let sum = self.sum(call)?;
+        let sum = self.sums.get_mut(call.0 as usize)?;
         sum.open = sum.open.saturating_sub(1);
         match outcome {
-            Ok(sample) => {
-                sum.raw_ns += sample.raw_ns();
-                sum.fed &= sample.fed;
-                sum.at_floor &= sample.at_floor;
-                sum.nested |= sample.nested;
-                sum.tracked |= sample.tracked;
-            }
+            Ok(sample) => sum.sample.add(sample),
             Err(lost) => {
                 sum.lost.get_or_insert(lost);
             }
@@ -184,30 +160,21 @@ impl Calls {
         self.finish(call, returns).or_else(|| self.returned(returns))
     }
 
-    fn sum(&mut self, call: CallRef) -> Option<&mut Sum> {
-        self.sums.get_mut(call.0 as usize)
-    }
-
+    #[inline]
     fn finish(&mut self, call: CallRef, returns: &Returns) -> Option<Finished> {
         let sum = self.sums.get_mut(call.0 as usize)?;
-        if !sum.is_taken || sum.open > 0 {
+        if sum.open > 0 {
             return None;
         }
+        let entry = sum.entry?;
         let left = returns.get(call)?;
-        sum.is_taken = false;
+        sum.entry = None;
         returns.clear(call);
         self.free.push(call);
         let outcome = match sum.lost.or(left) {
             Some(lost) => Err(lost),
-            None => Sample::new(sum.raw_ns).ok_or(Lost::Invalid).map(|mut sample| {
-                sample.fed = sum.fed;
-                sample.at_floor = sum.at_floor;
-                sample.nested = sum.nested;
-                sample.tracked = sum.tracked;
-                sample.brackets = sum.launches;
-                sample
-            }),
+            None => Ok(sum.sample),
         };
-        Some(Finished { site: sum.site, entry: sum.entry, outcome })
+        Some(Finished { entry, outcome })
     }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::counts::Counts;
 use crate::cuda::{self, Context};
+use crate::gpu::Gpu;
 use crate::report::target;
 use crate::report::{self, Process, Snapshot};
 use crate::series::{RowInfo, Tally};
@@ -191,6 +192,7 @@ fn devices(sites: &[report::Site]) -> Vec<report::Device> {
             // The empty pair's distance from the true bias is not measured, and is more than a step.
             device.event_bias_error_ns = None;
         }
+        device.fed_margin_ns = device.fed_margin_ns.or_else(|| Some(context.clock()?.margin_ns));
         device.flush_bytes = device.flush_bytes.or(context.flush_bytes());
         for warning in context.warnings() {
             if !device.warnings.contains(&warning) {

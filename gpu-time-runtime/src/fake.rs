@@ -3,7 +3,9 @@
 use std::sync::Mutex;
 
 use crate::gpu::{Event, EventPair, Fault, Gpu, Held, HoldResult, Stream};
+use crate::passage::ClockFit;
 use crate::site::{CallSite, Clock, Cold, Launch, ScopeKind, Spec, locked};
+use crate::track::Track;
 
 /// Logs every call, fails the one that it is told to, and finishes brackets when it is told to.
 #[derive(Default)]
@@ -20,6 +22,9 @@ struct State {
     done: usize,
     expired: Vec<u64>,
     tickets: u64,
+    now_ns: u64,
+    fit: Option<ClockFit>,
+    tracks: Vec<(Stream, &'static Track)>,
 }
 
 impl FakeGpu {
@@ -51,6 +56,16 @@ impl FakeGpu {
     /// Every hold from now on ends by its deadline.
     pub fn expire(&self, ticket: u64) {
         locked(&self.state).expired.push(ticket);
+    }
+
+    /// The host's clock says this from now on.
+    pub fn set_now(&self, ns: u64) {
+        locked(&self.state).now_ns = ns;
+    }
+
+    /// The device's clock is aligned with the host's.
+    pub fn align(&self, fit: ClockFit) {
+        locked(&self.state).fit = Some(fit);
     }
 
     /// The steps since the last look.
@@ -93,6 +108,30 @@ impl Gpu for FakeGpu {
         self.step("elapsed")?;
         let done = locked(&self.state).done;
         Ok((pair.stop.handle() <= done).then_some(pair.stop.handle() as f64 * 1_000.0))
+    }
+
+    /// A thousand nanoseconds for each handle.
+    fn since(&self, pair: &EventPair) -> Option<f64> {
+        _ = self.step("since");
+        Some((pair.stop.handle() as f64 - pair.start.handle() as f64) * 1_000.0)
+    }
+
+    fn clock(&self) -> Option<ClockFit> {
+        locked(&self.state).fit
+    }
+
+    fn now_ns(&self) -> u64 {
+        locked(&self.state).now_ns
+    }
+
+    fn track(&self, stream: Stream, _: Option<u64>) -> &'static Track {
+        let tracks = &mut locked(&self.state).tracks;
+        if let Some((_, track)) = tracks.iter().find(|(known, _)| *known == stream) {
+            return track;
+        }
+        let track: &'static Track = Box::leak(Box::new(Track::new(stream)));
+        tracks.push((stream, track));
+        track
     }
 
     fn flush(&self, _: Stream, _: Cold) -> Result<(), Fault> {

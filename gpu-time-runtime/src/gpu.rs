@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+use crate::passage::ClockFit;
 use crate::sample::Lost;
 use crate::site::Cold;
+use crate::track::Track;
 
 /// A stream handle as the driver knows it; 0 is the NULL stream, 2 the calling thread's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +57,8 @@ pub(crate) enum Fault {
     Sticky,
     /// A resource of ours that has a bound is used up.
     Exhausted,
+    /// An event has no time, because it was recorded while its stream was being captured.
+    Captured,
 }
 
 impl fmt::Display for Fault {
@@ -64,6 +68,7 @@ impl fmt::Display for Fault {
             Fault::ContextGone => f.write_str("the context is gone"),
             Fault::Sticky => f.write_str("the context failed for good"),
             Fault::Exhausted => f.write_str("there was none left"),
+            Fault::Captured => f.write_str("the stream was being captured"),
         }
     }
 }
@@ -74,6 +79,7 @@ impl From<Fault> for Lost {
             Fault::Code(_) => Lost::Driver,
             Fault::ContextGone | Fault::Sticky => Lost::Context,
             Fault::Exhausted => Lost::Events,
+            Fault::Captured => Lost::Capture,
         }
     }
 }
@@ -110,6 +116,15 @@ pub(crate) trait Gpu: Sync + 'static {
     ///
     /// This is also how completion is asked for: it takes no lock, where a query takes the context's.
     fn elapsed(&self, pair: &EventPair) -> Result<Option<f64>, Fault>;
+    /// Nanoseconds from the first event of the pair to the second, of which the latter has been passed;
+    /// negative where it came first. `None` where the driver will not say.
+    fn since(&self, pair: &EventPair) -> Option<f64>;
+    /// How the device's time lies in the host's, once that is known.
+    fn clock(&self) -> Option<ClockFit>;
+    /// The host's time in nanoseconds since some moment.
+    fn now_ns(&self) -> u64;
+    /// What brackets on a stream share; of a per-thread stream, those of one thread.
+    fn track(&self, stream: Stream, thread: Option<u64>) -> &'static Track;
     /// Enqueues the eviction of the L2.
     fn flush(&self, stream: Stream, cold: Cold) -> Result<(), Fault>;
     /// Enqueues a kernel that holds `stream` until released, and no longer than `deadline_ns`.

@@ -1,7 +1,5 @@
 //! How long a site's holds may last, and when the site is better off without.
 
-use std::time::Duration;
-
 const SHORTEST_NS: u64 = 200_000;
 const LONGEST_NS: u64 = 5_000_000;
 /// Room for a call whose enqueueing takes longer than usual.
@@ -34,9 +32,9 @@ impl HoldPolicy {
         Some((self.usual_ns * MARGIN).clamp(SHORTEST_NS, LONGEST_NS))
     }
 
-    /// Learns how long a bracket took to enqueue.
-    pub fn enqueued_in(&mut self, time: Duration) {
-        let ns = u64::try_from(time.as_nanos()).unwrap_or(LONGEST_NS).clamp(1, LONGEST_NS);
+    /// Learns how many nanoseconds a bracket took to enqueue.
+    pub fn enqueued_in(&mut self, ns: u64) {
+        let ns = ns.clamp(1, LONGEST_NS);
         self.usual_ns = if self.usual_ns == 0 { ns } else { (self.usual_ns * 7 + ns).div_ceil(8) };
     }
 
@@ -62,18 +60,18 @@ mod tests {
     fn the_first_call_is_not_held_and_the_deadline_follows_the_usual_time() {
         let mut policy = HoldPolicy::new();
         assert_eq!(policy.deadline_ns(), None);
-        policy.enqueued_in(Duration::from_micros(10));
+        policy.enqueued_in(10_000);
         assert_eq!(policy.deadline_ns(), Some(SHORTEST_NS));
-        policy.enqueued_in(Duration::from_micros(1_000));
+        policy.enqueued_in(1_000_000);
         assert_eq!(policy.deadline_ns(), Some(133_750 * MARGIN));
-        policy.enqueued_in(Duration::from_secs(9));
+        policy.enqueued_in(9_000_000_000);
         assert_eq!(policy.deadline_ns(), Some(LONGEST_NS));
     }
 
     #[test]
     fn four_deadlines_in_sixteen_switch_a_site_off() {
         let mut policy = HoldPolicy::new();
-        policy.enqueued_in(Duration::from_micros(10));
+        policy.enqueued_in(10_000);
         for _ in 0..3 {
             policy.ended(true);
             for _ in 0..5 {

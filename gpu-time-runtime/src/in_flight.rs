@@ -4,10 +4,17 @@ use std::collections::VecDeque;
 use std::ptr;
 
 use crate::bracket::Bracket;
-use crate::gpu::{Fault, Gpu, Stream};
+use crate::gpu::{Fault, Gpu};
+use crate::passage::Passage;
+use crate::sample::{Lost, Sample};
+use crate::track::Track;
 
 /// So many brackets come together before anyone looks whether the first have finished.
 pub(crate) const BATCH: usize = 32;
+
+/// So many brackets behind one make a queue: with fewer, its events read as if it were alone. Seen on
+/// an H200: the last eight or so of many in a row read as single ones do, and those before them more.
+const QUEUE: usize = 8;
 
 /// The pending brackets of one lane, in a queue for each stream.
 ///
@@ -22,7 +29,7 @@ pub(crate) struct InFlight<G: Gpu> {
 
 struct Queue<G: Gpu> {
     gpu: &'static G,
-    stream: Stream,
+    track: &'static Track,
     pending: VecDeque<Box<Bracket<G>>>,
 }
 
@@ -35,26 +42,31 @@ impl<G: Gpu> Default for InFlight<G> {
 impl<G: Gpu> InFlight<G> {
     /// Adds a bracket whose stop has just been recorded. Answers whether a batch has come together
     /// since anyone looked.
+    #[inline]
     pub fn push(&mut self, bracket: Box<Bracket<G>>) -> bool {
-        let (gpu, stream) = (bracket.gpu, bracket.subject.stream);
-        let at = self
-            .queues
-            .iter()
-            .position(|q| q.stream == stream && ptr::eq(q.gpu, gpu))
-            .or_else(|| self.queues.iter().position(|q| q.pending.is_empty()));
-        match at.and_then(|at| self.queues.get_mut(at)) {
+        let track = bracket.subject.track;
+        match self.queues.iter_mut().find(|queue| ptr::eq(queue.track, track)) {
+            Some(queue) => queue.pending.push_back(bracket),
+            None => self.push_first(bracket),
+        }
+        self.unseen += 1;
+        self.unseen >= BATCH
+    }
+
+    #[cold]
+    fn push_first(&mut self, bracket: Box<Bracket<G>>) {
+        let (gpu, track) = (bracket.gpu, bracket.subject.track);
+        match self.queues.iter_mut().find(|queue| queue.pending.is_empty()) {
             Some(queue) => {
-                (queue.gpu, queue.stream) = (gpu, stream);
+                (queue.gpu, queue.track) = (gpu, track);
                 queue.pending.push_back(bracket);
             }
             None => {
                 let mut pending = VecDeque::with_capacity(BATCH * 4);
                 pending.push_back(bracket);
-                self.queues.push(Queue { gpu, stream, pending });
+                self.queues.push(Queue { gpu, track, pending });
             }
         }
-        self.unseen += 1;
-        self.unseen >= BATCH
     }
 
     /// Whether there is none.
@@ -62,20 +74,26 @@ impl<G: Gpu> InFlight<G> {
         self.queues.iter().all(|q| q.pending.is_empty())
     }
 
-    /// Hands every bracket that the GPU has passed to `settle`, with its time or its fault: on each
-    /// stream from the oldest to the first that is not finished.
-    pub fn drain(&mut self, mut settle: impl FnMut(Box<Bracket<G>>, Result<f64, Fault>)) {
+    /// Hands every bracket that the GPU has passed to `settle`, with its sample, why there is none,
+    /// or the fault of its events: on each stream from the oldest to the first that is not finished.
+    pub fn drain(
+        &mut self,
+        mut settle: impl FnMut(Box<Bracket<G>>, Result<Result<Sample, Lost>, Fault>),
+    ) {
         self.unseen = 0;
         for queue in self.queues.iter_mut().filter(|queue| !queue.pending.is_empty()) {
             let alive = queue.gpu.check_alive();
+            let mut passage = Passage::new(alive.ok().and_then(|()| queue.gpu.clock()));
             while let Some(oldest) = queue.pending.front() {
-                let elapsed = match alive.and_then(|()| oldest.gpu.elapsed(&oldest.pair)) {
+                let raw_ns = match alive.and_then(|()| oldest.gpu.elapsed(&oldest.pair)) {
                     Ok(Some(ns)) => Ok(ns),
                     Ok(None) => break,
                     Err(fault) => Err(fault),
                 };
                 let Some(bracket) = queue.pending.pop_front() else { break };
-                settle(bracket, elapsed);
+                let behind_ns = queue.pending.get(QUEUE - 1).map(|behind| behind.stopped_ns);
+                let outcome = raw_ns.map(|ns| bracket.sample(ns, &mut passage, behind_ns));
+                settle(bracket, outcome);
             }
         }
     }

@@ -15,10 +15,13 @@ mod exit;
 mod fake;
 mod gpu;
 mod hold_policy;
+mod host_clock;
 mod in_flight;
 mod lane;
 mod ledger;
+mod passage;
 mod place;
+
 mod pool;
 #[doc(hidden)]
 pub mod private;
@@ -34,6 +37,7 @@ mod series;
 mod site;
 mod stats;
 mod stream;
+mod track;
 mod work;
 
 pub use report::{Device, Launch, Launches, Process, Series, Site, Snapshot};

@@ -57,22 +57,23 @@ impl Place {
     ) -> Option<Bracket> {
         let Place { site, lane, context, stream, tracked } = *self;
         let obstacle = if is_alive { self.obstacle() } else { Some(Lost::Stream) };
+        let thread = stream.is_per_thread().then(lane::thread);
         let mut work = locked(&lane.work);
+        let track = work.track(context, stream, thread);
         let first = state.and_then(CallState::first_cache);
         let settings = site.settings();
         let (prepare, cache) = if settings.is_plain() || obstacle.is_some() {
             (Preparation::default(), later(first))
         } else {
-            self.preparation(settings, work.is_inside(context, stream), first)
+            self.preparation(settings, track.is_busy(), first)
         };
-        let entry = work.rows.begin(site, launch, self.context.place(), cache);
+        let entry = work.rows.begin(site, launch, context.place(), cache);
         let call = state.and_then(|state| state.begin(self, &mut work, cache));
-        let subject = Subject { site, stream, entry, call, tracked };
+        let subject = Subject { site, track, entry, call, tracked };
         let opened = match obstacle {
             Some(reason) => Err(reason),
             None => work.open(context, subject).map_err(Lost::from),
         };
-        let thread = stream.is_per_thread().then(lane::thread);
         let mut bracket = match opened {
             Ok(bracket) => bracket,
             Err(reason) => {
@@ -80,13 +81,13 @@ impl Place {
                 return None;
             }
         };
-        let by_host = work.rows.is_long(entry) || site.settings().hold == Some(Hold::UntilEnqueued);
+        let by_host = work.rows.is_long(entry);
         drop(work);
         bracket.thread = thread;
-        match bracket.start(prepare, by_host) {
+        match bracket.start(prepare, by_host || settings.hold.is_some()) {
             Ok(()) => Some(bracket),
             Err(fault) => {
-                locked(&lane.work).abandon(bracket, fault.into(), &lane.returns);
+                abandon(lane, bracket, fault.into());
                 None
             }
         }
@@ -100,20 +101,22 @@ impl Place {
             Some(Lost::Stream)
         } else if bracket.thread.is_some_and(|thread| thread != lane::thread()) {
             Some(Lost::Thread)
-        } else {
+        } else if self.stream.is_implicit() {
+            // A record in the NULL stream ruins a capture that goes on beside it.
             self.obstacle()
+        } else {
+            // A record in a stream of its own leaves a capture alone, and the events then have no
+            // time: that is found out when they are read.
+            self.context.is_dead().then_some(Lost::Context)
         };
-        let stopped = match obstacle {
-            Some(reason) => {
-                bracket.abandon();
-                Err(reason)
-            }
-            None => bracket.stop().map_err(Lost::from),
-        };
+        if let Some(reason) = obstacle {
+            return abandon(lane, bracket, reason);
+        }
+        let stopped = bracket.stop();
         let mut work = locked(&lane.work);
         match stopped {
             Ok(()) => work.enqueue(bracket, &lane.returns),
-            Err(reason) => work.abandon(bracket, reason, &lane.returns),
+            Err(fault) => work.abandon(bracket, fault.into(), &lane.returns),
         }
     }
 

@@ -27,33 +27,18 @@ impl<G: Gpu> Default for Pools<G> {
 
 impl<G: Gpu> Pools<G> {
     /// A bracket for the subject, made if none is idle and the bound allows.
+    #[inline]
     pub fn take(&mut self, gpu: &'static G, subject: Subject) -> Result<Box<Bracket<G>>, Fault> {
         let pool = self.of(gpu);
         if let Some(mut bracket) = pool.idle.pop() {
             bracket.renew(subject);
             return Ok(bracket);
         }
-        if pool.made >= MOST {
-            return Err(Fault::Exhausted);
-        }
-        // More than one, and more the more there are: how far the GPU falls behind varies, and
-        // what varies a little should not allocate again and again.
-        for _ in 0..(pool.made / 4 + 8).min(MOST - pool.made) {
-            match Bracket::new(gpu, subject) {
-                Ok(bracket) => pool.idle.push(bracket),
-                Err(fault) if pool.idle.is_empty() => return Err(fault),
-                Err(_) => break,
-            }
-            pool.made += 1;
-        }
-        // The first is used first, as long as none has come back.
-        pool.idle.reverse();
-        // Room for all, so that coming back never allocates.
-        pool.idle.reserve(pool.made);
-        pool.idle.pop().ok_or(Fault::Exhausted)
+        pool.make(subject)
     }
 
     /// Takes back a bracket that is neither open nor pending any more.
+    #[inline]
     pub fn put(&mut self, bracket: Box<Bracket<G>>) {
         self.of(bracket.gpu).idle.push(bracket);
     }
@@ -64,6 +49,7 @@ impl<G: Gpu> Pools<G> {
         pool.made = pool.made.saturating_sub(1);
     }
 
+    #[inline]
     fn of(&mut self, gpu: &'static G) -> &mut Pool<G> {
         let at = match self.0.iter().position(|pool| ptr::eq(pool.gpu, gpu)) {
             Some(at) => at,
@@ -73,5 +59,30 @@ impl<G: Gpu> Pools<G> {
             }
         };
         &mut self.0[at]
+    }
+}
+
+impl<G: Gpu> Pool<G> {
+    /// Makes brackets, and gives one of them.
+    #[cold]
+    fn make(&mut self, subject: Subject) -> Result<Box<Bracket<G>>, Fault> {
+        if self.made >= MOST {
+            return Err(Fault::Exhausted);
+        }
+        // More than one, and more the more there are: how far the GPU falls behind varies, and
+        // what varies a little should not allocate again and again.
+        for _ in 0..(self.made / 4 + 8).min(MOST - self.made) {
+            match Bracket::new(self.gpu, subject) {
+                Ok(bracket) => self.idle.push(bracket),
+                Err(fault) if self.idle.is_empty() => return Err(fault),
+                Err(_) => break,
+            }
+            self.made += 1;
+        }
+        // The first is used first, as long as none has come back.
+        self.idle.reverse();
+        // Room for all, so that coming back never allocates.
+        self.idle.reserve(self.made);
+        self.idle.pop().ok_or(Fault::Exhausted)
     }
 }

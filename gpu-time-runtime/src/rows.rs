@@ -5,8 +5,8 @@ use crate::site::{CallSite, Device, Row};
 
 /// A row as one lane sees it.
 pub(crate) struct Entry {
+    pub site: &'static CallSite,
     pub row: &'static Row,
-    key: u64,
     /// Brackets begun (calls, for a sum).
     pub timed: u64,
     /// Of these, the ones neither measured nor lost yet.
@@ -22,16 +22,14 @@ const LONG_NS: f64 = 200_000.0;
 ///
 /// Invariant: made by [`Rows::begin`], valid for that lane for ever, because entries are never removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct EntryRef {
-    site: u32,
-    at: u32,
-}
+pub(crate) struct EntryRef(u32);
 
-/// The entries of each site, by its id. A site has few: one for the function and one for each launch,
-/// on each device and in each cache state.
+/// Every entry, and by the id of each site the keys of its own. A site has few: one for the function
+/// and one for each launch, on each device and in each cache state.
 #[derive(Default)]
 pub(crate) struct Rows {
-    sites: Vec<Vec<Entry>>,
+    entries: Vec<Entry>,
+    sites: Vec<Vec<(u64, EntryRef)>>,
 }
 
 impl Rows {
@@ -45,16 +43,17 @@ impl Rows {
         cache: CacheState,
     ) -> EntryRef {
         let key = key(launch, device, cache);
-        let id = site.id();
-        if let Some(entries) = self.sites.get_mut(id as usize)
-            && let Some(at) = entries.iter().position(|entry| entry.key == key)
-        {
-            let entry = &mut entries[at];
+        let known = self.sites.get(site.id() as usize);
+        let known = known.and_then(|keys| keys.iter().find(|(known, _)| *known == key));
+        let at = match known {
+            Some((_, at)) => *at,
+            None => self.add(site, launch, device, cache),
+        };
+        if let Some(entry) = self.entries.get_mut(at.0 as usize) {
             entry.timed += 1;
             entry.in_flight += 1;
-            return EntryRef { site: id, at: at as u32 };
         }
-        self.add(site, launch, device, cache)
+        at
     }
 
     #[cold]
@@ -65,47 +64,43 @@ impl Rows {
         device: Device,
         cache: CacheState,
     ) -> EntryRef {
-        let id = site.id();
-        if self.sites.len() <= id as usize {
-            self.sites.resize_with(id as usize + 1, Vec::new);
+        let id = site.id() as usize;
+        if self.sites.len() <= id {
+            self.sites.resize_with(id + 1, Vec::new);
         }
-        let entries = &mut self.sites[id as usize];
-        entries.push(Entry {
-            row: site.row(launch, device, cache),
-            key: key(launch, device, cache),
-            timed: 1,
-            in_flight: 1,
-            is_long: true,
-        });
-        EntryRef { site: id, at: entries.len() as u32 - 1 }
+        let at = EntryRef(self.entries.len() as u32);
+        let row = site.row(launch, device, cache);
+        self.entries.push(Entry { site, row, timed: 0, in_flight: 0, is_long: true });
+        self.sites[id].push((key(launch, device, cache), at));
+        at
     }
 
-    /// Counts a bracket as in flight no more, learns from its sample, and gives its row, to which
-    /// the outcome is due.
+    /// Counts a bracket as in flight no more, learns from its sample, and gives its entry, to whose
+    /// row the outcome is due.
     #[inline]
-    pub fn end(&mut self, entry: EntryRef, sample: Option<Sample>) -> Option<&'static Row> {
-        let entry = self.sites.get_mut(entry.site as usize)?.get_mut(entry.at as usize)?;
+    pub fn end(&mut self, entry: EntryRef, sample: Option<Sample>) -> Option<&Entry> {
+        let entry = self.entries.get_mut(entry.0 as usize)?;
         if let Some(sample) = sample {
             entry.is_long = sample.raw_ns() >= LONG_NS;
         }
         entry.in_flight = entry.in_flight.saturating_sub(1);
-        Some(entry.row)
+        Some(entry)
     }
 
     /// Whether the next bracket of the row is expected to be long.
     #[inline]
     pub fn is_long(&self, entry: EntryRef) -> bool {
-        let entries = self.sites.get(entry.site as usize);
-        entries.and_then(|e| e.get(entry.at as usize)).is_some_and(|entry| entry.is_long)
+        self.entries.get(entry.0 as usize).is_some_and(|entry| entry.is_long)
     }
 
     /// Every entry.
     pub fn iter(&self) -> impl Iterator<Item = &Entry> {
-        self.sites.iter().flatten()
+        self.entries.iter()
     }
 }
 
 /// What tells the rows of one site apart, in one word.
+#[inline]
 fn key(launch: Option<u32>, device: Device, cache: CacheState) -> u64 {
     let launch = launch.map_or(0, |launch| u64::from(launch) + 1);
     let device = match device {

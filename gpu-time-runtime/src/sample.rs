@@ -14,6 +14,8 @@ pub struct Sample {
     pub brackets: u32,
     /// The GPU cannot have waited for the CPU inside it. A sample of the host clock is always fed.
     pub fed: bool,
+    /// Much was queued behind it when the GPU passed it, which adds to what its events say.
+    pub queued: bool,
     /// Nothing ran inside.
     pub at_floor: bool,
     /// Another timed bracket lay inside.
@@ -29,12 +31,33 @@ impl Sample {
     }
 
     const fn of(raw_ns: f64) -> Sample {
-        Sample { raw_ns, brackets: 1, fed: false, at_floor: false, nested: false, tracked: false }
+        Sample {
+            raw_ns,
+            brackets: 1,
+            fed: false,
+            queued: false,
+            at_floor: false,
+            nested: false,
+            tracked: false,
+        }
+    }
+
+    /// Adds a launch of the same call. A sum of finite times is finite: a call makes fewer than 2^32
+    /// launches, and a time is a float's.
+    #[inline]
+    pub fn add(&mut self, launch: Sample) {
+        self.raw_ns += launch.raw_ns;
+        self.brackets += launch.brackets;
+        self.fed &= launch.fed;
+        self.queued &= launch.queued;
+        self.at_floor &= launch.at_floor;
+        self.nested |= launch.nested;
+        self.tracked |= launch.tracked;
     }
 
     /// What a call without launches adds up to.
     pub const NOTHING: Sample =
-        Sample { at_floor: true, brackets: 0, fed: true, ..Sample::of(0.0) };
+        Sample { at_floor: true, brackets: 0, fed: true, queued: true, ..Sample::of(0.0) };
 
     /// A sample of the host clock, for which there is no GPU to feed.
     pub fn by_host(took: Duration) -> Sample {

@@ -43,7 +43,6 @@ enum Kind {
     },
     Host {
         lane: &'static Lane,
-        site: &'static CallSite,
         entry: EntryRef,
         started: Instant,
     },
@@ -146,7 +145,7 @@ fn enter_on_host(site: &'static CallSite) -> Option<Kind> {
     lane::count(site, Outcome::Timed);
     let lane = lane::current();
     let entry = locked(&lane.work).rows.begin(site, None, Device::Host, CacheState::AsFound);
-    Some(Kind::Host { lane, site, entry, started: Instant::now() })
+    Some(Kind::Host { lane, entry, started: Instant::now() })
 }
 
 /// The context and the lane of a call that is to be timed.
@@ -348,13 +347,13 @@ impl<K: Keep> Active<K> {
                     place.close(bracket, !matches!(held, Some(None)));
                 }
             },
-            Kind::Host { lane, entry, site, started } => {
+            Kind::Host { lane, entry, started } => {
                 let took = started.elapsed();
                 let outcome = match lost {
                     Some(reason) => Err(reason),
                     None => Ok(Sample::by_host(took)),
                 };
-                locked(&lane.work).deliver(site, *entry, outcome);
+                locked(&lane.work).deliver(*entry, outcome);
             }
         }
     }

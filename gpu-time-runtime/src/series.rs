@@ -50,6 +50,7 @@ struct Counts {
     fed: u64,
     starved: u64,
     at_floor: u64,
+    queued: u64,
     nested: u64,
     tracked: u64,
     lost: Losses,
@@ -92,6 +93,7 @@ impl Series {
             (&mut counts.starved, &mut self.starved)
         };
         *count += 1;
+        counts.queued += u64::from(sample.queued);
         distribution.get_or_insert_with(Distribution::new).record(sample.raw_ns());
     }
 
@@ -111,7 +113,7 @@ impl Series {
     /// where k differs from call to call only the sum of all times can be relieved.
     pub fn report(&self, row: RowInfo, tally: Tally) -> report::Series {
         let Tally { counts, brackets } = tally;
-        let Counts { measured, fed, starved, at_floor, nested, tracked, lost } = counts;
+        let Counts { measured, fed, starved, at_floor, queued, nested, tracked, lost } = counts;
         let shown = self.fed.as_ref().or(self.starved.as_ref());
         let sum = |bias: f64| -> f64 {
             [&self.fed, &self.starved].into_iter().flatten().map(|kind| kind.sum(bias)).sum()
@@ -137,6 +139,7 @@ impl Series {
             fed,
             starved,
             at_floor,
+            queued,
             nested,
             tracked,
             upper_bound: fed == 0 && starved > 0,

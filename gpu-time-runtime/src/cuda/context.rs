@@ -1,6 +1,7 @@
 //! A CUDA context as the runtime knows it: its device, its events, its kernels.
 
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::ffi::{c_int, c_uint};
 use std::ptr;
 use std::sync::Mutex;
@@ -8,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use cudarc::driver::sys::{self, CUcontext, CUevent, CUevent_flags, CUresult, CUstream};
 
+use super::clock::DeviceClock;
 use super::current::{relaxed, with_current};
 use super::device::DeviceInfo;
 use super::floor::FloorProbe;
@@ -18,10 +20,17 @@ use super::module::Module;
 use super::{check, side};
 use crate::exit;
 use crate::gpu::{Event, EventPair, Fault, Floor, Gpu, Held, HoldResult, Stream};
+use crate::passage::ClockFit;
 use crate::site::{Cold, Device, Resolved, locked};
+use crate::track::Track;
 
 /// So many events the runtime makes in one context, and no more.
 const MAX_EVENTS: u32 = 1 << 16;
+
+/// Streams that a context keeps apart at once.
+const MAX_TRACKS: usize = 4_096;
+
+const INVALID_VALUE: u32 = CUresult::CUDA_ERROR_INVALID_VALUE as u32;
 
 /// One context, from the first call that came with it to the end of the process.
 ///
@@ -42,6 +51,8 @@ pub(crate) struct Context {
     flush: FlushBuffer,
     holds: Holds,
     floor: FloorProbe,
+    clock: DeviceClock,
+    tracks: Mutex<HashMap<(usize, Option<u64>), &'static Track>>,
 }
 
 static CONTEXTS: Mutex<Vec<&'static Context>> = Mutex::new(Vec::new());
@@ -130,6 +141,8 @@ impl Context {
                     flush: FlushBuffer::default(),
                     holds: Holds::default(),
                     floor: FloorProbe::enqueue(symbols, side),
+                    clock: DeviceClock::start(symbols, side),
+                    tracks: Mutex::new(HashMap::new()),
                     side,
                     device,
                 })
@@ -342,8 +355,32 @@ impl Gpu for Context {
                 Ok(Some(ns))
             }
             Ok(None) => Ok(None),
+            Err(Fault::Code(INVALID_VALUE)) => Err(Fault::Captured),
             fault => self.noting(fault),
         }
+    }
+
+    fn since(&self, pair: &EventPair) -> Option<f64> {
+        elapsed(self.symbols, &pair.start, &pair.stop).ok().flatten()
+    }
+
+    fn clock(&self) -> Option<ClockFit> {
+        self.clock.fit()
+    }
+
+    #[inline]
+    fn now_ns(&self) -> u64 {
+        self.symbols.now_ns()
+    }
+
+    fn track(&self, stream: Stream, thread: Option<u64>) -> &'static Track {
+        let mut tracks = locked(&self.tracks);
+        if tracks.len() >= MAX_TRACKS {
+            // Streams that come and go leave nothing behind but this: whoever still uses one has it.
+            tracks.retain(|_, track| track.is_busy());
+        }
+        let track = tracks.entry((stream.0, thread));
+        track.or_insert_with(|| Box::leak(Box::new(Track::new(stream))))
     }
 
     fn flush(&self, stream: Stream, cold: Cold) -> Result<(), Fault> {

@@ -6,8 +6,9 @@ use std::sync::OnceLock;
 use cudarc::driver::sys::{self, CUcontext, CUevent, CUresult};
 use libloading::Library;
 
-use crate::exit;
+use crate::{exit, host_clock};
 
+type Now = unsafe extern "C" fn() -> u64;
 type ElapsedTime = unsafe extern "C" fn(*mut f32, CUevent, CUevent) -> CUresult;
 type GetId = unsafe extern "C" fn(CUcontext, *mut u64) -> CUresult;
 
@@ -17,6 +18,20 @@ pub(super) struct Symbols {
     pub elapsed_time: ElapsedTime,
     /// Drivers since 12.0 tell a context from a later one at the same address.
     pub context_id: Option<GetId>,
+    /// The host's time as a simulated driver has it, whose calls take no time of the real host's.
+    simulated_now: Option<Now>,
+}
+
+impl Symbols {
+    /// The host's time in nanoseconds.
+    #[inline]
+    pub fn now_ns(&self) -> u64 {
+        match self.simulated_now {
+            None => host_clock::now_ns(),
+            // SAFETY: it takes nothing and answers a number.
+            Some(now) => unsafe { now() },
+        }
+    }
 }
 
 /// What the runtime calls through cudarc, which panics where a symbol is missing.
@@ -78,8 +93,11 @@ fn load() -> Result<Symbols, String> {
         });
     // SAFETY: `cuCtxGetId` has the signature of `GetId` in every driver that has it.
     let context_id = unsafe { library.get::<GetId>("cuCtxGetId") }.ok().map(|symbol| *symbol);
+    // SAFETY: no real driver has this one.
+    let now = unsafe { library.get::<Now>("gpu_time_sim_now") };
+    let simulated_now = now.ok().map(|symbol| *symbol);
     match elapsed_time {
-        Some(elapsed_time) => Ok(Symbols { elapsed_time, context_id }),
+        Some(elapsed_time) => Ok(Symbols { elapsed_time, context_id, simulated_now }),
         None => Err("the CUDA driver has no `cuEventElapsedTime`".to_owned()),
     }
 }

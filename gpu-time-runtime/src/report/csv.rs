@@ -55,6 +55,7 @@ fn columns() -> Vec<Column> {
     add("fed", |_, series| series.fed.to_string());
     add("starved", |_, series| series.starved.to_string());
     add("at_floor", |_, series| series.at_floor.to_string());
+    add("queued", |_, series| series.queued.to_string());
     add("nested", |_, series| series.nested.to_string());
     add("tracked", |_, series| series.tracked.to_string());
     add("upper_bound", |_, series| series.upper_bound.to_string());

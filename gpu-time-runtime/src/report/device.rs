@@ -15,6 +15,7 @@ pub struct Device {
     pub(crate) event_bias_ns: Option<f64>,
     pub(crate) event_bias_source: Option<&'static str>,
     pub(crate) event_bias_error_ns: Option<f64>,
+    pub(crate) fed_margin_ns: Option<f64>,
     pub(crate) flush_bytes: Option<u64>,
     pub(crate) flush_proof: Option<f64>,
     pub(crate) warnings: Vec<String>,
@@ -33,6 +34,7 @@ impl Device {
             event_bias_ns: None,
             event_bias_source: None,
             event_bias_error_ns: None,
+            fed_margin_ns: None,
             flush_bytes: None,
             flush_proof: None,
             warnings: Vec::new(),
@@ -88,6 +90,13 @@ impl Device {
     /// pair is from the true bias is not measured.
     pub fn event_bias_error_ns(&self) -> Option<f64> {
         self.event_bias_error_ns
+    }
+
+    /// A sample without a hold counts as fed if the GPU reached its start later, by this many
+    /// nanoseconds at least, than it would have reached the stop had it been idle. `None` while the
+    /// clocks of host and device are not aligned: then nothing but a hold proves a sample fed.
+    pub fn fed_margin_ns(&self) -> Option<f64> {
+        self.fed_margin_ns
     }
 
     /// How much is read or written to evict the L2, in bytes.

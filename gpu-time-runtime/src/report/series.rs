@@ -27,6 +27,7 @@ pub struct Series {
     pub(crate) fed: u64,
     pub(crate) starved: u64,
     pub(crate) at_floor: u64,
+    pub(crate) queued: u64,
     pub(crate) nested: u64,
     pub(crate) tracked: u64,
     pub(crate) upper_bound: bool,
@@ -125,7 +126,13 @@ impl Series {
         self.at_floor
     }
 
-    /// Samples with another timed bracket inside.
+    /// Fed samples with so much queued behind them when the GPU passed them that their events read more
+    /// than those of a single bracket. A sum counts if all its launches do.
+    pub fn queued(&self) -> u64 {
+        self.queued
+    }
+
+    /// Samples with another timed bracket inside, or overlapping.
     pub fn nested(&self) -> u64 {
         self.nested
     }

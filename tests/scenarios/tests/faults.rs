@@ -132,7 +132,12 @@ mod simulated {
                 for site in run.report().sites.iter().filter(|site| site.calls > 0) {
                     assert_eq!(site.counts(), (130, 0, 0, 130), "{fault}");
                 }
+                // So an event answers that was recorded in a capture.
+                let is_as_captured = code == 1 && name == "cuEventElapsedTime_v2";
                 for reason in ["failed", "cancelled", "capture", "stream", "thread", "invalid"] {
+                    if is_as_captured && reason == "capture" {
+                        continue;
+                    }
                     assert_eq!(run.report().total(|row| row.lost(reason)), 0, "{fault}: {reason}");
                 }
                 assert_eq!(run.report().total(|row| row.in_flight), 0, "{fault}");

@@ -16,19 +16,20 @@ impl Timeline {
     /// `kernels` says which place launches which kernel.
     pub fn of(trace: &Trace, kernels: &BTreeMap<u64, String>) -> Timeline {
         let number = |call: &Call, name: &str| call.args.get(name)?.as_u64();
-        // By thread, the launches in their order; by record, who made it and when.
-        let mut launches: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();
-        let mut records: BTreeMap<u64, (u32, u64)> = BTreeMap::new();
+        // By thread, the launches in their order; by record, who made it, when and on which stream.
+        let mut launches: BTreeMap<u32, Vec<(u64, u64, Option<u64>)>> = BTreeMap::new();
+        let mut records: BTreeMap<u64, (u32, u64, Option<u64>)> = BTreeMap::new();
         for call in trace.calls() {
             if call.name.starts_with("cuLaunchKernel")
                 && let Some(function) = number(call, "f")
             {
-                launches.entry(call.thread).or_default().push((call.seq, function));
+                let stream = number(call, "hStream");
+                launches.entry(call.thread).or_default().push((call.seq, function, stream));
             }
             if call.name.starts_with("cuEventRecord")
                 && let Some(record) = number(call, "record")
             {
-                records.insert(record, (call.thread, call.seq));
+                records.insert(record, (call.thread, call.seq, number(call, "hStream")));
             }
         }
         let mut values: BTreeMap<String, Vec<f64>> =
@@ -38,15 +39,17 @@ impl Timeline {
                 records.get(&command.record?).copied()
             };
             // What a graph recorded is nobody's bracket.
-            let (Some((thread, start)), Some((_, stop))) =
+            let (Some((thread, start, stream)), Some((_, stop, same))) =
                 (record(elapsed.start), record(elapsed.stop))
             else {
                 continue;
             };
             let Some(launches) = launches.get(&thread) else { continue };
-            let next = launches.partition_point(|(seq, _)| *seq < start);
-            let Some((seq, function)) = launches.get(next) else { continue };
+            let next = launches.partition_point(|(seq, ..)| *seq < start);
+            let Some((seq, function, its)) = launches.get(next) else { continue };
+            // Events of two streams, or of one that nothing was launched on, compare clocks.
             if *seq < stop
+                && (stream, same) == (*its, *its)
                 && let Some(values) = kernels.get(function).and_then(|place| values.get_mut(place))
             {
                 assert_eq!(elapsed.reported_ns, elapsed.expected_ns());
