@@ -113,7 +113,7 @@ fn site(plan: &Plan) -> TokenStream {
         quote_spanned!(at=> #private::Launch { name: #name, line: #line })
     });
     let options = &plan.options;
-    let is_async = plan.is_async;
+    let (is_async, is_single) = (plan.is_async, plan.is_single);
     quote_spanned! {at=> {
         fn #marker() {}
         static #site: #private::CallSite = #private::CallSite::new(#private::Spec {
@@ -129,6 +129,7 @@ fn site(plan: &Plan) -> TokenStream {
             scope: #scope,
             clock: #clock,
             launches: &[#(#launches),*],
+            is_single: #is_single,
             options: #options,
         });
         #private::inventory::submit! { #private::SiteRef(&#site) }

@@ -32,6 +32,8 @@ const STREAM_MAKERS: [&str; 5] =
 pub struct Findings {
     /// The visible launches, in source order, each by the name that launches.
     pub launches: Vec<Ident>,
+    /// Whether one of them is in a loop.
+    pub repeated: bool,
     /// Whether a launch name occurs where the macro does not look.
     pub hidden: bool,
     /// Every `X` of a visible `X.launch_builder(…)`.
@@ -45,14 +47,14 @@ pub struct Findings {
 /// Looks and changes nothing.
 pub fn find(stmts: &[Stmt], names: &[String]) -> Findings {
     let mut stmts = stmts.to_vec();
-    let mut walk = Walk { names, marks: None, found: Findings::default() };
+    let mut walk = Walk { names, marks: None, found: Findings::default(), loops: 0 };
     walk.statements(&mut stmts);
     walk.found
 }
 
 /// Puts the marks into the statements.
 pub fn mark(stmts: &mut Vec<Stmt>, names: &[String], marks: Marks) {
-    Walk { names, marks: Some(marks), found: Findings::default() }.statements(stmts);
+    Walk { names, marks: Some(marks), found: Findings::default(), loops: 0 }.statements(stmts);
 }
 
 /// The expression under parentheses and macro fragments.
@@ -68,6 +70,8 @@ struct Walk<'a> {
     names: &'a [String],
     marks: Option<Marks<'a>>,
     found: Findings,
+    /// How many loops are around what is walked.
+    loops: usize,
 }
 
 impl<'a> Walk<'a> {
@@ -130,6 +134,7 @@ impl<'a> Walk<'a> {
         }
         let number = self.found.launches.len() as u32;
         self.found.launches.push(name.clone());
+        self.found.repeated |= self.loops > 0;
         match launch {
             Expr::MethodCall(call) => call.args.iter_mut().for_each(|arg| self.visit_expr_mut(arg)),
             Expr::Call(call) => call.args.iter_mut().for_each(|arg| self.visit_expr_mut(arg)),
@@ -216,6 +221,7 @@ impl<'a> Walk<'a> {
         let launch = name.filter(|name| self.is_launch(name));
         let is_launch = launch.is_some();
         self.found.launches.extend(launch);
+        self.found.repeated |= is_launch && self.loops > 0;
         match (self.launch_marks(), self.await_marks()) {
             (Some(marks), _) if is_launch => out.extend(marks.bracket_statement(call, number)),
             (_, Some(marks)) if may_await(&call.mac) => out.extend(marks.watch_statement(call)),
@@ -234,7 +240,10 @@ impl VisitMut for Walk<'_> {
             Some(name) => Some(self.number(expr, name)),
             None => {
                 self.note(expr);
+                let is_loop = matches!(expr, Expr::ForLoop(_) | Expr::Loop(_) | Expr::While(_));
+                self.loops += usize::from(is_loop);
                 visit_mut::visit_expr_mut(self, expr);
+                self.loops -= usize::from(is_loop);
                 None
             }
         };

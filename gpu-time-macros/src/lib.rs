@@ -87,9 +87,11 @@ use proc_macro::TokenStream;
 /// A launch that answers `Err` (`cuLaunchKernel`: a code other than success) or unwinds is lost, and so
 /// is that call's sum. A launch macro is one at the end of a block only with `()` or `[]`.
 ///
-/// A bracket inside another on the same stream and thread leaves out `cold` and `sleep`, and the outer one
-/// is marked `nested`. On another thread, as when a future moves on between two polls or when threads share
-/// a stream, it is not noticed, and what one enqueues lies in the other's bracket.
+/// So is the sum of a call that unwinds or is cancelled while launches may be missing from it; the launches
+/// themselves were measured.
+///
+/// A bracket inside another on the same stream leaves out `cold` and `sleep`, and the outer one is marked
+/// `nested`, whichever threads they are of. Two that overlap, as when threads share a stream, both are.
 ///
 /// In **body** scope the row is the span from the first thing that the body enqueues to the last, frees of
 /// its locals included (before edition 2024, not of temporaries in its tail expression).

@@ -28,6 +28,8 @@ pub struct Plan {
     pub source: Source,
     /// The launches that have marks, in the order of their numbers.
     pub launches: Vec<Ident>,
+    /// A call makes one launch at most.
+    pub is_single: bool,
     pub options: String,
     /// The work may wait for futures.
     pub is_async: bool,
@@ -96,6 +98,7 @@ impl Plan {
             return None;
         }
         let paths = Paths::new(args.krate.map(|arg| arg.value));
+        let is_single = scope == Scope::Launches && found.launches.len() == 1 && !found.repeated;
         let launches = match scope {
             Scope::Launches => found.launches,
             Scope::Body => Vec::new(),
@@ -130,6 +133,7 @@ impl Plan {
             scope,
             source,
             launches,
+            is_single,
             options,
             is_async,
             body,

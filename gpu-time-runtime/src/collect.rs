@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use crate::counts::Counts;
 use crate::cuda::{self, Context};
-use crate::gpu::Gpu;
 use crate::report::target;
 use crate::report::{self, Process, Snapshot};
+use crate::sample::Measure;
 use crate::series::{RowInfo, Tally};
 use crate::site::{CallSite, Clock, Device, Kept, Row};
 use crate::work::Work;
@@ -117,25 +117,51 @@ struct Counted {
 fn report_site(counted: Counted, tallies: &Tallies, biases: &Biases) -> report::Site {
     let Counted { site, counts, rows } = counted;
     let resolved = site.resolve(process::config());
-    let all = site.rows();
+    let kept = site.rows();
     // Rows that came since are for the next report.
-    let series = all.iter().zip(rows).map(|(Kept { row, series }, tally)| {
-        let (timed, in_flight) = tallies.get(&ptr::from_ref(*row)).copied().unwrap_or_default();
-        let launch = row.launch.and_then(|index| {
-            let launch = site.spec.launches.get(index as usize)?;
-            Some(report::Launch { index, name: launch.name, line: launch.line })
-        });
-        let info = RowInfo {
+    let rows: Vec<_> = kept
+        .iter()
+        .zip(rows)
+        .map(|(Kept { row, series }, tally)| {
+            let counted = tallies.get(&ptr::from_ref(*row)).copied().unwrap_or_default();
+            (*row, series, tally, counted)
+        })
+        .collect();
+    let mut shown = Vec::new();
+    for (row, series, tally, (timed, in_flight)) in &rows {
+        let is_same = |other: &Row| other.device == row.device && other.cache == row.cache;
+        let info = |launch: Option<u32>, measure: Measure| RowInfo {
             device: device_id(row.device),
-            launch,
+            launch: launch.and_then(|index| {
+                let launch = site.spec.launches.get(index as usize)?;
+                Some(report::Launch { index, name: launch.name, line: launch.line })
+            }),
+            measure,
             cache: row.cache,
             clock: row.clock,
-            timed,
-            in_flight,
+            timed: *timed,
+            in_flight: *in_flight,
             bias_ns: biases.of(row.device),
         };
-        series.report(info, tally)
-    });
+        let measure = row.measure(site.spec.scope);
+        if site.spec.is_single && measure == Measure::Launch {
+            // The sum of one launch is that launch; only calls without one are counted apart.
+            let idle = rows.iter().find(|(idle, ..)| idle.launch.is_none() && is_same(idle));
+            let (mut sum, mut tally) = (info(None, Measure::Sum), *tally);
+            if let Some((_, _, idle, (timed, in_flight))) = idle {
+                tally.add_idle(*idle);
+                sum.timed += timed;
+                sum.in_flight += in_flight;
+            }
+            shown.push(series.report(sum, tally));
+        }
+        let is_shown_so = site.spec.is_single
+            && measure == Measure::Sum
+            && rows.iter().any(|(other, ..)| other.launch.is_some() && is_same(other));
+        if !is_shown_so {
+            shown.push(series.report(info(row.launch, measure), *tally));
+        }
+    }
     let mut warnings = Vec::new();
     if site.hold_policy().is_off() {
         warnings.push("holds hit their deadline too often and were switched off".to_owned());
@@ -152,7 +178,7 @@ fn report_site(counted: Counted, tallies: &Tallies, biases: &Biases) -> report::
         skipped: counts.skipped,
         timed: counts.timed,
         warnings,
-        series: series.collect(),
+        series: shown,
     }
 }
 
@@ -192,7 +218,7 @@ fn devices(sites: &[report::Site]) -> Vec<report::Device> {
             // The empty pair's distance from the true bias is not measured, and is more than a step.
             device.event_bias_error_ns = None;
         }
-        device.fed_margin_ns = device.fed_margin_ns.or_else(|| Some(context.clock()?.margin_ns));
+        device.fed_margin_ns = device.fed_margin_ns.or(context.fed_margin_ns());
         device.flush_bytes = device.flush_bytes.or(context.flush_bytes());
         for warning in context.warnings() {
             if !device.warnings.contains(&warning) {

@@ -178,6 +178,7 @@ pub(crate) fn site() -> &'static CallSite {
         scope: ScopeKind::Launches,
         clock: Clock::Events,
         launches: &[Launch { name: "launch", line: 1 }, Launch { name: "launch", line: 2 }],
+        is_single: false,
         options: "",
     })))
 }

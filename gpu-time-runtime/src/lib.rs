@@ -15,7 +15,6 @@ mod exit;
 mod fake;
 mod gpu;
 mod hold_policy;
-mod host_clock;
 mod in_flight;
 mod lane;
 mod ledger;

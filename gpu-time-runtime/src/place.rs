@@ -134,7 +134,7 @@ impl Place {
                 let outcome = lost.map_or(Ok(Sample::NOTHING), Err);
                 locked(&self.lane.work).count(self.site, self.context.place(), outcome);
             }
-            // Its sum was lost at its beginning.
+            // Its sum was lost at its beginning, or is its launch.
             None => {}
         }
     }
@@ -185,10 +185,15 @@ pub(crate) fn abandon(lane: &'static Lane, mut bracket: Bracket, reason: Lost) {
 }
 
 impl CallState {
-    /// Begins a launch that met the L2 in the state given; the first begins the call's sum.
+    /// Begins a launch that met the L2 in the state given; the first begins the call's sum, unless
+    /// that is the launch itself.
+    #[inline]
     fn begin(&self, place: &Place, work: &mut Work<Context>, cache: CacheState) -> Option<CallRef> {
         if self.cache.load(Relaxed) == 0 {
             self.cache.store(1 + cache as u8, Relaxed);
+            if place.site.spec.is_single {
+                return None;
+            }
             if let Some(call) =
                 work.open_call(place.site, place.context.place(), cache, &place.lane.returns)
             {

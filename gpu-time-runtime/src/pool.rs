@@ -9,6 +9,9 @@ use crate::gpu::{Fault, Gpu};
 /// commands queue on a stream before it makes the caller wait.
 pub(crate) const MOST: usize = 2_048;
 
+/// How many are made when the first is needed: a batch, and what comes while the GPU works on that.
+const FEWEST: usize = 48;
+
 /// Idle brackets by context, the one used last on top, because it is still in the caches.
 pub(crate) struct Pools<G: Gpu>(Vec<Pool<G>>);
 
@@ -69,9 +72,9 @@ impl<G: Gpu> Pool<G> {
         if self.made >= MOST {
             return Err(Fault::Exhausted);
         }
-        // More than one, and more the more there are: how far the GPU falls behind varies, and
-        // what varies a little should not allocate again and again.
-        for _ in 0..(self.made / 4 + 8).min(MOST - self.made) {
+        // As many again as there are: how far the GPU falls behind varies, and what varies a little
+        // should not allocate again and again.
+        for _ in 0..self.made.max(FEWEST).min(MOST - self.made) {
             match Bracket::new(self.gpu, subject) {
                 Ok(bracket) => self.idle.push(bracket),
                 Err(fault) if self.idle.is_empty() => return Err(fault),

@@ -144,6 +144,11 @@ impl Losses {
         }
     }
 
+    /// Counts what another counted.
+    pub fn add_all(&mut self, other: Losses) {
+        self.0.iter_mut().zip(other.0).for_each(|(count, more)| *count += more);
+    }
+
     /// How many were lost for this reason.
     pub fn of(&self, reason: Lost) -> u64 {
         self.0.get(reason as usize).copied().unwrap_or_default()

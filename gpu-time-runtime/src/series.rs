@@ -10,12 +10,12 @@ use crate::stats::Distribution;
 /// Invariant: `measured = fed + starved + at_floor`, each counted by itself.
 #[derive(Debug)]
 pub struct Series {
-    measure: Measure,
     counts: Counts,
     brackets: Brackets,
-    // Made when first needed: most series meet one kind of samples only.
-    fed: Option<Distribution>,
-    starved: Option<Distribution>,
+    // Both are there from the beginning, so that recording never allocates; what is not touched of
+    // them takes no memory.
+    fed: Distribution,
+    starved: Distribution,
 }
 
 /// What the owner of a series knows of it, and it does not.
@@ -25,6 +25,8 @@ pub struct RowInfo {
     pub device: String,
     /// The launch, or `None` for the function.
     pub launch: Option<report::Launch>,
+    /// What the times are the times of.
+    pub measure: Measure,
     /// What the L2 held.
     pub cache: CacheState,
     /// What told the time.
@@ -38,7 +40,7 @@ pub struct RowInfo {
 }
 
 /// The counters of a series at one moment.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     counts: Counts,
     brackets: Brackets,
@@ -66,17 +68,17 @@ struct Brackets {
 
 impl Series {
     /// A series without samples.
-    pub fn new(measure: Measure) -> Self {
+    pub fn new() -> Self {
         Series {
-            measure,
             counts: Counts::default(),
-            brackets: Brackets { least: u32::MAX, most: 0, sum: 0 },
-            fed: None,
-            starved: None,
+            brackets: Brackets::default(),
+            fed: Distribution::new(),
+            starved: Distribution::new(),
         }
     }
 
-    /// Takes in a sample; allocates on the first fed and on the first starved one, then no more.
+    /// Takes in a sample.
+    #[inline]
     pub fn record(&mut self, sample: Sample) {
         let counts = &mut self.counts;
         counts.measured += 1;
@@ -94,7 +96,7 @@ impl Series {
         };
         *count += 1;
         counts.queued += u64::from(sample.queued);
-        distribution.get_or_insert_with(Distribution::new).record(sample.raw_ns());
+        distribution.record(sample.raw_ns());
     }
 
     /// Counts a bracket that gave no sample.
@@ -114,21 +116,19 @@ impl Series {
     pub fn report(&self, row: RowInfo, tally: Tally) -> report::Series {
         let Tally { counts, brackets } = tally;
         let Counts { measured, fed, starved, at_floor, queued, nested, tracked, lost } = counts;
-        let shown = self.fed.as_ref().or(self.starved.as_ref());
-        let sum = |bias: f64| -> f64 {
-            [&self.fed, &self.starved].into_iter().flatten().map(|kind| kind.sum(bias)).sum()
-        };
-        let stats = |bias: f64| shown.and_then(|kind| kind.stats(bias, sum(bias)));
+        let shown = if fed > 0 { &self.fed } else { &self.starved };
+        let sum = |bias: f64| self.fed.sum(bias) + self.starved.sum(bias);
+        let stats = |bias: f64| shown.stats(bias, sum(bias));
         let same = brackets.same();
         let net_ns = row.bias_ns.zip(same).and_then(|(bias, k)| stats(bias * f64::from(k)));
-        let net_sum_ns = row.bias_ns.filter(|_| shown.is_some()).map(|bias| match &net_ns {
+        let net_sum_ns = row.bias_ns.filter(|_| fed + starved > 0).map(|bias| match &net_ns {
             Some(net) => net.sum,
             None => (sum(0.0) - bias * brackets.sum as f64).max(0.0),
         });
         report::Series {
             device: row.device,
             launch: row.launch,
-            measure: self.measure,
+            measure: row.measure,
             key: None,
             cache: row.cache,
             clock: row.clock,
@@ -143,7 +143,7 @@ impl Series {
             nested,
             tracked,
             upper_bound: fed == 0 && starved > 0,
-            launches: (self.measure == Measure::Sum && fed + starved > 0).then_some(
+            launches: (row.measure == Measure::Sum && fed + starved > 0).then_some(
                 report::Launches {
                     min: brackets.least,
                     mean: brackets.sum as f64 / (fed + starved) as f64,
@@ -153,8 +153,24 @@ impl Series {
             raw_ns: stats(0.0),
             net_ns,
             net_sum_ns,
-            ci95_ns: shown.and_then(Distribution::median_interval),
+            ci95_ns: shown.median_interval(),
         }
+    }
+}
+
+impl Tally {
+    /// Takes in calls that made no launch: nothing ran in them, or they were lost.
+    pub fn add_idle(&mut self, other: Tally) {
+        let (counts, other) = (&mut self.counts, other.counts);
+        counts.measured += other.measured;
+        counts.at_floor += other.at_floor;
+        counts.lost.add_all(other.lost);
+    }
+}
+
+impl Default for Brackets {
+    fn default() -> Self {
+        Brackets { least: u32::MAX, most: 0, sum: 0 }
     }
 }
 
@@ -190,6 +206,7 @@ mod tests {
         RowInfo {
             device: "cuda:0".to_owned(),
             launch: None,
+            measure: Measure::Sum,
             cache: CacheState::AsFound,
             clock: Clock::Events,
             timed: 0,
@@ -199,7 +216,7 @@ mod tests {
     }
 
     fn report(samples: &[Sample], bias_ns: Option<f64>) -> report::Series {
-        let mut series = Series::new(Measure::Sum);
+        let mut series = Series::new();
         samples.iter().for_each(|&sample| series.record(sample));
         series.report(row(bias_ns), series.tally())
     }
@@ -271,12 +288,12 @@ mod tests {
 
     #[test]
     fn a_million_samples_of_both_kinds_fit() {
-        let mut series = Series::new(Measure::Span);
+        let mut series = Series::new();
         for i in 0..1_000_000u32 {
             // From a nanosecond to beyond an hour, evenly by magnitude.
             series.record(sample(10f64.powf(f64::from(i) / 77_000.0), i % 2 == 0));
         }
-        let kinds = [&series.fed, &series.starved].map(|kind| kind.as_ref().unwrap().bytes());
+        let kinds = [&series.fed, &series.starved].map(|kind| kind.bytes());
         let bytes = size_of::<Series>() + kinds.iter().sum::<usize>();
         assert!(bytes <= 256 * 1024, "{bytes}");
         let report = series.report(row(None), series.tally());
@@ -290,7 +307,7 @@ mod tests {
             lost in prop::collection::vec(0..Lost::ALL.len(), 0..20),
             in_flight in 0u64..9,
         ) {
-            let mut series = Series::new(Measure::Launch);
+            let mut series = Series::new();
             for &(raw_ns, [fed, at_floor, nested, tracked]) in &samples {
                 series.record(with(raw_ns, |s| {
                     (s.fed, s.at_floor, s.nested, s.tracked) = (fed, at_floor, nested, tracked);

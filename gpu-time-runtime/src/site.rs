@@ -41,6 +41,8 @@ pub struct Spec {
     pub clock: Clock,
     /// The launches that the macro saw, in source order; empty in body scope.
     pub launches: &'static [Launch],
+    /// A call makes one launch at most: then a call's sum is its launch, and is not kept twice.
+    pub is_single: bool,
     /// The attribute's arguments as the user wrote them, and a note where the macro fell back.
     pub options: &'static str,
 }
@@ -146,6 +148,15 @@ pub(crate) struct Row {
 }
 
 impl Row {
+    /// What its times are the times of.
+    pub fn measure(&self, scope: ScopeKind) -> Measure {
+        match (self.launch, scope) {
+            (Some(_), _) => Measure::Launch,
+            (None, ScopeKind::Launches) if self.device != Device::Host => Measure::Sum,
+            (None, _) => Measure::Span,
+        }
+    }
+
     /// Its place among the site's rows.
     pub fn index(&self) -> usize {
         self.index
@@ -238,15 +249,10 @@ impl CallSite {
             return kept.row;
         }
         let on_host = device == Device::Host;
-        let measure = match (launch, self.spec.scope) {
-            (Some(_), _) => Measure::Launch,
-            (None, ScopeKind::Launches) if !on_host => Measure::Sum,
-            (None, _) => Measure::Span,
-        };
         let clock = if on_host { Clock::Host } else { self.spec.clock };
         let row: &'static Row =
             Box::leak(Box::new(Row { launch, device, cache, clock, index: rows.len() }));
-        rows.push(Kept { row, series: Series::new(measure) });
+        rows.push(Kept { row, series: Series::new() });
         row
     }
 

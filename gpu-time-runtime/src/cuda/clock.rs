@@ -14,6 +14,7 @@ use super::context::{create_event, elapsed, raw};
 use super::library::Symbols;
 use crate::gpu::{Event, Fault, Stream};
 use crate::passage::ClockFit;
+use crate::site::locked;
 
 /// Events in a round. The first is the one that the device's time is counted from.
 const PROBES: usize = 8;
@@ -77,6 +78,7 @@ impl DeviceClock {
             (Some(_), Ok(one), Ok(other)) => State { events: [one, other], ..State::default() },
             _ => State::default(),
         };
+        let state = State { probes: Vec::with_capacity(PROBES), ..state };
         let clock = DeviceClock { symbols, side, state: Mutex::new(state) };
         for _ in 0..ATTEMPTS {
             if clock.fit().is_some() {
@@ -86,7 +88,12 @@ impl DeviceClock {
         clock
     }
 
-    /// How the clocks lie, as far as that is known. Looks after the round that is being made, or
+    /// How the clocks lay when somebody last looked.
+    pub fn known(&self) -> Option<ClockFit> {
+        locked(&self.state).fit
+    }
+
+    /// How the clocks lie, as far as that is known. The context must be there. Looks after the round that is being made, or
     /// begins one that is due; never waits.
     pub fn fit(&self) -> Option<ClockFit> {
         let mut state = match self.state.try_lock() {

@@ -217,6 +217,12 @@ impl Context {
         if self.check_alive().is_ok() { self.floor.get() } else { self.floor.known() }
     }
 
+    /// How much later than at best the GPU must reach a start for the sample to count as fed, once the
+    /// clocks are aligned.
+    pub fn fed_margin_ns(&self) -> Option<f64> {
+        Some(self.clock.known()?.margin_ns)
+    }
+
     /// What went wrong while preparing, for the report.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();

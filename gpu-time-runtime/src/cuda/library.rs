@@ -6,7 +6,8 @@ use std::sync::OnceLock;
 use cudarc::driver::sys::{self, CUcontext, CUevent, CUresult};
 use libloading::Library;
 
-use crate::{exit, host_clock};
+use super::host_clock;
+use crate::exit;
 
 type Now = unsafe extern "C" fn() -> u64;
 type ElapsedTime = unsafe extern "C" fn(*mut f32, CUevent, CUevent) -> CUresult;

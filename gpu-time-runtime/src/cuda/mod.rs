@@ -12,6 +12,7 @@ mod device;
 mod floor;
 mod flush;
 mod hold;
+mod host_clock;
 mod library;
 mod module;
 mod side;

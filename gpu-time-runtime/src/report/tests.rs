@@ -10,7 +10,6 @@ use crate::site::{Clock, ScopeKind};
 
 /// What differs from one made-up row to the next.
 struct Row {
-    measure: Measure,
     info: RowInfo,
     samples: Vec<Sample>,
     lost: Vec<Lost>,
@@ -25,8 +24,8 @@ fn row(device: &str, measure: Measure, times: impl IntoIterator<Item = u32>) -> 
         sample
     };
     Row {
-        measure,
         info: RowInfo {
+            measure,
             device: device.to_owned(),
             launch: None,
             cache: CacheState::AsFound,
@@ -58,7 +57,7 @@ impl Row {
     }
 
     fn series(self) -> Series {
-        let mut series = series::Series::new(self.measure);
+        let mut series = series::Series::new();
         self.samples.iter().for_each(|&sample| series.record(sample));
         self.lost.iter().for_each(|&reason| series.lose(reason));
         let timed = (self.samples.len() + self.lost.len()) as u64 + self.in_flight;

@@ -89,8 +89,9 @@ impl Histogram {
 /// The bucket of a time.
 #[inline]
 fn bucket(ns: f64) -> usize {
-    // The cast takes what is negative or too large to the nearest bound.
-    let ns = (ns.round() as u64).clamp(1, (1 << OCTAVES) - 1);
+    // To the nearest, as `round` would without a call; the cast takes what is negative or too large to
+    // the nearest bound.
+    let ns = ((ns + 0.5) as u64).clamp(1, (1 << OCTAVES) - 1);
     let octave = ns.ilog2() as usize;
     FIRST[octave] + ((ns - (1 << octave)) >> shift(octave)) as usize
 }

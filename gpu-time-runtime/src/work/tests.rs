@@ -81,6 +81,7 @@ impl Bench {
         let info = crate::series::RowInfo {
             device: "cuda:0".to_owned(),
             launch: None,
+            measure: row.measure(self.site.spec.scope),
             cache: row.cache,
             clock: row.clock,
             timed: entry.timed,

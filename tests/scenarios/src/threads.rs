@@ -19,6 +19,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("threads/rayon", rayon),
     ("threads/teardown", teardown),
     ("threads/teardown_of_main", teardown_of_main),
+    ("threads/inside", inside),
     ("threads/warmup", warmup),
 ];
 
@@ -165,6 +166,34 @@ fn teardown_of_main(_: &[String]) {
     for _ in 0..5 {
         timed(&gpu.stream, &spins[0]).unwrap();
     }
+}
+
+#[gpu_timed(scope = "body")]
+fn around(stream: &Arc<CudaStream>, inner: impl FnOnce()) {
+    ran!();
+    let _ = stream;
+    inner();
+}
+
+/// Another thread's bracket inside of one, on the same stream and on another.
+fn inside(_: &[String]) {
+    let gpu = Gpu::new();
+    let spin = gpu.spin("threads::timed");
+    let other = gpu.new_stream();
+    timed(&gpu.stream, &spin).unwrap();
+    gpu.synchronize();
+    for outer in [&gpu.stream, &other] {
+        for _ in 0..10 {
+            around(outer, || {
+                thread::scope(|scope| {
+                    scope.spawn(|| timed(&gpu.stream, &spin).unwrap());
+                });
+            });
+            gpu.synchronize();
+            other.synchronize().unwrap();
+        }
+    }
+    tally::print();
 }
 
 #[gpu_timed(warmup = 1_000)]

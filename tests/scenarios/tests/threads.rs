@@ -48,6 +48,22 @@ fn calls_while_the_main_thread_is_torn_down() {
     assert_measured(&scenario("threads/teardown_of_main", &[]).run(), 5 + 3, 3);
 }
 
+/// A bracket inside of another is noticed whichever thread it is of, and only on the same stream.
+#[test]
+fn a_bracket_inside_of_another_threads() {
+    let run = scenario("threads/inside", &[]).run();
+    let around = run.row("threads::around");
+    assert_eq!(around.brackets(), (20, 20, 0, 0));
+    assert_eq!(around.nested, 10, "{around:?}");
+    let timed = run.site("threads::timed");
+    for launch in [None, Some(0)] {
+        let rows: Vec<_> =
+            timed.rows(launch).map(|row| (row.cache.as_str(), row.measured, row.nested)).collect();
+        // One before everything, ten beside a bracket on another stream, and ten inside of one.
+        assert_eq!(rows, [("cold", 11, 0), ("as-found", 10, 0)]);
+    }
+}
+
 /// The first thousand calls are not timed, whoever makes them.
 #[test]
 fn a_shared_warm_up() {
