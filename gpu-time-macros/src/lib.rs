@@ -85,10 +85,8 @@ use proc_macro::TokenStream;
 ///
 /// In **launches** scope every launch has a row of its own, and the function's row is their sum per call.
 /// A launch that answers `Err` (`cuLaunchKernel`: a code other than success) or unwinds is lost, and so
-/// is that call's sum. A launch macro is one at the end of a block only with `()` or `[]`.
-///
-/// So is the sum of a call that unwinds or is cancelled while launches may be missing from it; the launches
-/// themselves were measured.
+/// is that call's sum. The sum is lost too where a call unwinds or is cancelled, unless it cannot have had
+/// another launch to make. A launch macro is one at the end of a block only with `()` or `[]`.
 ///
 /// A bracket inside another on the same stream leaves out `cold` and `sleep`, and the outer one is marked
 /// `nested`, whichever threads they are of. Two that overlap, as when threads share a stream, both are.

@@ -60,7 +60,7 @@ fn a_bracket_inside_of_another_threads() {
         let rows: Vec<_> =
             timed.rows(launch).map(|row| (row.cache.as_str(), row.measured, row.nested)).collect();
         // One before everything, ten beside a bracket on another stream, and ten inside of one.
-        assert_eq!(rows, [("cold", 11, 0), ("as-found", 10, 0)]);
+        assert_eq!(rows, [("as-found", 10, 0), ("cold", 11, 0)]);
     }
 }
 
