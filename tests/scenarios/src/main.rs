@@ -8,6 +8,7 @@ mod capture;
 mod exact;
 mod exit;
 mod faults;
+mod fed;
 mod gpu;
 mod options;
 mod random;
@@ -15,18 +16,20 @@ mod scopes;
 mod streams;
 mod tally;
 mod threads;
+mod time;
 
 use std::process::ExitCode;
 
 /// A program and its name. Its arguments are whatever follows the name on the command line.
 type Scenario = (&'static str, fn(&[String]));
 
-const THEMES: [&[Scenario]; 10] = [
+const THEMES: [&[Scenario]; 11] = [
     absent::SCENARIOS,
     capture::SCENARIOS,
     exact::SCENARIOS,
     exit::SCENARIOS,
     faults::SCENARIOS,
+    fed::SCENARIOS,
     options::SCENARIOS,
     random::SCENARIOS,
     scopes::SCENARIOS,

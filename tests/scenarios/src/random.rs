@@ -12,6 +12,7 @@ use sys::CUstreamCaptureMode;
 use crate::Scenario;
 use crate::gpu::{Gpu, Spin};
 use crate::tally::{self, ran};
+use crate::time::advance;
 
 pub const SCENARIOS: &[Scenario] = &[("random/script", run)];
 
@@ -133,20 +134,6 @@ fn relaxed(f: impl FnOnce()) {
     if exchanged == sys::CUresult::CUDA_SUCCESS {
         // SAFETY: as above; gives back what was found.
         while unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut mode) } != exchanged {}
-    }
-}
-
-/// Lets virtual time pass, where time is virtual.
-fn advance(ns: u64) {
-    // SAFETY: the name ends in NUL.
-    let found = unsafe {
-        let library = libc::dlopen(c"libcuda.so.1".as_ptr(), libc::RTLD_NOW);
-        libc::dlsym(library, c"gpu_time_sim_advance".as_ptr())
-    };
-    if !found.is_null() {
-        // SAFETY: this is its signature; no real driver has a function of that name.
-        let advance: extern "C" fn(u64) = unsafe { std::mem::transmute(found) };
-        advance(ns);
     }
 }
 

@@ -5,6 +5,7 @@ mod capture;
 mod exact;
 mod exit;
 mod faults;
+mod fed;
 mod harness;
 mod options;
 mod random;

@@ -1,6 +1,6 @@
 //! Streams of every kind.
 
-use crate::harness::{Run, assert_lasts, is_real, scenario};
+use crate::harness::{Run, assert_lasts, scenario};
 
 #[test]
 fn several_streams() {

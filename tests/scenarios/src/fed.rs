@@ -1,0 +1,143 @@
+//! Fed and starved brackets beside each other, each with a value that says which it is.
+//!
+//! The kernel times itself, so a bracket that reads longer than a held one around the same kernel has
+//! waited for the host.
+
+use std::sync::Arc;
+
+use cudarc::driver::{CudaStream, DriverError};
+use gpu_time::gpu_timed;
+
+use crate::Scenario;
+use crate::gpu::{Gpu, Spin};
+use crate::tally::{self, ran};
+use crate::time::pass;
+
+pub const SCENARIOS: &[Scenario] = &[("fed/delays", delays), ("fed/queue", queue)];
+
+type Done = Result<(), DriverError>;
+
+const KERNEL_NS: u64 = 5_000;
+const CALLS: usize = 600;
+/// From here on a bracket that is longer than a held one counts as one that has waited.
+const OFF_NS: f64 = 500.0;
+
+/// Two host delays: between start and launch, and between launch and stop.
+#[gpu_timed(scope = "body")]
+fn delayed(stream: &Arc<CudaStream>, spin: &Spin, [before, after]: [u64; 2]) -> Done {
+    ran!();
+    pass(before);
+    spin.launch(stream, KERNEL_NS)?;
+    pass(after);
+    Ok(())
+}
+
+#[gpu_timed(scope = "body", sleep)]
+fn held(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(stream, KERNEL_NS)
+}
+
+#[gpu_timed]
+fn queued(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(stream, KERNEL_NS)
+}
+
+/// What a series of one site held before a call, to tell what the call added.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    measured: u64,
+    fed: u64,
+    sum_ns: f64,
+}
+
+impl Seen {
+    fn of(site: &str) -> Seen {
+        let snapshot = gpu_time::snapshot();
+        let sites = snapshot.sites();
+        let site = sites.iter().find(|known| known.name() == site).expect("it was called");
+        let rows = site.series().iter().filter(|row| row.launch().is_none());
+        rows.fold(Seen::default(), |seen, row| Seen {
+            measured: seen.measured + row.measured(),
+            fed: seen.fed + row.fed(),
+            sum_ns: seen.sum_ns + row.raw_ns().map_or(0.0, |raw| raw.sum()),
+        })
+    }
+}
+
+/// Numbers that look random and are the same every time.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}
+
+/// Kernels ahead of the bracket and delays inside of it, all of random length, so that the GPU comes to
+/// the start sometimes long before the stop is enqueued, sometimes long after, and often about then.
+fn delays(_: &[String]) {
+    let gpu = Gpu::new();
+    let stream = &gpu.stream;
+    let [spin, in_hold, ahead] =
+        ["delayed", "held", "ahead"].map(|name| gpu.spin(&format!("fed::{name}")));
+    for _ in 0..200 {
+        held(stream, &in_hold).unwrap();
+        gpu.synchronize();
+    }
+    let snapshot = gpu_time::snapshot();
+    let site = snapshot.sites().iter().find(|site| site.name() == "scenario::fed::held");
+    let row = site.and_then(|site| site.series().first()).expect("it was called");
+    let truth_ns = row.raw_ns().expect("there are samples").median();
+    tally::fact("held_starved", row.starved());
+    let mut random = Random(1);
+    let mut seen = Seen::default();
+    let (mut off, mut off_and_fed, mut fed, mut right) = (0u64, 0u64, 0u64, 0u64);
+    for call in 0..CALLS {
+        let mut delay = || if random.below(2) == 0 { 0 } else { random.below(50_000) };
+        let inside = [delay(), delay()];
+        let head_start = random.below(60_000);
+        if call % 4 > 0 {
+            ahead.launch(stream, head_start).unwrap();
+        }
+        delayed(stream, &spin, inside).unwrap();
+        gpu.synchronize();
+        // The host sees a completion a little late.
+        pass(20_000);
+        let now = Seen::of("scenario::fed::delayed");
+        assert_eq!(now.measured, seen.measured + 1);
+        let raw_ns = now.sum_ns - seen.sum_ns;
+        let is_fed = now.fed > seen.fed;
+        let is_off = raw_ns > truth_ns + OFF_NS;
+        off += u64::from(is_off);
+        off_and_fed += u64::from(is_off && is_fed);
+        right += u64::from(!is_off);
+        fed += u64::from(is_fed);
+        seen = now;
+    }
+    for (name, count) in
+        [("off", off), ("off_and_fed", off_and_fed), ("fed", fed), ("right", right)]
+    {
+        tally::fact(name, count);
+    }
+    tally::print();
+}
+
+/// A loop that never waits for the GPU.
+fn queue(_: &[String]) {
+    let gpu = Gpu::new();
+    let spin = gpu.spin("fed::queued");
+    // What the first calls load is not what is to be seen.
+    for _ in 0..10 {
+        queued(&gpu.stream, &spin).unwrap();
+    }
+    gpu.synchronize();
+    for _ in 0..2_000 {
+        queued(&gpu.stream, &spin).unwrap();
+    }
+    gpu.synchronize();
+    tally::print();
+}

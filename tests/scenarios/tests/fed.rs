@@ -1,0 +1,29 @@
+//! Fed or starved.
+
+use crate::harness::scenario;
+
+/// What has waited for the host is starved, and what was held is not.
+#[test]
+fn host_delays_inside_of_brackets() {
+    let run = scenario("fed/delays", &[]).untraced().run();
+    let fact = |name| run.fact(name);
+    let [off, off_and_fed, fed, right] = ["off", "off_and_fed", "fed", "right"].map(fact);
+    println!("{off} off, of which {off_and_fed} fed; {right} right; {fed} fed");
+    // Both kinds must be many, or nothing was tried.
+    assert!(off >= 200 && right >= 60, "{off} off, {right} right");
+    assert!(off_and_fed * 200 <= off, "{off_and_fed} of {off} that waited count as fed");
+    // Not all that read right can be proved so, but of some it must be.
+    assert!(fed >= 30, "{fed} fed");
+    assert!(fact("held_starved") * 50 <= 200, "held and starved");
+}
+
+/// Behind a queue everything is fed.
+#[test]
+fn a_loop_that_never_waits() {
+    let run = scenario("fed/queue", &[]).run();
+    let site = run.site("fed::queued");
+    for row in [site.row(), site.launch(0)] {
+        assert_eq!(row.brackets(), (2_010, 2_010, 0, 0));
+        assert!(row.fed * 100 >= row.measured * 95, "{row:?}");
+    }
+}
