@@ -48,6 +48,7 @@ impl Gpu {
 
 const NS: u64 = 1_000;
 const WITH_CARE: &str = "raw pair, asking for captures, harvested";
+const DECIDED: &str = "the same, and told whether it was fed";
 
 fn launch(stream: &Arc<CudaStream>, spin: &CudaFunction) -> Result<(), DriverError> {
     // SAFETY: the argument is the kernel's.
@@ -121,9 +122,23 @@ fn by_hand_with_care(
     // SAFETY: events and stream are of one live context.
     unsafe { sys::cuEventRecord(pair.0, raw) }.result()?;
     launch(stream, spin)?;
-    black_box(is_capturing()?);
     // SAFETY: as above.
     unsafe { sys::cuEventRecord(pair.1, raw) }.result()
+}
+
+/// The same with what tells fed from starved: when the stop was enqueued, and when the GPU came to an
+/// earlier start, counted from an event that it passed before.
+fn by_hand_decided(
+    stream: &Arc<CudaStream>,
+    spin: &CudaFunction,
+    pair: Pair,
+    anchor: CUevent,
+) -> Result<(), DriverError> {
+    // SAFETY: both were recorded before, and the GPU has passed them.
+    black_box(unsafe { result::event::elapsed(anchor, pair.0) }?);
+    by_hand_with_care(stream, spin, pair)?;
+    black_box(Instant::now());
+    Ok(())
 }
 
 /// Nanoseconds a call in batches of 200 on a GPU that is idle before each.
@@ -179,12 +194,18 @@ pub fn run(gpu: &Gpu, table: &mut Table) {
 fn single(gpu: &Gpu, table: &mut Table) {
     let Gpu { stream, spin, context } = gpu;
     let own = pairs(BATCH);
+    let anchor = pairs(1)[0].0;
+    // SAFETY: event and stream are of one live context.
+    unsafe { sys::cuEventRecord(anchor, stream.cu_stream()) }.result().expect("an anchor");
     let mut batches = Batches { gpu, values: Vec::new() };
     let timing = Some(CUevent_flags::CU_EVENT_DEFAULT);
     for _ in 0..BATCHES {
         batches.one("launch alone", |_| launch(stream, spin).expect("a launch"));
         batches.one("raw pair", |i| by_hand(stream, spin, own[i]).expect("a launch"));
         batches.one(WITH_CARE, |i| by_hand_with_care(stream, spin, own[i]).expect("a launch"));
+        batches.one(DECIDED, |i| {
+            by_hand_decided(stream, spin, own[i], anchor).expect("a launch");
+        });
         batches.one("timed", |_| timed(stream, spin).expect("a launch"));
         batches.one("timed, body scope", |_| timed_body(stream, spin).expect("a launch"));
         let mut kept = Vec::with_capacity(BATCH);
@@ -211,6 +232,7 @@ fn single(gpu: &Gpu, table: &mut Table) {
         "launch alone",
         "raw pair",
         WITH_CARE,
+        DECIDED,
         "timed",
         "timed, body scope",
         "cudarc `record_kernel_launch`",
@@ -227,6 +249,17 @@ fn single(gpu: &Gpu, table: &mut Table) {
     table.row(
         "timed, over raw pair",
         batches.difference("timed", "raw pair"),
+        "ns",
+        Bound::AtMost(300.0),
+    );
+    let undecided = batches.of("timed").iter().zip(batches.of("raw pair"));
+    let decision = batches.of(DECIDED).iter().zip(batches.of(WITH_CARE));
+    let undecided = undecided
+        .zip(decision)
+        .map(|((timed, raw), (with, without))| (timed - raw) - (with - without));
+    table.row(
+        "the same, less what telling fed from starved costs by hand",
+        Figure::of(undecided.collect()),
         "ns",
         Bound::AtMost(150.0),
     );
@@ -322,12 +355,17 @@ fn million(gpu: &Gpu, table: &mut Table) {
         gpu.stream.synchronize().expect("the GPU");
         allocations::in_use() - before
     };
-    many(&gpu.stream, &gpu.spin, 100).expect("a launch");
+    // As many brackets as a thread may ever have wait behind this, so that no more are made later.
+    // SAFETY: the argument is the kernel's.
+    unsafe { gpu.stream.launch_builder(&gpu.spin).arg(&20_000_000u64).launch(ONE) }
+        .expect("a launch");
+    (0..3_000).for_each(|_| timed(&gpu.stream, &gpu.spin).expect("a launch"));
+    gpu.stream.synchronize().expect("the GPU");
     let grown = bytes(&|i| many(&gpu.stream, &gpu.spin, i % 1_000).expect("a launch"));
-    // One series for the launch and one for the function.
+    // The launch and the function share one, because a call makes one launch at most.
     table.value(
-        "a million samples: memory of one series",
-        grown as f64 / 2.0,
+        "a million samples: memory of their series",
+        grown as f64,
         "B",
         Bound::AtMost(262_144.0),
     );

@@ -22,29 +22,14 @@ pub(crate) enum HoldPlan {
 }
 
 /// Everything before the user's work. The answer is the hold that [`end`] must release.
-///
-/// A device that has no hold left to give runs the bracket without.
+#[inline]
 pub(crate) fn begin<G: Gpu>(
     gpu: &G,
     stream: Stream,
     pair: &EventPair,
     prepare: Preparation,
 ) -> Result<Option<Held>, Fault> {
-    if let Some(cold) = prepare.cold {
-        gpu.flush(stream, cold)?;
-    }
-    let held = match prepare.hold {
-        None => None,
-        Some(HoldPlan::For(ns)) => {
-            gpu.delay(stream, ns)?;
-            None
-        }
-        Some(HoldPlan::Until(deadline_ns)) => match gpu.hold(stream, deadline_ns) {
-            Ok(held) => Some(held),
-            Err(Fault::Exhausted) => None,
-            Err(fault) => return Err(fault),
-        },
-    };
+    let held = if prepare == Preparation::default() { None } else { arm(gpu, stream, prepare)? };
     match gpu.record(&pair.start, stream) {
         Ok(()) => Ok(held),
         Err(fault) => {
@@ -54,7 +39,25 @@ pub(crate) fn begin<G: Gpu>(
     }
 }
 
+/// Flush and hold. A device that has no hold left to give runs the bracket without.
+#[cold]
+fn arm<G: Gpu>(gpu: &G, stream: Stream, prepare: Preparation) -> Result<Option<Held>, Fault> {
+    if let Some(cold) = prepare.cold {
+        gpu.flush(stream, cold)?;
+    }
+    match prepare.hold {
+        None => Ok(None),
+        Some(HoldPlan::For(ns)) => gpu.delay(stream, ns).map(|()| None),
+        Some(HoldPlan::Until(deadline_ns)) => match gpu.hold(stream, deadline_ns) {
+            Ok(held) => Ok(Some(held)),
+            Err(Fault::Exhausted) => Ok(None),
+            Err(fault) => Err(fault),
+        },
+    }
+}
+
 /// Everything after the user's work. The stream is let go whether or not the stop was recorded.
+#[inline]
 pub(crate) fn end<G: Gpu>(
     gpu: &G,
     stream: Stream,

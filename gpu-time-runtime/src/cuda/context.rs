@@ -305,6 +305,7 @@ fn retain_if_primary(handle: usize, device: &DeviceInfo) -> bool {
 }
 
 impl Gpu for Context {
+    #[inline]
     fn is_capturing(&self, stream: Stream) -> Result<bool, Fault> {
         use sys::CUstreamCaptureStatus as Status;
         let status = Cell::new(Status::CU_STREAM_CAPTURE_STATUS_NONE);
@@ -335,6 +336,7 @@ impl Gpu for Context {
         })
     }
 
+    #[inline]
     fn record(&self, event: &Event, stream: Stream) -> Result<(), Fault> {
         // SAFETY: the event was made in this context and is never destroyed; the stream is live.
         self.on_stream(stream, || unsafe {
@@ -351,6 +353,7 @@ impl Gpu for Context {
         if id == self.id { Ok(()) } else { self.noting(Err(Fault::ContextGone)) }
     }
 
+    #[inline]
     fn elapsed(&self, pair: &EventPair) -> Result<Option<f64>, Fault> {
         if self.is_dead() {
             return Err(Fault::ContextGone);
