@@ -144,6 +144,8 @@ no_values! { Device:
     l2_bytes -> Option<u64>,
     event_step_ns -> Option<f64>,
     event_floor_ns -> Option<f64>,
+    event_held_empty_ns -> Option<f64>,
+    event_queued_empty_ns -> Option<f64>,
     event_bias_ns -> Option<f64>,
     event_bias_source -> Option<&str>,
     event_bias_error_ns -> Option<f64>,

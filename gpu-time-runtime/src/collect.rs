@@ -31,6 +31,13 @@ pub(crate) fn write_reports() {
     }
 }
 
+/// Looks whether the event bias has moved, unless the GPU is busy with what is timed.
+pub(crate) fn check_calibrations() {
+    if !process::config().targets().is_empty() && !exit::is_forked() && exit::is_idle() {
+        cuda::contexts().into_iter().for_each(Context::check_calibration);
+    }
+}
+
 /// Everything measured so far, after a look at what the GPU has finished. Never waits for the GPU.
 pub(crate) fn snapshot() -> Snapshot {
     let deadline = Instant::now() + PATIENCE;
@@ -94,7 +101,7 @@ impl Biases {
         Biases(
             contexts
                 .iter()
-                .map(|c| (Device::Cuda(c.device.ordinal), c.floor().map(|f| f.pair_ns)))
+                .map(|c| (c.place(), c.bias(process::config().bias()).map(|bias| bias.ns)))
                 .collect(),
         )
     }
@@ -213,10 +220,18 @@ fn devices(sites: &[report::Site]) -> Vec<report::Device> {
         {
             device.event_step_ns = floor.step_ns;
             device.event_floor_ns = Some(floor.pair_ns);
-            device.event_bias_ns = Some(floor.pair_ns);
-            device.event_bias_source = Some("floor");
-            // The empty pair's distance from the true bias is not measured, and is more than a step.
-            device.event_bias_error_ns = None;
+        }
+        // The same context's as that of `Biases`.
+        if device.event_bias_ns.is_none()
+            && let Some(bias) = context.bias(process::config().bias())
+        {
+            device.event_bias_ns = Some(bias.ns);
+            device.event_bias_source = Some(bias.source);
+            device.event_bias_error_ns = bias.error_ns;
+            let calibration = context.calibration();
+            device.event_held_empty_ns = calibration.map(|measured| measured.held_empty_ns);
+            device.event_queued_empty_ns =
+                calibration.and_then(|measured| measured.queued_empty_ns);
         }
         device.fed_margin_ns = device.fed_margin_ns.or(context.fed_margin_ns());
         device.flush_bytes = device.flush_bytes.or(context.flush_bytes());

@@ -6,17 +6,20 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{self, Path, PathBuf};
 
+use crate::bias::Given;
 use crate::report::target::{Format, Sink, Target};
 use crate::site::{Cold, Hold};
 use filter::Filter;
 
 /// The variables that are read.
 const VARIABLES: &str = "`GPU_TIME`, `GPU_TIME_REPORT`, `GPU_TIME_FILTER`, `GPU_TIME_WARMUP`, \
-                         `GPU_TIME_COLD` and `GPU_TIME_SLEEP`";
+                         `GPU_TIME_COLD`, `GPU_TIME_SLEEP` and `GPU_TIME_BIAS`";
 /// What `GPU_TIME_REPORT` may list.
 const TARGETS: &str = "`table`, `table:PATH`, `json:PATH`, `csv:PATH` and `none`";
 /// Longer than any hold is of use: the stream stands still for it.
 const LONGEST_HOLD_NS: f64 = 1e9;
+/// Longer than any bias or empty kernel is.
+const LARGEST_BIAS_NS: f64 = 1e6;
 
 /// The configuration of the process.
 ///
@@ -30,6 +33,7 @@ pub struct Config {
     warmup: Option<u32>,
     cold: Option<Option<Cold>>,
     hold: Option<Option<Hold>>,
+    bias: Option<Given>,
 }
 
 impl Default for Config {
@@ -41,6 +45,7 @@ impl Default for Config {
             warmup: None,
             cold: None,
             hold: None,
+            bias: None,
         }
     }
 }
@@ -61,6 +66,12 @@ impl Config {
                 "GPU_TIME_SLEEP",
                 "`off`, `on` and a time up to `1s`, such as `50us`",
                 hold,
+            ),
+            bias: vars.read(
+                "GPU_TIME_BIAS",
+                "a time up to `1ms` to subtract, such as `2.2us`, and what CUPTI says of an empty kernel, \
+                 such as `cupti:545ns`",
+                bias,
             ),
         };
         for name in ["GPU_TIME_SAMPLE", "GPU_TIME_BUDGET"] {
@@ -96,6 +107,11 @@ impl Config {
     /// Whether and how the stream is held for a site whose attribute says `spec`.
     pub fn hold(&self, spec: Option<Hold>) -> Option<Hold> {
         self.hold.unwrap_or(spec)
+    }
+
+    /// What is subtracted from raw times, or what CUPTI says of an empty kernel.
+    pub fn bias(&self) -> Option<Given> {
+        self.bias
     }
 
     /// Where the report goes. Empty if nowhere.
@@ -219,12 +235,23 @@ fn hold(text: &str) -> Option<Option<Hold>> {
     match text {
         "off" => Some(None),
         "on" => Some(Some(Hold::UntilEnqueued)),
-        time => nanoseconds(time).map(|ns| Some(Hold::For(ns))),
+        time => nanoseconds(time)
+            .map(f64::round)
+            .filter(|ns| (1.0..=LONGEST_HOLD_NS).contains(ns))
+            .map(|ns| Some(Hold::For(ns as u64))),
     }
 }
 
+fn bias(text: &str) -> Option<Given> {
+    let (given, time): (fn(f64) -> Given, _) = match text.strip_prefix("cupti:") {
+        Some(time) => (Given::KernelBase, time.trim_start()),
+        None => (Given::Bias, text),
+    };
+    nanoseconds(time).filter(|ns| (0.0..=LARGEST_BIAS_NS).contains(ns)).map(given)
+}
+
 /// A time with its unit, such as `50us` or `1.5ms`.
-fn nanoseconds(text: &str) -> Option<u64> {
+fn nanoseconds(text: &str) -> Option<f64> {
     let unit = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, unit) = text.split_at_checked(unit)?;
     let scale = match unit.trim_start() {
@@ -235,8 +262,7 @@ fn nanoseconds(text: &str) -> Option<u64> {
         "s" => 1e9,
         _ => return None,
     };
-    let ns = (number.parse::<f64>().ok()? * scale).round();
-    (1.0..=LONGEST_HOLD_NS).contains(&ns).then_some(ns as u64)
+    Some(number.parse::<f64>().ok()? * scale)
 }
 
 /// One entry of `GPU_TIME_REPORT`, or what is wrong with it.
@@ -350,6 +376,31 @@ mod tests {
         }
         for text in ["50", "us", "-5us", "0ns", "1.1s", "1h", "1e3us", "1.2.3us", "µ", "NaNus"] {
             bad("GPU_TIME_SLEEP", text);
+        }
+    }
+
+    #[test]
+    fn the_bias_is_a_time_or_what_cupti_says_of_an_empty_kernel() {
+        for (text, bias) in [
+            ("2.2us", Given::Bias(2_200.0)),
+            ("2205 ns", Given::Bias(2_205.0)),
+            ("0ns", Given::Bias(0.0)),
+            ("cupti:545ns", Given::KernelBase(545.0)),
+            ("cupti: 0.8us", Given::KernelBase(800.0)),
+        ] {
+            assert_eq!(good("GPU_TIME_BIAS", text).bias(), Some(bias));
+        }
+        for text in
+            ["2205", "-1ns", "2s", "1.1ms", "cupti", "cupti:", "cupti:545", "floor", "NaNns"]
+        {
+            assert_eq!(
+                bad("GPU_TIME_BIAS", text),
+                format!(
+                    "`GPU_TIME_BIAS`: `{text}` makes no sense; accepted are a time up to `1ms` to \
+                     subtract, such as `2.2us`, and what CUPTI says of an empty kernel, such as \
+                     `cupti:545ns`"
+                )
+            );
         }
     }
 

@@ -7,8 +7,8 @@
 #![allow(unsafe_code)] // two registrations with the C library
 
 use std::panic;
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Once, TryLockError};
 use std::time::{Duration, Instant};
 
 use crate::{collect, cuda, lane, process};
@@ -66,9 +66,14 @@ extern "C" fn at_exit() {
     _ = panic::catch_unwind(|| {
         process::close();
         for context in cuda::contexts() {
-            context.release_holds(true);
+            context.release_holds(false);
         }
         settle();
+        // This holds our own streams, so it comes before holds are over for good.
+        collect::check_calibrations();
+        for context in cuda::contexts() {
+            context.release_holds(true);
+        }
         collect::write_reports();
     });
 }
@@ -76,22 +81,20 @@ extern "C" fn at_exit() {
 /// Waits for what is in flight, but not for ever.
 fn settle() {
     let deadline = Instant::now() + PATIENCE;
-    loop {
-        let idle = lane::all().iter().all(|lane| match lane.work.try_lock() {
-            Ok(mut work) => {
-                work.drain(&lane.returns);
-                work.is_idle()
-            }
-            Err(std::sync::TryLockError::Poisoned(poisoned)) => {
-                let mut work = poisoned.into_inner();
-                work.drain(&lane.returns);
-                work.is_idle()
-            }
-            Err(std::sync::TryLockError::WouldBlock) => false,
-        });
-        if idle || Instant::now() >= deadline {
-            return;
-        }
+    while !is_idle() && Instant::now() < deadline {
         std::thread::sleep(PAUSE);
     }
+}
+
+/// Whether the GPU has finished every bracket, after a look at what it has.
+pub(crate) fn is_idle() -> bool {
+    lane::all().iter().all(|lane| {
+        let mut work = match lane.work.try_lock() {
+            Ok(work) => work,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return false,
+        };
+        work.drain(&lane.returns);
+        work.is_idle()
+    })
 }

@@ -4,6 +4,7 @@
 //! runs, brackets of two events on its stream, a sample once the GPU has passed them, a series per
 //! row, a report.
 
+mod bias;
 mod bracket;
 mod calls;
 mod collect;
@@ -43,8 +44,10 @@ pub use report::{Device, Launch, Launches, Process, Series, Site, Snapshot};
 pub use stats::Stats;
 
 /// Looks after what the GPU has finished, and writes the report to where `GPU_TIME_REPORT` says: by
-/// default as a table to stderr. Never waits for the GPU.
+/// default as a table to stderr. Never waits for the GPU's work; where none of what is timed is under
+/// way, a few milliseconds go into looking whether the event bias has moved.
 pub fn report() {
+    collect::check_calibrations();
     collect::write_reports();
 }
 

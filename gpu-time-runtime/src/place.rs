@@ -224,7 +224,7 @@ fn later(first: Option<CacheState>) -> CacheState {
 }
 
 /// Whether every launch waits for its kernel, so that a held stream would never be released.
-fn launches_block() -> bool {
+pub(crate) fn launches_block() -> bool {
     static BLOCK: OnceLock<bool> = OnceLock::new();
     *BLOCK.get_or_init(|| {
         std::env::var_os("CUDA_LAUNCH_BLOCKING").is_some_and(|v| !v.is_empty() && v != "0")

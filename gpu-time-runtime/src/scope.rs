@@ -200,10 +200,14 @@ pub fn met(stream: usize, context: usize) -> usize {
     context
 }
 
-/// Finds a context, and sees to it that the process's end is met while its driver is there.
+/// Finds a context, sees to it that the process's end is met while its driver is there, and calibrates
+/// it outside of any bracket of this thread.
 fn find(stream: Stream, context: usize) -> Result<&'static Context, Fault> {
     let context = cuda::find(stream, context)?;
     exit::arm_for_driver();
+    if !context.is_calibrated() && !locked(&lane::current().work).has_open() {
+        context.calibrate(stream);
+    }
     Ok(context)
 }
 

@@ -78,6 +78,11 @@ impl<G: Gpu> Work<G> {
         track
     }
 
+    /// Whether a bracket is open on a stream that the lane has used lately.
+    pub fn has_open(&self) -> bool {
+        self.tracks.iter().any(|known| known.track.is_busy())
+    }
+
     /// Opens a bracket.
     #[inline]
     pub fn open(&mut self, gpu: &'static G, subject: Subject) -> Result<Box<Bracket<G>>, Fault> {

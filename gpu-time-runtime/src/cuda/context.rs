@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use cudarc::driver::sys::{self, CUcontext, CUevent, CUevent_flags, CUresult, CUstream};
 
+use super::calibration::{Calibrator, Equipment, Obstacle};
 use super::clock::DeviceClock;
 use super::current::{relaxed, with_current};
 use super::device::DeviceInfo;
@@ -18,9 +19,11 @@ use super::hold::Holds;
 use super::library::{Symbols, symbols};
 use super::module::Module;
 use super::{check, side};
+use crate::bias::{Bias, Calibration, Given};
 use crate::exit;
 use crate::gpu::{Event, EventPair, Fault, Floor, Gpu, Held, HoldResult, Stream};
 use crate::passage::ClockFit;
+use crate::place::launches_block;
 use crate::site::{Cold, Device, Resolved, locked};
 use crate::track::Track;
 
@@ -53,6 +56,7 @@ pub(crate) struct Context {
     floor: FloorProbe,
     clock: DeviceClock,
     tracks: Mutex<HashMap<(usize, Option<u64>), &'static Track>>,
+    calibrator: Calibrator,
 }
 
 static CONTEXTS: Mutex<Vec<&'static Context>> = Mutex::new(Vec::new());
@@ -93,7 +97,8 @@ pub(crate) fn find(stream: Stream, handle: usize) -> Result<&'static Context, Fa
             context
         }
     };
-    RECENT.set(Some(context));
+    // One that was not calibrated yet, because of a capture say, is to be met again.
+    RECENT.set(Some(context).filter(|context| context.is_calibrated()));
     Ok(context)
 }
 
@@ -143,6 +148,7 @@ impl Context {
                     floor: FloorProbe::enqueue(symbols, side),
                     clock: DeviceClock::start(symbols, side),
                     tracks: Mutex::new(HashMap::new()),
+                    calibrator: Calibrator::default(),
                     side,
                     device,
                 })
@@ -223,6 +229,51 @@ impl Context {
         Some(self.clock.known()?.margin_ns)
     }
 
+    /// Whether the event bias was calibrated, or that was tried in vain.
+    pub fn is_calibrated(&self) -> bool {
+        self.calibrator.is_tried()
+    }
+
+    /// Calibrates the event bias, once, unless `stream` is being captured. Takes some milliseconds, and
+    /// must stand in no bracket.
+    pub fn calibrate(&self, stream: Stream) {
+        if !self.is_calibrated() && self.is_capturing(stream) == Ok(false) {
+            let step_ns = self.step_ns();
+            _ = self.inside(|| self.calibrator.calibrate(step_ns, self.equipment()));
+        }
+    }
+
+    /// Looks whether the event bias has moved, with the GPU idle.
+    pub fn check_calibration(&self) {
+        if self.check_alive().is_ok() {
+            let step_ns = self.step_ns();
+            _ = self.inside(|| self.calibrator.check(step_ns, self.equipment()));
+        }
+    }
+
+    fn equipment(&self) -> Result<Equipment<'_>, Obstacle> {
+        if launches_block() {
+            return Err(Obstacle::Blocking);
+        }
+        self.holds.prepare(&self.module, self.side?)?;
+        let empty = self.module.kernels()?.empty;
+        Ok(Equipment { symbols: self.symbols, holds: &self.holds, empty })
+    }
+
+    fn step_ns(&self) -> Option<f64> {
+        self.floor().and_then(|floor| floor.step_ns)
+    }
+
+    /// What a pair of events reads around a kernel that does nothing, once that is known.
+    pub fn calibration(&self) -> Option<Calibration> {
+        self.calibrator.get()
+    }
+
+    /// What is to be subtracted from a raw time for each bracket, if it is known.
+    pub fn bias(&self, given: Option<Given>) -> Option<Bias> {
+        Bias::of(given, self.calibration(), self.device.capability, self.floor())
+    }
+
     /// What went wrong while preparing, for the report.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
@@ -234,6 +285,7 @@ impl Context {
         warnings.extend(self.module.warning());
         warnings.extend(self.flush.warning());
         warnings.extend(self.holds.warning());
+        warnings.extend(self.calibrator.warning(self.step_ns()));
         if self.is_dead() {
             warnings.push("a context was destroyed, reset, or failed for good".to_owned());
         }

@@ -17,6 +17,8 @@ pub(crate) struct DeviceInfo {
     pub l2_bytes: u64,
     pub multiprocessors: u32,
     pub threads_per_multiprocessor: u32,
+    /// Compute capability, major and minor; (0, 0) where the driver would not say.
+    pub capability: (u32, u32),
 }
 
 impl DeviceInfo {
@@ -48,6 +50,10 @@ impl DeviceInfo {
             multiprocessors: attribute(A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
             threads_per_multiprocessor: attribute(
                 A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
+            ),
+            capability: (
+                attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+                attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
             ),
         })
     }

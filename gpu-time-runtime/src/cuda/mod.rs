@@ -5,6 +5,7 @@
 
 #![allow(unsafe_code)] // the C driver API is here, and nowhere else but in `exit`
 
+mod calibration;
 mod clock;
 mod context;
 mod current;

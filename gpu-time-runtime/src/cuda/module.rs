@@ -51,6 +51,7 @@ impl Kernel {
 pub(super) struct Kernels {
     pub flush_read: Kernel,
     pub hold: Kernel,
+    pub empty: Kernel,
 }
 
 /// The module in one context: not loaded, loaded, or refused by the driver.
@@ -65,9 +66,7 @@ impl Module {
 
     pub fn warning(&self) -> Option<String> {
         let fault = self.0.get()?.err()?;
-        Some(format!(
-            "the flush and hold kernels could not be loaded ({fault}): `cold` and `sleep` were left out"
-        ))
+        Some(format!("our kernels could not be loaded ({fault}): `cold` and `sleep` were left out"))
     }
 }
 
@@ -86,5 +85,6 @@ fn load() -> Result<Kernels, Fault> {
     Ok(Kernels {
         flush_read: function(gpu_time_kernels::FLUSH_READ)?,
         hold: function(gpu_time_kernels::HOLD)?,
+        empty: function(gpu_time_kernels::EMPTY)?,
     })
 }

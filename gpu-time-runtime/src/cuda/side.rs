@@ -1,4 +1,4 @@
-//! A stream of our own in each context, for what must not stand in a stream of the application.
+//! Streams of our own in each context, for what must not stand in a stream of the application.
 
 use std::ptr;
 
@@ -7,7 +7,7 @@ use cudarc::driver::sys::{self, CUstream, CUstream_flags};
 use super::check;
 use crate::gpu::{Fault, Stream};
 
-/// Makes the stream; the context must be current. It waits for no other, and no other for it. It is
+/// Makes one; the context must be current. It waits for no other, and no other for it. It is
 /// kept for as long as its context.
 pub(super) fn create() -> Result<Stream, Fault> {
     let mut stream: CUstream = ptr::null_mut();

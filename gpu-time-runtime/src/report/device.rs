@@ -12,6 +12,8 @@ pub struct Device {
     pub(crate) l2_bytes: Option<u64>,
     pub(crate) event_step_ns: Option<f64>,
     pub(crate) event_floor_ns: Option<f64>,
+    pub(crate) event_held_empty_ns: Option<f64>,
+    pub(crate) event_queued_empty_ns: Option<f64>,
     pub(crate) event_bias_ns: Option<f64>,
     pub(crate) event_bias_source: Option<&'static str>,
     pub(crate) event_bias_error_ns: Option<f64>,
@@ -31,6 +33,8 @@ impl Device {
             l2_bytes: None,
             event_step_ns: None,
             event_floor_ns: None,
+            event_held_empty_ns: None,
+            event_queued_empty_ns: None,
             event_bias_ns: None,
             event_bias_source: None,
             event_bias_error_ns: None,
@@ -76,18 +80,31 @@ impl Device {
         self.event_floor_ns
     }
 
+    /// What two events read around a kernel that does nothing, alone behind a hold, in nanoseconds.
+    pub fn event_held_empty_ns(&self) -> Option<f64> {
+        self.event_held_empty_ns
+    }
+
+    /// The same with a long queue behind, in nanoseconds.
+    pub fn event_queued_empty_ns(&self) -> Option<f64> {
+        self.event_queued_empty_ns
+    }
+
     /// What is subtracted from a raw time for each bracket, in nanoseconds.
     pub fn event_bias_ns(&self) -> Option<f64> {
         self.event_bias_ns
     }
 
-    /// Where the bias comes from: `floor`, the empty pair.
+    /// Where the bias comes from. `table` and `cupti`: [`event_held_empty_ns`](Self::event_held_empty_ns)
+    /// less what CUPTI says of an empty kernel, by a table of GPUs or as `GPU_TIME_BIAS=cupti:…` says;
+    /// `floor`: the empty pair alone; `user`: `GPU_TIME_BIAS`.
     pub fn event_bias_source(&self) -> Option<&str> {
         self.event_bias_source
     }
 
-    /// How far the bias may be off, in nanoseconds. `None` while the source is `floor`: how far an empty
-    /// pair is from the true bias is not measured.
+    /// How far the bias may be off, in nanoseconds: the spread of what was measured, and what a long
+    /// queue behind a bracket adds, since a sample does not tell whether there was one. `None` where
+    /// that was not measured, and while the source is `floor` or `user`.
     pub fn event_bias_error_ns(&self) -> Option<f64> {
         self.event_bias_error_ns
     }

@@ -78,6 +78,22 @@ fn legend(snapshot: &Snapshot) -> Vec<String> {
     if any(|s| s.net_ns.is_some() && s.clock == Clock::Events) {
         explain("times", "on a GPU, raw event time less the device's bias, once for each bracket");
     }
+    let any_bias = |sources: &[&str]| {
+        snapshot.devices.iter().any(|d| d.event_bias_source.is_some_and(|s| sources.contains(&s)))
+    };
+    if any_bias(&["cupti", "table"]) {
+        explain(
+            "bias",
+            "a held empty kernel less what CUPTI says of one, so that fed kernels read as in CUPTI and Nsight Systems",
+        );
+    }
+    if any_bias(&["floor"]) {
+        explain(
+            "bias (floor)",
+            "an empty pair: a kernel's time is about 1 µs longer than in Nsight Systems; \
+             `GPU_TIME_BIAS=cupti:TIME`, what CUPTI says of an empty kernel, removes that",
+        );
+    }
     if any(Series::is_raw_by_launches) {
         explain(
             RAW,

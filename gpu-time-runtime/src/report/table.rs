@@ -38,14 +38,16 @@ pub fn render(snapshot: &Snapshot, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 }
 
 fn device_line(device: &Device) -> String {
-    let Device { event_step_ns, event_floor_ns, event_bias_ns, event_bias_source, .. } = device;
+    let Device { event_step_ns, event_floor_ns, event_bias_ns, .. } = device;
     let part = |what: &str, ns: &Option<f64>| ns.map(|ns| format!("{what} {}", units::time(ns)));
-    let source = event_bias_source.map(|source| format!(" ({source})")).unwrap_or_default();
+    let error = device.event_bias_error_ns.map(|ns| format!(", ±{}", units::time(ns)));
+    let source =
+        device.event_bias_source.map(|source| format!(" ({source}{})", error.unwrap_or_default()));
     let parts = [
         device.driver().map(|version| format!("driver {}", printable(version))),
         part("event step", event_step_ns),
         part("empty pair", event_floor_ns),
-        part("bias", event_bias_ns).map(|bias| bias + &source),
+        part("bias", event_bias_ns).map(|bias| bias + &source.unwrap_or_default()),
     ];
     let name = format!("{}: {}", device.id, printable(&device.name));
     parts.into_iter().flatten().fold(name, |line, part| line + ", " + &part)

@@ -32,7 +32,7 @@ fn row(device: &str, measure: Measure, times: impl IntoIterator<Item = u32>) -> 
             clock: if on_host { Clock::Host } else { Clock::Events },
             timed: 0,
             in_flight: 0,
-            bias_ns: Some(if on_host { 0.0 } else { 1280.0 }),
+            bias_ns: Some(if on_host { 0.0 } else { 2207.0 }),
         },
         samples: times.into_iter().map(sample).collect(),
         lost: Vec::new(),
@@ -100,8 +100,11 @@ fn gpu() -> Device {
         l2_bytes: Some(62_914_560),
         event_step_ns: Some(32.0),
         event_floor_ns: Some(1280.0),
-        event_bias_ns: Some(1280.0),
-        event_bias_source: Some("floor"),
+        event_held_empty_ns: Some(2752.0),
+        event_queued_empty_ns: Some(3360.0),
+        event_bias_ns: Some(2207.0),
+        event_bias_source: Some("table"),
+        event_bias_error_ns: Some(640.0),
         flush_bytes: Some(62_914_560),
         ..Device::new("cuda:0".to_owned(), "NVIDIA H200".to_owned())
     }
@@ -151,7 +154,7 @@ fn everything() -> Snapshot {
         site("app::filtered", 95, ScopeKind::Body, [0, 7, 0], vec![]),
         site("app::never", 99, ScopeKind::Body, [0, 0, 0], vec![]),
     ];
-    let gpu = Device { warnings: vec!["the bias moved by 3 steps".to_owned()], ..gpu() };
+    let gpu = Device { warnings: vec!["the event bias moved by +96 ns".to_owned()], ..gpu() };
     Snapshot::new(process(None), vec![gpu, Device::host()], sites)
 }
 

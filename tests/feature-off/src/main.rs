@@ -141,6 +141,7 @@ fn show_device(device: &Device) -> impl Debug {
     (
         (device.id(), device.name(), device.driver(), device.l2_bytes()),
         (device.event_step_ns(), device.event_floor_ns()),
+        (device.event_held_empty_ns(), device.event_queued_empty_ns()),
         (device.event_bias_ns(), device.event_bias_source(), device.event_bias_error_ns()),
         (device.flush_bytes(), device.flush_proof(), device.warnings()),
     )

@@ -12,8 +12,12 @@ use crate::Scenario;
 use crate::gpu::{Gpu, Increment, Spin};
 use crate::tally::{self, ran};
 
-pub const SCENARIOS: &[Scenario] =
-    &[("capture/modes", modes), ("capture/edges", edges), ("capture/null", null)];
+pub const SCENARIOS: &[Scenario] = &[
+    ("capture/modes", modes),
+    ("capture/edges", edges),
+    ("capture/null", null),
+    ("capture/first", first),
+];
 
 type Done = Result<(), DriverError>;
 
@@ -223,5 +227,22 @@ fn null(_: &[String]) {
     graph.launch().unwrap();
     blocking.synchronize().unwrap();
     tally::fact("replayed", increment.times(&blocking));
+    tally::print();
+}
+
+/// The first calls of all are made inside a capture.
+fn first(_: &[String]) {
+    let gpu = Gpu::new();
+    let stream = &gpu.stream;
+    let mut increment = gpu.increment("capture::captured");
+    stream.begin_capture(mode("global")).unwrap();
+    for _ in 0..3 {
+        captured(stream, &mut increment).unwrap();
+    }
+    let (graph, _) = end(stream);
+    graph.launch().unwrap();
+    gpu.synchronize();
+    captured(stream, &mut increment).unwrap();
+    gpu.synchronize();
     tally::print();
 }

@@ -14,6 +14,7 @@ use crate::tally::{self, ran};
 pub const SCENARIOS: &[Scenario] = &[
     ("streams/several", several),
     ("streams/devices", devices),
+    ("streams/device_inside", device_inside),
     ("streams/special", special),
     ("streams/none", none),
     ("streams/tracked", tracked),
@@ -56,6 +57,27 @@ fn devices(_: &[String]) {
         let (gpu, other) = (&gpus[i % count], &gpus[(i + 1) % count]);
         other.context.bind_to_thread().unwrap();
         on_device(&gpu.stream, &spins[i % count]).unwrap();
+    }
+    gpus.iter().for_each(Gpu::synchronize);
+    tally::print();
+}
+
+#[gpu_timed(scope = "body")]
+fn around(stream: &Arc<CudaStream>, spin: &Spin, inside: impl Fn() -> Done) -> Done {
+    ran!();
+    spin.launch(stream, 20_000)?;
+    inside()
+}
+
+/// The second device is met inside a bracket on the first.
+fn device_inside(_: &[String]) {
+    let gpus = [Gpu::at(0), Gpu::at(1)];
+    let outer = gpus[0].spin("streams::around");
+    let inner = gpus[1].spin("streams::on_device");
+    gpus[0].context.bind_to_thread().unwrap();
+    around(&gpus[0].stream, &outer, || on_device(&gpus[1].stream, &inner)).unwrap();
+    for _ in 0..5 {
+        on_device(&gpus[1].stream, &inner).unwrap();
     }
     gpus.iter().for_each(Gpu::synchronize);
     tally::print();

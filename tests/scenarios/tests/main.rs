@@ -1,6 +1,7 @@
 //! What must be survived: every test runs one small program and judges what it left.
 
 mod absent;
+mod bias;
 mod capture;
 mod exact;
 mod exit;

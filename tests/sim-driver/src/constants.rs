@@ -35,6 +35,15 @@ constants! {
     step_ns = 32;
     /// What an event record occupies its stream for: an empty pair reads 1.28 us.
     event_ns = 1_280;
+    /// What a record takes longer while much of a queue that was held is behind it: with ten pairs
+    /// and more queued, all but the last eight or so read 0.6 us more.
+    queued_extra_ns = 608;
+    /// How many commands are much: eight pairs around a kernel.
+    queued_commands = 24;
+    /// What a record takes longer from `event_drift_at_ns` on: a constant that moves. Nothing.
+    event_drift_ns = 0;
+    /// The device time from which on it does.
+    event_drift_at_ns = 0;
     /// What a kernel, copy or memset occupies its stream for beyond its own length: a held empty
     /// kernel reads 2.75 us, and each further kernel in a pair adds about 0.9 us to its length.
     gap_ns = 925;

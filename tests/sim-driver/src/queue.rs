@@ -271,7 +271,13 @@ impl Model {
 
     /// Dates the end of a command that the stream came to at `start`.
     fn finish(&mut self, stream: Handle, command: Command, start: u64, duration: u64) -> Moment {
-        let occupied = command.work.occupies_ns(duration, command.graph, &self.constants);
+        let c = &self.constants;
+        let mut occupied = command.work.occupies_ns(duration, command.graph, c);
+        if let Work::Record { .. } = command.work {
+            let behind = self.stream(stream).queue.backlog.len() as u64;
+            occupied += if behind > c.queued_commands { c.queued_extra_ns } else { 0 };
+            occupied += if start >= c.event_drift_at_ns { c.event_drift_ns } else { 0 };
+        }
         let end = self.constants.round_up(start + occupied);
         command.done.date(end);
         let queue = &mut self.stream_mut(stream).queue;

@@ -285,3 +285,54 @@ fn blocking_launches_wait_for_the_hold() {
     )
     .passed();
 }
+
+/// A pair with much of a held queue behind it reads more; the last ones do not.
+#[test]
+fn a_long_queue_behind_a_pair_lengthens_it() {
+    child(
+        this_test!(),
+        |sim| sim,
+        || {
+            start();
+            let (kernels, stream, words) = (Kernels::load(), stream(), words());
+            let pairs: Vec<_> = (0..20).map(|_| (event(), event())).collect();
+            kernels.hold(stream, words, 1, 10_000_000);
+            for (start, stop) in &pairs {
+                record(*start, stream);
+                kernels.spin(stream, 5_000);
+                record(*stop, stream);
+            }
+            set_word(words, 1);
+            sync(stream);
+            let alone = formula::fed_pair_ns(&[formula::spin_ns(5_000)]);
+            for (n, (start, stop)) in pairs.into_iter().enumerate() {
+                // Behind the stop of the twelfth stand eight pairs, 24 commands.
+                let expected = if n < 11 { alone + 608 } else { alone };
+                assert_eq!(elapsed(start, stop), Ok(expected), "{n}");
+            }
+        },
+    )
+    .passed();
+}
+
+/// The constant moves at a moment that the test chooses.
+#[test]
+fn a_record_may_take_longer_from_some_moment_on() {
+    child(
+        this_test!(),
+        |sim| sim.model("event_drift_ns=64,event_drift_at_ns=10000000"),
+        || {
+            start();
+            let stream = stream();
+            for expected in [1_280, 1_344] {
+                let (start, stop) = (event(), event());
+                record(start, stream);
+                record(stop, stream);
+                sync(stream);
+                assert_eq!(elapsed(start, stop), Ok(expected));
+                advance(20_000_000);
+            }
+        },
+    )
+    .passed();
+}

@@ -1,0 +1,351 @@
+//! Measuring what a pair of events reads around a kernel that does nothing.
+//!
+//! Two regimes are measured, because a pair with a long queue behind it reads about 0.6 µs more than
+//! one that is alone (H200). What is alone cannot be enqueued ahead: each pair has a hold of its own,
+//! and the host gives the GPU the time to finish it before it enqueues the next. So whoever meets a
+//! context first spends some milliseconds here, once; nobody else waits for that. The host never waits
+//! for the GPU beyond a bounded number of looks: one that is busy with other work, which would
+//! disturb the figures anyway, is asked again when a report is made.
+
+use std::fmt;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use cudarc::driver::sys::{self, CUevent};
+
+use super::context::{create_event, elapsed, raw};
+use super::hold::Holds;
+use super::library::Symbols;
+use super::module::Kernel;
+use super::{check, side};
+use crate::bias::Calibration;
+use crate::gpu::{Event, EventPair, Fault, HoldResult, Stream};
+use crate::site::locked;
+
+/// Pairs that are used in turn, and the length of the long queue.
+const PAIRS: usize = 32;
+/// The last pairs of a queue have too little behind them to count as queued.
+const LAST: usize = 12;
+/// Pairs that come first and are not looked at. The GPU raises its clocks meanwhile: about 2 ms, in
+/// most of which the hold keeps it busy.
+const RAMP: usize = 100;
+/// Held pairs of a calibration, and of a check whether it still holds.
+const SAMPLES: usize = 200;
+const CHECKED: usize = 64;
+/// They are taken so often at most until they agree.
+const ROUNDS: usize = 3;
+/// Samples that agree lie within so many steps. The half is for times that are no whole nanoseconds.
+const AGREEMENT_STEPS: f64 = 3.5;
+/// A constant that differs by more steps than this, which is more than two, has moved.
+const MOVED_STEPS: f64 = 2.5;
+/// The step of an H200, for as long as the device's own is not known.
+const ASSUMED_STEP_NS: f64 = 32.0;
+/// Whatever disturbs a held pair makes it longer: another process on the GPU, a memory refresh. So the
+/// constant lies at the low end. Not the shortest, which may be a freak; a tenth agrees with the median
+/// where nothing disturbs.
+const LOW: f64 = 0.1;
+const HIGH: f64 = 0.9;
+/// From a release until the GPU has finished the pair: about 7 µs, with room for a slower one.
+const PACE: Duration = Duration::from_micros(12);
+/// Enqueueing a pair takes 5 µs; one whose hold ran out was not held and does not count.
+const HOLD_NS: u64 = 200_000;
+const QUEUE_HOLD_NS: u64 = 5_000_000;
+/// Looks at unfinished events in one calibration, all in all: at 0.1 µs each about 2 ms. Counted, not
+/// timed, so that a host that is busy elsewhere gets no fewer.
+const LOOKS: u32 = 20_000;
+
+/// What calibrating needs of a context.
+pub(super) struct Equipment<'a> {
+    pub symbols: &'static Symbols,
+    pub holds: &'a Holds,
+    pub empty: Kernel,
+}
+
+/// The calibration of one context.
+#[derive(Default)]
+pub(super) struct Calibrator {
+    /// Whether it has been tried. What failed is tried again at a report only.
+    tried: AtomicBool,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// A stream that nothing else of ours uses: the clock's events would stand among the pairs, and
+    /// the holds before those.
+    stream: Option<Stream>,
+    pairs: Vec<EventPair>,
+    /// The calibration in force, or why there is none.
+    first: Option<Result<Calibration, Obstacle>>,
+    /// The held empty kernel when it was last checked.
+    last_ns: Option<f64>,
+}
+
+/// Why there is no calibration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Obstacle {
+    Fault(Fault),
+    /// The GPU did not come to our work, or the host did not come to enqueue it.
+    Busy,
+    /// A launch returns when its kernel has ended, so that nothing can be held.
+    Blocking,
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Obstacle::Fault(fault) => fault.fmt(f),
+            Obstacle::Busy => f.write_str("the GPU was busy"),
+            Obstacle::Blocking => f.write_str("every launch waits for its kernel"),
+        }
+    }
+}
+
+impl From<Fault> for Obstacle {
+    fn from(fault: Fault) -> Obstacle {
+        Obstacle::Fault(fault)
+    }
+}
+
+impl Calibrator {
+    pub fn is_tried(&self) -> bool {
+        self.tried.load(Relaxed)
+    }
+
+    /// Calibrates, unless that was tried before or somebody is at it. The context must be current.
+    pub fn calibrate(
+        &self,
+        step_ns: Option<f64>,
+        equipment: Result<Equipment<'_>, Obstacle>,
+    ) -> Result<(), Fault> {
+        self.work(|state| match state.first {
+            None => state.calibrate(step_ns, equipment),
+            Some(_) => Ok(()),
+        })
+    }
+
+    /// Looks whether the constant has moved, or calibrates where that has not been done. The context
+    /// must be current.
+    pub fn check(
+        &self,
+        step_ns: Option<f64>,
+        equipment: Result<Equipment<'_>, Obstacle>,
+    ) -> Result<(), Fault> {
+        self.work(|state| match state.first {
+            Some(Ok(_)) => state.check(step_ns, equipment),
+            _ => state.calibrate(step_ns, equipment),
+        })
+    }
+
+    fn work(&self, f: impl FnOnce(&mut State) -> Result<(), Fault>) -> Result<(), Fault> {
+        let Ok(mut state) = self.state.try_lock() else { return Ok(()) };
+        self.tried.store(true, Relaxed);
+        f(&mut state)
+    }
+
+    pub fn get(&self) -> Option<Calibration> {
+        locked(&self.state).first?.ok()
+    }
+
+    /// What is wrong with it, for the report.
+    pub fn warning(&self, step_ns: Option<f64>) -> Option<String> {
+        let state = locked(&self.state);
+        let first = match state.first? {
+            Ok(first) => first.held_empty_ns,
+            Err(obstacle) => {
+                return Some(format!("the event bias could not be calibrated ({obstacle})"));
+            }
+        };
+        let last = state.last_ns?;
+        ((last - first).abs() > MOVED_STEPS * step_ns.unwrap_or(ASSUMED_STEP_NS)).then(|| {
+            format!(
+                "the event bias moved by {:+.0} ns while the program ran, and so may net times",
+                last - first
+            )
+        })
+    }
+}
+
+impl State {
+    fn calibrate(
+        &mut self,
+        step_ns: Option<f64>,
+        equipment: Result<Equipment<'_>, Obstacle>,
+    ) -> Result<(), Fault> {
+        let measured = self.bench(equipment).and_then(|mut bench| {
+            bench.held(RAMP)?;
+            let queued_empty_ns = bench.queued()?;
+            let (held_empty_ns, spread_ns) = bench.agreeing(SAMPLES, step_ns)?;
+            Ok(Calibration { held_empty_ns, queued_empty_ns, spread_ns })
+        });
+        self.first = Some(measured);
+        fault_of(measured)
+    }
+
+    fn check(
+        &mut self,
+        step_ns: Option<f64>,
+        equipment: Result<Equipment<'_>, Obstacle>,
+    ) -> Result<(), Fault> {
+        let measured = self.bench(equipment).and_then(|mut bench| {
+            bench.held(RAMP)?;
+            bench.agreeing(CHECKED, step_ns)
+        });
+        // Samples that do not agree say nothing about the constant.
+        if let Ok((held_ns, spread_ns)) = measured
+            && spread_ns <= agreement_ns(step_ns)
+        {
+            self.last_ns = Some(held_ns);
+        }
+        fault_of(measured)
+    }
+
+    /// Everything in its place: the pairs made, the kernel loaded by its first launch.
+    fn bench<'a>(
+        &'a mut self,
+        equipment: Result<Equipment<'a>, Obstacle>,
+    ) -> Result<Bench<'a>, Obstacle> {
+        let equipment = equipment?;
+        let stream = match self.stream {
+            Some(stream) => stream,
+            None => *self.stream.insert(side::create()?),
+        };
+        while self.pairs.len() < PAIRS {
+            self.pairs.push(EventPair { start: create_event()?, stop: create_event()? });
+        }
+        let bench = Bench { equipment, stream, pairs: &self.pairs, looks: LOOKS };
+        bench.launch_empty()?;
+        Ok(bench)
+    }
+}
+
+/// A calibration under way.
+struct Bench<'a> {
+    equipment: Equipment<'a>,
+    stream: Stream,
+    pairs: &'a [EventPair],
+    /// How often it may still look at something that is not finished.
+    looks: u32,
+}
+
+impl Bench<'_> {
+    /// The low quantile of so many held pairs and their spread, of the round that agrees best. Most
+    /// often the first agrees well enough.
+    fn agreeing(&mut self, count: usize, step_ns: Option<f64>) -> Result<(f64, f64), Obstacle> {
+        let mut best: Option<(f64, f64)> = None;
+        for _ in 0..ROUNDS {
+            let mut samples = self.held(count)?;
+            if samples.len() < count / 2 {
+                return Err(Obstacle::Busy);
+            }
+            samples.sort_by(f64::total_cmp);
+            let low = quantile(&samples, LOW).ok_or(Obstacle::Busy)?;
+            let spread = quantile(&samples, HIGH).ok_or(Obstacle::Busy)? - low;
+            if best.is_none_or(|(_, least)| spread < least) {
+                best = Some((low, spread));
+            }
+            if spread <= agreement_ns(step_ns) {
+                break;
+            }
+        }
+        best.ok_or(Obstacle::Busy)
+    }
+
+    /// So many pairs, each alone behind a hold, less those whose hold ran out.
+    fn held(&mut self, count: usize) -> Result<Vec<f64>, Obstacle> {
+        let mut samples = Vec::with_capacity(count);
+        let mut holds: [Option<HoldResult>; PAIRS] = [None; PAIRS];
+        // Once more round to read the last ones.
+        for n in 0..count + PAIRS {
+            let (pair, hold) = (self.pairs[n % PAIRS], &mut holds[n % PAIRS]);
+            if let Some(hold) = hold.take() {
+                let ns = self.wait(&pair)?;
+                if !self.equipment.holds.has_expired(hold) {
+                    samples.push(ns);
+                }
+            }
+            if n < count {
+                *hold = Some(self.behind_hold(HOLD_NS, |bench| bench.enqueue(&pair))?);
+                let released = Instant::now();
+                while released.elapsed() < PACE {
+                    std::hint::spin_loop();
+                }
+            }
+        }
+        Ok(samples)
+    }
+
+    /// The median of the pairs of a long queue that have much of it behind them.
+    fn queued(&mut self) -> Result<Option<f64>, Obstacle> {
+        for _ in 0..ROUNDS {
+            let hold = self.behind_hold(QUEUE_HOLD_NS, |bench| {
+                bench.pairs.iter().try_for_each(|pair| bench.enqueue(pair))
+            })?;
+            let mut samples = Vec::with_capacity(PAIRS);
+            for pair in self.pairs {
+                samples.push(self.wait(pair)?);
+            }
+            if !self.equipment.holds.has_expired(hold) {
+                samples.truncate(PAIRS - LAST);
+                samples.sort_by(f64::total_cmp);
+                return Ok(quantile(&samples, 0.5));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Enqueues while the stream is held, and lets it go whatever comes of that.
+    fn behind_hold(
+        &self,
+        deadline_ns: u64,
+        enqueue: impl FnOnce(&Self) -> Result<(), Fault>,
+    ) -> Result<HoldResult, Fault> {
+        let held = self.equipment.holds.hold(self.stream, deadline_ns)?;
+        let enqueued = enqueue(self);
+        let hold = self.equipment.holds.release(held);
+        enqueued.map(|()| hold)
+    }
+
+    fn enqueue(&self, pair: &EventPair) -> Result<(), Fault> {
+        self.record(&pair.start)?;
+        self.launch_empty()?;
+        self.record(&pair.stop)
+    }
+
+    fn record(&self, event: &Event) -> Result<(), Fault> {
+        // SAFETY: event and stream were made in the current context and are never destroyed.
+        check(unsafe { sys::cuEventRecord(event.handle() as CUevent, raw(self.stream)) })
+    }
+
+    fn launch_empty(&self) -> Result<(), Fault> {
+        // SAFETY: the kernel takes no parameters, and its context is current.
+        unsafe { self.equipment.empty.launch(self.stream, (1, 1), &mut []) }
+    }
+
+    /// The time of a pair, once the GPU has passed it.
+    fn wait(&mut self, pair: &EventPair) -> Result<f64, Obstacle> {
+        loop {
+            if let Some(ns) = elapsed(self.equipment.symbols, &pair.start, &pair.stop)? {
+                return Ok(ns);
+            }
+            self.looks = self.looks.checked_sub(1).ok_or(Obstacle::Busy)?;
+        }
+    }
+}
+
+fn fault_of<T>(measured: Result<T, Obstacle>) -> Result<(), Fault> {
+    match measured {
+        Err(Obstacle::Fault(fault)) => Err(fault),
+        _ => Ok(()),
+    }
+}
+
+fn agreement_ns(step_ns: Option<f64>) -> f64 {
+    AGREEMENT_STEPS * step_ns.unwrap_or(ASSUMED_STEP_NS)
+}
+
+/// The sample below which this share of the others lies.
+fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
+    sorted.get((sorted.len().checked_sub(1)? as f64 * share).round() as usize).copied()
+}

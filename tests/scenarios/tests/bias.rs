@@ -1,0 +1,203 @@
+//! What is subtracted from raw times: where it comes from, how far it may be off, and that measuring
+//! it disturbs nothing.
+
+use crate::harness::scenario;
+
+#[test]
+fn the_bias_is_measured_in_the_process() {
+    let run = scenario("exact/fed", &[]).run();
+    let device = &run.report().devices[0];
+    let (floor, held) = (device.event_floor_ns.unwrap(), device.event_held_empty_ns.unwrap());
+    assert!(floor < held && held < floor + 10_000.0, "{device:?}");
+    assert!(device.event_queued_empty_ns.is_some_and(|ns| ns > floor), "{device:?}");
+}
+
+mod simulated {
+    use gpu_time_sim_driver::SimDriver;
+    use gpu_time_sim_driver::formula::{EMPTY_NS, fed_pair_ns};
+
+    use crate::harness::report::Device;
+    use crate::harness::{Run, Scenario, scenario};
+
+    /// The pairs of a calibration: held ones for the ramp, queued ones, held ones that count; and of a
+    /// check, which has no queued ones.
+    const RAMP: usize = 100;
+    const QUEUED: usize = 32;
+    const SAMPLES: usize = 200;
+    const CHECKED: usize = 64;
+    /// The first launch of the empty kernel, which loads it.
+    const LOADING: usize = 1;
+    /// What the model adds to a pair with a long queue behind it.
+    const EXTRA: u64 = 608;
+
+    fn fed() -> Scenario {
+        scenario("exact/fed", &[])
+    }
+
+    fn modelled(model: &str) -> Scenario {
+        fed().simulated(|sim| sim.model(model))
+    }
+
+    fn faulty(fault: &str) -> Scenario {
+        fed().simulated(|sim: SimDriver| sim.faults(fault))
+    }
+
+    fn device(run: &Run) -> &Device {
+        &run.report().devices[0]
+    }
+
+    /// The bias, its source and its error, to the nanosecond.
+    #[track_caller]
+    fn assert_bias(run: &Run, ns: u64, source: &str, error: Option<u64>) {
+        let device = device(run);
+        let round = |ns: Option<f64>| ns.map(|ns| ns.round() as u64);
+        assert_eq!(device.event_bias_source.as_deref(), Some(source), "{device:?}");
+        assert_eq!(round(device.event_bias_ns), Some(ns), "{device:?}");
+        assert_eq!(round(device.event_bias_error_ns), error, "{device:?}");
+        let row = run.row("exact::one");
+        let removed = row.raw().median - row.net_ns.as_ref().unwrap().median;
+        assert!((removed - ns as f64).abs() < 0.6, "{removed}: {device:?}");
+    }
+
+    #[track_caller]
+    fn assert_warns(run: &Run, what: &str) {
+        let warnings = &device(run).warnings;
+        assert!(warnings.iter().any(|warning| warning.contains(what)), "{warnings:?}");
+    }
+
+    /// How often our empty kernel was launched.
+    fn empties(run: &Run) -> usize {
+        run.trace.kernels("gpu_time_empty").count()
+    }
+
+    #[test]
+    fn a_part_in_the_table() {
+        let run = fed().run();
+        let held = fed_pair_ns(&[EMPTY_NS]);
+        assert_bias(&run, held - EMPTY_NS, "table", Some(EXTRA));
+        assert_eq!(device(&run).warnings, [""; 0]);
+        let figures = [device(&run).event_held_empty_ns, device(&run).event_queued_empty_ns];
+        let figures = figures.map(|ns| ns.unwrap().round() as u64);
+        assert_eq!(figures, [held, held + EXTRA]);
+        assert!(run.stderr.contains("bias 2.207 µs (table, ±608 ns)"), "{}", run.stderr);
+        assert!(run.stderr.contains("as in CUPTI and Nsight Systems"), "{}", run.stderr);
+        // Once when the context was met, and once more at the end.
+        let calibrated = LOADING + RAMP + QUEUED + SAMPLES;
+        assert_eq!(empties(&run), calibrated + LOADING + RAMP + CHECKED);
+    }
+
+    #[test]
+    fn a_part_that_is_in_no_table() {
+        let run = modelled("compute_capability=80").run();
+        assert_bias(&run, 1_280, "floor", None);
+        assert_eq!(device(&run).warnings, [""; 0]);
+        assert!(device(&run).event_held_empty_ns.is_some());
+        assert!(run.stderr.contains("GPU_TIME_BIAS=cupti:"), "{}", run.stderr);
+    }
+
+    #[test]
+    fn given_by_the_user() {
+        let run = fed().env("GPU_TIME_BIAS", "2us").run();
+        assert_bias(&run, 2_000, "user", None);
+        let run = modelled("compute_capability=80").env("GPU_TIME_BIAS", "cupti:600ns").run();
+        assert_bias(&run, fed_pair_ns(&[EMPTY_NS]) - 600, "cupti", Some(EXTRA));
+    }
+
+    /// The constant moves while the samples are taken: they do not agree and are taken again.
+    #[test]
+    fn samples_that_do_not_agree_are_taken_again() {
+        let run = fed().run();
+        let middle = LOADING + RAMP + QUEUED + SAMPLES / 2;
+        let at = run.trace.kernels("gpu_time_empty").nth(middle).unwrap().start_ns;
+        let moved = modelled(&format!("event_drift_ns=320,event_drift_at_ns={at}")).run();
+        assert_bias(&moved, fed_pair_ns(&[EMPTY_NS]) + 320 - EMPTY_NS, "table", Some(EXTRA - 320));
+        assert_eq!(empties(&moved), empties(&run) + SAMPLES);
+        assert_eq!(device(&moved).warnings, [""; 0]);
+    }
+
+    #[test]
+    fn a_constant_that_moves_is_warned_of() {
+        let (short, long) = (64, 96);
+        let with = |drift| format!("event_drift_ns={drift},event_drift_at_ns=90000000");
+        assert_eq!(device(&modelled(&with(short)).run()).warnings, [""; 0]);
+        let run = modelled(&with(long)).run();
+        assert_warns(&run, "the event bias moved by +96 ns");
+        // The figure of the beginning stays in force.
+        assert_eq!(device(&run).event_bias_ns.map(f64::round), Some(2_207.0));
+    }
+
+    #[test]
+    fn what_cannot_be_calibrated_has_the_empty_pair() {
+        for fault in ["cuMemHostRegister_v2:*=2", "cuModuleLoadData:9+=2"] {
+            let run = faulty(fault).run();
+            assert_bias(&run, 1_280, "floor", None);
+            assert_warns(&run, "could not be calibrated");
+        }
+        let run = fed().env("CUDA_LAUNCH_BLOCKING", "1").run();
+        assert_eq!(device(&run).event_bias_source.as_deref(), Some("floor"));
+        assert_warns(&run, "every launch waits for its kernel");
+        assert_eq!(empties(&run), 0);
+    }
+
+    /// What failed at the beginning succeeds at the end.
+    #[test]
+    fn a_calibration_that_failed_is_tried_again_at_the_report() {
+        let run = faulty("cuLaunchKernel:40=1").run();
+        assert_bias(&run, 2_207, "table", Some(EXTRA));
+        assert_eq!(device(&run).warnings, [""; 0]);
+    }
+
+    /// The calibration's stream makes no progress.
+    #[test]
+    fn a_gpu_that_does_not_come_to_it_is_not_waited_for() {
+        let hang = |sim: SimDriver| sim.faults("stream:hang=3");
+        let run = scenario("exit/unread", &[]).simulated(hang).run();
+        let device = device(&run);
+        assert_eq!(device.event_bias_source.as_deref(), Some("floor"), "{device:?}");
+        assert_warns(&run, "could not be calibrated (the GPU was busy)");
+    }
+
+    #[test]
+    fn a_context_that_is_gone_keeps_its_bias() {
+        let run = scenario("exit/context_reset", &[]).run();
+        assert_eq!(device(&run).event_bias_source.as_deref(), Some("table"));
+    }
+
+    /// The context is met inside a capture, and calibrated by the first call after it.
+    #[test]
+    fn a_capture_is_left_alone() {
+        let run = scenario("capture/first", &[]).run();
+        assert_eq!(device(&run).event_bias_source.as_deref(), Some("table"));
+        let end =
+            run.trace.calls().find(|call| call.name == "cuStreamEndCapture").unwrap().after_ns;
+        let first = run.trace.kernels("gpu_time_empty").next().unwrap();
+        assert!(first.enqueued_ns > end, "{first:?}");
+        assert_eq!(empties(&run), 2 * (LOADING + RAMP) + QUEUED + SAMPLES + CHECKED);
+    }
+
+    /// A context that is met inside a bracket on another device is calibrated by the next call.
+    #[test]
+    fn a_bracket_is_left_alone() {
+        let two = |sim: SimDriver| sim.devices(2);
+        let run = scenario("streams/device_inside", &[]).simulated(two).run();
+        for device in &run.report().devices {
+            assert_eq!(device.event_bias_source.as_deref(), Some("table"), "{device:?}");
+        }
+        let around = run.trace.elapsed();
+        let around = around
+            .iter()
+            .find(|pair| pair.between(&run.trace).iter().any(|c| c.name == "spin_ns"))
+            .unwrap();
+        let (start, stop) = (around.start.enqueued_ns, around.stop.enqueued_ns);
+        let inside = |enqueued: u64| start < enqueued && enqueued < stop;
+        let empties: Vec<u64> =
+            run.trace.kernels("gpu_time_empty").map(|empty| empty.enqueued_ns).collect();
+        assert!(empties.iter().all(|&enqueued| !inside(enqueued)));
+        let before = empties.iter().filter(|&&enqueued| enqueued < start).count();
+        let calibrated = LOADING + RAMP + QUEUED + SAMPLES;
+        assert_eq!(
+            (before, empties.len()),
+            (calibrated, 2 * (calibrated + LOADING + RAMP + CHECKED))
+        );
+    }
+}
