@@ -184,6 +184,7 @@ no_values! { Series:
     starved -> u64,
     at_floor -> u64,
     queued -> u64,
+    bias_ns -> Option<f64>,
     nested -> u64,
     tracked -> u64,
     upper_bound -> bool,

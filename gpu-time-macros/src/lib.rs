@@ -76,7 +76,7 @@ use proc_macro::TokenStream;
 /// # Warm-up
 ///
 /// Warm-up calls are counted over all threads. While more than 256 are left, a thread takes several at
-/// once, so a thread that stops calling may leave some unused.
+/// once, and gives back at its end what it has not used; one that goes on without calling keeps them.
 ///
 /// # What is bracketed
 ///

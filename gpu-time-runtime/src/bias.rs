@@ -20,8 +20,9 @@ pub(crate) struct Calibration {
 }
 
 impl Calibration {
-    /// How far its held figure may be from the right one for a sample, in nanoseconds: which regime a
-    /// sample was taken in is not known, so that the difference between the two is part of it.
+    /// How far its held figure may be from the right one for a sample, in nanoseconds. Only what this
+    /// library enqueues counts as queued, and a series is relieved of one figure, that of most of its
+    /// samples; so the difference between the two is part of it.
     fn error_ns(&self) -> Option<f64> {
         Some(self.spread_ns + (self.queued_empty_ns? - self.held_empty_ns).abs())
     }
@@ -39,7 +40,10 @@ pub(crate) enum Given {
 /// What is subtracted from a raw time for each bracket.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Bias {
+    /// Of a bracket by itself.
     pub ns: f64,
+    /// Of one with much queued behind it, which reads more; the same where that was not measured.
+    pub queued_ns: f64,
     pub source: &'static str,
     /// How far it may be off. `None` for an empty pair, which leaves in what a kernel adds to its own
     /// time, and for a given bias: neither is measured here.
@@ -47,6 +51,9 @@ pub(crate) struct Bias {
 }
 
 impl Bias {
+    /// That of the host's clock.
+    pub const NONE: Bias = Bias { ns: 0.0, queued_ns: 0.0, source: "", error_ns: None };
+
     /// The best that is known: what the user gives, else the held empty kernel less what CUPTI says of
     /// one, so that what is left agrees with CUPTI, else the empty pair alone.
     pub fn of(
@@ -56,15 +63,25 @@ impl Bias {
         floor: Option<Floor>,
     ) -> Option<Bias> {
         let (base_ns, source) = match given {
-            Some(Given::Bias(ns)) => return Some(Bias { ns, source: "user", error_ns: None }),
+            Some(Given::Bias(ns)) => return Some(Bias::only(ns, "user")),
             Some(Given::KernelBase(ns)) => (Some(ns), "cupti"),
             None => (kernel_base_ns(capability), "table"),
         };
         if let (Some(base_ns), Some(calibration)) = (base_ns, calibration) {
-            let ns = (calibration.held_empty_ns - base_ns).max(0.0);
-            return Some(Bias { ns, source, error_ns: calibration.error_ns() });
+            let Calibration { held_empty_ns, queued_empty_ns, .. } = calibration;
+            return Some(Bias {
+                ns: (held_empty_ns - base_ns).max(0.0),
+                queued_ns: (queued_empty_ns.unwrap_or(held_empty_ns) - base_ns).max(0.0),
+                source,
+                error_ns: calibration.error_ns(),
+            });
         }
-        floor.map(|floor| Bias { ns: floor.pair_ns, source: "floor", error_ns: None })
+        floor.map(|floor| Bias::only(floor.pair_ns, "floor"))
+    }
+
+    /// One figure for every bracket.
+    fn only(ns: f64, source: &'static str) -> Bias {
+        Bias { ns, queued_ns: ns, source, error_ns: None }
     }
 }
 
@@ -104,6 +121,13 @@ mod tests {
         let given = Some(Given::Bias(2_000.0));
         assert_eq!(bias(given, Some(MEASURED), HOPPER), Some((2_000.0, "user", None)));
         assert_eq!(Bias::of(None, None, HOPPER, None), None);
+    }
+
+    #[test]
+    fn a_queue_has_a_bias_of_its_own() {
+        let bias = |calibration| Bias::of(None, Some(calibration), HOPPER, None).unwrap().queued_ns;
+        assert_eq!(bias(MEASURED), 2_815.0);
+        assert_eq!(bias(Calibration { queued_empty_ns: None, ..MEASURED }), 2_207.0);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::ptr;
 use std::sync::{MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
+use crate::bias::Bias;
 use crate::counts::Counts;
 use crate::cuda::{self, Context};
 use crate::report::target;
@@ -41,19 +42,23 @@ pub(crate) fn check_calibrations() {
 /// Everything measured so far, after a look at what the GPU has finished. Never waits for the GPU.
 pub(crate) fn snapshot() -> Snapshot {
     let deadline = Instant::now() + PATIENCE;
+    // One after the other, so that no thread waits for more than its own.
+    let known = lane::all().to_vec();
+    for lane in known {
+        if let Some(mut work) = lock(lane, deadline) {
+            work.drain(&lane.returns);
+        }
+    }
     // All at once and no new ones, so that no bracket is counted on one side only while threads go on.
+    // No driver call is made meanwhile.
     let lanes = lane::all();
-    let mut works: Vec<_> =
-        lanes.iter().filter_map(|lane| Some((lane, lock(lane, deadline)?))).collect();
+    let works: Vec<_> = lanes.iter().filter_map(|lane| lock(lane, deadline)).collect();
     let stuck = lanes.len() - works.len();
     let mut tallies = Tallies::new();
-    for (lane, work) in &mut works {
-        work.drain(&lane.returns);
-        for entry in work.rows.iter() {
-            let tally = tallies.entry(ptr::from_ref(entry.row)).or_default();
-            tally.0 += entry.timed;
-            tally.1 += entry.in_flight;
-        }
+    for entry in works.iter().flat_map(|work| work.rows.iter()) {
+        let tally = tallies.entry(ptr::from_ref(entry.row)).or_default();
+        tally.0 += entry.timed;
+        tally.1 += entry.in_flight;
     }
     let counted: Vec<_> = registry::sites()
         .into_iter()
@@ -93,22 +98,17 @@ fn lock(
 }
 
 /// What is subtracted from each bracket, by device.
-struct Biases(Vec<(Device, Option<f64>)>);
+struct Biases(Vec<(Device, Option<Bias>)>);
 
 impl Biases {
     fn new() -> Self {
         let contexts = cuda::contexts();
-        Biases(
-            contexts
-                .iter()
-                .map(|c| (c.place(), c.bias(process::config().bias()).map(|bias| bias.ns)))
-                .collect(),
-        )
+        Biases(contexts.iter().map(|c| (c.place(), c.bias(process::config().bias()))).collect())
     }
 
-    fn of(&self, device: Device) -> Option<f64> {
+    fn of(&self, device: Device) -> Option<Bias> {
         match device {
-            Device::Host => Some(0.0),
+            Device::Host => Some(Bias::NONE),
             _ => self.0.iter().filter(|(d, _)| *d == device).find_map(|(_, bias)| *bias),
         }
     }
@@ -148,7 +148,7 @@ fn report_site(counted: Counted, tallies: &Tallies, biases: &Biases) -> report::
             clock: row.clock,
             timed: *timed,
             in_flight: *in_flight,
-            bias_ns: biases.of(row.device),
+            bias: biases.of(row.device),
         };
         let measure = row.measure(site.spec.scope);
         if site.spec.is_single && measure == Measure::Launch {

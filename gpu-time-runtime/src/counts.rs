@@ -92,6 +92,13 @@ impl Slot {
         self.warm_context.store(context as u64, Relaxed);
     }
 
+    /// Gives up what is left of the lease: its context, and how many calls.
+    pub fn take_lease(&self) -> Option<(usize, u32)> {
+        let left = self.lease.load(Relaxed);
+        self.lease.store(0, Relaxed);
+        (left > 0).then(|| (self.lease_context.load(Relaxed) as usize, left as u32))
+    }
+
     /// Whether a lease, of whatever context, has calls left.
     pub fn has_lease(&self) -> bool {
         self.lease.load(Relaxed) > 0

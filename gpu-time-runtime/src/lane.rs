@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use crate::calls::Returns;
 use crate::counts::{Counts, Outcome, Slot};
-use crate::cuda::Context;
+use crate::cuda::{self, Context};
 use crate::site::{CallSite, locked};
 use crate::work::Work;
 use crate::{exit, registry};
@@ -41,6 +41,7 @@ impl Drop for Keeper {
     fn drop(&mut self) {
         LANE.set(None);
         IS_ENDING.set(true);
+        self.0.return_leases();
         locked(&LANES).idle.push(self.0);
     }
 }
@@ -135,6 +136,20 @@ fn leak(slots: usize) -> &'static Lane {
         work: Mutex::new(Work::default()),
         returns: Returns::default(),
     }))
+}
+
+impl Lane {
+    /// Gives the warm-up calls back that the lane's thread has leased and will not make.
+    fn return_leases(&self) {
+        let leases = self.slots.iter().map(Slot::take_lease).enumerate();
+        for (id, (handle, calls)) in leases.filter_map(|(id, lease)| Some((id, lease?))) {
+            let site = registry::sites().into_iter().find(|site| site.id() as usize == id);
+            let device = cuda::contexts().into_iter().find(|context| context.handle() == handle);
+            if let (Some(site), Some(context)) = (site, device) {
+                site.return_warmup(context.place(), calls);
+            }
+        }
+    }
 }
 
 impl Lanes {

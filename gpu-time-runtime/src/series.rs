@@ -1,5 +1,6 @@
 //! What is kept of one launch or call of one site, on one device, in one cache state.
 
+use crate::bias::Bias;
 use crate::report;
 use crate::sample::{CacheState, Losses, Lost, Measure, Sample};
 use crate::site::Clock;
@@ -35,8 +36,8 @@ pub struct RowInfo {
     pub timed: u64,
     /// Of these, the ones neither measured nor lost yet.
     pub in_flight: u64,
-    /// What to remove for each bracket, nothing for the host's clock; `None` where that is unknown.
-    pub bias_ns: Option<f64>,
+    /// What to remove for each bracket; `None` where that is unknown.
+    pub bias: Option<Bias>,
 }
 
 /// The counters of a series at one moment.
@@ -119,9 +120,12 @@ impl Series {
         let shown = if fed > 0 { &self.fed } else { &self.starved };
         let sum = |bias: f64| self.fed.sum(bias) + self.starved.sum(bias);
         let stats = |bias: f64| shown.stats(bias, sum(bias));
+        // The regime of most samples is that of the median.
+        let is_queued = queued * 2 > fed;
+        let bias_ns = row.bias.map(|bias| if is_queued { bias.queued_ns } else { bias.ns });
         let same = brackets.same();
-        let net_ns = row.bias_ns.zip(same).and_then(|(bias, k)| stats(bias * f64::from(k)));
-        let net_sum_ns = row.bias_ns.filter(|_| fed + starved > 0).map(|bias| match &net_ns {
+        let net_ns = bias_ns.zip(same).and_then(|(bias, k)| stats(bias * f64::from(k)));
+        let net_sum_ns = bias_ns.filter(|_| fed + starved > 0).map(|bias| match &net_ns {
             Some(net) => net.sum,
             None => (sum(0.0) - bias * brackets.sum as f64).max(0.0),
         });
@@ -152,6 +156,7 @@ impl Series {
             ),
             raw_ns: stats(0.0),
             net_ns,
+            bias_ns,
             net_sum_ns,
             ci95_ns: shown.median_interval(),
         }
@@ -211,7 +216,7 @@ mod tests {
             clock: Clock::Events,
             timed: 0,
             in_flight: 0,
-            bias_ns,
+            bias: bias_ns.map(|ns| Bias { ns, queued_ns: ns + 600.0, ..Bias::NONE }),
         }
     }
 
@@ -219,6 +224,16 @@ mod tests {
         let mut series = Series::new();
         samples.iter().for_each(|&sample| series.record(sample));
         series.report(row(bias_ns), series.tally())
+    }
+
+    #[test]
+    fn a_series_that_was_mostly_queued_is_relieved_of_a_queues_bias() {
+        let queued = |raw_ns| with(raw_ns, |s| (s.fed, s.queued) = (true, true));
+        let mostly = report(&[queued(9000.0), queued(9000.0), sample(8400.0, true)], Some(1000.0));
+        assert_eq!((mostly.queued(), mostly.bias_ns()), (2, Some(1600.0)));
+        assert_eq!(mostly.net_ns().unwrap().median(), 7400.0);
+        let hardly = report(&[queued(9000.0), sample(8400.0, true)], Some(1000.0));
+        assert_eq!((hardly.queued(), hardly.bias_ns()), (1, Some(1000.0)));
     }
 
     #[test]

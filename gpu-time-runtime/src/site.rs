@@ -279,6 +279,14 @@ impl CallSite {
         lease
     }
 
+    /// Gives back warm-up calls that were leased and not used.
+    pub(crate) fn return_warmup(&self, device: Device, calls: u32) {
+        let mut warmups = locked(&self.warmups);
+        if let Some((_, left)) = warmups.iter_mut().find(|(owing, _)| *owing == device) {
+            *left += calls;
+        }
+    }
+
     pub(crate) fn hold_policy(&self) -> MutexGuard<'_, HoldPolicy> {
         locked(&self.hold_policy)
     }

@@ -29,7 +29,7 @@ impl Track {
 
     /// Whether a bracket is open around whatever is enqueued now.
     pub fn is_busy(&self) -> bool {
-        self.word.load(Acquire) % BEGUN > 0
+        self.word.load(Acquire) as u32 > 0
     }
 
     /// Opens a bracket; to be called before its start is enqueued.

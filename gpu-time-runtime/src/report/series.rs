@@ -35,6 +35,8 @@ pub struct Series {
     pub(crate) launches: Option<Launches>,
     pub(crate) raw_ns: Option<Stats>,
     pub(crate) net_ns: Option<Stats>,
+    /// What `net_ns` is relieved of for each bracket.
+    pub(crate) bias_ns: Option<f64>,
     /// The net sum, which is known also where calls of different numbers of launches leave `net_ns`
     /// empty.
     #[serde(skip)]
@@ -155,6 +157,12 @@ impl Series {
     /// What the clock said, or `None` without samples.
     pub fn raw_ns(&self) -> Option<&Stats> {
         self.raw_ns.as_ref()
+    }
+
+    /// What is removed from a raw time for each bracket in it, in nanoseconds: the device's event bias,
+    /// or what that is behind a queue, if most fed samples were [`queued`](Series::queued).
+    pub fn bias_ns(&self) -> Option<f64> {
+        self.bias_ns
     }
 
     /// Each raw time less the device's event bias, once for each bracket in it, and never below 0. The

@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use super::target::{Format, Sink, Target, deliver};
 use super::*;
+use crate::bias::Bias;
 use crate::sample::{CacheState, Lost, Measure, Sample};
 use crate::series::{self, RowInfo};
 use crate::site::{Clock, ScopeKind};
@@ -32,7 +33,7 @@ fn row(device: &str, measure: Measure, times: impl IntoIterator<Item = u32>) -> 
             clock: if on_host { Clock::Host } else { Clock::Events },
             timed: 0,
             in_flight: 0,
-            bias_ns: Some(if on_host { 0.0 } else { 2207.0 }),
+            bias: Some(if on_host { Bias::NONE } else { Bias { ns: 2207.0, ..Bias::NONE } }),
         },
         samples: times.into_iter().map(sample).collect(),
         lost: Vec::new(),

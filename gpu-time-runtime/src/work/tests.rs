@@ -86,7 +86,7 @@ impl Bench {
             clock: row.clock,
             timed: entry.timed,
             in_flight: entry.in_flight,
-            bias_ns: None,
+            bias: None,
         };
         let rows = self.site.rows();
         let series = &rows[row.index()].series;

@@ -143,7 +143,7 @@ fn show_device(device: &Device) -> impl Debug {
         (device.event_step_ns(), device.event_floor_ns()),
         (device.event_held_empty_ns(), device.event_queued_empty_ns()),
         (device.event_bias_ns(), device.event_bias_source(), device.event_bias_error_ns()),
-        (device.flush_bytes(), device.flush_proof(), device.warnings()),
+        (device.fed_margin_ns(), device.flush_bytes(), device.flush_proof(), device.warnings()),
     )
 }
 
@@ -163,8 +163,9 @@ fn show_series(series: &Series) -> impl Debug {
         (series.cache(), series.clock(), series.launches().map(show_launches)),
         (series.timed(), series.measured(), series.in_flight()),
         series.lost().map(|(reason, count)| (reason.to_owned(), count)).collect::<Vec<_>>(),
-        (series.fed(), series.starved(), series.at_floor(), series.nested(), series.tracked()),
-        (series.upper_bound(), series.ci95_ns()),
+        (series.fed(), series.starved(), series.at_floor()),
+        (series.queued(), series.nested(), series.tracked()),
+        (series.upper_bound(), series.bias_ns(), series.ci95_ns()),
         (series.raw_ns().map(show_stats), series.net_ns().map(show_stats)),
     )
 }
