@@ -25,5 +25,15 @@ fn a_loop_that_never_waits() {
     for row in [site.row(), site.launch(0)] {
         assert_eq!(row.brackets(), (2_010, 2_010, 0, 0));
         assert!(row.fed * 100 >= row.measured * 95, "{row:?}");
+        // Most had many behind them, and are relieved of the bias that was measured so.
+        assert!(row.queued * 100 >= row.measured * 80, "{row:?}");
+        let device = &run.report().devices[0];
+        if let (Some(held), Some(queued)) =
+            (device.event_held_empty_ns, device.event_queued_empty_ns)
+            && device.event_bias_source.as_deref() == Some("table")
+        {
+            let bias = device.event_bias_ns.unwrap() + queued - held;
+            assert!((row.bias_ns.unwrap() - bias).abs() < 1.0, "{row:?}");
+        }
     }
 }

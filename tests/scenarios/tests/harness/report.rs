@@ -94,6 +94,8 @@ pub struct Series {
     pub fed: u64,
     pub starved: u64,
     pub at_floor: u64,
+    pub queued: u64,
+    pub bias_ns: Option<f64>,
     pub nested: u64,
     pub tracked: u64,
     #[serde(deserialize_with = "nullable")]
@@ -232,6 +234,7 @@ impl Series {
         assert_eq!(*timed, measured + in_flight + lost, "`{site}`: {self:?}");
         assert_eq!(*measured, fed + starved + at_floor, "`{site}`: {self:?}");
         assert!(self.nested <= *measured && self.tracked <= *measured, "`{site}`: {self:?}");
+        assert!(self.queued <= *fed, "`{site}`: {self:?}");
         assert_eq!(self.key, None, "`{site}`: no scenario has keys");
         if let (Some([low, high]), Some(raw)) = (self.ci95_ns, &self.raw_ns) {
             assert!(low <= raw.median && raw.median <= high, "`{site}`: {self:?}");
