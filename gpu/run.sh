@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Runs everything in this folder on the machine's GPU, and prints a table of it last.
 #
-#   run.sh [OUTDIR]     logs and reports go to OUTDIR (default: a new folder in /tmp)
+#   run.sh [OUTDIR [PART…]]     logs and reports go to OUTDIR (default: a new folder in /tmp)
 #
+# With names of parts, such as `scenarios`, `accuracy` or `'example-*'`, only those run.
 # Needs nothing but a driver. `GPU_TIME_TEST_DRIVER=simulated` runs the tests without a GPU, on the
 # machine that built them.
 set -uo pipefail
@@ -12,18 +13,35 @@ mkdir -p "$out"
 out=$(cd "$out" && pwd)
 : "${GPU_TIME_TEST_DRIVER:=real}"
 
+chosen=("${@:2}")
 limit_s=240
 table=
 failed=0
 
+# is_chosen NAME: whether the command line asks for this part.
+known=()
+is_chosen() {
+    local pattern
+    known+=("$1")
+    ((${#chosen[@]})) || return 0
+    for pattern in "${chosen[@]}"; do
+        # shellcheck disable=SC2053 # it is a pattern
+        [[ $1 == $pattern ]] && return 0
+    done
+    return 1
+}
+
 # part NAME COMMAND…: runs one part, shows what it prints and keeps it in OUTDIR/NAME.log.
 part() {
     local name=$1 log=$out/$1.log start=$SECONDS status verdict=ok
+    is_chosen "$name" || return 0
     shift
     printf '\n== %s\n' "$name"
     (cd "$out" && timeout --kill-after=10 "$limit_s" "$@") </dev/null 2>&1 | tee "$log"
     status=${PIPESTATUS[0]}
-    if ((status == 124 || status == 137)); then
+    if grep --quiet 'there is no libcupti' "$log"; then # the truth is in a CUDA toolkit
+        verdict='left out: no libcupti'
+    elif ((status == 124 || status == 137)); then
         verdict="FAILED: took more than $limit_s s"
     elif ((status != 0)); then
         verdict="FAILED: status $status"
@@ -56,7 +74,22 @@ for example in "$here"/example/*; do
     part "example-$name" env GPU_TIME_REPORT="table,json:$out/$name.json" "$example"
 done
 for bench in "$here"/bench/*; do
-    part "bench-$(basename "$bench")" "$bench"
+    name=$(basename "$bench")
+    [[ $name == accuracy ]] || part "bench-$name" "$bench"
+done
+# Libraries that the toolkit here may lack, from Python's wheels.
+wheels=$(python3 -c 'import glob, sysconfig
+print(*sorted(glob.glob(sysconfig.get_path("purelib") + "/nvidia/*/lib")), sep=":")' 2>/dev/null)
+user=${LD_LIBRARY_PATH:-}
+truth=(env LD_LIBRARY_PATH="$user${user:+${wheels:+:}}$wheels")
+part accuracy "${truth[@]}" "$here/bench/accuracy"
+part kernel-base "${truth[@]}" "$here/bin/kernel-base"
+
+for pattern in "${chosen[@]}"; do
+    # shellcheck disable=SC2053
+    for name in "${known[@]}"; do [[ $name == $pattern ]] && continue 2; done
+    table+="no part is called \`$pattern\`: there are ${known[*]}"$'\n'
+    failed=1
 done
 
 printf '\n== result, logs in %s\n%s\n' "$out" "$machine"

@@ -13,15 +13,14 @@ use serde::de::DeserializeOwned;
 use crate::Failure;
 use crate::cupti::toolkit_folders;
 
-/// This program in one of its roles.
+/// This program in one of its roles, which finds the libraries of the toolkit.
 pub fn role(arguments: &[&str]) -> Result<Command, Failure> {
     let mut command = Command::new(env::current_exe()?);
-    command.args(arguments);
+    command.args(arguments).env("LD_LIBRARY_PATH", library_path()?);
     Ok(command)
 }
 
-/// Runs it, and gives what it printed. It sees none of the user's settings for gpu-time, and the
-/// libraries of the toolkit.
+/// Runs it, and gives what it printed. It sees none of the user's settings for gpu-time.
 ///
 /// # Errors
 /// It does not start, fails, or takes longer than the limit and is ended with all that it started.
@@ -33,7 +32,7 @@ pub fn run(command: &mut Command, limit: Duration) -> Result<String, Failure> {
             command.env_remove(name);
         }
     }
-    command.env("GPU_TIME_REPORT", "none").env("LD_LIBRARY_PATH", library_path()?);
+    command.env("GPU_TIME_REPORT", "none");
     // A group of its own, so that the limit also meets what it starts.
     command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = command.spawn().map_err(|why| format!("`{program}` does not start: {why}"))?;

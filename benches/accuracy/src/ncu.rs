@@ -17,7 +17,7 @@ pub const EXTRA_NS: f64 = 700.0;
 
 const LAUNCHES: usize = 15;
 const METRIC: &str = "gpu__time_duration.sum";
-const LIMIT: Duration = Duration::from_secs(40);
+const LIMIT: Duration = Duration::from_secs(30);
 
 /// The cases that it can say something of.
 fn cases() -> impl Iterator<Item = &'static Case> {

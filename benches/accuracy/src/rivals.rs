@@ -15,7 +15,7 @@ use crate::work::Kind;
 use crate::{Failure, LeftOut};
 
 const SCRIPT: &str = include_str!("../rivals.py");
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(40);
 
 /// What the script prints.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -56,7 +56,7 @@ impl Cupti {
     /// No library was found, it lacks a function, or CUPTI refuses, as it does to a second profiler.
     pub fn start() -> Result<Cupti, Failure> {
         // Never unloaded: CUPTI calls back.
-        let library: &'static Library = Box::leak(Box::new(open().ok_or("no libcupti")?));
+        let library: &'static Library = Box::leak(Box::new(open().ok_or(ABSENT)?));
         /// Takes a function of the library, as the type that is wanted.
         macro_rules! function {
             ($name:literal) => {
@@ -144,6 +144,9 @@ pub fn toolkit_folders() -> Vec<PathBuf> {
         .filter(|folder| folder.is_dir())
         .collect()
 }
+
+/// What to say where there is none.
+pub const ABSENT: &str = "there is no libcupti on this machine";
 
 /// Whether there is a library to open.
 pub fn is_present() -> bool {
