@@ -1,5 +1,5 @@
-//! What of the comparison runs without a GPU. CUPTI has no stand-in, so the role `truth` runs on a real
-//! one only.
+//! What of the comparison runs without a GPU: on the simulated driver, and for the role `truth` with a
+//! library that stands in for CUPTI and reads the driver's trace.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -12,7 +12,7 @@ const KERNEL_BASE: &str = env!("CARGO_BIN_EXE_kernel-base");
 
 /// Runs a program with the simulated driver; without `GPU_TIME_SIM` that has no device.
 fn run(program: &str, arguments: &[&str], dir: &Path, is_simulated: bool) -> Output {
-    let sim = SimDriver::install(dir).unwrap();
+    let sim = SimDriver::install(dir).unwrap().traced().commands_only();
     let mut command = Command::new(program);
     sim.apply(&mut command).args(arguments).env("GPU_TIME_REPORT", "none");
     if !is_simulated {
@@ -21,12 +21,24 @@ fn run(program: &str, arguments: &[&str], dir: &Path, is_simulated: bool) -> Out
     command.output().unwrap()
 }
 
-fn ours(arguments: &[&str]) -> Value {
-    let dir = tempfile::tempdir().unwrap();
-    let output = run(ACCURACY, arguments, dir.path(), true);
+/// What a role prints.
+fn role(arguments: &[&str], dir: &Path) -> Value {
+    let output = run(ACCURACY, arguments, dir, true);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
     serde_json::from_str(text.lines().last().unwrap()).unwrap()
+}
+
+fn ours(arguments: &[&str]) -> Value {
+    role(arguments, tempfile::tempdir().unwrap().path())
+}
+
+/// Puts the library that stands in for CUPTI beside the driver.
+fn install_cupti(dir: &Path) {
+    let mut compile = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+    compile.args(["--edition", "2024", "--crate-type", "cdylib", "--allow", "non_snake_case"]);
+    compile.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stand-in/cupti.rs"));
+    assert!(compile.arg("-o").arg(dir.join("libcupti.so")).status().unwrap().success());
 }
 
 fn reading<'a>(ours: &'a Value, case: &str) -> &'a Value {
@@ -59,6 +71,28 @@ fn every_case_is_timed_as_its_attribute_says() {
 fn with_event_tracking_its_share_is_counted() {
     for (arguments, tracked) in [(&["ours", "3", "tracked"][..], 3), (&["ours", "3"], 0)] {
         assert_eq!(reading(&ours(arguments), "copy_15mib")["tracked"], tracked);
+    }
+}
+
+#[test]
+fn the_truth_is_what_the_device_did() {
+    let dir = tempfile::tempdir().unwrap();
+    install_cupti(dir.path());
+    const FLUSH_BYTES: u64 = 62_914_560;
+    let truth = role(&["truth", "5", &FLUSH_BYTES.to_string()], dir.path());
+    let median = |case: &str| reading(&truth, case)["span"]["median"].as_f64();
+    assert_eq!(median("empty"), Some(formula::EMPTY_NS as f64));
+    for (case, us) in [("spin_1us", 1), ("spin_10us", 10), ("queued_spin_200us", 200)] {
+        assert_eq!(median(case), Some(formula::spin_ns(us * 1_000) as f64), "{case}");
+    }
+    const N16: u64 = (15 << 20) / 16;
+    assert_eq!(median("copy_15mib"), Some(formula::hot_copy_ns(N16) as f64));
+    assert_eq!(median("cold_copy_15mib"), Some(formula::cold_copy_ns(N16) as f64));
+    assert!(median("memset_64mib").is_some() && median("device_copy_64mib").is_some());
+    assert_eq!(truth["flush"]["median"].as_f64(), Some((FLUSH_BYTES / 4_000) as f64));
+    // The simulated driver runs no kernels of cuBLAS.
+    for case in truth["left_out"].as_array().unwrap() {
+        assert!(case["case"].as_str().unwrap().starts_with("product_"), "{case}");
     }
 }
 
