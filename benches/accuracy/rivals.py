@@ -3,7 +3,7 @@
     rivals.py FOLDER
 
 FOLDER holds `workloads.ptx` and `cases.json`, a list of {"case", "kernel", "ns" or "bytes", "cold"}.
-Prints as its last line {"readings": [{"tool", "case", "figure"}], "left_out": [{"case", "why"}]},
+Writes `rivals.json` there: {"readings": [{"tool", "case", "figure"}], "left_out": [{"case", "why"}]},
 times in nanoseconds. A tool that is not installed is left out.
 """
 
@@ -131,5 +131,6 @@ try:
     main()
 except Exception as why:
     left_out.append({"case": "all", "why": f"{type(why).__name__}: {why}"})
-print()
-print(json.dumps({"readings": readings, "left_out": left_out}))
+# Not to stdout, where the tools print too.
+with open(os.path.join(folder, "rivals.json"), "w") as file:
+    json.dump({"readings": readings, "left_out": left_out}, file)

@@ -14,7 +14,7 @@ use crate::{Failure, LeftOut, child, cupti, gpu, ncu};
 
 const ROUNDS: usize = 3;
 const CALLS: u32 = 200;
-const LIMIT: Duration = Duration::from_secs(15);
+const LIMIT: Duration = Duration::from_secs(20);
 
 /// Of the cold copies to ncu.
 const NCU: Bound = Bound::share(0.05);
@@ -79,7 +79,7 @@ fn role<T: serde::de::DeserializeOwned>(arguments: &[&str]) -> Result<T, Failure
 
 fn heading(round: &Round) -> String {
     let device = &round.ours.device;
-    let ns = |value: Option<f64>| value.map_or("unknown".to_owned(), |ns| format!("{ns} ns"));
+    let ns = |value: Option<f64>| value.map_or("unknown".to_owned(), |ns| format!("{ns:.0} ns"));
     format!(
         "{}, CUDA {}, CUPTI {}: {ROUNDS} rounds of {CALLS} calls; empty pair {}, bias {} ({}), flush {} B",
         device.name,
