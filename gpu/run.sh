@@ -68,22 +68,26 @@ query=(nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.max.sm --form
 machine=$("${query[@]}" 2>&1) || machine="no answer from nvidia-smi: $machine"
 echo "$machine"
 
+# cuBLAS and CUPTI, which are no part of a driver: from a toolkit and from Python's wheels.
+libraries=${LD_LIBRARY_PATH:-}
+for folder in /usr/local/cuda/{lib64,extras/CUPTI/lib64} \
+    $(python3 -c 'import glob, sysconfig
+print(*glob.glob(sysconfig.get_path("purelib") + "/nvidia/*/lib"))' 2>/dev/null); do
+    [[ ! -d $folder ]] || libraries+="${libraries:+:}$folder"
+done
+toolkit=(env LD_LIBRARY_PATH="$libraries")
+
 scenarios
 for example in "$here"/example/*; do
     name=$(basename "$example")
-    part "example-$name" env GPU_TIME_REPORT="table,json:$out/$name.json" "$example"
+    part "example-$name" "${toolkit[@]}" GPU_TIME_REPORT="table,json:$out/$name.json" "$example"
 done
 for bench in "$here"/bench/*; do
     name=$(basename "$bench")
     [[ $name == accuracy ]] || part "bench-$name" "$bench"
 done
-# Libraries that the toolkit here may lack, from Python's wheels.
-wheels=$(python3 -c 'import glob, sysconfig
-print(*sorted(glob.glob(sysconfig.get_path("purelib") + "/nvidia/*/lib")), sep=":")' 2>/dev/null)
-user=${LD_LIBRARY_PATH:-}
-truth=(env LD_LIBRARY_PATH="$user${user:+${wheels:+:}}$wheels")
-part accuracy "${truth[@]}" "$here/bench/accuracy"
-part kernel-base "${truth[@]}" "$here/bin/kernel-base"
+part accuracy "${toolkit[@]}" "$here/bench/accuracy"
+part kernel-base "${toolkit[@]}" "$here/bin/kernel-base"
 
 for pattern in "${chosen[@]}"; do
     # shellcheck disable=SC2053
