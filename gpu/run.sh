@@ -68,11 +68,12 @@ query=(nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.max.sm --form
 machine=$("${query[@]}" 2>&1) || machine="no answer from nvidia-smi: $machine"
 echo "$machine"
 
-# cuBLAS and CUPTI, which are no part of a driver: from a toolkit and from Python's wheels.
+# cuBLAS and CUPTI, which are no part of a driver: from Python's wheels, whose users expect them before
+# others, and from a toolkit.
 libraries=${LD_LIBRARY_PATH:-}
-for folder in /usr/local/cuda/{lib64,extras/CUPTI/lib64} \
-    $(python3 -c 'import glob, sysconfig
-print(*glob.glob(sysconfig.get_path("purelib") + "/nvidia/*/lib"))' 2>/dev/null); do
+wheels=$(python3 -c 'import glob, sysconfig
+print(*glob.glob(sysconfig.get_path("purelib") + "/nvidia/*/lib"))' 2>/dev/null)
+for folder in $wheels /usr/local/cuda/{lib64,extras/CUPTI/lib64}; do
     [[ ! -d $folder ]] || libraries+="${libraries:+:}$folder"
 done
 toolkit=(env LD_LIBRARY_PATH="$libraries")
