@@ -5,7 +5,7 @@
 //!
 //! | role | does |
 //! |---|---|
-//! | `ours CALLS`, `ours CALLS tracked` | times every [case](case), without and with cudarc's event tracking |
+//! | `ours CALLS`, `ours CALLS tracked` | times every case, without and with cudarc's event tracking |
 //! | `truth CALLS FLUSH_BYTES` | makes the same calls and reads CUPTI's records of them |
 //! | `plain` | makes the cold ones, for ncu to watch |
 //! | none of these | compares, and judges |

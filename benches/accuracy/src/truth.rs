@@ -35,19 +35,19 @@ pub fn run(calls: u32, flush_bytes: u64) -> Result<Truth, Failure> {
     gpu.ramp()?;
     let (mut readings, mut flushes, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for case in CASES {
-        let records = match Work::new(&gpu, case.kind) {
-            Ok(work) => record(&cupti, &gpu, &flush, case, work, calls)?,
-            Err(why) => {
-                left_out.push(LeftOut { case: case.name.to_owned(), why: why.to_string() });
-                continue;
-            }
-        };
+        if let Some(why) = case.kind.lacks(&gpu) {
+            left_out.push(LeftOut { case: case.name.to_owned(), why });
+            continue;
+        }
+        let work = Work::new(&gpu, case.kind)?;
+        let records = record(&cupti, &gpu, &flush, case, work, calls)?;
         let (flushed, work): (Vec<_>, Vec<_>) = records.into_iter().partition(is_flush);
         flushes.extend(flushed.iter().map(|flush| flush.duration_ns() as f64));
-        let spans =
-            spans(&work, case.calls(calls)).map_err(|why| format!("`{}`: {why}", case.name))?;
-        let span = Figure::of(spans[WARMUP as usize..].to_vec()).ok_or("no calls")?;
-        readings.push(Reading { case: case.name.to_owned(), span });
+        match span(&work, case.calls(calls)) {
+            Ok(span) => readings.push(Reading { case: case.name.to_owned(), span }),
+            // The others are still worth having; a case without a reading misses its bound.
+            Err(why) => eprintln!("truth of `{}`: {why}", case.name),
+        }
     }
     let flush = Figure::of(flushes);
     Ok(Truth { cupti_version: cupti.version(), readings, left_out, flush })
@@ -61,7 +61,10 @@ fn record(
     mut work: Work,
     calls: u32,
 ) -> Result<Vec<Activity>, Failure> {
-    drop(cupti.take()?); // what preparing it left
+    // A first call may load what it needs.
+    work.launch(&gpu.stream)?;
+    gpu.stream.synchronize()?;
+    drop(cupti.take()?);
     case.make(gpu, calls, || {
         if case.is_cold() {
             flush.launch(gpu)?;
@@ -73,6 +76,12 @@ fn record(
 
 fn is_flush(activity: &Activity) -> bool {
     activity.kernel.as_deref().is_some_and(|name| name.as_bytes() == FLUSH_READ.to_bytes())
+}
+
+/// The figure of so many calls, without those that warm up.
+fn span(work: &[Activity], calls: u32) -> Result<Figure, Failure> {
+    let counted = spans(work, calls)?.split_off(WARMUP as usize);
+    Figure::of(counted).ok_or_else(|| "all calls were to warm up".into())
 }
 
 /// The span of each of so many calls that made the same number of pieces of work, in order.

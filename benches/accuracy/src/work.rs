@@ -29,6 +29,16 @@ pub enum Kind {
     DeviceCopy(usize),
 }
 
+impl Kind {
+    /// What this machine lacks for it, in words.
+    pub fn lacks(self, gpu: &Gpu) -> Option<String> {
+        match self {
+            Kind::Product(_) => gpu.blas().err().map(|why| why.to_string()),
+            _ => None,
+        }
+    }
+}
+
 /// The same with its kernel and its memory.
 pub enum Work {
     /// See [`Kind::Empty`].

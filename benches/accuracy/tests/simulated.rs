@@ -97,6 +97,18 @@ fn the_truth_is_what_the_device_did() {
 }
 
 #[test]
+fn the_base_is_what_the_device_took_held_and_idle() {
+    let dir = tempfile::tempdir().unwrap();
+    install_cupti(dir.path());
+    let output = run(KERNEL_BASE, &[], dir.path(), true);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let row = text.lines().last().unwrap();
+    assert!(row.starts_with("| Simulated H200 | sm_90 | "), "{row}");
+    assert!(row.ends_with(" | 545 (545–545) | 545 (545–545) |"), "{row}");
+}
+
+#[test]
 fn without_a_gpu_the_comparison_says_so_and_is_content() {
     let dir = tempfile::tempdir().unwrap();
     let output = run(ACCURACY, &["--bench"], dir.path(), false);
