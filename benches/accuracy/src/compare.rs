@@ -81,12 +81,13 @@ fn heading(round: &Round) -> String {
     let device = &round.ours.device;
     let ns = |value: Option<f64>| value.map_or("unknown".to_owned(), |ns| format!("{ns:.0} ns"));
     format!(
-        "{}, CUDA {}, CUPTI {}: {ROUNDS} rounds of {CALLS} calls; empty pair {}, bias {} ({}), flush {} B",
+        "{}, CUDA {}, CUPTI {}: {ROUNDS} rounds of {CALLS} calls; empty pair {}, bias {} ± {} ({}), flush {} B",
         device.name,
         device.driver.as_deref().unwrap_or("unknown"),
         round.truth.cupti_version,
         ns(device.floor_ns),
         ns(device.bias_ns),
+        ns(device.bias_error_ns),
         device.bias_source.as_deref().unwrap_or("unknown"),
         device.flush_bytes.unwrap_or(0),
     )

@@ -14,13 +14,15 @@ use crate::gpu::{Gpu, ONE, is_there};
 const LAUNCHES: usize = 2_000;
 
 /// Prints the row of this machine: the figure of launches that the stream was held for, and of
-/// launches that each found it idle. Without a GPU or CUPTI it says so.
+/// launches that each found it idle; then the setting that makes it the base here. Without a GPU or
+/// CUPTI it says so.
 pub fn kernel_base() -> ExitCode {
     match measure() {
-        Ok(row) => {
+        Ok((row, held)) => {
             println!("| device | sm | driver | CUPTI | held, ns | idle, ns |");
             println!("|---|---|---|---|---:|---:|");
             println!("{row}");
+            println!("\nGPU_TIME_BIAS=cupti:{}ns", held.median);
             ExitCode::SUCCESS
         }
         Err(why) => {
@@ -30,7 +32,7 @@ pub fn kernel_base() -> ExitCode {
     }
 }
 
-fn measure() -> Result<String, Failure> {
+fn measure() -> Result<(String, Figure), Failure> {
     if !is_there() {
         return Err("no GPU here".into());
     }
@@ -42,14 +44,15 @@ fn measure() -> Result<String, Failure> {
     let idle = empty(&cupti, &gpu, false)?;
     let (major, minor) = gpu.context.compute_capability()?;
     let range = |figure: Figure| format!("{} ({}–{})", figure.median, figure.p5, figure.p95);
-    Ok(format!(
+    let row = format!(
         "| {} | sm_{major}{minor} | {} | {} | {} | {} |",
         gpu.context.name()?,
         driver()?,
         cupti.version(),
         range(held),
         range(idle)
-    ))
+    );
+    Ok((row, held))
 }
 
 /// Launches with the stream held until a hundred have been enqueued, or each on an idle one.

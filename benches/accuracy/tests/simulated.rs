@@ -103,9 +103,10 @@ fn the_base_is_what_the_device_took_held_and_idle() {
     let output = run(KERNEL_BASE, &[], dir.path(), true);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
-    let row = text.lines().last().unwrap();
+    let row = text.lines().nth(2).unwrap();
     assert!(row.starts_with("| Simulated H200 | sm_90 | "), "{row}");
     assert!(row.ends_with(" | 545 (545–545) | 545 (545–545) |"), "{row}");
+    assert!(text.ends_with("\nGPU_TIME_BIAS=cupti:545ns\n"), "{text}");
 }
 
 #[test]
