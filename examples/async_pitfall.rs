@@ -67,7 +67,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     // SAFETY: looks for cuBLAS; without it cudarc would panic.
     if !unsafe { cublas::sys::is_culib_present() } {
-        println!("no cuBLAS here: there is no product to time");
+        println!("there is no libcublas on this machine, and so no product to time");
         return Ok(());
     }
     let stream = context.new_stream()?;

@@ -33,14 +33,16 @@ is_chosen() {
 
 # part NAME COMMAND…: runs one part, shows what it prints and keeps it in OUTDIR/NAME.log.
 part() {
-    local name=$1 log=$out/$1.log start=$SECONDS status verdict=ok
+    local name=$1 log=$out/$1.log start=$SECONDS status library verdict=ok
     is_chosen "$name" || return 0
     shift
     printf '\n== %s\n' "$name"
     (cd "$out" && timeout --kill-after=10 "$limit_s" "$@") </dev/null 2>&1 | tee "$log"
     status=${PIPESTATUS[0]}
-    if grep --quiet 'there is no libcupti' "$log"; then # the truth is in a CUDA toolkit
-        verdict='left out: no libcupti'
+    # A library that is no part of a driver.
+    library=$(sed -n 's/.*there is no \(lib[a-z]*\) on this machine.*/\1/p' "$log")
+    if [[ -n $library ]]; then
+        verdict="left out: no $library"
     elif ((status == 124 || status == 137)); then
         verdict="FAILED: took more than $limit_s s"
     elif ((status != 0)); then
