@@ -16,7 +16,7 @@ cp gpu/run.sh "$bundle/"
 
 # Cargo says of each executable what kind of target it is; that becomes its folder.
 cargo build --locked --release --message-format=json -p gpu-time -p gpu-time-scenarios \
-    --test scenarios --example '*' --bench '*' |
+    -p gpu-time-accuracy --test scenarios --example '*' --bench '*' --bin kernel-base |
     sed -n 's/.*"kind":\["\([a-z]*\)"\].*"executable":"\([^"]*\)".*/\1 \2/p' |
     while read -r kind executable; do
         # Without the hash in its name and without symbols.
@@ -26,7 +26,7 @@ cargo build --locked --release --message-format=json -p gpu-time -p gpu-time-sce
     done
 
 # The tests with the program that they run, and at least one of each other kind.
-ls "$bundle"/test/scenarios "$bundle"/bin/scenario "$bundle"/example/* "$bundle"/bench/*
+ls "$bundle"/test/scenarios "$bundle"/bin/{scenario,kernel-base} "$bundle"/example/* "$bundle"/bench/*
 size=$(du --summarize --block-size=1M "$bundle" | cut --fields=1)
 ((size < limit_mib)) || { echo "\`$bundle\` has $size MiB, more than $limit_mib" >&2; exit 1; }
 echo "$bundle: $size MiB"

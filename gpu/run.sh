@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Runs everything in this folder on the machine's GPU, and prints a table of it last.
 #
-#   run.sh [OUTDIR]     logs and reports go to OUTDIR (default: a new folder in /tmp)
+#   run.sh [OUTDIR [PART…]]     logs and reports go to OUTDIR (default: a new folder in /tmp)
 #
+# With names of parts, such as `scenarios`, `accuracy` or `'example-*'`, only those run.
 # Needs nothing but a driver. `GPU_TIME_TEST_DRIVER=simulated` runs the tests without a GPU, on the
 # machine that built them.
 set -uo pipefail
@@ -12,18 +13,37 @@ mkdir -p "$out"
 out=$(cd "$out" && pwd)
 : "${GPU_TIME_TEST_DRIVER:=real}"
 
+chosen=("${@:2}")
 limit_s=240
 table=
 failed=0
 
+# is_chosen NAME: whether the command line asks for this part.
+known=()
+is_chosen() {
+    local pattern
+    known+=("$1")
+    ((${#chosen[@]})) || return 0
+    for pattern in "${chosen[@]}"; do
+        # shellcheck disable=SC2053 # it is a pattern
+        [[ $1 == $pattern ]] && return 0
+    done
+    return 1
+}
+
 # part NAME COMMAND…: runs one part, shows what it prints and keeps it in OUTDIR/NAME.log.
 part() {
-    local name=$1 log=$out/$1.log start=$SECONDS status verdict=ok
+    local name=$1 log=$out/$1.log start=$SECONDS status library verdict=ok
+    is_chosen "$name" || return 0
     shift
     printf '\n== %s\n' "$name"
     (cd "$out" && timeout --kill-after=10 "$limit_s" "$@") </dev/null 2>&1 | tee "$log"
     status=${PIPESTATUS[0]}
-    if ((status == 124 || status == 137)); then
+    # A library that is no part of a driver.
+    library=$(sed -n 's/.*there is no \(lib[a-z]*\) on this machine.*/\1/p' "$log")
+    if [[ -n $library ]]; then
+        verdict="left out: no $library"
+    elif ((status == 124 || status == 137)); then
         verdict="FAILED: took more than $limit_s s"
     elif ((status != 0)); then
         verdict="FAILED: status $status"
@@ -50,13 +70,33 @@ query=(nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.max.sm --form
 machine=$("${query[@]}" 2>&1) || machine="no answer from nvidia-smi: $machine"
 echo "$machine"
 
+# cuBLAS and CUPTI, which are no part of a driver: from Python's wheels, whose users expect them before
+# others, and from a toolkit.
+libraries=${LD_LIBRARY_PATH:-}
+wheels=$(python3 -c 'import glob, sysconfig
+print(*glob.glob(sysconfig.get_path("purelib") + "/nvidia/*/lib"))' 2>/dev/null)
+for folder in $wheels /usr/local/cuda/{lib64,extras/CUPTI/lib64}; do
+    [[ ! -d $folder ]] || libraries+="${libraries:+:}$folder"
+done
+toolkit=(env LD_LIBRARY_PATH="$libraries")
+
 scenarios
 for example in "$here"/example/*; do
     name=$(basename "$example")
-    part "example-$name" env GPU_TIME_REPORT="table,json:$out/$name.json" "$example"
+    part "example-$name" "${toolkit[@]}" GPU_TIME_REPORT="table,json:$out/$name.json" "$example"
 done
 for bench in "$here"/bench/*; do
-    part "bench-$(basename "$bench")" "$bench"
+    name=$(basename "$bench")
+    [[ $name == accuracy ]] || part "bench-$name" "$bench"
+done
+part accuracy "${toolkit[@]}" "$here/bench/accuracy"
+part kernel-base "${toolkit[@]}" "$here/bin/kernel-base"
+
+for pattern in "${chosen[@]}"; do
+    # shellcheck disable=SC2053
+    for name in "${known[@]}"; do [[ $name == $pattern ]] && continue 2; done
+    table+="no part is called \`$pattern\`: there are ${known[*]}"$'\n'
+    failed=1
 done
 
 printf '\n== result, logs in %s\n%s\n' "$out" "$machine"

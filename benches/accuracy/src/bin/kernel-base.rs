@@ -1,0 +1,13 @@
+//! Prints what CUPTI says of an empty kernel on this machine.
+//!
+//! ```text
+//! cargo run --release -p gpu-time-accuracy --bin kernel-base
+//! ```
+//!
+//! Needs an NVIDIA GPU and the `libcupti` of a CUDA toolkit.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    gpu_time_accuracy::kernel_base()
+}

@@ -1,0 +1,103 @@
+//! Programs that are run for a figure, each with a limit.
+
+use std::env;
+use std::ffi::OsString;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde::de::DeserializeOwned;
+
+use crate::Failure;
+use crate::cupti::toolkit_folders;
+
+/// This program in one of its roles, which finds the libraries of the toolkit.
+pub fn role(arguments: &[&str]) -> Result<Command, Failure> {
+    let mut command = Command::new(env::current_exe()?);
+    command.args(arguments).env("LD_LIBRARY_PATH", library_path()?);
+    Ok(command)
+}
+
+/// Runs it, and gives what it printed. It sees none of the user's settings for gpu-time.
+///
+/// # Errors
+/// It does not start, fails, or takes longer than the limit and is ended with all that it started.
+pub fn run(command: &mut Command, limit: Duration) -> Result<String, Failure> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let is_setting = |name: &str| name.starts_with("GPU_TIME") && !name.starts_with("GPU_TIME_SIM");
+    for (name, _) in env::vars_os() {
+        if name.to_str().is_some_and(is_setting) {
+            command.env_remove(name);
+        }
+    }
+    command.env("GPU_TIME_REPORT", "none");
+    // A group of its own, so that the limit also meets what it starts.
+    command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = command.spawn().map_err(|why| format!("`{program}` does not start: {why}"))?;
+    let mut stdout = child.stdout.take().expect("it is piped");
+    let reader = std::thread::spawn(move || {
+        let mut text = String::new();
+        stdout.read_to_string(&mut text).map(|_| text)
+    });
+    let deadline = Instant::now() + limit;
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if Instant::now() >= deadline {
+            // SAFETY: the group that was made above, whose leader has not been waited for.
+            unsafe { libc::kill(-libc::pid_t::try_from(child.id())?, libc::SIGKILL) };
+            child.wait()?;
+            return Err(format!("`{program}` took more than {} s", limit.as_secs()).into());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let text = reader.join().map_err(|_| "the reader panicked")??;
+    if !status.success() {
+        return Err(format!("`{program}` ended with {status}").into());
+    }
+    Ok(text)
+}
+
+/// What a program prints as one line of JSON, which is its last.
+pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
+    let line = text.lines().last().ok_or("it printed nothing")?;
+    serde_json::from_str(line).map_err(|why| format!("it printed `{line}`: {why}").into())
+}
+
+fn library_path() -> Result<OsString, Failure> {
+    let user = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    let user: Vec<PathBuf> =
+        env::split_paths(&user).filter(|folder| !folder.as_os_str().is_empty()).collect();
+    Ok(env::join_paths(user.into_iter().chain(toolkit_folders()))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, limit: Duration) -> Result<String, Failure> {
+        run(Command::new("sh").args(["-c", script]), limit)
+    }
+
+    #[test]
+    fn what_a_program_prints_is_its_last_line() {
+        let text = shell("echo noise; echo '[1, 2]'", Duration::from_secs(60)).unwrap();
+        assert_eq!(parse::<Vec<u32>>(&text).unwrap(), [1, 2]);
+        assert!(parse::<Vec<u32>>("").is_err());
+    }
+
+    #[test]
+    fn a_program_that_fails_has_no_figure() {
+        let why = shell("echo '[1]'; exit 3", Duration::from_secs(60)).unwrap_err();
+        assert!(why.to_string().contains("exit status: 3"), "{why}");
+    }
+
+    #[test]
+    fn a_program_that_hangs_is_ended_with_what_it_started() {
+        let why = shell("sleep 1000 | cat", Duration::ZERO).unwrap_err();
+        assert!(why.to_string().contains("took more than"), "{why}");
+    }
+}

@@ -1,0 +1,269 @@
+//! Runs the others in turn, and judges what they print.
+
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use crate::bound::Bound;
+use crate::case::{CASES, Case, Pace};
+use crate::figure::Figure;
+use crate::ours::{self, Ours};
+use crate::rivals::{self, Rivals};
+use crate::table::{Row, Table};
+use crate::truth::{self, Truth};
+use crate::{Failure, LeftOut, child, cupti, gpu, ncu};
+
+const ROUNDS: usize = 3;
+const CALLS: u32 = 200;
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Of the cold copies to ncu.
+const NCU: Bound = Bound::share(0.05);
+/// Host time of `cold` and `sleep` over their two launches, in nanoseconds.
+const MOST_HOST_NS: f64 = 1_000.0;
+/// Device time of the clean flush, in nanoseconds.
+const MOST_FLUSH_NS: f64 = 25_000.0;
+/// From the 5th to the 95th percentile of `spin_10us`, in nanoseconds: three steps of an H200's events.
+const MOST_SPREAD_NS: f64 = 96.0;
+
+/// What the two processes of a round said.
+struct Round {
+    ours: Ours,
+    truth: Truth,
+}
+
+/// Measures, prints the table, and fails where a bound is missed.
+pub fn run() -> Result<ExitCode, Failure> {
+    if !gpu::is_there() {
+        println!("no GPU here: nothing was measured");
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !cupti::is_present() {
+        println!("{}, and so no truth to compare with: nothing was measured", cupti::ABSENT);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let folder = tempfile::tempdir()?;
+    let rounds = (0..ROUNDS).map(|_| round()).collect::<Result<Vec<_>, _>>()?;
+    let calls = CALLS.to_string();
+    let tracked: Ours = role(&["ours", &calls, "tracked"])?;
+    let ncu = ncu::measure(folder.path());
+    let rivals = rivals::measure(folder.path());
+
+    let mut table = Table::default();
+    for case in CASES {
+        table.push(compare(case, &rounds));
+    }
+    shape(&rounds, &mut table);
+    against_ncu(&rounds, ncu, &mut table);
+    others(&rounds, &tracked, rivals, &mut table);
+
+    println!("{}", heading(&rounds[0]));
+    print!("{table}");
+    let missed = table.missed();
+    println!("{missed} bounds missed");
+    Ok(if missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn round() -> Result<Round, Failure> {
+    let calls = CALLS.to_string();
+    let ours: Ours = role(&["ours", &calls])?;
+    let flush_bytes = ours.device.flush_bytes.ok_or("the report has no `flush_bytes`")?;
+    let truth = role(&["truth", &calls, &flush_bytes.to_string()])?;
+    Ok(Round { ours, truth })
+}
+
+fn role<T: serde::de::DeserializeOwned>(arguments: &[&str]) -> Result<T, Failure> {
+    let mut command: Command = child::role(arguments)?;
+    let text = child::run(&mut command, LIMIT);
+    text.and_then(|text| child::parse(&text)).map_err(|why| format!("{arguments:?}: {why}").into())
+}
+
+fn heading(round: &Round) -> String {
+    let device = &round.ours.device;
+    let ns = |value: Option<f64>| value.map_or("unknown".to_owned(), |ns| format!("{ns:.0} ns"));
+    format!(
+        "{}, CUDA {}, CUPTI {}: {ROUNDS} rounds of {CALLS} calls; empty pair {}, bias {} ± {} ({}), flush {} B",
+        device.name,
+        device.driver.as_deref().unwrap_or("unknown"),
+        round.truth.cupti_version,
+        ns(device.floor_ns),
+        ns(device.bias_ns),
+        ns(device.bias_error_ns),
+        device.bias_source.as_deref().unwrap_or("unknown"),
+        device.flush_bytes.unwrap_or(0),
+    )
+}
+
+/// A case: the median of the rounds' medians, on both sides.
+fn compare(case: &Case, rounds: &[Round]) -> Row {
+    if let Some(left_out) = rounds.iter().find_map(|round| {
+        find(&round.ours.left_out, case.name).or_else(|| find(&round.truth.left_out, case.name))
+    }) {
+        return Row::left_out(case.name, &left_out.why);
+    }
+    let readings = readings(case, rounds);
+    judge(case, rounds.len(), &readings, truth(case.name, rounds))
+}
+
+fn judge(case: &Case, rounds: usize, ours: &[&ours::Reading], truth: Option<Figure>) -> Row {
+    let nets: Vec<Figure> = ours.iter().filter_map(|reading| reading.net).collect();
+    let (Some(net), Some(truth)) = (Figure::over(&nets), truth) else {
+        return Row::missed(case.name, "a side has no samples");
+    };
+    let sum =
+        |part: fn(&ours::Reading) -> u64| ours.iter().map(|reading| part(reading)).sum::<u64>();
+    let (timed, fed) = (sum(|reading| reading.timed), sum(|reading| reading.fed));
+    let raws: Vec<Figure> = ours.iter().filter_map(|reading| reading.raw).collect();
+    let raw = Figure::over(&raws).map_or(0.0, |raw| raw.median / 1e3);
+    let row = Row::against(case.name, net, truth, case.bound)
+        .note(format!("fed {fed} of {timed}, raw {raw:.3} µs"));
+    if case.bound.is_none() {
+        return row;
+    }
+    if nets.len() < rounds {
+        return row.fail("a round has no samples");
+    }
+    // Starved figures are upper bounds, which promise nothing.
+    if ours.iter().any(|reading| reading.fed == 0) {
+        return row.fail("a round has no fed samples");
+    }
+    match ours.iter().find(|reading| reading.cache != case.cache) {
+        Some(other) => row.fail(&format!("the cache was {}", other.cache)),
+        None => row,
+    }
+}
+
+/// What is bounded beside medians.
+fn shape(rounds: &[Round], table: &mut Table) {
+    let mut at_most = |what: &str, figures: Vec<Figure>, most: f64| {
+        table.push(match Figure::over(&figures) {
+            Some(figure) => Row::at_most(what, figure, most),
+            None => Row::missed(what, "it was not measured"),
+        });
+    };
+    let spreads = rounds.iter().filter_map(|round| {
+        let spin = round.ours.readings.iter().find(|reading| reading.case == "spin_10us")?;
+        Figure::of(vec![spin.net?.spread()])
+    });
+    at_most("spin_10us, from p5 to p95", spreads.collect(), MOST_SPREAD_NS);
+    let host = rounds.iter().filter_map(|round| round.ours.host_cost);
+    at_most("cold and sleep, host time over two launches", host.collect(), MOST_HOST_NS);
+    let flush = rounds.iter().filter_map(|round| round.truth.flush);
+    at_most("clean flush, device time by CUPTI", flush.collect(), MOST_FLUSH_NS);
+}
+
+type Durations = Vec<(&'static str, Figure)>;
+
+fn against_ncu(rounds: &[Round], ncu: Result<Option<Durations>, Failure>, table: &mut Table) {
+    let durations = match ncu {
+        Ok(Some(durations)) => durations,
+        Ok(None) => return table.push(Row::left_out("ncu", "it is not installed")),
+        Err(why) => return table.push(Row::missed("ncu", &why.to_string())),
+    };
+    for (name, duration) in durations {
+        let what = format!("{name}, truth by ncu less 0.7 µs");
+        let less = |ns: f64| ns - ncu::EXTRA_NS;
+        let Figure { median, p5, p95 } = duration;
+        let truth = Figure { median: less(median), p5: less(p5), p95: less(p95) };
+        table.push(match net(name, rounds) {
+            Some(net) => Row::against(&what, net, truth, Some(NCU)),
+            None => Row::missed(&what, "no samples"),
+        });
+    }
+}
+
+/// What is shown without a bound: our own figures with cudarc's event tracking on, and other tools'.
+fn others(rounds: &[Round], tracked: &Ours, rivals: Result<Rivals, Failure>, table: &mut Table) {
+    for case in CASES.iter().filter(|case| case.pace == Pace::Single) {
+        let reading = tracked.readings.iter().find(|reading| reading.case == case.name);
+        let figures = reading.and_then(|reading| reading.net).zip(truth(case.name, rounds));
+        if let (Some(reading), Some((net, truth))) = (reading, figures) {
+            let note = format!("tracked {} of {}", reading.tracked, reading.timed);
+            let what = format!("{}, event tracking on", case.name);
+            table.push(Row::against(&what, net, truth, None).note(note));
+        }
+    }
+    let rivals = match rivals {
+        Ok(rivals) => rivals,
+        Err(why) => return table.push(Row::left_out("other tools", &why.to_string())),
+    };
+    for reading in rivals.readings {
+        let what = format!("{}, by {}", reading.case, reading.tool);
+        if let Some(truth) = truth(&reading.case, rounds) {
+            table.push(Row::against(&what, reading.figure, truth, None));
+        }
+    }
+    for LeftOut { case, why } in rivals.left_out {
+        table.push(Row::left_out(&format!("other tools: {case}"), &why));
+    }
+}
+
+fn find<'a>(left_out: &'a [LeftOut], case: &str) -> Option<&'a LeftOut> {
+    left_out.iter().find(|left_out| left_out.case == case)
+}
+
+fn readings<'a>(case: &Case, rounds: &'a [Round]) -> Vec<&'a ours::Reading> {
+    let of =
+        |round: &'a Round| round.ours.readings.iter().find(|reading| reading.case == case.name);
+    rounds.iter().filter_map(of).collect()
+}
+
+fn net(case: &str, rounds: &[Round]) -> Option<Figure> {
+    let readings = rounds.iter().flat_map(|round| &round.ours.readings);
+    let nets: Vec<_> =
+        readings.filter(|reading| reading.case == case).filter_map(|reading| reading.net).collect();
+    Figure::over(&nets)
+}
+
+fn truth(case: &str, rounds: &[Round]) -> Option<Figure> {
+    let readings = rounds.iter().flat_map(|round| &round.truth.readings);
+    let spans = readings.filter(|reading: &&truth::Reading| reading.case == case);
+    Figure::over(&spans.map(|reading| reading.span).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(median: f64) -> Figure {
+        Figure { median, p5: median, p95: median }
+    }
+
+    fn reading(net: f64, fed: u64, cache: &str) -> ours::Reading {
+        ours::Reading {
+            case: "unused".to_owned(),
+            cache: cache.to_owned(),
+            net: Some(at(net)),
+            raw: Some(at(net + 2_205.0)),
+            timed: 200,
+            fed,
+            starved: 200 - fed,
+            at_floor: 0,
+            tracked: 0,
+        }
+    }
+
+    /// `CASES[0]` is an empty kernel, as found, within 150 ns.
+    fn is_missed(ours: &[ours::Reading], truth: Option<Figure>) -> bool {
+        let ours: Vec<&ours::Reading> = ours.iter().collect();
+        judge(&CASES[0], 3, &ours, truth).is_missed()
+    }
+
+    #[test]
+    fn a_case_holds_when_every_round_is_fed_and_the_medians_are_near() {
+        let near = [550.0, 690.0, 640.0].map(|net| reading(net, 198, "as-found"));
+        assert!(!is_missed(&near, Some(at(545.0))));
+        assert!(is_missed(&near, Some(at(400.0))), "too far off");
+        assert!(is_missed(&near, None), "no truth");
+        assert!(is_missed(&near[..2], Some(at(545.0))), "a round is missing");
+        assert!(is_missed(&[], Some(at(545.0))), "none of ours");
+    }
+
+    #[test]
+    fn an_upper_bound_or_another_cache_state_is_no_match() {
+        let mut rounds = [545.0; 3].map(|net| reading(net, 200, "as-found"));
+        rounds[1].fed = 0;
+        assert!(is_missed(&rounds, Some(at(545.0))));
+        let partial = [545.0; 3].map(|net| reading(net, 200, "partial"));
+        assert!(is_missed(&partial, Some(at(545.0))));
+    }
+}

@@ -1,0 +1,137 @@
+//! What of the comparison runs without a GPU: on the simulated driver, and for the role `truth` with a
+//! library that stands in for CUPTI and reads the driver's trace.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use gpu_time_sim_driver::{SimDriver, formula};
+use serde_json::Value;
+
+const ACCURACY: &str = env!("CARGO_BIN_EXE_accuracy");
+const KERNEL_BASE: &str = env!("CARGO_BIN_EXE_kernel-base");
+
+/// Runs a program with the simulated driver; without `GPU_TIME_SIM` that has no device.
+fn run(program: &str, arguments: &[&str], dir: &Path, is_simulated: bool) -> Output {
+    let sim = SimDriver::install(dir).unwrap().traced().commands_only();
+    let mut command = Command::new(program);
+    sim.apply(&mut command).args(arguments).env("GPU_TIME_REPORT", "none");
+    if !is_simulated {
+        command.env_remove("GPU_TIME_SIM");
+    }
+    command.output().unwrap()
+}
+
+/// What a role prints.
+fn role(arguments: &[&str], dir: &Path) -> Value {
+    let output = run(ACCURACY, arguments, dir, true);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    serde_json::from_str(text.lines().last().unwrap()).unwrap()
+}
+
+fn ours(arguments: &[&str]) -> Value {
+    role(arguments, tempfile::tempdir().unwrap().path())
+}
+
+/// Puts the library that stands in for CUPTI beside the driver.
+fn install_cupti(dir: &Path) {
+    let mut compile = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+    compile.args(["--edition", "2024", "--crate-type", "cdylib", "--allow", "non_snake_case"]);
+    compile.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stand-in/cupti.rs"));
+    assert!(compile.arg("-o").arg(dir.join("libcupti.so")).status().unwrap().success());
+}
+
+fn reading<'a>(ours: &'a Value, case: &str) -> &'a Value {
+    let readings = ours["readings"].as_array().unwrap();
+    readings.iter().find(|reading| reading["case"] == case).unwrap()
+}
+
+#[test]
+fn every_case_is_timed_as_its_attribute_says() {
+    let ours = ours(&["ours", "3"]);
+    for reading in ours["readings"].as_array().unwrap() {
+        let case = reading["case"].as_str().unwrap();
+        let calls = if case.contains("queued") { 15 } else { 3 };
+        assert_eq!(reading["timed"], calls, "{case}");
+        assert_eq!(
+            reading["cache"],
+            if case.contains("cold") { "cold" } else { "as-found" },
+            "{case}"
+        );
+    }
+    let spin = reading(&ours, "spin_10us");
+    assert!(spin["fed"].as_u64() >= Some(2), "a site's first call is not held");
+    let exact = formula::fed_pair_ns(&[formula::spin_ns(10_000)]);
+    // An event time is a number of milliseconds in 32 bits.
+    assert_eq!(spin["raw"]["median"].as_f64().map(f64::round), Some(exact as f64));
+    assert!(ours["host_cost"]["median"].is_f64() && ours["device"]["flush_bytes"].is_u64());
+}
+
+#[test]
+fn with_event_tracking_its_share_is_counted() {
+    for (arguments, tracked) in [(&["ours", "3", "tracked"][..], 3), (&["ours", "3"], 0)] {
+        assert_eq!(reading(&ours(arguments), "copy_15mib")["tracked"], tracked);
+    }
+}
+
+#[test]
+fn the_truth_is_what_the_device_did() {
+    let dir = tempfile::tempdir().unwrap();
+    install_cupti(dir.path());
+    const FLUSH_BYTES: u64 = 62_914_560;
+    let truth = role(&["truth", "5", &FLUSH_BYTES.to_string()], dir.path());
+    let median = |case: &str| reading(&truth, case)["span"]["median"].as_f64();
+    assert_eq!(median("empty"), Some(formula::EMPTY_NS as f64));
+    for (case, us) in [("spin_1us", 1), ("spin_10us", 10), ("queued_spin_200us", 200)] {
+        assert_eq!(median(case), Some(formula::spin_ns(us * 1_000) as f64), "{case}");
+    }
+    const N16: u64 = (15 << 20) / 16;
+    assert_eq!(median("copy_15mib"), Some(formula::hot_copy_ns(N16) as f64));
+    assert_eq!(median("cold_copy_15mib"), Some(formula::cold_copy_ns(N16) as f64));
+    assert!(median("memset_64mib").is_some() && median("device_copy_64mib").is_some());
+    assert_eq!(truth["flush"]["median"].as_f64(), Some((FLUSH_BYTES / 4_000) as f64));
+    // The simulated driver runs no kernels of cuBLAS.
+    for case in truth["left_out"].as_array().unwrap() {
+        assert!(case["case"].as_str().unwrap().starts_with("product_"), "{case}");
+    }
+}
+
+#[test]
+fn the_base_is_what_the_device_took_held_and_idle() {
+    let dir = tempfile::tempdir().unwrap();
+    install_cupti(dir.path());
+    let output = run(KERNEL_BASE, &[], dir.path(), true);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let row = text.lines().nth(2).unwrap();
+    assert!(row.starts_with("| Simulated H200 | sm_90 | "), "{row}");
+    assert!(row.ends_with(" | 545 (545–545) | 545 (545–545) |"), "{row}");
+    assert!(text.ends_with("\nGPU_TIME_BIAS=cupti:545ns\n"), "{text}");
+}
+
+#[test]
+fn without_a_gpu_the_comparison_says_so_and_is_content() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = run(ACCURACY, &["--bench"], dir.path(), false);
+    assert!(output.status.success());
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "no GPU here: nothing was measured\n");
+}
+
+#[test]
+fn without_a_gpu_there_is_no_base() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = run(KERNEL_BASE, &[], dir.path(), false);
+    assert!(!output.status.success());
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "kernel-base: no GPU here\n");
+}
+
+#[test]
+fn a_count_that_is_none_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = run(ACCURACY, &["ours", "many"], dir.path(), true);
+    assert!(!output.status.success());
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "ours many: `many` is no number of calls\n"
+    );
+}

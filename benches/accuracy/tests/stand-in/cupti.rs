@@ -1,0 +1,116 @@
+//! A library that answers as CUPTI does, with what the simulated driver wrote into its trace. Compiled
+//! by the test that uses it, with nothing but the standard library.
+
+use std::ffi::{CString, c_char, c_void};
+use std::ptr::null_mut;
+use std::sync::Mutex;
+
+type Request = extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
+type Complete = extern "C" fn(*mut c_void, u32, *mut u8, usize, usize);
+
+const SUCCESS: u32 = 0;
+const MAX_LIMIT_REACHED: u32 = 12;
+/// The length of a `CUpti_ActivityKernel10`; the other records are made as long.
+const RECORD: usize = 216;
+
+static CALLBACKS: Mutex<Option<(Request, Complete)>> = Mutex::new(None);
+/// Bytes of the trace that were handed out.
+static SEEN: Mutex<usize> = Mutex::new(0);
+
+#[unsafe(no_mangle)]
+extern "C" fn cuptiGetVersion(version: *mut u32) -> u32 {
+    unsafe { *version = 0 };
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuptiActivityRegisterCallbacks(request: Request, complete: Complete) -> u32 {
+    *CALLBACKS.lock().unwrap() = Some((request, complete));
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuptiActivityEnable(_kind: u32) -> u32 {
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuptiActivityGetNumDroppedRecords(
+    _context: *mut c_void,
+    _stream: u32,
+    dropped: *mut usize,
+) -> u32 {
+    unsafe { *dropped = 0 };
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuptiGetResultString(_status: u32, text: *mut *const c_char) -> u32 {
+    unsafe { *text = c"the stand-in has one answer".as_ptr() };
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuptiActivityFlushAll(_flag: u32) -> u32 {
+    let Some((request, complete)) = *CALLBACKS.lock().unwrap() else { return SUCCESS };
+    let path = std::env::var("GPU_TIME_SIM_TRACE").expect("the trace is on");
+    let path = path.replace("%p", &std::process::id().to_string());
+    let trace = std::fs::read_to_string(path).unwrap_or_default();
+    let mut seen = SEEN.lock().unwrap();
+    let records: Vec<_> = trace[*seen..].lines().filter_map(record).collect();
+    *seen = trace.len();
+    let mut records = records.as_slice();
+    while !records.is_empty() {
+        let (mut buffer, mut size, mut most) = (null_mut(), 0, 0);
+        request(&raw mut buffer, &raw mut size, &raw mut most);
+        // Few to a buffer, so that there are several buffers.
+        let fit = records.len().min(size / RECORD).min(100);
+        for (i, record) in records[..fit].iter().enumerate() {
+            let to = unsafe { buffer.add(i * RECORD) };
+            unsafe { record.as_ptr().cast::<u8>().copy_to_nonoverlapping(to, RECORD) };
+        }
+        complete(null_mut(), 0, buffer, size, fit * RECORD);
+        records = &records[fit..];
+    }
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuptiActivityGetNextRecord(
+    buffer: *mut u8,
+    valid: usize,
+    record: *mut *mut u8,
+) -> u32 {
+    let next = match unsafe { *record } {
+        last if last.is_null() => buffer,
+        last => unsafe { last.add(RECORD) },
+    };
+    if next as usize + RECORD > buffer as usize + valid {
+        return MAX_LIMIT_REACHED;
+    }
+    unsafe { *record = next };
+    SUCCESS
+}
+
+/// A line of the trace as a record; `None` for what CUPTI was not asked for.
+fn record(line: &str) -> Option<[u64; RECORD / 8]> {
+    let field = |name: &str| {
+        let (_, rest) = line.split_once(&format!("\"{name}\":"))?;
+        Some(rest.split([',', '}']).next()?.trim_matches('"'))
+    };
+    let kind = match field("kind")? {
+        "copy" => 1,
+        "memset" => 2,
+        "kernel" => 10,
+        _ => return None,
+    };
+    let start: u64 = field("start_ns")?.parse().ok()?;
+    let length: u64 = field("duration_ns")?.parse().ok()?;
+    let mut words = [u64::MAX; RECORD / 8];
+    words[0] = u64::MAX << 32 | kind;
+    words[2] = start;
+    words[3] = start + length;
+    // Kept for good, as CUPTI keeps names.
+    words[13] = CString::new(field("name")?).ok()?.into_raw() as u64;
+    Some(words)
+}

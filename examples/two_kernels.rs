@@ -1,0 +1,99 @@
+//! Two kernels in turn, a hundred times: average, median, minimum and maximum of each.
+//!
+//! ```text
+//! cargo run --release --example two_kernels
+//! ```
+//!
+//! One attribute on the function that launches both: each launch in it has a row of its own. On a
+//! machine without an NVIDIA GPU it says so.
+
+#![allow(unsafe_code)] // launching a kernel is unsafe in cudarc
+
+use std::error::Error;
+use std::sync::Arc;
+
+use cudarc::driver::{
+    CudaContext, CudaFunction, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg, sys,
+};
+use cudarc::nvrtc::Ptx;
+use gpu_time::gpu_timed;
+use gpu_time_kernels::workloads;
+
+const LEN: usize = 4 << 20;
+const WARMUP: u32 = 10;
+const CALLS: u32 = 100;
+
+struct Kernels {
+    copy: CudaFunction,
+    saxpy: CudaFunction,
+    x: CudaSlice<f32>,
+    y: CudaSlice<f32>,
+}
+
+/// Copies `x` into `y`, and adds twice `x` to it.
+#[gpu_timed(warmup = WARMUP, sleep)]
+fn step(stream: &Arc<CudaStream>, k: &mut Kernels) -> Result<(), DriverError> {
+    let (len, n16, two) = (LEN as u32, LEN as u64 / 4, 2.0_f32);
+    let config = LaunchConfig::for_num_elems(len / 4);
+
+    let mut copy = stream.launch_builder(&k.copy);
+    copy.arg(&k.x).arg(&mut k.y).arg(&n16);
+    // SAFETY: the arguments are those of the kernel, and both vectors hold `n16` units.
+    unsafe { copy.launch(config) }?;
+
+    let mut saxpy = stream.launch_builder(&k.saxpy);
+    saxpy.arg(&len).arg(&two).arg(&k.x).arg(&mut k.y);
+    // SAFETY: the arguments are those of the kernel, and both vectors hold `len` elements.
+    unsafe { saxpy.launch(config) }?;
+    Ok(())
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let (stream, mut kernels) = match on_gpu() {
+        Ok(gpu) => gpu,
+        Err(why) => {
+            println!("no GPU here ({why}): there are no kernels to time");
+            return Ok(());
+        }
+    };
+    for _ in 0..WARMUP + CALLS {
+        step(&stream, &mut kernels)?;
+    }
+    let y = stream.clone_dtoh(&kernels.y)?;
+    assert!(y.iter().all(|&y| y == 3.0), "copy and saxpy computed {:?}…, not 3", &y[..4]);
+    println!("both ran {} times: every result is right\n", WARMUP + CALLS);
+
+    println!("{:<8} {:>9} {:>9} {:>9} {:>9}  µs", "", "average", "median", "minimum", "maximum");
+    let snapshot = gpu_time::snapshot();
+    let site = snapshot.site(concat!(module_path!(), "::step")).ok_or("`step` was never called")?;
+    for series in site.series() {
+        let (Some(launch), Some(net)) = (series.launch(), series.net_ns()) else { continue };
+        let kernel = ["copy", "saxpy"][launch.index() as usize];
+        let [average, median, least, most] =
+            [net.mean(), net.median(), net.min(), net.max()].map(|ns| ns / 1e3);
+        println!("{kernel:<8} {average:>9.2} {median:>9.2} {least:>9.2} {most:>9.2}");
+    }
+    println!();
+    // The report comes by itself when the process ends.
+    Ok(())
+}
+
+fn on_gpu() -> Result<(Arc<CudaStream>, Kernels), Box<dyn Error>> {
+    // SAFETY: looks for the driver's library; without it cudarc would panic.
+    if !unsafe { sys::is_culib_present() } {
+        return Err("no CUDA driver".into());
+    }
+    let context = CudaContext::new(0)?;
+    let stream = context.new_stream()?;
+    // One stream is all there is, so cudarc need not order several.
+    // SAFETY: every slice below is used on this stream alone.
+    unsafe { context.disable_event_tracking() };
+    let module = context.load_module(Ptx::from_src(workloads::PTX))?;
+    let kernels = Kernels {
+        copy: module.load_function(workloads::COPY_F4)?,
+        saxpy: module.load_function(workloads::SAXPY)?,
+        x: stream.clone_htod(&vec![1.0; LEN])?,
+        y: stream.alloc_zeros(LEN)?,
+    };
+    Ok((stream, kernels))
+}
