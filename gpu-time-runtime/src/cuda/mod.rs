@@ -19,6 +19,9 @@ mod module;
 mod side;
 
 pub(crate) use context::{Context, contexts, find, recent};
+pub(crate) use device::DeviceInfo;
+#[cfg(feature = "nvml")]
+pub(crate) use device::in_use;
 pub(crate) use library::{driver_version, why_unusable};
 
 use cudarc::driver::sys::CUresult;
