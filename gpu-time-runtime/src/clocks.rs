@@ -15,11 +15,12 @@ use crate::health;
 /// [`LockedClocks::sm_mhz`] says what was measured.
 ///
 /// The clocks are given back when the guard is dropped, by a panic as well, when the process ends by
-/// return or `exit`, and when SIGHUP, SIGINT or SIGTERM ends it. For these three a handler and a
-/// thread that sleeps are there while the guard lives, for each that has no handler of the program's;
-/// a handler that the program sets later replaces ours, and ending the process is then up to it.
-/// Not covered are SIGKILL, `abort` and every other signal that ends a process: after them
-/// `nvidia-smi -rgc` as root gives the clocks back.
+/// return or `exit`, and when SIGHUP, SIGINT or SIGTERM ends it. For each of these three that has its
+/// default disposition there is a handler while the guard lives, and a thread that sleeps until one
+/// comes. A handler of the program's, set before or after, is not overruled: then ending the process,
+/// and giving the clocks back by one of the other ways, is up to the program. Not covered are SIGKILL,
+/// `abort` and whatever else ends a process at once: after them `nvidia-smi -rgc` as root gives the
+/// clocks back.
 ///
 /// Giving back means the driver's default: a lock that was there before cannot be read and is lost.
 ///

@@ -3,7 +3,7 @@
 //! Calls go through `cudarc::driver::sys`. cudarc's safe objects would take the application's errors
 //! away, leave ours behind, and switch its context into multi-stream mode.
 
-#![allow(unsafe_code)] // the C driver API is here, and nowhere else but in `exit`
+#![allow(unsafe_code)] // the C driver API is here, and nowhere else
 
 mod calibration;
 mod clock;

@@ -78,8 +78,9 @@ fn set(devices: &mut [(Lock, Device)]) -> Result<(), String> {
             give(done);
             return Err(match error {
                 NvmlError::NoPermission => format!(
-                    "cuda:{ordinal}: only root may lock clocks: run `nvidia-smi -i {pci_bus_id} -lgc \
-                     {mhz},{mhz}` as root before, and `nvidia-smi -i {pci_bus_id} -rgc` after"
+                    "cuda:{ordinal}: no permission to lock clocks: run `nvidia-smi -i {pci_bus_id} \
+                     -lgc {mhz},{mhz}` as root, outside of any container, before, and `nvidia-smi -i \
+                     {pci_bus_id} -rgc` after"
                 ),
                 error => format!("cuda:{ordinal}: its clock cannot be locked: {error}"),
             });

@@ -36,9 +36,16 @@ pub(crate) fn meet(device: &DeviceInfo) {
         return;
     }
     let Ok(nvml) = nvml() else { return };
-    let reading = Reading::take(nvml, &device.pci_bus_id);
+    let reading = look(nvml, device);
     if !is_known() {
         locked(&STARTS).push((device.ordinal, reading));
+    }
+}
+
+fn look(nvml: &Nvml, device: &DeviceInfo) -> Result<Reading, String> {
+    match device.pci_bus_id.as_str() {
+        "" => Err("the CUDA driver does not say where it is".to_owned()),
+        pci_bus_id => Reading::take(nvml, pci_bus_id),
     }
 }
 
@@ -51,7 +58,7 @@ pub(crate) fn describe(to: &mut report::Device, device: &DeviceInfo) {
     let Ok(nvml) = nvml() else { return };
     let is_it = |(known, _): &&(u32, _)| *known == device.ordinal;
     let Some((_, start)) = locked(&STARTS).iter().find(is_it).cloned() else { return };
-    let looks = start.and_then(|start| Ok((start, Reading::take(nvml, &device.pci_bus_id)?)));
+    let looks = start.and_then(|start| Ok((start, look(nvml, device)?)));
     match looks {
         Ok((start, end)) => {
             findings::describe(to, &start, &end, locks::asked_mhz(device.ordinal));

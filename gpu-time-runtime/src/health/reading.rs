@@ -156,7 +156,7 @@ fn held_ns(device: &Device, reason: &Reason) -> Option<u64> {
         Some(SampleValue::U64(ns)) => Some(ns),
         Some(SampleValue::I64(ns)) => u64::try_from(ns).ok(),
         Some(SampleValue::U32(ns)) => Some(u64::from(ns)),
-        _ => device.violation_status(reason.policy.clone()?).ok().map(|time| time.violation_time),
+        _ => device.violation_status(reason.policy?).ok().map(|time| time.violation_time),
     }
 }
 

@@ -95,7 +95,9 @@ mod simulated {
             ("mem_max_mhz", 3210),
         ];
         assert_eq!(clocks.len(), expected.len());
-        expected.map(|(name, mhz)| assert_eq!(clocks[name], Some(mhz), "{name}"));
+        for (name, mhz) in expected {
+            assert_eq!(clocks[name], Some(mhz), "{name}");
+        }
         assert_eq!((device.temperature_c, device.power_w), (Some(41), Some(123.4)));
         assert_eq!((device.persistence, device.mig), (Some(true), Some(false)));
         assert_eq!((device.mps, device.other_processes), (Some(false), Some(0)));
@@ -281,7 +283,9 @@ mod simulated {
     /// What one function would not say is missing, and nothing else.
     #[test]
     fn a_call_that_fails_leaves_its_value_out() {
-        let functions: [(&str, fn(&Device) -> bool); 8] = [
+        /// Whether what the function of this name says is missing.
+        type Missing = (&'static str, fn(&Device) -> bool);
+        let functions: [Missing; 8] = [
             ("nvmlDeviceGetClockInfo", |d| d.clocks.as_ref().unwrap()["sm_end_mhz"].is_none()),
             ("nvmlDeviceGetMaxClockInfo", |d| d.clocks.as_ref().unwrap()["sm_max_mhz"].is_none()),
             ("nvmlDeviceGetTemperature", |d| d.temperature_c.is_none()),
@@ -382,7 +386,7 @@ mod simulated {
         let run = refused("1500", script);
         assert_eq!(run.nvml, ["refused"], "nothing was locked");
         for part in [
-            "cuda:0: only root may lock clocks",
+            "cuda:0: no permission to lock clocks: run ",
             "`nvidia-smi -i 0000:01:00.0 -lgc 1500,1500` as root",
             "`nvidia-smi -i 0000:01:00.0 -rgc`",
         ] {
