@@ -75,7 +75,10 @@ pub(crate) fn warnings() -> Vec<String> {
         return Vec::new();
     }
     let missing = nvml().err().map(|why| {
-        format!("no NVML ({why}): nothing is known of clocks, throttling and neighbours; it comes with the driver, as libnvidia-ml.so.1")
+        format!(
+            "no NVML ({why}): nothing is known of clocks, throttling and neighbours; it comes with the \
+             driver, as libnvidia-ml.so.1"
+        )
     });
     missing.into_iter().chain(surroundings::cpu_overload()).collect()
 }

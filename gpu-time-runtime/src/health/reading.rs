@@ -118,7 +118,15 @@ impl Reading {
         let active = device.current_throttle_reasons().unwrap_or(ThrottleReasons::NONE);
         let processes = device.running_compute_processes();
         let pids = processes.map(|all| all.into_iter().map(|process| process.pid).collect());
-        let others = pids.ok().map(|pids| others(nvml, pids));
+        let mut others = pids.ok().map(|pids| others(nvml, pids));
+        let mps = others.as_mut().map(|others| {
+            let before = others.len();
+            // It does no work of its own, and is not to be warned of twice.
+            others.retain(|name| !name.starts_with(MPS_SERVER));
+            others.len() < before
+                || surroundings::is_sent_to_mps()
+                || device.mps_running_compute_processes().is_ok_and(|all| !all.is_empty())
+        });
         Ok(Reading {
             at: Instant::now(),
             sm_mhz: device.clock_info(Clock::SM).ok(),
@@ -138,11 +146,7 @@ impl Reading {
                 Err(NvmlError::NotSupported) => Some(false),
                 Err(_) => None,
             },
-            mps: others.as_ref().map(|others| {
-                others.iter().any(|name| name.starts_with(MPS_SERVER))
-                    || surroundings::is_sent_to_mps()
-                    || device.mps_running_compute_processes().is_ok_and(|all| !all.is_empty())
-            }),
+            mps,
             others,
         })
     }

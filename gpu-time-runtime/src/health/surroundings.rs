@@ -17,8 +17,8 @@ fn overload(loadavg: &str, stat: &str) -> Option<String> {
     let cores = stat.lines().filter(is_core).count();
     (cores > 0 && load > cores as f64).then(|| {
         format!(
-            "the CPU is overloaded, by {load} threads on {cores} cores in the last minute: launches come \
-             late, so use `sleep`, or end other programs"
+            "the CPU is overloaded, by {load} threads on {cores} cores in the last minute: launches \
+             come late, so use `sleep`, or end other programs"
         )
     })
 }

@@ -183,7 +183,8 @@ impl Device {
         self.mps
     }
 
-    /// How many other processes had a compute context on it, at its first use or at the report.
+    /// How many other processes had a compute context on it, at its first use or at the report. Where
+    /// the id of this one is not among them, as in a container, one of them is taken to be it.
     pub fn other_processes(&self) -> Option<u32> {
         self.other_processes
     }

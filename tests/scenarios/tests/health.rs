@@ -208,9 +208,8 @@ mod simulated {
     fn modes_that_matter_are_warned_of() {
         let server = || Process::other(99, "nvidia-cuda-mps-server");
         let run = run_on(|device| device.processes.push(server()));
-        assert_eq!(the_device(&run).mps, Some(true));
-        let warnings = &the_device(&run).warnings;
-        assert!(warnings.iter().any(|warning| warning.starts_with("MPS is on")), "{warnings:?}");
+        assert_eq!((the_device(&run).mps, the_device(&run).other_processes), (Some(true), Some(0)));
+        warned(&run, "MPS is on");
         warned(&run_on(|device| device.mps_processes.push(Process::ours())), "MPS is on");
         let run = run_on(|device| device.mig = Some(true));
         assert_eq!(the_device(&run).mig, Some(true));

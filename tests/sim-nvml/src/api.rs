@@ -166,7 +166,9 @@ nvml! {
         MEMORY => put(to, library.device(device)?.mem_max_mhz),
         _ => Err(INVALID_ARGUMENT),
     };
-    fn nvmlDeviceGetSupportedGraphicsClocks(device: usize, memory: u32, count: *mut u32, to: *mut u32) |library| {
+    fn nvmlDeviceGetSupportedGraphicsClocks(
+        device: usize, memory: u32, count: *mut u32, to: *mut u32
+    ) |library| {
         let device = library.device(device)?;
         if memory != device.mem_max_mhz {
             return Err(NOT_FOUND);
@@ -206,10 +208,14 @@ nvml! {
         put(current, u32::from(mode))?;
         put(pending, u32::from(mode))
     };
-    fn nvmlDeviceGetComputeRunningProcesses_v3(device: usize, count: *mut u32, to: *mut ProcessInfo) |library| {
+    fn nvmlDeviceGetComputeRunningProcesses_v3(
+        device: usize, count: *mut u32, to: *mut ProcessInfo
+    ) |library| {
         put_list(count, to, infos(&library.device(device)?.processes))
     };
-    fn nvmlDeviceGetMPSComputeRunningProcesses_v3(device: usize, count: *mut u32, to: *mut ProcessInfo) |library| {
+    fn nvmlDeviceGetMPSComputeRunningProcesses_v3(
+        device: usize, count: *mut u32, to: *mut ProcessInfo
+    ) |library| {
         put_list(count, to, infos(&library.device(device)?.mps_processes))
     };
     fn nvmlDeviceSetGpuLockedClocks(device: usize, least: u32, most: u32) |library| {
