@@ -9,7 +9,8 @@ use crate::health;
 ///
 /// The devices are those that something was timed on so far, and that of the calling thread's current
 /// context; where there are none, CUDA's device 0, for which CUDA is initialised. A device that is
-/// first used later keeps its clock. One guard can live at a time.
+/// first used later keeps its clock. One guard can live at a time. Lock before the first timed call, so
+/// that what events add to a time is measured at that clock too.
 ///
 /// The driver rounds to a clock that it has, and power and heat can still lower it:
 /// [`LockedClocks::sm_mhz`] says what was measured.
