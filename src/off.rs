@@ -17,6 +17,39 @@ pub fn snapshot() -> Snapshot {
 /// Does nothing, because the feature `enabled` is off.
 pub fn set_enabled(_on: bool) {}
 
+/// Answers that the features `enabled` and `nvml` are needed for it.
+///
+/// # Errors
+///
+/// Always, because the feature `enabled` is off.
+pub fn lock_clocks(_mhz: u32) -> Result<LockedClocks, ClockError> {
+    Err(ClockError(()))
+}
+
+/// Why the clocks were not fixed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClockError(());
+
+impl fmt::Display for ClockError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{WHY}: clocks are locked with that and `nvml`")
+    }
+}
+
+impl std::error::Error for ClockError {}
+
+/// Has no values, because the feature `enabled` is off.
+#[derive(Debug)]
+#[must_use = "the clocks are given back when it is dropped"]
+pub enum LockedClocks {}
+
+impl LockedClocks {
+    /// Never called, because there is nothing to call it on.
+    pub fn sm_mhz(&self) -> impl Iterator<Item = (&str, Option<u32>)> + '_ {
+        iter::empty()
+    }
+}
+
 /// A snapshot without devices and sites. Its `Display` says why.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
@@ -152,7 +185,32 @@ no_values! { Device:
     fed_margin_ns -> Option<f64>,
     flush_bytes -> Option<u64>,
     flush_proof -> Option<f64>,
+    clocks -> Option<&Clocks>,
+    temperature_c -> Option<u32>,
+    power_w -> Option<f64>,
+    persistence -> Option<bool>,
+    mig -> Option<bool>,
+    mps -> Option<bool>,
+    other_processes -> Option<u32>,
     warnings -> &[String],
+}
+
+impl Device {
+    /// Never called, because there is nothing to call it on.
+    pub fn throttle(&self) -> impl Iterator<Item = (&str, Option<u64>)> + '_ {
+        iter::empty()
+    }
+}
+
+no_values! {
+    #[derive(Copy, Eq)]
+    Clocks:
+    sm_start_mhz -> Option<u32>,
+    sm_end_mhz -> Option<u32>,
+    sm_max_mhz -> Option<u32>,
+    mem_start_mhz -> Option<u32>,
+    mem_end_mhz -> Option<u32>,
+    mem_max_mhz -> Option<u32>,
 }
 
 no_values! { Site:

@@ -5,9 +5,10 @@ use std::process::Command;
 use serde_json::Value;
 
 /// The licences as the packages state them; a new one is read before it is added.
-const LICENCES: [&str; 12] = [
+const LICENCES: [&str; 13] = [
     "(MIT OR Apache-2.0) AND Unicode-3.0",
     "Apache-2.0",
+    "Apache-2.0 / MIT",
     "Apache-2.0 OR BSL-1.0",
     "Apache-2.0 OR MIT",
     "Apache-2.0 WITH LLVM-exception OR Apache-2.0 OR MIT",
@@ -25,7 +26,7 @@ const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 /// Every package of the lock file, ours and those that only tests need among them.
 fn packages() -> Vec<Value> {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["metadata", "--locked", "--quiet", "--format-version=1"]);
+    cargo.args(["metadata", "--locked", "--all-features", "--quiet", "--format-version=1"]);
     let output = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).output().expect("cargo runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let mut metadata: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");

@@ -125,13 +125,15 @@ fn one_program_runs_with_the_feature_and_without() {
     let (out, err) = run(Off);
     assert_eq!(err, "", "without the feature nothing is reported");
     let kinds: Vec<_> = out.lines().filter_map(|line| line.split(": ").next()).collect();
-    assert_eq!(kinds, ["process", "inconsistencies"], "{out}");
+    assert_eq!(kinds, ["process", "inconsistencies", "clocks"], "{out}");
     assert!(out.contains("built without its feature `enabled`"), "{out}");
+    assert!(out.contains("clocks: Err(\"gpu-time was built without"), "{out}");
 
     let (out, err) = run(On);
     let sites = out.lines().filter(|line| line.starts_with("site: ")).count();
     let series = out.lines().filter(|line| line.starts_with("series: ")).count();
     assert_eq!((sites, series), (5, 5), "{out}");
+    assert!(out.contains("build gpu-time with its feature `nvml`"), "{out}");
     let tables = err.lines().filter(|line| line.starts_with("gpu-time ")).count();
     assert_eq!(tables, 2, "one by `report()` and one at the end\n{err}");
 }
@@ -149,7 +151,7 @@ fn the_program_calls_every_accessor() {
     for file in ["mod", "process", "device", "site", "series"]
         .map(|name| format!("report/{name}.rs"))
         .into_iter()
-        .chain(["stats/mod.rs".to_owned()])
+        .chain(["clocks.rs".to_owned(), "stats/mod.rs".to_owned()])
     {
         let source = read(runtime.join(&file));
         let public = source.lines().filter_map(|line| line.strip_prefix("    pub fn "));

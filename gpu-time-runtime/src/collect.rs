@@ -14,7 +14,7 @@ use crate::sample::Measure;
 use crate::series::{RowInfo, Tally};
 use crate::site::{CallSite, Clock, Device, Kept, Row};
 use crate::work::Work;
-use crate::{exit, lane, process, registry};
+use crate::{exit, health, lane, process, registry};
 
 /// A thread that keeps its lane locked for longer is stuck in a driver call.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -80,6 +80,7 @@ pub(crate) fn snapshot() -> Snapshot {
             "{stuck} threads did not come out of a driver call in time: what they measured is missing"
         ));
     }
+    about.warnings.extend(health::warnings());
     Snapshot::new(about, devices(&sites), sites)
 }
 
@@ -207,11 +208,13 @@ fn devices(sites: &[report::Site]) -> Vec<report::Device> {
         let id = device_id(Device::Cuda(context.device.ordinal));
         let at = devices.iter().position(|d| d.id == id).unwrap_or_else(|| {
             let l2 = context.device.l2_bytes;
-            devices.push(report::Device {
+            let mut device = report::Device {
                 driver: driver.clone(),
                 l2_bytes: (l2 > 0).then_some(l2),
                 ..report::Device::new(id, context.device.name.clone())
-            });
+            };
+            health::describe(&mut device, &context.device);
+            devices.push(device);
             devices.len() - 1
         });
         let Some(device) = devices.get_mut(at) else { continue };

@@ -11,19 +11,22 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Once, TryLockError};
 use std::time::{Duration, Instant};
 
-use crate::{collect, cuda, lane, process};
+use crate::{collect, cuda, health, lane, process};
 
 /// The GPU gets so long to finish what is in flight.
 const PATIENCE: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_micros(200);
 
 static FORKED: AtomicBool = AtomicBool::new(false);
+/// Whether a report is to be made at all.
+static ARMED: AtomicBool = AtomicBool::new(false);
 
 /// Sees to it that a report is made when the process ends.
 pub(crate) fn arm() {
-    static ARMED: Once = Once::new();
-    ARMED.call_once(|| {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
         process::started();
+        ARMED.store(true, Relaxed);
         register();
     });
 }
@@ -31,13 +34,21 @@ pub(crate) fn arm() {
 /// The same, now that a context was seen: registered again, because the driver may have registered
 /// its own teardown in between. Only the first handler to run reports.
 pub(crate) fn arm_for_driver() {
-    static ARMED: Once = Once::new();
-    ARMED.call_once(|| {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
         process::started();
+        ARMED.store(true, Relaxed);
         register();
         // SAFETY: `in_child` makes no call that is unsafe between fork and exec.
         unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     });
+}
+
+/// Sees to it that locked clocks are given back when the process ends, with or without a report.
+#[cfg(feature = "nvml")]
+pub(crate) fn arm_for_clocks() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(register);
 }
 
 /// Whether this is the child of a process that had met the driver: it must not call it.
@@ -58,8 +69,8 @@ extern "C" fn in_child() {
 }
 
 extern "C" fn at_exit() {
-    static REPORTED: AtomicBool = AtomicBool::new(false);
-    if is_forked() || REPORTED.swap(true, Relaxed) {
+    static ENDED: AtomicBool = AtomicBool::new(false);
+    if is_forked() || ENDED.swap(true, Relaxed) {
         return;
     }
     // A panic must not leave this function, and its message would help nobody now.
@@ -74,8 +85,12 @@ extern "C" fn at_exit() {
         for context in cuda::contexts() {
             context.release_holds(true);
         }
-        collect::write_reports();
+        if ARMED.load(Relaxed) {
+            collect::write_reports();
+        }
     });
+    // After the report, which still sees them, and whatever became of it.
+    _ = panic::catch_unwind(health::give_clocks_back);
 }
 
 /// Waits for what is in flight, but not for ever.

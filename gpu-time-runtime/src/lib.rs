@@ -7,6 +7,7 @@
 mod bias;
 mod bracket;
 mod calls;
+mod clocks;
 mod collect;
 mod config;
 mod counts;
@@ -15,6 +16,8 @@ mod exit;
 #[cfg(test)]
 mod fake;
 mod gpu;
+#[cfg_attr(not(feature = "nvml"), path = "health/off.rs")]
+mod health;
 mod hold_policy;
 mod in_flight;
 mod lane;
@@ -40,7 +43,8 @@ mod stream;
 mod track;
 mod work;
 
-pub use report::{Device, Launch, Launches, Process, Series, Site, Snapshot};
+pub use clocks::{ClockError, LockedClocks, lock_clocks};
+pub use report::{Clocks, Device, Launch, Launches, Process, Series, Site, Snapshot};
 pub use stats::Stats;
 
 /// Looks after what the GPU has finished, and writes the report to where `GPU_TIME_REPORT` says: by

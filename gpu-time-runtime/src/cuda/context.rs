@@ -20,12 +20,12 @@ use super::library::{Symbols, symbols};
 use super::module::Module;
 use super::{check, side};
 use crate::bias::{Bias, Calibration, Given};
-use crate::exit;
 use crate::gpu::{Event, EventPair, Fault, Floor, Gpu, Held, HoldResult, Stream};
 use crate::passage::ClockFit;
 use crate::place::launches_block;
 use crate::site::{Cold, Device, Resolved, locked};
 use crate::track::Track;
+use crate::{exit, health};
 
 /// So many events the runtime makes in one context, and no more.
 const MAX_EVENTS: u32 = 1 << 16;
@@ -94,6 +94,9 @@ pub(crate) fn find(stream: Stream, handle: usize) -> Result<&'static Context, Fa
                 .for_each(|c| c.dead.store(true, Relaxed));
             let context: &'static Context = Box::leak(Box::new(Context::new(handle, id)?));
             contexts.push(context);
+            drop(contexts);
+            // A library more is loaded for it, which other threads need not wait for.
+            health::meet(&context.device);
             context
         }
     };

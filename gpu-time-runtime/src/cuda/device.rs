@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_int};
 
-use cudarc::driver::sys::{self, CUdevice_attribute};
+use cudarc::driver::sys::{self, CUdevice_attribute, CUresult};
 
 use super::check;
 use crate::gpu::Fault;
@@ -13,6 +13,9 @@ pub(crate) struct DeviceInfo {
     pub ordinal: u32,
     /// Empty where the driver would not say.
     pub name: String,
+    /// As `0000:01:00.0`, by which other libraries find it too. Empty where the driver would not say.
+    #[cfg(feature = "nvml")]
+    pub pci_bus_id: String,
     /// 0 where the driver would not say.
     pub l2_bytes: u64,
     pub multiprocessors: u32,
@@ -27,15 +30,10 @@ impl DeviceInfo {
         let mut ordinal: c_int = 0;
         // SAFETY: writes one integer.
         check(unsafe { sys::cuCtxGetDevice(&raw mut ordinal) })?;
-        let mut name = [0 as c_char; 256];
-        // SAFETY: writes at most 256 characters, the last one a NUL.
-        let named =
-            check(unsafe { sys::cuDeviceGetName(name.as_mut_ptr(), name.len() as c_int, ordinal) });
-        let name = match named {
-            // SAFETY: the driver has terminated the string within the buffer.
-            Ok(()) => unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned(),
-            Err(_) => String::new(),
-        };
+        let name = text(|to, len| {
+            // SAFETY: writes at most `len` characters, the last one a NUL.
+            unsafe { sys::cuDeviceGetName(to, len, ordinal) }
+        });
         let attribute = |attribute| {
             let mut value: c_int = 0;
             // SAFETY: writes one integer.
@@ -46,6 +44,8 @@ impl DeviceInfo {
         Ok(DeviceInfo {
             ordinal: u32::try_from(ordinal).unwrap_or(0),
             name,
+            #[cfg(feature = "nvml")]
+            pci_bus_id: pci_bus_id(ordinal),
             l2_bytes: u64::from(attribute(A::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)),
             multiprocessors: attribute(A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
             threads_per_multiprocessor: attribute(
@@ -57,4 +57,47 @@ impl DeviceInfo {
             ),
         })
     }
+}
+
+/// A text that the driver writes, or an empty one.
+fn text(write: impl FnOnce(*mut c_char, c_int) -> CUresult) -> String {
+    let mut text = [0 as c_char; 256];
+    match check(write(text.as_mut_ptr(), text.len() as c_int)) {
+        // SAFETY: the driver has terminated the string within the buffer.
+        Ok(()) => unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned(),
+        Err(_) => String::new(),
+    }
+}
+
+#[cfg(feature = "nvml")]
+fn pci_bus_id(ordinal: c_int) -> String {
+    text(|to, len| {
+        // SAFETY: writes at most `len` characters, the last one a NUL.
+        unsafe { sys::cuDeviceGetPCIBusId(to, len, ordinal) }
+    })
+}
+
+/// The ordinals and PCI bus ids of the devices in use: those that something was timed on, and that of
+/// the calling thread's current context. If there are none, device 0, for which CUDA is initialised.
+#[cfg(feature = "nvml")]
+pub(crate) fn in_use() -> Result<Vec<(u32, String)>, String> {
+    super::library::symbols()?;
+    // SAFETY: takes no pointer; where CUDA is initialised already, this does nothing.
+    check(unsafe { sys::cuInit(0) }).map_err(|fault| format!("CUDA has no GPU here ({fault})"))?;
+    let mut ordinals: Vec<u32> = super::contexts().iter().map(|c| c.device.ordinal).collect();
+    let mut current: c_int = 0;
+    // SAFETY: writes one integer, or answers that no context is current.
+    if check(unsafe { sys::cuCtxGetDevice(&raw mut current) }).is_ok() {
+        ordinals.push(u32::try_from(current).unwrap_or(0));
+    }
+    if ordinals.is_empty() {
+        ordinals.push(0);
+    }
+    ordinals.sort_unstable();
+    ordinals.dedup();
+    let with_id = |ordinal: u32| match pci_bus_id(ordinal as c_int) {
+        id if id.is_empty() => Err(format!("the CUDA driver does not say where cuda:{ordinal} is")),
+        id => Ok((ordinal, id)),
+    };
+    ordinals.into_iter().map(with_id).collect()
 }

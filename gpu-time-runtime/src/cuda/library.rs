@@ -36,7 +36,7 @@ impl Symbols {
 }
 
 /// What the runtime calls through cudarc, which panics where a symbol is missing.
-const NEEDED: [&str; 24] = [
+const NEEDED: &[&str] = &[
     "cuCtxGetCurrent",
     "cuCtxGetDevice",
     "cuCtxPopCurrent_v2",
@@ -44,12 +44,16 @@ const NEEDED: [&str; 24] = [
     "cuCtxSetCurrent",
     "cuDeviceGetAttribute",
     "cuDeviceGetName",
+    #[cfg(feature = "nvml")]
+    "cuDeviceGetPCIBusId",
     "cuDevicePrimaryCtxGetState",
     "cuDevicePrimaryCtxRelease_v2",
     "cuDevicePrimaryCtxRetain",
     "cuDriverGetVersion",
     "cuEventCreate",
     "cuEventRecord",
+    #[cfg(feature = "nvml")]
+    "cuInit",
     "cuLaunchKernel",
     "cuMemAlloc_v2",
     "cuMemHostGetDevicePointer_v2",
@@ -81,7 +85,7 @@ fn load() -> Result<Symbols, String> {
     let library = open().ok_or("no CUDA driver library (libcuda) was found")?;
     // It stays loaded for ever: exit handlers still call it.
     let library: &'static Library = Box::leak(Box::new(library));
-    for name in NEEDED {
+    for &name in NEEDED {
         // SAFETY: the symbol is only looked for.
         if unsafe { library.get::<*const c_void>(name) }.is_err() {
             return Err(format!("the CUDA driver is too old: it has no `{name}`"));

@@ -3,7 +3,7 @@
 //! Calls go through `cudarc::driver::sys`. cudarc's safe objects would take the application's errors
 //! away, leave ours behind, and switch its context into multi-stream mode.
 
-#![allow(unsafe_code)] // the C driver API is here, and nowhere else but in `exit`
+#![allow(unsafe_code)] // the C driver API is here, and nowhere else
 
 mod calibration;
 mod clock;
@@ -19,6 +19,9 @@ mod module;
 mod side;
 
 pub(crate) use context::{Context, contexts, find, recent};
+pub(crate) use device::DeviceInfo;
+#[cfg(feature = "nvml")]
+pub(crate) use device::in_use;
 pub(crate) use library::{driver_version, why_unusable};
 
 use cudarc::driver::sys::CUresult;

@@ -1,6 +1,9 @@
 //! A device of the report.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+
+/// Reasons, and for how long each held in nanoseconds.
+type Held = Vec<(&'static str, Option<u64>)>;
 
 /// What is known of a device that something was timed on. What does not apply or was not measured is
 /// `None`.
@@ -20,6 +23,15 @@ pub struct Device {
     pub(crate) fed_margin_ns: Option<f64>,
     pub(crate) flush_bytes: Option<u64>,
     pub(crate) flush_proof: Option<f64>,
+    pub(crate) clocks: Option<Clocks>,
+    #[serde(serialize_with = "as_object")]
+    pub(crate) throttle: Option<Held>,
+    pub(crate) temperature_c: Option<u32>,
+    pub(crate) power_w: Option<f64>,
+    pub(crate) persistence: Option<bool>,
+    pub(crate) mig: Option<bool>,
+    pub(crate) mps: Option<bool>,
+    pub(crate) other_processes: Option<u32>,
     pub(crate) warnings: Vec<String>,
 }
 
@@ -41,6 +53,14 @@ impl Device {
             fed_margin_ns: None,
             flush_bytes: None,
             flush_proof: None,
+            clocks: None,
+            throttle: None,
+            temperature_c: None,
+            power_w: None,
+            persistence: None,
+            mig: None,
+            mps: None,
+            other_processes: None,
             warnings: Vec::new(),
         }
     }
@@ -126,8 +146,103 @@ impl Device {
         self.flush_proof
     }
 
+    /// Its clocks. `None`, as what follows, without the feature `nvml`, and where NVML would not say.
+    pub fn clocks(&self) -> Option<&Clocks> {
+        self.clocks.as_ref()
+    }
+
+    /// Why its clocks were lowered between its first use and the report, by the names of `nvidia-smi`,
+    /// and for how long, in nanoseconds. `None` where the driver does not count the time, and it was
+    /// seen at one of these two moments; a reason that it does count is there with 0 as well.
+    pub fn throttle(&self) -> impl Iterator<Item = (&str, Option<u64>)> + '_ {
+        self.throttle.iter().flatten().copied()
+    }
+
+    /// Its temperature at the report, in degrees Celsius.
+    pub fn temperature_c(&self) -> Option<u32> {
+        self.temperature_c
+    }
+
+    /// What it drew at the report, in watts.
+    pub fn power_w(&self) -> Option<f64> {
+        self.power_w
+    }
+
+    /// Whether persistence mode is on.
+    pub fn persistence(&self) -> Option<bool> {
+        self.persistence
+    }
+
+    /// Whether it is divided by MIG.
+    pub fn mig(&self) -> Option<bool> {
+        self.mig
+    }
+
+    /// Whether processes share it through MPS.
+    pub fn mps(&self) -> Option<bool> {
+        self.mps
+    }
+
+    /// How many other processes had a compute context on it, at its first use or at the report. Where
+    /// the id of this one is not among them, as in a container, one of them is taken to be it.
+    pub fn other_processes(&self) -> Option<u32> {
+        self.other_processes
+    }
+
     /// What makes its figures doubtful.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+}
+
+/// The clocks of a device in MHz, when it was first used and when the report was made. What NVML would
+/// not say is `None`. They are those of the moment: a GPU that does nothing lowers its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Clocks {
+    pub(crate) sm_start_mhz: Option<u32>,
+    pub(crate) sm_end_mhz: Option<u32>,
+    pub(crate) sm_max_mhz: Option<u32>,
+    pub(crate) mem_start_mhz: Option<u32>,
+    pub(crate) mem_end_mhz: Option<u32>,
+    pub(crate) mem_max_mhz: Option<u32>,
+}
+
+impl Clocks {
+    /// The SM clock at the first use.
+    pub fn sm_start_mhz(&self) -> Option<u32> {
+        self.sm_start_mhz
+    }
+
+    /// The SM clock at the report.
+    pub fn sm_end_mhz(&self) -> Option<u32> {
+        self.sm_end_mhz
+    }
+
+    /// The highest SM clock that there is.
+    pub fn sm_max_mhz(&self) -> Option<u32> {
+        self.sm_max_mhz
+    }
+
+    /// The memory clock at the first use.
+    pub fn mem_start_mhz(&self) -> Option<u32> {
+        self.mem_start_mhz
+    }
+
+    /// The memory clock at the report.
+    pub fn mem_end_mhz(&self) -> Option<u32> {
+        self.mem_end_mhz
+    }
+
+    /// The highest memory clock that there is.
+    pub fn mem_max_mhz(&self) -> Option<u32> {
+        self.mem_max_mhz
+    }
+}
+
+/// As an object: reason to nanoseconds.
+fn as_object<S: Serializer>(throttle: &Option<Held>, to: S) -> Result<S::Ok, S::Error> {
+    match throttle {
+        Some(reasons) => to.collect_map(reasons.iter().copied()),
+        None => to.serialize_none(),
     }
 }

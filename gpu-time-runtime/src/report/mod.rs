@@ -8,12 +8,12 @@ mod series;
 mod site;
 mod table;
 pub(crate) mod target;
-mod units;
+pub(crate) mod units;
 
 #[cfg(test)]
 mod tests;
 
-pub use device::Device;
+pub use device::{Clocks, Device};
 pub use process::Process;
 pub use series::{Launch, Launches, Series};
 pub use site::Site;

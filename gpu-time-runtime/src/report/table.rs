@@ -5,7 +5,7 @@ use std::{fmt, iter};
 use comfy_table::{CellAlignment, Table, presets};
 
 use super::units::{self, Unit};
-use super::{Device, Launches, Series, Site, Snapshot, notes};
+use super::{Clocks, Device, Launches, Series, Site, Snapshot, notes};
 use crate::sample::Measure;
 
 /// Writes the table.
@@ -22,6 +22,9 @@ pub fn render(snapshot: &Snapshot, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     )?;
     for device in &snapshot.devices {
         writeln!(f, "{}", device_line(device))?;
+        if let Some(line) = device.clocks.and_then(|clocks| health_line(device, clocks)) {
+            writeln!(f, "  {line}")?;
+        }
     }
     if let Some(why) = process.off() {
         writeln!(f, "nothing was timed on a GPU: {}", printable(why))?;
@@ -51,6 +54,37 @@ fn device_line(device: &Device) -> String {
     ];
     let name = format!("{}: {}", device.id, printable(&device.name));
     parts.into_iter().flatten().fold(name, |line, part| line + ", " + &part)
+}
+
+/// The clocks at first use and at the report, and what else NVML says.
+fn health_line(device: &Device, clocks: Clocks) -> Option<String> {
+    let Clocks { sm_start_mhz, sm_end_mhz, sm_max_mhz, mem_start_mhz, mem_end_mhz, .. } = clocks;
+    let clock = |what: &str, start: Option<u32>, end: Option<u32>| {
+        let (start, end) = start.zip(end)?;
+        Some(if start == end {
+            format!("{what} {end} MHz")
+        } else {
+            format!("{what} {start} to {end} MHz")
+        })
+    };
+    let most = sm_max_mhz.map(|most| format!(" of {most}")).unwrap_or_default();
+    let throttled: Vec<String> = device
+        .throttle()
+        .filter(|(_, held)| *held != Some(0))
+        .map(|(name, held)| match held {
+            Some(ns) => format!("{name} {}", units::time(ns as f64)),
+            None => name.to_owned(),
+        })
+        .collect();
+    let parts = [
+        clock("SM", sm_start_mhz, sm_end_mhz).map(|sm| sm + &most),
+        clock("memory", mem_start_mhz, mem_end_mhz),
+        device.temperature_c.map(|degrees| format!("{degrees} °C")),
+        device.power_w.map(|watts| format!("{watts:.0} W")),
+        (!throttled.is_empty()).then(|| format!("clocks lowered by {}", throttled.join(" and "))),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// The header, then every function that was called, and under it its launches.

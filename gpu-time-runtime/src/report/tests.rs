@@ -107,6 +107,25 @@ fn gpu() -> Device {
         event_bias_source: Some("table"),
         event_bias_error_ns: Some(640.0),
         flush_bytes: Some(62_914_560),
+        clocks: Some(Clocks {
+            sm_start_mhz: Some(1980),
+            sm_end_mhz: Some(1755),
+            sm_max_mhz: Some(1980),
+            mem_start_mhz: Some(3201),
+            mem_end_mhz: Some(3201),
+            mem_max_mhz: None,
+        }),
+        throttle: Some(vec![
+            ("sw_power_cap", Some(12_345_678)),
+            ("sync_boost", Some(0)),
+            ("hw_slowdown", None),
+        ]),
+        temperature_c: Some(64),
+        power_w: Some(698.437),
+        persistence: Some(true),
+        mig: Some(false),
+        mps: Some(false),
+        other_processes: Some(0),
         ..Device::new("cuda:0".to_owned(), "NVIDIA H200".to_owned())
     }
 }

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use gpu_time::{
-    Device, Launch, Launches, Process, Series, Site, Snapshot, Stats, gpu_timed, report,
-    set_enabled, snapshot,
+    ClockError, Clocks, Device, Launch, Launches, LockedClocks, Process, Series, Site, Snapshot,
+    Stats, gpu_timed, lock_clocks, report, set_enabled, snapshot,
 };
 
 /// What generated code calls of a stream of cudarc.
@@ -92,6 +92,8 @@ fn main() {
     set_enabled(true);
     report();
     show(&snapshot());
+    // The feature `nvml` is off either way.
+    line("clocks", lock_clocks(1500).map_err(show_error).map(|locked| show_locked(&locked)));
 }
 
 fn show(snapshot: &Snapshot) {
@@ -115,8 +117,11 @@ const _: () = {
     const fn are_plain<T: Copy>() {}
     const fn are_equal_to_themselves<T: Eq>() {}
     const fn are_shown<T: Display>() {}
+    are_plain::<Clocks>();
     are_plain::<Launches>();
     are_plain::<Stats>();
+    are_equal_to_themselves::<ClockError>();
+    are_equal_to_themselves::<Clocks>();
     are_equal_to_themselves::<Launch>();
     are_shown::<Snapshot>();
 };
@@ -144,7 +149,28 @@ fn show_device(device: &Device) -> impl Debug {
         (device.event_held_empty_ns(), device.event_queued_empty_ns()),
         (device.event_bias_ns(), device.event_bias_source(), device.event_bias_error_ns()),
         (device.fed_margin_ns(), device.flush_bytes(), device.flush_proof(), device.warnings()),
+        (device.clocks().map(show_clocks), device.temperature_c(), device.power_w()),
+        device.throttle().map(|(why, ns)| (why.to_owned(), ns)).collect::<Vec<_>>(),
+        (device.persistence(), device.mig(), device.mps(), device.other_processes()),
     )
+}
+
+fn show_clocks(clocks: &Clocks) -> impl Debug {
+    same(clocks);
+    (
+        (clocks.sm_start_mhz(), clocks.sm_end_mhz(), clocks.sm_max_mhz()),
+        (clocks.mem_start_mhz(), clocks.mem_end_mhz(), clocks.mem_max_mhz()),
+    )
+}
+
+fn show_error(error: ClockError) -> String {
+    same(&error);
+    let error: Box<dyn std::error::Error + Send + Sync> = Box::new(error);
+    error.to_string()
+}
+
+fn show_locked(locked: &LockedClocks) -> Vec<(String, Option<u32>)> {
+    locked.sm_mhz().map(|(device, mhz)| (device.to_owned(), mhz)).collect()
 }
 
 fn show_site(site: &Site) -> impl Debug {

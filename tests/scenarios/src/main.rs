@@ -10,6 +10,7 @@ mod exit;
 mod faults;
 mod fed;
 mod gpu;
+mod health;
 mod options;
 mod random;
 mod scopes;
@@ -23,13 +24,14 @@ use std::process::ExitCode;
 /// A program and its name. Its arguments are whatever follows the name on the command line.
 type Scenario = (&'static str, fn(&[String]));
 
-const THEMES: [&[Scenario]; 11] = [
+const THEMES: [&[Scenario]; 12] = [
     absent::SCENARIOS,
     capture::SCENARIOS,
     exact::SCENARIOS,
     exit::SCENARIOS,
     faults::SCENARIOS,
     fed::SCENARIOS,
+    health::SCENARIOS,
     options::SCENARIOS,
     random::SCENARIOS,
     scopes::SCENARIOS,

@@ -11,7 +11,7 @@ mod simulated {
     use crate::harness::{SMALL_L2, Scenario, scenario};
 
     /// Functions of the driver that the runtime calls, whether or not the program does.
-    const CALLED: [&str; 25] = [
+    const CALLED: [&str; 26] = [
         "cuCtxGetCurrent",
         "cuCtxGetDevice",
         "cuCtxGetId",
@@ -19,6 +19,7 @@ mod simulated {
         "cuCtxPushCurrent_v2",
         "cuDeviceGetAttribute",
         "cuDeviceGetName",
+        "cuDeviceGetPCIBusId",
         "cuDevicePrimaryCtxGetState",
         "cuDevicePrimaryCtxRelease_v2",
         "cuDevicePrimaryCtxRetain",

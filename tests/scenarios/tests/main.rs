@@ -8,6 +8,7 @@ mod exit;
 mod faults;
 mod fed;
 mod harness;
+mod health;
 mod options;
 mod random;
 mod scopes;

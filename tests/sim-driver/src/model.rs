@@ -16,6 +16,8 @@ use crate::trace::Tracer;
 
 /// A device, as far as its time and its contexts are concerned.
 pub(crate) struct Device {
+    /// Its number in the machine, whatever it is to the process.
+    pub installed: usize,
     pub l2: L2,
     pub primary: Primary,
 }
@@ -115,8 +117,11 @@ impl Model {
         let devices = visible(installed, var("CUDA_VISIBLE_DEVICES").as_deref());
         Ok(Self {
             now: 0,
-            devices: (0..devices)
-                .map(|_| Device {
+            contexts: Contexts::new(devices.len()),
+            devices: devices
+                .into_iter()
+                .map(|installed| Device {
+                    installed,
                     l2: L2::new(constants.l2_usable_bytes),
                     primary: Primary::default(),
                 })
@@ -127,7 +132,6 @@ impl Model {
             trace,
             initialized: false,
             launch_blocking: var("CUDA_LAUNCH_BLOCKING").is_some_and(|value| value == "1"),
-            contexts: Contexts::new(devices),
             threads: Vec::new(),
             streams: Table::new(0x51),
             events: Table::new(0x52),
@@ -178,14 +182,14 @@ impl Model {
     }
 }
 
-/// How many of the installed devices the process sees: as many as the list names before the first
-/// entry that is none. Their numbers in the list do not matter here, for all are alike.
-fn visible(installed: usize, list: Option<&str>) -> usize {
+/// Which of the installed devices the process sees: those that the list names before the first entry
+/// that is none.
+fn visible(installed: usize, list: Option<&str>) -> Vec<usize> {
     match list {
-        None => installed,
+        None => (0..installed).collect(),
         Some(list) => list
             .split(',')
             .map_while(|entry| entry.trim().parse::<usize>().ok().filter(|&n| n < installed))
-            .count(),
+            .collect(),
     }
 }

@@ -19,10 +19,14 @@ use std::time::{Duration, Instant};
 
 use gpu_time_sim_driver::SimDriver;
 use gpu_time_sim_driver::trace::{Call, Trace};
+use gpu_time_sim_nvml::{Script, SimNvml};
 use serde::Deserialize;
 
 use report::{Report, Series, Site};
 use timeline::Timeline;
+
+/// What was locked and given back is written to it.
+const NVML_TRACE: &str = "nvml";
 
 /// No scenario takes that long, unless it hangs.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -51,12 +55,17 @@ pub struct Scenario {
     arguments: Vec<String>,
     env: Vec<(String, String)>,
     driver: Driver,
+    nvml: SimNvml,
     end: End,
     /// Tables on stderr: one for the end of the process, and one for every `report()`.
     tables: usize,
     panics: bool,
     counts_agree: bool,
     untraced: bool,
+    /// How the one warning about the process begins.
+    warning: Option<&'static str>,
+    /// How the one line of gpu-time's own on stderr begins.
+    complaint: Option<&'static str>,
 }
 
 enum Driver {
@@ -66,14 +75,17 @@ enum Driver {
     Absent,
 }
 
-/// The simulated driver, installed once for all tests.
+/// The simulated driver and the stand-in for NVML, installed once for all tests.
 fn sim() -> SimDriver {
     static SIM: OnceLock<SimDriver> = OnceLock::new();
-    let sim = SIM.get_or_init(|| {
-        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("scenarios").join("driver");
-        SimDriver::install(dir).expect("the simulated driver is installed")
-    });
-    sim.clone()
+    SIM.get_or_init(|| install("driver", &[])).clone()
+}
+
+/// Installs both in a folder of this name, the driver without some functions.
+fn install(name: &str, absent: &[&str]) -> SimDriver {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("scenarios").join(name);
+    SimNvml::install(&dir).expect("the stand-in for NVML is installed");
+    SimDriver::install_without(dir, absent).expect("the simulated driver is installed")
 }
 
 /// The scenario of this name, with these arguments.
@@ -83,11 +95,14 @@ pub fn scenario(name: &str, arguments: &[&str]) -> Scenario {
         arguments,
         env: Vec::new(),
         driver: Driver::Given,
+        nvml: SimNvml::new(Script::calm(8)),
         end: End::Code(0),
         tables: 1,
         panics: false,
         counts_agree: true,
         untraced: false,
+        warning: None,
+        complaint: None,
     }
 }
 
@@ -104,14 +119,37 @@ impl Scenario {
 
     /// Runs it under a simulated driver that lacks a function.
     pub fn without(self, symbol: &str) -> Self {
-        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("scenarios").join(symbol);
-        let sim = SimDriver::install_without(dir, &[symbol]).expect("it is installed");
+        self.simulated(|_| install(symbol, &[symbol]))
+    }
+
+    /// Scripts the stand-in for NVML, beside the simulated driver.
+    pub fn nvml(mut self, script: Script) -> Self {
+        self.nvml = SimNvml::new(script);
+        self
+    }
+
+    /// Runs it where NVML cannot be loaded.
+    pub fn without_nvml(self) -> Self {
+        let sim = install("no-nvml", &[]);
+        SimNvml::install_broken(sim.dir()).expect("it is installed");
         self.simulated(|_| sim)
+    }
+
+    /// The report has one warning about the process, which begins so.
+    pub fn warns(mut self, warning: &'static str) -> Self {
+        self.warning = Some(warning);
+        self
     }
 
     /// Runs it where there is no driver.
     pub fn without_driver(mut self) -> Self {
         self.driver = Driver::Absent;
+        self
+    }
+
+    /// One line of gpu-time's own on stderr begins so.
+    pub fn complains(mut self, complaint: &'static str) -> Self {
+        self.complaint = Some(complaint);
         self
     }
 
@@ -183,7 +221,9 @@ impl Scenario {
         assert_eq!(tables, self.tables, "{}", what());
         let complaints: Vec<&str> =
             stderr.lines().filter(|line| line.starts_with("gpu-time:")).collect();
-        assert_eq!(complaints, [""; 0], "{}", what());
+        assert_eq!(complaints.len(), usize::from(self.complaint.is_some()), "{}", what());
+        let begins = |begin: &str| complaints.iter().all(|line| line.starts_with(begin));
+        assert!(self.complaint.is_none_or(begins), "{}", what());
 
         let book = stdout.lines().last().unwrap_or_default();
         let book: Book =
@@ -193,7 +233,7 @@ impl Scenario {
         if self.tables > 0 {
             let report = report.as_ref().unwrap_or_else(|| panic!("no report: {}", what()));
             assert_eq!(report.process.pid, pid);
-            report.check();
+            report.check_but(self.warning);
             if self.counts_agree {
                 book.check(report);
             }
@@ -222,7 +262,9 @@ impl Scenario {
         {
             Timeline::of(&trace, &book.kernels).check(report);
         }
-        Run { report, others: reports.into_values().collect(), book, stderr, trace }
+        let nvml = std::fs::read_to_string(dir.path().join(NVML_TRACE)).unwrap_or_default();
+        let nvml = nvml.lines().map(str::to_owned).collect();
+        Run { report, others: reports.into_values().collect(), book, stderr, trace, nvml }
     }
 
     fn command(&self, dir: &Path) -> Command {
@@ -248,6 +290,7 @@ impl Scenario {
                 command.env_remove("LD_LIBRARY_PATH");
             }
         }
+        self.nvml.apply(&mut command, &dir.join(NVML_TRACE));
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
@@ -259,7 +302,7 @@ fn reports(dir: &Path) -> BTreeMap<u32, Report> {
     let files = std::fs::read_dir(dir).expect("the folder is there");
     let names = files.map(|file| file.expect("it can be read").file_name());
     names
-        .filter(|name| !name.to_string_lossy().starts_with("trace-"))
+        .filter(|name| name != NVML_TRACE && !name.to_string_lossy().starts_with("trace-"))
         .map(|name| {
             // No temporary file is left behind.
             let name = name.to_string_lossy().into_owned();
@@ -334,6 +377,8 @@ pub struct Run {
     book: Book,
     pub stderr: String,
     pub trace: Trace,
+    /// What the stand-in for NVML locked and gave back, and the program's own marks.
+    pub nvml: Vec<String>,
 }
 
 impl Run {
@@ -360,6 +405,12 @@ impl Run {
     pub fn found(&self, name: &str) -> Option<u64> {
         let fact = self.book.facts.get(name)?;
         fact.as_u64().or(fact.as_bool().map(u64::from)).or(fact.as_f64().map(|fact| fact as u64))
+    }
+
+    /// The text that the program noted; it must have.
+    pub fn text(&self, name: &str) -> &str {
+        let fact = self.book.facts.get(name).and_then(serde_json::Value::as_str);
+        fact.unwrap_or_else(|| panic!("no text `{name}`: {:?}", self.book))
     }
 
     /// The handle of the kernel of one place.

@@ -58,6 +58,11 @@ impl Model {
         Ok(i32::try_from(value).unwrap_or(i32::MAX))
     }
 
+    /// The number by which the machine, and not the process, knows a device.
+    fn installed(&self, device: i32) -> Answer<usize> {
+        Ok(self.devices[self.device(device)?].installed)
+    }
+
     fn uuid(device: usize) -> Uuid {
         let mut uuid = *b"gpu-time-sim-0\0\0";
         uuid[15] = device as u8;
@@ -93,21 +98,21 @@ driver! {
         m.device(dev)?;
         put_text("Simulated H200", name, len)
     };
-    fn cuDeviceGetUuid(uuid: Out<Uuid>, dev: i32) [100, Free] |m| uuid.put(Model::uuid(m.device(dev)?));
+    fn cuDeviceGetUuid(uuid: Out<Uuid>, dev: i32) [100, Free] |m| uuid.put(Model::uuid(m.installed(dev)?));
     fn cuDeviceGetUuid_v2(uuid: Out<Uuid>, dev: i32) [100, Free] |m| {
-        uuid.put(Model::uuid(m.device(dev)?))
+        uuid.put(Model::uuid(m.installed(dev)?))
     };
     fn cuDeviceGetPCIBusId(pciBusId: Out<u8>, len: i32, dev: i32) [100, Free] |m| {
-        put_text(&format!("0000:{:02X}:00.0", m.device(dev)? + 1), pciBusId, len)
+        put_text(&format!("0000:{:02X}:00.0", m.installed(dev)? + 1), pciBusId, len)
     };
     fn cuDeviceTotalMem_v2(bytes: Out<usize>, dev: i32) [100, Free] |m| {
         m.device(dev)?;
         bytes.put(m.constants.memory_bytes as usize)
     };
     fn cuDeviceGetAttribute(pi: Out<i32>, attrib: i32, dev: i32) [20, Free] |m| {
-        let device = m.device(dev)?;
+        let installed = m.installed(dev)?;
         // PCI bus: the devices sit on buses of their own.
-        pi.put(if attrib == 33 { device as i32 + 1 } else { m.attribute(attrib)? })
+        pi.put(if attrib == 33 { installed as i32 + 1 } else { m.attribute(attrib)? })
     };
     fn cuDeviceCanAccessPeer(canAccessPeer: Out<i32>, dev: i32, peerDev: i32) [20, Free] |m| {
         let (device, peer) = (m.device(dev)?, m.device(peerDev)?);

@@ -1,0 +1,84 @@
+//! What NVML knows of the devices and their surroundings.
+//!
+//! A device is looked at twice: when it is first met, outside any bracket, and when a report is made.
+//! Nothing here runs in between or on the path of a timed call.
+
+mod findings;
+mod locks;
+mod reading;
+mod signals;
+mod surroundings;
+
+use std::sync::{Mutex, OnceLock};
+
+use nvml_wrapper::Nvml;
+
+use crate::cuda::DeviceInfo;
+use crate::site::locked;
+use crate::{exit, report};
+pub(crate) use locks::{give_back as give_clocks_back, lock as lock_clocks};
+use reading::Reading;
+
+/// The first look at each device, by its ordinal.
+static STARTS: Mutex<Vec<(u32, Result<Reading, String>)>> = Mutex::new(Vec::new());
+
+/// The library, loaded when it is first asked for, and never unloaded: the process's end needs it.
+fn nvml() -> Result<&'static Nvml, &'static str> {
+    static NVML: OnceLock<Result<Nvml, String>> = OnceLock::new();
+    let nvml = NVML.get_or_init(|| Nvml::init().map_err(|error| error.to_string()));
+    nvml.as_ref().map_err(String::as_str)
+}
+
+/// Takes the first look at a device, unless it was met before.
+pub(crate) fn meet(device: &DeviceInfo) {
+    let is_known = || locked(&STARTS).iter().any(|(known, _)| *known == device.ordinal);
+    if is_known() {
+        return;
+    }
+    let Ok(nvml) = nvml() else { return };
+    let reading = look(nvml, device);
+    if !is_known() {
+        locked(&STARTS).push((device.ordinal, reading));
+    }
+}
+
+fn look(nvml: &Nvml, device: &DeviceInfo) -> Result<Reading, String> {
+    match device.pci_bus_id.as_str() {
+        "" => Err("the CUDA driver does not say where it is".to_owned()),
+        pci_bus_id => Reading::take(nvml, pci_bus_id),
+    }
+}
+
+/// Takes another look at a device, and writes what both say into the report.
+pub(crate) fn describe(to: &mut report::Device, device: &DeviceInfo) {
+    // The library of a forked child is its parent's.
+    if exit::is_forked() {
+        return;
+    }
+    let Ok(nvml) = nvml() else { return };
+    let is_it = |(known, _): &&(u32, _)| *known == device.ordinal;
+    let Some((_, start)) = locked(&STARTS).iter().find(is_it).cloned() else { return };
+    let looks = start.and_then(|start| Ok((start, look(nvml, device)?)));
+    match looks {
+        Ok((start, end)) => {
+            findings::describe(to, &start, &end, locks::asked_mhz(device.ordinal));
+        }
+        Err(why) => to.warnings.push(format!(
+            "NVML does not tell of it ({why}): nothing is known of its clocks and neighbours"
+        )),
+    }
+}
+
+/// What is wrong with the process's surroundings, if any device was met.
+pub(crate) fn warnings() -> Vec<String> {
+    if exit::is_forked() || crate::cuda::contexts().is_empty() {
+        return Vec::new();
+    }
+    let missing = nvml().err().map(|why| {
+        format!(
+            "no NVML ({why}): nothing is known of clocks, throttling and neighbours; it comes with the \
+             driver, as libnvidia-ml.so.1"
+        )
+    });
+    missing.into_iter().chain(surroundings::cpu_overload()).collect()
+}

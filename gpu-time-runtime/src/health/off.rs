@@ -1,0 +1,18 @@
+//! What `health` offers, where the feature `nvml` is off: nothing is known.
+
+use crate::cuda::DeviceInfo;
+use crate::report;
+
+pub(crate) fn meet(_: &DeviceInfo) {}
+
+pub(crate) fn describe(_: &mut report::Device, _: &DeviceInfo) {}
+
+pub(crate) fn warnings() -> Vec<String> {
+    Vec::new()
+}
+
+pub(crate) fn lock_clocks(_: u32) -> Result<Vec<(String, Option<u32>)>, String> {
+    Err("clocks are locked through NVML: build gpu-time with its feature `nvml`".to_owned())
+}
+
+pub(crate) fn give_clocks_back() {}

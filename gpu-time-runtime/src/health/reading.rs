@@ -1,0 +1,188 @@
+//! One look at a device.
+
+use std::path::Path;
+use std::time::Instant;
+
+use nvml_wrapper::bitmasks::device::ThrottleReasons;
+use nvml_wrapper::enum_wrappers::device::{Clock, PerformancePolicy, TemperatureSensor};
+use nvml_wrapper::enums::device::SampleValue;
+use nvml_wrapper::error::NvmlError;
+use nvml_wrapper::structs::device::FieldId;
+use nvml_wrapper::sys_exports::field_id as field;
+use nvml_wrapper::{Device, Nvml};
+
+use super::surroundings;
+
+/// What NVML says of a device at one moment. What it would not say is `None`.
+#[derive(Clone, Debug)]
+pub(super) struct Reading {
+    pub at: Instant,
+    pub sm_mhz: Option<u32>,
+    pub sm_max_mhz: Option<u32>,
+    pub mem_mhz: Option<u32>,
+    pub mem_max_mhz: Option<u32>,
+    /// Nothing ran, so the clocks are not those of work.
+    pub is_idle: bool,
+    /// What lowers the clocks now, and for how long it did since the driver was loaded, in nanoseconds;
+    /// in the order of [`REASONS`].
+    pub throttle: [(bool, Option<u64>); REASONS.len()],
+    pub temperature_c: Option<u32>,
+    pub power_w: Option<f64>,
+    pub persistence: Option<bool>,
+    pub mig: Option<bool>,
+    pub mps: Option<bool>,
+    /// Other processes with a compute context: name and id.
+    pub others: Option<Vec<String>>,
+}
+
+/// Why a device's clocks may be lowered.
+pub(super) struct Reason {
+    /// As `nvidia-smi --query-gpu=clocks_event_reasons.…` calls it.
+    pub name: &'static str,
+    flag: ThrottleReasons,
+    /// The counter of the time that it held, in nanoseconds.
+    counter: Option<u32>,
+    /// Where older drivers count it.
+    policy: Option<PerformancePolicy>,
+    /// What can be done, where it makes times doubtful.
+    pub advice: Option<&'static str>,
+}
+
+const HEAT: Option<&str> = Some("cool the GPU, or lock a lower clock by `lock_clocks`");
+const POWER: Option<&str> = Some("lock a clock that the power limit allows by `lock_clocks`");
+
+/// All that are known.
+pub(super) const REASONS: [Reason; 8] = [
+    Reason {
+        name: "sw_power_cap",
+        flag: ThrottleReasons::SW_POWER_CAP,
+        counter: Some(field::NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP),
+        policy: Some(PerformancePolicy::Power),
+        advice: POWER,
+    },
+    Reason {
+        name: "sw_thermal_slowdown",
+        flag: ThrottleReasons::SW_THERMAL_SLOWDOWN,
+        counter: Some(field::NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN),
+        policy: None,
+        advice: HEAT,
+    },
+    Reason {
+        name: "hw_thermal_slowdown",
+        flag: ThrottleReasons::HW_THERMAL_SLOWDOWN,
+        counter: Some(field::NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN),
+        policy: None,
+        advice: HEAT,
+    },
+    Reason {
+        name: "hw_power_brake_slowdown",
+        flag: ThrottleReasons::HW_POWER_BRAKE_SLOWDOWN,
+        counter: Some(field::NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN),
+        policy: None,
+        advice: Some("look at the power supply"),
+    },
+    Reason {
+        name: "hw_slowdown",
+        flag: ThrottleReasons::HW_SLOWDOWN,
+        counter: None,
+        policy: None,
+        advice: Some("look at the temperature and the power supply"),
+    },
+    Reason {
+        name: "sync_boost",
+        flag: ThrottleReasons::SYNC_BOOST,
+        counter: Some(field::NVML_FI_DEV_CLOCKS_EVENT_REASON_SYNC_BOOST),
+        policy: Some(PerformancePolicy::SyncBoost),
+        advice: Some("take the GPU out of its sync boost group"),
+    },
+    Reason {
+        name: "applications_clocks_setting",
+        flag: ThrottleReasons::APPLICATIONS_CLOCKS_SETTING,
+        counter: None,
+        policy: None,
+        advice: None,
+    },
+    Reason {
+        name: "display_clock_setting",
+        flag: ThrottleReasons::DISPLAY_CLOCK_SETTING,
+        counter: None,
+        policy: None,
+        advice: None,
+    },
+];
+
+impl Reading {
+    /// Looks at the device of this PCI bus id: an index means another device to CUDA.
+    pub fn take(nvml: &Nvml, pci_bus_id: &str) -> Result<Reading, String> {
+        let device = nvml.device_by_pci_bus_id(pci_bus_id).map_err(|error| error.to_string())?;
+        let active = device.current_throttle_reasons().unwrap_or(ThrottleReasons::NONE);
+        let processes = device.running_compute_processes();
+        let pids = processes.map(|all| all.into_iter().map(|process| process.pid).collect());
+        let mut others = pids.ok().map(|pids| others(nvml, pids));
+        let mps = others.as_mut().map(|others| {
+            let before = others.len();
+            // It does no work of its own, and is not to be warned of twice.
+            others.retain(|name| !name.starts_with(MPS_SERVER));
+            others.len() < before
+                || surroundings::is_sent_to_mps()
+                || device.mps_running_compute_processes().is_ok_and(|all| !all.is_empty())
+        });
+        Ok(Reading {
+            at: Instant::now(),
+            sm_mhz: device.clock_info(Clock::SM).ok(),
+            sm_max_mhz: device.max_clock_info(Clock::SM).ok(),
+            mem_mhz: device.clock_info(Clock::Memory).ok(),
+            mem_max_mhz: device.max_clock_info(Clock::Memory).ok(),
+            is_idle: active.contains(ThrottleReasons::GPU_IDLE),
+            throttle: REASONS
+                .each_ref()
+                .map(|reason| (active.contains(reason.flag), held_ns(&device, reason))),
+            temperature_c: device.temperature(TemperatureSensor::Gpu).ok(),
+            power_w: device.power_usage().ok().map(|mw| f64::from(mw) / 1e3),
+            persistence: device.is_in_persistent_mode().ok(),
+            mig: match device.mig_mode() {
+                Ok(mode) => Some(mode.current == 1),
+                // Parts without it say so.
+                Err(NvmlError::NotSupported) => Some(false),
+                Err(_) => None,
+            },
+            mps,
+            others,
+        })
+    }
+}
+
+/// How long a reason held since the driver was loaded.
+fn held_ns(device: &Device, reason: &Reason) -> Option<u64> {
+    let values = device.field_values_for(&[FieldId(reason.counter?)]).ok();
+    let value = values.and_then(|values| values.into_iter().next()?.ok()?.value.ok());
+    match value {
+        Some(SampleValue::U64(ns)) => Some(ns),
+        Some(SampleValue::I64(ns)) => u64::try_from(ns).ok(),
+        Some(SampleValue::U32(ns)) => Some(u64::from(ns)),
+        _ => device.violation_status(reason.policy?).ok().map(|time| time.violation_time),
+    }
+}
+
+/// The process through which the clients of MPS share a GPU.
+const MPS_SERVER: &str = "nvidia-cuda-mps-server";
+
+/// The processes but ours, each by name and id.
+fn others(nvml: &Nvml, mut pids: Vec<u32>) -> Vec<String> {
+    pids.sort_unstable();
+    pids.dedup();
+    match pids.binary_search(&std::process::id()) {
+        Ok(ours) => drop(pids.remove(ours)),
+        // In a container processes may have other ids. We have a context, so one of them is ours.
+        Err(_) => drop(pids.pop()),
+    }
+    let named = |pid: u32| match nvml.sys_process_name(pid, 256) {
+        Ok(path) if !path.is_empty() => {
+            let name =
+                Path::new(&path).file_name().map_or(path.clone().into(), |n| n.to_string_lossy());
+            format!("{name} {pid}")
+        }
+        _ => pid.to_string(),
+    };
+    pids.into_iter().map(named).collect()
+}

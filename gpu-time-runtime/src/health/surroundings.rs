@@ -1,0 +1,45 @@
+//! What the operating system knows of what else goes on.
+
+use std::path::Path;
+use std::{env, fs};
+
+/// That the CPU has more to do than it can, by the load of the last minute. Linux only.
+pub(super) fn cpu_overload() -> Option<String> {
+    overload(&fs::read_to_string("/proc/loadavg").ok()?, &fs::read_to_string("/proc/stat").ok()?)
+}
+
+/// Both are of the whole machine, where the cores that this process may use would not compare.
+fn overload(loadavg: &str, stat: &str) -> Option<String> {
+    let load: f64 = loadavg.split_whitespace().next()?.parse().ok()?;
+    let is_core = |line: &&str| {
+        line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let cores = stat.lines().filter(is_core).count();
+    (cores > 0 && load > cores as f64).then(|| {
+        format!(
+            "the CPU is overloaded, by {load} threads on {cores} cores in the last minute: launches \
+             come late, so use `sleep`, or end other programs"
+        )
+    })
+}
+
+/// Whether the environment sends this process to an MPS daemon, and one left its pipe there.
+pub(super) fn is_sent_to_mps() -> bool {
+    env::var_os("CUDA_MPS_PIPE_DIRECTORY")
+        .is_some_and(|dir| Path::new(&dir).join("control").exists())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_threads_than_cores_are_too_many() {
+        let stat = "cpu  1 2 3\ncpu0 1 2 3\ncpu1 1 2 3\nintr 5\ncpus 3\n";
+        assert_eq!(overload("2.00 1.00 0.50 3/400 1234\n", stat), None);
+        let warning = overload("2.31 1.00 0.50 3/400 1234\n", stat).unwrap();
+        assert!(warning.contains("2.31 threads on 2 cores"), "{warning}");
+        assert_eq!(overload("", stat), None);
+        assert_eq!(overload("9.00", "unknown"), None);
+    }
+}

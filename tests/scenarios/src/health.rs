@@ -1,0 +1,231 @@
+//! Clocks and surroundings of the devices in use.
+
+use std::ffi::c_int;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::{mem, process, ptr, thread};
+
+use cudarc::driver::{CudaStream, DriverError};
+use gpu_time::{LockedClocks, gpu_timed, lock_clocks};
+
+use crate::Scenario;
+use crate::gpu::{Gpu, Spin};
+use crate::tally::{self, ran};
+
+pub const SCENARIOS: &[Scenario] = &[
+    ("health/run", run),
+    ("health/locked", locked),
+    ("health/locked_first", locked_first),
+    ("health/locked_before_fork", locked_before_fork),
+    ("health/signal", signal),
+    ("health/signal_after", signal_after),
+    ("health/own_handler_first", own_handler_first),
+    ("health/own_handler_later", own_handler_later),
+    ("health/refused", refused),
+    ("health/locked_twice", locked_twice),
+];
+
+#[gpu_timed]
+fn timed(stream: &Arc<CudaStream>, spin: &Spin) -> Result<(), DriverError> {
+    ran!();
+    spin.launch(stream, 20_000)
+}
+
+fn five(gpu: &Gpu) {
+    let spin = gpu.spin("health::timed");
+    for _ in 0..5 {
+        timed(&gpu.stream, &spin).unwrap();
+    }
+    gpu.synchronize();
+}
+
+/// Uses as many devices as its argument says.
+fn run(arguments: &[String]) {
+    let devices: usize = arguments[0].parse().unwrap();
+    (0..devices).for_each(|ordinal| five(&Gpu::at(ordinal)));
+    tally::print();
+}
+
+/// Locks the clocks through the stand-in for NVML, and never through the real one.
+fn lock(mhz: u32) -> Result<LockedClocks, String> {
+    assert!(is_stand_in(), "no test changes the clocks of a real GPU");
+    let locked = lock_clocks(mhz).map_err(|error| error.to_string());
+    for (device, mhz) in locked.iter().flat_map(LockedClocks::sm_mhz) {
+        tally::fact(device, mhz);
+    }
+    locked
+}
+
+/// Whether the library that the runtime loads is the stand-in.
+fn is_stand_in() -> bool {
+    // SAFETY: the names end in NUL; the library may be loaded at any time, and stays.
+    unsafe {
+        let library = libc::dlopen(c"libnvidia-ml.so.1".as_ptr(), libc::RTLD_NOW);
+        !library.is_null() && !libc::dlsym(library, c"gpu_time_sim_nvml".as_ptr()).is_null()
+    }
+}
+
+/// Puts a line of its own among those of the stand-in.
+fn mark(line: &str) {
+    let path = std::env::var_os("GPU_TIME_SIM_NVML_TRACE").expect("there is a trace");
+    let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();
+    writeln!(file, "{line}").unwrap();
+}
+
+/// The guard lives until the end that the argument names.
+fn locked(arguments: &[String]) {
+    let gpu = Gpu::new();
+    let guard = lock(1500).unwrap();
+    five(&gpu);
+    tally::print();
+    mark("worked");
+    match arguments[0].as_str() {
+        "drop" => drop(guard),
+        "panic" => panic!("as the scenario wants it"),
+        "exit" => process::exit(7),
+        "forget" => mem::forget(guard),
+        other => panic!("no end `{other}`"),
+    }
+    mark("main returns");
+}
+
+/// Nothing is timed, and CUDA not even initialised.
+fn locked_first(_: &[String]) {
+    mem::forget(lock(1500).unwrap());
+    tally::print();
+}
+
+fn locked_before_fork(_: &[String]) {
+    let guard = lock(1500).unwrap();
+    for signal in [0, libc::SIGTERM] {
+        // SAFETY: the child makes no call that needs another thread.
+        match unsafe { libc::fork() } {
+            -1 => panic!("no fork: {}", std::io::Error::last_os_error()),
+            0 if signal == 0 => process::exit(3),
+            0 => {
+                raise(signal);
+                process::exit(4);
+            }
+            pid => {
+                let mut status = 0;
+                // SAFETY: writes one integer.
+                assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+                if signal == 0 {
+                    assert_eq!(libc::WEXITSTATUS(status), 3);
+                } else {
+                    assert!(libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == signal);
+                }
+            }
+        }
+    }
+    mark("children are gone");
+    drop(guard);
+    tally::print();
+}
+
+fn raise(signal: c_int) {
+    // SAFETY: sends a signal to this process.
+    assert_eq!(unsafe { libc::kill(libc::getpid(), signal) }, 0);
+}
+
+/// A signal ends the process while the guard lives.
+fn signal(arguments: &[String]) {
+    let _guard = lock(1500).unwrap();
+    tally::print();
+    raise(arguments[0].parse().unwrap());
+    loop {
+        thread::park();
+    }
+}
+
+/// A signal ends the process when the guard is gone.
+fn signal_after(_: &[String]) {
+    drop(lock(1500).unwrap());
+    tally::print();
+    mark("dropped");
+    raise(libc::SIGTERM);
+    loop {
+        thread::park();
+    }
+}
+
+static HANDLED: AtomicUsize = AtomicUsize::new(0);
+static PREVIOUS: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
+
+extern "C" fn on_signal(signal: c_int) {
+    let previous = PREVIOUS.load(Relaxed);
+    if previous != libc::SIG_DFL {
+        // SAFETY: what was set before is a handler of this signature.
+        let previous: extern "C" fn(c_int) = unsafe { mem::transmute(previous) };
+        previous(signal);
+    }
+    HANDLED.fetch_add(1, Relaxed);
+}
+
+fn handle() {
+    let handler = on_signal as extern "C" fn(c_int);
+    // SAFETY: all zeros are a value of this plain struct; the handler only makes calls that it may.
+    unsafe {
+        let mut action: libc::sigaction = mem::zeroed();
+        action.sa_sigaction = handler as usize;
+        let mut previous: libc::sigaction = mem::zeroed();
+        assert_eq!(libc::sigaction(libc::SIGTERM, &raw const action, &raw mut previous), 0);
+        PREVIOUS.store(previous.sa_sigaction, Relaxed);
+    }
+}
+
+fn survive_two_signals(guard: LockedClocks) {
+    for _ in 0..2 {
+        raise(libc::SIGTERM);
+    }
+    while HANDLED.load(Relaxed) < 2 {
+        thread::yield_now();
+    }
+    // Whoever listens for what the handler handed on has the time to be wrong.
+    thread::sleep(std::time::Duration::from_millis(50));
+    mark("survived");
+    drop(guard);
+    tally::fact("handled", HANDLED.load(Relaxed));
+    tally::fact("previous", PREVIOUS.load(Relaxed) != libc::SIG_DFL);
+    // SAFETY: changes nothing, and writes what is set.
+    let now = unsafe {
+        let mut now: libc::sigaction = mem::zeroed();
+        assert_eq!(libc::sigaction(libc::SIGTERM, ptr::null(), &raw mut now), 0);
+        now.sa_sigaction
+    };
+    tally::fact("still_handled", now == on_signal as extern "C" fn(c_int) as usize);
+    tally::print();
+}
+
+fn own_handler_first(_: &[String]) {
+    handle();
+    survive_two_signals(lock(1500).unwrap());
+}
+
+/// It hands on to what was there before, as libraries for signals do.
+fn own_handler_later(_: &[String]) {
+    let guard = lock(1500).unwrap();
+    handle();
+    survive_two_signals(guard);
+}
+
+/// The clocks are not to be had, and the program goes on.
+fn refused(arguments: &[String]) {
+    let mhz = arguments[0].parse().unwrap();
+    let devices: Vec<Gpu> = (0..2).map(Gpu::at).collect();
+    devices.iter().for_each(five);
+    let error = lock(mhz).map(|_| ()).unwrap_err();
+    tally::fact("error", error);
+    mark("refused");
+    tally::print();
+}
+
+fn locked_twice(_: &[String]) {
+    let guard = lock(1500).unwrap();
+    tally::fact("error", lock(1200).map(|_| ()).unwrap_err());
+    drop(guard);
+    drop(lock(1200).unwrap());
+    tally::print();
+}

@@ -1,0 +1,431 @@
+//! Clocks and surroundings: what NVML says is in the report, what makes figures doubtful is a warning
+//! each, and clocks that were locked are given back, however the process ends.
+
+use crate::harness::report::Device;
+use crate::harness::{Run, is_real, scenario};
+
+/// A clock of a device; it must be known.
+#[track_caller]
+fn clock(device: &Device, name: &str) -> u32 {
+    let clocks = device.clocks.as_ref().expect("NVML is there");
+    clocks[name].unwrap_or_else(|| panic!("no `{name}`: {device:?}"))
+}
+
+#[track_caller]
+fn the_device(run: &Run) -> &Device {
+    let [device] = &run.report().devices[..] else { panic!("{:?}", run.report().devices) };
+    device
+}
+
+/// On a GPU too, where nothing is set.
+#[test]
+fn what_nvml_says_is_in_the_report() {
+    let run = scenario("health/run", &["1"]).run();
+    let device = the_device(&run);
+    for (now, most) in [("sm", "sm_max_mhz"), ("mem", "mem_max_mhz")] {
+        let most = clock(device, most);
+        for when in ["start", "end"] {
+            let mhz = clock(device, &format!("{now}_{when}_mhz"));
+            assert!((1..=most).contains(&mhz), "{now}: {mhz} of {most}");
+        }
+    }
+    assert!((1..120).contains(&device.temperature_c.unwrap()), "{device:?}");
+    assert!((1.0..2000.0).contains(&device.power_w.unwrap()), "{device:?}");
+    assert!(device.persistence.is_some() && device.mig.is_some(), "{device:?}");
+    assert!(device.mps.is_some() && device.other_processes.is_some(), "{device:?}");
+    let held = device.throttle.as_ref().unwrap().values().flatten();
+    // The process does not live for long.
+    assert!(held.into_iter().all(|&ns| ns < 60_000_000_000), "{device:?}");
+    assert!(run.stderr.lines().any(|line| line.starts_with("  SM ")), "{}", run.stderr);
+    if !is_real() {
+        assert_eq!(device.warnings, [""; 0]);
+    }
+}
+
+mod simulated {
+    use gpu_time_sim_nvml::{Process, Script, ScriptedDevice, Values};
+
+    use super::*;
+
+    const LOCK: &str = "lock 0000:01:00.0 1500 1500";
+    const RESET: &str = "reset 0000:01:00.0";
+    const IDLE: u64 = 1;
+    const APPLICATIONS_CLOCKS: u64 = 2;
+    const SW_POWER_CAP: u64 = 4;
+    const HW_SLOWDOWN: u64 = 8;
+    const NOT_SUPPORTED: u32 = 3;
+    const NO_PERMISSION: u32 = 4;
+
+    #[track_caller]
+    fn run_on(change: impl FnOnce(&mut ScriptedDevice)) -> Run {
+        scenario("health/run", &["1"]).nvml(Script::calm(1).with(change)).run()
+    }
+
+    /// The one warning of the one device, which the table shows too.
+    #[track_caller]
+    fn warned(run: &Run, begins: &str) {
+        let [warning] = &the_device(run).warnings[..] else {
+            panic!("{:?}", the_device(run).warnings)
+        };
+        assert!(warning.starts_with(begins), "{warning}");
+        assert!(run.stderr.contains(&format!("warning: cuda:0: {warning}")), "{}", run.stderr);
+    }
+
+    #[track_caller]
+    fn throttle(run: &Run, reason: &str) -> Option<Option<u64>> {
+        the_device(run).throttle.as_ref().unwrap().get(reason).copied()
+    }
+
+    #[test]
+    fn each_value_is_the_one_that_was_read() {
+        let run = run_on(|device| {
+            device.sm_mhz = Values(vec![1965, 1950]);
+            device.mem_mhz = Values(vec![3201, 3200]);
+            device.mem_max_mhz = 3210;
+        });
+        let device = the_device(&run);
+        assert_eq!(device.warnings, [""; 0], "they moved by less than the clocks' own noise");
+        let clocks = device.clocks.as_ref().unwrap();
+        let expected = [
+            ("sm_start_mhz", 1965),
+            ("sm_end_mhz", 1950),
+            ("sm_max_mhz", 1980),
+            ("mem_start_mhz", 3201),
+            ("mem_end_mhz", 3200),
+            ("mem_max_mhz", 3210),
+        ];
+        assert_eq!(clocks.len(), expected.len());
+        for (name, mhz) in expected {
+            assert_eq!(clocks[name], Some(mhz), "{name}");
+        }
+        assert_eq!((device.temperature_c, device.power_w), (Some(41), Some(123.4)));
+        assert_eq!((device.persistence, device.mig), (Some(true), Some(false)));
+        assert_eq!((device.mps, device.other_processes), (Some(false), Some(0)));
+        let held: Vec<_> = device.throttle.as_ref().unwrap().iter().collect();
+        assert_eq!(held.len(), 5, "what the driver counts: {held:?}");
+        assert!(held.iter().all(|(_, ns)| **ns == Some(0)), "{held:?}");
+        let line = "  SM 1965 to 1950 MHz of 1980, memory 3201 to 3200 MHz, 41 °C, 123 W\n";
+        assert!(run.stderr.contains(line), "{}", run.stderr);
+    }
+
+    #[test]
+    fn throttling_is_counted_and_warned_of() {
+        // Both numberings of the drivers.
+        for driver in ["570.86", "580.159.04"] {
+            for (field, reason) in [
+                (74, "sw_power_cap"),
+                (76, "sync_boost"),
+                (251, "sw_thermal_slowdown"),
+                (252, "hw_thermal_slowdown"),
+                (253, "hw_power_brake_slowdown"),
+            ] {
+                let counter = Values(vec![5_000_000, 17_300_000]);
+                let mut script = Script::calm(1).with(|device| {
+                    device.fields.insert(field, counter);
+                });
+                script.driver = driver.to_owned();
+                let run = scenario("health/run", &["1"]).nvml(script).run();
+                assert_eq!(throttle(&run, reason), Some(Some(12_300_000)), "{driver}");
+                warned(&run, &format!("throttled by {reason} for 12.30 ms of "));
+                let line = format!("clocks lowered by {reason} 12.30 ms\n");
+                assert!(run.stderr.contains(&line), "{}", run.stderr);
+            }
+        }
+    }
+
+    #[test]
+    fn older_drivers_count_elsewhere() {
+        let run = run_on(|device| {
+            device.fields.clear();
+            device.policies.insert(0, Values(vec![0, 1_000]));
+        });
+        assert_eq!(throttle(&run, "sw_power_cap"), Some(Some(1_000)));
+        assert_eq!(throttle(&run, "sync_boost"), Some(Some(0)));
+        assert_eq!(throttle(&run, "sw_thermal_slowdown"), None);
+        warned(&run, "throttled by sw_power_cap for 1.000 µs of ");
+    }
+
+    #[test]
+    fn what_is_not_counted_is_looked_for_twice() {
+        for looks in [vec![HW_SLOWDOWN, 0], vec![0, HW_SLOWDOWN]] {
+            let run = run_on(|device| device.reasons = Values(looks));
+            assert_eq!(throttle(&run, "hw_slowdown"), Some(None));
+            warned(&run, "throttled by hw_slowdown when looked at, for how long is not counted: ");
+        }
+        // What is counted is not taken from the looks, and a setting is no fault.
+        let run = run_on(|device| {
+            device.reasons = Values(vec![SW_POWER_CAP, APPLICATIONS_CLOCKS]);
+        });
+        assert_eq!(throttle(&run, "sw_power_cap"), Some(Some(0)));
+        assert_eq!(throttle(&run, "applications_clocks_setting"), Some(None));
+        assert_eq!(the_device(&run).warnings, [""; 0]);
+    }
+
+    /// A counter that went back, or by more than the time that there was.
+    #[test]
+    fn a_counter_that_cannot_be_is_not_believed() {
+        for counter in [vec![5, 3], vec![0, 3_600_000_000_000]] {
+            let run = run_on(|device| {
+                device.fields.insert(74, Values(counter));
+            });
+            assert_eq!(throttle(&run, "sw_power_cap"), None);
+            assert_eq!(the_device(&run).warnings, [""; 0]);
+        }
+    }
+
+    #[test]
+    fn a_clock_that_moves_is_warned_of_unless_the_gpu_was_idle() {
+        let falls = |device: &mut ScriptedDevice| device.sm_mhz = Values(vec![1980, 1755]);
+        warned(&run_on(falls), "its SM clock went from 1980 to 1755 MHz during the run: ");
+        let memory = |device: &mut ScriptedDevice| device.mem_mhz = Values(vec![1593, 3201]);
+        warned(&run_on(memory), "its memory clock went from 1593 to 3201 MHz during the run: ");
+        for looks in [vec![IDLE, 0], vec![0, IDLE]] {
+            let run = run_on(|device| {
+                falls(device);
+                device.reasons = Values(looks);
+            });
+            assert_eq!(the_device(&run).warnings, [""; 0]);
+        }
+    }
+
+    #[test]
+    fn other_processes_are_counted_and_named() {
+        let with = |processes: Vec<Process>| run_on(|device| device.processes = processes);
+        let run = with(vec![Process::other(4711, "/usr/bin/python3"), Process::ours()]);
+        assert_eq!(the_device(&run).other_processes, Some(1));
+        warned(&run, "shared with 1 other process (python3 4711): ");
+        let many = (1..=5).map(|id| Process::other(id, "trainer"));
+        let run = with(many.chain([Process::ours(), Process::ours()]).collect());
+        assert_eq!(the_device(&run).other_processes, Some(5));
+        warned(&run, "shared with 5 other processes (trainer 1, trainer 2, trainer 3, …): ");
+        // In a container: ours is there under another id.
+        let run = with(vec![Process::other(u32::MAX, "")]);
+        assert_eq!(the_device(&run).other_processes, Some(0));
+        assert_eq!(the_device(&run).warnings, [""; 0]);
+    }
+
+    #[test]
+    fn modes_that_matter_are_warned_of() {
+        let server = || Process::other(99, "nvidia-cuda-mps-server");
+        let run = run_on(|device| device.processes.push(server()));
+        assert_eq!((the_device(&run).mps, the_device(&run).other_processes), (Some(true), Some(0)));
+        warned(&run, "MPS is on");
+        warned(&run_on(|device| device.mps_processes.push(Process::ours())), "MPS is on");
+        let run = run_on(|device| device.mig = Some(true));
+        assert_eq!(the_device(&run).mig, Some(true));
+        warned(&run, "MIG is on");
+        let run = run_on(|device| device.mig = None);
+        assert_eq!((the_device(&run).mig, &the_device(&run).warnings[..]), (Some(false), &[][..]));
+        let off = |device: &mut ScriptedDevice| device.persistence = false;
+        let run = run_on(|device| {
+            off(device);
+            device.reasons = Values(vec![IDLE, 0]);
+        });
+        assert_eq!(the_device(&run).persistence, Some(false));
+        warned(&run, "persistence mode is off and it was idle at first");
+        assert_eq!(the_device(&run_on(off)).warnings, [""; 0], "something else kept it awake");
+    }
+
+    #[test]
+    fn a_pipe_of_mps_in_the_environment_is_believed_if_it_is_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = || {
+            let pipe = dir.path().to_str().unwrap();
+            scenario("health/run", &["1"]).env("CUDA_MPS_PIPE_DIRECTORY", pipe).run()
+        };
+        assert_eq!(the_device(&run()).mps, Some(false));
+        std::fs::write(dir.path().join("control"), "").unwrap();
+        warned(&run(), "MPS is on");
+    }
+
+    /// The device is the one of the same PCI bus id, whatever the order that either counts in.
+    #[test]
+    fn devices_are_matched_by_their_bus() {
+        let mut script = Script::calm(2);
+        for (temperature, device) in [31, 32].into_iter().zip(&mut script.devices) {
+            device.temperature_c = temperature;
+        }
+        script.devices.reverse();
+        script.devices[1].pci_bus_id = "00000000:01:00.0".to_owned();
+        let temperatures = |visible: &str, count: &str| -> Vec<u32> {
+            let both = scenario("health/run", &[count]).simulated(|sim| sim.devices(2));
+            let run = both.env("CUDA_VISIBLE_DEVICES", visible).nvml(script.clone()).run();
+            run.report().devices.iter().map(|device| device.temperature_c.unwrap()).collect()
+        };
+        assert_eq!(temperatures("0,1", "2"), [31, 32]);
+        assert_eq!(temperatures("1", "1"), [32]);
+    }
+
+    #[test]
+    fn without_the_library_all_else_works() {
+        let missing = scenario("health/run", &["1"]).without_nvml().warns("no NVML (");
+        let uninitialised = Script::calm(1).failing("nvmlInit_v2", NO_PERMISSION);
+        let forbidden = scenario("health/run", &["1"]).nvml(uninitialised).warns("no NVML (");
+        for run in [missing.run(), forbidden.run()] {
+            assert_eq!(run.row("health::timed").brackets(), (5, 5, 0, 0));
+            let device = the_device(&run);
+            assert!(device.clocks.is_none() && device.throttle.is_none(), "{device:?}");
+            assert_eq!((device.temperature_c, device.mps), (None, None));
+            assert_eq!(device.warnings, [""; 0]);
+            assert_eq!(run.stderr.matches("no NVML (").count(), 1, "{}", run.stderr);
+        }
+    }
+
+    #[test]
+    fn a_device_that_nvml_does_not_know_is_said_so() {
+        let run = scenario("health/run", &["1"]).nvml(Script::calm(0)).run();
+        assert_eq!(run.row("health::timed").brackets(), (5, 5, 0, 0));
+        assert!(the_device(&run).clocks.is_none());
+        warned(&run, "NVML does not tell of it (");
+    }
+
+    /// What one function would not say is missing, and nothing else.
+    #[test]
+    fn a_call_that_fails_leaves_its_value_out() {
+        /// Whether what the function of this name says is missing.
+        type Missing = (&'static str, fn(&Device) -> bool);
+        let functions: [Missing; 8] = [
+            ("nvmlDeviceGetClockInfo", |d| d.clocks.as_ref().unwrap()["sm_end_mhz"].is_none()),
+            ("nvmlDeviceGetMaxClockInfo", |d| d.clocks.as_ref().unwrap()["sm_max_mhz"].is_none()),
+            ("nvmlDeviceGetTemperature", |d| d.temperature_c.is_none()),
+            ("nvmlDeviceGetPowerUsage", |d| d.power_w.is_none()),
+            ("nvmlDeviceGetPersistenceMode", |d| d.persistence.is_none()),
+            ("nvmlDeviceGetMigMode", |d| d.mig.is_none()),
+            ("nvmlDeviceGetComputeRunningProcesses_v3", |d| {
+                d.other_processes.is_none() && d.mps.is_none()
+            }),
+            ("nvmlDeviceGetFieldValues", |d| d.throttle.as_ref().unwrap().len() == 2),
+        ];
+        for (failing, _) in functions {
+            let script = Script::calm(1).failing(failing, NO_PERMISSION);
+            let run = scenario("health/run", &["1"]).nvml(script).run();
+            let device = the_device(&run);
+            for (function, is_missing) in functions {
+                assert_eq!(is_missing(device), function == failing, "{failing}: {device:?}");
+            }
+            assert_eq!(device.warnings, [""; 0], "{failing}");
+        }
+        let script = Script::calm(1)
+            .failing("nvmlDeviceGetCurrentClocksThrottleReasons", NOT_SUPPORTED)
+            .failing("nvmlDeviceGetMPSComputeRunningProcesses_v3", NOT_SUPPORTED);
+        let run = scenario("health/run", &["1"]).nvml(script).run();
+        assert_eq!((the_device(&run).mps, &the_device(&run).warnings[..]), (Some(false), &[][..]));
+    }
+
+    #[test]
+    fn locked_clocks_are_given_back_once_however_the_process_ends() {
+        let run = scenario("health/locked", &["drop"]).run();
+        assert_eq!(run.nvml, [LOCK, "worked", RESET, "main returns"]);
+        let run = scenario("health/locked", &["panic"]).panics().exits(101).run();
+        assert_eq!(run.nvml, [LOCK, "worked", RESET]);
+        let run = scenario("health/locked", &["exit"]).exits(7).run();
+        assert_eq!(run.nvml, [LOCK, "worked", RESET]);
+        let run = scenario("health/locked", &["forget"]).run();
+        assert_eq!(run.nvml, [LOCK, "worked", "main returns", RESET]);
+        // The report was made before.
+        assert_eq!(clock(the_device(&run), "sm_end_mhz"), 1500);
+    }
+
+    #[test]
+    fn locking_makes_no_report_and_needs_no_device_in_use() {
+        let run = scenario("health/locked_first", &[]).reports_nothing().run();
+        assert_eq!(run.nvml, [LOCK, RESET]);
+        assert_eq!(run.fact("cuda:0"), 1500);
+    }
+
+    #[test]
+    fn the_clock_that_was_measured_is_told() {
+        let script = Script::calm(1).with(|device| device.sm_cap_mhz = 1305);
+        let run = scenario("health/locked", &["exit"]).exits(7).nvml(script).run();
+        assert_eq!(run.fact("cuda:0"), 1305);
+        warned(&run, "its SM clock is locked at 1500 MHz and reads 1305 MHz: ");
+        // What the lock itself does is no finding.
+        let run = scenario("health/locked", &["exit"]).exits(7).run();
+        assert_eq!((run.fact("cuda:0"), &the_device(&run).warnings[..]), (1500, &[][..]));
+    }
+
+    #[test]
+    fn a_signal_gives_the_clocks_back_and_ends_the_process() {
+        for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM] {
+            let run = scenario("health/signal", &[&signal.to_string()]);
+            let run = run.killed_by(signal).reports_nothing().run();
+            assert_eq!(run.nvml, [LOCK, RESET]);
+        }
+        let run = scenario("health/signal_after", &[]).killed_by(libc::SIGTERM);
+        assert_eq!(run.reports_nothing().run().nvml, [LOCK, RESET, "dropped"]);
+    }
+
+    #[test]
+    fn a_handler_of_the_program_is_not_overruled() {
+        for (name, hands_on) in [("health/own_handler_first", 0), ("health/own_handler_later", 1)] {
+            let run = scenario(name, &[]).reports_nothing().run();
+            assert_eq!(run.nvml, [LOCK, "survived", RESET]);
+            assert_eq!((run.fact("handled"), run.fact("still_handled")), (2, 1));
+            assert_eq!(run.fact("previous"), hands_on);
+        }
+    }
+
+    #[test]
+    fn a_child_leaves_its_parents_clocks_alone() {
+        let run = scenario("health/locked_before_fork", &[]).reports_nothing().run();
+        assert_eq!(run.nvml, [LOCK, "children are gone", RESET]);
+    }
+
+    #[track_caller]
+    fn refused(mhz: &str, script: Script) -> Run {
+        let both = scenario("health/refused", &[mhz]).simulated(|sim| sim.devices(2));
+        let run = both.nvml(script).run();
+        assert_eq!(run.nvml.last().unwrap(), "refused");
+        run
+    }
+
+    #[test]
+    fn without_permission_the_error_says_what_to_run() {
+        let script = Script::calm(2).failing("nvmlDeviceSetGpuLockedClocks", NO_PERMISSION);
+        let run = refused("1500", script);
+        assert_eq!(run.nvml, ["refused"], "nothing was locked");
+        for part in [
+            "cuda:0: no permission to lock clocks: run ",
+            "`nvidia-smi -i 0000:01:00.0 -lgc 1500,1500` as root",
+            "`nvidia-smi -i 0000:01:00.0 -rgc`",
+        ] {
+            assert!(run.text("error").contains(part), "{}", run.text("error"));
+        }
+    }
+
+    #[test]
+    fn a_clock_that_is_not_there_is_refused() {
+        for mhz in ["0", "344", "1981", "4294967295"] {
+            let run = refused(mhz, Script::calm(2));
+            assert_eq!(run.nvml, ["refused"]);
+            let expected = format!("cuda:0 has no SM clock of {mhz} MHz; accepted are 345 to 1980");
+            assert_eq!(run.text("error"), expected);
+        }
+    }
+
+    /// One device that cannot be locked leaves none locked.
+    #[test]
+    fn all_devices_are_locked_or_none() {
+        let mut script = Script::calm(2);
+        script.devices[1].lock_fails = Some(NOT_SUPPORTED);
+        let run = refused("1500", script);
+        assert_eq!(run.nvml, [LOCK, RESET, "refused"]);
+        assert!(run.text("error").starts_with("cuda:1: its clock cannot be locked: "));
+    }
+
+    #[test]
+    fn two_guards_cannot_live_at_once() {
+        let run = scenario("health/locked_twice", &[]).reports_nothing().run();
+        assert_eq!(run.nvml, [LOCK, RESET, "lock 0000:01:00.0 1200 1200", RESET]);
+        assert!(run.text("error").starts_with("clocks are locked already: "));
+    }
+
+    #[test]
+    fn a_clock_that_is_not_given_back_is_told() {
+        let script = Script::calm(1).failing("nvmlDeviceResetGpuLockedClocks", NO_PERMISSION);
+        let run = scenario("health/locked_first", &[]).reports_nothing();
+        let run =
+            run.nvml(script).complains("gpu-time: cuda:0: its clock was not given back (").run();
+        assert!(run.stderr.contains("`nvidia-smi -i 0000:01:00.0 -rgc` as root"), "{}", run.stderr);
+    }
+}

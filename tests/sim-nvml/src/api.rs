@@ -1,0 +1,225 @@
+//! The exported functions, with the signatures of `nvml.h`.
+
+use std::ffi::{CStr, c_char};
+
+use crate::device::{Code, INSUFFICIENT_SIZE, INVALID_ARGUMENT, Library, NOT_FOUND, library};
+use crate::script::Process;
+
+/// What only this library has, so that a program can tell it from the real one.
+#[unsafe(no_mangle)]
+pub extern "C" fn gpu_time_sim_nvml() {}
+
+/// `nvmlFieldValue_t`.
+#[repr(C)]
+pub struct FieldValue {
+    field: u32,
+    scope: u32,
+    timestamp: i64,
+    latency_us: i64,
+    kind: u32,
+    answer: Code,
+    value: u64,
+}
+
+/// `nvmlViolationTime_t`.
+#[repr(C)]
+pub struct ViolationTime {
+    reference_us: u64,
+    violation_ns: u64,
+}
+
+/// `nvmlProcessInfo_t`.
+#[repr(C)]
+pub struct ProcessInfo {
+    id: u32,
+    used_bytes: u64,
+    gpu_instance: u32,
+    compute_instance: u32,
+}
+
+const UNSIGNED_LONG_LONG: u32 = 3;
+const NO_INSTANCE: u32 = u32::MAX;
+const SM: u32 = 1;
+const MEMORY: u32 = 2;
+/// From this driver on the fields of the clocks' event reasons have other numbers.
+const RENUMBERED: (u32, u32) = (580, 82);
+
+/// Defines exported functions: `fn name(argument: type, …) |library| answer;`
+macro_rules! nvml {
+    ($(fn $name:ident($($arg:ident: $type:ty),*) |$library:pat_param| $body:expr;)+) => {$(
+        /// As NVML has it. Every pointer is null or good for what the function writes.
+        #[unsafe(no_mangle)]
+        #[allow(non_snake_case)]
+        pub unsafe extern "C" fn $name($($arg: $type),*) -> Code {
+            run(stringify!($name), |$library| $body)
+        }
+    )+};
+}
+
+fn run(name: &str, body: impl FnOnce(&mut Library) -> Result<(), Code>) -> Code {
+    let answer = library().and_then(|mut library| match library.script.failing.get(name) {
+        Some(&code) => Err(code),
+        None => body(&mut library),
+    });
+    answer.err().unwrap_or(0)
+}
+
+/// Stores a result, unless there is no place for it.
+fn put<T>(to: *mut T, value: T) -> Result<(), Code> {
+    if to.is_null() {
+        return Err(INVALID_ARGUMENT);
+    }
+    // SAFETY: not null, so the caller promises that it is good for one value.
+    unsafe { to.write(value) };
+    Ok(())
+}
+
+/// Stores a text with its NUL.
+fn put_text(to: *mut c_char, len: u32, text: &str) -> Result<(), Code> {
+    if text.len() >= len as usize {
+        return Err(INSUFFICIENT_SIZE);
+    }
+    let bytes = text.bytes().chain([0]);
+    // SAFETY: the caller's buffer holds `len` characters, and no more than that are written.
+    bytes.enumerate().try_for_each(|(i, byte)| put(unsafe { to.add(i) }, byte as c_char))
+}
+
+/// Stores a list, for which the caller has `*count` places, or answers how long it is.
+fn put_list<T>(count: *mut u32, to: *mut T, list: Vec<T>) -> Result<(), Code> {
+    if count.is_null() {
+        return Err(INVALID_ARGUMENT);
+    }
+    // SAFETY: not null, so the caller promises that it holds a number.
+    let room = unsafe { count.read() } as usize;
+    put(count, list.len() as u32)?;
+    if list.len() > room {
+        return Err(INSUFFICIENT_SIZE);
+    }
+    // SAFETY: there is room for the whole list.
+    list.into_iter().enumerate().try_for_each(|(i, item)| put(unsafe { to.add(i) }, item))
+}
+
+fn infos(processes: &[Process]) -> Vec<ProcessInfo> {
+    let info = |process: &Process| ProcessInfo {
+        id: process.id(),
+        used_bytes: 1 << 30,
+        gpu_instance: NO_INSTANCE,
+        compute_instance: NO_INSTANCE,
+    };
+    processes.iter().map(info).collect()
+}
+
+impl Library {
+    /// The field as older drivers number it, by which scripts name it.
+    fn old_field(&self, field: u32) -> u32 {
+        let mut version = self.script.driver.split('.').map(|part| part.parse().unwrap_or(0));
+        let version = (version.next().unwrap_or(0), version.next().unwrap_or(0));
+        match field {
+            269..=273 if version >= RENUMBERED => field - 18,
+            251..=268 if version >= RENUMBERED => field + 5,
+            field => field,
+        }
+    }
+
+    fn fill(&mut self, device: usize, value: &mut FieldValue) {
+        let field = self.old_field(value.field);
+        value.kind = UNSIGNED_LONG_LONG;
+        match self.next(device, &format!("field {field}"), |device| device.fields.get(&field)) {
+            Ok(ns) => (value.answer, value.value) = (0, ns),
+            Err(code) => value.answer = code,
+        }
+    }
+}
+
+nvml! {
+    fn nvmlInit_v2() |_| Ok(());
+    fn nvmlShutdown() |_| Ok(());
+    fn nvmlSystemGetDriverVersion(to: *mut c_char, len: u32) |library| {
+        put_text(to, len, &library.script.driver)
+    };
+    fn nvmlSystemGetProcessName(id: u32, to: *mut c_char, len: u32) |library| {
+        let devices = library.script.devices.iter();
+        let mut processes = devices.flat_map(|device| device.processes.iter());
+        let process = processes.find(|process| process.id() == id).ok_or(NOT_FOUND)?;
+        put_text(to, len, &process.name)
+    };
+    fn nvmlDeviceGetHandleByIndex_v2(index: u32, to: *mut usize) |library| {
+        let handle = index as usize + 1;
+        library.device(handle)?;
+        put(to, handle)
+    };
+    fn nvmlDeviceGetHandleByPciBusId_v2(id: *const c_char, to: *mut usize) |library| {
+        if id.is_null() {
+            return Err(INVALID_ARGUMENT);
+        }
+        // SAFETY: not null, so the caller promises a text that ends in NUL.
+        let id = unsafe { CStr::from_ptr(id) }.to_str().map_err(|_| INVALID_ARGUMENT)?;
+        put(to, library.find(id)?)
+    };
+    fn nvmlDeviceGetClockInfo(device: usize, kind: u32, to: *mut u32) |library| match kind {
+        SM => put(to, library.sm_mhz(device)?),
+        MEMORY => put(to, library.next(device, "memory", |device| Some(&device.mem_mhz))?),
+        _ => Err(INVALID_ARGUMENT),
+    };
+    fn nvmlDeviceGetMaxClockInfo(device: usize, kind: u32, to: *mut u32) |library| match kind {
+        SM => put(to, library.device(device)?.sm_max_mhz),
+        MEMORY => put(to, library.device(device)?.mem_max_mhz),
+        _ => Err(INVALID_ARGUMENT),
+    };
+    fn nvmlDeviceGetSupportedGraphicsClocks(
+        device: usize, memory: u32, count: *mut u32, to: *mut u32
+    ) |library| {
+        let device = library.device(device)?;
+        if memory != device.mem_max_mhz {
+            return Err(NOT_FOUND);
+        }
+        put_list(count, to, (345..=device.sm_max_mhz).rev().step_by(15).collect())
+    };
+    fn nvmlDeviceGetCurrentClocksThrottleReasons(device: usize, to: *mut u64) |library| {
+        put(to, library.next(device, "reasons", |device| Some(&device.reasons))?)
+    };
+    fn nvmlDeviceGetFieldValues(device: usize, count: i32, values: *mut FieldValue) |library| {
+        library.device(device)?;
+        if values.is_null() {
+            return Err(INVALID_ARGUMENT);
+        }
+        for i in 0..usize::try_from(count).map_err(|_| INVALID_ARGUMENT)? {
+            // SAFETY: the caller has `count` values there, with the fields filled in.
+            library.fill(device, unsafe { &mut *values.add(i) });
+        }
+        Ok(())
+    };
+    fn nvmlDeviceGetViolationStatus(device: usize, policy: u32, to: *mut ViolationTime) |library| {
+        let what = format!("policy {policy}");
+        let violation_ns = library.next(device, &what, |device| device.policies.get(&policy))?;
+        put(to, ViolationTime { reference_us: 0, violation_ns })
+    };
+    fn nvmlDeviceGetTemperature(device: usize, _sensor: u32, to: *mut u32) |library| {
+        put(to, library.device(device)?.temperature_c)
+    };
+    fn nvmlDeviceGetPowerUsage(device: usize, to: *mut u32) |library| {
+        put(to, library.device(device)?.power_mw)
+    };
+    fn nvmlDeviceGetPersistenceMode(device: usize, to: *mut u32) |library| {
+        put(to, u32::from(library.device(device)?.persistence))
+    };
+    fn nvmlDeviceGetMigMode(device: usize, current: *mut u32, pending: *mut u32) |library| {
+        let mode = library.device(device)?.mig.ok_or(crate::device::NOT_SUPPORTED)?;
+        put(current, u32::from(mode))?;
+        put(pending, u32::from(mode))
+    };
+    fn nvmlDeviceGetComputeRunningProcesses_v3(
+        device: usize, count: *mut u32, to: *mut ProcessInfo
+    ) |library| {
+        put_list(count, to, infos(&library.device(device)?.processes))
+    };
+    fn nvmlDeviceGetMPSComputeRunningProcesses_v3(
+        device: usize, count: *mut u32, to: *mut ProcessInfo
+    ) |library| {
+        put_list(count, to, infos(&library.device(device)?.mps_processes))
+    };
+    fn nvmlDeviceSetGpuLockedClocks(device: usize, least: u32, most: u32) |library| {
+        library.lock(device, least, most)
+    };
+    fn nvmlDeviceResetGpuLockedClocks(device: usize) |library| library.reset(device);
+}

@@ -1,0 +1,76 @@
+//! What a test needs to let a child process find the stand-in.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::script::{Script, VARIABLE};
+
+const LIBRARY: &str = "libgpu_time_sim_nvml.so";
+const NAME: &str = "libnvidia-ml.so.1";
+/// The variable that names the file of the trace.
+pub(crate) const TRACE: &str = "GPU_TIME_SIM_NVML_TRACE";
+
+/// A stand-in with its script.
+#[derive(Clone, Debug)]
+pub struct SimNvml {
+    script: Script,
+}
+
+impl SimNvml {
+    /// Copies the library into `dir`, under the name by which NVML is loaded.
+    pub fn install(dir: &Path) -> io::Result<()> {
+        std::fs::create_dir_all(dir)?;
+        let library = dir.join(NAME);
+        match std::fs::remove_file(&library) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        std::fs::copy(built_library()?, library).map(drop)
+    }
+
+    /// Puts a file there that is no library.
+    pub fn install_broken(dir: &Path) -> io::Result<()> {
+        std::fs::create_dir_all(dir)?;
+        std::fs::write(dir.join(NAME), "not a library")
+    }
+
+    /// A stand-in that answers like this.
+    pub fn new(script: Script) -> SimNvml {
+        SimNvml { script }
+    }
+
+    /// Scripts it for `command`, which must find it by its library path. What is locked and given
+    /// back is appended to `trace`.
+    pub fn apply<'c>(&self, command: &'c mut Command, trace: &Path) -> &'c mut Command {
+        let script = serde_json::to_string(&self.script).expect("plain data");
+        command.env(VARIABLE, script).env(TRACE, trace)
+    }
+}
+
+/// The library that was built together with the running test: beside the test's own file, or one
+/// folder up.
+fn built_library() -> io::Result<PathBuf> {
+    let program = std::env::current_exe()?;
+    let folders = program.ancestors().skip(1).take(3);
+    folders
+        .flat_map(|folder| [folder.join("deps").join(LIBRARY), folder.join(LIBRARY)])
+        .find(|path| path.is_file())
+        .map_or_else(|| build(&program), Ok)
+}
+
+/// Builds it, for a program that was carried away from where it was built.
+fn build(program: &Path) -> io::Result<PathBuf> {
+    let target = program.parent().unwrap_or(program).join("sim-nvml");
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args(["build", "--lib", "--target-dir"])
+        .arg(&target)
+        .arg("--manifest-path")
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
+        .status()?;
+    if !status.success() {
+        return Err(io::Error::other("the stand-in for NVML does not build"));
+    }
+    Ok(target.join("debug").join(LIBRARY))
+}
