@@ -44,6 +44,14 @@ scenarios() {
         GPU_TIME_SCENARIO_BIN="$here/bin/scenario" "$here/test/scenarios" "${options[@]}"
 }
 
+clean() {
+    if [[ $GPU_TIME_TEST_DRIVER == real ]] && command -v ncu >/dev/null; then
+        part clean "$here/clean.sh" "$here/bin/scenario"
+    else
+        table+=$(printf '%-24s %6s  left out: needs a GPU and `ncu`' clean '')$'\n'
+    fi
+}
+
 echo "== machine"
 uname --kernel-name --kernel-release --machine
 query=(nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.max.sm --format=csv,noheader)
@@ -51,6 +59,7 @@ machine=$("${query[@]}" 2>&1) || machine="no answer from nvidia-smi: $machine"
 echo "$machine"
 
 scenarios
+clean
 for example in "$here"/example/*; do
     name=$(basename "$example")
     part "example-$name" env GPU_TIME_REPORT="table,json:$out/$name.json" "$example"

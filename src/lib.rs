@@ -4,7 +4,8 @@ pub use gpu_time_macros::gpu_timed;
 
 #[cfg(feature = "enabled")]
 pub use gpu_time_runtime::{
-    Device, Launch, Launches, Process, Series, Site, Snapshot, Stats, report, set_enabled, snapshot,
+    Device, Eviction, FlushProof, Launch, Launches, Process, Series, Site, Snapshot, Stats, report,
+    set_enabled, snapshot,
 };
 
 /// What generated code names. Not a public interface.
@@ -16,5 +17,6 @@ pub use gpu_time_runtime::private as __private;
 mod off;
 #[cfg(not(feature = "enabled"))]
 pub use off::{
-    Device, Launch, Launches, Process, Series, Site, Snapshot, Stats, report, set_enabled, snapshot,
+    Device, Eviction, FlushProof, Launch, Launches, Process, Series, Site, Snapshot, Stats, report,
+    set_enabled, snapshot,
 };

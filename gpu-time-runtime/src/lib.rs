@@ -11,6 +11,7 @@ mod collect;
 mod config;
 mod counts;
 mod cuda;
+mod eviction;
 mod exit;
 #[cfg(test)]
 mod fake;
@@ -40,6 +41,7 @@ mod stream;
 mod track;
 mod work;
 
+pub use eviction::{Eviction, FlushProof};
 pub use report::{Device, Launch, Launches, Process, Series, Site, Snapshot};
 pub use stats::Stats;
 

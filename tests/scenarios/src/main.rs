@@ -5,6 +5,7 @@
 
 mod absent;
 mod capture;
+mod cold;
 mod exact;
 mod exit;
 mod faults;
@@ -23,9 +24,10 @@ use std::process::ExitCode;
 /// A program and its name. Its arguments are whatever follows the name on the command line.
 type Scenario = (&'static str, fn(&[String]));
 
-const THEMES: [&[Scenario]; 11] = [
+const THEMES: [&[Scenario]; 12] = [
     absent::SCENARIOS,
     capture::SCENARIOS,
+    cold::SCENARIOS,
     exact::SCENARIOS,
     exit::SCENARIOS,
     faults::SCENARIOS,

@@ -11,10 +11,11 @@ mod simulated {
     use crate::harness::{SMALL_L2, Scenario, scenario};
 
     /// Functions of the driver that the runtime calls, whether or not the program does.
-    const CALLED: [&str; 25] = [
+    const CALLED: [&str; 26] = [
         "cuCtxGetCurrent",
         "cuCtxGetDevice",
         "cuCtxGetId",
+        "cuCtxGetLimit",
         "cuCtxPopCurrent_v2",
         "cuCtxPushCurrent_v2",
         "cuDeviceGetAttribute",
@@ -40,9 +41,10 @@ mod simulated {
     ];
 
     /// Functions that are called for every call or nearly so.
-    const OFTEN: [&str; 9] = [
+    const OFTEN: [&str; 10] = [
         "cuCtxGetCurrent",
         "cuCtxGetId",
+        "cuCtxGetLimit",
         "cuCtxPopCurrent_v2",
         "cuCtxPushCurrent_v2",
         "cuEventElapsedTime_v2",
