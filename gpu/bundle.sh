@@ -12,7 +12,7 @@ limit_mib=60
 
 cd "$root"
 rm -rf "$bundle"/{test,bin,example,bench}
-cp gpu/run.sh "$bundle/"
+cp gpu/run.sh gpu/clean.sh "$bundle/"
 
 # Cargo says of each executable what kind of target it is; that becomes its folder.
 cargo build --locked --release --message-format=json -p gpu-time -p gpu-time-scenarios \

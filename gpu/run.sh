@@ -64,6 +64,14 @@ scenarios() {
         GPU_TIME_SCENARIO_BIN="$here/bin/scenario" "$here/test/scenarios" "${options[@]}"
 }
 
+clean() {
+    if [[ $GPU_TIME_TEST_DRIVER == real ]] && command -v ncu >/dev/null; then
+        part clean "$here/clean.sh" "$here/bin/scenario"
+    else
+        table+=$(printf '%-24s %6s  left out: needs a GPU and `ncu`' clean '')$'\n'
+    fi
+}
+
 echo "== machine"
 uname --kernel-name --kernel-release --machine
 query=(nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.max.sm --format=csv,noheader)
@@ -81,6 +89,7 @@ done
 toolkit=(env LD_LIBRARY_PATH="$libraries")
 
 scenarios
+clean
 for example in "$here"/example/*; do
     name=$(basename "$example")
     part "example-$name" "${toolkit[@]}" GPU_TIME_REPORT="table,json:$out/$name.json" "$example"

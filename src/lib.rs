@@ -4,8 +4,8 @@ pub use gpu_time_macros::gpu_timed;
 
 #[cfg(feature = "enabled")]
 pub use gpu_time_runtime::{
-    ClockError, Clocks, Device, Launch, Launches, LockedClocks, Process, Series, Site, Snapshot,
-    Stats, lock_clocks, report, set_enabled, snapshot,
+    ClockError, Clocks, Device, Eviction, FlushProof, Launch, Launches, LockedClocks, Process,
+    Series, Site, Snapshot, Stats, lock_clocks, report, set_enabled, snapshot,
 };
 
 /// What generated code names. Not a public interface.
@@ -17,6 +17,6 @@ pub use gpu_time_runtime::private as __private;
 mod off;
 #[cfg(not(feature = "enabled"))]
 pub use off::{
-    ClockError, Clocks, Device, Launch, Launches, LockedClocks, Process, Series, Site, Snapshot,
-    Stats, lock_clocks, report, set_enabled, snapshot,
+    ClockError, Clocks, Device, Eviction, FlushProof, Launch, Launches, LockedClocks, Process,
+    Series, Site, Snapshot, Stats, lock_clocks, report, set_enabled, snapshot,
 };

@@ -184,7 +184,7 @@ no_values! { Device:
     event_bias_error_ns -> Option<f64>,
     fed_margin_ns -> Option<f64>,
     flush_bytes -> Option<u64>,
-    flush_proof -> Option<f64>,
+    flush_proof -> Option<&FlushProof>,
     clocks -> Option<&Clocks>,
     temperature_c -> Option<u32>,
     power_w -> Option<f64>,
@@ -211,6 +211,23 @@ no_values! {
     mem_start_mhz -> Option<u32>,
     mem_end_mhz -> Option<u32>,
     mem_max_mhz -> Option<u32>,
+}
+
+no_values! { FlushProof:
+    clean -> Option<&Eviction>,
+    dirty -> Option<&Eviction>,
+}
+
+no_values! { Eviction:
+    proved -> bool,
+    multiple -> u32,
+    bytes -> u64,
+    lines -> u32,
+    missed_after_read -> f64,
+    missed_after_write -> f64,
+    hit_cycles -> u32,
+    miss_cycles -> Option<u32>,
+    threshold_cycles -> u32,
 }
 
 no_values! { Site:

@@ -36,7 +36,7 @@ use proc_macro::TokenStream;
 /// | `stream = EXPR` | the stream to time on, see [below](#the-stream) | inferred |
 /// | `name = "…"` | label in the report; any constant `&str` | the function's path |
 /// | `warmup = N` | on each device, the first N calls that would otherwise be timed are not; any constant `u32` that names neither `Self` nor a generic parameter | 0 |
-/// | `cold` | evict the L2 once per timed call, immediately before its first bracket, and leave it clean | as found |
+/// | `cold` | evict the L2 once per timed call, immediately before its first bracket, and leave it clean; the report says how that was shown, and `partial` where the L2 could not be emptied | as found |
 /// | `cold = "dirty"` | the same by writing, which is the state that a producer kernel leaves | |
 /// | `sleep` | hold the stream until each bracket has been enqueued, or a deadline passes | off |
 /// | `sleep = "50us"` | hold it for a fixed time, in `ns`, `us`, `ms` or `s`, of at most a second | |

@@ -237,7 +237,8 @@ fn devices(sites: &[report::Site]) -> Vec<report::Device> {
                 calibration.and_then(|measured| measured.queued_empty_ns);
         }
         device.fed_margin_ns = device.fed_margin_ns.or(context.fed_margin_ns());
-        device.flush_bytes = device.flush_bytes.or(context.flush_bytes());
+        device.flush_bytes = device.flush_bytes.max(context.flush_bytes());
+        device.flush_proof = device.flush_proof.take().or_else(|| context.flush_proof());
         for warning in context.warnings() {
             if !device.warnings.contains(&warning) {
                 device.warnings.push(warning);

@@ -12,6 +12,7 @@ mod collect;
 mod config;
 mod counts;
 mod cuda;
+mod eviction;
 mod exit;
 #[cfg(test)]
 mod fake;
@@ -44,6 +45,7 @@ mod track;
 mod work;
 
 pub use clocks::{ClockError, LockedClocks, lock_clocks};
+pub use eviction::{Eviction, FlushProof};
 pub use report::{Clocks, Device, Launch, Launches, Process, Series, Site, Snapshot};
 pub use stats::Stats;
 

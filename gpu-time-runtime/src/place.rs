@@ -10,7 +10,7 @@ use crate::gpu::{Gpu, Stream};
 use crate::lane::{self, Lane};
 use crate::recorder::{HoldPlan, Preparation};
 use crate::sample::{CacheState, Lost, Sample};
-use crate::site::{CallSite, Cold, Hold, Resolved, locked};
+use crate::site::{CallSite, Hold, Resolved, locked};
 use crate::work::Work;
 
 /// An open bracket on a real GPU.
@@ -164,8 +164,7 @@ impl Place {
             .cold
             .filter(|cold| first.is_none() && !is_inside && self.context.prepare_flush(*cold));
         let cache = match cold {
-            Some(Cold::Clean) => CacheState::Cold,
-            Some(Cold::Dirty) => CacheState::ColdDirty,
+            Some(cold) => self.context.flushed_state(cold),
             None => later(first),
         };
         let hold = match settings.hold {

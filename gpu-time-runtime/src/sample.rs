@@ -187,12 +187,19 @@ pub enum CacheState {
     ColdDirty,
     /// What the earlier launches of a cold call left there.
     AfterCold,
+    /// Less of the work's data than before, but it could not be emptied.
+    Partial,
 }
 
 impl CacheState {
     /// Every state, in the order of their discriminants.
-    pub const ALL: [CacheState; 4] =
-        [CacheState::AsFound, CacheState::Cold, CacheState::ColdDirty, CacheState::AfterCold];
+    pub const ALL: [CacheState; 5] = [
+        CacheState::AsFound,
+        CacheState::Cold,
+        CacheState::ColdDirty,
+        CacheState::AfterCold,
+        CacheState::Partial,
+    ];
 
     /// Its name in the reports.
     pub fn name(self) -> &'static str {
@@ -201,6 +208,7 @@ impl CacheState {
             CacheState::Cold => "cold",
             CacheState::ColdDirty => "cold-dirty",
             CacheState::AfterCold => "after-cold",
+            CacheState::Partial => "partial",
         }
     }
 }

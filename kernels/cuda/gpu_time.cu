@@ -62,5 +62,50 @@ gpu_time_hold(volatile unsigned long long* released, unsigned long long ticket,
     }
 }
 
+// From the L2, as with `.cg`; but of two such reads of one address none is left out.
+static __device__ unsigned int read_line(const unsigned int* line) {
+    unsigned int word;
+    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(word) : "l"(line) : "memory");
+    return word;
+}
+
+// Times reads of single lines one after the other, each twice, to tell lines that the L2 holds from
+// lines that it does not. One block: its first thread reads, all of them hand over.
+//
+// Lines are 1,024 bytes apart, so that none is fetched along with another, and are taken in the
+// order of a generator of full period, so that none can be fetched ahead. The second read of a line
+// is a hit whatever the first one was.
+//
+// In cycles, because `%globaltimer` moves in steps of 32 ns and more, a fair part of what a hit takes.
+extern "C" __global__ void
+gpu_time_line_latencies(const unsigned int* buf, unsigned int lines, unsigned int* cycles,
+                        volatile unsigned long long* done, unsigned long long ticket) {
+    __shared__ unsigned int taken[2 * 2048];
+    const unsigned long long step = 1024 / sizeof(unsigned int);
+    if (threadIdx.x == 0 && lines != 0) {
+        // What evicts lines evicts the translation of their addresses as well. It is fetched here, by
+        // untimed reads beside the first and the last line, lest a hit pass for a miss.
+        unsigned int seen =
+            read_line(buf + step / 2) | read_line(buf + (lines - 1) * step + step / 2);
+        unsigned int line = 0;
+        for (unsigned int i = 0; i < lines && seen == 0; ++i) {
+            const long long start = clock64();
+            // Never taken, since the buffer is all zero; but to know that is to wait for the word.
+            if ((seen = read_line(buf + line * step)) != 0) break;
+            const long long middle = clock64();
+            if ((seen = read_line(buf + line * step)) != 0) break;
+            const long long end = clock64();
+            taken[i] = (unsigned int)(middle - start);
+            taken[lines + i] = (unsigned int)(end - middle);
+            line = (line * 1664525 + 1013904223) & (lines - 1);
+        }
+    }
+    __syncthreads();
+    for (unsigned int i = threadIdx.x; i < 2 * lines; i += blockDim.x) cycles[i] = taken[i];
+    __threadfence_system();
+    __syncthreads();
+    if (threadIdx.x == 0) *done = ticket;
+}
+
 // Calibration: what a pair of events reads around a kernel that does nothing.
 extern "C" __global__ void gpu_time_empty() {}

@@ -1,6 +1,7 @@
 //! The CUDA kernels of [gpu-time](https://docs.rs/gpu-time), as PTX that any GPU of compute
 //! capability 7.0 or later loads with driver 525 or later: what evicts the L2 before a cold
-//! measurement, what holds a stream until a measurement has been enqueued, and what calibrates.
+//! measurement and what shows that it did, what holds a stream until a measurement has been enqueued,
+//! and what calibrates.
 //!
 //! This package makes no driver call. It holds the text, the names in it, and what a caller must
 //! know in order to launch them. Parameters are listed in their order; a pointer is a device
@@ -13,8 +14,8 @@ mod tests;
 #[cfg(feature = "workloads")]
 pub mod workloads;
 
-/// The module with [`FLUSH_READ`], [`HOLD`] and [`EMPTY`], terminated as `cuModuleLoadData` wants
-/// it, so that loading it allocates nothing on our side.
+/// The module with [`FLUSH_READ`], [`HOLD`], [`LINE_LATENCIES`] and [`EMPTY`], terminated as
+/// `cuModuleLoadData` wants it, so that loading it allocates nothing on our side.
 pub const PTX: &CStr = terminated(concat!(include_str!("../ptx/gpu_time.ptx"), "\0"));
 
 /// Evicts the L2 by reading a buffer, and leaves it full of clean lines.
@@ -63,6 +64,32 @@ pub const HOLD: &CStr = c"gpu_time_hold";
 pub const fn hold_max_cycles(max_ns: u64) -> u64 {
     max_ns.saturating_mul(4)
 }
+
+/// Times reads of single lines, each twice: a line that the L2 holds answers sooner than one that it
+/// does not, and the second read is always of a line that it holds. One block of
+/// [`LINE_LATENCIES_BLOCK`] threads.
+///
+/// | parameter | type | meaning |
+/// |---|---|---|
+/// | `buf` | `*const u32` | `lines` times [`LINE_STEP`] bytes, **all zero** |
+/// | `lines` | `u32` | a power of two, at most [`MAX_LINES`]; or 0, which reads nothing |
+/// | `cycles` | `*mut u32` | `2 lines` words: cycles of the SM's clock that the first read of each line took, in the order of the reads, then the same of the second ones |
+/// | `done` | `*mut u64` | receives `ticket` when `cycles` is complete, to be seen by the host too |
+/// | `ticket` | `u64` | what to store there |
+///
+/// The lines begin at multiples of [`LINE_STEP`]. Between them other bytes of `buf` are read, at its
+/// two ends, so that no timed read waits for the translation of its address if `buf` lies on one page
+/// or two.
+pub const LINE_LATENCIES: &CStr = c"gpu_time_line_latencies";
+
+/// Threads of [`LINE_LATENCIES`].
+pub const LINE_LATENCIES_BLOCK: u32 = 128;
+
+/// Bytes from one line that [`LINE_LATENCIES`] times to the next: more than any part fetches at once.
+pub const LINE_STEP: u64 = 1_024;
+
+/// So many lines [`LINE_LATENCIES`] times at most.
+pub const MAX_LINES: u32 = 2_048;
 
 /// Does nothing and takes no parameters: what a pair of events reads around it is the pair's own
 /// share in every measurement. One block of one thread.

@@ -43,6 +43,7 @@ fn the_runtime_module_is_what_the_docs_say() {
         BTreeMap::from([
             (name(crate::FLUSH_READ), vec!["u64"; 3]),
             (name(crate::HOLD), vec!["u64"; 5]),
+            (name(crate::LINE_LATENCIES), vec!["u64", "u32", "u64", "u64", "u64"]),
             (name(crate::EMPTY), vec![]),
         ])
     );
@@ -51,7 +52,7 @@ fn the_runtime_module_is_what_the_docs_say() {
 #[cfg(feature = "workloads")]
 #[test]
 fn the_workloads_are_what_the_docs_say() {
-    use crate::workloads::{COPY_F4, EMPTY, PTX, SAXPY, SPIN_NS};
+    use crate::workloads::{COPY_F4, EMPTY, PTX, READ_F4, SAXPY, SPIN_NS};
 
     assert_loads_with_driver_525(PTX);
     assert_eq!(
@@ -60,6 +61,7 @@ fn the_workloads_are_what_the_docs_say() {
             (SPIN_NS, vec!["u64"]),
             (EMPTY, vec![]),
             (SAXPY, vec!["u32", "f32", "u64", "u64"]),
+            (READ_F4, vec!["u64"; 3]),
             (COPY_F4, vec!["u64"; 3]),
         ])
     );

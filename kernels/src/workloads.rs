@@ -30,6 +30,15 @@ pub const EMPTY: &str = "empty";
 /// Rounded once, so that [`f32::mul_add`] gives the same bits.
 pub const SAXPY: &str = "saxpy";
 
+/// Reads, at any geometry: each thread takes every so many-th unit.
+///
+/// | parameter | type | meaning |
+/// |---|---|---|
+/// | `in` | `*const float4` | 16-byte aligned, **all zero** |
+/// | `n16` | `u64` | its length in units of 16 bytes |
+/// | `out` | `*mut f32` | one word, written only if `in` holds something else than zero |
+pub const READ_F4: &str = "read_f4";
+
 /// Copies, at any geometry: each thread takes every so many-th unit.
 ///
 /// | parameter | type | meaning |

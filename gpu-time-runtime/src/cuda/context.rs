@@ -7,7 +7,7 @@ use std::ptr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
-use cudarc::driver::sys::{self, CUcontext, CUevent, CUevent_flags, CUresult, CUstream};
+use cudarc::driver::sys::{self, CUcontext, CUevent, CUevent_flags, CUlimit, CUresult, CUstream};
 
 use super::calibration::{Calibrator, Equipment, Obstacle};
 use super::clock::DeviceClock;
@@ -20,9 +20,11 @@ use super::library::{Symbols, symbols};
 use super::module::Module;
 use super::{check, side};
 use crate::bias::{Bias, Calibration, Given};
+use crate::eviction::FlushProof;
 use crate::gpu::{Event, EventPair, Fault, Floor, Gpu, Held, HoldResult, Stream};
 use crate::passage::ClockFit;
 use crate::place::launches_block;
+use crate::sample::CacheState;
 use crate::site::{Cold, Device, Resolved, locked};
 use crate::track::Track;
 use crate::{exit, health};
@@ -34,6 +36,10 @@ const MAX_EVENTS: u32 = 1 << 16;
 const MAX_TRACKS: usize = 4_096;
 
 const INVALID_VALUE: u32 = CUresult::CUDA_ERROR_INVALID_VALUE as u32;
+
+/// So many sixteenths of the L2 driver 580 lets persisting lines take on an H200 where nobody has
+/// asked for it. Programs that use such lines ask for more.
+const USUAL_SIXTEENTHS: u64 = 3;
 
 /// One context, from the first call that came with it to the end of the process.
 ///
@@ -52,6 +58,8 @@ pub(crate) struct Context {
     side: Result<Stream, Fault>,
     module: Module,
     flush: FlushBuffer,
+    /// A flush met with more of the L2 set aside for persisting lines than the driver does by itself.
+    set_aside: AtomicBool,
     holds: Holds,
     floor: FloorProbe,
     clock: DeviceClock,
@@ -147,6 +155,7 @@ impl Context {
                     events: AtomicU32::new(0),
                     module: Module::default(),
                     flush: FlushBuffer::default(),
+                    set_aside: AtomicBool::new(false),
                     holds: Holds::default(),
                     floor: FloorProbe::enqueue(symbols, side),
                     clock: DeviceClock::start(symbols, side),
@@ -216,9 +225,40 @@ impl Context {
         self.holds.release_all(for_ever);
     }
 
-    /// The flush buffer's size, if there is one.
+    /// The state in which a flush enqueued now leaves the L2.
+    pub fn flushed_state(&self, cold: Cold) -> CacheState {
+        if self.persisting_bytes() > self.device.l2_bytes / 16 * USUAL_SIXTEENTHS {
+            self.set_aside.store(true, Relaxed);
+            return CacheState::Partial;
+        }
+        match cold {
+            _ if self.flush.is_partial(cold) => CacheState::Partial,
+            Cold::Clean => CacheState::Cold,
+            Cold::Dirty => CacheState::ColdDirty,
+        }
+    }
+
+    /// How much of the L2 may be set aside for persisting lines. Devices that know of none answer an
+    /// error.
+    fn persisting_bytes(&self) -> u64 {
+        let Some(limit) = self.symbols.context_limit else { return 0 };
+        let asked = self.inside(|| {
+            let mut bytes = 0;
+            // SAFETY: writes one integer.
+            check(unsafe { limit(&raw mut bytes, CUlimit::CU_LIMIT_PERSISTING_L2_CACHE_SIZE) })?;
+            Ok(bytes as u64)
+        });
+        asked.unwrap_or(0)
+    }
+
+    /// How much a flush reads or writes, if one was prepared.
     pub fn flush_bytes(&self) -> Option<u64> {
-        self.flush.bytes()
+        self.flush.bytes(&self.device)
+    }
+
+    /// What flushes were seen to evict.
+    pub fn flush_proof(&self) -> Option<FlushProof> {
+        self.flush.proof()
     }
 
     /// What a pair of events reads with nothing between, once that is known.
@@ -286,7 +326,14 @@ impl Context {
             ));
         }
         warnings.extend(self.module.warning());
-        warnings.extend(self.flush.warning());
+        warnings.extend(self.flush.warnings());
+        if self.set_aside.load(Relaxed) {
+            warnings.push(
+                "the application sets part of the L2 aside for persisting lines, which no flush \
+                 evicts: `cold` calls are `partial`"
+                    .to_owned(),
+            );
+        }
         warnings.extend(self.holds.warning());
         warnings.extend(self.calibrator.warning(self.step_ns()));
         if self.is_dead() {

@@ -1,40 +1,77 @@
-//! The buffer that evicts the L2.
+//! The buffer that evicts the L2, as large as it has to be.
 
-use std::ffi::c_void;
-use std::sync::OnceLock;
+use std::fmt;
+use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
-use cudarc::driver::sys::{self, CUdeviceptr};
-use gpu_time_kernels::{FLUSH_READ_BLOCK, flush_read_grid};
-
-use super::check;
-use super::context::raw;
 use super::device::DeviceInfo;
+use super::line_probe::LineProbe;
 use super::module::{Kernel, Module};
+use super::zeros::Zeros;
+use crate::eviction::{Eviction, FlushProof, Passes};
 use crate::gpu::{Fault, Stream};
-use crate::site::Cold;
+use crate::site::{Cold, locked};
 
-/// As much memory as the L2 holds, all zero, and the word that the flush kernel never writes.
+/// So many times the reported L2 a flush is at most.
+const LARGEST: usize = 4;
+/// So long the host waits at most, once for each kind of flush.
+const PATIENCE: Duration = Duration::from_millis(200);
+/// So often a size is tried while other work evicts the lines that are watched.
+const ROUNDS: u32 = 3;
+
+/// Memory to evict the L2 with. It grows while the first call that wants it cold is prepared, until
+/// lines known to be cached are seen to be gone, and is kept for as long as its context.
 #[derive(Default)]
 pub(super) struct FlushBuffer {
-    buffer: OnceLock<Result<Buffer, Fault>>,
-    reader: OnceLock<Result<Kernel, Fault>>,
+    /// Each of the size of the reported L2.
+    parts: [OnceLock<Result<Zeros, Fault>>; LARGEST],
+    clean: OnceLock<Result<Flush, Fault>>,
+    dirty: OnceLock<Result<Flush, Fault>>,
+    /// Locked while a size is looked for, since the lines are watched for one flush at a time.
+    probe: Mutex<Option<Result<LineProbe, Fault>>>,
+}
+
+/// One way to evict the L2.
+struct Flush {
+    means: Means,
+    /// How many parts it takes.
+    multiple: usize,
+    seen: Result<Eviction, Unseen>,
 }
 
 #[derive(Clone, Copy)]
-struct Buffer {
-    address: CUdeviceptr,
-    bytes: u64,
-    sink: CUdeviceptr,
-    blocks: u32,
+enum Means {
+    Read(Kernel),
+    Write,
+}
+
+/// Why nobody knows what a flush evicts.
+#[derive(Clone, Copy)]
+enum Unseen {
+    Fault(Fault),
+    Busy,
+    Disturbed,
+}
+
+impl fmt::Display for Unseen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unseen::Fault(fault) => fault.fmt(f),
+            Unseen::Busy => f.write_str("the GPU was busy"),
+            Unseen::Disturbed => f.write_str("other work on the GPU evicted the lines to watch"),
+        }
+    }
 }
 
 impl FlushBuffer {
     pub fn is_ready_for(&self, cold: Cold) -> bool {
-        matches!(self.buffer.get(), Some(Ok(_)))
-            && (cold == Cold::Dirty || matches!(self.reader.get(), Some(Ok(_))))
+        self.flush(cold).is_some()
     }
 
-    /// Allocates the buffer and loads the kernel, once; the context must be current.
+    /// Allocates the buffer, loads the kernels and finds the size, once; the context must be current.
+    ///
+    /// This waits for our own stream, for some milliseconds if the GPU is idle, and not for ever if it is
+    /// not.
     pub fn prepare(
         &self,
         cold: Cold,
@@ -42,61 +79,154 @@ impl FlushBuffer {
         module: &Module,
         side: Stream,
     ) -> Result<(), Fault> {
-        let buffer = (*self.buffer.get_or_init(|| allocate(device, side)))?;
-        if cold == Cold::Clean {
-            let reader = (*self.reader.get_or_init(|| module.kernels().map(|k| k.flush_read)))?;
-            // The first launch of a kernel may load it: here, and not in a user's stream.
-            read(reader, Buffer { bytes: 0, ..buffer }, side)?;
-        }
-        Ok(())
+        let find = || self.find(cold, device, module, side);
+        self.slot(cold).get_or_init(find).as_ref().map(|_| ()).map_err(|fault| *fault)
     }
 
     /// Enqueues the eviction; the context must be current.
     pub fn enqueue(&self, stream: Stream, cold: Cold) -> Result<(), Fault> {
-        let Some(Ok(buffer)) = self.buffer.get() else { return Err(Fault::Exhausted) };
+        let flush = self.flush(cold).ok_or(Fault::Exhausted)?;
+        self.evict(flush.means, flush.multiple, stream)
+    }
+
+    /// Whether lines were seen to outlast the largest flush that could be tried.
+    pub fn is_partial(&self, cold: Cold) -> bool {
+        self.flush(cold).is_some_and(|flush| flush.seen.as_ref().is_ok_and(|seen| !seen.proved()))
+    }
+
+    /// How much the larger one of the flushes reads or writes.
+    pub fn bytes(&self, device: &DeviceInfo) -> Option<u64> {
+        let flushes = [Cold::Clean, Cold::Dirty].into_iter().filter_map(|cold| self.flush(cold));
+        flushes.map(|flush| bytes(device, flush.multiple)).max()
+    }
+
+    /// What the flushes were seen to evict.
+    pub fn proof(&self) -> Option<FlushProof> {
+        let seen = |cold| self.flush(cold)?.seen.clone().ok();
+        let proof = FlushProof { clean: seen(Cold::Clean), dirty: seen(Cold::Dirty) };
+        (proof != FlushProof::default()).then_some(proof)
+    }
+
+    pub fn warnings(&self) -> Vec<String> {
+        if let Some(Err(fault)) = self.parts[0].get() {
+            return vec![format!(
+                "no flush buffer could be allocated ({fault}): `cold` calls were timed as found"
+            )];
+        }
+        let doubts = [(Cold::Clean, "`cold`"), (Cold::Dirty, "`cold = \"dirty\"`")];
+        doubts
+            .into_iter()
+            .filter_map(|(cold, key)| match &self.flush(cold)?.seen {
+                Ok(seen) if seen.proved() => None,
+                Ok(seen) => Some(format!(
+                    "{key} could not empty the L2, with {} times its size: {:.1} % of lines were gone \
+                     after they had been read, {:.1} % after they had been written; such calls are \
+                     `partial`",
+                    seen.multiple(),
+                    100.0 * seen.missed_after_read(),
+                    100.0 * seen.missed_after_write(),
+                )),
+                Err(why) => Some(format!("that {key} empties the L2 was not shown: {why}")),
+            })
+            .collect()
+    }
+
+    fn slot(&self, cold: Cold) -> &OnceLock<Result<Flush, Fault>> {
         match cold {
-            // SAFETY: the buffer has so many words and lives as long as its context.
-            Cold::Dirty => check(unsafe {
-                sys::cuMemsetD32Async(buffer.address, 0, buffer.bytes as usize / 4, raw(stream))
-            }),
-            Cold::Clean => match self.reader.get() {
-                Some(Ok(reader)) => read(*reader, *buffer, stream),
-                _ => Err(Fault::Exhausted),
-            },
+            Cold::Clean => &self.clean,
+            Cold::Dirty => &self.dirty,
         }
     }
 
-    pub fn bytes(&self) -> Option<u64> {
-        self.buffer.get()?.as_ref().ok().map(|buffer| buffer.bytes)
+    fn flush(&self, cold: Cold) -> Option<&Flush> {
+        self.slot(cold).get()?.as_ref().ok()
     }
 
-    pub fn warning(&self) -> Option<String> {
-        let fault = self.buffer.get()?.as_ref().err()?;
-        Some(format!(
-            "no flush buffer could be allocated ({fault}): `cold` calls were timed as found"
-        ))
+    /// The smallest flush that is seen to evict; the largest that there is memory for, if none is; and
+    /// where nothing can be seen, the one that could not be tried.
+    fn find(
+        &self,
+        cold: Cold,
+        device: &DeviceInfo,
+        module: &Module,
+        side: Stream,
+    ) -> Result<Flush, Fault> {
+        let mut probe = locked(&self.probe);
+        let deadline = Instant::now() + PATIENCE;
+        let first = self.part(0, device, side)?;
+        let means = match cold {
+            Cold::Clean => {
+                let reader = module.kernels()?.flush_read;
+                // The first launch of a kernel may load it: here, and not in a user's stream. What
+                // fails here fails again where it counts.
+                _ = first.empty().read(reader, side);
+                Means::Read(reader)
+            }
+            Cold::Dirty => Means::Write,
+        };
+        let probe = probe.get_or_insert_with(|| LineProbe::new(device, module.kernels()?, side));
+        let mut best = None;
+        for multiple in 1..=LARGEST {
+            if self.part(multiple - 1, device, side).is_err() {
+                break;
+            }
+            let seen = match probe {
+                Ok(probe) => {
+                    let passes = || {
+                        let evict = || self.evict(means, multiple, side);
+                        probe.watch(evict, deadline)
+                    };
+                    look(passes, |passes| {
+                        Eviction::judge(multiple as u32, bytes(device, multiple), passes)
+                    })
+                }
+                Err(fault) => Err(Unseen::Fault(*fault)),
+            };
+            if let Err(Unseen::Fault(fault @ (Fault::ContextGone | Fault::Sticky))) = seen {
+                return Err(fault);
+            }
+            let is_final = seen.as_ref().map_or(true, Eviction::proved);
+            best = Some(Flush { means, multiple, seen });
+            if is_final {
+                break;
+            }
+        }
+        best.ok_or(Fault::Exhausted)
+    }
+
+    fn evict(&self, means: Means, multiple: usize, stream: Stream) -> Result<(), Fault> {
+        for part in self.parts.iter().take(multiple) {
+            let Some(Ok(part)) = part.get() else { return Err(Fault::Exhausted) };
+            match means {
+                Means::Read(reader) => part.read(reader, stream)?,
+                Means::Write => part.write(stream)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn part(&self, index: usize, device: &DeviceInfo, side: Stream) -> Result<Zeros, Fault> {
+        *self.parts[index].get_or_init(|| match bytes(device, 1) {
+            0 => Err(Fault::Exhausted),
+            bytes => Zeros::allocate(bytes, device, side),
+        })
     }
 }
 
-fn allocate(device: &DeviceInfo, side: Stream) -> Result<Buffer, Fault> {
-    let bytes = device.l2_bytes / 16 * 16;
-    if bytes == 0 {
-        return Err(Fault::Exhausted);
+/// Watches lines until the passes can be judged.
+fn look(
+    mut passes: impl FnMut() -> Result<Option<Passes>, Fault>,
+    judge: impl Fn(&Passes) -> Option<Eviction>,
+) -> Result<Eviction, Unseen> {
+    for _ in 0..ROUNDS {
+        if let Some(seen) = judge(&passes().map_err(Unseen::Fault)?.ok_or(Unseen::Busy)?) {
+            return Ok(seen);
+        }
     }
-    let mut address: CUdeviceptr = 0;
-    // The sink follows the buffer in the same allocation.
-    // SAFETY: writes one address.
-    check(unsafe { sys::cuMemAlloc_v2(&raw mut address, bytes as usize + 16) })?;
-    // SAFETY: the allocation has so many words.
-    check(unsafe { sys::cuMemsetD32Async(address, 0, bytes as usize / 4 + 4, raw(side)) })?;
-    let blocks = flush_read_grid(device.multiprocessors, device.threads_per_multiprocessor).max(1);
-    Ok(Buffer { address, bytes, sink: address + bytes, blocks })
+    Err(Unseen::Disturbed)
 }
 
-fn read(reader: Kernel, buffer: Buffer, stream: Stream) -> Result<(), Fault> {
-    let (mut address, mut n16, mut sink) = (buffer.address, buffer.bytes / 16, buffer.sink);
-    let mut parameters: [*mut c_void; 3] =
-        [(&raw mut address).cast(), (&raw mut n16).cast(), (&raw mut sink).cast()];
-    // SAFETY: the parameters of `FLUSH_READ` in their order; buffer and sink live for ever.
-    unsafe { reader.launch(stream, (buffer.blocks, FLUSH_READ_BLOCK), &mut parameters) }
+/// How much a flush reads or writes, in whole words of its kernel.
+fn bytes(device: &DeviceInfo, multiple: usize) -> u64 {
+    device.l2_bytes / 16 * 16 * multiple as u64
 }

@@ -1,16 +1,13 @@
 //! Holding a stream until the host has enqueued a bracket.
 
 use std::ffi::c_void;
-use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release};
 
-use cudarc::driver::sys::{
-    self, CU_MEMHOSTREGISTER_DEVICEMAP, CU_MEMHOSTREGISTER_PORTABLE, CUdeviceptr,
-};
+use cudarc::driver::sys::CUdeviceptr;
 use gpu_time_kernels::hold_max_cycles;
 
-use super::check;
+use super::mapped;
 use super::module::{Kernel, Module};
 use crate::gpu::{Fault, Held, HoldResult, Stream};
 
@@ -126,13 +123,7 @@ impl Page {
         let kernel = module.kernels()?.hold;
         let zeros = [const { [const { AtomicU64::new(0) }; WORDS] }; SLOTS];
         let words: &Words = Box::leak(Box::new(Words(zeros)));
-        let host = ptr::from_ref(words).cast_mut().cast::<c_void>();
-        let flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
-        // SAFETY: the memory has so many bytes, is never freed, and is touched through atomics only.
-        check(unsafe { sys::cuMemHostRegister_v2(host, size_of::<Words>(), flags) })?;
-        let mut address: CUdeviceptr = 0;
-        // SAFETY: `host` was registered as mapped memory; writes one address.
-        check(unsafe { sys::cuMemHostGetDevicePointer_v2(&raw mut address, host, 0) })?;
+        let address = mapped::map(words)?;
         let page = Page {
             words,
             address,

@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 
-use cudarc::driver::sys::{self, CUcontext, CUevent, CUresult};
+use cudarc::driver::sys::{self, CUcontext, CUevent, CUlimit, CUresult};
 use libloading::Library;
 
 use super::host_clock;
@@ -11,6 +11,7 @@ use crate::exit;
 
 type Now = unsafe extern "C" fn() -> u64;
 type ElapsedTime = unsafe extern "C" fn(*mut f32, CUevent, CUevent) -> CUresult;
+type GetLimit = unsafe extern "C" fn(*mut usize, CUlimit) -> CUresult;
 type GetId = unsafe extern "C" fn(CUcontext, *mut u64) -> CUresult;
 
 /// The symbols that cudarc offers for some CUDA versions only, chosen by the application's features,
@@ -21,6 +22,8 @@ pub(super) struct Symbols {
     pub context_id: Option<GetId>,
     /// The host's time as a simulated driver has it, whose calls take no time of the real host's.
     simulated_now: Option<Now>,
+    /// Of the current context. Without it nobody knows of persisting lines.
+    pub context_limit: Option<GetLimit>,
 }
 
 impl Symbols {
@@ -101,8 +104,13 @@ fn load() -> Result<Symbols, String> {
     // SAFETY: no real driver has this one.
     let now = unsafe { library.get::<Now>("gpu_time_sim_now") };
     let simulated_now = now.ok().map(|symbol| *symbol);
+    let context_limit =
+        // SAFETY: `cuCtxGetLimit` has the signature of `GetLimit` in every driver.
+        unsafe { library.get::<GetLimit>("cuCtxGetLimit") }.ok().map(|symbol| *symbol);
     match elapsed_time {
-        Some(elapsed_time) => Ok(Symbols { elapsed_time, context_id, simulated_now }),
+        Some(elapsed_time) => {
+            Ok(Symbols { elapsed_time, context_id, simulated_now, context_limit })
+        }
         None => Err("the CUDA driver has no `cuEventElapsedTime`".to_owned()),
     }
 }

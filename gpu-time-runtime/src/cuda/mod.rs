@@ -15,8 +15,11 @@ mod flush;
 mod hold;
 mod host_clock;
 mod library;
+mod line_probe;
+mod mapped;
 mod module;
 mod side;
+mod zeros;
 
 pub(crate) use context::{Context, contexts, find, recent};
 pub(crate) use device::DeviceInfo;

@@ -52,6 +52,7 @@ pub(super) struct Kernels {
     pub flush_read: Kernel,
     pub hold: Kernel,
     pub empty: Kernel,
+    pub line_latencies: Kernel,
 }
 
 /// The module in one context: not loaded, loaded, or refused by the driver.
@@ -86,5 +87,6 @@ fn load() -> Result<Kernels, Fault> {
         flush_read: function(gpu_time_kernels::FLUSH_READ)?,
         hold: function(gpu_time_kernels::HOLD)?,
         empty: function(gpu_time_kernels::EMPTY)?,
+        line_latencies: function(gpu_time_kernels::LINE_LATENCIES)?,
     })
 }

@@ -2,6 +2,8 @@
 
 use serde::{Serialize, Serializer};
 
+use crate::eviction::FlushProof;
+
 /// Reasons, and for how long each held in nanoseconds.
 type Held = Vec<(&'static str, Option<u64>)>;
 
@@ -22,7 +24,7 @@ pub struct Device {
     pub(crate) event_bias_error_ns: Option<f64>,
     pub(crate) fed_margin_ns: Option<f64>,
     pub(crate) flush_bytes: Option<u64>,
-    pub(crate) flush_proof: Option<f64>,
+    pub(crate) flush_proof: Option<FlushProof>,
     pub(crate) clocks: Option<Clocks>,
     #[serde(serialize_with = "as_object")]
     pub(crate) throttle: Option<Held>,
@@ -136,14 +138,14 @@ impl Device {
         self.fed_margin_ns
     }
 
-    /// How much is read or written to evict the L2, in bytes.
+    /// How much is read or written to evict the L2, in bytes; the larger figure where both are done.
     pub fn flush_bytes(&self) -> Option<u64> {
         self.flush_bytes
     }
 
-    /// The share of lines known to be cached that missed after the flush.
-    pub fn flush_proof(&self) -> Option<f64> {
-        self.flush_proof
+    /// What the flush was seen to evict. `None` if there was no flush, or nothing could be seen.
+    pub fn flush_proof(&self) -> Option<&FlushProof> {
+        self.flush_proof.as_ref()
     }
 
     /// Its clocks. `None`, as what follows, without the feature `nvml`, and where NVML would not say.

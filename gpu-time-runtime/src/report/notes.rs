@@ -1,7 +1,7 @@
 //! What a reader of the table must know besides its figures, a line each.
 
 use super::{Series, Site, Snapshot};
-use crate::sample::Lost;
+use crate::sample::{CacheState, Lost};
 use crate::site::Clock;
 
 /// The mark of a time that may be longer than the work.
@@ -114,6 +114,9 @@ fn legend(snapshot: &Snapshot) -> Vec<String> {
     }
     if any(|s| s.at_floor > 0) {
         explain("at the floor", "nothing ran inside; left out");
+    }
+    if any(|s| s.cache == CacheState::Partial) {
+        explain("partial", "the L2 was flushed, but some of it may have stayed");
     }
     if any(|s| s.nested > 0) {
         explain("nested", "another timed bracket lay inside, which adds about 3 µs");

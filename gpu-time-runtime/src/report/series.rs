@@ -83,7 +83,7 @@ impl Series {
         self.key.as_deref()
     }
 
-    /// What the L2 held: `as-found`, `cold`, `cold-dirty` or `after-cold`.
+    /// What the L2 held: `as-found`, `cold`, `cold-dirty`, `after-cold` or `partial`.
     pub fn cache(&self) -> &str {
         self.cache.name()
     }

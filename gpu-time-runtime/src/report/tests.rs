@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 use super::target::{Format, Sink, Target, deliver};
 use super::*;
 use crate::bias::Bias;
+use crate::eviction::{Eviction, FlushProof, Pass, Passes};
 use crate::sample::{CacheState, Lost, Measure, Sample};
 use crate::series::{self, RowInfo};
 use crate::site::{Clock, ScopeKind};
@@ -95,6 +96,23 @@ fn process(off: Option<&str>) -> Process {
     }
 }
 
+/// As it would be where a tenth of the written lines stayed, which is too many.
+fn proof() -> FlushProof {
+    let pass = |misses: u32| {
+        let first = (0..1_000).map(|i| if i < misses { 700 } else { 310 });
+        Pass::new(first.collect(), vec![300; 1_000])
+    };
+    let passes = |after_write| Passes {
+        kept: [pass(0), pass(0)],
+        after_read: pass(1_000),
+        after_write: pass(after_write),
+    };
+    FlushProof {
+        clean: Eviction::judge(1, 62_914_560, &passes(1_000)),
+        dirty: Eviction::judge(1, 62_914_560, &passes(900)),
+    }
+}
+
 fn gpu() -> Device {
     Device {
         driver: Some("580.159.04".to_owned()),
@@ -107,6 +125,7 @@ fn gpu() -> Device {
         event_bias_source: Some("table"),
         event_bias_error_ns: Some(640.0),
         flush_bytes: Some(62_914_560),
+        flush_proof: Some(proof()),
         clocks: Some(Clocks {
             sm_start_mhz: Some(1980),
             sm_end_mhz: Some(1755),

@@ -60,9 +60,34 @@ impl Gpu {
         Increment { kernel: self.kernel(workloads::SAXPY, place), x, y }
     }
 
+    /// The kernel that times single lines, for one place, on lines of its own.
+    pub fn lines(&self, place: &str) -> Lines {
+        let ptx = gpu_time_kernels::PTX.to_str().expect("PTX is ASCII");
+        let name = gpu_time_kernels::LINE_LATENCIES.to_str().expect("so is a name");
+        let lines = gpu_time_kernels::MAX_LINES as usize;
+        let zeros = |bytes| self.stream.alloc_zeros(bytes).expect("memory");
+        let buffer = zeros(lines * gpu_time_kernels::LINE_STEP as usize);
+        let cycles = self.stream.alloc_zeros(2 * lines).expect("memory");
+        let done = self.stream.alloc_zeros(1).expect("memory");
+        self.stream.synchronize().expect("the buffers are ready");
+        Lines { kernel: self.kernel_of(ptx, name, place), buffer, cycles, done }
+    }
+
+    /// `read_f4` for one place, of so many zeros.
+    pub fn read(&self, place: &str, bytes: usize) -> Read {
+        let zeros = |bytes| self.stream.alloc_zeros(bytes).expect("memory");
+        let (from, out) = (zeros(bytes), zeros(4));
+        self.stream.synchronize().expect("the buffers are ready");
+        Read { kernel: self.kernel(workloads::READ_F4, place), from, out }
+    }
+
     fn kernel(&self, name: &str, place: &str) -> CudaFunction {
+        self.kernel_of(workloads::PTX, name, place)
+    }
+
+    fn kernel_of(&self, ptx: &str, name: &str, place: &str) -> CudaFunction {
         // A module of its own, so that the handle belongs to this place alone.
-        let module = self.context.load_module(Ptx::from_src(workloads::PTX)).expect("a module");
+        let module = self.context.load_module(Ptx::from_src(ptx)).expect("a module");
         let kernel = module.load_function(name).expect("a kernel");
         tally::kernel(kernel.cu_function() as u64, place);
         kernel
@@ -134,5 +159,56 @@ impl Increment {
         stream.synchronize().expect("it has arrived");
         assert!(y.iter().all(|&value| value == y[0]), "the elements differ");
         y[0] as u64
+    }
+}
+
+/// Times reads of single lines.
+pub struct Lines {
+    kernel: CudaFunction,
+    buffer: CudaSlice<u8>,
+    cycles: CudaSlice<u32>,
+    done: CudaSlice<u64>,
+}
+
+impl Lines {
+    pub fn launch(&mut self, stream: &CudaStream) -> Result<(), DriverError> {
+        let lines = self.cycles.len() as u32 / 2;
+        let block = gpu_time_kernels::LINE_LATENCIES_BLOCK;
+        let mut launch = stream.launch_builder(&self.kernel);
+        launch.arg(&self.buffer).arg(&lines).arg(&mut self.cycles).arg(&mut self.done).arg(&1u64);
+        // SAFETY: the arguments are the kernel's, and the buffers as long as it wants them.
+        unsafe { launch.launch(LaunchConfig { block_dim: (block, 1, 1), ..ONE }) }.map(drop)
+    }
+
+    /// Lets the L2 take the lines in as dirty ones.
+    pub fn write(&mut self, stream: &Arc<CudaStream>) {
+        stream.memset_zeros(&mut self.buffer).expect("the lines are written");
+    }
+
+    /// What the last launch saw, in cycles: the first reads of the lines, and the second ones. Waits
+    /// for the stream.
+    pub fn cycles(&self, stream: &Arc<CudaStream>) -> (Vec<u32>, Vec<u32>) {
+        let mut first = stream.clone_dtoh(&self.cycles).expect("the cycles are read");
+        stream.synchronize().expect("they have arrived");
+        let again = first.split_off(first.len() / 2);
+        (first, again)
+    }
+}
+
+/// Reads a buffer and writes nothing.
+pub struct Read {
+    kernel: CudaFunction,
+    from: CudaSlice<u8>,
+    out: CudaSlice<u8>,
+}
+
+impl Read {
+    pub fn launch(&mut self, stream: &CudaStream) -> Result<(), DriverError> {
+        let n16 = self.from.len() as u64 / 16;
+        let config = LaunchConfig { grid_dim: (528, 1, 1), block_dim: (512, 1, 1), ..ONE };
+        let mut launch = stream.launch_builder(&self.kernel);
+        launch.arg(&self.from).arg(&n16).arg(&mut self.out);
+        // SAFETY: the buffer holds `n16` units, and the result has its word.
+        unsafe { launch.launch(config) }.map(drop)
     }
 }

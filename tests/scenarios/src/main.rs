@@ -5,6 +5,7 @@
 
 mod absent;
 mod capture;
+mod cold;
 mod exact;
 mod exit;
 mod faults;
@@ -24,9 +25,10 @@ use std::process::ExitCode;
 /// A program and its name. Its arguments are whatever follows the name on the command line.
 type Scenario = (&'static str, fn(&[String]));
 
-const THEMES: [&[Scenario]; 12] = [
+const THEMES: &[&[Scenario]] = &[
     absent::SCENARIOS,
     capture::SCENARIOS,
+    cold::SCENARIOS,
     exact::SCENARIOS,
     exit::SCENARIOS,
     faults::SCENARIOS,
@@ -41,7 +43,7 @@ const THEMES: [&[Scenario]; 12] = [
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let scenarios = || THEMES.into_iter().flatten();
+    let scenarios = || THEMES.iter().copied().flatten();
     let Some((name, rest)) = arguments.split_first() else {
         scenarios().for_each(|(name, _)| println!("{name}"));
         return ExitCode::from(2);

@@ -11,10 +11,11 @@ mod simulated {
     use crate::harness::{SMALL_L2, Scenario, scenario};
 
     /// Functions of the driver that the runtime calls, whether or not the program does.
-    const CALLED: [&str; 26] = [
+    const CALLED: [&str; 27] = [
         "cuCtxGetCurrent",
         "cuCtxGetDevice",
         "cuCtxGetId",
+        "cuCtxGetLimit",
         "cuCtxPopCurrent_v2",
         "cuCtxPushCurrent_v2",
         "cuDeviceGetAttribute",
@@ -41,9 +42,10 @@ mod simulated {
     ];
 
     /// Functions that are called for every call or nearly so.
-    const OFTEN: [&str; 9] = [
+    const OFTEN: [&str; 10] = [
         "cuCtxGetCurrent",
         "cuCtxGetId",
+        "cuCtxGetLimit",
         "cuCtxPopCurrent_v2",
         "cuCtxPushCurrent_v2",
         "cuEventElapsedTime_v2",

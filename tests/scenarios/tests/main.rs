@@ -3,6 +3,7 @@
 mod absent;
 mod bias;
 mod capture;
+mod cold;
 mod exact;
 mod exit;
 mod faults;

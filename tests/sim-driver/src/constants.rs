@@ -89,6 +89,12 @@ constants! {
     /// How much of it one working set can use: 15/16, the share that makes a "hot" copy of 30 MiB
     /// (a footprint of the whole L2) as slow as it was measured.
     l2_usable_bytes = 58_982_400;
+    /// What reading a line that the L2 holds takes, in cycles: the median of such reads.
+    l2_hit_cycles = 307;
+    /// The same of a line that it does not hold.
+    l2_miss_cycles = 695;
+    /// How many sixteenths of the L2 persisting lines may take where the program has not said.
+    persisting_sixteenths = 3;
     /// Clock of the SMs, for bounds in cycles.
     sm_khz = 1_980_000;
     /// Number of SMs.

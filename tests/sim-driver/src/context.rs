@@ -26,6 +26,8 @@ pub(crate) struct Context {
     pub id: u64,
     pub device: usize,
     pub flags: u32,
+    /// The limit on persisting lines that the program has set.
+    pub persisting_l2_bytes: Option<usize>,
     /// The legacy stream: handle 0 or 1.
     pub legacy: Handle,
     /// The per-thread streams (handle 2) by thread.
@@ -89,6 +91,7 @@ impl Model {
             id: context.id,
             device,
             flags,
+            persisting_l2_bytes: None,
             legacy,
             per_thread: HashMap::new(),
             streams: vec![legacy],

@@ -12,7 +12,9 @@ pub(crate) enum Kernel {
     Spin { ns: u64 },
     Saxpy { n: u32, a: f32, x: u64, y: u64 },
     CopyF4 { from: u64, to: u64, n16: u64 },
+    ReadF4 { from: u64, n16: u64, out: u64 },
     FlushRead { buffer: u64, n16: u64, sink: u64 },
+    LineLatencies { buffer: u64, lines: u32, cycles: u64, done: u64, ticket: u64 },
     Hold(HoldArgs),
     Unknown,
 }
@@ -42,8 +44,10 @@ const SIGNATURES: &[(&str, &[usize])] = &[
     ("spin_ns", &[8]),
     ("saxpy", &[4, 4, 8, 8]),
     ("copy_f4", &[8, 8, 8]),
+    ("read_f4", &[8, 8, 8]),
     ("gpu_time_flush_read", &[8, 8, 8]),
     ("gpu_time_hold", &[8, 8, 8, 8, 8]),
+    ("gpu_time_line_latencies", &[8, 4, 8, 8, 8]),
 ];
 
 /// Whether the kernel `name` with these parameters is one that the model knows.
@@ -79,9 +83,18 @@ impl Kernel {
                 y: u64_at(3),
             },
             "copy_f4" => Self::CopyF4 { from: u64_at(0), to: u64_at(1), n16: u64_at(2) },
+            "read_f4" => Self::ReadF4 { from: u64_at(0), n16: u64_at(1), out: u64_at(2) },
             "gpu_time_flush_read" => {
                 Self::FlushRead { buffer: u64_at(0), n16: u64_at(1), sink: u64_at(2) }
             }
+            "gpu_time_line_latencies" => Self::LineLatencies {
+                buffer: u64_at(0),
+                // SAFETY: as above.
+                lines: unsafe { argument(arguments.cast(), 1) },
+                cycles: u64_at(2),
+                done: u64_at(3),
+                ticket: u64_at(4),
+            },
             "gpu_time_hold" => Self::Hold(HoldArgs {
                 released: u64_at(0),
                 ticket: u64_at(1),
@@ -111,12 +124,27 @@ impl Kernel {
                 memory.copy(to, from, bytes)?;
                 moving_ns(&[read(from, bytes), write(to, bytes)], l2, constants)
             }
+            Self::ReadF4 { from, n16, out } => {
+                let bytes = n16.checked_mul(16).ok_or(Code::ILLEGAL_ADDRESS)?;
+                memory.check(from, bytes)?;
+                memory.check(out, 4)?;
+                moving_ns(&[read(from, bytes)], l2, constants)
+            }
             Self::FlushRead { buffer, n16, sink } => {
                 let bytes = n16.checked_mul(16).ok_or(Code::ILLEGAL_ADDRESS)?;
                 memory.check(buffer, bytes)?;
                 memory.check(sink, 4)?;
                 l2.access(&[read(buffer, bytes)]);
                 Constants::at_rate(bytes, constants.flush_bytes_per_ns)
+            }
+            Self::LineLatencies { buffer, lines, cycles, done, ticket } => {
+                let taken = line_latencies(memory, l2, constants, buffer, lines)?;
+                let words: Vec<u8> = taken.iter().flat_map(|taken| taken.to_le_bytes()).collect();
+                memory.write(cycles, &words)?;
+                memory.check(done, 8)?;
+                memory.store(done, ticket);
+                let taken: u64 = taken.into_iter().map(u64::from).sum();
+                constants.empty_ns + taken * 1_000_000 / constants.sm_khz.max(1)
             }
         })
     }
@@ -137,6 +165,31 @@ pub(crate) fn moving_ns(touches: &[Touch], l2: &mut L2, constants: &Constants) -
         + Constants::at_rate(traffic.hit, constants.hit_bytes_per_ns)
         + Constants::at_rate(traffic.miss, constants.miss_bytes_per_ns)
         + Constants::at_rate(traffic.written_back, constants.writeback_bytes_per_ns)
+}
+
+/// What the first read of each line takes, and then what the second ones do, in cycles.
+fn line_latencies(
+    memory: &Memory,
+    l2: &mut L2,
+    constants: &Constants,
+    buffer: u64,
+    lines: u32,
+) -> Answer<Vec<u32>> {
+    const STEP: u64 = 1_024;
+    let lines = u64::from(lines);
+    memory.check(buffer, lines * STEP)?;
+    let held = l2.overlaps(buffer, buffer + lines * STEP);
+    let is_held = |line: u64| {
+        let address = buffer + line * STEP;
+        held.iter().any(|&(start, end)| (start..end).contains(&address))
+    };
+    let (hit, miss) = (constants.l2_hit_cycles as u32, constants.l2_miss_cycles as u32);
+    // Which comes first does not matter: none evicts another.
+    let mut taken: Vec<u32> = (0..lines).map(|i| if is_held(i) { hit } else { miss }).collect();
+    taken.resize(2 * taken.len(), hit);
+    // The lines alone would be more ranges than are kept apart.
+    l2.access(&[read(buffer, lines * STEP)]);
+    Ok(taken)
 }
 
 fn saxpy(memory: &Memory, n: u32, a: f32, x: u64, y: u64) -> Answer {

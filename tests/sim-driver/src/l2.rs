@@ -82,6 +82,12 @@ impl L2 {
         traffic
     }
 
+    /// What it holds of `start..end`: where each range starts and ends.
+    pub fn overlaps(&self, start: u64, end: u64) -> Vec<(u64, u64)> {
+        let ranges = self.ranges.iter().filter(|range| range.start < end && start < range.end);
+        ranges.map(|range| (range.start.max(start), range.end.min(end))).collect()
+    }
+
     /// Forgets a range whose memory was freed; nothing is written back.
     pub fn forget(&mut self, start: u64, bytes: u64) {
         self.take(start, start + bytes);
@@ -187,6 +193,8 @@ mod tests {
         assert_eq!(l2.access(&[read(0, 40)]), Traffic { hit: 0, miss: 40, written_back: 0 });
         assert_eq!(l2.access(&[read(20, 40)]), Traffic { hit: 20, miss: 20, written_back: 0 });
         assert_eq!(l2.access(&[write(0, 60)]), Traffic { hit: 60, miss: 0, written_back: 0 });
+        assert_eq!(l2.overlaps(50, 70), [(50, 60)]);
+        assert_eq!(l2.overlaps(60, 70), []);
     }
 
     #[test]

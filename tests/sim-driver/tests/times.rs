@@ -277,6 +277,40 @@ fn numbers_can_be_set() {
     .passed();
 }
 
+/// The first read of a line tells whether the L2 held it, the second is a hit.
+#[test]
+fn the_latency_of_a_line_tells_where_it_was() {
+    const OURS: &str = include_str!("../../../kernels/ptx/gpu_time.ptx");
+    child(
+        this_test!(),
+        |sim| sim.model("l2_hit_cycles=300,l2_miss_cycles=700"),
+        || {
+            start();
+            let (ours, stream, words) = (load(OURS), stream(), words());
+            let (memory, lines, done) = (device_memory(4_096), 4_u32, words + 32);
+            let kernel = function(ours, "gpu_time_line_latencies");
+            let latencies = |ticket: u64| {
+                let mut args = [arg(&memory), arg(&lines), arg(&words), arg(&done), arg(&ticket)];
+                launch(kernel, stream, &mut args);
+                sync(stream);
+                assert_eq!(word(done), ticket);
+                // Two to a word.
+                [0, 8, 16, 24].map(|at| word(words + at)).map(|two| (two as u32, two >> 32))
+            };
+            let (hits, misses) = ((300, 300), (700, 700));
+            assert_eq!(latencies(1), [misses, misses, hits, hits]);
+            assert_eq!(latencies(2), [hits; 4]);
+            let flush = device_memory(64 << 20);
+            // SAFETY: the memory has so many bytes.
+            ok(unsafe { sys::cuMemsetD8Async(flush, 0, 64 << 20, stream) });
+            // SAFETY: as above.
+            ok(unsafe { sys::cuMemsetD8Async(memory, 0, 1_025, stream) });
+            assert_eq!(latencies(3), [hits, misses, hits, hits]);
+        },
+    )
+    .passed();
+}
+
 /// The model knows the repository's own kernels by their names and parameters.
 #[test]
 fn the_real_kernels_are_known() {
@@ -290,6 +324,7 @@ fn the_real_kernels_are_known() {
             let (ours, workloads, stream) = (load(OURS), load(WORKLOADS), stream());
             let (memory, words, n16, n) = (device_memory(1 << 20), words(), 64_u64, 64_u32);
             let (ns, a, ticket, expired) = (1_000_u64, 1_f32, 1_u64, words + 8);
+            let (lines, cycles) = (2_u32, words + 16);
             let run = |module, name, args: &mut [_]| launch(function(module, name), stream, args);
             run(ours, "gpu_time_empty", &mut []);
             run(ours, "gpu_time_flush_read", &mut [arg(&memory), arg(&n16), arg(&words)]);
@@ -297,15 +332,18 @@ fn the_real_kernels_are_known() {
             run(ours, "gpu_time_hold", &mut args);
             run(workloads, "empty", &mut []);
             run(workloads, "spin_ns", &mut [arg(&ns)]);
+            run(workloads, "read_f4", &mut [arg(&memory), arg(&n16), arg(&words)]);
             run(workloads, "copy_f4", &mut [arg(&memory), arg(&memory), arg(&n16)]);
             run(workloads, "saxpy", &mut [arg(&n), arg(&a), arg(&memory), arg(&memory)]);
+            let mut args = [arg(&memory), arg(&lines), arg(&cycles), arg(&expired), arg(&ticket)];
+            run(ours, "gpu_time_line_latencies", &mut args);
             sync(stream);
             assert_eq!(word(expired), ticket);
         },
     )
     .passed();
     let kernels: Vec<_> = outcome.trace.commands().filter(|c| c.kind == "kernel").collect();
-    assert_eq!(kernels.len(), 7);
+    assert_eq!(kernels.len(), 9);
     for kernel in kernels {
         assert_ne!(kernel.duration_ns, 5_000, "`{}` is not known", kernel.name);
     }

@@ -65,7 +65,7 @@ pub struct Device {
     #[serde(deserialize_with = "nullable")]
     pub flush_bytes: Option<u64>,
     #[serde(deserialize_with = "nullable")]
-    pub flush_proof: Option<f64>,
+    pub flush_proof: Option<FlushProof>,
     #[serde(deserialize_with = "nullable")]
     pub clocks: Option<BTreeMap<String, Option<u32>>>,
     #[serde(deserialize_with = "nullable")]
@@ -83,6 +83,28 @@ pub struct Device {
     #[serde(deserialize_with = "nullable")]
     pub other_processes: Option<u32>,
     pub warnings: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct FlushProof {
+    #[serde(deserialize_with = "nullable")]
+    pub clean: Option<Eviction>,
+    #[serde(deserialize_with = "nullable")]
+    pub dirty: Option<Eviction>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Eviction {
+    pub proved: bool,
+    pub multiple: u32,
+    pub bytes: u64,
+    pub lines: u32,
+    pub missed_after_read: f64,
+    pub missed_after_write: f64,
+    pub hit_cycles: u32,
+    #[serde(deserialize_with = "nullable")]
+    pub miss_cycles: Option<u32>,
+    pub threshold_cycles: u32,
 }
 
 #[derive(Debug, Deserialize)]
@@ -219,8 +241,18 @@ impl Device {
         let is_calibrated = matches!(event_bias_source.as_deref(), Some("cupti" | "table"));
         assert!(!is_calibrated || self.event_held_empty_ns.is_some(), "{self:?}");
         assert!(is_calibrated || event_bias_error_ns.is_none(), "{self:?}");
-        let times = [event_bias_ns, event_bias_error_ns, &self.event_step_ns, &self.flush_proof];
+        let times = [event_bias_ns, event_bias_error_ns, &self.event_step_ns];
         assert!(times.into_iter().flatten().all(|&ns| ns >= 0.0), "{self:?}");
+        for seen in self.flush_proof.iter().flat_map(|proof| [&proof.clean, &proof.dirty]).flatten()
+        {
+            let shares = [seen.missed_after_read, seen.missed_after_write];
+            assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)), "{self:?}");
+            assert!(!seen.proved || shares.iter().all(|&share| share >= 0.99), "{self:?}");
+            assert!((1..=4).contains(&seen.multiple), "{self:?}");
+            assert!(self.flush_bytes.is_some_and(|bytes| bytes >= seen.bytes), "{self:?}");
+            assert!(seen.lines >= 64 && seen.hit_cycles <= seen.threshold_cycles, "{self:?}");
+            assert!(seen.miss_cycles.is_none_or(|miss| miss > seen.threshold_cycles), "{self:?}");
+        }
     }
 }
 

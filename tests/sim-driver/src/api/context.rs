@@ -10,14 +10,28 @@ type Parameters = *const std::ffi::c_void;
 
 impl Model {
     fn limit(&mut self, limit: u32) -> Answer<usize> {
-        self.current()?;
+        let current = self.current()?;
         match limit {
             0 => Ok(1_024),   // stack
             1 => Ok(1 << 20), // printf buffer
             2 => Ok(8 << 20), // heap
             5 => Ok(32),      // largest fetch from memory into the L2
+            6 => {
+                let asked = self.context(current)?.persisting_l2_bytes;
+                let c = &self.constants;
+                Ok(asked.unwrap_or((c.l2_bytes / 16 * c.persisting_sixteenths) as usize))
+            }
             _ => Ok(0),
         }
+    }
+
+    fn set_limit(&mut self, limit: u32, value: usize) -> Answer {
+        let current = self.current()?;
+        if limit == 6 {
+            let context = self.contexts.get_mut(current).ok_or(Code::CONTEXT_IS_DESTROYED)?;
+            context.persisting_l2_bytes = Some(value);
+        }
+        Ok(())
     }
 }
 
@@ -83,7 +97,7 @@ driver! {
         Ok(())
     };
     fn cuCtxGetLimit(pvalue: Out<usize>, limit: u32) [10, Free] |m| pvalue.put(m.limit(limit)?);
-    fn cuCtxSetLimit(limit: u32, value: usize) [10, Free] |m| m.current().map(drop);
+    fn cuCtxSetLimit(limit: u32, value: usize) [10, Free] |m| m.set_limit(limit, value);
     fn cuCtxGetCacheConfig(pconfig: Out<u32>) [10, Free] |m| {
         m.current()?;
         pconfig.put(0)

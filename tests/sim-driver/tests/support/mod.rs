@@ -296,11 +296,11 @@ pub fn device_memory(bytes: usize) -> u64 {
     address
 }
 
-/// Two words of page-locked memory: what has been released, and what has expired.
+/// Eight words of page-locked memory: what has been released, what has expired, and some more.
 pub fn words() -> u64 {
     let mut address = ptr::null_mut();
     // SAFETY: the pointer is good for a result.
-    ok(unsafe { sys::cuMemHostAlloc(&mut address, 16, 2) });
+    ok(unsafe { sys::cuMemHostAlloc(&mut address, 64, 2) });
     address as u64
 }
 

@@ -1,0 +1,151 @@
+//! Watching lines that the L2 holds, and what becomes of them.
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use cudarc::driver::sys::CUdeviceptr;
+use gpu_time_kernels::{LINE_LATENCIES_BLOCK, LINE_STEP, MAX_LINES};
+
+use super::device::DeviceInfo;
+use super::mapped;
+use super::module::Kernels;
+use super::zeros::Zeros;
+use crate::eviction::{Pass, Passes};
+use crate::gpu::{Fault, Stream};
+
+const PAUSE: Duration = Duration::from_micros(50);
+/// The lines take at most this part of the L2, so that it holds all of them.
+const PART: u64 = 8;
+const MIN_LINES: u32 = 64;
+
+/// What the kernel tells the host, on pages of their own.
+#[repr(align(4096))]
+struct Sheet {
+    cycles: [[AtomicU32; 2 * MAX_LINES as usize]; PASSES],
+    /// The ticket of the last pass that is complete.
+    done: AtomicU64,
+}
+
+const PASSES: usize = 4;
+
+/// Lines whose latencies can be watched in one context.
+pub(super) struct LineProbe {
+    lines: u32,
+    zeros: Zeros,
+    /// As many others as the L2 holds.
+    others: Zeros,
+    kernels: Kernels,
+    sheet: &'static Sheet,
+    address: CUdeviceptr,
+    tickets: u64,
+    side: Stream,
+}
+
+/// How lines come into the L2.
+enum Touch {
+    Read,
+    Write,
+}
+
+impl LineProbe {
+    /// Allocates what it needs and runs the kernels once on nothing, since the first launch of a
+    /// kernel may load it; the context must be current.
+    pub fn new(device: &DeviceInfo, kernels: Kernels, side: Stream) -> Result<LineProbe, Fault> {
+        let fitting = u32::try_from(device.l2_bytes / PART / LINE_STEP).unwrap_or(u32::MAX);
+        let lines = 1 << fitting.clamp(MIN_LINES, MAX_LINES).ilog2();
+        let zeros = Zeros::allocate(u64::from(lines) * LINE_STEP, device, side)?;
+        let others = Zeros::allocate(device.l2_bytes / 16 * 16, device, side)?;
+        let sheet: &Sheet = Box::leak(Box::new(Sheet {
+            cycles: [const { [const { AtomicU32::new(0) }; _] }; _],
+            done: AtomicU64::new(0),
+        }));
+        let address = mapped::map(sheet)?;
+        let mut probe =
+            LineProbe { lines, zeros, others, kernels, sheet, address, tickets: 0, side };
+        zeros.empty().read(kernels.flush_read, side)?;
+        probe.launch(0, 0)?;
+        Ok(probe)
+    }
+
+    /// Lets the L2 take the lines in by reading and by writing, with and without `evict` after that,
+    /// and times a read of each: some 4 ms of an idle GPU's time. `None` if that was not done before the
+    /// deadline.
+    ///
+    /// Before the lines are written the L2 is filled with other dirty ones, as by a producer of much
+    /// data. Where clean lines are evicted first, dirty ones are safest in such company: on an H200 a
+    /// read flush of the size of the L2 leaves 2 % of them if they are few, and 82 % if all are dirty.
+    pub fn watch(
+        &mut self,
+        evict: impl Fn() -> Result<(), Fault>,
+        deadline: Instant,
+    ) -> Result<Option<Passes>, Fault> {
+        let nothing = || Ok(());
+        // Those without eviction come first and last: what disturbs a round is seen in them.
+        self.pass(0, Touch::Read, nothing)?;
+        self.pass(1, Touch::Read, &evict)?;
+        self.pass(2, Touch::Write, &evict)?;
+        self.pass(3, Touch::Write, nothing)?;
+        Ok(self.is_done_by(deadline).then(|| Passes {
+            kept: [self.seen(0), self.seen(3)],
+            after_read: self.seen(1),
+            after_write: self.seen(2),
+        }))
+    }
+
+    fn pass(
+        &mut self,
+        at: usize,
+        touch: Touch,
+        then: impl Fn() -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        match touch {
+            Touch::Read => self.zeros.read(self.kernels.flush_read, self.side)?,
+            Touch::Write => {
+                self.others.write(self.side)?;
+                self.zeros.write(self.side)?;
+            }
+        }
+        then()?;
+        self.launch(at, self.lines)
+    }
+
+    fn launch(&mut self, at: usize, lines: u32) -> Result<(), Fault> {
+        self.tickets += 1;
+        let (mut buffer, mut lines, mut ticket) = (self.zeros.address(), lines, self.tickets);
+        let offset = at * size_of_val(&self.sheet.cycles[0]);
+        let mut cycles = self.address + offset as u64;
+        let mut done = self.address + std::mem::offset_of!(Sheet, done) as u64;
+        let mut parameters: [*mut c_void; 5] = [
+            (&raw mut buffer).cast(),
+            (&raw mut lines).cast(),
+            (&raw mut cycles).cast(),
+            (&raw mut done).cast(),
+            (&raw mut ticket).cast(),
+        ];
+        let geometry = (1, LINE_LATENCIES_BLOCK);
+        // SAFETY: the parameters of `LINE_LATENCIES` in their order; the buffer has so many lines, the
+        // sheet room for two words for each, and neither is ever freed.
+        unsafe { self.kernels.line_latencies.launch(self.side, geometry, &mut parameters) }
+    }
+
+    /// Waits for the last pass, without a driver call.
+    fn is_done_by(&self, deadline: Instant) -> bool {
+        loop {
+            if self.sheet.done.load(Acquire) >= self.tickets {
+                return true;
+            }
+            if Instant::now() >= deadline {
+                return false;
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    fn seen(&self, at: usize) -> Pass {
+        let lines = self.lines as usize;
+        let mut cycles = self.sheet.cycles.get(at).into_iter().flatten().map(|c| c.load(Relaxed));
+        let first = cycles.by_ref().take(lines).collect();
+        Pass::new(first, cycles.take(lines).collect())
+    }
+}

@@ -1,0 +1,108 @@
+//! What a kernel finds in the L2, told by the kernel itself.
+
+use std::sync::Arc;
+
+use cudarc::driver::{CudaStream, DriverError};
+use gpu_time::gpu_timed;
+
+use crate::Scenario;
+use crate::gpu::{Gpu, Lines, Read};
+use crate::tally::{self, ran};
+
+pub const SCENARIOS: &[Scenario] = &[("cold/lines", lines), ("cold/reads", reads)];
+
+type Done = Result<(), DriverError>;
+
+const ROUNDS: usize = 10;
+/// No L2 is larger yet.
+const L2_AT_MOST: usize = 128 << 20;
+
+#[gpu_timed]
+fn found(stream: &Arc<CudaStream>, lines: &mut Lines) -> Done {
+    ran!();
+    lines.launch(stream)
+}
+
+#[gpu_timed(cold)]
+fn clean(stream: &Arc<CudaStream>, lines: &mut Lines) -> Done {
+    ran!();
+    lines.launch(stream)
+}
+
+#[gpu_timed(cold = "dirty")]
+fn dirty(stream: &Arc<CudaStream>, lines: &mut Lines) -> Done {
+    ran!();
+    lines.launch(stream)
+}
+
+/// Calls a function on lines that were just read, and on lines that were just written, and notes how
+/// many thousandths of them missed, at least or at most.
+fn watch(
+    name: &str,
+    gpu: &Gpu,
+    call: fn(&Arc<CudaStream>, &mut Lines) -> Done,
+    pick: fn(usize, usize) -> usize,
+) {
+    let stream = &gpu.stream;
+    let mut lines = gpu.lines(&format!("cold::{name}"));
+    let mut others = stream.alloc_zeros::<u8>(L2_AT_MOST).expect("memory");
+    let mut missed: [Option<usize>; 2] = [None; 2];
+    for _ in 0..ROUNDS {
+        for (is_written, missed) in missed.iter_mut().enumerate() {
+            // Outside of any bracket. What was written is read once, too: a first read of a dirty
+            // line in the far half of an L2 takes nearly as long as one of the memory.
+            if is_written == 1 {
+                // In the company of other dirty lines, which protects them from reads.
+                stream.memset_zeros(&mut others).expect("other lines are written");
+                lines.write(stream);
+            }
+            if is_written == 0 || name == "found" {
+                lines.launch(stream).unwrap();
+            }
+            call(stream, &mut lines).unwrap();
+            let (first, mut again) = lines.cycles(stream);
+            again.sort_unstable();
+            // The second reads are hits; a miss takes at least 1.4 times as long as nearly all hits.
+            let most = again[again.len() * 19 / 20] * 7 / 5;
+            let misses = 1000 * first.iter().filter(|&&cycles| cycles > most).count() / first.len();
+            *missed = Some(missed.map_or(misses, |before| pick(before, misses)));
+        }
+    }
+    let [read, written] = missed.map(Option::unwrap);
+    tally::fact(&format!("{name} after read"), read);
+    tally::fact(&format!("{name} after write"), written);
+}
+
+fn lines(_: &[String]) {
+    let gpu = Gpu::new();
+    watch("found", &gpu, found, usize::max);
+    watch("clean", &gpu, clean, usize::min);
+    watch("dirty", &gpu, dirty, usize::min);
+    tally::print();
+}
+
+#[gpu_timed(cold)]
+fn read_clean(stream: &Arc<CudaStream>, read: &mut Read) -> Done {
+    ran!();
+    read.launch(stream)
+}
+
+#[gpu_timed(cold = "dirty")]
+fn read_dirty(stream: &Arc<CudaStream>, read: &mut Read) -> Done {
+    ran!();
+    read.launch(stream)
+}
+
+/// Reads 30 MiB after a clean and after a dirty flush in turn, for a profiler to look at.
+fn reads(_: &[String]) {
+    let gpu = Gpu::new();
+    let mut reads =
+        ["read_clean", "read_dirty"].map(|name| gpu.read(&format!("cold::{name}"), 30 << 20));
+    for _ in 0..ROUNDS {
+        read_clean(&gpu.stream, &mut reads[0]).unwrap();
+        gpu.stream.synchronize().unwrap();
+        read_dirty(&gpu.stream, &mut reads[1]).unwrap();
+        gpu.stream.synchronize().unwrap();
+    }
+    tally::print();
+}

@@ -1,0 +1,161 @@
+//! What a flush leaves in the L2: told by the kernels that come after it, and by the report.
+
+use crate::harness::{Run, scenario};
+
+/// In thousandths.
+fn missed(run: &Run, name: &str) -> [u64; 2] {
+    ["read", "write"].map(|touch| run.fact(&format!("{name} after {touch}")))
+}
+
+/// A kernel that times its own reads sees what the rows say.
+#[test]
+fn cold_is_cold() {
+    let run = scenario("cold/lines", &[]).run();
+    assert!(missed(&run, "found").iter().all(|&most| most <= 100), "{:?}", missed(&run, "found"));
+    for name in ["clean", "dirty"] {
+        let missed = missed(&run, name);
+        assert!(missed.iter().all(|&least| least >= 990), "{name}: {missed:?}");
+    }
+    let caches = ["found", "clean", "dirty"].map(|name| &*run.row(&format!("cold::{name}")).cache);
+    assert_eq!(caches, ["as-found", "cold", "cold-dirty"]);
+    let device = &run.report().devices[0];
+    let proof = device.flush_proof.as_ref().unwrap_or_else(|| panic!("{device:?}"));
+    for seen in [&proof.clean, &proof.dirty] {
+        assert!(seen.as_ref().is_some_and(|seen| seen.proved), "{device:?}");
+    }
+    assert!(device.warnings.is_empty(), "{device:?}");
+}
+
+#[test]
+fn cold_reads() {
+    let run = scenario("cold/reads", &[]).run();
+    let rows = ["clean", "dirty"].map(|name| run.row(&format!("cold::read_{name}")));
+    assert_eq!(rows.map(|row| row.brackets()), [(10, 10, 0, 0); 2]);
+    // Who reads after a dirty flush pays for writing back.
+    let medians = rows.map(|row| row.raw().median);
+    assert!(medians[0] < medians[1], "{medians:?}");
+}
+
+mod simulated {
+    use super::*;
+    use crate::harness::report::Eviction;
+
+    const L2: u64 = 62_914_560;
+
+    fn lines(model: &str, faults: &str) -> Run {
+        let configure = |sim: gpu_time_sim_driver::SimDriver| sim.model(model).faults(faults);
+        scenario("cold/lines", &[]).simulated(configure).run()
+    }
+
+    fn caches(run: &Run) -> [&str; 2] {
+        ["clean", "dirty"].map(|name| &*run.row(&format!("cold::{name}")).cache)
+    }
+
+    /// What was seen of each kind of flush.
+    fn seen(run: &Run) -> [&Eviction; 2] {
+        let proof = run.report().devices[0].flush_proof.as_ref().expect("something was seen");
+        [&proof.clean, &proof.dirty].map(|seen| seen.as_ref().expect("it was prepared"))
+    }
+
+    fn shares(seen: &Eviction) -> (f64, f64) {
+        (seen.missed_after_read, seen.missed_after_write)
+    }
+
+    #[test]
+    fn the_proof_is_in_the_report() {
+        let run = lines("l2_hit_cycles=300,l2_miss_cycles=700", "");
+        assert_eq!(run.report().devices[0].flush_bytes, Some(L2));
+        for seen in seen(&run) {
+            assert!(seen.proved);
+            assert_eq!((seen.multiple, seen.bytes, seen.lines), (1, L2, 2_048));
+            assert_eq!(shares(seen), (1.0, 1.0));
+            let cycles = (seen.hit_cycles, seen.threshold_cycles, seen.miss_cycles);
+            assert_eq!(cycles, (300, 300, Some(700)));
+        }
+    }
+
+    /// An L2 that keeps more than the driver says of it needs more, and no more than that.
+    #[test]
+    fn the_flush_is_as_large_as_it_has_to_be() {
+        for (usable, multiple) in [(70_000_000, 2), (130_000_000, 3), (200_000_000, 4)] {
+            let run = lines(&format!("l2_usable_bytes={usable}"), "");
+            assert_eq!(caches(&run), ["cold", "cold-dirty"], "{usable}");
+            let bytes = L2 * u64::from(multiple);
+            for seen in seen(&run) {
+                assert!(seen.proved, "{usable}: {seen:?}");
+                assert_eq!((seen.multiple, seen.bytes), (multiple, bytes), "{usable}");
+            }
+            assert_eq!(run.report().devices[0].flush_bytes, Some(bytes), "{usable}");
+            assert_eq!(missed(&run, "clean"), [1000, 1000], "{usable}");
+            assert_eq!(missed(&run, "dirty"), [1000, 1000], "{usable}");
+            assert!(run.report().warnings().is_empty(), "{:?}", run.report().warnings());
+        }
+    }
+
+    /// What the report calls partial is: the lines are still there.
+    #[test]
+    fn an_l2_that_cannot_be_emptied() {
+        let run = lines("l2_usable_bytes=300000000", "");
+        assert_eq!(caches(&run), ["partial", "partial"]);
+        assert_eq!(missed(&run, "clean"), [0, 0]);
+        for seen in seen(&run) {
+            assert!(!seen.proved);
+            assert_eq!((seen.multiple, seen.bytes), (4, 4 * L2));
+            assert_eq!(shares(seen), (0.0, 0.0));
+        }
+        let warnings = run.report().warnings();
+        assert_eq!(warnings.len(), 2, "{warnings:?}");
+        assert!(warnings.iter().all(|warning| warning.contains("`partial`")), "{warnings:?}");
+        assert!(run.stderr.contains(warnings[0]), "{}", run.stderr);
+    }
+
+    /// Where a miss takes no longer than a hit, nothing is proved.
+    #[test]
+    fn hits_and_misses_that_cannot_be_told_apart() {
+        let run = lines("l2_hit_cycles=500,l2_miss_cycles=510", "");
+        assert_eq!(caches(&run), ["partial", "partial"]);
+        assert!(seen(&run).iter().all(|seen| !seen.proved));
+    }
+
+    #[test]
+    fn lines_that_persist() {
+        let run = lines("persisting_sixteenths=4", "");
+        assert_eq!(caches(&run), ["partial", "partial"]);
+        let warnings = run.report().warnings();
+        let [warning] = &warnings[..] else { panic!("{warnings:?}") };
+        assert!(warning.contains("persisting"), "{warning}");
+        // What the driver sets aside by itself, nobody uses; and an old driver knows of none.
+        let run = scenario("cold/lines", &[]).without("cuCtxGetLimit").run();
+        assert_eq!(caches(&run), ["cold", "cold-dirty"]);
+        assert!(run.report().warnings().is_empty(), "{:?}", run.report().warnings());
+    }
+
+    /// Our own stream gets nowhere: nobody waits for it for ever, and nothing is claimed.
+    #[test]
+    fn a_gpu_that_is_busy() {
+        let run = lines("", "stream:hang=2");
+        assert_eq!(caches(&run), ["cold", "cold-dirty"]);
+        let device = &run.report().devices[0];
+        assert_eq!((device.flush_bytes, device.flush_proof.is_some()), (Some(L2), false));
+        let busy = device.warnings.iter().filter(|warning| warning.contains("busy")).count();
+        assert_eq!(busy, 2, "{:?}", device.warnings);
+    }
+
+    /// The buffer, what is watched, or what a larger flush needs.
+    #[test]
+    fn short_of_memory() {
+        let run = lines("", "cuMemAlloc_v2:1+=2");
+        assert_eq!(caches(&run), ["as-found", "as-found"]);
+        assert!(run.report().warnings()[0].contains("timed as found"), "{}", run.stderr);
+        assert_eq!(run.report().devices[0].flush_bytes, None);
+
+        let run = lines("", "cuMemAlloc_v2:2+=2");
+        assert_eq!(caches(&run), ["cold", "cold-dirty"]);
+        assert!(run.report().devices[0].flush_proof.is_none());
+        assert!(run.report().warnings()[0].contains("was not shown"), "{}", run.stderr);
+
+        let run = lines("l2_usable_bytes=70000000", "cuMemAlloc_v2:4+=2");
+        assert_eq!(caches(&run), ["partial", "partial"]);
+        assert!(seen(&run).iter().all(|seen| !seen.proved && seen.multiple == 1));
+    }
+}
