@@ -25,8 +25,15 @@ cargo build --locked --release --message-format=json -p gpu-time -p gpu-time-sce
         strip -o "$bundle/$kind/$name" "$executable"
     done
 
+# A package of its own: the workspace has one cudarc only.
+versions=tests/cudarc-versions
+cargo build --locked --release --manifest-path "$versions/Cargo.toml" \
+    --target-dir "${CARGO_TARGET_DIR:-target}/cudarc-versions"
+strip -o "$bundle/bin/cudarc-versions" \
+    "${CARGO_TARGET_DIR:-target}/cudarc-versions/release/cudarc-versions"
+
 # The tests with the program that they run, and at least one of each other kind.
-ls "$bundle"/test/scenarios "$bundle"/bin/{scenario,kernel-base} "$bundle"/example/* "$bundle"/bench/*
+ls "$bundle"/test/scenarios "$bundle"/bin/{scenario,kernel-base,cudarc-versions} "$bundle"/example/* "$bundle"/bench/*
 size=$(du --summarize --block-size=1M "$bundle" | cut --fields=1)
 ((size < limit_mib)) || { echo "\`$bundle\` has $size MiB, more than $limit_mib" >&2; exit 1; }
 echo "$bundle: $size MiB"

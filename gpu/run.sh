@@ -90,6 +90,7 @@ toolkit=(env LD_LIBRARY_PATH="$libraries")
 
 scenarios
 clean
+part cudarc-versions "$here/bin/cudarc-versions"
 for example in "$here"/example/*; do
     name=$(basename "$example")
     part "example-$name" "${toolkit[@]}" GPU_TIME_REPORT="table,json:$out/$name.json" "$example"
