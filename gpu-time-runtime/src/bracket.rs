@@ -156,12 +156,15 @@ impl<G: Gpu> Bracket<G> {
             Feeding::Host(_) | Feeding::Unknown => None,
         };
         match known {
-            Some(fed) => {
+            // When the GPU was here matters only for how much was behind.
+            Some(fed) if behind_ns.is_none() => {
                 sample.fed = fed;
                 passage.skip();
             }
-            None => {
-                sample.fed = passage.reaches(self.gpu, &self.pair.start, raw_ns, self.stopped_ns);
+            known => {
+                let came_late =
+                    passage.reaches(self.gpu, &self.pair.start, raw_ns, self.stopped_ns);
+                sample.fed = known.unwrap_or(came_late);
                 sample.queued = sample.fed && passage.is_past(behind_ns);
             }
         }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ffi::{c_int, c_uint};
 use std::ptr;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use cudarc::driver::sys::{self, CUcontext, CUevent, CUevent_flags, CUlimit, CUresult, CUstream};
 
@@ -40,6 +40,8 @@ const INVALID_VALUE: u32 = CUresult::CUDA_ERROR_INVALID_VALUE as u32;
 /// So many sixteenths of the L2 driver 580 lets persisting lines take on an H200 where nobody has
 /// asked for it. Programs that use such lines ask for more.
 const USUAL_SIXTEENTHS: u64 = 3;
+/// Programs set that once; so often they are asked whether they did.
+const PERSISTING_INTERVAL_NS: u64 = 100_000_000;
 
 /// One context, from the first call that came with it to the end of the process.
 ///
@@ -60,6 +62,9 @@ pub(crate) struct Context {
     flush: FlushBuffer,
     /// A flush met with more of the L2 set aside for persisting lines than the driver does by itself.
     set_aside: AtomicBool,
+    /// How much that was when somebody last asked, and when; asking costs microseconds.
+    persisting_bytes: AtomicU64,
+    persisting_asked_ns: AtomicU64,
     holds: Holds,
     floor: FloorProbe,
     clock: DeviceClock,
@@ -156,6 +161,8 @@ impl Context {
                     module: Module::default(),
                     flush: FlushBuffer::default(),
                     set_aside: AtomicBool::new(false),
+                    persisting_bytes: AtomicU64::new(0),
+                    persisting_asked_ns: AtomicU64::new(0),
                     holds: Holds::default(),
                     floor: FloorProbe::enqueue(symbols, side),
                     clock: DeviceClock::start(symbols, side),
@@ -238,9 +245,18 @@ impl Context {
         }
     }
 
-    /// How much of the L2 may be set aside for persisting lines. Devices that know of none answer an
-    /// error.
+    /// How much of the L2 may be set aside for persisting lines, as of a moment ago. Devices that know
+    /// of none answer an error.
     fn persisting_bytes(&self) -> u64 {
+        let (now_ns, asked_ns) = (self.now_ns(), self.persisting_asked_ns.load(Relaxed));
+        if asked_ns == 0 || now_ns.saturating_sub(asked_ns) > PERSISTING_INTERVAL_NS {
+            self.persisting_bytes.store(self.ask_persisting_bytes(), Relaxed);
+            self.persisting_asked_ns.store(now_ns.max(1), Relaxed);
+        }
+        self.persisting_bytes.load(Relaxed)
+    }
+
+    fn ask_persisting_bytes(&self) -> u64 {
         let Some(limit) = self.symbols.context_limit else { return 0 };
         let asked = self.inside(|| {
             let mut bytes = 0;

@@ -42,10 +42,9 @@ mod simulated {
     ];
 
     /// Functions that are called for every call or nearly so.
-    const OFTEN: [&str; 10] = [
+    const OFTEN: [&str; 9] = [
         "cuCtxGetCurrent",
         "cuCtxGetId",
-        "cuCtxGetLimit",
         "cuCtxPopCurrent_v2",
         "cuCtxPushCurrent_v2",
         "cuEventElapsedTime_v2",
