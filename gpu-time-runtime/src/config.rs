@@ -104,6 +104,11 @@ impl Config {
         self.cold.unwrap_or(spec)
     }
 
+    /// Whether the user says that for every site.
+    pub fn has_cold(&self) -> bool {
+        self.cold.is_some()
+    }
+
     /// Whether and how the stream is held for a site whose attribute says `spec`.
     pub fn hold(&self, spec: Option<Hold>) -> Option<Hold> {
         self.hold.unwrap_or(spec)

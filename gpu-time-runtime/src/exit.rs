@@ -79,7 +79,7 @@ extern "C" fn at_exit() {
         for context in cuda::contexts() {
             context.release_holds(false);
         }
-        settle();
+        wait_for_gpu(PATIENCE);
         // This holds our own streams, so it comes before holds are over for good.
         collect::check_calibrations();
         for context in cuda::contexts() {
@@ -93,9 +93,9 @@ extern "C" fn at_exit() {
     _ = panic::catch_unwind(health::give_clocks_back);
 }
 
-/// Waits for what is in flight, but not for ever.
-fn settle() {
-    let deadline = Instant::now() + PATIENCE;
+/// Waits for what is in flight, but no longer than `patience`.
+pub(crate) fn wait_for_gpu(patience: Duration) {
+    let deadline = Instant::now() + patience;
     while !is_idle() && Instant::now() < deadline {
         std::thread::sleep(PAUSE);
     }

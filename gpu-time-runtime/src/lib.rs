@@ -8,6 +8,7 @@ mod bias;
 mod bracket;
 mod calls;
 mod clocks;
+mod cold_override;
 mod collect;
 mod config;
 mod counts;
@@ -25,7 +26,6 @@ mod lane;
 mod ledger;
 mod passage;
 mod place;
-
 mod pool;
 #[doc(hidden)]
 pub mod private;
@@ -38,6 +38,7 @@ mod rows;
 mod sample;
 mod scope;
 mod series;
+mod settle;
 mod site;
 mod stats;
 mod stream;
@@ -47,6 +48,7 @@ mod work;
 pub use clocks::{ClockError, LockedClocks, lock_clocks};
 pub use eviction::{Eviction, FlushProof};
 pub use report::{Clocks, Device, Launch, Launches, Process, Series, Site, Snapshot};
+pub use settle::{Settle, Settled, Unmet};
 pub use stats::Stats;
 
 /// Looks after what the GPU has finished, and writes the report to where `GPU_TIME_REPORT` says: by
@@ -60,6 +62,32 @@ pub fn report() {
 /// The same as values.
 pub fn snapshot() -> Snapshot {
     collect::snapshot()
+}
+
+/// Calls the closure until the times of everything that it touches are known well enough, or time is
+/// up, and gives the snapshot, which says what was not.
+///
+/// It touches the annotated functions that are called while it runs, on whichever thread. Each of
+/// their series has **settled** when this run gave it [`min_samples`](Settle::min_samples) and the 95 %
+/// interval of its median is narrower than the [`margin`](Settle::margin). The interval is that of the
+/// report, over all samples of the process, so that what was measured before with other data makes it
+/// wider or wrong: begin with this, or do nothing else. Asking again and again until it is narrow, it
+/// holds the true median a little less often than 95 %.
+///
+/// What it times is what the closure enqueues: nothing is added but a look at the figures between calls
+/// now and then, which takes about 1 % of the time. The GPU is not waited for. Where the closure does
+/// not do that either, the last samples lag behind; at the end they get 0.2 s. The first calls of a
+/// function warm up as its attribute says.
+///
+/// It returns after a single call where that began nothing to be timed: if timing is off, if everything
+/// is filtered out, or if there is no GPU. Functions that the host clock times settle as others do. A
+/// series that had samples enough but lost all of them is not waited for; what is timed once and never
+/// again keeps the closure being called to the [`timeout`](Settle::timeout).
+///
+/// A run inside of another, or beside it on another thread, goes its own way; of what they want of the
+/// L2, the one that began last has it. A panic of the closure passes through.
+pub fn until_stable(settle: Settle, closure: impl FnMut()) -> Settled {
+    settle::run(settle, closure)
 }
 
 /// Turns timing on or off from here on, in all threads. `GPU_TIME=off` wins over it. Calls under way

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 
 use crate::bracket::{self, Subject};
 use crate::calls::CallRef;
+use crate::cold_override;
 use crate::cuda::Context;
 use crate::gpu::{Gpu, Stream};
 use crate::lane::{self, Lane};
@@ -62,11 +63,12 @@ impl Place {
         let track = work.track(context, stream, thread);
         let first = state.and_then(CallState::first_cache);
         let settings = site.settings();
-        let (prepare, cache) = if settings.is_plain() || obstacle.is_some() {
-            (Preparation::default(), later(first))
-        } else {
-            self.preparation(settings, track.is_busy(), first)
-        };
+        let (prepare, cache) =
+            if (settings.is_plain() && cold_override::is_none()) || obstacle.is_some() {
+                (Preparation::default(), later(first))
+            } else {
+                self.preparation(settings, track.is_busy(), first)
+            };
         let entry = work.rows.begin(site, launch, context.place(), cache);
         let call = state.and_then(|state| state.begin(self, &mut work, cache));
         let subject = Subject { site, track, entry, call, tracked };
@@ -160,8 +162,7 @@ impl Place {
         is_inside: bool,
         first: Option<CacheState>,
     ) -> (Preparation, CacheState) {
-        let cold = settings
-            .cold
+        let cold = cold_override::apply(settings.cold)
             .filter(|cold| first.is_none() && !is_inside && self.context.prepare_flush(*cold));
         let cache = match cold {
             Some(cold) => self.context.flushed_state(cold),

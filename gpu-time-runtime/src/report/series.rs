@@ -210,7 +210,7 @@ impl Series {
     }
 
     /// Device, launch and cache state, for a sentence.
-    pub(super) fn place(&self) -> String {
+    pub(crate) fn place(&self) -> String {
         let launch = self.launch.as_ref().map(|launch| format!(", {}", launch.label()));
         let cache = Some(self.cache).filter(|&cache| cache != CacheState::AsFound);
         let cache = cache.map(|cache| format!(", {}", cache.name()));

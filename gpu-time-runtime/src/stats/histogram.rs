@@ -104,6 +104,12 @@ fn middle(bucket: usize) -> f64 {
     first as f64 + ((1u64 << shift) - 1) as f64 / 2.0
 }
 
+/// The width of the bucket that a time falls into: times nearer to each other may look the same.
+pub fn step_ns(ns: f64) -> f64 {
+    let octave = FIRST.partition_point(|&first| first <= bucket(ns)).saturating_sub(1);
+    (1u64 << shift(octave)) as f64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,6 +126,18 @@ mod tests {
             next = last + 1;
         }
         assert_eq!(next, 1 << OCTAVES);
+    }
+
+    #[test]
+    fn the_step_is_the_width_of_a_bucket() {
+        for (ns, step) in [(0.0, 1.0), (2_000.0, 1.0), (2_050.0, 2.0), (100e3, 64.0), (2e6, 4096.0)]
+        {
+            assert_eq!(step_ns(ns), step, "{ns}");
+        }
+        for b in 1..BUCKETS - 1 {
+            let (here, next) = (middle(b), middle(b + 1));
+            assert_eq!(next - here, (step_ns(here) + step_ns(next)) / 2.0, "{here}");
+        }
     }
 
     #[test]

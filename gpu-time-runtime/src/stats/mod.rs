@@ -6,6 +6,7 @@ mod median_ranks;
 mod moments;
 
 pub use distribution::Distribution;
+pub use histogram::step_ns;
 
 use serde::Serialize;
 

@@ -1,0 +1,183 @@
+//! Calling a closure until what it times is known well enough.
+
+mod progress;
+mod settled;
+mod verdict;
+
+pub use settled::{Settled, Unmet};
+
+use std::time::{Duration, Instant};
+
+use crate::cold_override::ColdOverride;
+use crate::report::target;
+use crate::site::Cold;
+use crate::{collect, exit, process};
+use progress::Progress;
+use verdict::Verdict;
+
+/// A look at the figures may take one part in so many of the time.
+const SHARE: u32 = 100;
+/// So long the end waits for what is still in flight.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// When [`until_stable`](crate::until_stable) is content, and how long it tries.
+///
+/// | | default | NVBench has |
+/// |---|---|---|
+/// | [`margin`](Settle::margin) | 0.5 % | `--max-noise 0.5`, of the standard deviation |
+/// | [`min_samples`](Settle::min_samples) | 50 | `--min-samples 10` |
+/// | [`min_time`](Settle::min_time) | 0.5 s | `--min-time 0.5`, of GPU time |
+/// | [`timeout`](Settle::timeout) | 15 s | `--timeout 15` |
+/// | [`cold`](Settle::cold), [`cold_dirty`](Settle::cold_dirty), [`as_found`](Settle::as_found) | as each function says | cold, by writing |
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[must_use]
+pub struct Settle {
+    margin: f64,
+    min_samples: u64,
+    min_time: Duration,
+    timeout: Duration,
+    cold: Option<Option<Cold>>,
+}
+
+impl Default for Settle {
+    fn default() -> Self {
+        Settle {
+            margin: 0.005,
+            min_samples: 50,
+            min_time: Duration::from_millis(500),
+            timeout: Duration::from_secs(15),
+            cold: None,
+        }
+    }
+}
+
+impl Settle {
+    /// How narrow the 95 % interval of each median is to become: half of its width as a share of the
+    /// median, above 0 and below 1. An interval that is no wider than what times are told apart by
+    /// (the device's event step; above 1 ms, 0.4 % of the time) counts as narrow enough, because more
+    /// samples would not make it narrower.
+    ///
+    /// Another value is named in a line on stderr, and changes nothing.
+    pub fn margin(mut self, share: f64) -> Self {
+        if share > 0.0 && share < 1.0 {
+            self.margin = share;
+        } else {
+            target::say(&format!(
+                "`Settle::margin`: `{share}` makes no sense; accepted are shares above 0 and below 1, \
+                 such as `0.005`"
+            ));
+        }
+        self
+    }
+
+    /// How many samples each series is to get from this run, whatever it had before: fed ones, or
+    /// starved ones where there are no fed ones. Fewer than 6 have no interval and never suffice.
+    pub fn min_samples(mut self, count: u64) -> Self {
+        self.min_samples = count;
+        self
+    }
+
+    /// For how long the closure is called at least, on the wall clock: a GPU that was idle takes a
+    /// while to reach the clocks that it then keeps. The timeout wins over it.
+    pub fn min_time(mut self, time: Duration) -> Self {
+        self.min_time = time;
+        self
+    }
+
+    /// When to give up, on the wall clock. A call that is under way then is waited for.
+    pub fn timeout(mut self, time: Duration) -> Self {
+        self.timeout = time;
+        self
+    }
+
+    /// Every timed call of the process runs with the L2 as found while the closure is called, also
+    /// those whose attribute says `cold`. `GPU_TIME_COLD` wins over this and the next two.
+    pub fn as_found(mut self) -> Self {
+        self.cold = Some(None);
+        self
+    }
+
+    /// Every timed call of the process runs as with `cold` while the closure is called.
+    pub fn cold(mut self) -> Self {
+        self.cold = Some(Some(Cold::Clean));
+        self
+    }
+
+    /// Every timed call of the process runs as with `cold = "dirty"` while the closure is called.
+    pub fn cold_dirty(mut self) -> Self {
+        self.cold = Some(Some(Cold::Dirty));
+        self
+    }
+}
+
+/// Calls the closure until everything that it times has settled, or time is up.
+///
+/// It looks after the first call, and then whenever a hundred times of what the last look took has
+/// passed, so that looking takes about 1 % of the time, between calls and never inside of one.
+pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
+    let before = collect::snapshot();
+    let wish = settle.cold.filter(|_| !process::config().has_cold());
+    let _rules = wish.map(ColdOverride::begin);
+    let mut progress = Progress::on_terminal();
+    let started = Instant::now();
+    let (mut calls, mut pause) = (0, Duration::ZERO);
+    loop {
+        let resumed = Instant::now();
+        let now = loop {
+            closure();
+            calls += 1;
+            let now = Instant::now();
+            if now - resumed >= pause || now - started >= settle.timeout {
+                break now;
+            }
+        };
+        let elapsed = now - started;
+        let is_late = elapsed >= settle.timeout;
+        let is_content = |verdict: &Verdict| {
+            verdict.is_over() && (verdict.is_empty() || elapsed >= settle.min_time)
+        };
+        let verdict = Verdict::of(&settle, &before, &collect::snapshot());
+        if is_late || is_content(&verdict) {
+            if !verdict.is_empty() {
+                exit::wait_for_gpu(PATIENCE);
+            }
+            let snapshot = collect::snapshot();
+            // The last samples may have moved a median.
+            let verdict = Verdict::of(&settle, &before, &snapshot);
+            if is_late || is_content(&verdict) {
+                return Settled {
+                    snapshot,
+                    unmet: verdict.unmet,
+                    calls,
+                    elapsed: started.elapsed(),
+                };
+            }
+        }
+        progress.show(&verdict, calls, elapsed);
+        pause = now.elapsed() * SHARE;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_margin_that_makes_no_sense_changes_nothing() {
+        for share in [0.0, -0.1, 1.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(Settle::default().margin(share), Settle::default(), "{share}");
+        }
+        assert_eq!(Settle::default().margin(0.02).margin, 0.02);
+    }
+
+    #[test]
+    fn a_panic_passes_through_and_leaves_nothing_behind() {
+        let unwound = std::panic::catch_unwind(|| {
+            run(Settle::default(), || panic!("the closure panics"));
+        });
+        assert!(unwound.is_err());
+        let mut calls = 0;
+        let settled = run(Settle::default(), || calls += 1);
+        assert_eq!((calls, settled.calls(), settled.unmet().len()), (1, 1, 0));
+    }
+}
