@@ -5,7 +5,8 @@ pub use gpu_time_macros::gpu_timed;
 #[cfg(feature = "enabled")]
 pub use gpu_time_runtime::{
     ClockError, Clocks, Device, Eviction, FlushProof, Launch, Launches, LockedClocks, Process,
-    Series, Site, Snapshot, Stats, lock_clocks, report, set_enabled, snapshot,
+    Series, Settle, Settled, Site, Snapshot, Stats, Unmet, lock_clocks, report, set_enabled,
+    snapshot, until_stable,
 };
 
 /// What generated code names. Not a public interface.
@@ -18,5 +19,6 @@ mod off;
 #[cfg(not(feature = "enabled"))]
 pub use off::{
     ClockError, Clocks, Device, Eviction, FlushProof, Launch, Launches, LockedClocks, Process,
-    Series, Site, Snapshot, Stats, lock_clocks, report, set_enabled, snapshot,
+    Series, Settle, Settled, Site, Snapshot, Stats, Unmet, lock_clocks, report, set_enabled,
+    snapshot, until_stable,
 };

@@ -299,3 +299,7 @@ no_values! {
     stddev -> f64,
     sum -> f64,
 }
+
+mod settle;
+
+pub use settle::{Settle, Settled, Unmet, until_stable};

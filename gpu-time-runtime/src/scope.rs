@@ -128,12 +128,12 @@ fn is_wanted(site: &'static CallSite) -> bool {
 fn introduce(site: &'static CallSite) -> bool {
     registry::register(site);
     let config = process::config();
-    site.resolve(config);
+    let is_on = site.introduce(config);
     if config.is_on() {
         // The report is due even if nothing was timed.
         exit::arm();
     }
-    site.is_on() == Some(true)
+    is_on
 }
 
 fn enter_on_host(site: &'static CallSite) -> Option<Kind> {

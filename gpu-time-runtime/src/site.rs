@@ -216,17 +216,21 @@ impl CallSite {
         }
     }
 
+    /// Decides by the configuration whether calls are timed.
+    pub(crate) fn introduce(&self, config: &Config) -> bool {
+        let on = config.is_on() && config.admits(&self.resolve(config).name);
+        self.mode.store(if on { ON } else { OFF }, Release);
+        on
+    }
+
     /// Applies the configuration, once.
     pub(crate) fn resolve(&self, config: &Config) -> &Resolved {
-        let resolved = self.resolved.get_or_init(|| Resolved {
+        self.resolved.get_or_init(|| Resolved {
             name: self.spec.name.map_or_else(|| label((self.spec.path)()), str::to_owned),
             warmup: config.warmup(self.spec.warmup),
             cold: config.cold(self.spec.cold),
             hold: config.hold(self.spec.sleep).filter(|_| !self.spec.is_async),
-        });
-        let on = config.is_on() && config.admits(&resolved.name);
-        self.mode.store(if on { ON } else { OFF }, Release);
-        resolved
+        })
     }
 
     /// What the specification came to; until somebody resolved it, as if it asked for nothing.

@@ -10,10 +10,12 @@ use std::pin::pin;
 use std::ptr;
 use std::sync::Arc;
 use std::task::{Context, Waker};
+use std::time::{Duration, Instant};
 
 use gpu_time::{
-    ClockError, Clocks, Device, Launch, Launches, LockedClocks, Process, Series, Site, Snapshot,
-    Stats, gpu_timed, lock_clocks, report, set_enabled, snapshot,
+    ClockError, Clocks, Device, Launch, Launches, LockedClocks, Process, Series, Settle, Settled,
+    Site, Snapshot, Stats, Unmet, gpu_timed, lock_clocks, report, set_enabled, snapshot,
+    until_stable,
 };
 
 /// What generated code calls of a stream of cudarc.
@@ -91,9 +93,40 @@ fn main() {
     host(1);
     set_enabled(true);
     report();
+    line("settled", show_settled(&settle()));
     show(&snapshot());
     // The feature `nvml` is off either way.
     line("clocks", lock_clocks(1500).map_err(show_error).map(|locked| show_locked(&locked)));
+}
+
+/// Six samples of what takes no time are soon had.
+fn settle() -> Settled {
+    let (brief, long) = (Duration::ZERO, Duration::from_secs(60));
+    let options = Settle::default().margin(0.9).min_samples(6).min_time(brief).timeout(long);
+    same(&options.as_found());
+    same(&options.cold_dirty());
+    let (started, mut calls) = (Instant::now(), 0);
+    let settled = until_stable(options.cold(), || {
+        host(1);
+        calls += 1;
+    });
+    assert_eq!(settled.calls(), calls);
+    assert!(settled.elapsed() <= started.elapsed());
+    settled
+}
+
+fn show_settled(settled: &Settled) -> impl Debug {
+    same(settled);
+    assert!(settled.to_string().starts_with("gpu-time "));
+    assert_eq!(settled.clone().into_snapshot(), **settled);
+    let unmet: Vec<_> = settled.unmet().iter().map(show_unmet).collect();
+    // So often at least as six samples take.
+    (settled.calls().min(6), settled.is_settled(), unmet)
+}
+
+fn show_unmet(unmet: &Unmet) -> impl Debug {
+    same(unmet);
+    (unmet.to_string(), unmet.site().len(), unmet.series().len(), unmet.samples(), unmet.margin())
 }
 
 fn show(snapshot: &Snapshot) {
@@ -119,11 +152,14 @@ const _: () = {
     const fn are_shown<T: Display>() {}
     are_plain::<Clocks>();
     are_plain::<Launches>();
+    are_plain::<Settle>();
     are_plain::<Stats>();
     are_equal_to_themselves::<ClockError>();
     are_equal_to_themselves::<Clocks>();
     are_equal_to_themselves::<Launch>();
+    are_shown::<Settled>();
     are_shown::<Snapshot>();
+    are_shown::<Unmet>();
 };
 
 /// Values can be copied about, compared and looked at.

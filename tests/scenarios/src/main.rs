@@ -15,6 +15,7 @@ mod health;
 mod options;
 mod random;
 mod scopes;
+mod settle;
 mod streams;
 mod tally;
 mod threads;
@@ -37,6 +38,7 @@ const THEMES: &[&[Scenario]] = &[
     options::SCENARIOS,
     random::SCENARIOS,
     scopes::SCENARIOS,
+    settle::SCENARIOS,
     streams::SCENARIOS,
     threads::SCENARIOS,
 ];

@@ -13,5 +13,6 @@ mod health;
 mod options;
 mod random;
 mod scopes;
+mod settle;
 mod streams;
 mod threads;

@@ -1,0 +1,257 @@
+//! Runs of `until_stable`.
+//!
+//! Their time limit is an hour, beyond what a test may take: what comes back, came to its end.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use cudarc::driver::{CudaStream, DriverError};
+use gpu_time::{Settle, Settled, gpu_timed, until_stable};
+
+use crate::Scenario;
+use crate::gpu::{Copy, Gpu, Spin};
+use crate::tally::{self, ran};
+
+pub const SCENARIOS: &[Scenario] = &[
+    ("settle/steady", steady),
+    ("settle/varied", varied),
+    ("settle/limit", limit),
+    ("settle/lost", lost),
+    ("settle/cold", cold),
+    ("settle/nested", nested),
+    ("settle/threads", threads),
+    ("settle/queue", queue),
+    ("settle/anywhere", anywhere),
+];
+
+type Done = Result<(), DriverError>;
+
+/// For no longer than the samples take, and no shorter.
+fn settle() -> Settle {
+    Settle::default().min_time(Duration::ZERO).timeout(Duration::from_secs(3600))
+}
+
+/// Notes what the run came to, under a name.
+fn note(name: &str, settled: &Settled) {
+    assert_eq!(settled.inconsistencies(), [""; 0]);
+    assert_eq!(settled.is_settled(), settled.unmet().is_empty());
+    tally::fact(&format!("{name} calls"), settled.calls());
+    tally::fact(&format!("{name} unmet"), settled.unmet().len());
+    settled.unmet().iter().for_each(|unmet| println!("{name}: {unmet}"));
+}
+
+#[gpu_timed(scope = "body", sleep, warmup = 3)]
+fn timed(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> Done {
+    ran!();
+    spin.launch(stream, ns)
+}
+
+#[gpu_timed(scope = "body", sleep)]
+fn untouched(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(stream, 5_000)
+}
+
+/// Sixty-four calls each time: 3 to warm up, one that is not held, 60 that are fed.
+fn steady(_: &[String]) {
+    let gpu = Gpu::new();
+    let (spin, other) = (gpu.spin("settle::timed"), gpu.spin("settle::untouched"));
+    untouched(&gpu.stream, &other).unwrap();
+    gpu.synchronize();
+    let round = || {
+        for _ in 0..64 {
+            timed(&gpu.stream, &spin, 10_000).unwrap();
+        }
+        gpu.synchronize();
+    };
+    note("first", &until_stable(settle(), round));
+    // What was there before makes it no shorter.
+    note("second", &until_stable(settle().min_samples(65), round));
+    tally::print();
+}
+
+/// Kernels of 20 to 40 us, in an order without a pattern.
+fn varied(_: &[String]) {
+    let gpu = Gpu::new();
+    let spin = gpu.spin("settle::timed");
+    let mut state = 1u64;
+    let settled = until_stable(settle().margin(0.02), || {
+        for _ in 0..16 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            timed(&gpu.stream, &spin, 20_000 + (state >> 33) % 20_000).unwrap();
+        }
+        gpu.synchronize();
+    });
+    note("run", &settled);
+    tally::print();
+}
+
+/// No time at all: one call, which warms up, and then another.
+fn limit(_: &[String]) {
+    let gpu = Gpu::new();
+    let spin = gpu.spin("settle::timed");
+    let no_time = Settle::default().timeout(Duration::ZERO);
+    let mut run = |name: &str, calls: usize| {
+        let settled = until_stable(no_time, || {
+            for _ in 0..calls {
+                timed(&gpu.stream, &spin, 10_000).unwrap();
+            }
+            gpu.synchronize();
+        });
+        note(name, &settled);
+        let [unmet] = settled.unmet() else { panic!("{:?}", settled.unmet()) };
+        assert_eq!(unmet.site(), "scenario::settle::timed");
+        tally::fact(&format!("{name} samples"), unmet.samples());
+        tally::fact(&format!("{name} series"), unmet.series() == "cuda:0");
+        tally::fact(&format!("{name} margin"), unmet.margin().is_some());
+    };
+    run("warming", 3);
+    run("short", 4);
+    run("shorter than wished", 20);
+    tally::print();
+}
+
+#[gpu_timed(launch = "launch_badly")]
+fn fails(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch_badly(stream)
+}
+
+/// No call gives a sample.
+fn lost(_: &[String]) {
+    let gpu = Gpu::new();
+    let spin = gpu.spin("settle::fails");
+    note("run", &until_stable(settle(), || assert!(fails(&gpu.stream, &spin).is_err())));
+    tally::print();
+}
+
+/// 3.75 MiB each: both buffers fit into the L2.
+const BYTES: usize = 15 << 18;
+
+#[gpu_timed(sleep)]
+fn plain_held(stream: &Arc<CudaStream>, copy: &mut Copy) -> Done {
+    ran!();
+    copy.launch(stream)
+}
+
+#[gpu_timed]
+fn plain(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(stream, 5_000)
+}
+
+#[gpu_timed(cold = "dirty")]
+fn dirty(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(stream, 5_000)
+}
+
+/// Calls everything, first as the sites say, then as runs say, then as the sites say again.
+fn cold(_: &[String]) {
+    let gpu = Gpu::new();
+    let mut copy = gpu.copy("settle::plain_held", BYTES);
+    let spins = [gpu.spin("settle::plain"), gpu.spin("settle::dirty")];
+    let mut round = || {
+        for _ in 0..10 {
+            plain_held(&gpu.stream, &mut copy).unwrap();
+            plain(&gpu.stream, &spins[0]).unwrap();
+            dirty(&gpu.stream, &spins[1]).unwrap();
+            gpu.synchronize();
+        }
+    };
+    // One call of the closure is all there is time for.
+    let once = settle().timeout(Duration::ZERO);
+    round();
+    until_stable(once.cold(), &mut round);
+    until_stable(once.as_found(), &mut round);
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        until_stable(once.cold_dirty(), || {
+            round();
+            std::panic::resume_unwind(Box::new("the closure panics"));
+        })
+    }));
+    assert!(panicked.is_err());
+    round();
+    tally::print();
+}
+
+/// A run in each call of a run. The inner ones get their own samples each time.
+fn nested(_: &[String]) {
+    let gpu = Gpu::new();
+    let (spin, other) = (gpu.spin("settle::timed"), gpu.spin("settle::untouched"));
+    let mut inner = 0;
+    let outer = until_stable(settle().cold(), || {
+        let settled = until_stable(settle().as_found(), || {
+            for _ in 0..64 {
+                untouched(&gpu.stream, &other).unwrap();
+            }
+            gpu.synchronize();
+        });
+        assert!(settled.is_settled() && settled.calls() >= 1);
+        inner += 1;
+        timed(&gpu.stream, &spin, 10_000).unwrap();
+        gpu.synchronize();
+    });
+    note("outer", &outer);
+    tally::fact("inner", inner);
+    tally::print();
+}
+
+/// Everything is called on threads of the closure's.
+fn threads(_: &[String]) {
+    let gpu = Gpu::new();
+    let spins = [gpu.spin("settle::timed"), gpu.spin("settle::untouched")];
+    let streams = [gpu.new_stream(), gpu.new_stream()];
+    let settled = until_stable(settle(), || {
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..16 {
+                    timed(&streams[0], &spins[0], 10_000).unwrap();
+                }
+            });
+            scope.spawn(|| {
+                for _ in 0..16 {
+                    untouched(&streams[1], &spins[1]).unwrap();
+                }
+            });
+        });
+        gpu.synchronize();
+    });
+    note("run", &settled);
+    tally::print();
+}
+
+/// Nobody ever waits for the GPU.
+fn queue(_: &[String]) {
+    let gpu = Gpu::new();
+    let spin = gpu.spin("settle::plain");
+    note("run", &until_stable(settle().margin(0.2), || plain(&gpu.stream, &spin).unwrap()));
+    gpu.synchronize();
+    tally::print();
+}
+
+#[gpu_timed(stream = stream)]
+fn on_gpu_or_cpu(stream: Option<&Arc<CudaStream>>, spin: Option<&Spin>) {
+    ran!();
+    if let (Some(stream), Some(spin)) = (stream, spin) {
+        spin.launch(stream, 10_000).unwrap();
+    }
+    std::hint::black_box((0..100u64).sum::<u64>());
+}
+
+/// On the GPU, on the CPU, or switched off by the program.
+fn anywhere(arguments: &[String]) {
+    let has = |what: &str| arguments.iter().any(|argument| argument == what);
+    let gpu = (!has("cpu")).then(Gpu::new);
+    let spin = gpu.as_ref().map(|gpu| gpu.spin("settle::on_gpu_or_cpu"));
+    gpu_time::set_enabled(!has("off"));
+    let settled = until_stable(settle().margin(0.5), || {
+        on_gpu_or_cpu(gpu.as_ref().map(|gpu| &gpu.stream), spin.as_ref());
+        gpu.iter().for_each(Gpu::synchronize);
+    });
+    gpu_time::set_enabled(true);
+    note("run", &settled);
+    tally::print();
+}
