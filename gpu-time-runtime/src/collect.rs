@@ -41,6 +41,20 @@ pub(crate) fn check_calibrations() {
 
 /// Everything measured so far, after a look at what the GPU has finished. Never waits for the GPU.
 pub(crate) fn snapshot() -> Snapshot {
+    let (sites, stuck) = sites();
+    let started = process::started();
+    let mut about = Process::new(started.wall, started.monotonic.elapsed(), why_off(&sites));
+    if stuck > 0 {
+        about.warnings.push(format!(
+            "{stuck} threads did not come out of a driver call in time: what they measured is missing"
+        ));
+    }
+    about.warnings.extend(health::warnings());
+    Snapshot::new(about, devices(&sites), sites)
+}
+
+/// The sites alone, in the order of their ids, and how many threads could not be asked.
+pub(crate) fn sites() -> (Vec<report::Site>, usize) {
     let deadline = Instant::now() + PATIENCE;
     // One after the other, so that no thread waits for more than its own.
     let known = lane::all().to_vec();
@@ -71,17 +85,15 @@ pub(crate) fn snapshot() -> Snapshot {
     drop(lanes);
     // The statistics take longer, and nobody waits for them.
     let biases = Biases::new();
-    let sites: Vec<_> =
-        counted.into_iter().map(|counted| report_site(counted, &tallies, &biases)).collect();
-    let started = process::started();
-    let mut about = Process::new(started.wall, started.monotonic.elapsed(), why_off(&sites));
-    if stuck > 0 {
-        about.warnings.push(format!(
-            "{stuck} threads did not come out of a driver call in time: what they measured is missing"
-        ));
-    }
-    about.warnings.extend(health::warnings());
-    Snapshot::new(about, devices(&sites), sites)
+    let site = |counted| report_site(counted, &tallies, &biases);
+    (counted.into_iter().map(site).collect(), stuck)
+}
+
+/// The step in which event times of the device of this id advance, once that is known.
+pub(crate) fn event_step_ns(id: &str) -> Option<f64> {
+    let contexts = cuda::contexts().into_iter();
+    let mut same = contexts.filter(|c| device_id(Device::Cuda(c.device.ordinal)) == id);
+    same.find_map(Context::floor)?.step_ns
 }
 
 fn lock(

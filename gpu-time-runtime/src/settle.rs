@@ -9,7 +9,7 @@ pub use settled::{Settled, Unmet};
 use std::time::{Duration, Instant};
 
 use crate::cold_override::ColdOverride;
-use crate::report::target;
+use crate::report::{Site, target};
 use crate::site::Cold;
 use crate::{collect, exit, process};
 use progress::Progress;
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_millis(200);
 ///
 /// | | default | NVBench has |
 /// |---|---|---|
-/// | [`margin`](Settle::margin) | 0.5 % | `--max-noise 0.5`, of the standard deviation |
+/// | [`margin`](Settle::margin) | 0.5 % of the median, by its 95 % interval | `--max-noise 0.5`: percent of the mean, by the standard deviation |
 /// | [`min_samples`](Settle::min_samples) | 50 | `--min-samples 10` |
 /// | [`min_time`](Settle::min_time) | 0.5 s | `--min-time 0.5`, of GPU time |
 /// | [`timeout`](Settle::timeout) | 15 s | `--timeout 15` |
@@ -115,7 +115,8 @@ impl Settle {
 /// It looks after the first call, and then whenever a hundred times of what the last look took has
 /// passed, so that looking takes about 1 % of the time, between calls and never inside of one.
 pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
-    let before = collect::snapshot();
+    let (before, _) = collect::sites();
+    let judge = |now: &[Site]| Verdict::of(&settle, &before, now, collect::event_step_ns);
     let wish = settle.cold.filter(|_| !process::config().has_cold());
     let _rules = wish.map(ColdOverride::begin);
     let mut progress = Progress::on_terminal();
@@ -136,14 +137,15 @@ pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
         let is_content = |verdict: &Verdict| {
             verdict.is_over() && (verdict.is_empty() || elapsed >= settle.min_time)
         };
-        let verdict = Verdict::of(&settle, &before, &collect::snapshot());
+        let verdict = judge(&collect::sites().0);
+        let looked = now.elapsed();
         if is_late || is_content(&verdict) {
             if !verdict.is_empty() {
                 exit::wait_for_gpu(PATIENCE);
             }
             let snapshot = collect::snapshot();
             // The last samples may have moved a median.
-            let verdict = Verdict::of(&settle, &before, &snapshot);
+            let verdict = judge(snapshot.sites());
             if is_late || is_content(&verdict) {
                 return Settled {
                     snapshot,
@@ -154,7 +156,7 @@ pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
             }
         }
         progress.show(&verdict, calls, elapsed);
-        pause = now.elapsed() * SHARE;
+        pause = looked * SHARE;
     }
 }
 

@@ -1,8 +1,8 @@
-//! Whether what a run touched has settled: pure, from the snapshots at its beginning and now.
+//! Whether what a run touched has settled: pure, from the sites at its beginning and now.
 
 use super::settled::Obstacle;
 use super::{Settle, Unmet};
-use crate::report::{Series, Site, Snapshot};
+use crate::report::{Series, Site};
 use crate::stats;
 
 /// Where the step of a device's events is not known, times count as told apart to the nanosecond.
@@ -20,11 +20,18 @@ pub(super) struct Verdict {
 impl Verdict {
     /// A series is touched when a bracket of it has begun since `before`; a site without such series
     /// is, when calls of it served to warm up.
-    pub fn of(settle: &Settle, before: &Snapshot, now: &Snapshot) -> Verdict {
+    ///
+    /// `step_ns` is the step in which the clock of a device advances.
+    pub fn of(
+        settle: &Settle,
+        before: &[Site],
+        now: &[Site],
+        step_ns: impl Fn(&str) -> Option<f64>,
+    ) -> Verdict {
         let mut verdict = Verdict { settled: 0, unmet: Vec::new() };
         // Sites keep their places, and new ones join at the end.
-        let known = before.sites().iter().map(Some).chain(std::iter::repeat(None));
-        for (site, before) in now.sites().iter().zip(known) {
+        let known = before.iter().map(Some).chain(std::iter::repeat(None));
+        for (site, before) in now.iter().zip(known) {
             let count = verdict.len();
             for series in site.series() {
                 let earlier = before.and_then(|site| same(site, series));
@@ -32,7 +39,8 @@ impl Verdict {
                 if timed == 0 {
                     continue;
                 }
-                match obstacle(settle, step_ns(now, series), earlier, series) {
+                let step_ns = step_ns(series.device()).unwrap_or(NO_STEP_NS);
+                match obstacle(settle, step_ns, earlier, series) {
                     None => verdict.settled += 1,
                     Some(obstacle) => verdict.unmet.push(Unmet {
                         site: site.name().to_owned(),
@@ -131,12 +139,6 @@ fn margin(series: &Series) -> Option<f64> {
     Some((high - low) / 2.0 / median).filter(|share| share.is_finite())
 }
 
-/// The step in which the series' clock advances.
-fn step_ns(snapshot: &Snapshot, series: &Series) -> f64 {
-    let device = snapshot.devices().iter().find(|device| device.id() == series.device());
-    device.and_then(|device| device.event_step_ns()).unwrap_or(NO_STEP_NS)
-}
-
 /// The same series as it was earlier.
 fn same<'a>(site: &'a Site, series: &Series) -> Option<&'a Series> {
     let identity = |series: &Series| {
@@ -149,10 +151,9 @@ fn same<'a>(site: &'a Site, series: &Series) -> Option<&'a Series> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, SystemTime};
+    use std::time::Duration;
 
     use super::*;
-    use crate::report::{Device, Process};
     use crate::sample::{CacheState, Lost, Measure, Sample};
     use crate::series::{self, RowInfo};
     use crate::site::{Clock, ScopeKind};
@@ -220,23 +221,18 @@ mod tests {
         }
     }
 
-    fn snapshot(sites: Vec<Site>) -> Snapshot {
-        let process = Process::new(SystemTime::UNIX_EPOCH, Duration::ZERO, None);
-        let device = Device {
-            event_step_ns: Some(32.0),
-            ..Device::new("cuda:0".to_owned(), "a GPU".to_owned())
-        };
-        Snapshot::new(process, vec![device], sites)
+    /// As on an H200.
+    fn step_ns(device: &str) -> Option<f64> {
+        (device == "cuda:0").then_some(32.0)
     }
 
     fn verdict(before: Vec<Site>, now: Vec<Site>) -> Verdict {
-        Verdict::of(&Settle::default(), &snapshot(before), &snapshot(now))
+        Verdict::of(&Settle::default(), &before, &now, step_ns)
     }
 
     /// What keeps one series that was made in this run from having settled.
     fn alone(settle: Settle, made: Made) -> Option<Obstacle> {
-        let now = snapshot(vec![site("f", 0, &[made])]);
-        let verdict = Verdict::of(&settle, &snapshot(vec![]), &now);
+        let verdict = Verdict::of(&settle, &[], &[site("f", 0, &[made])], step_ns);
         assert_eq!(verdict.len(), 1);
         verdict.unmet.first().map(|unmet| unmet.obstacle)
     }
@@ -273,8 +269,7 @@ mod tests {
         // A hundred times as many: a tenth of it.
         assert_eq!(alone(DEFAULT, fed(spread(10_000, 90_000, 110_000))), None);
         // The figure of the share itself: 21 steps of 202 ns in 100 us, halved.
-        let now = snapshot(vec![site("f", 0, &[times()])]);
-        let found = margin(&now.sites()[0].series()[0]).unwrap();
+        let found = margin(&times().series()).unwrap();
         assert!((found - 0.0212).abs() < 0.001, "{found}");
     }
 
