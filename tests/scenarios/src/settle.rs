@@ -93,7 +93,7 @@ fn limit(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("settle::timed");
     let no_time = Settle::default().timeout(Duration::ZERO);
-    let mut run = |name: &str, calls: usize| {
+    let run = |name: &str, calls: usize| {
         let settled = until_stable(no_time, || {
             for _ in 0..calls {
                 timed(&gpu.stream, &spin, 10_000).unwrap();
