@@ -17,6 +17,8 @@ use verdict::Verdict;
 
 /// A look at the figures may take one part in so many of the time.
 const SHARE: u32 = 100;
+/// Fewer samples have no 95 % interval of their median.
+const FEWEST: u64 = 6;
 /// So long the end waits for what is still in flight.
 const PATIENCE: Duration = Duration::from_millis(200);
 
@@ -71,9 +73,9 @@ impl Settle {
     }
 
     /// How many samples each series is to get from this run, whatever it had before: fed ones, or
-    /// starved ones where there are no fed ones. Fewer than 6 have no interval and never suffice.
+    /// starved ones where there are no fed ones. It is at least 6, since fewer have no interval.
     pub fn min_samples(mut self, count: u64) -> Self {
-        self.min_samples = count;
+        self.min_samples = count.max(FEWEST);
         self
     }
 

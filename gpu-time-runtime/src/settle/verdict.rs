@@ -114,18 +114,16 @@ fn obstacle(
 ) -> Option<Obstacle> {
     let Gain { measured, at_floor, lost, samples, .. } = Gain::of(before, now);
     let is_enough = |count: u64| count >= settle.min_samples;
-    if measured == 0 && lost > 0 && is_enough(lost) && now.in_flight() == 0 {
+    if measured == 0 && is_enough(lost) && now.in_flight() == 0 {
         return Some(Obstacle::Lost(lost));
     }
-    if now.raw_ns().is_none() {
-        // Where nothing ever ran, there is no time to be known better.
-        let is_idle = at_floor > 0 && is_enough(at_floor);
-        return (!is_idle).then_some(Obstacle::Few(settle.min_samples));
+    if now.raw_ns().is_none() && is_enough(at_floor) {
+        // Nothing ever ran: there is no time to be known better.
+        return None;
     }
-    let Some([low, high]) = now.ci95_ns() else { return Some(Obstacle::Few(settle.min_samples)) };
-    if !is_enough(samples) {
+    let Some([low, high]) = now.ci95_ns().filter(|_| is_enough(samples)) else {
         return Some(Obstacle::Few(settle.min_samples));
-    }
+    };
     // Half a step for what rounding does to either end.
     let is_one_step = high - low <= 1.5 * stats::step_ns(high).max(step_ns);
     let is_narrow = is_one_step || margin(now).is_some_and(|margin| margin <= settle.margin);
@@ -256,7 +254,7 @@ mod tests {
         assert_eq!(alone(DEFAULT, fed([10_000; 50])), None);
         // Five have no interval, however few were wished for.
         let few = DEFAULT.min_samples(0);
-        assert_eq!(alone(few, fed([10_000; 5])), Some(Obstacle::Few(0)));
+        assert_eq!(alone(few, fed([10_000; 5])), Some(Obstacle::Few(6)));
         assert_eq!(alone(few, fed([10_000; 6])), None);
     }
 
