@@ -36,7 +36,7 @@ impl<W: Write> Progress<W> {
         self.shown = Some(Instant::now());
         let widest = verdict.unmet.iter().filter_map(|unmet| unmet.margin()).reduce(f64::max);
         let widest =
-            widest.map_or(String::new(), |margin| format!(", the others to ±{}", percent(margin)));
+            widest.map_or(String::new(), |margin| format!(", widest ±{}", percent(margin)));
         // A terminal that takes nothing is no reason to stop.
         _ = write!(
             to,
