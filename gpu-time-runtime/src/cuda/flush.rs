@@ -19,22 +19,30 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// So often a size is tried while other work evicts the lines that are watched.
 const ROUNDS: u32 = 3;
 
-/// Memory to evict the L2 with. It grows while the first call that wants it cold is prepared, until
-/// lines known to be cached are seen to be gone, and is kept for as long as its context.
+/// Memory to evict the L2 with, for the largest flush from the beginning, so that any is one launch. It
+/// is kept for as long as its context.
 #[derive(Default)]
 pub(super) struct FlushBuffer {
-    /// Each of the size of the reported L2.
-    parts: [OnceLock<Result<Zeros, Fault>>; LARGEST],
+    buffer: OnceLock<Result<Buffer, Fault>>,
     clean: OnceLock<Result<Flush, Fault>>,
     dirty: OnceLock<Result<Flush, Fault>>,
     /// Locked while a size is looked for, since the lines are watched for one flush at a time.
     probe: Mutex<Option<Result<LineProbe, Fault>>>,
 }
 
+/// As much of it as there was memory for.
+#[derive(Clone, Copy)]
+struct Buffer {
+    zeros: Zeros,
+    /// How many times the reported L2 that is.
+    multiples: usize,
+}
+
 /// One way to evict the L2.
 struct Flush {
     means: Means,
-    /// How many parts it takes.
+    /// What it reads or writes, and how many times the reported L2 that is.
+    zeros: Zeros,
     multiple: usize,
     seen: Result<Eviction, Unseen>,
 }
@@ -86,7 +94,7 @@ impl FlushBuffer {
     /// Enqueues the eviction; the context must be current.
     pub fn enqueue(&self, stream: Stream, cold: Cold) -> Result<(), Fault> {
         let flush = self.flush(cold).ok_or(Fault::Exhausted)?;
-        self.evict(flush.means, flush.multiple, stream)
+        evict(flush.means, flush.zeros, stream)
     }
 
     /// Whether lines were seen to outlast the largest flush that could be tried.
@@ -108,7 +116,7 @@ impl FlushBuffer {
     }
 
     pub fn warnings(&self) -> Vec<String> {
-        if let Some(Err(fault)) = self.parts[0].get() {
+        if let Some(Err(fault)) = self.buffer.get() {
             return vec![format!(
                 "no flush buffer could be allocated ({fault}): `cold` calls were timed as found"
             )];
@@ -153,29 +161,24 @@ impl FlushBuffer {
     ) -> Result<Flush, Fault> {
         let mut probe = locked(&self.probe);
         let deadline = Instant::now() + PATIENCE;
-        let first = self.part(0, device, side)?;
+        let buffer = (*self.buffer.get_or_init(|| Buffer::allocate(device, side)))?;
         let means = match cold {
             Cold::Clean => {
                 let reader = module.kernels()?.flush_read;
                 // The first launch of a kernel may load it: here, and not in a user's stream. What
                 // fails here fails again where it counts.
-                _ = first.empty().read(reader, side);
+                _ = buffer.zeros.first(0).read(reader, side);
                 Means::Read(reader)
             }
             Cold::Dirty => Means::Write,
         };
         let probe = probe.get_or_insert_with(|| LineProbe::new(device, module.kernels()?, side));
         let mut best = None;
-        for multiple in 1..=LARGEST {
-            if self.part(multiple - 1, device, side).is_err() {
-                break;
-            }
+        for multiple in 1..=buffer.multiples {
+            let zeros = buffer.zeros.first(bytes(device, multiple));
             let seen = match probe {
                 Ok(probe) => {
-                    let passes = || {
-                        let evict = || self.evict(means, multiple, side);
-                        probe.watch(evict, deadline)
-                    };
+                    let passes = || probe.watch(|| evict(means, zeros, side), deadline);
                     look(passes, |passes| {
                         Eviction::judge(multiple as u32, bytes(device, multiple), passes)
                     })
@@ -186,30 +189,32 @@ impl FlushBuffer {
                 return Err(fault);
             }
             let is_final = seen.as_ref().map_or(true, Eviction::proved);
-            best = Some(Flush { means, multiple, seen });
+            best = Some(Flush { means, zeros, multiple, seen });
             if is_final {
                 break;
             }
         }
         best.ok_or(Fault::Exhausted)
     }
+}
 
-    fn evict(&self, means: Means, multiple: usize, stream: Stream) -> Result<(), Fault> {
-        for part in self.parts.iter().take(multiple) {
-            let Some(Ok(part)) = part.get() else { return Err(Fault::Exhausted) };
-            match means {
-                Means::Read(reader) => part.read(reader, stream)?,
-                Means::Write => part.write(stream)?,
+impl Buffer {
+    fn allocate(device: &DeviceInfo, side: Stream) -> Result<Buffer, Fault> {
+        let mut failed = Fault::Exhausted;
+        for multiples in (1..=LARGEST).rev().filter(|_| device.l2_bytes >= 16) {
+            match Zeros::allocate(bytes(device, multiples), device, side) {
+                Ok(zeros) => return Ok(Buffer { zeros, multiples }),
+                Err(fault) => failed = fault,
             }
         }
-        Ok(())
+        Err(failed)
     }
+}
 
-    fn part(&self, index: usize, device: &DeviceInfo, side: Stream) -> Result<Zeros, Fault> {
-        *self.parts[index].get_or_init(|| match bytes(device, 1) {
-            0 => Err(Fault::Exhausted),
-            bytes => Zeros::allocate(bytes, device, side),
-        })
+fn evict(means: Means, zeros: Zeros, stream: Stream) -> Result<(), Fault> {
+    match means {
+        Means::Read(reader) => zeros.read(reader, stream),
+        Means::Write => zeros.write(stream),
     }
 }
 

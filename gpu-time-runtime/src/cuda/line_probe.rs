@@ -63,7 +63,7 @@ impl LineProbe {
         let address = mapped::map(sheet)?;
         let mut probe =
             LineProbe { lines, zeros, others, kernels, sheet, address, tickets: 0, side };
-        zeros.empty().read(kernels.flush_read, side)?;
+        zeros.first(0).read(kernels.flush_read, side)?;
         probe.launch(0, 0)?;
         Ok(probe)
     }

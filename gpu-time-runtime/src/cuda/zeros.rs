@@ -40,9 +40,9 @@ impl Zeros {
         self.address
     }
 
-    /// Nothing of it, for the first launch of a kernel.
-    pub fn empty(self) -> Zeros {
-        Zeros { bytes: 0, ..self }
+    /// So many bytes of it, or all. None are enough for the first launch of a kernel.
+    pub fn first(self, bytes: u64) -> Zeros {
+        Zeros { bytes: bytes.min(self.bytes), ..self }
     }
 
     /// Enqueues a reading of all of it; the context must be current.
