@@ -163,7 +163,7 @@ impl Node {
 
     /// Makes the stop of the launch a node. `is_alive` says whether the stream still is.
     #[cold]
-    pub fn close(self: Box<Self>, is_alive: bool) {
+    pub fn close(self, is_alive: bool) {
         match self.stop(is_alive) {
             Err(reason) => self.abandon(reason),
             Ok(()) => {
@@ -193,7 +193,7 @@ impl Node {
 
     /// Leaves the launch without a stop. The graph keeps the start until it is gone.
     #[cold]
-    pub fn abandon(self: Box<Self>, reason: Lost) {
+    pub fn abandon(self, reason: Lost) {
         self.track.end(self.begun);
         let mut graphs = locked(&GRAPHS);
         graphs.lose(self.row, reason);
