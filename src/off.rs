@@ -252,6 +252,7 @@ no_values! { Series:
     key -> Option<&str>,
     cache -> &str,
     clock -> &str,
+    graph -> bool,
     timed -> u64,
     measured -> u64,
     in_flight -> u64,

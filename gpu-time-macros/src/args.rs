@@ -10,12 +10,13 @@ use syn::{Expr, ExprArray, ExprLit, Ident, Lit, LitStr, Path, Token};
 use crate::errors::Errors;
 
 /// What may be written: each key with an example of its use.
-const KEYS: [(&str, &str); 9] = [
+const KEYS: [(&str, &str); 10] = [
     ("stream", "`stream = EXPR`"),
     ("name", "`name = \"…\"`"),
     ("warmup", "`warmup = 10`"),
     ("cold", "`cold` or `cold = \"dirty\"`"),
     ("sleep", "`sleep` or `sleep = \"50us\"`"),
+    ("graph", "`graph`"),
     ("scope", "`scope = \"launches\"` or `scope = \"body\"`"),
     ("launch", "`launch = \"gemm\"` or `launch = [\"gemm\", \"conv\"]`"),
     ("clock", "`clock = \"events\"` or `clock = \"host\"`"),
@@ -23,7 +24,7 @@ const KEYS: [(&str, &str); 9] = [
 ];
 
 /// Keys that are spoken for.
-const LATER: [&str; 6] = ["graph", "sample", "every", "bytes", "flops", "key"];
+const LATER: [&str; 5] = ["sample", "every", "bytes", "flops", "key"];
 
 /// What the user wrote between the parentheses.
 #[derive(Default)]
@@ -37,6 +38,7 @@ pub struct Args {
     pub warmup: Option<Arg<Expr>>,
     pub cold: Option<Arg<Cold>>,
     pub sleep: Option<Arg<Hold>>,
+    pub graph: Option<Arg<()>>,
     pub scope: Option<Arg<Scope>>,
     pub launch: Option<Arg<Vec<LitStr>>>,
     pub clock: Option<Arg<Clock>>,
@@ -141,7 +143,7 @@ impl Args {
             Some(_) => Some(input.parse::<Expr>()?),
             None => None,
         };
-        let flag = matches!(name.as_str(), "cold" | "sleep");
+        let flag = matches!(name.as_str(), "cold" | "sleep" | "graph");
         let value = match value {
             None if !flag => return Err(missing(&key, example)),
             value => value,
@@ -172,6 +174,11 @@ impl Args {
                     return Err(syn::Error::new_spanned(value, message));
                 }
             },
+            ("graph", None) => self.graph = Some(Arg { key, value: () }),
+            ("graph", Some(value)) => {
+                let message = format!("`graph` takes no value: write {example}");
+                return Err(syn::Error::new_spanned(value, message));
+            }
             ("scope", Some(value)) => match text(&value).as_deref() {
                 Some("launches") => self.scope = Some(Arg { key, value: Scope::Launches }),
                 Some("body") => self.scope = Some(Arg { key, value: Scope::Body }),

@@ -113,7 +113,7 @@ fn site(plan: &Plan) -> TokenStream {
         quote_spanned!(at=> #private::Launch { name: #name, line: #line })
     });
     let options = &plan.options;
-    let (is_async, is_single) = (plan.is_async, plan.is_single);
+    let (graph, is_async, is_single) = (plan.graph, plan.is_async, plan.is_single);
     quote_spanned! {at=> {
         fn #marker() {}
         static #site: #private::CallSite = #private::CallSite::new(#private::Spec {
@@ -125,6 +125,7 @@ fn site(plan: &Plan) -> TokenStream {
             warmup: #warmup,
             cold: #cold,
             sleep: #sleep,
+            graph: #graph,
             is_async: #is_async,
             scope: #scope,
             clock: #clock,

@@ -40,6 +40,7 @@ use proc_macro::TokenStream;
 /// | `cold = "dirty"` | the same by writing, which is the state that a producer kernel leaves | |
 /// | `sleep` | hold the stream until each bracket has been enqueued, or a deadline passes | off |
 /// | `sleep = "50us"` | hold it for a fixed time, in `ns`, `us`, `ms` or `s`, of at most a second | |
+/// | `graph` | launches in a stream capture become timed nodes of the graph, see [below](#graphs) | such a call is lost as `capture` |
 /// | `scope = "launches"` | a bracket around each [visible launch](#what-is-bracketed) | if any is visible and none hidden |
 /// | `scope = "body"` | a bracket around the whole body | otherwise |
 /// | `launch = "gemm"`, `launch = ["gemm", "conv"]` | further methods, functions or macros to treat as launches, by name without path | `launch`, `launch_cooperative`, `launch_kernel`, `cuLaunchKernel`, `cuLaunchKernelEx` |
@@ -47,8 +48,8 @@ use proc_macro::TokenStream;
 /// | `clock = "host"` | wall time on the CPU does; needs no stream | |
 /// | `crate = PATH` | where `gpu-time` lives, for crates that re-export it | `::gpu_time` |
 ///
-/// `clock = "host"` conflicts with `stream`, `cold` and `sleep`; `launch` conflicts with `scope = "body"`;
-/// `sleep` cannot be used on async code, where it would hold the stream across an await.
+/// `clock = "host"` conflicts with `stream`, `cold`, `sleep` and `graph`; `launch` conflicts with
+/// `scope = "body"`; `graph` needs launches scope; `sleep` cannot be used on async code, where it would hold the stream across an await.
 ///
 /// # The stream
 ///
@@ -105,6 +106,38 @@ use proc_macro::TokenStream;
 /// completion.
 ///
 /// A body that the macro's parser does not understand is timed as a whole, and the report's options say so.
+///
+/// # Graphs
+///
+/// With `graph`, a launch that is made while its stream is being captured is put between two event
+/// records that are nodes of the graph, with nothing else: `cold`, `sleep` and `warmup` are for calls in a
+/// stream. Each launch has a row of its own, in graphs; there is no sum. The captured call counts as
+/// timed, and the row's `timed` counts replays that were read, and launches that were lost.
+///
+/// **Replays are sampled.** Each overwrites the events of the one before, and nobody tells of it. So the
+/// events are looked at for every report and snapshot, and now and then before a timed call in a stream;
+/// what is found is the last replay, if it has ended. The others are not seen and not counted. To see
+/// each, wait for it and call `snapshot()`. Two readings must agree, so that a replay which comes between
+/// spoils none. Of two executable graphs that were made of one, and run at once, the events are the same:
+/// their replays cannot be told apart, and a time may be from the start in one to the stop in the other.
+///
+/// **The shape is decided once.** The first capture of a function decides whether its captures have
+/// nodes, and later ones follow, so that a graph captured anew can update what was instantiated
+/// (`cuGraphExecUpdate`). It decides against them while timing is off (`set_enabled(false)`), or where the
+/// driver lacks what it takes (CUDA 11.3); such calls are lost as `capture`. Once there are nodes, neither
+/// `set_enabled` nor warm-up takes them away, the stream's expression is evaluated for calls that are
+/// switched off too, and their replays are sampled like all. `GPU_TIME` and `GPU_TIME_FILTER` hold for
+/// the whole process: a function that they leave out has no nodes.
+///
+/// The events belong to the graph and to whatever was made of it; they serve again when these are gone.
+/// There are at most 8,192 pairs at once; launches beyond are lost as `events`.
+///
+/// Do not use `graph` on a function that is captured into the body of a conditional node, or into a graph
+/// to be launched from the device: neither may hold event records, and the program's own capture or
+/// instantiation would fail. While a graph is captured the driver does not tell that it is one of these.
+///
+/// A node's time has the same bias removed as a bracket's in a stream. How far the two differ has not been
+/// measured.
 ///
 /// # What stays as it was
 ///

@@ -24,6 +24,8 @@ pub struct Plan {
     pub warmup: Option<Expr>,
     pub cold: Option<Cold>,
     pub hold: Option<Hold>,
+    /// Launches in a capture become timed nodes of the graph.
+    pub graph: bool,
     pub scope: Scope,
     pub source: Source,
     /// The launches that have marks, in the order of their numbers.
@@ -82,6 +84,11 @@ impl Plan {
         let found = future.map_or(found, |block| find(&block.stmts, &names));
         let scope = scope(&args, stmts.is_some(), &found, errors);
         unused_names(&args, &func, errors);
+        if let (Scope::Body, Some(graph)) = (scope, &args.graph)
+            && !is(&args.clock, Clock::Host)
+        {
+            errors.at(&graph.key, graph_in_body_scope(&args, stmts.is_some(), &found));
+        }
 
         let is_async = is_future || func.sig.asyncness.is_some();
         if let (true, Some(sleep)) = (is_async, &args.sleep) {
@@ -130,6 +137,7 @@ impl Plan {
             warmup: args.warmup.map(|arg| arg.value),
             cold: args.cold.map(|arg| arg.value),
             hold: args.sleep.map(|arg| arg.value),
+            graph: args.graph.is_some(),
             scope,
             source,
             launches,
@@ -152,6 +160,7 @@ fn conflicts(args: &Args, errors: &mut Errors) {
             args.stream.as_ref().map(|arg| (&arg.key, "needs no stream")),
             args.cold.as_ref().map(|arg| (&arg.key, "has no L2 to evict")),
             args.sleep.as_ref().map(|arg| (&arg.key, "has no stream to hold")),
+            args.graph.as_ref().map(|arg| (&arg.key, "has no graph to put events into")),
         ];
         for (key, why) in keys.into_iter().flatten() {
             errors.at(key, format!("`{key}` conflicts with `clock = \"host\"`, which {why}"));
@@ -185,6 +194,28 @@ fn scope(args: &Args, parsed: bool, found: &Findings, errors: &mut Errors) -> Sc
         Some(arg) => arg.value,
         None if visible && !found.hidden => Scope::Launches,
         None => Scope::Body,
+    }
+}
+
+/// Why the body is timed as a whole, where `graph` would have single launches timed.
+fn graph_in_body_scope(args: &Args, parsed: bool, found: &Findings) -> &'static str {
+    match (&args.scope, parsed, found.hidden) {
+        (Some(_), ..) => {
+            "`graph` conflicts with `scope = \"body\"`: in a graph only single launches are timed"
+        }
+        (None, false, _) => {
+            "`graph` times single launches, and the macro cannot read this body: move them into a \
+             function that it can read, and annotate that"
+        }
+        (None, true, true) => {
+            "`graph` times single launches, and one of this body is in a closure, an async block, a \
+             nested item or a macro's arguments: move it out of there, or write `scope = \"launches\"` \
+             to time the others alone"
+        }
+        (None, true, false) => {
+            "`graph` times single launches, and none is visible in this body: name it, as in \
+             `launch = \"gemm\"`"
+        }
     }
 }
 

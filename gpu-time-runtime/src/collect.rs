@@ -14,7 +14,7 @@ use crate::sample::Measure;
 use crate::series::{RowInfo, Tally};
 use crate::site::{CallSite, Clock, Device, Kept, Row};
 use crate::work::Work;
-use crate::{exit, health, lane, process, registry};
+use crate::{exit, graph, health, lane, process, registry};
 
 /// A thread that keeps its lane locked for longer is stuck in a driver call.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -63,6 +63,7 @@ pub(crate) fn sites() -> (Vec<report::Site>, usize) {
             work.drain(&lane.returns);
         }
     }
+    graph::look_at_all();
     // All at once and no new ones, so that no bracket is counted on one side only while threads go on.
     // No driver call is made meanwhile.
     let lanes = lane::all();
@@ -74,6 +75,10 @@ pub(crate) fn sites() -> (Vec<report::Site>, usize) {
         tally.0 += entry.timed;
         tally.1 += entry.in_flight;
     }
+    let graphs = graph::all();
+    for (row, timed) in graphs.rows() {
+        tallies.entry(ptr::from_ref(row)).or_default().0 += timed;
+    }
     let counted: Vec<_> = registry::sites()
         .into_iter()
         .map(|site| {
@@ -81,6 +86,7 @@ pub(crate) fn sites() -> (Vec<report::Site>, usize) {
             Counted { site, counts: lane::counts(site, &lanes), rows }
         })
         .collect();
+    drop(graphs);
     drop(works);
     drop(lanes);
     // The statistics take longer, and nobody waits for them.
@@ -149,7 +155,9 @@ fn report_site(counted: Counted, tallies: &Tallies, biases: &Biases) -> report::
         .collect();
     let mut shown = Vec::new();
     for (row, series, tally, (timed, in_flight)) in &rows {
-        let is_same = |other: &Row| other.device == row.device && other.cache == row.cache;
+        let is_same = |other: &Row| {
+            (other.device, other.cache, other.graph) == (row.device, row.cache, row.graph)
+        };
         let info = |launch: Option<u32>, measure: Measure| RowInfo {
             device: device_id(row.device),
             launch: launch.and_then(|index| {
@@ -159,12 +167,13 @@ fn report_site(counted: Counted, tallies: &Tallies, biases: &Biases) -> report::
             measure,
             cache: row.cache,
             clock: row.clock,
+            graph: row.graph,
             timed: *timed,
             in_flight: *in_flight,
             bias: biases.of(row.device),
         };
         let measure = row.measure(site.spec.scope);
-        if site.spec.is_single && measure == Measure::Launch {
+        if site.spec.is_single && measure == Measure::Launch && !row.graph {
             // The sum of one launch is that launch; only calls without one are counted apart.
             let idle = rows.iter().find(|(idle, ..)| idle.launch.is_none() && is_same(idle));
             let (mut sum, mut tally) = (info(None, Measure::Sum), *tally);

@@ -82,6 +82,11 @@ impl Slot {
         true
     }
 
+    /// Gives back what the last [`Slot::use_lease`] took.
+    pub fn return_lease(&self) {
+        bump(&self.lease);
+    }
+
     /// Whether nothing was left to lease for `context`. What is used up stays so.
     pub fn is_warm(&self, context: usize) -> bool {
         self.warm_context.load(Relaxed) == context as u64

@@ -174,6 +174,7 @@ pub(crate) fn site() -> &'static CallSite {
         warmup: 0,
         cold: None,
         sleep: None,
+        graph: false,
         is_async: false,
         scope: ScopeKind::Launches,
         clock: Clock::Events,

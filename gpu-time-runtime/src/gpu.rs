@@ -17,6 +17,11 @@ impl Stream {
         self.0 == 2
     }
 
+    /// Whether it is the NULL stream, which no capture can be of.
+    pub fn is_legacy(self) -> bool {
+        self.0 <= 1
+    }
+
     /// Whether the handle names no context by itself.
     pub fn is_implicit(self) -> bool {
         self.0 <= 2
@@ -121,6 +126,9 @@ pub(crate) trait Gpu: Sync + 'static {
     fn since(&self, pair: &EventPair) -> Option<f64>;
     /// How the device's time lies in the host's, once that is known.
     fn clock(&self) -> Option<ClockFit>;
+    /// Sees to it that the calling thread's next call looks at what was replayed of graphs. What is
+    /// being enqueued now may be a replay, and then the one before can be read no more.
+    fn wants_a_look(&self) {}
     /// The host's time in nanoseconds since some moment.
     fn now_ns(&self) -> u64;
     /// What brackets on a stream share; of a per-thread stream, those of one thread.

@@ -18,6 +18,7 @@ mod exit;
 #[cfg(test)]
 mod fake;
 mod gpu;
+mod graph;
 #[cfg_attr(not(feature = "nvml"), path = "health/off.rs")]
 mod health;
 mod hold_policy;

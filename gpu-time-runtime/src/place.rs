@@ -8,6 +8,7 @@ use crate::calls::CallRef;
 use crate::cold_override;
 use crate::cuda::Context;
 use crate::gpu::{Gpu, Stream};
+use crate::graph::{self, Node, Opened};
 use crate::lane::{self, Lane};
 use crate::recorder::{HoldPlan, Preparation};
 use crate::sample::{CacheState, Lost, Sample};
@@ -16,6 +17,12 @@ use crate::work::Work;
 
 /// An open bracket on a real GPU.
 pub(crate) type Bracket = Box<bracket::Bracket<Context>>;
+
+/// A launch that has begun: in a stream, by the lane of its call, or as a node of a graph.
+pub(crate) enum Open {
+    Bracket(&'static Lane, Bracket),
+    Node(Box<Node>),
+}
 
 /// Site, lane, context and stream of one call.
 pub(crate) struct Place {
@@ -42,22 +49,40 @@ impl Place {
     /// Opens the bracket around a body, or counts it as lost. `is_alive` says whether the stream still
     /// is.
     pub fn open_body(&self, is_alive: bool) -> Option<Bracket> {
-        self.open(None, None, is_alive)
+        self.open(None, None, self.obstacle_now(is_alive))
     }
 
     /// Opens the bracket around a launch, or counts it and its call's sum as lost.
-    pub fn open_launch(&self, launch: u32, state: &CallState, is_alive: bool) -> Option<Bracket> {
-        self.open(Some(launch), Some(state), is_alive)
+    pub fn open_launch(&self, launch: u32, state: &CallState, is_alive: bool) -> Option<Open> {
+        let obstacle = self.obstacle_now(is_alive);
+        if obstacle == Some(Lost::Capture) && self.site.spec.graph {
+            match graph::open(self, launch) {
+                Opened::Untimed => {}
+                opened => {
+                    state.leave_to_graph(self);
+                    return match opened {
+                        Opened::Node(node) => Some(Open::Node(node)),
+                        _ => None,
+                    };
+                }
+            }
+        }
+        let bracket = self.open(Some(launch), Some(state), obstacle)?;
+        Some(Open::Bracket(self.lane, bracket))
+    }
+
+    #[inline]
+    fn obstacle_now(&self, is_alive: bool) -> Option<Lost> {
+        if is_alive { self.obstacle() } else { Some(Lost::Stream) }
     }
 
     fn open(
         &self,
         launch: Option<u32>,
         state: Option<&CallState>,
-        is_alive: bool,
+        obstacle: Option<Lost>,
     ) -> Option<Bracket> {
         let Place { site, lane, context, stream, tracked } = *self;
-        let obstacle = if is_alive { self.obstacle() } else { Some(Lost::Stream) };
         let thread = stream.is_per_thread().then(lane::thread);
         let mut work = locked(&lane.work);
         let track = work.track(context, stream, thread);
@@ -136,7 +161,7 @@ impl Place {
                 let outcome = lost.map_or(Ok(Sample::NOTHING), Err);
                 locked(&self.lane.work).count(self.site, self.context.place(), outcome);
             }
-            // Its sum was lost at its beginning, or is its launch.
+            // Its sum was lost at its beginning, or is its launch, or it has none.
             None => {}
         }
     }
@@ -179,9 +204,19 @@ impl Place {
 }
 
 /// Gives a bracket of the lane up.
-pub(crate) fn abandon(lane: &'static Lane, mut bracket: Bracket, reason: Lost) {
+fn abandon(lane: &'static Lane, mut bracket: Bracket, reason: Lost) {
     bracket.abandon();
     locked(&lane.work).abandon(bracket, reason, &lane.returns);
+}
+
+impl Open {
+    /// Gives the launch up for the reason given.
+    pub fn abandon(self, reason: Lost) {
+        match self {
+            Open::Bracket(lane, bracket) => abandon(lane, bracket, reason),
+            Open::Node(node) => node.abandon(reason),
+        }
+    }
 }
 
 impl CallState {
@@ -203,6 +238,17 @@ impl CallState {
         let call = self.call()?;
         work.begin_launch(call);
         Some(call)
+    }
+
+    /// A launch of the call became a node of a graph, which no sum has: neither is there one of later
+    /// launches, nor is one of earlier ones whole.
+    #[cold]
+    fn leave_to_graph(&self, place: &Place) {
+        if self.cache.load(Relaxed) == 0 {
+            self.cache.store(1 + CacheState::AsFound as u8, Relaxed);
+        } else if let Some(call) = self.call() {
+            locked(&place.lane.work).lose_sum(call, Lost::Capture, &place.lane.returns);
+        }
     }
 
     fn call(&self) -> Option<CallRef> {

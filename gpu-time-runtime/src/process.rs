@@ -61,6 +61,11 @@ pub(crate) fn switch(on: bool) {
     }
 }
 
+/// Whether timing is off for good.
+pub(crate) fn is_closed() -> bool {
+    CLOSED.load(Relaxed)
+}
+
 /// Turns timing off for good.
 pub(crate) fn close() {
     CLOSED.store(true, Relaxed);

@@ -9,12 +9,12 @@ use crate::counts::Outcome;
 use crate::cuda::Context;
 use crate::gpu::{Fault, Stream};
 use crate::lane::{self, Lane};
-use crate::place::{self, Bracket, CallState, Place};
+use crate::place::{Bracket, CallState, Open, Place};
 use crate::rows::EntryRef;
 use crate::sample::{CacheState, Lost, Sample};
 use crate::site::{CallSite, Device, ScopeKind, locked};
 use crate::stream::{Keep, Target};
-use crate::{cuda, exit, process, registry};
+use crate::{cuda, exit, graph, process, registry};
 
 /// Most warm-up calls that a thread takes for itself at once.
 const LEASE: u32 = 64;
@@ -50,7 +50,7 @@ enum Kind {
 
 /// A launch between its two events. Dropped without a stop, the launch is lost.
 #[must_use]
-pub struct Token(Option<(&'static Lane, Bracket)>);
+pub struct Token(Option<Open>);
 
 const _: () = {
     const fn holds_across_awaits_and_unwinding<T: Send + Sync + UnwindSafe + RefUnwindSafe>() {}
@@ -63,6 +63,9 @@ const _: () = {
 #[inline]
 pub fn enter<K: Keep>(site: &'static CallSite, target: impl FnOnce() -> Target<K>) -> Scope<K> {
     if !is_wanted(site) {
+        if site.spec.graph && site.is_on() == Some(true) {
+            return enter_off(site, target);
+        }
         lane::count(site, Outcome::Skipped);
         return Scope(None);
     }
@@ -76,8 +79,11 @@ pub fn enter<K: Keep>(site: &'static CallSite, target: impl FnOnce() -> Target<K
             if let Some(slot) = lane::slot(site)
                 && slot.use_lease(context)
             {
-                slot.count(Outcome::Warmup);
-                return Scope(None);
+                if !goes_into_graph(site, Stream(stream), context) {
+                    slot.count(Outcome::Warmup);
+                    return Scope(None);
+                }
+                slot.return_lease();
             }
             let stream = Stream(stream);
             let Some((context, lane)) = enter_on_stream(site, stream, context) else {
@@ -94,6 +100,34 @@ pub fn enter<K: Keep>(site: &'static CallSite, target: impl FnOnce() -> Target<K
             Scope::active(Kind::Stream { place, state: CallState::default(), body }, Some(keep))
         }
     }
+}
+
+/// Begins a call of a site with `graph` while timing is off. A graph that is captured anew must keep
+/// its shape, so such a call is timed all the same where the site's captures have nodes.
+#[cold]
+fn enter_off<K: Keep>(site: &'static CallSite, target: impl FnOnce() -> Target<K>) -> Scope<K> {
+    let skipped = CountSkipped(site);
+    if process::is_closed() {
+        return Scope(None);
+    }
+    let Target::Stream { stream, context, tracked, keep } = target() else { return Scope(None) };
+    let stream = Stream(stream);
+    // The first capture of the site decides.
+    if !cuda::is_captured(stream, context) || !site.gets_nodes(false) {
+        return Scope(None);
+    }
+    let Ok(context) = find(stream, context) else { return Scope(None) };
+    std::mem::forget(skipped);
+    lane::count(site, Outcome::Timed);
+    let place = Place { site, lane: lane::current(), context, stream, tracked };
+    Scope::active(Kind::Stream { place, state: CallState::default(), body: None }, Some(keep))
+}
+
+/// Whether the call's launches become nodes of a graph, which is no warm-up: then the shape of the
+/// graph would depend on how many calls went before.
+#[cold]
+fn goes_into_graph(site: &'static CallSite, stream: Stream, context: usize) -> bool {
+    site.spec.graph && cuda::is_captured(stream, context)
 }
 
 /// Counts a call as skipped.
@@ -160,7 +194,9 @@ fn enter_on_stream(
         None => meet(site, stream, handle)?,
     };
     let settings = site.settings();
-    if !(settings.warmup == 0 && settings.is_plain()) && is_warmup(site, context, handle != 0) {
+    if !(settings.warmup == 0 && settings.is_plain())
+        && is_warmup(site, context, stream, handle != 0)
+    {
         lane::count(site, Outcome::Warmup);
         return None;
     }
@@ -177,7 +213,10 @@ fn meet(site: &'static CallSite, stream: Stream, context: usize) -> Option<&'sta
         return None;
     }
     match find(stream, context) {
-        Ok(context) => Some(context),
+        Ok(context) => {
+            graph::glance();
+            Some(context)
+        }
         Err(fault) => {
             exit::arm();
             lane::count(site, Outcome::Timed);
@@ -214,10 +253,17 @@ fn find(stream: Stream, context: usize) -> Result<&'static Context, Fault> {
 /// Takes a warm-up call, and a few more for this thread where many are left; prepares what timed
 /// calls of the site will need. Calls that do not name their context cannot use a lease.
 #[cold]
-fn is_warmup(site: &'static CallSite, context: &'static Context, is_named: bool) -> bool {
+fn is_warmup(
+    site: &'static CallSite,
+    context: &'static Context,
+    stream: Stream,
+    is_named: bool,
+) -> bool {
     context.prepare(site.settings());
     let own = lane::slot(site);
-    if own.is_some_and(|slot| slot.is_warm(context.handle())) {
+    if own.is_some_and(|slot| slot.is_warm(context.handle()))
+        || goes_into_graph(site, stream, context.handle())
+    {
         return false;
     }
     let slot = own.filter(|slot| is_named && !slot.has_lease());
@@ -244,7 +290,7 @@ impl<K: Keep> Scope<K> {
             Some(Active { kind: Kind::Stream { place, state, body: None }, keep, .. }) => {
                 let held = keep.as_ref().map(Keep::hold);
                 let is_alive = !matches!(held, Some(None));
-                place.open_launch(launch, state, is_alive).map(|bracket| (place.lane, bracket))
+                place.open_launch(launch, state, is_alive)
             }
             _ => None,
         })
@@ -284,8 +330,8 @@ pub fn stop<R, K: Keep>(
     scope: &Scope<K>,
     failed: impl FnOnce(&R) -> bool,
 ) -> R {
-    if let Some((_, bracket)) = token.0.take() {
-        scope.close(bracket, failed(&result));
+    if let Some(open) = token.0.take() {
+        scope.close(open, failed(&result));
     }
     result
 }
@@ -293,20 +339,23 @@ pub fn stop<R, K: Keep>(
 /// Ends a launch that has no value.
 #[inline]
 pub fn stop_statement<K: Keep>(mut token: Token, scope: &Scope<K>) {
-    if let Some((_, bracket)) = token.0.take() {
-        scope.close(bracket, false);
+    if let Some(open) = token.0.take() {
+        scope.close(open, false);
     }
 }
 
 impl<K: Keep> Scope<K> {
-    fn close(&self, bracket: Bracket, has_failed: bool) {
+    fn close(&self, open: Open, has_failed: bool) {
         let Some(Active { kind: Kind::Stream { place, .. }, keep, .. }) = &self.0 else { return };
         if has_failed {
-            place.abandon(bracket, Lost::Failed);
-        } else {
-            // A handle outlives the stream if the body drops the last owner: hold it for the record.
-            let held = keep.as_ref().map(Keep::hold);
-            place.close(bracket, !matches!(held, Some(None)));
+            return open.abandon(Lost::Failed);
+        }
+        // A handle outlives the stream if the body drops the last owner: hold it for the record.
+        let held = keep.as_ref().map(Keep::hold);
+        let is_alive = !matches!(held, Some(None));
+        match open {
+            Open::Bracket(_, bracket) => place.close(bracket, is_alive),
+            Open::Node(node) => node.close(is_alive),
         }
     }
 }
@@ -314,8 +363,8 @@ impl<K: Keep> Scope<K> {
 /// The function left the launch by unwinding, or by a `return` or `?` among its arguments.
 impl Drop for Token {
     fn drop(&mut self) {
-        if let Some((lane, bracket)) = self.0.take() {
-            place::abandon(lane, bracket, Lost::Failed);
+        if let Some(open) = self.0.take() {
+            open.abandon(Lost::Failed);
         }
     }
 }

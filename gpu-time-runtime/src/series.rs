@@ -32,7 +32,10 @@ pub struct RowInfo {
     pub cache: CacheState,
     /// What told the time.
     pub clock: Clock,
-    /// Brackets begun, or calls for a sum.
+    /// The launch is a node of graphs.
+    pub graph: bool,
+    /// Brackets begun, or calls for a sum; in graphs, replays that were read and launches that were
+    /// lost.
     pub timed: u64,
     /// Of these, the ones neither measured nor lost yet.
     pub in_flight: u64,
@@ -136,6 +139,7 @@ impl Series {
             key: None,
             cache: row.cache,
             clock: row.clock,
+            graph: row.graph,
             timed: row.timed,
             measured,
             in_flight: row.in_flight,
@@ -214,6 +218,7 @@ mod tests {
             measure: Measure::Sum,
             cache: CacheState::AsFound,
             clock: Clock::Events,
+            graph: false,
             timed: 0,
             in_flight: 0,
             bias: bias_ns.map(|ns| Bias { ns, queued_ns: ns + 600.0, ..Bias::NONE }),

@@ -33,6 +33,8 @@ pub struct Spec {
     pub cold: Option<Cold>,
     /// `sleep`, `sleep = "50us"`.
     pub sleep: Option<Hold>,
+    /// `graph`: launches in a capture become timed nodes of the graph.
+    pub graph: bool,
     /// The function is async, so that a hold would last across its awaits: it never gets one.
     pub is_async: bool,
     /// What a bracket goes around.
@@ -115,6 +117,8 @@ pub struct CallSite {
     rows: Mutex<Vec<Kept>>,
     warmups: Mutex<Vec<(Device, u32)>>,
     hold_policy: Mutex<HoldPolicy>,
+    /// Whether its captured launches get nodes of ours.
+    nodes: AtomicU8,
 }
 
 /// The specification after the environment had its say.
@@ -136,7 +140,8 @@ pub(crate) enum Device {
     Host,
 }
 
-/// One row of the report: what is kept of a site per launch, device, cache state and clock.
+/// One row of the report: what is kept of a site per launch, device, cache state and clock, in streams
+/// or in graphs.
 ///
 /// Rows are made once and live as long as the process, so that lanes may point at them.
 pub(crate) struct Row {
@@ -144,6 +149,8 @@ pub(crate) struct Row {
     pub device: Device,
     pub cache: CacheState,
     pub clock: Clock,
+    /// Its launches are nodes of graphs.
+    pub graph: bool,
     index: usize,
 }
 
@@ -192,6 +199,7 @@ impl CallSite {
             rows: Mutex::new(Vec::new()),
             warmups: Mutex::new(Vec::new()),
             hold_policy: Mutex::new(HoldPolicy::new()),
+            nodes: AtomicU8::new(UNKNOWN),
         }
     }
 
@@ -247,17 +255,43 @@ impl CallSite {
         device: Device,
         cache: CacheState,
     ) -> &'static Row {
+        self.find_row(launch, device, cache, false)
+    }
+
+    /// The row of a launch that became a node of a graph, made on first use.
+    pub(crate) fn graph_row(&self, launch: u32, device: Device) -> &'static Row {
+        self.find_row(Some(launch), device, CacheState::AsFound, true)
+    }
+
+    fn find_row(
+        &self,
+        launch: Option<u32>,
+        device: Device,
+        cache: CacheState,
+        graph: bool,
+    ) -> &'static Row {
         let mut rows = self.rows();
-        let same = |r: &Row| r.launch == launch && r.device == device && r.cache == cache;
+        let same =
+            |r: &Row| (r.launch, r.device, r.cache, r.graph) == (launch, device, cache, graph);
         if let Some(kept) = rows.iter().find(|kept| same(kept.row)) {
             return kept.row;
         }
         let on_host = device == Device::Host;
         let clock = if on_host { Clock::Host } else { self.spec.clock };
+        let index = rows.len();
         let row: &'static Row =
-            Box::leak(Box::new(Row { launch, device, cache, clock, index: rows.len() }));
+            Box::leak(Box::new(Row { launch, device, cache, clock, graph, index }));
         rows.push(Kept { row, series: Series::new() });
         row
+    }
+
+    /// Whether captured launches of the site get nodes of ours. The first capture decides, by
+    /// `wanted`, and later ones follow: a graph captured anew then has the shape of the one before,
+    /// which an update of what was instantiated asks for.
+    pub(crate) fn gets_nodes(&self, wanted: bool) -> bool {
+        let decided = if wanted { ON } else { OFF };
+        let was = self.nodes.compare_exchange(UNKNOWN, decided, Relaxed, Relaxed);
+        was.map_or_else(|known| known == ON, |_| wanted)
     }
 
     /// Every row with what is kept of it, by its index.

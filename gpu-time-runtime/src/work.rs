@@ -94,8 +94,10 @@ impl<G: Gpu> Work<G> {
     /// Takes a bracket whose stop was recorded, and looks after earlier ones now and then.
     #[inline]
     pub fn enqueue(&mut self, bracket: Box<Bracket<G>>, returns: &Returns) {
+        let gpu = bracket.gpu;
         if self.in_flight.push(bracket) {
             self.drain(returns);
+            gpu.wants_a_look();
         }
     }
 
@@ -152,6 +154,15 @@ impl<G: Gpu> Work<G> {
             self.deliver(entry, Err(Lost::Events));
         }
         call
+    }
+
+    /// A launch of the call went where no sum has it.
+    #[cold]
+    pub fn lose_sum(&mut self, call: CallRef, reason: Lost, returns: &Returns) {
+        self.calls.begin(call);
+        if let Some(Finished { entry, outcome }) = self.calls.end(call, Err(reason), returns) {
+            self.deliver(entry, outcome);
+        }
     }
 
     /// One more launch of the call was begun.

@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::{c_int, c_uint};
 use std::ptr;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, OnceLock};
 
 use cudarc::driver::sys::{self, CUcontext, CUevent, CUevent_flags, CUlimit, CUresult, CUstream};
 
@@ -22,6 +22,7 @@ use super::{check, side};
 use crate::bias::{Bias, Calibration, Given};
 use crate::eviction::FlushProof;
 use crate::gpu::{Event, EventPair, Fault, Floor, Gpu, Held, HoldResult, Stream};
+use crate::graph;
 use crate::passage::ClockFit;
 use crate::place::launches_block;
 use crate::sample::CacheState;
@@ -49,7 +50,7 @@ const PERSISTING_INTERVAL_NS: u64 = 100_000_000;
 /// the application dropped its own handle. A context is never revived: one that turns up at the
 /// address of a dead one is another `Context`.
 pub(crate) struct Context {
-    symbols: &'static Symbols,
+    pub(super) symbols: &'static Symbols,
     handle: usize,
     id: Option<u64>,
     pub device: DeviceInfo,
@@ -57,7 +58,7 @@ pub(crate) struct Context {
     retained: AtomicBool,
     events: AtomicU32,
     /// Our own stream.
-    side: Result<Stream, Fault>,
+    pub(super) side: Result<Stream, Fault>,
     module: Module,
     flush: FlushBuffer,
     /// A flush met with more of the L2 set aside for persisting lines than the driver does by itself.
@@ -68,6 +69,8 @@ pub(crate) struct Context {
     holds: Holds,
     floor: FloorProbe,
     clock: DeviceClock,
+    /// What the times of graphs are counted from, once there was one.
+    pub(super) origin: OnceLock<Option<Event>>,
     tracks: Mutex<HashMap<(usize, Option<u64>), &'static Track>>,
     calibrator: Calibrator,
 }
@@ -166,6 +169,7 @@ impl Context {
                     holds: Holds::default(),
                     floor: FloorProbe::enqueue(symbols, side),
                     clock: DeviceClock::start(symbols, side),
+                    origin: OnceLock::new(),
                     tracks: Mutex::new(HashMap::new()),
                     calibrator: Calibrator::default(),
                     side,
@@ -359,7 +363,7 @@ impl Context {
     }
 
     /// Runs driver calls in this context, without a trace on the calling thread.
-    fn inside<R>(&self, f: impl FnOnce() -> Result<R, Fault>) -> Result<R, Fault> {
+    pub(super) fn inside<R>(&self, f: impl FnOnce() -> Result<R, Fault>) -> Result<R, Fault> {
         if self.is_dead() {
             return Err(Fault::ContextGone);
         }
@@ -368,7 +372,11 @@ impl Context {
 
     /// Calls the driver about `stream`; one that names its context needs none to be current.
     #[inline]
-    fn on_stream(&self, stream: Stream, call: impl Fn() -> CUresult) -> Result<(), Fault> {
+    pub(super) fn on_stream(
+        &self,
+        stream: Stream,
+        call: impl Fn() -> CUresult,
+    ) -> Result<(), Fault> {
         let in_context = || with_current(self.handle as CUcontext, || check(call()));
         let result = if stream.is_implicit() {
             in_context()
@@ -460,6 +468,13 @@ impl Gpu for Context {
         self.on_stream(stream, || unsafe {
             sys::cuEventRecord(event.handle() as CUevent, raw(stream))
         })
+    }
+
+    fn wants_a_look(&self) {
+        if graph::is_any() {
+            // The thread's next call meets its context anew, and looks before it enqueues anything.
+            RECENT.set(None);
+        }
     }
 
     fn check_alive(&self) -> Result<(), Fault> {

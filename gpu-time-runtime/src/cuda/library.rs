@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use cudarc::driver::sys::{self, CUcontext, CUevent, CUlimit, CUresult};
 use libloading::Library;
 
+use super::graph::GraphSymbols;
 use super::host_clock;
 use crate::exit;
 
@@ -24,6 +25,8 @@ pub(super) struct Symbols {
     simulated_now: Option<Now>,
     /// Of the current context. Without it nobody knows of persisting lines.
     pub context_limit: Option<GetLimit>,
+    /// What it takes to time a graph.
+    pub graph: Option<GraphSymbols>,
 }
 
 impl Symbols {
@@ -109,7 +112,8 @@ fn load() -> Result<Symbols, String> {
         unsafe { library.get::<GetLimit>("cuCtxGetLimit") }.ok().map(|symbol| *symbol);
     match elapsed_time {
         Some(elapsed_time) => {
-            Ok(Symbols { elapsed_time, context_id, simulated_now, context_limit })
+            let graph = GraphSymbols::load(library);
+            Ok(Symbols { elapsed_time, context_id, simulated_now, context_limit, graph })
         }
         None => Err("the CUDA driver has no `cuEventElapsedTime`".to_owned()),
     }

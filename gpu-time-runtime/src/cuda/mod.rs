@@ -12,6 +12,7 @@ mod current;
 mod device;
 mod floor;
 mod flush;
+mod graph;
 mod hold;
 mod host_clock;
 mod library;
@@ -25,6 +26,7 @@ pub(crate) use context::{Context, contexts, find, recent};
 pub(crate) use device::DeviceInfo;
 #[cfg(feature = "nvml")]
 pub(crate) use device::in_use;
+pub(crate) use graph::{Capture, NotKept, is_captured};
 pub(crate) use library::{driver_version, why_unusable};
 
 use cudarc::driver::sys::CUresult;

@@ -49,6 +49,7 @@ fn columns() -> Vec<Column> {
     add("key", |_, series| optional(series.key()));
     add("cache", |_, series| series.cache().to_owned());
     add("clock", |_, series| series.clock().to_owned());
+    add("graph", |_, series| series.graph.to_string());
     add("timed", |_, series| series.timed.to_string());
     add("in_flight", |_, series| series.in_flight.to_string());
     add("measured", |_, series| series.measured.to_string());

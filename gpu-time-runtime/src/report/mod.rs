@@ -35,13 +35,14 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// A snapshot of these values, which warns of counts that do not add up. The series of each site
-    /// are ordered: by device, in the order given; the function before its launches; by cache state.
+    /// are ordered: by device, in the order given; the function before its launches, these in streams
+    /// before in graphs; by cache state.
     pub(crate) fn new(process: Process, devices: Vec<Device>, mut sites: Vec<Site>) -> Snapshot {
         for site in &mut sites {
             site.series.sort_by_key(|series| {
                 let device = devices.iter().position(|device| device.id == series.device);
                 let launch = series.launch.as_ref().map(|launch| launch.index);
-                (device.unwrap_or(usize::MAX), launch, series.cache)
+                (device.unwrap_or(usize::MAX), launch, series.graph, series.cache)
             });
         }
         let mut snapshot = Snapshot { schema: "gpu-time/1", process, devices, sites };

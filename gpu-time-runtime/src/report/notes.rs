@@ -94,6 +94,9 @@ fn legend(snapshot: &Snapshot) -> Vec<String> {
              `GPU_TIME_BIAS=cupti:TIME`, what CUPTI says of an empty kernel, removes that",
         );
     }
+    if any(|s| s.graph) {
+        explain("in graphs", "replays of a node, of which those are missing that nobody looked at");
+    }
     if any(Series::is_raw_by_launches) {
         explain(
             RAW,

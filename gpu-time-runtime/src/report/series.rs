@@ -20,6 +20,7 @@ pub struct Series {
     pub(crate) cache: CacheState,
     #[serde(serialize_with = "clock_name")]
     pub(crate) clock: Clock,
+    pub(crate) graph: bool,
     pub(crate) timed: u64,
     pub(crate) measured: u64,
     pub(crate) in_flight: u64,
@@ -93,7 +94,13 @@ impl Series {
         clock(self.clock)
     }
 
-    /// Brackets begun, or calls for a sum.
+    /// The launch is a node of graphs, and the samples are replays, of which not every one is seen.
+    pub fn graph(&self) -> bool {
+        self.graph
+    }
+
+    /// Brackets begun, or calls for a sum; in graphs, replays that were read, and launches that were
+    /// lost on their way into a graph.
     pub fn timed(&self) -> u64 {
         self.timed
     }
@@ -209,12 +216,13 @@ impl Series {
         brackets.into_iter().chain(samples).map(move |broken| format!("{place}: {broken}"))
     }
 
-    /// Device, launch and cache state, for a sentence.
+    /// Device, launch, graph and cache state, for a sentence.
     pub(crate) fn place(&self) -> String {
         let launch = self.launch.as_ref().map(|launch| format!(", {}", launch.label()));
+        let graph = if self.graph { ", in graphs" } else { "" };
         let cache = Some(self.cache).filter(|&cache| cache != CacheState::AsFound);
         let cache = cache.map(|cache| format!(", {}", cache.name()));
-        format!("{}{}{}", self.device, launch.unwrap_or_default(), cache.unwrap_or_default())
+        format!("{}{}{graph}{}", self.device, launch.unwrap_or_default(), cache.unwrap_or_default())
     }
 }
 

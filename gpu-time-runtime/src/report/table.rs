@@ -98,7 +98,9 @@ fn rows(snapshot: &Snapshot) -> Vec<Vec<String>> {
         ["function", "on", "cache", "calls", "samples", "median", "p5–p95", "total", "share"];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
     for site in called() {
-        if site.series.is_empty() {
+        // A function whose calls were all captured has no row of its own.
+        let is_headless = site.series.first().is_none_or(|series| series.launch.is_some());
+        if is_headless {
             rows.push(vec![
                 printable(&site.name),
                 String::new(),
@@ -108,7 +110,8 @@ fn rows(snapshot: &Snapshot) -> Vec<Vec<String>> {
         }
         for (i, series) in site.series.iter().enumerate() {
             // Calls are counted by function, so they stand once.
-            let calls = if i == 0 { site.calls.to_string() } else { String::new() };
+            let is_first = i == 0 && !is_headless;
+            let calls = if is_first { site.calls.to_string() } else { String::new() };
             rows.push(row(site, series, calls, total(snapshot, &series.device)));
         }
     }
@@ -132,14 +135,20 @@ fn row(site: &Site, series: &Series, calls: String, device_total: f64) -> Vec<St
         row.push(format!("{mark}{}{raw}", units::time(stats.median)));
         row.push(format!("{}–{}", unit.number(stats.p5), unit.number(stats.p95)));
         row.push(units::time(total));
-        row.push(units::share(total, device_total));
+        // Nodes are in no function's time, and not every replay was seen.
+        if !series.graph {
+            row.push(units::share(total, device_total));
+        }
     }
     row
 }
 
 fn label(site: &Site, series: &Series) -> String {
     match (&series.launch, series.launches) {
-        (Some(launch), _) => format!("  {}", printable(&launch.label())),
+        (Some(launch), _) => {
+            let graph = if series.graph { "\n    in graphs" } else { "" };
+            format!("  {}{graph}", printable(&launch.label()))
+        }
         (None, Some(launches)) => format!("{}\n  {}", printable(&site.name), sum_of(launches)),
         (None, None) => printable(&site.name),
     }

@@ -32,6 +32,7 @@ fn row(device: &str, measure: Measure, times: impl IntoIterator<Item = u32>) -> 
             launch: None,
             cache: CacheState::AsFound,
             clock: if on_host { Clock::Host } else { Clock::Events },
+            graph: false,
             timed: 0,
             in_flight: 0,
             bias: Some(if on_host { Bias::NONE } else { Bias { ns: 2207.0, ..Bias::NONE } }),
@@ -181,6 +182,8 @@ fn everything() -> Snapshot {
     ];
     let mut saxpy = site("app::saxpy", 70, ScopeKind::Body, [0, 5, 140], saxpy);
     saxpy.options = "sleep, the body is no Rust that the macro knows: timed as a whole".to_owned();
+    let mut decode = row("cuda:0", Measure::Launch, steps(4_000, 7)).launch(0, "launch", 80);
+    decode.info.graph = true;
     let hostile = row("cuda:0", Measure::Span, [7_000; 4]).mark(|_, sample| sample.fed = false);
     let mut hostile = site("a,\"b\"\n\u{1b}<i>", 90, ScopeKind::Body, [0, 0, 4], vec![hostile]);
     hostile.warnings =
@@ -189,6 +192,7 @@ fn everything() -> Snapshot {
         train,
         site("app::looped", 60, ScopeKind::Launches, [0, 0, 20], vec![looped]),
         saxpy,
+        site("app::decode", 78, ScopeKind::Launches, [0, 0, 1], vec![decode]),
         hostile,
         site("app::filtered", 95, ScopeKind::Body, [0, 7, 0], vec![]),
         site("app::never", 99, ScopeKind::Body, [0, 0, 0], vec![]),
@@ -264,8 +268,8 @@ fn the_csv_reads_back_what_was_hostile() {
     let csv = everything().to_csv();
     let mut reader = ::csv::Reader::from_reader(csv.as_bytes());
     let names: Vec<String> = reader.records().map(|record| record.unwrap()[0].to_owned()).collect();
-    assert_eq!(names.len(), 7);
-    assert_eq!(names[6], "a,\"b\"\n\u{1b}<i>");
+    assert_eq!(names.len(), 8);
+    assert_eq!(names[7], "a,\"b\"\n\u{1b}<i>");
 }
 
 #[test]

@@ -141,7 +141,14 @@ fn margin(series: &Series) -> Option<f64> {
 fn same<'a>(site: &'a Site, series: &Series) -> Option<&'a Series> {
     let identity = |series: &Series| {
         let launch = series.launch().map(|launch| launch.index());
-        (series.device.clone(), launch, series.cache, series.clock, series.key.clone())
+        (
+            series.device.clone(),
+            launch,
+            series.graph,
+            series.cache,
+            series.clock,
+            series.key.clone(),
+        )
     };
     let wanted = identity(series);
     site.series().iter().find(|series| identity(series) == wanted)
@@ -194,6 +201,7 @@ mod tests {
                 measure: Measure::Span,
                 cache: self.cache.unwrap_or(CacheState::AsFound),
                 clock: Clock::Events,
+                graph: false,
                 timed: measured + self.lost + self.in_flight,
                 in_flight: self.in_flight,
                 bias: None,

@@ -84,6 +84,7 @@ impl Bench {
             measure: row.measure(self.site.spec.scope),
             cache: row.cache,
             clock: row.clock,
+            graph: row.graph,
             timed: entry.timed,
             in_flight: entry.in_flight,
             bias: None,

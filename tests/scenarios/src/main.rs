@@ -11,6 +11,7 @@ mod exit;
 mod faults;
 mod fed;
 mod gpu;
+mod graph;
 mod health;
 mod options;
 mod random;
@@ -34,6 +35,7 @@ const THEMES: &[&[Scenario]] = &[
     exit::SCENARIOS,
     faults::SCENARIOS,
     fed::SCENARIOS,
+    graph::SCENARIOS,
     health::SCENARIOS,
     options::SCENARIOS,
     random::SCENARIOS,

@@ -8,6 +8,7 @@ mod exact;
 mod exit;
 mod faults;
 mod fed;
+mod graph;
 mod harness;
 mod health;
 mod options;

@@ -10,6 +10,7 @@ use crate::context::ContextRef;
 use crate::event::State;
 use crate::handle::Handle;
 use crate::model::Model;
+use crate::queue::Moment;
 use crate::work::Work;
 
 /// `CUstreamCaptureMode`.
@@ -42,7 +43,8 @@ pub(crate) enum Status {
 
 pub(crate) struct Capture {
     id: u64,
-    context: ContextRef,
+    /// The graph that it fills, which has no nodes before its end.
+    pub graph: Handle,
     origin: Handle,
     mode: CaptureMode,
     thread: u32,
@@ -63,11 +65,16 @@ struct Branch {
 pub(crate) struct Graph {
     pub context: ContextRef,
     pub nodes: Arc<[Work]>,
+    /// The user objects that it holds a reference to, once for each.
+    pub objects: Vec<Handle>,
 }
 
 pub(crate) struct Exec {
-    context: ContextRef,
-    nodes: Arc<[Work]>,
+    pub context: ContextRef,
+    pub nodes: Arc<[Work]>,
+    pub objects: Vec<Handle>,
+    /// The end of its last launch.
+    pub launched: Moment,
 }
 
 impl Model {
@@ -119,17 +126,17 @@ impl Model {
         }
     }
 
-    /// The state of a stream's capture, and its id.
-    pub fn capture_status(&mut self, stream: Handle) -> Answer<(Status, u64)> {
+    /// The state of a stream's capture, its id and its graph.
+    pub fn capture_status(&mut self, stream: Handle) -> Answer<(Status, u64, Handle)> {
         let stream = self.find_stream(stream)?;
         if self.implicit_capture(stream).is_some() {
             return Err(Code::CAPTURE_IMPLICIT);
         }
         let capture = self.stream(stream).capture.and_then(|capture| self.captures.get(capture));
         Ok(match capture {
-            None => (Status::None, 0),
-            Some(capture) if capture.invalid => (Status::Invalidated, capture.id),
-            Some(capture) => (Status::Active, capture.id),
+            None => (Status::None, 0, 0),
+            Some(capture) if capture.invalid => (Status::Invalidated, capture.id, 0),
+            Some(capture) => (Status::Active, capture.id, capture.graph),
         })
     }
 
@@ -143,9 +150,11 @@ impl Model {
             return Err(Code::ILLEGAL_STATE);
         }
         self.counters.captures += 1;
+        let nodes = Vec::new().into();
+        let graph = self.graphs.insert(Graph { context, nodes, objects: Vec::new() });
         let capture = self.captures.insert(Capture {
             id: self.counters.captures,
-            context,
+            graph,
             origin: stream,
             mode,
             thread: self.thread,
@@ -169,13 +178,18 @@ impl Model {
             return Err(Code::CAPTURE_WRONG_THREAD);
         }
         let ended = self.drop_capture(capture).expect("it was just there");
-        if ended.invalid {
-            return Err(Code::CAPTURE_INVALIDATED);
+        let answer = match &ended {
+            ended if ended.invalid => Err(Code::CAPTURE_INVALIDATED),
+            ended if ended.branches.iter().any(|b| b.stream != stream && !b.joined) => {
+                Err(Code::CAPTURE_UNJOINED)
+            }
+            _ => Ok(ended.graph),
+        };
+        match (answer, self.graphs.get_mut(ended.graph)) {
+            (Ok(_), Some(graph)) => graph.nodes = ended.nodes.into(),
+            _ => self.graph_destroy(ended.graph)?,
         }
-        if ended.branches.iter().any(|branch| branch.stream != stream && !branch.joined) {
-            return Err(Code::CAPTURE_UNJOINED);
-        }
-        Ok(self.graphs.insert(Graph { context: ended.context, nodes: ended.nodes.into() }))
+        answer
     }
 
     /// Takes a capture away from its streams.
@@ -235,45 +249,6 @@ impl Model {
             found.branches.push(Branch { stream, position: 0, joined: false });
         }
         self.stream_mut(stream).capture = Some(capture);
-        Ok(())
-    }
-
-    pub fn graph_instantiate(&mut self, graph: Handle, flags: u64) -> Answer<Handle> {
-        // Launching from the device does not go with freeing on launch.
-        if flags & 0b101 == 0b101 {
-            return Err(Code::INVALID_VALUE);
-        }
-        let graph = self.graphs.get(graph).ok_or(Code::INVALID_VALUE)?;
-        let exec = Exec { context: graph.context, nodes: graph.nodes.clone() };
-        self.context(exec.context)?;
-        Ok(self.execs.insert(exec))
-    }
-
-    pub fn graph_launch(&mut self, exec: Handle, stream: Handle) -> Answer {
-        let exec = self.execs.get(exec).ok_or(Code::INVALID_VALUE)?;
-        let (context, nodes) = (exec.context, exec.nodes.clone());
-        let stream = self.usable_stream(stream)?;
-        if self.stream(stream).context != context {
-            return Err(Code::INVALID_HANDLE);
-        }
-        if let Some(capture) = self.capture_of(stream)? {
-            // As a child graph would run.
-            return nodes
-                .iter()
-                .try_for_each(|work| self.capture_work(capture, stream, work.clone()));
-        }
-        for work in nodes.iter() {
-            match work {
-                Work::Record { event, .. } => self.record_now(*event, stream, true)?,
-                Work::Wait { event: Some(event) } => {
-                    let state = self.events.get(*event).map(|event| event.state.clone());
-                    if let Some(State::Recorded { at, .. }) = state {
-                        self.enqueue_after(stream, at, true)?;
-                    }
-                }
-                work => drop(self.enqueue(stream, work.clone(), true)?),
-            }
-        }
         Ok(())
     }
 }

@@ -39,6 +39,7 @@ impl Code {
     pub const CAPTURE_IMPLICIT: Self = Self(906);
     pub const CAPTURED_EVENT: Self = Self(907);
     pub const CAPTURE_WRONG_THREAD: Self = Self(908);
+    pub const GRAPH_EXEC_UPDATE_FAILURE: Self = Self(910);
 
     /// Not the driver's: a wait that would never end. The caller blocks for real outside the
     /// model's lock and then answers [`Code::LAUNCH_FAILED`].

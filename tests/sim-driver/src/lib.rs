@@ -12,6 +12,7 @@ mod elf;
 mod event;
 mod faults;
 pub mod formula;
+mod graph;
 mod handle;
 mod harness;
 mod kernels;

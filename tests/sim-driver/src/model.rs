@@ -7,6 +7,7 @@ use crate::constants::{Constants, Costs};
 use crate::context::{Contexts, Primary};
 use crate::event::Event;
 use crate::faults::Faults;
+use crate::graph::{Dying, UserObject};
 use crate::handle::{Handle, Table};
 use crate::l2::L2;
 use crate::memory::Memory;
@@ -59,6 +60,9 @@ pub(crate) struct Model {
     pub captures: Table<Capture>,
     pub graphs: Table<Graph>,
     pub execs: Table<Exec>,
+    pub objects: Table<UserObject>,
+    /// Graphs that the program let go of, until what they launched has ended.
+    pub dying: Vec<Dying>,
     pub memory: Memory,
     /// Streams that wait for something whose time is not known yet.
     pub stuck: Vec<Handle>,
@@ -140,6 +144,8 @@ impl Model {
             captures: Table::new(0x55),
             graphs: Table::new(0x56),
             execs: Table::new(0x57),
+            objects: Table::new(0x59),
+            dying: Vec::new(),
             memory: Memory::default(),
             stuck: Vec::new(),
             callbacks: Vec::new(),

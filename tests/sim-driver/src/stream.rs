@@ -151,8 +151,10 @@ impl Model {
 
     /// Drops what a stream of an ended context had queued. Whoever waits for it need not any more.
     pub fn abandon_stream(&mut self, stream: Handle) {
-        if let Some(capture) = self.stream(stream).capture {
-            self.drop_capture(capture);
+        if let Some(capture) = self.stream(stream).capture
+            && let Some(dropped) = self.drop_capture(capture)
+        {
+            self.graph_destroy(dropped.graph).expect("a capture has a graph");
         }
         let now = self.now;
         self.stream_mut(stream).queue.abandon(now);

@@ -30,7 +30,7 @@ fn one_name(stream: Option<&CudaStream>) -> Result<(), ()> {
     gemm(stream)
 }
 
-#[gpu_timed(launch = ["gemm", "loop"], r#warmup = u32::MAX)]
+#[gpu_timed(launch = ["gemm", "loop"], r#warmup = u32::MAX, graph)]
 fn several_names(stream: Option<&CudaStream>) -> Result<(), ()> {
     r#loop();
     crate::gemm(stream)

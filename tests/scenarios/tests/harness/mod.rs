@@ -6,7 +6,7 @@
 //! leaves them out by `--skip simulated::` and the test runner counts them as filtered out.
 
 pub mod report;
-mod timeline;
+pub mod timeline;
 
 use std::collections::BTreeMap;
 use std::io::Read;

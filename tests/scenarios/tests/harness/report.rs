@@ -139,6 +139,7 @@ pub struct Series {
     pub key: Option<String>,
     pub cache: String,
     pub clock: String,
+    pub graph: bool,
     pub timed: u64,
     pub measured: u64,
     pub in_flight: u64,
@@ -287,9 +288,18 @@ impl Site {
         row
     }
 
-    /// The rows of the function, or of one of its launches.
+    /// The rows of the function, or of one of its launches, in streams.
     pub fn rows(&self, launch: Option<u32>) -> impl Iterator<Item = &Series> {
-        self.series.iter().filter(move |row| row.launch.as_ref().map(|l| l.index) == launch)
+        let is_its = move |row: &&Series| row.launch.as_ref().map(|l| l.index) == launch;
+        self.series.iter().filter(is_its).filter(|row| !row.graph)
+    }
+
+    /// The row of one launch as a node of graphs. There must be one only.
+    pub fn in_graphs(&self, index: u32) -> &Series {
+        let is_its = |row: &&Series| row.launch.as_ref().is_some_and(|l| l.index == index);
+        let rows: Vec<_> = self.series.iter().filter(is_its).filter(|row| row.graph).collect();
+        let [row] = rows[..] else { panic!("`{}`#{index} has {} rows", self.name, rows.len()) };
+        row
     }
 
     /// The row of one launch. There must be one only.
@@ -321,6 +331,11 @@ impl Series {
         assert_eq!(self.key, None, "`{site}`: no scenario has keys");
         if let (Some([low, high]), Some(raw)) = (self.ci95_ns, &self.raw_ns) {
             assert!(low <= raw.median && raw.median <= high, "`{site}`: {self:?}");
+        }
+        if self.graph {
+            // Nothing waits for a replay to be read, and a node is a launch that was fed.
+            assert!(self.launch.is_some() && self.cache == "as-found", "`{site}`: {self:?}");
+            assert_eq!((*in_flight, *starved), (0, 0), "`{site}`: {self:?}");
         }
         let measures = ["sum", "span", "launch"];
         assert!(measures.contains(&&*self.measure), "`{site}`: {self:?}");

@@ -193,6 +193,7 @@ fn run(
     // moves, and again for what its moving has brought about.
     model.settle();
     model.charge(function.name, function.cost_ns);
+    model.bury();
     let answer = match (scripted, function.rule) {
         (Some(code), _) => Err(code),
         (None, Rule::Any) => body(&mut model),

@@ -3,8 +3,11 @@
 use super::{Out, driver};
 use crate::capture::CaptureMode;
 use crate::code::{Answer, Code};
+use crate::graph::UpdateResult;
 use crate::handle::Handle;
-use crate::model::Model;
+use crate::model::{Callback, Model};
+
+type Destructor = unsafe extern "C" fn(*mut std::ffi::c_void);
 
 /// The tag of node handles. A node is only ever counted, so its handle names no object.
 const NODE: Handle = 0x58 << 56;
@@ -81,10 +84,10 @@ driver! {
         hStream: Handle, captureStatus_out: Out<u32>, id_out: Out<u64>, graph_out: Out<Handle>,
         dependencies_out: Out<Handle>, numDependencies_out: Out<usize>,
     ) [20, Free] |m| {
-        let (status, id) = m.capture_status(hStream)?;
+        let (status, id, graph) = m.capture_status(hStream)?;
         captureStatus_out.put(status as u32)?;
         id_out.put_if_wanted(id);
-        graph_out.put_if_wanted(0);
+        graph_out.put_if_wanted(graph);
         dependencies_out.put_if_wanted(0);
         numDependencies_out.put_if_wanted(0);
         Ok(())
@@ -93,10 +96,10 @@ driver! {
         hStream: Handle, captureStatus_out: Out<u32>, id_out: Out<u64>, graph_out: Out<Handle>,
         dependencies_out: Out<Handle>, edgeData_out: Out<Handle>, numDependencies_out: Out<usize>,
     ) [20, Free] |m| {
-        let (status, id) = m.capture_status(hStream)?;
+        let (status, id, graph) = m.capture_status(hStream)?;
         captureStatus_out.put(status as u32)?;
         id_out.put_if_wanted(id);
-        graph_out.put_if_wanted(0);
+        graph_out.put_if_wanted(graph);
         dependencies_out.put_if_wanted(0);
         edgeData_out.put_if_wanted(0);
         numDependencies_out.put_if_wanted(0);
@@ -124,10 +127,37 @@ driver! {
         m.execs.get(hGraphExec).map(drop).ok_or(Code::INVALID_VALUE)
     };
     fn cuGraphDestroy(hGraph: Handle) [1_000, Free] |m| {
-        m.graphs.remove(hGraph).map(drop).ok_or(Code::INVALID_VALUE)
+        m.graph_destroy(hGraph)
     };
     fn cuGraphExecDestroy(hGraphExec: Handle) [1_000, Free] |m| {
-        m.execs.remove(hGraphExec).map(drop).ok_or(Code::INVALID_VALUE)
+        m.exec_destroy(hGraphExec)
+    };
+    fn cuGraphExecUpdate_v2(
+        hGraphExec: Handle, hGraph: Handle, resultInfo: Out<UpdateResult>,
+    ) [20_000, Free] |m| {
+        let result = m.exec_update(hGraphExec, hGraph)?;
+        resultInfo.put_if_wanted(result);
+        if result.is_success() { Ok(()) } else { Err(Code::GRAPH_EXEC_UPDATE_FAILURE) }
+    };
+    fn cuUserObjectCreate(
+        object_out: Out<Handle>, ptr: u64, destroy: Option<Destructor>, initialRefcount: u32,
+        flags: u32,
+    ) [200, Free] |m| {
+        let function = destroy.ok_or(Code::INVALID_VALUE)?;
+        let destructor = Callback { function, data: ptr };
+        object_out.put(m.user_object_create(destructor, initialRefcount, flags)?)
+    };
+    fn cuUserObjectRetain(object: Handle, count: u32) [100, Free] |m| {
+        m.user_object_retain(object, count)
+    };
+    fn cuUserObjectRelease(object: Handle, count: u32) [100, Free] |m| {
+        m.user_object_release(object, count)
+    };
+    fn cuGraphRetainUserObject(graph: Handle, object: Handle, count: u32, flags: u32) [100, Free] |m| {
+        m.graph_retain(graph, object, count, flags)
+    };
+    fn cuGraphReleaseUserObject(graph: Handle, object: Handle, count: u32) [100, Free] |m| {
+        m.graph_release(graph, object, count)
     };
     fn cuGraphGetNodes(hGraph: Handle, nodes: *const Handle, numNodes: Out<usize>) [100, Free] |m| {
         m.graph_nodes(hGraph, nodes, numNodes)

@@ -2,9 +2,6 @@ use gpu_time::gpu_timed;
 
 struct CudaStream;
 
-#[gpu_timed(graph)]
-fn graph(_stream: &CudaStream) {}
-
 #[gpu_timed(sample = 0.01)]
 fn sample(_stream: &CudaStream) {}
 

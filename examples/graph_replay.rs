@@ -1,0 +1,107 @@
+//! Times one small kernel in a stream, and as a node of a CUDA graph that holds it ten times.
+//!
+//! ```text
+//! cargo run --release --example graph_replay
+//! ```
+//!
+//! It needs an NVIDIA GPU, and says so where there is none.
+
+#![allow(unsafe_code)] // launching a kernel is unsafe in cudarc
+
+use std::error::Error;
+use std::sync::Arc;
+
+use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
+use cudarc::driver::{
+    CudaContext, CudaFunction, CudaSlice, CudaStream, LaunchConfig, PushKernelArg, sys,
+};
+use cudarc::nvrtc::Ptx;
+use gpu_time::gpu_timed;
+use gpu_time_kernels::workloads;
+
+const LEN: usize = 1 << 16;
+const NODES: usize = 10;
+const REPLAYS: usize = 200;
+const CALLS: usize = 200;
+
+struct Vectors {
+    saxpy: CudaFunction,
+    x: CudaSlice<f32>,
+    y: CudaSlice<f32>,
+}
+
+/// In a stream each call is timed. Captured, it becomes a node between two event records, and what is
+/// timed is each replay that somebody looks at.
+#[gpu_timed(graph, sleep)]
+fn saxpy(stream: &Arc<CudaStream>, v: &mut Vectors) -> Result<(), Box<dyn Error>> {
+    let len = LEN as u32;
+    let mut launch = stream.launch_builder(&v.saxpy);
+    launch.arg(&len).arg(&1.0f32).arg(&v.x).arg(&mut v.y);
+    // SAFETY: the arguments are those of the kernel, and both vectors have `len` elements.
+    unsafe { launch.launch(LaunchConfig::for_num_elems(len)) }?;
+    Ok(())
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    // SAFETY: looks for the driver's library; without it cudarc would panic.
+    if !unsafe { sys::is_culib_present() } {
+        println!("no GPU here (no CUDA driver): this example needs one");
+        return Ok(());
+    }
+    let context = match CudaContext::new(0) {
+        Ok(context) => context,
+        Err(error) => {
+            println!("no GPU here ({error:?}): this example needs one");
+            return Ok(());
+        }
+    };
+    let stream = context.new_stream()?;
+    // One stream is all there is, so cudarc need not order several.
+    // SAFETY: every slice below is used on this stream alone.
+    unsafe { context.disable_event_tracking() };
+    let module = context.load_module(Ptx::from_src(workloads::PTX))?;
+    let mut vectors = Vectors {
+        saxpy: module.load_function(workloads::SAXPY)?,
+        x: stream.clone_htod(&vec![1.0; LEN])?,
+        y: stream.alloc_zeros(LEN)?,
+    };
+    for _ in 0..CALLS {
+        saxpy(&stream, &mut vectors)?;
+    }
+    stream.synchronize()?;
+
+    stream.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)?;
+    for _ in 0..NODES {
+        saxpy(&stream, &mut vectors)?;
+    }
+    let graph = stream.end_capture(CUgraphInstantiate_flags(0))?.ok_or("the graph is empty")?;
+    for _ in 0..REPLAYS {
+        graph.launch()?;
+        stream.synchronize()?;
+        // Looks at what the replay left. Without this the report at the end sees the last one.
+        gpu_time::snapshot();
+    }
+
+    let y = stream.clone_dtoh(&vectors.y)?;
+    stream.synchronize()?;
+    let expected = (CALLS + REPLAYS * NODES) as f32;
+    assert!(y.iter().all(|&y| y == expected), "saxpy computed {:?}…, not {expected}", &y[..4]);
+    print();
+    Ok(())
+}
+
+fn print() {
+    let snapshot = gpu_time::snapshot();
+    let launches = snapshot.site("graph_replay::saxpy").map_or(&[][..], |site| site.series());
+    println!("one saxpy on {LEN} elements, in microseconds:");
+    for launch in launches.iter().filter(|series| series.launch().is_some()) {
+        let place = if launch.graph() { "in a graph of ten" } else { "in a stream" };
+        let Some((raw, net)) = launch.raw_ns().zip(launch.net_ns()) else { continue };
+        let [raw, net, low, high] =
+            [raw.median(), net.median(), net.p5(), net.p95()].map(|ns| ns / 1e3);
+        let samples = launch.measured();
+        println!(
+            "  {place:17}  raw {raw:.2}  net {net:.2} ({low:.2} to {high:.2})  {samples} samples"
+        );
+    }
+}

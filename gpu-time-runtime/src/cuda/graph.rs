@@ -1,0 +1,220 @@
+//! What the driver is asked where a launch becomes a node of a graph.
+//!
+//! All of it is legal during a capture of any mode, and nothing of it ruins one where it fails.
+
+use std::ffi::{c_uint, c_void};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering::Release};
+
+use cudarc::driver::sys::{
+    self, CUcontext, CUevent, CUresult, CUstream, CUstreamCaptureStatus as Status,
+};
+use libloading::Library;
+
+use super::check;
+use super::context::{Context, create_event, raw};
+use super::current::with_current;
+use super::library::symbols;
+use crate::gpu::{Event, Fault, Stream};
+
+/// `CU_EVENT_RECORD_EXTERNAL`: the record becomes a node of its own.
+const EXTERNAL: c_uint = 1;
+/// `CU_USER_OBJECT_NO_DESTRUCTOR_SYNC`, the only kind that there is.
+const NO_DESTRUCTOR_SYNC: c_uint = 1;
+/// `CU_GRAPH_USER_OBJECT_MOVE`: our reference becomes the graph's.
+const MOVE: c_uint = 1;
+const INVALID_CONTEXT: u32 = CUresult::CUDA_ERROR_INVALID_CONTEXT as u32;
+
+type Graph = *mut c_void;
+type Object = *mut c_void;
+type Destructor = unsafe extern "C" fn(*mut c_void);
+type InfoV2 = unsafe extern "C" fn(
+    CUstream,
+    *mut Status,
+    *mut u64,
+    *mut Graph,
+    *mut *const c_void,
+    *mut usize,
+) -> CUresult;
+type InfoV3 = unsafe extern "C" fn(
+    CUstream,
+    *mut Status,
+    *mut u64,
+    *mut Graph,
+    *mut *const c_void,
+    *mut *const c_void,
+    *mut usize,
+) -> CUresult;
+type Record = unsafe extern "C" fn(CUevent, CUstream, c_uint) -> CUresult;
+type CreateObject =
+    unsafe extern "C" fn(*mut Object, *mut c_void, Destructor, c_uint, c_uint) -> CUresult;
+type ReleaseObject = unsafe extern "C" fn(Object, c_uint) -> CUresult;
+type Retain = unsafe extern "C" fn(Graph, Object, c_uint, c_uint) -> CUresult;
+
+/// The functions that drivers have since CUDA 11.3. Without one of them no graph is timed.
+pub(super) struct GraphSymbols {
+    info: Info,
+    record: Record,
+    create_object: CreateObject,
+    release_object: ReleaseObject,
+    retain: Retain,
+}
+
+#[derive(Clone, Copy)]
+enum Info {
+    V2(InfoV2),
+    V3(InfoV3),
+}
+
+/// A capture that goes on, and the graph that it fills.
+pub(crate) struct Capture {
+    pub id: u64,
+    graph: Graph,
+}
+
+/// Why a graph keeps nothing of ours.
+pub(crate) struct NotKept {
+    pub fault: Fault,
+    /// The destructor runs all the same, at some time.
+    pub is_released: bool,
+}
+
+impl GraphSymbols {
+    pub fn load(library: &Library) -> Option<GraphSymbols> {
+        // SAFETY: in every driver that has them, these functions have these signatures.
+        unsafe {
+            let info = match library.get::<InfoV2>("cuStreamGetCaptureInfo_v2") {
+                Ok(info) => Info::V2(*info),
+                Err(_) => Info::V3(*library.get::<InfoV3>("cuStreamGetCaptureInfo_v3").ok()?),
+            };
+            Some(GraphSymbols {
+                info,
+                record: *library.get::<Record>("cuEventRecordWithFlags").ok()?,
+                create_object: *library.get::<CreateObject>("cuUserObjectCreate").ok()?,
+                release_object: *library.get::<ReleaseObject>("cuUserObjectRelease").ok()?,
+                retain: *library.get::<Retain>("cuGraphRetainUserObject").ok()?,
+            })
+        }
+    }
+
+    /// The capture that goes on in the stream, if one does and can still become a graph.
+    fn capture(&self, stream: Stream) -> Result<Option<Capture>, Fault> {
+        let (mut status, mut id) = (Status::CU_STREAM_CAPTURE_STATUS_NONE, 0);
+        let mut graph: Graph = ptr::null_mut();
+        let (no_nodes, no_edges, no_count) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+        let stream = raw(stream);
+        // SAFETY: writes a status, a number and a handle; what it may leave out is not asked for.
+        check(unsafe {
+            match self.info {
+                Info::V2(info) => {
+                    info(stream, &raw mut status, &raw mut id, &raw mut graph, no_nodes, no_count)
+                }
+                Info::V3(info) => info(
+                    stream,
+                    &raw mut status,
+                    &raw mut id,
+                    &raw mut graph,
+                    no_nodes,
+                    no_edges,
+                    no_count,
+                ),
+            }
+        })?;
+        let is_active = status == Status::CU_STREAM_CAPTURE_STATUS_ACTIVE && !graph.is_null();
+        Ok(is_active.then_some(Capture { id, graph }))
+    }
+
+    /// Has the graph keep an object whose destructor sets `released`.
+    fn keep(&self, capture: &Capture, released: &'static AtomicBool) -> Result<(), NotKept> {
+        let mut object: Object = ptr::null_mut();
+        let flag = ptr::from_ref(released).cast_mut().cast();
+        // SAFETY: writes one handle; the flag is there for ever.
+        check(unsafe {
+            (self.create_object)(&raw mut object, flag, release, 1, NO_DESTRUCTOR_SYNC)
+        })
+        .map_err(|fault| NotKept { fault, is_released: false })?;
+        // SAFETY: the graph is being captured, which allows this, and the reference is ours.
+        check(unsafe { (self.retain)(capture.graph, object, 1, MOVE) }).map_err(|fault| {
+            // SAFETY: the reference is still ours, and not used any more.
+            _ = check(unsafe { (self.release_object)(object, 1) });
+            NotKept { fault, is_released: true }
+        })
+    }
+}
+
+/// Whether the stream is being captured, asked without a [`Context`]. `handle` is 0 where the caller
+/// had only the stream.
+pub(crate) fn is_captured(stream: Stream, handle: usize) -> bool {
+    let Ok(symbols) = symbols() else { return false };
+    let Some(graph) = symbols.graph.as_ref().filter(|_| !stream.is_legacy()) else { return false };
+    let ask = || graph.capture(stream);
+    let found = match handle {
+        0 => ask(),
+        _ if !stream.is_implicit() => ask(),
+        handle => with_current(handle as CUcontext, ask),
+    };
+    matches!(found, Ok(Some(_)))
+}
+
+impl Context {
+    /// The capture that goes on in the stream; none in the NULL stream, which cannot be captured.
+    pub fn capture(&self, stream: Stream) -> Result<Option<Capture>, Fault> {
+        let Some(graph) = self.symbols.graph.as_ref().filter(|_| !stream.is_legacy()) else {
+            return Ok(None);
+        };
+        let in_context = || self.inside(|| graph.capture(stream));
+        if stream.is_implicit() {
+            return in_context();
+        }
+        match graph.capture(stream) {
+            Err(Fault::Code(INVALID_CONTEXT)) => in_context(),
+            found => found,
+        }
+    }
+
+    /// What the device's time of replays is counted from: an event in our own stream, recorded when a
+    /// capture was first met and never again. None where that failed.
+    pub fn origin(&self) -> Option<Event> {
+        *self.origin.get_or_init(|| {
+            self.symbols.graph.as_ref()?;
+            self.inside(|| {
+                let event = create_event()?;
+                // SAFETY: both were made in this context and are never destroyed.
+                let recorded =
+                    unsafe { sys::cuEventRecord(event.handle() as CUevent, raw(self.side?)) };
+                check(recorded).map(|()| event)
+            })
+            .ok()
+        })
+    }
+
+    /// Sets `released` when the graph and everything made of it is gone, on whatever thread.
+    pub fn keep(&self, capture: &Capture, released: &'static AtomicBool) -> Result<(), NotKept> {
+        let mut kept = None;
+        let inside = self.inside(|| {
+            kept = self.symbols.graph.as_ref().map(|symbols| symbols.keep(capture, released));
+            Ok(())
+        });
+        // What was done counts, also where the caller's context could not be given back at once.
+        kept.unwrap_or_else(|| {
+            let fault = inside.err().unwrap_or(Fault::Captured);
+            Err(NotKept { fault, is_released: false })
+        })
+    }
+
+    /// Makes the record of an event a node of the graph that the stream is being captured into.
+    pub fn record_node(&self, event: &Event, stream: Stream) -> Result<(), Fault> {
+        let symbols = self.symbols.graph.as_ref().ok_or(Fault::Captured)?;
+        // SAFETY: the event was made in this context and is never destroyed; the stream is live.
+        self.on_stream(stream, || unsafe {
+            (symbols.record)(event.handle() as CUevent, raw(stream), EXTERNAL)
+        })
+    }
+}
+
+/// Runs when the last graph with these events is gone, on a thread of the driver's that may not call
+/// it.
+unsafe extern "C" fn release(flag: *mut c_void) {
+    // SAFETY: it is the flag given to `keep`, which is there for ever.
+    unsafe { &*flag.cast::<AtomicBool>() }.store(true, Release);
+}

@@ -1,0 +1,252 @@
+//! Launches in graphs: their replays are timed, and the graphs stay what they were.
+
+use crate::harness::scenario;
+
+#[test]
+fn replays_are_sampled_in_all_modes() {
+    for mode in ["global", "thread_local", "relaxed"] {
+        for (use_before, replays) in [("first", 200), ("used", 20)] {
+            let arguments = [mode, use_before, &replays.to_string()];
+            let run = scenario("graph/replay", &arguments).run();
+            // Two launches, and two records around one of them.
+            assert_eq!((run.fact("nodes"), run.fact("raw_nodes")), (4, 4), "{mode}, {use_before}");
+            let before = u64::from(use_before == "used");
+            let node = run.site("graph::node");
+            assert_eq!(node.counts(), (3 + before, 0, 0, 3 + before));
+            let graph = node.in_graphs(0);
+            assert_eq!(graph.brackets(), (replays + 10, replays + 10, 0, 0), "{graph:?}");
+            assert_eq!((graph.starved, graph.nested, graph.measure.as_str()), (0, 0, "launch"));
+            assert_eq!((graph.cache.as_str(), graph.clock.as_str()), ("as-found", "events"));
+            assert!(graph.raw().median > 20_000.0, "{graph:?}");
+            let streams: u64 = node.rows(None).map(|row| row.measured).sum();
+            assert_eq!((streams, node.total(|row| row.all_lost())), (1 + before, 0));
+
+            let without = run.site("graph::without");
+            assert_eq!(without.counts(), (3 + before, 0, 0, 3 + before));
+            assert_eq!(without.row().lost("capture"), 2);
+            assert!(without.series.iter().all(|row| !row.graph));
+            assert_eq!(run.report().warnings(), [""; 0]);
+        }
+    }
+}
+
+#[test]
+fn what_is_timed_in_a_stream_has_the_nodes_looked_at() {
+    let run = scenario("graph/watched", &[]).run();
+    let seen = run.site("graph::node").in_graphs(0).measured;
+    assert!((3..=320).contains(&seen), "{seen}");
+    assert_eq!(run.row("graph::replayed").measured, 320);
+}
+
+#[test]
+fn no_reading_mixes_two_replays() {
+    let run = scenario("graph/raced", &[]).run();
+    let graph = run.site("graph::node").in_graphs(0);
+    assert!((5..=10_000).contains(&graph.measured) && graph.all_lost() == 0, "{graph:?}");
+    // Each node runs for 20 µs, and a replay for five times as long.
+    assert!(graph.raw().min > 20_000.0 && graph.raw().max < 50_000.0, "{graph:?}");
+}
+
+#[test]
+fn a_graph_may_go_before_anybody_looks() {
+    let run = scenario("graph/destroyed", &[]).run();
+    let node = run.site("graph::node");
+    assert_eq!(node.counts(), (52, 0, 0, 52));
+    let graph = node.in_graphs(0);
+    assert_eq!(graph.brackets(), (50, 50, 0, 0), "{graph:?}");
+    assert_eq!(node.series.len(), 1, "no other row");
+}
+
+#[test]
+fn a_graph_may_go_while_its_replay_goes_on() {
+    let run = scenario("graph/in_flight", &[]).run();
+    let graph = run.site("graph::node").in_graphs(0);
+    assert!((1..=40).contains(&graph.measured) && graph.all_lost() == 0, "{graph:?}");
+    assert!(graph.raw().min > 20_000.0 && graph.raw().max < 1e6, "{graph:?}");
+}
+
+#[test]
+fn a_graph_captured_anew_keeps_its_shape() {
+    let run = scenario("graph/update", &[]).run();
+    let node = run.site("graph::node");
+    assert_eq!(node.counts(), (12, 0, 1, 11));
+    assert_eq!(node.in_graphs(0).brackets(), (10, 10, 0, 0));
+    // Without the key, off is off.
+    assert_eq!(run.site("graph::without").counts(), (11, 0, 5, 6));
+}
+
+#[test]
+fn the_first_capture_decides() {
+    let run = scenario("graph/off_first", &[]).run();
+    let node = run.site("graph::node");
+    assert_eq!(node.counts(), (4, 0, 1, 3));
+    assert_eq!(node.total(|row| u64::from(row.graph)), 0);
+    assert_eq!(node.row().lost("capture"), 3);
+}
+
+#[test]
+fn warming_up_does_not_change_a_graph() {
+    let run = scenario("graph/warmup", &[]).run();
+    let warmed = run.site("graph::warmed");
+    assert_eq!(warmed.counts(), (408, 300, 0, 108));
+    assert_eq!(warmed.in_graphs(0).brackets(), (4, 4, 0, 0));
+    assert_eq!(warmed.row().measured, 104);
+}
+
+#[test]
+fn a_graph_may_be_launched_on_any_stream() {
+    let run = scenario("graph/streams", &[]).run();
+    assert_eq!(run.site("graph::node").in_graphs(0).brackets(), (100, 100, 0, 0));
+}
+
+#[test]
+fn a_capture_begins_or_ends_amid_a_call() {
+    let run = scenario("graph/across", &[]).run();
+    let partly = run.site("graph::partly");
+    assert_eq!(partly.counts(), (3, 0, 0, 3));
+    // The sum of the first call lacks a launch; those of the others were never begun.
+    assert_eq!(partly.row().brackets(), (1, 0, 0, 1));
+    assert_eq!(partly.row().lost("capture"), 1);
+    let (first, second) = (partly.in_graphs(0), partly.in_graphs(1));
+    assert_eq!((first.brackets(), first.lost("capture")), ((2, 1, 0, 1), 1));
+    assert_eq!(second.brackets(), (1, 1, 0, 0));
+    assert_eq!(partly.launch(0).brackets(), (1, 1, 0, 0));
+    assert_eq!(partly.launch(1).brackets(), (2, 2, 0, 0));
+}
+
+#[test]
+fn a_node_inside_another_is_marked() {
+    let run = scenario("graph/nested", &[]).run();
+    assert_eq!(run.fact("nodes"), 6);
+    let within = run.site("graph::within");
+    let rows = [0, 1].map(|launch| within.in_graphs(launch));
+    assert!(rows.iter().all(|row| row.brackets() == (10, 10, 0, 0)), "{rows:?}");
+    let mut nested = rows.map(|row| row.nested);
+    nested.sort_unstable();
+    assert_eq!(nested, [0, 10]);
+}
+
+mod simulated {
+    use gpu_time_sim_driver::formula;
+
+    use crate::harness::timeline::near;
+    use crate::harness::{Run, scenario};
+
+    #[test]
+    fn every_sample_is_that_of_a_replay() {
+        let run = scenario("graph/replay", &["global", "first", "20"]).run();
+        let row = run.site("graph::node").in_graphs(0);
+        // In a graph a kernel is followed closely by what comes after.
+        let expected = (formula::spin_ns(20_000) + 120).next_multiple_of(32) + 1_280;
+        near(row.raw().min, expected as f64, "the quickest replay");
+        near(row.raw().max, expected as f64, "the slowest replay");
+    }
+
+    #[test]
+    fn events_are_used_again() {
+        let run = scenario("graph/destroyed", &[]).run();
+        let pairs = run.trace.calls_of("cuUserObjectCreate").count();
+        assert_eq!(pairs, 52);
+        let recorded: std::collections::BTreeSet<_> = run
+            .trace
+            .calls_of("cuEventRecordWithFlags")
+            .filter_map(|call| call.args.get("hEvent")?.as_u64())
+            .collect();
+        // Two pairs serve them all: one is read for the last time when the next is wanted.
+        assert!(recorded.len() <= 4, "{}", recorded.len());
+    }
+
+    #[test]
+    fn a_launch_that_fails_is_lost() {
+        let run = scenario("graph/failing", &[]).simulated(|sim| sim).run();
+        let often = run.site("graph::often");
+        assert_eq!(often.counts(), (24, 0, 0, 24));
+        let rows: Vec<_> = often.series.iter().filter(|row| row.graph).collect();
+        let sum = |part: fn(&crate::harness::report::Series) -> u64| {
+            rows.iter().map(|row| part(row)).sum::<u64>()
+        };
+        assert_eq!((sum(|row| row.lost("failed")), sum(|row| row.all_lost())), (3, 3));
+        assert_eq!(sum(|row| row.measured), 21);
+        assert_eq!(kernels(&run), 21);
+    }
+
+    fn kernels(run: &Run) -> u64 {
+        run.trace.kernels("spin_ns").filter(|kernel| kernel.graph).count() as u64
+    }
+
+    /// Whatever fails, the program's captures are intact: the scenario checks that, and that every
+    /// kernel of them ran.
+    #[test]
+    fn no_fault_of_ours_ruins_a_capture() {
+        for function in [
+            "cuEventCreate",
+            "cuEventRecordWithFlags",
+            "cuGraphRetainUserObject",
+            "cuStreamGetCaptureInfo_v2",
+            "cuStreamIsCapturing",
+            "cuUserObjectCreate",
+        ] {
+            // The first events are made with the context.
+            let first = if function == "cuEventCreate" { 60 } else { 1 };
+            for code in [1, 2, 999] {
+                for nth in [format!("{first}"), format!("{}", first + 3), format!("{first}+")] {
+                    let fault = format!("{function}:{nth}={code}");
+                    let run = scenario("graph/failing", &[]).simulated(|sim| sim.faults(&fault));
+                    let run = run.run();
+                    assert_eq!(kernels(&run), 21, "{fault}");
+                    let often = run.site("graph::often");
+                    assert_eq!(often.counts(), (24, 0, 0, 24), "{fault}");
+                    assert_eq!(run.report().total(|row| row.in_flight), 0, "{fault}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_release_that_fails_costs_its_events_alone() {
+        let faults = "cuGraphRetainUserObject:2+=1;cuUserObjectRelease:*=1";
+        let run = scenario("graph/failing", &[]).simulated(|sim| sim.faults(faults)).run();
+        assert_eq!(kernels(&run), 21);
+        let row = run.site("graph::often").in_graphs(1);
+        assert!(row.measured >= 1 && row.lost("driver") > 0, "{row:?}");
+    }
+
+    #[test]
+    fn a_driver_without_the_functions_times_no_graph() {
+        for symbol in ["cuUserObjectCreate", "cuGraphRetainUserObject", "cuEventRecordWithFlags"] {
+            let run = scenario("graph/failing", &[]).without(symbol).run();
+            let often = run.site("graph::often");
+            assert_eq!(often.total(|row| u64::from(row.graph)), 0, "{symbol}");
+            let lost: u64 = often.rows(None).map(|row| row.lost("capture")).sum();
+            assert_eq!((lost, kernels(&run)), (24, 21), "{symbol}");
+        }
+    }
+
+    #[test]
+    fn a_newer_name_of_a_function_does_as_well() {
+        let run = scenario("graph/failing", &[]).without("cuStreamGetCaptureInfo_v2").run();
+        let rows = run.site("graph::often").series.iter().filter(|row| row.graph);
+        assert_eq!(rows.map(|row| row.measured).sum::<u64>(), 21);
+    }
+
+    #[test]
+    fn a_context_may_go_with_its_graphs() {
+        let run = scenario("graph/reset", &[]).simulated(|sim| sim).run();
+        assert_eq!(run.site("graph::node").in_graphs(0).brackets(), (1, 1, 0, 0));
+        assert_eq!(run.trace.notes("use_after_destroy").count(), 0);
+    }
+
+    #[test]
+    fn off_means_no_nodes() {
+        let failing = || scenario("graph/failing", &[]).simulated(|sim| sim);
+        let filtered = failing().env("GPU_TIME_FILTER", "nothing::*").run();
+        assert_eq!(filtered.site("graph::often").counts(), (24, 0, 24, 0));
+        let off = failing().env("GPU_TIME", "off").reports_nothing().run();
+        for run in [filtered, off] {
+            assert_eq!(
+                (run.trace.calls_of("cuEventRecordWithFlags").count(), kernels(&run)),
+                (0, 21)
+            );
+        }
+    }
+}
