@@ -10,7 +10,7 @@ use syn::{Expr, ExprArray, ExprLit, Ident, Lit, LitStr, Path, Token};
 use crate::errors::Errors;
 
 /// What may be written: each key with an example of its use.
-const KEYS: [(&str, &str); 9] = [
+const KEYS: [(&str, &str); 11] = [
     ("stream", "`stream = EXPR`"),
     ("name", "`name = \"…\"`"),
     ("warmup", "`warmup = 10`"),
@@ -18,12 +18,14 @@ const KEYS: [(&str, &str); 9] = [
     ("sleep", "`sleep` or `sleep = \"50us\"`"),
     ("scope", "`scope = \"launches\"` or `scope = \"body\"`"),
     ("launch", "`launch = \"gemm\"` or `launch = [\"gemm\", \"conv\"]`"),
-    ("clock", "`clock = \"events\"` or `clock = \"host\"`"),
+    ("clock", "`clock = \"events\"`, `clock = \"sync\"` or `clock = \"host\"`"),
+    ("bytes", "`bytes = EXPR`"),
+    ("flops", "`flops = EXPR`"),
     ("crate", "`crate = PATH`"),
 ];
 
 /// Keys that are spoken for.
-const LATER: [&str; 6] = ["graph", "sample", "every", "bytes", "flops", "key"];
+const LATER: [&str; 4] = ["graph", "sample", "every", "key"];
 
 /// What the user wrote between the parentheses.
 #[derive(Default)]
@@ -40,6 +42,8 @@ pub struct Args {
     pub scope: Option<Arg<Scope>>,
     pub launch: Option<Arg<Vec<LitStr>>>,
     pub clock: Option<Arg<Clock>>,
+    pub bytes: Option<Arg<Expr>>,
+    pub flops: Option<Arg<Expr>>,
     pub krate: Option<Arg<Path>>,
 }
 
@@ -74,6 +78,7 @@ pub enum Scope {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Clock {
     Events,
+    Sync,
     Host,
 }
 
@@ -151,6 +156,8 @@ impl Args {
         match (name.as_str(), value) {
             ("stream", Some(value)) => self.stream = Some(Arg { key, value }),
             ("warmup", Some(value)) => self.warmup = Some(Arg { key, value }),
+            ("bytes", Some(value)) => self.bytes = Some(Arg { key, value }),
+            ("flops", Some(value)) => self.flops = Some(Arg { key, value }),
             ("name", Some(value)) => {
                 if string(&value).is_some_and(|text| text.value().trim().is_empty()) {
                     return Err(syn::Error::new_spanned(value, "a name cannot be empty"));
@@ -179,11 +186,8 @@ impl Args {
             },
             ("clock", Some(value)) => match text(&value).as_deref() {
                 Some("events") => self.clock = Some(Arg { key, value: Clock::Events }),
+                Some("sync") => self.clock = Some(Arg { key, value: Clock::Sync }),
                 Some("host") => self.clock = Some(Arg { key, value: Clock::Host }),
-                Some("sync") => {
-                    let message = "`clock = \"sync\"` is not supported yet";
-                    return Err(syn::Error::new_spanned(value, message));
-                }
                 _ => return Err(wrong(&value)),
             },
             ("launch", Some(value)) => {

@@ -67,6 +67,7 @@ const NEEDED: &[&str] = &[
     "cuStreamCreate",
     "cuStreamGetCtx",
     "cuStreamIsCapturing",
+    "cuStreamSynchronize",
     "cuThreadExchangeStreamCaptureMode",
 ];
 

@@ -4,6 +4,7 @@
 #![allow(unsafe_code)] // launches, forks and driver calls beside cudarc's
 
 mod absent;
+mod barriers;
 mod capture;
 mod cold;
 mod exact;
@@ -14,6 +15,7 @@ mod gpu;
 mod health;
 mod options;
 mod random;
+mod rates;
 mod scopes;
 mod settle;
 mod streams;
@@ -28,6 +30,7 @@ type Scenario = (&'static str, fn(&[String]));
 
 const THEMES: &[&[Scenario]] = &[
     absent::SCENARIOS,
+    barriers::SCENARIOS,
     capture::SCENARIOS,
     cold::SCENARIOS,
     exact::SCENARIOS,
@@ -37,6 +40,7 @@ const THEMES: &[&[Scenario]] = &[
     health::SCENARIOS,
     options::SCENARIOS,
     random::SCENARIOS,
+    rates::SCENARIOS,
     scopes::SCENARIOS,
     settle::SCENARIOS,
     streams::SCENARIOS,
