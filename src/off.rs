@@ -175,6 +175,7 @@ no_values! { Device:
     name -> &str,
     driver -> Option<&str>,
     l2_bytes -> Option<u64>,
+    peak_gb_per_s -> Option<f64>,
     event_step_ns -> Option<f64>,
     event_floor_ns -> Option<f64>,
     event_held_empty_ns -> Option<f64>,
@@ -268,6 +269,8 @@ no_values! { Series:
     raw_ns -> Option<&Stats>,
     net_ns -> Option<&Stats>,
     ci95_ns -> Option<[f64; 2]>,
+    bytes -> Option<&Bytes>,
+    flops -> Option<&Flops>,
 }
 
 impl Series {
@@ -285,6 +288,25 @@ no_values! {
 no_values! {
     #[derive(Copy)]
     Launches: min -> u32, mean -> f64, max -> u32
+}
+
+no_values! {
+    #[derive(Copy)]
+    Bytes:
+    samples -> u64,
+    per_call -> Option<f64>,
+    total -> f64,
+    gb_per_s -> Option<f64>,
+    peak_share -> Option<f64>,
+}
+
+no_values! {
+    #[derive(Copy)]
+    Flops:
+    samples -> u64,
+    per_call -> Option<f64>,
+    total -> f64,
+    tflop_per_s -> Option<f64>,
 }
 
 no_values! {

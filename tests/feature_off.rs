@@ -150,7 +150,7 @@ fn the_program_calls_every_accessor() {
     let program = read(package().join("src/main.rs"));
     let runtime = root.join("gpu-time-runtime/src");
     let mut accessors = 0;
-    for file in ["mod", "process", "device", "site", "series"]
+    for file in ["mod", "process", "device", "site", "series", "rate"]
         .map(|name| format!("report/{name}.rs"))
         .into_iter()
         .chain(["clocks.rs", "stats/mod.rs", "settle.rs", "settle/settled.rs"].map(str::to_owned))

@@ -10,7 +10,7 @@ use syn::{Expr, ExprArray, ExprLit, Ident, Lit, LitStr, Path, Token};
 use crate::errors::Errors;
 
 /// What may be written: each key with an example of its use.
-const KEYS: [(&str, &str); 10] = [
+const KEYS: [(&str, &str); 12] = [
     ("stream", "`stream = EXPR`"),
     ("name", "`name = \"…\"`"),
     ("warmup", "`warmup = 10`"),
@@ -19,12 +19,14 @@ const KEYS: [(&str, &str); 10] = [
     ("graph", "`graph`"),
     ("scope", "`scope = \"launches\"` or `scope = \"body\"`"),
     ("launch", "`launch = \"gemm\"` or `launch = [\"gemm\", \"conv\"]`"),
-    ("clock", "`clock = \"events\"` or `clock = \"host\"`"),
+    ("clock", "`clock = \"events\"`, `clock = \"sync\"` or `clock = \"host\"`"),
+    ("bytes", "`bytes = EXPR`"),
+    ("flops", "`flops = EXPR`"),
     ("crate", "`crate = PATH`"),
 ];
 
 /// Keys that are spoken for.
-const LATER: [&str; 5] = ["sample", "every", "bytes", "flops", "key"];
+const LATER: [&str; 3] = ["sample", "every", "key"];
 
 /// What the user wrote between the parentheses.
 #[derive(Default)]
@@ -42,6 +44,8 @@ pub struct Args {
     pub scope: Option<Arg<Scope>>,
     pub launch: Option<Arg<Vec<LitStr>>>,
     pub clock: Option<Arg<Clock>>,
+    pub bytes: Option<Arg<Expr>>,
+    pub flops: Option<Arg<Expr>>,
     pub krate: Option<Arg<Path>>,
 }
 
@@ -76,6 +80,7 @@ pub enum Scope {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Clock {
     Events,
+    Sync,
     Host,
 }
 
@@ -153,6 +158,8 @@ impl Args {
         match (name.as_str(), value) {
             ("stream", Some(value)) => self.stream = Some(Arg { key, value }),
             ("warmup", Some(value)) => self.warmup = Some(Arg { key, value }),
+            ("bytes", Some(value)) => self.bytes = Some(Arg { key, value }),
+            ("flops", Some(value)) => self.flops = Some(Arg { key, value }),
             ("name", Some(value)) => {
                 if string(&value).is_some_and(|text| text.value().trim().is_empty()) {
                     return Err(syn::Error::new_spanned(value, "a name cannot be empty"));
@@ -186,11 +193,8 @@ impl Args {
             },
             ("clock", Some(value)) => match text(&value).as_deref() {
                 Some("events") => self.clock = Some(Arg { key, value: Clock::Events }),
+                Some("sync") => self.clock = Some(Arg { key, value: Clock::Sync }),
                 Some("host") => self.clock = Some(Arg { key, value: Clock::Host }),
-                Some("sync") => {
-                    let message = "`clock = \"sync\"` is not supported yet";
-                    return Err(syn::Error::new_spanned(value, message));
-                }
                 _ => return Err(wrong(&value)),
             },
             ("launch", Some(value)) => {

@@ -20,7 +20,7 @@ use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
 use syn::{Expr, ExprReference, Stmt};
 
-use crate::args::{Cold, Hold, Scope};
+use crate::args::{Clock, Cold, Hold, Scope};
 use crate::func::{MARKER, SITE, tail_future};
 use crate::paths::{Paths, local, ours};
 use crate::plan::{Body, Plan, Source, Stream, no_stream, two_params};
@@ -54,13 +54,19 @@ fn prologue(plan: &Plan) -> TokenStream {
     let private = plan.paths.private(at);
     let scope = &plan.paths.scope;
     let site = site(plan);
-    match &plan.source {
-        Source::Host => quote_spanned!(at=> let #scope = #private::enter_host(#site);),
-        Source::Streams(streams) => {
-            let target = target(streams, &plan.paths);
-            quote_spanned!(at=> let #scope = #private::enter(#site, || #target);)
+    let target = match &plan.source {
+        Source::Host => None,
+        Source::Streams(streams) => Some(target(streams, &plan.paths)),
+    };
+    let entered = match (target, workload(plan)) {
+        (None, None) => quote_spanned!(at=> enter_host(#site)),
+        (None, Some(work)) => quote_spanned!(at=> enter_host_working(#site, || #work)),
+        (Some(target), None) => quote_spanned!(at=> enter(#site, || #target)),
+        (Some(target), Some(work)) => {
+            quote_spanned!(at=> enter_working(#site, || #target, || #work))
         }
-    }
+    };
+    quote_spanned!(at=> let #scope = #private::#entered;)
 }
 
 /// The block that declares the site, registers it and evaluates to a reference to it.
@@ -101,9 +107,10 @@ fn site(plan: &Plan) -> TokenStream {
         Scope::Launches => quote_spanned!(at=> #private::ScopeKind::Launches),
         Scope::Body => quote_spanned!(at=> #private::ScopeKind::Body),
     };
-    let clock = match plan.source {
-        Source::Streams(_) => quote_spanned!(at=> #private::Clock::Events),
-        Source::Host => quote_spanned!(at=> #private::Clock::Host),
+    let clock = match plan.clock {
+        Clock::Events => quote_spanned!(at=> #private::Clock::Events),
+        Clock::Sync => quote_spanned!(at=> #private::Clock::Sync),
+        Clock::Host => quote_spanned!(at=> #private::Clock::Host),
     };
     let launches = plan.launches.iter().map(|launch| {
         let span = launch.span();
@@ -177,21 +184,49 @@ fn target(streams: &[Stream], paths: &Paths) -> TokenStream {
 fn target_of(Stream { expr, lent, .. }: &Stream, paths: &Paths) -> TokenStream {
     let at = ours(expr.span());
     let private = paths.private(at);
-    let mut expr = expr.clone();
-    Tries { paths }.visit_expr_mut(&mut expr);
-    let value = ExprReference {
-        attrs: Vec::new(),
-        and_token: syn::token::And(at),
-        mutability: None,
-        expr: Box::new(expr),
-    };
+    let value = value_of(expr, quote_spanned!(at=> #private::Target::Host), paths);
     let owned = format_ident!("{}", if *lent { "lent" } else { "dropped" });
     quote_spanned!(at=> #private::target!(#value, #owned))
+}
+
+/// The work that the call does, if the user said so. Each amount has a closure of its own, so that
+/// one that ends early leaves the other alone.
+fn workload(plan: &Plan) -> Option<TokenStream> {
+    if plan.bytes.is_none() && plan.flops.is_none() {
+        return None;
+    }
+    let at = Span::mixed_site();
+    let private = plan.paths.private(at);
+    let amount = |expr: &Option<Expr>| {
+        let Some(expr) = expr else { return quote_spanned!(at=> #private::Amount::UNKNOWN) };
+        let at = ours(expr.span());
+        let private = plan.paths.private(at);
+        let unknown = quote_spanned!(at=> #private::Amount::UNKNOWN);
+        let value = value_of(expr, unknown, &plan.paths);
+        quote_spanned!(at=> #private::evaluated(|| #private::Amount::of(#value)))
+    };
+    let (bytes, flops) = (amount(&plan.bytes), amount(&plan.flops));
+    Some(quote_spanned!(at=> #private::Workload { bytes: #bytes, flops: #flops }))
+}
+
+/// A reference to the value of the user's expression, in which `?` returns `otherwise` from the
+/// closure that holds it. The reference keeps a place from being moved out of.
+fn value_of(expr: &Expr, otherwise: TokenStream, paths: &Paths) -> ExprReference {
+    let mut expr = expr.clone();
+    Tries { paths, otherwise }.visit_expr_mut(&mut expr);
+    ExprReference {
+        attrs: Vec::new(),
+        and_token: syn::token::And(ours(expr.span())),
+        mutability: None,
+        expr: Box::new(expr),
+    }
 }
 
 /// Turns `?` into what ends the evaluation and not the function, for `Option` and `Result` alike.
 struct Tries<'a> {
     paths: &'a Paths,
+    /// What the evaluation then comes to.
+    otherwise: TokenStream,
 }
 
 impl VisitMut for Tries<'_> {
@@ -204,11 +239,11 @@ impl VisitMut for Tries<'_> {
         let Expr::Try(tried) = expr else { return };
         let at = ours(tried.question_token.span());
         let private = self.paths.private(at);
-        let (inner, value) = (&tried.expr, local("value"));
+        let (inner, value, otherwise) = (&tried.expr, local("value"), &self.otherwise);
         *expr = Expr::Verbatim(quote_spanned! {at=>
             (match #private::Tried(#inner).ok() {
                 #private::core::option::Option::Some(#value) => #value,
-                #private::core::option::Option::None => return #private::Target::Host,
+                #private::core::option::Option::None => return #otherwise,
             })
         });
     }

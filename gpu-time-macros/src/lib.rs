@@ -45,11 +45,15 @@ use proc_macro::TokenStream;
 /// | `scope = "body"` | a bracket around the whole body | otherwise |
 /// | `launch = "gemm"`, `launch = ["gemm", "conv"]` | further methods, functions or macros to treat as launches, by name without path | `launch`, `launch_cooperative`, `launch_kernel`, `cuLaunchKernel`, `cuLaunchKernelEx` |
 /// | `clock = "events"` | CUDA events tell the time | yes |
+/// | `clock = "sync"` | [barriers](#barriers) on the stream and wall time do | |
 /// | `clock = "host"` | wall time on the CPU does; needs no stream | |
+/// | `bytes = EXPR`, `flops = EXPR` | the [work](#work) that this call does, for GB/s and TFLOP/s | none |
 /// | `crate = PATH` | where `gpu-time` lives, for crates that re-export it | `::gpu_time` |
 ///
-/// `clock = "host"` conflicts with `stream`, `cold`, `sleep` and `graph`; `launch` conflicts with
-/// `scope = "body"`; `graph` needs launches scope; `sleep` cannot be used on async code, where it would hold the stream across an await.
+/// `clock = "host"` conflicts with `stream`, `cold`, `sleep` and `graph`; `clock = "sync"` with `sleep`,
+/// `graph`, `launch` and `scope = "launches"`; `launch` conflicts with `scope = "body"`; `graph` needs
+/// launches scope. `sleep` and `clock = "sync"` cannot be used on async code, where they would hold the
+/// stream across an await and block the executor.
 ///
 /// # The stream
 ///
@@ -78,6 +82,32 @@ use proc_macro::TokenStream;
 ///
 /// Warm-up calls are counted over all threads. While more than 256 are left, a thread takes several at
 /// once, and gives back at its end what it has not used; one that goes on without calling keeps them.
+///
+/// # Work
+///
+/// `bytes` and `flops` take any integer or float, owned or borrowed, or an `Option` or `Result` of one:
+/// `bytes = 12 * x.len()`. `None`, `Err`, negative numbers and those that are not finite mean that this
+/// call's work is not known. The expressions are evaluated before the body, each at most once, for
+/// calls that are timed and no others; `?` ends the evaluation, not the function, and `.await` is refused.
+/// A panic is the program's own, and the call counts as skipped. A place is not moved out of, and
+/// neither may borrow mutably what the other or `stream` uses.
+///
+/// The work is shown with the function's row, be it sum or span, and not with those of its launches if
+/// it has several. Its rate is a call's work by the net median where every sample has the same work;
+/// else it is the work of all samples by their net time, those left out whose work is not known. Lost
+/// calls count on neither side. Where no sample was fed the rate is a lower bound, marked `≥`. Bytes are
+/// compared with the peak of the device's memory, which caches can exceed. A gigabyte is 10⁹ bytes.
+///
+/// # Barriers
+///
+/// With `clock = "sync"` the runtime waits until the stream is idle, takes the host's time, runs the
+/// body, waits until the stream is idle again, and takes the time once more. So it holds the latency of
+/// the body's launches and of the second barrier, and makes no claim to be the GPU's time. It is the one
+/// way of timing that waits for the GPU. `cold` flushes before the first barrier. A call that begins or
+/// ends while the stream is being captured is lost as `capture`, because a barrier would ruin that; one
+/// whose barrier fails is lost as `driver` or `context`, and an error of the program's own work is still
+/// there for its next call to find. Inside a bracket whose stream is held by `sleep`, a barrier waits
+/// for the deadline.
 ///
 /// # What is bracketed
 ///
@@ -151,7 +181,8 @@ use proc_macro::TokenStream;
 /// - `#[must_use]` on a function whose call is a visible launch, or is awaited, is not seen; on a type it is.
 /// - A parameter that only the attribute uses counts as used; without the feature `enabled` nothing that
 ///   only the attribute names is used, a constant for `warmup` among them.
-/// - A future that is timed inside a tail block also captures what the stream's expression names.
+/// - A future that is timed inside a tail block also captures what the expressions of `stream`, `bytes`
+///   and `flops` name.
 /// - A trait of your own that is implemented for every type, is in scope and has a method `cu_stream` or
 ///   `context` comes before the stream's own, as it does in your code.
 #[proc_macro_attribute]

@@ -27,7 +27,11 @@ pub struct Plan {
     /// Launches in a capture become timed nodes of the graph.
     pub graph: bool,
     pub scope: Scope,
+    pub clock: Clock,
     pub source: Source,
+    /// The work that a call does.
+    pub bytes: Option<Expr>,
+    pub flops: Option<Expr>,
     /// The launches that have marks, in the order of their numbers.
     pub launches: Vec<Ident>,
     /// A call makes one launch at most.
@@ -86,20 +90,25 @@ impl Plan {
         unused_names(&args, &func, errors);
         if let (Scope::Body, Some(graph)) = (scope, &args.graph)
             && !is(&args.clock, Clock::Host)
+            && !is(&args.clock, Clock::Sync)
         {
             errors.at(&graph.key, graph_in_body_scope(&args, stmts.is_some(), &found));
         }
 
         let is_async = is_future || func.sig.asyncness.is_some();
-        if let (true, Some(sleep)) = (is_async, &args.sleep) {
-            let message =
-                "`sleep` cannot be used on async code: it would hold the stream across an await";
-            errors.at(&sleep.key, message);
+        if is_async {
+            not_async(&args, errors);
         }
         if scope == Scope::Body && !is_future {
             returns_when_done(&func, errors);
         }
         let source = source(&args, &func, &found, errors);
+        for work in [&args.bytes, &args.flops].into_iter().flatten() {
+            if let Some(at) = await_in(&work.value) {
+                let key = &work.key;
+                errors.at(at, format!("`{key}` cannot be awaited: it is needed before the body"));
+            }
+        }
 
         if !errors.is_empty() {
             return None;
@@ -139,7 +148,10 @@ impl Plan {
             hold: args.sleep.map(|arg| arg.value),
             graph: args.graph.is_some(),
             scope,
+            clock: args.clock.map_or(Clock::Events, |arg| arg.value),
             source,
+            bytes: args.bytes.map(|arg| arg.value),
+            flops: args.flops.map(|arg| arg.value),
             launches,
             is_single,
             options,
@@ -166,9 +178,37 @@ fn conflicts(args: &Args, errors: &mut Errors) {
             errors.at(key, format!("`{key}` conflicts with `clock = \"host\"`, which {why}"));
         }
     }
+    if is(&args.clock, Clock::Sync) {
+        let launches = args.scope.as_ref().filter(|arg| arg.value == Scope::Launches);
+        let keys = [
+            launches.map(|arg| (&arg.key, "scope = \"launches\"", "times the whole body")),
+            args.launch.as_ref().map(|arg| (&arg.key, "launch", "times the whole body")),
+            args.sleep.as_ref().map(|arg| (&arg.key, "sleep", "would wait for the held stream")),
+            args.graph.as_ref().map(|arg| (&arg.key, "graph", "has no events to put into a graph")),
+        ];
+        for (key, what, why) in keys.into_iter().flatten() {
+            errors.at(key, format!("`{what}` conflicts with `clock = \"sync\"`, which {why}"));
+        }
+    }
     if let (Some(launch), Some(Arg { value: Scope::Body, .. })) = (&args.launch, &args.scope) {
         let message = "`launch` conflicts with `scope = \"body\"`, which times no single launches";
         errors.at(&launch.key, message);
+    }
+}
+
+/// Keys that would keep an executor from its other work.
+fn not_async(args: &Args, errors: &mut Errors) {
+    let keys = [
+        args.sleep
+            .as_ref()
+            .map(|arg| (&arg.key, "sleep", "it would hold the stream across an await")),
+        args.clock
+            .as_ref()
+            .filter(|arg| arg.value == Clock::Sync)
+            .map(|arg| (&arg.key, "clock = \"sync\"", "its barriers would block the executor")),
+    ];
+    for (key, what, why) in keys.into_iter().flatten() {
+        errors.at(key, format!("`{what}` cannot be used on async code: {why}"));
     }
 }
 
@@ -176,6 +216,7 @@ fn conflicts(args: &Args, errors: &mut Errors) {
 fn scope(args: &Args, parsed: bool, found: &Findings, errors: &mut Errors) -> Scope {
     let visible = !found.launches.is_empty();
     match &args.scope {
+        _ if is(&args.clock, Clock::Sync) => Scope::Body,
         Some(arg) if arg.value == Scope::Launches && !visible => {
             let message = match (parsed, found.hidden) {
                 (false, _) => "the macro cannot read this body: write `scope = \"body\"`",

@@ -138,6 +138,25 @@ snapshot!(
     "pub(crate) async unsafe extern \"C\" fn f<T: Into<u8>>((a, b): (u8, T)) where T: Copy {}"
 );
 
+snapshot!(
+    work_is_evaluated_apart_from_the_stream,
+    "stream = device.stream()?, bytes = 4 * self.x.len(), flops = self.flops(n)?",
+    "fn f(&self, n: usize) -> u8 { self.run(); 3 }"
+);
+
+snapshot!(work_on_the_host, "clock = \"host\", flops = n", "fn f(n: usize) {}");
+
+#[test]
+fn barriers_go_around_the_body_whatever_it_launches() {
+    let output = rewrite(
+        tokens("clock = \"sync\", cold"),
+        tokens("fn f(stream: &CudaStream) { k.launch(1) }"),
+    );
+    let text = output.to_string();
+    assert!(text.ends_with("k . launch (1) }"), "{text}");
+    assert!(text.contains("ScopeKind :: Body") && text.contains("Clock :: Sync"), "{text}");
+}
+
 #[test]
 fn a_body_that_is_no_known_rust_stays_as_it_is() {
     let output =

@@ -8,6 +8,7 @@ use crate::rows::EntryRef;
 use crate::sample::{Lost, Sample};
 use crate::site::{CallSite, Hold};
 use crate::track::{Begun, Track};
+use crate::workload::Workload;
 
 /// Share of the measured time that the host may take to enqueue a bracket without a hold, for the
 /// sample to count as fed.
@@ -37,6 +38,8 @@ pub(crate) struct Subject {
     pub call: Option<CallRef>,
     /// cudarc puts waits and records of its own around what is launched.
     pub tracked: bool,
+    /// What is to be counted with its sample.
+    pub workload: Workload,
 }
 
 /// A pair of events and what it serves for.

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU8, Ordering::Acquire, Ordering::Relaxed, Ordering
 
 use crate::rows::EntryRef;
 use crate::sample::{Lost, Sample};
+use crate::workload::Workload;
 
 /// Calls that a lane may add up at once.
 const MOST: usize = 1_024;
@@ -76,12 +77,14 @@ struct Sum {
     /// The launches measured so far, added up.
     sample: Sample,
     lost: Option<Lost>,
+    workload: Workload,
 }
 
 /// A call whose sum is complete.
 pub(crate) struct Finished {
     pub entry: EntryRef,
     pub outcome: Result<Sample, Lost>,
+    pub workload: Workload,
 }
 
 /// The calls of one lane that are being added up.
@@ -99,8 +102,9 @@ pub(crate) struct Calls {
 impl Calls {
     /// Begins the sum of a call, or none where the bound is reached.
     #[inline]
-    pub fn open(&mut self, entry: EntryRef) -> Option<CallRef> {
-        let sum = Sum { entry: Some(entry), open: 0, sample: Sample::NOTHING, lost: None };
+    pub fn open(&mut self, entry: EntryRef, workload: Workload) -> Option<CallRef> {
+        let sum =
+            Sum { entry: Some(entry), open: 0, sample: Sample::NOTHING, lost: None, workload };
         if let Some(call) = self.free.pop() {
             *self.sums.get_mut(call.0 as usize)? = sum;
             return Some(call);
@@ -175,6 +179,6 @@ impl Calls {
             Some(lost) => Err(lost),
             None => Ok(sum.sample),
         };
-        Some(Finished { entry, outcome })
+        Some(Finished { entry, outcome, workload: sum.workload })
     }
 }

@@ -170,7 +170,10 @@ fn report_site(counted: Counted, tallies: &Tallies, biases: &Biases) -> report::
             graph: row.graph,
             timed: *timed,
             in_flight: *in_flight,
-            bias: biases.of(row.device),
+            bias: match row.clock {
+                Clock::Events => biases.of(row.device),
+                Clock::Sync | Clock::Host => Some(Bias::NONE),
+            },
         };
         let measure = row.measure(site.spec.scope);
         if site.spec.is_single && measure == Measure::Launch && !row.graph {
@@ -232,6 +235,7 @@ fn devices(sites: &[report::Site]) -> Vec<report::Device> {
             let mut device = report::Device {
                 driver: driver.clone(),
                 l2_bytes: (l2 > 0).then_some(l2),
+                peak_gb_per_s: context.device.peak_bandwidth.map(|peak| peak as f64 / 1e9),
                 ..report::Device::new(id, context.device.name.clone())
             };
             health::describe(&mut device, &context.device);
@@ -280,7 +284,7 @@ fn why_off(sites: &[report::Site]) -> Option<String> {
     let asks_for_gpu = registry::sites()
         .iter()
         .zip(sites)
-        .any(|(site, report)| site.spec.clock == Clock::Events && report.calls > report.warmup);
+        .any(|(site, report)| site.spec.clock != Clock::Host && report.calls > report.warmup);
     if !asks_for_gpu || !cuda::contexts().is_empty() {
         return None;
     }

@@ -6,6 +6,7 @@ use std::sync::MutexGuard;
 use crate::rows::{EntryRef, Rows};
 use crate::sample::{Lost, Sample};
 use crate::site::{CallSite, Kept};
+use crate::workload::Workload;
 
 /// The site whose rows are open for writing. Outcomes mostly come many of one site together, so its
 /// lock is kept from one to the next.
@@ -17,12 +18,23 @@ pub(crate) struct Ledger {
 impl Ledger {
     /// Writes the outcome of a bracket or a call, which is in flight no more.
     #[inline]
-    pub fn write(&mut self, rows: &mut Rows, entry: EntryRef, outcome: Result<Sample, Lost>) {
+    pub fn write(
+        &mut self,
+        rows: &mut Rows,
+        entry: EntryRef,
+        outcome: Result<Sample, Lost>,
+        workload: Workload,
+    ) {
         let Some(entry) = rows.end(entry, outcome.ok()) else { return };
         let at = entry.row.index();
         let Some(kept) = self.rows(entry.site).get_mut(at) else { return };
         match outcome {
-            Ok(sample) => kept.series.record(sample),
+            Ok(sample) => {
+                kept.series.record(sample);
+                if !workload.is_unknown() {
+                    kept.series.record_work(sample, workload);
+                }
+            }
             Err(lost) => kept.series.lose(lost),
         }
     }

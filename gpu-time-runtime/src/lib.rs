@@ -4,6 +4,7 @@
 //! runs, brackets of two events on its stream, a sample once the GPU has passed them, a series per
 //! row, a report.
 
+mod barriers;
 mod bias;
 mod bracket;
 mod calls;
@@ -32,6 +33,7 @@ mod pool;
 pub mod private;
 mod probe;
 mod process;
+mod rates;
 mod recorder;
 mod registry;
 mod report;
@@ -45,10 +47,11 @@ mod stats;
 mod stream;
 mod track;
 mod work;
+mod workload;
 
 pub use clocks::{ClockError, LockedClocks, lock_clocks};
 pub use eviction::{Eviction, FlushProof};
-pub use report::{Clocks, Device, Launch, Launches, Process, Series, Site, Snapshot};
+pub use report::{Bytes, Clocks, Device, Flops, Launch, Launches, Process, Series, Site, Snapshot};
 pub use settle::{Settle, Settled, Unmet};
 pub use stats::Stats;
 

@@ -14,6 +14,7 @@ use crate::recorder::{HoldPlan, Preparation};
 use crate::sample::{CacheState, Lost, Sample};
 use crate::site::{CallSite, Hold, Resolved, locked};
 use crate::work::Work;
+use crate::workload::Workload;
 
 /// An open bracket on a real GPU.
 pub(crate) type Bracket = Box<bracket::Bracket<Context>>;
@@ -48,12 +49,18 @@ pub(crate) struct CallState {
 impl Place {
     /// Opens the bracket around a body, or counts it as lost. `is_alive` says whether the stream still
     /// is.
-    pub fn open_body(&self, is_alive: bool) -> Option<Bracket> {
-        self.open(None, None, self.obstacle_now(is_alive))
+    pub fn open_body(&self, is_alive: bool, workload: Workload) -> Option<Bracket> {
+        self.open(None, None, self.obstacle_now(is_alive), workload)
     }
 
     /// Opens the bracket around a launch, or counts it and its call's sum as lost.
-    pub fn open_launch(&self, launch: u32, state: &CallState, is_alive: bool) -> Option<Open> {
+    pub fn open_launch(
+        &self,
+        launch: u32,
+        state: &CallState,
+        is_alive: bool,
+        workload: Workload,
+    ) -> Option<Open> {
         let obstacle = self.obstacle_now(is_alive);
         if obstacle == Some(Lost::Capture) && self.site.spec.graph {
             match graph::open(self, launch) {
@@ -67,13 +74,13 @@ impl Place {
                 }
             }
         }
-        let bracket = self.open(Some(launch), Some(state), obstacle)?;
+        let bracket = self.open(Some(launch), Some(state), obstacle, workload)?;
         Some(Open::Bracket(self.lane, bracket))
     }
 
     #[inline]
     fn obstacle_now(&self, is_alive: bool) -> Option<Lost> {
-        if is_alive { self.obstacle() } else { Some(Lost::Stream) }
+        if is_alive { obstacle(self.context, self.stream) } else { Some(Lost::Stream) }
     }
 
     fn open(
@@ -81,6 +88,7 @@ impl Place {
         launch: Option<u32>,
         state: Option<&CallState>,
         obstacle: Option<Lost>,
+        workload: Workload,
     ) -> Option<Bracket> {
         let Place { site, lane, context, stream, tracked } = *self;
         let thread = stream.is_per_thread().then(lane::thread);
@@ -95,8 +103,11 @@ impl Place {
                 self.preparation(settings, track.is_busy(), first)
             };
         let entry = work.rows.begin(site, launch, context.place(), cache);
-        let call = state.and_then(|state| state.begin(self, &mut work, cache));
-        let subject = Subject { site, track, entry, call, tracked };
+        let call = state.and_then(|state| state.begin(self, &mut work, cache, workload));
+        // Where a call has a sum, the work is the sum's.
+        let is_whole = launch.is_none() || site.spec.is_single;
+        let workload = if is_whole { workload } else { Workload::UNKNOWN };
+        let subject = Subject { site, track, entry, call, tracked, workload };
         let opened = match obstacle {
             Some(reason) => Err(reason),
             None => work.open(context, subject).map_err(Lost::from),
@@ -130,7 +141,7 @@ impl Place {
             Some(Lost::Thread)
         } else if self.stream.is_implicit() {
             // A record in the NULL stream ruins a capture that goes on beside it.
-            self.obstacle()
+            obstacle(self.context, self.stream)
         } else {
             // A record in a stream of its own leaves a capture alone, and the events then have no
             // time: that is found out when they are read.
@@ -166,22 +177,10 @@ impl Place {
         }
     }
 
-    /// Why nothing can be recorded on the stream now, if so.
-    fn obstacle(&self) -> Option<Lost> {
-        if self.context.is_dead() {
-            return Some(Lost::Context);
-        }
-        match self.context.is_capturing(self.stream) {
-            Ok(false) => None,
-            Ok(true) => Some(Lost::Capture),
-            Err(fault) => Some(fault.into()),
-        }
-    }
-
     /// What precedes the bracket, and the state in which that leaves the L2. `first` is the state
     /// that an earlier launch of the same call met.
     #[cold]
-    fn preparation(
+    pub fn preparation(
         &self,
         settings: &Resolved,
         is_inside: bool,
@@ -200,6 +199,19 @@ impl Place {
         };
         let hold = hold.filter(|_| !is_inside && !launches_block() && self.context.prepare_hold());
         (Preparation { cold, hold }, cache)
+    }
+}
+
+/// Why nothing can be recorded on the stream now, if so.
+#[inline]
+pub(crate) fn obstacle(context: &Context, stream: Stream) -> Option<Lost> {
+    if context.is_dead() {
+        return Some(Lost::Context);
+    }
+    match context.is_capturing(stream) {
+        Ok(false) => None,
+        Ok(true) => Some(Lost::Capture),
+        Err(fault) => Some(fault.into()),
     }
 }
 
@@ -223,15 +235,20 @@ impl CallState {
     /// Begins a launch that met the L2 in the state given; the first begins the call's sum, unless
     /// that is the launch itself.
     #[inline]
-    fn begin(&self, place: &Place, work: &mut Work<Context>, cache: CacheState) -> Option<CallRef> {
+    fn begin(
+        &self,
+        place: &Place,
+        work: &mut Work<Context>,
+        cache: CacheState,
+        workload: Workload,
+    ) -> Option<CallRef> {
         if self.cache.load(Relaxed) == 0 {
             self.cache.store(1 + cache as u8, Relaxed);
             if place.site.spec.is_single {
                 return None;
             }
-            if let Some(call) =
-                work.open_call(place.site, place.context.place(), cache, &place.lane.returns)
-            {
+            let (device, returns) = (place.context.place(), &place.lane.returns);
+            if let Some(call) = work.open_call(place.site, device, cache, workload, returns) {
                 self.call.store(1 + call.index(), Relaxed);
             }
         }

@@ -7,7 +7,9 @@ pub use crate::__gpu_time_target as target;
 pub use crate::probe::*;
 pub use crate::registry::SiteRef;
 pub use crate::scope::{
-    Scope, Token, awaited, awaiting, enter, enter_host, met, stop, stop_statement,
+    Scope, Token, awaited, awaiting, enter, enter_host, enter_host_working, enter_working, met,
+    stop, stop_statement,
 };
 pub use crate::site::{CallSite, Clock, Cold, Hold, Launch, ScopeKind, Spec};
 pub use crate::stream::*;
+pub use crate::workload::{Amount, Workload, evaluated};

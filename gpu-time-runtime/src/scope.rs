@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Instant;
 
+use crate::barriers::Barriers;
 use crate::counts::Outcome;
 use crate::cuda::Context;
 use crate::gpu::{Fault, Stream};
@@ -12,8 +13,9 @@ use crate::lane::{self, Lane};
 use crate::place::{Bracket, CallState, Open, Place};
 use crate::rows::EntryRef;
 use crate::sample::{CacheState, Lost, Sample};
-use crate::site::{CallSite, Device, ScopeKind, locked};
+use crate::site::{CallSite, Clock, Device, ScopeKind, locked};
 use crate::stream::{Keep, Target};
+use crate::workload::{Working, Workload};
 use crate::{cuda, exit, graph, process, registry};
 
 /// Most warm-up calls that a thread takes for itself at once.
@@ -41,10 +43,13 @@ enum Kind {
         state: CallState,
         body: Option<Bracket>,
     },
+    /// Between two barriers on the stream.
+    Sync(Barriers),
     Host {
         lane: &'static Lane,
         entry: EntryRef,
         started: Instant,
+        workload: Workload,
     },
 }
 
@@ -62,19 +67,38 @@ const _: () = {
 /// and not filtered out.
 #[inline]
 pub fn enter<K: Keep>(site: &'static CallSite, target: impl FnOnce() -> Target<K>) -> Scope<K> {
+    begin(site, target, || Workload::UNKNOWN, |keep, _| keep)
+}
+
+/// The same for a call whose work is known: `workload` is asked only for calls that are timed.
+#[inline]
+pub fn enter_working<K: Keep>(
+    site: &'static CallSite,
+    target: impl FnOnce() -> Target<K>,
+    workload: impl FnOnce() -> Workload,
+) -> Scope<Working<K>> {
+    begin(site, target, workload, |keep, workload| Working { keep, workload })
+}
+
+/// `carry` makes what the call takes along of the stream's keep and the work.
+#[inline]
+fn begin<K: Keep, L: Keep>(
+    site: &'static CallSite,
+    target: impl FnOnce() -> Target<K>,
+    workload: impl FnOnce() -> Workload,
+    carry: impl FnOnce(K, Workload) -> L,
+) -> Scope<L> {
     if !is_wanted(site) {
         if site.spec.graph && site.is_on() == Some(true) {
-            return enter_off(site, target);
+            return enter_off(site, target, carry);
         }
         lane::count(site, Outcome::Skipped);
         return Scope(None);
     }
-    // The expression is the user's and may panic: then the call was not timed.
-    let unwinding = CountSkipped(site);
-    let target = target();
-    std::mem::forget(unwinding);
-    match target {
-        Target::Host => enter_on_host(site).map_or(Scope(None), |kind| Scope::active(kind, None)),
+    match asked(site, target) {
+        Target::Host => {
+            enter_on_host(site, workload).map_or(Scope(None), |kind| Scope::active(kind, None))
+        }
         Target::Stream { stream, context, tracked, keep } => {
             if let Some(slot) = lane::slot(site)
                 && slot.use_lease(context)
@@ -86,15 +110,23 @@ pub fn enter<K: Keep>(site: &'static CallSite, target: impl FnOnce() -> Target<K
                 slot.return_lease();
             }
             let stream = Stream(stream);
-            let Some((context, lane)) = enter_on_stream(site, stream, context) else {
+            let Some(context) = enter_on_stream(site, stream, context) else {
                 return Scope(None);
             };
-            let place = Place { site, lane, context, stream, tracked };
+            let keep = carry(keep, asked(site, workload));
+            lane::count(site, Outcome::Timed);
+            let place = Place { site, lane: lane::current(), context, stream, tracked };
             let body = match site.spec.scope {
                 ScopeKind::Launches => None,
                 ScopeKind::Body => {
                     let held = keep.hold();
-                    place.open_body(held.is_some())
+                    if site.spec.clock == Clock::Sync {
+                        let barriers = Barriers::open(&place, held.is_some());
+                        return barriers.map_or(Scope(None), |barriers| {
+                            Scope::active(Kind::Sync(barriers), Some(keep))
+                        });
+                    }
+                    place.open_body(held.is_some(), keep.workload())
                 }
             };
             Scope::active(Kind::Stream { place, state: CallState::default(), body }, Some(keep))
@@ -105,7 +137,11 @@ pub fn enter<K: Keep>(site: &'static CallSite, target: impl FnOnce() -> Target<K
 /// Begins a call of a site with `graph` while timing is off. A graph that is captured anew must keep
 /// its shape, so such a call is timed all the same where the site's captures have nodes.
 #[cold]
-fn enter_off<K: Keep>(site: &'static CallSite, target: impl FnOnce() -> Target<K>) -> Scope<K> {
+fn enter_off<K: Keep, L: Keep>(
+    site: &'static CallSite,
+    target: impl FnOnce() -> Target<K>,
+    carry: impl FnOnce(K, Workload) -> L,
+) -> Scope<L> {
     let skipped = CountSkipped(site);
     if process::is_closed() {
         return Scope(None);
@@ -120,6 +156,7 @@ fn enter_off<K: Keep>(site: &'static CallSite, target: impl FnOnce() -> Target<K
     std::mem::forget(skipped);
     lane::count(site, Outcome::Timed);
     let place = Place { site, lane: lane::current(), context, stream, tracked };
+    let keep = carry(keep, Workload::UNKNOWN);
     Scope::active(Kind::Stream { place, state: CallState::default(), body: None }, Some(keep))
 }
 
@@ -128,6 +165,15 @@ fn enter_off<K: Keep>(site: &'static CallSite, target: impl FnOnce() -> Target<K
 #[cold]
 fn goes_into_graph(site: &'static CallSite, stream: Stream, context: usize) -> bool {
     site.spec.graph && cuda::is_captured(stream, context)
+}
+
+/// The value of an expression of the user's. It may panic: then the call was not timed.
+#[inline]
+fn asked<T>(site: &'static CallSite, expression: impl FnOnce() -> T) -> T {
+    let unwinding = CountSkipped(site);
+    let value = expression();
+    std::mem::forget(unwinding);
+    value
 }
 
 /// Counts a call as skipped.
@@ -142,11 +188,20 @@ impl Drop for CountSkipped {
 /// Begins a call that the host clock times.
 #[inline]
 pub fn enter_host(site: &'static CallSite) -> Scope<()> {
+    enter_host_working(site, || Workload::UNKNOWN)
+}
+
+/// The same for a call whose work is known: `workload` is asked only for calls that are timed.
+#[inline]
+pub fn enter_host_working(
+    site: &'static CallSite,
+    workload: impl FnOnce() -> Workload,
+) -> Scope<()> {
     if !is_wanted(site) {
         lane::count(site, Outcome::Skipped);
         return Scope(None);
     }
-    enter_on_host(site).map_or(Scope(None), |kind| Scope::active(kind, Some(())))
+    enter_on_host(site, workload).map_or(Scope(None), |kind| Scope::active(kind, Some(())))
 }
 
 #[inline]
@@ -170,25 +225,26 @@ fn introduce(site: &'static CallSite) -> bool {
     is_on
 }
 
-fn enter_on_host(site: &'static CallSite) -> Option<Kind> {
+fn enter_on_host(site: &'static CallSite, workload: impl FnOnce() -> Workload) -> Option<Kind> {
     exit::arm();
     if site.lease_warmup(Device::Host, 1) == 1 {
         lane::count(site, Outcome::Warmup);
         return None;
     }
+    let workload = asked(site, workload);
     lane::count(site, Outcome::Timed);
     let lane = lane::current();
     let entry = locked(&lane.work).rows.begin(site, None, Device::Host, CacheState::AsFound);
-    Some(Kind::Host { lane, entry, started: Instant::now() })
+    Some(Kind::Host { lane, entry, workload, started: Instant::now() })
 }
 
-/// The context and the lane of a call that is to be timed.
+/// The context of a call that is to be timed.
 #[inline]
 fn enter_on_stream(
     site: &'static CallSite,
     stream: Stream,
     handle: usize,
-) -> Option<(&'static Context, &'static Lane)> {
+) -> Option<&'static Context> {
     let context = match cuda::recent(handle) {
         Some(context) => context,
         None => meet(site, stream, handle)?,
@@ -200,8 +256,7 @@ fn enter_on_stream(
         lane::count(site, Outcome::Warmup);
         return None;
     }
-    lane::count(site, Outcome::Timed);
-    Some((context, lane::current()))
+    Some(context)
 }
 
 /// Looks the context up, and counts the call where that is not to be had.
@@ -290,7 +345,8 @@ impl<K: Keep> Scope<K> {
             Some(Active { kind: Kind::Stream { place, state, body: None }, keep, .. }) => {
                 let held = keep.as_ref().map(Keep::hold);
                 let is_alive = !matches!(held, Some(None));
-                place.open_launch(launch, state, is_alive)
+                let workload = keep.as_ref().map_or(Workload::UNKNOWN, Keep::workload);
+                place.open_launch(launch, state, is_alive, workload)
             }
             _ => None,
         })
@@ -400,13 +456,21 @@ impl<K: Keep> Active<K> {
                     place.close(bracket, !matches!(held, Some(None)));
                 }
             },
-            Kind::Host { lane, entry, started } => {
+            Kind::Sync(barriers) => match lost {
+                Some(reason) => barriers.abandon(reason),
+                None => {
+                    let held = self.keep.as_ref().map(Keep::hold);
+                    let workload = self.keep.as_ref().map_or(Workload::UNKNOWN, Keep::workload);
+                    barriers.close(!matches!(held, Some(None)), workload);
+                }
+            },
+            Kind::Host { lane, entry, started, workload } => {
                 let took = started.elapsed();
                 let outcome = match lost {
                     Some(reason) => Err(reason),
                     None => Ok(Sample::by_host(took)),
                 };
-                locked(&lane.work).deliver(*entry, outcome);
+                locked(&lane.work).deliver(*entry, outcome, *workload);
             }
         }
     }

@@ -1,10 +1,12 @@
 //! What is kept of one launch or call of one site, on one device, in one cache state.
 
 use crate::bias::Bias;
+use crate::rates::{Rates, Shown};
 use crate::report;
 use crate::sample::{CacheState, Losses, Lost, Measure, Sample};
 use crate::site::Clock;
 use crate::stats::Distribution;
+use crate::workload::Workload;
 
 /// Everything that is kept of the samples of a row, in at most 256 KiB.
 ///
@@ -13,6 +15,7 @@ use crate::stats::Distribution;
 pub struct Series {
     counts: Counts,
     brackets: Brackets,
+    rates: Rates,
     // Both are there from the beginning, so that recording never allocates; what is not touched of
     // them takes no memory.
     fed: Distribution,
@@ -48,6 +51,7 @@ pub struct RowInfo {
 pub struct Tally {
     counts: Counts,
     brackets: Brackets,
+    rates: Rates,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,6 +80,7 @@ impl Series {
         Series {
             counts: Counts::default(),
             brackets: Brackets::default(),
+            rates: Rates::default(),
             fed: Distribution::new(),
             starved: Distribution::new(),
         }
@@ -103,6 +108,14 @@ impl Series {
         distribution.record(sample.raw_ns());
     }
 
+    /// Takes in the work of a sample that was recorded.
+    #[cold]
+    pub fn record_work(&mut self, sample: Sample, workload: Workload) {
+        if !sample.at_floor {
+            self.rates.record(sample, workload);
+        }
+    }
+
     /// Counts a bracket that gave no sample.
     pub fn lose(&mut self, reason: Lost) {
         self.counts.lost.add(reason);
@@ -110,7 +123,7 @@ impl Series {
 
     /// What is counted now. It is quick to take, where the statistics are not.
     pub fn tally(&self) -> Tally {
-        Tally { counts: self.counts, brackets: self.brackets }
+        Tally { counts: self.counts, brackets: self.brackets, rates: self.rates }
     }
 
     /// The row of the report as of a tally. Samples that came since may be in the statistics already.
@@ -118,7 +131,7 @@ impl Series {
     /// A sum of k launches is relieved of k biases. What is kept of a time does not tell its k, so
     /// where k differs from call to call only the sum of all times can be relieved.
     pub fn report(&self, row: RowInfo, tally: Tally) -> report::Series {
-        let Tally { counts, brackets } = tally;
+        let Tally { counts, brackets, rates } = tally;
         let Counts { measured, fed, starved, at_floor, queued, nested, tracked, lost } = counts;
         let shown = if fed > 0 { &self.fed } else { &self.starved };
         let sum = |bias: f64| self.fed.sum(bias) + self.starved.sum(bias);
@@ -132,6 +145,12 @@ impl Series {
             Some(net) => net.sum,
             None => (sum(0.0) - bias * brackets.sum as f64).max(0.0),
         });
+        let rated = Shown {
+            fed: fed > 0,
+            samples: if fed > 0 { fed } else { starved },
+            median_ns: net_ns.map(|net| net.median),
+            bias_ns,
+        };
         report::Series {
             device: row.device,
             launch: row.launch,
@@ -163,6 +182,8 @@ impl Series {
             bias_ns,
             net_sum_ns,
             ci95_ns: shown.median_interval(),
+            bytes: rates.bytes(rated),
+            flops: rates.flops(rated),
         }
     }
 }

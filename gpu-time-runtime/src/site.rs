@@ -98,6 +98,8 @@ impl fmt::Display for ScopeKind {
 pub enum Clock {
     /// CUDA events.
     Events,
+    /// Wall time on the host, between two moments at which the stream was idle.
+    Sync,
     /// Wall time on the host.
     Host,
 }
@@ -237,7 +239,10 @@ impl CallSite {
             name: self.spec.name.map_or_else(|| label((self.spec.path)()), str::to_owned),
             warmup: config.warmup(self.spec.warmup),
             cold: config.cold(self.spec.cold),
-            hold: config.hold(self.spec.sleep).filter(|_| !self.spec.is_async),
+            // A barrier would wait for what holds the stream.
+            hold: config
+                .hold(self.spec.sleep)
+                .filter(|_| !self.spec.is_async && self.spec.clock == Clock::Events),
         })
     }
 

@@ -13,6 +13,8 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::rc::{self, Rc};
 use std::sync::{self, Arc};
 
+use crate::workload::Workload;
+
 /// What the value of a `stream` expression, given by reference, comes to as a [`Target`].
 ///
 /// The stream is `lent` if the caller keeps it for longer than the call, else `dropped` at any time.
@@ -83,6 +85,11 @@ pub trait Keep {
 
     /// `None` if the stream has gone.
     fn hold(&self) -> Option<Self::Held>;
+
+    /// The work of the call, for those that carry it along.
+    fn workload(&self) -> Workload {
+        Workload::UNKNOWN
+    }
 }
 
 /// A stream that outlives the call anyway.

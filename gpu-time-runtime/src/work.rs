@@ -12,6 +12,7 @@ use crate::rows::{EntryRef, Rows};
 use crate::sample::{CacheState, Lost, Sample};
 use crate::site::{CallSite, Device};
 use crate::track::Track;
+use crate::workload::Workload;
 
 /// Streams whose tracks a lane finds without asking their context.
 const TRACKS: usize = 8;
@@ -142,16 +143,17 @@ impl<G: Gpu> Work<G> {
         site: &'static CallSite,
         device: Device,
         cache: CacheState,
+        workload: Workload,
         returns: &Returns,
     ) -> Option<CallRef> {
         let entry = self.rows.begin(site, None, device, cache);
-        let call = self.calls.open(entry).or_else(|| {
+        let call = self.calls.open(entry, workload).or_else(|| {
             // Where launches are lost, no bracket is enqueued that would have somebody look.
             self.settle_sums(&mut Ledger::default(), returns);
-            self.calls.open(entry)
+            self.calls.open(entry, workload)
         });
         if call.is_none() {
-            self.deliver(entry, Err(Lost::Events));
+            self.deliver(entry, Err(Lost::Events), workload);
         }
         call
     }
@@ -160,8 +162,10 @@ impl<G: Gpu> Work<G> {
     #[cold]
     pub fn lose_sum(&mut self, call: CallRef, reason: Lost, returns: &Returns) {
         self.calls.begin(call);
-        if let Some(Finished { entry, outcome }) = self.calls.end(call, Err(reason), returns) {
-            self.deliver(entry, outcome);
+        if let Some(Finished { entry, outcome, workload }) =
+            self.calls.end(call, Err(reason), returns)
+        {
+            self.deliver(entry, outcome, workload);
         }
     }
 
@@ -179,12 +183,12 @@ impl<G: Gpu> Work<G> {
         outcome: Result<Sample, Lost>,
     ) {
         let entry = self.rows.begin(site, None, device, CacheState::AsFound);
-        self.deliver(entry, outcome);
+        self.deliver(entry, outcome, Workload::UNKNOWN);
     }
 
     /// Writes what became of a call that was begun by itself.
-    pub fn deliver(&mut self, entry: EntryRef, outcome: Result<Sample, Lost>) {
-        Ledger::default().write(&mut self.rows, entry, outcome);
+    pub fn deliver(&mut self, entry: EntryRef, outcome: Result<Sample, Lost>, workload: Workload) {
+        Ledger::default().write(&mut self.rows, entry, outcome, workload);
     }
 
     #[inline]
@@ -195,17 +199,17 @@ impl<G: Gpu> Work<G> {
         outcome: Result<Sample, Lost>,
         returns: &Returns,
     ) {
-        ledger.write(&mut self.rows, subject.entry, outcome);
+        ledger.write(&mut self.rows, subject.entry, outcome, subject.workload);
         let finished = subject.call.and_then(|call| self.calls.end(call, outcome, returns));
-        if let Some(Finished { entry, outcome }) = finished {
-            ledger.write(&mut self.rows, entry, outcome);
+        if let Some(Finished { entry, outcome, workload }) = finished {
+            ledger.write(&mut self.rows, entry, outcome, workload);
         }
     }
 
     /// Writes the sums of calls that have returned since their last launch was measured or lost.
     fn settle_sums(&mut self, ledger: &mut Ledger, returns: &Returns) {
-        while let Some(Finished { entry, outcome }) = self.calls.returned(returns) {
-            ledger.write(&mut self.rows, entry, outcome);
+        while let Some(Finished { entry, outcome, workload }) = self.calls.returned(returns) {
+            ledger.write(&mut self.rows, entry, outcome, workload);
         }
     }
 }

@@ -390,6 +390,15 @@ impl Context {
         self.noting(result)
     }
 
+    /// Waits until the GPU has done all that was enqueued on the stream. What that finds to have failed,
+    /// the application's next call finds too: such an error stays with the context.
+    pub fn synchronize(&self, stream: Stream) -> Result<(), Fault> {
+        relaxed(|| {
+            // SAFETY: the stream is live.
+            self.on_stream(stream, || unsafe { sys::cuStreamSynchronize(raw(stream)) })
+        })
+    }
+
     /// Remembers a context that is no more, and gives its retain back if it failed for good.
     fn noting<R>(&self, result: Result<R, Fault>) -> Result<R, Fault> {
         match result {

@@ -22,6 +22,8 @@ pub(crate) struct DeviceInfo {
     pub threads_per_multiprocessor: u32,
     /// Compute capability, major and minor; (0, 0) where the driver would not say.
     pub capability: (u32, u32),
+    /// Bytes a second, where the driver's figures make a memory of them.
+    pub peak_bandwidth: Option<u64>,
 }
 
 impl DeviceInfo {
@@ -54,6 +56,10 @@ impl DeviceInfo {
             capability: (
                 attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
                 attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
+            ),
+            peak_bandwidth: peak_bandwidth(
+                attribute(A::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE),
+                attribute(A::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH),
             ),
         })
     }
@@ -100,4 +106,26 @@ pub(crate) fn in_use() -> Result<Vec<(u32, String)>, String> {
         id => Ok((ordinal, id)),
     };
     ordinals.into_iter().map(with_id).collect()
+}
+
+/// Two transfers in each cycle over the whole bus, in bytes a second. `None` where that is less than a
+/// gigabyte or more than a hundred terabytes: no GPU's memory, but an answer that means nothing.
+fn peak_bandwidth(clock_khz: u32, bus_bits: u32) -> Option<u64> {
+    let peak = (2_000 * u64::from(clock_khz)).saturating_mul(u64::from(bus_bits)) / 8;
+    (1_000_000_000..=100_000_000_000_000).contains(&peak).then_some(peak)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::peak_bandwidth;
+
+    #[test]
+    fn the_peak_is_known_where_the_answers_make_sense() {
+        // An H200, and a part with one 64-bit channel.
+        assert_eq!(peak_bandwidth(3_201_000, 6_144), Some(4_916_736_000_000));
+        assert_eq!(peak_bandwidth(1_600_000, 64), Some(25_600_000_000));
+        for (khz, bits) in [(0, 6_144), (3_201_000, 0), (1_000, 64), (u32::MAX, u32::MAX)] {
+            assert_eq!(peak_bandwidth(khz, bits), None, "{khz} kHz, {bits} bits");
+        }
+    }
 }

@@ -70,6 +70,7 @@ const NEEDED: &[&str] = &[
     "cuStreamCreate",
     "cuStreamGetCtx",
     "cuStreamIsCapturing",
+    "cuStreamSynchronize",
     "cuThreadExchangeStreamCaptureMode",
 ];
 

@@ -70,6 +70,16 @@ fn columns() -> Vec<Column> {
         let value = move |series: &Series| series.ci95_ns?.get(end).copied();
         columns.push((name.to_owned(), Box::new(move |_, series| optional(value(series)))));
     }
+    let mut add = |name: &str, value: fn(&Series) -> Option<f64>| {
+        columns.push((name.to_owned(), Box::new(move |_, series| optional(value(series)))));
+    };
+    add("bytes_per_call", |series| series.bytes()?.per_call);
+    add("bytes_total", |series| Some(series.bytes()?.total));
+    add("gb_per_s", |series| series.bytes()?.gb_per_s);
+    add("peak_share", |series| series.bytes()?.peak_share);
+    add("flops_per_call", |series| series.flops()?.per_call);
+    add("flops_total", |series| Some(series.flops()?.total));
+    add("tflop_per_s", |series| series.flops()?.tflop_per_s);
     columns
 }
 

@@ -15,6 +15,7 @@ pub struct Device {
     pub(crate) name: String,
     pub(crate) driver: Option<String>,
     pub(crate) l2_bytes: Option<u64>,
+    pub(crate) peak_gb_per_s: Option<f64>,
     pub(crate) event_step_ns: Option<f64>,
     pub(crate) event_floor_ns: Option<f64>,
     pub(crate) event_held_empty_ns: Option<f64>,
@@ -45,6 +46,7 @@ impl Device {
             name,
             driver: None,
             l2_bytes: None,
+            peak_gb_per_s: None,
             event_step_ns: None,
             event_floor_ns: None,
             event_held_empty_ns: None,
@@ -90,6 +92,12 @@ impl Device {
     /// The size of the L2 cache that the driver reports, in bytes.
     pub fn l2_bytes(&self) -> Option<u64> {
         self.l2_bytes
+    }
+
+    /// The peak bandwidth of its memory in gigabytes (10⁹ bytes) a second: two transfers in each cycle
+    /// of the memory clock over the whole bus, both as the driver reports them.
+    pub fn peak_gb_per_s(&self) -> Option<f64> {
+        self.peak_gb_per_s
     }
 
     /// The step in which event times advance, in nanoseconds.

@@ -4,6 +4,7 @@ mod csv;
 mod device;
 mod notes;
 mod process;
+mod rate;
 mod series;
 mod site;
 mod table;
@@ -15,6 +16,7 @@ mod tests;
 
 pub use device::{Clocks, Device};
 pub use process::Process;
+pub use rate::{Bytes, Flops};
 pub use series::{Launch, Launches, Series};
 pub use site::Site;
 
@@ -34,11 +36,15 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// A snapshot of these values, which warns of counts that do not add up. The series of each site
-    /// are ordered: by device, in the order given; the function before its launches, these in streams
-    /// before in graphs; by cache state.
+    /// A snapshot of these values, which warns of counts that do not add up, and compares rates with
+    /// the device's peak. The series of each site are ordered: by device, in the order given; the
+    /// function before its launches, these in streams before in graphs; by cache state.
     pub(crate) fn new(process: Process, devices: Vec<Device>, mut sites: Vec<Site>) -> Snapshot {
         for site in &mut sites {
+            for series in &mut site.series {
+                let device = devices.iter().find(|device| device.id == series.device);
+                series.compare_with(device.and_then(Device::peak_gb_per_s));
+            }
             site.series.sort_by_key(|series| {
                 let device = devices.iter().position(|device| device.id == series.device);
                 let launch = series.launch.as_ref().map(|launch| launch.index);

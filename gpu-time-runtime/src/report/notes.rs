@@ -6,6 +6,14 @@ use crate::site::Clock;
 
 /// The mark of a time that may be longer than the work.
 pub const UPPER_BOUND: &str = "≤";
+/// The mark of a rate that may be higher.
+pub const LOWER_BOUND: &str = "≥";
+/// The column of bytes by time.
+pub const GB_PER_S: &str = "GB/s";
+/// The column of operations by time.
+pub const TFLOP_PER_S: &str = "TFLOP/s";
+/// The mark of times between two barriers.
+pub const SYNC: &str = "sync";
 /// The mark of times that hold the device's bias still.
 pub const RAW: &str = "raw";
 /// What the macro adds to a function's options where it cannot look for launches.
@@ -102,6 +110,25 @@ fn legend(snapshot: &Snapshot) -> Vec<String> {
             RAW,
             "calls made different numbers of launches: the bias is taken off the total only",
         );
+    }
+    if any(|s| s.clock == Clock::Sync) {
+        explain(
+            SYNC,
+            "wall time from an idle stream to an idle one, launching and waiting included; shares apart",
+        );
+    }
+    if any(|s| s.bytes.is_some() || s.flops.is_some()) {
+        explain(
+            "rates",
+            "a call's work by the median, or where work varies all work by all time, of the samples \
+             shown",
+        );
+    }
+    if any(|s| s.bytes.is_some_and(|bytes| bytes.peak_share.is_some())) {
+        explain(GB_PER_S, "in brackets the share of the memory's peak, which caches can exceed");
+    }
+    if any(|s| s.upper_bound && s.has_rate()) {
+        explain(LOWER_BOUND, "by times that are upper bounds: a lower bound");
     }
     if any(|s| s.total().is_some()) {
         explain("share", "of all time measured on that device; nested functions count twice");

@@ -2,6 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
+use super::{Bytes, Flops};
 use crate::sample::{CacheState, Losses, Measure};
 use crate::site::Clock;
 use crate::stats::Stats;
@@ -43,6 +44,8 @@ pub struct Series {
     #[serde(skip)]
     pub(crate) net_sum_ns: Option<f64>,
     pub(crate) ci95_ns: Option<[f64; 2]>,
+    pub(crate) bytes: Option<Bytes>,
+    pub(crate) flops: Option<Flops>,
 }
 
 /// A launch in the function's body.
@@ -89,7 +92,7 @@ impl Series {
         self.cache.name()
     }
 
-    /// What told the time: `events` or `host`.
+    /// What told the time: `events`; `sync`, the host's clock between two barriers; or `host`.
     pub fn clock(&self) -> &str {
         clock(self.clock)
     }
@@ -120,7 +123,8 @@ impl Series {
         self.lost.iter().map(|(reason, count)| (reason.name(), count))
     }
 
-    /// Samples inside which the GPU cannot have waited for the CPU.
+    /// Samples inside which the GPU cannot have waited for the CPU. Those of the clocks `sync` and `host`
+    /// all count as fed: they are the host's time, whoever waited for whom.
     pub fn fed(&self) -> u64 {
         self.fed
     }
@@ -183,6 +187,30 @@ impl Series {
     /// The interval that holds the raw median with 95 % confidence, or `None` with fewer than 6 samples.
     pub fn ci95_ns(&self) -> Option<[f64; 2]> {
         self.ci95_ns
+    }
+
+    /// The bytes that calls moved. `None` where the attribute does not say, for a launch of a function
+    /// that makes several, and while no sample's are known.
+    pub fn bytes(&self) -> Option<&Bytes> {
+        self.bytes.as_ref()
+    }
+
+    /// The floating-point operations that calls did. `None` as for [`bytes`](Series::bytes).
+    pub fn flops(&self) -> Option<&Flops> {
+        self.flops.as_ref()
+    }
+
+    /// Whether a rate is known.
+    pub(super) fn has_rate(&self) -> bool {
+        self.bytes.is_some_and(|bytes| bytes.gb_per_s.is_some())
+            || self.flops.is_some_and(|flops| flops.tflop_per_s.is_some())
+    }
+
+    /// Compares the rate with the peak of its device.
+    pub(super) fn compare_with(&mut self, peak_gb_per_s: Option<f64>) {
+        if let Some(bytes) = &mut self.bytes {
+            bytes.peak_share = bytes.gb_per_s.zip(peak_gb_per_s).map(|(rate, peak)| rate / peak);
+        }
     }
 
     /// The statistics that a reader wants: net where they are known, else raw.
@@ -268,6 +296,7 @@ impl Launches {
 fn clock(clock: Clock) -> &'static str {
     match clock {
         Clock::Events => "events",
+        Clock::Sync => "sync",
         Clock::Host => "host",
     }
 }

@@ -7,6 +7,10 @@ use comfy_table::{CellAlignment, Table, presets};
 use super::units::{self, Unit};
 use super::{Clocks, Device, Launches, Series, Site, Snapshot, notes};
 use crate::sample::Measure;
+use crate::site::Clock;
+
+/// Columns that every table with times has.
+const COLUMNS: usize = 9;
 
 /// Writes the table.
 pub fn render(snapshot: &Snapshot, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -21,7 +25,7 @@ pub fn render(snapshot: &Snapshot, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         process.started
     )?;
     for device in &snapshot.devices {
-        writeln!(f, "{}", device_line(device))?;
+        writeln!(f, "{}", device_line(device, has_bytes(snapshot, &device.id)))?;
         if let Some(line) = device.clocks.and_then(|clocks| health_line(device, clocks)) {
             writeln!(f, "  {line}")?;
         }
@@ -40,7 +44,13 @@ pub fn render(snapshot: &Snapshot, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     notes.iter().try_for_each(|note| writeln!(f, "{}", printable(note)))
 }
 
-fn device_line(device: &Device) -> String {
+/// Whether a rate is to be compared with the device's peak.
+fn has_bytes(snapshot: &Snapshot, device: &str) -> bool {
+    let mut series = snapshot.sites.iter().flat_map(|site| &site.series);
+    series.any(|series| series.device == device && series.bytes.is_some())
+}
+
+fn device_line(device: &Device, with_peak: bool) -> String {
     let Device { event_step_ns, event_floor_ns, event_bias_ns, .. } = device;
     let part = |what: &str, ns: &Option<f64>| ns.map(|ns| format!("{what} {}", units::time(ns)));
     let error = device.event_bias_error_ns.map(|ns| format!(", ±{}", units::time(ns)));
@@ -51,6 +61,7 @@ fn device_line(device: &Device) -> String {
         part("event step", event_step_ns),
         part("empty pair", event_floor_ns),
         part("bias", event_bias_ns).map(|bias| bias + &source.unwrap_or_default()),
+        device.peak_gb_per_s.filter(|_| with_peak).map(|peak| format!("peak {peak:.0} GB/s")),
     ];
     let name = format!("{}: {}", device.id, printable(&device.name));
     parts.into_iter().flatten().fold(name, |line, part| line + ", " + &part)
@@ -94,9 +105,10 @@ fn rows(snapshot: &Snapshot) -> Vec<Vec<String>> {
         let counts = called().map(|site| vec![printable(&site.name), site.calls.to_string()]);
         return iter::once(vec!["function".to_owned(), "calls".to_owned()]).chain(counts).collect();
     }
-    let header =
+    let header: [&str; COLUMNS] =
         ["function", "on", "cache", "calls", "samples", "median", "p5–p95", "total", "share"];
-    let mut rows = vec![header.map(str::to_owned).to_vec()];
+    let rates = Rates::of(snapshot);
+    let mut rows = vec![header.into_iter().chain(rates.header()).map(str::to_owned).collect()];
     for site in called() {
         // A function whose calls were all captured has no row of its own.
         let is_headless = site.series.first().is_none_or(|series| series.launch.is_some());
@@ -112,7 +124,9 @@ fn rows(snapshot: &Snapshot) -> Vec<Vec<String>> {
             // Calls are counted by function, so they stand once.
             let is_first = i == 0 && !is_headless;
             let calls = if is_first { site.calls.to_string() } else { String::new() };
-            rows.push(row(site, series, calls, total(snapshot, &series.device)));
+            let mut row = row(site, series, calls, total(snapshot, series));
+            rates.add(series, &mut row);
+            rows.push(row);
         }
     }
     rows
@@ -121,7 +135,7 @@ fn rows(snapshot: &Snapshot) -> Vec<Vec<String>> {
 fn row(site: &Site, series: &Series, calls: String, device_total: f64) -> Vec<String> {
     let mut row = vec![
         label(site, series),
-        series.device.clone(),
+        on(series),
         series.cache().to_owned(),
         calls,
         series.measured.to_string(),
@@ -143,6 +157,52 @@ fn row(site: &Site, series: &Series, calls: String, device_total: f64) -> Vec<St
     row
 }
 
+/// The columns of rates that any row has.
+struct Rates {
+    bytes: bool,
+    flops: bool,
+}
+
+impl Rates {
+    fn of(snapshot: &Snapshot) -> Rates {
+        let any =
+            |has: fn(&Series) -> bool| snapshot.sites.iter().flat_map(|site| &site.series).any(has);
+        Rates { bytes: any(|s| s.bytes.is_some()), flops: any(|s| s.flops.is_some()) }
+    }
+
+    fn header(&self) -> impl Iterator<Item = &'static str> {
+        [(self.bytes, notes::GB_PER_S), (self.flops, notes::TFLOP_PER_S)]
+            .into_iter()
+            .filter_map(|(any, name)| any.then_some(name))
+    }
+
+    fn add(&self, series: &Series, row: &mut Vec<String>) {
+        let mark = if series.upper_bound { notes::LOWER_BOUND } else { "" };
+        let rate = |rate: f64| format!("{mark}{}", units::figure(rate));
+        // A row without times ends before its share.
+        row.resize(COLUMNS, String::new());
+        if self.bytes {
+            let bytes = series.bytes.and_then(|bytes| Some((bytes.gb_per_s?, bytes.peak_share)));
+            row.push(bytes.map_or_else(String::new, |(gb_per_s, peak_share)| {
+                let peak = peak_share.map(|share| format!(" ({:.0}%)", 100.0 * share));
+                rate(gb_per_s) + &peak.unwrap_or_default()
+            }));
+        }
+        if self.flops {
+            let flops = series.flops.and_then(|flops| flops.tflop_per_s);
+            row.push(flops.map_or_else(String::new, rate));
+        }
+    }
+}
+
+/// The device, and how it was timed if not by what times most of its rows.
+fn on(series: &Series) -> String {
+    match series.clock {
+        Clock::Sync => format!("{} {}", series.device, notes::SYNC),
+        Clock::Events | Clock::Host => series.device.clone(),
+    }
+}
+
 fn label(site: &Site, series: &Series) -> String {
     match (&series.launch, series.launches) {
         (Some(launch), _) => {
@@ -162,11 +222,13 @@ fn sum_of(Launches { min, max, .. }: Launches) -> String {
     }
 }
 
-/// The time of all functions on a device.
-fn total(snapshot: &Snapshot, device: &str) -> f64 {
+/// The time of all functions on the device of this row, by the same clock.
+fn total(snapshot: &Snapshot, row: &Series) -> f64 {
     let series = snapshot.sites.iter().flat_map(|site| &site.series);
-    let functions =
-        series.filter(|series| series.measure != Measure::Launch && series.device == device);
+    let functions = series.filter(|series| {
+        let is_same = series.device == row.device && series.clock == row.clock;
+        is_same && series.measure != Measure::Launch
+    });
     functions.filter_map(Series::total).sum()
 }
 

@@ -9,6 +9,7 @@ use crate::eviction::{Eviction, FlushProof, Pass, Passes};
 use crate::sample::{CacheState, Lost, Measure, Sample};
 use crate::series::{self, RowInfo};
 use crate::site::{Clock, ScopeKind};
+use crate::workload::{Amount, Workload};
 
 /// What differs from one made-up row to the next.
 struct Row {
@@ -16,6 +17,8 @@ struct Row {
     samples: Vec<Sample>,
     lost: Vec<Lost>,
     in_flight: u64,
+    /// The bytes and operations of each sample in turn, over and over.
+    work: Vec<[Option<f64>; 2]>,
 }
 
 fn row(device: &str, measure: Measure, times: impl IntoIterator<Item = u32>) -> Row {
@@ -40,6 +43,7 @@ fn row(device: &str, measure: Measure, times: impl IntoIterator<Item = u32>) -> 
         samples: times.into_iter().map(sample).collect(),
         lost: Vec::new(),
         in_flight: 0,
+        work: Vec::new(),
     }
 }
 
@@ -62,6 +66,10 @@ impl Row {
     fn series(self) -> Series {
         let mut series = series::Series::new();
         self.samples.iter().for_each(|&sample| series.record(sample));
+        for (&sample, work) in self.samples.iter().zip(self.work.iter().cycle()) {
+            let [bytes, flops] = work.each_ref().map(Amount::of);
+            series.record_work(sample, Workload { bytes, flops });
+        }
         self.lost.iter().for_each(|&reason| series.lose(reason));
         let timed = (self.samples.len() + self.lost.len()) as u64 + self.in_flight;
         let info = RowInfo { timed, in_flight: self.in_flight, ..self.info };
@@ -198,6 +206,30 @@ fn everything() -> Snapshot {
         site("app::never", 99, ScopeKind::Body, [0, 0, 0], vec![]),
     ];
     let gpu = Device { warnings: vec!["the event bias moved by +96 ns".to_owned()], ..gpu() };
+    Snapshot::new(process(None), vec![gpu, Device::host()], sites)
+}
+
+/// Work of every kind, beside rows without.
+fn rated() -> Snapshot {
+    let copy = Row { work: vec![[Some(8e6), None]], ..row("cuda:0", Measure::Span, [4_207; 11]) };
+    let gemm = Row {
+        work: vec![[Some(3e6), Some(2e9)], [Some(3e6), Some(4e9)]],
+        ..row("cuda:0", Measure::Span, [12_207, 22_207])
+    };
+    let starved = Row { work: vec![[Some(1e6), None]], ..row("cuda:0", Measure::Span, [3_207]) }
+        .mark(|_, sample| sample.fed = false);
+    let mut sync = row("cuda:0", Measure::Span, [20_000; 3]);
+    sync.info.clock = Clock::Sync;
+    (sync.info.bias, sync.work) = (Some(Bias::NONE), vec![[None, Some(1e9)]]);
+    let host = Row { work: vec![[Some(1e6), None]], ..row("host", Measure::Span, [1_000_000; 2]) };
+    let sites = [copy, gemm, starved, sync, host, row("cuda:0", Measure::Span, [6_207; 4])];
+    let names = ["copy", "gemm", "starved", "sync", "host", "plain"];
+    let site = |(row, name): (Row, &str)| {
+        let timed = row.samples.len() as u64;
+        site(&format!("app::{name}"), 1, ScopeKind::Body, [0, 0, timed], vec![row])
+    };
+    let sites = sites.into_iter().zip(names).map(site).collect();
+    let gpu = Device { peak_gb_per_s: Some(5_000.0), ..gpu() };
     Snapshot::new(process(None), vec![gpu, Device::host()], sites)
 }
 
@@ -349,4 +381,56 @@ fn what_cannot_be_written_is_named_and_the_table_shown_though_stderr_is_locked()
 fn a_device_line_is_no_longer_than_what_is_known() {
     let table = Snapshot::new(process(None), vec![Device::host()], vec![]).to_string();
     assert!(table.contains("\nhost: host clock\n"), "{table}");
+}
+
+#[test]
+fn the_table_has_rates_where_any_row_does() {
+    insta::assert_snapshot!(rated().to_string());
+    let table = everything().to_string();
+    assert!(!table.contains("GB/s") && !table.contains("TFLOP/s"), "{table}");
+}
+
+#[test]
+fn a_rate_is_of_net_times_and_compared_with_the_peak() {
+    let snapshot = rated();
+    let series = |name: &str| &snapshot.site(name).unwrap().series[0];
+    // In 4,207 ns less the bias of 2,207.
+    let bytes = series("app::copy").bytes().unwrap();
+    assert_eq!((bytes.per_call(), bytes.total(), bytes.samples()), (Some(8e6), 88e6, 11));
+    assert_eq!((bytes.gb_per_s(), bytes.peak_share()), (Some(4_000.0), Some(0.8)));
+    // By all work in all time, 10,000 + 20,000 ns.
+    let flops = series("app::gemm").flops().unwrap();
+    assert_eq!((flops.per_call(), flops.tflop_per_s()), (None, Some(200.0)));
+    assert_eq!(series("app::sync").flops().unwrap().tflop_per_s(), Some(50.0));
+    // The host has no peak.
+    let bytes = series("app::host").bytes().unwrap();
+    assert_eq!((bytes.gb_per_s(), bytes.peak_share()), (Some(1.0), None));
+    assert_eq!((series("app::plain").bytes(), series("app::plain").flops()), (None, None));
+}
+
+#[test]
+fn rates_are_in_every_rendering() {
+    let snapshot = rated();
+    let json: serde_json::Value = serde_json::from_str(&snapshot.to_json()).unwrap();
+    let series = |site: usize| &json["sites"][site]["series"][0];
+    let bytes = serde_json::json!({
+        "samples": 11, "per_call": 8e6, "total": 88e6, "gb_per_s": 4_000.0, "peak_share": 0.8,
+    });
+    assert_eq!(series(0)["bytes"], bytes);
+    let flops = serde_json::json!({
+        "samples": 2, "per_call": null, "total": 6e9, "tflop_per_s": 200.0,
+    });
+    assert_eq!(series(1)["flops"], flops);
+    assert!(series(5)["bytes"].is_null() && series(5)["flops"].is_null());
+    assert_eq!(json["devices"][0]["peak_gb_per_s"], 5_000.0);
+    assert_eq!(series(3)["clock"], "sync");
+
+    let csv = snapshot.to_csv();
+    let mut reader = ::csv::Reader::from_reader(csv.as_bytes());
+    let columns = reader.headers().unwrap().clone();
+    let row = reader.records().next().unwrap().unwrap();
+    let cell = |name: &str| &row[columns.iter().position(|column| column == name).unwrap()];
+    let cells = ["bytes_per_call", "bytes_total", "gb_per_s", "peak_share", "flops_per_call"];
+    assert_eq!(cells.map(cell), ["8000000", "88000000", "4000", "0.8", ""]);
+    assert_eq!(["flops_total", "tflop_per_s"].map(cell), ["", ""]);
 }

@@ -21,16 +21,19 @@ impl Unit {
 
     /// A time in this unit, to four digits, or to the nanosecond.
     pub fn number(self, ns: f64) -> String {
-        let value = ns / self.ns;
-        let decimals = match value {
-            _ if self.ns == 1.0 => 0,
-            v if v < 9.9995 => 3,
-            v if v < 99.995 => 2,
-            v if v < 999.95 => 1,
-            _ => 0,
-        };
-        format!("{value:.decimals$}")
+        if self.ns == 1.0 { format!("{ns:.0}") } else { figure(ns / self.ns) }
     }
+}
+
+/// A figure to four digits, or to a thousandth.
+pub fn figure(value: f64) -> String {
+    let decimals = match value {
+        v if v < 9.9995 => 3,
+        v if v < 99.995 => 2,
+        v if v < 999.95 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$}")
 }
 
 /// A time in its own unit.

@@ -5,9 +5,15 @@ use crate::gpu::HoldResult;
 use crate::in_flight::BATCH;
 use crate::passage::ClockFit;
 use crate::pool::MOST;
+use crate::workload::Amount;
 
 const STREAM: Stream = Stream(64);
 const OTHER: Stream = Stream(128);
+
+/// A thousand bytes, and operations that nobody knows.
+fn work() -> Workload {
+    Workload { bytes: Amount::of(&1_000), ..Workload::UNKNOWN }
+}
 
 struct Bench {
     gpu: &'static FakeGpu,
@@ -38,7 +44,8 @@ impl Bench {
             self.work.begin_launch(call);
         }
         let track = self.work.track(self.gpu, stream, None);
-        let subject = Subject { site, track, entry, call, tracked: false };
+        let workload = if call.is_some() { Workload::UNKNOWN } else { work() };
+        let subject = Subject { site, track, entry, call, tracked: false, workload };
         let opened = self.work.open(self.gpu, subject);
         if let Err(fault) = opened {
             self.work.lose(subject, fault.into(), &self.returns);
@@ -63,7 +70,7 @@ impl Bench {
 
     fn open_call(&mut self) -> CallRef {
         let (device, cache) = (Device::Cuda(0), CacheState::AsFound);
-        self.work.open_call(self.site, device, cache, &self.returns).unwrap()
+        self.work.open_call(self.site, device, cache, work(), &self.returns).unwrap()
     }
 
     fn drain(&mut self) {
@@ -356,4 +363,27 @@ fn without_aligned_clocks_nothing_is_proved() {
     bench.close(bracket, Feeding::Unknown);
     bench.drain();
     assert_eq!((bench.row(None).fed(), bench.row(None).starved()), (1, 1));
+}
+
+#[test]
+fn work_is_counted_with_the_sample_of_the_whole_call() {
+    let mut bench = Bench::new();
+    bench.gpu.finish();
+    let call = bench.open_call();
+    for launch in 0..2 {
+        let bracket = bench.open(STREAM, Some(launch), Some(call));
+        bench.close(bracket, Feeding::Certain);
+    }
+    bench.returns.set(call, None);
+    bench.drain();
+    let bytes = |row: crate::report::Series| row.bytes().map(|bytes| bytes.total());
+    assert_eq!(bytes(bench.row(None)), Some(1_000.0));
+    assert_eq!(bytes(bench.row(Some(0))), None);
+    // What is lost did no work that anyone measured.
+    let bracket = bench.open(STREAM, None, None);
+    bench.work.abandon(bracket, Lost::Failed, &bench.returns);
+    assert_eq!((bytes(bench.row(None)), bench.row(None).flops()), (Some(1_000.0), None));
+    bench.span(STREAM);
+    bench.drain();
+    assert_eq!(bytes(bench.row(None)), Some(2_000.0));
 }

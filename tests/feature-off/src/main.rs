@@ -13,9 +13,9 @@ use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use gpu_time::{
-    ClockError, Clocks, Device, Launch, Launches, LockedClocks, Process, Series, Settle, Settled,
-    Site, Snapshot, Stats, Unmet, gpu_timed, lock_clocks, report, set_enabled, snapshot,
-    until_stable,
+    Bytes, ClockError, Clocks, Device, Flops, Launch, Launches, LockedClocks, Process, Series,
+    Settle, Settled, Site, Snapshot, Stats, Unmet, gpu_timed, lock_clocks, report, set_enabled,
+    snapshot, until_stable,
 };
 
 /// What generated code calls of a stream of cudarc.
@@ -43,12 +43,12 @@ impl CudaContext {
 
 const WARMUP: u32 = 2;
 
-#[gpu_timed(clock = "host", warmup = WARMUP, name = "on the CPU")]
+#[gpu_timed(clock = "host", warmup = WARMUP, name = "on the CPU", bytes = n, flops = Some(&n)?)]
 fn host(n: u64) -> u64 {
     (0..n).sum()
 }
 
-#[gpu_timed]
+#[gpu_timed(clock = "sync", bytes = None::<u64>)]
 fn inferred(stream: Option<&Arc<CudaStream>>) {}
 
 #[gpu_timed(stream = work.stream.clone(), cold, sleep, scope = "body", crate = ::gpu_time)]
@@ -150,6 +150,8 @@ const _: () = {
     const fn are_plain<T: Copy>() {}
     const fn are_equal_to_themselves<T: Eq>() {}
     const fn are_shown<T: Display>() {}
+    are_plain::<Bytes>();
+    are_plain::<Flops>();
     are_plain::<Clocks>();
     are_plain::<Launches>();
     are_plain::<Settle>();
@@ -180,7 +182,7 @@ fn process(process: &Process) -> impl Debug {
 fn show_device(device: &Device) -> impl Debug {
     same(device);
     (
-        (device.id(), device.name(), device.driver(), device.l2_bytes()),
+        (device.id(), device.name(), device.driver(), device.l2_bytes(), device.peak_gb_per_s()),
         (device.event_step_ns(), device.event_floor_ns()),
         (device.event_held_empty_ns(), device.event_queued_empty_ns()),
         (device.event_bias_ns(), device.event_bias_source(), device.event_bias_error_ns()),
@@ -229,7 +231,18 @@ fn show_series(series: &Series) -> impl Debug {
         (series.queued(), series.nested(), series.tracked()),
         (series.upper_bound(), series.bias_ns(), series.ci95_ns()),
         (series.raw_ns().map(show_stats), series.net_ns().map(show_stats)),
+        (series.bytes().map(show_bytes), series.flops().map(show_flops)),
     )
+}
+
+fn show_bytes(bytes: &Bytes) -> impl Debug {
+    same(bytes);
+    (bytes.samples(), bytes.per_call(), bytes.total(), bytes.gb_per_s(), bytes.peak_share())
+}
+
+fn show_flops(flops: &Flops) -> impl Debug {
+    same(flops);
+    (flops.samples(), flops.per_call(), flops.total(), flops.tflop_per_s())
 }
 
 fn show_launch(launch: &Launch) -> impl Debug {

@@ -177,6 +177,20 @@ fn body(
     }
 }
 
+#[gpu_timed(stream = stream, clock = "sync", cold, bytes = number)]
+fn barred(
+    stream: &Stream,
+    work: &Increment,
+    caller: CUcontext,
+    number: u32,
+) -> Result<u32, CUresult> {
+    ran!();
+    match work.launch(stream.raw, caller) {
+        CUresult::CUDA_SUCCESS => Ok(number + 4),
+        error => Err(error),
+    }
+}
+
 /// On the NULL stream of the context that is current.
 #[gpu_timed(stream = ptr::null_mut() as CUstream, scope = "body")]
 fn on_null(memory: CUdeviceptr, number: u32) -> Result<u32, CUresult> {
@@ -269,13 +283,18 @@ fn program(_: &[String]) {
         checked(caller, || body(stream, &work, caller, i), i + 2);
         let memory = if i % 2 == 0 { work.scratch } else { elsewhere.scratch };
         checked(caller, || on_null(memory, i), i + 3);
+        checked(caller, || barred(&wrapped, &work, caller, i), i + 4);
         if i % 8 == 7 {
-            // SAFETY: the stream is alive.
-            own(|| ok(unsafe { sys::cuStreamSynchronize(stream) }));
+            own(|| {
+                // SAFETY: the context is alive.
+                ok(unsafe { sys::cuCtxSetCurrent(context) });
+                // SAFETY: it is current.
+                ok(unsafe { sys::cuCtxSynchronize() });
+            });
         }
     }
     tally::fact("launches", own(|| work.times()));
-    tally::fact("expected", 3 * ROUNDS);
+    tally::fact("expected", 4 * ROUNDS);
     assert_eq!(gpu_time::snapshot().inconsistencies(), [""; 0]);
     tally::print();
 }

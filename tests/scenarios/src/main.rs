@@ -4,6 +4,7 @@
 #![allow(unsafe_code)] // launches, forks and driver calls beside cudarc's
 
 mod absent;
+mod barriers;
 mod capture;
 mod cold;
 mod exact;
@@ -15,6 +16,7 @@ mod graph;
 mod health;
 mod options;
 mod random;
+mod rates;
 mod scopes;
 mod settle;
 mod streams;
@@ -29,6 +31,7 @@ type Scenario = (&'static str, fn(&[String]));
 
 const THEMES: &[&[Scenario]] = &[
     absent::SCENARIOS,
+    barriers::SCENARIOS,
     capture::SCENARIOS,
     cold::SCENARIOS,
     exact::SCENARIOS,
@@ -39,6 +42,7 @@ const THEMES: &[&[Scenario]] = &[
     health::SCENARIOS,
     options::SCENARIOS,
     random::SCENARIOS,
+    rates::SCENARIOS,
     scopes::SCENARIOS,
     settle::SCENARIOS,
     streams::SCENARIOS,

@@ -11,7 +11,7 @@ mod simulated {
     use crate::harness::{SMALL_L2, Scenario, scenario};
 
     /// Functions of the driver that the runtime calls, whether or not the program does.
-    const CALLED: [&str; 27] = [
+    const CALLED: [&str; 28] = [
         "cuCtxGetCurrent",
         "cuCtxGetDevice",
         "cuCtxGetId",
@@ -38,11 +38,12 @@ mod simulated {
         "cuStreamCreate",
         "cuStreamGetCtx",
         "cuStreamIsCapturing",
+        "cuStreamSynchronize",
         "cuThreadExchangeStreamCaptureMode",
     ];
 
     /// Functions that are called for every call or nearly so.
-    const OFTEN: [&str; 9] = [
+    const OFTEN: [&str; 10] = [
         "cuCtxGetCurrent",
         "cuCtxGetId",
         "cuCtxPopCurrent_v2",
@@ -52,6 +53,7 @@ mod simulated {
         "cuLaunchKernel",
         "cuStreamGetCtx",
         "cuStreamIsCapturing",
+        "cuStreamSynchronize",
     ];
 
     /// For each function, which of its calls in the process are the runtime's. The program's own are

@@ -1,6 +1,7 @@
 //! What must be survived: every test runs one small program and judges what it left.
 
 mod absent;
+mod barriers;
 mod bias;
 mod capture;
 mod cold;
@@ -13,6 +14,7 @@ mod harness;
 mod health;
 mod options;
 mod random;
+mod rates;
 mod scopes;
 mod settle;
 mod streams;

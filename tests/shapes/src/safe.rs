@@ -99,7 +99,7 @@ fn main() {
             results_of_every_type launches_that_diverge launches_by_path launches_by_other_names
             generic_launches launches_with_track_caller launches_on_many_threads;
         keys:
-            no_arguments names warm_up cold_and_sleep scopes_and_clocks renamed_crate
+            no_arguments names warm_up cold_and_sleep scopes_and_clocks work barriers renamed_crate
             everything_at_once;
     }
 }

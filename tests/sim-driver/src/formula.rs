@@ -11,6 +11,8 @@ const EVENT: u64 = 1_280;
 const GAP: u64 = 925;
 /// From the return of a call to when the device can act on it.
 const SUBMIT: u64 = 1_500;
+/// From a device time until the host can see that it has passed.
+const VISIBLE: u64 = 2_000;
 
 fn up(ns: u64) -> u64 {
     ns.div_ceil(STEP) * STEP
@@ -57,4 +59,10 @@ pub fn starved_pair_ns(start: u64, launches: &[u64], kernels: &[u64], stop: u64)
         end = end.max(up(launch + SUBMIT)) + up(length + GAP);
     }
     end.max(up(stop + SUBMIT)) + EVENT - began
+}
+
+/// When a call that waits for the stream returns, if these kernels are all that is in it and the
+/// launch of the first returned at this virtual host time, those of the others before the first ended.
+pub fn seen_ns(launch: u64, kernels: &[u64]) -> u64 {
+    up(launch + SUBMIT) + kernels.iter().map(|length| up(length + GAP)).sum::<u64>() + VISIBLE
 }

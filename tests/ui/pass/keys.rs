@@ -39,6 +39,22 @@ fn several_names(stream: Option<&CudaStream>) -> Result<(), ()> {
 #[gpu_timed(clock = "host", warmup = { const N: u32 = 3; N })]
 fn host() {}
 
+#[gpu_timed(clock = "sync", cold, bytes = 4 * n, flops = 2.0 * n as f64)]
+fn barriers(stream: Option<&CudaStream>, n: usize) {
+    let _ = (stream, n);
+}
+
+/// Numbers of every kind, owned and borrowed, that may be missing.
+#[gpu_timed(clock = "host", flops = sizes.first(), bytes = sizes.iter().copied().max()? * 4)]
+fn sizes(sizes: &[u16]) {
+    let _ = sizes;
+}
+
+#[gpu_timed(bytes = &&mut n.clone(), flops = { const PER: i8 = 2; n.checked_mul(PER.into()).ok_or("too much") })]
+fn fallible(stream: Option<&CudaStream>, n: i128) {
+    let _ = (stream, n);
+}
+
 #[gpu_timed()]
 fn no_keys(stream: Option<&CudaStream>) {
     let _ = stream;
@@ -50,5 +66,9 @@ fn main() {
     one_name(None).unwrap();
     several_names(None).unwrap();
     host();
+    barriers(None, 1);
+    sizes(&[]);
+    sizes(&[1, 2]);
+    fallible(None, i128::MAX);
     no_keys(None);
 }

@@ -49,6 +49,8 @@ pub struct Device {
     #[serde(deserialize_with = "nullable")]
     pub l2_bytes: Option<u64>,
     #[serde(deserialize_with = "nullable")]
+    pub peak_gb_per_s: Option<f64>,
+    #[serde(deserialize_with = "nullable")]
     pub event_step_ns: Option<f64>,
     #[serde(deserialize_with = "nullable")]
     pub event_floor_ns: Option<f64>,
@@ -157,6 +159,32 @@ pub struct Series {
     pub net_ns: Option<Stats>,
     #[serde(deserialize_with = "nullable")]
     pub ci95_ns: Option<[f64; 2]>,
+    #[serde(deserialize_with = "nullable")]
+    pub bytes: Option<Bytes>,
+    #[serde(deserialize_with = "nullable")]
+    pub flops: Option<Flops>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Bytes {
+    pub samples: u64,
+    #[serde(deserialize_with = "nullable")]
+    pub per_call: Option<f64>,
+    pub total: f64,
+    #[serde(deserialize_with = "nullable")]
+    pub gb_per_s: Option<f64>,
+    #[serde(deserialize_with = "nullable")]
+    pub peak_share: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Flops {
+    pub samples: u64,
+    #[serde(deserialize_with = "nullable")]
+    pub per_call: Option<f64>,
+    pub total: f64,
+    #[serde(deserialize_with = "nullable")]
+    pub tflop_per_s: Option<f64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -342,8 +370,17 @@ impl Series {
         assert_eq!(self.measure == "launch", self.launch.is_some(), "`{site}`: {self:?}");
         let caches = ["as-found", "cold", "cold-dirty", "after-cold", "partial"];
         assert!(caches.contains(&&*self.cache), "`{site}`: {self:?}");
-        assert!(["events", "host"].contains(&&*self.clock), "`{site}`: {self:?}");
+        assert!(["events", "sync", "host"].contains(&&*self.clock), "`{site}`: {self:?}");
         assert_eq!(self.clock == "host", self.device == "host", "`{site}`: {self:?}");
+        // Of barriers the GPU waits for none.
+        assert!(self.clock == "events" || starved + at_floor == 0, "`{site}`: {self:?}");
+        let bytes = self.bytes.as_ref().map(|bytes| (bytes.samples, bytes.total, bytes.gb_per_s));
+        let flops =
+            self.flops.as_ref().map(|flops| (flops.samples, flops.total, flops.tflop_per_s));
+        for (samples, total, rate) in [bytes, flops].into_iter().flatten() {
+            assert!((1..=fed + starved).contains(&samples), "`{site}`: {self:?}");
+            assert!(total >= 0.0 && rate.is_none_or(f64::is_finite), "`{site}`: {self:?}");
+        }
         assert_eq!(self.raw_ns.is_some(), fed + starved > 0, "`{site}`: {self:?}");
         for stats in [&self.raw_ns, &self.net_ns].into_iter().flatten() {
             let Stats { min, p5, median, mean, p95, p99, max, stddev, sum } = *stats;

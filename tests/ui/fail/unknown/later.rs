@@ -8,17 +8,9 @@ fn sample(_stream: &CudaStream) {}
 #[gpu_timed(every = 100)]
 fn every(_stream: &CudaStream) {}
 
-#[gpu_timed(bytes = n * 4, flops = n * 2)]
-fn work(_stream: &CudaStream, n: u64) {
-    let _ = n;
-}
-
 #[gpu_timed(key = n)]
 fn key(_stream: &CudaStream, n: u64) {
     let _ = n;
 }
-
-#[gpu_timed(clock = "sync")]
-fn sync(_stream: &CudaStream) {}
 
 fn main() {}

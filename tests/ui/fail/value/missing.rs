@@ -20,4 +20,10 @@ fn comma(_stream: &CudaStream) {}
 #[gpu_timed(warmup = 10 cold)]
 fn comma_after_value(_stream: &CudaStream) {}
 
+#[gpu_timed(clock = "host", bytes)]
+fn no_value() {}
+
+#[gpu_timed(clock = "host", flops = )]
+fn no_expression() {}
+
 fn main() {}

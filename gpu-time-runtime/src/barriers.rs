@@ -1,0 +1,99 @@
+//! A call between two barriers: wall time from when its stream was idle to when it is again.
+//!
+//! This is the one measurement that waits for the GPU, because the user asked for just that.
+
+use std::time::Duration;
+
+use crate::cuda::Context;
+use crate::gpu::{Fault, Gpu};
+use crate::lane::{self, Lane};
+use crate::place::{Place, obstacle};
+use crate::recorder::Preparation;
+use crate::rows::EntryRef;
+use crate::sample::{CacheState, Lost, Sample};
+use crate::site::locked;
+use crate::track::{Begun, Track};
+use crate::workload::Workload;
+
+/// A call whose stream was idle when it began.
+///
+/// Invariant: it is open on its track, and in flight in its row, until it is closed or abandoned.
+pub(crate) struct Barriers {
+    lane: &'static Lane,
+    context: &'static Context,
+    track: &'static Track,
+    begun: Begun,
+    entry: EntryRef,
+    /// cudarc puts waits and records of its own around what is launched.
+    tracked: bool,
+    /// The host's time after the first barrier.
+    began_ns: u64,
+}
+
+impl Barriers {
+    /// Flushes if that is to be, waits for the stream and takes the time; or counts the call as lost.
+    /// `is_alive` says whether the stream still is.
+    #[cold]
+    pub fn open(place: &Place, is_alive: bool) -> Option<Barriers> {
+        let Place { site, lane, context, stream, tracked } = *place;
+        let obstacle = if is_alive { obstacle(context, stream) } else { Some(Lost::Stream) };
+        let thread = stream.is_per_thread().then(lane::thread);
+        let mut work = locked(&lane.work);
+        let track = work.track(context, stream, thread);
+        let (prepare, cache) = match obstacle {
+            None => place.preparation(site.settings(), track.is_busy(), None),
+            Some(_) => (Preparation::default(), CacheState::AsFound),
+        };
+        let entry = work.rows.begin(site, None, context.place(), cache);
+        // Whoever makes a report must not have to wait for the GPU.
+        drop(work);
+        let begun = track.begin();
+        let barriers = Barriers { lane, context, track, begun, entry, tracked, began_ns: 0 };
+        let began = match obstacle {
+            Some(reason) => Err(reason),
+            None => barriers.begin(prepare).map_err(Lost::from),
+        };
+        match began {
+            Ok(began_ns) => Some(Barriers { began_ns, ..barriers }),
+            Err(reason) => {
+                barriers.abandon(reason);
+                None
+            }
+        }
+    }
+
+    fn begin(&self, prepare: Preparation) -> Result<u64, Fault> {
+        if let Some(cold) = prepare.cold {
+            self.context.flush(self.track.stream, cold)?;
+        }
+        self.context.synchronize(self.track.stream)?;
+        Ok(self.context.now_ns())
+    }
+
+    /// Waits for the stream once more and takes the time. `is_alive` says whether the stream still is.
+    #[cold]
+    pub fn close(&self, is_alive: bool, workload: Workload) {
+        let Barriers { context, track, .. } = *self;
+        let obstacle = if is_alive { obstacle(context, track.stream) } else { Some(Lost::Stream) };
+        let ended_ns = match obstacle {
+            Some(reason) => Err(reason),
+            None => context.synchronize(track.stream).map_err(Lost::from),
+        }
+        .map(|()| context.now_ns());
+        let nested = track.end(self.begun);
+        let outcome = ended_ns.map(|ended_ns| {
+            let took = Duration::from_nanos(ended_ns.saturating_sub(self.began_ns));
+            let mut sample = Sample::by_host(took);
+            (sample.nested, sample.tracked) = (nested, self.tracked);
+            sample
+        });
+        locked(&self.lane.work).deliver(self.entry, outcome, workload);
+    }
+
+    /// Gives the call up without waiting.
+    #[cold]
+    pub fn abandon(&self, reason: Lost) {
+        self.track.end(self.begun);
+        locked(&self.lane.work).deliver(self.entry, Err(reason), Workload::UNKNOWN);
+    }
+}

@@ -1,0 +1,143 @@
+//! The work that one call does, as the attribute's `bytes` and `flops` say.
+
+use crate::stream::Keep;
+
+/// So many bytes, or so many floating-point operations.
+///
+/// Invariant: a finite number that is not negative, or NaN where it is unknown.
+#[derive(Clone, Copy, Debug)]
+pub struct Amount(f64);
+
+/// What one call does.
+#[derive(Clone, Copy, Debug)]
+pub struct Workload {
+    /// `bytes = EXPR`.
+    pub bytes: Amount,
+    /// `flops = EXPR`.
+    pub flops: Amount,
+}
+
+impl Amount {
+    /// Nothing is known.
+    pub const UNKNOWN: Amount = Amount(f64::NAN);
+
+    /// The amount that a value of the user's says; unknown if that is no amount.
+    pub fn of<V: Quantity>(value: &V) -> Amount {
+        let known = value.quantity().filter(|amount| amount.is_finite() && *amount >= 0.0);
+        known.map_or(Amount::UNKNOWN, Amount)
+    }
+
+    /// The amount, if it is known.
+    #[inline]
+    pub(crate) fn get(self) -> Option<f64> {
+        (!self.0.is_nan()).then_some(self.0)
+    }
+}
+
+impl Workload {
+    /// Nothing is known.
+    pub const UNKNOWN: Workload = Workload { bytes: Amount::UNKNOWN, flops: Amount::UNKNOWN };
+
+    /// Whether nothing is known.
+    #[inline]
+    pub(crate) fn is_unknown(self) -> bool {
+        self.bytes.0.is_nan() && self.flops.0.is_nan()
+    }
+}
+
+/// Runs the closure that holds an expression of the user's, so that `?` in it ends no more than that.
+#[inline]
+pub fn evaluated(amount: impl FnOnce() -> Amount) -> Amount {
+    amount()
+}
+
+/// What `bytes` and `flops` take.
+#[diagnostic::on_unimplemented(
+    message = "`bytes` and `flops` take a number, or an `Option` or `Result` of one",
+    label = "this is a `{Self}`"
+)]
+pub trait Quantity {
+    /// As a number; `None` where this call's is unknown.
+    fn quantity(&self) -> Option<f64>;
+}
+
+macro_rules! numbers {
+    ($($number:ty),*) => {$(
+        impl Quantity for $number {
+            fn quantity(&self) -> Option<f64> {
+                Some(*self as f64)
+            }
+        }
+    )*};
+}
+
+numbers!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f64);
+
+impl<V: Quantity + ?Sized> Quantity for &V {
+    fn quantity(&self) -> Option<f64> {
+        (**self).quantity()
+    }
+}
+
+impl<V: Quantity + ?Sized> Quantity for &mut V {
+    fn quantity(&self) -> Option<f64> {
+        (**self).quantity()
+    }
+}
+
+impl<V: Quantity> Quantity for Option<V> {
+    fn quantity(&self) -> Option<f64> {
+        self.as_ref()?.quantity()
+    }
+}
+
+impl<V: Quantity, E> Quantity for Result<V, E> {
+    fn quantity(&self) -> Option<f64> {
+        self.as_ref().ok()?.quantity()
+    }
+}
+
+/// A stream's keep with the work of the call: calls whose work nobody asked for do not carry any.
+pub struct Working<K> {
+    /// What says whether the stream is still there.
+    pub keep: K,
+    /// The work of the call.
+    pub workload: Workload,
+}
+
+impl<K: Keep> Keep for Working<K> {
+    type Held = K::Held;
+
+    fn hold(&self) -> Option<K::Held> {
+        self.keep.hold()
+    }
+
+    fn workload(&self) -> Workload {
+        self.workload
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_every_kind_are_amounts() {
+        let of = |value: &dyn Quantity| Amount::of(&value).get();
+        assert_eq!(of(&7u8), Some(7.0));
+        assert_eq!(of(&(1u128 << 100)), Some((1u128 << 100) as f64));
+        assert_eq!(of(&&mut 3i64), Some(3.0));
+        assert_eq!(of(&Some(&2.5f32)), Some(2.5));
+        assert_eq!(of(&Ok::<_, ()>(Some(0usize))), Some(0.0));
+    }
+
+    #[test]
+    fn what_is_no_amount_is_unknown() {
+        for unknown in [None, Some(-1.0), Some(f64::NAN), Some(f64::INFINITY)] {
+            assert_eq!(Amount::of(&unknown).get(), None, "{unknown:?}");
+        }
+        assert_eq!(Amount::of(&Err::<u8, _>("none")).get(), None);
+        assert!(Workload::UNKNOWN.is_unknown());
+        assert!(!Workload { flops: Amount::of(&0), ..Workload::UNKNOWN }.is_unknown());
+    }
+}

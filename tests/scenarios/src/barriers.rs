@@ -1,0 +1,191 @@
+//! Functions timed between two barriers on their stream.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread;
+
+use cudarc::driver::{CudaStream, DriverError, sys};
+use gpu_time::gpu_timed;
+use sys::CUstreamCaptureMode as Mode;
+
+use crate::Scenario;
+use crate::gpu::{Copy, Gpu, Increment, Spin};
+use crate::tally::{self, ran};
+
+pub const SCENARIOS: &[Scenario] = &[
+    ("barriers/kinds", kinds),
+    ("barriers/once", once),
+    ("barriers/capture", capture),
+    ("barriers/left", left),
+];
+
+type Done = Result<(), DriverError>;
+
+/// 3.75 MiB each.
+const BYTES: usize = 15 << 18;
+
+/// Its launch is visible, and the barriers go around the body.
+#[gpu_timed(clock = "sync", bytes = 1_000_000)]
+fn one(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(stream, 10_000)
+}
+
+#[gpu_timed(clock = "sync", warmup = 2)]
+fn two(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(stream, 10_000)?;
+    spin.launch(stream, 20_000)
+}
+
+/// The flush is over before the time is taken.
+#[gpu_timed(clock = "sync", cold)]
+fn cold(stream: &Arc<CudaStream>, copy: &mut Copy) -> Done {
+    ran!();
+    copy.launch(stream)
+}
+
+#[gpu_timed(clock = "sync")]
+fn on_null(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(stream, 5_000)
+}
+
+/// Runs on the CPU where it has no stream.
+#[gpu_timed(clock = "sync")]
+fn maybe(stream: Option<&Arc<CudaStream>>) {
+    ran!();
+    let _ = stream;
+}
+
+/// Events inside of barriers, and barriers inside of events.
+#[gpu_timed(clock = "sync")]
+fn outside(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    inside(stream, spin)
+}
+
+#[gpu_timed(scope = "body", cold)]
+fn inside(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(stream, 5_000)
+}
+
+#[gpu_timed(scope = "body")]
+fn around(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    barred(stream, spin)
+}
+
+#[gpu_timed(clock = "sync", cold)]
+fn barred(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(stream, 5_000)
+}
+
+fn kinds(_: &[String]) {
+    let gpu = Gpu::new();
+    let stream = &gpu.stream;
+    let null = gpu.context.default_stream();
+    let spin = gpu.spin("barriers::kinds");
+    let mut copy = gpu.copy("barriers::cold", BYTES);
+    for _ in 0..10 {
+        // The stream is busy, which the first barrier waits out.
+        spin.launch(stream, 1_000_000).unwrap();
+        one(stream, &spin).unwrap();
+        two(stream, &spin).unwrap();
+        cold(stream, &mut copy).unwrap();
+        on_null(&null, &spin).unwrap();
+        maybe(Some(stream));
+        maybe(None);
+        outside(stream, &spin).unwrap();
+        around(stream, &spin).unwrap();
+    }
+    gpu.synchronize();
+    tally::print();
+}
+
+/// Nothing but calls of one function.
+fn once(_: &[String]) {
+    let gpu = Gpu::new();
+    let spin = gpu.spin("barriers::once");
+    for _ in 0..20 {
+        one(&gpu.stream, &spin).unwrap();
+    }
+    tally::fact("alive", gpu.stream.synchronize().is_ok());
+    tally::print();
+}
+
+#[gpu_timed(clock = "sync", cold)]
+fn captured(stream: &Arc<CudaStream>, increment: &mut Increment) -> Done {
+    ran!();
+    increment.launch(stream)
+}
+
+#[gpu_timed(clock = "sync", cold = "dirty")]
+fn elsewhere(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(stream, 5_000)
+}
+
+/// Begins a capture, which its second barrier finds.
+#[gpu_timed(clock = "sync")]
+fn begins(stream: &Arc<CudaStream>) -> Done {
+    ran!();
+    stream.begin_capture(Mode::CU_STREAM_CAPTURE_MODE_GLOBAL)
+}
+
+/// A capture goes on while its own thread and another one pass barriers on other streams.
+fn capture(_: &[String]) {
+    let gpu = Gpu::new();
+    let stream = &gpu.stream;
+    let mut increment = gpu.increment("barriers::captured");
+    let spin = gpu.spin("barriers::elsewhere");
+    let streams = [gpu.new_stream(), gpu.new_stream()];
+    // Loading the kernel at its first launch is not what this is about.
+    spin.launch(stream, 5_000).unwrap();
+    let ready = increment.times(stream);
+    begins(stream).unwrap();
+    for _ in 0..3 {
+        captured(stream, &mut increment).unwrap();
+        elsewhere(&streams[0], &spin).unwrap();
+    }
+    thread::scope(|scope| {
+        scope.spawn(|| (0..5).for_each(|_| elsewhere(&streams[1], &spin).unwrap()));
+    });
+    let flags = sys::CUgraphInstantiate_flags(0);
+    let graph = stream.end_capture(flags).expect("the capture is intact").expect("a graph");
+    graph.launch().unwrap();
+    gpu.synchronize();
+    tally::fact("replayed", increment.times(stream) - ready);
+    captured(stream, &mut increment).unwrap();
+    tally::print();
+}
+
+#[gpu_timed(clock = "sync")]
+fn unwinds(stream: &Arc<CudaStream>, spin: &Spin) {
+    ran!();
+    spin.launch(stream, 5_000).unwrap();
+    panic!("on purpose");
+}
+
+/// Lets go of its stream.
+#[gpu_timed(clock = "sync")]
+fn drops(stream: Arc<CudaStream>, spin: &Spin) {
+    ran!();
+    spin.launch(&stream, 5_000).unwrap();
+    drop(stream);
+}
+
+fn left(_: &[String]) {
+    let gpu = Gpu::new();
+    let spin = gpu.spin("barriers::left");
+    for _ in 0..5 {
+        let unwound = catch_unwind(AssertUnwindSafe(|| unwinds(&gpu.stream, &spin)));
+        assert!(unwound.is_err());
+        drops(gpu.new_stream(), &spin);
+        // Nothing is open any more, so nothing is nested.
+        one(&gpu.stream, &spin).unwrap();
+    }
+    tally::print();
+}

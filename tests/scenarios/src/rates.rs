@@ -1,0 +1,105 @@
+//! Functions that say how much work a call does.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use cudarc::driver::{CudaStream, DriverError};
+use gpu_time::gpu_timed;
+
+use crate::Scenario;
+use crate::gpu::{Gpu, Spin};
+use crate::tally::{self, ran};
+
+pub const SCENARIOS: &[Scenario] = &[("rates/work", work), ("rates/panics", panics)];
+
+type Done = Result<(), DriverError>;
+
+/// Counts how often it is asked.
+fn asked<T>(name: &str, amount: T) -> T {
+    tally::count(name);
+    amount
+}
+
+/// The same work in every call.
+#[gpu_timed(warmup = 3, bytes = asked("of one", 1 << 20), flops = 2e9)]
+fn one(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(stream, 10_000)
+}
+
+/// Work that differs from call to call, done by two launches.
+#[gpu_timed(bytes = &(1_000 * number), flops = number)]
+fn two(stream: &Arc<CudaStream>, spins: &[Spin; 2], number: u64) -> Done {
+    ran!();
+    spins[0].launch(stream, 5_000)?;
+    spins[1].launch(stream, 10_000)
+}
+
+/// Work that only every other call knows of, and work that none does.
+#[gpu_timed(scope = "body", bytes = 4 * known?, flops = Err::<f64, _>("unknown")?)]
+fn some(stream: &Arc<CudaStream>, spin: &Spin, known: Option<u32>) -> Done {
+    ran!();
+    spin.launch(stream, 10_000)
+}
+
+/// No stream, so it runs on the CPU.
+#[gpu_timed(stream = None::<&CudaStream>, bytes = 64)]
+fn none() {
+    ran!();
+    crate::time::pass(1_000);
+}
+
+#[gpu_timed(clock = "host", warmup = 2, flops = asked("of host", Some(&7)))]
+fn host() {
+    ran!();
+    crate::time::pass(1_000);
+}
+
+/// The launch answers an error, so nothing is known of this call's work.
+#[gpu_timed(bytes = 1, launch = "launch_badly")]
+fn fails(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch_badly(stream)
+}
+
+/// Everything twelve times, while the device is busy until all has been enqueued.
+fn work(_: &[String]) {
+    let gpu = Gpu::new();
+    let spin = |name: &str| gpu.spin(&format!("rates::{name}"));
+    let (first, pair, body) = (spin("one"), [spin("two#0"), spin("two#1")], spin("some"));
+    let (bad, blocker) = (spin("fails"), spin("blocker"));
+    for number in 0..12u32 {
+        blocker.launch(&gpu.stream, 2_000_000).unwrap();
+        one(&gpu.stream, &first).unwrap();
+        two(&gpu.stream, &pair, number.into()).unwrap();
+        some(&gpu.stream, &body, (number % 2 == 0).then_some(number)).unwrap();
+        none();
+        host();
+        fails(&gpu.stream, &bad).unwrap_err();
+        gpu.synchronize();
+    }
+    gpu_time::set_enabled(false);
+    one(&gpu.stream, &first).unwrap();
+    host();
+    gpu_time::set_enabled(true);
+    tally::print();
+}
+
+#[gpu_timed(bytes = panicking())]
+fn never_entered(stream: &Arc<CudaStream>) {
+    let _ = stream;
+}
+
+fn panicking() -> u64 {
+    tally::count_run("scenario::rates::never_entered");
+    panic!("nobody knows")
+}
+
+/// A panic in the expression is the program's own.
+fn panics(_: &[String]) {
+    let gpu = Gpu::new();
+    for _ in 0..4 {
+        assert!(catch_unwind(AssertUnwindSafe(|| never_entered(&gpu.stream))).is_err());
+    }
+    tally::print();
+}

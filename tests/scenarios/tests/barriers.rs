@@ -1,0 +1,184 @@
+//! Times between two barriers.
+
+use std::collections::BTreeSet;
+
+use crate::harness::report::Series;
+use crate::harness::{Run, Scenario, scenario};
+
+fn kinds() -> Scenario {
+    scenario("barriers/kinds", &[])
+}
+
+/// The row of the function that barriers timed.
+#[track_caller]
+fn by_barriers<'a>(run: &'a Run, name: &str) -> &'a Series {
+    let site = run.site(&format!("barriers::{name}"));
+    let rows: Vec<_> = site.rows(None).filter(|row| row.clock == "sync").collect();
+    let [row] = rows[..] else { panic!("{:?}", site.series) };
+    assert!(row.device.starts_with("cuda:") && row.measure == "span", "{row:?}");
+    assert_eq!((row.starved, row.at_floor, row.in_flight), (0, 0, 0), "{row:?}");
+    assert_eq!(site.scope, "body");
+    row
+}
+
+#[test]
+fn every_kind_of_call() {
+    let run = kinds().run();
+    for (name, ns) in [("one", 10_000.0), ("on_null", 5_000.0)] {
+        let row = by_barriers(&run, name);
+        assert_eq!(row.brackets(), (10, 10, 0, 0));
+        // Nothing is taken off, and what ran before is not in it.
+        let (raw, net) = (row.raw(), row.net_ns.as_ref().unwrap());
+        assert!(raw.min >= ns && raw.median < 500_000.0, "{row:?}");
+        assert_eq!((raw.median, raw.sum), (net.median, net.sum));
+    }
+    let two = by_barriers(&run, "two");
+    assert_eq!(run.site("barriers::two").counts(), (10, 2, 0, 8));
+    assert!(two.raw().min >= 30_000.0, "{two:?}");
+    assert_eq!(by_barriers(&run, "cold").cache, "cold");
+
+    let site = run.site("barriers::maybe");
+    let devices: Vec<_> = site.series.iter().map(|row| (&*row.device, &*row.clock)).collect();
+    assert_eq!(devices, [("cuda:0", "sync"), ("host", "host")]);
+
+    let one = by_barriers(&run, "one");
+    let bytes = one.bytes.as_ref().unwrap();
+    assert!((bytes.gb_per_s.unwrap() * one.raw().median - 1e6).abs() < 1.0, "{one:?}");
+    assert!(run.stderr.contains("cuda:0 sync"), "{}", run.stderr);
+}
+
+#[test]
+fn barriers_and_events_inside_each_other() {
+    let run = kinds().run();
+    assert_eq!(by_barriers(&run, "outside").nested, 10);
+    let inside = run.row("barriers::inside");
+    assert_eq!((inside.nested, inside.cache.as_str()), (0, "as-found"));
+    let around = run.row("barriers::around");
+    assert_eq!((around.measured, around.nested), (10, 10));
+    // The host waits inside.
+    assert_eq!(around.fed, 0);
+    let barred = by_barriers(&run, "barred");
+    assert_eq!((barred.nested, barred.cache.as_str()), (0, "as-found"));
+}
+
+#[test]
+fn the_environment_overrides_what_it_can() {
+    let run = kinds().env("GPU_TIME_COLD", "dirty").env("GPU_TIME_SLEEP", "on").run();
+    for name in ["one", "cold", "on_null"] {
+        let row = by_barriers(&run, name);
+        assert_eq!((row.cache.as_str(), row.measured), ("cold-dirty", 10), "{name}");
+    }
+    // A stream that waits for the host is not held by the host's waiting for it.
+    assert!(run.site("barriers::one").warnings.is_empty());
+    let run = kinds().env("GPU_TIME_COLD", "off").env("GPU_TIME_WARMUP", "4").run();
+    assert_eq!(by_barriers(&run, "cold").cache, "as-found");
+    assert_eq!(run.site("barriers::one").counts(), (10, 4, 0, 6));
+}
+
+#[test]
+fn captures_go_on() {
+    let run = scenario("barriers/capture", &[]).run();
+    assert_eq!(run.fact("replayed"), 3);
+    let captured = run.site("barriers::captured");
+    assert_eq!(captured.total(|row| row.lost("capture")), 3);
+    assert_eq!(captured.total(|row| row.measured), 1);
+    assert_eq!(run.row("barriers::begins").lost("capture"), 1);
+    let elsewhere = by_barriers(&run, "elsewhere");
+    assert_eq!(elsewhere.brackets(), (8, 8, 0, 0));
+    assert_eq!(run.report().warnings(), [""; 0]);
+}
+
+#[test]
+fn left_by_a_panic_or_without_a_stream() {
+    let run = scenario("barriers/left", &[]).panics().run();
+    assert_eq!(run.row("barriers::unwinds").lost("failed"), 5);
+    assert_eq!(run.row("barriers::drops").lost("stream"), 5);
+    let one = by_barriers(&run, "one");
+    assert_eq!((one.measured, one.nested), (5, 0));
+}
+
+mod simulated {
+    use super::*;
+    use gpu_time_sim_driver::formula;
+
+    /// From the moment at which the first barrier is over to that at which the host sees that the
+    /// kernel is.
+    #[test]
+    fn the_times_are_those_of_the_formula() {
+        let run = scenario("barriers/once", &[]).run();
+        let calls: Vec<_> = run.trace.calls().collect();
+        let barriers: Vec<usize> =
+            (0..calls.len()).filter(|&i| calls[i].name == "cuStreamSynchronize").collect();
+        // The last one is the program's.
+        let expected: Vec<f64> = barriers[..40]
+            .chunks(2)
+            .map(|pair| {
+                let launch = calls[pair[0]..pair[1]]
+                    .iter()
+                    .find(|call| call.name.starts_with("cuLaunchKernel"))
+                    .unwrap();
+                let done = formula::seen_ns(launch.after_ns, &[formula::spin_ns(10_000)]);
+                assert_eq!(calls[pair[1]].after_ns, done);
+                (done - calls[pair[0]].after_ns) as f64
+            })
+            .collect();
+        let row = by_barriers(&run, "one");
+        assert_eq!(row.measured, 20);
+        let raw = row.raw();
+        let sum: f64 = expected.iter().sum();
+        assert!((raw.sum - sum).abs() < 0.5, "{raw:?}, {sum}");
+        assert!((raw.min - expected.iter().copied().fold(f64::MAX, f64::min)).abs() < 0.5);
+        assert!((raw.max - expected.iter().copied().fold(0.0, f64::max)).abs() < 0.5);
+    }
+
+    /// The copy finds nothing of its own in the L2, and the time of the flush is not in its own.
+    #[test]
+    fn a_flush_is_before_the_time() {
+        let run = kinds().run();
+        let row = by_barriers(&run, "cold");
+        let copy = formula::cold_copy_ns(15 << 14) as f64;
+        // A launch of 2.6 us, 1.5 until the device has heard of it, 2 until the host sees the end.
+        assert!(row.raw().min > copy && row.raw().max < copy + 10_000.0, "{copy}: {row:?}");
+    }
+
+    #[test]
+    fn a_barrier_that_fails_is_counted_and_the_program_goes_on() {
+        for (fault, lost) in [
+            // The first barrier of the first call, and the second one.
+            ("cuStreamSynchronize:1=999", 1),
+            ("cuStreamSynchronize:2=999", 1),
+            ("cuStreamSynchronize:9+=1", 20),
+        ] {
+            let run = scenario("barriers/once", &[]).simulated(|sim| sim.faults(fault)).run();
+            let row = run.row("barriers::one");
+            let first = if lost == 1 { 1 } else { 16 };
+            assert_eq!((row.lost("driver"), row.measured), (first, 20 - first), "{fault}");
+            assert_eq!(row.all_lost(), first, "{fault}: {row:?}");
+        }
+    }
+
+    #[test]
+    fn what_ruins_the_context_loses_all_that_follows() {
+        let run = scenario("barriers/once", &[])
+            .simulated(|sim| sim.faults("cuStreamSynchronize:4=700"))
+            .run();
+        let row = run.row("barriers::one");
+        assert_eq!((row.lost("context"), row.measured), (19, 1));
+    }
+
+    #[test]
+    fn a_barrier_is_passed_in_the_relaxed_mode_and_leaves_the_threads_own() {
+        const EXCHANGE: &str = "cuThreadExchangeStreamCaptureMode";
+        let run = scenario("barriers/capture", &[]).run();
+        let threads: BTreeSet<u32> = run.trace.calls().map(|call| call.thread).collect();
+        let relaxed = threads.into_iter().map(|thread| {
+            let calls = run.trace.calls().filter(|call| call.thread == thread);
+            let names: Vec<&str> = calls.map(|call| call.name.as_str()).collect();
+            let is_relaxed =
+                |names: &&[&str]| **names == [EXCHANGE, "cuStreamSynchronize", EXCHANGE];
+            names.windows(3).filter(is_relaxed).count()
+        });
+        // Two for each call that was measured, and the first of the one that began the capture.
+        assert_eq!(relaxed.sum::<usize>(), 2 * (8 + 1) + 1);
+    }
+}
