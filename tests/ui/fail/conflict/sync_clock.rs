@@ -28,4 +28,7 @@ fn boxed(_stream: &CudaStream) -> impl std::future::Future<Output = ()> {
     async move {}
 }
 
+#[gpu_timed(clock = "sync", graph)]
+fn in_a_graph(_stream: &CudaStream) {}
+
 fn main() {}
