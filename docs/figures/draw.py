@@ -68,6 +68,8 @@ def parse(log, date):
             cases[name]["ncu_us"] = truth[0]
         elif said in TOOLS:
             cases[name][TOOLS[said]] = figure[0]
+    if not any(case.startswith("spin_") for case in cases):
+        sys.exit("draw.py: the accuracy table of this log has no spins; was the bench cut short?")
     return source, cases.values()
 
 
@@ -181,7 +183,7 @@ def credit(svg, height, *sources):
 
 def constant(source, rows):
     """What is read beyond the length that a spin was asked for."""
-    width, height, left, top, bottom = 700, 380, 60, 22, 290
+    width, height, left, top, bottom = 700, 350, 60, 14, 282
     svg = Svg(width, height, "What is read of a spinning kernel beyond the length that it was asked for")
     spins = {int(re.search(r"spin_(\d+)us", case)[1]): case for case in rows if case.startswith("spin_")}
     queued = {us: f"queued_{case}" for us, case in spins.items() if f"queued_{case}" in rows}
@@ -233,7 +235,7 @@ def error(source, rows):
     ours = Axis(-widest, widest, 490, 740)
     vertical_grid(svg, all_tools, range(0, math.ceil(highest) + 1, 2), top, bottom, "median less CUPTI's, µs")
     ticks = [n * widest / 2 for n in range(-2, 3)]
-    vertical_grid(svg, ours, ticks, top, bottom, "net less CUPTI's, µs; shaded: the bound", "{:+.2g}")
+    vertical_grid(svg, ours, ticks, top, bottom, "net less CUPTI's, µs; shaded: the bound", "{:.2g}")
     svg.line((ours(0), top), (ours(0), bottom))
     at = 170
     for _, name, color, hollow in tools:
@@ -261,7 +263,7 @@ def cold(source, rows, earlier_source, earlier):
     groups = []
     for size, title in sizes.items():
         found, flushed, before = (
-            rows[f"copy_{size}"], rows[f"cold_copy_{size}"], earlier[f"cold_copy_{size}"],
+            rows.get(f"copy_{size}", {}), rows.get(f"cold_copy_{size}", {}), earlier[f"cold_copy_{size}"],
         )
         lines = [
             ("net, as found", found.get("ours_us"), BLUE, False),
@@ -277,7 +279,7 @@ def cold(source, rows, earlier_source, earlier):
         ]
         groups.append((title, [line for line in lines if line[1] is not None]))
     width = 720
-    bottom = top + sum(step * len(lines) + gap for _, lines in groups)
+    bottom = top + sum(step * len(lines) + 5 + gap for _, lines in groups)
     height = bottom + 80
     svg = Svg(width, height, "A copy of four sizes, as found and after a clean and a dirty flush")
     x = Axis(0, 30, 260, 690)
@@ -286,7 +288,8 @@ def cold(source, rows, earlier_source, earlier):
     for title, lines in groups:
         svg.text(10, y + 17, f"copy of {title}", font_weight="bold")
         y += gap
-        for name, us, color, hollow in lines:
+        for n, (name, us, color, hollow) in enumerate(lines):
+            y += 5 if hollow and not lines[n - 1][3] else 0
             svg.text(252, y + step / 2 + 4, name, "end", font_size=11)
             svg.line((x(0), y + step / 2), (x(us), y + step / 2), color=color, opacity=0.45)
             svg.mark(x(us), y + step / 2, color, hollow)
@@ -324,7 +327,7 @@ def bracket():
     svg.box(370, host - 9, 40, 18, ORANGE, 0.35)
     svg.text(390, host - 16, "release", "middle", color=ORANGE)
     svg.arrow((396, host + 9), (446, gpu - 16), ORANGE)
-    svg.text(414, 96, "the stop is enqueued before the hold ends: fed")
+    svg.text(434, 94, "the stop is enqueued before the hold ends: fed")
     for begins, ends, y, name, color in [
         (464, 656, gpu + 30, "raw: from event to event", BLUE),
         (500, 620, gpu + 56, "CUPTI, and net = raw − bias", GREEN),
@@ -360,8 +363,11 @@ def main():
     if len(arguments) > 2 or any(argument.startswith("-") for argument in arguments):
         sys.exit("usage: draw.py [LOG [DATE] | --check]")
     if arguments:
-        log = Path(arguments[0]).read_text(encoding="utf-8", errors="replace")
-        write(*parse(log, *arguments[1:] or [None]))
+        try:
+            log = Path(arguments[0]).read_text(encoding="utf-8", errors="replace")
+        except OSError as why:
+            sys.exit(f"draw.py: {why}")
+        write(*parse(log, arguments[1] if len(arguments) == 2 else None))
     for name, text in figures().items():
         (HERE / name).write_text(text, encoding="utf-8")
 
