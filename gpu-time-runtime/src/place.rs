@@ -62,20 +62,30 @@ impl Place {
         workload: Workload,
     ) -> Option<Open> {
         let obstacle = self.obstacle_now(is_alive);
-        if obstacle == Some(Lost::Capture) && self.site.spec.graph {
-            match graph::open(self, launch) {
-                Opened::Untimed => {}
-                opened => {
-                    state.leave_to_graph(self);
-                    return match opened {
-                        Opened::Node(node) => Some(Open::Node(node)),
-                        _ => None,
-                    };
-                }
-            }
+        if obstacle == Some(Lost::Capture)
+            && let Some(opened) = self.open_node(launch, state)
+        {
+            return match opened {
+                Opened::Node(node) => Some(Open::Node(node)),
+                _ => None,
+            };
         }
         let bracket = self.open(Some(launch), Some(state), obstacle, workload)?;
         Some(Open::Bracket(self.lane, bracket))
+    }
+
+    /// What becomes of a launch in a capture whose site wants nodes.
+    #[cold]
+    fn open_node(&self, launch: u32, state: &CallState) -> Option<Opened> {
+        if !self.site.spec.graph {
+            return None;
+        }
+        let opened = graph::open(self, launch);
+        if matches!(opened, Opened::Untimed) {
+            return None;
+        }
+        state.leave_to_graph(self);
+        Some(opened)
     }
 
     #[inline]
@@ -83,6 +93,7 @@ impl Place {
         if is_alive { obstacle(self.context, self.stream) } else { Some(Lost::Stream) }
     }
 
+    #[inline(always)] // into two callers, each of which is a call of its own
     fn open(
         &self,
         launch: Option<u32>,
@@ -203,7 +214,7 @@ impl Place {
 }
 
 /// Why nothing can be recorded on the stream now, if so.
-#[inline]
+#[inline(always)]
 pub(crate) fn obstacle(context: &Context, stream: Stream) -> Option<Lost> {
     if context.is_dead() {
         return Some(Lost::Context);

@@ -162,7 +162,7 @@ fn enter_off<K: Keep, L: Keep>(
 
 /// Whether the call's launches become nodes of a graph, which is no warm-up: then the shape of the
 /// graph would depend on how many calls went before.
-#[cold]
+#[inline]
 fn goes_into_graph(site: &'static CallSite, stream: Stream, context: usize) -> bool {
     site.spec.graph && cuda::is_captured(stream, context)
 }
@@ -239,7 +239,7 @@ fn enter_on_host(site: &'static CallSite, workload: impl FnOnce() -> Workload) -
 }
 
 /// The context of a call that is to be timed.
-#[inline]
+#[inline(always)]
 fn enter_on_stream(
     site: &'static CallSite,
     stream: Stream,

@@ -87,7 +87,7 @@ impl Series {
     }
 
     /// Takes in a sample.
-    #[inline]
+    #[inline(always)]
     pub fn record(&mut self, sample: Sample) {
         let counts = &mut self.counts;
         counts.measured += 1;
