@@ -1,12 +1,11 @@
-//! What a run of `until_stable` wants of the L2, over what the sites say.
+//! What a run of `until_stable` wants of the L2, over what the sites say, for the whole process.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use crate::process::SWITCHES;
 use crate::site::{Cold, locked};
 
-/// The wish that rules now, for the whole process. Read before every bracket of a plain site.
-static RULING: AtomicU8 = AtomicU8::new(NONE);
 /// The wishes of all runs under way, the one that began last on top.
 static WISHES: Mutex<Vec<(u64, Option<Cold>)>> = Mutex::new(Vec::new());
 
@@ -18,12 +17,12 @@ const DIRTY: u8 = 3;
 /// Whether the sites have a say.
 #[inline]
 pub(crate) fn is_none() -> bool {
-    RULING.load(Relaxed) == NONE
+    SWITCHES.cold_override.load(Relaxed) == NONE
 }
 
 /// Whether and how the L2 is emptied for a site that wants `cold`.
 pub(crate) fn apply(cold: Option<Cold>) -> Option<Cold> {
-    match RULING.load(Relaxed) {
+    match SWITCHES.cold_override.load(Relaxed) {
         AS_FOUND => None,
         CLEAN => Some(Cold::Clean),
         DIRTY => Some(Cold::Dirty),
@@ -60,7 +59,7 @@ fn change(how: impl FnOnce(&mut Vec<(u64, Option<Cold>)>)) {
         Some((_, Some(Cold::Clean))) => CLEAN,
         Some((_, Some(Cold::Dirty))) => DIRTY,
     };
-    RULING.store(ruling, Relaxed);
+    SWITCHES.cold_override.store(ruling, Relaxed);
 }
 
 #[cfg(test)]

@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Once, TryLockError};
 use std::time::{Duration, Instant};
 
+use crate::process::SWITCHES;
 use crate::{collect, cuda, health, lane, process};
 
 /// The GPU gets so long to finish what is in flight.
 const PATIENCE: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_micros(200);
 
-static FORKED: AtomicBool = AtomicBool::new(false);
 /// Whether a report is to be made at all.
 static ARMED: AtomicBool = AtomicBool::new(false);
 
@@ -54,7 +54,7 @@ pub(crate) fn arm_for_clocks() {
 /// Whether this is the child of a process that had met the driver: it must not call it.
 #[inline]
 pub(crate) fn is_forked() -> bool {
-    FORKED.load(Relaxed)
+    SWITCHES.forked.load(Relaxed)
 }
 
 fn register() {
@@ -64,7 +64,7 @@ fn register() {
 
 /// A child inherits counts and events of its parent, and a driver that it must not call.
 extern "C" fn in_child() {
-    FORKED.store(true, Relaxed);
+    SWITCHES.forked.store(true, Relaxed);
     process::close();
 }
 

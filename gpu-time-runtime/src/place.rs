@@ -106,13 +106,12 @@ impl Place {
         let mut work = locked(&lane.work);
         let track = work.track(context, stream, thread);
         let first = state.and_then(CallState::first_cache);
-        let settings = site.settings();
-        let (prepare, cache) =
-            if (settings.is_plain() && cold_override::is_none()) || obstacle.is_some() {
-                (Preparation::default(), later(first))
-            } else {
-                self.preparation(settings, track.is_busy(), first)
-            };
+        let is_plain = site.is_plain() && cold_override::is_none();
+        let (prepare, cache) = if is_plain || obstacle.is_some() {
+            (Preparation::default(), later(first))
+        } else {
+            self.preparation(site.settings(), track.is_busy(), first)
+        };
         let entry = work.rows.begin(site, launch, context.place(), cache);
         let call = state.and_then(|state| state.begin(self, &mut work, cache, workload));
         // Where a call has a sum, the work is the sum's.
@@ -130,10 +129,10 @@ impl Place {
                 return None;
             }
         };
-        let by_host = work.rows.is_long(entry);
+        let by_host = work.rows.is_long(entry) || (!is_plain && site.settings().hold.is_some());
         drop(work);
         bracket.thread = thread;
-        match bracket.start(prepare, by_host || settings.hold.is_some()) {
+        match bracket.start(prepare, by_host) {
             Ok(()) => Some(bracket),
             Err(fault) => {
                 abandon(lane, bracket, fault.into());

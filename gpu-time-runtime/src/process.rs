@@ -1,16 +1,31 @@
 //! What there is one of in a process: the configuration, the switch, the clock it started by.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 use std::time::{Instant, SystemTime};
 
 use crate::config::Config;
 use crate::report::target;
 
-/// Whether calls are timed at all. Read on every call.
-static ON: AtomicBool = AtomicBool::new(true);
-/// Set for good in a child forked after CUDA was initialised, and while the process ends.
-static CLOSED: AtomicBool = AtomicBool::new(false);
+/// What every call looks at, in one line of memory.
+#[repr(align(64))]
+pub(crate) struct Switches {
+    /// Whether calls are timed at all.
+    on: AtomicBool,
+    /// Set for good in a child forked after CUDA was initialised, and while the process ends.
+    closed: AtomicBool,
+    /// This is such a child.
+    pub forked: AtomicBool,
+    /// What a run of `until_stable` wants of the L2; 0 is nothing.
+    pub cold_override: AtomicU8,
+}
+
+pub(crate) static SWITCHES: Switches = Switches {
+    on: AtomicBool::new(true),
+    closed: AtomicBool::new(false),
+    forked: AtomicBool::new(false),
+    cold_override: AtomicU8::new(0),
+};
 
 /// When the runtime was first needed.
 #[derive(Clone, Copy)]
@@ -50,24 +65,24 @@ pub(crate) fn started() -> Started {
 /// Whether calls are timed now.
 #[inline]
 pub(crate) fn is_on() -> bool {
-    ON.load(Relaxed)
+    SWITCHES.on.load(Relaxed)
 }
 
 /// Turns timing on or off, unless it is off for good.
 pub(crate) fn switch(on: bool) {
-    ON.store(on, Relaxed);
-    if CLOSED.load(Relaxed) {
-        ON.store(false, Relaxed);
+    SWITCHES.on.store(on, Relaxed);
+    if SWITCHES.closed.load(Relaxed) {
+        SWITCHES.on.store(false, Relaxed);
     }
 }
 
 /// Whether timing is off for good.
 pub(crate) fn is_closed() -> bool {
-    CLOSED.load(Relaxed)
+    SWITCHES.closed.load(Relaxed)
 }
 
 /// Turns timing off for good.
 pub(crate) fn close() {
-    CLOSED.store(true, Relaxed);
-    ON.store(false, Relaxed);
+    SWITCHES.closed.store(true, Relaxed);
+    SWITCHES.on.store(false, Relaxed);
 }

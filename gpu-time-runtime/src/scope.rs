@@ -249,10 +249,7 @@ fn enter_on_stream(
         Some(context) => context,
         None => meet(site, stream, handle)?,
     };
-    let settings = site.settings();
-    if !(settings.warmup == 0 && settings.is_plain())
-        && is_warmup(site, context, stream, handle != 0)
-    {
+    if !site.is_plain() && is_warmup(site, context, stream, handle != 0) {
         lane::count(site, Outcome::Warmup);
         return None;
     }

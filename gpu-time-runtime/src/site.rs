@@ -107,11 +107,12 @@ pub enum Clock {
 /// One annotated function: its specification, its counts and its series.
 ///
 /// Lives in a `static` that generated code declares, so that a call reaches it without a look-up.
+#[repr(C)] // what every call looks at comes first, together
 pub struct CallSite {
-    pub(crate) spec: Spec,
     /// 0 until registered, then its place in the registry, from 1.
     id: AtomicU32,
     mode: AtomicU8,
+    pub(crate) spec: Spec,
     resolved: OnceLock<Resolved>,
     /// Counts of calls that no lane can count: on threads that are being torn down.
     pub(crate) shared_counts: SharedCounts,
@@ -181,6 +182,8 @@ pub(crate) struct Kept {
 const UNKNOWN: u8 = 0;
 const OFF: u8 = 1;
 const ON: u8 = 2;
+/// On, and nothing is asked of a call but to be timed.
+const PLAIN: u8 = 3;
 
 impl Resolved {
     /// Whether a bracket needs nothing before it.
@@ -193,9 +196,9 @@ impl CallSite {
     /// A site that nobody has called yet.
     pub const fn new(spec: Spec) -> Self {
         CallSite {
-            spec,
             id: AtomicU32::new(0),
             mode: AtomicU8::new(UNKNOWN),
+            spec,
             resolved: OnceLock::new(),
             shared_counts: SharedCounts::new(),
             rows: Mutex::new(Vec::new()),
@@ -220,16 +223,29 @@ impl CallSite {
     pub(crate) fn is_on(&self) -> Option<bool> {
         // Whoever sees the mode sees the id and the settings that were made before it.
         match self.mode.load(Acquire) {
-            ON => Some(true),
+            ON | PLAIN => Some(true),
             OFF => Some(false),
             _ => None,
         }
     }
 
+    /// Whether a call asks for nothing but to be timed, so that nobody needs to look at the settings.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.mode.load(Relaxed) == PLAIN
+    }
+
     /// Decides by the configuration whether calls are timed.
     pub(crate) fn introduce(&self, config: &Config) -> bool {
-        let on = config.is_on() && config.admits(&self.resolve(config).name);
-        self.mode.store(if on { ON } else { OFF }, Release);
+        let settings = self.resolve(config);
+        let on = config.is_on() && config.admits(&settings.name);
+        let is_plain = settings.warmup == 0 && settings.is_plain() && !self.spec.graph;
+        let mode = match (on, is_plain) {
+            (false, _) => OFF,
+            (true, false) => ON,
+            (true, true) => PLAIN,
+        };
+        self.mode.store(mode, Release);
         on
     }
 

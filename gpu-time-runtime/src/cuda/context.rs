@@ -49,12 +49,14 @@ const PERSISTING_INTERVAL_NS: u64 = 100_000_000;
 /// Invariant: the primary context of a device is retained, so that its events can still be read after
 /// the application dropped its own handle. A context is never revived: one that turns up at the
 /// address of a dead one is another `Context`.
+#[repr(C, align(64))] // what every timed call looks at comes first, together
 pub(crate) struct Context {
     pub(super) symbols: &'static Symbols,
     handle: usize,
     id: Option<u64>,
-    pub device: DeviceInfo,
     dead: AtomicBool,
+    ordinal: u32,
+    pub device: DeviceInfo,
     retained: AtomicBool,
     events: AtomicU32,
     /// Our own stream.
@@ -159,6 +161,7 @@ impl Context {
                     handle,
                     id,
                     dead: AtomicBool::new(false),
+                    ordinal: device.ordinal,
                     retained: AtomicBool::new(retained),
                     events: AtomicU32::new(0),
                     module: Module::default(),
@@ -204,7 +207,7 @@ impl Context {
 
     /// The row of its device.
     pub fn place(&self) -> Device {
-        Device::Cuda(self.device.ordinal)
+        Device::Cuda(self.ordinal)
     }
 
     /// Makes what a site's flushes and holds need, outside of any bracket.
@@ -446,7 +449,7 @@ impl Gpu for Context {
         let status = Cell::new(Status::CU_STREAM_CAPTURE_STATUS_NONE);
         let asked = self.on_stream(stream, || {
             // SAFETY: writes the status of a live stream.
-            unsafe { sys::cuStreamIsCapturing(raw(stream), status.as_ptr()) }
+            unsafe { (self.symbols.is_capturing)(raw(stream), status.as_ptr()) }
         });
         match asked {
             Ok(()) => Ok(status.get() != Status::CU_STREAM_CAPTURE_STATUS_NONE),
@@ -475,7 +478,7 @@ impl Gpu for Context {
     fn record(&self, event: &Event, stream: Stream) -> Result<(), Fault> {
         // SAFETY: the event was made in this context and is never destroyed; the stream is live.
         self.on_stream(stream, || unsafe {
-            sys::cuEventRecord(event.handle() as CUevent, raw(stream))
+            (self.symbols.event_record)(event.handle() as CUevent, raw(stream))
         })
     }
 

@@ -3,26 +3,34 @@
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 
-use cudarc::driver::sys::{self, CUcontext, CUevent, CUlimit, CUresult};
+use cudarc::driver::sys::{
+    self, CUcontext, CUevent, CUlimit, CUresult, CUstream, CUstreamCaptureStatus,
+};
 use libloading::Library;
 
 use super::graph::GraphSymbols;
 use super::host_clock;
 use crate::exit;
 
+type EventRecord = unsafe extern "C" fn(CUevent, CUstream) -> CUresult;
+type IsCapturing = unsafe extern "C" fn(CUstream, *mut CUstreamCaptureStatus) -> CUresult;
 type Now = unsafe extern "C" fn() -> u64;
 type ElapsedTime = unsafe extern "C" fn(*mut f32, CUevent, CUevent) -> CUresult;
 type GetLimit = unsafe extern "C" fn(*mut usize, CUlimit) -> CUresult;
 type GetId = unsafe extern "C" fn(CUcontext, *mut u64) -> CUresult;
 
 /// The symbols that cudarc offers for some CUDA versions only, chosen by the application's features,
-/// so that the runtime cannot name them.
+/// so that the runtime cannot name them; and before these, side by side, what every timed call calls:
+/// between two driver calls each line of memory that is touched costs.
+#[repr(C, align(64))]
 pub(super) struct Symbols {
-    pub elapsed_time: ElapsedTime,
     /// Drivers since 12.0 tell a context from a later one at the same address.
     pub context_id: Option<GetId>,
+    pub is_capturing: IsCapturing,
+    pub event_record: EventRecord,
     /// The host's time as a simulated driver has it, whose calls take no time of the real host's.
     simulated_now: Option<Now>,
+    pub elapsed_time: ElapsedTime,
     /// Of the current context. Without it nobody knows of persisting lines.
     pub context_limit: Option<GetLimit>,
     /// What it takes to time a graph.
@@ -111,12 +119,24 @@ fn load() -> Result<Symbols, String> {
     let context_limit =
         // SAFETY: `cuCtxGetLimit` has the signature of `GetLimit` in every driver.
         unsafe { library.get::<GetLimit>("cuCtxGetLimit") }.ok().map(|symbol| *symbol);
-    match elapsed_time {
-        Some(elapsed_time) => {
-            let graph = GraphSymbols::load(library);
-            Ok(Symbols { elapsed_time, context_id, simulated_now, context_limit, graph })
-        }
-        None => Err("the CUDA driver has no `cuEventElapsedTime`".to_owned()),
+    // SAFETY: both have had these signatures in every driver.
+    let often = unsafe {
+        (
+            library.get::<IsCapturing>("cuStreamIsCapturing").map(|symbol| *symbol),
+            library.get::<EventRecord>("cuEventRecord").map(|symbol| *symbol),
+        )
+    };
+    match (elapsed_time, often) {
+        (Some(elapsed_time), (Ok(is_capturing), Ok(event_record))) => Ok(Symbols {
+            context_id,
+            is_capturing,
+            event_record,
+            simulated_now,
+            elapsed_time,
+            context_limit,
+            graph: GraphSymbols::load(library),
+        }),
+        _ => Err("the CUDA driver has no `cuEventElapsedTime`".to_owned()),
     }
 }
 
