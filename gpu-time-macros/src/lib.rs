@@ -63,7 +63,8 @@ use proc_macro::TokenStream;
 ///
 /// The expression is evaluated before the body, at most once per call; a place is not moved out of, and a
 /// guard is given back before the body begins. It is evaluated for calls that are timed and, since warm-up
-/// is counted per device, for warm-up calls; never for calls that are switched off or filtered out. `?`
+/// is counted per device, for warm-up calls; never for calls that are filtered out, and for calls that are
+/// switched off only with [`graph`](#graphs), whose nodes must not come and go. `?`
 /// on an `Option` or a `Result` ends the evaluation, not the function; `.await` is refused. A panic in it
 /// is the program's own, and the call counts as skipped.
 ///

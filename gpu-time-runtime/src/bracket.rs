@@ -165,8 +165,13 @@ impl<G: Gpu> Bracket<G> {
                 passage.skip();
             }
             known => {
-                let came_late =
-                    passage.reaches(self.gpu, &self.pair.start, raw_ns, self.stopped_ns);
+                let came_late = passage.reaches(
+                    self.gpu,
+                    &self.pair.start,
+                    raw_ns,
+                    self.stopped_ns,
+                    self.nested,
+                );
                 sample.fed = known.unwrap_or(came_late);
                 sample.queued = sample.fed && passage.is_past(behind_ns);
             }

@@ -95,6 +95,10 @@ impl Gpu for FakeGpu {
         Ok(Event::new(state.events))
     }
 
+    fn discard(&self, _: &EventPair) {
+        _ = self.step("discard");
+    }
+
     fn record(&self, event: &Event, _: Stream) -> Result<(), Fault> {
         self.step(if event.handle() % 2 == 1 { "start" } else { "stop" })
     }

@@ -30,7 +30,8 @@ impl Stream {
 
 /// A timing event.
 ///
-/// Invariant: made by [`Gpu::create_event`], never destroyed: the driver does that with its context.
+/// Invariant: made by [`Gpu::create_event`], and destroyed by [`Gpu::discard`] only, whose caller owns it
+/// and gives it up: else the driver does that with its context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Event(usize);
 
@@ -112,6 +113,9 @@ pub(crate) trait Gpu: Sync + 'static {
     fn is_capturing(&self, stream: Stream) -> Result<bool, Fault>;
     /// A new idle event.
     fn create_event(&self) -> Result<Event, Fault>;
+    /// Destroys events that were recorded while their stream was being captured, and that have no time
+    /// any more.
+    fn discard(&self, pair: &EventPair);
     /// Enqueues a record of `event`.
     fn record(&self, event: &Event, stream: Stream) -> Result<(), Fault>;
     /// Whether the context is still there, which must be asked before [`Gpu::elapsed`]: the driver

@@ -41,6 +41,8 @@ struct Pair {
 /// A launch between its two nodes.
 pub(crate) struct Node {
     pair: Pair,
+    /// Why the pair is a blank, whose times nobody reads: it only keeps the graph's shape.
+    blank: Option<Lost>,
     capture: u64,
     /// The thread of the start, in a stream that each thread has its own of.
     thread: Option<u64>,
@@ -134,28 +136,24 @@ pub(crate) fn open(place: &Place, launch: u32) -> Opened {
 impl Node {
     fn open(place: &Place, capture: &Capture, row: usize) -> Result<Box<Node>, Lost> {
         let Place { context, stream, tracked, .. } = *place;
-        let pair = Pair::take(context)?;
-        pair.released.store(false, Relaxed);
-        if let Err(NotKept { fault, is_released }) = context.keep(capture, pair.released) {
-            let mut graphs = locked(&GRAPHS);
-            if is_released {
-                graphs.place(pair, None)
-            } else {
-                graphs.idle.push(pair)
-            }
-            return Err(fault.into());
-        }
+        let (pair, blank) = match Pair::kept(context, capture) {
+            Ok(pair) => (pair, None),
+            // A graph that is captured anew must keep its shape.
+            Err(fault) => (Pair::blank(context)?, Some(fault.into())),
+        };
         let thread = stream.is_per_thread().then(lane::thread);
         let track = context.track(stream, thread);
         let begun = track.begin();
         let started = context.record_node(&pair.events.start, stream);
         let capture = capture.id;
-        let node = Node { pair, capture, thread, stream, track, begun, tracked, row };
+        let node = Node { pair, blank, capture, thread, stream, track, begun, tracked, row };
         match started {
             Ok(()) => Ok(Box::new(node)),
             Err(fault) => {
                 node.track.end(node.begun);
-                locked(&GRAPHS).place(node.pair, None);
+                if node.blank.is_none() {
+                    locked(&GRAPHS).place(node.pair, None);
+                }
                 Err(fault.into())
             }
         }
@@ -168,6 +166,9 @@ impl Node {
             Err(reason) => self.abandon(reason),
             Ok(()) => {
                 let nested = self.track.end(self.begun);
+                if let Some(reason) = self.blank {
+                    return locked(&GRAPHS).lose(self.row, reason);
+                }
                 let reads = Reads { row: self.row, nested, tracked: self.tracked };
                 locked(&GRAPHS).place(self.pair, Some(reads));
             }
@@ -197,11 +198,36 @@ impl Node {
         self.track.end(self.begun);
         let mut graphs = locked(&GRAPHS);
         graphs.lose(self.row, reason);
-        graphs.place(self.pair, None);
+        if self.blank.is_none() {
+            graphs.place(self.pair, None);
+        }
     }
 }
 
 impl Pair {
+    /// A pair that lives as long as the graph that is being captured.
+    fn kept(context: &'static Context, capture: &Capture) -> Result<Pair, Fault> {
+        let pair = Pair::take(context)?;
+        pair.released.store(false, Relaxed);
+        let Err(NotKept { fault, is_released }) = context.keep(capture, pair.released) else {
+            return Ok(pair);
+        };
+        let mut graphs = locked(&GRAPHS);
+        if is_released {
+            graphs.place(pair, None)
+        } else {
+            graphs.idle.push(pair)
+        }
+        Err(fault)
+    }
+
+    /// The pair of the context that any number of graphs record and nobody reads.
+    fn blank(context: &'static Context) -> Result<Pair, Fault> {
+        static NEVER: AtomicBool = AtomicBool::new(false);
+        let events = context.blank_events()?;
+        Ok(Pair { context, events, released: &NEVER, seen: None })
+    }
+
     /// An idle pair of the context, or a new one if there may be more.
     fn take(context: &'static Context) -> Result<Pair, Fault> {
         let mut graphs = locked(&GRAPHS);

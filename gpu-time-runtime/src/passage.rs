@@ -43,8 +43,9 @@ impl Passage {
     /// Passes a bracket of `raw_ns` without asking when. Answers whether the GPU reached its start
     /// only after the host had enqueued its stop.
     ///
-    /// A start comes after the stop before it. Where that is late enough already, as in a long queue,
-    /// nobody needs to ask for the start's own time.
+    /// A start comes after the stop before it, unless the bracket is `nested`: then the stop before it may
+    /// be that of one inside. Where it is late enough already, as in a long queue, nobody needs to ask
+    /// for the start's own time.
     #[inline]
     pub fn reaches<G: Gpu>(
         &mut self,
@@ -52,11 +53,12 @@ impl Passage {
         start: &Event,
         raw_ns: f64,
         stopped_ns: u64,
+        nested: bool,
     ) -> bool {
         let Some(fit) = self.fit else { return false };
         let enough_ns = stopped_ns as f64 + fit.margin_ns;
         let started_ns = match self.passed_ns {
-            Some(passed_ns) if passed_ns > enough_ns => passed_ns,
+            Some(passed_ns) if !nested && passed_ns > enough_ns => passed_ns,
             _ => {
                 let pair = EventPair { start: fit.anchor, stop: *start };
                 match gpu.since(&pair) {

@@ -292,11 +292,11 @@ pub fn met(stream: usize, context: usize) -> usize {
 }
 
 /// Finds a context, sees to it that the process's end is met while its driver is there, and calibrates
-/// it outside of any bracket of this thread.
+/// it outside of any bracket.
 fn find(stream: Stream, context: usize) -> Result<&'static Context, Fault> {
     let context = cuda::find(stream, context)?;
     exit::arm_for_driver();
-    if !context.is_calibrated() && !locked(&lane::current().work).has_open() {
+    if !context.is_calibrated() && !cuda::has_open() {
         context.calibrate(stream);
     }
     Ok(context)

@@ -79,11 +79,6 @@ impl<G: Gpu> Work<G> {
         track
     }
 
-    /// Whether a bracket is open on a stream that the lane has used lately.
-    pub fn has_open(&self) -> bool {
-        self.tracks.iter().any(|known| known.track.is_busy())
-    }
-
     /// Opens a bracket.
     #[inline]
     pub fn open(&mut self, gpu: &'static G, subject: Subject) -> Result<Box<Bracket<G>>, Fault> {
@@ -125,6 +120,9 @@ impl<G: Gpu> Work<G> {
             }
             Err(fault) => {
                 self.write(&mut ledger, bracket.subject, Err(fault.into()), returns);
+                if fault == Fault::Captured {
+                    bracket.gpu.discard(&bracket.pair);
+                }
                 self.pools.forget(&bracket);
             }
         });

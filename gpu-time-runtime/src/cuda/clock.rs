@@ -33,6 +33,8 @@ pub(super) struct DeviceClock {
     symbols: &'static Symbols,
     side: Option<Stream>,
     state: Mutex<State>,
+    /// The state's fit, for those who come while it is being looked after.
+    fit: Mutex<Option<ClockFit>>,
 }
 
 #[derive(Default)]
@@ -79,7 +81,7 @@ impl DeviceClock {
             _ => State::default(),
         };
         let state = State { probes: Vec::with_capacity(PROBES), ..state };
-        let clock = DeviceClock { symbols, side, state: Mutex::new(state) };
+        let clock = DeviceClock { symbols, side, state: Mutex::new(state), fit: Mutex::new(None) };
         for _ in 0..ATTEMPTS {
             if clock.fit().is_some() {
                 break;
@@ -90,7 +92,7 @@ impl DeviceClock {
 
     /// How the clocks lay when somebody last looked.
     pub fn known(&self) -> Option<ClockFit> {
-        locked(&self.state).fit
+        *locked(&self.fit)
     }
 
     /// How the clocks lie, as far as that is known. The context must be there. Looks after the round that is being made, or
@@ -99,10 +101,14 @@ impl DeviceClock {
         let mut state = match self.state.try_lock() {
             Ok(state) => state,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // Another thread looks after it: this drain does without.
-            Err(TryLockError::WouldBlock) => return None,
+            // Another thread looks after it.
+            Err(TryLockError::WouldBlock) => return *locked(&self.fit),
         };
+        let before = state.fit;
         state.step(self.symbols, self.side);
+        if state.fit != before {
+            *locked(&self.fit) = state.fit;
+        }
         state.fit
     }
 }

@@ -73,6 +73,7 @@ pub(crate) struct Context {
     clock: DeviceClock,
     /// What the times of graphs are counted from, once there was one.
     pub(super) origin: OnceLock<Option<Event>>,
+    pub(super) blank: OnceLock<Result<EventPair, Fault>>,
     tracks: Mutex<HashMap<(usize, Option<u64>), &'static Track>>,
     calibrator: Calibrator,
 }
@@ -86,6 +87,12 @@ thread_local! {
 /// Every context that was seen.
 pub(crate) fn contexts() -> Vec<&'static Context> {
     locked(&CONTEXTS).clone()
+}
+
+/// Whether a bracket is open anywhere, on whatever thread.
+pub(crate) fn has_open() -> bool {
+    let is_busy = |context: &&Context| locked(&context.tracks).values().any(|t| t.is_busy());
+    contexts().iter().any(is_busy)
 }
 
 /// The context of this handle, if it is the one that the calling thread asked for last.
@@ -173,6 +180,7 @@ impl Context {
                     floor: FloorProbe::enqueue(symbols, side),
                     clock: DeviceClock::start(symbols, side),
                     origin: OnceLock::new(),
+                    blank: OnceLock::new(),
                     tracks: Mutex::new(HashMap::new()),
                     calibrator: Calibrator::default(),
                     side,
@@ -309,9 +317,9 @@ impl Context {
         }
     }
 
-    /// Looks whether the event bias has moved, with the GPU idle.
+    /// Looks whether the event bias has moved, with the GPU idle and no bracket open.
     pub fn check_calibration(&self) {
-        if self.check_alive().is_ok() {
+        if !has_open() && self.check_alive().is_ok() {
             let step_ns = self.step_ns();
             _ = self.inside(|| self.calibrator.check(step_ns, self.equipment()));
         }
@@ -472,6 +480,17 @@ impl Gpu for Context {
             self.events.fetch_add(1, Relaxed);
             Ok(event)
         })
+    }
+
+    fn discard(&self, pair: &EventPair) {
+        _ = self.inside(|| {
+            for event in [&pair.start, &pair.stop] {
+                // SAFETY: made by `create_event` in this context, which is there; nobody has it any more.
+                check(unsafe { sys::cuEventDestroy_v2(event.handle() as CUevent) })?;
+                self.events.fetch_sub(1, Relaxed);
+            }
+            Ok(())
+        });
     }
 
     #[inline]

@@ -65,6 +65,7 @@ const NEEDED: &[&str] = &[
     "cuDevicePrimaryCtxRetain",
     "cuDriverGetVersion",
     "cuEventCreate",
+    "cuEventDestroy_v2",
     "cuEventRecord",
     #[cfg(feature = "nvml")]
     "cuInit",

@@ -22,7 +22,7 @@ mod module;
 mod side;
 mod zeros;
 
-pub(crate) use context::{Context, contexts, find, recent};
+pub(crate) use context::{Context, contexts, find, has_open, recent};
 pub(crate) use device::DeviceInfo;
 #[cfg(feature = "nvml")]
 pub(crate) use device::in_use;

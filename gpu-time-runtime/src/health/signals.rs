@@ -81,8 +81,14 @@ fn wait(mut from: PipeReader) {
 extern "C" fn on_signal(signal: c_int) {
     if LISTENER.load(Relaxed) == process() {
         let byte = signal as u8;
-        // SAFETY: writes one byte that is there, to a pipe that is never closed.
-        unsafe { libc::write(PIPE.load(Relaxed), ptr::from_ref(&byte).cast(), 1) };
+        // SAFETY: writes one byte that is there, to a pipe that is never closed, and leaves the
+        // thread's error number to whatever was interrupted.
+        unsafe {
+            let errno = libc::__errno_location();
+            let before = *errno;
+            libc::write(PIPE.load(Relaxed), ptr::from_ref(&byte).cast(), 1);
+            *errno = before;
+        }
     } else if disposition(signal) == Some(libc::SIG_DFL) {
         // A forked child, in which nobody listens and nothing is locked.
         // SAFETY: takes effect when this handler has returned.

@@ -224,7 +224,7 @@ fn show_series(series: &Series) -> impl Debug {
     same(series);
     (
         (series.device(), series.launch().map(show_launch), series.measure(), series.key()),
-        (series.cache(), series.clock(), series.launches().map(show_launches)),
+        (series.cache(), series.clock(), series.graph(), series.launches().map(show_launches)),
         (series.timed(), series.measured(), series.in_flight()),
         series.lost().map(|(reason, count)| (reason.to_owned(), count)).collect::<Vec<_>>(),
         (series.fed(), series.starved(), series.at_floor()),

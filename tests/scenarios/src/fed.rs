@@ -13,7 +13,8 @@ use crate::gpu::{Gpu, Spin};
 use crate::tally::{self, ran};
 use crate::time::pass;
 
-pub const SCENARIOS: &[Scenario] = &[("fed/delays", delays), ("fed/queue", queue)];
+pub const SCENARIOS: &[Scenario] =
+    &[("fed/delays", delays), ("fed/queue", queue), ("fed/nested", nested)];
 
 type Done = Result<(), DriverError>;
 
@@ -139,5 +140,27 @@ fn queue(_: &[String]) {
         queued(&gpu.stream, &spin).unwrap();
     }
     gpu.synchronize();
+    tally::print();
+}
+
+/// Waits for the host for a long time, with or without another bracket inside.
+#[gpu_timed(scope = "body")]
+fn outer(stream: &Arc<CudaStream>, spin: &Spin, inner: Option<&Spin>) -> Done {
+    ran!();
+    if let Some(inner) = inner {
+        queued(stream, inner)?;
+    }
+    pass(500_000);
+    spin.launch(stream, KERNEL_NS)
+}
+
+/// Brackets with others inside, and after them brackets without.
+fn nested(_: &[String]) {
+    let gpu = Gpu::new();
+    let [spin, inner] = ["outer", "queued"].map(|name| gpu.spin(&format!("fed::{name}")));
+    for call in 0..40 {
+        outer(&gpu.stream, &spin, (call % 4 == 0).then_some(&inner)).unwrap();
+        gpu.synchronize();
+    }
     tally::print();
 }

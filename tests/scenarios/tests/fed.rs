@@ -37,3 +37,12 @@ fn a_loop_that_never_waits() {
         }
     }
 }
+
+/// A stop that comes before another in the queue says nothing of the start of one around it.
+#[test]
+fn brackets_inside_prove_nothing() {
+    let run = scenario("fed/nested", &[]).untraced().run();
+    let outer = run.row("fed::outer");
+    assert_eq!((outer.brackets(), outer.nested), ((40, 40, 0, 0), 10));
+    assert_eq!((outer.fed, outer.starved, outer.queued), (0, 40, 0), "{outer:?}");
+}
