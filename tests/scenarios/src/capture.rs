@@ -15,6 +15,7 @@ use crate::tally::{self, ran};
 pub const SCENARIOS: &[Scenario] = &[
     ("capture/modes", modes),
     ("capture/edges", edges),
+    ("capture/edges_for_ever", edges_for_ever),
     ("capture/null", null),
     ("capture/first", first),
 ];
@@ -190,6 +191,22 @@ fn edges(_: &[String]) {
         });
         assert_eq!(nodes, 1);
         graph.launch().unwrap();
+        gpu.synchronize();
+    }
+    tally::print();
+}
+
+/// More captures that begin inside of a bracket than a context may have events.
+fn edges_for_ever(_: &[String]) {
+    let gpu = Gpu::new();
+    let stream = &gpu.stream;
+    for _ in 0..40_000 {
+        around(stream, |stream| stream.begin_capture(mode("relaxed")).unwrap());
+        drop(stream.end_capture(sys::CUgraphInstantiate_flags(0)).unwrap());
+    }
+    let spin = gpu.spin("capture::around");
+    for _ in 0..10 {
+        around(stream, |stream| spin.launch(stream, 5_000).unwrap());
         gpu.synchronize();
     }
     tally::print();

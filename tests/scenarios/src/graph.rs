@@ -20,6 +20,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("graph/destroyed", destroyed),
     ("graph/in_flight", in_flight),
     ("graph/update", update),
+    ("graph/many", many),
     ("graph/off_first", off_first),
     ("graph/warmup", warmup),
     ("graph/streams", streams),
@@ -245,6 +246,22 @@ fn in_flight(_: &[String]) {
         graph.launch(stream);
     }
     gpu.synchronize();
+    tally::print();
+}
+
+/// More launches than there are pairs of events for: some have nodes that nobody reads.
+fn many(_: &[String]) {
+    const LAUNCHES: usize = 4_200;
+    let gpu = Gpu::new();
+    let stream = &gpu.stream;
+    let spin = gpu.spin("graph::node");
+    let captured = || capture(stream, || (0..LAUNCHES).for_each(|_| node(stream, &spin).unwrap()));
+    let first = captured();
+    assert_eq!(nodes(first), 3 * LAUNCHES);
+    let exec = Exec::new(first);
+    let second = captured();
+    assert_eq!(nodes(second), 3 * LAUNCHES);
+    assert!(exec.update(second), "it has another shape");
     tally::print();
 }
 

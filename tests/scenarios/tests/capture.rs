@@ -32,6 +32,14 @@ fn other_threads_are_timed_during_a_capture() {
     }
 }
 
+/// Events without a time are given back, so that they never run out.
+#[test]
+fn captures_that_begin_inside_cost_no_later_bracket() {
+    let run = scenario("capture/edges_for_ever", &[]).untraced().run();
+    let around = run.row("capture::around");
+    assert_eq!((around.timed, around.lost("capture"), around.measured), (40_010, 40_000, 10));
+}
+
 #[test]
 fn a_capture_begins_or_ends_inside() {
     let run = scenario("capture/edges", &[]).run();

@@ -126,6 +126,15 @@ fn a_node_inside_another_is_marked() {
     assert_eq!(nested, [0, 10]);
 }
 
+/// A graph keeps its shape also where there are no more events for it.
+#[test]
+fn more_nodes_than_there_are_events_for() {
+    let run = scenario("graph/many", &[]).untraced().run();
+    let node = run.site("graph::node");
+    assert_eq!(node.counts(), (8_400, 0, 0, 8_400));
+    assert!(node.in_graphs(0).lost("events") >= 8_400 - 8_192, "{:?}", node.series);
+}
+
 mod simulated {
     use gpu_time_sim_driver::formula;
 
