@@ -60,6 +60,11 @@ fn main() -> ExitCode {
         eprintln!("there is no scenario `{name}`; without arguments all are listed");
         return ExitCode::from(2);
     };
+    // Whoever started the tests may ignore these, as `nohup` does, and what is ignored is inherited.
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM] {
+        // SAFETY: the default is a disposition of all of them.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
     run(rest);
     ExitCode::SUCCESS
 }
