@@ -143,23 +143,31 @@ fn queue(_: &[String]) {
     tally::print();
 }
 
-/// Waits for the host for a long time, with or without another bracket inside.
+/// A kernel, and then another bracket.
 #[gpu_timed(scope = "body")]
-fn outer(stream: &Arc<CudaStream>, spin: &Spin, inner: Option<&Spin>) -> Done {
+fn outer(stream: &Arc<CudaStream>, spin: &Spin, inner: &Spin) -> Done {
     ran!();
-    if let Some(inner) = inner {
-        queued(stream, inner)?;
-    }
-    pass(500_000);
+    spin.launch(stream, 300_000)?;
+    queued(stream, inner)
+}
+
+/// Waits for the host.
+#[gpu_timed(scope = "body")]
+fn alone(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    pass(30_000);
     spin.launch(stream, KERNEL_NS)
 }
 
-/// Brackets with others inside, and after them brackets without.
+/// Brackets with others inside, each followed by one without, on an idle GPU.
 fn nested(_: &[String]) {
     let gpu = Gpu::new();
-    let [spin, inner] = ["outer", "queued"].map(|name| gpu.spin(&format!("fed::{name}")));
-    for call in 0..40 {
-        outer(&gpu.stream, &spin, (call % 4 == 0).then_some(&inner)).unwrap();
+    let [spin, inner, single] =
+        ["outer", "queued", "alone"].map(|name| gpu.spin(&format!("fed::{name}")));
+    for _ in 0..40 {
+        outer(&gpu.stream, &spin, &inner).unwrap();
+        gpu.synchronize();
+        alone(&gpu.stream, &single).unwrap();
         gpu.synchronize();
     }
     tally::print();

@@ -43,6 +43,9 @@ fn a_loop_that_never_waits() {
 fn brackets_inside_prove_nothing() {
     let run = scenario("fed/nested", &[]).untraced().run();
     let outer = run.row("fed::outer");
-    assert_eq!((outer.brackets(), outer.nested), ((40, 40, 0, 0), 10));
-    assert_eq!((outer.fed, outer.starved, outer.queued), (0, 40, 0), "{outer:?}");
+    assert_eq!((outer.brackets(), outer.nested), ((40, 40, 0, 0), 40));
+    // Its start was passed at once; only a host that is quick beside the kernel may prove it fed.
+    assert_eq!(outer.queued, 0, "{outer:?}");
+    let alone = run.row("fed::alone");
+    assert_eq!((alone.fed, alone.starved, alone.queued), (0, 40, 0), "{alone:?}");
 }
