@@ -82,6 +82,11 @@ impl Snapshot {
         Vec::new()
     }
 
+    /// Empty.
+    pub fn to_csv(&self) -> String {
+        String::new()
+    }
+
     /// The JSON report, of the usual shape.
     pub fn to_json(&self) -> String {
         let (pid, version) = (self.process.pid(), self.process.version());
@@ -269,6 +274,7 @@ no_values! { Series:
     raw_ns -> Option<&Stats>,
     net_ns -> Option<&Stats>,
     ci95_ns -> Option<[f64; 2]>,
+    histogram -> &Histogram,
     bytes -> Option<&Bytes>,
     flops -> Option<&Flops>,
 }
@@ -276,6 +282,18 @@ no_values! { Series:
 impl Series {
     /// Never called, because there is nothing to call it on.
     pub fn lost(&self) -> impl Iterator<Item = (&str, u64)> + '_ {
+        iter::empty()
+    }
+}
+
+no_values! {
+    #[derive(Eq)]
+    Histogram: count -> u64, is_empty -> bool
+}
+
+impl Histogram {
+    /// Never called, because there is nothing to call it on.
+    pub fn iter(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
         iter::empty()
     }
 }

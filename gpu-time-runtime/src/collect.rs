@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use crate::bias::Bias;
 use crate::counts::Counts;
 use crate::cuda::{self, Context};
-use crate::report::target;
 use crate::report::{self, Process, Snapshot};
 use crate::sample::Measure;
 use crate::series::{RowInfo, Tally};
 use crate::site::{CallSite, Clock, Device, Kept, Row};
+use crate::target;
 use crate::work::Work;
 use crate::{exit, graph, health, lane, process, registry};
 
@@ -43,7 +43,14 @@ pub(crate) fn check_calibrations() {
 pub(crate) fn snapshot() -> Snapshot {
     let (sites, stuck) = sites();
     let started = process::started();
-    let mut about = Process::new(started.wall, started.monotonic.elapsed(), why_off(&sites));
+    let program = std::env::current_exe().unwrap_or_default();
+    let mut about = Process::new(
+        program.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        std::process::id(),
+        started.wall,
+        started.monotonic.elapsed(),
+        why_off(&sites),
+    );
     if stuck > 0 {
         about.warnings.push(format!(
             "{stuck} threads did not come out of a driver call in time: what they measured is missing"
@@ -162,7 +169,7 @@ fn report_site(counted: Counted, tallies: &Tallies, biases: &Biases) -> report::
             device: device_id(row.device),
             launch: launch.and_then(|index| {
                 let launch = site.spec.launches.get(index as usize)?;
-                Some(report::Launch { index, name: launch.name, line: launch.line })
+                Some(report::Launch { index, name: launch.name.to_owned(), line: launch.line })
             }),
             measure,
             cache: row.cache,
@@ -200,7 +207,7 @@ fn report_site(counted: Counted, tallies: &Tallies, biases: &Biases) -> report::
     }
     report::Site {
         name: resolved.name.clone(),
-        file: site.spec.file,
+        file: site.spec.file.to_owned(),
         line: site.spec.line,
         scope: site.spec.scope,
         launches_seen: site.spec.launches.len() as u32,
@@ -254,7 +261,7 @@ fn devices(sites: &[report::Site]) -> Vec<report::Device> {
             && let Some(bias) = context.bias(process::config().bias())
         {
             device.event_bias_ns = Some(bias.ns);
-            device.event_bias_source = Some(bias.source);
+            device.event_bias_source = Some(bias.source.to_owned());
             device.event_bias_error_ns = bias.error_ns;
             let calibration = context.calibration();
             device.event_held_empty_ns = calibration.map(|measured| measured.held_empty_ns);

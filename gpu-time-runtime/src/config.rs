@@ -7,8 +7,8 @@ use std::fs;
 use std::path::{self, Path, PathBuf};
 
 use crate::bias::Given;
-use crate::report::target::{Format, Sink, Target};
 use crate::site::{Cold, Hold};
+use crate::target::{Format, Sink, Target};
 use filter::Filter;
 
 /// The variables that are read.

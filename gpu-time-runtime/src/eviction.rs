@@ -1,6 +1,6 @@
 //! What a flush was seen to evict: the proof that cold is cold.
 
-use serde::Serialize;
+use crate::report::Eviction;
 
 /// So many of the lines must have gone.
 const ENOUGH: f64 = 0.99;
@@ -30,30 +30,6 @@ pub(crate) struct Passes {
     pub after_write: Pass,
 }
 
-/// How much of the L2 a flush of some size was seen to evict.
-///
-/// A line missed if it took longer to read than nearly all lines that the same L2 was known to hold.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Eviction {
-    proved: bool,
-    multiple: u32,
-    bytes: u64,
-    lines: u32,
-    missed_after_read: f64,
-    missed_after_write: f64,
-    hit_cycles: u32,
-    miss_cycles: Option<u32>,
-    threshold_cycles: u32,
-}
-
-/// What was seen of the two kinds of flush on a device, each `None` if it was not prepared or nothing
-/// could be seen.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct FlushProof {
-    pub(crate) clean: Option<Eviction>,
-    pub(crate) dirty: Option<Eviction>,
-}
-
 impl Pass {
     pub fn new(mut first: Vec<u32>, mut again: Vec<u32>) -> Pass {
         first.sort_unstable();
@@ -67,11 +43,11 @@ impl Pass {
     }
 }
 
-impl Eviction {
+impl Passes {
     /// What a flush of so many bytes, so many times the reported L2, did; `None` where the lines were
     /// not there even without it, because other work on the GPU had evicted them.
-    pub(crate) fn judge(multiple: u32, bytes: u64, passes: &Passes) -> Option<Eviction> {
-        let Passes { kept, after_read, after_write } = passes;
+    pub fn judge(&self, multiple: u32, bytes: u64) -> Option<Eviction> {
+        let Passes { kept, after_read, after_write } = self;
         let hit_cycles = kept.iter().map(|pass| quantile(&pass.again, 0.5)).max()?;
         let is_kept = |pass: &Pass| {
             f64::from(quantile(&pass.first, 0.5)) <= UNDISTURBED * f64::from(hit_cycles)
@@ -109,64 +85,6 @@ impl Eviction {
             threshold_cycles: threshold,
         })
     }
-
-    /// Whether at least 99 % of the lines missed, after reads and after writes.
-    pub fn proved(&self) -> bool {
-        self.proved
-    }
-
-    /// The flush's size as a multiple of the L2 that the driver reports.
-    pub fn multiple(&self) -> u32 {
-        self.multiple
-    }
-
-    /// The flush's size in bytes.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// How many lines were watched.
-    pub fn lines(&self) -> u32 {
-        self.lines
-    }
-
-    /// The share of lines, read before the flush, that missed after it.
-    pub fn missed_after_read(&self) -> f64 {
-        self.missed_after_read
-    }
-
-    /// The share of lines, written before the flush, that missed after it.
-    pub fn missed_after_write(&self) -> f64 {
-        self.missed_after_write
-    }
-
-    /// Median latency of a hit, in cycles of the SM's clock.
-    pub fn hit_cycles(&self) -> u32 {
-        self.hit_cycles
-    }
-
-    /// Median latency of the lines that missed, in the same cycles.
-    pub fn miss_cycles(&self) -> Option<u32> {
-        self.miss_cycles
-    }
-
-    /// What takes longer than this is a miss, in the same cycles: nearly all lines known to be in the
-    /// L2 took less.
-    pub fn threshold_cycles(&self) -> u32 {
-        self.threshold_cycles
-    }
-}
-
-impl FlushProof {
-    /// Of `cold`, which reads.
-    pub fn clean(&self) -> Option<&Eviction> {
-        self.clean.as_ref()
-    }
-
-    /// Of `cold = "dirty"`, which writes.
-    pub fn dirty(&self) -> Option<&Eviction> {
-        self.dirty.as_ref()
-    }
 }
 
 /// Of sorted values; 0 where there are none.
@@ -194,7 +112,7 @@ mod tests {
             after_read: pass(after_read),
             after_write: pass(after_write),
         };
-        Eviction::judge(1, 1 << 20, &passes)
+        passes.judge(1, 1 << 20)
     }
 
     #[test]
@@ -238,15 +156,15 @@ mod tests {
             after_read: even(flushed),
             after_write: even(flushed),
         };
-        assert!(!Eviction::judge(1, 1, &passes(330)).unwrap().proved());
-        assert!(!Eviction::judge(1, 1, &passes(300)).unwrap().proved());
-        assert!(Eviction::judge(1, 1, &passes(400)).unwrap().proved());
+        assert!(!passes(330).judge(1, 1).unwrap().proved());
+        assert!(!passes(300).judge(1, 1).unwrap().proved());
+        assert!(passes(400).judge(1, 1).unwrap().proved());
     }
 
     #[test]
     fn no_lines_are_no_proof() {
         let none = || Pass::new(Vec::new(), Vec::new());
         let passes = Passes { kept: [none(), none()], after_read: none(), after_write: none() };
-        assert!(!Eviction::judge(1, 1, &passes).unwrap().proved());
+        assert!(!passes.judge(1, 1).unwrap().proved());
     }
 }

@@ -36,24 +36,26 @@ mod process;
 mod rates;
 mod recorder;
 mod registry;
-mod report;
 mod rows;
 mod sample;
 mod scope;
 mod series;
 mod settle;
 mod site;
-mod stats;
 mod stream;
+mod target;
 mod track;
 mod work;
 mod workload;
 
+use gpu_time_report as report;
+
 pub use clocks::{ClockError, LockedClocks, lock_clocks};
-pub use eviction::{Eviction, FlushProof};
-pub use report::{Bytes, Clocks, Device, Flops, Launch, Launches, Process, Series, Site, Snapshot};
+pub use report::{
+    Bytes, Clocks, Device, Eviction, Flops, FlushProof, Histogram, Launch, Launches, Process,
+    Series, Site, Snapshot, Stats,
+};
 pub use settle::{Settle, Settled, Unmet};
-pub use stats::Stats;
 
 /// Looks after what the GPU has finished, and writes the report to where `GPU_TIME_REPORT` says: by
 /// default as a table to stderr. Never waits for the GPU's work; where none of what is timed is under

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 use std::time::{Instant, SystemTime};
 
 use crate::config::Config;
-use crate::report::target;
+use crate::target;
 
 /// What every call looks at, in one line of memory.
 #[repr(align(64))]

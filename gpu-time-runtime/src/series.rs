@@ -2,10 +2,9 @@
 
 use crate::bias::Bias;
 use crate::rates::{Rates, Shown};
-use crate::report;
+use crate::report::{self, Distribution};
 use crate::sample::{CacheState, Losses, Lost, Measure, Sample};
 use crate::site::Clock;
-use crate::stats::Distribution;
 use crate::workload::Workload;
 
 /// Everything that is kept of the samples of a row, in at most 256 KiB.
@@ -133,8 +132,9 @@ impl Series {
     pub fn report(&self, row: RowInfo, tally: Tally) -> report::Series {
         let Tally { counts, brackets, rates } = tally;
         let Counts { measured, fed, starved, at_floor, queued, nested, tracked, lost } = counts;
-        let shown = if fed > 0 { &self.fed } else { &self.starved };
-        let sum = |bias: f64| self.fed.sum(bias) + self.starved.sum(bias);
+        let [all_fed, all_starved] = [&self.fed, &self.starved].map(Distribution::summary);
+        let shown = if fed > 0 { &all_fed } else { &all_starved };
+        let sum = |bias: f64| all_fed.sum(bias) + all_starved.sum(bias);
         let stats = |bias: f64| shown.stats(bias, sum(bias));
         // The regime of most samples is that of the median.
         let is_queued = queued * 2 > fed;
@@ -182,6 +182,7 @@ impl Series {
             bias_ns,
             net_sum_ns,
             ci95_ns: shown.median_interval(),
+            histogram: shown.histogram().clone(),
             bytes: rates.bytes(rated),
             flops: rates.flops(rated),
         }
@@ -271,6 +272,7 @@ mod tests {
             (5000.0, 5000.0, 5000.0, 14_000.0)
         );
         assert_eq!((net.median(), net.sum()), (4000.0, 12_000.0));
+        assert!(report.histogram().iter().eq([(5001.5, 1)]));
         assert_eq!(
             (report.measured, report.fed, report.starved, report.upper_bound),
             (2, 1, 1, false)

@@ -9,8 +9,9 @@ pub use settled::{Settled, Unmet};
 use std::time::{Duration, Instant};
 
 use crate::cold_override::ColdOverride;
-use crate::report::{Site, target};
+use crate::report::Site;
 use crate::site::Cold;
+use crate::target;
 use crate::{collect, exit, process};
 use progress::Progress;
 use verdict::Verdict;

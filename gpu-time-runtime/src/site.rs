@@ -1,6 +1,5 @@
 //! A call site: what the attribute says of one function, and the function's share of the registry.
 
-use std::fmt;
 use std::sync::atomic::{
     AtomicU8, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
@@ -9,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use crate::config::Config;
 use crate::counts::{Counts, SharedCounts};
 use crate::hold_policy::HoldPolicy;
+pub use crate::report::{Clock, ScopeKind};
 use crate::sample::{CacheState, Measure};
 use crate::series::Series;
 
@@ -73,35 +73,6 @@ pub enum Hold {
     UntilEnqueued,
     /// For a fixed time, in nanoseconds.
     For(u64),
-}
-
-/// What a bracket goes around.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScopeKind {
-    /// Each visible launch.
-    Launches,
-    /// The whole body.
-    Body,
-}
-
-impl fmt::Display for ScopeKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            ScopeKind::Launches => "launches",
-            ScopeKind::Body => "body",
-        })
-    }
-}
-
-/// What tells the time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clock {
-    /// CUDA events.
-    Events,
-    /// Wall time on the host, between two moments at which the stream was idle.
-    Sync,
-    /// Wall time on the host.
-    Host,
 }
 
 /// One annotated function: its specification, its counts and its series.

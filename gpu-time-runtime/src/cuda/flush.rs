@@ -8,8 +8,9 @@ use super::device::DeviceInfo;
 use super::line_probe::LineProbe;
 use super::module::{Kernel, Module};
 use super::zeros::Zeros;
-use crate::eviction::{Eviction, FlushProof, Passes};
+use crate::eviction::Passes;
 use crate::gpu::{Fault, Stream};
+use crate::report::{Eviction, FlushProof};
 use crate::site::{Cold, locked};
 
 /// So many times the reported L2 a flush is at most.
@@ -179,9 +180,7 @@ impl FlushBuffer {
             let seen = match probe {
                 Ok(probe) => {
                     let passes = || probe.watch(|| evict(means, zeros, side), deadline);
-                    look(passes, |passes| {
-                        Eviction::judge(multiple as u32, bytes(device, multiple), passes)
-                    })
+                    look(passes, |passes| passes.judge(multiple as u32, bytes(device, multiple)))
                 }
                 Err(fault) => Err(Unseen::Fault(*fault)),
             };

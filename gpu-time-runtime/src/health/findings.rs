@@ -1,5 +1,7 @@
 //! From two readings to what the report says, and what makes its figures doubtful.
 
+use std::collections::BTreeMap;
+
 use super::reading::{REASONS, Reading};
 use crate::report::{self, Clocks, units};
 
@@ -49,7 +51,7 @@ fn more<'a>(start: &'a Reading, end: &'a Reading) -> Option<&'a [String]> {
 
 /// How long each reason held between the looks, in nanoseconds. A reason that the driver does not
 /// count is there if a look saw it.
-fn throttle(start: &Reading, end: &Reading) -> Vec<(&'static str, Option<u64>)> {
+fn throttle(start: &Reading, end: &Reading) -> BTreeMap<String, Option<u64>> {
     // A counter cannot have moved by more than the time that went by, with room for how often it is
     // brought up to date. One that did is not the counter that it was taken for.
     let limit_ns = end.at.duration_since(start.at).as_nanos() as f64 * 1.1 + 1e9;
@@ -58,19 +60,19 @@ fn throttle(start: &Reading, end: &Reading) -> Vec<(&'static str, Option<u64>)> 
         .filter_map(|((&(at_start, before), &(at_end, after)), reason)| {
             let held = before.zip(after).and_then(|(before, after)| after.checked_sub(before));
             let held = held.filter(|&ns| ns as f64 <= limit_ns);
-            (held.is_some() || at_start || at_end).then_some((reason.name, held))
+            (held.is_some() || at_start || at_end).then_some((reason.name.to_owned(), held))
         })
         .collect()
 }
 
 fn throttled(
-    throttle: &[(&'static str, Option<u64>)],
+    throttle: &BTreeMap<String, Option<u64>>,
     start: &Reading,
     end: &Reading,
 ) -> Vec<String> {
     let ran = units::time(end.at.duration_since(start.at).as_nanos() as f64);
-    let warn = |&(name, held): &(&'static str, Option<u64>)| {
-        let advice = REASONS.iter().find(|reason| reason.name == name)?.advice?;
+    let warn = |(name, &held): (&String, &Option<u64>)| {
+        let advice = REASONS.iter().find(|reason| reason.name == *name)?.advice?;
         match held {
             Some(0) => None,
             Some(ns) => {

@@ -10,8 +10,8 @@ use nvml_wrapper::enums::device::GpuLockedClocksSetting;
 use nvml_wrapper::error::NvmlError;
 
 use super::{nvml, signals};
-use crate::report::target;
 use crate::site::locked;
+use crate::target;
 use crate::{cuda, exit};
 
 /// Clocks come in steps of this size.

@@ -2,8 +2,7 @@
 
 use super::settled::Obstacle;
 use super::{Settle, Unmet};
-use crate::report::{Series, Site};
-use crate::stats;
+use crate::report::{self, Series, Site};
 
 /// Where the step of a device's events is not known, times count as told apart to the nanosecond.
 const NO_STEP_NS: f64 = 1.0;
@@ -125,7 +124,7 @@ fn obstacle(
         return Some(Obstacle::Few(settle.min_samples));
     };
     // Half a step for what rounding does to either end.
-    let is_one_step = high - low <= 1.5 * stats::step_ns(high).max(step_ns);
+    let is_one_step = high - low <= 1.5 * report::step_ns(high).max(step_ns);
     let is_narrow = is_one_step || margin(now).is_some_and(|margin| margin <= settle.margin);
     (!is_narrow).then_some(Obstacle::Wide(settle.margin))
 }
@@ -213,7 +212,7 @@ mod tests {
     fn site(name: &str, warmup: u64, series: &[Made]) -> Site {
         Site {
             name: name.to_owned(),
-            file: "f.rs",
+            file: "f.rs".to_owned(),
             line: 1,
             scope: ScopeKind::Body,
             launches_seen: 0,

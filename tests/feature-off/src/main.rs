@@ -13,9 +13,9 @@ use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use gpu_time::{
-    Bytes, ClockError, Clocks, Device, Flops, Launch, Launches, LockedClocks, Process, Series,
-    Settle, Settled, Site, Snapshot, Stats, Unmet, gpu_timed, lock_clocks, report, set_enabled,
-    snapshot, until_stable,
+    Bytes, ClockError, Clocks, Device, Eviction, Flops, FlushProof, Histogram, Launch, Launches,
+    LockedClocks, Process, Series, Settle, Settled, Site, Snapshot, Stats, Unmet, gpu_timed,
+    lock_clocks, report, set_enabled, snapshot, until_stable,
 };
 
 /// What generated code calls of a stream of cudarc.
@@ -133,6 +133,7 @@ fn show(snapshot: &Snapshot) {
     same(snapshot);
     assert!(snapshot.to_string().starts_with("gpu-time "));
     assert!(snapshot.to_json().contains(r#""schema": "gpu-time/1""#));
+    assert_eq!(snapshot.to_csv().is_empty(), snapshot.to_json().contains("without its feature"));
     line("process", process(snapshot.process()));
     for device in snapshot.devices() {
         line("device", show_device(device));
@@ -186,7 +187,12 @@ fn show_device(device: &Device) -> impl Debug {
         (device.event_step_ns(), device.event_floor_ns()),
         (device.event_held_empty_ns(), device.event_queued_empty_ns()),
         (device.event_bias_ns(), device.event_bias_source(), device.event_bias_error_ns()),
-        (device.fed_margin_ns(), device.flush_bytes(), device.flush_proof(), device.warnings()),
+        (
+            device.fed_margin_ns(),
+            device.flush_bytes(),
+            device.flush_proof().map(show_flush_proof),
+            device.warnings(),
+        ),
         (device.clocks().map(show_clocks), device.temperature_c(), device.power_w()),
         device.throttle().map(|(why, ns)| (why.to_owned(), ns)).collect::<Vec<_>>(),
         (device.persistence(), device.mig(), device.mps(), device.other_processes()),
@@ -230,9 +236,29 @@ fn show_series(series: &Series) -> impl Debug {
         (series.fed(), series.starved(), series.at_floor()),
         (series.queued(), series.nested(), series.tracked()),
         (series.upper_bound(), series.bias_ns(), series.ci95_ns()),
+        show_histogram(series.histogram()),
         (series.raw_ns().map(show_stats), series.net_ns().map(show_stats)),
         (series.bytes().map(show_bytes), series.flops().map(show_flops)),
     )
+}
+
+fn show_flush_proof(proof: &FlushProof) -> impl Debug {
+    same(proof);
+    (proof.clean().map(show_eviction), proof.dirty().map(show_eviction))
+}
+
+fn show_eviction(seen: &Eviction) -> impl Debug {
+    same(seen);
+    (
+        (seen.proved(), seen.multiple(), seen.bytes(), seen.lines()),
+        (seen.missed_after_read(), seen.missed_after_write()),
+        (seen.hit_cycles(), seen.miss_cycles(), seen.threshold_cycles()),
+    )
+}
+
+fn show_histogram(histogram: &Histogram) -> impl Debug {
+    same(histogram);
+    (histogram.count(), histogram.is_empty(), histogram.iter().collect::<Vec<_>>())
 }
 
 fn show_bytes(bytes: &Bytes) -> impl Debug {

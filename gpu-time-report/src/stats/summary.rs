@@ -1,32 +1,33 @@
-//! How a set of times is distributed, in bounded memory.
+//! What is known of a set of times.
 
-use super::Stats;
-use super::histogram::Histogram;
-use super::median_ranks::median_ranks;
 use super::moments::{self, Moments};
+use super::{Histogram, Stats, median_ranks::median_ranks};
 
 /// The exact moments of a set of times, and a histogram of them.
 ///
 /// The figures can be asked for with a bias removed: each time less the bias, or 0 where the bias is
 /// the longer one. That is exact but for times shorter than the bias, which are known to the
 /// histogram's resolution.
-#[derive(Debug)]
-pub struct Distribution {
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Summary {
     moments: Moments,
     histogram: Histogram,
 }
 
-impl Distribution {
-    /// A distribution of nothing.
-    pub fn new() -> Self {
-        Distribution { moments: Moments::default(), histogram: Histogram::new() }
+impl Summary {
+    /// The summary of times of these moments in this histogram.
+    pub fn new(moments: Moments, histogram: Histogram) -> Summary {
+        Summary { moments, histogram }
     }
 
-    /// Takes in one more time.
-    #[inline]
-    pub fn record(&mut self, ns: f64) {
-        self.moments.record(ns);
-        self.histogram.record(ns);
+    /// How many times there are.
+    pub fn count(&self) -> u64 {
+        self.moments.count()
+    }
+
+    /// The histogram.
+    pub fn histogram(&self) -> &Histogram {
+        &self.histogram
     }
 
     /// The statistics, each time less `bias`, with `sum` as their sum; `None` if there are no times.
@@ -35,8 +36,9 @@ impl Distribution {
         if count == 0 {
             return None;
         }
-        let ranked = self.histogram.len();
-        let percentile = |p: u64| less(self.at_rank((ranked * p).div_ceil(100)), bias);
+        let ranked = self.histogram.count();
+        let rank = |p: u64| (u128::from(ranked) * u128::from(p)).div_ceil(100) as u64;
+        let percentile = |p: u64| less(self.at_rank(rank(p)), bias);
         Some(Stats {
             min: less(self.moments.min(), bias),
             p5: percentile(5),
@@ -52,20 +54,14 @@ impl Distribution {
 
     /// The sum of the times, each less `bias`.
     pub fn sum(&self, bias: f64) -> f64 {
-        let cut: f64 = self.cut(bias).map(|(ns, count)| f64::from(count) * (bias - ns)).sum();
+        let cut: f64 = self.cut(bias).map(|(ns, count)| count as f64 * (bias - ns)).sum();
         (self.moments.sum() - self.moments.count() as f64 * bias + cut).max(0.0)
     }
 
     /// The interval that holds the median with 95 % confidence, or `None` with fewer than 6 times.
     pub fn median_interval(&self) -> Option<[f64; 2]> {
-        let (low, high) = median_ranks(self.histogram.len())?;
+        let (low, high) = median_ranks(self.histogram.count())?;
         Some([self.at_rank(low), self.at_rank(high)])
-    }
-
-    /// The memory that it takes, in bytes.
-    #[cfg(test)]
-    pub fn bytes(&self) -> usize {
-        size_of::<Self>() + self.histogram.heap_bytes()
     }
 
     fn stddev(&self, bias: f64) -> f64 {
@@ -73,12 +69,12 @@ impl Distribution {
             return self.moments.stddev();
         }
         let mean = self.sum(bias) / self.moments.count() as f64;
-        let square = |(ns, count)| f64::from(count) * (less(ns, bias) - mean).powi(2);
+        let square = |(ns, count)| count as f64 * (less(ns, bias) - mean).powi(2);
         moments::stddev(self.histogram.iter().map(square).sum(), self.moments.count())
     }
 
     /// The times that are shorter than `bias`, with their counts.
-    fn cut(&self, bias: f64) -> impl Iterator<Item = (f64, u32)> + '_ {
+    fn cut(&self, bias: f64) -> impl Iterator<Item = (f64, u64)> + '_ {
         self.histogram.iter().take_while(move |&(ns, _)| ns < bias)
     }
 
@@ -94,18 +90,19 @@ fn less(ns: f64, bias: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Distribution;
     use super::*;
     use proptest::prelude::*;
 
-    fn of(times: &[f64]) -> Distribution {
+    fn of(times: &[f64]) -> Summary {
         let mut distribution = Distribution::new();
         times.iter().for_each(|&ns| distribution.record(ns));
-        distribution
+        distribution.summary()
     }
 
     fn plain(times: &[f64]) -> Stats {
-        let distribution = of(times);
-        distribution.stats(0.0, distribution.sum(0.0)).unwrap()
+        let summary = of(times);
+        summary.stats(0.0, summary.sum(0.0)).unwrap()
     }
 
     #[test]
@@ -158,8 +155,8 @@ mod tests {
             let near = |ours: f64, truth: f64| {
                 (ours - truth).abs() <= 33.0 + 0.002 * (truth + bias)
             };
-            let distribution = of(&times);
-            let stats = distribution.stats(bias, distribution.sum(bias)).unwrap();
+            let summary = of(&times);
+            let stats = summary.stats(bias, summary.sum(bias)).unwrap();
             for (percent, ours) in [(5, stats.p5), (50, stats.median), (95, stats.p95), (99, stats.p99)] {
                 let rank = (n * percent).div_ceil(100);
                 prop_assert!(near(ours, sorted[rank - 1]), "p{percent}: {ours}, {}", sorted[rank - 1]);
@@ -172,7 +169,7 @@ mod tests {
             prop_assert!(near(stats.mean, sum / n as f64));
             prop_assert!(stats.min <= stats.p5 && stats.p5 <= stats.median && stats.median <= stats.p95);
             prop_assert!(stats.p95 <= stats.p99 && stats.p99 <= stats.max);
-            if let Some([low, high]) = distribution.median_interval() {
+            if let Some([low, high]) = summary.median_interval() {
                 prop_assert!(low <= high && less(low, bias) <= stats.median && stats.median <= less(high, bias));
             }
         }

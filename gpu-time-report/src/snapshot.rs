@@ -1,45 +1,29 @@
-//! The report: values that hold what was measured, and their renderings.
-
-mod csv;
-mod device;
-mod notes;
-mod process;
-mod rate;
-mod series;
-mod site;
-mod table;
-pub(crate) mod target;
-pub(crate) mod units;
-
-#[cfg(test)]
-mod tests;
-
-pub use device::{Clocks, Device};
-pub use process::Process;
-pub use rate::{Bytes, Flops};
-pub use series::{Launch, Launches, Series};
-pub use site::Site;
+//! The report: values that hold what was measured.
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+use crate::json::{self, Schema};
+use crate::{Device, Process, ReadError, Site, csv, table};
 
 /// What was measured up to a moment: the process, its devices, and every annotated function.
 ///
 /// Its `Display` is the table that is printed when the process ends.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
-    schema: &'static str,
-    process: Process,
-    devices: Vec<Device>,
-    sites: Vec<Site>,
+    schema: Schema,
+    pub(crate) process: Process,
+    pub(crate) devices: Vec<Device>,
+    pub(crate) sites: Vec<Site>,
 }
 
 impl Snapshot {
     /// A snapshot of these values, which warns of counts that do not add up, and compares rates with
     /// the device's peak. The series of each site are ordered: by device, in the order given; the
     /// function before its launches, these in streams before in graphs; by cache state.
-    pub(crate) fn new(process: Process, devices: Vec<Device>, mut sites: Vec<Site>) -> Snapshot {
+    #[doc(hidden)]
+    pub fn new(process: Process, devices: Vec<Device>, mut sites: Vec<Site>) -> Snapshot {
         for site in &mut sites {
             for series in &mut site.series {
                 let device = devices.iter().find(|device| device.id == series.device);
@@ -51,7 +35,7 @@ impl Snapshot {
                 (device.unwrap_or(usize::MAX), launch, series.graph, series.cache)
             });
         }
-        let mut snapshot = Snapshot { schema: "gpu-time/1", process, devices, sites };
+        let mut snapshot = Snapshot { schema: Schema, process, devices, sites };
         let inconsistencies = snapshot.inconsistencies();
         snapshot.process.warnings.extend(inconsistencies);
         snapshot
@@ -79,12 +63,21 @@ impl Snapshot {
 
     /// The JSON report.
     pub fn to_json(&self) -> String {
-        // Every key is a string and every value a number, a string or a list: nothing here can fail.
-        serde_json::to_string_pretty(self).unwrap_or_default()
+        json::write(self)
+    }
+
+    /// The snapshot of a JSON report: the same values that it was written from. Fields that are not
+    /// known are passed over, so that reports of later versions are read too.
+    ///
+    /// # Errors
+    ///
+    /// It is no JSON, or not a report of the schema `gpu-time/1`.
+    pub fn from_json(json: &[u8]) -> Result<Snapshot, ReadError> {
+        json::read(json)
     }
 
     /// The CSV report: a header, then one line for each series.
-    pub(crate) fn to_csv(&self) -> String {
+    pub fn to_csv(&self) -> String {
         csv::render(self)
     }
 

@@ -1,27 +1,37 @@
 //! An annotated function of the report.
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
-use super::Series;
-use crate::site::ScopeKind;
+use crate::{ScopeKind, Series};
 
 /// An annotated function, what became of its calls, and what was measured of it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Site {
-    pub(crate) name: String,
-    pub(crate) file: &'static str,
-    pub(crate) line: u32,
-    #[serde(serialize_with = "scope_name")]
-    pub(crate) scope: ScopeKind,
-    pub(crate) launches_seen: u32,
-    pub(crate) options: String,
-    pub(crate) calls: u64,
-    pub(crate) warmup: u64,
-    pub(crate) skipped: u64,
-    pub(crate) timed: u64,
+    #[doc(hidden)]
+    pub name: String,
+    #[doc(hidden)]
+    pub file: String,
+    #[doc(hidden)]
+    pub line: u32,
+    #[doc(hidden)]
+    pub scope: ScopeKind,
+    #[doc(hidden)]
+    pub launches_seen: u32,
+    #[doc(hidden)]
+    pub options: String,
+    #[doc(hidden)]
+    pub calls: u64,
+    #[doc(hidden)]
+    pub warmup: u64,
+    #[doc(hidden)]
+    pub skipped: u64,
+    #[doc(hidden)]
+    pub timed: u64,
     /// Options that could not be followed, each in a sentence.
-    pub(crate) warnings: Vec<String>,
-    pub(crate) series: Vec<Series>,
+    #[doc(hidden)]
+    pub warnings: Vec<String>,
+    #[doc(hidden)]
+    pub series: Vec<Series>,
 }
 
 impl Site {
@@ -32,7 +42,7 @@ impl Site {
 
     /// The source file.
     pub fn file(&self) -> &str {
-        self.file
+        &self.file
     }
 
     /// The line of the function's name.
@@ -42,7 +52,7 @@ impl Site {
 
     /// What is bracketed: `launches`, each of them, or `body`, the whole.
     pub fn scope(&self) -> &str {
-        scope(self.scope)
+        self.scope.name()
     }
 
     /// How many launches the attribute saw in the body.
@@ -86,9 +96,9 @@ impl Site {
     }
 
     /// The identities that do not hold, each in a sentence.
-    pub(super) fn inconsistencies(&self) -> Vec<String> {
+    pub(crate) fn inconsistencies(&self) -> Vec<String> {
         let Site { name, calls, warmup, skipped, timed, .. } = self;
-        let own = (*calls != warmup + skipped + timed).then(|| {
+        let own = (*calls != warmup.saturating_add(*skipped).saturating_add(*timed)).then(|| {
             format!(
                 "`{name}`: {calls} calls are not {warmup} of warm-up + {skipped} skipped + {timed} timed"
             )
@@ -96,15 +106,4 @@ impl Site {
         let series = self.series.iter().flat_map(Series::inconsistencies);
         own.into_iter().chain(series.map(|broken| format!("`{name}` on {broken}"))).collect()
     }
-}
-
-fn scope(kind: ScopeKind) -> &'static str {
-    match kind {
-        ScopeKind::Launches => "launches",
-        ScopeKind::Body => "body",
-    }
-}
-
-fn scope_name<S: Serializer>(kind: &ScopeKind, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(scope(*kind))
 }

@@ -1,68 +1,97 @@
 //! A series of the report.
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
-use super::{Bytes, Flops};
-use crate::sample::{CacheState, Losses, Measure};
-use crate::site::Clock;
-use crate::stats::Stats;
+use crate::{Bytes, CacheState, Clock, Flops, Histogram, Losses, Measure, Stats};
 
 /// What was measured of a function or of one of its launches, on one device in one cache state.
 ///
 /// Always `timed = measured + in_flight + lost` and `measured = fed + starved + at_floor`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    pub(crate) device: String,
-    pub(crate) launch: Option<Launch>,
-    #[serde(serialize_with = "measure_name")]
-    pub(crate) measure: Measure,
-    pub(crate) key: Option<String>,
-    #[serde(serialize_with = "cache_name")]
-    pub(crate) cache: CacheState,
-    #[serde(serialize_with = "clock_name")]
-    pub(crate) clock: Clock,
-    pub(crate) graph: bool,
-    pub(crate) timed: u64,
-    pub(crate) measured: u64,
-    pub(crate) in_flight: u64,
-    pub(crate) lost: Losses,
-    pub(crate) fed: u64,
-    pub(crate) starved: u64,
-    pub(crate) at_floor: u64,
-    pub(crate) queued: u64,
-    pub(crate) nested: u64,
-    pub(crate) tracked: u64,
-    pub(crate) upper_bound: bool,
+    #[doc(hidden)]
+    pub device: String,
+    #[doc(hidden)]
+    pub launch: Option<Launch>,
+    #[doc(hidden)]
+    pub measure: Measure,
+    #[doc(hidden)]
+    pub key: Option<String>,
+    #[doc(hidden)]
+    pub cache: CacheState,
+    #[doc(hidden)]
+    pub clock: Clock,
+    #[doc(hidden)]
+    pub graph: bool,
+    #[doc(hidden)]
+    pub timed: u64,
+    #[doc(hidden)]
+    pub measured: u64,
+    #[doc(hidden)]
+    pub in_flight: u64,
+    #[doc(hidden)]
+    pub lost: Losses,
+    #[doc(hidden)]
+    pub fed: u64,
+    #[doc(hidden)]
+    pub starved: u64,
+    #[doc(hidden)]
+    pub at_floor: u64,
+    #[doc(hidden)]
+    pub queued: u64,
+    #[doc(hidden)]
+    pub nested: u64,
+    #[doc(hidden)]
+    pub tracked: u64,
+    #[doc(hidden)]
+    pub upper_bound: bool,
     /// Launches per call, where this is a sum of them.
-    pub(crate) launches: Option<Launches>,
-    pub(crate) raw_ns: Option<Stats>,
-    pub(crate) net_ns: Option<Stats>,
+    #[doc(hidden)]
+    pub launches: Option<Launches>,
+    #[doc(hidden)]
+    pub raw_ns: Option<Stats>,
+    #[doc(hidden)]
+    pub net_ns: Option<Stats>,
     /// What `net_ns` is relieved of for each bracket.
-    pub(crate) bias_ns: Option<f64>,
+    #[doc(hidden)]
+    pub bias_ns: Option<f64>,
     /// The net sum, which is known also where calls of different numbers of launches leave `net_ns`
     /// empty.
-    #[serde(skip)]
-    pub(crate) net_sum_ns: Option<f64>,
-    pub(crate) ci95_ns: Option<[f64; 2]>,
-    pub(crate) bytes: Option<Bytes>,
-    pub(crate) flops: Option<Flops>,
+    #[doc(hidden)]
+    pub net_sum_ns: Option<f64>,
+    #[doc(hidden)]
+    pub ci95_ns: Option<[f64; 2]>,
+    /// The raw times that `raw_ns` is over, but for its sum.
+    #[doc(hidden)]
+    #[serde(default)]
+    pub histogram: Histogram,
+    #[doc(hidden)]
+    pub bytes: Option<Bytes>,
+    #[doc(hidden)]
+    pub flops: Option<Flops>,
 }
 
 /// A launch in the function's body.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Launch {
-    pub(crate) index: u32,
+    #[doc(hidden)]
+    pub index: u32,
     /// The method, function or macro that launches.
-    pub(crate) name: &'static str,
-    pub(crate) line: u32,
+    #[doc(hidden)]
+    pub name: String,
+    #[doc(hidden)]
+    pub line: u32,
 }
 
 /// How many launches the calls of a sum made.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Launches {
-    pub(crate) min: u32,
-    pub(crate) mean: f64,
-    pub(crate) max: u32,
+    #[doc(hidden)]
+    pub min: u32,
+    #[doc(hidden)]
+    pub mean: f64,
+    #[doc(hidden)]
+    pub max: u32,
 }
 
 impl Series {
@@ -94,7 +123,7 @@ impl Series {
 
     /// What told the time: `events`; `sync`, the host's clock between two barriers; or `host`.
     pub fn clock(&self) -> &str {
-        clock(self.clock)
+        self.clock.name()
     }
 
     /// The launch is a node of graphs, and the samples are replays, of which not every one is seen.
@@ -189,6 +218,12 @@ impl Series {
         self.ci95_ns
     }
 
+    /// The raw times that the percentiles are of: fed ones, or starved ones where there are no fed
+    /// ones. Empty without samples.
+    pub fn histogram(&self) -> &Histogram {
+        &self.histogram
+    }
+
     /// The bytes that calls moved. `None` where the attribute does not say, for a launch of a function
     /// that makes several, and while no sample's are known.
     pub fn bytes(&self) -> Option<&Bytes> {
@@ -201,43 +236,44 @@ impl Series {
     }
 
     /// Whether a rate is known.
-    pub(super) fn has_rate(&self) -> bool {
+    pub(crate) fn has_rate(&self) -> bool {
         self.bytes.is_some_and(|bytes| bytes.gb_per_s.is_some())
             || self.flops.is_some_and(|flops| flops.tflop_per_s.is_some())
     }
 
     /// Compares the rate with the peak of its device.
-    pub(super) fn compare_with(&mut self, peak_gb_per_s: Option<f64>) {
+    pub(crate) fn compare_with(&mut self, peak_gb_per_s: Option<f64>) {
         if let Some(bytes) = &mut self.bytes {
             bytes.peak_share = bytes.gb_per_s.zip(peak_gb_per_s).map(|(rate, peak)| rate / peak);
         }
     }
 
     /// The statistics that a reader wants: net where they are known, else raw.
-    pub(super) fn shown(&self) -> Option<&Stats> {
+    pub(crate) fn shown(&self) -> Option<&Stats> {
         self.net_ns.as_ref().or(self.raw_ns.as_ref())
     }
 
     /// What all samples add up to: net where that is known, else raw.
-    pub(super) fn total(&self) -> Option<f64> {
+    pub(crate) fn total(&self) -> Option<f64> {
         self.net_sum_ns.or(self.raw_ns.map(|raw| raw.sum))
     }
 
     /// Whether only raw figures can be shown because calls made different numbers of launches.
-    pub(super) fn is_raw_by_launches(&self) -> bool {
+    pub(crate) fn is_raw_by_launches(&self) -> bool {
         self.net_ns.is_none() && self.net_sum_ns.is_some()
     }
 
     /// The identities that do not hold, each in a sentence.
-    pub(crate) fn inconsistencies(&self) -> impl Iterator<Item = String> {
+    #[doc(hidden)]
+    pub fn inconsistencies(&self) -> impl Iterator<Item = String> {
         let Series { timed, measured, in_flight, fed, starved, at_floor, .. } = self;
         let lost = self.lost.total();
-        let brackets = (*timed != measured + in_flight + lost).then(|| {
+        let brackets = (*timed != saturating_sum([*measured, *in_flight, lost])).then(|| {
             format!(
                 "{timed} timed are not {measured} measured + {in_flight} in flight + {lost} lost"
             )
         });
-        let samples = (*measured != fed + starved + at_floor).then(|| {
+        let samples = (*measured != saturating_sum([*fed, *starved, *at_floor])).then(|| {
             format!("{measured} measured are not {fed} fed + {starved} starved + {at_floor} at the floor")
         });
         let place = self.place();
@@ -245,7 +281,8 @@ impl Series {
     }
 
     /// Device, launch, graph and cache state, for a sentence.
-    pub(crate) fn place(&self) -> String {
+    #[doc(hidden)]
+    pub fn place(&self) -> String {
         let launch = self.launch.as_ref().map(|launch| format!(", {}", launch.label()));
         let graph = if self.graph { ", in graphs" } else { "" };
         let cache = Some(self.cache).filter(|&cache| cache != CacheState::AsFound);
@@ -262,7 +299,7 @@ impl Launch {
 
     /// The method, function or macro that launches.
     pub fn name(&self) -> &str {
-        self.name
+        &self.name
     }
 
     /// Its line.
@@ -271,7 +308,7 @@ impl Launch {
     }
 
     /// How the table calls it. The index tells launches on one line apart.
-    pub(super) fn label(&self) -> String {
+    pub(crate) fn label(&self) -> String {
         format!("{} {}, line {}", self.name, self.index, self.line)
     }
 }
@@ -293,22 +330,7 @@ impl Launches {
     }
 }
 
-fn clock(clock: Clock) -> &'static str {
-    match clock {
-        Clock::Events => "events",
-        Clock::Sync => "sync",
-        Clock::Host => "host",
-    }
-}
-
-fn clock_name<S: Serializer>(value: &Clock, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(clock(*value))
-}
-
-fn measure_name<S: Serializer>(value: &Measure, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(value.name())
-}
-
-fn cache_name<S: Serializer>(value: &CacheState, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(value.name())
+/// What a hostile report says may be too much to add up.
+fn saturating_sum<const N: usize>(counts: [u64; N]) -> u64 {
+    counts.into_iter().fold(0, u64::saturating_add)
 }

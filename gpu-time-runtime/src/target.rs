@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::Snapshot;
+use crate::report::Snapshot;
 
 /// One rendering of the report, and where it goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -182,7 +182,15 @@ fn write_special(path: &Path, mut bytes: &[u8]) -> io::Result<()> {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
+    use crate::report;
     use std::os::unix::fs::symlink;
+    use std::time::UNIX_EPOCH;
+
+    fn snapshot() -> Snapshot {
+        let wall = Duration::from_millis(1234);
+        let process = report::Process::new("app".to_owned(), 1, UNIX_EPOCH, wall, None);
+        Snapshot::new(process, vec![report::Device::host()], Vec::new())
+    }
 
     fn names(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).unwrap();
@@ -291,6 +299,54 @@ mod tests {
         assert_eq!(
             with_process_id(Path::new("a/%p/r-%p")),
             PathBuf::from(format!("a/{id}/r-{id}"))
+        );
+    }
+
+    #[test]
+    fn every_target_gets_its_rendering() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let target = |format, name: &str| Target { format, sink: Sink::File(path(name)) };
+        let snapshot = snapshot();
+        deliver(
+            &snapshot,
+            &[
+                target(Format::Table, "t"),
+                target(Format::Json, "%p.json"),
+                target(Format::Csv, "c"),
+            ],
+        );
+        let read = |name: &str| std::fs::read_to_string(path(name)).unwrap();
+        assert_eq!(read("t"), snapshot.to_string());
+        assert_eq!(read(&format!("{}.json", std::process::id())), snapshot.to_json() + "\n");
+        assert_eq!(read("c"), snapshot.to_csv());
+    }
+
+    /// Runs itself as a child, because the report goes past what a test harness captures.
+    #[test]
+    fn what_cannot_be_written_is_named_and_the_table_shown_though_stderr_is_locked() {
+        const CHILD: &str = "GPU_TIME_TEST_CHILD";
+        let target =
+            Target { format: Format::Json, sink: Sink::File("/missing/report.json".into()) };
+        if std::env::var_os(CHILD).is_some() {
+            let (locked, when_locked) = std::sync::mpsc::channel();
+            std::thread::spawn(move || {
+                let _lock = std::io::stderr().lock();
+                locked.send(()).unwrap();
+                std::thread::park();
+            });
+            when_locked.recv().unwrap();
+            return deliver(&snapshot(), &[target.clone(), target]);
+        }
+        let name = std::thread::current().name().unwrap().to_owned();
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        let output = child.args(["--exact", &name]).env(CHILD, "1").output().unwrap();
+        let line = "gpu-time: cannot write the report to `/missing/report.json`: \
+                    No such file or directory (os error 2)\n";
+        assert!(output.status.success());
+        assert_eq!(
+            String::from_utf8(output.stderr).unwrap(),
+            format!("{line}{line}{}", snapshot())
         );
     }
 }

@@ -2,78 +2,91 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::target::{Format, Sink, Target, deliver};
 use super::*;
-use crate::bias::Bias;
-use crate::eviction::{Eviction, FlushProof, Pass, Passes};
-use crate::sample::{CacheState, Lost, Measure, Sample};
-use crate::series::{self, RowInfo};
-use crate::site::{Clock, ScopeKind};
-use crate::workload::{Amount, Workload};
 
 /// What differs from one made-up row to the next.
+#[derive(Default)]
 struct Row {
-    info: RowInfo,
-    samples: Vec<Sample>,
-    lost: Vec<Lost>,
+    device: &'static str,
+    measure: Option<Measure>,
+    launch: Option<Launch>,
+    cache: Option<CacheState>,
+    clock: Option<Clock>,
+    graph: bool,
+    times: Vec<f64>,
+    /// How many of the times, the first ones, are starved.
+    starved: usize,
+    at_floor: u64,
+    nested: u64,
+    tracked: u64,
     in_flight: u64,
-    /// The bytes and operations of each sample in turn, over and over.
-    work: Vec<[Option<f64>; 2]>,
+    lost: Vec<Lost>,
+    launches: Option<[u32; 2]>,
+    bytes: Option<Bytes>,
+    flops: Option<Flops>,
 }
 
-fn row(device: &str, measure: Measure, times: impl IntoIterator<Item = u32>) -> Row {
-    let on_host = device == "host";
-    let sample = |ns| {
-        let mut sample = Sample::new(f64::from(ns)).unwrap();
-        sample.fed = true;
-        sample
-    };
-    Row {
-        info: RowInfo {
-            measure,
-            device: device.to_owned(),
-            launch: None,
-            cache: CacheState::AsFound,
-            clock: if on_host { Clock::Host } else { Clock::Events },
-            graph: false,
-            timed: 0,
-            in_flight: 0,
-            bias: Some(if on_host { Bias::NONE } else { Bias { ns: 2207.0, ..Bias::NONE } }),
-        },
-        samples: times.into_iter().map(sample).collect(),
-        lost: Vec::new(),
-        in_flight: 0,
-        work: Vec::new(),
-    }
+fn row(device: &'static str, measure: Measure, times: impl IntoIterator<Item = u32>) -> Row {
+    let times = times.into_iter().map(f64::from).collect();
+    let launches = (measure == Measure::Sum).then_some([2, 2]);
+    Row { device, measure: Some(measure), launches, times, ..Row::default() }
+}
+
+fn summary(times: &[f64]) -> Summary {
+    let mut distribution = Distribution::new();
+    times.iter().for_each(|&ns| distribution.record(ns));
+    distribution.summary()
 }
 
 impl Row {
-    fn cache(mut self, cache: CacheState) -> Row {
-        self.info.cache = cache;
-        self
-    }
-
-    fn launch(mut self, index: u32, name: &'static str, line: u32) -> Row {
-        self.info.launch = Some(Launch { index, name, line });
-        self
-    }
-
-    fn mark(mut self, mark: impl Fn(usize, &mut Sample)) -> Row {
-        self.samples.iter_mut().enumerate().for_each(|(i, sample)| mark(i, sample));
+    fn launch(mut self, index: u32, name: &str, line: u32) -> Row {
+        self.launch = Some(Launch { index, name: name.to_owned(), line });
         self
     }
 
     fn series(self) -> Series {
-        let mut series = series::Series::new();
-        self.samples.iter().for_each(|&sample| series.record(sample));
-        for (&sample, work) in self.samples.iter().zip(self.work.iter().cycle()) {
-            let [bytes, flops] = work.each_ref().map(Amount::of);
-            series.record_work(sample, Workload { bytes, flops });
+        let on_host = self.device == "host";
+        let clock = self.clock.unwrap_or(if on_host { Clock::Host } else { Clock::Events });
+        let bias_ns = if clock == Clock::Events { 2207.0 } else { 0.0 };
+        let [least, most] = self.launches.unwrap_or([1, 1]);
+        let mean = f64::from(least + most) / 2.0;
+        let (starved, fed) = self.times.split_at(self.starved);
+        let summaries = [starved, fed].map(summary);
+        let shown = if fed.is_empty() { &summaries[0] } else { &summaries[1] };
+        let sum = |bias: f64| summaries.iter().map(|summary| summary.sum(bias)).sum();
+        let stats = |bias: f64| shown.stats(bias, sum(bias));
+        let samples = self.times.len() as u64;
+        let mut lost = Losses::default();
+        self.lost.iter().for_each(|&reason| lost.add(reason));
+        Series {
+            device: self.device.to_owned(),
+            launch: self.launch,
+            measure: self.measure.unwrap(),
+            key: None,
+            cache: self.cache.unwrap_or(CacheState::AsFound),
+            clock,
+            graph: self.graph,
+            timed: samples + self.at_floor + self.in_flight + lost.total(),
+            measured: samples + self.at_floor,
+            in_flight: self.in_flight,
+            lost,
+            fed: fed.len() as u64,
+            starved: starved.len() as u64,
+            at_floor: self.at_floor,
+            queued: 0,
+            nested: self.nested,
+            tracked: self.tracked,
+            upper_bound: fed.is_empty() && !starved.is_empty(),
+            launches: self.launches.map(|[min, max]| Launches { min, mean, max }),
+            raw_ns: stats(0.0),
+            net_ns: stats(bias_ns * mean).filter(|_| least == most),
+            bias_ns: Some(bias_ns),
+            net_sum_ns: Some(sum(bias_ns * mean)),
+            ci95_ns: shown.median_interval(),
+            histogram: shown.histogram().clone(),
+            bytes: self.bytes,
+            flops: self.flops,
         }
-        self.lost.iter().for_each(|&reason| series.lose(reason));
-        let timed = (self.samples.len() + self.lost.len()) as u64 + self.in_flight;
-        let info = RowInfo { timed, in_flight: self.in_flight, ..self.info };
-        series.report(info, series.tally())
     }
 }
 
@@ -81,7 +94,7 @@ fn site(name: &str, line: u32, scope: ScopeKind, counts: [u64; 3], rows: Vec<Row
     let [warmup, skipped, timed] = counts;
     Site {
         name: name.to_owned(),
-        file: "src/main.rs",
+        file: "src/main.rs".to_owned(),
         line,
         scope,
         launches_seen: if scope == ScopeKind::Launches { 2 } else { 0 },
@@ -97,29 +110,27 @@ fn site(name: &str, line: u32, scope: ScopeKind, counts: [u64; 3], rows: Vec<Row
 
 fn process(off: Option<&str>) -> Process {
     let started = SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_170_600);
-    Process {
-        name: "quickstart".to_owned(),
-        pid: 4242,
-        version: "0.1.0",
-        ..Process::new(started, Duration::from_millis(1234), off.map(str::to_owned))
-    }
+    let wall = Duration::from_millis(1234);
+    let off = off.map(str::to_owned);
+    let version = "0.1.0".to_owned();
+    Process { version, ..Process::new("quickstart".to_owned(), 4242, started, wall, off) }
 }
 
 /// As it would be where a tenth of the written lines stayed, which is too many.
 fn proof() -> FlushProof {
-    let pass = |misses: u32| {
-        let first = (0..1_000).map(|i| if i < misses { 700 } else { 310 });
-        Pass::new(first.collect(), vec![300; 1_000])
+    let clean = Eviction {
+        proved: true,
+        multiple: 1,
+        bytes: 62_914_560,
+        lines: 1_000,
+        missed_after_read: 1.0,
+        missed_after_write: 1.0,
+        hit_cycles: 300,
+        miss_cycles: Some(700),
+        threshold_cycles: 310,
     };
-    let passes = |after_write| Passes {
-        kept: [pass(0), pass(0)],
-        after_read: pass(1_000),
-        after_write: pass(after_write),
-    };
-    FlushProof {
-        clean: Eviction::judge(1, 62_914_560, &passes(1_000)),
-        dirty: Eviction::judge(1, 62_914_560, &passes(900)),
-    }
+    let dirty = Eviction { proved: false, missed_after_write: 0.9, ..clean.clone() };
+    FlushProof { clean: Some(clean), dirty: Some(dirty) }
 }
 
 fn gpu() -> Device {
@@ -131,7 +142,7 @@ fn gpu() -> Device {
         event_held_empty_ns: Some(2752.0),
         event_queued_empty_ns: Some(3360.0),
         event_bias_ns: Some(2207.0),
-        event_bias_source: Some("table"),
+        event_bias_source: Some("table".to_owned()),
         event_bias_error_ns: Some(640.0),
         flush_bytes: Some(62_914_560),
         flush_proof: Some(proof()),
@@ -143,11 +154,11 @@ fn gpu() -> Device {
             mem_end_mhz: Some(3201),
             mem_max_mhz: None,
         }),
-        throttle: Some(vec![
-            ("sw_power_cap", Some(12_345_678)),
-            ("sync_boost", Some(0)),
-            ("hw_slowdown", None),
-        ]),
+        throttle: Some(
+            [("sw_power_cap", Some(12_345_678)), ("sync_boost", Some(0)), ("hw_slowdown", None)]
+                .map(|(reason, held)| (reason.to_owned(), held))
+                .into(),
+        ),
         temperature_c: Some(64),
         power_w: Some(698.437),
         persistence: Some(true),
@@ -161,38 +172,39 @@ fn gpu() -> Device {
 fn everything() -> Snapshot {
     let steps = |from: u32, count: u32| (0..count).map(move |i| from + 32 * (i % 10));
     let train = vec![
-        row("cuda:0", Measure::Launch, steps(21_000, 100))
-            .launch(1, "gemm", 44)
-            .cache(CacheState::AfterCold),
-        row("cuda:0", Measure::Launch, steps(9_000, 100))
-            .launch(0, "launch", 40)
-            .cache(CacheState::Cold),
         Row {
+            cache: Some(CacheState::AfterCold),
+            ..row("cuda:0", Measure::Launch, steps(21_000, 100)).launch(1, "gemm", 44)
+        },
+        Row {
+            cache: Some(CacheState::Cold),
+            ..row("cuda:0", Measure::Launch, steps(9_000, 100)).launch(0, "launch", 40)
+        },
+        Row {
+            cache: Some(CacheState::Cold),
             lost: vec![Lost::Failed, Lost::Capture, Lost::Capture],
             in_flight: 2,
             ..row("cuda:0", Measure::Sum, steps(30_000, 100))
-        }
-        .cache(CacheState::Cold)
-        .mark(|_, sample| sample.brackets = 2),
+        },
     ];
     let mut train = site("app::train", 37, ScopeKind::Launches, [10, 0, 105], train);
     train.options = "warmup = 10, cold".to_owned();
-    let looped = row("cuda:0", Measure::Sum, steps(8_000, 20))
-        .mark(|i, sample| sample.brackets = 1 + (i as u32) % 3);
+    let looped = Row { launches: Some([1, 3]), ..row("cuda:0", Measure::Sum, steps(8_000, 20)) };
     let saxpy = vec![
         row("host", Measure::Span, steps(2_000_000, 50)),
-        row("cuda:0", Measure::Span, steps(5_000, 90)).mark(|i, sample| {
-            sample.fed = i % 9 != 0;
-            sample.at_floor = i == 1;
-            sample.nested = i < 3;
-            sample.tracked = i < 7;
-        }),
+        Row {
+            starved: 10,
+            at_floor: 1,
+            nested: 3,
+            tracked: 7,
+            ..row("cuda:0", Measure::Span, steps(5_000, 89))
+        },
     ];
     let mut saxpy = site("app::saxpy", 70, ScopeKind::Body, [0, 5, 140], saxpy);
     saxpy.options = "sleep, the body is no Rust that the macro knows: timed as a whole".to_owned();
-    let mut decode = row("cuda:0", Measure::Launch, steps(4_000, 7)).launch(0, "launch", 80);
-    decode.info.graph = true;
-    let hostile = row("cuda:0", Measure::Span, [7_000; 4]).mark(|_, sample| sample.fed = false);
+    let decode = row("cuda:0", Measure::Launch, steps(4_000, 7)).launch(0, "launch", 80);
+    let decode = Row { graph: true, ..decode };
+    let hostile = Row { starved: 4, ..row("cuda:0", Measure::Span, [7_000; 4]) };
     let mut hostile = site("a,\"b\"\n\u{1b}<i>", 90, ScopeKind::Body, [0, 0, 4], vec![hostile]);
     hostile.warnings =
         vec!["`cold` had no memory for its buffer, so 4 calls ran as found".to_owned()];
@@ -211,21 +223,37 @@ fn everything() -> Snapshot {
 
 /// Work of every kind, beside rows without.
 fn rated() -> Snapshot {
-    let copy = Row { work: vec![[Some(8e6), None]], ..row("cuda:0", Measure::Span, [4_207; 11]) };
+    let bytes = |samples, per_call, total, gb_per_s| {
+        Some(Bytes { samples, per_call, total, gb_per_s: Some(gb_per_s), peak_share: None })
+    };
+    let flops = |samples, per_call, total, tflop_per_s| {
+        Some(Flops { samples, per_call, total, tflop_per_s: Some(tflop_per_s) })
+    };
+    let copy = Row {
+        bytes: bytes(11, Some(8e6), 88e6, 4_000.0),
+        ..row("cuda:0", Measure::Span, [4_207; 11])
+    };
     let gemm = Row {
-        work: vec![[Some(3e6), Some(2e9)], [Some(3e6), Some(4e9)]],
+        bytes: bytes(2, Some(3e6), 6e6, 300.0),
+        flops: flops(2, None, 6e9, 200.0),
         ..row("cuda:0", Measure::Span, [12_207, 22_207])
     };
-    let starved = Row { work: vec![[Some(1e6), None]], ..row("cuda:0", Measure::Span, [3_207]) }
-        .mark(|_, sample| sample.fed = false);
-    let mut sync = row("cuda:0", Measure::Span, [20_000; 3]);
-    sync.info.clock = Clock::Sync;
-    (sync.info.bias, sync.work) = (Some(Bias::NONE), vec![[None, Some(1e9)]]);
-    let host = Row { work: vec![[Some(1e6), None]], ..row("host", Measure::Span, [1_000_000; 2]) };
+    let starved = Row {
+        starved: 1,
+        bytes: bytes(1, Some(1e6), 1e6, 1_000.0),
+        ..row("cuda:0", Measure::Span, [3_207])
+    };
+    let sync = Row {
+        clock: Some(Clock::Sync),
+        flops: flops(3, Some(1e9), 3e9, 50.0),
+        ..row("cuda:0", Measure::Span, [20_000; 3])
+    };
+    let host =
+        Row { bytes: bytes(2, Some(1e6), 2e6, 1.0), ..row("host", Measure::Span, [1_000_000; 2]) };
     let sites = [copy, gemm, starved, sync, host, row("cuda:0", Measure::Span, [6_207; 4])];
     let names = ["copy", "gemm", "starved", "sync", "host", "plain"];
     let site = |(row, name): (Row, &str)| {
-        let timed = row.samples.len() as u64;
+        let timed = row.times.len() as u64;
         site(&format!("app::{name}"), 1, ScopeKind::Body, [0, 0, timed], vec![row])
     };
     let sites = sites.into_iter().zip(names).map(site).collect();
@@ -338,46 +366,6 @@ fn counts_that_do_not_add_up_are_warned_of() {
 }
 
 #[test]
-fn every_target_gets_its_rendering() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name);
-    let target = |format, name: &str| Target { format, sink: Sink::File(path(name)) };
-    let snapshot = everything();
-    deliver(
-        &snapshot,
-        &[target(Format::Table, "t"), target(Format::Json, "%p.json"), target(Format::Csv, "c")],
-    );
-    let read = |name: &str| std::fs::read_to_string(path(name)).unwrap();
-    assert_eq!(read("t"), snapshot.to_string());
-    assert_eq!(read(&format!("{}.json", std::process::id())), snapshot.to_json() + "\n");
-    assert_eq!(read("c"), snapshot.to_csv());
-}
-
-/// Runs itself as a child, because the report goes past what a test harness captures.
-#[test]
-fn what_cannot_be_written_is_named_and_the_table_shown_though_stderr_is_locked() {
-    const CHILD: &str = "GPU_TIME_TEST_CHILD";
-    let target = Target { format: Format::Json, sink: Sink::File("/missing/report.json".into()) };
-    if std::env::var_os(CHILD).is_some() {
-        let (locked, when_locked) = std::sync::mpsc::channel();
-        std::thread::spawn(move || {
-            let _lock = std::io::stderr().lock();
-            locked.send(()).unwrap();
-            std::thread::park();
-        });
-        when_locked.recv().unwrap();
-        return deliver(&everything(), &[target.clone(), target]);
-    }
-    let name = std::thread::current().name().unwrap().to_owned();
-    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
-    let output = child.args(["--exact", &name]).env(CHILD, "1").output().unwrap();
-    let line = "gpu-time: cannot write the report to `/missing/report.json`: \
-                No such file or directory (os error 2)\n";
-    assert!(output.status.success());
-    assert_eq!(String::from_utf8(output.stderr).unwrap(), format!("{line}{line}{}", everything()));
-}
-
-#[test]
 fn a_device_line_is_no_longer_than_what_is_known() {
     let table = Snapshot::new(process(None), vec![Device::host()], vec![]).to_string();
     assert!(table.contains("\nhost: host clock\n"), "{table}");
@@ -391,21 +379,73 @@ fn the_table_has_rates_where_any_row_does() {
 }
 
 #[test]
-fn a_rate_is_of_net_times_and_compared_with_the_peak() {
+fn a_rate_is_compared_with_the_peak_of_its_device() {
     let snapshot = rated();
-    let series = |name: &str| &snapshot.site(name).unwrap().series[0];
-    // In 4,207 ns less the bias of 2,207.
-    let bytes = series("app::copy").bytes().unwrap();
-    assert_eq!((bytes.per_call(), bytes.total(), bytes.samples()), (Some(8e6), 88e6, 11));
-    assert_eq!((bytes.gb_per_s(), bytes.peak_share()), (Some(4_000.0), Some(0.8)));
-    // By all work in all time, 10,000 + 20,000 ns.
-    let flops = series("app::gemm").flops().unwrap();
-    assert_eq!((flops.per_call(), flops.tflop_per_s()), (None, Some(200.0)));
-    assert_eq!(series("app::sync").flops().unwrap().tflop_per_s(), Some(50.0));
+    let peak_share =
+        |name: &str| snapshot.site(name).unwrap().series[0].bytes().unwrap().peak_share();
+    assert_eq!(peak_share("app::copy"), Some(0.8));
     // The host has no peak.
-    let bytes = series("app::host").bytes().unwrap();
-    assert_eq!((bytes.gb_per_s(), bytes.peak_share()), (Some(1.0), None));
-    assert_eq!((series("app::plain").bytes(), series("app::plain").flops()), (None, None));
+    assert_eq!(peak_share("app::host"), None);
+}
+
+#[test]
+fn the_json_is_read_back_as_it_was() {
+    for snapshot in [everything(), rated(), off()] {
+        let json = snapshot.to_json();
+        let read = Snapshot::from_json(json.as_bytes()).unwrap();
+        assert_eq!(read, snapshot);
+        assert_eq!(read.to_json(), json);
+    }
+}
+
+#[test]
+fn fields_that_are_not_known_are_passed_over() {
+    let json = everything().to_json();
+    let more = json.replace("\"launches_seen\":", "\"new\": [{\"a\": null}], \"launches_seen\":");
+    assert_ne!(more, json);
+    assert_eq!(Snapshot::from_json(more.as_bytes()).unwrap(), everything());
+}
+
+/// Written before reports had histograms and net sums.
+#[test]
+fn the_first_reports_are_read() {
+    let mut json: serde_json::Value = serde_json::from_str(&everything().to_json()).unwrap();
+    let sites = json["sites"].as_array_mut().unwrap();
+    for series in sites.iter_mut().flat_map(|site| site["series"].as_array_mut().unwrap()) {
+        for field in ["histogram", "net_sum_ns"] {
+            series.as_object_mut().unwrap().remove(field).unwrap();
+        }
+    }
+    let read = Snapshot::from_json(json.to_string().as_bytes()).unwrap();
+    assert!(read.sites.iter().flat_map(Site::series).all(|s| s.histogram.is_empty()));
+    assert_eq!(read.to_string(), everything().to_string());
+}
+
+#[test]
+fn what_is_not_read_is_named() {
+    let json = off().to_json();
+    let with_schema = |schema: &str| json.replacen("gpu-time/1", schema, 1);
+    for (text, message) in [
+        (String::new(), "the JSON ends early: EOF while parsing a value at line 1 column 0"),
+        (json[..json.len() / 2].to_owned(), "the JSON ends early: EOF while parsing "),
+        ("{\"schema\" 1}".to_owned(), "not JSON: expected `:` at line 1 column 11"),
+        ("[1, 2]".to_owned(), "not a report of gpu-time: no `schema` says so"),
+        ("{\"traceEvents\": []}".to_owned(), "not a report of gpu-time: no `schema` says so"),
+        ("{\"schema\": 1}".to_owned(), "not a report of gpu-time: no `schema` says so"),
+        (
+            with_schema("gpu-time/2"),
+            "the schema is \"gpu-time/2\", and `gpu-time/1` is what this version reads",
+        ),
+        (with_schema("\\u001b[2J"), "the schema is \"\\u{1b}[2J\", and `gpu-time/1` is what"),
+        (
+            json.replace("\"calls\"", "\"cells\""),
+            "not a whole report of `gpu-time/1`: missing field `calls` at line ",
+        ),
+    ] {
+        let error = Snapshot::from_json(text.as_bytes()).unwrap_err().to_string();
+        assert!(error.starts_with(message), "{error}");
+    }
+    assert!(Snapshot::from_json(b"\xff").is_err());
 }
 
 #[test]

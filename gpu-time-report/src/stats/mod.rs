@@ -1,31 +1,45 @@
 //! Statistics of times: pure arithmetic that knows nothing of where the times come from.
 
+mod bucket_counts;
+mod buckets;
 mod distribution;
 mod histogram;
 mod median_ranks;
 mod moments;
+mod summary;
 
+pub use buckets::step_ns;
 pub use distribution::Distribution;
-pub use histogram::step_ns;
+pub use histogram::Histogram;
+pub use summary::Summary;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What the times of a series were, in nanoseconds.
 ///
 /// A percentile is the time of the nearest rank: the shortest of the times that at least so many
 /// percent of them do not exceed. It is therefore a time that was measured, to the resolution of what
 /// is kept: 1 ns up to 2 µs, 32 ns up to 1 ms, 0.2 % above.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stats {
-    pub(crate) min: f64,
-    pub(crate) p5: f64,
-    pub(crate) median: f64,
-    pub(crate) mean: f64,
-    pub(crate) p95: f64,
-    pub(crate) p99: f64,
-    pub(crate) max: f64,
-    pub(crate) stddev: f64,
-    pub(crate) sum: f64,
+    #[doc(hidden)]
+    pub min: f64,
+    #[doc(hidden)]
+    pub p5: f64,
+    #[doc(hidden)]
+    pub median: f64,
+    #[doc(hidden)]
+    pub mean: f64,
+    #[doc(hidden)]
+    pub p95: f64,
+    #[doc(hidden)]
+    pub p99: f64,
+    #[doc(hidden)]
+    pub max: f64,
+    #[doc(hidden)]
+    pub stddev: f64,
+    #[doc(hidden)]
+    pub sum: f64,
 }
 
 impl Stats {

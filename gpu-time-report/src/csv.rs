@@ -1,8 +1,6 @@
 //! The report as CSV: a header, then one line for each series.
 
-use super::{Series, Site, Snapshot};
-use crate::sample::Lost;
-use crate::stats::Stats;
+use crate::{Lost, Series, Site, Snapshot, Stats};
 
 /// A column's name and what stands in it.
 type Column = (String, Box<dyn Fn(&Site, &Series) -> String>);
@@ -34,7 +32,7 @@ fn columns() -> Vec<Column> {
         columns.push((name.to_owned(), Box::new(value)));
     };
     add("site", |site, _| site.name.clone());
-    add("file", |site, _| site.file.to_owned());
+    add("file", |site, _| site.file.clone());
     add("line", |site, _| site.line.to_string());
     add("scope", |site, _| site.scope().to_owned());
     add("options", |site, _| site.options.clone());
@@ -43,7 +41,7 @@ fn columns() -> Vec<Column> {
     add("skipped", |site, _| site.skipped.to_string());
     add("device", |_, series| series.device.clone());
     add("launch_index", |_, series| optional(series.launch().map(|launch| launch.index)));
-    add("launch_name", |_, series| optional(series.launch().map(|launch| launch.name)));
+    add("launch_name", |_, series| optional(series.launch().map(|launch| launch.name())));
     add("launch_line", |_, series| optional(series.launch().map(|launch| launch.line)));
     add("measure", |_, series| series.measure().to_owned());
     add("key", |_, series| optional(series.key()));

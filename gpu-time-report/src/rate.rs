@@ -1,16 +1,21 @@
 //! The work of a series, with its rate.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The bytes that calls moved, as the attribute's `bytes` says. Samples whose bytes are not known, and
 /// those inside which nothing ran, are left out.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bytes {
-    pub(crate) samples: u64,
-    pub(crate) per_call: Option<f64>,
-    pub(crate) total: f64,
-    pub(crate) gb_per_s: Option<f64>,
-    pub(crate) peak_share: Option<f64>,
+    #[doc(hidden)]
+    pub samples: u64,
+    #[doc(hidden)]
+    pub per_call: Option<f64>,
+    #[doc(hidden)]
+    pub total: f64,
+    #[doc(hidden)]
+    pub gb_per_s: Option<f64>,
+    #[doc(hidden)]
+    pub peak_share: Option<f64>,
 }
 
 impl Bytes {
@@ -45,12 +50,16 @@ impl Bytes {
 
 /// The floating-point operations that calls did, as the attribute's `flops` says. Samples whose
 /// operations are not known, and those inside which nothing ran, are left out.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Flops {
-    pub(crate) samples: u64,
-    pub(crate) per_call: Option<f64>,
-    pub(crate) total: f64,
-    pub(crate) tflop_per_s: Option<f64>,
+    #[doc(hidden)]
+    pub samples: u64,
+    #[doc(hidden)]
+    pub per_call: Option<f64>,
+    #[doc(hidden)]
+    pub total: f64,
+    #[doc(hidden)]
+    pub tflop_per_s: Option<f64>,
 }
 
 impl Flops {

@@ -1,46 +1,69 @@
 //! A device of the report.
 
-use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
 
-use crate::eviction::FlushProof;
+use serde::{Deserialize, Serialize};
 
-/// Reasons, and for how long each held in nanoseconds.
-type Held = Vec<(&'static str, Option<u64>)>;
+use crate::FlushProof;
 
 /// What is known of a device that something was timed on. What does not apply or was not measured is
 /// `None`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Device {
-    pub(crate) id: String,
-    pub(crate) name: String,
-    pub(crate) driver: Option<String>,
-    pub(crate) l2_bytes: Option<u64>,
-    pub(crate) peak_gb_per_s: Option<f64>,
-    pub(crate) event_step_ns: Option<f64>,
-    pub(crate) event_floor_ns: Option<f64>,
-    pub(crate) event_held_empty_ns: Option<f64>,
-    pub(crate) event_queued_empty_ns: Option<f64>,
-    pub(crate) event_bias_ns: Option<f64>,
-    pub(crate) event_bias_source: Option<&'static str>,
-    pub(crate) event_bias_error_ns: Option<f64>,
-    pub(crate) fed_margin_ns: Option<f64>,
-    pub(crate) flush_bytes: Option<u64>,
-    pub(crate) flush_proof: Option<FlushProof>,
-    pub(crate) clocks: Option<Clocks>,
-    #[serde(serialize_with = "as_object")]
-    pub(crate) throttle: Option<Held>,
-    pub(crate) temperature_c: Option<u32>,
-    pub(crate) power_w: Option<f64>,
-    pub(crate) persistence: Option<bool>,
-    pub(crate) mig: Option<bool>,
-    pub(crate) mps: Option<bool>,
-    pub(crate) other_processes: Option<u32>,
-    pub(crate) warnings: Vec<String>,
+    #[doc(hidden)]
+    pub id: String,
+    #[doc(hidden)]
+    pub name: String,
+    #[doc(hidden)]
+    pub driver: Option<String>,
+    #[doc(hidden)]
+    pub l2_bytes: Option<u64>,
+    #[doc(hidden)]
+    pub peak_gb_per_s: Option<f64>,
+    #[doc(hidden)]
+    pub event_step_ns: Option<f64>,
+    #[doc(hidden)]
+    pub event_floor_ns: Option<f64>,
+    #[doc(hidden)]
+    pub event_held_empty_ns: Option<f64>,
+    #[doc(hidden)]
+    pub event_queued_empty_ns: Option<f64>,
+    #[doc(hidden)]
+    pub event_bias_ns: Option<f64>,
+    #[doc(hidden)]
+    pub event_bias_source: Option<String>,
+    #[doc(hidden)]
+    pub event_bias_error_ns: Option<f64>,
+    #[doc(hidden)]
+    pub fed_margin_ns: Option<f64>,
+    #[doc(hidden)]
+    pub flush_bytes: Option<u64>,
+    #[doc(hidden)]
+    pub flush_proof: Option<FlushProof>,
+    #[doc(hidden)]
+    pub clocks: Option<Clocks>,
+    #[doc(hidden)]
+    pub throttle: Option<BTreeMap<String, Option<u64>>>,
+    #[doc(hidden)]
+    pub temperature_c: Option<u32>,
+    #[doc(hidden)]
+    pub power_w: Option<f64>,
+    #[doc(hidden)]
+    pub persistence: Option<bool>,
+    #[doc(hidden)]
+    pub mig: Option<bool>,
+    #[doc(hidden)]
+    pub mps: Option<bool>,
+    #[doc(hidden)]
+    pub other_processes: Option<u32>,
+    #[doc(hidden)]
+    pub warnings: Vec<String>,
 }
 
 impl Device {
     /// A device of which only the name is known.
-    pub(crate) fn new(id: String, name: String) -> Device {
+    #[doc(hidden)]
+    pub fn new(id: String, name: String) -> Device {
         Device {
             id,
             name,
@@ -70,7 +93,8 @@ impl Device {
     }
 
     /// The host, whose clock told the time where there was no stream.
-    pub(crate) fn host() -> Device {
+    #[doc(hidden)]
+    pub fn host() -> Device {
         Device::new("host".to_owned(), "host clock".to_owned())
     }
 
@@ -129,7 +153,7 @@ impl Device {
     /// less what CUPTI says of an empty kernel, by a table of GPUs or as `GPU_TIME_BIAS=cupti:…` says;
     /// `floor`: the empty pair alone; `user`: `GPU_TIME_BIAS`.
     pub fn event_bias_source(&self) -> Option<&str> {
-        self.event_bias_source
+        self.event_bias_source.as_deref()
     }
 
     /// How far the bias may be off, in nanoseconds: the spread of what was measured, and what a long
@@ -165,7 +189,7 @@ impl Device {
     /// and for how long, in nanoseconds. `None` where the driver does not count the time, and it was
     /// seen at one of these two moments; a reason that it does count is there with 0 as well.
     pub fn throttle(&self) -> impl Iterator<Item = (&str, Option<u64>)> + '_ {
-        self.throttle.iter().flatten().copied()
+        self.throttle.iter().flatten().map(|(reason, held)| (reason.as_str(), *held))
     }
 
     /// Its temperature at the report, in degrees Celsius.
@@ -207,14 +231,20 @@ impl Device {
 
 /// The clocks of a device in MHz, when it was first used and when the report was made. What NVML would
 /// not say is `None`. They are those of the moment: a GPU that does nothing lowers its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Clocks {
-    pub(crate) sm_start_mhz: Option<u32>,
-    pub(crate) sm_end_mhz: Option<u32>,
-    pub(crate) sm_max_mhz: Option<u32>,
-    pub(crate) mem_start_mhz: Option<u32>,
-    pub(crate) mem_end_mhz: Option<u32>,
-    pub(crate) mem_max_mhz: Option<u32>,
+    #[doc(hidden)]
+    pub sm_start_mhz: Option<u32>,
+    #[doc(hidden)]
+    pub sm_end_mhz: Option<u32>,
+    #[doc(hidden)]
+    pub sm_max_mhz: Option<u32>,
+    #[doc(hidden)]
+    pub mem_start_mhz: Option<u32>,
+    #[doc(hidden)]
+    pub mem_end_mhz: Option<u32>,
+    #[doc(hidden)]
+    pub mem_max_mhz: Option<u32>,
 }
 
 impl Clocks {
@@ -246,13 +276,5 @@ impl Clocks {
     /// The highest memory clock that there is.
     pub fn mem_max_mhz(&self) -> Option<u32> {
         self.mem_max_mhz
-    }
-}
-
-/// As an object: reason to nanoseconds.
-fn as_object<S: Serializer>(throttle: &Option<Held>, to: S) -> Result<S::Ok, S::Error> {
-    match throttle {
-        Some(reasons) => to.collect_map(reasons.iter().copied()),
-        None => to.serialize_none(),
     }
 }

@@ -4,10 +4,8 @@ use std::{fmt, iter};
 
 use comfy_table::{CellAlignment, Table, presets};
 
-use super::units::{self, Unit};
-use super::{Clocks, Device, Launches, Series, Site, Snapshot, notes};
-use crate::sample::Measure;
-use crate::site::Clock;
+use crate::units::{self, Unit};
+use crate::{Clock, Clocks, Device, Launches, Measure, Series, Site, Snapshot, notes};
 
 /// Columns that every table with times has.
 const COLUMNS: usize = 9;
@@ -54,8 +52,9 @@ fn device_line(device: &Device, with_peak: bool) -> String {
     let Device { event_step_ns, event_floor_ns, event_bias_ns, .. } = device;
     let part = |what: &str, ns: &Option<f64>| ns.map(|ns| format!("{what} {}", units::time(ns)));
     let error = device.event_bias_error_ns.map(|ns| format!(", ±{}", units::time(ns)));
-    let source =
-        device.event_bias_source.map(|source| format!(" ({source}{})", error.unwrap_or_default()));
+    let source = device
+        .event_bias_source()
+        .map(|source| format!(" ({source}{})", error.unwrap_or_default()));
     let parts = [
         device.driver().map(|version| format!("driver {}", printable(version))),
         part("event step", event_step_ns),

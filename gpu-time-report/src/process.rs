@@ -2,37 +2,49 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The process that was measured.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Process {
     /// The program's file name.
-    pub(crate) name: String,
-    pub(crate) pid: u32,
+    #[doc(hidden)]
+    pub name: String,
+    #[doc(hidden)]
+    pub pid: u32,
     /// When the first annotated function was called, by RFC 3339 in UTC.
-    pub(crate) started: String,
+    #[doc(hidden)]
+    pub started: String,
     /// Wall time from then to the report.
-    pub(crate) wall_ns: u64,
+    #[doc(hidden)]
+    pub wall_ns: u64,
     /// The version of gpu-time.
-    pub(crate) version: &'static str,
-    #[serde(serialize_with = "on_or_off")]
-    #[serde(rename = "timing")]
+    #[doc(hidden)]
+    pub version: String,
     /// Why nothing could be timed on a GPU, or `None` where it could.
-    pub(crate) off: Option<String>,
-    pub(crate) warnings: Vec<String>,
+    #[serde(rename = "timing", with = "on_or_off")]
+    #[doc(hidden)]
+    pub off: Option<String>,
+    #[doc(hidden)]
+    pub warnings: Vec<String>,
 }
 
 impl Process {
-    /// This process, which began to be measured at `started`, a time of `wall` ago.
-    pub(crate) fn new(started: SystemTime, wall: Duration, off: Option<String>) -> Process {
-        let program = std::env::current_exe().unwrap_or_default();
+    /// The process of this name and id, which began to be measured at `started`, a time of `wall` ago.
+    #[doc(hidden)]
+    pub fn new(
+        name: String,
+        pid: u32,
+        started: SystemTime,
+        wall: Duration,
+        off: Option<String>,
+    ) -> Process {
         Process {
-            name: program.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-            pid: std::process::id(),
+            name,
+            pid,
             started: rfc3339(started),
             wall_ns: u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX),
-            version: env!("CARGO_PKG_VERSION"),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
             off,
             warnings: Vec::new(),
         }
@@ -60,7 +72,7 @@ impl Process {
 
     /// The version of gpu-time.
     pub fn version(&self) -> &str {
-        self.version
+        &self.version
     }
 
     /// Why nothing could be timed on a GPU, or `None` where it could.
@@ -74,10 +86,27 @@ impl Process {
     }
 }
 
-fn on_or_off<S: serde::Serializer>(off: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
-    match off {
-        None => serializer.serialize_str("on"),
-        Some(why) => serializer.collect_str(&format_args!("off: {why}")),
+/// `on`, or `off: ` and why.
+mod on_or_off {
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    pub fn serialize<S: Serializer>(off: &Option<String>, to: S) -> Result<S::Ok, S::Error> {
+        match off {
+            None => to.serialize_str("on"),
+            Some(why) => to.collect_str(&format_args!("off: {why}")),
+        }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+        let text = String::deserialize(from)?;
+        match text.strip_prefix("off: ") {
+            Some(why) => Ok(Some(why.to_owned())),
+            None if text == "on" => Ok(None),
+            None => Err(de::Error::invalid_value(
+                de::Unexpected::Str(&text),
+                &"`on`, or `off: ` and why",
+            )),
+        }
     }
 }
 

@@ -1,8 +1,6 @@
 //! What a reader of the table must know besides its figures, a line each.
 
-use super::{Series, Site, Snapshot};
-use crate::sample::{CacheState, Lost};
-use crate::site::Clock;
+use crate::{CacheState, Clock, Lost, Series, Site, Snapshot};
 
 /// The mark of a time that may be longer than the work.
 pub const UPPER_BOUND: &str = "≤";
@@ -87,7 +85,7 @@ fn legend(snapshot: &Snapshot) -> Vec<String> {
         explain("times", "on a GPU, raw event time less the device's bias, once for each bracket");
     }
     let any_bias = |sources: &[&str]| {
-        snapshot.devices.iter().any(|d| d.event_bias_source.is_some_and(|s| sources.contains(&s)))
+        snapshot.devices.iter().any(|d| d.event_bias_source().is_some_and(|s| sources.contains(&s)))
     };
     if any_bias(&["cupti", "table"]) {
         explain(

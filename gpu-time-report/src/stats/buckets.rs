@@ -1,4 +1,7 @@
-//! Counts of times in buckets that are narrow enough for the report and few enough to keep for ever.
+//! Buckets of times, narrow enough for the report and few enough to count in for ever.
+//!
+//! Resolution: 1 ns up to 2 µs, at most 32 ns of error up to 1 ms, at most 0.2 % above, for times from
+//! 1 ns to 73 minutes; shorter and longer ones count as the shortest and the longest.
 
 /// Times from here on share the last bucket: 2^42 ns are an hour and 13 minutes.
 const OCTAVES: usize = 42;
@@ -28,67 +31,12 @@ const FIRST: [usize; OCTAVES + 1] = {
     first
 };
 
-/// The number of buckets of a histogram.
+/// The number of buckets.
 pub const BUCKETS: usize = FIRST[OCTAVES];
-
-/// How many times fell into each bucket.
-///
-/// Resolution: 1 ns up to 2 µs, at most 32 ns of error up to 1 ms, at most 0.2 % above, for times from
-/// 1 ns to 73 minutes; shorter and longer ones count as the shortest and the longest. A bucket that
-/// has counted 2^32 - 1 times counts no further. It takes 110 KiB, whatever is recorded.
-#[derive(Debug)]
-pub struct Histogram {
-    counts: Box<[u32]>,
-}
-
-impl Histogram {
-    /// A histogram of nothing.
-    pub fn new() -> Self {
-        Histogram { counts: vec![0; BUCKETS].into_boxed_slice() }
-    }
-
-    /// Counts a time.
-    #[inline]
-    pub fn record(&mut self, ns: f64) {
-        if let Some(count) = self.counts.get_mut(bucket(ns)) {
-            *count = count.saturating_add(1);
-        }
-    }
-
-    /// The number of times that the buckets hold.
-    pub fn len(&self) -> u64 {
-        self.counts.iter().map(|&count| u64::from(count)).sum()
-    }
-
-    /// The time of the given rank, from 1 for the shortest; the longest where the rank is too high.
-    pub fn at_rank(&self, rank: u64) -> f64 {
-        let mut below = 0;
-        let mut longest = 0.0;
-        for (ns, count) in self.iter() {
-            below += u64::from(count);
-            longest = ns;
-            if below >= rank {
-                break;
-            }
-        }
-        longest
-    }
-
-    #[cfg(test)]
-    pub fn heap_bytes(&self) -> usize {
-        size_of_val(&*self.counts)
-    }
-
-    /// The middle of every bucket that is not empty with its count, in ascending order.
-    pub fn iter(&self) -> impl Iterator<Item = (f64, u32)> + '_ {
-        let counted = self.counts.iter().enumerate().filter(|&(_, &count)| count > 0);
-        counted.map(|(bucket, &count)| (middle(bucket), count))
-    }
-}
 
 /// The bucket of a time.
 #[inline]
-fn bucket(ns: f64) -> usize {
+pub fn bucket(ns: f64) -> usize {
     // To the nearest, as `round` would without a call; the cast takes what is negative or too large to
     // the nearest bound.
     let ns = ((ns + 0.5) as u64).clamp(1, (1 << OCTAVES) - 1);
@@ -97,7 +45,7 @@ fn bucket(ns: f64) -> usize {
 }
 
 /// The middle of the times, in whole nanoseconds, that share a bucket.
-fn middle(bucket: usize) -> f64 {
+pub fn middle(bucket: usize) -> f64 {
     let octave = FIRST.partition_point(|&first| first <= bucket).saturating_sub(1);
     let shift = shift(octave);
     let first = (1u64 << octave) + (((bucket - FIRST[octave]) as u64) << shift);
@@ -147,14 +95,6 @@ mod tests {
         assert_eq!(bucket(f64::NAN), 0);
         assert_eq!(bucket(1e18), BUCKETS - 1);
         assert_eq!(bucket(f64::INFINITY), BUCKETS - 1);
-    }
-
-    #[test]
-    fn a_full_bucket_stays_full() {
-        let mut histogram = Histogram::new();
-        histogram.counts[bucket(500.0)] = u32::MAX;
-        histogram.record(500.0);
-        assert_eq!(histogram.len(), u64::from(u32::MAX));
     }
 
     proptest! {

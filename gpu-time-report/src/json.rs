@@ -1,0 +1,204 @@
+//! The report as JSON, and back.
+
+use std::{fmt, io};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::error::Category;
+use serde_json::ser::Formatter;
+
+use crate::{Series, Snapshot};
+
+/// The schema that is written, and the only one that is read.
+const SCHEMA: &str = "gpu-time/1";
+
+/// The name of the schema: a report that was read has this one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Schema;
+
+impl Serialize for Schema {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(SCHEMA)
+    }
+}
+
+impl<'de> Deserialize<'de> for Schema {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Schema, D::Error> {
+        match String::deserialize(deserializer)?.as_str() {
+            SCHEMA => Ok(Schema),
+            other => Err(de::Error::invalid_value(de::Unexpected::Str(other), &SCHEMA)),
+        }
+    }
+}
+
+/// The text of a report.
+pub fn write(snapshot: &Snapshot) -> String {
+    let mut text = Vec::new();
+    let mut serializer = serde_json::Serializer::with_formatter(&mut text, Layout::default());
+    // Every key is a string and every value a number, a string or a list: nothing here can fail.
+    _ = snapshot.serialize(&mut serializer);
+    String::from_utf8(text).unwrap_or_default()
+}
+
+/// The report of a text.
+pub fn read(text: &[u8]) -> Result<Snapshot, ReadError> {
+    let mut snapshot: Snapshot =
+        serde_json::from_slice(text).map_err(|error| ReadError::of(text, error))?;
+    for series in snapshot.sites.iter_mut().flat_map(|site| &mut site.series) {
+        series.net_sum_ns = series.net_sum_ns.or_else(|| net_sum_ns(series));
+    }
+    Ok(snapshot)
+}
+
+/// The net sum of a series, which the first reports left to be worked out.
+fn net_sum_ns(series: &Series) -> Option<f64> {
+    let Series { raw_ns, net_ns, bias_ns, launches, fed, starved, .. } = series;
+    let from_raw = || {
+        let brackets = launches.map_or(1.0, |launches| launches.mean);
+        let samples = fed.saturating_add(*starved) as f64;
+        Some((raw_ns.as_ref()?.sum - (*bias_ns)? * brackets * samples).max(0.0))
+    };
+    net_ns.as_ref().map(|net| net.sum).or_else(from_raw)
+}
+
+/// Why a text is not a report that can be read.
+#[derive(Debug)]
+pub struct ReadError(Reason);
+
+#[derive(Debug)]
+enum Reason {
+    /// No JSON, or one that ends early.
+    Syntax(serde_json::Error),
+    /// JSON of something else.
+    Foreign,
+    /// A report of another schema.
+    Schema(String),
+    /// A report that lacks something.
+    Content(serde_json::Error),
+}
+
+impl ReadError {
+    fn of(text: &[u8], error: serde_json::Error) -> ReadError {
+        #[derive(Deserialize)]
+        struct Head {
+            schema: Option<String>,
+        }
+        if error.classify() != Category::Data {
+            return ReadError(Reason::Syntax(error));
+        }
+        // What is wrong may stand before the schema that explains it.
+        ReadError(match serde_json::from_slice(text) {
+            Ok(Head { schema: Some(schema) }) if schema == SCHEMA => Reason::Content(error),
+            Ok(Head { schema: Some(schema) }) => Reason::Schema(schema),
+            Ok(Head { schema: None }) => Reason::Foreign,
+            Err(error) if error.classify() == Category::Data => Reason::Foreign,
+            Err(error) => Reason::Syntax(error),
+        })
+    }
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Reason::Syntax(error) if error.classify() == Category::Eof => {
+                write!(f, "the JSON ends early: {error}")
+            }
+            Reason::Syntax(error) => write!(f, "not JSON: {error}"),
+            Reason::Foreign => write!(f, "not a report of gpu-time: no `schema` says so"),
+            Reason::Schema(schema) => {
+                let shown: String = schema.chars().take(40).collect();
+                write!(f, "the schema is {shown:?}, and `{SCHEMA}` is what this version reads")
+            }
+            Reason::Content(error) => write!(f, "not a whole report of `{SCHEMA}`: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+/// Down to here a value stands on its own line: the members of a series do, and not what is in them.
+const DEEPEST: usize = 5;
+
+/// Indented as far as it serves a reader, and compact within.
+#[derive(Default)]
+struct Layout {
+    depth: usize,
+    /// Whether the array or object that ends has anything in it.
+    has_content: bool,
+}
+
+impl Layout {
+    fn begin<W: io::Write + ?Sized>(&mut self, to: &mut W, bracket: &[u8]) -> io::Result<()> {
+        self.depth += 1;
+        self.has_content = false;
+        to.write_all(bracket)
+    }
+
+    fn end<W: io::Write + ?Sized>(&mut self, to: &mut W, bracket: &[u8]) -> io::Result<()> {
+        self.depth -= 1;
+        if self.has_content && self.depth < DEEPEST {
+            self.indent(to)?;
+        }
+        self.has_content = true;
+        to.write_all(bracket)
+    }
+
+    fn separate<W: io::Write + ?Sized>(&mut self, to: &mut W, first: bool) -> io::Result<()> {
+        if !first {
+            to.write_all(b",")?;
+        }
+        if self.depth <= DEEPEST { self.indent(to) } else { Ok(()) }
+    }
+
+    fn indent<W: io::Write + ?Sized>(&self, to: &mut W) -> io::Result<()> {
+        to.write_all(b"\n")?;
+        (0..self.depth).try_for_each(|_| to.write_all(b"  "))
+    }
+}
+
+impl Formatter for Layout {
+    fn begin_array<W: io::Write + ?Sized>(&mut self, to: &mut W) -> io::Result<()> {
+        self.begin(to, b"[")
+    }
+
+    fn end_array<W: io::Write + ?Sized>(&mut self, to: &mut W) -> io::Result<()> {
+        self.end(to, b"]")
+    }
+
+    fn begin_array_value<W: io::Write + ?Sized>(
+        &mut self,
+        to: &mut W,
+        first: bool,
+    ) -> io::Result<()> {
+        self.separate(to, first)
+    }
+
+    fn end_array_value<W: io::Write + ?Sized>(&mut self, _: &mut W) -> io::Result<()> {
+        self.has_content = true;
+        Ok(())
+    }
+
+    fn begin_object<W: io::Write + ?Sized>(&mut self, to: &mut W) -> io::Result<()> {
+        self.begin(to, b"{")
+    }
+
+    fn end_object<W: io::Write + ?Sized>(&mut self, to: &mut W) -> io::Result<()> {
+        self.end(to, b"}")
+    }
+
+    fn begin_object_key<W: io::Write + ?Sized>(
+        &mut self,
+        to: &mut W,
+        first: bool,
+    ) -> io::Result<()> {
+        self.separate(to, first)
+    }
+
+    fn begin_object_value<W: io::Write + ?Sized>(&mut self, to: &mut W) -> io::Result<()> {
+        to.write_all(if self.depth <= DEEPEST { b": " } else { b":" })
+    }
+
+    fn end_object_value<W: io::Write + ?Sized>(&mut self, _: &mut W) -> io::Result<()> {
+        self.has_content = true;
+        Ok(())
+    }
+}

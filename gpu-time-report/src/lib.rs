@@ -1,0 +1,57 @@
+//! What [gpu-time](https://docs.rs/gpu-time) reports: a [`Snapshot`] of what was measured, which is
+//! written as a table, as JSON or as CSV, and read back from JSON. Nothing here measures, and nothing
+//! needs a GPU.
+//!
+//! ```
+//! let json = br#"{
+//!     "schema": "gpu-time/1",
+//!     "process": {
+//!         "name": "app", "pid": 1, "started": "2026-11-20T10:30:00Z", "wall_ns": 5000,
+//!         "version": "0.1.0", "timing": "on", "warnings": []
+//!     },
+//!     "devices": [],
+//!     "sites": []
+//! }"#;
+//! let snapshot = gpu_time_report::Snapshot::from_json(json)?;
+//! assert_eq!(snapshot.process().name(), "app");
+//! print!("{snapshot}");
+//! # Ok::<(), gpu_time_report::ReadError>(())
+//! ```
+
+mod csv;
+mod device;
+mod flush_proof;
+mod json;
+mod kinds;
+mod losses;
+mod notes;
+mod process;
+mod rate;
+mod series;
+mod site;
+mod snapshot;
+mod stats;
+mod table;
+#[doc(hidden)]
+pub mod units;
+
+#[cfg(test)]
+mod tests;
+
+pub use device::{Clocks, Device};
+pub use flush_proof::{Eviction, FlushProof};
+pub use json::ReadError;
+pub use process::Process;
+pub use rate::{Bytes, Flops};
+pub use series::{Launch, Launches, Series};
+pub use site::Site;
+pub use snapshot::Snapshot;
+pub use stats::{Histogram, Stats};
+
+// What the runtime makes reports with.
+#[doc(hidden)]
+pub use kinds::{CacheState, Clock, Measure, ScopeKind};
+#[doc(hidden)]
+pub use losses::{Losses, Lost};
+#[doc(hidden)]
+pub use stats::{Distribution, Summary, step_ns};

@@ -1,0 +1,126 @@
+//! How many times there are of which length.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::buckets::{BUCKETS, bucket, middle};
+
+/// How many times there are of which length.
+///
+/// Times that share a bucket look the same: 1 ns up to 2 µs, at most 64 ns apart up to 1 ms, 0.4 % above.
+/// In JSON, a list of `[ns, count]`.
+// Invariant: the buckets ascend, and none is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Histogram(Vec<(u16, u64)>);
+
+const _: () = assert!(BUCKETS <= 1 << u16::BITS);
+
+impl Histogram {
+    /// How many times there are.
+    pub fn count(&self) -> u64 {
+        self.0.iter().fold(0, |sum, (_, count)| sum.saturating_add(*count))
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The middle of every bucket that is not empty, in nanoseconds, with its count, in ascending order.
+    pub fn iter(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
+        self.0.iter().map(|&(bucket, count)| (middle(bucket.into()), count))
+    }
+
+    /// The time of the given rank, from 1 for the shortest; the longest where the rank is too high.
+    pub(super) fn at_rank(&self, rank: u64) -> f64 {
+        let mut below = 0u64;
+        let found = self.0.iter().find(|(_, count)| {
+            below = below.saturating_add(*count);
+            below >= rank
+        });
+        found.or(self.0.last()).map_or(0.0, |&(bucket, _)| middle(bucket.into()))
+    }
+
+    /// From buckets that are not empty, in ascending order.
+    pub(super) fn of_buckets(buckets: impl Iterator<Item = (u16, u64)>) -> Histogram {
+        Histogram(buckets.collect())
+    }
+}
+
+/// From times and how many there are of each, in any order.
+impl FromIterator<(f64, u64)> for Histogram {
+    fn from_iter<I: IntoIterator<Item = (f64, u64)>>(times: I) -> Histogram {
+        let counted = times.into_iter().filter(|(_, count)| *count > 0);
+        let mut buckets: Vec<(u16, u64)> =
+            counted.map(|(ns, count)| (bucket(ns) as u16, count)).collect();
+        buckets.sort_by_key(|(bucket, _)| *bucket);
+        buckets.dedup_by(|next, kept| {
+            let is_same = next.0 == kept.0;
+            if is_same {
+                kept.1 = kept.1.saturating_add(next.1);
+            }
+            is_same
+        });
+        Histogram(buckets)
+    }
+}
+
+impl Serialize for Histogram {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter().map(|(ns, count)| (Number(ns), count)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Histogram {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Histogram, D::Error> {
+        Vec::<(f64, u64)>::deserialize(deserializer).map(Histogram::from_iter)
+    }
+}
+
+/// A number that is written without a fraction where it has none: there are many of them.
+struct Number(f64);
+
+impl Serialize for Number {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            whole if whole.fract() == 0.0 => serializer.serialize_u64(whole as u64),
+            other => serializer.serialize_f64(other),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_rank_beyond_the_last_is_the_longest() {
+        let histogram: Histogram = [(300.0, 2), (100.0, 1)].into_iter().collect();
+        assert_eq!(
+            [0, 1, 2, 3, 9].map(|rank| histogram.at_rank(rank)),
+            [100.0, 100.0, 300.0, 300.0, 300.0]
+        );
+        assert_eq!(Histogram::default().at_rank(1), 0.0);
+    }
+
+    #[test]
+    fn json_may_be_in_any_order_and_hold_what_is_too_much() {
+        let read = |json| serde_json::from_str::<Histogram>(json).unwrap();
+        assert_eq!(
+            read("[[300,2],[100,1],[300.2,1],[7,0]]"),
+            [(100.0, 1), (300.0, 3)].into_iter().collect()
+        );
+        assert_eq!(read("[[5,18446744073709551615],[6,1]]").count(), u64::MAX);
+        assert_eq!(read("[[-5,1],[1e300,1]]").iter().count(), 2);
+    }
+
+    proptest! {
+        #[test]
+        fn json_is_read_back(times in prop::collection::vec((1.0f64..1e13, 1..u64::MAX), 0..50)) {
+            let histogram: Histogram = times.into_iter().collect();
+            let json = serde_json::to_string(&histogram).unwrap();
+            prop_assert!(!json.contains(".0"), "{json}");
+            prop_assert_eq!(serde_json::from_str::<Histogram>(&json).unwrap(), histogram);
+        }
+    }
+}
