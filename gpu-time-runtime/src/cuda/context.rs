@@ -36,6 +36,9 @@ const MAX_EVENTS: u32 = 1 << 16;
 /// Streams that a context keeps apart at once.
 const MAX_TRACKS: usize = 4_096;
 
+/// What the driver says of the time of an event that was captured: while that capture goes on, and
+/// for ever after.
+const CAPTURED_EVENT: u32 = CUresult::CUDA_ERROR_CAPTURED_EVENT as u32;
 const INVALID_VALUE: u32 = CUresult::CUDA_ERROR_INVALID_VALUE as u32;
 
 /// So many sixteenths of the L2 driver 580 lets persisting lines take on an H200 where nobody has
@@ -528,7 +531,7 @@ impl Gpu for Context {
                 Ok(Some(ns))
             }
             Ok(None) => Ok(None),
-            Err(Fault::Code(INVALID_VALUE)) => Err(Fault::Captured),
+            Err(Fault::Code(CAPTURED_EVENT | INVALID_VALUE)) => Err(Fault::Captured),
             fault => self.noting(fault),
         }
     }

@@ -147,12 +147,16 @@ impl Model {
     }
 
     fn event_time(&mut self, event: Handle) -> Answer<(Moment, u64, ContextRef)> {
-        let event = self.event(event)?;
-        match &event.state {
-            _ if !event.timing => Err(Code::INVALID_HANDLE),
+        let &Event { context, timing, ref state } = self.event(event)?;
+        match state.clone() {
+            _ if !timing => Err(Code::INVALID_HANDLE),
             State::Unrecorded => Err(Code::INVALID_HANDLE),
-            State::Captured { .. } => Err(Code::INVALID_VALUE),
-            State::Recorded { at, record } => Ok((at.clone(), *record, event.context)),
+            // So answers driver 580 while the capture goes on, and once it has ended.
+            State::Captured { capture, .. } => match self.captures.get(capture) {
+                Some(_) => Err(Code::CAPTURED_EVENT),
+                None => Err(Code::INVALID_VALUE),
+            },
+            State::Recorded { at, record } => Ok((at, record, context)),
         }
     }
 
