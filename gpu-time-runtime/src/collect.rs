@@ -16,8 +16,9 @@ use crate::target;
 use crate::work::Work;
 use crate::{exit, graph, health, lane, process, registry};
 
-/// A thread that keeps its lane locked for longer is stuck in a driver call.
-const PATIENCE: Duration = Duration::from_millis(200);
+/// A thread that keeps its lane locked for longer is stuck in a driver call. On a busy machine one that
+/// is not may keep it for a good part of a second.
+const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_micros(50);
 
 /// What the lanes counted of a row: timed, in flight.
