@@ -12,7 +12,8 @@ use crate::recorder::Preparation;
 use crate::rows::EntryRef;
 use crate::sample::{CacheState, Lost, Sample};
 use crate::site::locked;
-use crate::track::{Begun, Track};
+use crate::trace::{self, CallId};
+use crate::track::{Mark, Track};
 use crate::workload::Workload;
 
 /// A call whose stream was idle when it began.
@@ -22,10 +23,12 @@ pub(crate) struct Barriers {
     lane: &'static Lane,
     context: &'static Context,
     track: &'static Track,
-    begun: Begun,
+    begun: Mark,
     entry: EntryRef,
     /// cudarc puts waits and records of its own around what is launched.
     tracked: bool,
+    /// The call as a trace knows it.
+    pub call_id: CallId,
     /// The host's time after the first barrier.
     began_ns: u64,
 }
@@ -35,7 +38,7 @@ impl Barriers {
     /// `is_alive` says whether the stream still is.
     #[cold]
     pub fn open(place: &Place, is_alive: bool) -> Option<Barriers> {
-        let Place { site, lane, context, stream, tracked } = *place;
+        let Place { site, lane, context, stream, tracked, call_id } = *place;
         let obstacle = if is_alive { obstacle(context, stream) } else { Some(Lost::Stream) };
         let thread = stream.is_per_thread().then(lane::thread);
         let mut work = locked(&lane.work);
@@ -48,7 +51,8 @@ impl Barriers {
         // Whoever makes a report must not have to wait for the GPU.
         drop(work);
         let begun = track.begin();
-        let barriers = Barriers { lane, context, track, begun, entry, tracked, began_ns: 0 };
+        let barriers =
+            Barriers { lane, context, track, begun, entry, tracked, call_id, began_ns: 0 };
         let began = match obstacle {
             Some(reason) => Err(reason),
             None => barriers.begin(prepare).map_err(Lost::from),
@@ -57,6 +61,7 @@ impl Barriers {
             Ok(began_ns) => Some(Barriers { began_ns, ..barriers }),
             Err(reason) => {
                 barriers.abandon(reason);
+                trace::end(call_id);
                 None
             }
         }
@@ -80,7 +85,7 @@ impl Barriers {
             None => context.synchronize(track.stream).map_err(Lost::from),
         }
         .map(|()| context.now_ns());
-        let nested = track.end(self.begun);
+        let nested = track.end() != self.begun;
         let outcome = ended_ns.map(|ended_ns| {
             let took = Duration::from_nanos(ended_ns.saturating_sub(self.began_ns));
             let mut sample = Sample::by_host(took);
@@ -93,7 +98,7 @@ impl Barriers {
     /// Gives the call up without waiting.
     #[cold]
     pub fn abandon(&self, reason: Lost) {
-        self.track.end(self.begun);
+        self.track.end();
         locked(&self.lane.work).deliver(self.entry, Err(reason), Workload::UNKNOWN);
     }
 }

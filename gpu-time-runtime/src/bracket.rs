@@ -6,8 +6,9 @@ use crate::passage::Passage;
 use crate::recorder::{self, HoldPlan, Preparation};
 use crate::rows::EntryRef;
 use crate::sample::{Lost, Sample};
-use crate::site::{CallSite, Hold};
-use crate::track::{Begun, Track};
+use crate::site::{CallSite, Hold, Row};
+use crate::trace::{CallId, Slice};
+use crate::track::{Mark, Track};
 use crate::workload::Workload;
 
 /// Share of the measured time that the host may take to enqueue a bracket without a hold, for the
@@ -36,6 +37,8 @@ pub(crate) struct Subject {
     pub entry: EntryRef,
     /// The call that it is a launch of, if it does not go around a whole body.
     pub call: Option<CallRef>,
+    /// The call as a trace knows it.
+    pub call_id: CallId,
     /// cudarc puts waits and records of its own around what is launched.
     pub tracked: bool,
     /// What is to be counted with its sample.
@@ -55,8 +58,8 @@ pub(crate) struct Bracket<G: Gpu> {
     pub stopped_ns: u64,
     /// The thread of the start, on a stream that each thread has its own of.
     pub thread: Option<u64>,
-    begun: Begun,
-    nested: bool,
+    begun: Mark,
+    ended: Mark,
     held: Option<Held>,
     /// The stream is held for so many nanoseconds.
     delay_ns: Option<u64>,
@@ -75,8 +78,8 @@ impl<G: Gpu> Bracket<G> {
             feeding: Feeding::Unknown,
             stopped_ns: 0,
             thread: None,
-            begun: Begun::default(),
-            nested: false,
+            begun: Mark::default(),
+            ended: Mark::default(),
             held: None,
             delay_ns: None,
             began_ns: None,
@@ -113,7 +116,7 @@ impl<G: Gpu> Bracket<G> {
     pub fn stop(&mut self) -> Result<(), Fault> {
         let held = self.held.take();
         let ended = recorder::end(self.gpu, self.subject.track.stream, &self.pair, held);
-        self.nested = self.subject.track.end(self.begun);
+        self.ended = self.subject.track.end();
         let released = ended?;
         self.stopped_ns = self.gpu.now_ns();
         if let Some(began_ns) = self.began_ns {
@@ -137,7 +140,7 @@ impl<G: Gpu> Bracket<G> {
 
     /// Closes the bracket and lets the stream go, without a stop that counts.
     pub fn abandon(&mut self) {
-        self.subject.track.end(self.begun);
+        self.subject.track.end();
         recorder::abandon(self.gpu, self.held.take());
     }
 
@@ -170,16 +173,39 @@ impl<G: Gpu> Bracket<G> {
                     &self.pair.start,
                     raw_ns,
                     self.stopped_ns,
-                    self.nested,
+                    self.is_nested(),
                 );
                 sample.fed = known.unwrap_or(came_late);
                 sample.queued = sample.fed && passage.is_past(behind_ns);
             }
         }
         sample.at_floor = self.gpu.is_at_floor(raw_ns);
-        sample.nested = self.nested;
+        sample.nested = self.is_nested();
         sample.tracked = self.subject.tracked;
         Ok(sample)
+    }
+
+    /// What a trace shows of it, if its place in time is known.
+    #[cold]
+    pub fn slice(&self, row: &'static Row, sample: Sample, passage: &mut Passage) -> Option<Slice> {
+        let Subject { site, track, call_id, .. } = self.subject;
+        Some(Slice {
+            site,
+            row,
+            track,
+            thread: self.thread,
+            call: call_id,
+            sample,
+            passed: passage.date(self.gpu, &self.pair.start, sample.raw_ns())?,
+            marks: [self.begun, self.ended],
+            enqueued_ns: self.stopped_ns,
+        })
+    }
+
+    /// Whether events of another bracket may lie inside.
+    #[inline]
+    fn is_nested(&self) -> bool {
+        self.ended != self.begun
     }
 
     fn has_expired(&self, hold: HoldResult) -> bool {

@@ -125,15 +125,15 @@ fn lock(
 }
 
 /// What is subtracted from each bracket, by device.
-struct Biases(Vec<(Device, Option<Bias>)>);
+pub(crate) struct Biases(Vec<(Device, Option<Bias>)>);
 
 impl Biases {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let contexts = cuda::contexts();
         Biases(contexts.iter().map(|c| (c.place(), c.bias(process::config().bias()))).collect())
     }
 
-    fn of(&self, device: Device) -> Option<Bias> {
+    pub fn of(&self, device: Device) -> Option<Bias> {
         match device {
             Device::Host => Some(Bias::NONE),
             _ => self.0.iter().filter(|(d, _)| *d == device).find_map(|(_, bias)| *bias),
@@ -222,7 +222,8 @@ fn report_site(counted: Counted, tallies: &Tallies, biases: &Biases) -> report::
     }
 }
 
-fn device_id(device: Device) -> String {
+/// The name of a device in the reports.
+pub(crate) fn device_id(device: Device) -> String {
     match device {
         Device::Cuda(ordinal) => format!("cuda:{ordinal}"),
         Device::Unknown => "cuda:?".to_owned(),

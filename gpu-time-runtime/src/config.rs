@@ -13,13 +13,17 @@ use filter::Filter;
 
 /// The variables that are read.
 const VARIABLES: &str = "`GPU_TIME`, `GPU_TIME_REPORT`, `GPU_TIME_FILTER`, `GPU_TIME_WARMUP`, \
-                         `GPU_TIME_COLD`, `GPU_TIME_SLEEP` and `GPU_TIME_BIAS`";
+                         `GPU_TIME_COLD`, `GPU_TIME_SLEEP`, `GPU_TIME_BIAS` and `GPU_TIME_TRACE_LAST`";
 /// What `GPU_TIME_REPORT` may list.
-const TARGETS: &str = "`table`, `table:PATH`, `json:PATH`, `csv:PATH` and `none`";
+const TARGETS: &str = "`table`, `table:PATH`, `json:PATH`, `csv:PATH`, `trace:PATH` and `none`";
 /// Longer than any hold is of use: the stream stands still for it.
 const LONGEST_HOLD_NS: f64 = 1e9;
 /// Longer than any bias or empty kernel is.
 const LARGEST_BIAS_NS: f64 = 1e6;
+/// Calls and brackets that a trace keeps: some tens of megabytes.
+const TRACE_LAST: usize = 100_000;
+/// More than a viewer opens.
+const MOST_TRACED: usize = 10_000_000;
 
 /// The configuration of the process.
 ///
@@ -34,6 +38,7 @@ pub struct Config {
     cold: Option<Option<Cold>>,
     hold: Option<Option<Hold>>,
     bias: Option<Given>,
+    trace_last: usize,
 }
 
 impl Default for Config {
@@ -46,6 +51,7 @@ impl Default for Config {
             cold: None,
             hold: None,
             bias: None,
+            trace_last: TRACE_LAST,
         }
     }
 }
@@ -73,6 +79,9 @@ impl Config {
                  such as `cupti:545ns`",
                 bias,
             ),
+            trace_last: vars
+                .read("GPU_TIME_TRACE_LAST", "whole numbers from `1` to `10000000`", trace_last)
+                .unwrap_or(default.trace_last),
         };
         for name in ["GPU_TIME_SAMPLE", "GPU_TIME_BUDGET"] {
             if vars.get(name).is_some() {
@@ -117,6 +126,12 @@ impl Config {
     /// What is subtracted from raw times, or what CUPTI says of an empty kernel.
     pub fn bias(&self) -> Option<Given> {
         self.bias
+    }
+
+    /// How many calls and brackets a trace keeps, if one is to be written.
+    pub fn trace_last(&self) -> Option<usize> {
+        let is_traced = self.targets.iter().any(|target| target.format == Format::Trace);
+        (self.on && is_traced).then_some(self.trace_last)
     }
 
     /// Where the report goes. Empty if nowhere.
@@ -255,6 +270,10 @@ fn bias(text: &str) -> Option<Given> {
     nanoseconds(time).filter(|ns| (0.0..=LARGEST_BIAS_NS).contains(ns)).map(given)
 }
 
+fn trace_last(text: &str) -> Option<usize> {
+    text.parse().ok().filter(|last| (1..=MOST_TRACED).contains(last))
+}
+
 /// A time with its unit, such as `50us` or `1.5ms`.
 fn nanoseconds(text: &str) -> Option<f64> {
     let unit = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
@@ -278,7 +297,8 @@ fn target(entry: &str) -> Result<Target, String> {
         "table" => Format::Table,
         "json" => Format::Json,
         "csv" => Format::Csv,
-        "trace" | "html" => {
+        "trace" => Format::Trace,
+        "html" => {
             return Err(format!("is not supported by this version; accepted are {TARGETS}"));
         }
         _ => return Err(format!("makes no sense; accepted are {TARGETS}")),
@@ -410,6 +430,27 @@ mod tests {
     }
 
     #[test]
+    fn a_trace_is_bounded_where_there_is_one() {
+        assert_eq!(good("GPU_TIME_REPORT", "table").trace_last(), None);
+        assert_eq!(good("GPU_TIME_REPORT", "trace:t.json").trace_last(), Some(100_000));
+        let traced = |last: &str| {
+            config(&[("GPU_TIME_REPORT", "trace:t"), ("GPU_TIME_TRACE_LAST", last)]).0.trace_last()
+        };
+        assert_eq!(traced("7"), Some(7));
+        for last in ["0", "10000001", "-1", "all"] {
+            assert_eq!(
+                bad("GPU_TIME_TRACE_LAST", last),
+                format!(
+                    "`GPU_TIME_TRACE_LAST`: `{last}` makes no sense; accepted are whole numbers from \
+                     `1` to `10000000`"
+                )
+            );
+        }
+        let (off, _) = config(&[("GPU_TIME_REPORT", "trace:t"), ("GPU_TIME", "off")]);
+        assert_eq!(off.trace_last(), None);
+    }
+
+    #[test]
     fn nonsense_is_named_with_what_is_accepted() {
         assert_eq!(
             bad("GPU_TIME", "yes"),
@@ -488,6 +529,7 @@ mod tests {
             "json:no/such/a,csv:no/./such/a",
             "table,json:-,table:-",
             "table,table",
+            "trace:a,json:a",
         ] {
             let (config, complaints) = config(&[("GPU_TIME_REPORT", twice)]);
             assert_eq!(complaints.len(), 1, "{twice}: {complaints:?}");

@@ -14,7 +14,8 @@ use crate::lane;
 use crate::place::Place;
 use crate::sample::{Lost, Sample};
 use crate::site::{CallSite, Row, locked};
-use crate::track::{Begun, Track};
+use crate::trace;
+use crate::track::{Mark, Track};
 
 /// Pairs of events that graphs may have at once.
 const MOST: usize = 8_192;
@@ -48,7 +49,7 @@ pub(crate) struct Node {
     thread: Option<u64>,
     stream: Stream,
     track: &'static Track,
-    begun: Begun,
+    begun: Mark,
     tracked: bool,
     row: usize,
 }
@@ -150,7 +151,7 @@ impl Node {
         match started {
             Ok(()) => Ok(Box::new(node)),
             Err(fault) => {
-                node.track.end(node.begun);
+                node.track.end();
                 if node.blank.is_none() {
                     locked(&GRAPHS).place(node.pair, None);
                 }
@@ -165,7 +166,7 @@ impl Node {
         match self.stop(is_alive) {
             Err(reason) => self.abandon(reason),
             Ok(()) => {
-                let nested = self.track.end(self.begun);
+                let nested = self.track.end() != self.begun;
                 if let Some(reason) = self.blank {
                     return locked(&GRAPHS).lose(self.row, reason);
                 }
@@ -195,7 +196,7 @@ impl Node {
     /// Leaves the launch without a stop. The graph keeps the start until it is gone.
     #[cold]
     pub fn abandon(self, reason: Lost) {
-        self.track.end(self.begun);
+        self.track.end();
         let mut graphs = locked(&GRAPHS);
         graphs.lose(self.row, reason);
         if self.blank.is_none() {
@@ -352,7 +353,13 @@ impl Graphs {
         let mut rows = counted.site.rows();
         let Some(kept) = rows.get_mut(counted.row.index()) else { return };
         match outcome {
-            Ok(sample) => kept.series.record(sample),
+            Ok(sample) => {
+                kept.series.record(sample);
+                if trace::is_on() {
+                    // Which stream it ran in nobody knows.
+                    trace::keep(None);
+                }
+            }
             Err(lost) => kept.series.lose(lost),
         }
     }

@@ -75,10 +75,11 @@ impl<G: Gpu> InFlight<G> {
     }
 
     /// Hands every bracket that the GPU has passed to `settle`, with its sample, why there is none,
-    /// or the fault of its events: on each stream from the oldest to the first that is not finished.
+    /// or the fault of its events, and with the GPU's way so far: on each stream from the oldest to the
+    /// first that is not finished.
     pub fn drain(
         &mut self,
-        mut settle: impl FnMut(Box<Bracket<G>>, Result<Result<Sample, Lost>, Fault>),
+        mut settle: impl FnMut(Box<Bracket<G>>, Result<Result<Sample, Lost>, Fault>, &mut Passage),
     ) {
         self.unseen = 0;
         for queue in self.queues.iter_mut().filter(|queue| !queue.pending.is_empty()) {
@@ -93,7 +94,7 @@ impl<G: Gpu> InFlight<G> {
                 let Some(bracket) = queue.pending.pop_front() else { break };
                 let behind_ns = queue.pending.get(QUEUE - 1).map(|behind| behind.stopped_ns);
                 let outcome = raw_ns.map(|ns| bracket.sample(ns, &mut passage, behind_ns));
-                settle(bracket, outcome);
+                settle(bracket, outcome, &mut passage);
             }
         }
     }

@@ -107,6 +107,11 @@ fn join() -> &'static Lane {
     lane
 }
 
+/// Whether the calling thread has a lane of its own, which it keeps until it is torn down.
+pub(crate) fn is_own() -> bool {
+    LANE.get().is_some()
+}
+
 /// The calling thread, by a number that no other thread ever has.
 pub(crate) fn thread() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);

@@ -44,6 +44,7 @@ mod settle;
 mod site;
 mod stream;
 mod target;
+mod trace;
 mod track;
 mod work;
 mod workload;

@@ -18,6 +18,17 @@ pub(crate) struct ClockFit {
     pub rate_error: f64,
     /// How much longer than at best the GPU may take to see what the host has enqueued.
     pub margin_ns: f64,
+    /// How much before and after `zero_ns` the GPU may have passed the anchor, by what the host saw.
+    pub early_ns: f64,
+    pub late_ns: f64,
+}
+
+/// A time on the device as one of the host's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Moment {
+    pub host_ns: f64,
+    /// How far off it may be, before or after.
+    pub error_ns: f64,
 }
 
 impl ClockFit {
@@ -25,11 +36,23 @@ impl ClockFit {
     fn earliest_ns(&self, device_ns: f64) -> f64 {
         self.zero_ns + device_ns * self.rate - device_ns.abs() * self.rate_error
     }
+
+    /// The host's time at which the GPU was `device_ns` after the anchor.
+    fn moment(&self, device_ns: f64) -> Moment {
+        Moment {
+            host_ns: self.zero_ns + (self.late_ns - self.early_ns) / 2.0 + device_ns * self.rate,
+            error_ns: (self.late_ns + self.early_ns) / 2.0
+                + self.margin_ns
+                + device_ns.abs() * self.rate_error,
+        }
+    }
 }
 
 /// Where the GPU is known to have been in a stream.
 pub(crate) struct Passage {
     fit: Option<ClockFit>,
+    /// The first event that was dated, and its time since the anchor.
+    dated: Option<(Event, f64)>,
     /// The host's time at which the GPU passed the last stop, at the earliest.
     passed_ns: Option<f64>,
 }
@@ -37,7 +60,7 @@ pub(crate) struct Passage {
 impl Passage {
     /// The beginning of a walk through a stream's brackets in their order.
     pub fn new(fit: Option<ClockFit>) -> Passage {
-        Passage { fit, passed_ns: None }
+        Passage { fit, dated: None, passed_ns: None }
     }
 
     /// Passes a bracket of `raw_ns` without asking when. Answers whether the GPU reached its start
@@ -78,6 +101,18 @@ impl Passage {
     #[inline]
     pub fn skip(&mut self) {
         self.passed_ns = None;
+    }
+
+    /// When the GPU passed a bracket of `raw_ns`: its start and its stop.
+    ///
+    /// Event times are 32-bit floats, which say little long after the anchor. So only the first start is
+    /// counted from there, and those after it from that one.
+    pub fn date<G: Gpu>(&mut self, gpu: &G, start: &Event, raw_ns: f64) -> Option<[Moment; 2]> {
+        let fit = self.fit?;
+        let (from, from_ns) = self.dated.unwrap_or((fit.anchor, 0.0));
+        let start_ns = from_ns + gpu.since(&EventPair { start: from, stop: *start })?;
+        self.dated.get_or_insert((*start, start_ns));
+        Some([start_ns, start_ns + raw_ns].map(|ns| fit.moment(ns)))
     }
 
     /// Whether the GPU passed the last stop after this moment of the host's.

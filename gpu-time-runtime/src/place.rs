@@ -13,6 +13,7 @@ use crate::lane::{self, Lane};
 use crate::recorder::{HoldPlan, Preparation};
 use crate::sample::{CacheState, Lost, Sample};
 use crate::site::{CallSite, Hold, Resolved, locked};
+use crate::trace::CallId;
 use crate::work::Work;
 use crate::workload::Workload;
 
@@ -34,6 +35,8 @@ pub(crate) struct Place {
     pub stream: Stream,
     /// cudarc puts waits and records of its own around what is launched.
     pub tracked: bool,
+    /// The call as a trace knows it.
+    pub call_id: CallId,
 }
 
 /// What the launches of one call share. Shared references suffice, because a future may be looked at
@@ -101,7 +104,7 @@ impl Place {
         obstacle: Option<Lost>,
         workload: Workload,
     ) -> Option<Bracket> {
-        let Place { site, lane, context, stream, tracked } = *self;
+        let Place { site, lane, context, stream, tracked, call_id } = *self;
         let thread = stream.is_per_thread().then(lane::thread);
         let mut work = locked(&lane.work);
         let track = work.track(context, stream, thread);
@@ -117,7 +120,7 @@ impl Place {
         // Where a call has a sum, the work is the sum's.
         let is_whole = launch.is_none() || site.spec.is_single;
         let workload = if is_whole { workload } else { Workload::UNKNOWN };
-        let subject = Subject { site, track, entry, call, tracked, workload };
+        let subject = Subject { site, track, entry, call, call_id, tracked, workload };
         let opened = match obstacle {
             Some(reason) => Err(reason),
             None => work.open(context, subject).map_err(Lost::from),

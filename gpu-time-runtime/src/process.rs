@@ -6,6 +6,7 @@ use std::time::{Instant, SystemTime};
 
 use crate::config::Config;
 use crate::target;
+use crate::trace;
 
 /// What every call looks at, in one line of memory.
 #[repr(align(64))]
@@ -18,6 +19,8 @@ pub(crate) struct Switches {
     pub forked: AtomicBool,
     /// What a run of `until_stable` wants of the L2; 0 is nothing.
     pub cold_override: AtomicU8,
+    /// Whether calls and brackets are kept for a trace.
+    pub traced: AtomicBool,
 }
 
 pub(crate) static SWITCHES: Switches = Switches {
@@ -25,6 +28,7 @@ pub(crate) static SWITCHES: Switches = Switches {
     closed: AtomicBool::new(false),
     forked: AtomicBool::new(false),
     cold_override: AtomicU8::new(0),
+    traced: AtomicBool::new(false),
 };
 
 /// When the runtime was first needed.
@@ -46,6 +50,9 @@ fn process() -> &'static Process {
         let (config, complaints) = Config::from_vars(|name| std::env::var_os(name));
         for complaint in complaints {
             target::say(&complaint);
+        }
+        if let Some(last) = config.trace_last() {
+            trace::start(last);
         }
         let started = Started { wall: SystemTime::now(), monotonic: Instant::now() };
         Process { config, started }

@@ -87,6 +87,11 @@ impl Rows {
         Some(entry)
     }
 
+    /// The row of an entry.
+    pub fn row(&self, entry: EntryRef) -> Option<&'static Row> {
+        Some(self.entries.get(entry.0 as usize)?.row)
+    }
+
     /// Whether the next bracket of the row is expected to be long.
     #[inline]
     pub fn is_long(&self, entry: EntryRef) -> bool {

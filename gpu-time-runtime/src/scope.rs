@@ -15,6 +15,7 @@ use crate::rows::EntryRef;
 use crate::sample::{CacheState, Lost, Sample};
 use crate::site::{CallSite, Clock, Device, ScopeKind, locked};
 use crate::stream::{Keep, Target};
+use crate::trace::{self, CallId};
 use crate::workload::{Working, Workload};
 use crate::{cuda, exit, graph, process, registry};
 
@@ -38,11 +39,7 @@ struct Active<K> {
 
 enum Kind {
     /// With a bracket around the body, unless that was lost at its start or the scope is `launches`.
-    Stream {
-        place: Place,
-        state: CallState,
-        body: Option<Bracket>,
-    },
+    Stream { place: Place, state: CallState, body: Option<Bracket> },
     /// Between two barriers on the stream.
     Sync(Barriers),
     Host {
@@ -50,6 +47,7 @@ enum Kind {
         entry: EntryRef,
         started: Instant,
         workload: Workload,
+        call_id: CallId,
     },
 }
 
@@ -115,7 +113,8 @@ fn begin<K: Keep, L: Keep>(
             };
             let keep = carry(keep, asked(site, workload));
             lane::count(site, Outcome::Timed);
-            let place = Place { site, lane: lane::current(), context, stream, tracked };
+            let call_id = trace::begin(site);
+            let place = Place { site, lane: lane::current(), context, stream, tracked, call_id };
             let body = match site.spec.scope {
                 ScopeKind::Launches => None,
                 ScopeKind::Body => {
@@ -155,7 +154,8 @@ fn enter_off<K: Keep, L: Keep>(
     let Ok(context) = find(stream, context) else { return Scope(None) };
     std::mem::forget(skipped);
     lane::count(site, Outcome::Timed);
-    let place = Place { site, lane: lane::current(), context, stream, tracked };
+    let call_id = trace::begin(site);
+    let place = Place { site, lane: lane::current(), context, stream, tracked, call_id };
     let keep = carry(keep, Workload::UNKNOWN);
     Scope::active(Kind::Stream { place, state: CallState::default(), body: None }, Some(keep))
 }
@@ -235,7 +235,8 @@ fn enter_on_host(site: &'static CallSite, workload: impl FnOnce() -> Workload) -
     lane::count(site, Outcome::Timed);
     let lane = lane::current();
     let entry = locked(&lane.work).rows.begin(site, None, Device::Host, CacheState::AsFound);
-    Some(Kind::Host { lane, entry, workload, started: Instant::now() })
+    let call_id = trace::begin(site);
+    Some(Kind::Host { lane, entry, workload, call_id, started: Instant::now() })
 }
 
 /// The context of a call that is to be timed.
@@ -461,7 +462,7 @@ impl<K: Keep> Active<K> {
                     barriers.close(!matches!(held, Some(None)), workload);
                 }
             },
-            Kind::Host { lane, entry, started, workload } => {
+            Kind::Host { lane, entry, started, workload, .. } => {
                 let took = started.elapsed();
                 let outcome = match lost {
                     Some(reason) => Err(reason),
@@ -469,6 +470,17 @@ impl<K: Keep> Active<K> {
                 };
                 locked(&lane.work).deliver(*entry, outcome, *workload);
             }
+        }
+        trace::end(self.kind.call_id());
+    }
+}
+
+impl Kind {
+    fn call_id(&self) -> CallId {
+        match self {
+            Kind::Stream { place, .. } => place.call_id,
+            Kind::Sync(barriers) => barriers.call_id,
+            Kind::Host { call_id, .. } => *call_id,
         }
     }
 }

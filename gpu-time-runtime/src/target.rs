@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::report::Snapshot;
+use crate::trace;
 
 /// One rendering of the report, and where it goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +30,8 @@ pub enum Format {
     Json,
     /// A line for each series.
     Csv,
+    /// The last calls and brackets in time, as trace events.
+    Trace,
 }
 
 /// How long a pipe may take nothing before its reader counts as gone: the process is to end.
@@ -55,9 +58,12 @@ impl Target {
 pub fn deliver(snapshot: &Snapshot, targets: &[Target]) {
     let mut table_is_due = false;
     for target in targets {
-        if let Err(error) = target.write(snapshot) {
-            say(&format!("cannot write the report to {}: {error}", target.sink));
-            table_is_due |= !targets.contains(&Target::TABLE);
+        match target.write(snapshot) {
+            Ok(note) => note.iter().for_each(|note| say(note)),
+            Err(error) => {
+                say(&format!("cannot write the report to {}: {error}", target.sink));
+                table_is_due |= !targets.contains(&Target::TABLE);
+            }
         }
     }
     if table_is_due {
@@ -73,13 +79,15 @@ pub fn say(line: &str) {
 }
 
 impl Target {
-    fn write(&self, snapshot: &Snapshot) -> io::Result<()> {
-        let text = match self.format {
-            Format::Table => snapshot.to_string(),
-            Format::Json => snapshot.to_json() + "\n",
-            Format::Csv => snapshot.to_csv(),
+    /// Answers what there is to say of what was written.
+    fn write(&self, snapshot: &Snapshot) -> io::Result<Option<String>> {
+        let (text, note) = match self.format {
+            Format::Table => (snapshot.to_string(), None),
+            Format::Json => (snapshot.to_json() + "\n", None),
+            Format::Csv => (snapshot.to_csv(), None),
+            Format::Trace => trace::rendered(snapshot.process()),
         };
-        self.sink.write(text.as_bytes())
+        self.sink.write(text.as_bytes()).map(|()| note)
     }
 }
 

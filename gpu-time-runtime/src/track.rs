@@ -18,9 +18,20 @@ pub(crate) struct Track {
     word: AtomicU64,
 }
 
-/// What the track was like when a bracket began.
+/// What the track was like when a bracket began, or just before it ended.
+///
+/// Invariant: made by [`Track::begin`] or [`Track::end`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Begun(u64);
+pub(crate) struct Mark(u64);
+
+impl Mark {
+    /// How often a bracket had begun or ended on the track by then, the one that begins among them and the
+    /// one that ends not.
+    pub fn order(self) -> u32 {
+        let (begun, open) = ((self.0 >> 32) as u32, self.0 as u32);
+        begun.wrapping_mul(2).wrapping_sub(open)
+    }
+}
 
 impl Track {
     pub fn new(stream: Stream) -> Track {
@@ -34,16 +45,16 @@ impl Track {
 
     /// Opens a bracket; to be called before its start is enqueued.
     #[inline]
-    pub fn begin(&self) -> Begun {
+    pub fn begin(&self) -> Mark {
         let opened = BEGUN + OPEN;
-        Begun(self.word.fetch_add(opened, AcqRel).wrapping_add(opened))
+        Mark(self.word.fetch_add(opened, AcqRel).wrapping_add(opened))
     }
 
-    /// Closes a bracket; to be called after its stop was enqueued. Answers whether events of another
-    /// may lie inside: one that has begun since, or has ended.
+    /// Closes a bracket; to be called after its stop was enqueued. Events of another may lie inside, of
+    /// one that has begun since or has ended, unless the answer is that of [`Track::begin`].
     #[inline]
-    pub fn end(&self, begun: Begun) -> bool {
-        Begun(self.word.fetch_sub(OPEN, AcqRel)) != begun
+    pub fn end(&self) -> Mark {
+        Mark(self.word.fetch_sub(OPEN, AcqRel))
     }
 }
 
@@ -58,11 +69,11 @@ mod tests {
         let outer = track.begin();
         assert!(track.is_busy());
         let inner = track.begin();
-        assert!(!track.end(inner));
-        assert!(track.end(outer));
+        assert_eq!(track.end(), inner);
+        assert_ne!(track.end(), outer);
         assert!(!track.is_busy());
         let next = track.begin();
-        assert!(!track.end(next));
+        assert_eq!(track.end(), next);
     }
 
     #[test]
@@ -70,7 +81,19 @@ mod tests {
         let track = Track::new(Stream(64));
         let first = track.begin();
         let second = track.begin();
-        assert!(track.end(first));
-        assert!(track.end(second));
+        assert_ne!(track.end(), first);
+        assert_ne!(track.end(), second);
+    }
+
+    #[test]
+    fn what_begins_and_ends_on_a_track_has_an_order() {
+        let track = Track::new(Stream(64));
+        // Outer, inner, its end, outer's end, another.
+        let begun = [track.begin(), track.begin()];
+        let ended = [track.end(), track.end()];
+        let next = track.begin();
+        assert_eq!(begun.map(Mark::order), [1, 2]);
+        assert_eq!(ended.map(|mark| mark.order() + 1), [3, 4]);
+        assert_eq!(next.order(), 5);
     }
 }

@@ -11,6 +11,7 @@ use crate::pool::Pools;
 use crate::rows::{EntryRef, Rows};
 use crate::sample::{CacheState, Lost, Sample};
 use crate::site::{CallSite, Device};
+use crate::trace;
 use crate::track::Track;
 use crate::workload::Workload;
 
@@ -113,8 +114,14 @@ impl<G: Gpu> Work<G> {
     pub fn drain(&mut self, returns: &Returns) {
         let mut ledger = Ledger::default();
         let mut in_flight = std::mem::take(&mut self.in_flight);
-        in_flight.drain(|bracket, outcome| match outcome {
+        in_flight.drain(|bracket, outcome, passage| match outcome {
             Ok(outcome) => {
+                if let Ok(sample) = outcome
+                    && trace::is_on()
+                {
+                    let row = self.rows.row(bracket.subject.entry);
+                    trace::keep(row.and_then(|row| bracket.slice(row, sample, passage)));
+                }
                 self.write(&mut ledger, bracket.subject, outcome, returns);
                 self.pools.put(bracket);
             }

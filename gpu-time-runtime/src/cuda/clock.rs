@@ -53,8 +53,11 @@ struct State {
 /// One event.
 #[derive(Clone, Copy)]
 struct Probe {
-    /// The host's time after it was enqueued.
+    /// The host's time before it was enqueued, and after.
+    asked_ns: u64,
     enqueued_ns: u64,
+    /// The host's time after it was seen that the GPU had passed it.
+    seen_ns: u64,
     /// The device's time since the first of the round.
     device_ns: f64,
 }
@@ -67,6 +70,9 @@ struct Round {
     zero_ns: f64,
     /// How much longer than at best most of them took.
     spread_ns: f64,
+    /// How much before and after `zero_ns` the GPU may have passed the anchor.
+    early_ns: f64,
+    late_ns: f64,
 }
 
 impl DeviceClock {
@@ -125,7 +131,9 @@ impl State {
                 return;
             };
             match elapsed(symbols, anchor, event) {
-                Ok(Some(device_ns)) => probe.device_ns = device_ns,
+                Ok(Some(device_ns)) => {
+                    (probe.device_ns, probe.seen_ns) = (device_ns, symbols.now_ns());
+                }
                 Ok(None) => return,
                 Err(_) => return self.give_up(),
             }
@@ -138,13 +146,14 @@ impl State {
             return;
         }
         let Some(event) = self.events[self.rounds % 2].get(self.probes.len()) else { return };
+        let asked_ns = symbols.now_ns();
         // SAFETY: event and stream were made in the same context and are never destroyed.
         let recorded = check(unsafe { sys::cuEventRecord(event.handle() as CUevent, raw(side)) });
         if recorded.is_err() {
             return self.give_up();
         }
         let enqueued_ns = symbols.now_ns();
-        self.probes.push(Probe { enqueued_ns, device_ns: 0.0 });
+        self.probes.push(Probe { asked_ns, enqueued_ns, seen_ns: 0, device_ns: 0.0 });
         self.is_pending = true;
     }
 
@@ -154,12 +163,17 @@ impl State {
             rate(last, round, device_ns)
         });
         let (rate, rate_error) = rate.unwrap_or((1.0, UNKNOWN_RATE));
+        // What an idle GPU takes at best is the same in every round, but not every round has somebody
+        // look at once.
+        let late_ns = self.fit.map_or(round.late_ns, |fit| fit.late_ns.min(round.late_ns));
         self.fit = Some(ClockFit {
             anchor: round.anchor,
             zero_ns: round.zero_ns,
             rate,
             rate_error,
             margin_ns: round.spread_ns,
+            early_ns: round.early_ns,
+            late_ns,
         });
         self.last = Some(round);
         let interval = INTERVALS_NS.get(self.rounds).or(INTERVALS_NS.last()).copied();
@@ -184,7 +198,16 @@ impl Round {
         let zero_ns = zeros.last().copied().unwrap_or_default();
         // A quarter of them may have met something unusual, such as a thread that was not running.
         let usual_ns = zeros.get(zeros.len() / 4).copied().unwrap_or(zero_ns);
-        Round { anchor, zero_ns, spread_ns: zero_ns - usual_ns }
+        // The GPU passed an event between the call that recorded it and the one that saw it passed.
+        let earliest = probes.iter().map(|probe| probe.asked_ns as f64 - probe.device_ns);
+        let latest = probes.iter().map(|probe| probe.seen_ns as f64 - probe.device_ns);
+        Round {
+            anchor,
+            zero_ns,
+            spread_ns: zero_ns - usual_ns,
+            early_ns: zero_ns - earliest.fold(f64::NEG_INFINITY, f64::max),
+            late_ns: (latest.fold(f64::INFINITY, f64::min) - zero_ns).max(0.0),
+        }
     }
 }
 
@@ -201,7 +224,14 @@ mod tests {
     use super::*;
 
     fn probes(of: &[(u64, f64)]) -> Vec<Probe> {
-        of.iter().map(|&(enqueued_ns, device_ns)| Probe { enqueued_ns, device_ns }).collect()
+        of.iter()
+            .map(|&(enqueued_ns, device_ns)| Probe {
+                asked_ns: enqueued_ns - 800,
+                enqueued_ns,
+                seen_ns: 54_000 + device_ns as u64,
+                device_ns,
+            })
+            .collect()
     }
 
     #[test]
@@ -218,12 +248,14 @@ mod tests {
             .collect();
         let round = Round::of(Event::new(1), &self::probes(&probes));
         assert_eq!((round.zero_ns, round.spread_ns), (50_000.0, 200.0));
+        assert_eq!((round.early_ns, round.late_ns), (800.0, 4_000.0));
     }
 
     #[test]
     fn a_rate_is_believed_when_the_rounds_lie_far_enough_apart() {
         let anchor = Event::new(1);
-        let last = Round { anchor, zero_ns: 1e6, spread_ns: 300.0 };
+        let last =
+            Round { anchor, zero_ns: 1e6, spread_ns: 300.0, early_ns: 800.0, late_ns: 4_000.0 };
         let after = |device_ns: f64, rate: f64| {
             let round = Round { zero_ns: 1e6 + device_ns * rate, ..last };
             super::rate(last, round, device_ns)

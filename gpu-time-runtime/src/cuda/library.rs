@@ -83,9 +83,18 @@ const NEEDED: &[&str] = &[
     "cuThreadExchangeStreamCaptureMode",
 ];
 
+static SYMBOLS: OnceLock<Result<Symbols, String>> = OnceLock::new();
+
+/// The host's time in nanoseconds, by the clock that events are dated by. Loads nothing.
+pub(crate) fn now_ns() -> u64 {
+    match SYMBOLS.get() {
+        Some(Ok(symbols)) => symbols.now_ns(),
+        _ => host_clock::now_ns(),
+    }
+}
+
 /// The driver's symbols, or why none of ours can be called.
 pub(super) fn symbols() -> Result<&'static Symbols, &'static str> {
-    static SYMBOLS: OnceLock<Result<Symbols, String>> = OnceLock::new();
     if exit::is_forked() {
         return Err("the process was forked after CUDA was initialised");
     }

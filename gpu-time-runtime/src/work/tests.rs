@@ -5,6 +5,7 @@ use crate::gpu::HoldResult;
 use crate::in_flight::BATCH;
 use crate::passage::ClockFit;
 use crate::pool::MOST;
+use crate::trace::CallId;
 use crate::workload::Amount;
 
 const STREAM: Stream = Stream(64);
@@ -45,7 +46,8 @@ impl Bench {
         }
         let track = self.work.track(self.gpu, stream, None);
         let workload = if call.is_some() { Workload::UNKNOWN } else { work() };
-        let subject = Subject { site, track, entry, call, tracked: false, workload };
+        let call_id = CallId::default();
+        let subject = Subject { site, track, entry, call, call_id, tracked: false, workload };
         let opened = self.work.open(self.gpu, subject);
         if let Err(fault) = opened {
             self.work.lose(subject, fault.into(), &self.returns);
@@ -319,7 +321,15 @@ fn what_is_known_of_the_feeding_decides_the_mark() {
 /// `2n` µs and starts `2n - 1` µs after the anchor, whose handle is 0.
 fn aligned() -> ClockFit {
     let anchor = crate::gpu::Event::new(0);
-    ClockFit { anchor, zero_ns: 0.0, rate: 1.0, rate_error: 0.0, margin_ns: 100.0 }
+    ClockFit {
+        anchor,
+        zero_ns: 0.0,
+        rate: 1.0,
+        rate_error: 0.0,
+        margin_ns: 100.0,
+        early_ns: 800.0,
+        late_ns: 4_000.0,
+    }
 }
 
 #[test]

@@ -19,3 +19,4 @@ mod scopes;
 mod settle;
 mod streams;
 mod threads;
+mod trace;

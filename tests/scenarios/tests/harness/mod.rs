@@ -5,6 +5,7 @@
 //! GPU. Tests that need the simulation stand in modules named `simulated`, so that a run on a GPU
 //! leaves them out by `--skip simulated::` and the test runner counts them as filtered out.
 
+pub mod events;
 pub mod report;
 pub mod timeline;
 
@@ -22,11 +23,14 @@ use gpu_time_sim_driver::trace::{Call, Trace};
 use gpu_time_sim_nvml::{Script, SimNvml};
 use serde::Deserialize;
 
+use events::Events;
 use report::{Report, Series, Site};
 use timeline::Timeline;
 
 /// What was locked and given back is written to it.
 const NVML_TRACE: &str = "nvml";
+/// So begins the name of the trace for viewers.
+const EVENTS: &str = "events-";
 
 /// No scenario takes that long, unless it hangs.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -62,6 +66,7 @@ pub struct Scenario {
     panics: bool,
     counts_agree: bool,
     untraced: bool,
+    shows: bool,
     /// How the one warning about the process begins.
     warning: Option<&'static str>,
     /// How the one line of gpu-time's own on stderr begins.
@@ -101,6 +106,7 @@ pub fn scenario(name: &str, arguments: &[&str]) -> Scenario {
         panics: false,
         counts_agree: true,
         untraced: false,
+        shows: false,
         warning: None,
         complaint: None,
     }
@@ -198,6 +204,12 @@ impl Scenario {
         self
     }
 
+    /// It writes a trace for viewers too.
+    pub fn shows(mut self) -> Self {
+        self.shows = true;
+        self
+    }
+
     /// Runs it and checks what holds for all.
     pub fn run(self) -> Run {
         let dir = tempfile::tempdir().expect("a temporary folder");
@@ -228,6 +240,11 @@ impl Scenario {
         let book = stdout.lines().last().unwrap_or_default();
         let book: Book =
             serde_json::from_str(book).unwrap_or_else(|error| panic!("{error}: {}", what()));
+        let events = self.shows.then(|| {
+            let path = dir.path().join(format!("{EVENTS}{pid}.json"));
+            let text = std::fs::read_to_string(path).expect("it writes a trace");
+            Events::parse(&text, pid)
+        });
         let mut reports = reports(dir.path());
         let report = reports.remove(&pid);
         if self.tables > 0 {
@@ -264,7 +281,7 @@ impl Scenario {
         }
         let nvml = std::fs::read_to_string(dir.path().join(NVML_TRACE)).unwrap_or_default();
         let nvml = nvml.lines().map(str::to_owned).collect();
-        Run { report, others: reports.into_values().collect(), book, stderr, trace, nvml }
+        Run { events, report, others: reports.into_values().collect(), book, stderr, trace, nvml }
     }
 
     fn command(&self, dir: &Path) -> Command {
@@ -277,7 +294,12 @@ impl Scenario {
                 command.env_remove(name);
             }
         }
-        command.env("GPU_TIME_REPORT", format!("table,json:{}/report-%p.json", dir.display()));
+        let dir_name = dir.display();
+        let mut targets = format!("table,json:{dir_name}/report-%p.json");
+        if self.shows {
+            targets += &format!(",trace:{dir_name}/{EVENTS}%p.json");
+        }
+        command.env("GPU_TIME_REPORT", targets);
         match &self.driver {
             Driver::Given if is_real() => {}
             Driver::Given => {
@@ -302,7 +324,10 @@ fn reports(dir: &Path) -> BTreeMap<u32, Report> {
     let files = std::fs::read_dir(dir).expect("the folder is there");
     let names = files.map(|file| file.expect("it can be read").file_name());
     names
-        .filter(|name| name != NVML_TRACE && !name.to_string_lossy().starts_with("trace-"))
+        .filter(|name| {
+            let name = name.to_string_lossy();
+            name != NVML_TRACE && !name.starts_with("trace-") && !name.starts_with(EVENTS)
+        })
         .map(|name| {
             // No temporary file is left behind.
             let name = name.to_string_lossy().into_owned();
@@ -371,6 +396,7 @@ impl Book {
 
 /// What a run left.
 pub struct Run {
+    events: Option<Events>,
     report: Option<Report>,
     /// Reports of processes that it forked.
     pub others: Vec<Report>,
@@ -384,6 +410,11 @@ pub struct Run {
 impl Run {
     pub fn report(&self) -> &Report {
         self.report.as_ref().expect("it makes a report")
+    }
+
+    /// The trace for viewers.
+    pub fn events(&self) -> &Events {
+        self.events.as_ref().expect("it shows what it did")
     }
 
     /// The site of this path inside the scenarios' crate, or of this name.

@@ -1,6 +1,6 @@
 //! What the model says that each bracket's events are apart, told from the trace alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gpu_time_sim_driver::trace::{Call, Trace};
 
@@ -34,7 +34,10 @@ impl Timeline {
         }
         let mut values: BTreeMap<String, Vec<f64>> =
             kernels.values().map(|place| (place.clone(), Vec::new())).collect();
-        for elapsed in trace.elapsed() {
+        let pairs = trace.elapsed();
+        // What a start is behind another start says when, and not how long.
+        let starts: BTreeSet<_> = pairs.iter().map(|pair| pair.start.record).collect();
+        for elapsed in pairs.iter().filter(|pair| !starts.contains(&pair.stop.record)) {
             let record = |command: &gpu_time_sim_driver::trace::Command| {
                 records.get(&command.record?).copied()
             };

@@ -1,0 +1,196 @@
+//! The trace for viewers: read back, and held to what its format wants.
+
+use std::collections::{BTreeMap, HashMap};
+
+use gpu_time_sim_driver::trace::Trace;
+use serde_json::Value;
+
+use super::report::Report;
+
+/// Process ids of devices begin here.
+const FIRST_DEVICE: u64 = 1 << 22;
+
+/// What a trace shows.
+pub struct Events {
+    pub other: Value,
+    /// The calls and the brackets, each in the order of its row.
+    pub calls: Vec<Slice>,
+    pub brackets: Vec<Slice>,
+    /// From the row of a call to that of a bracket: how many arrows.
+    pub arrows: usize,
+}
+
+/// A slice of a row.
+#[derive(Clone, Debug)]
+pub struct Slice {
+    pub process: String,
+    pub row: String,
+    pub name: String,
+    /// The host's time.
+    pub begin_ns: u64,
+    pub end_ns: u64,
+    pub args: Value,
+    at: Place,
+}
+
+/// The process and the row, as the trace numbers them.
+type Place = (u64, u64);
+
+impl Slice {
+    pub fn number(&self, name: &str) -> f64 {
+        self.args[name].as_f64().unwrap_or_else(|| panic!("no number `{name}`: {self:?}"))
+    }
+
+    pub fn text(&self, name: &str) -> &str {
+        self.args[name].as_str().unwrap_or_else(|| panic!("no text `{name}`: {self:?}"))
+    }
+
+    fn holds(&self, ns: u64) -> bool {
+        (self.begin_ns..=self.end_ns).contains(&ns)
+    }
+}
+
+fn whole(event: &Value, name: &str) -> u64 {
+    event[name].as_u64().unwrap_or_else(|| panic!("`{name}` is no whole number: {event}"))
+}
+
+/// Microseconds with at most three digits after the point, as nanoseconds.
+fn nanoseconds(event: &Value, name: &str) -> u64 {
+    let micros = event[name].as_f64().unwrap_or_else(|| panic!("no time `{name}`: {event}"));
+    let ns = (micros * 1e3).round();
+    assert!(micros >= 0.0 && (micros * 1e3 - ns).abs() < 1e-2, "`{name}`: {event}");
+    ns as u64
+}
+
+impl Events {
+    /// Reads a trace of this process. Every row has one name, and its slices follow or contain each
+    /// other; every arrow goes from a call to a bracket of that call.
+    pub fn parse(text: &str, pid: u32) -> Events {
+        let trace: Value = serde_json::from_str(text).expect("it is JSON");
+        assert_eq!(trace["displayTimeUnit"], "ns");
+        let origin_ns = whole(&trace["otherData"], "origin_ns");
+        let (mut processes, mut rows) = (HashMap::new(), HashMap::new());
+        let mut slices: Vec<(Slice, String)> = Vec::new();
+        let mut ends: BTreeMap<u64, [Option<(Place, u64)>; 2]> = BTreeMap::new();
+        for event in trace["traceEvents"].as_array().expect("a list of events") {
+            let at = (whole(event, "pid"), whole(event, "tid"));
+            assert!(at.0 == u64::from(pid) || at.0 >= FIRST_DEVICE, "{event}");
+            let name = event["name"].as_str().expect("every event has a name").to_owned();
+            match event["ph"].as_str() {
+                Some("M") => {
+                    let value = event["args"]["name"].as_str().map(str::to_owned);
+                    let twice = match name.as_str() {
+                        "process_name" => processes.insert(at.0, value.expect("a name")),
+                        "thread_name" => rows.insert(at, value.expect("a name")),
+                        "process_sort_index" | "thread_sort_index" => {
+                            whole(&event["args"], "sort_index");
+                            None
+                        }
+                        _ => panic!("{event}"),
+                    };
+                    assert_eq!(twice, None, "two names: {event}");
+                }
+                Some("X") => {
+                    let begin_ns = origin_ns + nanoseconds(event, "ts");
+                    let end_ns = begin_ns + nanoseconds(event, "dur");
+                    let (process, row) = (String::new(), String::new());
+                    let args = event["args"].clone();
+                    let slice = Slice { process, row, name, begin_ns, end_ns, args, at };
+                    slices.push((slice, event["cat"].as_str().expect("a category").to_owned()));
+                }
+                Some(end @ ("s" | "f")) => {
+                    let is_head = usize::from(end == "f");
+                    assert_eq!(event["bp"].as_str(), [None, Some("e")][is_head], "{event}");
+                    let place = (at, origin_ns + nanoseconds(event, "ts"));
+                    let twice = ends.entry(whole(event, "id")).or_default()[is_head].replace(place);
+                    assert_eq!(twice, None, "{event}");
+                }
+                _ => panic!("{event}"),
+            }
+        }
+        for (slice, _) in &mut slices {
+            slice.process = processes.get(&slice.at.0).expect("every process is named").clone();
+            slice.row = rows.get(&slice.at).expect("every row is named").clone();
+        }
+        let of = |category: &str| {
+            let its = slices.iter().filter(|(_, its)| its == category);
+            its.map(|(slice, _)| slice.clone()).collect::<Vec<_>>()
+        };
+        let other = trace["otherData"].clone();
+        let events = Events { other, calls: of("call"), brackets: of("gpu"), arrows: ends.len() };
+        assert_eq!(events.calls.len() + events.brackets.len(), slices.len());
+        events.replay();
+        for [tail, head] in ends.into_values() {
+            let (tail, head) = (tail.expect("a tail"), head.expect("a head"));
+            let call = innermost(&events.calls, tail);
+            assert_eq!(call.args["call"], innermost(&events.brackets, head).args["call"]);
+        }
+        events
+    }
+
+    /// Follows every row in time, as a viewer does.
+    fn replay(&self) {
+        let mut open: HashMap<Place, Vec<&Slice>> = HashMap::new();
+        let mut all: Vec<&Slice> = self.calls.iter().chain(&self.brackets).collect();
+        // What begins at once is in the order of the file.
+        all.sort_by_key(|slice| slice.begin_ns);
+        for slice in all {
+            let open = open.entry(slice.at).or_default();
+            open.retain(|outer| outer.end_ns > slice.begin_ns);
+            for outer in open.iter() {
+                assert!(slice.end_ns <= outer.end_ns, "{slice:?} and {outer:?} overlap");
+            }
+            open.push(slice);
+        }
+    }
+
+    /// The brackets of one function or launch.
+    pub fn of(&self, name: &str) -> Vec<&Slice> {
+        self.brackets.iter().filter(|slice| slice.name == format!("scenario::{name}")).collect()
+    }
+
+    /// Every sample of an event pair is a bracket of the trace, and none is another.
+    pub fn check_report(&self, report: &Report) {
+        let number = |name: &str| whole(&self.other, name);
+        let rows = report.sites.iter().flat_map(|site| {
+            let is_launch = site.scope == "launches";
+            // A function with one launch has no row for it.
+            let is_bracket = move |launch: bool| launch == is_launch;
+            let has_launches = site.series.iter().any(|row| row.launch.is_some());
+            let rows = site.series.iter().filter(|row| row.clock == "events");
+            rows.filter(move |row| is_bracket(row.launch.is_some()) || !has_launches)
+        });
+        let measured: u64 = rows.map(|row| row.measured).sum();
+        assert_eq!(number("brackets") + number("unplaced"), measured);
+        assert_eq!(self.brackets.len() as u64 + number("dropped"), number("brackets"));
+    }
+
+    /// Every bracket lies where the model had it, to the error that it states. Answers how many were
+    /// compared, and how far they were off at most.
+    pub fn check_model(&self, trace: &Trace) -> (usize, f64) {
+        let mut pairs: Vec<_> = trace.elapsed();
+        pairs.retain(|pair| pair.start.stream == pair.stop.stream);
+        let mut worst = 0.0f64;
+        for slice in &self.brackets {
+            let error_ns = slice.number("alignment_error_ns");
+            let raw_ns = slice.number("raw_ns");
+            let off_ns = |ns: u64, model_ns: u64| (ns as f64 - model_ns as f64).abs();
+            let is_it = |pair: &gpu_time_sim_driver::trace::Elapsed<'_>| {
+                (pair.reported_ns as f64 - raw_ns).abs() <= 1.0 + raw_ns * 1e-6
+                    && off_ns(slice.begin_ns, pair.start.end_ns) <= error_ns
+                    && off_ns(slice.end_ns, pair.stop.end_ns) <= error_ns + 1.0
+            };
+            let found = pairs.iter().position(is_it);
+            let pair = pairs.swap_remove(found.unwrap_or_else(|| panic!("no pair: {slice:?}")));
+            worst = worst.max(off_ns(slice.begin_ns, pair.start.end_ns));
+        }
+        (self.brackets.len(), worst)
+    }
+}
+
+/// The innermost slice at this place and time.
+fn innermost(slices: &[Slice], (at, ns): (Place, u64)) -> &Slice {
+    let around = slices.iter().filter(|slice| slice.at == at && slice.holds(ns));
+    let shortest = around.min_by_key(|slice| slice.end_ns - slice.begin_ns);
+    shortest.unwrap_or_else(|| panic!("no slice at {at:?}, {ns}"))
+}
