@@ -18,5 +18,6 @@ mod rates;
 mod scopes;
 mod settle;
 mod streams;
+mod targets;
 mod threads;
 mod trace;

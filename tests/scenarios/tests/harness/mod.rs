@@ -67,6 +67,8 @@ pub struct Scenario {
     counts_agree: bool,
     untraced: bool,
     shows: bool,
+    /// Where the report goes beside its JSON.
+    target: String,
     /// How the one warning about the process begins.
     warning: Option<&'static str>,
     /// How the one line of gpu-time's own on stderr begins.
@@ -107,6 +109,7 @@ pub fn scenario(name: &str, arguments: &[&str]) -> Scenario {
         counts_agree: true,
         untraced: false,
         shows: false,
+        target: "table".to_owned(),
         warning: None,
         complaint: None,
     }
@@ -210,6 +213,12 @@ impl Scenario {
         self
     }
 
+    /// Sends the report there, and not as a table to stderr.
+    pub fn target(mut self, target: &str) -> Self {
+        self.target = target.to_owned();
+        self
+    }
+
     /// Runs it and checks what holds for all.
     pub fn run(self) -> Run {
         let dir = tempfile::tempdir().expect("a temporary folder");
@@ -295,7 +304,7 @@ impl Scenario {
             }
         }
         let dir_name = dir.display();
-        let mut targets = format!("table,json:{dir_name}/report-%p.json");
+        let mut targets = format!("{},json:{dir_name}/report-%p.json", self.target);
         if self.shows {
             targets += &format!(",trace:{dir_name}/{EVENTS}%p.json");
         }
