@@ -36,7 +36,7 @@ impl Stream {
 pub(crate) struct Event(usize);
 
 impl Event {
-    pub fn new(handle: usize) -> Self {
+    pub const fn new(handle: usize) -> Self {
         Event(handle)
     }
 

@@ -124,3 +124,32 @@ impl Passage {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::FakeGpu;
+
+    const FIT: ClockFit = ClockFit {
+        anchor: Event::new(1),
+        zero_ns: 50_000.0,
+        rate: 1.1,
+        rate_error: 0.01,
+        margin_ns: 100.0,
+        early_ns: 800.0,
+        late_ns: 4_000.0,
+    };
+
+    /// The fake's events are a thousand nanoseconds apart.
+    #[test]
+    fn brackets_are_dated_in_the_middle_of_what_is_possible() {
+        let gpu = FakeGpu::default();
+        let mut passage = Passage::new(Some(FIT));
+        let [start, stop] = passage.date(&gpu, &Event::new(11), 500.0).unwrap();
+        assert_eq!(start, Moment { host_ns: 50_000.0 + 1_600.0 + 11_000.0, error_ns: 2_600.0 });
+        assert_eq!(stop.host_ns - start.host_ns, 550.0);
+        let [next, _] = passage.date(&gpu, &Event::new(13), 500.0).unwrap();
+        assert_eq!(next.host_ns - start.host_ns, 2_200.0);
+        assert!(Passage::new(None).date(&gpu, &Event::new(11), 500.0).is_none());
+    }
+}

@@ -210,7 +210,7 @@ impl Recorded {
         }
         if self.unplaced > 0 {
             notes.push(format!(
-                "{} samples are not in the trace, because their place in time is not known",
+                "the trace leaves out samples whose place in time is not known: {}",
                 self.unplaced
             ));
         }

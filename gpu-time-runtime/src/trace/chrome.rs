@@ -289,3 +289,6 @@ impl Recorded {
         known.map_or_else(|| format!("thread {thread}").into(), |(_, name)| name.as_str().into())
     }
 }
+
+#[cfg(test)]
+mod tests;
