@@ -18,9 +18,9 @@ pub(crate) struct ClockFit {
     pub rate_error: f64,
     /// How much longer than at best the GPU may take to see what the host has enqueued.
     pub margin_ns: f64,
-    /// How much before and after `zero_ns` the GPU may have passed the anchor, by what the host saw.
+    /// The GPU passed the anchor no earlier than this time of the host's, and no more than so much later.
     pub early_ns: f64,
-    pub late_ns: f64,
+    pub window_ns: f64,
 }
 
 /// A time on the device as one of the host's.
@@ -40,10 +40,8 @@ impl ClockFit {
     /// The host's time at which the GPU was `device_ns` after the anchor.
     fn moment(&self, device_ns: f64) -> Moment {
         Moment {
-            host_ns: self.zero_ns + (self.late_ns - self.early_ns) / 2.0 + device_ns * self.rate,
-            error_ns: (self.late_ns + self.early_ns) / 2.0
-                + self.margin_ns
-                + device_ns.abs() * self.rate_error,
+            host_ns: self.early_ns + self.window_ns / 2.0 + device_ns * self.rate,
+            error_ns: self.window_ns / 2.0 + device_ns.abs() * self.rate_error,
         }
     }
 }
@@ -136,8 +134,8 @@ mod tests {
         rate: 1.1,
         rate_error: 0.01,
         margin_ns: 100.0,
-        early_ns: 800.0,
-        late_ns: 4_000.0,
+        early_ns: 49_200.0,
+        window_ns: 4_800.0,
     };
 
     /// The fake's events are a thousand nanoseconds apart.
@@ -146,7 +144,7 @@ mod tests {
         let gpu = FakeGpu::default();
         let mut passage = Passage::new(Some(FIT));
         let [start, stop] = passage.date(&gpu, &Event::new(11), 500.0).unwrap();
-        assert_eq!(start, Moment { host_ns: 50_000.0 + 1_600.0 + 11_000.0, error_ns: 2_600.0 });
+        assert_eq!(start, Moment { host_ns: 50_000.0 + 1_600.0 + 11_000.0, error_ns: 2_500.0 });
         assert_eq!(stop.host_ns - start.host_ns, 550.0);
         let [next, _] = passage.date(&gpu, &Event::new(13), 500.0).unwrap();
         assert_eq!(next.host_ns - start.host_ns, 2_200.0);

@@ -47,6 +47,8 @@ struct State {
     is_pending: bool,
     due_ns: u64,
     last: Option<Round>,
+    /// The shortest time between which and which the GPU passed a round's anchor.
+    least_width_ns: Option<f64>,
     fit: Option<ClockFit>,
 }
 
@@ -70,9 +72,11 @@ struct Round {
     zero_ns: f64,
     /// How much longer than at best most of them took.
     spread_ns: f64,
-    /// How much before and after `zero_ns` the GPU may have passed the anchor.
+    /// The host's times between which the GPU passed the anchor.
     early_ns: f64,
     late_ns: f64,
+    /// How much later than most calls say the first of these is.
+    early_spread_ns: f64,
 }
 
 impl DeviceClock {
@@ -163,9 +167,11 @@ impl State {
             rate(last, round, device_ns)
         });
         let (rate, rate_error) = rate.unwrap_or((1.0, UNKNOWN_RATE));
-        // What an idle GPU takes at best is the same in every round, but not every round has somebody
-        // look at once.
-        let late_ns = self.fit.map_or(round.late_ns, |fit| fit.late_ns.min(round.late_ns));
+        // What an idle GPU takes at best is the same in every round, but not in every round somebody
+        // looks at once.
+        let width_ns = round.late_ns - round.early_ns;
+        let least_ns = self.least_width_ns.map_or(width_ns, |least| least.min(width_ns));
+        self.least_width_ns = Some(least_ns);
         self.fit = Some(ClockFit {
             anchor: round.anchor,
             zero_ns: round.zero_ns,
@@ -173,7 +179,7 @@ impl State {
             rate_error,
             margin_ns: round.spread_ns,
             early_ns: round.early_ns,
-            late_ns,
+            window_ns: width_ns.min(least_ns + round.early_spread_ns),
         });
         self.last = Some(round);
         let interval = INTERVALS_NS.get(self.rounds).or(INTERVALS_NS.last()).copied();
@@ -192,23 +198,24 @@ impl State {
 
 impl Round {
     fn of(anchor: Event, probes: &[Probe]) -> Round {
-        let zeros = probes.iter().map(|probe| probe.enqueued_ns as f64 - probe.device_ns);
-        let mut zeros: Vec<f64> = zeros.collect();
-        zeros.sort_by(f64::total_cmp);
-        let zero_ns = zeros.last().copied().unwrap_or_default();
-        // A quarter of them may have met something unusual, such as a thread that was not running.
-        let usual_ns = zeros.get(zeros.len() / 4).copied().unwrap_or(zero_ns);
+        let (zero_ns, spread_ns) = latest(probes, |probe| probe.enqueued_ns);
         // The GPU passed an event between the call that recorded it and the one that saw it passed.
-        let earliest = probes.iter().map(|probe| probe.asked_ns as f64 - probe.device_ns);
-        let latest = probes.iter().map(|probe| probe.seen_ns as f64 - probe.device_ns);
-        Round {
-            anchor,
-            zero_ns,
-            spread_ns: zero_ns - usual_ns,
-            early_ns: zero_ns - earliest.fold(f64::NEG_INFINITY, f64::max),
-            late_ns: (latest.fold(f64::INFINITY, f64::min) - zero_ns).max(0.0),
-        }
+        let (early_ns, early_spread_ns) = latest(probes, |probe| probe.asked_ns);
+        let seen = probes.iter().map(|probe| probe.seen_ns as f64 - probe.device_ns);
+        let late_ns = seen.fold(f64::INFINITY, f64::min).max(early_ns);
+        Round { anchor, zero_ns, spread_ns, early_ns, late_ns, early_spread_ns }
     }
+}
+
+/// The latest time of the host's that a probe gives for the anchor, and how much later than most.
+fn latest(probes: &[Probe], host_ns: impl Fn(&Probe) -> u64) -> (f64, f64) {
+    let times = probes.iter().map(|probe| host_ns(probe) as f64 - probe.device_ns);
+    let mut times: Vec<f64> = times.collect();
+    times.sort_by(f64::total_cmp);
+    let latest_ns = times.last().copied().unwrap_or_default();
+    // A quarter of them may have met something unusual, such as a thread that was not running.
+    let usual_ns = times.get(times.len() / 4).copied().unwrap_or(latest_ns);
+    (latest_ns, latest_ns - usual_ns)
 }
 
 /// Host nanoseconds in a device nanosecond and how far off that may be, if two rounds tell more than
@@ -248,14 +255,13 @@ mod tests {
             .collect();
         let round = Round::of(Event::new(1), &self::probes(&probes));
         assert_eq!((round.zero_ns, round.spread_ns), (50_000.0, 200.0));
-        assert_eq!((round.early_ns, round.late_ns), (800.0, 4_000.0));
+        assert_eq!((round.early_ns, round.late_ns), (49_200.0, 54_000.0));
     }
 
     #[test]
     fn a_rate_is_believed_when_the_rounds_lie_far_enough_apart() {
         let anchor = Event::new(1);
-        let last =
-            Round { anchor, zero_ns: 1e6, spread_ns: 300.0, early_ns: 800.0, late_ns: 4_000.0 };
+        let last = Round { zero_ns: 1e6, spread_ns: 300.0, ..Round::of(anchor, &[]) };
         let after = |device_ns: f64, rate: f64| {
             let round = Round { zero_ns: 1e6 + device_ns * rate, ..last };
             super::rate(last, round, device_ns)

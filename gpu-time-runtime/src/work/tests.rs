@@ -327,8 +327,8 @@ fn aligned() -> ClockFit {
         rate: 1.0,
         rate_error: 0.0,
         margin_ns: 100.0,
-        early_ns: 800.0,
-        late_ns: 4_000.0,
+        early_ns: -800.0,
+        window_ns: 4_800.0,
     }
 }
 

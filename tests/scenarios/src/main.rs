@@ -7,6 +7,7 @@ mod absent;
 mod barriers;
 mod capture;
 mod cold;
+mod devices;
 mod exact;
 mod exit;
 mod faults;
@@ -34,6 +35,7 @@ const THEMES: &[&[Scenario]] = &[
     barriers::SCENARIOS,
     capture::SCENARIOS,
     cold::SCENARIOS,
+    devices::SCENARIOS,
     exact::SCENARIOS,
     exit::SCENARIOS,
     faults::SCENARIOS,

@@ -81,6 +81,8 @@ constants! {
     transfer_ns = 1_400;
     /// Bytes a nanosecond over the bus. Assumed (PCIe 5).
     transfer_bytes_per_ns = 50;
+    /// Bytes a nanosecond from device to device. Assumed (NVLink 4).
+    peer_bytes_per_ns = 400;
 
     /// Commands that enqueue freely behind the one that runs.
     queue_depth = 1_021;

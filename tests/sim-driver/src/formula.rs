@@ -41,6 +41,11 @@ pub fn cold_dirty_copy_ns(n16: u64) -> u64 {
     1_400 + 32 * n16 / 3_850 + 32 * n16 / 8_560
 }
 
+/// The length of a copy of so many bytes to the memory of another device.
+pub fn peer_copy_ns(bytes: u64) -> u64 {
+    1_400 + bytes / 400
+}
+
 /// A pair around kernels of these lengths while the device was kept busy by earlier work of the
 /// stream until after the stop was enqueued: `1280 + Σ up(length + 925)`.
 pub fn fed_pair_ns(kernels: &[u64]) -> u64 {

@@ -133,6 +133,11 @@ impl Memory {
         self.block(address).map(|(start, block)| (start, block.bytes, block.place))
     }
 
+    /// The context that the allocation with `address` belongs to.
+    pub fn context_of(&self, address: u64) -> Option<ContextRef> {
+        self.block(address).map(|(_, block)| block.context)
+    }
+
     /// Fails unless a device may touch all of `address .. address + bytes`.
     pub fn check(&self, address: u64, bytes: u64) -> Answer {
         if bytes == 0 {

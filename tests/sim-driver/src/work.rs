@@ -36,6 +36,12 @@ pub(crate) enum Work {
         from: u64,
         bytes: u64,
     },
+    /// From one device's memory to another's.
+    PeerCopy {
+        to: u64,
+        from: u64,
+        bytes: u64,
+    },
     /// From the host. The source is taken when the call is made, whatever kind of memory it is, so
     /// that a command which runs late never reads what the program has freed.
     Upload {
@@ -74,6 +80,7 @@ impl Work {
             Self::Kernel { name, .. } => ("kernel", name),
             Self::Fill { .. } => ("memset", ""),
             Self::Copy { .. } => ("copy", "device"),
+            Self::PeerCopy { .. } => ("copy", "peer"),
             Self::Upload { .. } => ("copy", "to device"),
             Self::Download { .. } => ("copy", "to host"),
             Self::Free { .. } => ("free", ""),
@@ -103,6 +110,10 @@ impl Model {
                 memory.copy(*to, *from, *bytes)?;
                 let touches = [kernels::read(*from, *bytes), kernels::write(*to, *bytes)];
                 kernels::moving_ns(&touches, l2, c)
+            }
+            Work::PeerCopy { to, from, bytes } => {
+                memory.copy(*to, *from, *bytes)?;
+                c.transfer_ns + bytes / c.peer_bytes_per_ns.max(1)
             }
             Work::Upload { to, data } => {
                 memory.write(*to, data)?;

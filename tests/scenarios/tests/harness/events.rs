@@ -49,6 +49,11 @@ impl Slice {
         self.args[mark] == true
     }
 
+    /// Whether its row may be that of the stream with this handle: not every row says.
+    fn is_on(&self, stream: u64) -> bool {
+        !self.row.starts_with("stream 0x") || self.row.starts_with(&format!("stream {stream:#x}"))
+    }
+
     fn holds(&self, ns: u64) -> bool {
         (self.begin_ns..=self.end_ns).contains(&ns)
     }
@@ -181,7 +186,8 @@ impl Events {
             let raw_ns = slice.number("raw_ns");
             let off_ns = |ns: u64, model_ns: u64| (ns as f64 - model_ns as f64).abs();
             let is_it = |pair: &gpu_time_sim_driver::trace::Elapsed<'_>| {
-                (pair.reported_ns as f64 - raw_ns).abs() <= 1.0 + raw_ns * 1e-6
+                slice.is_on(pair.start.stream)
+                    && (pair.reported_ns as f64 - raw_ns).abs() <= 1.0 + raw_ns * 1e-6
                     && off_ns(slice.begin_ns, pair.start.end_ns) <= error_ns
                     && off_ns(slice.end_ns, pair.stop.end_ns) <= error_ns + 1.0
             };

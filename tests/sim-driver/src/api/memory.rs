@@ -117,6 +117,31 @@ impl Model {
         self.submit(stream, Work::Copy { to, from, bytes: bytes as u64 })
     }
 
+    /// Between memory of two contexts, which may be of two devices.
+    fn copy_between(
+        &mut self,
+        (to, to_context): (u64, Handle),
+        (from, from_context): (u64, Handle),
+        bytes: usize,
+        stream: Handle,
+    ) -> Answer {
+        for (address, context) in [(to, to_context), (from, from_context)] {
+            let context = self.contexts.resolve(context)?;
+            if self.memory.context_of(address) != Some(context) {
+                return Err(Code::INVALID_VALUE);
+            }
+        }
+        if to_context == from_context {
+            return self.copy(to, from, bytes, stream).map(drop);
+        }
+        self.known(to, bytes)?;
+        self.known(from, bytes)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        self.submit(stream, Work::PeerCopy { to, from, bytes: bytes as u64 }).map(drop)
+    }
+
     /// Between any two places: their addresses say what they are.
     fn copy_any(
         &mut self,
@@ -260,7 +285,9 @@ driver! {
     fn cuMemcpyPeerAsync(
         dstDevice: u64, dstContext: Handle, srcDevice: u64, srcContext: Handle, ByteCount: usize,
         hStream: Handle,
-    ) [2_620, Free] |m| m.copy(dstDevice, srcDevice, ByteCount, hStream).map(drop);
+    ) [2_620, Free] |m| {
+        m.copy_between((dstDevice, dstContext), (srcDevice, srcContext), ByteCount, hStream)
+    };
 
     fn cuMemsetD8_v2(dstDevice: u64, uc: u8, N: usize) [2_620, NotInCapture] |m| {
         m.fill(dstDevice, &uc.to_ne_bytes(), N, 0)

@@ -1,0 +1,142 @@
+//! Several devices in one process: a row for each, whoever calls and whatever goes between them.
+
+use crate::harness::{Run, Scenario, assert_lasts, scenario};
+
+fn devices(name: &str) -> Scenario {
+    scenario(&format!("devices/{name}"), &[]).shows()
+}
+
+/// The brackets of a function, equally many on each device, and none of them lost. The trace has a
+/// process for each device.
+#[track_caller]
+fn assert_shared(run: &Run, name: &str, brackets: u64) {
+    let (site, devices) = (run.site(name), run.fact("devices"));
+    assert_eq!(site.timed, brackets);
+    for device in 0..devices {
+        let id = format!("cuda:{device}");
+        let rows: Vec<_> = site.series.iter().filter(|row| row.device == id).collect();
+        let expected = if site.scope == "launches" { 2 } else { 1 };
+        assert_eq!(rows.len(), expected, "{id}: {rows:?}");
+        for row in rows {
+            let each = brackets / devices;
+            assert_eq!(row.brackets(), (each, each, 0, 0), "{id}");
+        }
+        let of_device = |process: &str| process == id || process.starts_with(&format!("{id} "));
+        let shown = run.events().of(name);
+        let shown = shown.iter().filter(|slice| of_device(&slice.process)).count();
+        assert_eq!(shown as u64, brackets / devices, "{id}");
+    }
+    run.events().check_report(run.report());
+    assert_eq!(run.report().devices.len() as u64, devices);
+    for device in &run.report().devices {
+        assert!(device.event_floor_ns.is_some() && device.warnings.is_empty(), "{device:?}");
+    }
+}
+
+fn alternating(run: &Run) {
+    for name in ["devices::launched", "devices::around"] {
+        assert_shared(run, name, 80);
+        for row in &run.site(name).series {
+            assert_lasts(row, 20_000.0);
+        }
+    }
+}
+
+#[test]
+fn one_thread_calls_on_two() {
+    alternating(&devices("alternating").run());
+}
+
+fn threads(run: &Run) {
+    for name in ["devices::launched", "devices::around"] {
+        assert_shared(run, name, 80);
+        assert!(run.site(name).series.iter().all(|row| row.raw().min >= 20_000.0));
+    }
+}
+
+#[test]
+fn two_threads_call_on_two() {
+    threads(&devices("threads").run());
+}
+
+/// The bracket is on the stream's device, wherever the copy goes.
+fn peer_copy(run: &Run) {
+    assert_shared(run, "devices::sent", 20);
+    assert_eq!(run.fact("arrived"), 2);
+    for row in &run.site("devices::sent").series {
+        assert!(row.raw().min > 20_000.0, "{row:?}");
+    }
+}
+
+#[test]
+fn memory_goes_from_one_to_the_other() {
+    peer_copy(&devices("peer_copy").run());
+}
+
+/// The wait is in the time, and in nobody's but the bracket's own.
+fn foreign_event(run: &Run) {
+    let row = run.row("devices::after");
+    assert_eq!(row.brackets(), (20, 20, 0, 0));
+    assert_eq!(row.device, format!("cuda:{}", run.fact("devices") - 1));
+    run.events().check_report(run.report());
+}
+
+#[test]
+fn one_waits_for_the_other() {
+    let run = devices("foreign_event").run();
+    foreign_event(&run);
+    if run.fact("devices") == 2 {
+        // Three milliseconds there, less the one that the bracket's own stream was busy before it.
+        let raw = run.row("devices::after").raw();
+        assert!(raw.min > 1_500_000.0 && raw.median < 2_500_000.0, "{raw:?}");
+    }
+}
+
+mod simulated {
+    use super::*;
+    use gpu_time_sim_driver::formula::{fed_pair_ns, peer_copy_ns, spin_ns};
+
+    fn on_two(name: &str) -> Run {
+        let run = devices(name).simulated(|sim| sim.devices(2)).run();
+        assert_eq!(run.fact("devices"), 2);
+        run.events().check_model(&run.trace);
+        run
+    }
+
+    #[test]
+    fn two_devices() {
+        alternating(&on_two("alternating"));
+        threads(&on_two("threads"));
+    }
+
+    #[test]
+    fn memory_goes_over_the_link() {
+        let run = on_two("peer_copy");
+        peer_copy(&run);
+        let expected = fed_pair_ns(&[spin_ns(20_000), peer_copy_ns(run.fact("bytes"))]) as f64;
+        for row in &run.site("devices::sent").series {
+            assert_eq!(row.fed, 10, "{row:?}");
+            assert!((row.raw().min - expected).abs() < 1.0, "{expected}: {row:?}");
+            assert!((row.raw().max - expected).abs() < 1.0, "{expected}: {row:?}");
+        }
+    }
+
+    #[test]
+    fn one_waits_for_the_other() {
+        let run = on_two("foreign_event");
+        foreign_event(&run);
+        let raw = run.row("devices::after").raw();
+        assert!(raw.min > 1_900_000.0 && raw.max < 2_100_000.0, "{raw:?}");
+        // What the rule cannot see: the host was far ahead, and the GPU waited for a GPU.
+        assert_eq!(run.row("devices::after").fed, 20);
+    }
+
+    /// The same device twice, where a machine has one.
+    #[test]
+    fn one_device_is_enough() {
+        alternating(&devices("alternating").run());
+        threads(&devices("threads").run());
+        peer_copy(&devices("peer_copy").run());
+        foreign_event(&devices("foreign_event").run());
+    }
+}
