@@ -119,8 +119,9 @@ impl<G: Gpu> Bracket<G> {
         self.ended = self.subject.track.end();
         let released = ended?;
         self.stopped_ns = self.gpu.now_ns();
-        if let Some(began_ns) = self.began_ns {
-            self.learn_feeding(self.stopped_ns.saturating_sub(began_ns), released);
+        // A clock that has stepped back meanwhile shows nothing.
+        if let Some(took_ns) = self.began_ns.and_then(|ns| self.stopped_ns.checked_sub(ns)) {
+            self.learn_feeding(took_ns, released);
         }
         Ok(())
     }

@@ -46,6 +46,8 @@ struct State {
     probes: Vec<Probe>,
     is_pending: bool,
     due_ns: u64,
+    /// The host's time when somebody last looked.
+    looked_ns: u64,
     last: Option<Round>,
     /// The shortest time between which and which the GPU passed a round's anchor.
     least_width_ns: Option<f64>,
@@ -126,6 +128,11 @@ impl DeviceClock {
 impl State {
     /// Takes the round one step further, if one is under way or due.
     fn step(&mut self, symbols: &Symbols, side: Option<Stream>) {
+        let now_ns = symbols.now_ns();
+        if now_ns < self.looked_ns {
+            self.start_again();
+        }
+        self.looked_ns = now_ns;
         let events = &self.events[self.rounds % 2];
         let (Some(side), Some(anchor)) = (side, events.first()) else { return };
         if self.is_pending {
@@ -146,7 +153,7 @@ impl State {
                 let round = Round::of(*anchor, &self.probes);
                 return self.finish(symbols, round);
             }
-        } else if self.probes.is_empty() && symbols.now_ns() < self.due_ns {
+        } else if self.probes.is_empty() && now_ns < self.due_ns {
             return;
         }
         let Some(event) = self.events[self.rounds % 2].get(self.probes.len()) else { return };
@@ -185,6 +192,14 @@ impl State {
         let interval = INTERVALS_NS.get(self.rounds).or(INTERVALS_NS.last()).copied();
         self.due_ns = symbols.now_ns() + interval.unwrap_or_default();
         self.rounds += 1;
+        self.probes.clear();
+    }
+
+    /// The host's clock has stepped back: nothing is aligned any more.
+    #[cold]
+    fn start_again(&mut self) {
+        (self.fit, self.last, self.least_width_ns) = (None, None, None);
+        (self.rounds, self.due_ns, self.is_pending) = (0, 0, false);
         self.probes.clear();
     }
 

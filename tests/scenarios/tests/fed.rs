@@ -17,6 +17,24 @@ fn host_delays_inside_of_brackets() {
     assert!(fact("held_starved") * 50 <= 200, "held and starved");
 }
 
+mod simulated {
+    use super::*;
+
+    /// A clock that steps back proves nothing fed that was not, however far.
+    #[test]
+    fn the_clock_steps_back() {
+        for back in ["1_000", "5_000_000", "25_000_000"] {
+            let model = format!("host_back_at_ns=30_000_000,host_back_ns={back}");
+            let delays = scenario("fed/delays", &[]).untraced();
+            let run = delays.simulated(|sim| sim.model(&model)).run();
+            let [off, off_and_fed, fed] = ["off", "off_and_fed", "fed"].map(|name| run.fact(name));
+            println!("{back}: {off} off, of which {off_and_fed} fed; {fed} fed");
+            assert!(off_and_fed * 200 <= off, "{back}: {off_and_fed} of {off} count as fed");
+            assert!(fed >= 20, "{back}: {fed} fed");
+        }
+    }
+}
+
 /// Behind a queue everything is fed.
 #[test]
 fn a_loop_that_never_waits() {

@@ -98,6 +98,17 @@ fn replays_of_graphs_have_no_place() {
 mod simulated {
     use super::*;
 
+    /// Nothing is shown to end before it began.
+    #[test]
+    fn the_clock_steps_back() {
+        for at in ["130_000_000", "150_000_000"] {
+            let model = format!("host_back_at_ns={at},host_back_ns=125_000_000");
+            let run = scenario("exact/fed", &[]).simulated(|sim| sim.model(&model)).shows();
+            let run = run.complains("gpu-time: the trace leaves out samples").run();
+            run.events().check_report(run.report());
+        }
+    }
+
     #[test]
     fn brackets_lie_where_the_model_has_them() {
         for name in ["exact/fed", "exact/starved", "fed/nested", "streams/several", "fed/queue"] {

@@ -44,6 +44,10 @@ constants! {
     event_drift_ns = 0;
     /// The device time from which on it does.
     event_drift_at_ns = 0;
+    /// By how much the host's clock steps back at `host_back_at_ns`. Not at all.
+    host_back_ns = 0;
+    /// The virtual time at which it does.
+    host_back_at_ns = 0;
     /// What a kernel, copy or memset occupies its stream for beyond its own length: a held empty
     /// kernel reads 2.75 us, and each further kernel in a pair adds about 0.9 us to its length.
     gap_ns = 925;

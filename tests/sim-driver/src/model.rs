@@ -170,6 +170,13 @@ impl Model {
         self.settle();
     }
 
+    /// What the host's clock shows now. It can step back.
+    pub fn host_clock(&self) -> u64 {
+        let Constants { host_back_at_ns, host_back_ns, .. } = self.constants;
+        let back = if self.now >= host_back_at_ns { host_back_ns } else { 0 };
+        self.now.saturating_sub(back)
+    }
+
     /// Adds something to what the trace says of the current call.
     pub fn find(&mut self, name: &'static str, value: i64) {
         if self.trace.wants_calls() {

@@ -325,3 +325,41 @@ fn modules_have_what_their_text_says() {
     )
     .passed();
 }
+
+#[test]
+fn memory_goes_from_device_to_device() {
+    const BYTES: usize = 1 << 20;
+    let outcome = child(
+        this_test!(),
+        |sim| sim.devices(2),
+        || {
+            let first = start();
+            let from = device_memory(BYTES);
+            // SAFETY: the range is ours, and the outputs are places of their types.
+            unsafe {
+                ok(sys::cuMemsetD8_v2(from, 7, BYTES));
+                let mut second = ptr::null_mut();
+                ok(sys::cuDevicePrimaryCtxRetain(&mut second, 1));
+                ok(sys::cuCtxSetCurrent(second));
+                let to = device_memory(BYTES);
+                let (stream, a, b) = (stream(), event(), event());
+                record(a, stream);
+                ok(sys::cuMemcpyPeerAsync(to, second, from, first, BYTES, stream));
+                record(b, stream);
+                sync(stream);
+                let copy = formula::peer_copy_ns(BYTES as u64);
+                assert!(elapsed(a, b).unwrap() >= formula::fed_pair_ns(&[copy]));
+                let mut bytes = [0u8; 8];
+                ok(sys::cuMemcpyDtoH_v2(bytes.as_mut_ptr().cast(), to + BYTES as u64 - 8, 8));
+                assert_eq!(bytes, [7; 8]);
+                // Each address belongs to one of the contexts, and to no other.
+                fails(1, sys::cuMemcpyPeerAsync(to, first, from, second, BYTES, stream));
+                fails(1, sys::cuMemcpyPeerAsync(to, second, from, first, BYTES + 512, stream));
+            }
+        },
+    );
+    let trace = outcome.passed().trace;
+    let copies: Vec<_> = trace.commands().filter(|command| command.name == "peer").collect();
+    assert_eq!(copies.len(), 1);
+    assert_eq!(copies[0].duration_ns, formula::peer_copy_ns(BYTES as u64));
+}

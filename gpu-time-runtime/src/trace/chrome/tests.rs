@@ -57,6 +57,10 @@ fn what_is_inside_of_another_stays_there() {
     assert_eq!(placed(slices), [(120, 150), (100, 200)]);
 }
 
+fn process() -> Process {
+    Process::new("app".to_owned(), 1, SystemTime::UNIX_EPOCH, Duration::ZERO, None)
+}
+
 fn about(process: &Process) -> About<'_> {
     About { process, devices: Vec::new(), biases: Biases::new(), now_ns: 500 }
 }
@@ -69,7 +73,7 @@ fn events(recorded: &Recorded, about: &About<'_>) -> (Value, Vec<Value>) {
 
 #[test]
 fn a_trace_of_nothing_is_a_trace() {
-    let process = Process::new(SystemTime::UNIX_EPOCH, Duration::ZERO, None);
+    let process = process();
     let (other, events) = events(&Recorded::default(), &about(&process));
     assert_eq!(other["origin_ns"], 0);
     assert!(events.iter().all(|event| event["ph"] == "M"), "{events:?}");
@@ -78,7 +82,7 @@ fn a_trace_of_nothing_is_a_trace() {
 #[test]
 fn names_are_what_they_are() {
     const HOSTILE: &str = "a\",\n\u{1b}[31m<script>\\ü";
-    let process = Process::new(SystemTime::UNIX_EPOCH, Duration::ZERO, None);
+    let process = process();
     let track = track();
     let marks = [track.begin(), track.end()];
     let call = Call { site: site(), thread: 7, began_ns: 90, ended_ns: None };

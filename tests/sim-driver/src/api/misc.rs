@@ -69,10 +69,10 @@ driver! {
     fn cuProfilerStop() [100, Free] |m| m.current().map(drop);
 }
 
-/// The virtual host time in nanoseconds. It moves nothing and settles nothing.
+/// What the host's clock shows of virtual time, in nanoseconds. It moves nothing and settles nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn gpu_time_sim_now() -> u64 {
-    if process::state() == State::Alive { Model::lock().now } else { 0 }
+    if process::state() == State::Alive { Model::lock().host_clock() } else { 0 }
 }
 
 /// Lets the host spend `ns` nanoseconds of virtual time. Held streams are looked at before and
