@@ -22,8 +22,8 @@ const LONGEST_HOLD_NS: f64 = 1e9;
 const LARGEST_BIAS_NS: f64 = 1e6;
 /// Calls and brackets that a trace keeps: some tens of megabytes.
 const TRACE_LAST: usize = 100_000;
-/// More than a viewer opens.
-const MOST_TRACED: usize = 10_000_000;
+/// Hundreds of megabytes: more than a viewer opens.
+const MOST_TRACED: usize = 1_000_000;
 
 /// The configuration of the process.
 ///
@@ -80,7 +80,7 @@ impl Config {
                 bias,
             ),
             trace_last: vars
-                .read("GPU_TIME_TRACE_LAST", "whole numbers from `1` to `10000000`", trace_last)
+                .read("GPU_TIME_TRACE_LAST", "whole numbers from `1` to `1000000`", trace_last)
                 .unwrap_or(default.trace_last),
         };
         for name in ["GPU_TIME_SAMPLE", "GPU_TIME_BUDGET"] {
@@ -437,12 +437,12 @@ mod tests {
             config(&[("GPU_TIME_REPORT", "trace:t"), ("GPU_TIME_TRACE_LAST", last)]).0.trace_last()
         };
         assert_eq!(traced("7"), Some(7));
-        for last in ["0", "10000001", "-1", "all"] {
+        for last in ["0", "1000001", "-1", "all"] {
             assert_eq!(
                 bad("GPU_TIME_TRACE_LAST", last),
                 format!(
                     "`GPU_TIME_TRACE_LAST`: `{last}` makes no sense; accepted are whole numbers from \
-                     `1` to `10000000`"
+                     `1` to `1000000`"
                 )
             );
         }

@@ -88,6 +88,9 @@ fn render(recorded: &Recorded, about: &About<'_>) -> String {
     file.finish()
 }
 
+/// A call or a slice in its place, with its number.
+type Placed<'a, T> = (Interval, (u64, &'a T));
+
 /// Where a call is shown.
 struct Shown {
     tid: usize,
@@ -96,7 +99,7 @@ struct Shown {
 
 /// Writes each thread's calls, and says where each call is.
 fn write_calls(file: &mut File, pid: u32, recorded: &Recorded, now_ns: u64) -> HashMap<u64, Shown> {
-    let mut threads: BTreeMap<u64, Vec<(Interval, (u64, &Call))>> = BTreeMap::new();
+    let mut threads: BTreeMap<u64, Vec<Placed<'_, Call>>> = BTreeMap::new();
     for (number, call) in &recorded.calls {
         let begin_ns = call.began_ns;
         let end_ns = call.ended_ns.unwrap_or(now_ns).max(begin_ns);
@@ -133,10 +136,8 @@ fn write_calls(file: &mut File, pid: u32, recorded: &Recorded, now_ns: u64) -> H
     shown
 }
 
-type Placed<'a> = (Interval, (u64, &'a Slice));
-
 /// The slices by stream, in the order in which the streams were first used.
-fn streams(slices: &[(u64, Slice)]) -> Vec<(&'static Track, Vec<Placed<'_>>)> {
+fn streams(slices: &[(u64, Slice)]) -> Vec<(&'static Track, Vec<Placed<'_, Slice>>)> {
     let mut streams: Vec<(&'static Track, Vec<(u64, &Slice)>)> = Vec::new();
     let mut known: HashMap<*const Track, usize> = HashMap::new();
     for (number, slice) in slices {
@@ -151,7 +152,7 @@ fn streams(slices: &[(u64, Slice)]) -> Vec<(&'static Track, Vec<Placed<'_>>)> {
 
 /// Gives slices of one stream their times. Between one that ended on the stream and one that began
 /// after it there is no overlap, although the clocks are aligned a little differently each time.
-fn in_order(slices: Vec<(u64, &Slice)>) -> Vec<Placed<'_>> {
+fn in_order(slices: Vec<(u64, &Slice)>) -> Vec<Placed<'_, Slice>> {
     let first = slices.first().map_or(0, |(_, slice)| slice.marks[0].order());
     let since = |order: u32| order.wrapping_sub(first) as i32;
     let mut ends: Vec<(i32, bool, usize)> = Vec::with_capacity(2 * slices.len());
@@ -161,7 +162,7 @@ fn in_order(slices: Vec<(u64, &Slice)>) -> Vec<Placed<'_>> {
     }
     ends.sort_unstable();
     let host_ns = |slice: &Slice| slice.passed.map(|moment| moment.host_ns.max(0.0).round() as u64);
-    let mut placed: Vec<Placed<'_>> = slices
+    let mut placed: Vec<Placed<'_, Slice>> = slices
         .into_iter()
         .map(|(number, slice)| {
             let [begin_ns, end_ns] = host_ns(slice);
@@ -185,7 +186,7 @@ fn in_order(slices: Vec<(u64, &Slice)>) -> Vec<Placed<'_>> {
 fn write_slices(
     file: &mut File,
     host: u32,
-    streams: Vec<(&'static Track, Vec<Placed<'_>>)>,
+    streams: Vec<(&'static Track, Vec<Placed<'_, Slice>>)>,
     calls: &HashMap<u64, Shown>,
     recorded: &Recorded,
     about: &About<'_>,

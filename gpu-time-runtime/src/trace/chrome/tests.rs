@@ -32,7 +32,7 @@ fn slice(track: &'static Track, marks: [Mark; 2], times: [f64; 2]) -> Slice {
 fn placed(slices: Vec<Slice>) -> Vec<(u64, u64)> {
     let numbered: Vec<(u64, Slice)> = (0..).zip(slices).collect();
     let numbered = numbered.iter().map(|(number, slice)| (*number, slice)).collect();
-    let interval = |(at, _): &Placed<'_>| (at.begin_ns, at.end_ns);
+    let interval = |(at, _): &Placed<'_, Slice>| (at.begin_ns, at.end_ns);
     in_order(numbered).iter().map(interval).collect()
 }
 
