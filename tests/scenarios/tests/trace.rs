@@ -70,6 +70,14 @@ fn a_call_is_still_running() {
     run.events().check_report(run.report());
 }
 
+/// Each report has a trace of all that was before it.
+#[test]
+fn a_trace_is_written_again() {
+    let run = scenario("options/looks", &[]).reports(2).shows().run();
+    run.events().check_report(run.report());
+    assert_eq!(run.events().of("options::delayed").len(), 20);
+}
+
 #[test]
 fn the_last_brackets_are_kept() {
     let run = scenario("exact/fed", &[])
@@ -80,8 +88,7 @@ fn the_last_brackets_are_kept() {
     let events = run.events();
     events.check_report(run.report());
     assert_eq!((events.calls.len(), events.brackets.len()), (50, 50));
-    let last = |name: &str| run.report().sites.iter().any(|site| site.name.ends_with(name));
-    assert!(last("exact::delayed") && !events.of("exact::delayed").is_empty());
+    assert!(!events.of("exact::delayed").is_empty());
 }
 
 /// Nobody knows in which stream a graph was replayed.
