@@ -1,4 +1,5 @@
-//! A benchmark: saxpy until its times are known to half a percent, as found and with an empty L2.
+//! A benchmark: saxpy until its times are known to half a percent, as found, with an empty L2, and many
+//! calls back to back.
 //!
 //! ```text
 //! cargo run --release --example until_stable
@@ -47,6 +48,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     show("as found", &run(settle, &mut vectors));
     // On the CPU there is nothing to empty: this is a second run like the first.
     show("cold", &run(settle.cold(), &mut vectors));
+    if let Some(stream) = vectors.stream().cloned() {
+        let settled = run(settle.graph(stream.cu_stream(), 100), &mut vectors);
+        show("back to back", &settled);
+        // Next to no time passes between two calls, and none of it is the host's.
+        settled.back_to_back().iter().for_each(|found| println!("  {found}"));
+    }
     // The report comes by itself when the process ends.
     Ok(())
 }

@@ -222,7 +222,7 @@ fn report_site(counted: Counted, tallies: &Tallies, biases: &Biases) -> report::
     }
 }
 
-fn device_id(device: Device) -> String {
+pub(crate) fn device_id(device: Device) -> String {
     match device {
         Device::Cuda(ordinal) => format!("cuda:{ordinal}"),
         Device::Unknown => "cuda:?".to_owned(),

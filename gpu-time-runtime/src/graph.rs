@@ -8,7 +8,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-use crate::cuda::{Capture, Context, NotKept};
+use crate::cuda::{self, Capture, Context, NotKept};
 use crate::gpu::{EventPair, Fault, Gpu, Stream};
 use crate::lane;
 use crate::place::Place;
@@ -111,7 +111,7 @@ static IS_ANY: AtomicBool = AtomicBool::new(false);
 pub(crate) fn open(place: &Place, launch: u32) -> Opened {
     let Place { site, context, stream, .. } = *place;
     let capture = context.capture(stream);
-    if matches!(capture, Ok(None)) {
+    if matches!(capture, Ok(None)) || cuda::is_recording() {
         return Opened::Untimed;
     }
     let can = capture.is_ok() && context.origin().is_some();
