@@ -14,6 +14,7 @@ mod fed;
 mod gpu;
 mod graph;
 mod health;
+mod hold;
 mod options;
 mod random;
 mod rates;
@@ -40,6 +41,7 @@ const THEMES: &[&[Scenario]] = &[
     fed::SCENARIOS,
     graph::SCENARIOS,
     health::SCENARIOS,
+    hold::SCENARIOS,
     options::SCENARIOS,
     random::SCENARIOS,
     rates::SCENARIOS,
