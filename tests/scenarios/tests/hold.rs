@@ -80,8 +80,8 @@ fn what_unwinds_lets_the_stream_go() {
     assert_ended(&run);
     let row = run.row("hold::held");
     assert_eq!((row.measured, row.lost("failed")), (CALM, TRYING));
-    assert!(row.fed >= CALM - 1, "{row:?}");
     if !is_real() {
+        assert_eq!(row.fed, CALM - 1, "{row:?}");
         assert!(run.fact("longest_us") < 1_000, "nobody waits for a deadline");
     }
 }
