@@ -11,13 +11,15 @@
 
 #![allow(unsafe_code)] // a product is unsafe in cudarc, which cannot check its shape
 
+mod gpu;
+
 use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cudarc::cublas::sys::cublasOperation_t::CUBLAS_OP_N;
 use cudarc::cublas::{self, CudaBlas, Gemm, GemmConfig, result::CublasError};
-use cudarc::driver::{CudaContext, CudaSlice, CudaStream, sys};
+use cudarc::driver::{CudaSlice, CudaStream};
 use gpu_time::gpu_timed;
 
 const ROWS: usize = 8192;
@@ -53,13 +55,8 @@ fn multiply(stream: &Arc<CudaStream>, p: &mut Product) -> Result<(), CublasError
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // SAFETY: looks for the driver's library; without it cudarc would panic.
-    if !unsafe { sys::is_culib_present() } {
-        println!("no GPU here (no CUDA driver): there is nothing to wait for");
-        return Ok(());
-    }
-    let context = match CudaContext::new(0) {
-        Ok(context) => context,
+    let stream = match gpu::find() {
+        Ok(stream) => stream,
         Err(why) => {
             println!("no GPU here ({why}): there is nothing to wait for");
             return Ok(());
@@ -70,10 +67,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("there is no libcublas on this machine, and so no product to time");
         return Ok(());
     }
-    let stream = context.new_stream()?;
-    // One stream is all there is, so cudarc need not order several.
-    // SAFETY: every slice below is used on this stream alone.
-    unsafe { context.disable_event_tracking() };
     let ones = stream.clone_htod(&vec![1.0; ROWS * ROWS])?;
     let mut product = Product {
         blas: CudaBlas::new(stream.clone())?,

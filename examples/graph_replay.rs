@@ -8,13 +8,13 @@
 
 #![allow(unsafe_code)] // launching a kernel is unsafe in cudarc
 
+mod gpu;
+
 use std::error::Error;
 use std::sync::Arc;
 
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
-use cudarc::driver::{
-    CudaContext, CudaFunction, CudaSlice, CudaStream, LaunchConfig, PushKernelArg, sys,
-};
+use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, LaunchConfig, PushKernelArg};
 use cudarc::nvrtc::Ptx;
 use gpu_time::gpu_timed;
 use gpu_time_kernels::workloads;
@@ -43,23 +43,14 @@ fn saxpy(stream: &Arc<CudaStream>, v: &mut Vectors) -> Result<(), Box<dyn Error>
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // SAFETY: looks for the driver's library; without it cudarc would panic.
-    if !unsafe { sys::is_culib_present() } {
-        println!("no GPU here (no CUDA driver): this example needs one");
-        return Ok(());
-    }
-    let context = match CudaContext::new(0) {
-        Ok(context) => context,
-        Err(error) => {
-            println!("no GPU here ({error:?}): this example needs one");
+    let stream = match gpu::find() {
+        Ok(stream) => stream,
+        Err(why) => {
+            println!("no GPU here ({why}): this example needs one");
             return Ok(());
         }
     };
-    let stream = context.new_stream()?;
-    // One stream is all there is, so cudarc need not order several.
-    // SAFETY: every slice below is used on this stream alone.
-    unsafe { context.disable_event_tracking() };
-    let module = context.load_module(Ptx::from_src(workloads::PTX))?;
+    let module = stream.context().load_module(Ptx::from_src(workloads::PTX))?;
     let mut vectors = Vectors {
         saxpy: module.load_function(workloads::SAXPY)?,
         x: stream.clone_htod(&vec![1.0; LEN])?,

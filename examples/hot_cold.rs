@@ -1,24 +1,27 @@
-//! Copies half the L2 into the other half: with what the call before left in the L2, with the L2
-//! emptied before every call, and with the L2 full of other lines that have to be written back.
+//! Copies within the L2: with what the call before left there, with the L2 emptied before every call, and
+//! with the L2 full of other lines that have to be written back.
 //!
 //! ```text
 //! cargo run --release --example hot_cold
 //! ```
 //!
-//! Both halves together are the whole of it, so that a hot copy evicts some of what it is about to
-//! read, and need not be faster than a cold one.
+//! This comparison is usually published for half the L2. Source and destination are then the whole of it,
+//! so that a hot copy evicts some of what it is about to read: on an H200 it was slower than a cold one.
+//! With a quarter both fit, and hot is fast.
 //!
-//! Once in 32 blocks of 1,024 threads, as this comparison is usually published, which cannot use all
-//! of a large GPU, and once in a grid that fills it. On a machine without an NVIDIA GPU it says so.
+//! Each runs in 32 blocks of 1,024 threads, as it is usually published, which cannot use all of a large
+//! GPU, and in a grid that fills it. On a machine without an NVIDIA GPU it says so.
 
 #![allow(unsafe_code)] // launching a kernel is unsafe in cudarc
+
+mod gpu;
 
 use std::error::Error;
 use std::sync::Arc;
 
-use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
+use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use cudarc::driver::{
-    CudaContext, CudaFunction, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg,
+    CudaFunction, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg,
 };
 use cudarc::nvrtc::Ptx;
 use gpu_time::gpu_timed;
@@ -49,44 +52,45 @@ impl Copy {
     }
 }
 
-#[gpu_timed(warmup = 10, sleep)]
-fn hot_32_blocks(stream: &Arc<CudaStream>, copy: &mut Copy) -> Result<(), DriverError> {
-    copy.launch(stream)
+type Timed = fn(&Arc<CudaStream>, &mut Copy) -> Result<(), DriverError>;
+
+/// Three annotated functions, each with figures of its own, for one size and one grid.
+macro_rules! timed {
+    ($name:ident: $hot:ident, $cold:ident, $dirty:ident) => {
+        #[gpu_timed(warmup = 10, sleep)]
+        fn $hot(stream: &Arc<CudaStream>, copy: &mut Copy) -> Result<(), DriverError> {
+            copy.launch(stream)
+        }
+
+        #[gpu_timed(warmup = 10, cold, sleep)]
+        fn $cold(stream: &Arc<CudaStream>, copy: &mut Copy) -> Result<(), DriverError> {
+            copy.launch(stream)
+        }
+
+        #[gpu_timed(warmup = 10, cold = "dirty", sleep)]
+        fn $dirty(stream: &Arc<CudaStream>, copy: &mut Copy) -> Result<(), DriverError> {
+            copy.launch(stream)
+        }
+
+        const $name: [(&str, Timed); 3] =
+            [(stringify!($hot), $hot), (stringify!($cold), $cold), (stringify!($dirty), $dirty)];
+    };
 }
 
-#[gpu_timed(warmup = 10, cold, sleep)]
-fn cold_32_blocks(stream: &Arc<CudaStream>, copy: &mut Copy) -> Result<(), DriverError> {
-    copy.launch(stream)
-}
-
-#[gpu_timed(warmup = 10, cold = "dirty", sleep)]
-fn cold_dirty_32_blocks(stream: &Arc<CudaStream>, copy: &mut Copy) -> Result<(), DriverError> {
-    copy.launch(stream)
-}
-
-#[gpu_timed(warmup = 10, sleep)]
-fn hot_full_grid(stream: &Arc<CudaStream>, copy: &mut Copy) -> Result<(), DriverError> {
-    copy.launch(stream)
-}
-
-#[gpu_timed(warmup = 10, cold, sleep)]
-fn cold_full_grid(stream: &Arc<CudaStream>, copy: &mut Copy) -> Result<(), DriverError> {
-    copy.launch(stream)
-}
-
-#[gpu_timed(warmup = 10, cold = "dirty", sleep)]
-fn cold_dirty_full_grid(stream: &Arc<CudaStream>, copy: &mut Copy) -> Result<(), DriverError> {
-    copy.launch(stream)
-}
+timed!(HALF_32: half_hot_32_blocks, half_cold_32_blocks, half_dirty_32_blocks);
+timed!(HALF_FULL: half_hot_full_grid, half_cold_full_grid, half_dirty_full_grid);
+timed!(QUARTER_32: quarter_hot_32_blocks, quarter_cold_32_blocks, quarter_dirty_32_blocks);
+timed!(QUARTER_FULL: quarter_hot_full_grid, quarter_cold_full_grid, quarter_dirty_full_grid);
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let (context, stream) = match on_gpu() {
-        Ok(gpu) => gpu,
+    let stream = match gpu::find() {
+        Ok(stream) => stream,
         Err(why) => {
             println!("no GPU here ({why}): there is no L2 to be hot or cold");
             return Ok(());
         }
     };
+    let context = stream.context();
     let attribute = |attribute| context.attribute(attribute).map(|value| value as usize);
     let l2 = attribute(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?;
     let blocks = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?
@@ -100,54 +104,34 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("DRAM            {:.1} GiB", dram as f64 / f64::from(1 << 30));
     // Two transfers a clock.
     println!("peak bandwidth  {:.0} GB/s", 2.0 * (memory_khz * bus_bytes) as f64 / 1e6);
-    println!("L2              {:.1} MiB, of which a copy reads half and writes half", mib(l2));
+    println!("L2              {:.1} MiB", l2 as f64 / f64::from(1 << 20));
 
-    let zeros = || stream.alloc_zeros(l2 / 2 / 16 * 16);
     let module = context.load_module(Ptx::from_src(workloads::PTX))?;
-    let kernel = module.load_function(workloads::COPY_F4)?;
-    let mut copy = Copy { kernel, from: zeros()?, to: zeros()?, blocks: 32 };
-    for timed in [hot_32_blocks, cold_32_blocks, cold_dirty_32_blocks] {
-        repeat(|| timed(&stream, &mut copy))?;
+    let full = blocks as u32;
+    let columns = [
+        ("half", 2, 32, HALF_32),
+        ("half", 2, full, HALF_FULL),
+        ("a quarter", 4, 32, QUARTER_32),
+        ("a quarter", 4, full, QUARTER_FULL),
+    ];
+    let (mut sizes, mut grids) = (String::new(), String::new());
+    let mut rows = ["hot", "cold", "cold, dirty"].map(|state| format!("{state:<14}"));
+    for (size, part, blocks, functions) in columns {
+        let zeros = || stream.alloc_zeros(l2 / part / 16 * 16);
+        let kernel = module.load_function(workloads::COPY_F4)?;
+        let mut copy = Copy { kernel, from: zeros()?, to: zeros()?, blocks };
+        sizes += &format!("{size:>14}");
+        grids += &format!("{:>14}", format!("{blocks} blocks"));
+        for ((name, timed), row) in functions.into_iter().zip(&mut rows) {
+            (0..CALLS).try_for_each(|_| timed(&stream, &mut copy))?;
+            stream.synchronize()?;
+            *row += &format!("{:>11.2} µs", median_us(name));
+        }
     }
-    copy.blocks = blocks as u32;
-    for timed in [hot_full_grid, cold_full_grid, cold_dirty_full_grid] {
-        repeat(|| timed(&stream, &mut copy))?;
-    }
-    stream.synchronize()?;
-
-    println!("\n{:<14} {:>12} {:>12}", "", "32 blocks", format!("{blocks} blocks"));
-    for (state, functions) in [
-        ("hot", ["hot_32_blocks", "hot_full_grid"]),
-        ("cold", ["cold_32_blocks", "cold_full_grid"]),
-        ("cold, dirty", ["cold_dirty_32_blocks", "cold_dirty_full_grid"]),
-    ] {
-        let [narrow, full] = functions.map(median_us);
-        println!("{state:<14} {narrow:>9.2} µs {full:>9.2} µs");
-    }
-    println!();
+    println!("\n{:<14}{sizes}\n{:<14}{grids}", "of the L2", "");
+    println!("{}\n", rows.join("\n"));
     // The report comes by itself when the process ends.
     Ok(())
-}
-
-fn on_gpu() -> Result<(Arc<CudaContext>, Arc<CudaStream>), Box<dyn Error>> {
-    // SAFETY: looks for the driver's library; without it cudarc would panic.
-    if !unsafe { sys::is_culib_present() } {
-        return Err("no CUDA driver".into());
-    }
-    let context = CudaContext::new(0)?;
-    let stream = context.new_stream()?;
-    // One stream is all there is, so cudarc need not order several.
-    // SAFETY: every slice is used on this stream alone.
-    unsafe { context.disable_event_tracking() };
-    Ok((context, stream))
-}
-
-fn repeat(mut call: impl FnMut() -> Result<(), DriverError>) -> Result<(), DriverError> {
-    (0..CALLS).try_for_each(|_| call())
-}
-
-fn mib(bytes: usize) -> f64 {
-    bytes as f64 / f64::from(1 << 20)
 }
 
 /// The median of a function's calls, net; NaN without samples.

@@ -10,14 +10,14 @@
 
 #![allow(unsafe_code)] // launching a kernel is unsafe in cudarc
 
+mod gpu;
+
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Instant;
 
 use cudarc::driver::sys::CUevent_flags;
-use cudarc::driver::{
-    CudaContext, CudaFunction, CudaStream, DriverError, LaunchConfig, PushKernelArg, sys,
-};
+use cudarc::driver::{CudaFunction, CudaStream, DriverError, LaunchConfig, PushKernelArg};
 use cudarc::nvrtc::Ptx;
 use gpu_time::{Snapshot, gpu_timed};
 use gpu_time_kernels::workloads;
@@ -29,7 +29,6 @@ const ONE: LaunchConfig =
     LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
 
 struct Gpu {
-    context: Arc<CudaContext>,
     stream: Arc<CudaStream>,
     spin: CudaFunction,
 }
@@ -155,7 +154,8 @@ fn in_a_loop(gpu: &Gpu) -> Result<f64, Failure> {
 fn by_new_events(gpu: &Gpu) -> Result<f64, Failure> {
     let flags = Some(CUevent_flags::CU_EVENT_DEFAULT);
     median(|| {
-        let (start, stop) = (gpu.context.new_event(flags)?, gpu.context.new_event(flags)?);
+        let (start, stop) =
+            (gpu.stream.context().new_event(flags)?, gpu.stream.context().new_event(flags)?);
         start.record(&gpu.stream)?;
         gpu.launch()?;
         stop.record(&gpu.stream)?;
@@ -165,7 +165,8 @@ fn by_new_events(gpu: &Gpu) -> Result<f64, Failure> {
 
 fn by_old_events(gpu: &Gpu) -> Result<f64, Failure> {
     let flags = Some(CUevent_flags::CU_EVENT_DEFAULT);
-    let (start, stop) = (gpu.context.new_event(flags)?, gpu.context.new_event(flags)?);
+    let (start, stop) =
+        (gpu.stream.context().new_event(flags)?, gpu.stream.context().new_event(flags)?);
     median(|| {
         start.record(&gpu.stream)?;
         gpu.launch()?;
@@ -186,16 +187,10 @@ fn by_cudarc(gpu: &Gpu) -> Result<f64, Failure> {
 }
 
 fn on_gpu() -> Result<Gpu, Failure> {
-    // SAFETY: looks for the driver's library; without it cudarc would panic.
-    if !unsafe { sys::is_culib_present() } {
-        return Err("no CUDA driver".into());
-    }
-    let context = CudaContext::new(0)?;
-    let stream = context.new_stream()?;
-    // One stream is all there is, so cudarc need not order several.
-    // SAFETY: nothing is shared between streams here.
-    unsafe { context.disable_event_tracking() };
-    let spin =
-        context.load_module(Ptx::from_src(workloads::PTX))?.load_function(workloads::SPIN_NS)?;
-    Ok(Gpu { context, stream, spin })
+    let stream = gpu::find()?;
+    let spin = stream
+        .context()
+        .load_module(Ptx::from_src(workloads::PTX))?
+        .load_function(workloads::SPIN_NS)?;
+    Ok(Gpu { stream, spin })
 }

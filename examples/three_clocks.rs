@@ -9,10 +9,12 @@
 
 #![allow(unsafe_code)] // launching a kernel is unsafe in cudarc
 
+mod gpu;
+
 use std::error::Error;
 use std::sync::Arc;
 
-use cudarc::driver::{CudaContext, CudaFunction, CudaStream, LaunchConfig, PushKernelArg, sys};
+use cudarc::driver::{CudaFunction, CudaStream, LaunchConfig, PushKernelArg};
 use cudarc::nvrtc::Ptx;
 use gpu_time::{gpu_timed, snapshot};
 use gpu_time_kernels::workloads;
@@ -83,14 +85,7 @@ impl Spin {
 }
 
 fn on_gpu() -> Result<(Arc<CudaStream>, Spin), Box<dyn Error>> {
-    // SAFETY: looks for the driver's library; without it cudarc would panic.
-    if !unsafe { sys::is_culib_present() } {
-        return Err("no CUDA driver".into());
-    }
-    let context = CudaContext::new(0)?;
-    let stream = context.new_stream()?;
-    // SAFETY: the kernel uses no memory.
-    unsafe { context.disable_event_tracking() };
-    let module = context.load_module(Ptx::from_src(workloads::PTX))?;
+    let stream = gpu::find()?;
+    let module = stream.context().load_module(Ptx::from_src(workloads::PTX))?;
     Ok((stream, Spin(module.load_function(workloads::SPIN_NS)?)))
 }

@@ -9,11 +9,13 @@
 
 #![allow(unsafe_code)] // launching a kernel is unsafe in cudarc
 
+mod gpu;
+
 use std::error::Error;
 use std::sync::Arc;
 
 use cudarc::driver::{
-    CudaContext, CudaFunction, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg, sys,
+    CudaFunction, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg,
 };
 use cudarc::nvrtc::Ptx;
 use gpu_time::gpu_timed;
@@ -79,16 +81,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn on_gpu() -> Result<(Arc<CudaStream>, Kernels), Box<dyn Error>> {
-    // SAFETY: looks for the driver's library; without it cudarc would panic.
-    if !unsafe { sys::is_culib_present() } {
-        return Err("no CUDA driver".into());
-    }
-    let context = CudaContext::new(0)?;
-    let stream = context.new_stream()?;
-    // One stream is all there is, so cudarc need not order several.
-    // SAFETY: every slice below is used on this stream alone.
-    unsafe { context.disable_event_tracking() };
-    let module = context.load_module(Ptx::from_src(workloads::PTX))?;
+    let stream = gpu::find()?;
+    let module = stream.context().load_module(Ptx::from_src(workloads::PTX))?;
     let kernels = Kernels {
         copy: module.load_function(workloads::COPY_F4)?,
         saxpy: module.load_function(workloads::SAXPY)?,

@@ -1,4 +1,5 @@
-//! A benchmark: saxpy until its times are known to half a percent, as found and with an empty L2.
+//! A benchmark: saxpy until its times are known to half a percent, as found, with an empty L2, and many
+//! calls back to back.
 //!
 //! ```text
 //! cargo run --release --example until_stable
@@ -9,13 +10,13 @@
 
 #![allow(unsafe_code)] // launching a kernel is unsafe in cudarc
 
+mod gpu;
+
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cudarc::driver::{
-    CudaContext, CudaFunction, CudaSlice, CudaStream, LaunchConfig, PushKernelArg, sys,
-};
+use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, LaunchConfig, PushKernelArg};
 use cudarc::nvrtc::Ptx;
 use gpu_time::{Settle, Settled, gpu_timed, until_stable};
 use gpu_time_kernels::workloads;
@@ -47,6 +48,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     show("as found", &run(settle, &mut vectors));
     // On the CPU there is nothing to empty: this is a second run like the first.
     show("cold", &run(settle.cold(), &mut vectors));
+    if let Some(stream) = vectors.stream().cloned() {
+        let settled = run(settle.graph(stream.cu_stream(), 100), &mut vectors);
+        show("back to back", &settled);
+        // Next to no time passes between two calls, and none of it is the host's.
+        settled.back_to_back().iter().for_each(|found| println!("  {found}"));
+    }
     // The report comes by itself when the process ends.
     Ok(())
 }
@@ -64,16 +71,8 @@ fn show(what: &str, settled: &Settled) {
 }
 
 fn on_gpu() -> Result<Vectors, Box<dyn Error>> {
-    // SAFETY: looks for the driver's library; without it cudarc would panic.
-    if !unsafe { sys::is_culib_present() } {
-        return Err("no CUDA driver".into());
-    }
-    let context = CudaContext::new(0)?;
-    let stream = context.new_stream()?;
-    // One stream is all there is, so cudarc need not order several.
-    // SAFETY: every slice below is used on this stream alone.
-    unsafe { context.disable_event_tracking() };
-    let module = context.load_module(Ptx::from_src(workloads::PTX))?;
+    let stream = gpu::find()?;
+    let module = stream.context().load_module(Ptx::from_src(workloads::PTX))?;
     Ok(Vectors::Gpu {
         saxpy: module.load_function(workloads::SAXPY)?,
         x: stream.clone_htod(&vec![1.0; LEN])?,

@@ -60,7 +60,8 @@ scenarios() {
     local -a options=()
     # Tests that need the simulated driver stand in modules of that name.
     [[ $GPU_TIME_TEST_DRIVER == simulated ]] || options=(--skip simulated::)
-    part scenarios env GPU_TIME_TEST_DRIVER="$GPU_TIME_TEST_DRIVER" \
+    # One of them wants cuBLAS, and says where that is not.
+    part scenarios "${toolkit[@]}" GPU_TIME_TEST_DRIVER="$GPU_TIME_TEST_DRIVER" \
         GPU_TIME_SCENARIO_BIN="$here/bin/scenario" "$here/test/scenarios" "${options[@]}"
 }
 

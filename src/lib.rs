@@ -4,9 +4,9 @@ pub use gpu_time_macros::gpu_timed;
 
 #[cfg(feature = "enabled")]
 pub use gpu_time_runtime::{
-    Bytes, ClockError, Clocks, Device, Eviction, Flops, FlushProof, Histogram, Launch, Launches,
-    LockedClocks, Process, Series, Settle, Settled, Site, Snapshot, Stats, Unmet, lock_clocks,
-    report, set_enabled, snapshot, until_stable,
+    BackToBack, Bytes, ClockError, Clocks, Device, Eviction, Flops, FlushProof, Histogram, Launch,
+    Launches, LockedClocks, Process, Series, Settle, Settled, Site, Snapshot, Stats, Unmet,
+    lock_clocks, report, set_enabled, snapshot, until_stable,
 };
 
 /// What generated code names. Not a public interface.
@@ -18,7 +18,7 @@ pub use gpu_time_runtime::private as __private;
 mod off;
 #[cfg(not(feature = "enabled"))]
 pub use off::{
-    Bytes, ClockError, Clocks, Device, Eviction, Flops, FlushProof, Histogram, Launch, Launches,
-    LockedClocks, Process, Series, Settle, Settled, Site, Snapshot, Stats, Unmet, lock_clocks,
-    report, set_enabled, snapshot, until_stable,
+    BackToBack, Bytes, ClockError, Clocks, Device, Eviction, Flops, FlushProof, Histogram, Launch,
+    Launches, LockedClocks, Process, Series, Settle, Settled, Site, Snapshot, Stats, Unmet,
+    lock_clocks, report, set_enabled, snapshot, until_stable,
 };

@@ -343,4 +343,4 @@ no_values! {
 
 mod settle;
 
-pub use settle::{Settle, Settled, Unmet, until_stable};
+pub use settle::{BackToBack, Settle, Settled, Unmet, until_stable};

@@ -126,7 +126,7 @@ fn one_program_runs_with_the_feature_and_without() {
     assert_eq!(err, "", "without the feature nothing is reported");
     let kinds: Vec<_> = out.lines().filter_map(|line| line.split(": ").next()).collect();
     assert_eq!(kinds, ["settled", "process", "inconsistencies", "clocks"], "{out}");
-    assert!(out.contains("settled: (1, true, [])"), "the closure is called once\n{out}");
+    assert!(out.contains("settled: (1, true, [], None)"), "the closure is called once\n{out}");
     assert!(out.contains("built without its feature `enabled`"), "{out}");
     assert!(out.contains("clocks: Err(\"gpu-time was built without"), "{out}");
 
@@ -135,7 +135,7 @@ fn one_program_runs_with_the_feature_and_without() {
     let series = out.lines().filter(|line| line.starts_with("series: ")).count();
     assert_eq!((sites, series), (5, 5), "{out}");
     assert!(out.contains("build gpu-time with its feature `nvml`"), "{out}");
-    assert!(out.contains("settled: (6, true, [])"), "{out}");
+    assert!(out.contains("settled: (6, true, [], None)"), "{out}");
     let tables = err.lines().filter(|line| line.starts_with("gpu-time ")).count();
     assert_eq!(tables, 2, "one by `report()` and one at the end\n{err}");
 }

@@ -1,16 +1,19 @@
 """What other tools say of the same kernels: NVBench, Triton's do_bench, and events through PyTorch.
 
-    rivals.py FOLDER
+    rivals.py FOLDER [WHEELS]
 
-FOLDER holds `workloads.ptx` and `cases.json`, a list of {"case", "kernel", "ns" or "bytes", "cold"}.
+What is not installed may lie as wheels in the folder WHEELS: those for this Python are unpacked into
+FOLDER. FOLDER holds `workloads.ptx` and `cases.json`, a list of {"case", "kernel", "ns" or "bytes", "cold"}.
 Writes `rivals.json` there: {"readings": [{"tool", "case", "figure"}], "left_out": [{"case", "why"}]},
 times in nanoseconds. A tool that is not installed is left out.
 """
 
 import ctypes
+import glob
 import json
 import os
 import sys
+import zipfile
 
 folder = sys.argv[1]
 readings, left_out = [], []
@@ -111,7 +114,19 @@ def nvbench(torch, cases):
             record("NVBench", case, [s * 1e9 for s in state.samples])
 
 
+def carry(wheels):
+    """Makes what lies there importable, behind what is installed."""
+    tag = f"-cp{sys.version_info.major}{sys.version_info.minor}-"
+    unpacked = os.path.join(folder, "wheels")
+    for wheel in (path for path in glob.glob(os.path.join(wheels, "*.whl")) if tag in path):
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(unpacked)
+    sys.path.append(unpacked)
+
+
 def main():
+    if len(sys.argv) > 2:
+        carry(sys.argv[2])
     import torch
 
     torch.zeros(1, device="cuda")  # makes the primary context current

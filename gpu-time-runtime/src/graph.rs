@@ -4,18 +4,22 @@
 //! call where brackets in streams were looked at since. What is found is the last replay, if it has
 //! ended; those before it have left nothing behind.
 
+mod node;
+mod pair;
+
+pub(crate) use node::Node;
+
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-use crate::cuda::{Capture, Context, NotKept};
-use crate::gpu::{EventPair, Fault, Gpu, Stream};
-use crate::lane;
+use crate::cuda::{self, Context};
+use crate::gpu::Gpu;
 use crate::place::Place;
 use crate::sample::{Lost, Sample};
 use crate::site::{CallSite, Row, locked};
 use crate::trace;
-use crate::track::{Mark, Track};
+use pair::Pair;
 
 /// Pairs of events that graphs may have at once.
 const MOST: usize = 8_192;
@@ -23,36 +27,6 @@ const MOST: usize = 8_192;
 const AT_ONCE: usize = 64;
 /// Looking takes no more than one part of so many of the host's time.
 const SHARE: u64 = 100;
-
-/// Two events that graphs record.
-///
-/// Invariant: idle, open or placed, and exactly one of these, because it is moved from one owner to
-/// the next. `released` is set when no graph has the events any more, and cleared when one is given
-/// them.
-struct Pair {
-    context: &'static Context,
-    events: EventPair,
-    released: &'static AtomicBool,
-    /// The device's time of the last stop that was looked at, counted from the context's origin. A
-    /// float of milliseconds says it to a quarter of a millisecond after an hour: of replays that
-    /// come closer together, fewer are told apart.
-    seen: Option<f64>,
-}
-
-/// A launch between its two nodes.
-pub(crate) struct Node {
-    pair: Pair,
-    /// Why the pair is a blank, whose times nobody reads: it only keeps the graph's shape.
-    blank: Option<Lost>,
-    capture: u64,
-    /// The thread of the start, in a stream that each thread has its own of.
-    thread: Option<u64>,
-    stream: Stream,
-    track: &'static Track,
-    begun: Mark,
-    tracked: bool,
-    row: usize,
-}
 
 /// What became of a launch that would be a node.
 pub(crate) enum Opened {
@@ -112,7 +86,7 @@ static IS_ANY: AtomicBool = AtomicBool::new(false);
 pub(crate) fn open(place: &Place, launch: u32) -> Opened {
     let Place { site, context, stream, .. } = *place;
     let capture = context.capture(stream);
-    if matches!(capture, Ok(None)) {
+    if matches!(capture, Ok(None)) || cuda::is_recording() {
         return Opened::Untimed;
     }
     let can = capture.is_ok() && context.origin().is_some();
@@ -132,158 +106,6 @@ pub(crate) fn open(place: &Place, launch: u32) -> Opened {
             Opened::Lost
         }
     }
-}
-
-impl Node {
-    fn open(place: &Place, capture: &Capture, row: usize) -> Result<Box<Node>, Lost> {
-        let Place { context, stream, tracked, .. } = *place;
-        let (pair, blank) = match Pair::kept(context, capture) {
-            Ok(pair) => (pair, None),
-            // A graph that is captured anew must keep its shape.
-            Err(fault) => (Pair::blank(context)?, Some(fault.into())),
-        };
-        let thread = stream.is_per_thread().then(lane::thread);
-        let track = context.track(stream, thread);
-        let begun = track.begin();
-        let started = context.record_node(&pair.events.start, stream);
-        let capture = capture.id;
-        let node = Node { pair, blank, capture, thread, stream, track, begun, tracked, row };
-        match started {
-            Ok(()) => Ok(Box::new(node)),
-            Err(fault) => {
-                node.track.end();
-                if node.blank.is_none() {
-                    locked(&GRAPHS).place(node.pair, None);
-                }
-                Err(fault.into())
-            }
-        }
-    }
-
-    /// Makes the stop of the launch a node. `is_alive` says whether the stream still is.
-    #[cold]
-    pub fn close(self, is_alive: bool) {
-        match self.stop(is_alive) {
-            Err(reason) => self.abandon(reason),
-            Ok(()) => {
-                let nested = self.track.end() != self.begun;
-                if let Some(reason) = self.blank {
-                    return locked(&GRAPHS).lose(self.row, reason);
-                }
-                let reads = Reads { row: self.row, nested, tracked: self.tracked };
-                locked(&GRAPHS).place(self.pair, Some(reads));
-            }
-        }
-    }
-
-    fn stop(&self, is_alive: bool) -> Result<(), Lost> {
-        if !is_alive {
-            return Err(Lost::Stream);
-        }
-        if self.thread.is_some_and(|thread| thread != lane::thread()) {
-            return Err(Lost::Thread);
-        }
-        let context = self.pair.context;
-        match context.capture(self.stream)? {
-            // Outside of a capture the record would be an error.
-            Some(capture) if capture.id == self.capture => {
-                Ok(context.record_node(&self.pair.events.stop, self.stream)?)
-            }
-            _ => Err(Lost::Capture),
-        }
-    }
-
-    /// Leaves the launch without a stop. The graph keeps the start until it is gone.
-    #[cold]
-    pub fn abandon(self, reason: Lost) {
-        self.track.end();
-        let mut graphs = locked(&GRAPHS);
-        graphs.lose(self.row, reason);
-        if self.blank.is_none() {
-            graphs.place(self.pair, None);
-        }
-    }
-}
-
-impl Pair {
-    /// A pair that lives as long as the graph that is being captured.
-    fn kept(context: &'static Context, capture: &Capture) -> Result<Pair, Fault> {
-        let pair = Pair::take(context)?;
-        pair.released.store(false, Relaxed);
-        let Err(NotKept { fault, is_released }) = context.keep(capture, pair.released) else {
-            return Ok(pair);
-        };
-        let mut graphs = locked(&GRAPHS);
-        if is_released {
-            graphs.place(pair, None)
-        } else {
-            graphs.idle.push(pair)
-        }
-        Err(fault)
-    }
-
-    /// The pair of the context that any number of graphs record and nobody reads.
-    fn blank(context: &'static Context) -> Result<Pair, Fault> {
-        static NEVER: AtomicBool = AtomicBool::new(false);
-        let events = context.blank_events()?;
-        Ok(Pair { context, events, released: &NEVER, seen: None })
-    }
-
-    /// An idle pair of the context, or a new one if there may be more.
-    fn take(context: &'static Context) -> Result<Pair, Fault> {
-        let mut graphs = locked(&GRAPHS);
-        if let Some(pair) = graphs.idle_in(context) {
-            return Ok(pair);
-        }
-        if graphs.made >= MOST {
-            return Err(Fault::Exhausted);
-        }
-        graphs.made += 1;
-        drop(graphs);
-        let events =
-            || Ok(EventPair { start: context.create_event()?, stop: context.create_event()? });
-        match events() {
-            Ok(events) => {
-                let released = Box::leak(Box::new(AtomicBool::new(false)));
-                Ok(Pair { context, events, released, seen: None })
-            }
-            Err(fault) => {
-                locked(&GRAPHS).made -= 1;
-                Err(fault)
-            }
-        }
-    }
-
-    /// The device's time of the last stop.
-    fn stopped_ns(&self) -> Option<f64> {
-        let start = self.context.origin()?;
-        self.context.since(&EventPair { start, stop: self.events.stop })
-    }
-
-    /// The time of the last replay, if nobody has seen that yet.
-    fn read(&mut self) -> Option<f64> {
-        let (stopped_ns, raw_ns) =
-            reading(self.seen, || self.stopped_ns(), || self.context.since(&self.events))?;
-        self.seen = Some(stopped_ns);
-        Some(raw_ns)
-    }
-}
-
-/// When the last replay stopped and how long it took, unless that is what was `seen` before, or the
-/// next replay may have come between.
-fn reading(
-    seen: Option<f64>,
-    mut stopped_ns: impl FnMut() -> Option<f64>,
-    mut raw_ns: impl FnMut() -> Option<f64>,
-) -> Option<(f64, f64)> {
-    let stopped = stopped_ns()?;
-    if seen == Some(stopped) {
-        return None;
-    }
-    let raw = raw_ns()?;
-    // It is negative where the start is that of the next replay already.
-    let is_whole = raw >= 0.0 && raw_ns()? == raw && stopped_ns()? == stopped;
-    is_whole.then_some((stopped, raw))
 }
 
 /// Whether there ever was a node.
@@ -430,35 +252,5 @@ impl Reads {
         sample.nested = self.nested;
         sample.tracked = self.tracked;
         Ok(sample)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::reading;
-
-    fn read(seen: Option<f64>, stopped: &[f64], raw: &[f64]) -> Option<(f64, f64)> {
-        let (mut stopped, mut raw) = (stopped.iter().copied(), raw.iter().copied());
-        reading(seen, || stopped.next(), || raw.next())
-    }
-
-    #[test]
-    fn a_replay_is_read_once() {
-        assert_eq!(read(None, &[9e6, 9e6], &[5e3, 5e3]), Some((9e6, 5e3)));
-        assert_eq!(read(Some(8e6), &[9e6, 9e6], &[5e3, 5e3]), Some((9e6, 5e3)));
-        assert_eq!(read(Some(9e6), &[9e6, 9e6], &[5e3, 5e3]), None);
-    }
-
-    #[test]
-    fn a_replay_that_comes_between_leaves_nothing() {
-        // Its start has been passed, and its stop has not.
-        assert_eq!(read(None, &[9e6, 9e6], &[-2e3, -2e3]), None);
-        // It was passed while the time was asked for, or right after.
-        assert_eq!(read(None, &[9e6, 9e6], &[1e6, 5e3]), None);
-        assert_eq!(read(None, &[9e6, 10e6], &[5e3, 5e3]), None);
-        // The driver does not answer, because it has not come to the stop.
-        assert_eq!(read(None, &[], &[]), None);
-        assert_eq!(read(None, &[9e6], &[]), None);
-        assert_eq!(read(None, &[9e6], &[5e3]), None);
     }
 }

@@ -56,7 +56,7 @@ pub use report::{
     Bytes, Clocks, Device, Eviction, Flops, FlushProof, Histogram, Launch, Launches, Process,
     Series, Site, Snapshot, Stats,
 };
-pub use settle::{Settle, Settled, Unmet};
+pub use settle::{BackToBack, Settle, Settled, Unmet};
 
 /// Looks after what the GPU has finished, and writes the report to where `GPU_TIME_REPORT` says: by
 /// default as a table to stderr. Never waits for the GPU's work; where none of what is timed is under
@@ -90,6 +90,8 @@ pub fn snapshot() -> Snapshot {
 /// is filtered out, or if there is no GPU. Functions that the host clock times settle as others do. A
 /// series that had samples enough but lost all of them is not waited for; what is timed once and never
 /// again keeps the closure being called to the [`timeout`](Settle::timeout).
+///
+/// With [`graph`](Settle::graph) it times calls back to back instead, and waits for their stream.
 ///
 /// A run inside of another, or beside it on another thread, goes its own way; of what they want of the
 /// L2, the one that began last has it. A panic of the closure passes through.

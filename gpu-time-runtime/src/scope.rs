@@ -142,7 +142,7 @@ fn enter_off<K: Keep, L: Keep>(
     carry: impl FnOnce(K, Workload) -> L,
 ) -> Scope<L> {
     let skipped = CountSkipped(site);
-    if process::is_closed() {
+    if process::is_closed() || cuda::is_recording() {
         return Scope(None);
     }
     let Target::Stream { stream, context, tracked, keep } = target() else { return Scope(None) };
@@ -164,7 +164,7 @@ fn enter_off<K: Keep, L: Keep>(
 /// graph would depend on how many calls went before.
 #[inline]
 fn goes_into_graph(site: &'static CallSite, stream: Stream, context: usize) -> bool {
-    site.spec.graph && cuda::is_captured(stream, context)
+    site.spec.graph && cuda::is_captured(stream, context) && !cuda::is_recording()
 }
 
 /// The value of an expression of the user's. It may panic: then the call was not timed.
@@ -294,7 +294,7 @@ pub fn met(stream: usize, context: usize) -> usize {
 
 /// Finds a context, sees to it that the process's end is met while its driver is there, and calibrates
 /// it outside of any bracket.
-fn find(stream: Stream, context: usize) -> Result<&'static Context, Fault> {
+pub(crate) fn find(stream: Stream, context: usize) -> Result<&'static Context, Fault> {
     let context = cuda::find(stream, context)?;
     exit::arm_for_driver();
     if !context.is_calibrated() && !cuda::has_open() {

@@ -1,18 +1,22 @@
 //! Calling a closure until what it times is known well enough.
 
+mod back_to_back;
 mod progress;
 mod settled;
 mod verdict;
 
+pub use back_to_back::BackToBack;
 pub use settled::{Settled, Unmet};
 
 use std::time::{Duration, Instant};
 
 use crate::cold_override::ColdOverride;
+use crate::gpu::Stream;
 use crate::report::Site;
 use crate::site::Cold;
 use crate::target;
 use crate::{collect, exit, process};
+use back_to_back::Plan;
 use progress::Progress;
 use verdict::Verdict;
 
@@ -32,6 +36,7 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// | [`min_time`](Settle::min_time) | 0.5 s | `--min-time 0.5`, of GPU time |
 /// | [`timeout`](Settle::timeout) | 15 s | `--timeout 15` |
 /// | [`cold`](Settle::cold), [`cold_dirty`](Settle::cold_dirty), [`as_found`](Settle::as_found) | as each function says | cold, by writing |
+/// | [`graph`](Settle::graph) | no | "batch", without a graph |
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use]
 pub struct Settle {
@@ -40,6 +45,7 @@ pub struct Settle {
     min_time: Duration,
     timeout: Duration,
     cold: Option<Option<Cold>>,
+    graph: Option<Plan>,
 }
 
 impl Default for Settle {
@@ -50,6 +56,7 @@ impl Default for Settle {
             min_time: Duration::from_millis(500),
             timeout: Duration::from_secs(15),
             cold: None,
+            graph: None,
         }
     }
 }
@@ -111,6 +118,25 @@ impl Settle {
         self.cold = Some(Some(Cold::Dirty));
         self
     }
+
+    /// Times calls back to back: the closure is called once as ever, then captured so many times (at
+    /// least once) into a graph, which is replayed until the time of a replay has settled. That is
+    /// [`Settled::back_to_back`], and the only thing that is to settle.
+    ///
+    /// `stream` is what the closure launches on, by its handle, which any cudarc has:
+    /// `stream.cu_stream()`. It is trusted to be one, and to outlive the run; no other thread may use
+    /// it meanwhile. The run waits for it after each replay.
+    ///
+    /// While it is captured, the closure can neither wait for the stream nor allocate: calls that do
+    /// answer an error, and then nothing is replayed and the run says why. What the closure does on the
+    /// host happens once for each capture, and not in replays. Annotated functions get no events into
+    /// this graph; such calls count as lost to `capture`. The L2 is as the call before leaves it, whatever
+    /// `cold` says. cudarc's event tracking is to be off, as it makes the stream wait for what lies
+    /// outside of the capture.
+    pub fn graph(mut self, stream: *mut impl Sized, calls: u32) -> Self {
+        self.graph = Some(Plan { stream: Stream(stream.addr()), calls: calls.max(1) });
+        self
+    }
 }
 
 /// Calls the closure until everything that it times has settled, or time is up.
@@ -118,6 +144,9 @@ impl Settle {
 /// It looks after the first call, and then whenever a hundred times of what the last look took has
 /// passed, so that looking takes about 1 % of the time, between calls and never inside of one.
 pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
+    if let Some(plan) = settle.graph {
+        return back_to_back::run(&settle, plan, closure);
+    }
     let (before, _) = collect::sites();
     let judge = |now: &[Site]| Verdict::of(&settle, &before, now, collect::event_step_ns);
     let wish = settle.cold.filter(|_| !process::config().has_cold());
@@ -155,6 +184,7 @@ pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
                     unmet: verdict.unmet,
                     calls,
                     elapsed: started.elapsed(),
+                    back_to_back: None,
                 };
             }
         }

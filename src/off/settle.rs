@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::time::{Duration, Instant};
 
-use super::Snapshot;
+use super::{Snapshot, Stats};
 
 /// Calls the closure once, because the feature `enabled` is off.
 pub fn until_stable(_settle: Settle, mut closure: impl FnMut()) -> Settled {
@@ -19,12 +19,12 @@ pub fn until_stable(_settle: Settle, mut closure: impl FnMut()) -> Settled {
 pub struct Settle(());
 
 macro_rules! ignored {
-    ($($option:ident($($value:ident: $of:ty)?))*) => {
+    ($($option:ident($($value:ident: $of:ty),*))*) => {
         impl Settle {
             $(
                 /// Has no meaning, because the feature `enabled` is off.
-                pub fn $option(self $(, $value: $of)?) -> Self {
-                    $(_ = $value;)?
+                pub fn $option(self $(, $value: $of)*) -> Self {
+                    $(_ = $value;)*
                     self
                 }
             )*
@@ -40,6 +40,7 @@ ignored! {
     as_found()
     cold()
     cold_dirty()
+    graph(stream: *mut impl Sized, calls: u32)
 }
 
 /// A snapshot without devices and sites, of a closure that was called once.
@@ -70,6 +71,11 @@ impl Settled {
         self.elapsed
     }
 
+    /// None.
+    pub fn back_to_back(&self) -> Option<&BackToBack> {
+        None
+    }
+
     /// The snapshot alone.
     pub fn into_snapshot(self) -> Snapshot {
         self.snapshot
@@ -87,6 +93,21 @@ impl Deref for Settled {
 impl fmt::Display for Settled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.snapshot.fmt(f)
+    }
+}
+
+no_values! { BackToBack:
+    calls -> u32,
+    replays -> u64,
+    per_call_ns -> f64,
+    ci95_ns -> Option<[f64; 2]>,
+    span_ns -> Option<&Stats>,
+    upper_bound -> bool,
+}
+
+impl fmt::Display for BackToBack {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {}
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::bound::Bound;
 use crate::case::{CASES, Case, Pace};
 use crate::figure::Figure;
+use crate::node::{self, NODES};
 use crate::ours::{self, Ours};
 use crate::rivals::{self, Rivals};
 use crate::table::{Row, Table};
@@ -52,6 +53,7 @@ pub fn run() -> Result<ExitCode, Failure> {
     for case in CASES {
         table.push(compare(case, &rounds));
     }
+    nodes(&rounds, &mut table);
     shape(&rounds, &mut table);
     against_ncu(&rounds, ncu, &mut table);
     others(&rounds, &tracked, rivals, &mut table);
@@ -132,13 +134,32 @@ fn judge(case: &Case, rounds: usize, ours: &[&ours::Reading], truth: Option<Figu
     }
 }
 
+/// Nodes of graphs beside the same launches in a stream, both by us.
+fn nodes(rounds: &[Round], table: &mut Table) {
+    for node in NODES {
+        let what = format!("{}, beside {} in a stream", node.name, node.beside);
+        let readings = rounds.iter().flat_map(|round| &round.ours.nodes);
+        let nets: Vec<Figure> = readings
+            .filter(|reading| reading.case == node.name)
+            .filter_map(|reading| reading.net)
+            .collect();
+        table.push(match (Figure::over(&nets), net(node.beside, rounds)) {
+            (Some(net), Some(beside)) if nets.len() == rounds.len() => {
+                Row::against(&what, net, beside, Some(node::BOUND))
+            }
+            _ => Row::missed(&what, "a round has no samples"),
+        });
+    }
+}
+
 /// What is bounded beside medians.
 fn shape(rounds: &[Round], table: &mut Table) {
+    let or_missed = |what: &str, figure: Option<Figure>, row: &dyn Fn(Figure) -> Row| {
+        figure.map_or_else(|| Row::missed(what, "it was not measured"), row)
+    };
     let mut at_most = |what: &str, figures: Vec<Figure>, most: f64| {
-        table.push(match Figure::over(&figures) {
-            Some(figure) => Row::at_most(what, figure, most),
-            None => Row::missed(what, "it was not measured"),
-        });
+        let figure = Figure::over(&figures);
+        table.push(or_missed(what, figure, &|figure| Row::at_most(what, figure, most)));
     };
     let spreads = rounds.iter().filter_map(|round| {
         let spin = round.ours.readings.iter().find(|reading| reading.case == "spin_10us")?;
@@ -149,6 +170,15 @@ fn shape(rounds: &[Round], table: &mut Table) {
     at_most("cold and sleep, host time over two launches", host.collect(), MOST_HOST_NS);
     let flush = rounds.iter().filter_map(|round| round.truth.flush);
     at_most("clean flush, device time by CUPTI", flush.collect(), MOST_FLUSH_NS);
+    // The same spin between events that are none of ours: a pair cannot be steadier than that.
+    let bare: Vec<Figure> = rounds.iter().filter_map(|round| round.ours.bare).collect();
+    let spreads: Vec<f64> = bare.iter().map(Figure::spread).collect();
+    for (what, figure) in [
+        ("spin_10us between bare events, raw", Figure::over(&bare)),
+        ("the same, from p5 to p95", Figure::of(spreads)),
+    ] {
+        table.push(or_missed(what, figure, &|figure| Row::shown(what, figure)));
+    }
 }
 
 type Durations = Vec<(&'static str, Figure)>;

@@ -12,6 +12,7 @@
 
 #![allow(unsafe_code)] // launches, and CUPTI
 
+mod bare;
 mod bound;
 mod case;
 mod child;
@@ -22,6 +23,7 @@ mod gpu;
 mod host_cost;
 mod kernel_base;
 mod ncu;
+mod node;
 mod ours;
 mod rivals;
 mod table;

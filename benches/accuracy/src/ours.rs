@@ -1,20 +1,25 @@
 //! What gpu-time says of the cases, in a process of its own.
 
-use gpu_time::{Snapshot, Stats};
+use gpu_time::{Series, Snapshot, Stats};
 use serde::{Deserialize, Serialize};
 
 use crate::case::{CASES, Case};
 use crate::figure::Figure;
 use crate::gpu::Gpu;
+use crate::node::NODES;
 use crate::work::Work;
-use crate::{Failure, LeftOut, host_cost};
+use crate::{Failure, LeftOut, bare, host_cost};
 
 /// What the process prints.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Ours {
     pub device: Device,
     pub readings: Vec<Reading>,
+    /// Of nodes of graphs.
+    pub nodes: Vec<Reading>,
     pub left_out: Vec<LeftOut>,
+    /// What bare events read around a held spin of 10 µs.
+    pub bare: Option<Figure>,
     /// Host time of a call with `cold` and `sleep` over one without and the two launches that they
     /// enqueue.
     pub host_cost: Option<Figure>,
@@ -58,30 +63,40 @@ pub fn run(calls: u32, is_tracked: bool) -> Result<Ours, Failure> {
             Some(why) => left_out.push(LeftOut { case: case.name.to_owned(), why }),
         }
     }
+    let mut bare = None;
+    if !is_tracked {
+        NODES.iter().try_for_each(|node| node.replay(&gpu, calls))?;
+        bare = bare::measure(&gpu, calls)?;
+    }
     let snapshot = gpu_time::snapshot();
-    let readings = CASES.iter().filter_map(|case| read(&snapshot, case)).collect();
+    let read_case = |case: &Case| read(&snapshot, "case", case.name, false);
+    let readings = CASES.iter().filter_map(read_case).collect();
+    let nodes = NODES.iter().filter_map(|node| read(&snapshot, "node", node.name, true)).collect();
     let device = device(&snapshot)?;
     // The snapshot's flush buffer says how long a flush by hand must be.
     let host_cost = match device.flush_bytes {
         Some(bytes) if !is_tracked => host_cost::measure(&gpu, bytes)?,
         _ => None,
     };
-    Ok(Ours { device, readings, left_out, host_cost })
+    Ok(Ours { device, readings, nodes, left_out, bare, host_cost })
 }
 
-/// The function's series in the cache state with the most samples.
-fn read(snapshot: &Snapshot, case: &Case) -> Option<Reading> {
+/// Of the function of this name in this module: the series with the most samples, of the calls or of
+/// their launch as a node.
+fn read(snapshot: &Snapshot, module: &str, name: &str, in_graphs: bool) -> Option<Reading> {
+    let path = format!("{module}::{name}");
     let site = snapshot.sites().iter().find(|site| {
-        site.name().strip_suffix(case.name).is_some_and(|path| path.ends_with("case::"))
+        site.name().strip_suffix(&*path).is_some_and(|before| before.ends_with("::"))
     })?;
-    let rows = site.series().iter().filter(|series| series.launch().is_none());
-    let series = rows.max_by_key(|series| series.measured())?;
+    let is_wanted =
+        |series: &&Series| series.graph() == in_graphs && series.launch().is_some() == in_graphs;
+    let series = site.series().iter().filter(is_wanted).max_by_key(|series| series.measured())?;
     Some(Reading {
-        case: case.name.to_owned(),
+        case: name.to_owned(),
         cache: series.cache().to_owned(),
         net: series.net_ns().map(figure),
         raw: series.raw_ns().map(figure),
-        timed: site.timed(),
+        timed: series.timed(),
         fed: series.fed(),
         starved: series.starved(),
         at_floor: series.at_floor(),

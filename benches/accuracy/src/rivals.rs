@@ -1,6 +1,6 @@
 //! What other tools say of the same kernels, through Python where they are installed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -41,9 +41,15 @@ pub fn measure(folder: &Path) -> Result<Rivals, Failure> {
     std::fs::write(folder.join("workloads.ptx"), workloads::PTX)?;
     std::fs::write(folder.join("cases.json"), serde_json::to_string(&cases)?)?;
     let mut command = Command::new("python3");
-    command.arg(script).arg(folder);
+    command.arg(script).arg(folder).args(wheels());
     child::run(&mut command, LIMIT)?;
     Ok(serde_json::from_str(&std::fs::read_to_string(folder.join("rivals.json"))?)?)
+}
+
+/// The folder that `gpu/bundle.sh --rivals` leaves beside this program's own.
+fn wheels() -> Option<PathBuf> {
+    let bundle = std::env::current_exe().ok()?.ancestors().nth(2)?.to_owned();
+    Some(bundle.join("wheels")).filter(|wheels| wheels.is_dir())
 }
 
 /// A case for the script; `None` for one that it does not know how to launch.

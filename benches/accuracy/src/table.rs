@@ -50,6 +50,12 @@ impl Row {
         Row { what, figure: Some(figure), truth: None, bound, verdict, note: String::new() }
     }
 
+    /// A figure of which nothing is promised.
+    pub fn shown(what: &str, figure: Figure) -> Row {
+        let (what, bound, note) = (what.to_owned(), String::new(), String::new());
+        Row { what, figure: Some(figure), truth: None, bound, verdict: Verdict::Shown, note }
+    }
+
     /// A figure that there should be.
     pub fn missed(what: &str, why: &str) -> Row {
         Row::without(what, why, Verdict::Missed)

@@ -7,7 +7,9 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
 
-use cudarc::driver::sys::{self, CUcontext, CUevent, CUevent_flags, CUlimit, CUresult, CUstream};
+use cudarc::driver::sys::{
+    self, CUcontext, CUevent, CUevent_flags, CUlimit, CUresult, CUstream, CUstreamCaptureStatus,
+};
 
 use super::calibration::{Calibrator, Equipment, Obstacle};
 use super::clock::DeviceClock;
@@ -404,6 +406,16 @@ impl Context {
         self.noting(result)
     }
 
+    #[inline]
+    pub(super) fn capture_status(&self, stream: Stream) -> Result<CUstreamCaptureStatus, Fault> {
+        let status = Cell::new(CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE);
+        self.on_stream(stream, || {
+            // SAFETY: writes the status of a live stream.
+            unsafe { (self.symbols.is_capturing)(raw(stream), status.as_ptr()) }
+        })?;
+        Ok(status.get())
+    }
+
     /// Waits until the GPU has done all that was enqueued on the stream. What that finds to have failed,
     /// the application's next call finds too: such an error stays with the context.
     pub fn synchronize(&self, stream: Stream) -> Result<(), Fault> {
@@ -456,14 +468,8 @@ fn retain_if_primary(handle: usize, device: &DeviceInfo) -> bool {
 impl Gpu for Context {
     #[inline]
     fn is_capturing(&self, stream: Stream) -> Result<bool, Fault> {
-        use sys::CUstreamCaptureStatus as Status;
-        let status = Cell::new(Status::CU_STREAM_CAPTURE_STATUS_NONE);
-        let asked = self.on_stream(stream, || {
-            // SAFETY: writes the status of a live stream.
-            unsafe { (self.symbols.is_capturing)(raw(stream), status.as_ptr()) }
-        });
-        match asked {
-            Ok(()) => Ok(status.get() != Status::CU_STREAM_CAPTURE_STATUS_NONE),
+        match self.capture_status(stream) {
+            Ok(status) => Ok(status != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE),
             // The NULL stream while another stream is captured that would have to wait for it.
             Err(Fault::Code(code))
                 if code == CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT as u32 =>

@@ -10,6 +10,7 @@ use libloading::Library;
 
 use super::graph::GraphSymbols;
 use super::host_clock;
+use super::replay::ReplaySymbols;
 use crate::exit;
 
 type EventRecord = unsafe extern "C" fn(CUevent, CUstream) -> CUresult;
@@ -35,6 +36,8 @@ pub(super) struct Symbols {
     pub context_limit: Option<GetLimit>,
     /// What it takes to time a graph.
     pub graph: Option<GraphSymbols>,
+    /// What it takes to replay calls in a graph of our own.
+    pub replay: Option<ReplaySymbols>,
 }
 
 impl Symbols {
@@ -145,6 +148,7 @@ fn load() -> Result<Symbols, String> {
             elapsed_time,
             context_limit,
             graph: GraphSymbols::load(library),
+            replay: ReplaySymbols::load(library),
         }),
         _ => Err("the CUDA driver has no `cuEventElapsedTime`".to_owned()),
     }

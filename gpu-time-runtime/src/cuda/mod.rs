@@ -19,6 +19,7 @@ mod library;
 mod line_probe;
 mod mapped;
 mod module;
+mod replay;
 mod side;
 mod zeros;
 
@@ -28,6 +29,7 @@ pub(crate) use device::DeviceInfo;
 pub(crate) use device::in_use;
 pub(crate) use graph::{Capture, NotKept, is_captured};
 pub(crate) use library::{driver_version, now_ns, why_unusable};
+pub(crate) use replay::{Refusal, Replay, is_recording};
 
 use cudarc::driver::sys::CUresult;
 

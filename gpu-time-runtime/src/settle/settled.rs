@@ -4,18 +4,22 @@ use std::fmt;
 use std::ops::Deref;
 use std::time::Duration;
 
+use super::{BackToBack, verdict};
+use crate::cuda::Refusal;
 use crate::report::Snapshot;
 
 /// The snapshot at the end of [`until_stable`](crate::until_stable), as which it can be used, and what
 /// had not settled by then.
 ///
-/// Its `Display` is the table, and a line for each series that is [`unmet`](Settled::unmet).
+/// Its `Display` is the table, a line for [calls back to back](Settled::back_to_back), and one for each
+/// series that is [`unmet`](Settled::unmet).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settled {
     pub(super) snapshot: Snapshot,
     pub(super) unmet: Vec<Unmet>,
     pub(super) calls: u64,
     pub(super) elapsed: Duration,
+    pub(super) back_to_back: Option<BackToBack>,
 }
 
 /// A series that did not settle.
@@ -39,6 +43,8 @@ pub(super) enum Obstacle {
     Few(u64),
     /// The interval is wider than this margin.
     Wide(f64),
+    /// The calls were not captured, or not replayed.
+    Refused(Refusal),
 }
 
 impl Settled {
@@ -63,6 +69,12 @@ impl Settled {
         self.elapsed
     }
 
+    /// What calls take back to back, if [`Settle::graph`](crate::Settle::graph) asked for it and they
+    /// could be captured.
+    pub fn back_to_back(&self) -> Option<&BackToBack> {
+        self.back_to_back.as_ref()
+    }
+
     /// The snapshot alone.
     pub fn into_snapshot(self) -> Snapshot {
         self.snapshot
@@ -80,12 +92,24 @@ impl Deref for Settled {
 impl fmt::Display for Settled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.snapshot.fmt(f)?;
+        self.back_to_back.iter().try_for_each(|back_to_back| writeln!(f, "{back_to_back}"))?;
         self.unmet.iter().try_for_each(|unmet| writeln!(f, "not settled: {unmet}"))
     }
 }
 
 impl Unmet {
-    /// The function's name in the report.
+    /// Of what is to settle in replays of a graph.
+    pub(super) fn of_replays(calls: u32, of: Option<&BackToBack>, obstacle: Obstacle) -> Unmet {
+        Unmet {
+            site: format!("graph of {calls} calls"),
+            series: of.map(|of| of.series.place()).unwrap_or_default(),
+            samples: of.map_or(0, BackToBack::replays),
+            margin: of.and_then(|of| verdict::margin(&of.series)),
+            obstacle,
+        }
+    }
+
+    /// The function's name in the report, or `graph of N calls`.
     pub fn site(&self) -> &str {
         &self.site
     }
@@ -109,7 +133,7 @@ impl Unmet {
 
     /// Whether more calls might help.
     pub(super) fn is_open(&self) -> bool {
-        !matches!(self.obstacle, Obstacle::Lost(_))
+        !matches!(self.obstacle, Obstacle::Lost(_) | Obstacle::Refused(_))
     }
 }
 
@@ -124,6 +148,7 @@ impl fmt::Display for Unmet {
         match obstacle {
             Obstacle::Warmup => return f.write_str(": all calls served to warm up"),
             Obstacle::Lost(lost) => return write!(f, ": no samples, {lost} lost"),
+            Obstacle::Refused(refusal) => return write!(f, ": {refusal}"),
             Obstacle::Few(_) | Obstacle::Wide(_) => {}
         }
         match margin {
@@ -134,7 +159,7 @@ impl fmt::Display for Unmet {
         match obstacle {
             Obstacle::Wide(wanted) => write!(f, "±{}", percent(*wanted)),
             Obstacle::Few(wanted) => write!(f, "{wanted} samples"),
-            Obstacle::Warmup | Obstacle::Lost(_) => Ok(()),
+            Obstacle::Warmup | Obstacle::Lost(_) | Obstacle::Refused(_) => Ok(()),
         }
     }
 }

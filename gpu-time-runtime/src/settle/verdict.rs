@@ -5,7 +5,7 @@ use super::{Settle, Unmet};
 use crate::report::{self, Series, Site};
 
 /// Where the step of a device's events is not known, times count as told apart to the nanosecond.
-const NO_STEP_NS: f64 = 1.0;
+pub(super) const NO_STEP_NS: f64 = 1.0;
 
 /// How far a run has come.
 #[derive(Debug, PartialEq)]
@@ -105,7 +105,7 @@ impl Gain {
 }
 
 /// What keeps a series from having settled.
-fn obstacle(
+pub(super) fn obstacle(
     settle: &Settle,
     step_ns: f64,
     before: Option<&Series>,
@@ -130,7 +130,7 @@ fn obstacle(
 }
 
 /// Half the width of the median's interval as a share of the median that the report shows.
-fn margin(series: &Series) -> Option<f64> {
+pub(super) fn margin(series: &Series) -> Option<f64> {
     let [low, high] = series.ci95_ns()?;
     let median = series.net_ns().or(series.raw_ns())?.median();
     Some((high - low) / 2.0 / median).filter(|share| share.is_finite())
@@ -253,6 +253,7 @@ mod tests {
         min_time: Duration::ZERO,
         timeout: Duration::ZERO,
         cold: None,
+        graph: None,
     };
 
     #[test]

@@ -13,9 +13,9 @@ use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use gpu_time::{
-    Bytes, ClockError, Clocks, Device, Eviction, Flops, FlushProof, Histogram, Launch, Launches,
-    LockedClocks, Process, Series, Settle, Settled, Site, Snapshot, Stats, Unmet, gpu_timed,
-    lock_clocks, report, set_enabled, snapshot, until_stable,
+    BackToBack, Bytes, ClockError, Clocks, Device, Eviction, Flops, FlushProof, Histogram, Launch,
+    Launches, LockedClocks, Process, Series, Settle, Settled, Site, Snapshot, Stats, Unmet,
+    gpu_timed, lock_clocks, report, set_enabled, snapshot, until_stable,
 };
 
 /// What generated code calls of a stream of cudarc.
@@ -105,6 +105,7 @@ fn settle() -> Settled {
     let options = Settle::default().margin(0.9).min_samples(6).min_time(brief).timeout(long);
     same(&options.as_found());
     same(&options.cold_dirty());
+    same(&options.graph(ptr::null_mut::<()>(), 3));
     let (started, mut calls) = (Instant::now(), 0);
     let settled = until_stable(options.cold(), || {
         host(1);
@@ -120,8 +121,16 @@ fn show_settled(settled: &Settled) -> impl Debug {
     assert!(settled.to_string().starts_with("gpu-time "));
     assert_eq!(settled.clone().into_snapshot(), **settled);
     let unmet: Vec<_> = settled.unmet().iter().map(show_unmet).collect();
+    let replays = settled.back_to_back().map(show_replays);
     // So often at least as six samples take.
-    (settled.calls().min(6), settled.is_settled(), unmet)
+    (settled.calls().min(6), settled.is_settled(), unmet, replays)
+}
+
+fn show_replays(found: &BackToBack) -> impl Debug {
+    same(found);
+    let (per_call, span) = (found.per_call_ns(), found.span_ns().map(Stats::median));
+    let counts = (found.calls(), found.replays(), found.upper_bound());
+    (found.to_string(), counts, per_call, found.ci95_ns(), span)
 }
 
 fn show_unmet(unmet: &Unmet) -> impl Debug {

@@ -15,6 +15,7 @@ mod fed;
 mod gpu;
 mod graph;
 mod health;
+mod hold;
 mod options;
 mod random;
 mod rates;
@@ -42,6 +43,7 @@ const THEMES: &[&[Scenario]] = &[
     fed::SCENARIOS,
     graph::SCENARIOS,
     health::SCENARIOS,
+    hold::SCENARIOS,
     options::SCENARIOS,
     random::SCENARIOS,
     rates::SCENARIOS,

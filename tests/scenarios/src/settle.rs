@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use cudarc::driver::{CudaStream, DriverError};
+use cudarc::driver::{CudaStream, DriverError, sys};
 use gpu_time::{Settle, Settled, gpu_timed, until_stable};
 
 use crate::Scenario;
@@ -24,6 +24,9 @@ pub const SCENARIOS: &[Scenario] = &[
     ("settle/threads", threads),
     ("settle/queue", queue),
     ("settle/anywhere", anywhere),
+    ("settle/back_to_back", back_to_back),
+    ("settle/refused", refused),
+    ("settle/unwinding", unwinding),
 ];
 
 type Done = Result<(), DriverError>;
@@ -254,5 +257,102 @@ fn anywhere(arguments: &[String]) {
     });
     gpu_time::set_enabled(true);
     note("run", &settled);
+    tally::print();
+}
+
+#[gpu_timed(graph, cold, sleep)]
+fn node(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(stream, 10_000)
+}
+
+/// Calls that would be nodes of a graph of the program's own are none of the run's, also while timing
+/// is off.
+fn back_to_back(arguments: &[String]) {
+    const CALLS: u32 = 50;
+    let gpu = Gpu::new();
+    let (spin, other) = (gpu.spin("settle::node"), gpu.spin("settle::plain"));
+    let is_off = arguments == ["off"];
+    gpu_time::set_enabled(!is_off);
+    let settled = until_stable(settle().graph(gpu.stream.cu_stream(), CALLS), || {
+        node(&gpu.stream, &spin).unwrap();
+        plain(&gpu.stream, &other).unwrap();
+    });
+    gpu_time::set_enabled(true);
+    note("run", &settled);
+    if let Some(found) = settled.back_to_back() {
+        assert_eq!((found.calls(), found.upper_bound()), (CALLS, false));
+        let [low, high] = found.ci95_ns().expect("there are replays enough");
+        assert!(low <= found.per_call_ns() && found.per_call_ns() <= high);
+        assert!(settled.to_string().contains("back to back: "), "{settled}");
+        tally::fact("replays", found.replays());
+        tally::fact("per_call_ns", found.per_call_ns());
+        tally::fact("span_ns", found.span_ns().expect("so there are times").median());
+    }
+    gpu.synchronize();
+    tally::print();
+}
+
+/// Closures that cannot be captured, each by the name of what is wrong with it. The stream works after
+/// each.
+fn refused(_: &[String]) {
+    let gpu = Gpu::new();
+    let (stream, other) = (&gpu.stream, gpu.new_stream());
+    let (spin, after) = (gpu.spin("settle::plain"), gpu.increment("settle::after"));
+    let launch = || spin.launch(stream, 10_000).unwrap();
+    let on = |name: &str, handle: sys::CUstream, closure: &mut dyn FnMut()| {
+        let settled = until_stable(settle().graph(handle, 4), closure);
+        note(name, &settled);
+        let [unmet] = settled.unmet() else { panic!("{:?}", settled.unmet()) };
+        assert!(settled.back_to_back().is_none() && unmet.samples() == 0);
+        tally::fact(name, unmet.to_string());
+    };
+    let own = stream.cu_stream();
+    on("waits", own, &mut || {
+        launch();
+        // An error that nobody looks at.
+        _ = stream.synchronize();
+    });
+    on("allocates", own, &mut || {
+        let mut address = 0;
+        // SAFETY: writes one address, of memory that is given back at once.
+        let allocated = unsafe { sys::cuMemAlloc_v2(&raw mut address, 1 << 20) }.result();
+        // Where it is captured, that is an error.
+        _ = spin.launch(stream, 10_000);
+        if allocated.is_ok() {
+            // SAFETY: it was just allocated.
+            unsafe { sys::cuMemFree_v2(address) }.result().unwrap();
+        }
+    });
+    on("elsewhere", own, &mut || spin.launch(&other, 10_000).unwrap());
+    on("unjoined", own, &mut || {
+        launch();
+        other.join(stream).unwrap();
+        spin.launch(&other, 10_000).unwrap();
+    });
+    on("null", gpu.context.default_stream().cu_stream(), &mut launch.clone());
+    stream.begin_capture(sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED).unwrap();
+    on("captured", own, &mut launch.clone());
+    drop(stream.end_capture(sys::CUgraphInstantiate_flags(0)).unwrap().expect("it is intact"));
+    let mut after = after;
+    after.launch(stream).unwrap();
+    tally::fact("after", after.times(stream));
+    gpu.synchronize();
+    tally::print();
+}
+
+/// The closure does not expect that it cannot wait.
+fn unwinding(_: &[String]) {
+    let gpu = Gpu::new();
+    let spin = gpu.spin("settle::plain");
+    let unwound = catch_unwind(AssertUnwindSafe(|| {
+        until_stable(settle().graph(gpu.stream.cu_stream(), 4), || {
+            plain(&gpu.stream, &spin).unwrap();
+            gpu.stream.synchronize().unwrap();
+        })
+    }));
+    assert!(unwound.is_err());
+    plain(&gpu.stream, &spin).unwrap();
+    gpu.synchronize();
     tally::print();
 }

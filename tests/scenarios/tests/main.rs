@@ -13,6 +13,7 @@ mod fed;
 mod graph;
 mod harness;
 mod health;
+mod hold;
 mod options;
 mod random;
 mod rates;

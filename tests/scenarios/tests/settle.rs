@@ -134,6 +134,7 @@ fn the_host_clock_settles_too() {
 fn where_nothing_is_timed_nothing_is_waited_for() {
     let runs = [
         run_with("anywhere", &["off"]),
+        run_with("back_to_back", &["off"]),
         scenario("settle/anywhere", &[]).env("GPU_TIME_FILTER", "nobody").untraced().run(),
         scenario("settle/anywhere", &[]).env("GPU_TIME", "off").reports_nothing().untraced().run(),
     ];
@@ -142,13 +143,98 @@ fn where_nothing_is_timed_nothing_is_waited_for() {
     }
 }
 
+/// Back to back, a call takes little more than its kernels, and no time of its host's.
+#[test]
+fn calls_back_to_back() {
+    let run = run("back_to_back");
+    assert_eq!((run.fact("run calls"), run.fact("run unmet")), (51, 0));
+    assert!(run.fact("replays") >= 50);
+    let per_call_ns = run.fact("per_call_ns");
+    assert!((15_000..20_000).contains(&per_call_ns), "{per_call_ns} ns");
+    assert_eq!(run.fact("span_ns") / 50, per_call_ns);
+    // Of each function one call was timed, and those that were captured were not.
+    for name in ["settle::node", "settle::plain"] {
+        let site = run.site(name);
+        assert_eq!(site.counts(), (51, 0, 0, 51), "{name}");
+        let rows =
+            || site.rows(Some(0)).chain(site.rows(None).filter(|row| row.measure == "launch"));
+        assert!(rows().all(|row| !row.graph), "{name}");
+        let count = |part: fn(&Series) -> u64| site.rows(None).map(part).sum::<u64>();
+        assert_eq!(count(|row| row.measured), 1, "{name}");
+        assert_eq!(count(|row| row.lost("capture")), 50, "{name}");
+    }
+}
+
+#[test]
+fn what_cannot_be_captured_is_named() {
+    let run = run("refused");
+    let begin = "`graph of 4 calls`: ";
+    for (name, why) in [
+        ("waits", "the closure does what no capture allows, such as to wait or to allocate"),
+        ("allocates", "the closure does what no capture allows, such as to wait or to allocate"),
+        ("elsewhere", "the closure enqueued nothing on the stream"),
+        ("unjoined", "the closure leaves work on another stream, which this one never meets"),
+        ("null", "the NULL stream cannot be captured"),
+        ("captured", "the stream was being captured already"),
+    ] {
+        let text = run.text(name);
+        assert!(text.starts_with(&format!("{begin}{why}")), "{name}: {text}");
+    }
+    // Once as ever, and once in the capture: then it is ruined.
+    assert_eq!((run.fact("waits calls"), run.fact("allocates calls")), (2, 2));
+    assert_eq!((run.fact("elsewhere calls"), run.fact("null calls")), (5, 1));
+    assert_eq!(run.fact("after"), 1, "the stream works");
+}
+
+#[test]
+fn a_closure_that_unwinds_while_it_is_captured() {
+    let run =
+        scenario("settle/unwinding", &[]).panics().complains("gpu-time: `Settle::graph`").run();
+    let site = run.site("settle::plain");
+    assert_eq!(site.counts(), (3, 0, 0, 3));
+    assert_eq!(site.rows(None).map(|row| row.measured).sum::<u64>(), 2);
+}
+
 mod simulated {
     use super::*;
+    use gpu_time_sim_driver::formula;
 
     #[test]
     fn without_a_gpu_the_cpu_is_all_there_is() {
         let run = scenario("settle/anywhere", &["cpu"]).without_driver().run();
         assert_eq!(run.fact("run unmet"), 0);
         assert!(run.row("settle::on_gpu_or_cpu").measured >= 50);
+    }
+
+    /// A pair of events around a hundred kernels, each with the gap that a graph leaves.
+    #[test]
+    fn a_replay_is_its_kernels_and_one_pair() {
+        let run = run("back_to_back");
+        let [node, plain] =
+            [10_000, 5_000].map(|ns| (formula::spin_ns(ns) + 120).div_ceil(32) * 32);
+        assert_eq!(run.fact("span_ns"), 1_280 + 50 * (node + plain));
+    }
+
+    #[test]
+    fn a_driver_without_such_graphs() {
+        let run = scenario("settle/back_to_back", &[]).without("cuGraphInstantiateWithFlags").run();
+        assert_eq!((run.fact("run unmet"), run.found("replays")), (1, None));
+    }
+
+    /// Whatever fails, the run says so and goes no further.
+    #[test]
+    fn calls_of_the_driver_that_fail() {
+        for function in [
+            "cuStreamBeginCapture_v2",
+            "cuGraphGetNodes",
+            "cuGraphInstantiateWithFlags",
+            "cuGraphLaunch",
+            "cuStreamSynchronize",
+        ] {
+            let fault = format!("{function}:1=999");
+            let run =
+                scenario("settle/back_to_back", &[]).simulated(|sim| sim.faults(&fault)).run();
+            assert_eq!((run.fact("run unmet"), run.found("replays")), (1, None), "{fault}");
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::built;
 use crate::elf;
 use crate::trace::Trace;
 
@@ -29,7 +30,7 @@ impl SimDriver {
     pub fn install_without(dir: impl AsRef<Path>, absent: &[&str]) -> io::Result<Self> {
         let dir = dir.as_ref().to_path_buf();
         std::fs::create_dir_all(&dir)?;
-        let mut image = std::fs::read(built_library()?)?;
+        let mut image = std::fs::read(built::library(LIBRARY, env!("CARGO_MANIFEST_DIR"))?)?;
         elf::remove_symbols(&mut image, absent)?;
         let (library, link) = (dir.join("libcuda.so.1"), dir.join("libcuda.so"));
         for stale in [&library, &link, &dir.join(TRACE)] {
@@ -100,31 +101,4 @@ impl SimDriver {
             other => other,
         }
     }
-}
-
-/// The library that was built together with the running test. Cargo puts it beside the test's own
-/// file, or one folder up.
-fn built_library() -> io::Result<PathBuf> {
-    let program = std::env::current_exe()?;
-    let folders = program.ancestors().skip(1).take(3);
-    folders
-        .flat_map(|folder| [folder.join("deps").join(LIBRARY), folder.join(LIBRARY)])
-        .find(|path| path.is_file())
-        .map_or_else(|| build(&program), Ok)
-}
-
-/// Builds it, for a program that does not depend on this package.
-fn build(program: &Path) -> io::Result<PathBuf> {
-    let target = program.parent().unwrap_or(program).join("sim-driver");
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
-        .args(["build", "--lib", "--target-dir"])
-        .arg(&target)
-        .arg("--manifest-path")
-        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
-        .status()?;
-    if !status.success() {
-        return Err(io::Error::other("the simulated driver does not build"));
-    }
-    Ok(target.join("debug").join(LIBRARY))
 }

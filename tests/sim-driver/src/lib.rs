@@ -4,6 +4,7 @@
 #![allow(unsafe_code)] // it stands behind a C interface
 
 mod api;
+mod built;
 mod capture;
 mod code;
 mod constants;

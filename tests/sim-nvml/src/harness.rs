@@ -1,9 +1,10 @@
 //! What a test needs to let a child process find the stand-in.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
+use crate::built;
 use crate::script::{Script, VARIABLE};
 
 const LIBRARY: &str = "libgpu_time_sim_nvml.so";
@@ -26,7 +27,8 @@ impl SimNvml {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        std::fs::copy(built_library()?, library).map(drop)
+        let built = built::library(LIBRARY, env!("CARGO_MANIFEST_DIR"))?;
+        std::fs::copy(built, library).map(drop)
     }
 
     /// Puts a file there that is no library.
@@ -46,31 +48,4 @@ impl SimNvml {
         let script = serde_json::to_string(&self.script).expect("plain data");
         command.env(VARIABLE, script).env(TRACE, trace)
     }
-}
-
-/// The library that was built together with the running test: beside the test's own file, or one
-/// folder up.
-fn built_library() -> io::Result<PathBuf> {
-    let program = std::env::current_exe()?;
-    let folders = program.ancestors().skip(1).take(3);
-    folders
-        .flat_map(|folder| [folder.join("deps").join(LIBRARY), folder.join(LIBRARY)])
-        .find(|path| path.is_file())
-        .map_or_else(|| build(&program), Ok)
-}
-
-/// Builds it, for a program that was carried away from where it was built.
-fn build(program: &Path) -> io::Result<PathBuf> {
-    let target = program.parent().unwrap_or(program).join("sim-nvml");
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
-        .args(["build", "--lib", "--target-dir"])
-        .arg(&target)
-        .arg("--manifest-path")
-        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
-        .status()?;
-    if !status.success() {
-        return Err(io::Error::other("the stand-in for NVML does not build"));
-    }
-    Ok(target.join("debug").join(LIBRARY))
 }

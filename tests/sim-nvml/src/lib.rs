@@ -4,6 +4,8 @@
 #![allow(unsafe_code)] // it stands behind a C interface
 
 mod api;
+#[path = "../../sim-driver/src/built.rs"]
+mod built;
 mod device;
 mod harness;
 mod script;

@@ -1,0 +1,74 @@
+//! Launches that are nodes of graphs, beside the same ones in a stream.
+
+use std::sync::Arc;
+
+use cudarc::driver::CudaStream;
+use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
+use gpu_time::gpu_timed;
+
+use crate::Failure;
+use crate::bound::Bound;
+use crate::gpu::Gpu;
+use crate::work::{Kind, Work};
+
+/// How far a node's median may be from that of its launch in a stream.
+pub const BOUND: Bound = Bound::ns(300.0);
+
+/// An annotated function whose launch is captured.
+pub struct Node {
+    /// The function's name.
+    pub name: &'static str,
+    /// The case with the same work in a stream.
+    pub beside: &'static str,
+    kind: Kind,
+    timed: fn(&Arc<CudaStream>, &mut Work) -> Result<(), Failure>,
+}
+
+/// Each held in the stream, and so as little in want of the host as in a graph.
+pub const NODES: &[Node] = &[
+    Node {
+        name: "node_spin_10us",
+        beside: "spin_10us",
+        kind: Kind::Spin(10_000),
+        timed: node_spin_10us,
+    },
+    Node {
+        name: "node_copy_15mib",
+        beside: "copy_15mib",
+        kind: Kind::Copy(15 << 20),
+        timed: node_copy_15mib,
+    },
+];
+
+#[gpu_timed(graph)]
+fn node_spin_10us(stream: &Arc<CudaStream>, work: &mut Work) -> Result<(), Failure> {
+    work.launch(stream)
+}
+
+#[gpu_timed(graph)]
+fn node_copy_15mib(stream: &Arc<CudaStream>, work: &mut Work) -> Result<(), Failure> {
+    work.launch(stream)
+}
+
+impl Node {
+    /// Captures a launch and replays it so many times, but for a first replay that nobody looks at.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn replay(&self, gpu: &Gpu, replays: u32) -> Result<(), Failure> {
+        let (stream, mut work) = (&gpu.stream, Work::new(gpu, self.kind)?);
+        stream.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)?;
+        let captured = (self.timed)(stream, &mut work);
+        let graph = stream.end_capture(CUgraphInstantiate_flags(0))?;
+        captured?;
+        let graph = graph.ok_or("nothing was captured")?;
+        graph.launch()?;
+        for _ in 0..replays {
+            graph.launch()?;
+            stream.synchronize()?;
+            // A replay leaves its times until the next one.
+            drop(gpu_time::snapshot());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,97 @@
+//! A launch that becomes part of a graph, between two event records.
+
+use super::pair::Pair;
+use super::{GRAPHS, Reads};
+use crate::cuda::Capture;
+use crate::gpu::{Gpu, Stream};
+use crate::lane;
+use crate::place::Place;
+use crate::sample::Lost;
+use crate::site::locked;
+use crate::track::{Mark, Track};
+
+/// A launch between its two nodes.
+pub(crate) struct Node {
+    pair: Pair,
+    /// Why the pair is a blank, whose times nobody reads: it only keeps the graph's shape.
+    blank: Option<Lost>,
+    capture: u64,
+    /// The thread of the start, in a stream that each thread has its own of.
+    thread: Option<u64>,
+    stream: Stream,
+    track: &'static Track,
+    begun: Mark,
+    tracked: bool,
+    row: usize,
+}
+
+impl Node {
+    pub fn open(place: &Place, capture: &Capture, row: usize) -> Result<Box<Node>, Lost> {
+        let Place { context, stream, tracked, .. } = *place;
+        let (pair, blank) = match Pair::kept(context, capture) {
+            Ok(pair) => (pair, None),
+            // A graph that is captured anew must keep its shape.
+            Err(fault) => (Pair::blank(context)?, Some(fault.into())),
+        };
+        let thread = stream.is_per_thread().then(lane::thread);
+        let track = context.track(stream, thread);
+        let begun = track.begin();
+        let started = context.record_node(&pair.events.start, stream);
+        let capture = capture.id;
+        let node = Node { pair, blank, capture, thread, stream, track, begun, tracked, row };
+        match started {
+            Ok(()) => Ok(Box::new(node)),
+            Err(fault) => {
+                node.track.end();
+                if node.blank.is_none() {
+                    locked(&GRAPHS).place(node.pair, None);
+                }
+                Err(fault.into())
+            }
+        }
+    }
+
+    /// Makes the stop of the launch a node. `is_alive` says whether the stream still is.
+    #[cold]
+    pub fn close(self, is_alive: bool) {
+        match self.stop(is_alive) {
+            Err(reason) => self.abandon(reason),
+            Ok(()) => {
+                let nested = self.track.end() != self.begun;
+                if let Some(reason) = self.blank {
+                    return locked(&GRAPHS).lose(self.row, reason);
+                }
+                let reads = Reads { row: self.row, nested, tracked: self.tracked };
+                locked(&GRAPHS).place(self.pair, Some(reads));
+            }
+        }
+    }
+
+    fn stop(&self, is_alive: bool) -> Result<(), Lost> {
+        if !is_alive {
+            return Err(Lost::Stream);
+        }
+        if self.thread.is_some_and(|thread| thread != lane::thread()) {
+            return Err(Lost::Thread);
+        }
+        let context = self.pair.context;
+        match context.capture(self.stream)? {
+            // Outside of a capture the record would be an error.
+            Some(capture) if capture.id == self.capture => {
+                Ok(context.record_node(&self.pair.events.stop, self.stream)?)
+            }
+            _ => Err(Lost::Capture),
+        }
+    }
+
+    /// Leaves the launch without a stop. The graph keeps the start until it is gone.
+    #[cold]
+    pub fn abandon(self, reason: Lost) {
+        self.track.end();
+        let mut graphs = locked(&GRAPHS);
+        graphs.lose(self.row, reason);
+        if self.blank.is_none() {
+            graphs.place(self.pair, None);
+        }
+    }
+}
