@@ -167,8 +167,9 @@ use proc_macro::TokenStream;
 /// to be launched from the device: neither may hold event records, and the program's own capture or
 /// instantiation would fail. While a graph is captured the driver does not tell that it is one of these.
 ///
-/// A node's time has the same bias removed as a bracket's in a stream. How far the two differ has not been
-/// measured.
+/// A node's time has the same bias removed as a bracket's in a stream, and is fed: between two nodes
+/// nothing waits for the host. The launch that a graph begins with is starved, as far as anybody knows:
+/// on an idle H200 it reads 0.3 to 2 µs more than the same launch further down.
 ///
 /// # What stays as it was
 ///

@@ -47,6 +47,8 @@ struct Placed {
 #[derive(Clone, Copy)]
 struct Reads {
     row: usize,
+    /// Nothing of the graph comes before it.
+    is_first: bool,
     nested: bool,
     tracked: bool,
 }
@@ -244,10 +246,11 @@ impl Graphs {
 }
 
 impl Reads {
-    /// In a graph nothing waits for the host between two nodes, so every sample is fed.
+    /// Between two nodes of a graph nothing waits for the host. Where a graph begins, the GPU may still
+    /// be fetching it, and nobody knows what it had to do before.
     fn outcome(self, context: &Context, raw_ns: f64) -> Result<Sample, Lost> {
         let mut sample = Sample::new(raw_ns).ok_or(Lost::Invalid)?;
-        sample.fed = true;
+        sample.fed = !self.is_first;
         sample.at_floor = context.is_at_floor(raw_ns);
         sample.nested = self.nested;
         sample.tracked = self.tracked;

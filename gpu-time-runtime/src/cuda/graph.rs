@@ -69,6 +69,8 @@ enum Info {
 /// A capture that goes on, and the graph that it fills.
 pub(crate) struct Capture {
     pub id: u64,
+    /// The stream's next node depends on none: it will be among the first of the graph.
+    pub is_at_root: bool,
     graph: Graph,
 }
 
@@ -101,14 +103,19 @@ impl GraphSymbols {
     fn capture(&self, stream: Stream) -> Result<Option<Capture>, Fault> {
         let (mut status, mut id) = (Status::CU_STREAM_CAPTURE_STATUS_NONE, 0);
         let mut graph: Graph = ptr::null_mut();
-        let (no_nodes, no_edges, no_count) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+        let (no_nodes, no_edges, mut count) = (ptr::null_mut(), ptr::null_mut(), 0);
         let stream = raw(stream);
-        // SAFETY: writes a status, a number and a handle; what it may leave out is not asked for.
+        // SAFETY: writes a status, two numbers and a handle; what it may leave out is not asked for.
         check(unsafe {
             match self.info {
-                Info::V2(info) => {
-                    info(stream, &raw mut status, &raw mut id, &raw mut graph, no_nodes, no_count)
-                }
+                Info::V2(info) => info(
+                    stream,
+                    &raw mut status,
+                    &raw mut id,
+                    &raw mut graph,
+                    no_nodes,
+                    &raw mut count,
+                ),
                 Info::V3(info) => info(
                     stream,
                     &raw mut status,
@@ -116,12 +123,12 @@ impl GraphSymbols {
                     &raw mut graph,
                     no_nodes,
                     no_edges,
-                    no_count,
+                    &raw mut count,
                 ),
             }
         })?;
         let is_active = status == Status::CU_STREAM_CAPTURE_STATUS_ACTIVE && !graph.is_null();
-        Ok(is_active.then_some(Capture { id, graph }))
+        Ok(is_active.then_some(Capture { id, is_at_root: count == 0, graph }))
     }
 
     /// Has the graph keep an object whose destructor sets `released`.

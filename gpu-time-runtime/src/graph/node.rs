@@ -16,6 +16,7 @@ pub(crate) struct Node {
     /// Why the pair is a blank, whose times nobody reads: it only keeps the graph's shape.
     blank: Option<Lost>,
     capture: u64,
+    is_first: bool,
     /// The thread of the start, in a stream that each thread has its own of.
     thread: Option<u64>,
     stream: Stream,
@@ -37,8 +38,9 @@ impl Node {
         let track = context.track(stream, thread);
         let begun = track.begin();
         let started = context.record_node(&pair.events.start, stream);
-        let capture = capture.id;
-        let node = Node { pair, blank, capture, thread, stream, track, begun, tracked, row };
+        let (capture, is_first) = (capture.id, capture.is_at_root);
+        let node =
+            Node { pair, blank, capture, is_first, thread, stream, track, begun, tracked, row };
         match started {
             Ok(()) => Ok(Box::new(node)),
             Err(fault) => {
@@ -61,7 +63,8 @@ impl Node {
                 if let Some(reason) = self.blank {
                     return locked(&GRAPHS).lose(self.row, reason);
                 }
-                let reads = Reads { row: self.row, nested, tracked: self.tracked };
+                let Node { row, is_first, tracked, .. } = self;
+                let reads = Reads { row, is_first, nested, tracked };
                 locked(&GRAPHS).place(self.pair, Some(reads));
             }
         }

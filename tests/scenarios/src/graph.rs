@@ -145,7 +145,8 @@ fn replay(arguments: &[String]) {
     let graph: CudaGraph = stream.end_capture(flags).expect("it is intact").expect("a graph");
     tally::fact("nodes", nodes(graph.cu_graph()));
     begin(stream, mode);
-    work();
+    without(stream, &plain).unwrap();
+    node(stream, &spin).unwrap();
     let raw = end(stream);
     tally::fact("raw_nodes", nodes(raw));
     let raw = Exec::new(raw);

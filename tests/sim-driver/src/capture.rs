@@ -140,6 +140,16 @@ impl Model {
         })
     }
 
+    /// On how many nodes the next one of the stream will depend.
+    pub fn capture_dependencies(&self, stream: Handle) -> usize {
+        let capture = self.streams.get(stream).and_then(|found| self.captures.get(found.capture?));
+        let depends = |capture: &Capture| {
+            let branch = capture.branches.iter().find(|branch| branch.stream == stream);
+            branch.is_some_and(|branch| branch.position > 0 || stream != capture.origin)
+        };
+        usize::from(capture.is_some_and(depends))
+    }
+
     pub fn capture_begin(&mut self, stream: Handle, mode: CaptureMode) -> Answer {
         let stream = self.find_stream(stream)?;
         let context = self.stream(stream).context;

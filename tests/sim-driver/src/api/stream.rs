@@ -89,7 +89,7 @@ driver! {
         id_out.put_if_wanted(id);
         graph_out.put_if_wanted(graph);
         dependencies_out.put_if_wanted(0);
-        numDependencies_out.put_if_wanted(0);
+        numDependencies_out.put_if_wanted(m.capture_dependencies(hStream));
         Ok(())
     };
     fn cuStreamGetCaptureInfo_v3(
@@ -102,7 +102,7 @@ driver! {
         graph_out.put_if_wanted(graph);
         dependencies_out.put_if_wanted(0);
         edgeData_out.put_if_wanted(0);
-        numDependencies_out.put_if_wanted(0);
+        numDependencies_out.put_if_wanted(m.capture_dependencies(hStream));
         Ok(())
     };
     fn cuStreamBeginCapture_v2(hStream: Handle, mode: u32) [1_000, Free] |m| {
