@@ -1,14 +1,14 @@
 //! A CUDA context as the runtime knows it: its device, its events, its kernels.
 
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::ffi::{c_int, c_uint};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
+use std::time::Instant;
 
 use cudarc::driver::sys::{
-    self, CUcontext, CUevent, CUevent_flags, CUlimit, CUresult, CUstream, CUstreamCaptureStatus,
+    self, CUcontext, CUevent, CUevent_flags, CUresult, CUstream, CUstreamCaptureStatus,
 };
 
 use super::calibration::{Calibrator, Equipment, Obstacle};
@@ -16,10 +16,11 @@ use super::clock::DeviceClock;
 use super::current::{relaxed, with_current};
 use super::device::DeviceInfo;
 use super::floor::FloorProbe;
-use super::flush::FlushBuffer;
+use super::flush::{Flushes, Means};
 use super::hold::Holds;
 use super::library::{Symbols, symbols};
 use super::module::Module;
+use super::persisting::Persisting;
 use super::{check, side};
 use crate::bias::{Bias, Calibration, Given};
 use crate::gpu::{Event, EventPair, Fault, Floor, Gpu, Held, HoldResult, Stream};
@@ -28,26 +29,17 @@ use crate::passage::ClockFit;
 use crate::place::launches_block;
 use crate::report::FlushProof;
 use crate::sample::CacheState;
-use crate::site::{Cold, Device, Resolved, locked};
-use crate::track::Track;
+use crate::site::{Cold, Device, Resolved, locked, locked_by};
+use crate::track::{Key, Track, Tracks};
 use crate::{exit, health};
 
 /// So many events the runtime makes in one context, and no more.
 const MAX_EVENTS: u32 = 1 << 16;
 
-/// Streams that a context keeps apart at once.
-const MAX_TRACKS: usize = 4_096;
-
 /// What the driver says of the time of an event that was captured: while that capture goes on, and
 /// for ever after.
 const CAPTURED_EVENT: u32 = CUresult::CUDA_ERROR_CAPTURED_EVENT as u32;
 const INVALID_VALUE: u32 = CUresult::CUDA_ERROR_INVALID_VALUE as u32;
-
-/// So many sixteenths of the L2 driver 580 lets persisting lines take on an H200 where nobody has
-/// asked for it. Programs that use such lines ask for more.
-const USUAL_SIXTEENTHS: u64 = 3;
-/// Programs set that once; so often they are asked whether they did.
-const PERSISTING_INTERVAL_NS: u64 = 100_000_000;
 
 /// One context, from the first call that came with it to the end of the process.
 ///
@@ -67,23 +59,22 @@ pub(crate) struct Context {
     /// Our own stream.
     pub(super) side: Result<Stream, Fault>,
     module: Module,
-    flush: FlushBuffer,
-    /// A flush met with more of the L2 set aside for persisting lines than the driver does by itself.
-    set_aside: AtomicBool,
-    /// How much that was when somebody last asked, and when; asking costs microseconds.
-    persisting_bytes: AtomicU64,
-    persisting_asked_ns: AtomicU64,
+    flush: Flushes,
+    persisting: Persisting,
     holds: Holds,
     floor: FloorProbe,
     clock: DeviceClock,
     /// What the times of graphs are counted from, once there was one.
     pub(super) origin: OnceLock<Option<Event>>,
     pub(super) blank: OnceLock<Result<EventPair, Fault>>,
-    tracks: Mutex<HashMap<(usize, Option<u64>), &'static Track>>,
+    tracks: Mutex<Tracks>,
     calibrator: Calibrator,
 }
 
+/// Never locked during a driver call: who makes a report must not wait for one.
 static CONTEXTS: Mutex<Vec<&'static Context>> = Mutex::new(Vec::new());
+/// Locked by who makes a new one.
+static MEETING: Mutex<()> = Mutex::new(());
 
 thread_local! {
     static RECENT: Cell<Option<&'static Context>> = const { Cell::new(None) };
@@ -96,8 +87,7 @@ pub(crate) fn contexts() -> Vec<&'static Context> {
 
 /// Whether a bracket is open anywhere, on whatever thread.
 pub(crate) fn has_open() -> bool {
-    let is_busy = |context: &&Context| locked(&context.tracks).values().any(|t| t.is_busy());
-    contexts().iter().any(is_busy)
+    contexts().iter().any(|context| locked(&context.tracks).are_busy())
 }
 
 /// The context of this handle, if it is the one that the calling thread asked for last.
@@ -111,28 +101,39 @@ pub(crate) fn recent(handle: usize) -> Option<&'static Context> {
 pub(crate) fn find(stream: Stream, handle: usize) -> Result<&'static Context, Fault> {
     let handle = if handle == 0 { context_of(stream)? } else { handle };
     let id = id_of(handle)?;
-    let mut contexts = locked(&CONTEXTS);
-    // Without ids a dead context cannot be told from another at its address, so it counts as gone.
-    let known =
-        contexts.iter().copied().find(|c| c.is(handle, id) && (id.is_some() || !c.is_dead()));
-    let context = match known {
+    let context = match known(handle, id) {
         Some(context) => context,
-        None => {
-            contexts
-                .iter()
-                .filter(|c| c.handle == handle)
-                .for_each(|c| c.dead.store(true, Relaxed));
-            let context: &'static Context = Box::leak(Box::new(Context::new(handle, id)?));
-            contexts.push(context);
-            drop(contexts);
-            // A library more is loaded for it, which other threads need not wait for.
-            health::meet(&context.device);
-            context
-        }
+        None => meet(handle, id)?,
     };
     // One that was not calibrated yet, because of a capture say, is to be met again.
     RECENT.set(Some(context).filter(|context| context.is_calibrated()));
     Ok(context)
+}
+
+/// Without ids a dead context cannot be told from another at its address, so it counts as gone.
+fn known(handle: usize, id: Option<u64>) -> Option<&'static Context> {
+    let is_it = |c: &&'static Context| c.is(handle, id) && (id.is_some() || !c.is_dead());
+    locked(&CONTEXTS).iter().copied().find(is_it)
+}
+
+fn meet(handle: usize, id: Option<u64>) -> Result<&'static Context, Fault> {
+    let meeting = locked(&MEETING);
+    if let Some(context) = known(handle, id) {
+        return Ok(context);
+    }
+    let same = |c: &&Context| c.handle == handle;
+    contexts().into_iter().filter(same).for_each(|c| c.dead.store(true, Relaxed));
+    let context: &'static Context = Box::leak(Box::new(Context::new(handle, id)?));
+    locked(&CONTEXTS).push(context);
+    drop(meeting);
+    // A library more is loaded for it, which other threads need not wait for.
+    health::meet(&context.device);
+    Ok(context)
+}
+
+/// Whether a thread is at a context that nobody knew, and does not come out of that before the deadline.
+pub(crate) fn is_meeting(deadline: Instant) -> bool {
+    locked_by(&MEETING, deadline).is_none()
 }
 
 fn context_of(stream: Stream) -> Result<usize, Fault> {
@@ -177,16 +178,14 @@ impl Context {
                     retained: AtomicBool::new(retained),
                     events: AtomicU32::new(0),
                     module: Module::default(),
-                    flush: FlushBuffer::default(),
-                    set_aside: AtomicBool::new(false),
-                    persisting_bytes: AtomicU64::new(0),
-                    persisting_asked_ns: AtomicU64::new(0),
+                    flush: Flushes::default(),
+                    persisting: Persisting::default(),
                     holds: Holds::default(),
                     floor: FloorProbe::enqueue(symbols, side),
                     clock: DeviceClock::start(symbols, side),
                     origin: OnceLock::new(),
                     blank: OnceLock::new(),
-                    tracks: Mutex::new(HashMap::new()),
+                    tracks: Mutex::default(),
                     calibrator: Calibrator::default(),
                     side,
                     device,
@@ -237,7 +236,10 @@ impl Context {
     pub fn prepare_flush(&self, cold: Cold) -> bool {
         self.flush.is_ready_for(cold)
             || self
-                .inside(|| self.flush.prepare(cold, &self.device, &self.module, self.side?))
+                .inside(|| {
+                    let Context { symbols, device, module, .. } = self;
+                    self.flush.prepare(cold, &Means { symbols, device, module, side: self.side? })
+                })
                 .is_ok()
     }
 
@@ -252,44 +254,19 @@ impl Context {
         self.holds.release_all(for_ever);
     }
 
-    /// The state in which a flush enqueued now leaves the L2.
-    pub fn flushed_state(&self, cold: Cold) -> CacheState {
-        if self.persisting_bytes() > self.device.l2_bytes / 16 * USUAL_SIXTEENTHS {
-            self.set_aside.store(true, Relaxed);
-            return CacheState::Partial;
-        }
+    /// The state in which a flush enqueued on the stream now leaves the L2.
+    pub fn flushed_state(&self, stream: Stream, cold: Cold) -> CacheState {
         match cold {
+            _ if self.persisting.may_be_there(self, stream) => CacheState::Partial,
             _ if self.flush.is_partial(cold) => CacheState::Partial,
             Cold::Clean => CacheState::Cold,
             Cold::Dirty => CacheState::ColdDirty,
         }
     }
 
-    /// How much of the L2 may be set aside for persisting lines, as of a moment ago. Devices that know
-    /// of none answer an error.
-    fn persisting_bytes(&self) -> u64 {
-        let (now_ns, asked_ns) = (self.now_ns(), self.persisting_asked_ns.load(Relaxed));
-        if asked_ns == 0 || now_ns.saturating_sub(asked_ns) > PERSISTING_INTERVAL_NS {
-            self.persisting_bytes.store(self.ask_persisting_bytes(), Relaxed);
-            self.persisting_asked_ns.store(now_ns.max(1), Relaxed);
-        }
-        self.persisting_bytes.load(Relaxed)
-    }
-
-    fn ask_persisting_bytes(&self) -> u64 {
-        let Some(limit) = self.symbols.context_limit else { return 0 };
-        let asked = self.inside(|| {
-            let mut bytes = 0;
-            // SAFETY: writes one integer.
-            check(unsafe { limit(&raw mut bytes, CUlimit::CU_LIMIT_PERSISTING_L2_CACHE_SIZE) })?;
-            Ok(bytes as u64)
-        });
-        asked.unwrap_or(0)
-    }
-
     /// How much a flush reads or writes, if one was prepared.
     pub fn flush_bytes(&self) -> Option<u64> {
-        self.flush.bytes(&self.device)
+        self.flush.bytes()
     }
 
     /// What flushes were seen to evict.
@@ -350,7 +327,7 @@ impl Context {
 
     /// What is to be subtracted from a raw time for each bracket, if it is known.
     pub fn bias(&self, given: Option<Given>) -> Option<Bias> {
-        Bias::of(given, self.calibration(), self.device.capability, self.floor())
+        Bias::of(given, self.calibration(), &self.device.name, self.floor())
     }
 
     /// What went wrong while preparing, for the report.
@@ -363,13 +340,7 @@ impl Context {
         }
         warnings.extend(self.module.warning());
         warnings.extend(self.flush.warnings());
-        if self.set_aside.load(Relaxed) {
-            warnings.push(
-                "the application sets part of the L2 aside for persisting lines, which no flush \
-                 evicts: `cold` calls are `partial`"
-                    .to_owned(),
-            );
-        }
+        warnings.extend(self.persisting.warning());
         warnings.extend(self.holds.warning());
         warnings.extend(self.calibrator.warning(self.step_ns()));
         if self.is_dead() {
@@ -555,14 +526,8 @@ impl Gpu for Context {
         self.symbols.now_ns()
     }
 
-    fn track(&self, stream: Stream, thread: Option<u64>) -> &'static Track {
-        let mut tracks = locked(&self.tracks);
-        if tracks.len() >= MAX_TRACKS {
-            // Streams that come and go leave nothing behind but this: whoever still uses one has it.
-            tracks.retain(|_, track| track.is_busy());
-        }
-        let track = tracks.entry((stream.0, thread));
-        track.or_insert_with(|| Box::leak(Box::new(Track::new(stream))))
+    fn track(&self, key: Key) -> &'static Track {
+        locked(&self.tracks).get(key)
     }
 
     fn flush(&self, stream: Stream, cold: Cold) -> Result<(), Fault> {

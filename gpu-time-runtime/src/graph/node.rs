@@ -1,14 +1,14 @@
 //! A launch that becomes part of a graph, between two event records.
 
 use super::pair::Pair;
-use super::{GRAPHS, Reads};
+use super::{GRAPHS, Reads, rows};
 use crate::cuda::Capture;
 use crate::gpu::{Gpu, Stream};
 use crate::lane;
 use crate::place::Place;
 use crate::sample::Lost;
 use crate::site::locked;
-use crate::track::{Mark, Track};
+use crate::track::{Key, Mark, Track};
 
 /// A launch between its two nodes.
 pub(crate) struct Node {
@@ -35,7 +35,7 @@ impl Node {
             Err(fault) => (Pair::blank(context)?, Some(fault.into())),
         };
         let thread = stream.is_per_thread().then(lane::thread);
-        let track = context.track(stream, thread);
+        let track = context.track(Key::new(stream, place.lane));
         let begun = track.begin();
         let started = context.record_node(&pair.events.start, stream);
         let (capture, is_first) = (capture.id, capture.is_at_root);
@@ -61,7 +61,7 @@ impl Node {
             Ok(()) => {
                 let nested = self.track.end() != self.begun;
                 if let Some(reason) = self.blank {
-                    return locked(&GRAPHS).lose(self.row, reason);
+                    return rows().write(self.row, Err(reason));
                 }
                 let Node { row, is_first, tracked, .. } = self;
                 let reads = Reads { row, is_first, nested, tracked };
@@ -91,10 +91,9 @@ impl Node {
     #[cold]
     pub fn abandon(self, reason: Lost) {
         self.track.end();
-        let mut graphs = locked(&GRAPHS);
-        graphs.lose(self.row, reason);
+        rows().write(self.row, Err(reason));
         if self.blank.is_none() {
-            graphs.place(self.pair, None);
+            locked(&GRAPHS).place(self.pair, None);
         }
     }
 }

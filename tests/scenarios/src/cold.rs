@@ -2,14 +2,20 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::{CudaStream, DriverError};
+use cudarc::driver::{CudaStream, DevicePtr, DriverError, result, sys};
 use gpu_time::gpu_timed;
 
 use crate::Scenario;
-use crate::gpu::{Gpu, Lines, Read};
+use crate::gpu::{Gpu, Lines, Read, Spin};
 use crate::tally::{self, ran};
 
-pub const SCENARIOS: &[Scenario] = &[("cold/lines", lines), ("cold/reads", reads)];
+pub const SCENARIOS: &[Scenario] = &[
+    ("cold/lines", lines),
+    ("cold/reads", reads),
+    ("cold/memory", memory),
+    ("cold/beside", beside),
+    ("cold/persisting", persisting),
+];
 
 type Done = Result<(), DriverError>;
 
@@ -104,5 +110,79 @@ fn reads(_: &[String]) {
         read_dirty(&gpu.stream, &mut reads[1]).unwrap();
         gpu.stream.synchronize().unwrap();
     }
+    tally::print();
+}
+
+#[gpu_timed(cold)]
+fn spin_clean(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(stream, 1_000)
+}
+
+#[gpu_timed(cold = "dirty")]
+fn spin_dirty(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(stream, 1_000)
+}
+
+/// How much memory the flushes keep, one after the other.
+fn memory(_: &[String]) {
+    let gpu = Gpu::new();
+    let free = || result::mem_get_info().expect("the driver knows its memory").0;
+    let spins = ["spin_clean", "spin_dirty"].map(|name| gpu.spin(&format!("cold::{name}")));
+    gpu.synchronize();
+    let before = free();
+    spin_clean(&gpu.stream, &spins[0]).unwrap();
+    gpu.synchronize();
+    tally::fact("clean", before - free());
+    spin_dirty(&gpu.stream, &spins[1]).unwrap();
+    gpu.synchronize();
+    tally::fact("both", before - free());
+    tally::print();
+}
+
+/// A first cold call while another stream has much to do.
+fn beside(_: &[String]) {
+    const THREE_S: u64 = 3_000_000_000;
+    let gpu = Gpu::new();
+    let (spin, other) = (gpu.spin("cold::spin_clean"), gpu.new_stream());
+    let long = gpu.spin("beside");
+    long.launch(&other, THREE_S).unwrap();
+    let end = other.record_event(None).expect("an event");
+    spin_clean(&gpu.stream, &spin).unwrap();
+    tally::fact("still busy", u8::from(!end.is_complete()));
+    gpu.synchronize();
+    tally::print();
+}
+
+/// Lets what is read and written in a range persist, for the work of one stream.
+fn persist(stream: &CudaStream, base: u64, bytes: usize) {
+    let window = sys::CUaccessPolicyWindow {
+        base_ptr: base as *mut _,
+        num_bytes: bytes,
+        hitRatio: 1.0,
+        hitProp: sys::CUaccessProperty::CU_ACCESS_PROPERTY_PERSISTING,
+        missProp: sys::CUaccessProperty::CU_ACCESS_PROPERTY_STREAMING,
+    };
+    let value = sys::CUlaunchAttributeValue { accessPolicyWindow: window };
+    let window = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW;
+    // SAFETY: the stream is alive; the value is that of the attribute.
+    unsafe { sys::cuStreamSetAttribute(stream.cu_stream(), window, &raw const value) }
+        .result()
+        .expect("the stream takes a window");
+}
+
+/// Cold calls before and after one on a stream whose lines persist, of no more than the driver sets aside
+/// by itself.
+fn persisting(_: &[String]) {
+    let gpu = Gpu::new();
+    let (spin, dirty) = (gpu.spin("cold::spin_clean"), gpu.spin("cold::spin_dirty"));
+    spin_clean(&gpu.stream, &spin).unwrap();
+    let other = gpu.new_stream();
+    let buffer = gpu.stream.alloc_zeros::<u8>(1 << 20).expect("memory");
+    persist(&other, buffer.device_ptr(&gpu.stream).0, buffer.len());
+    spin_clean(&other, &spin).unwrap();
+    spin_dirty(&gpu.stream, &dirty).unwrap();
+    gpu.synchronize();
     tally::print();
 }

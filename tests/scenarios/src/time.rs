@@ -40,6 +40,14 @@ pub fn now_ns() -> u64 {
     }
 }
 
+/// Waits for virtual time to come to so many nanoseconds, as others let it pass.
+pub fn wait_until(ns: u64) {
+    assert!(is_simulated(), "the driver is the simulated one");
+    while now_ns() < ns {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// Lets virtual time pass, where time is virtual.
 pub fn advance(ns: u64) {
     if let Some((advance, _)) = simulated() {
