@@ -42,8 +42,8 @@ pub struct FlushProof {
 }
 
 impl Eviction {
-    /// Whether at least 99 % of the lines missed, after reads and after writes, and of those that the
-    /// flush itself discarded.
+    /// Whether at least 99 % of the lines missed, after reads and after writes, and three quarters of those
+    /// that the flush itself discarded.
     pub fn proved(&self) -> bool {
         self.proved
     }
@@ -79,8 +79,8 @@ impl Eviction {
         self.missed_after_write
     }
 
-    /// The share of lines, written and discarded by the flush itself, that missed after it. A line that
-    /// the L2 does not hold is not dirty. `None` where the flush discards nothing.
+    /// The share of lines, written and discarded by the flush itself, that missed after it: that
+    /// shows that discarding has an effect. `None` where the flush discards nothing.
     pub fn missed_discarded(&self) -> Option<f64> {
         self.missed_discarded
     }
