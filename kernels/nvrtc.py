@@ -1,4 +1,4 @@
-"""Compiles one .cu file to PTX: `python nvrtc.py IN.cu OUT.ptx`.
+"""Compiles one .cu file to PTX: `python nvrtc.py IN.cu OUT.ptx ARCHITECTURE`.
 
 Runs in the environment that rebuild.sh makes. NVRTC needs neither a GPU nor a driver.
 """
@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 OPTIONS = [
-    b"--gpu-architecture=compute_70",
     # From C++11 on NVRTC includes a header of its own that leaves some forty unused variables in
     # every module, under names that hold a hash.
     b"--std=c++03",
@@ -31,7 +30,7 @@ def text(program, size_of, get):
     return buffer.value
 
 
-def compile_ptx(source):
+def compile_ptx(source, architecture):
     nvrtc = load()
     program = ctypes.c_void_p()
     # The name alone, never a path: what the compiler is told must not depend on the machine.
@@ -40,8 +39,9 @@ def compile_ptx(source):
         ctypes.byref(program), source.read_bytes(), name, 0, None, None
     ):
         sys.exit(f"NVRTC refused `{source}`")
-    options = (ctypes.c_char_p * len(OPTIONS))(*OPTIONS)
-    failed = nvrtc.nvrtcCompileProgram(program, len(OPTIONS), options)
+    given = [f"--gpu-architecture={architecture}".encode(), *OPTIONS]
+    options = (ctypes.c_char_p * len(given))(*given)
+    failed = nvrtc.nvrtcCompileProgram(program, len(given), options)
     log = text(program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
     # A warning counts as an error: nobody reads the log of a build that passed.
     if failed or log:
@@ -50,6 +50,6 @@ def compile_ptx(source):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
-        sys.exit("usage: nvrtc.py IN.cu OUT.ptx")
-    Path(sys.argv[2]).write_bytes(compile_ptx(Path(sys.argv[1])))
+    if len(sys.argv) != 4:
+        sys.exit("usage: nvrtc.py IN.cu OUT.ptx ARCHITECTURE")
+    Path(sys.argv[2]).write_bytes(compile_ptx(Path(sys.argv[1]), sys.argv[3]))

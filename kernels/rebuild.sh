@@ -8,8 +8,9 @@
 #
 # Why NVRTC 12.0: a driver refuses PTX of an ISA newer than itself. CUDA 12.0 writes PTX ISA 8.0,
 # which driver 525 and every later one loads.
-# Why sm_70: PTX runs on its target and on everything after it, and nothing here gains from a later
-# one. The memory model whose system scope the hold relies on begins with sm_70 (Volta).
+# Why sm_70: PTX runs on its target and on everything after it, and what is here gains from a later one
+# only where a file's name says so. The memory model whose system scope the hold relies on begins with
+# sm_70 (Volta).
 set -euo pipefail
 
 version=12.0.140
@@ -39,7 +40,9 @@ fi
 status=0
 for cu in "$here"/cuda/*.cu; do
     name=$(basename "$cu" .cu).ptx
-    "$venv/bin/python" "$here/nvrtc.py" "$cu" "$out/$name"
+    target=70
+    [[ $name =~ _sm_([0-9]+)\.ptx$ ]] && target=${BASH_REMATCH[1]}
+    "$venv/bin/python" "$here/nvrtc.py" "$cu" "$out/$name" "compute_$target"
     if ! cmp --silent "$out/$name" "$here/ptx/$name"; then
         echo "\`kernels/ptx/$name\` is not what its source compiles to:" \
             "run \`kernels/rebuild.sh\` and commit the result" >&2

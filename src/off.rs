@@ -226,11 +226,13 @@ no_values! { FlushProof:
 
 no_values! { Eviction:
     proved -> bool,
+    method -> &str,
     multiple -> u32,
     bytes -> u64,
     lines -> u32,
     missed_after_read -> f64,
     missed_after_write -> f64,
+    missed_discarded -> Option<f64>,
     hit_cycles -> u32,
     miss_cycles -> Option<u32>,
     threshold_cycles -> u32,

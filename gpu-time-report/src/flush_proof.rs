@@ -10,6 +10,8 @@ pub struct Eviction {
     #[doc(hidden)]
     pub proved: bool,
     #[doc(hidden)]
+    pub method: String,
+    #[doc(hidden)]
     pub multiple: u32,
     #[doc(hidden)]
     pub bytes: u64,
@@ -19,6 +21,8 @@ pub struct Eviction {
     pub missed_after_read: f64,
     #[doc(hidden)]
     pub missed_after_write: f64,
+    #[doc(hidden)]
+    pub missed_discarded: Option<f64>,
     #[doc(hidden)]
     pub hit_cycles: u32,
     #[doc(hidden)]
@@ -38,9 +42,16 @@ pub struct FlushProof {
 }
 
 impl Eviction {
-    /// Whether at least 99 % of the lines missed, after reads and after writes.
+    /// Whether at least 99 % of the lines missed, after reads and after writes, and of those that the
+    /// flush itself discarded.
     pub fn proved(&self) -> bool {
         self.proved
+    }
+
+    /// `"read"`, which leaves clean lines, `"write"`, which leaves dirty ones, or `"write-discard"`, which
+    /// leaves none.
+    pub fn method(&self) -> &str {
+        &self.method
     }
 
     /// The flush's size as a multiple of the L2 that the driver reports.
@@ -68,6 +79,12 @@ impl Eviction {
         self.missed_after_write
     }
 
+    /// The share of lines, written and discarded by the flush itself, that missed after it. A line that
+    /// the L2 does not hold is not dirty. `None` where the flush discards nothing.
+    pub fn missed_discarded(&self) -> Option<f64> {
+        self.missed_discarded
+    }
+
     /// Median latency of a hit, in cycles of the SM's clock.
     pub fn hit_cycles(&self) -> u32 {
         self.hit_cycles
@@ -86,7 +103,7 @@ impl Eviction {
 }
 
 impl FlushProof {
-    /// Of `cold`, which reads.
+    /// Of `cold`, which leaves nothing dirty.
     pub fn clean(&self) -> Option<&Eviction> {
         self.clean.as_ref()
     }

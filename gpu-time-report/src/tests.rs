@@ -120,16 +120,24 @@ fn process(off: Option<&str>) -> Process {
 fn proof() -> FlushProof {
     let clean = Eviction {
         proved: true,
+        method: "write-discard".to_owned(),
         multiple: 1,
         bytes: 62_914_560,
         lines: 1_000,
         missed_after_read: 1.0,
         missed_after_write: 1.0,
+        missed_discarded: Some(1.0),
         hit_cycles: 300,
         miss_cycles: Some(700),
         threshold_cycles: 310,
     };
-    let dirty = Eviction { proved: false, missed_after_write: 0.9, ..clean.clone() };
+    let dirty = Eviction {
+        proved: false,
+        method: "write".to_owned(),
+        missed_after_write: 0.9,
+        missed_discarded: None,
+        ..clean.clone()
+    };
     FlushProof { clean: Some(clean), dirty: Some(dirty) }
 }
 

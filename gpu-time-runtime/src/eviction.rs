@@ -28,6 +28,8 @@ pub(crate) struct Passes {
     pub after_read: Pass,
     /// The same after they had been written.
     pub after_write: Pass,
+    /// Of the flush's own lines after it, where it discards them.
+    pub discarded: Option<Pass>,
 }
 
 impl Pass {
@@ -46,8 +48,8 @@ impl Pass {
 impl Passes {
     /// What a flush of so many bytes, so many times the reported L2, did; `None` where the lines were
     /// not there even without it, because other work on the GPU had evicted them.
-    pub fn judge(&self, multiple: u32, bytes: u64) -> Option<Eviction> {
-        let Passes { kept, after_read, after_write } = self;
+    pub fn judge(&self, method: &str, multiple: u32, bytes: u64) -> Option<Eviction> {
+        let Passes { kept, after_read, after_write, discarded } = self;
         let hit_cycles = kept.iter().map(|pass| quantile(&pass.again, 0.5)).max()?;
         let is_kept = |pass: &Pass| {
             f64::from(quantile(&pass.first, 0.5)) <= UNDISTURBED * f64::from(hit_cycles)
@@ -73,13 +75,17 @@ impl Passes {
         let are_apart =
             miss_cycles.is_some_and(|miss| f64::from(miss) >= APART * f64::from(threshold));
         let (missed_after_read, missed_after_write) = (missed(after_read), missed(after_write));
+        let missed_discarded = discarded.as_ref().map(missed);
+        let all = [Some(missed_after_read), Some(missed_after_write), missed_discarded];
         Some(Eviction {
-            proved: are_apart && missed_after_read.min(missed_after_write) >= ENOUGH,
+            proved: are_apart && all.into_iter().flatten().all(|missed| missed >= ENOUGH),
+            method: method.to_owned(),
             multiple,
             bytes,
             lines: after_read.first.len() as u32,
             missed_after_read,
             missed_after_write,
+            missed_discarded,
             hit_cycles,
             miss_cycles,
             threshold_cycles: threshold,
@@ -106,13 +112,17 @@ mod tests {
         Pass::new(first.collect(), (0..LINES).map(|i| 280 + i % 60).collect())
     }
 
-    fn judge(kept: u32, after_read: u32, after_write: u32) -> Option<Eviction> {
-        let passes = Passes {
+    fn passes(kept: u32, after_read: u32, after_write: u32) -> Passes {
+        Passes {
             kept: [pass(0), pass(kept)],
             after_read: pass(after_read),
             after_write: pass(after_write),
-        };
-        passes.judge(1, 1 << 20)
+            discarded: None,
+        }
+    }
+
+    fn judge(kept: u32, after_read: u32, after_write: u32) -> Option<Eviction> {
+        passes(kept, after_read, after_write).judge("read", 1, 1 << 20)
     }
 
     #[test]
@@ -132,6 +142,19 @@ mod tests {
         let nothing = judge(0, 0, 0).unwrap();
         assert!(!nothing.proved());
         assert!(nothing.missed_after_read() < 0.001, "{nothing:?}");
+    }
+
+    /// What was written and is still there may be dirty.
+    #[test]
+    fn discarded_lines_must_be_gone() {
+        let discarded = |missing| {
+            let passes = Passes { discarded: Some(pass(missing)), ..passes(0, LINES, LINES) };
+            passes.judge("write-discard", 1, 1 << 20).unwrap()
+        };
+        assert!(discarded(995).proved());
+        assert!(!discarded(970).proved());
+        assert!(discarded(0).missed_discarded().is_some_and(|missed| missed < 0.001));
+        assert_eq!(judge(0, LINES, LINES).unwrap().missed_discarded(), None);
     }
 
     /// Slow hits are no evidence: they are taken off, and never added.
@@ -155,16 +178,21 @@ mod tests {
             kept: [even(300), even(300)],
             after_read: even(flushed),
             after_write: even(flushed),
+            discarded: None,
         };
-        assert!(!passes(330).judge(1, 1).unwrap().proved());
-        assert!(!passes(300).judge(1, 1).unwrap().proved());
-        assert!(passes(400).judge(1, 1).unwrap().proved());
+        let is_proved = |flushed| passes(flushed).judge("read", 1, 1).unwrap().proved();
+        assert_eq!([330, 300, 400].map(is_proved), [false, false, true]);
     }
 
     #[test]
     fn no_lines_are_no_proof() {
         let none = || Pass::new(Vec::new(), Vec::new());
-        let passes = Passes { kept: [none(), none()], after_read: none(), after_write: none() };
-        assert!(!passes.judge(1, 1).unwrap().proved());
+        let passes = Passes {
+            kept: [none(), none()],
+            after_read: none(),
+            after_write: none(),
+            discarded: Some(none()),
+        };
+        assert!(!passes.judge("write-discard", 1, 1).unwrap().proved());
     }
 }

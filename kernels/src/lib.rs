@@ -1,5 +1,5 @@
 //! The CUDA kernels of [gpu-time](https://docs.rs/gpu-time), as PTX that any GPU of compute
-//! capability 7.0 or later loads with driver 525 or later: what evicts the L2 before a cold
+//! capability 7.0 or later, and for one kernel 8.0, loads with driver 525 or later: what evicts the L2 before a cold
 //! measurement and what shows that it did, what holds a stream until a measurement has been enqueued,
 //! and what calibrates.
 //!
@@ -17,6 +17,10 @@ pub mod workloads;
 /// The module with [`FLUSH_READ`], [`HOLD`], [`LINE_LATENCIES`] and [`EMPTY`], terminated as
 /// `cuModuleLoadData` wants it, so that loading it allocates nothing on our side.
 pub const PTX: &CStr = terminated(concat!(include_str!("../ptx/gpu_time.ptx"), "\0"));
+
+/// The module with [`DISCARD`], which a GPU of compute capability 8.0 or later loads; terminated like
+/// [`PTX`].
+pub const PTX_SM_80: &CStr = terminated(concat!(include_str!("../ptx/gpu_time_sm_80.ptx"), "\0"));
 
 /// Evicts the L2 by reading a buffer, and leaves it full of clean lines.
 ///
@@ -41,6 +45,21 @@ pub const FLUSH_READ_BLOCK: u32 = 256;
 pub const fn flush_read_grid(multiprocessors: u32, max_threads_per_multiprocessor: u32) -> u32 {
     multiprocessors * (max_threads_per_multiprocessor / FLUSH_READ_BLOCK)
 }
+
+/// Takes lines out of the L2 without writing them back. Behind what wrote them, it leaves an L2 that holds
+/// neither them nor what they displaced.
+///
+/// | parameter | type | meaning |
+/// |---|---|---|
+/// | `buf` | `*mut u8` | aligned to [`DISCARDED_LINE`] |
+/// | `lines` | `u64` | how many lines of [`DISCARDED_LINE`] bytes |
+///
+/// What the lines hold afterwards is indeterminate until they are written again. The geometry is that of
+/// [`FLUSH_READ`].
+pub const DISCARD: &CStr = c"gpu_time_discard";
+
+/// Bytes that [`DISCARD`] takes out at once.
+pub const DISCARDED_LINE: u64 = 128;
 
 /// Holds a stream until the host releases it, or a bound passes. One block of one thread.
 ///
@@ -71,7 +90,7 @@ pub const fn hold_max_cycles(max_ns: u64) -> u64 {
 ///
 /// | parameter | type | meaning |
 /// |---|---|---|
-/// | `buf` | `*const u32` | `lines` times [`LINE_STEP`] bytes, **all zero** |
+/// | `buf` | `*const u32` | `lines` times [`LINE_STEP`] bytes, whatever they hold |
 /// | `lines` | `u32` | a power of two, at most [`MAX_LINES`]; or 0, which reads nothing |
 /// | `cycles` | `*mut u32` | `2 lines` words: cycles of the SM's clock that the first read of each line took, in the order of the reads, then the same of the second ones |
 /// | `done` | `*mut u64` | receives `ticket` when `cycles` is complete, to be seen by the host too |

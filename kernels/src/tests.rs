@@ -25,18 +25,18 @@ fn directive<'a>(ptx: &'a str, name: &str) -> &'a str {
     value
 }
 
-fn assert_loads_with_driver_525(ptx: &str) {
+fn assert_loads_with_driver_525(ptx: &str, target: &str) {
     let (major, minor) = directive(ptx, ".version").split_once('.').expect("major.minor");
     let version: (u32, u32) = (major.parse().unwrap(), minor.parse().unwrap());
     assert!(version <= (8, 0), "driver 525 loads PTX ISA 8.0 and older, not {version:?}");
-    assert_eq!(directive(ptx, ".target"), "sm_70");
+    assert_eq!(directive(ptx, ".target"), target);
     assert_eq!(directive(ptx, ".address_size"), "64");
 }
 
 #[test]
 fn the_runtime_module_is_what_the_docs_say() {
     let ptx = crate::PTX.to_str().unwrap();
-    assert_loads_with_driver_525(ptx);
+    assert_loads_with_driver_525(ptx, "sm_70");
     let name = |name: &'static CStr| name.to_str().unwrap();
     assert_eq!(
         entries(ptx),
@@ -49,12 +49,21 @@ fn the_runtime_module_is_what_the_docs_say() {
     );
 }
 
+#[test]
+fn the_module_for_later_parts_is_what_the_docs_say() {
+    let ptx = crate::PTX_SM_80.to_str().unwrap();
+    assert_loads_with_driver_525(ptx, "sm_80");
+    assert_eq!(entries(ptx), BTreeMap::from([(crate::DISCARD.to_str().unwrap(), vec!["u64"; 2])]));
+    let line = format!("], {};", crate::DISCARDED_LINE);
+    assert!(ptx.lines().any(|code| code.contains("discard.global.L2") && code.ends_with(&line)));
+}
+
 #[cfg(feature = "workloads")]
 #[test]
 fn the_workloads_are_what_the_docs_say() {
     use crate::workloads::{COPY_F4, EMPTY, PTX, READ_F4, SAXPY, SPIN_NS};
 
-    assert_loads_with_driver_525(PTX);
+    assert_loads_with_driver_525(PTX, "sm_70");
     assert_eq!(
         entries(PTX),
         BTreeMap::from([

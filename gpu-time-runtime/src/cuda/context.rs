@@ -14,7 +14,7 @@ use super::clock::DeviceClock;
 use super::current::{relaxed, with_current};
 use super::device::DeviceInfo;
 use super::floor::FloorProbe;
-use super::flush::FlushBuffer;
+use super::flush::{Flushes, Means};
 use super::hold::Holds;
 use super::library::{Symbols, symbols};
 use super::module::Module;
@@ -65,7 +65,7 @@ pub(crate) struct Context {
     /// Our own stream.
     pub(super) side: Result<Stream, Fault>,
     module: Module,
-    flush: FlushBuffer,
+    flush: Flushes,
     /// A flush met with more of the L2 set aside for persisting lines than the driver does by itself.
     set_aside: AtomicBool,
     /// How much that was when somebody last asked, and when; asking costs microseconds.
@@ -175,7 +175,7 @@ impl Context {
                     retained: AtomicBool::new(retained),
                     events: AtomicU32::new(0),
                     module: Module::default(),
-                    flush: FlushBuffer::default(),
+                    flush: Flushes::default(),
                     set_aside: AtomicBool::new(false),
                     persisting_bytes: AtomicU64::new(0),
                     persisting_asked_ns: AtomicU64::new(0),
@@ -235,7 +235,10 @@ impl Context {
     pub fn prepare_flush(&self, cold: Cold) -> bool {
         self.flush.is_ready_for(cold)
             || self
-                .inside(|| self.flush.prepare(cold, &self.device, &self.module, self.side?))
+                .inside(|| {
+                    let Context { symbols, device, module, .. } = self;
+                    self.flush.prepare(cold, &Means { symbols, device, module, side: self.side? })
+                })
                 .is_ok()
     }
 
@@ -287,7 +290,7 @@ impl Context {
 
     /// How much a flush reads or writes, if one was prepared.
     pub fn flush_bytes(&self) -> Option<u64> {
-        self.flush.bytes(&self.device)
+        self.flush.bytes()
     }
 
     /// What flushes were seen to evict.

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 
 use cudarc::driver::sys::{
-    self, CUcontext, CUevent, CUlimit, CUresult, CUstream, CUstreamCaptureStatus,
+    self, CUcontext, CUdeviceptr, CUevent, CUlimit, CUresult, CUstream, CUstreamCaptureStatus,
 };
 use libloading::Library;
 
@@ -17,6 +17,7 @@ type IsCapturing = unsafe extern "C" fn(CUstream, *mut CUstreamCaptureStatus) ->
 type Now = unsafe extern "C" fn() -> u64;
 type ElapsedTime = unsafe extern "C" fn(*mut f32, CUevent, CUevent) -> CUresult;
 type GetLimit = unsafe extern "C" fn(*mut usize, CUlimit) -> CUresult;
+type FreeAsync = unsafe extern "C" fn(CUdeviceptr, CUstream) -> CUresult;
 type GetId = unsafe extern "C" fn(CUcontext, *mut u64) -> CUresult;
 
 /// The symbols that cudarc offers for some CUDA versions only, chosen by the application's features,
@@ -33,6 +34,8 @@ pub(super) struct Symbols {
     pub elapsed_time: ElapsedTime,
     /// Of the current context. Without it nobody knows of persisting lines.
     pub context_limit: Option<GetLimit>,
+    /// Drivers since 11.2 free memory without waiting for all that the GPU does. Without it none is freed.
+    pub free_async: Option<FreeAsync>,
     /// What it takes to time a graph.
     pub graph: Option<GraphSymbols>,
 }
@@ -129,6 +132,9 @@ fn load() -> Result<Symbols, String> {
     let context_limit =
         // SAFETY: `cuCtxGetLimit` has the signature of `GetLimit` in every driver.
         unsafe { library.get::<GetLimit>("cuCtxGetLimit") }.ok().map(|symbol| *symbol);
+    let free_async =
+        // SAFETY: `cuMemFreeAsync` has the signature of `FreeAsync` in every driver that has it.
+        unsafe { library.get::<FreeAsync>("cuMemFreeAsync") }.ok().map(|symbol| *symbol);
     // SAFETY: both have had these signatures in every driver.
     let often = unsafe {
         (
@@ -144,6 +150,7 @@ fn load() -> Result<Symbols, String> {
             simulated_now,
             elapsed_time,
             context_limit,
+            free_async,
             graph: GraphSymbols::load(library),
         }),
         _ => Err("the CUDA driver has no `cuEventElapsedTime`".to_owned()),

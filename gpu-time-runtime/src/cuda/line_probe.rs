@@ -27,19 +27,24 @@ struct Sheet {
     done: AtomicU64,
 }
 
-const PASSES: usize = 4;
+const PASSES: usize = 5;
 
-/// Lines whose latencies can be watched in one context.
+/// What it takes to watch the latencies of lines in one context.
 pub(super) struct LineProbe {
     lines: u32,
-    zeros: Zeros,
-    /// As many others as the L2 holds.
-    others: Zeros,
     kernels: Kernels,
     sheet: &'static Sheet,
     address: CUdeviceptr,
     tickets: u64,
     side: Stream,
+}
+
+/// The memory that is watched.
+#[derive(Clone, Copy)]
+pub(super) struct Watched {
+    lines: Zeros,
+    /// As many others as the L2 holds.
+    others: Zeros,
 }
 
 /// How lines come into the L2.
@@ -48,71 +53,97 @@ enum Touch {
     Write,
 }
 
+impl Watched {
+    /// In one piece of memory.
+    pub fn of(
+        device: &DeviceInfo,
+        allocate: impl FnOnce(u64) -> Result<Zeros, Fault>,
+    ) -> Result<Watched, Fault> {
+        let lines = u64::from(lines(device)) * LINE_STEP;
+        let others = device.l2_bytes / LINE_STEP * LINE_STEP;
+        let all = allocate(lines + others)?;
+        Ok(Watched { lines: all.first(lines), others: all.last(others) })
+    }
+}
+
+/// How many are watched on a device: a power of two.
+fn lines(device: &DeviceInfo) -> u32 {
+    let fitting = u32::try_from(device.l2_bytes / PART / LINE_STEP).unwrap_or(u32::MAX);
+    1 << fitting.clamp(MIN_LINES, MAX_LINES).ilog2()
+}
+
 impl LineProbe {
-    /// Allocates what it needs and runs the kernels once on nothing, since the first launch of a
-    /// kernel may load it; the context must be current.
+    /// Runs the kernels once on nothing, since the first launch of a kernel may load it; the context must
+    /// be current.
     pub fn new(device: &DeviceInfo, kernels: Kernels, side: Stream) -> Result<LineProbe, Fault> {
-        let fitting = u32::try_from(device.l2_bytes / PART / LINE_STEP).unwrap_or(u32::MAX);
-        let lines = 1 << fitting.clamp(MIN_LINES, MAX_LINES).ilog2();
-        let zeros = Zeros::allocate(u64::from(lines) * LINE_STEP, device, side)?;
-        let others = Zeros::allocate(device.l2_bytes / 16 * 16, device, side)?;
         let sheet: &Sheet = Box::leak(Box::new(Sheet {
             cycles: [const { [const { AtomicU32::new(0) }; _] }; _],
             done: AtomicU64::new(0),
         }));
         let address = mapped::map(sheet)?;
         let mut probe =
-            LineProbe { lines, zeros, others, kernels, sheet, address, tickets: 0, side };
-        zeros.first(0).read(kernels.flush_read, side)?;
-        probe.launch(0, 0)?;
+            LineProbe { lines: lines(device), kernels, sheet, address, tickets: 0, side };
+        probe.launch(0, None)?;
         Ok(probe)
     }
 
     /// Lets the L2 take the lines in by reading and by writing, with and without `evict` after that,
-    /// and times a read of each: some 4 ms of an idle GPU's time. `None` if that was not done before the
-    /// deadline.
+    /// and times a read of each: some 5 ms of an idle GPU's time. `None` if that was not done before the
+    /// deadline. `discarded` is what `evict` should have taken out of the L2 again; its last lines are
+    /// timed too.
     ///
     /// Before the lines are written the L2 is filled with other dirty ones, as by a producer of much
     /// data. Where clean lines are evicted first, dirty ones are safest in such company: on an H200 a
     /// read flush of the size of the L2 leaves 2 % of them if they are few, and 82 % if all are dirty.
     pub fn watch(
         &mut self,
+        watched: Watched,
         evict: impl Fn() -> Result<(), Fault>,
+        discarded: Option<Zeros>,
         deadline: Instant,
     ) -> Result<Option<Passes>, Fault> {
         let nothing = || Ok(());
         // Those without eviction come first and last: what disturbs a round is seen in them.
-        self.pass(0, Touch::Read, nothing)?;
-        self.pass(1, Touch::Read, &evict)?;
-        self.pass(2, Touch::Write, &evict)?;
-        self.pass(3, Touch::Write, nothing)?;
+        self.pass(0, watched, Touch::Read, nothing)?;
+        self.pass(1, watched, Touch::Read, &evict)?;
+        self.pass(2, watched, Touch::Write, &evict)?;
+        if let Some(discarded) = discarded {
+            evict()?;
+            self.launch(4, Some(discarded.last(u64::from(self.lines) * LINE_STEP)))?;
+        }
+        self.pass(3, watched, Touch::Write, nothing)?;
         Ok(self.is_done_by(deadline).then(|| Passes {
             kept: [self.seen(0), self.seen(3)],
             after_read: self.seen(1),
             after_write: self.seen(2),
+            discarded: discarded.map(|_| self.seen(4)),
         }))
     }
 
     fn pass(
         &mut self,
         at: usize,
+        watched: Watched,
         touch: Touch,
         then: impl Fn() -> Result<(), Fault>,
     ) -> Result<(), Fault> {
         match touch {
-            Touch::Read => self.zeros.read(self.kernels.flush_read, self.side)?,
+            Touch::Read => watched.lines.read(self.kernels.flush_read, self.side)?,
             Touch::Write => {
-                self.others.write(self.side)?;
-                self.zeros.write(self.side)?;
+                watched.others.write(self.side)?;
+                watched.lines.write(self.side)?;
             }
         }
         then()?;
-        self.launch(at, self.lines)
+        self.launch(at, Some(watched.lines))
     }
 
-    fn launch(&mut self, at: usize, lines: u32) -> Result<(), Fault> {
+    /// Times all lines of a buffer, or none.
+    fn launch(&mut self, at: usize, buffer: Option<Zeros>) -> Result<(), Fault> {
         self.tickets += 1;
-        let (mut buffer, mut lines, mut ticket) = (self.zeros.address(), lines, self.tickets);
+        let mut ticket = self.tickets;
+        let mut lines = buffer.map_or(0, |buffer| (buffer.bytes() / LINE_STEP) as u32);
+        let mut buffer = buffer.map_or(0, Zeros::address);
         let offset = at * size_of_val(&self.sheet.cycles[0]);
         let mut cycles = self.address + offset as u64;
         let mut done = self.address + std::mem::offset_of!(Sheet, done) as u64;
@@ -125,7 +156,7 @@ impl LineProbe {
         ];
         let geometry = (1, LINE_LATENCIES_BLOCK);
         // SAFETY: the parameters of `LINE_LATENCIES` in their order; the buffer has so many lines, the
-        // sheet room for two words for each, and neither is ever freed.
+        // sheet room for two words for each, and is never freed; the buffer is freed behind this launch.
         unsafe { self.kernels.line_latencies.launch(self.side, geometry, &mut parameters) }
     }
 

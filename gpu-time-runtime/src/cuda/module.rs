@@ -8,6 +8,7 @@ use cudarc::driver::sys::{self, CUfunction, CUmodule};
 
 use super::check;
 use super::context::raw;
+use super::device::DeviceInfo;
 use crate::gpu::{Fault, Stream};
 
 /// A kernel of ours in one context.
@@ -55,38 +56,52 @@ pub(super) struct Kernels {
     pub line_latencies: Kernel,
 }
 
-/// The module in one context: not loaded, loaded, or refused by the driver.
+/// Our modules in one context, each not loaded, loaded, or refused by the driver.
 #[derive(Default)]
-pub(super) struct Module(OnceLock<Result<Kernels, Fault>>);
+pub(super) struct Module {
+    kernels: OnceLock<Result<Kernels, Fault>>,
+    discard: OnceLock<Option<Kernel>>,
+}
 
 impl Module {
     /// The kernels, loaded on first use. The context must be current and the thread in relaxed mode.
     pub fn kernels(&self) -> Result<Kernels, Fault> {
-        *self.0.get_or_init(load)
+        *self.kernels.get_or_init(|| {
+            let function = load(gpu_time_kernels::PTX)?;
+            Ok(Kernels {
+                flush_read: function(gpu_time_kernels::FLUSH_READ)?,
+                hold: function(gpu_time_kernels::HOLD)?,
+                empty: function(gpu_time_kernels::EMPTY)?,
+                line_latencies: function(gpu_time_kernels::LINE_LATENCIES)?,
+            })
+        })
+    }
+
+    /// The kernel that discards lines, loaded on first use, where the device can and the driver lets it.
+    /// The context must be current and the thread in relaxed mode.
+    pub fn discard(&self, device: &DeviceInfo) -> Option<Kernel> {
+        *self.discard.get_or_init(|| {
+            let is_able = device.capability >= (8, 0);
+            let function = is_able.then(|| load(gpu_time_kernels::PTX_SM_80))?.ok()?;
+            function(gpu_time_kernels::DISCARD).ok()
+        })
     }
 
     pub fn warning(&self) -> Option<String> {
-        let fault = self.0.get()?.err()?;
+        let fault = self.kernels.get()?.err()?;
         Some(format!("our kernels could not be loaded ({fault}): `cold` and `sleep` were left out"))
     }
 }
 
-fn load() -> Result<Kernels, Fault> {
+/// Loads a module, and answers what finds the kernels in it.
+fn load(ptx: &CStr) -> Result<impl Fn(&CStr) -> Result<Kernel, Fault>, Fault> {
     let mut module: CUmodule = ptr::null_mut();
     // SAFETY: the image is terminated PTX; writes one handle.
-    check(unsafe {
-        sys::cuModuleLoadData(&raw mut module, gpu_time_kernels::PTX.as_ptr().cast())
-    })?;
-    let function = |name: &CStr| {
+    check(unsafe { sys::cuModuleLoadData(&raw mut module, ptx.as_ptr().cast()) })?;
+    Ok(move |name: &CStr| {
         let mut function: CUfunction = ptr::null_mut();
         // SAFETY: the module was just loaded, and the name is terminated; writes one handle.
         check(unsafe { sys::cuModuleGetFunction(&raw mut function, module, name.as_ptr()) })?;
         Ok(Kernel(function as usize))
-    };
-    Ok(Kernels {
-        flush_read: function(gpu_time_kernels::FLUSH_READ)?,
-        hold: function(gpu_time_kernels::HOLD)?,
-        empty: function(gpu_time_kernels::EMPTY)?,
-        line_latencies: function(gpu_time_kernels::LINE_LATENCIES)?,
     })
 }

@@ -2,14 +2,19 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::{CudaStream, DriverError};
+use cudarc::driver::{CudaStream, DriverError, result};
 use gpu_time::gpu_timed;
 
 use crate::Scenario;
-use crate::gpu::{Gpu, Lines, Read};
+use crate::gpu::{Gpu, Lines, Read, Spin};
 use crate::tally::{self, ran};
 
-pub const SCENARIOS: &[Scenario] = &[("cold/lines", lines), ("cold/reads", reads)];
+pub const SCENARIOS: &[Scenario] = &[
+    ("cold/lines", lines),
+    ("cold/reads", reads),
+    ("cold/memory", memory),
+    ("cold/beside", beside),
+];
 
 type Done = Result<(), DriverError>;
 
@@ -104,5 +109,47 @@ fn reads(_: &[String]) {
         read_dirty(&gpu.stream, &mut reads[1]).unwrap();
         gpu.stream.synchronize().unwrap();
     }
+    tally::print();
+}
+
+#[gpu_timed(cold)]
+fn spin_clean(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(stream, 1_000)
+}
+
+#[gpu_timed(cold = "dirty")]
+fn spin_dirty(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(stream, 1_000)
+}
+
+/// How much memory the flushes keep, one after the other.
+fn memory(_: &[String]) {
+    let gpu = Gpu::new();
+    let free = || result::mem_get_info().expect("the driver knows its memory").0;
+    let spins = ["spin_clean", "spin_dirty"].map(|name| gpu.spin(&format!("cold::{name}")));
+    gpu.synchronize();
+    let before = free();
+    spin_clean(&gpu.stream, &spins[0]).unwrap();
+    gpu.synchronize();
+    tally::fact("clean", before - free());
+    spin_dirty(&gpu.stream, &spins[1]).unwrap();
+    gpu.synchronize();
+    tally::fact("both", before - free());
+    tally::print();
+}
+
+/// A first cold call while another stream has much to do.
+fn beside(_: &[String]) {
+    const THREE_S: u64 = 3_000_000_000;
+    let gpu = Gpu::new();
+    let (spin, other) = (gpu.spin("cold::spin_clean"), gpu.new_stream());
+    let long = gpu.spin("beside");
+    long.launch(&other, THREE_S).unwrap();
+    let end = other.record_event(None).expect("an event");
+    spin_clean(&gpu.stream, &spin).unwrap();
+    tally::fact("still busy", u8::from(!end.is_complete()));
+    gpu.synchronize();
     tally::print();
 }

@@ -36,6 +36,22 @@ fn cold_reads() {
     assert!(medians[0] < medians[1], "{medians:?}");
 }
 
+/// The buffer is as large as the flush, and what the proof took is given back. The driver takes memory in
+/// larger pieces, and some for itself.
+#[test]
+fn memory_is_given_back() {
+    let run = scenario("cold/memory", &[]).run();
+    let device = &run.report().devices[0];
+    let most = device.flush_bytes.unwrap() + device.l2_bytes.unwrap() / 2;
+    assert!(run.fact("both") <= most, "{} of {most}", run.fact("both"));
+}
+
+/// Nobody waits for what other streams do.
+#[test]
+fn beside_other_work() {
+    assert_eq!(scenario("cold/beside", &[]).run().fact("still busy"), 1);
+}
+
 mod simulated {
     use super::*;
     use crate::harness::report::Eviction;
@@ -65,6 +81,8 @@ mod simulated {
     fn the_proof_is_in_the_report() {
         let run = lines("l2_hit_cycles=300,l2_miss_cycles=700", "");
         assert_eq!(run.report().devices[0].flush_bytes, Some(L2));
+        assert_eq!(seen(&run).map(|seen| &*seen.method), ["write-discard", "write"]);
+        assert_eq!(seen(&run).map(|seen| seen.missed_discarded), [Some(1.0), None]);
         for seen in seen(&run) {
             assert!(seen.proved);
             assert_eq!((seen.multiple, seen.bytes, seen.lines), (1, L2, 2_048));
@@ -74,6 +92,56 @@ mod simulated {
         }
     }
 
+    /// Where lines cannot be discarded, or that has no effect, a clean flush reads.
+    #[test]
+    fn without_discarding() {
+        for (model, faults) in [
+            ("compute_capability=75", ""),
+            ("l2_discards=0", ""),
+            ("", "cuModuleLoadData:4=218"),
+            ("", "cuModuleGetFunction:7=500"),
+        ] {
+            let run = lines(model, faults);
+            assert_eq!(caches(&run), ["cold", "cold-dirty"], "{model} {faults}");
+            let [clean, _] = seen(&run);
+            assert_eq!(
+                (&*clean.method, clean.proved, clean.multiple),
+                ("read", true, 1),
+                "{clean:?}"
+            );
+            assert_eq!(clean.missed_discarded, None);
+            assert!(run.report().warnings().is_empty(), "{:?}", run.report().warnings());
+        }
+    }
+
+    /// Who reads after a flush that discards writes nothing back, as after one that reads.
+    #[test]
+    fn both_clean_flushes_are_clean() {
+        let times = ["", "compute_capability=75"].map(|model| {
+            let configure = |sim: gpu_time_sim_driver::SimDriver| sim.model(model);
+            let run = scenario("cold/reads", &[]).simulated(configure).run();
+            run.row("cold::read_clean").raw().median
+        });
+        assert_eq!(times[0], times[1]);
+    }
+
+    /// A driver that cannot give memory back without a wait keeps it.
+    #[test]
+    fn memory_that_stays() {
+        // As the simulated driver allocates.
+        let piece = |bytes: u64| (bytes + 16).next_multiple_of(512);
+        let (flush, watched) = (piece(L2), piece(L2 + 2_048 * 1_024));
+        let exact = |sim: gpu_time_sim_driver::SimDriver| sim.model("memory_pools=0");
+        let run = scenario("cold/memory", &[]).simulated(exact).run();
+        assert_eq!([run.fact("clean"), run.fact("both")], [flush; 2]);
+        let run = scenario("cold/memory", &[])
+            .without("cuMemFreeAsync")
+            .env("GPU_TIME_SIM_MODEL", "memory_pools=0")
+            .run();
+        let kept = [flush + watched, flush + 2 * watched];
+        assert_eq!([run.fact("clean"), run.fact("both")], kept);
+    }
+
     /// An L2 that keeps more than the driver says of it needs more, and no more than that.
     #[test]
     fn the_flush_is_as_large_as_it_has_to_be() {
@@ -81,6 +149,9 @@ mod simulated {
             let run = lines(&format!("l2_usable_bytes={usable}"), "");
             assert_eq!(caches(&run), ["cold", "cold-dirty"], "{usable}");
             let bytes = L2 * u64::from(multiple);
+            // More than two writes, discarded, are dearer than as many reads.
+            let method = if multiple == 2 { "write-discard" } else { "read" };
+            assert_eq!(seen(&run).map(|seen| &*seen.method), [method, "write"]);
             for seen in seen(&run) {
                 assert!(seen.proved, "{usable}: {seen:?}");
                 assert_eq!((seen.multiple, seen.bytes), (multiple, bytes), "{usable}");
@@ -154,8 +225,9 @@ mod simulated {
         assert!(run.report().devices[0].flush_proof.is_none());
         assert!(run.report().warnings()[0].contains("was not shown"), "{}", run.stderr);
 
-        let all_but_the_least = "cuMemAlloc_v2:1=2;cuMemAlloc_v2:2=2;cuMemAlloc_v2:3=2";
-        let run = lines("l2_usable_bytes=70000000", all_but_the_least);
+        // The seventh is what is watched for the other flush.
+        let all_but_the_least = [3, 4, 5, 6, 8, 9, 10].map(|n| format!("cuMemAlloc_v2:{n}=2"));
+        let run = lines("l2_usable_bytes=70000000", &all_but_the_least.join(";"));
         assert_eq!(caches(&run), ["partial", "partial"]);
         assert!(seen(&run).iter().all(|seen| !seen.proved && seen.multiple == 1));
     }

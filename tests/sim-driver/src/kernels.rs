@@ -14,6 +14,7 @@ pub(crate) enum Kernel {
     CopyF4 { from: u64, to: u64, n16: u64 },
     ReadF4 { from: u64, n16: u64, out: u64 },
     FlushRead { buffer: u64, n16: u64, sink: u64 },
+    Discard { buffer: u64, lines: u64 },
     LineLatencies { buffer: u64, lines: u32, cycles: u64, done: u64, ticket: u64 },
     Hold(HoldArgs),
     Unknown,
@@ -46,6 +47,7 @@ const SIGNATURES: &[(&str, &[usize])] = &[
     ("copy_f4", &[8, 8, 8]),
     ("read_f4", &[8, 8, 8]),
     ("gpu_time_flush_read", &[8, 8, 8]),
+    ("gpu_time_discard", &[8, 8]),
     ("gpu_time_hold", &[8, 8, 8, 8, 8]),
     ("gpu_time_line_latencies", &[8, 4, 8, 8, 8]),
 ];
@@ -87,6 +89,7 @@ impl Kernel {
             "gpu_time_flush_read" => {
                 Self::FlushRead { buffer: u64_at(0), n16: u64_at(1), sink: u64_at(2) }
             }
+            "gpu_time_discard" => Self::Discard { buffer: u64_at(0), lines: u64_at(1) },
             "gpu_time_line_latencies" => Self::LineLatencies {
                 buffer: u64_at(0),
                 // SAFETY: as above.
@@ -136,6 +139,14 @@ impl Kernel {
                 memory.check(sink, 4)?;
                 l2.access(&[read(buffer, bytes)]);
                 Constants::at_rate(bytes, constants.flush_bytes_per_ns)
+            }
+            Self::Discard { buffer, lines } => {
+                let bytes = lines.checked_mul(128).ok_or(Code::ILLEGAL_ADDRESS)?;
+                memory.check(buffer, bytes)?;
+                if constants.l2_discards != 0 {
+                    l2.forget(buffer, bytes);
+                }
+                constants.empty_ns + Constants::at_rate(bytes, constants.discard_bytes_per_ns)
             }
             Self::LineLatencies { buffer, lines, cycles, done, ticket } => {
                 let taken = line_latencies(memory, l2, constants, buffer, lines)?;

@@ -88,7 +88,7 @@ impl L2 {
         ranges.map(|range| (range.start.max(start), range.end.min(end))).collect()
     }
 
-    /// Forgets a range whose memory was freed; nothing is written back.
+    /// Forgets a range that was discarded, or whose memory was freed; nothing is written back.
     pub fn forget(&mut self, start: u64, bytes: u64) {
         self.take(start, start + bytes);
     }

@@ -74,6 +74,14 @@ impl Model {
         if !image.contains(".version") || !image.contains(".target") {
             return Err(Code::INVALID_PTX);
         }
+        // No device runs code for a later one.
+        let target = image.split(".target").nth(1).and_then(|rest| rest.trim_start().get(3..5));
+        if target
+            .and_then(|sm| sm.parse().ok())
+            .is_some_and(|sm: u64| sm > self.constants.compute_capability)
+        {
+            return Err(Code::INVALID_PTX);
+        }
         Ok(self.modules.insert(Module { context, entries: entries(image) }))
     }
 

@@ -98,11 +98,14 @@ pub struct FlushProof {
 #[derive(Debug, Deserialize)]
 pub struct Eviction {
     pub proved: bool,
+    pub method: String,
     pub multiple: u32,
     pub bytes: u64,
     pub lines: u32,
     pub missed_after_read: f64,
     pub missed_after_write: f64,
+    #[serde(deserialize_with = "nullable")]
+    pub missed_discarded: Option<f64>,
     pub hit_cycles: u32,
     #[serde(deserialize_with = "nullable")]
     pub miss_cycles: Option<u32>,
@@ -274,7 +277,9 @@ impl Device {
         assert!(times.into_iter().flatten().all(|&ns| ns >= 0.0), "{self:?}");
         for seen in self.flush_proof.iter().flat_map(|proof| [&proof.clean, &proof.dirty]).flatten()
         {
-            let shares = [seen.missed_after_read, seen.missed_after_write];
+            let mut shares = vec![seen.missed_after_read, seen.missed_after_write];
+            shares.extend(seen.missed_discarded);
+            assert_eq!(seen.missed_discarded.is_some(), seen.method == "write-discard", "{self:?}");
             assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)), "{self:?}");
             assert!(!seen.proved || shares.iter().all(|&share| share >= 0.99), "{self:?}");
             assert!((1..=4).contains(&seen.multiple), "{self:?}");
