@@ -16,7 +16,8 @@ cp gpu/run.sh gpu/clean.sh "$bundle/"
 
 # Cargo says of each executable what kind of target it is; that becomes its folder.
 cargo build --locked --release --message-format=json -p gpu-time -p gpu-time-scenarios \
-    -p gpu-time-accuracy --test scenarios --example '*' --bench '*' --bin kernel-base |
+    -p gpu-time-accuracy --test scenarios --example '*' --bench '*' \
+    --bin kernel-base --bin flush-methods |
     sed -n 's/.*"kind":\["\([a-z]*\)"\].*"executable":"\([^"]*\)".*/\1 \2/p' |
     while read -r kind executable; do
         # Without the hash in its name and without symbols.
@@ -33,7 +34,7 @@ strip -o "$bundle/bin/cudarc-versions" \
     "${CARGO_TARGET_DIR:-target}/cudarc-versions/release/cudarc-versions"
 
 # The tests with the program that they run, and at least one of each other kind.
-ls "$bundle"/test/scenarios "$bundle"/bin/{scenario,kernel-base,cudarc-versions} "$bundle"/example/* "$bundle"/bench/*
+ls "$bundle"/test/scenarios "$bundle"/bin/{scenario,kernel-base,flush-methods,cudarc-versions} "$bundle"/example/* "$bundle"/bench/*
 size=$(du --summarize --block-size=1M "$bundle" | cut --fields=1)
 ((size < limit_mib)) || { echo "\`$bundle\` has $size MiB, more than $limit_mib" >&2; exit 1; }
 echo "$bundle: $size MiB"

@@ -101,6 +101,7 @@ for bench in "$here"/bench/*; do
 done
 part accuracy "${toolkit[@]}" "$here/bench/accuracy"
 part kernel-base "${toolkit[@]}" "$here/bin/kernel-base"
+part flush-methods "${toolkit[@]}" "$here/bin/flush-methods"
 
 for pattern in "${chosen[@]}"; do
     # shellcheck disable=SC2053

@@ -67,7 +67,8 @@ fn round() -> Result<Round, Failure> {
     let calls = CALLS.to_string();
     let ours: Ours = role(&["ours", &calls])?;
     let flush_bytes = ours.device.flush_bytes.ok_or("the report has no `flush_bytes`")?;
-    let truth = role(&["truth", &calls, &flush_bytes.to_string()])?;
+    let method = ours.device.flush_method.as_deref().ok_or("no flush was proved")?;
+    let truth = role(&["truth", &calls, method, &flush_bytes.to_string()])?;
     Ok(Round { ours, truth })
 }
 
@@ -81,7 +82,7 @@ fn heading(round: &Round) -> String {
     let device = &round.ours.device;
     let ns = |value: Option<f64>| value.map_or("unknown".to_owned(), |ns| format!("{ns:.0} ns"));
     format!(
-        "{}, CUDA {}, CUPTI {}: {ROUNDS} rounds of {CALLS} calls; empty pair {}, bias {} ± {} ({}), flush {} B",
+        "{}, CUDA {}, CUPTI {}: {ROUNDS} rounds of {CALLS} calls; empty pair {}, bias {} ± {} ({}), flush {} {} B",
         device.name,
         device.driver.as_deref().unwrap_or("unknown"),
         round.truth.cupti_version,
@@ -89,6 +90,7 @@ fn heading(round: &Round) -> String {
         ns(device.bias_ns),
         ns(device.bias_error_ns),
         device.bias_source.as_deref().unwrap_or("unknown"),
+        device.flush_method.as_deref().unwrap_or("unknown"),
         device.flush_bytes.unwrap_or(0),
     )
 }
@@ -146,7 +148,7 @@ fn shape(rounds: &[Round], table: &mut Table) {
     });
     at_most("spin_10us, from p5 to p95", spreads.collect(), MOST_SPREAD_NS);
     let host = rounds.iter().filter_map(|round| round.ours.host_cost);
-    at_most("cold and sleep, host time over two launches", host.collect(), MOST_HOST_NS);
+    at_most("cold and sleep, host time over their launches", host.collect(), MOST_HOST_NS);
     let flush = rounds.iter().filter_map(|round| round.truth.flush);
     at_most("clean flush, device time by CUPTI", flush.collect(), MOST_FLUSH_NS);
 }

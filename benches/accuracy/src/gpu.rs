@@ -1,17 +1,13 @@
 //! A device and a stream of our own, brought to its working clock.
 
 use std::cell::OnceCell;
-use std::ffi::{CStr, c_void};
+use std::ffi::CStr;
 use std::sync::Arc;
 
 use cudarc::cublas::{self, CudaBlas};
-use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute};
-use cudarc::driver::{
-    CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr, LaunchConfig, PushKernelArg,
-    result,
-};
+use cudarc::driver::{CudaContext, CudaFunction, CudaStream, LaunchConfig, PushKernelArg, sys};
 use cudarc::nvrtc::Ptx;
-use gpu_time_kernels::{FLUSH_READ, FLUSH_READ_BLOCK, flush_read_grid, workloads};
+use gpu_time_kernels::workloads;
 
 use crate::Failure;
 
@@ -96,51 +92,5 @@ impl Gpu {
             unsafe { self.stream.launch_builder(&spin).arg(&TEN_MS).launch(ONE) }?;
         }
         Ok(self.stream.synchronize()?)
-    }
-}
-
-/// The clean flush of the runtime: the same kernel, geometry and length, launched with nothing around
-/// it.
-pub struct Flush {
-    kernel: CudaFunction,
-    blocks: u32,
-    /// So many units of 16 bytes, and a word after them that stays 0.
-    n16: u64,
-    buffer: CudaSlice<u64>,
-}
-
-impl Flush {
-    /// One that reads so many bytes.
-    pub fn new(gpu: &Gpu, bytes: u64) -> Result<Flush, Failure> {
-        let attribute = |attribute| -> Result<u32, Failure> {
-            Ok(gpu.context.attribute(attribute)?.try_into()?)
-        };
-        let multiprocessors = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
-        let threads = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?;
-        let n16 = bytes / 16;
-        Ok(Flush {
-            kernel: gpu.runtime_kernel(FLUSH_READ)?,
-            blocks: flush_read_grid(multiprocessors, threads),
-            n16,
-            buffer: gpu.stream.alloc_zeros(usize::try_from(n16)? * 2 + 1)?,
-        })
-    }
-
-    /// The address of a word that is always 0.
-    pub fn zero(&self, gpu: &Gpu) -> u64 {
-        self.buffer.device_ptr(&gpu.stream).0 + self.n16 * 16
-    }
-
-    /// Enqueues it.
-    pub fn launch(&self, gpu: &Gpu) -> Result<(), Failure> {
-        let mut sink = self.zero(gpu);
-        let (mut address, mut n16) = (sink - self.n16 * 16, self.n16);
-        let mut parameters: [*mut c_void; 3] =
-            [(&raw mut address).cast(), (&raw mut n16).cast(), (&raw mut sink).cast()];
-        let (grid, block) = ((self.blocks, 1, 1), (FLUSH_READ_BLOCK, 1, 1));
-        let (kernel, stream) = (self.kernel.cu_function(), gpu.stream.cu_stream());
-        // SAFETY: the parameters of `FLUSH_READ`, which reads `n16` units and, as they are 0, writes
-        // nothing.
-        Ok(unsafe { result::launch_kernel(kernel, grid, block, 0, stream, &mut parameters) }?)
     }
 }

@@ -1,4 +1,4 @@
-//! What `cold` and `sleep` cost the host beside the two launches that they enqueue.
+//! What `cold` and `sleep` cost the host beside the launches that they enqueue.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -10,10 +10,11 @@ use gpu_time_kernels::HOLD;
 
 use crate::Failure;
 use crate::figure::Figure;
-use crate::gpu::{Flush, Gpu};
+use crate::flush::{Flush, Method};
+use crate::gpu::Gpu;
 use crate::work::{Kind, Work};
 
-/// Five commands a call: a batch fits into the queue.
+/// Six commands a call at most: a batch fits into the queue.
 const BATCH: u32 = 100;
 const BATCHES: usize = 40;
 
@@ -29,8 +30,9 @@ fn prepared(stream: &Arc<CudaStream>, work: &mut Work) -> Result<(), Failure> {
 
 /// Batch by batch, a call with both less one without and the launches made by hand. The GPU is idle
 /// before each batch.
-pub fn measure(gpu: &Gpu, flush_bytes: u64) -> Result<Option<Figure>, Failure> {
-    let (flush, hold_kernel) = (Flush::new(gpu, flush_bytes)?, gpu.runtime_kernel(HOLD)?);
+pub fn measure(gpu: &Gpu, method: Method, flush_bytes: u64) -> Result<Option<Figure>, Failure> {
+    let flush = Flush::new(gpu, method, flush_bytes)?;
+    let hold_kernel = gpu.runtime_kernel(HOLD)?;
     let zero = flush.zero(gpu);
     let mut work = Work::new(gpu, Kind::Empty)?;
     let mut batch = |call: &mut dyn FnMut(&mut Work) -> Result<(), Failure>| {

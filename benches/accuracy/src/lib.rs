@@ -6,7 +6,7 @@
 //! | role | does |
 //! |---|---|
 //! | `ours CALLS`, `ours CALLS tracked` | times every case, without and with cudarc's event tracking |
-//! | `truth CALLS FLUSH_BYTES` | makes the same calls and reads CUPTI's records of them |
+//! | `truth CALLS METHOD FLUSH_BYTES` | makes the same calls and reads CUPTI's records of them |
 //! | `plain` | makes the cold ones, for ncu to watch |
 //! | none of these | compares, and judges |
 
@@ -18,6 +18,8 @@ mod child;
 mod compare;
 mod cupti;
 mod figure;
+mod flush;
+mod flush_methods;
 mod gpu;
 mod host_cost;
 mod kernel_base;
@@ -28,6 +30,7 @@ mod table;
 mod truth;
 mod work;
 
+pub use flush_methods::flush_methods;
 pub use kernel_base::kernel_base;
 
 use std::error::Error;
@@ -53,9 +56,9 @@ pub fn main() -> ExitCode {
         ["ours", calls, "tracked"] => {
             count(calls).and_then(|calls| print(&ours::run(calls, true)?))
         }
-        ["truth", calls, flush_bytes] => {
-            count(calls).and_then(|calls| print(&truth::run(calls, flush_bytes.parse::<u64>()?)?))
-        }
+        ["truth", calls, method, flush_bytes] => count(calls).and_then(|calls| {
+            print(&truth::run(calls, method.parse()?, flush_bytes.parse::<u64>()?)?)
+        }),
         ["plain"] => ncu::plain().map(|()| ExitCode::SUCCESS),
         _ => compare::run(),
     };

@@ -1,8 +1,11 @@
-//! What Nsight Compute says of the copies after it has emptied the caches, clocks left alone.
+//! What Nsight Compute says: of the copies after it has emptied the caches, and of what a kernel that only
+//! reads causes to be written back; clocks left alone.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
+
+use gpu_time_kernels::workloads;
 
 use crate::Failure;
 use crate::case::{CASES, Case};
@@ -16,7 +19,20 @@ use crate::work::Work;
 pub const EXTRA_NS: f64 = 700.0;
 
 const LAUNCHES: usize = 15;
-const METRIC: &str = "gpu__time_duration.sum";
+const DURATION: &str = "gpu__time_duration.sum";
+const WRITTEN: &str = "dram__bytes_write.sum";
+/// The units that it prints, in ours.
+const UNITS: &[(&str, f64)] = &[
+    ("ns", 1.0),
+    ("nsecond", 1.0),
+    ("us", 1e3),
+    ("usecond", 1e3),
+    ("ms", 1e6),
+    ("msecond", 1e6),
+    ("byte", 1.0),
+    ("Kbyte", 1e3),
+    ("Mbyte", 1e6),
+];
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// The cases that it can say something of.
@@ -40,21 +56,43 @@ pub fn plain() -> Result<(), Failure> {
 
 /// Duration of each case, as it says it. `Ok(None)` without ncu on this machine.
 pub fn measure(folder: &Path) -> Result<Option<Vec<(&'static str, Figure)>>, Failure> {
-    let Some(ncu) = find() else { return Ok(None) };
-    let log = folder.join("ncu.csv");
-    let mut command = Command::new(ncu);
-    command.args(["--csv", "--page", "raw", "--print-units", "base", "--metrics", METRIC]);
-    command.args(["--cache-control", "all", "--clock-control", "none"]);
-    command.args(["--kernel-name", gpu_time_kernels::workloads::COPY_F4, "--log-file"]).arg(&log);
-    command.arg(std::env::current_exe()?).arg("plain");
-    child::run(&mut command, LIMIT)?;
-    let durations = durations(&std::fs::read_to_string(log)?)?;
     let expected = cases().count() * LAUNCHES;
-    if durations.len() != expected {
-        return Err(format!("ncu saw {} launches, not {expected}", durations.len()).into());
-    }
+    let watched = Watched { metric: DURATION, caches: "all", kernel: workloads::COPY_F4 };
+    let Some(durations) = watched.values(folder, expected)? else { return Ok(None) };
     let figures = durations.chunks(LAUNCHES).map(|case| Figure::of(case.to_vec()));
     Ok(Some(cases().map(|case| case.name).zip(figures.flatten()).collect()))
+}
+
+/// The bytes that memory was written while each of so many reads ran, caches left alone. `Ok(None)`
+/// without ncu on this machine.
+pub fn dram_writes(folder: &Path, expected: usize) -> Result<Option<Vec<f64>>, Failure> {
+    Watched { metric: WRITTEN, caches: "none", kernel: workloads::READ_F4 }.values(folder, expected)
+}
+
+/// What it is asked for.
+struct Watched {
+    metric: &'static str,
+    caches: &'static str,
+    kernel: &'static str,
+}
+
+impl Watched {
+    /// The metric of each launch of the kernel that this program makes in its role `plain`.
+    fn values(&self, folder: &Path, expected: usize) -> Result<Option<Vec<f64>>, Failure> {
+        let Some(ncu) = find() else { return Ok(None) };
+        let log = folder.join("ncu.csv");
+        let mut command = Command::new(ncu);
+        command.args(["--csv", "--page", "raw", "--print-units", "base", "--metrics", self.metric]);
+        command.args(["--cache-control", self.caches, "--clock-control", "none"]);
+        command.args(["--kernel-name", self.kernel, "--log-file"]).arg(&log);
+        command.arg(std::env::current_exe()?).arg("plain");
+        child::run(&mut command, LIMIT)?;
+        let values = values(&std::fs::read_to_string(log)?, self.metric)?;
+        if values.len() != expected {
+            return Err(format!("ncu saw {} launches, not {expected}", values.len()).into());
+        }
+        Ok(Some(values))
+    }
 }
 
 fn find() -> Option<PathBuf> {
@@ -65,28 +103,25 @@ fn find() -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// The metric's values in nanoseconds, in the order of the launches, from a page of raw CSV: names,
-/// then units, then a line for each launch, among lines of ncu's own that begin with `==`.
-fn durations(text: &str) -> Result<Vec<f64>, Failure> {
+/// The metric's values in nanoseconds or bytes, in the order of the launches, from a page of raw CSV:
+/// names, then units, then a line for each launch, among lines of ncu's own that begin with `==`.
+fn values(text: &str, metric: &str) -> Result<Vec<f64>, Failure> {
     let table: String =
         text.lines().filter(|line| line.starts_with('"')).flat_map(|line| [line, "\n"]).collect();
     let mut reader = csv::ReaderBuilder::new().from_reader(table.as_bytes());
-    let column = reader.headers()?.iter().position(|name| name == METRIC);
-    let column = column.ok_or_else(|| format!("ncu printed no `{METRIC}`: {text}"))?;
+    let column = reader.headers()?.iter().position(|name| name == metric);
+    let column = column.ok_or_else(|| format!("ncu printed no `{metric}`: {text}"))?;
     let mut lines = reader.records();
     let units = lines.next().ok_or("ncu printed no units")??;
-    let ns = match units.get(column).unwrap_or_default() {
-        "ns" | "nsecond" => 1.0,
-        "us" | "usecond" => 1e3,
-        "ms" | "msecond" => 1e6,
-        unit => return Err(format!("ncu printed durations in `{unit}`").into()),
-    };
+    let printed = units.get(column).unwrap_or_default();
+    let known = UNITS.iter().find(|(name, _)| *name == printed);
+    let (_, unit) = known.ok_or_else(|| format!("ncu printed `{metric}` in `{printed}`"))?;
     lines
         .map(|line| {
             let line = line?;
             let value = line.get(column).unwrap_or_default().replace(',', "");
             let value: f64 = value.parse().map_err(|_| format!("ncu printed `{value}`"))?;
-            Ok(value * ns)
+            Ok(value * unit)
         })
         .collect()
 }
@@ -101,11 +136,15 @@ mod tests {
             "==PROF== Connected to process 1234 (/tmp/accuracy)\n\
              ==PROF== Profiling \"copy_f4\" - 0: 0%....100% - 1 pass\n\
              ==PROF== Disconnected from process 1234\n\
-             \"ID\",\"Process ID\",\"Kernel Name\",\"Grid Size\",\"{METRIC}\"\n\
+             \"ID\",\"Process ID\",\"Kernel Name\",\"Grid Size\",\"{DURATION}\"\n\
              \"\",\"\",\"\",\"\",\"{unit}\"\n\
              \"0\",\"1234\",\"copy_f4\",\"(528, 1, 1)\",\"{first}\"\n\
              \"1\",\"1234\",\"copy_f4\",\"(528, 1, 1)\",\"{second}\"\n"
         )
+    }
+
+    fn durations(text: &str) -> Result<Vec<f64>, Failure> {
+        values(text, DURATION)
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What gpu-time says of the cases, in a process of its own.
 
-use gpu_time::{Snapshot, Stats};
+use gpu_time::{FlushProof, Snapshot, Stats};
 use serde::{Deserialize, Serialize};
 
 use crate::case::{CASES, Case};
@@ -15,7 +15,7 @@ pub struct Ours {
     pub device: Device,
     pub readings: Vec<Reading>,
     pub left_out: Vec<LeftOut>,
-    /// Host time of a call with `cold` and `sleep` over one without and the two launches that they
+    /// Host time of a call with `cold` and `sleep` over one without and the launches that they
     /// enqueue.
     pub host_cost: Option<Figure>,
 }
@@ -30,6 +30,8 @@ pub struct Device {
     pub bias_source: Option<String>,
     pub bias_error_ns: Option<f64>,
     pub flush_bytes: Option<u64>,
+    /// Of the clean flush.
+    pub flush_method: Option<String>,
 }
 
 /// What the report says of a case.
@@ -61,9 +63,11 @@ pub fn run(calls: u32, is_tracked: bool) -> Result<Ours, Failure> {
     let snapshot = gpu_time::snapshot();
     let readings = CASES.iter().filter_map(|case| read(&snapshot, case)).collect();
     let device = device(&snapshot)?;
-    // The snapshot's flush buffer says how long a flush by hand must be.
-    let host_cost = match device.flush_bytes {
-        Some(bytes) if !is_tracked => host_cost::measure(&gpu, bytes)?,
+    // The snapshot's proof says what a flush by hand must be.
+    let host_cost = match (device.flush_bytes, &device.flush_method) {
+        (Some(bytes), Some(method)) if !is_tracked => {
+            host_cost::measure(&gpu, method.parse()?, bytes)?
+        }
         _ => None,
     };
     Ok(Ours { device, readings, left_out, host_cost })
@@ -95,6 +99,7 @@ fn figure(stats: &Stats) -> Figure {
 
 fn device(snapshot: &Snapshot) -> Result<Device, Failure> {
     let device = snapshot.devices().first().ok_or("the report names no device")?;
+    let flush = device.flush_proof().and_then(FlushProof::clean);
     Ok(Device {
         name: device.name().to_owned(),
         driver: device.driver().map(str::to_owned),
@@ -103,5 +108,6 @@ fn device(snapshot: &Snapshot) -> Result<Device, Failure> {
         bias_source: device.event_bias_source().map(str::to_owned),
         bias_error_ns: device.event_bias_error_ns(),
         flush_bytes: device.flush_bytes(),
+        flush_method: flush.map(|flush| flush.method().to_owned()),
     })
 }

@@ -1,12 +1,12 @@
 //! What CUPTI says of the cases, in a process of its own in which nothing is timed by us.
 
-use gpu_time_kernels::FLUSH_READ;
 use serde::{Deserialize, Serialize};
 
 use crate::case::{CASES, Case, WARMUP};
 use crate::cupti::{Activity, Cupti};
 use crate::figure::Figure;
-use crate::gpu::{Flush, Gpu};
+use crate::flush::{Flush, Method};
+use crate::gpu::Gpu;
 use crate::work::Work;
 use crate::{Failure, LeftOut};
 
@@ -16,7 +16,7 @@ pub struct Truth {
     pub cupti_version: u32,
     pub readings: Vec<Reading>,
     pub left_out: Vec<LeftOut>,
-    /// The clean flush.
+    /// The span of the clean flush.
     pub flush: Option<Figure>,
 }
 
@@ -27,11 +27,11 @@ pub struct Reading {
     pub span: Figure,
 }
 
-/// Records every case so many times; the cold ones after a clean flush of so many bytes.
-pub fn run(calls: u32, flush_bytes: u64) -> Result<Truth, Failure> {
+/// Records every case so many times; the cold ones after a flush by this method of so many bytes.
+pub fn run(calls: u32, method: Method, flush_bytes: u64) -> Result<Truth, Failure> {
     let cupti = Cupti::start()?;
     let gpu = Gpu::new()?;
-    let flush = Flush::new(&gpu, flush_bytes)?;
+    let flush = Flush::new(&gpu, method, flush_bytes)?;
     gpu.ramp()?;
     let (mut readings, mut flushes, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for case in CASES {
@@ -41,9 +41,13 @@ pub fn run(calls: u32, flush_bytes: u64) -> Result<Truth, Failure> {
         }
         let work = Work::new(&gpu, case.kind)?;
         let records = record(&cupti, &gpu, &flush, case, work, calls)?;
-        let (flushed, work): (Vec<_>, Vec<_>) = records.into_iter().partition(is_flush);
-        flushes.extend(flushed.iter().map(|flush| flush.duration_ns() as f64));
-        match span(&work, case.calls(calls)) {
+        let all_calls = case.calls(calls);
+        let flush_pieces = if case.is_cold() { method.pieces() } else { 0 };
+        let (flushed, work) = apart(records, all_calls, flush_pieces);
+        if case.is_cold() {
+            flushes.extend(spans(&flushed, all_calls)?);
+        }
+        match span(&work, all_calls) {
             Ok(span) => readings.push(Reading { case: case.name.to_owned(), span }),
             // The others are still worth having; a case without a reading misses its bound.
             Err(why) => eprintln!("truth of `{}`: {why}", case.name),
@@ -74,8 +78,14 @@ fn record(
     cupti.take()
 }
 
-fn is_flush(activity: &Activity) -> bool {
-    activity.kernel.as_deref().is_some_and(|name| name.as_bytes() == FLUSH_READ.to_bytes())
+/// The flushes, so many pieces of work at the beginning of each call, and what comes after them.
+fn apart(records: Vec<Activity>, calls: u32, pieces: usize) -> (Vec<Activity>, Vec<Activity>) {
+    let of_a_call = (records.len() / calls as usize).max(1);
+    let (flushed, work): (Vec<_>, Vec<_>) =
+        records.into_iter().enumerate().partition(|(at, _)| at % of_a_call < pieces);
+    let without_place =
+        |pieces: Vec<(usize, Activity)>| pieces.into_iter().map(|(_, a)| a).collect();
+    (without_place(flushed), without_place(work))
 }
 
 /// The figure of so many calls, without those that warm up.
@@ -85,7 +95,7 @@ fn span(work: &[Activity], calls: u32) -> Result<Figure, Failure> {
 }
 
 /// The span of each of so many calls that made the same number of pieces of work, in order.
-fn spans(work: &[Activity], calls: u32) -> Result<Vec<f64>, Failure> {
+pub fn spans(work: &[Activity], calls: u32) -> Result<Vec<f64>, Failure> {
     let calls = calls as usize;
     let pieces = work.len() / calls;
     if pieces == 0 || !work.len().is_multiple_of(calls) {
@@ -111,6 +121,22 @@ mod tests {
         let work = [piece(0, 5), piece(6, 9), piece(100, 120), piece(110, 112)];
         assert_eq!(spans(&work, 2).unwrap(), [9.0, 20.0]);
         assert_eq!(spans(&work, 4).unwrap(), [5.0, 3.0, 20.0, 2.0]);
+    }
+
+    #[test]
+    fn a_flush_is_what_a_call_begins_with() {
+        let records = vec![
+            piece(0, 5),
+            piece(6, 9),
+            piece(10, 12),
+            piece(20, 25),
+            piece(26, 29),
+            piece(30, 32),
+        ];
+        let (flushed, work) = apart(records.clone(), 2, 2);
+        assert_eq!(spans(&flushed, 2).unwrap(), [9.0, 9.0]);
+        assert_eq!(spans(&work, 2).unwrap(), [2.0, 2.0]);
+        assert_eq!(apart(records, 2, 0).0, []);
     }
 
     #[test]

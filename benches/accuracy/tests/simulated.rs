@@ -9,10 +9,24 @@ use serde_json::Value;
 
 const ACCURACY: &str = env!("CARGO_BIN_EXE_accuracy");
 const KERNEL_BASE: &str = env!("CARGO_BIN_EXE_kernel-base");
+const FLUSH_METHODS: &str = env!("CARGO_BIN_EXE_flush-methods");
+
+/// A model that is quick to flush.
+const SMALL_L2: &str = "l2_bytes=1048576,l2_usable_bytes=983040";
 
 /// Runs a program with the simulated driver; without `GPU_TIME_SIM` that has no device.
 fn run(program: &str, arguments: &[&str], dir: &Path, is_simulated: bool) -> Output {
-    let sim = SimDriver::install(dir).unwrap().traced().commands_only();
+    run_on("", program, arguments, dir, is_simulated)
+}
+
+fn run_on(
+    model: &str,
+    program: &str,
+    arguments: &[&str],
+    dir: &Path,
+    is_simulated: bool,
+) -> Output {
+    let sim = SimDriver::install(dir).unwrap().model(model).traced().commands_only();
     let mut command = Command::new(program);
     sim.apply(&mut command).args(arguments).env("GPU_TIME_REPORT", "none");
     if !is_simulated {
@@ -23,14 +37,18 @@ fn run(program: &str, arguments: &[&str], dir: &Path, is_simulated: bool) -> Out
 
 /// What a role prints.
 fn role(arguments: &[&str], dir: &Path) -> Value {
-    let output = run(ACCURACY, arguments, dir, true);
+    printed(run(ACCURACY, arguments, dir, true))
+}
+
+fn printed(output: Output) -> Value {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
     serde_json::from_str(text.lines().last().unwrap()).unwrap()
 }
 
 fn ours(arguments: &[&str]) -> Value {
-    role(arguments, tempfile::tempdir().unwrap().path())
+    let dir = tempfile::tempdir().unwrap();
+    printed(run_on(SMALL_L2, ACCURACY, arguments, dir.path(), true))
 }
 
 /// Puts the library that stands in for CUPTI beside the driver.
@@ -79,7 +97,10 @@ fn the_truth_is_what_the_device_did() {
     let dir = tempfile::tempdir().unwrap();
     install_cupti(dir.path());
     const FLUSH_BYTES: u64 = 62_914_560;
-    let truth = role(&["truth", "5", &FLUSH_BYTES.to_string()], dir.path());
+    let truth = |method| role(&["truth", "5", method, &FLUSH_BYTES.to_string()], dir.path());
+    let read = truth("read");
+    assert_eq!(read["flush"]["median"].as_f64(), Some((FLUSH_BYTES / 4_000) as f64));
+    let truth = truth("write-discard");
     let median = |case: &str| reading(&truth, case)["span"]["median"].as_f64();
     assert_eq!(median("empty"), Some(formula::EMPTY_NS as f64));
     for (case, us) in [("spin_1us", 1), ("spin_10us", 10), ("queued_spin_200us", 200)] {
@@ -89,7 +110,11 @@ fn the_truth_is_what_the_device_did() {
     assert_eq!(median("copy_15mib"), Some(formula::hot_copy_ns(N16) as f64));
     assert_eq!(median("cold_copy_15mib"), Some(formula::cold_copy_ns(N16) as f64));
     assert!(median("memset_64mib").is_some() && median("device_copy_64mib").is_some());
-    assert_eq!(truth["flush"]["median"].as_f64(), Some((FLUSH_BYTES / 4_000) as f64));
+    // A memset, a gap, and the kernel that discards.
+    let written = 800 + FLUSH_BYTES / 4_494;
+    let discarded = 545 + FLUSH_BYTES / 14_000;
+    let span = (written + 925).next_multiple_of(32) + discarded;
+    assert_eq!(truth["flush"]["median"].as_f64(), Some(span as f64));
     // The simulated driver runs no kernels of cuBLAS.
     for case in truth["left_out"].as_array().unwrap() {
         assert!(case["case"].as_str().unwrap().starts_with("product_"), "{case}");
@@ -107,6 +132,27 @@ fn the_base_is_what_the_device_took_held_and_idle() {
     assert!(row.starts_with("| Simulated H200 | sm_90 | "), "{row}");
     assert!(row.ends_with(" | 545 (545–545) | 545 (545–545) |"), "{row}");
     assert!(text.ends_with("\nGPU_TIME_BIAS=cupti:545ns\n"), "{text}");
+}
+
+#[test]
+fn each_flush_is_shown_with_what_it_leaves() {
+    let dir = tempfile::tempdir().unwrap();
+    install_cupti(dir.path());
+    let output = run(FLUSH_METHODS, &[], dir.path(), true);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let cells = |line: &str| line.split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
+    let rows: Vec<_> = text.lines().skip(2).map(cells).collect();
+    assert_eq!(rows.len(), 8, "{text}");
+    for row in rows {
+        let left = match &*row[1] {
+            "write-discard" => ["0.0"; 3],
+            // Its own lines are what it leaves.
+            _ => ["0.0", "0.0", "100.0"],
+        };
+        assert_eq!(row[4..7], left, "{text}");
+        assert_eq!(row[8], "ncu: not installed");
+    }
 }
 
 #[test]

@@ -1,0 +1,167 @@
+//! The flushes of the runtime, made by hand.
+
+use std::ffi::c_void;
+use std::fmt;
+use std::str::FromStr;
+
+use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute};
+use cudarc::driver::{CudaFunction, CudaSlice, DevicePtr, result};
+use cudarc::nvrtc::Ptx;
+use gpu_time_kernels::{
+    DISCARD, DISCARDED_LINE, FLUSH_READ, FLUSH_READ_BLOCK, PTX_SM_80, flush_read_grid,
+};
+
+use crate::Failure;
+use crate::gpu::Gpu;
+
+/// How a flush evicts, as the report calls it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    Read,
+    Write,
+    WriteDiscard,
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Method::Read => "read",
+            Method::Write => "write",
+            Method::WriteDiscard => "write-discard",
+        })
+    }
+}
+
+impl FromStr for Method {
+    type Err = Failure;
+
+    fn from_str(name: &str) -> Result<Method, Failure> {
+        let all = [Method::Read, Method::Write, Method::WriteDiscard];
+        let known = all.into_iter().find(|method| method.to_string() == name);
+        known.ok_or_else(|| format!("`{name}` is no method to flush by").into())
+    }
+}
+
+impl Method {
+    /// How many pieces of work it enqueues.
+    pub fn pieces(self) -> usize {
+        match self {
+            Method::Read | Method::Write => 1,
+            Method::WriteDiscard => 2,
+        }
+    }
+}
+
+/// The same commands, geometry and length as the runtime's, launched with nothing around them.
+pub struct Flush {
+    method: Method,
+    reader: CudaFunction,
+    /// There from compute capability 8.0 on.
+    discarder: Option<CudaFunction>,
+    blocks: u32,
+    bytes: u64,
+    /// Whole lines, and a word after them that stays 0.
+    buffer: CudaSlice<u64>,
+}
+
+impl Flush {
+    /// One over so many bytes.
+    ///
+    /// # Errors
+    /// The driver's, or the device cannot.
+    pub fn new(gpu: &Gpu, method: Method, bytes: u64) -> Result<Flush, Failure> {
+        let attribute = |attribute| -> Result<u32, Failure> {
+            Ok(gpu.context.attribute(attribute)?.try_into()?)
+        };
+        let multiprocessors = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
+        let threads = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?;
+        let discarder = match method {
+            Method::WriteDiscard if gpu.context.compute_capability()? < (8, 0) => {
+                return Err("it takes compute capability 8.0 to discard".into());
+            }
+            Method::WriteDiscard => {
+                let module = gpu.context.load_module(Ptx::from_src(PTX_SM_80.to_str()?))?;
+                Some(module.load_function(DISCARD.to_str()?)?)
+            }
+            Method::Read | Method::Write => None,
+        };
+        let bytes = bytes / DISCARDED_LINE * DISCARDED_LINE;
+        Ok(Flush {
+            method,
+            reader: gpu.runtime_kernel(FLUSH_READ)?,
+            discarder,
+            blocks: flush_read_grid(multiprocessors, threads),
+            bytes,
+            buffer: gpu.stream.alloc_zeros(usize::try_from(bytes)? / 8 + 1)?,
+        })
+    }
+
+    pub fn method(&self) -> Method {
+        self.method
+    }
+
+    /// Where its buffer begins.
+    pub fn address(&self, gpu: &Gpu) -> u64 {
+        self.buffer.device_ptr(&gpu.stream).0
+    }
+
+    /// How long it is.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The address of a word that is always 0.
+    pub fn zero(&self, gpu: &Gpu) -> u64 {
+        self.address(gpu) + self.bytes
+    }
+
+    /// Enqueues it.
+    pub fn launch(&self, gpu: &Gpu) -> Result<(), Failure> {
+        let (mut address, mut sink) = (self.address(gpu), self.zero(gpu));
+        if self.method == Method::Read {
+            let mut n16 = self.bytes / 16;
+            let mut parameters: [*mut c_void; 3] =
+                [(&raw mut address).cast(), (&raw mut n16).cast(), (&raw mut sink).cast()];
+            // SAFETY: the parameters of `FLUSH_READ`, which reads `n16` units and, as they are 0, writes
+            // nothing.
+            return unsafe { self.kernel(gpu, &self.reader, &mut parameters) };
+        }
+        let words = usize::try_from(self.bytes)? / 4;
+        // SAFETY: the buffer has so many words.
+        unsafe { sys::cuMemsetD32Async(address, 0, words, gpu.stream.cu_stream()) }.result()?;
+        let Some(discarder) = &self.discarder else { return Ok(()) };
+        let mut lines = self.bytes / DISCARDED_LINE;
+        let mut parameters: [*mut c_void; 2] = [(&raw mut address).cast(), (&raw mut lines).cast()];
+        // SAFETY: the parameters of `DISCARD`, and the buffer has so many lines.
+        unsafe { self.kernel(gpu, discarder, &mut parameters) }
+    }
+
+    /// # Safety
+    ///
+    /// The parameters are the kernel's.
+    unsafe fn kernel(
+        &self,
+        gpu: &Gpu,
+        kernel: &CudaFunction,
+        parameters: &mut [*mut c_void],
+    ) -> Result<(), Failure> {
+        let (grid, block) = ((self.blocks, 1, 1), (FLUSH_READ_BLOCK, 1, 1));
+        let (kernel, stream) = (kernel.cu_function(), gpu.stream.cu_stream());
+        // SAFETY: the caller's promise.
+        Ok(unsafe { result::launch_kernel(kernel, grid, block, 0, stream, parameters) }?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn methods_are_called_as_in_the_report() {
+        for method in [Method::Read, Method::Write, Method::WriteDiscard] {
+            assert_eq!(method.to_string().parse::<Method>().unwrap(), method);
+        }
+        let why = "readd".parse::<Method>().unwrap_err().to_string();
+        assert_eq!(why, "`readd` is no method to flush by");
+    }
+}
