@@ -2,10 +2,10 @@
 
 use crate::gpu::Floor;
 
-/// What CUPTI says of an empty kernel, in nanoseconds, by compute capability. A convention of CUPTI and
-/// not the same on every part; measured on the part named.
-const KERNEL_BASES: &[((u32, u32), f64)] = &[
-    ((9, 0), 545.0), // NVIDIA H200, driver 580
+/// What CUPTI says of an empty kernel, in nanoseconds, by a word of the device's name. A convention of
+/// CUPTI and not the same on every part: those of one compute capability are not taken for each other.
+const KERNEL_BASES: &[(&str, f64)] = &[
+    ("H200", 545.0), // with driver 580
 ];
 
 /// How far the table may be off on a machine with the same part: one H200 was asked for the table, and
@@ -63,13 +63,13 @@ impl Bias {
     pub fn of(
         given: Option<Given>,
         calibration: Option<Calibration>,
-        capability: (u32, u32),
+        device: &str,
         floor: Option<Floor>,
     ) -> Option<Bias> {
         let (base_ns, source) = match given {
             Some(Given::Bias(ns)) => return Some(Bias::only(ns, "user")),
             Some(Given::KernelBase(ns)) => (Some(ns), "cupti"),
-            None => (kernel_base_ns(capability), "table"),
+            None => (kernel_base_ns(device), "table"),
         };
         if let (Some(base_ns), Some(calibration)) = (base_ns, calibration) {
             let Calibration { held_empty_ns, queued_empty_ns, .. } = calibration;
@@ -90,16 +90,17 @@ impl Bias {
     }
 }
 
-fn kernel_base_ns(capability: (u32, u32)) -> Option<f64> {
-    KERNEL_BASES.iter().find(|(known, _)| *known == capability).map(|(_, ns)| *ns)
+fn kernel_base_ns(device: &str) -> Option<f64> {
+    let is_named = |part: &str| device.split_whitespace().any(|word| word == part);
+    KERNEL_BASES.iter().find(|(part, _)| is_named(part)).map(|(_, ns)| *ns)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const HOPPER: (u32, u32) = (9, 0);
-    const UNKNOWN: (u32, u32) = (0, 0);
+    const H200: &str = "NVIDIA H200";
+    const OTHER: &str = "NVIDIA GH200 480GB";
     const FLOOR: Floor = Floor { pair_ns: 1_280.0, step_ns: Some(32.0) };
     const MEASURED: Calibration =
         Calibration { held_empty_ns: 2_752.0, queued_empty_ns: Some(3_360.0), spread_ns: 32.0 };
@@ -107,30 +108,41 @@ mod tests {
     fn bias(
         given: Option<Given>,
         calibration: Option<Calibration>,
-        capability: (u32, u32),
+        device: &str,
     ) -> Option<(f64, &'static str, Option<f64>)> {
-        let bias = Bias::of(given, calibration, capability, Some(FLOOR))?;
+        let bias = Bias::of(given, calibration, device, Some(FLOOR))?;
         Some((bias.ns, bias.source, bias.error_ns))
     }
 
     #[test]
     fn the_best_source_wins() {
         let base = Some(Given::KernelBase(600.0));
-        assert_eq!(bias(None, Some(MEASURED), HOPPER), Some((2_207.0, "table", Some(704.0))));
-        assert_eq!(bias(base, Some(MEASURED), UNKNOWN), Some((2_152.0, "cupti", Some(640.0))));
-        for (given, calibration, capability) in
-            [(None, Some(MEASURED), UNKNOWN), (None, None, HOPPER), (base, None, HOPPER)]
+        assert_eq!(bias(None, Some(MEASURED), H200), Some((2_207.0, "table", Some(704.0))));
+        assert_eq!(bias(base, Some(MEASURED), OTHER), Some((2_152.0, "cupti", Some(640.0))));
+        for (given, calibration, device) in
+            [(None, Some(MEASURED), OTHER), (None, None, H200), (base, None, H200)]
         {
-            assert_eq!(bias(given, calibration, capability), Some((1_280.0, "floor", None)));
+            assert_eq!(bias(given, calibration, device), Some((1_280.0, "floor", None)));
         }
         let given = Some(Given::Bias(2_000.0));
-        assert_eq!(bias(given, Some(MEASURED), HOPPER), Some((2_000.0, "user", None)));
-        assert_eq!(Bias::of(None, None, HOPPER, None), None);
+        assert_eq!(bias(given, Some(MEASURED), H200), Some((2_000.0, "user", None)));
+        assert_eq!(Bias::of(None, None, H200, None), None);
+    }
+
+    /// An H100 is not an H200, nor is a part whose name ends like it.
+    #[test]
+    fn a_part_is_known_by_its_name() {
+        for known in [H200, "NVIDIA H200 NVL", "NVIDIA H200 MIG 1g.18gb"] {
+            assert_eq!(kernel_base_ns(known), Some(545.0), "{known}");
+        }
+        for other in [OTHER, "NVIDIA H100 80GB HBM3", ""] {
+            assert_eq!(kernel_base_ns(other), None, "{other}");
+        }
     }
 
     #[test]
     fn a_queue_has_a_bias_of_its_own() {
-        let bias = |calibration| Bias::of(None, Some(calibration), HOPPER, None).unwrap().queued_ns;
+        let bias = |calibration| Bias::of(None, Some(calibration), H200, None).unwrap().queued_ns;
         assert_eq!(bias(MEASURED), 2_815.0);
         assert_eq!(bias(Calibration { queued_empty_ns: None, ..MEASURED }), 2_207.0);
     }
@@ -138,12 +150,12 @@ mod tests {
     #[test]
     fn a_bias_is_never_negative() {
         let base = Some(Given::KernelBase(5_000.0));
-        assert_eq!(bias(base, Some(MEASURED), HOPPER).map(|bias| bias.0), Some(0.0));
+        assert_eq!(bias(base, Some(MEASURED), H200).map(|bias| bias.0), Some(0.0));
     }
 
     #[test]
     fn the_error_is_unknown_where_a_regime_is() {
         let half = Calibration { queued_empty_ns: None, ..MEASURED };
-        assert_eq!(bias(None, Some(half), HOPPER), Some((2_207.0, "table", None)));
+        assert_eq!(bias(None, Some(half), H200), Some((2_207.0, "table", None)));
     }
 }

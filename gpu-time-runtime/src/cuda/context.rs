@@ -351,7 +351,7 @@ impl Context {
 
     /// What is to be subtracted from a raw time for each bracket, if it is known.
     pub fn bias(&self, given: Option<Given>) -> Option<Bias> {
-        Bias::of(given, self.calibration(), self.device.capability, self.floor())
+        Bias::of(given, self.calibration(), &self.device.name, self.floor())
     }
 
     /// What went wrong while preparing, for the report.

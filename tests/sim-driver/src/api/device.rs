@@ -96,7 +96,9 @@ driver! {
     fn cuDeviceGetCount(count: Out<i32>) [10, Free] |m| count.put(m.devices.len() as i32);
     fn cuDeviceGetName(name: Out<u8>, len: i32, dev: i32) [100, Free] |m| {
         m.device(dev)?;
-        put_text("Simulated H200", name, len)
+        // One of another capability is another part.
+        let part = if m.constants.compute_capability == 90 { "H200" } else { "GPU" };
+        put_text(&format!("Simulated {part}"), name, len)
     };
     fn cuDeviceGetUuid(uuid: Out<Uuid>, dev: i32) [100, Free] |m| uuid.put(Model::uuid(m.installed(dev)?));
     fn cuDeviceGetUuid_v2(uuid: Out<Uuid>, dev: i32) [100, Free] |m| {
