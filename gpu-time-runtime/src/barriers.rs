@@ -5,15 +5,15 @@
 use std::time::Duration;
 
 use crate::cuda::Context;
-use crate::gpu::{Fault, Gpu};
-use crate::lane::{self, Lane};
+use crate::gpu::{Fault, Gpu, Stream};
+use crate::lane::Lane;
 use crate::place::{Place, obstacle};
 use crate::recorder::Preparation;
 use crate::rows::EntryRef;
 use crate::sample::{CacheState, Lost, Sample};
 use crate::site::locked;
 use crate::trace::{self, CallId};
-use crate::track::{Mark, Track};
+use crate::track::{Key, Mark, Track};
 use crate::workload::Workload;
 
 /// A call whose stream was idle when it began.
@@ -22,6 +22,7 @@ use crate::workload::Workload;
 pub(crate) struct Barriers {
     lane: &'static Lane,
     context: &'static Context,
+    stream: Stream,
     track: &'static Track,
     begun: Mark,
     entry: EntryRef,
@@ -40,9 +41,8 @@ impl Barriers {
     pub fn open(place: &Place, is_alive: bool) -> Option<Barriers> {
         let Place { site, lane, context, stream, tracked, call_id } = *place;
         let obstacle = if is_alive { obstacle(context, stream) } else { Some(Lost::Stream) };
-        let thread = stream.is_per_thread().then(lane::thread);
         let mut work = locked(&lane.work);
-        let track = work.track(context, stream, thread);
+        let track = work.track(context, Key::new(stream, lane));
         let (prepare, cache) = match obstacle {
             None => place.preparation(site.settings(), track.is_busy(), None),
             Some(_) => (Preparation::default(), CacheState::AsFound),
@@ -52,7 +52,7 @@ impl Barriers {
         drop(work);
         let begun = track.begin();
         let barriers =
-            Barriers { lane, context, track, begun, entry, tracked, call_id, began_ns: 0 };
+            Barriers { lane, context, stream, track, begun, entry, tracked, call_id, began_ns: 0 };
         let began = match obstacle {
             Some(reason) => Err(reason),
             None => barriers.begin(prepare).map_err(Lost::from),
@@ -69,20 +69,20 @@ impl Barriers {
 
     fn begin(&self, prepare: Preparation) -> Result<u64, Fault> {
         if let Some(cold) = prepare.cold {
-            self.context.flush(self.track.stream, cold)?;
+            self.context.flush(self.stream, cold)?;
         }
-        self.context.synchronize(self.track.stream)?;
+        self.context.synchronize(self.stream)?;
         Ok(self.context.now_ns())
     }
 
     /// Waits for the stream once more and takes the time. `is_alive` says whether the stream still is.
     #[cold]
     pub fn close(&self, is_alive: bool, workload: Workload) {
-        let Barriers { context, track, .. } = *self;
-        let obstacle = if is_alive { obstacle(context, track.stream) } else { Some(Lost::Stream) };
+        let Barriers { context, stream, track, .. } = *self;
+        let obstacle = if is_alive { obstacle(context, stream) } else { Some(Lost::Stream) };
         let ended_ns = match obstacle {
             Some(reason) => Err(reason),
-            None => context.synchronize(track.stream).map_err(Lost::from),
+            None => context.synchronize(stream).map_err(Lost::from),
         }
         .map(|()| context.now_ns());
         let nested = track.end() != self.begun;

@@ -1,7 +1,7 @@
 //! One bracket: a pair of events around work of the user's.
 
 use crate::calls::CallRef;
-use crate::gpu::{EventPair, Fault, Gpu, Held, HoldResult};
+use crate::gpu::{EventPair, Fault, Gpu, Held, HoldResult, Stream};
 use crate::passage::Passage;
 use crate::recorder::{self, HoldPlan, Preparation};
 use crate::rows::EntryRef;
@@ -33,6 +33,7 @@ pub(crate) enum Feeding {
 #[derive(Clone, Copy)]
 pub(crate) struct Subject {
     pub site: &'static CallSite,
+    pub stream: Stream,
     pub track: &'static Track,
     pub entry: EntryRef,
     /// The call that it is a launch of, if it does not go around a whole body.
@@ -107,7 +108,7 @@ impl<G: Gpu> Bracket<G> {
             Some(HoldPlan::For(ns)) => Some(ns),
             _ => None,
         };
-        self.held = recorder::begin(self.gpu, self.subject.track.stream, &self.pair, prepare)?;
+        self.held = recorder::begin(self.gpu, self.subject.stream, &self.pair, prepare)?;
         Ok(())
     }
 
@@ -115,7 +116,7 @@ impl<G: Gpu> Bracket<G> {
     #[inline]
     pub fn stop(&mut self) -> Result<(), Fault> {
         let held = self.held.take();
-        let ended = recorder::end(self.gpu, self.subject.track.stream, &self.pair, held);
+        let ended = recorder::end(self.gpu, self.subject.stream, &self.pair, held);
         self.ended = self.subject.track.end();
         let released = ended?;
         self.stopped_ns = self.gpu.now_ns();
@@ -193,6 +194,7 @@ impl<G: Gpu> Bracket<G> {
         Some(Slice {
             site,
             row,
+            stream: self.subject.stream,
             track,
             thread: self.thread,
             call: call_id,

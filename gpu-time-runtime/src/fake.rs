@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use crate::gpu::{Event, EventPair, Fault, Gpu, Held, HoldResult, Stream};
 use crate::passage::ClockFit;
 use crate::site::{CallSite, Clock, Cold, Launch, ScopeKind, Spec, locked};
-use crate::track::Track;
+use crate::track::{Key, Track, Tracks};
 
 /// Logs every call, fails the one that it is told to, and finishes brackets when it is told to.
 #[derive(Default)]
@@ -24,7 +24,7 @@ struct State {
     tickets: u64,
     now_ns: u64,
     fit: Option<ClockFit>,
-    tracks: Vec<(Stream, &'static Track)>,
+    tracks: Tracks,
 }
 
 impl FakeGpu {
@@ -128,14 +128,8 @@ impl Gpu for FakeGpu {
         locked(&self.state).now_ns
     }
 
-    fn track(&self, stream: Stream, _: Option<u64>) -> &'static Track {
-        let tracks = &mut locked(&self.state).tracks;
-        if let Some((_, track)) = tracks.iter().find(|(known, _)| *known == stream) {
-            return track;
-        }
-        let track: &'static Track = Box::leak(Box::new(Track::new(stream)));
-        tracks.push((stream, track));
-        track
+    fn track(&self, key: Key) -> &'static Track {
+        locked(&self.state).tracks.get(key)
     }
 
     fn flush(&self, _: Stream, _: Cold) -> Result<(), Fault> {

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::passage::ClockFit;
 use crate::sample::Lost;
 use crate::site::Cold;
-use crate::track::Track;
+use crate::track::{Key, Track};
 
 /// A stream handle as the driver knows it; 0 is the NULL stream, 2 the calling thread's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,8 +135,8 @@ pub(crate) trait Gpu: Sync + 'static {
     fn wants_a_look(&self) {}
     /// The host's time in nanoseconds since some moment.
     fn now_ns(&self) -> u64;
-    /// What brackets on a stream share; of a per-thread stream, those of one thread.
-    fn track(&self, stream: Stream, thread: Option<u64>) -> &'static Track;
+    /// What brackets on a stream share.
+    fn track(&self, key: Key) -> &'static Track;
     /// Enqueues the eviction of the L2.
     fn flush(&self, stream: Stream, cold: Cold) -> Result<(), Fault>;
     /// Enqueues a kernel that holds `stream` until released, and no longer than `deadline_ns`.

@@ -15,7 +15,7 @@ use crate::place::Place;
 use crate::sample::{Lost, Sample};
 use crate::site::{CallSite, Row, locked};
 use crate::trace;
-use crate::track::{Mark, Track};
+use crate::track::{Key, Mark, Track};
 
 /// Pairs of events that graphs may have at once.
 const MOST: usize = 8_192;
@@ -143,7 +143,7 @@ impl Node {
             Err(fault) => (Pair::blank(context)?, Some(fault.into())),
         };
         let thread = stream.is_per_thread().then(lane::thread);
-        let track = context.track(stream, thread);
+        let track = context.track(Key::new(stream, place.lane));
         let begun = track.begin();
         let started = context.record_node(&pair.events.start, stream);
         let capture = capture.id;

@@ -4,10 +4,9 @@ use std::collections::VecDeque;
 use std::ptr;
 
 use crate::bracket::Bracket;
-use crate::gpu::{Fault, Gpu};
+use crate::gpu::{Fault, Gpu, Stream};
 use crate::passage::Passage;
 use crate::sample::{Lost, Sample};
-use crate::track::Track;
 
 /// So many brackets come together before anyone looks whether the first have finished.
 pub(crate) const BATCH: usize = 32;
@@ -27,9 +26,12 @@ pub(crate) struct InFlight<G: Gpu> {
     unseen: usize,
 }
 
+/// Of one stream: what the GPU has passed in it says something of what comes behind.
 struct Queue<G: Gpu> {
     gpu: &'static G,
-    track: &'static Track,
+    stream: Stream,
+    /// Whose stream it is, where each thread has its own.
+    thread: Option<u64>,
     pending: VecDeque<Box<Bracket<G>>>,
 }
 
@@ -44,8 +46,11 @@ impl<G: Gpu> InFlight<G> {
     /// since anyone looked.
     #[inline]
     pub fn push(&mut self, bracket: Box<Bracket<G>>) -> bool {
-        let track = bracket.subject.track;
-        match self.queues.iter_mut().find(|queue| ptr::eq(queue.track, track)) {
+        let (stream, thread) = (bracket.subject.stream, bracket.thread);
+        let is_its = |queue: &&mut Queue<G>| {
+            queue.stream == stream && queue.thread == thread && ptr::eq(queue.gpu, bracket.gpu)
+        };
+        match self.queues.iter_mut().find(is_its) {
             Some(queue) => queue.pending.push_back(bracket),
             None => self.push_first(bracket),
         }
@@ -55,16 +60,16 @@ impl<G: Gpu> InFlight<G> {
 
     #[cold]
     fn push_first(&mut self, bracket: Box<Bracket<G>>) {
-        let (gpu, track) = (bracket.gpu, bracket.subject.track);
+        let (gpu, stream, thread) = (bracket.gpu, bracket.subject.stream, bracket.thread);
         match self.queues.iter_mut().find(|queue| queue.pending.is_empty()) {
             Some(queue) => {
-                (queue.gpu, queue.track) = (gpu, track);
+                (queue.gpu, queue.stream, queue.thread) = (gpu, stream, thread);
                 queue.pending.push_back(bracket);
             }
             None => {
                 let mut pending = VecDeque::with_capacity(BATCH * 4);
                 pending.push_back(bracket);
-                self.queues.push(Queue { gpu, track, pending });
+                self.queues.push(Queue { gpu, stream, thread, pending });
             }
         }
     }

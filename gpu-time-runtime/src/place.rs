@@ -14,6 +14,7 @@ use crate::recorder::{HoldPlan, Preparation};
 use crate::sample::{CacheState, Lost, Sample};
 use crate::site::{CallSite, Hold, Resolved, locked};
 use crate::trace::CallId;
+use crate::track::Key;
 use crate::work::Work;
 use crate::workload::Workload;
 
@@ -107,7 +108,7 @@ impl Place {
         let Place { site, lane, context, stream, tracked, call_id } = *self;
         let thread = stream.is_per_thread().then(lane::thread);
         let mut work = locked(&lane.work);
-        let track = work.track(context, stream, thread);
+        let track = work.track(context, Key::new(stream, lane));
         let first = state.and_then(CallState::first_cache);
         let is_plain = site.is_plain() && cold_override::is_none();
         let (prepare, cache) = if is_plain || obstacle.is_some() {
@@ -120,7 +121,7 @@ impl Place {
         // Where a call has a sum, the work is the sum's.
         let is_whole = launch.is_none() || site.spec.is_single;
         let workload = if is_whole { workload } else { Workload::UNKNOWN };
-        let subject = Subject { site, track, entry, call, call_id, tracked, workload };
+        let subject = Subject { site, stream, track, entry, call, call_id, tracked, workload };
         let opened = match obstacle {
             Some(reason) => Err(reason),
             None => work.open(context, subject).map_err(Lost::from),

@@ -13,6 +13,7 @@ use std::sync::{Mutex, OnceLock};
 use std::thread;
 
 use crate::cuda;
+use crate::gpu::Stream;
 use crate::lane;
 use crate::passage::Moment;
 use crate::process::SWITCHES;
@@ -47,6 +48,7 @@ struct Call {
 pub(crate) struct Slice {
     pub site: &'static CallSite,
     pub row: &'static Row,
+    pub stream: Stream,
     pub track: &'static Track,
     /// The thread, of a stream that each thread has its own of.
     pub thread: Option<u64>,

@@ -1,21 +1,54 @@
 //! A stream as the brackets on it meet it: whether one lies inside another.
 
-use std::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire};
+use std::collections::HashMap;
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 
 use crate::gpu::Stream;
 
+/// Streams that a context keeps apart at once, beside those that have a bracket open.
+const MOST: usize = 4_096;
+
 const OPEN: u64 = 1;
 const BEGUN: u64 = 1 << 32;
+
+/// What a context knows a stream by: its handle; but where that means another stream on every thread, the
+/// lane, which one thread at a time has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key(u64);
+
+impl Key {
+    /// No address has this bit.
+    const LANE: u64 = 1 << 63;
+
+    pub fn new<L>(stream: Stream, lane: &L) -> Key {
+        Key(if stream.is_per_thread() {
+            ptr::from_ref(lane).addr() as u64 | Key::LANE
+        } else {
+            stream.0 as u64
+        })
+    }
+}
 
 /// One stream of one context. Threads that share the stream share this, and so does a future that
 /// moves between threads.
 ///
 /// Invariant: the lower half of the word counts the brackets that are open, the upper half those that
-/// were ever begun.
+/// were ever begun. While one is open the track stays with its stream.
 #[derive(Debug)]
 pub(crate) struct Track {
-    pub stream: Stream,
+    key: AtomicU64,
     word: AtomicU64,
+}
+
+/// The tracks of one context.
+///
+/// Invariant: a stream has one, and a track one stream. Where there have been too many streams, those
+/// without an open bracket give theirs up for the next ones: who remembers a track asks it whose it is.
+#[derive(Default)]
+pub(crate) struct Tracks {
+    by_key: HashMap<Key, &'static Track>,
+    idle: Vec<&'static Track>,
 }
 
 /// What the track was like when a bracket began, or just before it ended.
@@ -33,9 +66,45 @@ impl Mark {
     }
 }
 
+impl Tracks {
+    /// The stream's.
+    pub fn get(&mut self, key: Key) -> &'static Track {
+        if let Some(track) = self.by_key.get(&key) {
+            return track;
+        }
+        if self.by_key.len() >= MOST && self.idle.is_empty() {
+            let idle = &mut self.idle;
+            self.by_key.retain(|_, track| {
+                let is_busy = track.is_busy();
+                if !is_busy {
+                    // In the same breath, so that nobody takes it for the stream's any more.
+                    track.key.store(u64::MAX, Relaxed);
+                    idle.push(track);
+                }
+                is_busy
+            });
+        }
+        let track = self.idle.pop().unwrap_or_else(|| Box::leak(Box::new(Track::new(key))));
+        track.key.store(key.0, Relaxed);
+        self.by_key.insert(key, track);
+        track
+    }
+
+    /// Whether a bracket is open on any.
+    pub fn are_busy(&self) -> bool {
+        self.by_key.values().any(|track| track.is_busy())
+    }
+}
+
 impl Track {
-    pub fn new(stream: Stream) -> Track {
-        Track { stream, word: AtomicU64::new(0) }
+    pub fn new(key: Key) -> Track {
+        Track { key: AtomicU64::new(key.0), word: AtomicU64::new(0) }
+    }
+
+    /// Whether it is this stream's.
+    #[inline]
+    pub fn is_of(&self, key: Key) -> bool {
+        self.key.load(Relaxed) == key.0
     }
 
     /// Whether a bracket is open around whatever is enqueued now.
@@ -64,7 +133,7 @@ mod tests {
 
     #[test]
     fn the_outer_bracket_knows_of_the_inner_one() {
-        let track = Track::new(Stream(64));
+        let track = Track::new(Key(64));
         assert!(!track.is_busy());
         let outer = track.begin();
         assert!(track.is_busy());
@@ -77,8 +146,36 @@ mod tests {
     }
 
     #[test]
+    fn a_stream_of_every_thread_has_a_track_for_each_lane() {
+        let (this, that) = (1_u8, 2_u8);
+        let key = |stream, lane| Key::new(Stream(stream), lane);
+        assert_eq!(key(64, &this), key(64, &that));
+        assert_ne!(key(2, &this), key(2, &that));
+        assert_ne!(key(2, &this), key(2 | ptr::from_ref(&this).addr(), &this));
+    }
+
+    /// However many streams come and go, there are so many tracks and no more; and two that ask for one
+    /// stream get one.
+    #[test]
+    fn tracks_are_bounded() {
+        let mut tracks = Tracks::default();
+        let key = |n: usize| Key::new(Stream(64 * n), &());
+        let (busy, remembered) = (tracks.get(key(1)), tracks.get(key(2)));
+        let begun = busy.begin();
+        let mut seen = std::collections::HashSet::from([ptr::from_ref(busy), remembered]);
+        for n in 3..5 * MOST {
+            seen.insert(tracks.get(key(n)));
+            assert!(ptr::eq(tracks.get(key(1)), busy) && tracks.are_busy());
+        }
+        assert!(seen.len() <= MOST + 1, "{}", seen.len());
+        assert!(busy.is_of(key(1)) && !remembered.is_of(key(2)));
+        assert!(ptr::eq(tracks.get(key(2)), tracks.get(key(2))));
+        assert_eq!(busy.end(), begun);
+    }
+
+    #[test]
     fn brackets_that_overlap_know_of_each_other() {
-        let track = Track::new(Stream(64));
+        let track = Track::new(Key(64));
         let first = track.begin();
         let second = track.begin();
         assert_ne!(track.end(), first);
@@ -87,7 +184,7 @@ mod tests {
 
     #[test]
     fn what_begins_and_ends_on_a_track_has_an_order() {
-        let track = Track::new(Stream(64));
+        let track = Track::new(Key(64));
         // Outer, inner, its end, outer's end, another.
         let begun = [track.begin(), track.begin()];
         let ended = [track.end(), track.end()];

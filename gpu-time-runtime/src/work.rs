@@ -4,7 +4,7 @@ use std::ptr;
 
 use crate::bracket::{Bracket, Subject};
 use crate::calls::{CallRef, Calls, Finished, Returns};
-use crate::gpu::{Fault, Gpu, Stream};
+use crate::gpu::{Fault, Gpu};
 use crate::in_flight::InFlight;
 use crate::ledger::Ledger;
 use crate::pool::Pools;
@@ -12,17 +12,15 @@ use crate::rows::{EntryRef, Rows};
 use crate::sample::{CacheState, Lost, Sample};
 use crate::site::{CallSite, Device};
 use crate::trace;
-use crate::track::Track;
+use crate::track::{Key, Track};
 use crate::workload::Workload;
 
 /// Streams whose tracks a lane finds without asking their context.
 const TRACKS: usize = 8;
 
-/// A track that the lane has used, with what it is found by. A per-thread stream is another one on
-/// each thread.
+/// A track that the lane has used.
 struct Known<G: Gpu> {
     gpu: &'static G,
-    thread: Option<u64>,
     track: &'static Track,
 }
 
@@ -48,35 +46,23 @@ impl<G: Gpu> Default for Work<G> {
 }
 
 impl<G: Gpu> Work<G> {
-    /// The track of a stream, which is the thread's own if it says so.
+    /// The track of a stream.
     #[inline]
-    pub fn track(
-        &mut self,
-        gpu: &'static G,
-        stream: Stream,
-        thread: Option<u64>,
-    ) -> &'static Track {
-        let is_it = |known: &&Known<G>| {
-            known.track.stream == stream && ptr::eq(known.gpu, gpu) && known.thread == thread
-        };
+    pub fn track(&mut self, gpu: &'static G, key: Key) -> &'static Track {
+        let is_it = |known: &&Known<G>| known.track.is_of(key) && ptr::eq(known.gpu, gpu);
         match self.tracks.iter().find(is_it) {
             Some(known) => known.track,
-            None => self.find_track(gpu, stream, thread),
+            None => self.find_track(gpu, key),
         }
     }
 
     #[cold]
-    fn find_track(
-        &mut self,
-        gpu: &'static G,
-        stream: Stream,
-        thread: Option<u64>,
-    ) -> &'static Track {
-        let track = gpu.track(stream, thread);
+    fn find_track(&mut self, gpu: &'static G, key: Key) -> &'static Track {
+        let track = gpu.track(key);
         if self.tracks.len() == TRACKS {
             self.tracks.remove(0);
         }
-        self.tracks.push(Known { gpu, thread, track });
+        self.tracks.push(Known { gpu, track });
         track
     }
 

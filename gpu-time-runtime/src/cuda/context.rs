@@ -1,7 +1,6 @@
 //! A CUDA context as the runtime knows it: its device, its events, its kernels.
 
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::ffi::{c_int, c_uint};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -27,14 +26,11 @@ use crate::place::launches_block;
 use crate::report::FlushProof;
 use crate::sample::CacheState;
 use crate::site::{Cold, Device, Resolved, locked};
-use crate::track::Track;
+use crate::track::{Key, Track, Tracks};
 use crate::{exit, health};
 
 /// So many events the runtime makes in one context, and no more.
 const MAX_EVENTS: u32 = 1 << 16;
-
-/// Streams that a context keeps apart at once.
-const MAX_TRACKS: usize = 4_096;
 
 /// What the driver says of the time of an event that was captured: while that capture goes on, and
 /// for ever after.
@@ -77,7 +73,7 @@ pub(crate) struct Context {
     /// What the times of graphs are counted from, once there was one.
     pub(super) origin: OnceLock<Option<Event>>,
     pub(super) blank: OnceLock<Result<EventPair, Fault>>,
-    tracks: Mutex<HashMap<(usize, Option<u64>), &'static Track>>,
+    tracks: Mutex<Tracks>,
     calibrator: Calibrator,
 }
 
@@ -94,8 +90,7 @@ pub(crate) fn contexts() -> Vec<&'static Context> {
 
 /// Whether a bracket is open anywhere, on whatever thread.
 pub(crate) fn has_open() -> bool {
-    let is_busy = |context: &&Context| locked(&context.tracks).values().any(|t| t.is_busy());
-    contexts().iter().any(is_busy)
+    contexts().iter().any(|context| locked(&context.tracks).are_busy())
 }
 
 /// The context of this handle, if it is the one that the calling thread asked for last.
@@ -184,7 +179,7 @@ impl Context {
                     clock: DeviceClock::start(symbols, side),
                     origin: OnceLock::new(),
                     blank: OnceLock::new(),
-                    tracks: Mutex::new(HashMap::new()),
+                    tracks: Mutex::default(),
                     calibrator: Calibrator::default(),
                     side,
                     device,
@@ -552,14 +547,8 @@ impl Gpu for Context {
         self.symbols.now_ns()
     }
 
-    fn track(&self, stream: Stream, thread: Option<u64>) -> &'static Track {
-        let mut tracks = locked(&self.tracks);
-        if tracks.len() >= MAX_TRACKS {
-            // Streams that come and go leave nothing behind but this: whoever still uses one has it.
-            tracks.retain(|_, track| track.is_busy());
-        }
-        let track = tracks.entry((stream.0, thread));
-        track.or_insert_with(|| Box::leak(Box::new(Track::new(stream))))
+    fn track(&self, key: Key) -> &'static Track {
+        locked(&self.tracks).get(key)
     }
 
     fn flush(&self, stream: Stream, cold: Cold) -> Result<(), Fault> {

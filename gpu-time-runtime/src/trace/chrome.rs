@@ -65,7 +65,7 @@ struct OtherData<'a> {
 
 fn render(recorded: &Recorded, about: &About<'_>) -> String {
     let slices = streams(&recorded.slices);
-    let begins = slices.iter().flat_map(|(_, slices)| slices.iter().map(|(at, _)| at.begin_ns));
+    let begins = slices.iter().flat_map(|slices| slices.iter().map(|(at, _)| at.begin_ns));
     let begins = begins.chain(recorded.calls.iter().map(|(_, call)| call.began_ns));
     let origin_ns = begins.min().unwrap_or_default();
     let mut file = File::new(
@@ -137,17 +137,19 @@ fn write_calls(file: &mut File, pid: u32, recorded: &Recorded, now_ns: u64) -> H
 }
 
 /// The slices by stream, in the order in which the streams were first used.
-fn streams(slices: &[(u64, Slice)]) -> Vec<(&'static Track, Vec<Placed<'_, Slice>>)> {
-    let mut streams: Vec<(&'static Track, Vec<(u64, &Slice)>)> = Vec::new();
-    let mut known: HashMap<*const Track, usize> = HashMap::new();
+fn streams(slices: &[(u64, Slice)]) -> Vec<Vec<Placed<'_, Slice>>> {
+    let mut streams: Vec<Vec<(u64, &Slice)>> = Vec::new();
+    // A track may have served several streams, one after the other.
+    let mut known: HashMap<(*const Track, usize, Option<u64>), usize> = HashMap::new();
     for (number, slice) in slices {
-        let at = *known.entry(ptr::from_ref(slice.track)).or_insert(streams.len());
+        let stream = (ptr::from_ref(slice.track), slice.stream.0, slice.thread);
+        let at = *known.entry(stream).or_insert(streams.len());
         if at == streams.len() {
-            streams.push((slice.track, Vec::new()));
+            streams.push(Vec::new());
         }
-        streams[at].1.push((*number, slice));
+        streams[at].push((*number, slice));
     }
-    streams.into_iter().map(|(track, slices)| (track, in_order(slices))).collect()
+    streams.into_iter().map(in_order).collect()
 }
 
 /// Gives slices of one stream their times. Between one that ended on the stream and one that began
@@ -186,21 +188,21 @@ fn in_order(slices: Vec<(u64, &Slice)>) -> Vec<Placed<'_, Slice>> {
 fn write_slices(
     file: &mut File,
     host: u32,
-    streams: Vec<(&'static Track, Vec<Placed<'_, Slice>>)>,
+    streams: Vec<Vec<Placed<'_, Slice>>>,
     calls: &HashMap<u64, Shown>,
     recorded: &Recorded,
     about: &About<'_>,
 ) {
     let mut devices: BTreeMap<Device, usize> = BTreeMap::new();
-    for (track, mut slices) in streams {
+    for mut slices in streams {
         let Some((_, (_, slice))) = slices.first() else { continue };
-        let (device, thread) = (slice.row.device, slice.thread);
+        let (device, stream, thread) = (slice.row.device, slice.stream, slice.thread);
         let (pid, sort_index) = device_pid(host, device);
         let tids = devices.entry(device).or_insert_with(|| {
             file.process(pid, &about.device_name(device), sort_index);
             0
         });
-        let name = match (track.stream.0, thread) {
+        let name = match (stream.0, thread) {
             (0 | 1, _) => "NULL stream".to_owned(),
             (_, Some(thread)) => format!("stream of {}", recorded.thread_name(thread)),
             (handle, None) => format!("stream {handle:#x}"),

@@ -1,7 +1,7 @@
 use super::*;
 use crate::bracket::Feeding;
 use crate::fake::{FakeGpu, site};
-use crate::gpu::HoldResult;
+use crate::gpu::{HoldResult, Stream};
 use crate::in_flight::BATCH;
 use crate::passage::ClockFit;
 use crate::pool::MOST;
@@ -44,10 +44,11 @@ impl Bench {
         if let Some(call) = call {
             self.work.begin_launch(call);
         }
-        let track = self.work.track(self.gpu, stream, None);
+        let track = self.work.track(self.gpu, Key::new(stream, &()));
         let workload = if call.is_some() { Workload::UNKNOWN } else { work() };
         let call_id = CallId::default();
-        let subject = Subject { site, track, entry, call, call_id, tracked: false, workload };
+        let subject =
+            Subject { site, stream, track, entry, call, call_id, tracked: false, workload };
         let opened = self.work.open(self.gpu, subject);
         if let Err(fault) = opened {
             self.work.lose(subject, fault.into(), &self.returns);
@@ -191,7 +192,7 @@ fn an_inner_bracket_marks_the_outer_one_of_its_stream() {
     bench.close(inner, Feeding::Certain);
     bench.close(beside, Feeding::Certain);
     bench.close(outer, Feeding::Certain);
-    assert!(!bench.work.track(bench.gpu, STREAM, None).is_busy());
+    assert!(!bench.work.track(bench.gpu, Key::new(STREAM, &())).is_busy());
     bench.gpu.finish();
     bench.drain();
     assert_eq!(bench.row(None).nested(), 1);

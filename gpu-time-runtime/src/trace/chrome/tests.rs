@@ -7,10 +7,10 @@ use crate::fake::site;
 use crate::gpu::Stream;
 use crate::passage::Moment;
 use crate::sample::{CacheState, Sample};
-use crate::track::Mark;
+use crate::track::{Key, Mark};
 
 fn track() -> &'static Track {
-    Box::leak(Box::new(Track::new(Stream(64))))
+    Box::leak(Box::new(Track::new(Key::new(Stream(64), &()))))
 }
 
 /// A bracket from one time to another, with a clock that is off by this.
@@ -19,6 +19,7 @@ fn slice(track: &'static Track, marks: [Mark; 2], times: [f64; 2]) -> Slice {
     Slice {
         site,
         row: site.row(None, Device::Cuda(0), CacheState::AsFound),
+        stream: Stream(64),
         track,
         thread: None,
         call: CallId::default(),
