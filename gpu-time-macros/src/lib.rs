@@ -156,8 +156,8 @@ use proc_macro::TokenStream;
 /// nodes, and later ones follow, so that a graph captured anew can update what was instantiated
 /// (`cuGraphExecUpdate`). It decides against them while timing is off (`set_enabled(false)`), or where the
 /// driver lacks what it takes (CUDA 11.3); such calls are lost as `capture`. Once there are nodes, neither
-/// `set_enabled` nor warm-up takes them away, the stream's expression is evaluated for calls that are
-/// switched off too, and their replays are sampled like all. `GPU_TIME` and `GPU_TIME_FILTER` hold for
+/// `set_enabled` nor warm-up takes them away, and their replays are sampled like all. So until a capture has
+/// decided against nodes, the stream's expression is evaluated for calls that are switched off too. `GPU_TIME` and `GPU_TIME_FILTER` hold for
 /// the whole process: a function that they leave out has no nodes.
 ///
 /// The events belong to the graph and to whatever was made of it; they serve again when these are gone.

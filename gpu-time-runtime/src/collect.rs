@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::ptr;
-use std::sync::{MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 use crate::bias::Bias;
@@ -11,15 +10,13 @@ use crate::cuda::{self, Context};
 use crate::report::{self, Process, Snapshot};
 use crate::sample::Measure;
 use crate::series::{RowInfo, Tally};
-use crate::site::{CallSite, Clock, Device, Kept, Row};
+use crate::site::{CallSite, Clock, Device, Kept, Row, locked_by};
 use crate::target;
-use crate::work::Work;
 use crate::{exit, graph, health, lane, process, registry};
 
 /// A thread that keeps its lane locked for longer is stuck in a driver call. On a busy machine one that
 /// is not may keep it for a good part of a second.
 const PATIENCE: Duration = Duration::from_secs(2);
-const PAUSE: Duration = Duration::from_micros(50);
 
 /// What the lanes counted of a row: timed, in flight.
 type Tallies = HashMap<*const Row, (u64, u64)>;
@@ -67,24 +64,25 @@ pub(crate) fn sites() -> (Vec<report::Site>, usize) {
     // One after the other, so that no thread waits for more than its own.
     let known = lane::all().to_vec();
     for lane in known {
-        if let Some(mut work) = lock(lane, deadline) {
+        if let Some(mut work) = locked_by(&lane.work, deadline) {
             work.drain(&lane.returns);
         }
     }
-    graph::look_at_all();
+    let mut stuck = usize::from(!graph::look_at_all(deadline));
+    stuck += usize::from(cuda::is_meeting(deadline));
     // All at once and no new ones, so that no bracket is counted on one side only while threads go on.
     // No driver call is made meanwhile.
     let lanes = lane::all();
-    let works: Vec<_> = lanes.iter().filter_map(|lane| lock(lane, deadline)).collect();
-    let stuck = lanes.len() - works.len();
+    let works: Vec<_> = lanes.iter().filter_map(|lane| locked_by(&lane.work, deadline)).collect();
+    stuck += lanes.len() - works.len();
     let mut tallies = Tallies::new();
     for entry in works.iter().flat_map(|work| work.rows.iter()) {
         let tally = tallies.entry(ptr::from_ref(entry.row)).or_default();
         tally.0 += entry.timed;
         tally.1 += entry.in_flight;
     }
-    let graphs = graph::all();
-    for (row, timed) in graphs.rows() {
+    let graphs = graph::rows();
+    for (row, timed) in graphs.iter() {
         tallies.entry(ptr::from_ref(row)).or_default().0 += timed;
     }
     let counted: Vec<_> = registry::sites()
@@ -108,20 +106,6 @@ pub(crate) fn event_step_ns(id: &str) -> Option<f64> {
     let contexts = cuda::contexts().into_iter();
     let mut same = contexts.filter(|c| device_id(Device::Cuda(c.device.ordinal)) == id);
     same.find_map(Context::floor)?.step_ns
-}
-
-fn lock(
-    lane: &'static lane::Lane,
-    deadline: Instant,
-) -> Option<MutexGuard<'static, Work<Context>>> {
-    loop {
-        match lane.work.try_lock() {
-            Ok(work) => return Some(work),
-            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) if Instant::now() < deadline => std::thread::sleep(PAUSE),
-            Err(TryLockError::WouldBlock) => return None,
-        }
-    }
 }
 
 /// What is subtracted from each bracket, by device.

@@ -103,7 +103,9 @@ pub(crate) fn wait_for_gpu(patience: Duration) {
 
 /// Whether the GPU has finished every bracket, after a look at what it has.
 pub(crate) fn is_idle() -> bool {
-    lane::all().iter().all(|lane| {
+    // Not all at once: a thread that is stuck meanwhile must not keep the others' lanes.
+    let lanes = lane::all().to_vec();
+    lanes.into_iter().all(|lane| {
         let mut work = match lane.work.try_lock() {
             Ok(work) => work,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),

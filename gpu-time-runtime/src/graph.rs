@@ -7,13 +7,14 @@
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::time::Instant;
 
 use crate::cuda::{Capture, Context, NotKept};
 use crate::gpu::{EventPair, Fault, Gpu, Stream};
 use crate::lane;
 use crate::place::Place;
 use crate::sample::{Lost, Sample};
-use crate::site::{CallSite, Row, locked};
+use crate::site::{CallSite, Row, locked, locked_by};
 use crate::trace;
 use crate::track::{Key, Mark, Track};
 
@@ -85,25 +86,24 @@ struct Counted {
 }
 
 /// All nodes of ours in the process.
-pub(crate) struct Graphs {
+struct Graphs {
     placed: Vec<Placed>,
     idle: Vec<Pair>,
     /// Pairs that were made in contexts that are still there.
     made: usize,
-    rows: Vec<Counted>,
     /// Where the next look begins, and when it is due.
     next: usize,
     due_ns: u64,
 }
 
-static GRAPHS: Mutex<Graphs> = Mutex::new(Graphs {
-    placed: Vec::new(),
-    idle: Vec::new(),
-    made: 0,
-    rows: Vec::new(),
-    next: 0,
-    due_ns: 0,
-});
+static GRAPHS: Mutex<Graphs> =
+    Mutex::new(Graphs { placed: Vec::new(), idle: Vec::new(), made: 0, next: 0, due_ns: 0 });
+
+/// Every row of nodes.
+pub(crate) struct GraphRows(Vec<Counted>);
+
+/// Never locked during a driver call: who makes a report must not wait for one.
+static ROWS: Mutex<GraphRows> = Mutex::new(GraphRows(Vec::new()));
 /// So that programs without graphs take no lock.
 static IS_ANY: AtomicBool = AtomicBool::new(false);
 
@@ -119,7 +119,7 @@ pub(crate) fn open(place: &Place, launch: u32) -> Opened {
     if !site.gets_nodes(can) {
         return Opened::Untimed;
     }
-    let row = locked(&GRAPHS).row(site, launch, context);
+    let row = rows().find(site, launch, context);
     let opened = match capture {
         Ok(Some(capture)) if can => Node::open(place, &capture, row),
         Ok(_) => Err(Lost::Driver),
@@ -128,7 +128,7 @@ pub(crate) fn open(place: &Place, launch: u32) -> Opened {
     match opened {
         Ok(node) => Opened::Node(node),
         Err(reason) => {
-            locked(&GRAPHS).lose(row, reason);
+            rows().write(row, Err(reason));
             Opened::Lost
         }
     }
@@ -168,7 +168,7 @@ impl Node {
             Ok(()) => {
                 let nested = self.track.end() != self.begun;
                 if let Some(reason) = self.blank {
-                    return locked(&GRAPHS).lose(self.row, reason);
+                    return rows().write(self.row, Err(reason));
                 }
                 let reads = Reads { row: self.row, nested, tracked: self.tracked };
                 locked(&GRAPHS).place(self.pair, Some(reads));
@@ -197,10 +197,9 @@ impl Node {
     #[cold]
     pub fn abandon(self, reason: Lost) {
         self.track.end();
-        let mut graphs = locked(&GRAPHS);
-        graphs.lose(self.row, reason);
+        rows().write(self.row, Err(reason));
         if self.blank.is_none() {
-            graphs.place(self.pair, None);
+            locked(&GRAPHS).place(self.pair, None);
         }
     }
 }
@@ -311,44 +310,37 @@ pub(crate) fn glance() {
     graphs.due_ns = ended_ns + (SHARE - 1) * ended_ns.saturating_sub(began_ns);
 }
 
-/// Looks at every node.
-pub(crate) fn look_at_all() {
-    let mut graphs = locked(&GRAPHS);
+/// Looks at every node. Answers whether that could be done: a thread that does so too, and does not come to
+/// an end with it before the deadline, is stuck in a driver call.
+pub(crate) fn look_at_all(deadline: Instant) -> bool {
+    let Some(mut graphs) = locked_by(&GRAPHS, deadline) else { return false };
     let all = graphs.placed.len();
     graphs.look(all);
+    true
 }
 
-/// All nodes, of which nobody reads any while the answer is held.
-pub(crate) fn all() -> MutexGuard<'static, Graphs> {
-    locked(&GRAPHS)
+/// All rows, in which nobody writes anything while the answer is held.
+pub(crate) fn rows() -> MutexGuard<'static, GraphRows> {
+    locked(&ROWS)
 }
 
-impl Graphs {
+impl GraphRows {
     /// Every row, with the readings and losses that were counted of it.
-    pub fn rows(&self) -> impl Iterator<Item = (&'static Row, u64)> {
-        self.rows.iter().map(|counted| (counted.row, counted.timed))
+    pub fn iter(&self) -> impl Iterator<Item = (&'static Row, u64)> {
+        self.0.iter().map(|counted| (counted.row, counted.timed))
     }
 
-    fn row(&mut self, site: &'static CallSite, launch: u32, context: &Context) -> usize {
+    fn find(&mut self, site: &'static CallSite, launch: u32, context: &Context) -> usize {
         let row = site.graph_row(launch, context.place());
-        let known = self.rows.iter().position(|counted| ptr::eq(counted.row, row));
+        let known = self.0.iter().position(|counted| ptr::eq(counted.row, row));
         known.unwrap_or_else(|| {
-            self.rows.push(Counted { site, row, timed: 0 });
-            self.rows.len() - 1
+            self.0.push(Counted { site, row, timed: 0 });
+            self.0.len() - 1
         })
     }
 
-    fn place(&mut self, pair: Pair, reads: Option<Reads>) {
-        self.placed.push(Placed { pair, reads });
-        IS_ANY.store(true, Relaxed);
-    }
-
-    fn lose(&mut self, row: usize, reason: Lost) {
-        self.write(row, Err(reason));
-    }
-
     fn write(&mut self, row: usize, outcome: Result<Sample, Lost>) {
-        let Some(counted) = self.rows.get_mut(row) else { return };
+        let Some(counted) = self.0.get_mut(row) else { return };
         counted.timed += 1;
         let mut rows = counted.site.rows();
         let Some(kept) = rows.get_mut(counted.row.index()) else { return };
@@ -362,6 +354,13 @@ impl Graphs {
             }
             Err(lost) => kept.series.lose(lost),
         }
+    }
+}
+
+impl Graphs {
+    fn place(&mut self, pair: Pair, reads: Option<Reads>) {
+        self.placed.push(Placed { pair, reads });
+        IS_ANY.store(true, Relaxed);
     }
 
     /// A pair of the context that no graph has.
@@ -415,7 +414,8 @@ impl Graphs {
                 self.next += 1;
             }
             if let Some((reads, raw_ns)) = found {
-                self.write(reads.row, reads.outcome(context, raw_ns));
+                let outcome = reads.outcome(context, raw_ns);
+                rows().write(reads.row, outcome);
             }
         }
     }

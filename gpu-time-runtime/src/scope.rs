@@ -87,7 +87,7 @@ fn begin<K: Keep, L: Keep>(
     carry: impl FnOnce(K, Workload) -> L,
 ) -> Scope<L> {
     if !is_wanted(site) {
-        if site.spec.graph && site.is_on() == Some(true) {
+        if site.spec.graph && !site.has_no_nodes() && site.is_on() == Some(true) {
             return enter_off(site, target, carry);
         }
         lane::count(site, Outcome::Skipped);
@@ -134,7 +134,8 @@ fn begin<K: Keep, L: Keep>(
 }
 
 /// Begins a call of a site with `graph` while timing is off. A graph that is captured anew must keep
-/// its shape, so such a call is timed all the same where the site's captures have nodes.
+/// its shape, so such a call is timed all the same where the site's captures have nodes; and the first
+/// capture, which decides that, may be this one. Whether it is one only the stream can say.
 #[cold]
 fn enter_off<K: Keep, L: Keep>(
     site: &'static CallSite,
@@ -147,7 +148,6 @@ fn enter_off<K: Keep, L: Keep>(
     }
     let Target::Stream { stream, context, tracked, keep } = target() else { return Scope(None) };
     let stream = Stream(stream);
-    // The first capture of the site decides.
     if !cuda::is_captured(stream, context) || !site.gets_nodes(false) {
         return Scope(None);
     }

@@ -3,7 +3,9 @@
 use std::sync::atomic::{
     AtomicU8, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::config::Config;
 use crate::counts::{Counts, SharedCounts};
@@ -286,6 +288,11 @@ impl CallSite {
         was.map_or_else(|known| known == ON, |_| wanted)
     }
 
+    /// Whether that is decided, and against them: nothing a capture does changes that.
+    pub(crate) fn has_no_nodes(&self) -> bool {
+        self.nodes.load(Relaxed) == OFF
+    }
+
     /// Every row with what is kept of it, by its index.
     pub(crate) fn rows(&self) -> MutexGuard<'_, Vec<Kept>> {
         locked(&self.rows)
@@ -330,6 +337,19 @@ impl CallSite {
 /// Locks, through the poison that a panicking user thread may have left.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The same, unless somebody keeps it locked until the deadline.
+pub(crate) fn locked_by<T>(mutex: &Mutex<T>, deadline: Instant) -> Option<MutexGuard<'_, T>> {
+    const PAUSE: Duration = Duration::from_micros(50);
+    loop {
+        match mutex.try_lock() {
+            Ok(guard) => return Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => thread::sleep(PAUSE),
+            Err(TryLockError::WouldBlock) => return None,
+        }
+    }
 }
 
 /// A readable path from the type name of the marker function: without the marker itself, without

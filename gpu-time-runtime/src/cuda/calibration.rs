@@ -8,8 +8,8 @@
 //! disturb the figures anyway, is asked again when a report is made.
 
 use std::fmt;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
 use cudarc::driver::sys::{self, CUevent};
@@ -68,15 +68,22 @@ pub(super) struct Equipment<'a> {
 pub(super) struct Calibrator {
     /// Whether it has been tried. What failed is tried again at a report only.
     tried: AtomicBool,
-    state: Mutex<State>,
+    /// Locked by who calibrates.
+    tools: Mutex<Tools>,
+    /// Never locked during a driver call: who makes a report must not wait for one.
+    outcome: Mutex<Outcome>,
 }
 
 #[derive(Default)]
-struct State {
+struct Tools {
     /// A stream that nothing else of ours uses: the clock's events would stand among the pairs, and
     /// the holds before those.
     stream: Option<Stream>,
     pairs: Vec<EventPair>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Outcome {
     /// The calibration in force, or why there is none.
     first: Option<Result<Calibration, Obstacle>>,
     /// The held empty kernel when it was last checked.
@@ -120,8 +127,8 @@ impl Calibrator {
         step_ns: Option<f64>,
         equipment: Result<Equipment<'_>, Obstacle>,
     ) -> Result<(), Fault> {
-        self.work(|state| match state.first {
-            None => state.calibrate(step_ns, equipment),
+        self.work(|tools, outcome| match outcome.first {
+            None => outcome.calibrate(tools, step_ns, equipment),
             Some(_) => Ok(()),
         })
     }
@@ -133,32 +140,44 @@ impl Calibrator {
         step_ns: Option<f64>,
         equipment: Result<Equipment<'_>, Obstacle>,
     ) -> Result<(), Fault> {
-        self.work(|state| match state.first {
-            Some(Ok(_)) => state.check(step_ns, equipment),
-            _ => state.calibrate(step_ns, equipment),
+        self.work(|tools, outcome| match outcome.first {
+            Some(Ok(_)) => outcome.check(tools, step_ns, equipment),
+            _ => outcome.calibrate(tools, step_ns, equipment),
         })
     }
 
-    fn work(&self, f: impl FnOnce(&mut State) -> Result<(), Fault>) -> Result<(), Fault> {
-        let Ok(mut state) = self.state.try_lock() else { return Ok(()) };
+    fn work(
+        &self,
+        f: impl FnOnce(&mut Tools, &mut Outcome) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let Ok(mut tools) = self.tools.try_lock() else { return Ok(()) };
         self.tried.store(true, Relaxed);
-        f(&mut state)
+        let mut outcome = *locked(&self.outcome);
+        let worked = f(&mut tools, &mut outcome);
+        *locked(&self.outcome) = outcome;
+        worked
     }
 
     pub fn get(&self) -> Option<Calibration> {
-        locked(&self.state).first?.ok()
+        locked(&self.outcome).first?.ok()
     }
 
     /// What is wrong with it, for the report.
     pub fn warning(&self, step_ns: Option<f64>) -> Option<String> {
-        let state = locked(&self.state);
-        let first = match state.first? {
-            Ok(first) => first,
-            Err(obstacle) => {
+        let outcome = *locked(&self.outcome);
+        let first = match outcome.first {
+            Some(Ok(first)) => first,
+            Some(Err(obstacle)) => {
                 return Some(format!("the event bias could not be calibrated ({obstacle})"));
             }
+            None => {
+                let is_under_way = matches!(self.tools.try_lock(), Err(TryLockError::WouldBlock));
+                return is_under_way.then(|| {
+                    "the calibration of the event bias had not come to an end".to_owned()
+                });
+            }
         };
-        let last = state.last_ns?;
+        let last = outcome.last_ns?;
         let moved_ns = last - first.held_empty_ns;
         // What pairs differ by among themselves says nothing about a move: on some H200s the constant
         // has two values, 0.2 µs apart, that take turns.
@@ -171,13 +190,14 @@ impl Calibrator {
     }
 }
 
-impl State {
+impl Outcome {
     fn calibrate(
         &mut self,
+        tools: &mut Tools,
         step_ns: Option<f64>,
         equipment: Result<Equipment<'_>, Obstacle>,
     ) -> Result<(), Fault> {
-        let measured = self.bench(equipment).and_then(|mut bench| {
+        let measured = tools.bench(equipment).and_then(|mut bench| {
             bench.held(RAMP)?;
             let queued_empty_ns = bench.queued()?;
             let (held_empty_ns, spread_ns) = bench.agreeing(SAMPLES, step_ns)?;
@@ -189,10 +209,11 @@ impl State {
 
     fn check(
         &mut self,
+        tools: &mut Tools,
         step_ns: Option<f64>,
         equipment: Result<Equipment<'_>, Obstacle>,
     ) -> Result<(), Fault> {
-        let measured = self.bench(equipment).and_then(|mut bench| {
+        let measured = tools.bench(equipment).and_then(|mut bench| {
             bench.held(RAMP)?;
             bench.agreeing(CHECKED, step_ns)
         });
@@ -204,7 +225,9 @@ impl State {
         }
         fault_of(measured)
     }
+}
 
+impl Tools {
     /// Everything in its place: the pairs made, the kernel loaded by its first launch.
     fn bench<'a>(
         &'a mut self,

@@ -3,10 +3,11 @@
 use std::cell::Cell;
 use std::ffi::{c_int, c_uint};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
+use std::time::Instant;
 
-use cudarc::driver::sys::{self, CUcontext, CUevent, CUevent_flags, CUlimit, CUresult, CUstream};
+use cudarc::driver::sys::{self, CUcontext, CUevent, CUevent_flags, CUresult, CUstream};
 
 use super::calibration::{Calibrator, Equipment, Obstacle};
 use super::clock::DeviceClock;
@@ -17,6 +18,7 @@ use super::flush::{Flushes, Means};
 use super::hold::Holds;
 use super::library::{Symbols, symbols};
 use super::module::Module;
+use super::persisting::Persisting;
 use super::{check, side};
 use crate::bias::{Bias, Calibration, Given};
 use crate::gpu::{Event, EventPair, Fault, Floor, Gpu, Held, HoldResult, Stream};
@@ -25,7 +27,7 @@ use crate::passage::ClockFit;
 use crate::place::launches_block;
 use crate::report::FlushProof;
 use crate::sample::CacheState;
-use crate::site::{Cold, Device, Resolved, locked};
+use crate::site::{Cold, Device, Resolved, locked, locked_by};
 use crate::track::{Key, Track, Tracks};
 use crate::{exit, health};
 
@@ -36,12 +38,6 @@ const MAX_EVENTS: u32 = 1 << 16;
 /// for ever after.
 const CAPTURED_EVENT: u32 = CUresult::CUDA_ERROR_CAPTURED_EVENT as u32;
 const INVALID_VALUE: u32 = CUresult::CUDA_ERROR_INVALID_VALUE as u32;
-
-/// So many sixteenths of the L2 driver 580 lets persisting lines take on an H200 where nobody has
-/// asked for it. Programs that use such lines ask for more.
-const USUAL_SIXTEENTHS: u64 = 3;
-/// Programs set that once; so often they are asked whether they did.
-const PERSISTING_INTERVAL_NS: u64 = 100_000_000;
 
 /// One context, from the first call that came with it to the end of the process.
 ///
@@ -62,11 +58,7 @@ pub(crate) struct Context {
     pub(super) side: Result<Stream, Fault>,
     module: Module,
     flush: Flushes,
-    /// A flush met with more of the L2 set aside for persisting lines than the driver does by itself.
-    set_aside: AtomicBool,
-    /// How much that was when somebody last asked, and when; asking costs microseconds.
-    persisting_bytes: AtomicU64,
-    persisting_asked_ns: AtomicU64,
+    persisting: Persisting,
     holds: Holds,
     floor: FloorProbe,
     clock: DeviceClock,
@@ -77,7 +69,10 @@ pub(crate) struct Context {
     calibrator: Calibrator,
 }
 
+/// Never locked during a driver call: who makes a report must not wait for one.
 static CONTEXTS: Mutex<Vec<&'static Context>> = Mutex::new(Vec::new());
+/// Locked by who makes a new one.
+static MEETING: Mutex<()> = Mutex::new(());
 
 thread_local! {
     static RECENT: Cell<Option<&'static Context>> = const { Cell::new(None) };
@@ -104,28 +99,39 @@ pub(crate) fn recent(handle: usize) -> Option<&'static Context> {
 pub(crate) fn find(stream: Stream, handle: usize) -> Result<&'static Context, Fault> {
     let handle = if handle == 0 { context_of(stream)? } else { handle };
     let id = id_of(handle)?;
-    let mut contexts = locked(&CONTEXTS);
-    // Without ids a dead context cannot be told from another at its address, so it counts as gone.
-    let known =
-        contexts.iter().copied().find(|c| c.is(handle, id) && (id.is_some() || !c.is_dead()));
-    let context = match known {
+    let context = match known(handle, id) {
         Some(context) => context,
-        None => {
-            contexts
-                .iter()
-                .filter(|c| c.handle == handle)
-                .for_each(|c| c.dead.store(true, Relaxed));
-            let context: &'static Context = Box::leak(Box::new(Context::new(handle, id)?));
-            contexts.push(context);
-            drop(contexts);
-            // A library more is loaded for it, which other threads need not wait for.
-            health::meet(&context.device);
-            context
-        }
+        None => meet(handle, id)?,
     };
     // One that was not calibrated yet, because of a capture say, is to be met again.
     RECENT.set(Some(context).filter(|context| context.is_calibrated()));
     Ok(context)
+}
+
+/// Without ids a dead context cannot be told from another at its address, so it counts as gone.
+fn known(handle: usize, id: Option<u64>) -> Option<&'static Context> {
+    let is_it = |c: &&'static Context| c.is(handle, id) && (id.is_some() || !c.is_dead());
+    locked(&CONTEXTS).iter().copied().find(is_it)
+}
+
+fn meet(handle: usize, id: Option<u64>) -> Result<&'static Context, Fault> {
+    let meeting = locked(&MEETING);
+    if let Some(context) = known(handle, id) {
+        return Ok(context);
+    }
+    let same = |c: &&Context| c.handle == handle;
+    contexts().into_iter().filter(same).for_each(|c| c.dead.store(true, Relaxed));
+    let context: &'static Context = Box::leak(Box::new(Context::new(handle, id)?));
+    locked(&CONTEXTS).push(context);
+    drop(meeting);
+    // A library more is loaded for it, which other threads need not wait for.
+    health::meet(&context.device);
+    Ok(context)
+}
+
+/// Whether a thread is at a context that nobody knew, and does not come out of that before the deadline.
+pub(crate) fn is_meeting(deadline: Instant) -> bool {
+    locked_by(&MEETING, deadline).is_none()
 }
 
 fn context_of(stream: Stream) -> Result<usize, Fault> {
@@ -171,9 +177,7 @@ impl Context {
                     events: AtomicU32::new(0),
                     module: Module::default(),
                     flush: Flushes::default(),
-                    set_aside: AtomicBool::new(false),
-                    persisting_bytes: AtomicU64::new(0),
-                    persisting_asked_ns: AtomicU64::new(0),
+                    persisting: Persisting::default(),
                     holds: Holds::default(),
                     floor: FloorProbe::enqueue(symbols, side),
                     clock: DeviceClock::start(symbols, side),
@@ -248,39 +252,14 @@ impl Context {
         self.holds.release_all(for_ever);
     }
 
-    /// The state in which a flush enqueued now leaves the L2.
-    pub fn flushed_state(&self, cold: Cold) -> CacheState {
-        if self.persisting_bytes() > self.device.l2_bytes / 16 * USUAL_SIXTEENTHS {
-            self.set_aside.store(true, Relaxed);
-            return CacheState::Partial;
-        }
+    /// The state in which a flush enqueued on the stream now leaves the L2.
+    pub fn flushed_state(&self, stream: Stream, cold: Cold) -> CacheState {
         match cold {
+            _ if self.persisting.may_be_there(self, stream) => CacheState::Partial,
             _ if self.flush.is_partial(cold) => CacheState::Partial,
             Cold::Clean => CacheState::Cold,
             Cold::Dirty => CacheState::ColdDirty,
         }
-    }
-
-    /// How much of the L2 may be set aside for persisting lines, as of a moment ago. Devices that know
-    /// of none answer an error.
-    fn persisting_bytes(&self) -> u64 {
-        let (now_ns, asked_ns) = (self.now_ns(), self.persisting_asked_ns.load(Relaxed));
-        if asked_ns == 0 || now_ns.saturating_sub(asked_ns) > PERSISTING_INTERVAL_NS {
-            self.persisting_bytes.store(self.ask_persisting_bytes(), Relaxed);
-            self.persisting_asked_ns.store(now_ns.max(1), Relaxed);
-        }
-        self.persisting_bytes.load(Relaxed)
-    }
-
-    fn ask_persisting_bytes(&self) -> u64 {
-        let Some(limit) = self.symbols.context_limit else { return 0 };
-        let asked = self.inside(|| {
-            let mut bytes = 0;
-            // SAFETY: writes one integer.
-            check(unsafe { limit(&raw mut bytes, CUlimit::CU_LIMIT_PERSISTING_L2_CACHE_SIZE) })?;
-            Ok(bytes as u64)
-        });
-        asked.unwrap_or(0)
     }
 
     /// How much a flush reads or writes, if one was prepared.
@@ -359,13 +338,7 @@ impl Context {
         }
         warnings.extend(self.module.warning());
         warnings.extend(self.flush.warnings());
-        if self.set_aside.load(Relaxed) {
-            warnings.push(
-                "the application sets part of the L2 aside for persisting lines, which no flush \
-                 evicts: `cold` calls are `partial`"
-                    .to_owned(),
-            );
-        }
+        warnings.extend(self.persisting.warning());
         warnings.extend(self.holds.warning());
         warnings.extend(self.calibrator.warning(self.step_ns()));
         if self.is_dead() {

@@ -10,6 +10,7 @@ use libloading::Library;
 
 use super::graph::GraphSymbols;
 use super::host_clock;
+use super::persisting::GetAttribute;
 use crate::exit;
 
 type EventRecord = unsafe extern "C" fn(CUevent, CUstream) -> CUresult;
@@ -34,6 +35,8 @@ pub(super) struct Symbols {
     pub elapsed_time: ElapsedTime,
     /// Of the current context. Without it nobody knows of persisting lines.
     pub context_limit: Option<GetLimit>,
+    /// Drivers since 11.0 say which accesses of a stream are to persist.
+    pub stream_attribute: Option<GetAttribute>,
     /// Drivers since 11.2 free memory without waiting for all that the GPU does. Without it none is freed.
     pub free_async: Option<FreeAsync>,
     /// What it takes to time a graph.
@@ -132,6 +135,9 @@ fn load() -> Result<Symbols, String> {
     let context_limit =
         // SAFETY: `cuCtxGetLimit` has the signature of `GetLimit` in every driver.
         unsafe { library.get::<GetLimit>("cuCtxGetLimit") }.ok().map(|symbol| *symbol);
+    let stream_attribute =
+        // SAFETY: `cuStreamGetAttribute` has the signature of `GetAttribute` in every driver that has it.
+        unsafe { library.get::<GetAttribute>("cuStreamGetAttribute") }.ok().map(|symbol| *symbol);
     let free_async =
         // SAFETY: `cuMemFreeAsync` has the signature of `FreeAsync` in every driver that has it.
         unsafe { library.get::<FreeAsync>("cuMemFreeAsync") }.ok().map(|symbol| *symbol);
@@ -150,6 +156,7 @@ fn load() -> Result<Symbols, String> {
             simulated_now,
             elapsed_time,
             context_limit,
+            stream_attribute,
             free_async,
             graph: GraphSymbols::load(library),
         }),

@@ -19,10 +19,11 @@ mod library;
 mod line_probe;
 mod mapped;
 mod module;
+mod persisting;
 mod side;
 mod zeros;
 
-pub(crate) use context::{Context, contexts, find, has_open, recent};
+pub(crate) use context::{Context, contexts, find, has_open, is_meeting, recent};
 pub(crate) use device::DeviceInfo;
 #[cfg(feature = "nvml")]
 pub(crate) use device::in_use;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::{CudaStream, DriverError, result};
+use cudarc::driver::{CudaStream, DevicePtr, DriverError, result, sys};
 use gpu_time::gpu_timed;
 
 use crate::Scenario;
@@ -14,6 +14,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("cold/reads", reads),
     ("cold/memory", memory),
     ("cold/beside", beside),
+    ("cold/persisting", persisting),
 ];
 
 type Done = Result<(), DriverError>;
@@ -150,6 +151,38 @@ fn beside(_: &[String]) {
     let end = other.record_event(None).expect("an event");
     spin_clean(&gpu.stream, &spin).unwrap();
     tally::fact("still busy", u8::from(!end.is_complete()));
+    gpu.synchronize();
+    tally::print();
+}
+
+/// Lets what is read and written in a range persist, for the work of one stream.
+fn persist(stream: &CudaStream, base: u64, bytes: usize) {
+    let window = sys::CUaccessPolicyWindow {
+        base_ptr: base as *mut _,
+        num_bytes: bytes,
+        hitRatio: 1.0,
+        hitProp: sys::CUaccessProperty::CU_ACCESS_PROPERTY_PERSISTING,
+        missProp: sys::CUaccessProperty::CU_ACCESS_PROPERTY_STREAMING,
+    };
+    let value = sys::CUlaunchAttributeValue { accessPolicyWindow: window };
+    let window = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW;
+    // SAFETY: the stream is alive; the value is that of the attribute.
+    unsafe { sys::cuStreamSetAttribute(stream.cu_stream(), window, &raw const value) }
+        .result()
+        .expect("the stream takes a window");
+}
+
+/// Cold calls before and after one on a stream whose lines persist, of no more than the driver sets aside
+/// by itself.
+fn persisting(_: &[String]) {
+    let gpu = Gpu::new();
+    let (spin, dirty) = (gpu.spin("cold::spin_clean"), gpu.spin("cold::spin_dirty"));
+    spin_clean(&gpu.stream, &spin).unwrap();
+    let other = gpu.new_stream();
+    let buffer = gpu.stream.alloc_zeros::<u8>(1 << 20).expect("memory");
+    persist(&other, buffer.device_ptr(&gpu.stream).0, buffer.len());
+    spin_clean(&other, &spin).unwrap();
+    spin_dirty(&gpu.stream, &dirty).unwrap();
     gpu.synchronize();
     tally::print();
 }

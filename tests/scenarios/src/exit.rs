@@ -12,6 +12,7 @@ use gpu_time::gpu_timed;
 use crate::Scenario;
 use crate::gpu::{Gpu, Spin};
 use crate::tally::{self, ran};
+use crate::time;
 
 pub const SCENARIOS: &[Scenario] = &[
     ("exit/return", returns),
@@ -31,6 +32,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("exit/fork_inside", fork_inside),
     ("exit/fork_before", fork_before),
     ("exit/abort", abort),
+    ("exit/stuck", stuck),
 ];
 
 #[gpu_timed]
@@ -284,4 +286,15 @@ fn abort(_: &[String]) {
     ten(&Gpu::new());
     tally::print();
     process::abort();
+}
+
+/// Another thread's first call does not come back from the driver; by the virtual time that its wait will
+/// have taken, it is there.
+fn stuck(arguments: &[String]) {
+    let hang_ns = arguments[0].parse().expect("a time");
+    let gpu = Gpu::new();
+    let (stream, spin) = (gpu.stream.clone(), gpu.spin("exit::timed"));
+    thread::spawn(move || timed(&stream, &spin, 20_000));
+    time::wait_until(hang_ns);
+    tally::print();
 }

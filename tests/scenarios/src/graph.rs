@@ -2,7 +2,7 @@
 
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 
 use cudarc::driver::{CudaGraph, CudaStream, DriverError, sys};
@@ -22,6 +22,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("graph/update", update),
     ("graph/many", many),
     ("graph/off_first", off_first),
+    ("graph/off_asks", off_asks),
     ("graph/warmup", warmup),
     ("graph/streams", streams),
     ("graph/across", across),
@@ -289,6 +290,38 @@ fn update(_: &[String]) {
     // What is not captured is not timed while that is off.
     node(stream, &spin).unwrap();
     gpu_time::set_enabled(true);
+    tally::print();
+}
+
+static ASKED: AtomicU64 = AtomicU64::new(0);
+
+fn asked(stream: &Arc<CudaStream>) -> &Arc<CudaStream> {
+    ASKED.fetch_add(1, Relaxed);
+    stream
+}
+
+#[gpu_timed(graph, stream = asked(stream))]
+fn asking(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+    ran!();
+    spin.launch(stream, SPIN_NS)
+}
+
+/// Whose stream is asked for while timing is off: of every call until a capture has decided that there are
+/// no nodes.
+fn off_asks(_: &[String]) {
+    let gpu = Gpu::new();
+    let spin = gpu.spin("graph::asking");
+    gpu_time::set_enabled(false);
+    asking(&gpu.stream, &spin).unwrap();
+    capture(&gpu.stream, || asking(&gpu.stream, &spin).unwrap());
+    tally::fact("undecided", ASKED.swap(0, Relaxed));
+    asking(&gpu.stream, &spin).unwrap();
+    capture(&gpu.stream, || asking(&gpu.stream, &spin).unwrap());
+    tally::fact("decided", ASKED.swap(0, Relaxed));
+    gpu_time::set_enabled(true);
+    capture(&gpu.stream, || asking(&gpu.stream, &spin).unwrap());
+    tally::fact("on", ASKED.swap(0, Relaxed));
+    gpu.synchronize();
     tally::print();
 }
 

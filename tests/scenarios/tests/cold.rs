@@ -52,6 +52,18 @@ fn beside_other_work() {
     assert_eq!(scenario("cold/beside", &[]).run().fact("still busy"), 1);
 }
 
+/// What one stream's lines do to the L2 all streams meet.
+#[test]
+fn lines_of_a_stream_that_persist() {
+    let run = scenario("cold/persisting", &[]).run();
+    let rows = run.site("cold::spin_clean").series.iter().filter(|row| row.launch.is_none());
+    let caches: Vec<_> = rows.map(|row| (&*row.cache, row.timed)).collect();
+    assert_eq!(caches, [("cold", 1), ("partial", 1)]);
+    assert_eq!(run.row("cold::spin_dirty").cache, "partial");
+    let warnings = run.report().warnings();
+    assert!(warnings.iter().any(|warning| warning.contains("persisting")), "{warnings:?}");
+}
+
 mod simulated {
     use super::*;
     use crate::harness::report::Eviction;

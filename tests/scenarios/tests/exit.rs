@@ -1,6 +1,6 @@
 //! The ways in which a process may end.
 
-use crate::harness::{Run, assert_lasts, scenario};
+use crate::harness::{Run, Scenario, assert_lasts, scenario};
 
 /// Ten calls of each function were measured, whatever came after.
 #[track_caller]
@@ -148,5 +148,30 @@ mod simulated {
             |sim: gpu_time_sim_driver::SimDriver| sim.model("cost.cuEventElapsedTime_v2=10000");
         let run = scenario("exit/unread", &[]).simulated(patient).run();
         assert_eq!(run.row("exit::timed").brackets(), (10, 10, 0, 0));
+    }
+
+    /// A first call on another thread, in which this driver call hangs for much longer than a test may take.
+    fn stuck_in(call: &str) -> Scenario {
+        let faults = format!("{call}=hang");
+        scenario("exit/stuck", &["600000000000"])
+            .simulated(|sim| sim.model("hang_limit_ms=600000").faults(&faults))
+    }
+
+    /// Nobody waits for a thread that does not come out of the driver, and the report says that there is
+    /// one. The program's own stream is the first, ours the second, and the third is to calibrate on.
+    #[test]
+    fn a_thread_is_stuck_at_a_context() {
+        let run = stuck_in("cuStreamCreate:2").warns("1 threads did not come out").run();
+        assert_eq!(run.site("exit::timed").calls, 0);
+        assert!(run.report().devices.is_empty());
+    }
+
+    #[test]
+    fn a_thread_is_stuck_in_the_calibration() {
+        let run = stuck_in("cuStreamCreate:3").run();
+        assert_eq!(run.site("exit::timed").calls, 0);
+        let warnings = &run.report().devices[0].warnings;
+        assert!(warnings[0].contains("had not come to an end"), "{warnings:?}");
+        assert_eq!(run.report().devices[0].event_bias_source.as_deref(), Some("floor"));
     }
 }

@@ -11,7 +11,7 @@ mod simulated {
     use crate::harness::{SMALL_L2, Scenario, scenario};
 
     /// Functions of the driver that the runtime calls, whether or not the program does.
-    const CALLED: [&str; 28] = [
+    const CALLED: [&str; 30] = [
         "cuCtxGetCurrent",
         "cuCtxGetDevice",
         "cuCtxGetId",
@@ -30,12 +30,14 @@ mod simulated {
         "cuEventRecord",
         "cuLaunchKernel",
         "cuMemAlloc_v2",
+        "cuMemFreeAsync",
         "cuMemHostGetDevicePointer_v2",
         "cuMemHostRegister_v2",
         "cuMemsetD32Async",
         "cuModuleGetFunction",
         "cuModuleLoadData",
         "cuStreamCreate",
+        "cuStreamGetAttribute",
         "cuStreamGetCtx",
         "cuStreamIsCapturing",
         "cuStreamSynchronize",

@@ -84,6 +84,14 @@ fn the_first_capture_decides() {
     assert_eq!(node.row().lost("capture"), 3);
 }
 
+/// A call that is switched off is asked for its stream only while that can make a difference.
+#[test]
+fn off_asks_until_a_capture_has_decided() {
+    let run = scenario("graph/off_asks", &[]).run();
+    assert_eq!(["undecided", "decided", "on"].map(|when| run.fact(when)), [2, 0, 1]);
+    assert_eq!(run.site("graph::asking").counts(), (5, 0, 4, 1));
+}
+
 #[test]
 fn warming_up_does_not_change_a_graph() {
     let run = scenario("graph/warmup", &[]).run();

@@ -2,7 +2,8 @@
 //!
 //! `cuEventRecord:3=700` fails the third call, `cuMemAlloc_v2:2+=2` the second and all later ones,
 //! `cuEventQuery:*=719` every one; calls are counted by function over the whole process. A call
-//! that fails so has no effect. `stream:hang=2` lets the second stream that is
+//! that fails so has no effect. `cuEventQuery:2=hang` lets the second call wait as for a device that
+//! never answers. `stream:hang=2` lets the second stream that is
 //! created make no progress.
 
 use crate::code::Code;
@@ -39,7 +40,10 @@ impl Faults {
                 (_, Some(first)) => (first.parse().map_err(|_| expected())?, u64::MAX),
                 (nth, None) => nth.parse().map(|n| (n, n)).map_err(|_| expected())?,
             };
-            let code = Code(value.parse().map_err(|_| expected())?);
+            let code = match value {
+                "hang" => Code::HUNG,
+                code => Code(code.parse().map_err(|_| expected())?),
+            };
             faults.rules.push(Rule { function: function.to_owned(), first, last, code, calls: 0 });
         }
         Ok(faults)

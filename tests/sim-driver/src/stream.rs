@@ -17,12 +17,31 @@ pub(crate) struct Stream {
     /// Whether the program has destroyed it; it lives on until it is empty.
     pub closed: bool,
     pub capture: Option<Handle>,
+    /// Kept for who asks; the L2 has no lines that persist.
+    pub window: Window,
     pub queue: Queue,
+}
+
+/// How `CUaccessPolicyWindow` begins.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Window {
+    base: u64,
+    bytes: u64,
+    hit_ratio: f32,
+    hit: i32,
+    miss: i32,
+}
+
+impl Window {
+    /// `CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW`.
+    pub const ATTRIBUTE: i32 = 1;
 }
 
 impl Stream {
     pub fn new(context: ContextRef, flags: u32, priority: i32, id: u64) -> Self {
-        Self { context, flags, priority, id, closed: false, capture: None, queue: Queue::default() }
+        let (window, queue) = (Window::default(), Queue::default());
+        Self { context, flags, priority, id, closed: false, capture: None, window, queue }
     }
 
     /// Whether it and the legacy stream wait for each other.

@@ -6,6 +6,7 @@ use crate::code::{Answer, Code};
 use crate::graph::UpdateResult;
 use crate::handle::Handle;
 use crate::model::{Callback, Model};
+use crate::stream::Window;
 
 type Destructor = unsafe extern "C" fn(*mut std::ffi::c_void);
 
@@ -56,6 +57,25 @@ driver! {
     fn cuStreamQuery(hStream: Handle) [104, NotInCapture] |m| m.stream_query(hStream);
     fn cuStreamWaitEvent(hStream: Handle, hEvent: Handle, Flags: u32) [200, Free] |m| {
         m.stream_wait_event(hStream, hEvent, Flags)
+    };
+    fn cuStreamSetAttribute(
+        hStream: Handle, attr: i32, value: *const std::ffi::c_void,
+    ) [200, Free] |m| {
+        let stream = m.find_stream(hStream)?;
+        if attr != Window::ATTRIBUTE || value.is_null() {
+            return Err(Code::INVALID_VALUE);
+        }
+        // SAFETY: the caller passes the attribute, which begins with these.
+        let window = unsafe { value.cast::<Window>().read_unaligned() };
+        m.stream_mut(stream).window = window;
+        Ok(())
+    };
+    fn cuStreamGetAttribute(hStream: Handle, attr: i32, value_out: Out<Window>) [50, Free] |m| {
+        let stream = m.find_stream(hStream)?;
+        if attr != Window::ATTRIBUTE {
+            return Err(Code::INVALID_VALUE);
+        }
+        value_out.put(m.stream(stream).window)
     };
     fn cuStreamGetCtx(hStream: Handle, pctx: Out<Handle>) [13, Free] |m| {
         let stream = m.find_stream(hStream)?;
