@@ -6,7 +6,7 @@ pub use gpu_time_macros::gpu_timed;
 pub use gpu_time_runtime::{
     Bytes, ClockError, Clocks, Device, Eviction, Flops, FlushProof, Histogram, Launch, Launches,
     LockedClocks, Process, Series, Settle, Settled, Site, Snapshot, Stats, Unmet, lock_clocks,
-    report, set_enabled, snapshot, until_stable,
+    publish, report, set_enabled, snapshot, until_stable,
 };
 
 /// What generated code names. Not a public interface.
@@ -20,5 +20,5 @@ mod off;
 pub use off::{
     Bytes, ClockError, Clocks, Device, Eviction, Flops, FlushProof, Histogram, Launch, Launches,
     LockedClocks, Process, Series, Settle, Settled, Site, Snapshot, Stats, Unmet, lock_clocks,
-    report, set_enabled, snapshot, until_stable,
+    publish, report, set_enabled, snapshot, until_stable,
 };
