@@ -20,6 +20,7 @@ mod random;
 mod rates;
 mod scopes;
 mod settle;
+mod signals;
 mod streams;
 mod tally;
 mod threads;
@@ -47,6 +48,7 @@ const THEMES: &[&[Scenario]] = &[
     rates::SCENARIOS,
     scopes::SCENARIOS,
     settle::SCENARIOS,
+    signals::SCENARIOS,
     streams::SCENARIOS,
     threads::SCENARIOS,
 ];
@@ -63,7 +65,7 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     // Whoever started the tests may ignore these, as `nohup` does, and what is ignored is inherited.
-    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM] {
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM, libc::SIGUSR1] {
         // SAFETY: the default is a disposition of all of them.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }

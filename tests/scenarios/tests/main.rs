@@ -18,6 +18,7 @@ mod random;
 mod rates;
 mod scopes;
 mod settle;
+mod signals;
 mod streams;
 mod targets;
 mod threads;
