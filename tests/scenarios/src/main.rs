@@ -10,6 +10,7 @@ mod cold;
 mod devices;
 mod exact;
 mod exit;
+mod export;
 mod faults;
 mod fed;
 mod gpu;
@@ -39,6 +40,7 @@ const THEMES: &[&[Scenario]] = &[
     devices::SCENARIOS,
     exact::SCENARIOS,
     exit::SCENARIOS,
+    export::SCENARIOS,
     faults::SCENARIOS,
     fed::SCENARIOS,
     graph::SCENARIOS,

@@ -8,6 +8,7 @@ mod cold;
 mod devices;
 mod exact;
 mod exit;
+mod export;
 mod faults;
 mod fed;
 mod graph;
