@@ -186,7 +186,8 @@ fn set(signal: c_int, handler: libc::sighandler_t) {
     // SAFETY: all zeros are a value of this plain struct: no flags, no signals blocked.
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
     action.sa_sigaction = handler;
-    action.sa_flags = libc::SA_RESTART;
+    // On the thread's other stack where it has one: its own may be small.
+    action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
     // SAFETY: the handler is the default, or a function for as long as the process lives that makes
     // only calls that a handler may make.
     unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) };
