@@ -1,5 +1,10 @@
 //! Signals: SIGUSR1 asks for a report, and those that end the process let it report before.
 
+use std::fs::File;
+use std::io::Read;
+use std::thread;
+use std::time::Duration;
+
 use crate::harness::{Run, scenario};
 
 /// So many calls were measured, and none lost.
@@ -43,12 +48,27 @@ fn what_is_in_flight_does_not_keep_the_process() {
     assert_eq!(run.row("signals::timed").brackets(), (11, 10, 1, 0));
 }
 
-/// That report is written to its end first.
+/// That report is written to its end before the next one begins.
 #[test]
 fn a_signal_may_come_in_the_middle_of_a_report() {
     let dir = tempfile::tempdir().unwrap();
+    let [pipe, raised] = ["pipe", "raised"].map(|name| dir.path().join(name));
+    let reader = thread::spawn(move || {
+        while !raised.exists() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        // Slowly, so that whoever does not wait comes between. It ends when the process does.
+        let (mut pipe, mut text) = (File::open(pipe).unwrap(), Vec::new());
+        while pipe.by_ref().take(4096).read_to_end(&mut text).unwrap() > 0 {
+            thread::sleep(Duration::from_millis(20));
+        }
+        text
+    });
     let run = scenario("signals/in_a_report", &[dir.path().to_str().unwrap()]);
     assert_calls(&run.killed_by(libc::SIGTERM).reports(1).run(), 10);
+    let both = reader.join().unwrap();
+    let whole = serde_json::Deserializer::from_slice(&both).into_iter::<serde_json::Value>();
+    assert_eq!(whole.map(|report| report.unwrap()["schema"].clone()).count(), 2);
 }
 
 #[test]
