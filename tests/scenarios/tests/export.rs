@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use crate::harness::report::{Series, Site};
 use crate::harness::{Run, scenario};
 
+type Labels = BTreeMap<String, String>;
+
 /// What a scrape was answered with: by name, the labels and value of each.
-struct Scraped(BTreeMap<String, Vec<(BTreeMap<String, String>, f64)>>);
+struct Scraped(BTreeMap<String, Vec<(Labels, f64)>>);
 
 impl Scraped {
     fn by(run: &Run) -> Scraped {
@@ -22,7 +24,7 @@ impl Scraped {
 
     /// The sum over all that have these labels; 0 if none does.
     fn sum(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
-        let has = |of: &BTreeMap<String, String>| {
+        let has = |of: &Labels| {
             // A label that is not there is as if empty.
             let value = |key: &str| of.get(key).map_or("", String::as_str);
             labels.iter().all(|(key, wanted)| value(key) == *wanted)
@@ -33,8 +35,8 @@ impl Scraped {
 }
 
 /// As Prometheus reads them: `key="value",…`, with `\\`, `\"` and `\n` in values.
-fn labels_of(text: &str) -> BTreeMap<String, String> {
-    let mut labels = BTreeMap::new();
+fn labels_of(text: &str) -> Labels {
+    let mut labels = Labels::new();
     let mut rest = text.chars().peekable();
     while rest.peek().is_some() {
         let key: String = rest.by_ref().take_while(|&c| c != '=').collect();
