@@ -6,7 +6,7 @@ pub use gpu_time_macros::gpu_timed;
 pub use gpu_time_runtime::{
     BackToBack, Bytes, ClockError, Clocks, Device, Eviction, Flops, FlushProof, Histogram, Launch,
     Launches, LockedClocks, Process, Series, Settle, Settled, Site, Snapshot, Stats, Unmet,
-    lock_clocks, report, set_enabled, snapshot, until_stable,
+    lock_clocks, publish, report, set_enabled, snapshot, until_stable,
 };
 
 /// What generated code names. Not a public interface.
@@ -20,5 +20,5 @@ mod off;
 pub use off::{
     BackToBack, Bytes, ClockError, Clocks, Device, Eviction, Flops, FlushProof, Histogram, Launch,
     Launches, LockedClocks, Process, Series, Settle, Settled, Site, Snapshot, Stats, Unmet,
-    lock_clocks, report, set_enabled, snapshot, until_stable,
+    lock_clocks, publish, report, set_enabled, snapshot, until_stable,
 };

@@ -15,6 +15,9 @@ pub fn snapshot() -> Snapshot {
 }
 
 /// Does nothing, because the feature `enabled` is off.
+pub fn publish() {}
+
+/// Does nothing, because the feature `enabled` is off.
 pub fn set_enabled(_on: bool) {}
 
 /// Answers that the features `enabled` and `nvml` are needed for it.

@@ -18,7 +18,8 @@ use crate::health;
 /// The clocks are given back when the guard is dropped, by a panic as well, when the process ends by
 /// return or `exit`, and when SIGHUP, SIGINT or SIGTERM ends it. For each of these three that has its
 /// default disposition there is a handler while the guard lives, and a thread that sleeps until one
-/// comes. A handler of the program's, set before or after, is not overruled: then ending the process,
+/// comes. While it gives them back a second signal changes nothing; one that comes a second later ends
+/// the process at once. A handler of the program's, set before or after, is not overruled: then ending the process,
 /// and giving the clocks back by one of the other ways, is up to the program. Not covered are SIGKILL,
 /// `abort` and whatever else ends a process at once: after them `nvidia-smi -rgc` as root gives the
 /// clocks back.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ptr;
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use crate::bias::Bias;
@@ -17,22 +18,44 @@ use crate::{exit, graph, health, lane, process, registry};
 /// A thread that keeps its lane locked for longer is stuck in a driver call. On a busy machine one that
 /// is not may keep it for a good part of a second.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// A report that takes longer is stuck in writing.
+const PATIENCE_FOR_REPORTS: Duration = Duration::from_secs(5);
 
 /// What the lanes counted of a row: timed, in flight.
 type Tallies = HashMap<*const Row, (u64, u64)>;
 
-/// Writes the report to wherever it is configured to go. A forked child has nothing of its own to
-/// report.
+/// Waits until no report is being made, and keeps others from making one: none is written into another,
+/// and the process does not end in the middle of one. `None` if that takes too long, because the sink of
+/// the one under way takes nothing.
+pub(crate) fn reporting() -> Option<MutexGuard<'static, ()>> {
+    static REPORTING: Mutex<()> = Mutex::new(());
+    locked_by(&REPORTING, Instant::now() + PATIENCE_FOR_REPORTS)
+}
+
+/// Makes a report, unless the process is at its end, which makes one. A forked child has nothing of its
+/// own to report.
+pub(crate) fn report() {
+    if exit::is_forked() {
+        return;
+    }
+    let _one_at_a_time = reporting();
+    if !process::is_closed() {
+        check_calibrations();
+        write_reports();
+    }
+}
+
+/// Writes the report to wherever it is configured to go.
 pub(crate) fn write_reports() {
     let targets = process::config().targets();
-    if !targets.is_empty() && !exit::is_forked() {
+    if !targets.is_empty() {
         target::deliver(&snapshot(), targets);
     }
 }
 
 /// Looks whether the event bias has moved, unless the GPU is busy with what is timed.
 pub(crate) fn check_calibrations() {
-    if !process::config().targets().is_empty() && !exit::is_forked() && exit::is_idle() {
+    if !process::config().targets().is_empty() && exit::is_idle() {
         cuda::contexts().into_iter().for_each(Context::check_calibration);
     }
 }
@@ -61,15 +84,7 @@ pub(crate) fn snapshot() -> Snapshot {
 /// The sites alone, in the order of their ids, and how many threads could not be asked.
 pub(crate) fn sites() -> (Vec<report::Site>, usize) {
     let deadline = Instant::now() + PATIENCE;
-    // One after the other, so that no thread waits for more than its own.
-    let known = lane::all().to_vec();
-    for lane in known {
-        if let Some(mut work) = locked_by(&lane.work, deadline) {
-            work.drain(&lane.returns);
-        }
-    }
-    let mut stuck = usize::from(!graph::look_at_all(deadline));
-    stuck += usize::from(cuda::is_meeting(deadline));
+    let mut stuck = drain(deadline) + usize::from(cuda::is_meeting(deadline));
     // All at once and no new ones, so that no bracket is counted on one side only while threads go on.
     // No driver call is made meanwhile.
     let lanes = lane::all();
@@ -85,13 +100,8 @@ pub(crate) fn sites() -> (Vec<report::Site>, usize) {
     for (row, timed) in graphs.iter() {
         tallies.entry(ptr::from_ref(row)).or_default().0 += timed;
     }
-    let counted: Vec<_> = registry::sites()
-        .into_iter()
-        .map(|site| {
-            let rows = site.rows().iter().map(|kept| kept.series.tally()).collect();
-            Counted { site, counts: lane::counts(site, &lanes), rows }
-        })
-        .collect();
+    let sites = registry::sites().into_iter();
+    let counted: Vec<_> = sites.map(|site| Counted::of(site, &lanes)).collect();
     drop(graphs);
     drop(works);
     drop(lanes);
@@ -99,6 +109,36 @@ pub(crate) fn sites() -> (Vec<report::Site>, usize) {
     let biases = Biases::new();
     let site = |counted| report_site(counted, &tallies, &biases);
     (counted.into_iter().map(site).collect(), stuck)
+}
+
+/// Looks at what the GPU has finished: one lane after the other, so that no thread waits for more than
+/// its own. Answers how many threads kept it from looking at nodes of graphs: a lane that is stuck is
+/// counted where it cannot be read.
+fn drain(deadline: Instant) -> usize {
+    let known = lane::all().to_vec();
+    for lane in known {
+        if let Some(mut work) = locked_by(&lane.work, deadline) {
+            work.drain(&lane.returns);
+        }
+    }
+    usize::from(!graph::look_at_all(deadline))
+}
+
+/// What is counted now of every site that was called, and of its series, with what the GPU has finished
+/// if `looks` says so. No thread waits for another: what is counted meanwhile may be on one side only,
+/// and of brackets that are not measured or lost nothing is said.
+#[cfg(feature = "metrics")]
+pub(crate) fn counted(looks: bool) -> impl Iterator<Item = (Counted, Vec<Shown>)> {
+    if looks {
+        drain(Instant::now() + PATIENCE);
+    }
+    let biases = Biases::new();
+    let called = |site: &&'static CallSite| site.is_on().is_some();
+    registry::sites().into_iter().filter(called).map(move |site| {
+        let counted = Counted::of(site, &lane::all());
+        let shown = counted.shown(&Tallies::new(), &biases);
+        (counted, shown)
+    })
 }
 
 /// The step in which event times of the device of this id advance, once that is known.
@@ -125,67 +165,91 @@ impl Biases {
     }
 }
 
-/// What was counted of a site at one moment, with the tally of each row.
-struct Counted {
-    site: &'static CallSite,
-    counts: Counts,
-    rows: Vec<Tally>,
+/// What was counted of a site at one moment, with each row and its tally.
+pub(crate) struct Counted {
+    pub site: &'static CallSite,
+    pub counts: Counts,
+    rows: Vec<(&'static Row, Tally)>,
+}
+
+/// A series of the report before its statistics are made.
+pub(crate) struct Shown {
+    pub info: RowInfo,
+    pub tally: Tally,
+    /// The index of the row whose samples it shows.
+    pub row: usize,
+}
+
+impl Counted {
+    fn of(site: &'static CallSite, lanes: &lane::AllLanes) -> Counted {
+        let rows = site.rows().iter().map(|Kept { row, series }| (*row, series.tally())).collect();
+        Counted { site, counts: lane::counts(site, lanes), rows }
+    }
+
+    /// The series that these rows come to.
+    fn shown(&self, tallies: &Tallies, biases: &Biases) -> Vec<Shown> {
+        let spec = &self.site.spec;
+        let in_lanes =
+            |row: &'static Row| tallies.get(&ptr::from_ref(row)).copied().unwrap_or_default();
+        let mut shown = Vec::new();
+        for (row, tally) in &self.rows {
+            let is_same = |other: &Row| {
+                (other.device, other.cache, other.graph) == (row.device, row.cache, row.graph)
+            };
+            let (timed, in_flight) = in_lanes(row);
+            let info = |launch: Option<u32>, measure: Measure| RowInfo {
+                device: device_id(row.device),
+                launch: launch.and_then(|index| {
+                    let launch = spec.launches.get(index as usize)?;
+                    Some(report::Launch { index, name: launch.name.to_owned(), line: launch.line })
+                }),
+                measure,
+                cache: row.cache,
+                clock: row.clock,
+                graph: row.graph,
+                timed,
+                in_flight,
+                bias: match row.clock {
+                    Clock::Events => biases.of(row.device),
+                    Clock::Sync | Clock::Host => Some(Bias::NONE),
+                },
+            };
+            let measure = row.measure(spec.scope);
+            if spec.is_single && measure == Measure::Launch && !row.graph {
+                // The sum of one launch is that launch; only calls without one are counted apart.
+                let idle =
+                    self.rows.iter().find(|(idle, _)| idle.launch.is_none() && is_same(idle));
+                let (mut sum, mut tally) = (info(None, Measure::Sum), *tally);
+                if let Some((idle, of_idle)) = idle {
+                    tally.add_idle(*of_idle);
+                    let (timed, in_flight) = in_lanes(idle);
+                    sum.timed += timed;
+                    sum.in_flight += in_flight;
+                }
+                shown.push(Shown { info: sum, tally, row: row.index() });
+            }
+            let is_shown_so = spec.is_single
+                && measure == Measure::Sum
+                && self.rows.iter().any(|(other, _)| other.launch.is_some() && is_same(other));
+            if !is_shown_so {
+                shown.push(Shown {
+                    info: info(row.launch, measure),
+                    tally: *tally,
+                    row: row.index(),
+                });
+            }
+        }
+        shown
+    }
 }
 
 fn report_site(counted: Counted, tallies: &Tallies, biases: &Biases) -> report::Site {
-    let Counted { site, counts, rows } = counted;
+    let shown = counted.shown(tallies, biases);
+    let Counted { site, counts, .. } = counted;
     let resolved = site.resolve(process::config());
     let kept = site.rows();
-    // Rows that came since are for the next report.
-    let rows: Vec<_> = kept
-        .iter()
-        .zip(rows)
-        .map(|(Kept { row, series }, tally)| {
-            let counted = tallies.get(&ptr::from_ref(*row)).copied().unwrap_or_default();
-            (*row, series, tally, counted)
-        })
-        .collect();
-    let mut shown = Vec::new();
-    for (row, series, tally, (timed, in_flight)) in &rows {
-        let is_same = |other: &Row| {
-            (other.device, other.cache, other.graph) == (row.device, row.cache, row.graph)
-        };
-        let info = |launch: Option<u32>, measure: Measure| RowInfo {
-            device: device_id(row.device),
-            launch: launch.and_then(|index| {
-                let launch = site.spec.launches.get(index as usize)?;
-                Some(report::Launch { index, name: launch.name.to_owned(), line: launch.line })
-            }),
-            measure,
-            cache: row.cache,
-            clock: row.clock,
-            graph: row.graph,
-            timed: *timed,
-            in_flight: *in_flight,
-            bias: match row.clock {
-                Clock::Events => biases.of(row.device),
-                Clock::Sync | Clock::Host => Some(Bias::NONE),
-            },
-        };
-        let measure = row.measure(site.spec.scope);
-        if site.spec.is_single && measure == Measure::Launch && !row.graph {
-            // The sum of one launch is that launch; only calls without one are counted apart.
-            let idle = rows.iter().find(|(idle, ..)| idle.launch.is_none() && is_same(idle));
-            let (mut sum, mut tally) = (info(None, Measure::Sum), *tally);
-            if let Some((_, _, idle, (timed, in_flight))) = idle {
-                tally.add_idle(*idle);
-                sum.timed += timed;
-                sum.in_flight += in_flight;
-            }
-            shown.push(series.report(sum, tally));
-        }
-        let is_shown_so = site.spec.is_single
-            && measure == Measure::Sum
-            && rows.iter().any(|(other, ..)| other.launch.is_some() && is_same(other));
-        if !is_shown_so {
-            shown.push(series.report(info(row.launch, measure), *tally));
-        }
-    }
+    let report = |Shown { info, tally, row }| Some(kept.get(row)?.series.report(info, tally));
+    let series = shown.into_iter().filter_map(report).collect();
     let mut warnings = Vec::new();
     if site.hold_policy().is_off() {
         warnings.push("holds hit their deadline too often and were switched off".to_owned());
@@ -202,7 +266,7 @@ fn report_site(counted: Counted, tallies: &Tallies, biases: &Biases) -> report::
         skipped: counts.skipped,
         timed: counts.timed,
         warnings,
-        series: shown,
+        series,
     }
 }
 

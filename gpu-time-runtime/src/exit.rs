@@ -7,12 +7,16 @@
 #![allow(unsafe_code)] // two registrations with the C library
 
 use std::panic;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
 use std::sync::{Once, TryLockError};
 use std::time::{Duration, Instant};
 
 use crate::process::SWITCHES;
-use crate::{collect, cuda, health, lane, process};
+use crate::{collect, cuda, export, health, lane, process};
+#[cfg(feature = "signals")]
+use crate::{signals, target};
 
 /// The GPU gets so long to finish what is in flight.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -28,6 +32,7 @@ pub(crate) fn arm() {
         process::started();
         ARMED.store(true, Relaxed);
         register();
+        arm_what_lives_on();
     });
 }
 
@@ -39,9 +44,20 @@ pub(crate) fn arm_for_driver() {
         process::started();
         ARMED.store(true, Relaxed);
         register();
+        // Again, for a child that was forked before CUDA was initialised.
+        arm_what_lives_on();
         // SAFETY: `in_child` makes no call that is unsafe between fork and exec.
         unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     });
+}
+
+/// Starts what works beside the program as long as it runs, unless this process has it.
+fn arm_what_lives_on() {
+    export::arm();
+    #[cfg(feature = "signals")]
+    if let Err(error) = signals::watch_to_report() {
+        target::say(&format!("signals cannot be watched for: {error}"));
+    }
 }
 
 /// Sees to it that locked clocks are given back when the process ends, with or without a report.
@@ -69,10 +85,34 @@ extern "C" fn in_child() {
 }
 
 extern "C" fn at_exit() {
-    static ENDED: AtomicBool = AtomicBool::new(false);
-    if is_forked() || ENDED.swap(true, Relaxed) {
-        return;
+    if !is_forked() {
+        end();
     }
+}
+
+/// Stops timing, reports, and gives the clocks back, once. Whoever comes second waits for the first, or
+/// else would end the process in the middle of it.
+pub(crate) fn end() {
+    /// The thread that came first; 0 is none.
+    static FIRST: AtomicU64 = AtomicU64::new(0);
+    static ENDED: AtomicBool = AtomicBool::new(false);
+    let thread = lane::thread();
+    match FIRST.compare_exchange(0, thread, Relaxed, Relaxed) {
+        Ok(_) => {
+            report_and_give_back();
+            ENDED.store(true, Release);
+        }
+        // A handler of the program's called `exit` in the middle of it.
+        Err(first) if first == thread => {}
+        Err(_) => {
+            while !ENDED.load(Acquire) {
+                std::thread::sleep(PAUSE);
+            }
+        }
+    }
+}
+
+fn report_and_give_back() {
     // A panic must not leave this function, and its message would help nobody now.
     _ = panic::catch_unwind(|| {
         process::close();
@@ -80,6 +120,7 @@ extern "C" fn at_exit() {
             context.release_holds(false);
         }
         wait_for_gpu(PATIENCE);
+        let one_at_a_time = collect::reporting();
         // This holds our own streams, so it comes before holds are over for good.
         collect::check_calibrations();
         for context in cuda::contexts() {
@@ -88,6 +129,7 @@ extern "C" fn at_exit() {
         if ARMED.load(Relaxed) {
             collect::write_reports();
         }
+        drop(one_at_a_time);
     });
     // After the report, which still sees them, and whatever became of it.
     _ = panic::catch_unwind(health::give_clocks_back);

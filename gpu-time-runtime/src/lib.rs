@@ -16,6 +16,8 @@ mod counts;
 mod cuda;
 mod eviction;
 mod exit;
+#[cfg_attr(not(feature = "metrics"), path = "export/off.rs")]
+mod export;
 #[cfg(test)]
 mod fake;
 mod gpu;
@@ -26,6 +28,8 @@ mod hold_policy;
 mod in_flight;
 mod lane;
 mod ledger;
+#[cfg(any(feature = "metrics", feature = "nvml", feature = "signals"))]
+mod own_thread;
 mod passage;
 mod place;
 mod pool;
@@ -41,6 +45,8 @@ mod sample;
 mod scope;
 mod series;
 mod settle;
+#[cfg(any(feature = "nvml", feature = "signals"))]
+mod signals;
 mod site;
 mod stream;
 mod target;
@@ -62,13 +68,20 @@ pub use settle::{BackToBack, Settle, Settled, Unmet};
 /// default as a table to stderr. Never waits for the GPU's work; where none of what is timed is under
 /// way, a few milliseconds go into looking whether the event bias has moved.
 pub fn report() {
-    collect::check_calibrations();
-    collect::write_reports();
+    collect::report();
 }
 
 /// The same as values.
 pub fn snapshot() -> Snapshot {
     collect::snapshot()
+}
+
+/// Looks after what the GPU has finished, and publishes what is new through the `metrics` facade, to the
+/// recorder that is installed. With the feature `metrics` that happens about once a second by itself;
+/// this is for whoever wants it at once, such as a handler that renders the metrics, or the end of
+/// `main`. Without the feature it does nothing. Never waits for the GPU's work.
+pub fn publish() {
+    export::publish();
 }
 
 /// Calls the closure until the times of everything that it touches are known well enough, or time is

@@ -136,11 +136,8 @@ impl Series {
         let shown = if fed > 0 { &all_fed } else { &all_starved };
         let sum = |bias: f64| all_fed.sum(bias) + all_starved.sum(bias);
         let stats = |bias: f64| shown.stats(bias, sum(bias));
-        // The regime of most samples is that of the median.
-        let is_queued = queued * 2 > fed;
-        let bias_ns = row.bias.map(|bias| if is_queued { bias.queued_ns } else { bias.ns });
-        let same = brackets.same();
-        let net_ns = bias_ns.zip(same).and_then(|(bias, k)| stats(bias * f64::from(k)));
+        let bias_ns = tally.bias_ns(row.bias);
+        let net_ns = tally.removed_ns(row.bias).and_then(stats);
         let net_sum_ns = bias_ns.filter(|_| fed + starved > 0).map(|bias| match &net_ns {
             Some(net) => net.sum,
             None => (sum(0.0) - bias * brackets.sum as f64).max(0.0),
@@ -190,6 +187,18 @@ impl Series {
 }
 
 impl Tally {
+    /// What a bracket is relieved of: that of most samples, in whose regime the median is.
+    fn bias_ns(&self, bias: Option<Bias>) -> Option<f64> {
+        let is_queued = self.counts.queued * 2 > self.counts.fed;
+        bias.map(|bias| if is_queued { bias.queued_ns } else { bias.ns })
+    }
+
+    /// What every sample is relieved of, unless that differs from one to the other.
+    pub fn removed_ns(&self, bias: Option<Bias>) -> Option<f64> {
+        let (bias_ns, brackets) = (self.bias_ns(bias)?, self.brackets.same()?);
+        Some(bias_ns * f64::from(brackets))
+    }
+
     /// Takes in calls that made no launch: nothing ran in them, or they were lost.
     pub fn add_idle(&mut self, other: Tally) {
         let (counts, other) = (&mut self.counts, other.counts);
@@ -215,6 +224,33 @@ impl Brackets {
     /// How many every sample adds up, or `None` where that differs or there are no samples.
     fn same(&self) -> Option<u32> {
         (self.least == self.most).then_some(self.most)
+    }
+}
+
+/// What live export takes, which makes figures of its own.
+#[cfg(feature = "metrics")]
+mod live {
+    use super::{Losses, Series, Tally};
+    use crate::report::Histogram;
+
+    impl Series {
+        /// The times of fed samples, or of starved ones, with how many there are of each.
+        pub fn times(&self, fed: bool) -> Histogram {
+            let times = if fed { &self.fed } else { &self.starved };
+            times.summary().histogram().clone()
+        }
+    }
+
+    impl Tally {
+        /// How many samples are fed, starved, and at the floor.
+        pub fn samples(&self) -> [u64; 3] {
+            [self.counts.fed, self.counts.starved, self.counts.at_floor]
+        }
+
+        /// What gave no sample.
+        pub fn lost(&self) -> Losses {
+            self.counts.lost
+        }
     }
 }
 

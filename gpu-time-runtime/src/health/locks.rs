@@ -9,10 +9,10 @@ use nvml_wrapper::enum_wrappers::device::Clock;
 use nvml_wrapper::enums::device::GpuLockedClocksSetting;
 use nvml_wrapper::error::NvmlError;
 
-use super::{nvml, signals};
+use super::nvml;
 use crate::site::locked;
 use crate::target;
-use crate::{cuda, exit};
+use crate::{cuda, exit, signals};
 
 /// Clocks come in steps of this size.
 const STEP_MHZ: u32 = 15;

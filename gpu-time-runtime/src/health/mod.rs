@@ -6,7 +6,6 @@
 mod findings;
 mod locks;
 mod reading;
-mod signals;
 mod surroundings;
 
 use std::sync::{Mutex, OnceLock};

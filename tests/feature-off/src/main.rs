@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use gpu_time::{
     BackToBack, Bytes, ClockError, Clocks, Device, Eviction, Flops, FlushProof, Histogram, Launch,
     Launches, LockedClocks, Process, Series, Settle, Settled, Site, Snapshot, Stats, Unmet,
-    gpu_timed, lock_clocks, report, set_enabled, snapshot, until_stable,
+    gpu_timed, lock_clocks, publish, report, set_enabled, snapshot, until_stable,
 };
 
 /// What generated code calls of a stream of cudarc.
@@ -93,6 +93,7 @@ fn main() {
     host(1);
     set_enabled(true);
     report();
+    publish();
     line("settled", show_settled(&settle()));
     show(&snapshot());
     // The feature `nvml` is off either way.

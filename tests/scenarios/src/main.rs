@@ -10,6 +10,7 @@ mod cold;
 mod devices;
 mod exact;
 mod exit;
+mod export;
 mod faults;
 mod fed;
 mod gpu;
@@ -21,6 +22,7 @@ mod random;
 mod rates;
 mod scopes;
 mod settle;
+mod signals;
 mod streams;
 mod tally;
 mod threads;
@@ -39,6 +41,7 @@ const THEMES: &[&[Scenario]] = &[
     devices::SCENARIOS,
     exact::SCENARIOS,
     exit::SCENARIOS,
+    export::SCENARIOS,
     faults::SCENARIOS,
     fed::SCENARIOS,
     graph::SCENARIOS,
@@ -49,6 +52,7 @@ const THEMES: &[&[Scenario]] = &[
     rates::SCENARIOS,
     scopes::SCENARIOS,
     settle::SCENARIOS,
+    signals::SCENARIOS,
     streams::SCENARIOS,
     threads::SCENARIOS,
 ];
@@ -65,7 +69,7 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     // Whoever started the tests may ignore these, as `nohup` does, and what is ignored is inherited.
-    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM] {
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM, libc::SIGUSR1] {
         // SAFETY: the default is a disposition of all of them.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }

@@ -1,0 +1,112 @@
+//! A loop of annotated work whose times Prometheus can scrape.
+//!
+//! ```text
+//! cargo run --release --features metrics,signals --example serve_prometheus
+//! curl http://127.0.0.1:9464/metrics
+//! ```
+//!
+//! An argument is the address to serve at. It goes on until a signal ends it; with the feature `signals`
+//! it reports then. On a machine without an NVIDIA GPU the work runs on the CPU, and its rows say `host`.
+
+#![allow(unsafe_code)] // launching a kernel is unsafe in cudarc
+
+use std::error::Error;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use cudarc::driver::{
+    CudaContext, CudaFunction, CudaSlice, CudaStream, LaunchConfig, PushKernelArg, sys,
+};
+use cudarc::nvrtc::Ptx;
+use gpu_time::gpu_timed;
+use gpu_time_kernels::workloads;
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
+
+/// The largest request, of 64 MiB in each vector.
+const LARGEST: usize = 16 << 20;
+
+type Done = Result<(), Box<dyn Error>>;
+
+/// The buckets of the times, in seconds: six in each decade from 1 µs to 10 s, for kernels of any length.
+fn buckets() -> Vec<f64> {
+    let decades = (0..7).map(|decade| 1e-6 * 10f64.powi(decade));
+    let steps = |from: f64| [1.0, 1.5, 2.0, 3.0, 5.0, 7.0].map(|step| step * from);
+    decades.flat_map(steps).chain([10.0]).collect()
+}
+
+/// Vectors, on a GPU or on the CPU.
+enum Vectors {
+    Gpu { stream: Arc<CudaStream>, saxpy: CudaFunction, x: CudaSlice<f32>, y: CudaSlice<f32> },
+    Cpu { x: Vec<f32>, y: Vec<f32> },
+}
+
+/// A request of so many elements.
+#[gpu_timed(stream = v.stream(), sleep)]
+fn saxpy(v: &mut Vectors, len: usize) -> Done {
+    match v {
+        Vectors::Gpu { stream, saxpy, x, y } => {
+            let n = len as u32;
+            let mut launch = stream.launch_builder(saxpy);
+            launch.arg(&n).arg(&2.0f32).arg(x).arg(y);
+            // SAFETY: the arguments are those of the kernel, and both vectors have more elements.
+            unsafe { launch.launch(LaunchConfig::for_num_elems(n)) }?;
+        }
+        Vectors::Cpu { x, y } => {
+            for (y, x) in y.iter_mut().zip(x).take(len) {
+                *y += 2.0 * *x;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn main() -> Done {
+    let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:9464".to_owned());
+    let address: SocketAddr = address.parse()?;
+    // gpu-time publishes to whatever recorder there is, about once a second.
+    PrometheusBuilder::new()
+        .with_http_listener(address)
+        .set_buckets_for_metric(Matcher::Full("gpu_time_seconds".to_owned()), &buckets())?
+        .install()?;
+    println!("serving http://{address}/metrics");
+    let mut vectors = on_gpu().unwrap_or_else(|why| {
+        println!("no GPU here ({why}): running on the CPU, timed by the host clock");
+        Vectors::Cpu { x: vec![1.0; LARGEST], y: vec![0.0; LARGEST] }
+    });
+    // Requests of five sizes, a few of each in every second.
+    for size in (0..5).cycle() {
+        saxpy(&mut vectors, LARGEST >> (2 * size))?;
+        thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+fn on_gpu() -> Result<Vectors, Box<dyn Error>> {
+    // SAFETY: looks for the driver's library; without it cudarc would panic.
+    if !unsafe { sys::is_culib_present() } {
+        return Err("no CUDA driver".into());
+    }
+    let context = CudaContext::new(0)?;
+    let stream = context.new_stream()?;
+    // SAFETY: every slice below is used on this stream alone.
+    unsafe { context.disable_event_tracking() };
+    let module = context.load_module(Ptx::from_src(workloads::PTX))?;
+    Ok(Vectors::Gpu {
+        saxpy: module.load_function(workloads::SAXPY)?,
+        x: stream.clone_htod(&vec![1.0; LARGEST])?,
+        y: stream.alloc_zeros(LARGEST)?,
+        stream,
+    })
+}
+
+impl Vectors {
+    /// The stream that the work goes to; none on the CPU.
+    fn stream(&self) -> Option<&Arc<CudaStream>> {
+        match self {
+            Vectors::Gpu { stream, .. } => Some(stream),
+            Vectors::Cpu { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Live export: every series through the `metrics` facade, to the recorder that the program installed.
+//!
+//! A thread of our own publishes about once a second what has come since it last did. So no recorder's
+//! code runs on a timed call's path or under a lock that such a call takes, and what a thread timed
+//! before it fell silent is published all the same. Nothing is kept of the recorder: each publication
+//! speaks to the one that is there, and what came before it was installed is in none.
+
+mod names;
+mod seen;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+use std::{process as this, ptr, thread};
+
+use crate::site::locked;
+use crate::{collect, exit, own_thread, process, target};
+use seen::Seen;
+
+/// How old what a scrape finds may be, beside what a publication takes.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// What was published already.
+static SEEN: Mutex<Seen> = Mutex::new(Seen::new());
+
+/// Starts the thread, unless this process has it: a fork does not copy it.
+pub(crate) fn arm() {
+    static PROCESS: AtomicU32 = AtomicU32::new(0);
+    if PROCESS.swap(this::id(), Relaxed) == this::id() {
+        return;
+    }
+    if let Err(error) = own_thread::spawn("gpu-time-metrics", publish_for_ever) {
+        target::say(&format!("no thread to publish metrics: {error}"));
+    }
+}
+
+fn publish_for_ever() {
+    loop {
+        thread::sleep(PERIOD);
+        if process::is_closed() {
+            return;
+        }
+        publish_all(is_heard());
+    }
+}
+
+/// Publishes what the GPU has finished until now.
+pub(crate) fn publish() {
+    if !exit::is_forked() {
+        publish_all(true);
+    }
+}
+
+fn publish_all(looks: bool) {
+    let mut seen = locked(&SEEN);
+    let recorder = metrics::with_recorder(|recorder| ptr::from_ref(recorder).addr());
+    if seen.is_new(recorder) {
+        names::describe();
+    }
+    for (counted, shown) in collect::counted(looks) {
+        seen.publish(&counted, shown);
+    }
+}
+
+/// Whether a recorder was installed, for whom it is worth to look at the GPU. What the facade has in its
+/// place is of no size. A recorder without size is published to as well, once somebody has looked.
+fn is_heard() -> bool {
+    metrics::with_recorder(|recorder| size_of_val(recorder) > 0)
+}

@@ -1,0 +1,61 @@
+//! What the metrics and their labels are called.
+
+use metrics::{Label, Unit, describe_counter, describe_histogram};
+
+use crate::series::RowInfo;
+
+pub(super) const SECONDS: &str = "gpu_time_seconds";
+pub(super) const CALLS: &str = "gpu_time_calls_total";
+pub(super) const WARMUP: &str = "gpu_time_warmup_total";
+pub(super) const SKIPPED: &str = "gpu_time_skipped_total";
+pub(super) const TIMED: &str = "gpu_time_timed_total";
+pub(super) const FED: &str = "gpu_time_fed_total";
+pub(super) const STARVED: &str = "gpu_time_starved_total";
+pub(super) const AT_FLOOR: &str = "gpu_time_at_floor_total";
+pub(super) const LOST: &str = "gpu_time_lost_total";
+
+/// Tells the recorder what they are.
+pub(super) fn describe() {
+    describe_histogram!(SECONDS, Unit::Seconds, "Times of calls and launches");
+    for (name, what) in [
+        (CALLS, "Calls of a function: warmup, skipped and timed"),
+        (WARMUP, "Calls that served to warm up"),
+        (SKIPPED, "Calls that were switched off, filtered out or not sampled"),
+        (TIMED, "Calls that were timed"),
+        (FED, "Samples inside which the GPU did not wait for the CPU"),
+        (STARVED, "Samples inside which it may have: upper bounds"),
+        (AT_FLOOR, "Samples inside which nothing ran"),
+        (LOST, "Calls and launches that gave no sample, by reason"),
+    ] {
+        describe_counter!(name, Unit::Count, what);
+    }
+}
+
+/// What tells a series from the others of its function.
+pub(super) fn labels(function: &Label, series: &RowInfo) -> Vec<Label> {
+    let mut labels = vec![
+        function.clone(),
+        Label::new("device", series.device.clone()),
+        Label::from_static_parts("measure", series.measure.name()),
+        Label::from_static_parts("cache", series.cache.name()),
+        Label::from_static_parts("clock", series.clock.name()),
+        Label::from_static_parts("graph", truth(series.graph)),
+    ];
+    if let Some(launch) = &series.launch {
+        labels.push(Label::new("launch", launch.index.to_string()));
+    }
+    labels
+}
+
+/// What tells the times of a series apart: whether they are of fed samples, and whether they are
+/// relieved of the bias.
+pub(super) fn of_times(fed: bool, is_net: bool) -> [Label; 2] {
+    [
+        Label::from_static_parts("fed", truth(fed)),
+        Label::from_static_parts("time", if is_net { "net" } else { "raw" }),
+    ]
+}
+
+fn truth(is_so: bool) -> &'static str {
+    if is_so { "true" } else { "false" }
+}

@@ -1,0 +1,194 @@
+//! The signals that ask for a report, and those that end a process with no chance to leave anything.
+//!
+//! Neither a report nor NVML may be had from a handler, which can interrupt anything. So the handler
+//! writes a byte to a thread that sleeps until one comes, and that thread makes the report, gives
+//! locked clocks back, and lets the signal end the process as it would have.
+//!
+//! A signal is taken only where its disposition is the default, and the process is ended only if the
+//! handler is still ours when the thread has read of it: one that the program has set over ours, and
+//! that hands on to it, is not overruled by that. Whoever is not content to wait sends a second signal.
+
+#![allow(unsafe_code)] // signal dispositions
+
+use std::ffi::c_int;
+use std::io::{self, ErrorKind, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::IntoRawFd;
+use std::os::unix::net::UnixStream;
+use std::ptr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use crate::site::locked;
+use crate::{exit, health, own_thread};
+
+const ENDING: [c_int; 3] = [libc::SIGHUP, libc::SIGINT, libc::SIGTERM];
+const ASKING: c_int = libc::SIGUSR1;
+
+/// After this time a second signal ends the process at once: the report may be stuck.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The process whose thread listens, and where to write to it.
+static LISTENER: AtomicI32 = AtomicI32::new(0);
+static SOCKET: AtomicI32 = AtomicI32::new(-1);
+/// When the first signal came that ends the process, in nanoseconds; 0 is never.
+static FIRST_NS: AtomicU64 = AtomicU64::new(0);
+/// The process that reports when a signal comes.
+static REPORTER: AtomicI32 = AtomicI32::new(0);
+/// Taken by whoever changes dispositions.
+static CHANGING: Mutex<()> = Mutex::new(());
+
+/// Takes the signals that end the process, where nobody else handles them.
+pub(crate) fn watch() -> io::Result<()> {
+    let _changing = locked(&CHANGING);
+    listen()?;
+    ENDING.into_iter().for_each(take);
+    Ok(())
+}
+
+/// The same for as long as the process lives, to report before it ends, and when it is asked to.
+#[cfg(feature = "signals")]
+pub(crate) fn watch_to_report() -> io::Result<()> {
+    watch()?;
+    let _changing = locked(&CHANGING);
+    REPORTER.store(process(), Relaxed);
+    take(ASKING);
+    Ok(())
+}
+
+/// Gives the signals back, unless reports need them.
+#[cfg(feature = "nvml")]
+pub(crate) fn unwatch() {
+    let _changing = locked(&CHANGING);
+    if !is_reporter() {
+        ENDING.into_iter().filter(|&signal| is_ours(signal)).for_each(|s| set(s, libc::SIG_DFL));
+    }
+}
+
+fn take(signal: c_int) {
+    if disposition(signal) == Some(libc::SIG_DFL) {
+        set(signal, on_signal as *const () as usize);
+    }
+}
+
+/// Starts the thread, unless this process has it: a fork does not copy it.
+fn listen() -> io::Result<()> {
+    let process = process();
+    if LISTENER.load(Relaxed) == process {
+        return Ok(());
+    }
+    let (from, to) = UnixStream::pair()?;
+    // The handler must not wait for a thread that is at work. What does not fit is told twice.
+    to.set_nonblocking(true)?;
+    own_thread::spawn("gpu-time-signals", move || wait(from))?;
+    // Open for as long as the process lives, because the handler may run at any time.
+    SOCKET.store(to.into_raw_fd(), Relaxed);
+    LISTENER.store(process, Relaxed);
+    Ok(())
+}
+
+fn wait(mut from: UnixStream) {
+    let mut signals = [0; 64];
+    loop {
+        let came = match from.read(&mut signals) {
+            Ok(came @ 1..) => signals.get(..came).unwrap_or_default(),
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            _ => return,
+        };
+        let mut came = came.to_vec();
+        // Who asked twice before anybody answered gets one answer.
+        came.dedup();
+        came.into_iter().map(c_int::from).for_each(answer);
+    }
+}
+
+fn answer(signal: c_int) {
+    if signal == ASKING {
+        return crate::report();
+    }
+    if !is_ours(signal) {
+        FIRST_NS.store(0, Relaxed);
+        return;
+    }
+    if is_reporter() {
+        exit::end();
+    } else {
+        health::give_clocks_back();
+    }
+    end_by(signal);
+}
+
+/// Makes calls only that a handler may make.
+extern "C" fn on_signal(signal: c_int) {
+    // SAFETY: the thread's own error number, which belongs to whatever was interrupted.
+    let (errno, before) = unsafe {
+        let errno = libc::__errno_location();
+        (errno, *errno)
+    };
+    if LISTENER.load(Relaxed) != process() || (signal != ASKING && is_overdue()) {
+        // In a forked child nobody listens, and nothing is locked.
+        if is_ours(signal) {
+            end_by(signal);
+        }
+    } else {
+        let byte = signal as u8;
+        // SAFETY: writes one byte that is there, to a socket that is never closed.
+        unsafe { libc::write(SOCKET.load(Relaxed), ptr::from_ref(&byte).cast(), 1) };
+    }
+    // SAFETY: as above.
+    unsafe { *errno = before };
+}
+
+/// Whether another signal was to end the process long enough ago.
+fn is_overdue() -> bool {
+    let mut now = MaybeUninit::<libc::timespec>::uninit();
+    // SAFETY: writes the time, and cannot fail for this clock.
+    let now = unsafe {
+        libc::clock_gettime(libc::CLOCK_MONOTONIC, now.as_mut_ptr());
+        now.assume_init()
+    };
+    let now_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+    let first = FIRST_NS.compare_exchange(0, now_ns, Relaxed, Relaxed);
+    first.is_err_and(|first_ns| now_ns.saturating_sub(first_ns) > PATIENCE.as_nanos() as u64)
+}
+
+/// Ends the process as the signal would have. In a handler that takes effect when it has returned.
+fn end_by(signal: c_int) {
+    set(signal, libc::SIG_DFL);
+    // SAFETY: sends a signal to this process, whose default is to end it.
+    unsafe { libc::kill(process(), signal) };
+}
+
+fn is_reporter() -> bool {
+    REPORTER.load(Relaxed) == process()
+}
+
+fn is_ours(signal: c_int) -> bool {
+    disposition(signal) == Some(on_signal as *const () as usize)
+}
+
+fn process() -> libc::pid_t {
+    // SAFETY: always succeeds.
+    unsafe { libc::getpid() }
+}
+
+/// What a signal does now.
+fn disposition(signal: c_int) -> Option<libc::sighandler_t> {
+    let mut now = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: changes nothing, and writes what is set.
+    let answer = unsafe { libc::sigaction(signal, ptr::null(), now.as_mut_ptr()) };
+    // SAFETY: written, if it succeeded.
+    (answer == 0).then(|| unsafe { now.assume_init() }.sa_sigaction)
+}
+
+fn set(signal: c_int, handler: libc::sighandler_t) {
+    // SAFETY: all zeros are a value of this plain struct: no flags, no signals blocked.
+    let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+    action.sa_sigaction = handler;
+    // On the thread's other stack where it has one: its own may be small.
+    action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
+    // SAFETY: the handler is the default, or a function for as long as the process lives that makes
+    // only calls that a handler may make.
+    unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) };
+}

@@ -1,0 +1,269 @@
+//! Signals that ask for a report, and those that end the process.
+
+use std::ffi::{CString, c_int};
+use std::fs::{File, OpenOptions};
+use std::mem;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+
+use cudarc::driver::{CudaStream, DriverError};
+use gpu_time::gpu_timed;
+
+use crate::Scenario;
+use crate::gpu::{Gpu, Spin};
+use crate::tally::{self, ran};
+
+pub const SCENARIOS: &[Scenario] = &[
+    ("signals/ended", ended),
+    ("signals/asked", asked),
+    ("signals/asked_and_ended", asked_and_ended),
+    ("signals/running", running),
+    ("signals/in_a_report", in_a_report),
+    ("signals/stuck", stuck),
+    ("signals/child", child),
+    ("signals/child_before", child_before),
+    ("signals/own_handler_first", own_handler_first),
+    ("signals/own_handler_later", own_handler_later),
+    ("signals/ignored", ignored),
+];
+
+#[gpu_timed]
+fn timed(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> Result<(), DriverError> {
+    ran!();
+    spin.launch(stream, ns)
+}
+
+/// Ten calls, that the GPU has done.
+fn ten(gpu: &Gpu, spin: &Spin) {
+    for _ in 0..10 {
+        timed(&gpu.stream, spin, 20_000).unwrap();
+    }
+    gpu.synchronize();
+}
+
+fn begin() -> (Gpu, Spin) {
+    let gpu = Gpu::new();
+    let spin = gpu.spin("signals::timed");
+    ten(&gpu, &spin);
+    (gpu, spin)
+}
+
+fn raise(signal: c_int) {
+    // SAFETY: sends a signal to this process.
+    assert_eq!(unsafe { libc::kill(libc::getpid(), signal) }, 0);
+}
+
+fn wait_for_the_end() -> ! {
+    loop {
+        thread::park();
+    }
+}
+
+/// Raises each of its arguments in turn.
+fn ended(arguments: &[String]) {
+    let _gpu = begin();
+    tally::print();
+    arguments.iter().for_each(|signal| raise(signal.parse().unwrap()));
+    wait_for_the_end();
+}
+
+/// The path of the JSON report.
+fn report_path() -> PathBuf {
+    let targets = std::env::var("GPU_TIME_REPORT").unwrap();
+    let path = targets.split(',').find_map(|target| target.strip_prefix("json:")).unwrap();
+    path.replace("%p", &process::id().to_string()).into()
+}
+
+fn wait_for(path: &Path) {
+    while !path.exists() {
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn ask() {
+    raise(libc::SIGUSR1);
+    wait_for(&report_path());
+    std::fs::remove_file(report_path()).unwrap();
+}
+
+fn asked(_: &[String]) {
+    let (gpu, spin) = begin();
+    ask();
+    ten(&gpu, &spin);
+    ask();
+    ten(&gpu, &spin);
+    tally::print();
+}
+
+fn asked_and_ended(_: &[String]) {
+    let _gpu = begin();
+    tally::print();
+    raise(libc::SIGUSR1);
+    raise(libc::SIGTERM);
+    wait_for_the_end();
+}
+
+/// The last call's kernel runs for seconds.
+fn running(_: &[String]) {
+    let (gpu, spin) = begin();
+    timed(&gpu.stream, &spin, 3_000_000_000).unwrap();
+    tally::print();
+    raise(libc::SIGTERM);
+    wait_for_the_end();
+}
+
+/// Puts one more target before those that there are. Nothing has read them yet.
+fn report_first_to(target: &str) {
+    let others = std::env::var("GPU_TIME_REPORT").unwrap();
+    // SAFETY: there is no other thread.
+    unsafe { std::env::set_var("GPU_TIME_REPORT", format!("{target},{others}")) };
+}
+
+/// A pipe with a name that holds a page, and whose both ends are open.
+fn small_pipe(dir: &str) -> (String, File) {
+    let path = format!("{dir}/pipe");
+    let name = CString::new(path.as_str()).unwrap();
+    // SAFETY: the name ends in NUL.
+    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+    let pipe = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    // SAFETY: makes a pipe that is open smaller.
+    assert!(unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETPIPE_SZ, 4096) } >= 4096);
+    (path, pipe)
+}
+
+/// How many bytes a pipe has for its reader.
+fn held(pipe: &File) -> c_int {
+    let mut bytes = 0;
+    // SAFETY: writes one integer.
+    assert_eq!(unsafe { libc::ioctl(pipe.as_raw_fd(), libc::FIONREAD, &raw mut bytes) }, 0);
+    bytes
+}
+
+/// The signal comes while a report is being written to a pipe that holds less, and that the test reads
+/// only then. The argument is a folder.
+fn in_a_report(arguments: &[String]) {
+    let (path, pipe) = small_pipe(&arguments[0]);
+    report_first_to(&format!("json:{path}"));
+    let _gpu = begin();
+    tally::print();
+    thread::spawn(gpu_time::report);
+    while held(&pipe) == 0 {
+        thread::yield_now();
+    }
+    raise(libc::SIGTERM);
+    File::create(format!("{}/raised", arguments[0])).unwrap();
+    wait_for_the_end();
+}
+
+/// What is written to stdout is not taken any more, so that no report comes to its end.
+fn stuck(arguments: &[String]) {
+    let (_, pipe) = small_pipe(&arguments[0]);
+    report_first_to("json:-");
+    let _gpu = begin();
+    tally::print();
+    // SAFETY: both are open.
+    assert_eq!(unsafe { libc::dup2(pipe.as_raw_fd(), 1) }, 1);
+    loop {
+        raise(libc::SIGTERM);
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Forks. The parent waits for the child, which a signal must end.
+fn fork(signal: c_int, child: impl FnOnce()) {
+    // SAFETY: the child makes no call that needs another thread's lock.
+    match unsafe { libc::fork() } {
+        -1 => panic!("no fork: {}", std::io::Error::last_os_error()),
+        0 => {
+            child();
+            raise(signal);
+            wait_for_the_end();
+        }
+        pid => {
+            let mut status = 0;
+            // SAFETY: writes one integer.
+            assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+            assert!(libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == signal, "{status:#x}");
+        }
+    }
+}
+
+/// Children of a process that reports have nothing to report: signals end them.
+fn child(_: &[String]) {
+    let (gpu, spin) = begin();
+    for signal in [libc::SIGUSR1, libc::SIGTERM, libc::SIGINT] {
+        fork(signal, || {});
+    }
+    ten(&gpu, &spin);
+    tally::print();
+    raise(libc::SIGTERM);
+    wait_for_the_end();
+}
+
+/// A child that was forked before there was anything to report is a process like any other.
+fn child_before(_: &[String]) {
+    fork(libc::SIGTERM, || {
+        begin();
+        ask();
+    });
+    begin();
+    tally::print();
+    raise(libc::SIGINT);
+    wait_for_the_end();
+}
+
+static HANDLED: AtomicUsize = AtomicUsize::new(0);
+static PREVIOUS: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
+
+extern "C" fn on_signal(signal: c_int) {
+    let previous = PREVIOUS.load(Relaxed);
+    if previous != libc::SIG_DFL {
+        // SAFETY: what was set before is a handler of this signature.
+        let previous: extern "C" fn(c_int) = unsafe { mem::transmute(previous) };
+        previous(signal);
+    }
+    HANDLED.fetch_add(1, Relaxed);
+}
+
+fn handle(signal: c_int) {
+    let handler = on_signal as extern "C" fn(c_int);
+    // SAFETY: the handler only makes calls that it may.
+    PREVIOUS.store(unsafe { libc::signal(signal, handler as usize) }, Relaxed);
+}
+
+fn own_handler_first(_: &[String]) {
+    handle(libc::SIGUSR1);
+    handle(libc::SIGTERM);
+    let (gpu, spin) = begin();
+    [libc::SIGUSR1, libc::SIGTERM, libc::SIGTERM].into_iter().for_each(raise);
+    survive(&gpu, &spin);
+}
+
+/// It hands on to what was there before, as libraries for signals do.
+fn own_handler_later(_: &[String]) {
+    let (gpu, spin) = begin();
+    handle(libc::SIGTERM);
+    [libc::SIGTERM, libc::SIGTERM].into_iter().for_each(raise);
+    survive(&gpu, &spin);
+}
+
+fn ignored(_: &[String]) {
+    // SAFETY: ignoring is a disposition of it.
+    unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
+    let (gpu, spin) = begin();
+    raise(libc::SIGHUP);
+    survive(&gpu, &spin);
+}
+
+fn survive(gpu: &Gpu, spin: &Spin) {
+    // Whoever listens for what a handler handed on has the time to be wrong.
+    thread::sleep(Duration::from_millis(50));
+    ten(gpu, spin);
+    tally::fact("handled", HANDLED.load(Relaxed));
+    tally::print();
+}

@@ -1,0 +1,156 @@
+//! Live export says what the report says.
+
+use std::collections::BTreeMap;
+
+use crate::harness::report::{Series, Site};
+use crate::harness::{Run, scenario};
+
+type Labels = BTreeMap<String, String>;
+
+/// What a scrape was answered with: by name, the labels and value of each.
+struct Scraped(BTreeMap<String, Vec<(Labels, f64)>>);
+
+impl Scraped {
+    fn by(run: &Run) -> Scraped {
+        let mut scraped: BTreeMap<String, Vec<_>> = BTreeMap::new();
+        for line in run.text("metrics").lines().filter(|line| !line.starts_with('#')) {
+            let Some((what, value)) = line.rsplit_once(' ') else { continue };
+            let (name, labels) = what.split_once('{').unwrap_or((what, "}"));
+            let labels = labels_of(labels.strip_suffix('}').unwrap_or_else(|| panic!("`{line}`")));
+            scraped.entry(name.to_owned()).or_default().push((labels, value.parse().unwrap()));
+        }
+        Scraped(scraped)
+    }
+
+    /// The sum over all that have these labels; 0 if none does.
+    fn sum(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
+        let has = |of: &Labels| {
+            // A label that is not there is as if empty.
+            let value = |key: &str| of.get(key).map_or("", String::as_str);
+            labels.iter().all(|(key, wanted)| value(key) == *wanted)
+        };
+        let all = self.0.get(name).into_iter().flatten();
+        all.filter(|(labels, _)| has(labels)).map(|(_, value)| value).sum()
+    }
+}
+
+/// As Prometheus reads them: `key="value",…`, with `\\`, `\"` and `\n` in values.
+fn labels_of(text: &str) -> Labels {
+    let mut labels = Labels::new();
+    let mut rest = text.chars().peekable();
+    while rest.peek().is_some() {
+        let key: String = rest.by_ref().take_while(|&c| c != '=').collect();
+        assert_eq!(rest.next(), Some('"'), "{text}");
+        let mut value = String::new();
+        loop {
+            match rest.next().unwrap_or_else(|| panic!("{text}")) {
+                '"' => break,
+                '\\' => value.push(match rest.next() {
+                    Some('n') => '\n',
+                    Some(c) => c,
+                    None => panic!("{text}"),
+                }),
+                c => value.push(c),
+            }
+        }
+        labels.insert(key, value);
+        rest.next_if_eq(&',');
+    }
+    labels
+}
+
+/// What is exported of the site is what the report has of it.
+#[track_caller]
+fn assert_same(scraped: &Scraped, site: &Site) {
+    let function = [("function", &*site.name)];
+    for (name, count) in [
+        ("gpu_time_calls_total", site.calls),
+        ("gpu_time_warmup_total", site.warmup),
+        ("gpu_time_skipped_total", site.skipped),
+        ("gpu_time_timed_total", site.timed),
+    ] {
+        assert_eq!(scraped.sum(name, &function), count as f64, "{name}: {}", site.name);
+    }
+    assert!(!site.series.is_empty());
+    site.series.iter().for_each(|series| assert_same_series(scraped, &site.name, series));
+}
+
+#[track_caller]
+fn assert_same_series(scraped: &Scraped, function: &str, series: &Series) {
+    let launch = series.launch.as_ref().map(|launch| launch.index.to_string()).unwrap_or_default();
+    let labels = [
+        ("function", function),
+        ("device", &*series.device),
+        ("measure", &*series.measure),
+        ("cache", &*series.cache),
+        ("clock", &*series.clock),
+        ("graph", if series.graph { "true" } else { "false" }),
+        ("launch", &*launch),
+    ];
+    let sum = |name: &str, more: &[(&str, &str)]| scraped.sum(name, &[&labels, more].concat());
+    for (name, count) in [
+        ("gpu_time_fed_total", series.fed),
+        ("gpu_time_starved_total", series.starved),
+        ("gpu_time_at_floor_total", series.at_floor),
+    ] {
+        assert_eq!(sum(name, &[]), count as f64, "{name}: {series:?}");
+    }
+    for (reason, count) in &series.lost {
+        assert_eq!(sum("gpu_time_lost_total", &[("reason", reason)]), *count as f64, "{series:?}");
+    }
+    let kind = if series.net_ns.is_some() { "net" } else { "raw" };
+    for (fed, count) in [("true", series.fed), ("false", series.starved)] {
+        let times = [("fed", fed), ("time", kind)];
+        assert_eq!(sum("gpu_time_seconds_count", &times), count as f64, "{series:?}");
+    }
+    // To the histogram's resolution of half a step of the events.
+    let total_ns = sum("gpu_time_seconds_sum", &[]) * 1e9;
+    let stats = series.net_ns.as_ref().or(series.raw_ns.as_ref());
+    let bound = 32.5 * (series.fed + series.starved) as f64;
+    assert!((total_ns - stats.map_or(0.0, |s| s.sum)).abs() <= bound, "{total_ns}: {series:?}");
+}
+
+#[test]
+fn sixteen_threads_record_while_others_scrape_and_publish() {
+    let run = scenario("export/threads", &[]).run();
+    let scraped = Scraped::by(&run);
+    assert!(run.fact("scrapes") > 0);
+    assert_eq!(run.site("export::timed").calls, 1_600);
+    assert_same(&scraped, run.site("export::timed"));
+}
+
+#[test]
+fn every_series_is_exported() {
+    let run = scenario("export/series", &[]).run();
+    let scraped = Scraped::by(&run);
+    let two = run.site("export::two");
+    assert_eq!((two.counts(), two.launch(1).lost("failed")), ((12, 2, 0, 10), 3));
+    assert_same(&scraped, two);
+    assert_same(&scraped, run.site("export <b>\"x\"\\</b>, {y=\"1\"}"));
+    // Sites that were never called are in no scrape.
+    assert_eq!(scraped.0["gpu_time_calls_total"].len(), 2);
+}
+
+#[test]
+fn a_recorder_that_comes_late_is_told_what_came_since() {
+    let run = scenario("export/late", &[]).run();
+    let scraped = Scraped::by(&run);
+    assert_eq!(run.site("export::timed").calls, 15);
+    assert_eq!(scraped.sum("gpu_time_calls_total", &[]), 5.0);
+    // The function, whose sum is that of its one launch, and that launch.
+    for measure in ["sum", "launch"] {
+        assert_eq!(scraped.sum("gpu_time_seconds_count", &[("measure", measure)]), 5.0);
+    }
+}
+
+#[test]
+fn what_is_measured_is_published_by_itself() {
+    let run = scenario("export/by_itself", &[]).run();
+    assert_same(&Scraped::by(&run), run.site("export::timed"));
+}
+
+#[test]
+fn without_a_recorder_nothing_happens() {
+    let run = scenario("export/to_nobody", &[]).run();
+    assert_eq!(run.row("export::timed").brackets(), (5, 5, 0, 0));
+}
