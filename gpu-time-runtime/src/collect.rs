@@ -178,6 +178,10 @@ fn report_site(counted: Counted, tallies: &Tallies, biases: &Biases) -> report::
             graph: row.graph,
             timed: *timed,
             in_flight: *in_flight,
+            start_ns: match row.clock {
+                Clock::Events | Clock::Sync => cuda::start_ns(),
+                Clock::Host => 0,
+            },
             bias: match row.clock {
                 Clock::Events => biases.of(row.device),
                 Clock::Sync | Clock::Host => Some(Bias::NONE),

@@ -2,6 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
+use std::time::Instant;
 
 use cudarc::driver::sys::{
     self, CUcontext, CUevent, CUlimit, CUresult, CUstream, CUstreamCaptureStatus,
@@ -10,7 +11,7 @@ use libloading::Library;
 
 use super::graph::GraphSymbols;
 use super::host_clock;
-use crate::exit;
+use crate::{exit, process};
 
 type EventRecord = unsafe extern "C" fn(CUevent, CUstream) -> CUresult;
 type IsCapturing = unsafe extern "C" fn(CUstream, *mut CUstreamCaptureStatus) -> CUresult;
@@ -35,6 +36,8 @@ pub(super) struct Symbols {
     pub context_limit: Option<GetLimit>,
     /// What it takes to time a graph.
     pub graph: Option<GraphSymbols>,
+    /// When the process was started, by [`Symbols::now_ns`].
+    start_ns: u64,
 }
 
 impl Symbols {
@@ -137,17 +140,27 @@ fn load() -> Result<Symbols, String> {
         )
     };
     match (elapsed_time, often) {
-        (Some(elapsed_time), (Ok(is_capturing), Ok(event_record))) => Ok(Symbols {
-            context_id,
-            is_capturing,
-            event_record,
-            simulated_now,
-            elapsed_time,
-            context_limit,
-            graph: GraphSymbols::load(library),
-        }),
+        (Some(elapsed_time), (Ok(is_capturing), Ok(event_record))) => {
+            let symbols = Symbols {
+                context_id,
+                is_capturing,
+                event_record,
+                simulated_now,
+                elapsed_time,
+                context_limit,
+                graph: GraphSymbols::load(library),
+                start_ns: 0,
+            };
+            let since_start_ns = process::since_start_ns(Instant::now());
+            Ok(Symbols { start_ns: symbols.now_ns().saturating_sub(since_start_ns), ..symbols })
+        }
         _ => Err("the CUDA driver has no `cuEventElapsedTime`".to_owned()),
     }
+}
+
+/// When the process was started, by the clock that brackets are dated by.
+pub(crate) fn start_ns() -> u64 {
+    symbols().map_or(0, |symbols| symbols.start_ns)
 }
 
 /// Opens the library that the process has loaded already, or would load.
