@@ -90,6 +90,11 @@ impl Snapshot {
         String::new()
     }
 
+    /// Empty.
+    pub fn to_html(&self) -> String {
+        String::new()
+    }
+
     /// The JSON report, of the usual shape.
     pub fn to_json(&self) -> String {
         let (pid, version) = (self.process.pid(), self.process.version());
@@ -280,6 +285,7 @@ no_values! { Series:
     net_ns -> Option<&Stats>,
     ci95_ns -> Option<[f64; 2]>,
     histogram -> &Histogram,
+    timeline -> Option<&Timeline>,
     bytes -> Option<&Bytes>,
     flops -> Option<&Flops>,
 }
@@ -301,6 +307,16 @@ impl Histogram {
     pub fn iter(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
         iter::empty()
     }
+}
+
+no_values! {
+    #[derive(Eq)]
+    Timeline: origin_ns -> u64, width_ns -> u64, slots -> &[Slot]
+}
+
+no_values! {
+    #[derive(Copy, Eq)]
+    Slot: index -> u32, count -> u64, min_ns -> u64, mean_ns -> u64, max_ns -> u64
 }
 
 no_values! {

@@ -150,7 +150,7 @@ fn the_program_calls_every_accessor() {
     let program = read(package().join("src/main.rs"));
     let report = ["snapshot", "process", "device", "flush_proof", "site", "series", "rate"]
         .into_iter()
-        .chain(["stats/mod", "stats/histogram"])
+        .chain(["stats/mod", "stats/histogram", "stats/timeline"])
         .map(|name| format!("gpu-time-report/src/{name}.rs"));
     let runtime = ["clocks", "settle", "settle/settled"]
         .map(|name| format!("gpu-time-runtime/src/{name}.rs"));

@@ -21,6 +21,8 @@
 mod csv;
 mod device;
 mod flush_proof;
+#[cfg(feature = "html")]
+mod html;
 mod json;
 mod kinds;
 mod losses;
@@ -46,7 +48,7 @@ pub use rate::{Bytes, Flops};
 pub use series::{Launch, Launches, Series};
 pub use site::Site;
 pub use snapshot::Snapshot;
-pub use stats::{Histogram, Stats};
+pub use stats::{Histogram, Slot, Stats, Timeline};
 
 // What the runtime makes reports with.
 #[doc(hidden)]
@@ -54,4 +56,4 @@ pub use kinds::{CacheState, Clock, Measure, ScopeKind};
 #[doc(hidden)]
 pub use losses::{Losses, Lost};
 #[doc(hidden)]
-pub use stats::{Distribution, Summary, step_ns};
+pub use stats::{Course, Distribution, Summary, step_ns};

@@ -17,8 +17,8 @@ pub const RAW: &str = "raw";
 /// What the macro adds to a function's options where it cannot look for launches.
 const OPAQUE: &str = "the body is no Rust that the macro knows: timed as a whole";
 
-/// The notes: what became of calls without a sample, what marks mean, and warnings.
-pub fn of(snapshot: &Snapshot) -> Vec<String> {
+/// The notes: what became of calls without a sample, and what marks mean.
+pub fn facts(snapshot: &Snapshot) -> Vec<String> {
     let sites = &snapshot.sites;
     let mut notes: Vec<String> = sites.iter().flat_map(untimed).collect();
     notes.extend(sites.iter().flat_map(|site| site.series.iter().filter_map(|s| gaps(site, s))));
@@ -33,7 +33,6 @@ pub fn of(snapshot: &Snapshot) -> Vec<String> {
         notes.push("no function with `#[gpu_timed]` is part of this program".to_owned());
     }
     notes.extend(legend(snapshot));
-    notes.extend(warnings(snapshot).map(|warning| format!("warning: {warning}")));
     notes
 }
 
@@ -161,7 +160,8 @@ fn legend(snapshot: &Snapshot) -> Vec<String> {
     lines
 }
 
-fn warnings(snapshot: &Snapshot) -> impl Iterator<Item = String> + '_ {
+/// What makes the figures doubtful.
+pub fn warnings(snapshot: &Snapshot) -> impl Iterator<Item = String> + '_ {
     let process = snapshot.process.warnings.iter().cloned();
     let devices = snapshot.devices.iter().flat_map(|device| {
         device.warnings.iter().map(|warning| format!("{}: {warning}", device.id))

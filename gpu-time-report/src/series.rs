@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, CacheState, Clock, Flops, Histogram, Losses, Measure, Stats};
+use crate::{Bytes, CacheState, Clock, Flops, Histogram, Losses, Measure, Stats, Timeline};
 
 /// What was measured of a function or of one of its launches, on one device in one cache state.
 ///
@@ -65,6 +65,10 @@ pub struct Series {
     #[doc(hidden)]
     #[serde(default)]
     pub histogram: Histogram,
+    /// How the raw times of the histogram changed while the program ran.
+    #[doc(hidden)]
+    #[serde(default)]
+    pub timeline: Option<Timeline>,
     #[doc(hidden)]
     pub bytes: Option<Bytes>,
     #[doc(hidden)]
@@ -222,6 +226,12 @@ impl Series {
     /// ones. Empty without samples.
     pub fn histogram(&self) -> &Histogram {
         &self.histogram
+    }
+
+    /// How these times changed while the program ran. `None` without samples, and where several reports
+    /// were merged.
+    pub fn timeline(&self) -> Option<&Timeline> {
+        self.timeline.as_ref()
     }
 
     /// The bytes that calls moved. `None` where the attribute does not say, for a launch of a function

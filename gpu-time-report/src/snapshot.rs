@@ -76,6 +76,13 @@ impl Snapshot {
         json::read(json)
     }
 
+    /// The report as one HTML page that needs nothing else, for people to look at: it sorts and filters
+    /// its rows, and draws what is kept of each. Without scripts it is a table.
+    #[cfg(feature = "html")]
+    pub fn to_html(&self) -> String {
+        crate::html::render(self)
+    }
+
     /// The CSV report: a header, then one line for each series.
     pub fn to_csv(&self) -> String {
         csv::render(self)

@@ -4,7 +4,7 @@ use std::{fmt, iter};
 
 use comfy_table::{CellAlignment, Table, presets};
 
-use crate::units::{self, Unit};
+use crate::units::{self, Unit, printable};
 use crate::{Clock, Clocks, Device, Launches, Measure, Series, Site, Snapshot, notes};
 
 /// Columns that every table with times has.
@@ -35,7 +35,8 @@ pub fn render(snapshot: &Snapshot, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     if rows.len() > 1 {
         writeln!(f, "\n{}", aligned(rows))?;
     }
-    let notes = notes::of(snapshot);
+    let mut notes = notes::facts(snapshot);
+    notes.extend(notes::warnings(snapshot).map(|warning| format!("warning: {warning}")));
     if !notes.is_empty() {
         writeln!(f)?;
     }
@@ -213,7 +214,8 @@ fn label(site: &Site, series: &Series) -> String {
     }
 }
 
-fn sum_of(Launches { min, max, .. }: Launches) -> String {
+/// How many launches a call adds up.
+pub fn sum_of(Launches { min, max, .. }: Launches) -> String {
     match (min, max) {
         (1, 1) => "sum of 1 launch".to_owned(),
         _ if min == max => format!("sum of {max} launches"),
@@ -222,7 +224,7 @@ fn sum_of(Launches { min, max, .. }: Launches) -> String {
 }
 
 /// The time of all functions on the device of this row, by the same clock.
-fn total(snapshot: &Snapshot, row: &Series) -> f64 {
+pub fn total(snapshot: &Snapshot, row: &Series) -> f64 {
     let series = snapshot.sites.iter().flat_map(|site| &site.series);
     let functions = series.filter(|series| {
         let is_same = series.device == row.device && series.clock == row.clock;
@@ -243,11 +245,4 @@ fn aligned(rows: Vec<Vec<String>>) -> String {
         }
     }
     table.trim_fmt()
-}
-
-/// The text without what would move a terminal's cursor or change its colours.
-fn printable(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() })
-        .collect()
 }

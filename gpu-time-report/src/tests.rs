@@ -38,6 +38,13 @@ fn summary(times: &[f64]) -> Summary {
     distribution.summary()
 }
 
+/// As if a time came every 10 ms.
+fn course(times: &[f64]) -> Course {
+    let mut course = Course::new();
+    times.iter().zip(1..).for_each(|(&ns, nth)| course.record(nth * 10_000_000, ns));
+    course
+}
+
 impl Row {
     fn launch(mut self, index: u32, name: &str, line: u32) -> Row {
         self.launch = Some(Launch { index, name: name.to_owned(), line });
@@ -84,6 +91,7 @@ impl Row {
             net_sum_ns: Some(sum(bias_ns * mean)),
             ci95_ns: shown.median_interval(),
             histogram: shown.histogram().clone(),
+            timeline: course(if fed.is_empty() { starved } else { fed }).timeline(0),
             bytes: self.bytes,
             flops: self.flops,
         }
@@ -177,7 +185,7 @@ fn gpu() -> Device {
     }
 }
 
-fn everything() -> Snapshot {
+pub(crate) fn everything() -> Snapshot {
     let steps = |from: u32, count: u32| (0..count).map(move |i| from + 32 * (i % 10));
     let train = vec![
         Row {
@@ -230,7 +238,7 @@ fn everything() -> Snapshot {
 }
 
 /// Work of every kind, beside rows without.
-fn rated() -> Snapshot {
+pub(crate) fn rated() -> Snapshot {
     let bytes = |samples, per_call, total, gb_per_s| {
         Some(Bytes { samples, per_call, total, gb_per_s: Some(gb_per_s), peak_share: None })
     };
@@ -270,7 +278,7 @@ fn rated() -> Snapshot {
 }
 
 /// As on a machine without a driver: calls are counted, nothing is timed.
-fn off() -> Snapshot {
+pub(crate) fn off() -> Snapshot {
     let sites = vec![
         site("app::saxpy", 70, ScopeKind::Body, [0, 145, 0], vec![]),
         site("app::never", 99, ScopeKind::Body, [0, 0, 0], vec![]),

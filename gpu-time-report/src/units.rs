@@ -23,6 +23,16 @@ impl Unit {
     pub fn number(self, ns: f64) -> String {
         if self.ns == 1.0 { format!("{ns:.0}") } else { figure(ns / self.ns) }
     }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        self.name
+    }
+
+    /// A time as a multiple of it.
+    pub fn multiple(self, ns: f64) -> f64 {
+        ns / self.ns
+    }
 }
 
 /// A figure to four digits, or to a thousandth.
@@ -47,6 +57,34 @@ pub fn share(part: f64, whole: f64) -> String {
     if whole > 0.0 { format!("{:.1}%", 100.0 * part / whole) } else { String::new() }
 }
 
+/// A count, its digits in groups of three.
+pub fn count(count: u64) -> String {
+    grouped(&count.to_string())
+}
+
+/// A number with its whole digits in groups of three.
+pub fn grouped(number: &str) -> String {
+    let whole = number.find('.').unwrap_or(number.len());
+    let mut text = String::new();
+    for (at, digit) in number.char_indices() {
+        if at > 0 && at < whole && (whole - at).is_multiple_of(3) {
+            text.push('\u{202f}');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// The text without what would move a terminal's cursor or change its colours, or turn the order of
+/// what is read.
+pub fn printable(text: &str) -> String {
+    let is_hidden =
+        |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    text.chars()
+        .map(|c| if is_hidden(c) { c.escape_default().to_string() } else { c.to_string() })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,6 +107,26 @@ mod tests {
         ] {
             assert_eq!(time(ns), text);
         }
+    }
+
+    #[test]
+    fn digits_stand_in_groups_of_three() {
+        for (number, text) in [
+            ("7", "7"),
+            ("321", "321"),
+            ("4321", "4\u{202f}321"),
+            ("7654321", "7\u{202f}654\u{202f}321"),
+            ("654321.12345", "654\u{202f}321.12345"),
+        ] {
+            assert_eq!(grouped(number), text);
+        }
+        assert_eq!(count(20_012), "20\u{202f}012");
+    }
+
+    #[test]
+    fn what_would_move_a_cursor_or_turn_the_order_is_shown() {
+        let hostile = "a\u{1b}[2J\n\t\u{7}\u{9b}\u{202e}b\u{2066}µ";
+        assert_eq!(printable(hostile), r"a\u{1b}[2J\n\t\u{7}\u{9b}\u{202e}b\u{2066}µ");
     }
 
     #[test]

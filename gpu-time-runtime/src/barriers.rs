@@ -88,7 +88,7 @@ impl Barriers {
         let nested = track.end() != self.begun;
         let outcome = ended_ns.map(|ended_ns| {
             let took = Duration::from_nanos(ended_ns.saturating_sub(self.began_ns));
-            let mut sample = Sample::by_host(took);
+            let mut sample = Sample::by_host(took, ended_ns);
             (sample.nested, sample.tracked) = (nested, self.tracked);
             sample
         });

@@ -181,6 +181,7 @@ impl<G: Gpu> Bracket<G> {
                 sample.queued = sample.fed && passage.is_past(behind_ns);
             }
         }
+        sample.at_ns = self.stopped_ns;
         sample.at_floor = self.gpu.is_at_floor(raw_ns);
         sample.nested = self.is_nested();
         sample.tracked = self.subject.tracked;

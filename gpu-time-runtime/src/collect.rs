@@ -209,6 +209,10 @@ impl Counted {
                 graph: row.graph,
                 timed,
                 in_flight,
+                start_ns: match row.clock {
+                    Clock::Events | Clock::Sync => cuda::start_ns(),
+                    Clock::Host => 0,
+                },
                 bias: match row.clock {
                     Clock::Events => biases.of(row.device),
                     Clock::Sync | Clock::Host => Some(Bias::NONE),

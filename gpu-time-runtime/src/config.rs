@@ -15,7 +15,11 @@ use filter::Filter;
 const VARIABLES: &str = "`GPU_TIME`, `GPU_TIME_REPORT`, `GPU_TIME_FILTER`, `GPU_TIME_WARMUP`, \
                          `GPU_TIME_COLD`, `GPU_TIME_SLEEP`, `GPU_TIME_BIAS` and `GPU_TIME_TRACE_LAST`";
 /// What `GPU_TIME_REPORT` may list.
-const TARGETS: &str = "`table`, `table:PATH`, `json:PATH`, `csv:PATH`, `trace:PATH` and `none`";
+const TARGETS: &str = if cfg!(feature = "html") {
+    "`table`, `table:PATH`, `json:PATH`, `csv:PATH`, `html:PATH`, `trace:PATH` and `none`"
+} else {
+    "`table`, `table:PATH`, `json:PATH`, `csv:PATH`, `trace:PATH` and `none`"
+};
 /// Longer than any hold is of use: the stream stands still for it.
 const LONGEST_HOLD_NS: f64 = 1e9;
 /// Longer than any bias or empty kernel is.
@@ -298,8 +302,11 @@ fn target(entry: &str) -> Result<Target, String> {
         "json" => Format::Json,
         "csv" => Format::Csv,
         "trace" => Format::Trace,
+        #[cfg(feature = "html")]
+        "html" => Format::Html,
+        #[cfg(not(feature = "html"))]
         "html" => {
-            return Err(format!("is not supported by this version; accepted are {TARGETS}"));
+            return Err(format!("needs gpu-time's feature `html`; accepted are {TARGETS}"));
         }
         _ => return Err(format!("makes no sense; accepted are {TARGETS}")),
     };
@@ -472,7 +479,8 @@ mod tests {
         assert!(bad("GPU_TIME_SAMPLE", "0.1").contains("not supported by this version"));
         assert!(bad("GPU_TIME_BUDGET", "1%").contains("`GPU_TIME_FILTER`"));
         assert!(bad("GPU_TIME_REPORT", "jsn:x").contains("accepted are `table`"));
-        assert!(bad("GPU_TIME_REPORT", "html:x").contains("not supported by this version"));
+        #[cfg(not(feature = "html"))]
+        assert!(bad("GPU_TIME_REPORT", "html:x").contains("needs gpu-time's feature `html`"));
         assert!(bad("GPU_TIME_REPORT", "json").contains("write `json:PATH`"));
         assert!(bad("GPU_TIME_REPORT", "csv:").contains("write `csv:PATH`"));
     }

@@ -252,6 +252,7 @@ impl Reads {
     fn outcome(self, context: &Context, raw_ns: f64) -> Result<Sample, Lost> {
         let mut sample = Sample::new(raw_ns).ok_or(Lost::Invalid)?;
         sample.fed = !self.is_first;
+        sample.at_ns = context.now_ns();
         sample.at_floor = context.is_at_floor(raw_ns);
         sample.nested = self.nested;
         sample.tracked = self.tracked;

@@ -60,7 +60,7 @@ use gpu_time_report as report;
 pub use clocks::{ClockError, LockedClocks, lock_clocks};
 pub use report::{
     Bytes, Clocks, Device, Eviction, Flops, FlushProof, Histogram, Launch, Launches, Process,
-    Series, Site, Snapshot, Stats,
+    Series, Site, Slot, Snapshot, Stats, Timeline,
 };
 pub use settle::{BackToBack, Settle, Settled, Unmet};
 

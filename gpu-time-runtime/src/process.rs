@@ -69,6 +69,12 @@ pub(crate) fn started() -> Started {
     process().started
 }
 
+/// A moment in nanoseconds since then.
+pub(crate) fn since_start_ns(moment: Instant) -> u64 {
+    let since = moment.saturating_duration_since(started().monotonic);
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// Whether calls are timed now.
 #[inline]
 pub(crate) fn is_on() -> bool {

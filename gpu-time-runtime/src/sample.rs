@@ -10,6 +10,9 @@ pub use crate::report::{CacheState, Losses, Lost, Measure};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
     raw_ns: f64,
+    /// The host's time at its end, which says when it was: of the stop record, for a sum of the last, or
+    /// of the reading of a node.
+    pub at_ns: u64,
     /// How many brackets it adds up: 1, or for a sum the number of launches that the call made.
     pub brackets: u32,
     /// The GPU cannot have waited for the CPU inside it. A sample of the host clock is always fed.
@@ -33,6 +36,7 @@ impl Sample {
     const fn of(raw_ns: f64) -> Sample {
         Sample {
             raw_ns,
+            at_ns: 0,
             brackets: 1,
             fed: false,
             queued: false,
@@ -47,6 +51,7 @@ impl Sample {
     #[inline]
     pub fn add(&mut self, launch: Sample) {
         self.raw_ns += launch.raw_ns;
+        self.at_ns = self.at_ns.max(launch.at_ns);
         self.brackets += launch.brackets;
         self.fed &= launch.fed;
         self.queued &= launch.queued;
@@ -59,9 +64,9 @@ impl Sample {
     pub const NOTHING: Sample =
         Sample { at_floor: true, brackets: 0, fed: true, queued: true, ..Sample::of(0.0) };
 
-    /// A sample of the host clock, for which there is no GPU to feed.
-    pub fn by_host(took: Duration) -> Sample {
-        Sample { fed: true, ..Sample::of(took.as_nanos() as f64) }
+    /// A sample of the host clock, for which there is no GPU to feed, and which ended `at_ns`.
+    pub fn by_host(took: Duration, at_ns: u64) -> Sample {
+        Sample { fed: true, at_ns, ..Sample::of(took.as_nanos() as f64) }
     }
 
     /// What the clock said, in nanoseconds.

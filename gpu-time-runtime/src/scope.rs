@@ -463,10 +463,11 @@ impl<K: Keep> Active<K> {
                 }
             },
             Kind::Host { lane, entry, started, workload, .. } => {
-                let took = started.elapsed();
+                let ended = Instant::now();
+                let took = ended.saturating_duration_since(*started);
                 let outcome = match lost {
                     Some(reason) => Err(reason),
-                    None => Ok(Sample::by_host(took)),
+                    None => Ok(Sample::by_host(took, process::since_start_ns(ended))),
                 };
                 locked(&lane.work).deliver(*entry, outcome, *workload);
             }

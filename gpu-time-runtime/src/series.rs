@@ -2,7 +2,7 @@
 
 use crate::bias::Bias;
 use crate::rates::{Rates, Shown};
-use crate::report::{self, Distribution};
+use crate::report::{self, Course, Distribution};
 use crate::sample::{CacheState, Losses, Lost, Measure, Sample};
 use crate::site::Clock;
 use crate::workload::Workload;
@@ -17,8 +17,15 @@ pub struct Series {
     rates: Rates,
     // Both are there from the beginning, so that recording never allocates; what is not touched of
     // them takes no memory.
-    fed: Distribution,
-    starved: Distribution,
+    fed: Times,
+    starved: Times,
+}
+
+/// Raw times: how many there are of which length, and how that changed while the program ran.
+#[derive(Debug)]
+struct Times {
+    distribution: Distribution,
+    course: Course,
 }
 
 /// What the owner of a series knows of it, and it does not.
@@ -41,6 +48,8 @@ pub struct RowInfo {
     pub timed: u64,
     /// Of these, the ones neither measured nor lost yet.
     pub in_flight: u64,
+    /// The process's start, by the clock that says when samples were.
+    pub start_ns: u64,
     /// What to remove for each bracket; `None` where that is unknown.
     pub bias: Option<Bias>,
 }
@@ -80,8 +89,8 @@ impl Series {
             counts: Counts::default(),
             brackets: Brackets::default(),
             rates: Rates::default(),
-            fed: Distribution::new(),
-            starved: Distribution::new(),
+            fed: Times::new(),
+            starved: Times::new(),
         }
     }
 
@@ -97,14 +106,14 @@ impl Series {
             return;
         }
         self.brackets.record(sample.brackets);
-        let (count, distribution) = if sample.fed {
+        let (count, times) = if sample.fed {
             (&mut counts.fed, &mut self.fed)
         } else {
             (&mut counts.starved, &mut self.starved)
         };
         *count += 1;
         counts.queued += u64::from(sample.queued);
-        distribution.record(sample.raw_ns());
+        times.record(sample);
     }
 
     /// Takes in the work of a sample that was recorded.
@@ -132,8 +141,13 @@ impl Series {
     pub fn report(&self, row: RowInfo, tally: Tally) -> report::Series {
         let Tally { counts, brackets, rates } = tally;
         let Counts { measured, fed, starved, at_floor, queued, nested, tracked, lost } = counts;
-        let [all_fed, all_starved] = [&self.fed, &self.starved].map(Distribution::summary);
-        let shown = if fed > 0 { &all_fed } else { &all_starved };
+        let [all_fed, all_starved] =
+            [&self.fed, &self.starved].map(|times| times.distribution.summary());
+        let (shown, course) = if fed > 0 {
+            (&all_fed, &self.fed.course)
+        } else {
+            (&all_starved, &self.starved.course)
+        };
         let sum = |bias: f64| all_fed.sum(bias) + all_starved.sum(bias);
         let stats = |bias: f64| shown.stats(bias, sum(bias));
         let bias_ns = tally.bias_ns(row.bias);
@@ -179,10 +193,28 @@ impl Series {
             bias_ns,
             net_sum_ns,
             ci95_ns: shown.median_interval(),
+            timeline: course.timeline(row.start_ns),
             histogram: shown.histogram().clone(),
             bytes: rates.bytes(rated),
             flops: rates.flops(rated),
         }
+    }
+}
+
+impl Times {
+    fn new() -> Self {
+        Times { distribution: Distribution::new(), course: Course::new() }
+    }
+
+    #[inline]
+    fn record(&mut self, sample: Sample) {
+        self.distribution.record(sample.raw_ns());
+        self.course.record(sample.at_ns, sample.raw_ns());
+    }
+
+    #[cfg(test)]
+    fn bytes(&self) -> usize {
+        self.distribution.bytes() + self.course.bytes()
     }
 }
 
@@ -237,7 +269,7 @@ mod live {
         /// The times of fed samples, or of starved ones, with how many there are of each.
         pub fn times(&self, fed: bool) -> Histogram {
             let times = if fed { &self.fed } else { &self.starved };
-            times.summary().histogram().clone()
+            times.distribution.summary().histogram().clone()
         }
     }
 
@@ -279,6 +311,7 @@ mod tests {
             graph: false,
             timed: 0,
             in_flight: 0,
+            start_ns: 0,
             bias: bias_ns.map(|ns| Bias { ns, queued_ns: ns + 600.0, ..Bias::NONE }),
         }
     }

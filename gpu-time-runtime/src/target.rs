@@ -30,6 +30,9 @@ pub enum Format {
     Json,
     /// A line for each series.
     Csv,
+    /// A page for a browser.
+    #[cfg(feature = "html")]
+    Html,
     /// The last calls and brackets in time, as trace events.
     Trace,
 }
@@ -85,6 +88,8 @@ impl Target {
             Format::Table => (snapshot.to_string(), None),
             Format::Json => (snapshot.to_json() + "\n", None),
             Format::Csv => (snapshot.to_csv(), None),
+            #[cfg(feature = "html")]
+            Format::Html => (snapshot.to_html(), None),
             Format::Trace => trace::rendered(snapshot.process()),
         };
         self.sink.write(text.as_bytes()).map(|()| note)

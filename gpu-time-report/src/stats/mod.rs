@@ -2,16 +2,20 @@
 
 mod bucket_counts;
 mod buckets;
+mod course;
 mod distribution;
 mod histogram;
 mod median_ranks;
 mod moments;
 mod summary;
+mod timeline;
 
 pub use buckets::step_ns;
+pub use course::Course;
 pub use distribution::Distribution;
 pub use histogram::Histogram;
 pub use summary::Summary;
+pub use timeline::{Slot, Timeline};
 
 use serde::{Deserialize, Serialize};
 

@@ -2,6 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
+use std::time::Instant;
 
 use cudarc::driver::sys::{
     self, CUcontext, CUdeviceptr, CUevent, CUlimit, CUresult, CUstream, CUstreamCaptureStatus,
@@ -12,7 +13,7 @@ use super::graph::GraphSymbols;
 use super::host_clock;
 use super::persisting::GetAttribute;
 use super::replay::ReplaySymbols;
-use crate::exit;
+use crate::{exit, process};
 
 type EventRecord = unsafe extern "C" fn(CUevent, CUstream) -> CUresult;
 type IsCapturing = unsafe extern "C" fn(CUstream, *mut CUstreamCaptureStatus) -> CUresult;
@@ -44,6 +45,8 @@ pub(super) struct Symbols {
     pub graph: Option<GraphSymbols>,
     /// What it takes to replay calls in a graph of our own.
     pub replay: Option<ReplaySymbols>,
+    /// When the process was started, by [`Symbols::now_ns`].
+    start_ns: u64,
 }
 
 impl Symbols {
@@ -152,20 +155,30 @@ fn load() -> Result<Symbols, String> {
         )
     };
     match (elapsed_time, often) {
-        (Some(elapsed_time), (Ok(is_capturing), Ok(event_record))) => Ok(Symbols {
-            context_id,
-            is_capturing,
-            event_record,
-            simulated_now,
-            elapsed_time,
-            context_limit,
-            stream_attribute,
-            free_async,
-            graph: GraphSymbols::load(library),
-            replay: ReplaySymbols::load(library),
-        }),
+        (Some(elapsed_time), (Ok(is_capturing), Ok(event_record))) => {
+            let symbols = Symbols {
+                context_id,
+                is_capturing,
+                event_record,
+                simulated_now,
+                elapsed_time,
+                context_limit,
+                stream_attribute,
+                free_async,
+                graph: GraphSymbols::load(library),
+                replay: ReplaySymbols::load(library),
+                start_ns: 0,
+            };
+            let since_start_ns = process::since_start_ns(Instant::now());
+            Ok(Symbols { start_ns: symbols.now_ns().saturating_sub(since_start_ns), ..symbols })
+        }
         _ => Err("the CUDA driver has no `cuEventElapsedTime`".to_owned()),
     }
+}
+
+/// When the process was started, by the clock that brackets are dated by.
+pub(crate) fn start_ns() -> u64 {
+    symbols().map_or(0, |symbols| symbols.start_ns)
 }
 
 /// Opens the library that the process has loaded already, or would load.

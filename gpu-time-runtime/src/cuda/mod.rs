@@ -29,7 +29,7 @@ pub(crate) use device::DeviceInfo;
 #[cfg(feature = "nvml")]
 pub(crate) use device::in_use;
 pub(crate) use graph::{Capture, NotKept, is_captured};
-pub(crate) use library::{driver_version, now_ns, why_unusable};
+pub(crate) use library::{driver_version, now_ns, start_ns, why_unusable};
 pub(crate) use replay::{Refusal, Replay, is_recording};
 
 use cudarc::driver::sys::CUresult;

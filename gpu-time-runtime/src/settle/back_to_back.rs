@@ -231,6 +231,7 @@ fn row(context: &Context, timed: u64) -> RowInfo {
         graph: false,
         timed,
         in_flight: 0,
+        start_ns: cuda::start_ns(),
         bias: None,
     }
 }

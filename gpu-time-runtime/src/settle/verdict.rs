@@ -203,6 +203,7 @@ mod tests {
                 graph: false,
                 timed: measured + self.lost + self.in_flight,
                 in_flight: self.in_flight,
+                start_ns: 0,
                 bias: None,
             };
             series.report(info, series.tally())

@@ -97,6 +97,7 @@ impl Bench {
             graph: row.graph,
             timed: entry.timed,
             in_flight: entry.in_flight,
+            start_ns: 0,
             bias: None,
         };
         let rows = self.site.rows();

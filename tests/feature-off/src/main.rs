@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use gpu_time::{
     BackToBack, Bytes, ClockError, Clocks, Device, Eviction, Flops, FlushProof, Histogram, Launch,
-    Launches, LockedClocks, Process, Series, Settle, Settled, Site, Snapshot, Stats, Unmet,
-    gpu_timed, lock_clocks, publish, report, set_enabled, snapshot, until_stable,
+    Launches, LockedClocks, Process, Series, Settle, Settled, Site, Slot, Snapshot, Stats,
+    Timeline, Unmet, gpu_timed, lock_clocks, publish, report, set_enabled, snapshot, until_stable,
 };
 
 /// What generated code calls of a stream of cudarc.
@@ -143,7 +143,8 @@ fn show(snapshot: &Snapshot) {
     same(snapshot);
     assert!(snapshot.to_string().starts_with("gpu-time "));
     assert!(snapshot.to_json().contains(r#""schema": "gpu-time/1""#));
-    assert_eq!(snapshot.to_csv().is_empty(), snapshot.to_json().contains("without its feature"));
+    let is_off = snapshot.to_json().contains("without its feature");
+    assert_eq!([snapshot.to_csv(), snapshot.to_html()].map(|text| text.is_empty()), [is_off; 2]);
     line("process", process(snapshot.process()));
     for device in snapshot.devices() {
         line("device", show_device(device));
@@ -166,10 +167,12 @@ const _: () = {
     are_plain::<Clocks>();
     are_plain::<Launches>();
     are_plain::<Settle>();
+    are_plain::<Slot>();
     are_plain::<Stats>();
     are_equal_to_themselves::<ClockError>();
     are_equal_to_themselves::<Clocks>();
     are_equal_to_themselves::<Launch>();
+    are_equal_to_themselves::<Timeline>();
     are_shown::<Settled>();
     are_shown::<Snapshot>();
     are_shown::<Unmet>();
@@ -247,6 +250,7 @@ fn show_series(series: &Series) -> impl Debug {
         (series.queued(), series.nested(), series.tracked()),
         (series.upper_bound(), series.bias_ns(), series.ci95_ns()),
         show_histogram(series.histogram()),
+        series.timeline().map(show_timeline),
         (series.raw_ns().map(show_stats), series.net_ns().map(show_stats)),
         (series.bytes().map(show_bytes), series.flops().map(show_flops)),
     )
@@ -269,6 +273,17 @@ fn show_eviction(seen: &Eviction) -> impl Debug {
 fn show_histogram(histogram: &Histogram) -> impl Debug {
     same(histogram);
     (histogram.count(), histogram.is_empty(), histogram.iter().collect::<Vec<_>>())
+}
+
+fn show_timeline(timeline: &Timeline) -> impl Debug {
+    same(timeline);
+    let slots: Vec<_> = timeline.slots().iter().map(show_slot).collect();
+    (timeline.origin_ns(), timeline.width_ns(), slots)
+}
+
+fn show_slot(slot: &Slot) -> impl Debug {
+    same(slot);
+    (slot.index(), slot.count(), slot.min_ns(), slot.mean_ns(), slot.max_ns())
 }
 
 fn show_bytes(bytes: &Bytes) -> impl Debug {

@@ -7,6 +7,7 @@ mod absent;
 mod barriers;
 mod capture;
 mod cold;
+mod course;
 mod devices;
 mod exact;
 mod exit;
@@ -38,6 +39,7 @@ const THEMES: &[&[Scenario]] = &[
     barriers::SCENARIOS,
     capture::SCENARIOS,
     cold::SCENARIOS,
+    course::SCENARIOS,
     devices::SCENARIOS,
     exact::SCENARIOS,
     exit::SCENARIOS,

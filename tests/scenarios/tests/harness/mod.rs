@@ -32,6 +32,9 @@ const NVML_TRACE: &str = "nvml";
 /// So begins the name of the trace for viewers.
 const EVENTS: &str = "events-";
 
+/// The report for a browser.
+const PAGE: &str = "page.html";
+
 /// No scenario takes that long, unless it hangs.
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -66,6 +69,7 @@ pub struct Scenario {
     panics: bool,
     counts_agree: bool,
     untraced: bool,
+    html: bool,
     shows: bool,
     /// Where the report goes beside its JSON.
     target: String,
@@ -108,6 +112,7 @@ pub fn scenario(name: &str, arguments: &[&str]) -> Scenario {
         panics: false,
         counts_agree: true,
         untraced: false,
+        html: false,
         shows: false,
         target: "table".to_owned(),
         warning: None,
@@ -201,6 +206,12 @@ impl Scenario {
         self
     }
 
+    /// Has it write its report as a page, too.
+    pub fn html(mut self) -> Self {
+        self.html = true;
+        self
+    }
+
     /// Runs without a trace, which is for many and long programs.
     pub fn untraced(mut self) -> Self {
         self.untraced = true;
@@ -290,7 +301,9 @@ impl Scenario {
         }
         let nvml = std::fs::read_to_string(dir.path().join(NVML_TRACE)).unwrap_or_default();
         let nvml = nvml.lines().map(str::to_owned).collect();
-        Run { events, report, others: reports.into_values().collect(), book, stderr, trace, nvml }
+        let page = std::fs::read_to_string(dir.path().join(PAGE)).ok();
+        let others = reports.into_values().collect();
+        Run { events, report, page, others, book, stderr, trace, nvml }
     }
 
     fn command(&self, dir: &Path) -> Command {
@@ -305,6 +318,9 @@ impl Scenario {
         }
         let dir_name = dir.display();
         let mut targets = format!("{},json:{dir_name}/report-%p.json", self.target);
+        if self.html {
+            targets += &format!(",html:{dir_name}/{PAGE}");
+        }
         if self.shows {
             targets += &format!(",trace:{dir_name}/{EVENTS}%p.json");
         }
@@ -335,7 +351,8 @@ fn reports(dir: &Path) -> BTreeMap<u32, Report> {
     names
         .filter(|name| {
             let name = name.to_string_lossy();
-            name != NVML_TRACE && !name.starts_with("trace-") && !name.starts_with(EVENTS)
+            let is_other = [NVML_TRACE, PAGE].contains(&&*name);
+            !is_other && !name.starts_with("trace-") && !name.starts_with(EVENTS)
         })
         .map(|name| {
             // No temporary file is left behind.
@@ -407,6 +424,8 @@ impl Book {
 pub struct Run {
     events: Option<Events>,
     report: Option<Report>,
+    /// The same as a page.
+    pub page: Option<String>,
     /// Reports of processes that it forked.
     pub others: Vec<Report>,
     book: Book,

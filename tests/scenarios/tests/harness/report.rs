@@ -36,6 +36,7 @@ pub struct Report {
 #[derive(Debug, Deserialize)]
 pub struct Process {
     pub pid: u32,
+    pub wall_ns: u64,
     pub timing: String,
     pub warnings: Vec<String>,
 }
@@ -163,9 +164,20 @@ pub struct Series {
     #[serde(deserialize_with = "nullable")]
     pub ci95_ns: Option<[f64; 2]>,
     #[serde(deserialize_with = "nullable")]
+    pub timeline: Option<Course>,
+    #[serde(deserialize_with = "nullable")]
     pub bytes: Option<Bytes>,
     #[serde(deserialize_with = "nullable")]
     pub flops: Option<Flops>,
+}
+
+/// When samples were, and what.
+#[derive(Debug, Deserialize)]
+pub struct Course {
+    pub origin_ns: u64,
+    pub width_ns: u64,
+    /// Index, count, least, mean and greatest.
+    pub slots: Vec<(u64, u64, u64, u64, u64)>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -353,6 +365,21 @@ impl Site {
     }
 }
 
+impl Course {
+    /// It is of so many samples at least, since others may go on, with these statistics.
+    fn check(&self, samples: u64, raw: &Stats) {
+        assert!(self.slots.is_sorted_by(|a, b| a.0 < b.0), "{self:?}");
+        assert!(self.slots.iter().all(|slot| slot.0 < 128 && slot.1 > 0), "{self:?}");
+        assert!(self.slots.iter().all(|slot| slot.2 <= slot.3 && slot.3 <= slot.4), "{self:?}");
+        let counted: u64 = self.slots.iter().map(|slot| slot.1).sum();
+        assert!(counted >= samples, "{samples}: {self:?}");
+        let least = self.slots.iter().map(|slot| slot.2).min();
+        let most = self.slots.iter().map(|slot| slot.4).max();
+        let ends = [raw.min, raw.max].map(|ns| Some(ns.round() as u64));
+        assert_eq!([least, most], ends, "{self:?}");
+    }
+}
+
 impl Series {
     fn check(&self, site: &str) {
         let Series { timed, measured, in_flight, fed, starved, at_floor, .. } = self;
@@ -387,6 +414,10 @@ impl Series {
             assert!(total >= 0.0 && rate.is_none_or(f64::is_finite), "`{site}`: {self:?}");
         }
         assert_eq!(self.raw_ns.is_some(), fed + starved > 0, "`{site}`: {self:?}");
+        assert_eq!(self.raw_ns.is_some(), self.timeline.is_some(), "`{site}`: {self:?}");
+        if let Some((raw, course)) = self.raw_ns.as_ref().zip(self.timeline.as_ref()) {
+            course.check(if *fed > 0 { *fed } else { *starved }, raw);
+        }
         for stats in [&self.raw_ns, &self.net_ns].into_iter().flatten() {
             let Stats { min, p5, median, mean, p95, p99, max, stddev, sum } = *stats;
             let rising = [min, p5, median, p95, p99, max];

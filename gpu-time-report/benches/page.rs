@@ -1,0 +1,57 @@
+//! The HTML page of 500 made-up series: how long it takes to write, how large it is, and, where Chromium
+//! is installed, when that shows it first: `cargo bench -p gpu-time-report --features html`. With a path
+//! after `--`, the page is kept there.
+
+#[path = "../tests/support/chromium.rs"]
+mod chromium;
+#[path = "../tests/support/made_up.rs"]
+mod made_up;
+
+use std::time::Instant;
+
+const SERIES: usize = 500;
+const RUNS: usize = 5;
+
+/// Answers when something was painted first, and when a text was, in ms since the page was opened.
+const PAINTED: &str = r#"
+    for (let waited = 0; waited < 1000; waited++) {
+        const paints = performance.getEntriesByType("paint");
+        if (paints.length > 1) return paints.map((paint) => paint.startTime);
+        await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+"#;
+
+fn main() {
+    // Cargo adds `--bench`.
+    let path = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    let snapshot = made_up::snapshot(SERIES);
+    let mut rendered: Vec<_> = (0..RUNS)
+        .map(|_| {
+            let begin = Instant::now();
+            let page = snapshot.to_html();
+            let target = tempfile::NamedTempFile::new().expect("a temporary file");
+            std::fs::write(target.path(), page).expect("it is written");
+            begin.elapsed()
+        })
+        .collect();
+    rendered.sort();
+    let page = snapshot.to_html();
+    println!("{SERIES} series: {} bytes, written in {:?}", page.len(), rendered[RUNS / 2]);
+    if let Some(path) = path {
+        std::fs::write(path, &page).expect("the page is kept");
+    }
+    let is_there = std::process::Command::new("chromium").arg("--version").output().is_ok();
+    if !is_there {
+        return println!("no Chromium to show it in");
+    }
+    let mut painted: Vec<f64> = (0..RUNS)
+        .map(|_| {
+            let seen = chromium::ask(&page, [1440, 900], PAINTED);
+            assert!(seen.console.is_empty(), "{:?}", seen.console);
+            let times: Vec<f64> = serde_json::from_value(seen.answer).expect("times");
+            times.into_iter().fold(0.0, f64::max)
+        })
+        .collect();
+    painted.sort_by(f64::total_cmp);
+    println!("first text painted after {:.0} ms, median of {painted:.0?}", painted[RUNS / 2]);
+}

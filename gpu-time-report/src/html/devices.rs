@@ -1,0 +1,120 @@
+//! The devices: what is known of each, and of its clocks.
+
+use maud::{Markup, html};
+
+use crate::units::{self, printable};
+use crate::{Clocks, Device, Eviction, Snapshot};
+
+/// What is known, and its value.
+type Fact = (&'static str, String);
+
+/// A card for each device but the host, of which nothing is known.
+pub fn panel(snapshot: &Snapshot) -> Markup {
+    html! {
+        div.devices {
+            @for device in snapshot.devices.iter().filter(|device| device.id != "host") {
+                (card(device))
+            }
+        }
+    }
+}
+
+fn card(device: &Device) -> Markup {
+    let (now, always) = (state(device), nature(device));
+    html! {
+        section.card {
+            h3 { (printable(&device.name)) " " span.chip { (printable(&device.id)) } }
+            (list(&now))
+            @if !always.is_empty() {
+                details {
+                    summary { "how it measures" }
+                    (list(&always))
+                }
+            }
+        }
+    }
+}
+
+fn list(facts: &[Fact]) -> Markup {
+    html! {
+        @if !facts.is_empty() {
+            dl.facts {
+                @for (name, value) in facts { div { dt { (name) } dd { (printable(value)) } } }
+            }
+        }
+    }
+}
+
+/// What it did meanwhile.
+fn state(device: &Device) -> Vec<Fact> {
+    let clocks = device.clocks;
+    let sm = |clocks: Clocks| {
+        let most = clocks.sm_max_mhz.map(|most| format!(" of {most}"));
+        Some(range(clocks.sm_start_mhz, clocks.sm_end_mhz)? + &most.unwrap_or_default())
+    };
+    let throttled: Vec<String> = device
+        .throttle()
+        .filter(|(_, held)| *held != Some(0))
+        .map(|(reason, held)| match held {
+            Some(ns) => format!("{reason} {}", units::time(ns as f64)),
+            None => reason.to_owned(),
+        })
+        .collect();
+    let lowered = if throttled.is_empty() { "nothing".to_owned() } else { throttled.join(", ") };
+    known([
+        ("SM clock", clocks.and_then(sm)),
+        ("memory clock", clocks.and_then(|clocks| range(clocks.mem_start_mhz, clocks.mem_end_mhz))),
+        ("clocks lowered by", device.throttle.as_ref().map(|_| lowered)),
+        ("temperature", device.temperature_c.map(|degrees| format!("{degrees} °C"))),
+        ("power", device.power_w.map(|watts| format!("{watts:.0} W"))),
+        ("other processes", device.other_processes.map(|others| others.to_string())),
+    ])
+}
+
+/// What it is, and what that does to a measurement.
+fn nature(device: &Device) -> Vec<Fact> {
+    let time = |ns: Option<f64>| ns.map(units::time);
+    let error = device.event_bias_error_ns.map(|ns| format!(" ±{}", units::time(ns)));
+    let source = device.event_bias_source.as_ref().map(|source| format!(" ({source})"));
+    let bias = time(device.event_bias_ns)
+        .map(|bias| bias + &error.unwrap_or_default() + &source.unwrap_or_default());
+    let proof = device.flush_proof.as_ref();
+    let on_or_off = |is: bool| if is { "on" } else { "off" }.to_owned();
+    known([
+        ("driver", device.driver.clone()),
+        ("L2", device.l2_bytes.map(mib)),
+        ("peak bandwidth", device.peak_gb_per_s.map(|peak| format!("{peak:.0} GB/s"))),
+        ("event step", time(device.event_step_ns)),
+        ("empty pair", time(device.event_floor_ns)),
+        ("bias removed", bias),
+        ("fed margin", time(device.fed_margin_ns)),
+        ("flush", device.flush_bytes.map(mib)),
+        ("clean flush evicts", proof.and_then(|proof| proof.clean.as_ref()).map(eviction)),
+        ("dirty flush evicts", proof.and_then(|proof| proof.dirty.as_ref()).map(eviction)),
+        ("persistence mode", device.persistence.map(on_or_off)),
+        ("MIG", device.mig.map(on_or_off)),
+        ("MPS", device.mps.map(on_or_off)),
+    ])
+}
+
+fn known<const N: usize>(facts: [(&'static str, Option<String>); N]) -> Vec<Fact> {
+    facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+fn range(start: Option<u32>, end: Option<u32>) -> Option<String> {
+    match start.zip(end)? {
+        (start, end) if start == end => Some(format!("{end} MHz")),
+        (start, end) => Some(format!("{start} → {end} MHz")),
+    }
+}
+
+fn mib(bytes: u64) -> String {
+    format!("{} MiB", bytes >> 20)
+}
+
+/// What a flush was seen to evict, of the lines that stayed longest.
+fn eviction(seen: &Eviction) -> String {
+    let missed = seen.missed_after_read.min(seen.missed_after_write);
+    let proved = if seen.proved { "" } else { ", not proved" };
+    format!("{:.1}%{proved}", 100.0 * missed)
+}

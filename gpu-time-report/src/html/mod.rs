@@ -1,0 +1,124 @@
+//! The report as one HTML page that needs nothing else: no network, and no script for its tables.
+//!
+//! What is text here is escaped by `maud`; what the script shows comes from the JSON report inside of
+//! the page, and becomes text nodes only.
+
+mod charts;
+mod devices;
+mod rows;
+mod scale;
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use crate::units::{self, printable};
+use crate::{Process, Series, Snapshot, notes};
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// A browser loads nothing for the page, whatever stands in it.
+const POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
+
+/// The page.
+pub fn render(snapshot: &Snapshot) -> String {
+    let process = &snapshot.process;
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                link rel="icon" href="data:,";
+                title { (printable(&process.name)) " – gpu-time" }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                (head(process))
+                (tiles(snapshot))
+                (warnings(snapshot))
+                (devices::panel(snapshot))
+                (rows::table(snapshot))
+                @let notes = notes::facts(snapshot);
+                @if !notes.is_empty() {
+                    h2 { "Notes" }
+                    ul.notes { @for note in notes { li { (printable(note.trim_start())) } } }
+                }
+                footer { "gpu-time " (printable(&process.version)) }
+                script type="application/json" id="report" { (PreEscaped(inert(&charts::json(snapshot)))) }
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
+    };
+    page.into_string()
+}
+
+/// JSON that cannot end the element that it stands in, and that has no control characters. Both stand in
+/// texts only, where they may be escaped.
+fn inert(json: &str) -> String {
+    let mut inert = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c == '<' || c.is_control() {
+            inert += &format!("\\u{:04x}", u32::from(c));
+        } else {
+            inert.push(c);
+        }
+    }
+    inert
+}
+
+fn head(process: &Process) -> Markup {
+    let started = process.started.replace('T', " ").replace('Z', " UTC");
+    html! {
+        div.top {
+            div {
+                h1 { (printable(&process.name)) }
+                p {
+                    "process " (process.pid) " · " (printable(&started)) " · "
+                    (units::time(process.wall_ns as f64))
+                }
+            }
+            button.theme type="button" hidden title="light or dark" aria-label="light or dark" { "◐" }
+        }
+    }
+}
+
+/// What there is, in a few figures.
+fn tiles(snapshot: &Snapshot) -> Markup {
+    let sites = &snapshot.sites;
+    let functions = || {
+        let all = sites.iter().flat_map(|site| &site.series);
+        all.filter(|series| series.launch.is_none() || series.graph)
+    };
+    let sum = |of: fn(&Series) -> u64| functions().map(of).sum::<u64>();
+    let (measured, fed) = (sum(|series| series.measured), sum(|series| series.fed));
+    let lost = sum(|series| series.lost.total());
+    let on_gpu = functions().filter(|series| series.device != "host" && !series.graph);
+    let gpu_ns: f64 = on_gpu.filter_map(Series::total).sum();
+    let called = sites.iter().filter(|site| site.calls > 0).count();
+    let tile = |name: &str, value: Markup| html! { div.tile { dt { (name) } dd { (value) } } };
+    html! {
+        dl.tiles {
+            (tile("GPU time measured", html! { (units::time(gpu_ns)) }))
+            (tile("functions called", html! { (called) small { " of " (sites.len()) } }))
+            (tile("calls", html! { (units::count(sites.iter().map(|site| site.calls).sum())) }))
+            (tile("samples", html! { (units::count(measured)) }))
+            (tile("fed", html! { @if measured == 0 { "–" } @else { (units::share(fed as f64, measured as f64)) } }))
+            (tile("lost", html! { span.bad[lost > 0] { (units::count(lost)) } }))
+        }
+    }
+}
+
+fn warnings(snapshot: &Snapshot) -> Markup {
+    let off = snapshot.process.off().map(|why| format!("nothing was timed on a GPU: {why}"));
+    let warnings: Vec<String> = off.into_iter().chain(notes::warnings(snapshot)).collect();
+    html! {
+        @if !warnings.is_empty() {
+            ul.warnings { @for warning in warnings { li { (printable(&warning)) } } }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,16 @@
+//! The HTML page, beside the other reports.
+
+use crate::harness::scenario;
+
+#[test]
+fn the_page_has_what_the_report_has() {
+    let run = scenario("exact/fed", &[]).html().run();
+    let page = run.page.as_deref().expect("it is written");
+    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>"));
+    for site in run.report().sites.iter().filter(|site| site.calls > 0) {
+        assert!(page.contains(&format!(">{}<", site.name)), "`{}`", site.name);
+    }
+    for device in &run.report().devices {
+        assert!(page.contains(&device.name));
+    }
+}
