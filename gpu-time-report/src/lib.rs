@@ -25,6 +25,8 @@ mod json;
 mod kinds;
 mod losses;
 mod notes;
+#[doc(hidden)]
+pub mod pattern;
 mod process;
 mod rate;
 mod series;
@@ -55,3 +57,5 @@ pub use kinds::{CacheState, Clock, Measure, ScopeKind};
 pub use losses::{Losses, Lost};
 #[doc(hidden)]
 pub use stats::{Distribution, Summary, step_ns};
+#[doc(hidden)]
+pub use table::printable;

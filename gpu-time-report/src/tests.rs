@@ -84,6 +84,7 @@ impl Row {
             net_sum_ns: Some(sum(bias_ns * mean)),
             ci95_ns: shown.median_interval(),
             histogram: shown.histogram().clone(),
+            net_histogram: Histogram::default(),
             bytes: self.bytes,
             flops: self.flops,
         }

@@ -2,7 +2,7 @@
 
 use crate::bias::Bias;
 use crate::rates::{Rates, Shown};
-use crate::report::{self, Distribution};
+use crate::report::{self, Distribution, Histogram};
 use crate::sample::{CacheState, Losses, Lost, Measure, Sample};
 use crate::site::Clock;
 use crate::workload::Workload;
@@ -183,6 +183,7 @@ impl Series {
             net_sum_ns,
             ci95_ns: shown.median_interval(),
             histogram: shown.histogram().clone(),
+            net_histogram: Histogram::default(),
             bytes: rates.bytes(rated),
             flops: rates.flops(rated),
         }

@@ -1,5 +1,7 @@
 //! How many times there are of which length.
 
+use std::cmp::Ordering;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::buckets::{BUCKETS, bucket, middle};
@@ -28,6 +30,31 @@ impl Histogram {
     /// The middle of every bucket that is not empty, in nanoseconds, with its count, in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
         self.0.iter().map(|&(bucket, count)| (middle(bucket.into()), count))
+    }
+
+    /// Takes in the times of another.
+    pub(super) fn merge(&mut self, other: &Histogram) {
+        let mut merged = Vec::with_capacity(self.0.len().max(other.0.len()));
+        let (mut ours, mut theirs) = (self.0.iter().peekable(), other.0.iter().peekable());
+        while let (Some(&&(our, count)), Some(&&(their, more))) = (ours.peek(), theirs.peek()) {
+            merged.push((
+                our.min(their),
+                match our.cmp(&their) {
+                    Ordering::Less => count,
+                    Ordering::Equal => count.saturating_add(more),
+                    Ordering::Greater => more,
+                },
+            ));
+            _ = ours.next_if(|_| our <= their);
+            _ = theirs.next_if(|_| their <= our);
+        }
+        merged.extend(ours.chain(theirs));
+        self.0 = merged;
+    }
+
+    /// The same times, each less `ns`: their buckets are other ones, so that the error may double.
+    pub fn less(&self, ns: f64) -> Histogram {
+        self.iter().map(|(time, count)| (time - ns, count)).collect()
     }
 
     /// The time of the given rank, from 1 for the shortest; the longest where the rank is too high.
@@ -115,6 +142,16 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn parts_make_the_whole(
+            one in prop::collection::vec((1.0f64..5e3, 1..9u64), 0..50),
+            other in prop::collection::vec((1.0f64..5e3, 1..9u64), 0..50),
+        ) {
+            let mut merged: Histogram = one.iter().copied().collect();
+            merged.merge(&other.iter().copied().collect());
+            prop_assert_eq!(merged, one.into_iter().chain(other).collect());
+        }
+
         #[test]
         fn json_is_read_back(times in prop::collection::vec((1.0f64..1e13, 1..u64::MAX), 0..50)) {
             let histogram: Histogram = times.into_iter().collect();
