@@ -4,6 +4,9 @@ mod device;
 mod series;
 mod work;
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 use std::path::PathBuf;
 

@@ -1,0 +1,34 @@
+//! `show`, and what every tool has.
+
+use gpu_time_report::Snapshot;
+
+use crate::{first, tool};
+
+#[test]
+fn the_table_is_the_one_that_the_program_printed() {
+    let table = tool(&["show".into(), first()]).fine();
+    let report = Snapshot::from_json(&std::fs::read(first()).unwrap()).unwrap();
+    assert_eq!(table, report.to_string());
+    assert!(table.contains("app::train"), "{table}");
+    // A name with an escape and a line break.
+    assert!(table.contains("a,\"b\"\\n\\u{1b}<i>"), "{table}");
+}
+
+#[test]
+fn it_shows_other_formats_and_many_files() {
+    let csv = tool(&["show".into(), first(), "--format".into(), "csv".into()]).fine();
+    assert!(csv.starts_with("site,file,line,"), "{csv}");
+    let json = tool(&["show".into(), first(), "--format=json".into()]).fine();
+    assert_eq!(
+        tool(&["show".into(), first(), first(), "--format=json".into()]).fine(),
+        json.repeat(2)
+    );
+}
+
+#[test]
+fn it_explains_itself() {
+    assert!(tool(&["--help"]).fine().contains("GPU_TIME_REPORT=json:PATH"));
+    assert!(tool(&["completions", "bash"]).fine().contains("complete -F"));
+    assert!(tool(&["man"]).fine().starts_with(".ie"));
+    assert_eq!(tool(&["nonsense"]).code, Some(2));
+}
