@@ -9,12 +9,13 @@ mod tests;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::time::{Duration, UNIX_EPOCH};
 
 use gpu_time_report::{Process, Site, Snapshot};
 
 use crate::place::is_same_site;
 use crate::{Failure, input};
-use device::{Devices, agree};
+use device::Devices;
 use series::Merged;
 
 /// So many different warnings are kept of all reports.
@@ -123,25 +124,27 @@ impl MergedSite {
 
 /// All processes as one.
 fn process(merged: Vec<Process>, warnings: Vec<String>) -> Process {
-    let mut all = merged.iter();
-    let mut process = all.next().cloned().unwrap_or_else(|| unreachable!("a file is required"));
-    let mut names = vec![process.name.clone()];
-    for other in all {
+    let Some((first, others)) = merged.split_first() else {
+        return Process::new(String::new(), 0, UNIX_EPOCH, Duration::ZERO, None);
+    };
+    let mut process = first.clone();
+    let mut names = vec![&first.name];
+    for other in others {
         add(&mut process.wall_ns, other.wall_ns);
         if other.started < process.started {
             process.started.clone_from(&other.started);
         }
-        // One that could time something says nothing of the others.
-        agree(&mut process.off, &other.off);
-        if !names.contains(&other.name) {
-            names.push(other.name.clone());
+        if other.off.is_none() {
+            process.off = None;
+        }
+        if !names.contains(&&other.name) {
+            names.push(&other.name);
         }
     }
-    process.name = match &names[..] {
-        [name] => name.clone(),
-        [name, rest @ ..] => format!("{name} and {} other programs", rest.len()),
-        [] => String::new(),
-    };
+    if let others @ 1.. = names.len() - 1 {
+        let programs = if others == 1 { "program" } else { "programs" };
+        process.name = format!("{} and {others} other {programs}", first.name);
+    }
     process.pid = 0;
     process.version = env!("CARGO_PKG_VERSION").to_owned();
     process.warnings = warnings;

@@ -1,6 +1,6 @@
 //! Reports that are merged, and what a single process would have reported.
 
-use gpu_time_report::{Bytes, Series, Snapshot, Stats};
+use gpu_time_report::{Bytes, Launches, Series, Snapshot, Stats};
 use proptest::prelude::*;
 
 use super::Merge;
@@ -82,6 +82,40 @@ fn processes_are_listed_and_merging_again_keeps_them() {
     assert_eq!((process.wall_ns(), process.name()), (6_000_000_000, "app"));
     assert_eq!(process.started(), report(5).process().started());
     assert!(three.to_string().contains(": 3 reports of app merged, 6.000 s from "), "{three}");
+}
+
+#[test]
+fn what_could_not_be_timed_everywhere_is_not_off() {
+    let with = |off: Option<&str>| {
+        let mut report = report(1, vec![], vec![]);
+        let json = report.to_json();
+        if let Some(why) = off {
+            let json = json.replace("\"on\"", &format!("\"off: {why}\""));
+            report = Snapshot::from_json(json.as_bytes()).unwrap();
+        }
+        report
+    };
+    let off = |reports: &[Snapshot]| merged(reports).process().off().map(str::to_owned);
+    assert_eq!(off(&[with(Some("no driver")), with(None)]), None);
+    assert_eq!(off(&[with(None), with(Some("no driver"))]), None);
+    assert_eq!(off(&[with(Some("no driver")), with(Some("`GPU_TIME=off`"))]).unwrap(), "no driver");
+}
+
+#[test]
+fn calls_of_different_numbers_of_launches_keep_their_own_biases() {
+    let of = |ns: f64, min: u32, max: u32| {
+        let mean = f64::from(min + max) / 2.0;
+        let series = series("cuda:0", &[ns; 10], &[], 500.0 * mean);
+        let net_ns = series.net_ns.filter(|_| min == max);
+        let launches = Some(Launches { min, mean, max });
+        one(1, Series { bias_ns: Some(500.0), net_ns, launches, ..series })
+    };
+    let both = merged(&[of(1500.0, 1, 1), of(2500.0, 3, 3)]);
+    let net = only(&both).net_ns().unwrap();
+    assert_eq!((net.median(), net.max(), net.stddev(), net.sum()), (1000.0, 1000.0, 0.0, 20_000.0));
+    assert_eq!((only(&both).bias_ns(), only(&both).launches().unwrap().mean()), (Some(500.0), 2.0));
+    let varied = merged(&[both, of(3000.0, 1, 3)]);
+    assert_eq!((only(&varied).net_ns(), only(&varied).net_sum_ns), (None, Some(40_000.0)));
 }
 
 #[test]
