@@ -9,6 +9,8 @@ mod tests;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, UNIX_EPOCH};
 
 use gpu_time_report::{Process, Site, Snapshot};
@@ -21,15 +23,31 @@ use series::Merged;
 /// So many different warnings are kept of all reports.
 const WARNINGS: usize = 100;
 
-/// The merged report of these files, of which one at a time is in memory.
+/// The merged report of these files. Reading takes most of the time, so that every core does it; one
+/// waits for each to be merged, in the order given, and no more of them are in memory.
 pub fn files(files: &[PathBuf]) -> Result<Snapshot, Failure> {
-    let mut merge = Merge::default();
-    for file in files {
-        merge
-            .add(&input::report(file)?)
-            .map_err(|why| format!("`{}` cannot be merged: {why}", file.display()))?;
-    }
-    Ok(merge.finish())
+    let cores = thread::available_parallelism().map_or(1, usize::from).min(files.len());
+    thread::scope(|scope| {
+        let readers: Vec<_> = (0..cores)
+            .map(|first| {
+                let (sender, reader) = mpsc::sync_channel(0);
+                scope.spawn(move || {
+                    let mut own = files.iter().skip(first).step_by(cores);
+                    // Nobody receives after a failure.
+                    own.try_for_each(|file| sender.send(input::report(file)))
+                });
+                reader
+            })
+            .collect();
+        let mut merge = Merge::default();
+        for (file, reader) in files.iter().zip(readers.iter().cycle()) {
+            let report = reader.recv().map_err(|error| error.to_string())??;
+            merge
+                .add(&report)
+                .map_err(|why| format!("`{}` cannot be merged: {why}", file.display()))?;
+        }
+        Ok(merge.finish())
+    })
 }
 
 /// What the reports so far come to.
