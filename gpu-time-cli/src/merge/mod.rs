@@ -34,7 +34,7 @@ pub fn files(files: &[PathBuf]) -> Result<Snapshot, Failure> {
                 scope.spawn(move || {
                     let mut own = files.iter().skip(first).step_by(cores);
                     // Nobody receives after a failure.
-                    own.try_for_each(|file| sender.send(input::report(file)))
+                    own.all(|file| sender.send(input::report(file)).is_ok())
                 });
                 reader
             })

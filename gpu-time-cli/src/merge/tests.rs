@@ -147,7 +147,9 @@ fn what_is_too_much_is_no_panic() {
 }
 
 /// Times of one process: most fed, some starved, sometimes none of a kind.
-fn times() -> impl Strategy<Value = (Vec<f64>, Vec<f64>)> {
+type Times = (Vec<f64>, Vec<f64>);
+
+fn times() -> impl Strategy<Value = Times> {
     let time = || prop_oneof![1500.0f64..9000.0, 1e4f64..2e6];
     (prop::collection::vec(time(), 0..60), prop::collection::vec(time(), 0..9))
 }
@@ -159,11 +161,11 @@ proptest! {
     fn with_one_bias_it_is_what_a_single_process_would_say(
         parts in prop::collection::vec(times(), 1..6),
     ) {
-        let report = |(pid, (fed, starved)): (usize, &(Vec<f64>, Vec<f64>))| {
+        let report = |(pid, (fed, starved)): (usize, &Times)| {
             one(pid as u32, series("cuda:0", fed, starved, 1200.0))
         };
         let reports: Vec<Snapshot> = parts.iter().enumerate().map(report).collect();
-        let all = |which: fn(&(Vec<f64>, Vec<f64>)) -> &Vec<f64>| {
+        let all = |which: fn(&Times) -> &Vec<f64>| {
             parts.iter().flat_map(which).copied().collect::<Vec<f64>>()
         };
         let whole = series("cuda:0", &all(|p| &p.0), &all(|p| &p.1), 1200.0);
@@ -188,7 +190,7 @@ proptest! {
         parts in prop::collection::vec((times(), 0..5u32), 2..5),
     ) {
         let bias = |step: u32| 1000.0 + 32.0 * f64::from(step);
-        let report = |(pid, ((fed, _), step)): (usize, &((Vec<f64>, Vec<f64>), u32))| {
+        let report = |(pid, ((fed, _), step)): (usize, &(Times, u32))| {
             one(pid as u32, series("cuda:0", fed, &[], bias(*step)))
         };
         let reports: Vec<Snapshot> = parts.iter().enumerate().map(report).collect();
