@@ -53,6 +53,7 @@ impl Histogram {
     }
 
     /// The same times, each less `ns`: their buckets are other ones, so that the error may double.
+    #[doc(hidden)]
     pub fn less(&self, ns: f64) -> Histogram {
         self.iter().map(|(time, count)| (time - ns, count)).collect()
     }
