@@ -162,6 +162,11 @@ impl Process {
     pub fn warnings(&self) -> &[String] {
         &[]
     }
+
+    /// None.
+    pub fn merged(&self) -> &[Process] {
+        &[]
+    }
 }
 
 /// A type without values, with the accessors that it has with the feature `enabled`.

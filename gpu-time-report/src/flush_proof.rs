@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct Eviction {
     #[doc(hidden)]
     pub proved: bool,
+    /// Empty in the first reports, whose flushes read to leave clean lines and wrote to leave dirty ones.
     #[doc(hidden)]
+    #[serde(default)]
     pub method: String,
     #[doc(hidden)]
     pub multiple: u32,

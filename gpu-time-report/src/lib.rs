@@ -27,6 +27,8 @@ mod json;
 mod kinds;
 mod losses;
 mod notes;
+#[doc(hidden)]
+pub mod pattern;
 mod process;
 mod rate;
 mod series;
@@ -57,3 +59,5 @@ pub use kinds::{CacheState, Clock, Measure, ScopeKind};
 pub use losses::{Losses, Lost};
 #[doc(hidden)]
 pub use stats::{Course, Distribution, Summary, step_ns};
+#[doc(hidden)]
+pub use units::printable;

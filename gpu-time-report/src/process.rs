@@ -27,6 +27,10 @@ pub struct Process {
     pub off: Option<String>,
     #[doc(hidden)]
     pub warnings: Vec<String>,
+    /// The processes whose reports were merged into this one.
+    #[doc(hidden)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merged: Vec<Process>,
 }
 
 impl Process {
@@ -47,6 +51,7 @@ impl Process {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             off,
             warnings: Vec::new(),
+            merged: Vec::new(),
         }
     }
 
@@ -83,6 +88,12 @@ impl Process {
     /// What makes the figures doubtful, and what the user configured wrongly.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// The processes whose reports this one was merged from, empty for that of a single process. Its
+    /// own wall time is then that of all of them added up.
+    pub fn merged(&self) -> &[Process] {
+        &self.merged
     }
 }
 

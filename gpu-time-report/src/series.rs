@@ -69,6 +69,11 @@ pub struct Series {
     #[doc(hidden)]
     #[serde(default)]
     pub timeline: Option<Timeline>,
+    /// The net times that `net_ns` is over, where one bias does not lead to them from the raw ones: in
+    /// a merged report whose sources had different ones.
+    #[doc(hidden)]
+    #[serde(default, skip_serializing_if = "Histogram::is_empty")]
+    pub net_histogram: Histogram,
     #[doc(hidden)]
     pub bytes: Option<Bytes>,
     #[doc(hidden)]

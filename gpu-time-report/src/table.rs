@@ -5,7 +5,7 @@ use std::{fmt, iter};
 use comfy_table::{CellAlignment, Table, presets};
 
 use crate::units::{self, Unit, printable};
-use crate::{Clock, Clocks, Device, Launches, Measure, Series, Site, Snapshot, notes};
+use crate::{Clock, Clocks, Device, Launches, Measure, Process, Series, Site, Snapshot, notes};
 
 /// Columns that every table with times has.
 const COLUMNS: usize = 9;
@@ -15,17 +15,16 @@ pub fn render(snapshot: &Snapshot, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let process = &snapshot.process;
     writeln!(
         f,
-        "gpu-time {}: {} (pid {}), {} from {}",
-        process.version,
-        printable(&process.name),
-        process.pid,
+        "gpu-time {}: {}, {} from {}",
+        printable(&process.version),
+        source(process),
         units::time(process.wall_ns as f64),
-        process.started
+        printable(&process.started)
     )?;
     for device in &snapshot.devices {
-        writeln!(f, "{}", device_line(device, has_bytes(snapshot, &device.id)))?;
+        writeln!(f, "{}", printable(&device_line(device, has_bytes(snapshot, &device.id))))?;
         if let Some(line) = device.clocks.and_then(|clocks| health_line(device, clocks)) {
-            writeln!(f, "  {line}")?;
+            writeln!(f, "  {}", printable(&line))?;
         }
     }
     if let Some(why) = process.off() {
@@ -43,6 +42,16 @@ pub fn render(snapshot: &Snapshot, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     notes.iter().try_for_each(|note| writeln!(f, "{}", printable(note)))
 }
 
+/// The process, or how many there are in a merged report.
+fn source(process: &Process) -> String {
+    let name = printable(&process.name);
+    match process.merged.len() {
+        0 => format!("{name} (pid {})", process.pid),
+        1 => format!("1 report of {name}"),
+        count => format!("{count} reports of {name} merged"),
+    }
+}
+
 /// Whether a rate is to be compared with the device's peak.
 fn has_bytes(snapshot: &Snapshot, device: &str) -> bool {
     let mut series = snapshot.sites.iter().flat_map(|site| &site.series);
@@ -57,13 +66,13 @@ fn device_line(device: &Device, with_peak: bool) -> String {
         .event_bias_source()
         .map(|source| format!(" ({source}{})", error.unwrap_or_default()));
     let parts = [
-        device.driver().map(|version| format!("driver {}", printable(version))),
+        device.driver().map(|version| format!("driver {version}")),
         part("event step", event_step_ns),
         part("empty pair", event_floor_ns),
         part("bias", event_bias_ns).map(|bias| bias + &source.unwrap_or_default()),
         device.peak_gb_per_s.filter(|_| with_peak).map(|peak| format!("peak {peak:.0} GB/s")),
     ];
-    let name = format!("{}: {}", device.id, printable(&device.name));
+    let name = format!("{}: {}", device.id, device.name);
     parts.into_iter().flatten().fold(name, |line, part| line + ", " + &part)
 }
 
@@ -198,8 +207,8 @@ impl Rates {
 /// The device, and how it was timed if not by what times most of its rows.
 fn on(series: &Series) -> String {
     match series.clock {
-        Clock::Sync => format!("{} {}", series.device, notes::SYNC),
-        Clock::Events | Clock::Host => series.device.clone(),
+        Clock::Sync => format!("{} {}", printable(&series.device), notes::SYNC),
+        Clock::Events | Clock::Host => printable(&series.device),
     }
 }
 

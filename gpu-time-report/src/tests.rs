@@ -92,6 +92,7 @@ impl Row {
             ci95_ns: shown.median_interval(),
             histogram: shown.histogram().clone(),
             timeline: course(if fed.is_empty() { starved } else { fed }).timeline(0),
+            net_histogram: Histogram::default(),
             bytes: self.bytes,
             flops: self.flops,
         }

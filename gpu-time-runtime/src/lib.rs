@@ -14,6 +14,9 @@ mod collect;
 mod config;
 mod counts;
 mod cuda;
+#[cfg(feature = "nvml")]
+#[doc(hidden)]
+pub mod doctor;
 mod eviction;
 mod exit;
 #[cfg_attr(not(feature = "metrics"), path = "export/off.rs")]

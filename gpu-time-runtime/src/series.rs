@@ -2,7 +2,7 @@
 
 use crate::bias::Bias;
 use crate::rates::{Rates, Shown};
-use crate::report::{self, Course, Distribution};
+use crate::report::{self, Course, Distribution, Histogram};
 use crate::sample::{CacheState, Losses, Lost, Measure, Sample};
 use crate::site::Clock;
 use crate::workload::Workload;
@@ -195,6 +195,7 @@ impl Series {
             ci95_ns: shown.median_interval(),
             timeline: course.timeline(row.start_ns),
             histogram: shown.histogram().clone(),
+            net_histogram: Histogram::default(),
             bytes: rates.bytes(rated),
             flops: rates.flops(rated),
         }

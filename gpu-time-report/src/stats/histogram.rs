@@ -1,5 +1,7 @@
 //! How many times there are of which length.
 
+use std::cmp::Ordering;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::buckets::{BUCKETS, bucket, middle};
@@ -7,7 +9,7 @@ use super::buckets::{BUCKETS, bucket, middle};
 /// How many times there are of which length.
 ///
 /// Times that share a bucket look the same: 1 ns up to 2 µs, at most 64 ns apart up to 1 ms, 0.4 % above.
-/// In JSON, a list of `[ns, count]`.
+/// In JSON, a list of `[ns, count]`, the middle of each bucket to the nanosecond.
 // Invariant: the buckets ascend, and none is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram(Vec<(u16, u64)>);
@@ -28,6 +30,32 @@ impl Histogram {
     /// The middle of every bucket that is not empty, in nanoseconds, with its count, in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
         self.0.iter().map(|&(bucket, count)| (middle(bucket.into()), count))
+    }
+
+    /// Takes in the times of another.
+    pub(super) fn merge(&mut self, other: &Histogram) {
+        let mut merged = Vec::with_capacity(self.0.len().max(other.0.len()));
+        let (mut ours, mut theirs) = (self.0.iter().peekable(), other.0.iter().peekable());
+        while let (Some(&&(our, count)), Some(&&(their, more))) = (ours.peek(), theirs.peek()) {
+            merged.push((
+                our.min(their),
+                match our.cmp(&their) {
+                    Ordering::Less => count,
+                    Ordering::Equal => count.saturating_add(more),
+                    Ordering::Greater => more,
+                },
+            ));
+            _ = ours.next_if(|_| our <= their);
+            _ = theirs.next_if(|_| their <= our);
+        }
+        merged.extend(ours.chain(theirs));
+        self.0 = merged;
+    }
+
+    /// The same times, each less `ns`: their buckets are other ones, so that the error may double.
+    #[doc(hidden)]
+    pub fn less(&self, ns: f64) -> Histogram {
+        self.iter().map(|(time, count)| (time - ns, count)).collect()
     }
 
     /// The time of the given rank, from 1 for the shortest; the longest where the rank is too high.
@@ -66,25 +94,14 @@ impl FromIterator<(f64, u64)> for Histogram {
 
 impl Serialize for Histogram {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.iter().map(|(ns, count)| (Number(ns), count)))
+        // There are many of them: whole numbers are short and quick to read, and tell the bucket.
+        serializer.collect_seq(self.iter().map(|(ns, count)| (ns.ceil() as u64, count)))
     }
 }
 
 impl<'de> Deserialize<'de> for Histogram {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Histogram, D::Error> {
         Vec::<(f64, u64)>::deserialize(deserializer).map(Histogram::from_iter)
-    }
-}
-
-/// A number that is written without a fraction where it has none: there are many of them.
-struct Number(f64);
-
-impl Serialize for Number {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            whole if whole.fract() == 0.0 => serializer.serialize_u64(whole as u64),
-            other => serializer.serialize_f64(other),
-        }
     }
 }
 
@@ -116,10 +133,20 @@ mod tests {
 
     proptest! {
         #[test]
+        fn parts_make_the_whole(
+            one in prop::collection::vec((1.0f64..5e3, 1..9u64), 0..50),
+            other in prop::collection::vec((1.0f64..5e3, 1..9u64), 0..50),
+        ) {
+            let mut merged: Histogram = one.iter().copied().collect();
+            merged.merge(&other.iter().copied().collect());
+            prop_assert_eq!(merged, one.into_iter().chain(other).collect());
+        }
+
+        #[test]
         fn json_is_read_back(times in prop::collection::vec((1.0f64..1e13, 1..u64::MAX), 0..50)) {
             let histogram: Histogram = times.into_iter().collect();
             let json = serde_json::to_string(&histogram).unwrap();
-            prop_assert!(!json.contains(".0"), "{json}");
+            prop_assert!(!json.contains('.'), "{json}");
             prop_assert_eq!(serde_json::from_str::<Histogram>(&json).unwrap(), histogram);
         }
     }

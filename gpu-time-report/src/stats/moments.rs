@@ -31,6 +31,36 @@ impl Moments {
         self.deviations += from_old_mean * (value - self.mean);
     }
 
+    /// Those of so many values of this mean and standard deviation, between these extremes.
+    pub fn of(count: u64, min: f64, max: f64, mean: f64, stddev: f64) -> Moments {
+        if count == 0 {
+            return Moments::default();
+        }
+        let n = count as f64;
+        let deviations = stddev * stddev * (n - 1.0);
+        Moments { count, min, max, sum: mean * n, mean, deviations }
+    }
+
+    /// Takes in all that another has seen: exact, but for rounding (the parallel form of the
+    /// recurrence).
+    pub fn merge(&mut self, other: &Moments) {
+        if self.count == 0 || other.count == 0 {
+            if self.count == 0 {
+                *self = *other;
+            }
+            return;
+        }
+        let (ours, theirs) = (self.count as f64, other.count as f64);
+        let apart = other.mean - self.mean;
+        let share = theirs / (ours + theirs);
+        self.count = self.count.saturating_add(other.count);
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+        self.sum += other.sum;
+        self.mean += apart * share;
+        self.deviations += other.deviations + apart * apart * ours * share;
+    }
+
     /// How many values were seen.
     pub fn count(&self) -> u64 {
         self.count
@@ -89,6 +119,20 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn parts_make_the_whole(values in prop::collection::vec(0.0f64..1e7, 0..200), cut in 0.0..1.0) {
+            let (one, other) = values.split_at((cut * values.len() as f64) as usize);
+            let restored = |values: &[f64]| {
+                let all = of(values);
+                Moments::of(all.count(), all.min(), all.max(), all.mean, all.stddev())
+            };
+            let (mut merged, whole) = (restored(one), of(&values));
+            merged.merge(&restored(other));
+            prop_assert_eq!((merged.count(), merged.min(), merged.max()), (whole.count(), whole.min(), whole.max()));
+            prop_assert!((merged.sum() - whole.sum()).abs() <= 1e-9 * whole.sum());
+            prop_assert!((merged.stddev() - whole.stddev()).abs() <= 1e-6 * (1.0 + whole.stddev()));
+        }
+
         #[test]
         fn they_are_the_textbook_ones(values in prop::collection::vec(0.0f64..1e7, 2..200)) {
             let moments = of(&values);

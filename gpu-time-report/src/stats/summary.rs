@@ -20,6 +20,18 @@ impl Summary {
         Summary { moments, histogram }
     }
 
+    /// The summary of times whose statistics are known beside their histogram.
+    pub fn of(stats: &Stats, histogram: Histogram) -> Summary {
+        let Stats { min, max, mean, stddev, .. } = *stats;
+        Summary { moments: Moments::of(histogram.count(), min, max, mean, stddev), histogram }
+    }
+
+    /// Takes in the times of another.
+    pub fn merge(&mut self, other: &Summary) {
+        self.moments.merge(&other.moments);
+        self.histogram.merge(&other.histogram);
+    }
+
     /// How many times there are.
     pub fn count(&self) -> u64 {
         self.moments.count()

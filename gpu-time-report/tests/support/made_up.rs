@@ -4,8 +4,8 @@
 use std::time::{Duration, SystemTime};
 
 use gpu_time_report::{
-    CacheState, Clock, Clocks, Course, Device, Distribution, Launch, Launches, Losses, Lost,
-    Measure, Process, ScopeKind, Series, Site, Snapshot,
+    CacheState, Clock, Clocks, Course, Device, Distribution, Histogram, Launch, Launches, Losses,
+    Lost, Measure, Process, ScopeKind, Series, Site, Snapshot,
 };
 
 /// What is taken off each time.
@@ -147,6 +147,7 @@ fn row(
         net_sum_ns: Some(sum(bias_ns)),
         ci95_ns: shown.median_interval(),
         histogram: shown.histogram().clone(),
+        net_histogram: Histogram::default(),
         timeline: course.timeline(0),
         bytes: None,
         flops: None,

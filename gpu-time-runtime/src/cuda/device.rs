@@ -83,13 +83,37 @@ fn pci_bus_id(ordinal: c_int) -> String {
     })
 }
 
+/// Every device: its name and its PCI bus id, each empty where the driver would not say. CUDA is
+/// initialised for it, and no context is made.
+#[cfg(feature = "nvml")]
+pub(crate) fn all() -> Result<Vec<(String, String)>, String> {
+    super::library::symbols()?;
+    initialise()?;
+    let mut count: c_int = 0;
+    // SAFETY: writes one integer.
+    check(unsafe { sys::cuDeviceGetCount(&raw mut count) })
+        .map_err(|fault| format!("CUDA does not count its GPUs ({fault})"))?;
+    let named = |ordinal| {
+        // SAFETY: writes at most `len` characters, the last one a NUL.
+        let name = text(|to, len| unsafe { sys::cuDeviceGetName(to, len, ordinal) });
+        (name, pci_bus_id(ordinal))
+    };
+    Ok((0..count).map(named).collect())
+}
+
+/// Where CUDA is initialised already, this does nothing.
+#[cfg(feature = "nvml")]
+fn initialise() -> Result<(), String> {
+    // SAFETY: takes no pointer.
+    check(unsafe { sys::cuInit(0) }).map_err(|fault| format!("CUDA has no GPU here ({fault})"))
+}
+
 /// The ordinals and PCI bus ids of the devices in use: those that something was timed on, and that of
 /// the calling thread's current context. If there are none, device 0, for which CUDA is initialised.
 #[cfg(feature = "nvml")]
 pub(crate) fn in_use() -> Result<Vec<(u32, String)>, String> {
     super::library::symbols()?;
-    // SAFETY: takes no pointer; where CUDA is initialised already, this does nothing.
-    check(unsafe { sys::cuInit(0) }).map_err(|fault| format!("CUDA has no GPU here ({fault})"))?;
+    initialise()?;
     let mut ordinals: Vec<u32> = super::contexts().iter().map(|c| c.device.ordinal).collect();
     let mut current: c_int = 0;
     // SAFETY: writes one integer, or answers that no context is current.

@@ -69,6 +69,8 @@ const NEEDED: &[&str] = &[
     "cuCtxPushCurrent_v2",
     "cuCtxSetCurrent",
     "cuDeviceGetAttribute",
+    #[cfg(feature = "nvml")]
+    "cuDeviceGetCount",
     "cuDeviceGetName",
     #[cfg(feature = "nvml")]
     "cuDeviceGetPCIBusId",

@@ -27,7 +27,7 @@ mod zeros;
 pub(crate) use context::{Context, contexts, find, has_open, is_meeting, recent};
 pub(crate) use device::DeviceInfo;
 #[cfg(feature = "nvml")]
-pub(crate) use device::in_use;
+pub(crate) use device::{all as all_devices, in_use};
 pub(crate) use graph::{Capture, NotKept, is_captured};
 pub(crate) use library::{driver_version, now_ns, start_ns, why_unusable};
 pub(crate) use replay::{Refusal, Replay, is_recording};

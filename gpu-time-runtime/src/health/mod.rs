@@ -9,6 +9,7 @@ mod reading;
 mod surroundings;
 
 use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
 
 use nvml_wrapper::Nvml;
 
@@ -17,6 +18,10 @@ use crate::site::locked;
 use crate::{exit, report};
 pub(crate) use locks::{give_back as give_clocks_back, lock as lock_clocks};
 use reading::Reading;
+pub(crate) use surroundings::cpu_overload;
+
+/// Counters of throttling move in between.
+const BETWEEN: Duration = Duration::from_millis(100);
 
 /// The first look at each device, by its ordinal.
 static STARTS: Mutex<Vec<(u32, Result<Reading, String>)>> = Mutex::new(Vec::new());
@@ -44,8 +49,32 @@ pub(crate) fn meet(device: &DeviceInfo) {
 fn look(nvml: &Nvml, device: &DeviceInfo) -> Result<Reading, String> {
     match device.pci_bus_id.as_str() {
         "" => Err("the CUDA driver does not say where it is".to_owned()),
-        pci_bus_id => Reading::take(nvml, pci_bus_id),
+        pci_bus_id => Reading::take(nvml, pci_bus_id, true),
     }
+}
+
+/// Two looks at devices on which nothing of ours runs, by their PCI bus ids: what is known goes into the
+/// device of the same place. Answers which of them were idle.
+pub(crate) fn examine(devices: &mut [(String, report::Device)]) -> Result<Vec<bool>, &'static str> {
+    let nvml = nvml()?;
+    let look = |(pci_bus_id, _): &(String, _)| Reading::take(nvml, pci_bus_id, false);
+    let starts: Vec<_> = devices.iter().map(look).collect();
+    std::thread::sleep(BETWEEN);
+    let mut idle = Vec::new();
+    for (entry, start) in devices.iter_mut().zip(starts) {
+        let looks = start.and_then(|start| Ok((start, look(entry)?)));
+        idle.push(matches!(&looks, Ok((start, end)) if start.is_idle && end.is_idle));
+        match looks {
+            Ok((start, end)) => findings::describe(&mut entry.1, &start, &end, None),
+            Err(why) => entry.1.warnings.push(unknown(&why)),
+        }
+    }
+    Ok(idle)
+}
+
+/// That the library answers, and nothing of this device.
+fn unknown(why: &str) -> String {
+    format!("NVML does not tell of it ({why}): nothing is known of its clocks and neighbours")
 }
 
 /// Takes another look at a device, and writes what both say into the report.
@@ -62,9 +91,7 @@ pub(crate) fn describe(to: &mut report::Device, device: &DeviceInfo) {
         Ok((start, end)) => {
             findings::describe(to, &start, &end, locks::asked_mhz(device.ordinal));
         }
-        Err(why) => to.warnings.push(format!(
-            "NVML does not tell of it ({why}): nothing is known of its clocks and neighbours"
-        )),
+        Err(why) => to.warnings.push(unknown(&why)),
     }
 }
 
@@ -79,5 +106,5 @@ pub(crate) fn warnings() -> Vec<String> {
              driver, as libnvidia-ml.so.1"
         )
     });
-    missing.into_iter().chain(surroundings::cpu_overload()).collect()
+    missing.into_iter().chain(cpu_overload()).collect()
 }

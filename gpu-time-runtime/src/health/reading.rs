@@ -112,13 +112,14 @@ pub(super) const REASONS: [Reason; 8] = [
 ];
 
 impl Reading {
-    /// Looks at the device of this PCI bus id: an index means another device to CUDA.
-    pub fn take(nvml: &Nvml, pci_bus_id: &str) -> Result<Reading, String> {
+    /// Looks at the device of this PCI bus id: an index means another device to CUDA. One of the
+    /// processes on it is ours, if we have a context there.
+    pub fn take(nvml: &Nvml, pci_bus_id: &str, has_context: bool) -> Result<Reading, String> {
         let device = nvml.device_by_pci_bus_id(pci_bus_id).map_err(|error| error.to_string())?;
         let active = device.current_throttle_reasons().unwrap_or(ThrottleReasons::NONE);
         let processes = device.running_compute_processes();
         let pids = processes.map(|all| all.into_iter().map(|process| process.pid).collect());
-        let mut others = pids.ok().map(|pids| others(nvml, pids));
+        let mut others = pids.ok().map(|pids| others(nvml, pids, has_context));
         let mps = others.as_mut().map(|others| {
             let before = others.len();
             // It does no work of its own, and is not to be warned of twice.
@@ -168,13 +169,14 @@ fn held_ns(device: &Device, reason: &Reason) -> Option<u64> {
 const MPS_SERVER: &str = "nvidia-cuda-mps-server";
 
 /// The processes but ours, each by name and id.
-fn others(nvml: &Nvml, mut pids: Vec<u32>) -> Vec<String> {
+fn others(nvml: &Nvml, mut pids: Vec<u32>, has_context: bool) -> Vec<String> {
     pids.sort_unstable();
     pids.dedup();
     match pids.binary_search(&std::process::id()) {
         Ok(ours) => drop(pids.remove(ours)),
-        // In a container processes may have other ids. We have a context, so one of them is ours.
-        Err(_) => drop(pids.pop()),
+        // In a container processes may have other ids.
+        Err(_) if has_context => drop(pids.pop()),
+        Err(_) => {}
     }
     let named = |pid: u32| match nvml.sys_process_name(pid, 256) {
         Ok(path) if !path.is_empty() => {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::{env, fs};
 
 /// That the CPU has more to do than it can, by the load of the last minute. Linux only.
-pub(super) fn cpu_overload() -> Option<String> {
+pub(crate) fn cpu_overload() -> Option<String> {
     overload(&fs::read_to_string("/proc/loadavg").ok()?, &fs::read_to_string("/proc/stat").ok()?)
 }
 

@@ -190,7 +190,15 @@ fn line(what: &str, value: impl Debug) {
 fn process(process: &Process) -> impl Debug {
     same(process);
     let started = (process.started().len(), process.wall_ns() > 0);
-    (process.name(), process.pid(), started, process.version(), process.off(), process.warnings())
+    (
+        process.name(),
+        process.pid(),
+        started,
+        process.version(),
+        process.off(),
+        process.warnings(),
+        process.merged().len(),
+    )
 }
 
 fn show_device(device: &Device) -> impl Debug {

@@ -1,0 +1,70 @@
+//! The tool of gpu-time: `show`, `html`, `merge`, `compare`, `doctor`.
+
+mod args;
+mod compare;
+mod doctor;
+mod input;
+mod merge;
+mod output;
+mod place;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use args::{Args, Command, Format};
+
+/// What went wrong, in one line.
+type Failure = String;
+
+/// The exit code for input that cannot be used; clap's for arguments is the same.
+const UNUSABLE: u8 = 2;
+
+fn main() -> ExitCode {
+    run(Args::parse().command).unwrap_or_else(|failure| {
+        output::complain(&failure);
+        ExitCode::from(UNUSABLE)
+    })
+}
+
+fn run(command: Command) -> Result<ExitCode, Failure> {
+    match command {
+        Command::Show { files, format } => show(&files, format)?,
+        Command::Html { file, output } => {
+            output::write(output.as_deref(), &input::report(&file)?.to_html())?;
+        }
+        Command::Merge { files, output } => {
+            let merged = merge::files(&files)?;
+            output::write(output.as_deref(), &(merged.to_json() + "\n"))?;
+        }
+        Command::Compare { base, new, threshold, thresholds } => {
+            return compare::files(&base, &new, threshold, thresholds.as_deref());
+        }
+        Command::Doctor => return doctor::run(),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Args::command(), "gpu-time", &mut script);
+            output::write_bytes(None, &script)?;
+        }
+        Command::Man => {
+            let mut page = Vec::new();
+            // Writing to memory cannot fail.
+            _ = clap_mangen::Man::new(Args::command()).render(&mut page);
+            output::write_bytes(None, &page)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(files: &[std::path::PathBuf], format: Format) -> Result<(), Failure> {
+    for file in files {
+        let snapshot = input::report(file)?;
+        let text = match format {
+            Format::Table => snapshot.to_string(),
+            Format::Json => snapshot.to_json() + "\n",
+            Format::Csv => snapshot.to_csv(),
+        };
+        output::write(None, &text)?;
+    }
+    Ok(())
+}

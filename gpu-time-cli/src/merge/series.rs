@@ -1,0 +1,203 @@
+//! A series of merged reports.
+
+use gpu_time_report::{Histogram, Series, Summary};
+
+use super::add;
+use super::device::agree;
+use super::work::Work;
+use crate::place::Place;
+
+/// What a series of several reports comes to.
+pub struct Merged {
+    /// Which of the merged devices it is on.
+    device: usize,
+    /// Its counts and names; the statistics are kept beside it until the end.
+    series: Series,
+    /// The times of the statistics, `None` before there are any.
+    shown: Option<Shown>,
+    raw_sum_ns: f64,
+    bytes: Option<Work>,
+    flops: Option<Work>,
+}
+
+/// The times that percentiles are of: all fed, or all starved.
+struct Shown {
+    fed: bool,
+    bias_ns: Option<f64>,
+    raw: Summary,
+    net: Net,
+}
+
+/// The same times without bias.
+enum Net {
+    /// Not known of all.
+    Unknown,
+    /// So much less than the raw ones, all of them.
+    Less(f64),
+    /// By different biases.
+    Own(Summary),
+}
+
+impl Merged {
+    /// What one report says.
+    pub fn new(device: usize, series: &Series) -> Result<Merged, &'static str> {
+        Ok(Merged {
+            device,
+            shown: Shown::of(series)?,
+            raw_sum_ns: series.raw_ns.map_or(0.0, |raw| raw.sum),
+            bytes: series.bytes.as_ref().map(Work::of_bytes),
+            flops: series.flops.as_ref().map(Work::of_flops),
+            series: series.clone(),
+        })
+    }
+
+    /// Whether a series belongs to it.
+    pub fn is_of(&self, device: usize, series: &Series) -> bool {
+        self.device == device && Place::of(&self.series) == Place::of(series)
+    }
+
+    /// Takes in the same series of another report.
+    pub fn add(&mut self, theirs: &Series) -> Result<(), &'static str> {
+        let ours = &mut self.series;
+        if let Some(raw) = &theirs.raw_ns {
+            self.raw_sum_ns += raw.sum;
+            ours.net_sum_ns = match self.shown {
+                None => theirs.net_sum_ns,
+                Some(_) => ours.net_sum_ns.zip(theirs.net_sum_ns).map(|(ours, more)| ours + more),
+            };
+        }
+        merge_launches(ours, theirs);
+        for (count, more) in [
+            (&mut ours.timed, theirs.timed),
+            (&mut ours.measured, theirs.measured),
+            (&mut ours.in_flight, theirs.in_flight),
+            (&mut ours.fed, theirs.fed),
+            (&mut ours.starved, theirs.starved),
+            (&mut ours.at_floor, theirs.at_floor),
+            (&mut ours.queued, theirs.queued),
+            (&mut ours.nested, theirs.nested),
+            (&mut ours.tracked, theirs.tracked),
+        ] {
+            add(count, more);
+        }
+        ours.lost.add_all(theirs.lost);
+        add_work(&mut self.bytes, theirs.bytes.as_ref().map(Work::of_bytes));
+        add_work(&mut self.flops, theirs.flops.as_ref().map(Work::of_flops));
+        match (&mut self.shown, Shown::of(theirs)?) {
+            (Some(ours), Some(theirs)) => ours.add(theirs),
+            (none @ None, theirs) => *none = theirs,
+            (Some(_), None) => {}
+        }
+        Ok(())
+    }
+
+    /// The series, with the ids of the merged devices.
+    pub fn finish(self, ids: &[String]) -> Series {
+        let Merged { device, mut series, shown, raw_sum_ns, bytes, flops } = self;
+        // The reports were not made at one time.
+        series.timeline = None;
+        series.device = ids.get(device).cloned().unwrap_or_default();
+        let samples = series.fed.saturating_add(series.starved);
+        series.upper_bound = series.fed == 0 && series.starved > 0;
+        if let Some(Shown { bias_ns, raw, net, .. }) = shown {
+            series.bias_ns = bias_ns;
+            let net_sum_ns = series.net_sum_ns.unwrap_or_default();
+            series.raw_ns = raw.stats(0.0, raw_sum_ns);
+            series.net_ns = match &net {
+                Net::Unknown => None,
+                Net::Less(bias) => raw.stats(*bias, net_sum_ns),
+                Net::Own(net) => net.stats(0.0, net_sum_ns),
+            };
+            series.ci95_ns = raw.median_interval();
+            series.net_histogram = match net {
+                Net::Own(net) => net.histogram().clone(),
+                Net::Unknown | Net::Less(_) => Histogram::default(),
+            };
+            series.histogram = raw.histogram().clone();
+        }
+        let median_ns = series.net_ns.map(|net| net.median);
+        series.bytes = bytes.map(|work| work.bytes(samples, median_ns));
+        series.flops = flops.map(|work| work.flops(samples, median_ns));
+        series
+    }
+}
+
+fn add_work(ours: &mut Option<Work>, theirs: Option<Work>) {
+    match (ours, theirs) {
+        (Some(ours), Some(theirs)) => ours.add(theirs),
+        (none @ None, theirs) => *none = theirs,
+        (Some(_), None) => {}
+    }
+}
+
+/// Before the samples are added, which weigh the means.
+fn merge_launches(ours: &mut Series, theirs: &Series) {
+    let weight = |series: &Series| series.fed.saturating_add(series.starved) as f64;
+    let (our_weight, their_weight) = (weight(ours), weight(theirs));
+    match (&mut ours.launches, &theirs.launches) {
+        (Some(ours), Some(theirs)) => {
+            let share = their_weight / (our_weight + their_weight).max(1.0);
+            ours.min = ours.min.min(theirs.min);
+            ours.max = ours.max.max(theirs.max);
+            ours.mean += (theirs.mean - ours.mean) * share;
+        }
+        (none @ None, theirs) => *none = *theirs,
+        (Some(_), None) => {}
+    }
+}
+
+impl Shown {
+    /// Those of one report, `None` without samples.
+    fn of(series: &Series) -> Result<Option<Shown>, &'static str> {
+        let Some(raw) = &series.raw_ns else { return Ok(None) };
+        if series.histogram.is_empty() {
+            return Err("it has no histograms, as the first reports had none");
+        }
+        let brackets = series.launches.map_or(1, |launches| launches.max);
+        let net = match (&series.net_ns, series.bias_ns) {
+            (Some(net), _) if !series.net_histogram.is_empty() => {
+                Net::Own(Summary::of(net, series.net_histogram.clone()))
+            }
+            (Some(_), Some(bias)) => Net::Less(bias * f64::from(brackets)),
+            _ => Net::Unknown,
+        };
+        let raw = Summary::of(raw, series.histogram.clone());
+        Ok(Some(Shown { fed: series.fed > 0, bias_ns: series.bias_ns, raw, net }))
+    }
+
+    /// Takes in those of another report; fed ones leave starved ones out.
+    fn add(&mut self, theirs: Shown) {
+        match (self.fed, theirs.fed) {
+            (true, false) => {}
+            (false, true) => *self = theirs,
+            _ => {
+                agree(&mut self.bias_ns, &theirs.bias_ns);
+                let ours = std::mem::replace(&mut self.net, Net::Unknown);
+                self.net = match (ours, theirs.net) {
+                    (Net::Less(ours), Net::Less(same)) if ours == same => Net::Less(ours),
+                    (ours, net) => match (ours.summary(&self.raw), net.summary(&theirs.raw)) {
+                        (Some(mut ours), Some(net)) => {
+                            ours.merge(&net);
+                            Net::Own(ours)
+                        }
+                        _ => Net::Unknown,
+                    },
+                };
+                self.raw.merge(&theirs.raw);
+            }
+        }
+    }
+}
+
+impl Net {
+    /// The net times on their own.
+    fn summary(self, raw: &Summary) -> Option<Summary> {
+        match self {
+            Net::Unknown => None,
+            Net::Less(bias) => {
+                Some(Summary::of(&raw.stats(bias, 0.0)?, raw.histogram().less(bias)))
+            }
+            Net::Own(net) => Some(net),
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Reports that are merged, and what a single process would have reported.
+
+use gpu_time_report::{Bytes, Launches, Series, Snapshot, Stats};
+use proptest::prelude::*;
+
+use super::Merge;
+
+#[path = "../../tests/made.rs"]
+mod made;
+use made::{gpu, report, series, site};
+
+fn merged(reports: &[Snapshot]) -> Snapshot {
+    let mut merge = Merge::default();
+    // As it comes from a file.
+    for report in reports {
+        let read = Snapshot::from_json(report.to_json().as_bytes()).unwrap();
+        assert_eq!(merge.add(&read), Ok(()));
+    }
+    merge.finish()
+}
+
+fn one(pid: u32, series: Series) -> Snapshot {
+    report(pid, vec![gpu("cuda:0", "H200")], vec![site("f", 1, vec![series])])
+}
+
+fn only(snapshot: &Snapshot) -> &Series {
+    &snapshot.sites()[0].series()[0]
+}
+
+/// What rounding leaves of exactness.
+fn is_near(one: &Stats, other: &Stats) -> bool {
+    let near = |a: f64, b: f64| (a - b).abs() <= 1e-6 * (1.0 + a.abs());
+    one.min == other.min
+        && one.max == other.max
+        && near(one.mean, other.mean)
+        && near(one.stddev, other.stddev)
+        && near(one.sum, other.sum)
+}
+
+fn percentiles(stats: &Stats) -> [f64; 4] {
+    [stats.p5, stats.median, stats.p95, stats.p99]
+}
+
+#[test]
+fn counts_and_work_add_up() {
+    let with = |timed: u64, in_flight: u64, bytes: Option<Bytes>| {
+        let times = vec![4000.0; (timed - in_flight) as usize];
+        Series { timed, in_flight, bytes, ..series("cuda:0", &times, &[], 1000.0) }
+    };
+    let bytes = |samples: u64, per_call: f64, gb_per_s: f64| Bytes {
+        samples,
+        per_call: Some(per_call),
+        total: per_call * samples as f64,
+        gb_per_s: Some(gb_per_s),
+        peak_share: None,
+    };
+    let (few, many) = (bytes(7, 6e3, 2.0), bytes(20, 6e3, 2.0));
+    let both = merged(&[one(1, with(9, 2, Some(few))), one(2, with(20, 0, Some(many)))]);
+    let series = only(&both);
+    assert_eq!((series.timed(), series.in_flight(), series.measured()), (29, 2, 27));
+    assert_eq!(both.inconsistencies(), [""; 0]);
+    let rate = series.bytes().unwrap();
+    assert_eq!((rate.samples(), rate.total(), rate.per_call()), (27, 27.0 * 6e3, Some(6e3)));
+    assert_eq!(rate.gb_per_s(), Some(2.0));
+    let site = &both.sites()[0];
+    assert_eq!((site.calls(), site.warmup(), site.timed()), (35, 6, 29));
+    // Different work goes by all time: 42 kB in 21 µs and 60 kB in 10 µs.
+    let other = bytes(20, 3e3, 6.0);
+    let both = merged(&[one(1, with(7, 0, Some(few))), one(2, with(20, 0, Some(other)))]);
+    let rate = only(&both).bytes().unwrap();
+    assert_eq!((rate.per_call(), rate.gb_per_s()), (None, Some(102.0 / 31.0)));
+}
+
+#[test]
+fn processes_are_listed_and_merging_again_keeps_them() {
+    let report = |pid| one(pid, series("cuda:0", &[5000.0], &[], 0.0));
+    let two = merged(&[report(7), report(5)]);
+    let three = merged(&[two, report(9)]);
+    let process = three.process();
+    let pids: Vec<u32> = process.merged().iter().map(|process| process.pid()).collect();
+    assert_eq!(pids, [7, 5, 9]);
+    assert_eq!((process.wall_ns(), process.name()), (6_000_000_000, "app"));
+    assert_eq!(process.started(), report(5).process().started());
+    assert!(three.to_string().contains(": 3 reports of app merged, 6.000 s from "), "{three}");
+}
+
+#[test]
+fn what_could_not_be_timed_everywhere_is_not_off() {
+    let with = |off: Option<&str>| {
+        let mut report = report(1, vec![], vec![]);
+        let json = report.to_json();
+        if let Some(why) = off {
+            let json = json.replace("\"on\"", &format!("\"off: {why}\""));
+            report = Snapshot::from_json(json.as_bytes()).unwrap();
+        }
+        report
+    };
+    let off = |reports: &[Snapshot]| merged(reports).process().off().map(str::to_owned);
+    assert_eq!(off(&[with(Some("no driver")), with(None)]), None);
+    assert_eq!(off(&[with(None), with(Some("no driver"))]), None);
+    assert_eq!(off(&[with(Some("no driver")), with(Some("`GPU_TIME=off`"))]).unwrap(), "no driver");
+}
+
+#[test]
+fn calls_of_different_numbers_of_launches_keep_their_own_biases() {
+    let of = |ns: f64, min: u32, max: u32| {
+        let mean = f64::from(min + max) / 2.0;
+        let series = series("cuda:0", &[ns; 10], &[], 500.0 * mean);
+        let net_ns = series.net_ns.filter(|_| min == max);
+        let launches = Some(Launches { min, mean, max });
+        one(1, Series { bias_ns: Some(500.0), net_ns, launches, ..series })
+    };
+    let both = merged(&[of(1500.0, 1, 1), of(2500.0, 3, 3)]);
+    let net = only(&both).net_ns().unwrap();
+    assert_eq!((net.median(), net.max(), net.stddev(), net.sum()), (1000.0, 1000.0, 0.0, 20_000.0));
+    assert_eq!((only(&both).bias_ns(), only(&both).launches().unwrap().mean()), (Some(500.0), 2.0));
+    let varied = merged(&[both, of(3000.0, 1, 3)]);
+    assert_eq!((only(&varied).net_ns(), only(&varied).net_sum_ns), (None, Some(40_000.0)));
+}
+
+#[test]
+fn devices_of_one_id_that_differ_stay_apart() {
+    let on = |name: &str, ns: f64| {
+        let site = site("f", 1, vec![series("cuda:0", &[ns; 9], &[], 0.0)]);
+        report(1, vec![gpu("cuda:0", name)], vec![site])
+    };
+    let both = merged(&[on("H200", 1000.0), on("A100", 2000.0), on("H200", 1000.0)]);
+    let devices: Vec<_> = both.devices().iter().map(|d| (d.id(), d.name())).collect();
+    assert_eq!(devices, [("cuda:0/1", "A100"), ("cuda:0/2", "H200")]);
+    let more = merged(&[both, on("H200", 1000.0)]);
+    let series: Vec<_> =
+        more.sites()[0].series().iter().map(|s| (s.device(), s.measured())).collect();
+    assert_eq!(series, [("cuda:0/1", 9), ("cuda:0/2", 27)]);
+}
+
+#[test]
+fn what_has_no_histogram_cannot_be_merged() {
+    let first = include_bytes!("../../tests/reports/first.json");
+    let read = Snapshot::from_json(first).unwrap();
+    assert!(Merge::default().add(&read).unwrap_err().contains("no histograms"));
+}
+
+#[test]
+fn what_is_too_much_is_no_panic() {
+    let full = Series { timed: u64::MAX, ..series("cuda:0", &[5.0], &[], 0.0) };
+    assert_eq!(only(&merged(&[one(1, full.clone()), one(2, full)])).timed(), u64::MAX);
+}
+
+/// Times of one process: most fed, some starved, sometimes none of a kind.
+type Times = (Vec<f64>, Vec<f64>);
+
+fn times() -> impl Strategy<Value = Times> {
+    let time = || prop_oneof![1500.0f64..9000.0, 1e4f64..2e6];
+    (prop::collection::vec(time(), 0..60), prop::collection::vec(time(), 0..9))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn with_one_bias_it_is_what_a_single_process_would_say(
+        parts in prop::collection::vec(times(), 1..6),
+    ) {
+        let report = |(pid, (fed, starved)): (usize, &Times)| {
+            one(pid as u32, series("cuda:0", fed, starved, 1200.0))
+        };
+        let reports: Vec<Snapshot> = parts.iter().enumerate().map(report).collect();
+        let all = |which: fn(&Times) -> &Vec<f64>| {
+            parts.iter().flat_map(which).copied().collect::<Vec<f64>>()
+        };
+        let whole = series("cuda:0", &all(|p| &p.0), &all(|p| &p.1), 1200.0);
+        let merge = merged(&reports);
+        let merged = only(&merge);
+        prop_assert_eq!(merge.inconsistencies(), vec![""; 0]);
+        prop_assert_eq!((merged.fed, merged.starved), (whole.fed, whole.starved));
+        prop_assert_eq!(&merged.histogram, &whole.histogram);
+        prop_assert_eq!(merged.ci95_ns, whole.ci95_ns);
+        prop_assert_eq!(merged.upper_bound, whole.upper_bound);
+        for (ours, theirs) in [(merged.raw_ns, whole.raw_ns), (merged.net_ns, whole.net_ns)] {
+            prop_assert_eq!(ours.is_some(), theirs.is_some());
+            if let (Some(ours), Some(theirs)) = (ours, theirs) {
+                prop_assert!(is_near(&ours, &theirs), "{:?} {:?}", ours, theirs);
+                prop_assert_eq!(percentiles(&ours), percentiles(&theirs));
+            }
+        }
+    }
+
+    #[test]
+    fn each_report_is_relieved_of_its_own_bias_in_any_order(
+        parts in prop::collection::vec((times(), 0..5u32), 2..5),
+    ) {
+        let bias = |step: u32| 1000.0 + 32.0 * f64::from(step);
+        let report = |(pid, ((fed, _), step)): (usize, &(Times, u32))| {
+            one(pid as u32, series("cuda:0", fed, &[], bias(*step)))
+        };
+        let reports: Vec<Snapshot> = parts.iter().enumerate().map(report).collect();
+        let mut net: Vec<f64> = parts
+            .iter()
+            .flat_map(|((fed, _), step)| fed.iter().map(|ns| ns - bias(*step)))
+            .collect();
+        net.sort_by(f64::total_cmp);
+        let truth = series("cuda:0", &net, &[], 0.0);
+        let (first, rest) = reports.split_at(1);
+        let stepwise = merged(&[merged(first), merged(rest)]);
+        for merge in [merged(&reports), stepwise] {
+            let (Some(ours), Some(theirs)) = (only(&merge).net_ns, truth.raw_ns) else {
+                prop_assert_eq!(only(&merge).raw_ns.is_some(), truth.raw_ns.is_some());
+                continue;
+            };
+            prop_assert!(is_near(&ours, &theirs), "{:?} {:?}", ours, theirs);
+            for (ours, percent) in percentiles(&ours).into_iter().zip([5, 50, 95, 99]) {
+                let exact = net[(net.len() * percent).div_ceil(100) - 1];
+                let error = 1.0 + 2.0 * (32.5 + 0.002 * (exact + 1200.0));
+                prop_assert!((ours - exact).abs() <= error, "p{}: {} {}", percent, ours, exact);
+            }
+        }
+    }
+}

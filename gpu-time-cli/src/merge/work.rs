@@ -1,0 +1,69 @@
+//! The work of merged series.
+
+use gpu_time_report::{Bytes, Flops};
+
+use super::device::agree;
+
+/// Work of one kind, in the unit of its rate for each nanosecond.
+#[derive(Clone, Copy, Default)]
+pub struct Work {
+    samples: u64,
+    /// The same in every report, or `None`.
+    per_call: Option<f64>,
+    total: f64,
+    /// What has a rate, and the time that it took by that.
+    rated: f64,
+    rated_ns: f64,
+}
+
+impl Work {
+    /// The bytes of a series.
+    pub fn of_bytes(bytes: &Bytes) -> Work {
+        Work::new(bytes.samples, bytes.per_call, bytes.total, bytes.gb_per_s)
+    }
+
+    /// The operations of a series.
+    pub fn of_flops(flops: &Flops) -> Work {
+        let per_ns = flops.tflop_per_s.map(|rate| rate * 1e3);
+        Work::new(flops.samples, flops.per_call, flops.total, per_ns)
+    }
+
+    fn new(samples: u64, per_call: Option<f64>, total: f64, per_ns: Option<f64>) -> Work {
+        let per_ns = per_ns.filter(|rate| *rate > 0.0);
+        let rated = if per_ns.is_some() { total } else { 0.0 };
+        let rated_ns = per_ns.map_or(0.0, |rate| total / rate);
+        Work { samples, per_call, total, rated, rated_ns }
+    }
+
+    /// Takes in that of another report.
+    pub fn add(&mut self, other: Work) {
+        self.samples = self.samples.saturating_add(other.samples);
+        agree(&mut self.per_call, &other.per_call);
+        self.total += other.total;
+        self.rated += other.rated;
+        self.rated_ns += other.rated_ns;
+    }
+
+    /// As bytes, where the net median of so many samples is this.
+    pub fn bytes(self, samples: u64, median_ns: Option<f64>) -> Bytes {
+        let gb_per_s = self.per_ns(samples, median_ns);
+        let Work { samples, per_call, total, .. } = self;
+        Bytes { samples, per_call, total, gb_per_s, peak_share: None }
+    }
+
+    /// As operations.
+    pub fn flops(self, samples: u64, median_ns: Option<f64>) -> Flops {
+        let tflop_per_s = self.per_ns(samples, median_ns).map(|rate| rate / 1e3);
+        let Work { samples, per_call, total, .. } = self;
+        Flops { samples, per_call, total, tflop_per_s }
+    }
+
+    /// By the median where every sample did the same work, else by all time.
+    fn per_ns(&self, samples: u64, median_ns: Option<f64>) -> Option<f64> {
+        let (amount, ns) = match (self.per_call, median_ns) {
+            (Some(same), Some(ns)) if self.samples == samples => (same, ns),
+            _ => (self.rated, self.rated_ns),
+        };
+        (ns > 0.0).then(|| amount / ns)
+    }
+}

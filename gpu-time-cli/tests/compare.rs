@@ -1,0 +1,147 @@
+//! `compare`: verdicts, thresholds and exit codes.
+
+use std::path::PathBuf;
+
+use gpu_time_report::{Series, Snapshot};
+
+use crate::made::{gpu, report, series, site};
+use crate::{Folder, Run, first, tool};
+
+/// Times around a median, 2 % apart at most.
+fn around(ns: f64) -> Series {
+    let times: Vec<f64> = (0..101).map(|i| ns * (0.99 + 0.0002 * f64::from(i))).collect();
+    series("cuda:0", &times, &[], 1000.0)
+}
+
+fn of(sites: Vec<(&str, Series)>) -> Snapshot {
+    let sites = sites.into_iter().map(|(name, series)| site(name, 1, vec![series])).collect();
+    report(1, vec![gpu("cuda:0", "H200")], sites)
+}
+
+fn compare(base: Vec<(&str, Series)>, new: Vec<(&str, Series)>, more: &[PathBuf]) -> Run {
+    let folder = Folder::new();
+    let base = folder.report("base.json", &of(base));
+    let new = folder.report("new.json", &of(new));
+    tool(&[&["compare".into(), base, new], more].concat())
+}
+
+/// The row of a function, without the room between its columns.
+#[track_caller]
+fn row(run: &Run, name: &str) -> String {
+    let name = format!("{name} on ");
+    let mut lines = run.stdout.lines().filter(|line| line.starts_with(&name));
+    let (Some(line), None) = (lines.next(), lines.next()) else { panic!("{name}: {}", run.stdout) };
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn slower_is_an_exit_code_and_the_first_row() {
+    let run = compare(
+        vec![("same", around(51e3)), ("slow", around(21e3)), ("fast", around(21e3))],
+        vec![("same", around(51e3)), ("slow", around(23e3)), ("fast", around(17e3))],
+        &[],
+    );
+    assert_eq!((run.code, &*run.stderr), (Some(1), ""), "{}", run.stdout);
+    assert!(row(&run, "slow").starts_with("slow on cuda:0 20.00 µs 22.00 µs +10.0% +9."));
+    assert!(row(&run, "slow").ends_with(" slower") && row(&run, "fast").ends_with(" faster"));
+    assert!(row(&run, "same").ends_with(" same"), "{}", run.stdout);
+    assert_eq!(run.stdout.lines().nth(1).map(|line| &line[..4]), Some("slow"));
+    assert!(
+        run.stdout.ends_with("\n1 slower, 1 faster, 1 the same, 0 unknown\n"),
+        "{}",
+        run.stdout
+    );
+}
+
+#[test]
+fn faster_and_the_same_are_fine() {
+    let run = compare(vec![("f", around(21e3))], vec![("f", around(17e3))], &[]);
+    assert!(run.fine().ends_with(" faster\n\n0 slower, 1 faster, 0 the same, 0 unknown\n"));
+    let run = compare(vec![("f", around(21e3))], vec![("f", around(21.5e3))], &[]);
+    assert!(row(&run, "f").ends_with(" same"), "{}", run.stdout);
+    assert_eq!(run.code, Some(0));
+}
+
+#[test]
+fn thresholds_come_from_a_file_and_an_option() {
+    let folder = Folder::new();
+    let limits =
+        folder.write("limits.toml", "threshold = \"50%\"\n[functions]\n\"app::*\" = \"1%\"\n");
+    let both = |factor: f64| vec![("app::f", around(20e3 * factor)), ("g", around(20e3 * factor))];
+    let with = |more: &[PathBuf]| compare(both(1.0), both(1.04), more);
+    assert_eq!(with(&[]).code, Some(0));
+    let run = with(&["--thresholds".into(), limits.clone()]);
+    assert!(row(&run, "app::f").ends_with(" slower") && row(&run, "g").ends_with(" same"));
+    assert_eq!(run.code, Some(1));
+    let run = with(&["--threshold=2%".into()]);
+    assert!(
+        run.stdout.ends_with("\n2 slower, 0 faster, 0 the same, 0 unknown\n"),
+        "{}",
+        run.stdout
+    );
+
+    let wrong = folder.write("wrong.toml", "threshold = \"50%\"\nfunctions = 3\n");
+    let line = with(&["--thresholds".into(), wrong]).refused();
+    assert!(line.contains("wrong.toml`, line 2: "), "{line}");
+    assert!(with(&["--threshold=much".into()]).stderr.contains("no share such as `5%`"));
+}
+
+#[test]
+fn what_cannot_be_told_is_unknown() {
+    let few = || series("cuda:0", &[9e3; 3], &[], 1000.0);
+    let starved = || series("cuda:0", &[], &[9e3; 30], 1000.0);
+    let wide = |ns: f64| {
+        let times: Vec<f64> = (0..12).map(|i| ns * (0.5 + 0.1 * f64::from(i))).collect();
+        series("cuda:0", &times, &[], 1000.0)
+    };
+    let none = || series("cuda:0", &[], &[], 1000.0);
+    let run = compare(
+        vec![("few", few()), ("starved", starved()), ("wide", wide(20e3)), ("none", none())],
+        vec![
+            ("few", around(20e3)),
+            ("starved", around(20e3)),
+            ("wide", wide(22e3)),
+            ("none", none()),
+        ],
+        &[],
+    );
+    for (name, why) in [
+        ("few", "too few samples"),
+        ("starved", "starved"),
+        ("wide", "too wide an interval"),
+        ("none", "no samples"),
+    ] {
+        assert!(row(&run, name).ends_with(&format!(" unknown: {why}")), "{}", run.stdout);
+    }
+    assert_eq!(run.code, Some(0));
+}
+
+#[test]
+fn what_only_one_has_is_listed() {
+    let run = compare(
+        vec![("f", around(20e3)), ("gone", around(20e3))],
+        vec![("f", around(20e3)), ("new\u{1b}[31m", around(20e3))],
+        &[],
+    );
+    assert!(run.stdout.contains("\nonly in the base: gone on cuda:0\n"), "{}", run.stdout);
+    assert!(run.stdout.contains("\nonly in the new: new\\u{1b}[31m on cuda:0\n"), "{}", run.stdout);
+    let line = compare(vec![("f", around(2e4))], vec![("g", around(2e4))], &[]).refused();
+    assert_eq!(line, "the reports have no series in common, so nothing can be compared");
+}
+
+#[test]
+fn another_gpu_is_noted() {
+    let folder = Folder::new();
+    let on = |file: &str, gpu_name: &str| {
+        let site = site("f", 1, vec![around(20e3)]);
+        folder.report(file, &report(1, vec![gpu("cuda:0", gpu_name)], vec![site]))
+    };
+    let run = tool(&["compare".into(), on("base", "H200"), on("new", "A100")]);
+    assert!(run.fine().contains("\nnote: cuda:0 was H200 and is A100\n"));
+}
+
+#[test]
+fn the_first_reports_are_compared() {
+    let run = tool(&["compare".into(), first(), first()]);
+    assert!(run.fine().contains("\n0 slower, 0 faster, "));
+}

@@ -1,0 +1,144 @@
+//! Input that is none: one line names the file, and nothing panics.
+
+use gpu_time_report::Snapshot;
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use crate::{Folder, first, tool};
+
+#[test]
+fn what_is_no_report_is_named() {
+    let folder = Folder::new();
+    let text = std::fs::read_to_string(first()).unwrap();
+    let half = &text[..text.len() / 2];
+    let future = text.replacen("gpu-time/1", "gpu-time/2", 1);
+    for (name, text, why) in [
+        ("empty", "", "the JSON ends early: "),
+        ("half", half, "the JSON ends early: "),
+        ("text", "# notes", "not JSON: "),
+        ("trace", "{\"traceEvents\": []}", "not a report of gpu-time: no `schema` says so"),
+        ("list", "[1, 2]", "not a report of gpu-time: no `schema` says so"),
+        (
+            "future",
+            &future,
+            "the schema is \"gpu-time/2\", and `gpu-time/1` is what this version reads",
+        ),
+        ("escape\u{1b}[2J", "{}", "not a report"),
+    ] {
+        let file = folder.write(name, text);
+        for command in ["show", "merge"] {
+            let line = tool(&[command.into(), file.clone()]).refused();
+            assert!(line.contains(&format!("{}`: {why}", name.escape_default())), "{line}");
+        }
+        let line = tool(&["compare".into(), first(), file]).refused();
+        assert!(line.contains(why), "{line}");
+    }
+    let line = tool(&["show".into(), folder.path("missing")]).refused();
+    assert!(line.contains("missing` cannot be read: "), "{line}");
+    let line = tool(&["show".into(), folder.path("")]).refused();
+    assert!(line.contains("cannot be read: "), "{line}");
+}
+
+#[test]
+fn what_is_too_large_is_not_read() {
+    let folder = Folder::new();
+    let file = folder.write("huge", "");
+    // A hole takes no room.
+    std::fs::File::options().write(true).open(&file).unwrap().set_len((1 << 30) + 1).unwrap();
+    let line = tool(&["show".into(), file]).refused();
+    assert!(line.ends_with("huge` is larger than 1 GiB, so no report"), "{line}");
+}
+
+#[test]
+fn nesting_without_end_is_refused() {
+    let folder = Folder::new();
+    for field in ["devices", "unknown"] {
+        let deep = format!("{{\"schema\": \"gpu-time/1\", \"{field}\": {}", "[".repeat(1_000_000));
+        let line = tool(&["show".into(), folder.write("deep", deep)]).refused();
+        assert!(line.contains("deep`: "), "{line}");
+    }
+}
+
+/// What can happen to a text, or to a value in it.
+#[derive(Clone, Debug)]
+enum Harm {
+    Cut(Index),
+    Byte(Index, u8),
+    Number(Index, String),
+}
+
+fn harm() -> impl Strategy<Value = Harm> {
+    let number = prop_oneof![
+        Just("0".to_owned()),
+        Just("-1".to_owned()),
+        Just("1e308".to_owned()),
+        Just("-1e308".to_owned()),
+        Just("18446744073709551615".to_owned()),
+        Just("null".to_owned()),
+        Just("\"\\u001b[31m\"".to_owned()),
+        Just("[[1,2]]".to_owned()),
+    ];
+    prop_oneof![
+        any::<Index>().prop_map(Harm::Cut),
+        (any::<Index>(), any::<u8>()).prop_map(|(at, byte)| Harm::Byte(at, byte)),
+        (any::<Index>(), number).prop_map(|(at, text)| Harm::Number(at, text)),
+    ]
+}
+
+fn harmed(text: &str, harms: &[Harm]) -> Vec<u8> {
+    let mut bytes = text.as_bytes().to_vec();
+    for harm in harms {
+        match harm {
+            Harm::Cut(at) => bytes.truncate(at.index(bytes.len().max(1))),
+            Harm::Byte(at, byte) if !bytes.is_empty() => {
+                let at = at.index(bytes.len());
+                bytes[at] = *byte;
+            }
+            Harm::Number(at, text) if !bytes.is_empty() => {
+                let from = at.index(bytes.len());
+                let is_digit = |b: &u8| b.is_ascii_digit();
+                let Some(start) = bytes[from..].iter().position(is_digit) else { continue };
+                let start = from + start;
+                let rest = bytes[start..].iter();
+                let length = rest.take_while(|b| is_digit(b) || **b == b'.').count();
+                bytes.splice(start..start + length, text.bytes());
+            }
+            Harm::Byte(..) | Harm::Number(..) => {}
+        }
+    }
+    bytes
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn harmed_reports_are_read_or_refused(harms in prop::collection::vec(harm(), 1..4)) {
+        let text = std::fs::read_to_string(first()).unwrap();
+        if let Ok(report) = Snapshot::from_json(&harmed(&text, &harms)) {
+            let table = report.to_string();
+            prop_assert!(table.chars().all(|c| c == '\n' || !c.is_control()), "{}", table);
+            _ = (report.to_csv(), report.to_json());
+        }
+    }
+}
+
+proptest! {
+    // Each is three runs of the tool.
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn the_tool_takes_what_is_harmed(harms in prop::collection::vec(harm(), 1..4)) {
+        let folder = Folder::new();
+        let text = std::fs::read_to_string(first()).unwrap();
+        let file = folder.write("harmed", harmed(&text, &harms));
+        for run in [
+            tool(&["show".into(), file.clone()]),
+            tool(&["merge".into(), file.clone(), file.clone()]),
+            tool(&["compare".into(), first(), file.clone()]),
+        ] {
+            prop_assert!(matches!(run.code, Some(0..=2)), "{}", run.stderr);
+            prop_assert!(!run.stderr.contains("panicked"), "{}", run.stderr);
+        }
+    }
+}

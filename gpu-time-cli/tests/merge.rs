@@ -1,0 +1,39 @@
+//! `merge`; what it computes is tested beside it.
+
+use gpu_time_report::Snapshot;
+
+use crate::made::{gpu, report, series, site};
+use crate::{Folder, first, tool};
+
+fn two(folder: &Folder) -> [std::path::PathBuf; 2] {
+    let part = |pid: u32, ns: f64| {
+        let series = series("cuda:0", &[ns; 7], &[], 0.0);
+        report(pid, vec![gpu("cuda:0", "H200")], vec![site("f", 1, vec![series])])
+    };
+    [folder.report("1.json", &part(1, 1000.0)), folder.report("2.json", &part(2, 3000.0))]
+}
+
+#[test]
+fn the_merged_report_is_a_report() {
+    let folder = Folder::new();
+    let [one, two] = two(&folder);
+    let output = folder.path("merged.json");
+    let arguments = ["merge".into(), one.clone(), two.clone(), "-o".into(), output.clone()];
+    assert_eq!(tool(&arguments).fine(), "");
+    let merged = Snapshot::from_json(&std::fs::read(&output).unwrap()).unwrap();
+    assert_eq!(tool(&["merge".into(), one, two]).fine(), merged.to_json() + "\n");
+    let raw = merged.sites()[0].series()[0].raw_ns().unwrap();
+    assert_eq!((raw.min(), raw.mean(), raw.max(), raw.sum()), (1000.0, 2000.0, 3000.0, 28_000.0));
+    assert!(tool(&["show".into(), output]).fine().contains("2 reports of app merged"));
+}
+
+#[test]
+fn what_cannot_be_merged_or_written_is_named() {
+    let folder = Folder::new();
+    let [one, _] = two(&folder);
+    let line = tool(&["merge".into(), one.clone(), first()]).refused();
+    assert!(line.contains("first.json` cannot be merged: it has no histograms"), "{line}");
+    let output = folder.path("missing").join("merged.json");
+    let line = tool(&["merge".into(), one, "--output".into(), output]).refused();
+    assert!(line.contains("merged.json` cannot be written: "), "{line}");
+}
