@@ -22,17 +22,22 @@ cd "$root"
 rm -rf "$bundle"/{test,bin,example,bench,wheels}
 cp gpu/run.sh gpu/clean.sh "$bundle/"
 
-# Cargo says of each executable what kind of target it is; that becomes its folder.
-cargo build --locked --release --message-format=json -p gpu-time -p gpu-time-scenarios \
-    -p gpu-time-accuracy --test scenarios --example '*' --bench '*' \
-    --bin kernel-base --bin flush-methods |
-    sed -n 's/.*"kind":\["\([a-z]*\)"\].*"executable":"\([^"]*\)".*/\1 \2/p' |
-    while read -r kind executable; do
-        # Without the hash in its name and without symbols.
-        name=$(basename "$executable" | sed 's/-[0-9a-f]\{16\}$//')
-        mkdir -p "$bundle/$kind"
-        strip -o "$bundle/$kind/$name" "$executable"
-    done
+# built TARGETS…: builds them. Cargo says of each executable what kind of target it is; that becomes its
+# folder.
+built() {
+    cargo build --locked --release --message-format=json "$@" |
+        sed -n 's/.*"kind":\["\([a-z]*\)"\].*"executable":"\([^"]*\)".*/\1 \2/p' |
+        while read -r kind executable; do
+            # Without the hash in its name and without symbols.
+            name=$(basename "$executable" | sed 's/-[0-9a-f]\{16\}$//')
+            mkdir -p "$bundle/$kind"
+            strip -o "$bundle/$kind/$name" "$executable"
+        done
+}
+# Built together, the benches would have every feature that the scenarios ask for.
+built -p gpu-time-scenarios --test scenarios
+built -p gpu-time -p gpu-time-accuracy --features nvml --examples --bench '*' \
+    --bin kernel-base --bin flush-methods
 
 # A package of its own: the workspace has one cudarc only.
 versions=tests/cudarc-versions

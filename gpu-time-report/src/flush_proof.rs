@@ -44,7 +44,7 @@ pub struct FlushProof {
 }
 
 impl Eviction {
-    /// Whether at least 99 % of the lines missed, after reads and after writes, and three quarters of those
+    /// Whether at least 99 % of the lines missed, after reads and after writes, and half of those
     /// that the flush itself discarded.
     pub fn proved(&self) -> bool {
         self.proved

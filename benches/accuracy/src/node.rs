@@ -57,10 +57,10 @@ impl Node {
     /// The driver's.
     pub fn replay(&self, gpu: &Gpu, replays: u32) -> Result<(), Failure> {
         let (stream, mut work) = (&gpu.stream, Work::new(gpu, self.kind)?);
-        stream.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)?;
         // What a graph begins with waits for the graph.
-        let before = Work::new(gpu, Kind::Spin(5_000)).and_then(|mut first| first.launch(stream));
-        let captured = before.and_then(|()| (self.timed)(stream, &mut work));
+        let mut first = Work::new(gpu, Kind::Spin(5_000))?;
+        stream.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)?;
+        let captured = first.launch(stream).and_then(|()| (self.timed)(stream, &mut work));
         let graph = stream.end_capture(CUgraphInstantiate_flags(0))?;
         captured?;
         let graph = graph.ok_or("nothing was captured")?;

@@ -272,8 +272,8 @@ fn show_flush_proof(proof: &FlushProof) -> impl Debug {
 fn show_eviction(seen: &Eviction) -> impl Debug {
     same(seen);
     (
-        (seen.proved(), seen.multiple(), seen.bytes(), seen.lines()),
-        (seen.missed_after_read(), seen.missed_after_write()),
+        (seen.proved(), seen.method().len(), seen.multiple(), seen.bytes(), seen.lines()),
+        (seen.missed_after_read(), seen.missed_after_write(), seen.missed_discarded()),
         (seen.hit_cycles(), seen.miss_cycles(), seen.threshold_cycles()),
     )
 }
