@@ -1,5 +1,6 @@
 //! The budget at work: timed calls see to it now and then that the rates are adjusted. No thread does.
 
+use std::ptr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -49,9 +50,12 @@ pub(crate) fn set(share: Option<f64>) {
 pub(crate) fn join(site: &'static CallSite, most: Sampling) -> bool {
     let mut steering = locked(&STEERING);
     let Some(Steering { budget, sites, .. }) = &mut *steering else { return false };
-    sites.push(site);
-    budget.join(most.rate());
-    DUE_NS.fetch_min(cuda::monotonic_ns() + FIRST_NS, Relaxed);
+    // Two threads may have made its first call at once.
+    if !sites.iter().any(|known| ptr::eq(*known, site)) {
+        sites.push(site);
+        budget.join(most.rate());
+        DUE_NS.fetch_min(cuda::monotonic_ns() + FIRST_NS, Relaxed);
+    }
     true
 }
 
