@@ -132,14 +132,16 @@ mod tests {
     #[test]
     fn the_error_is_the_scatter_of_many_runs() {
         let call = |i: u64| ((i * 7919) % 1_000) as f64;
-        let runs: Vec<Estimate> =
-            (0..200).map(|_| estimate(20_000, call, |_| Sampling::share(0.02))).collect();
         let truth: f64 = (0..20_000).map(call).sum();
-        let square = runs.iter().map(|run| (run.total_ns - truth).powi(2)).sum::<f64>();
-        let scatter = (square / runs.len() as f64).sqrt();
-        let error = runs.iter().map(|run| run.error_ns).sum::<f64>() / runs.len() as f64;
-        // The scatter of 200 runs is known to 5 %: six times that.
-        assert!((scatter / error - 1.0).abs() < 0.3, "{scatter} {error}");
+        for share in [0.02, 0.5] {
+            let run = |_| estimate(20_000, call, |_| Sampling::share(share));
+            let runs: Vec<Estimate> = (0..200).map(run).collect();
+            let square = runs.iter().map(|run| (run.total_ns - truth).powi(2)).sum::<f64>();
+            let scatter = (square / runs.len() as f64).sqrt();
+            let error = runs.iter().map(|run| run.error_ns).sum::<f64>() / runs.len() as f64;
+            // The scatter of 200 runs is known to 5 %: six times that.
+            assert!((scatter / error - 1.0).abs() < 0.3, "{share}: {scatter} {error}");
+        }
     }
 
     #[test]
