@@ -65,6 +65,17 @@ scenarios() {
         GPU_TIME_SCENARIO_BIN="$here/bin/scenario" "$here/test/scenarios" "${options[@]}"
 }
 
+# Ten minutes of everything at once, or as long as `SOAK` says, where it is asked for by name.
+soak() {
+    if ((${#chosen[@]})); then
+        local limit_s=700
+        part soak env GPU_TIME_REPORT="table,json:$out/soak.json" \
+            "$here/bin/scenario" soak/run "${SOAK:-600s}"
+    else
+        table+=$(printf '%-24s %6s  left out: runs where it is named' soak '')$'\n'
+    fi
+}
+
 clean() {
     if [[ $GPU_TIME_TEST_DRIVER == real ]] && command -v ncu >/dev/null; then
         part clean "$here/clean.sh" "$here/bin/scenario"
@@ -90,6 +101,7 @@ done
 toolkit=(env LD_LIBRARY_PATH="$libraries")
 
 scenarios
+soak
 clean
 part cudarc-versions "$here/bin/cudarc-versions"
 for example in "$here"/example/*; do

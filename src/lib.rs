@@ -4,9 +4,10 @@ pub use gpu_time_macros::gpu_timed;
 
 #[cfg(feature = "enabled")]
 pub use gpu_time_runtime::{
-    BackToBack, Bytes, ClockError, Clocks, Device, Eviction, Flops, FlushProof, Histogram, Launch,
-    Launches, LockedClocks, Process, Series, Settle, Settled, Site, Slot, Snapshot, Stats,
-    Timeline, Unmet, lock_clocks, publish, report, set_enabled, snapshot, until_stable,
+    BackToBack, Budget, Bytes, ClockError, Clocks, Configure, Device, Eviction, Flops, FlushProof,
+    Histogram, Launch, Launches, LockedClocks, Process, Series, Settle, Settled, Site, Slot,
+    Snapshot, Stats, Timeline, Unmet, configure, lock_clocks, publish, report, set_enabled,
+    snapshot, until_stable,
 };
 
 /// What generated code names. Not a public interface.
@@ -18,7 +19,8 @@ pub use gpu_time_runtime::private as __private;
 mod off;
 #[cfg(not(feature = "enabled"))]
 pub use off::{
-    BackToBack, Bytes, ClockError, Clocks, Device, Eviction, Flops, FlushProof, Histogram, Launch,
-    Launches, LockedClocks, Process, Series, Settle, Settled, Site, Slot, Snapshot, Stats,
-    Timeline, Unmet, lock_clocks, publish, report, set_enabled, snapshot, until_stable,
+    BackToBack, Budget, Bytes, ClockError, Clocks, Configure, Device, Eviction, Flops, FlushProof,
+    Histogram, Launch, Launches, LockedClocks, Process, Series, Settle, Settled, Site, Slot,
+    Snapshot, Stats, Timeline, Unmet, configure, lock_clocks, publish, report, set_enabled,
+    snapshot, until_stable,
 };

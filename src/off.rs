@@ -108,6 +108,7 @@ impl Snapshot {
     "wall_ns": 0,
     "version": "{version}",
     "timing": "off: {WHY}",
+    "budget": null,
     "warnings": []
   }},
   "devices": [],
@@ -115,6 +116,44 @@ impl Snapshot {
 }}"#
         )
     }
+}
+
+/// Options for the whole process, which do nothing because the feature `enabled` is off.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use = "nothing happens until `apply`"]
+pub struct Configure(());
+
+/// Options that do nothing, because the feature `enabled` is off.
+pub fn configure() -> Configure {
+    Configure::default()
+}
+
+/// Methods that take an option and do nothing with it.
+macro_rules! ignored {
+    ($($option:ident: $value:ty),* $(,)?) => {
+        impl Configure {
+            $(
+                /// Does nothing, because the feature `enabled` is off.
+                pub fn $option(self, _value: $value) -> Self {
+                    self
+                }
+            )*
+
+            /// Does nothing, because the feature `enabled` is off.
+            pub fn apply(self) {}
+        }
+    };
+}
+
+ignored! {
+    report: &str,
+    filter: &str,
+    sample: impl Into<Option<f64>>,
+    budget: impl Into<Option<f64>>,
+    warmup: impl Into<Option<u32>>,
+    cold: &str,
+    sleep: &str,
+    bias: &str,
 }
 
 impl fmt::Display for Snapshot {
@@ -146,6 +185,11 @@ impl Process {
     /// Zero.
     pub fn wall_ns(&self) -> u64 {
         0
+    }
+
+    /// None.
+    pub fn budget(&self) -> Option<&Budget> {
+        None
     }
 
     /// The version of gpu-time.
@@ -186,6 +230,11 @@ macro_rules! no_values {
             )*
         }
     };
+}
+
+no_values! {
+    #[derive(Copy)]
+    Budget: share -> f64, cost_share -> f64
 }
 
 no_values! { Device:
@@ -261,6 +310,8 @@ no_values! { Site:
     calls -> u64,
     warmup -> u64,
     skipped -> u64,
+    unsampled -> u64,
+    sample_rate -> f64,
     timed -> u64,
     warnings -> &[String],
     series -> &[Series],
@@ -288,6 +339,8 @@ no_values! { Series:
     launches -> Option<&Launches>,
     raw_ns -> Option<&Stats>,
     net_ns -> Option<&Stats>,
+    estimated_total_ns -> Option<f64>,
+    estimated_total_error_ns -> Option<f64>,
     ci95_ns -> Option<[f64; 2]>,
     histogram -> &Histogram,
     timeline -> Option<&Timeline>,

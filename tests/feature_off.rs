@@ -148,11 +148,12 @@ fn the_program_calls_every_accessor() {
         std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     };
     let program = read(package().join("src/main.rs"));
-    let report = ["snapshot", "process", "device", "flush_proof", "site", "series", "rate"]
-        .into_iter()
-        .chain(["stats/mod", "stats/histogram", "stats/timeline"])
-        .map(|name| format!("gpu-time-report/src/{name}.rs"));
-    let runtime = ["clocks", "settle", "settle/settled"]
+    let report =
+        ["snapshot", "process", "budget", "device", "flush_proof", "site", "series", "rate"]
+            .into_iter()
+            .chain(["stats/mod", "stats/histogram", "stats/timeline"])
+            .map(|name| format!("gpu-time-report/src/{name}.rs"));
+    let runtime = ["clocks", "configure", "settle", "settle/settled"]
         .map(|name| format!("gpu-time-runtime/src/{name}.rs"));
     let mut accessors = 0;
     for file in report.chain(runtime) {

@@ -1,6 +1,8 @@
-//! Calls that are not timed: what they cost over the plain function.
+//! Calls that are not timed, or hardly ever: what they cost over the plain function.
 
 use std::hint::black_box;
+use std::sync::Barrier;
+use std::thread;
 use std::time::Instant;
 
 use gpu_time::gpu_timed;
@@ -9,6 +11,7 @@ use crate::table::{Bound, Figure, Table};
 
 const CALLS: u32 = 2_000_000;
 const REPETITIONS: usize = 21;
+const THREADS: usize = 8;
 
 #[inline(never)]
 fn plain(x: u64) -> u64 {
@@ -25,6 +28,35 @@ fn switched(x: u64) -> u64 {
 #[inline(never)]
 fn filtered(x: u64) -> u64 {
     black_box(x)
+}
+
+#[gpu_timed(clock = "host", sample = 0.001)]
+#[inline(never)]
+fn sampled(x: u64) -> u64 {
+    black_box(x)
+}
+
+/// Nanoseconds a call on each of so many threads at once, in the mean.
+fn each_of(threads: usize, call: fn(u64) -> u64) -> f64 {
+    let barrier = Barrier::new(threads);
+    let sum: f64 = thread::scope(|scope| {
+        let run = || {
+            barrier.wait();
+            each(call)
+        };
+        let running: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
+        running.into_iter().map(|thread| thread.join().expect("it only calls")).sum()
+    });
+    sum / threads as f64
+}
+
+/// The figure of `call` on so many threads less the plain function's on as many, in pairs.
+fn over_plain_on(threads: usize, call: fn(u64) -> u64) -> Figure {
+    let pair = |_| {
+        let plain = each_of(threads, plain);
+        each_of(threads, call) - plain
+    };
+    Figure::of((0..REPETITIONS).map(pair).collect())
 }
 
 /// Nanoseconds a call, in each repetition.
@@ -59,4 +91,7 @@ pub fn run(table: &mut Table) {
     table.row("switched off, over plain", over_plain(switched), "ns", Bound::AtMost(2.0));
     gpu_time::set_enabled(true);
     table.row("filtered out, over plain", over_plain(filtered), "ns", Bound::AtMost(2.0));
+    let (alone, crowded) = (over_plain(sampled), over_plain_on(THREADS, sampled));
+    table.row("not sampled (sample = 0.001), over plain", alone, "ns", Bound::AtMost(4.0));
+    table.row("the same on 8 threads at once", crowded, "ns", Bound::AtMost(6.0));
 }

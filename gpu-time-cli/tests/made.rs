@@ -37,6 +37,8 @@ pub fn series(device: &str, fed: &[f64], starved: &[f64], bias_ns: f64) -> Serie
         net_ns: stats(bias_ns),
         bias_ns: Some(bias_ns),
         net_sum_ns: stats(bias_ns).map(|net| net.sum),
+        estimated_total_ns: stats(bias_ns).map(|net| net.sum),
+        estimated_total_error_ns: stats(bias_ns).map(|_| 0.0),
         ci95_ns: shown.median_interval(),
         histogram: shown.histogram().clone(),
         net_histogram: Histogram::default(),
@@ -65,7 +67,9 @@ pub fn site(name: &str, line: u32, series: Vec<Series>) -> Site {
         calls: timed.saturating_add(3),
         warmup: 3,
         skipped: 0,
+        unsampled: 0,
         timed,
+        sample_rate: 1.0,
         warnings: Vec::new(),
         series,
     }

@@ -10,23 +10,23 @@ use syn::{Expr, ExprArray, ExprLit, Ident, Lit, LitStr, Path, Token};
 use crate::errors::Errors;
 
 /// What may be written: each key with an example of its use.
-const KEYS: [(&str, &str); 12] = [
+const KEYS: [(&str, &str); 15] = [
     ("stream", "`stream = EXPR`"),
     ("name", "`name = \"…\"`"),
     ("warmup", "`warmup = 10`"),
+    ("sample", "`sample = 0.01`"),
+    ("every", "`every = 100`"),
     ("cold", "`cold` or `cold = \"dirty\"`"),
     ("sleep", "`sleep` or `sleep = \"50us\"`"),
     ("graph", "`graph`"),
     ("scope", "`scope = \"launches\"` or `scope = \"body\"`"),
     ("launch", "`launch = \"gemm\"` or `launch = [\"gemm\", \"conv\"]`"),
     ("clock", "`clock = \"events\"`, `clock = \"sync\"` or `clock = \"host\"`"),
+    ("key", "`key = EXPR`"),
     ("bytes", "`bytes = EXPR`"),
     ("flops", "`flops = EXPR`"),
     ("crate", "`crate = PATH`"),
 ];
-
-/// Keys that are spoken for.
-const LATER: [&str; 3] = ["sample", "every", "key"];
 
 /// What the user wrote between the parentheses.
 #[derive(Default)]
@@ -38,12 +38,15 @@ pub struct Args {
     pub stream: Option<Arg<Expr>>,
     pub name: Option<Arg<Expr>>,
     pub warmup: Option<Arg<Expr>>,
+    pub sample: Option<Arg<Expr>>,
+    pub every: Option<Arg<Expr>>,
     pub cold: Option<Arg<Cold>>,
     pub sleep: Option<Arg<Hold>>,
     pub graph: Option<Arg<()>>,
     pub scope: Option<Arg<Scope>>,
     pub launch: Option<Arg<Vec<LitStr>>>,
     pub clock: Option<Arg<Clock>>,
+    pub series: Option<Arg<Expr>>,
     pub bytes: Option<Arg<Expr>>,
     pub flops: Option<Arg<Expr>>,
     pub krate: Option<Arg<Path>>,
@@ -158,6 +161,9 @@ impl Args {
         match (name.as_str(), value) {
             ("stream", Some(value)) => self.stream = Some(Arg { key, value }),
             ("warmup", Some(value)) => self.warmup = Some(Arg { key, value }),
+            ("sample", Some(value)) => self.sample = Some(Arg { key, value }),
+            ("every", Some(value)) => self.every = Some(Arg { key, value }),
+            ("key", Some(value)) => self.series = Some(Arg { key, value }),
             ("bytes", Some(value)) => self.bytes = Some(Arg { key, value }),
             ("flops", Some(value)) => self.flops = Some(Arg { key, value }),
             ("name", Some(value)) => {
@@ -222,9 +228,6 @@ fn missing(key: &Ident, example: &str) -> syn::Error {
 }
 
 fn unknown(name: &str) -> String {
-    if LATER.contains(&name) {
-        return format!("`{name}` is not supported yet");
-    }
     let keys = KEYS.map(|(key, _)| format!("`{key}`")).join(", ");
     match KEYS.iter().find(|(key, _)| distance(key, name) <= 2) {
         Some((near, _)) => {

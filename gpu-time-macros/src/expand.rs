@@ -23,7 +23,7 @@ use syn::{Expr, ExprReference, Stmt};
 use crate::args::{Clock, Cold, Hold, Scope};
 use crate::func::{MARKER, SITE, tail_future};
 use crate::paths::{Paths, local, ours};
-use crate::plan::{Body, Plan, Source, Stream, no_stream, two_params};
+use crate::plan::{Body, Plan, Sampling, Source, Stream, no_stream, two_params};
 
 /// Writes the function.
 pub fn expand(plan: Plan) -> TokenStream {
@@ -58,12 +58,12 @@ fn prologue(plan: &Plan) -> TokenStream {
         Source::Host => None,
         Source::Streams(streams) => Some(target(streams, &plan.paths)),
     };
-    let entered = match (target, workload(plan)) {
+    let entered = match (target, details(plan)) {
         (None, None) => quote_spanned!(at=> enter_host(#site)),
-        (None, Some(work)) => quote_spanned!(at=> enter_host_working(#site, || #work)),
+        (None, Some(details)) => quote_spanned!(at=> enter_host_detailed(#site, || #details)),
         (Some(target), None) => quote_spanned!(at=> enter(#site, || #target)),
-        (Some(target), Some(work)) => {
-            quote_spanned!(at=> enter_working(#site, || #target, || #work))
+        (Some(target), Some(details)) => {
+            quote_spanned!(at=> enter_detailed(#site, || #target, || #details))
         }
     };
     quote_spanned!(at=> let #scope = #private::#entered;)
@@ -92,6 +92,11 @@ fn site(plan: &Plan) -> TokenStream {
         quote_spanned!(at=> { let #text: &#private::core::primitive::str = #name; #text })
     }));
     let warmup = plan.warmup.as_ref().map_or_else(|| quote!(0), ToTokens::to_token_stream);
+    let sampling = match &plan.sampling {
+        Sampling::All => quote_spanned!(at=> #private::Sampling::ALL),
+        Sampling::Share(share) => quote_spanned!(at=> #private::Sampling::share(#share)),
+        Sampling::Every(every) => quote_spanned!(at=> #private::Sampling::every(#every)),
+    };
     let cold = option(plan.cold.map(|cold| match cold {
         Cold::Clean => quote_spanned!(at=> #private::Cold::Clean),
         Cold::Dirty => quote_spanned!(at=> #private::Cold::Dirty),
@@ -130,6 +135,7 @@ fn site(plan: &Plan) -> TokenStream {
             line: #line,
             column: #column,
             warmup: #warmup,
+            sampling: #sampling,
             cold: #cold,
             sleep: #sleep,
             graph: #graph,
@@ -189,10 +195,10 @@ fn target_of(Stream { expr, lent, .. }: &Stream, paths: &Paths) -> TokenStream {
     quote_spanned!(at=> #private::target!(#value, #owned))
 }
 
-/// The work that the call does, if the user said so. Each amount has a closure of its own, so that
-/// one that ends early leaves the other alone.
-fn workload(plan: &Plan) -> Option<TokenStream> {
-    if plan.bytes.is_none() && plan.flops.is_none() {
+/// What the user says of a call: its key, and the work that it does. Each value has a closure of its
+/// own, so that one that ends early leaves the others alone.
+fn details(plan: &Plan) -> Option<TokenStream> {
+    if plan.key.is_none() && plan.bytes.is_none() && plan.flops.is_none() {
         return None;
     }
     let at = Span::mixed_site();
@@ -205,8 +211,22 @@ fn workload(plan: &Plan) -> Option<TokenStream> {
         let value = value_of(expr, unknown, &plan.paths);
         quote_spanned!(at=> #private::evaluated(|| #private::Amount::of(#value)))
     };
+    let none = quote_spanned!(at=> #private::core::option::Option::None);
+    let key = plan.key.as_ref().map_or(none.clone(), |expr| {
+        let at = ours(expr.span());
+        let private = plan.paths.private(at);
+        let value = value_of(expr, none, &plan.paths);
+        quote_spanned!(at=> #private::evaluated(|| {
+            #private::core::option::Option::Some(#private::KeyText::of(#value))
+        }))
+    });
     let (bytes, flops) = (amount(&plan.bytes), amount(&plan.flops));
-    Some(quote_spanned!(at=> #private::Workload { bytes: #bytes, flops: #flops }))
+    Some(quote_spanned! {at=>
+        #private::Details {
+            key: #key,
+            workload: #private::Workload { bytes: #bytes, flops: #flops },
+        }
+    })
 }
 
 /// A reference to the value of the user's expression, in which `?` returns `otherwise` from the

@@ -36,6 +36,8 @@ use proc_macro::TokenStream;
 /// | `stream = EXPR` | the stream to time on, see [below](#the-stream) | inferred |
 /// | `name = "…"` | label in the report; any constant `&str` | the function's path |
 /// | `warmup = N` | on each device, the first N calls that would otherwise be timed are not; any constant `u32` that names neither `Self` nor a generic parameter | 0 |
+/// | `sample = 0.01` | time a random share of the calls, see [below](#sampling); any constant `f64` above 0 and up to 1, as for `warmup` | every call |
+/// | `every = 100` | time every hundredth call; any constant `u32` from 1 | every call |
 /// | `cold` | evict the L2 once per timed call, immediately before its first bracket, and leave it clean; the report says how that was shown, and `partial` where the L2 could not be emptied | as found |
 /// | `cold = "dirty"` | the same by writing, which is the state that a producer kernel leaves | |
 /// | `sleep` | hold the stream until each bracket has been enqueued, or a deadline passes | off |
@@ -47,10 +49,11 @@ use proc_macro::TokenStream;
 /// | `clock = "events"` | CUDA events tell the time | yes |
 /// | `clock = "sync"` | [barriers](#barriers) on the stream and wall time do | |
 /// | `clock = "host"` | wall time on the CPU does; needs no stream | |
+/// | `key = EXPR` | a value that splits the function into [series](#keys-of-series), such as a shape or a type | none |
 /// | `bytes = EXPR`, `flops = EXPR` | the [work](#work) that this call does, for GB/s and TFLOP/s | none |
 /// | `crate = PATH` | where `gpu-time` lives, for crates that re-export it | `::gpu_time` |
 ///
-/// `clock = "host"` conflicts with `stream`, `cold`, `sleep` and `graph`; `clock = "sync"` with `sleep`,
+/// `sample` conflicts with `every`; `clock = "host"` conflicts with `stream`, `cold`, `sleep` and `graph`; `clock = "sync"` with `sleep`,
 /// `graph`, `launch` and `scope = "launches"`; `launch` conflicts with `scope = "body"`; `graph` needs
 /// launches scope. `sleep` and `clock = "sync"` cannot be used on async code, where they would hold the
 /// stream across an await and block the executor.
@@ -64,7 +67,7 @@ use proc_macro::TokenStream;
 /// The expression is evaluated before the body, at most once per call; a place is not moved out of, and a
 /// guard is given back before the body begins. It is evaluated for calls that are timed and, since warm-up
 /// is counted per device, for warm-up calls; never for calls that are filtered out, and for calls that are
-/// switched off only with [`graph`](#graphs), whose nodes must not come and go. `?`
+/// switched off or not sampled only with [`graph`](#graphs), whose nodes must not come and go. `?`
 /// on an `Option` or a `Result` ends the evaluation, not the function; `.await` is refused. A panic in it
 /// is the program's own, and the call counts as skipped.
 ///
@@ -84,6 +87,30 @@ use proc_macro::TokenStream;
 /// Warm-up calls are counted over all threads. While more than 256 are left, a thread takes several at
 /// once, and gives back at its end what it has not used; one that goes on without calling keeps them.
 ///
+/// # Sampling
+///
+/// With `sample` each call is timed with that probability, whatever becomes of the others. With `every = N`
+/// each thread's Nth, 2Nth, … call is, and threads that follow each other go on where the one before was;
+/// a loop that keeps step with the count is misjudged. `GPU_TIME_SAMPLE` and `GPU_TIME_BUDGET` override
+/// both. Warm-up takes the first calls that would otherwise be timed, so of those that are sampled. For a
+/// call that is not sampled nothing is done but to count it; it is among the `skipped`, and counted as
+/// `unsampled` too.
+///
+/// Totals and shares are estimates of what all calls took: each sample counts for as many calls as it was
+/// drawn from, by the rate at that moment, and their sum is scaled to the number of calls, which is known.
+/// Their standard error is shown; with `every` it is what it would be if calls came in random order. The
+/// median and the other percentiles are over the samples as they are: where the rate changes, as with a
+/// budget, they tell more of the time when it was high. What was lost is in no estimate.
+///
+/// A call that is captured into a graph by a function with `graph` is not sampled but timed.
+///
+/// # Keys of series
+///
+/// `key` takes anything with `Display`. Calls with different texts have series of their own, at most 64 of
+/// them; further ones share `<other>`. A text of more than 96 bytes is cut, and ends in `…`. The expression
+/// is evaluated as those of the [work](#work) are: for timed calls only; where `?` ends it, the call has no
+/// key.
+///
 /// # Work
 ///
 /// `bytes` and `flops` take any integer or float, owned or borrowed, or an `Option` or `Result` of one:
@@ -91,7 +118,7 @@ use proc_macro::TokenStream;
 /// call's work is not known. The expressions are evaluated before the body, each at most once, for
 /// calls that are timed and no others; `?` ends the evaluation, not the function, and `.await` is refused.
 /// A panic is the program's own, and the call counts as skipped. A place is not moved out of, and
-/// neither may borrow mutably what the other or `stream` uses.
+/// none may borrow mutably what another, `key` or `stream` uses.
 ///
 /// The work is shown with the function's row, be it sum or span, and not with those of its launches if
 /// it has several. Its rate is a call's work by the net median where every sample has the same work;
@@ -156,9 +183,9 @@ use proc_macro::TokenStream;
 /// nodes, and later ones follow, so that a graph captured anew can update what was instantiated
 /// (`cuGraphExecUpdate`). It decides against them while timing is off (`set_enabled(false)`), or where the
 /// driver lacks what it takes (CUDA 11.3); such calls are lost as `capture`. Once there are nodes, neither
-/// `set_enabled` nor warm-up takes them away, and their replays are sampled like all. So until a capture has
-/// decided against nodes, the stream's expression is evaluated for calls that are switched off too. `GPU_TIME` and `GPU_TIME_FILTER` hold for
-/// the whole process: a function that they leave out has no nodes.
+/// `set_enabled` nor sampling, warm-up or a filter set later takes them away, and their replays are sampled
+/// like all. So until a capture has decided against nodes, the stream's expression is evaluated for calls that
+/// are switched off too. A function that `GPU_TIME` or `GPU_TIME_FILTER` leaves out has no nodes.
 ///
 /// The events belong to the graph and to whatever was made of it; they serve again when these are gone.
 /// There are at most 8,192 pairs at once; launches beyond are lost as `events`.
@@ -183,8 +210,8 @@ use proc_macro::TokenStream;
 /// - `#[must_use]` on a function whose call is a visible launch, or is awaited, is not seen; on a type it is.
 /// - A parameter that only the attribute uses counts as used; without the feature `enabled` nothing that
 ///   only the attribute names is used, a constant for `warmup` among them.
-/// - A future that is timed inside a tail block also captures what the expressions of `stream`, `bytes`
-///   and `flops` name.
+/// - A future that is timed inside a tail block also captures what the expressions of `stream`, `key`,
+///   `bytes` and `flops` name.
 /// - A trait of your own that is implemented for every type, is in scope and has a method `cu_stream` or
 ///   `context` comes before the stream's own, as it does in your code.
 #[proc_macro_attribute]

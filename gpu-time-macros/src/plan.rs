@@ -22,6 +22,7 @@ pub struct Plan {
     pub paths: Paths,
     pub name: Option<Expr>,
     pub warmup: Option<Expr>,
+    pub sampling: Sampling,
     pub cold: Option<Cold>,
     pub hold: Option<Hold>,
     /// Launches in a capture become timed nodes of the graph.
@@ -29,6 +30,8 @@ pub struct Plan {
     pub scope: Scope,
     pub clock: Clock,
     pub source: Source,
+    /// What splits the site into series.
+    pub key: Option<Expr>,
     /// The work that a call does.
     pub bytes: Option<Expr>,
     pub flops: Option<Expr>,
@@ -40,6 +43,13 @@ pub struct Plan {
     /// The work may wait for futures.
     pub is_async: bool,
     pub body: Body,
+}
+
+/// Which calls are timed.
+pub enum Sampling {
+    All,
+    Share(Expr),
+    Every(Expr),
 }
 
 /// Where the time comes from.
@@ -103,9 +113,9 @@ impl Plan {
             returns_when_done(&func, errors);
         }
         let source = source(&args, &func, &found, errors);
-        for work in [&args.bytes, &args.flops].into_iter().flatten() {
-            if let Some(at) = await_in(&work.value) {
-                let key = &work.key;
+        for value in [&args.series, &args.bytes, &args.flops].into_iter().flatten() {
+            if let Some(at) = await_in(&value.value) {
+                let key = &value.key;
                 errors.at(at, format!("`{key}` cannot be awaited: it is needed before the body"));
             }
         }
@@ -144,12 +154,18 @@ impl Plan {
             paths,
             name: args.name.map(|arg| arg.value),
             warmup: args.warmup.map(|arg| arg.value),
+            sampling: match (args.sample, args.every) {
+                (Some(share), _) => Sampling::Share(share.value),
+                (None, Some(every)) => Sampling::Every(every.value),
+                (None, None) => Sampling::All,
+            },
             cold: args.cold.map(|arg| arg.value),
             hold: args.sleep.map(|arg| arg.value),
             graph: args.graph.is_some(),
             scope,
             clock: args.clock.map_or(Clock::Events, |arg| arg.value),
             source,
+            key: args.series.map(|arg| arg.value),
             bytes: args.bytes.map(|arg| arg.value),
             flops: args.flops.map(|arg| arg.value),
             launches,
@@ -189,6 +205,10 @@ fn conflicts(args: &Args, errors: &mut Errors) {
         for (key, what, why) in keys.into_iter().flatten() {
             errors.at(key, format!("`{what}` conflicts with `clock = \"sync\"`, which {why}"));
         }
+    }
+    if let (Some(_), Some(every)) = (&args.sample, &args.every) {
+        let message = "`every` conflicts with `sample`: calls are either counted or drawn";
+        errors.at(&every.key, message);
     }
     if let (Some(launch), Some(Arg { value: Scope::Body, .. })) = (&args.launch, &args.scope) {
         let message = "`launch` conflicts with `scope = \"body\"`, which times no single launches";

@@ -39,6 +39,8 @@ fn columns() -> Vec<Column> {
     add("calls", |site, _| site.calls.to_string());
     add("warmup", |site, _| site.warmup.to_string());
     add("skipped", |site, _| site.skipped.to_string());
+    add("unsampled", |site, _| site.unsampled.to_string());
+    add("sample_rate", |site, _| site.sample_rate.to_string());
     add("device", |_, series| series.device.clone());
     add("launch_index", |_, series| optional(series.launch().map(|launch| launch.index)));
     add("launch_name", |_, series| optional(series.launch().map(|launch| launch.name())));
@@ -71,6 +73,8 @@ fn columns() -> Vec<Column> {
     let mut add = |name: &str, value: fn(&Series) -> Option<f64>| {
         columns.push((name.to_owned(), Box::new(move |_, series| optional(value(series)))));
     };
+    add("estimated_total_ns", |series| series.estimated_total_ns);
+    add("estimated_total_error_ns", |series| series.estimated_total_error_ns);
     add("bytes_per_call", |series| series.bytes()?.per_call);
     add("bytes_total", |series| Some(series.bytes()?.total));
     add("gb_per_s", |series| series.bytes()?.gb_per_s);

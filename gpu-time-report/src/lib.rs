@@ -18,6 +18,7 @@
 //! # Ok::<(), gpu_time_report::ReadError>(())
 //! ```
 
+mod budget;
 mod csv;
 mod device;
 mod flush_proof;
@@ -42,6 +43,7 @@ pub mod units;
 #[cfg(test)]
 mod tests;
 
+pub use budget::Budget;
 pub use device::{Clocks, Device};
 pub use flush_proof::{Eviction, FlushProof};
 pub use json::ReadError;

@@ -1,6 +1,6 @@
 //! What a reader of the table must know besides its figures, a line each.
 
-use crate::{CacheState, Clock, Lost, Series, Site, Snapshot};
+use crate::{Budget, CacheState, Clock, Lost, Series, Site, Snapshot};
 
 /// The mark of a time that may be longer than the work.
 pub const UPPER_BOUND: &str = "≤";
@@ -12,6 +12,8 @@ pub const GB_PER_S: &str = "GB/s";
 pub const TFLOP_PER_S: &str = "TFLOP/s";
 /// The mark of times between two barriers.
 pub const SYNC: &str = "sync";
+/// The mark of a total of which only some calls were timed.
+pub const ESTIMATE: &str = "~";
 /// The mark of times that hold the device's bias still.
 pub const RAW: &str = "raw";
 /// What the macro adds to a function's options where it cannot look for launches.
@@ -24,6 +26,7 @@ pub fn facts(snapshot: &Snapshot) -> Vec<String> {
     notes.extend(sites.iter().flat_map(|site| site.series.iter().filter_map(|s| gaps(site, s))));
     let opaque = sites.iter().filter(|site| site.options.ends_with(OPAQUE));
     notes.extend(opaque.map(|site| format!("{}: {OPAQUE}", site.name)));
+    notes.extend(snapshot.process.budget.map(budget));
     let never: Vec<&str> =
         sites.iter().filter(|site| site.calls == 0).map(|site| site.name.as_str()).collect();
     if !never.is_empty() {
@@ -36,10 +39,28 @@ pub fn facts(snapshot: &Snapshot) -> Vec<String> {
     notes
 }
 
+/// A share of which little may be left.
+fn percent(share: f64) -> String {
+    let percent = 100.0 * share;
+    // Two digits that say something.
+    let digits = (1.0 - percent.max(1e-6).log10().floor()).clamp(0.0, 6.0);
+    format!("{percent:.*}%", digits as usize)
+}
+
+/// What timing cost of what it may.
+fn budget(Budget { share, cost_share }: Budget) -> String {
+    let [cost, limit] = [cost_share, share].map(percent);
+    format!("budget: timing took {cost} of the wall time lately, of {limit}")
+}
+
 /// The calls of a function that were not to be timed.
 fn untimed(site: &Site) -> Option<String> {
-    let parts = [(site.warmup, "to warm up"), (site.skipped, "skipped")];
-    listed(&parts).map(|parts| format!("{}: of {} calls {parts}", site.name, site.calls))
+    let skipped = site.skipped.saturating_sub(site.unsampled);
+    let parts =
+        [(site.warmup, "to warm up"), (skipped, "skipped"), (site.unsampled, "not sampled")];
+    let rate = site.sample_rate;
+    let rate = if rate < 1.0 { format!("; {} is timed now", percent(rate)) } else { String::new() };
+    listed(&parts).map(|parts| format!("{}: of {} calls {parts}{rate}", site.name, site.calls))
 }
 
 /// The brackets of a series that are not in its statistics, and those that held more than the work.
@@ -130,7 +151,13 @@ fn legend(snapshot: &Snapshot) -> Vec<String> {
     if any(|s| s.total().is_some()) {
         explain("share", "of all time measured on that device; nested functions count twice");
     }
-    if snapshot.sites.iter().any(|site| site.skipped > 0) {
+    if snapshot.sites.iter().any(Site::is_sampled) {
+        explain(
+            ESTIMATE,
+            "of the calls that were sampled: an estimate of what all took, ± its standard error",
+        );
+    }
+    if snapshot.sites.iter().any(|site| site.skipped > site.unsampled) {
         explain("skipped", "switched off, filtered out, or not to be timed on this machine");
     }
     if any(|s| s.in_flight > 0) {

@@ -4,6 +4,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
+use crate::Budget;
+
 /// The process that was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Process {
@@ -25,6 +27,10 @@ pub struct Process {
     #[serde(rename = "timing", with = "on_or_off")]
     #[doc(hidden)]
     pub off: Option<String>,
+    /// What timing may cost, if that has a limit.
+    #[serde(default)]
+    #[doc(hidden)]
+    pub budget: Option<Budget>,
     #[doc(hidden)]
     pub warnings: Vec<String>,
     /// The processes whose reports were merged into this one.
@@ -50,6 +56,7 @@ impl Process {
             wall_ns: u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             off,
+            budget: None,
             warnings: Vec::new(),
             merged: Vec::new(),
         }
@@ -83,6 +90,11 @@ impl Process {
     /// Why nothing could be timed on a GPU, or `None` where it could.
     pub fn off(&self) -> Option<&str> {
         self.off.as_deref()
+    }
+
+    /// What timing may cost, and what it did; `None` where it may cost what it does.
+    pub fn budget(&self) -> Option<&Budget> {
+        self.budget.as_ref()
     }
 
     /// What makes the figures doubtful, and what the user configured wrongly.

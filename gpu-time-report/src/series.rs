@@ -60,6 +60,12 @@ pub struct Series {
     #[doc(hidden)]
     pub net_sum_ns: Option<f64>,
     #[doc(hidden)]
+    #[serde(default)]
+    pub estimated_total_ns: Option<f64>,
+    #[doc(hidden)]
+    #[serde(default)]
+    pub estimated_total_error_ns: Option<f64>,
+    #[doc(hidden)]
     pub ci95_ns: Option<[f64; 2]>,
     /// The raw times that `raw_ns` is over, but for its sum.
     #[doc(hidden)]
@@ -222,6 +228,20 @@ impl Series {
         self.net_ns.as_ref()
     }
 
+    /// What all calls took together that were to be timed or sampled: the net sum, or the raw one where no
+    /// bias is known, of the samples and of what they stand for. Where every call is timed, it is the sum
+    /// of the samples. `None` in graphs, whose replays nobody counts, and without samples. What was lost
+    /// or is in flight is not in it.
+    pub fn estimated_total_ns(&self) -> Option<f64> {
+        self.estimated_total_ns
+    }
+
+    /// The standard error of that: 0 where every call is timed. Of calls that are counted out, as with
+    /// `every`, it is what it would be if they came in random order.
+    pub fn estimated_total_error_ns(&self) -> Option<f64> {
+        self.estimated_total_error_ns
+    }
+
     /// The interval that holds the raw median with 95 % confidence, or `None` with fewer than 6 samples.
     pub fn ci95_ns(&self) -> Option<[f64; 2]> {
         self.ci95_ns
@@ -268,9 +288,9 @@ impl Series {
         self.net_ns.as_ref().or(self.raw_ns.as_ref())
     }
 
-    /// What all samples add up to: net where that is known, else raw.
+    /// What all calls took: net where that is known, else raw. In graphs, what was seen.
     pub(crate) fn total(&self) -> Option<f64> {
-        self.net_sum_ns.or(self.raw_ns.map(|raw| raw.sum))
+        self.estimated_total_ns.or(self.net_sum_ns).or(self.raw_ns.map(|raw| raw.sum))
     }
 
     /// Whether only raw figures can be shown because calls made different numbers of launches.
@@ -295,14 +315,16 @@ impl Series {
         brackets.into_iter().chain(samples).map(move |broken| format!("{place}: {broken}"))
     }
 
-    /// Device, launch, graph and cache state, for a sentence.
+    /// Device, launch, graph, cache state and key, for a sentence.
     #[doc(hidden)]
     pub fn place(&self) -> String {
         let launch = self.launch.as_ref().map(|launch| format!(", {}", launch.label()));
         let graph = if self.graph { ", in graphs" } else { "" };
         let cache = Some(self.cache).filter(|&cache| cache != CacheState::AsFound);
         let cache = cache.map(|cache| format!(", {}", cache.name()));
-        format!("{}{}{graph}{}", self.device, launch.unwrap_or_default(), cache.unwrap_or_default())
+        let key = self.key.as_ref().map(|key| format!(", key {key}"));
+        let [launch, cache, key] = [launch, cache, key].map(Option::unwrap_or_default);
+        format!("{}{launch}{graph}{cache}{key}", self.device)
     }
 }
 

@@ -26,7 +26,13 @@ pub struct Site {
     #[doc(hidden)]
     pub skipped: u64,
     #[doc(hidden)]
+    #[serde(default)]
+    pub unsampled: u64,
+    #[doc(hidden)]
     pub timed: u64,
+    #[doc(hidden)]
+    #[serde(default = "all")]
+    pub sample_rate: f64,
     /// Options that could not be followed, each in a sentence.
     #[doc(hidden)]
     pub warnings: Vec<String>,
@@ -75,9 +81,24 @@ impl Site {
         self.warmup
     }
 
-    /// Calls that were switched off, filtered out, or could not be timed.
+    /// Calls that were switched off, filtered out, not sampled, or could not be timed.
     pub fn skipped(&self) -> u64 {
         self.skipped
+    }
+
+    /// Of the skipped ones, those that were not sampled.
+    pub fn unsampled(&self) -> u64 {
+        self.unsampled
+    }
+
+    /// The share of the calls that is timed now, 1 where all are.
+    pub fn sample_rate(&self) -> f64 {
+        self.sample_rate
+    }
+
+    /// Whether not every call was timed that could have been.
+    pub(crate) fn is_sampled(&self) -> bool {
+        self.unsampled > 0
     }
 
     /// Calls that were timed, or lost in the attempt.
@@ -106,4 +127,9 @@ impl Site {
         let series = self.series.iter().flat_map(Series::inconsistencies);
         own.into_iter().chain(series.map(|broken| format!("`{name}` on {broken}"))).collect()
     }
+}
+
+/// The rate of a report that was written before there was one.
+fn all() -> f64 {
+    1.0
 }

@@ -20,7 +20,7 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// A snapshot of these values, which warns of counts that do not add up, and compares rates with
-    /// the device's peak. The series of each site are ordered: by device, in the order given; the
+    /// the device's peak. The series of each site are ordered: by device, in the order given; by key; the
     /// function before its launches, these in streams before in graphs; by cache state.
     #[doc(hidden)]
     pub fn new(process: Process, devices: Vec<Device>, mut sites: Vec<Site>) -> Snapshot {
@@ -29,10 +29,11 @@ impl Snapshot {
                 let device = devices.iter().find(|device| device.id == series.device);
                 series.compare_with(device.and_then(Device::peak_gb_per_s));
             }
-            site.series.sort_by_key(|series| {
+            site.series.sort_by_cached_key(|series| {
                 let device = devices.iter().position(|device| device.id == series.device);
                 let launch = series.launch.as_ref().map(|launch| launch.index);
-                (device.unwrap_or(usize::MAX), launch, series.graph, series.cache)
+                let place = device.unwrap_or(usize::MAX);
+                (place, series.key.clone(), launch, series.graph, series.cache)
             });
         }
         let mut snapshot = Snapshot { schema: Schema, process, devices, sites };

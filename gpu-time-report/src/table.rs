@@ -157,7 +157,17 @@ fn row(site: &Site, series: &Series, calls: String, device_total: f64) -> Vec<St
             if series.is_raw_by_launches() { format!("\n{}", notes::RAW) } else { String::new() };
         row.push(format!("{mark}{}{raw}", units::time(stats.median)));
         row.push(format!("{}–{}", unit.number(stats.p5), unit.number(stats.p95)));
-        row.push(units::time(total));
+        row.push(match series.estimated_total_error_ns.filter(|_| site.is_sampled()) {
+            None => units::time(total),
+            Some(error) => {
+                format!(
+                    "{}{}\n±{}",
+                    notes::ESTIMATE,
+                    units::time(total),
+                    units::share(error, total)
+                )
+            }
+        });
         // Nodes are in no function's time, and not every replay was seen.
         if !series.graph {
             row.push(units::share(total, device_total));
@@ -213,13 +223,16 @@ fn on(series: &Series) -> String {
 }
 
 fn label(site: &Site, series: &Series) -> String {
+    let key = series.key().map(|key| format!("\n  [{}]", printable(key))).unwrap_or_default();
     match (&series.launch, series.launches) {
         (Some(launch), _) => {
             let graph = if series.graph { "\n    in graphs" } else { "" };
-            format!("  {}{graph}", printable(&launch.label()))
+            format!("  {}{key}{graph}", printable(&launch.label()))
         }
-        (None, Some(launches)) => format!("{}\n  {}", printable(&site.name), sum_of(launches)),
-        (None, None) => printable(&site.name),
+        (None, Some(launches)) => {
+            format!("{}{key}\n  {}", printable(&site.name), sum_of(launches))
+        }
+        (None, None) => printable(&site.name) + &key,
     }
 }
 

@@ -10,6 +10,9 @@ struct Row {
     device: &'static str,
     measure: Option<Measure>,
     launch: Option<Launch>,
+    key: Option<&'static str>,
+    /// What all calls took, and its error, where not all were timed.
+    estimated: Option<[f64; 2]>,
     cache: Option<CacheState>,
     clock: Option<Clock>,
     graph: bool,
@@ -63,13 +66,15 @@ impl Row {
         let sum = |bias: f64| summaries.iter().map(|summary| summary.sum(bias)).sum();
         let stats = |bias: f64| shown.stats(bias, sum(bias));
         let samples = self.times.len() as u64;
+        let measured = (samples > 0 && !self.graph).then(|| [sum(bias_ns * mean), 0.0]);
+        let estimated = self.estimated.or(measured);
         let mut lost = Losses::default();
         self.lost.iter().for_each(|&reason| lost.add(reason));
         Series {
             device: self.device.to_owned(),
             launch: self.launch,
             measure: self.measure.unwrap(),
-            key: None,
+            key: self.key.map(str::to_owned),
             cache: self.cache.unwrap_or(CacheState::AsFound),
             clock,
             graph: self.graph,
@@ -89,6 +94,8 @@ impl Row {
             net_ns: stats(bias_ns * mean).filter(|_| least == most),
             bias_ns: Some(bias_ns),
             net_sum_ns: Some(sum(bias_ns * mean)),
+            estimated_total_ns: estimated.map(|[total, _]| total),
+            estimated_total_error_ns: estimated.map(|[_, error]| error),
             ci95_ns: shown.median_interval(),
             histogram: shown.histogram().clone(),
             timeline: course(if fed.is_empty() { starved } else { fed }).timeline(0),
@@ -111,7 +118,9 @@ fn site(name: &str, line: u32, scope: ScopeKind, counts: [u64; 3], rows: Vec<Row
         calls: warmup + skipped + timed,
         warmup,
         skipped,
+        unsampled: 0,
         timed,
+        sample_rate: 1.0,
         warnings: Vec::new(),
         series: rows.into_iter().map(Row::series).collect(),
     }
@@ -225,12 +234,27 @@ pub(crate) fn everything() -> Snapshot {
     let mut hostile = site("a,\"b\"\n\u{1b}<i>", 90, ScopeKind::Body, [0, 0, 4], vec![hostile]);
     hostile.warnings =
         vec!["`cold` had no memory for its buffer, so 4 calls ran as found".to_owned()];
+    let keyed = |key: &'static str, times: [u32; 3], estimated| Row {
+        key: Some(key),
+        estimated: Some(estimated),
+        ..row("cuda:0", Measure::Span, times)
+    };
+    let rows = vec![
+        keyed("64x64", [12_207, 12_239, 12_271], [1.2e6, 2.4e4]),
+        keyed("\u{1b}[31m<b>", [52_207; 3], [4.9e6, 5e5]),
+    ];
+    let sampled = Site {
+        unsampled: 390,
+        sample_rate: 0.01,
+        ..site("app::sampled", 90, ScopeKind::Body, [0, 394, 6], rows)
+    };
     let sites = vec![
         train,
         site("app::looped", 60, ScopeKind::Launches, [0, 0, 20], vec![looped]),
         saxpy,
         site("app::decode", 78, ScopeKind::Launches, [0, 0, 1], vec![decode]),
         hostile,
+        sampled,
         site("app::filtered", 95, ScopeKind::Body, [0, 7, 0], vec![]),
         site("app::never", 99, ScopeKind::Body, [0, 0, 0], vec![]),
     ];
@@ -345,7 +369,7 @@ fn the_csv_reads_back_what_was_hostile() {
     let csv = everything().to_csv();
     let mut reader = ::csv::Reader::from_reader(csv.as_bytes());
     let names: Vec<String> = reader.records().map(|record| record.unwrap()[0].to_owned()).collect();
-    assert_eq!(names.len(), 8);
+    assert_eq!(names.len(), 10);
     assert_eq!(names[7], "a,\"b\"\n\u{1b}<i>");
 }
 

@@ -7,11 +7,12 @@ use std::time::Duration;
 use crate::cuda::Context;
 use crate::gpu::{Fault, Gpu, Stream};
 use crate::lane::Lane;
+use crate::meter;
 use crate::place::{Place, obstacle};
 use crate::recorder::Preparation;
 use crate::rows::EntryRef;
 use crate::sample::{CacheState, Lost, Sample};
-use crate::site::locked;
+use crate::site::{CallSite, locked};
 use crate::trace::{self, CallId};
 use crate::track::{Key, Mark, Track};
 use crate::workload::Workload;
@@ -20,6 +21,7 @@ use crate::workload::Workload;
 ///
 /// Invariant: it is open on its track, and in flight in its row, until it is closed or abandoned.
 pub(crate) struct Barriers {
+    site: &'static CallSite,
     lane: &'static Lane,
     context: &'static Context,
     stream: Stream,
@@ -30,6 +32,8 @@ pub(crate) struct Barriers {
     tracked: bool,
     /// The call as a trace knows it.
     pub call_id: CallId,
+    /// How many calls this one stands for.
+    weight: f32,
     /// The host's time after the first barrier.
     began_ns: u64,
 }
@@ -39,7 +43,7 @@ impl Barriers {
     /// `is_alive` says whether the stream still is.
     #[cold]
     pub fn open(place: &Place, is_alive: bool) -> Option<Barriers> {
-        let Place { site, lane, context, stream, tracked, call_id } = *place;
+        let Place { site, lane, context, stream, tracked, call_id, key, weight } = *place;
         let obstacle = if is_alive { obstacle(context, stream) } else { Some(Lost::Stream) };
         let mut work = locked(&lane.work);
         let track = work.track(context, Key::new(stream, lane));
@@ -47,12 +51,23 @@ impl Barriers {
             None => place.preparation(site.settings(), track.is_busy(), None),
             Some(_) => (Preparation::default(), CacheState::AsFound),
         };
-        let entry = work.rows.begin(site, None, context.place(), cache);
+        let entry = work.rows.begin(site, None, context.place(), cache, key);
         // Whoever makes a report must not have to wait for the GPU.
         drop(work);
         let begun = track.begin();
-        let barriers =
-            Barriers { lane, context, stream, track, begun, entry, tracked, call_id, began_ns: 0 };
+        let barriers = Barriers {
+            site,
+            lane,
+            context,
+            stream,
+            track,
+            begun,
+            entry,
+            tracked,
+            call_id,
+            weight,
+            began_ns: 0,
+        };
         let began = match obstacle {
             Some(reason) => Err(reason),
             None => barriers.begin(prepare).map_err(Lost::from),
@@ -70,6 +85,9 @@ impl Barriers {
     fn begin(&self, prepare: Preparation) -> Result<u64, Fault> {
         if let Some(cold) = prepare.cold {
             self.context.flush(self.stream, cold)?;
+            if meter::is_on() {
+                self.site.meter.spend(self.context.flush_cost_ns(cold));
+            }
         }
         self.context.synchronize(self.stream)?;
         Ok(self.context.now_ns())
@@ -88,7 +106,7 @@ impl Barriers {
         let nested = track.end() != self.begun;
         let outcome = ended_ns.map(|ended_ns| {
             let took = Duration::from_nanos(ended_ns.saturating_sub(self.began_ns));
-            let mut sample = Sample::by_host(took, ended_ns);
+            let mut sample = Sample::by_host(took, ended_ns).weighted(self.weight);
             (sample.nested, sample.tracked) = (nested, self.tracked);
             sample
         });

@@ -42,6 +42,8 @@ pub(crate) struct Subject {
     pub call_id: CallId,
     /// cudarc puts waits and records of its own around what is launched.
     pub tracked: bool,
+    /// How many calls its own stands for.
+    pub weight: f32,
     /// What is to be counted with its sample.
     pub workload: Workload,
 }
@@ -140,6 +142,17 @@ impl<G: Gpu> Bracket<G> {
         }
     }
 
+    /// How long the stream stood still for the bracket, once it is stopped, in nanoseconds.
+    #[cold]
+    pub fn held_ns(&self) -> f64 {
+        let by_host = || Some(self.stopped_ns.saturating_sub(self.began_ns?));
+        let held = match self.feeding {
+            Feeding::Held(_) => by_host(),
+            _ => self.delay_ns,
+        };
+        held.unwrap_or(0) as f64
+    }
+
     /// Closes the bracket and lets the stream go, without a stop that counts.
     pub fn abandon(&mut self) {
         self.subject.track.end();
@@ -182,6 +195,7 @@ impl<G: Gpu> Bracket<G> {
             }
         }
         sample.at_ns = self.stopped_ns;
+        sample.weight = self.subject.weight;
         sample.at_floor = self.gpu.is_at_floor(raw_ns);
         sample.nested = self.is_nested();
         sample.tracked = self.subject.tracked;

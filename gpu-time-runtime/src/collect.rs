@@ -10,10 +10,11 @@ use crate::counts::Counts;
 use crate::cuda::{self, Context};
 use crate::report::{self, Process, Snapshot};
 use crate::sample::Measure;
+use crate::sampling::Population;
 use crate::series::{RowInfo, Tally};
 use crate::site::{CallSite, Clock, Device, Kept, Row, locked_by};
 use crate::target;
-use crate::{exit, graph, health, lane, process, registry};
+use crate::{exit, graph, health, lane, process, registry, steer};
 
 /// A thread that keeps its lane locked for longer is stuck in a driver call. On a busy machine one that
 /// is not may keep it for a good part of a second.
@@ -47,9 +48,9 @@ pub(crate) fn report() {
 
 /// Writes the report to wherever it is configured to go.
 pub(crate) fn write_reports() {
-    let targets = process::config().targets();
-    if !targets.is_empty() {
-        target::deliver(&snapshot(), targets);
+    let config = process::config();
+    if !config.targets().is_empty() {
+        target::deliver(&snapshot(), config.targets());
     }
 }
 
@@ -72,6 +73,7 @@ pub(crate) fn snapshot() -> Snapshot {
         started.monotonic.elapsed(),
         why_off(&sites),
     );
+    about.budget = steer::settled();
     if stuck > 0 {
         about.warnings.push(format!(
             "{stuck} threads did not come out of a driver call in time: what they measured is missing"
@@ -169,6 +171,7 @@ impl Biases {
 pub(crate) struct Counted {
     pub site: &'static CallSite,
     pub counts: Counts,
+    population: Population,
     rows: Vec<(&'static Row, Tally)>,
 }
 
@@ -183,7 +186,8 @@ pub(crate) struct Shown {
 impl Counted {
     fn of(site: &'static CallSite, lanes: &lane::AllLanes) -> Counted {
         let rows = site.rows().iter().map(|Kept { row, series }| (*row, series.tally())).collect();
-        Counted { site, counts: lane::counts(site, lanes), rows }
+        let (counts, population) = lane::counts(site, lanes);
+        Counted { site, counts, population, rows }
     }
 
     /// The series that these rows come to.
@@ -194,7 +198,8 @@ impl Counted {
         let mut shown = Vec::new();
         for (row, tally) in &self.rows {
             let is_same = |other: &Row| {
-                (other.device, other.cache, other.graph) == (row.device, row.cache, row.graph)
+                let place = |row: &Row| (row.device, row.cache, row.key, row.graph);
+                place(other) == place(row)
             };
             let (timed, in_flight) = in_lanes(row);
             let info = |launch: Option<u32>, measure: Measure| RowInfo {
@@ -204,11 +209,13 @@ impl Counted {
                     Some(report::Launch { index, name: launch.name.to_owned(), line: launch.line })
                 }),
                 measure,
+                key: self.site.keys.text(row.key).map(str::to_owned),
                 cache: row.cache,
                 clock: row.clock,
                 graph: row.graph,
                 timed,
                 in_flight,
+                population: (!row.graph).then_some(self.population),
                 start_ns: match row.clock {
                     Clock::Events | Clock::Sync => cuda::start_ns(),
                     Clock::Host => 0,
@@ -250,7 +257,7 @@ impl Counted {
 fn report_site(counted: Counted, tallies: &Tallies, biases: &Biases) -> report::Site {
     let shown = counted.shown(tallies, biases);
     let Counted { site, counts, .. } = counted;
-    let resolved = site.resolve(process::config());
+    let resolved = site.resolve(&process::config());
     let kept = site.rows();
     let report = |Shown { info, tally, row }| Some(kept.get(row)?.series.report(info, tally));
     let series = shown.into_iter().filter_map(report).collect();
@@ -267,8 +274,10 @@ fn report_site(counted: Counted, tallies: &Tallies, biases: &Biases) -> report::
         options: site.spec.options.to_owned(),
         calls: counts.calls,
         warmup: counts.warmup,
-        skipped: counts.skipped,
+        skipped: counts.all_skipped(),
+        unsampled: counts.unsampled,
         timed: counts.timed,
+        sample_rate: site.sampling().rate(),
         warnings,
         series,
     }

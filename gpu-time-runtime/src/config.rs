@@ -1,4 +1,4 @@
-//! What the user configured through the environment.
+//! What the user configured, through the environment or in the program.
 
 mod filter;
 
@@ -7,13 +7,11 @@ use std::fs;
 use std::path::{self, Path, PathBuf};
 
 use crate::bias::Given;
+use crate::sampling::Sampling;
 use crate::site::{Cold, Hold};
 use crate::target::{Format, Sink, Target};
 use filter::Filter;
 
-/// The variables that are read.
-const VARIABLES: &str = "`GPU_TIME`, `GPU_TIME_REPORT`, `GPU_TIME_FILTER`, `GPU_TIME_WARMUP`, \
-                         `GPU_TIME_COLD`, `GPU_TIME_SLEEP`, `GPU_TIME_BIAS` and `GPU_TIME_TRACE_LAST`";
 /// What `GPU_TIME_REPORT` may list.
 const TARGETS: &str = if cfg!(feature = "html") {
     "`table`, `table:PATH`, `json:PATH`, `csv:PATH`, `html:PATH`, `trace:PATH` and `none`"
@@ -37,10 +35,12 @@ pub struct Config {
     on: bool,
     targets: Vec<Target>,
     filter: Filter,
-    /// `None`: as each site says. The same for the next two.
+    /// `None`: as each site says. The same for the next three.
     warmup: Option<u32>,
     cold: Option<Option<Cold>>,
     hold: Option<Option<Hold>>,
+    sampling: Option<Sampling>,
+    budget: Option<f64>,
     bias: Option<Given>,
     trace_last: usize,
 }
@@ -54,6 +54,8 @@ impl Default for Config {
             warmup: None,
             cold: None,
             hold: None,
+            sampling: None,
+            budget: None,
             bias: None,
             trace_last: TRACE_LAST,
         }
@@ -77,6 +79,16 @@ impl Config {
                 "`off`, `on` and a time up to `1s`, such as `50us`",
                 hold,
             ),
+            sampling: vars.read(
+                "GPU_TIME_SAMPLE",
+                "shares from `0` to `1`, such as `0.01` or `1%`",
+                |v| Sampling::of_share(share(v)?),
+            ),
+            budget: vars.read(
+                "GPU_TIME_BUDGET",
+                "shares above `0` and below `1`, such as `1%` or `0.01`",
+                |v| share(v).filter(|share| *share > 0.0 && *share < 1.0),
+            ),
             bias: vars.read(
                 "GPU_TIME_BIAS",
                 "a time up to `1ms` to subtract, such as `2.2us`, and what CUPTI says of an empty kernel, \
@@ -87,13 +99,6 @@ impl Config {
                 .read("GPU_TIME_TRACE_LAST", "whole numbers from `1` to `1000000`", trace_last)
                 .unwrap_or(default.trace_last),
         };
-        for name in ["GPU_TIME_SAMPLE", "GPU_TIME_BUDGET"] {
-            if vars.get(name).is_some() {
-                vars.complaints.push(format!(
-                    "`{name}` is not supported by this version, which reads {VARIABLES}"
-                ));
-            }
-        }
         (config, vars.complaints)
     }
 
@@ -125,6 +130,16 @@ impl Config {
     /// Whether and how the stream is held for a site whose attribute says `spec`.
     pub fn hold(&self, spec: Option<Hold>) -> Option<Hold> {
         self.hold.unwrap_or(spec)
+    }
+
+    /// The calls that are timed of a site whose attribute says `spec`.
+    pub fn sampling(&self, spec: Sampling) -> Sampling {
+        self.sampling.unwrap_or(spec)
+    }
+
+    /// The share of the time that timing may cost.
+    pub fn budget(&self) -> Option<f64> {
+        self.budget
     }
 
     /// What is subtracted from raw times, or what CUPTI says of an empty kernel.
@@ -278,6 +293,14 @@ fn trace_last(text: &str) -> Option<usize> {
     text.parse().ok().filter(|last| (1..=MOST_TRACED).contains(last))
 }
 
+/// A share, such as `0.01` or `1%`.
+fn share(text: &str) -> Option<f64> {
+    match text.strip_suffix('%') {
+        Some(percent) => Some(percent.trim_end().parse::<f64>().ok()? / 100.0),
+        None => text.parse().ok(),
+    }
+}
+
 /// A time with its unit, such as `50us` or `1.5ms`.
 fn nanoseconds(text: &str) -> Option<f64> {
     let unit = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
@@ -390,6 +413,12 @@ mod tests {
         assert_eq!(good("GPU_TIME_COLD", "off").cold(Some(Cold::Clean)), None);
         assert_eq!(good("GPU_TIME_COLD", "clean").cold(None), Some(Cold::Clean));
         assert_eq!(good("GPU_TIME_COLD", "dirty").cold(Some(Cold::Clean)), Some(Cold::Dirty));
+        for (text, share) in [("0.01", 0.01), ("1%", 0.01), ("2.5 %", 0.025), ("1", 1.0)] {
+            let sampling = good("GPU_TIME_SAMPLE", text).sampling(Sampling::every(7));
+            assert_eq!(sampling, Sampling::share(share));
+        }
+        assert_eq!(good("GPU_TIME_BUDGET", "1%").budget(), Some(0.01));
+        assert_eq!(good("GPU_TIME_SAMPLE", "0").sampling(Sampling::ALL).rate(), 0.0);
         assert_eq!(good("GPU_TIME_SLEEP", "off").hold(Some(Hold::UntilEnqueued)), None);
         assert_eq!(good("GPU_TIME_SLEEP", "on").hold(None), Some(Hold::UntilEnqueued));
     }
@@ -476,8 +505,12 @@ mod tests {
             "`GPU_TIME_FILTER`: `!` makes no sense; accepted are names with `*` for any text, such as \
              `app::*` and `!app::slow`"
         );
-        assert!(bad("GPU_TIME_SAMPLE", "0.1").contains("not supported by this version"));
-        assert!(bad("GPU_TIME_BUDGET", "1%").contains("`GPU_TIME_FILTER`"));
+        for wrong in ["1.1", "-0.1", "101%", "NaN", "%", "one", "0.1 %%"] {
+            assert!(bad("GPU_TIME_SAMPLE", wrong).contains("shares from `0` to `1`"));
+        }
+        for wrong in ["1", "0", "0%", "100%", "-1%", "NaN", "%"] {
+            assert!(bad("GPU_TIME_BUDGET", wrong).contains("such as `1%` or `0.01`"), "{wrong}");
+        }
         assert!(bad("GPU_TIME_REPORT", "jsn:x").contains("accepted are `table`"));
         #[cfg(not(feature = "html"))]
         assert!(bad("GPU_TIME_REPORT", "html:x").contains("needs gpu-time's feature `html`"));

@@ -1,8 +1,12 @@
 //! How often a site was called and what became of the calls.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
+
+use crate::sampling::{Population, Sampler, Sampling};
+use crate::site::locked;
 
 /// How often a reading is taken before it is believed, at first without a pause.
 const ATTEMPTS: u32 = 2_000;
@@ -14,30 +18,43 @@ const PAUSE: Duration = Duration::from_micros(100);
 pub(crate) enum Outcome {
     /// It served to warm up.
     Warmup,
-    /// It was switched off, filtered out, not sampled, or could not be timed at all.
+    /// It was switched off, filtered out, or could not be timed at all.
     Skipped,
+    /// It was not sampled.
+    Unsampled,
     /// It is measured, or lost in the attempt.
     Timed,
 }
 
-/// A reading of counters. `calls = warmup + skipped + timed`, each counted by itself.
+/// A reading of counters. `calls = warmup + skipped + unsampled + timed`, each counted by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub calls: u64,
     pub warmup: u64,
     pub skipped: u64,
+    pub unsampled: u64,
     pub timed: u64,
 }
 
 impl Counts {
     pub fn is_consistent(&self) -> bool {
-        self.calls == self.warmup + self.skipped + self.timed
+        self.calls == self.sum()
+    }
+
+    fn sum(&self) -> u64 {
+        self.warmup + self.all_skipped() + self.timed
+    }
+
+    /// Calls that were skipped for whatever reason, as reports count them.
+    pub fn all_skipped(&self) -> u64 {
+        self.skipped + self.unsampled
     }
 
     pub fn add(&mut self, other: Counts) {
         self.calls += other.calls;
         self.warmup += other.warmup;
         self.skipped += other.skipped;
+        self.unsampled += other.unsampled;
         self.timed += other.timed;
     }
 }
@@ -46,20 +63,41 @@ impl Counts {
 ///
 /// Invariant: one thread writes, so a load and a store make an increment. That is a nanosecond, where
 /// an atomic read-modify-write takes seven, and forty-five when threads share it.
-#[derive(Default)]
-#[repr(align(64))]
+#[repr(C, align(64))] // what a call that is not timed touches lies in one line of memory
 pub(crate) struct Slot {
     calls: AtomicU64,
-    warmup: AtomicU64,
+    unsampled: AtomicU64,
+    /// So many calls from here on are not sampled.
+    gap: AtomicU64,
     skipped: AtomicU64,
-    timed: AtomicU64,
+    warmup: AtomicU64,
     lease_context: AtomicU64,
     lease: AtomicU64,
+    timed: AtomicU64,
     /// The context for which no warm-up call was left when the thread last asked.
     warm_context: AtomicU64,
+    /// The gap as it was drawn.
+    drawn: AtomicU64,
+    sampler: Sampler,
 }
 
 impl Slot {
+    pub const fn new() -> Self {
+        Slot {
+            calls: AtomicU64::new(0),
+            unsampled: AtomicU64::new(0),
+            gap: AtomicU64::new(0),
+            skipped: AtomicU64::new(0),
+            warmup: AtomicU64::new(0),
+            lease_context: AtomicU64::new(0),
+            lease: AtomicU64::new(0),
+            timed: AtomicU64::new(0),
+            warm_context: AtomicU64::new(0),
+            drawn: AtomicU64::new(0),
+            sampler: Sampler::new(),
+        }
+    }
+
     /// Counts one call.
     #[inline]
     pub fn count(&self, outcome: Outcome) {
@@ -67,8 +105,38 @@ impl Slot {
         bump(match outcome {
             Outcome::Warmup => &self.warmup,
             Outcome::Skipped => &self.skipped,
+            Outcome::Unsampled => &self.unsampled,
             Outcome::Timed => &self.timed,
         });
+    }
+
+    /// Counts a call that is not sampled, if that is decided.
+    #[inline]
+    pub fn pass_over(&self) -> bool {
+        let left = self.gap.load(Relaxed);
+        if left == 0 {
+            return false;
+        }
+        self.gap.store(left - 1, Relaxed);
+        self.count(Outcome::Unsampled);
+        true
+    }
+
+    /// Decides whether the call is timed, and gives its weight if so; else counts it. At most `longest`
+    /// that follow are passed over. Answers also how many calls it was since the last such decision.
+    pub fn draw(&self, sampling: Sampling, longest: u64) -> (Option<f32>, u64) {
+        let drawn = self.sampler.draw(sampling, longest);
+        self.gap.store(drawn.skips, Relaxed);
+        let passed = self.drawn.swap(drawn.skips, Relaxed);
+        if drawn.weight.is_none() {
+            self.count(Outcome::Unsampled);
+        }
+        (drawn.weight, passed + 1)
+    }
+
+    /// What was sampled, and of how many calls.
+    pub fn population(&self) -> Population {
+        population(&self.sampler, self.read())
     }
 
     /// Uses one call of the warm-up lease for `context`, if there is one.
@@ -131,13 +199,14 @@ impl Slot {
             }
         }
         let counts = self.read_once();
-        Counts { calls: counts.warmup + counts.skipped + counts.timed, ..counts }
+        Counts { calls: counts.sum(), ..counts }
     }
 
     fn read_once(&self) -> Counts {
         Counts {
             warmup: self.warmup.load(Relaxed),
             skipped: self.skipped.load(Relaxed),
+            unsampled: self.unsampled.load(Relaxed),
             timed: self.timed.load(Relaxed),
             calls: self.calls.load(Relaxed),
         }
@@ -149,12 +218,22 @@ fn bump(counter: &AtomicU64) {
     counter.store(counter.load(Relaxed).wrapping_add(1), Relaxed);
 }
 
+/// The population that a sampler and counts come to.
+fn population(sampler: &Sampler, counts: Counts) -> Population {
+    let mut population = sampler.population(counts.unsampled);
+    // The others were timed while every call was.
+    population.add_unasked((counts.timed + counts.warmup).saturating_sub(sampler.sampled()));
+    population
+}
+
 /// The same counters where several threads write.
 pub(crate) struct SharedCounts {
     calls: AtomicU64,
     warmup: AtomicU64,
     skipped: AtomicU64,
+    unsampled: AtomicU64,
     timed: AtomicU64,
+    sampler: Mutex<Sampler>,
 }
 
 impl SharedCounts {
@@ -163,8 +242,24 @@ impl SharedCounts {
             calls: AtomicU64::new(0),
             warmup: AtomicU64::new(0),
             skipped: AtomicU64::new(0),
+            unsampled: AtomicU64::new(0),
             timed: AtomicU64::new(0),
+            sampler: Mutex::new(Sampler::new()),
         }
+    }
+
+    /// Decides whether a call is timed, and gives its weight if so; else counts it.
+    pub fn draw(&self, sampling: Sampling) -> Option<f32> {
+        let weight = locked(&self.sampler).draw(sampling, 0).weight;
+        if weight.is_none() {
+            self.count(Outcome::Unsampled);
+        }
+        weight
+    }
+
+    /// What was sampled, and of how many calls.
+    pub fn population(&self) -> Population {
+        population(&locked(&self.sampler), self.read())
     }
 
     pub fn count(&self, outcome: Outcome) {
@@ -172,6 +267,7 @@ impl SharedCounts {
         match outcome {
             Outcome::Warmup => &self.warmup,
             Outcome::Skipped => &self.skipped,
+            Outcome::Unsampled => &self.unsampled,
             Outcome::Timed => &self.timed,
         }
         .fetch_add(1, Relaxed);
@@ -181,6 +277,7 @@ impl SharedCounts {
         Counts {
             warmup: self.warmup.load(Relaxed),
             skipped: self.skipped.load(Relaxed),
+            unsampled: self.unsampled.load(Relaxed),
             timed: self.timed.load(Relaxed),
             calls: self.calls.load(Relaxed),
         }
@@ -193,13 +290,14 @@ mod tests {
 
     #[test]
     fn a_reading_is_consistent_while_the_thread_counts() {
-        let slot = Slot::default();
+        let slot = Slot::new();
         std::thread::scope(|s| {
             let writer = s.spawn(|| {
                 for i in 0..200_000u32 {
-                    slot.count(match i % 3 {
+                    slot.count(match i % 4 {
                         0 => Outcome::Warmup,
                         1 => Outcome::Skipped,
+                        2 => Outcome::Unsampled,
                         _ => Outcome::Timed,
                     });
                 }
@@ -213,7 +311,7 @@ mod tests {
 
     #[test]
     fn a_lease_serves_its_own_context_only() {
-        let slot = Slot::default();
+        let slot = Slot::new();
         slot.set_lease(7, 2);
         assert!(!slot.use_lease(8));
         assert!(slot.use_lease(7) && slot.use_lease(7));

@@ -4,6 +4,7 @@ use std::sync::Mutex;
 
 use crate::gpu::{Event, EventPair, Fault, Gpu, Held, HoldResult, Stream};
 use crate::passage::ClockFit;
+use crate::sampling::Sampling;
 use crate::site::{CallSite, Clock, Cold, Launch, ScopeKind, Spec, locked};
 use crate::track::{Key, Track, Tracks};
 
@@ -170,6 +171,7 @@ pub(crate) fn site() -> &'static CallSite {
         line: line!(),
         column: 1,
         warmup: 0,
+        sampling: Sampling::ALL,
         cold: None,
         sleep: None,
         graph: false,

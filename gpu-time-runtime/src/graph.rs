@@ -95,7 +95,7 @@ pub(crate) fn open(place: &Place, launch: u32) -> Opened {
     if !site.gets_nodes(can) {
         return Opened::Untimed;
     }
-    let row = rows().find(site, launch, context);
+    let row = rows().find(place, launch);
     let opened = match capture {
         Ok(Some(capture)) if can => Node::open(place, &capture, row),
         Ok(_) => Err(Lost::Driver),
@@ -155,8 +155,9 @@ impl GraphRows {
         self.0.iter().map(|counted| (counted.row, counted.timed))
     }
 
-    fn find(&mut self, site: &'static CallSite, launch: u32, context: &Context) -> usize {
-        let row = site.graph_row(launch, context.place());
+    fn find(&mut self, place: &Place, launch: u32) -> usize {
+        let site = place.site;
+        let row = site.graph_row(launch, place.context.place(), place.key);
         let known = self.0.iter().position(|counted| ptr::eq(counted.row, row));
         known.unwrap_or_else(|| {
             self.0.push(Counted { site, row, timed: 0 });

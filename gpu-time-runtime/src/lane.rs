@@ -8,12 +8,18 @@ use std::sync::{Mutex, MutexGuard};
 use crate::calls::Returns;
 use crate::counts::{Counts, Outcome, Slot};
 use crate::cuda::{self, Context};
+use crate::sampling::Population;
 use crate::site::{CallSite, locked};
 use crate::work::Work;
-use crate::{exit, registry};
+use crate::{exit, meter, registry, steer};
 
 /// Sites that may register after a thread's lane was made and still be counted in it.
 const SPARE: usize = 16;
+
+/// So many calls at most are passed over before it is asked anew how they are sampled; with a budget,
+/// which changes that, fewer.
+const LONGEST_GAP: u64 = 4_096;
+const LOOK: u64 = 64;
 
 /// One thread's counters and brackets. Lanes live as long as the process: a lane whose thread has
 /// gone serves the next new thread, with all that is still in flight in it.
@@ -61,6 +67,35 @@ pub(crate) fn count(site: &'static CallSite, outcome: Outcome) {
         Some(slot) => slot.count(outcome),
         None => count_slowly(site, outcome),
     }
+}
+
+/// Decides whether a call is timed where not all are: with which weight, if so. Else counts it.
+#[inline]
+pub(crate) fn draw(site: &'static CallSite) -> Option<f32> {
+    if !site.is_sampled() {
+        return Some(1.0);
+    }
+    match slot(site) {
+        Some(slot) if slot.pass_over() => None,
+        slot => draw_slowly(site, slot),
+    }
+}
+
+#[cold]
+fn draw_slowly(site: &'static CallSite, known: Option<&'static Slot>) -> Option<f32> {
+    if exit::is_forked() {
+        return None;
+    }
+    let slot = known.or_else(|| {
+        current();
+        slot(site)
+    });
+    let (weight, calls) = match slot {
+        Some(slot) => slot.draw(site.sampling(), if meter::is_on() { LOOK } else { LONGEST_GAP }),
+        None => (site.shared_counts.draw(site.sampling()), 1),
+    };
+    steer::look(site, calls, weight.is_some());
+    weight
 }
 
 /// The calling thread's counters of the site, if it has a lane by now.
@@ -137,7 +172,7 @@ fn shared() -> &'static Lane {
 
 fn leak(slots: usize) -> &'static Lane {
     Box::leak(Box::new(Lane {
-        slots: (0..slots).map(|_| Slot::default()).collect(),
+        slots: (0..slots).map(|_| Slot::new()).collect(),
         work: Mutex::new(Work::default()),
         returns: Returns::default(),
     }))
@@ -184,13 +219,15 @@ impl Deref for AllLanes {
     }
 }
 
-/// What the threads of these lanes counted of a site.
-pub(crate) fn counts(site: &'static CallSite, lanes: &AllLanes) -> Counts {
-    let mut counts = site.shared_counts();
+/// What the threads of these lanes counted of a site, and what they sampled of it.
+pub(crate) fn counts(site: &'static CallSite, lanes: &AllLanes) -> (Counts, Population) {
+    let mut counts = site.shared_counts.read();
+    let mut population = site.shared_counts.population();
     for lane in lanes.iter() {
         if let Some(slot) = lane.slots.get(site.id() as usize) {
             counts.add(slot.read());
+            population.add(slot.population());
         }
     }
-    counts
+    (counts, population)
 }

@@ -7,16 +7,19 @@
 mod barriers;
 mod bias;
 mod bracket;
+mod budget;
 mod calls;
 mod clocks;
 mod cold_override;
 mod collect;
 mod config;
+mod configure;
 mod counts;
 mod cuda;
 #[cfg(feature = "nvml")]
 #[doc(hidden)]
 pub mod doctor;
+mod estimate;
 mod eviction;
 mod exit;
 #[cfg_attr(not(feature = "metrics"), path = "export/off.rs")]
@@ -29,8 +32,10 @@ mod graph;
 mod health;
 mod hold_policy;
 mod in_flight;
+mod key;
 mod lane;
 mod ledger;
+mod meter;
 #[cfg(any(feature = "metrics", feature = "nvml", feature = "signals"))]
 mod own_thread;
 mod passage;
@@ -45,12 +50,14 @@ mod recorder;
 mod registry;
 mod rows;
 mod sample;
+mod sampling;
 mod scope;
 mod series;
 mod settle;
 #[cfg(any(feature = "nvml", feature = "signals"))]
 mod signals;
 mod site;
+mod steer;
 mod stream;
 mod target;
 mod trace;
@@ -61,9 +68,10 @@ mod workload;
 use gpu_time_report as report;
 
 pub use clocks::{ClockError, LockedClocks, lock_clocks};
+pub use configure::{Configure, configure};
 pub use report::{
-    Bytes, Clocks, Device, Eviction, Flops, FlushProof, Histogram, Launch, Launches, Process,
-    Series, Site, Slot, Snapshot, Stats, Timeline,
+    Budget, Bytes, Clocks, Device, Eviction, Flops, FlushProof, Histogram, Launch, Launches,
+    Process, Series, Site, Slot, Snapshot, Stats, Timeline,
 };
 pub use settle::{BackToBack, Settle, Settled, Unmet};
 

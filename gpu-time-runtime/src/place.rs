@@ -9,7 +9,9 @@ use crate::cold_override;
 use crate::cuda::Context;
 use crate::gpu::{Gpu, Stream};
 use crate::graph::{self, Node, Opened};
+use crate::key::SeriesKey;
 use crate::lane::{self, Lane};
+use crate::meter;
 use crate::recorder::{HoldPlan, Preparation};
 use crate::sample::{CacheState, Lost, Sample};
 use crate::site::{CallSite, Hold, Resolved, locked};
@@ -38,6 +40,10 @@ pub(crate) struct Place {
     pub tracked: bool,
     /// The call as a trace knows it.
     pub call_id: CallId,
+    /// What splits the site into series.
+    pub key: SeriesKey,
+    /// How many calls this one stands for.
+    pub weight: f32,
 }
 
 /// What the launches of one call share. Shared references suffice, because a future may be looked at
@@ -105,7 +111,7 @@ impl Place {
         obstacle: Option<Lost>,
         workload: Workload,
     ) -> Option<Bracket> {
-        let Place { site, lane, context, stream, tracked, call_id } = *self;
+        let Place { site, lane, context, stream, tracked, call_id, key, weight } = *self;
         let thread = stream.is_per_thread().then(lane::thread);
         let mut work = locked(&lane.work);
         let track = work.track(context, Key::new(stream, lane));
@@ -116,12 +122,13 @@ impl Place {
         } else {
             self.preparation(site.settings(), track.is_busy(), first)
         };
-        let entry = work.rows.begin(site, launch, context.place(), cache);
+        let entry = work.rows.begin(site, launch, context.place(), cache, key);
         let call = state.and_then(|state| state.begin(self, &mut work, cache, workload));
         // Where a call has a sum, the work is the sum's.
         let is_whole = launch.is_none() || site.spec.is_single;
         let workload = if is_whole { workload } else { Workload::UNKNOWN };
-        let subject = Subject { site, stream, track, entry, call, call_id, tracked, workload };
+        let subject =
+            Subject { site, stream, track, entry, call, call_id, tracked, weight, workload };
         let opened = match obstacle {
             Some(reason) => Err(reason),
             None => work.open(context, subject).map_err(Lost::from),
@@ -137,7 +144,12 @@ impl Place {
         drop(work);
         bracket.thread = thread;
         match bracket.start(prepare, by_host) {
-            Ok(()) => Some(bracket),
+            Ok(()) => {
+                if meter::is_on() {
+                    site.meter.spend(context.cost_ns(prepare.cold));
+                }
+                Some(bracket)
+            }
             Err(fault) => {
                 abandon(lane, bracket, fault.into());
                 None
@@ -165,6 +177,9 @@ impl Place {
             return abandon(lane, bracket, reason);
         }
         let stopped = bracket.stop();
+        if meter::is_on() {
+            self.site.meter.spend(bracket.held_ns());
+        }
         let mut work = locked(&lane.work);
         match stopped {
             Ok(()) => work.enqueue(bracket, &lane.returns),
@@ -184,7 +199,7 @@ impl Place {
             None if state.first_cache().is_none() => {
                 // It made no launch.
                 let outcome = lost.map_or(Ok(Sample::NOTHING), Err);
-                locked(&self.lane.work).count(self.site, self.context.place(), outcome);
+                locked(&self.lane.work).count(self.site, self.context.place(), self.key, outcome);
             }
             // Its sum was lost at its beginning, or is its launch, or it has none.
             None => {}
@@ -261,8 +276,8 @@ impl CallState {
             if place.site.spec.is_single {
                 return None;
             }
-            let (device, returns) = (place.context.place(), &place.lane.returns);
-            if let Some(call) = work.open_call(place.site, device, cache, workload, returns) {
+            let entry = work.rows.begin(place.site, None, place.context.place(), cache, place.key);
+            if let Some(call) = work.open_call(entry, workload, &place.lane.returns) {
                 self.call.store(1 + call.index(), Relaxed);
             }
         }

@@ -1,12 +1,14 @@
 //! What there is one of in a process: the configuration, the switch, the clock it started by.
 
-use std::sync::OnceLock;
+use std::ffi::OsString;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Instant, SystemTime};
 
 use crate::config::Config;
+use crate::site::{CallSite, locked};
 use crate::target;
-use crate::trace;
+use crate::{configure, registry, steer, trace};
 
 /// What every call looks at, in one line of memory.
 #[repr(align(64))]
@@ -21,6 +23,8 @@ pub(crate) struct Switches {
     pub cold_override: AtomicU8,
     /// Whether calls and brackets are kept for a trace.
     pub traced: AtomicBool,
+    /// Whether timing has a budget.
+    pub budget: AtomicBool,
 }
 
 pub(crate) static SWITCHES: Switches = Switches {
@@ -29,6 +33,7 @@ pub(crate) static SWITCHES: Switches = Switches {
     forked: AtomicBool::new(false),
     cold_override: AtomicU8::new(0),
     traced: AtomicBool::new(false),
+    budget: AtomicBool::new(false),
 };
 
 /// When the runtime was first needed.
@@ -39,7 +44,7 @@ pub(crate) struct Started {
 }
 
 struct Process {
-    config: Config,
+    config: Mutex<Arc<Config>>,
     started: Started,
 }
 
@@ -47,21 +52,57 @@ static PROCESS: OnceLock<Process> = OnceLock::new();
 
 fn process() -> &'static Process {
     PROCESS.get_or_init(|| {
-        let (config, complaints) = Config::from_vars(|name| std::env::var_os(name));
+        let (config, complaints) = read();
         for complaint in complaints {
             target::say(&complaint);
         }
-        if let Some(last) = config.trace_last() {
-            trace::start(last);
-        }
+        start(&config);
         let started = Started { wall: SystemTime::now(), monotonic: Instant::now() };
-        Process { config, started }
+        Process { config: Mutex::new(Arc::new(config)), started }
     })
 }
 
-/// The configuration, read from the environment when it is first asked for.
-pub(crate) fn config() -> &'static Config {
-    &process().config
+/// Begins what the configuration asks for.
+fn start(config: &Config) {
+    if let Some(last) = config.trace_last() {
+        trace::start(last);
+    }
+    steer::set(config.budget());
+}
+
+/// The configuration by the environment, and by the program where that says nothing.
+fn read() -> (Config, Vec<String>) {
+    let set = |name: &str| std::env::var_os(name).filter(|value: &OsString| !value.is_empty());
+    Config::from_vars(|name| set(name).or_else(|| configure::given(name)))
+}
+
+/// The configuration as it is now.
+pub(crate) fn config() -> Arc<Config> {
+    locked(&process().config).clone()
+}
+
+/// Applies the configuration to a site that is called for the first time. Answers whether its calls
+/// are timed.
+pub(crate) fn introduce(site: &'static CallSite) -> bool {
+    // Under the lock, so that no site misses what is configured meanwhile.
+    site.introduce(&locked(&process().config))
+}
+
+/// Applies what the program has configured meanwhile.
+pub(crate) fn reconfigure() {
+    let mut config = locked(&process().config);
+    let (new, _) = read();
+    if new == **config {
+        return;
+    }
+    start(&new);
+    *config = Arc::new(new);
+    // Those that nobody has called yet ask for themselves.
+    for site in registry::sites() {
+        if site.is_on().is_some() {
+            site.introduce(&config);
+        }
+    }
 }
 
 /// When the runtime was first needed.

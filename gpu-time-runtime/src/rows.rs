@@ -1,5 +1,6 @@
 //! The rows that one lane has touched, with what the lane counts of each.
 
+use crate::key::SeriesKey;
 use crate::sample::{CacheState, Sample};
 use crate::site::{CallSite, Device, Row};
 
@@ -24,8 +25,8 @@ const LONG_NS: f64 = 200_000.0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EntryRef(u32);
 
-/// Every entry, and by the id of each site the keys of its own. A site has few: one for the function
-/// and one for each launch, on each device and in each cache state.
+/// Every entry, and by the id of each site the words that tell its own apart. A site has few: one for
+/// the function and one for each launch, on each device, in each cache state and for each key.
 #[derive(Default)]
 pub(crate) struct Rows {
     entries: Vec<Entry>,
@@ -41,13 +42,14 @@ impl Rows {
         launch: Option<u32>,
         device: Device,
         cache: CacheState,
+        key: SeriesKey,
     ) -> EntryRef {
-        let key = key(launch, device, cache);
+        let word = word(launch, device, cache, key);
         let known = self.sites.get(site.id() as usize);
-        let known = known.and_then(|keys| keys.iter().find(|(known, _)| *known == key));
+        let known = known.and_then(|words| words.iter().find(|(known, _)| *known == word));
         let at = match known {
             Some((_, at)) => *at,
-            None => self.add(site, launch, device, cache),
+            None => self.add(site, launch, device, cache, key),
         };
         if let Some(entry) = self.entries.get_mut(at.0 as usize) {
             entry.timed += 1;
@@ -63,15 +65,16 @@ impl Rows {
         launch: Option<u32>,
         device: Device,
         cache: CacheState,
+        key: SeriesKey,
     ) -> EntryRef {
         let id = site.id() as usize;
         if self.sites.len() <= id {
             self.sites.resize_with(id + 1, Vec::new);
         }
         let at = EntryRef(self.entries.len() as u32);
-        let row = site.row(launch, device, cache);
+        let row = site.row(launch, device, cache, key);
         self.entries.push(Entry { site, row, timed: 0, in_flight: 0, is_long: true });
-        self.sites[id].push((key(launch, device, cache), at));
+        self.sites[id].push((word(launch, device, cache, key), at));
         at
     }
 
@@ -106,12 +109,12 @@ impl Rows {
 
 /// What tells the rows of one site apart, in one word.
 #[inline]
-fn key(launch: Option<u32>, device: Device, cache: CacheState) -> u64 {
+fn word(launch: Option<u32>, device: Device, cache: CacheState, key: SeriesKey) -> u64 {
     let launch = launch.map_or(0, |launch| u64::from(launch) + 1);
     let device = match device {
         Device::Cuda(ordinal) => u64::from(ordinal) + 2,
         Device::Unknown => 1,
         Device::Host => 0,
     };
-    launch << 32 | (device & 0xff_ffff) << 8 | cache as u64
+    launch << 32 | (device & 0xffff) << 16 | u64::from(key.number()) << 8 | cache as u64
 }

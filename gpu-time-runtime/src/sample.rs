@@ -15,6 +15,8 @@ pub struct Sample {
     pub at_ns: u64,
     /// How many brackets it adds up: 1, or for a sum the number of launches that the call made.
     pub brackets: u32,
+    /// How many calls it stands for.
+    pub weight: f32,
     /// The GPU cannot have waited for the CPU inside it. A sample of the host clock is always fed.
     pub fed: bool,
     /// Much was queued behind it when the GPU passed it, which adds to what its events say.
@@ -38,6 +40,7 @@ impl Sample {
             raw_ns,
             at_ns: 0,
             brackets: 1,
+            weight: 1.0,
             fed: false,
             queued: false,
             at_floor: false,
@@ -53,6 +56,7 @@ impl Sample {
         self.raw_ns += launch.raw_ns;
         self.at_ns = self.at_ns.max(launch.at_ns);
         self.brackets += launch.brackets;
+        self.weight = launch.weight;
         self.fed &= launch.fed;
         self.queued &= launch.queued;
         self.at_floor &= launch.at_floor;
@@ -67,6 +71,11 @@ impl Sample {
     /// A sample of the host clock, for which there is no GPU to feed, and which ended `at_ns`.
     pub fn by_host(took: Duration, at_ns: u64) -> Sample {
         Sample { fed: true, at_ns, ..Sample::of(took.as_nanos() as f64) }
+    }
+
+    /// The same, which stands for so many calls.
+    pub fn weighted(self, weight: f32) -> Sample {
+        Sample { weight, ..self }
     }
 
     /// What the clock said, in nanoseconds.

@@ -9,14 +9,16 @@ use crate::barriers::Barriers;
 use crate::counts::Outcome;
 use crate::cuda::Context;
 use crate::gpu::{Fault, Stream};
+use crate::key::{KeyText, SeriesKey};
 use crate::lane::{self, Lane};
+use crate::meter::{Meter, Stint};
 use crate::place::{Bracket, CallState, Open, Place};
 use crate::rows::EntryRef;
 use crate::sample::{CacheState, Lost, Sample};
 use crate::site::{CallSite, Clock, Device, ScopeKind, locked};
 use crate::stream::{Keep, Target};
 use crate::trace::{self, CallId};
-use crate::workload::{Working, Workload};
+use crate::workload::{Details, Working, Workload};
 use crate::{cuda, exit, graph, process, registry};
 
 /// Most warm-up calls that a thread takes for itself at once.
@@ -35,6 +37,8 @@ struct Active<K> {
     /// Between a visible `.await` and its completion.
     is_suspended: AtomicBool,
     was_panicking: bool,
+    /// Where the host's time for this call is counted, if it is taken.
+    meter: Option<&'static Meter>,
 }
 
 enum Kind {
@@ -46,6 +50,7 @@ enum Kind {
         lane: &'static Lane,
         entry: EntryRef,
         started: Instant,
+        weight: f32,
         workload: Workload,
         call_id: CallId,
     },
@@ -65,17 +70,17 @@ const _: () = {
 /// and not filtered out.
 #[inline]
 pub fn enter<K: Keep>(site: &'static CallSite, target: impl FnOnce() -> Target<K>) -> Scope<K> {
-    begin(site, target, || Workload::UNKNOWN, |keep, _| keep)
+    begin(site, target, || Details::NONE, |keep, _| keep)
 }
 
-/// The same for a call whose work is known: `workload` is asked only for calls that are timed.
+/// The same for a call of which more is said: `details` is asked only for calls that are timed.
 #[inline]
-pub fn enter_working<K: Keep>(
+pub fn enter_detailed<K: Keep>(
     site: &'static CallSite,
     target: impl FnOnce() -> Target<K>,
-    workload: impl FnOnce() -> Workload,
+    details: impl FnOnce() -> Details,
 ) -> Scope<Working<K>> {
-    begin(site, target, workload, |keep, workload| Working { keep, workload })
+    begin(site, target, details, |keep, workload| Working { keep, workload })
 }
 
 /// `carry` makes what the call takes along of the stream's keep and the work.
@@ -83,21 +88,33 @@ pub fn enter_working<K: Keep>(
 fn begin<K: Keep, L: Keep>(
     site: &'static CallSite,
     target: impl FnOnce() -> Target<K>,
-    workload: impl FnOnce() -> Workload,
+    details: impl FnOnce() -> Details,
     carry: impl FnOnce(K, Workload) -> L,
 ) -> Scope<L> {
     if !is_wanted(site) {
-        if site.spec.graph && !site.has_no_nodes() && site.is_on() == Some(true) {
+        // A function that was filtered out before it was captured has none.
+        let may_have_nodes = site.is_on() == Some(true) && !site.has_no_nodes();
+        if site.spec.graph && (may_have_nodes || site.has_nodes()) {
             return enter_off(site, target, carry);
         }
         lane::count(site, Outcome::Skipped);
         return Scope(None);
     }
+    // Whether a call goes into a graph must be known first.
+    let weight = if site.spec.graph { Some(1.0) } else { lane::draw(site) };
+    let Some(mut weight) = weight else { return Scope(None) };
+    let mut stint = site.meter.begin();
     match asked(site, target) {
         Target::Host => {
-            enter_on_host(site, workload).map_or(Scope(None), |kind| Scope::active(kind, None))
+            let drawn = if site.spec.graph { lane::draw(site) } else { Some(weight) };
+            let kind = drawn.and_then(|weight| enter_on_host(site, weight, details));
+            kind.map_or(Scope(None), |kind| Scope::active(kind, None, stint.meter()))
         }
         Target::Stream { stream, context, tracked, keep } => {
+            if site.spec.graph && !cuda::is_captured(Stream(stream), context) {
+                let Some(drawn) = lane::draw(site) else { return Scope(None) };
+                weight = drawn;
+            }
             if let Some(slot) = lane::slot(site)
                 && slot.use_lease(context)
             {
@@ -111,24 +128,28 @@ fn begin<K: Keep, L: Keep>(
             let Some(context) = enter_on_stream(site, stream, context) else {
                 return Scope(None);
             };
-            let keep = carry(keep, asked(site, workload));
+            let Details { key, workload } = asked(site, details);
+            let key = find_key(site, key);
+            let keep = carry(keep, workload);
             lane::count(site, Outcome::Timed);
-            let call_id = trace::begin(site);
-            let place = Place { site, lane: lane::current(), context, stream, tracked, call_id };
+            let (lane, call_id) = (lane::current(), trace::begin(site));
+            let place = Place { site, lane, context, stream, tracked, call_id, key, weight };
             let body = match site.spec.scope {
                 ScopeKind::Launches => None,
                 ScopeKind::Body => {
                     let held = keep.hold();
                     if site.spec.clock == Clock::Sync {
+                        stint.waits();
                         let barriers = Barriers::open(&place, held.is_some());
                         return barriers.map_or(Scope(None), |barriers| {
-                            Scope::active(Kind::Sync(barriers), Some(keep))
+                            Scope::active(Kind::Sync(barriers), Some(keep), stint.meter())
                         });
                     }
                     place.open_body(held.is_some(), keep.workload())
                 }
             };
-            Scope::active(Kind::Stream { place, state: CallState::default(), body }, Some(keep))
+            let kind = Kind::Stream { place, state: CallState::default(), body };
+            Scope::active(kind, Some(keep), stint.meter())
         }
     }
 }
@@ -154,10 +175,11 @@ fn enter_off<K: Keep, L: Keep>(
     let Ok(context) = find(stream, context) else { return Scope(None) };
     std::mem::forget(skipped);
     lane::count(site, Outcome::Timed);
-    let call_id = trace::begin(site);
-    let place = Place { site, lane: lane::current(), context, stream, tracked, call_id };
+    let (lane, call_id, key) = (lane::current(), trace::begin(site), SeriesKey::NONE);
+    let place = Place { site, lane, context, stream, tracked, call_id, key, weight: 1.0 };
     let keep = carry(keep, Workload::UNKNOWN);
-    Scope::active(Kind::Stream { place, state: CallState::default(), body: None }, Some(keep))
+    let kind = Kind::Stream { place, state: CallState::default(), body: None };
+    Scope::active(kind, Some(keep), None)
 }
 
 /// Whether the call's launches become nodes of a graph, which is no warm-up: then the shape of the
@@ -188,20 +210,38 @@ impl Drop for CountSkipped {
 /// Begins a call that the host clock times.
 #[inline]
 pub fn enter_host(site: &'static CallSite) -> Scope<()> {
-    enter_host_working(site, || Workload::UNKNOWN)
+    enter_host_detailed(site, || Details::NONE)
 }
 
-/// The same for a call whose work is known: `workload` is asked only for calls that are timed.
+/// The same for a call of which more is said: `details` is asked only for calls that are timed.
 #[inline]
-pub fn enter_host_working(
+pub fn enter_host_detailed(
     site: &'static CallSite,
-    workload: impl FnOnce() -> Workload,
+    details: impl FnOnce() -> Details,
 ) -> Scope<()> {
     if !is_wanted(site) {
         lane::count(site, Outcome::Skipped);
         return Scope(None);
     }
-    enter_on_host(site, workload).map_or(Scope(None), |kind| Scope::active(kind, Some(())))
+    let Some(weight) = lane::draw(site) else { return Scope(None) };
+    begin_on_host(site, weight, details)
+}
+
+#[inline(never)] // so that a call that is not sampled saves no registers for it
+fn begin_on_host(
+    site: &'static CallSite,
+    weight: f32,
+    details: impl FnOnce() -> Details,
+) -> Scope<()> {
+    let stint = site.meter.begin();
+    let kind = enter_on_host(site, weight, details);
+    kind.map_or(Scope(None), |kind| Scope::active(kind, Some(()), stint.meter()))
+}
+
+/// The number of the key that a call has.
+#[inline]
+fn find_key(site: &'static CallSite, key: Option<KeyText>) -> SeriesKey {
+    key.map_or(SeriesKey::NONE, |text| site.keys.find(&text))
 }
 
 #[inline]
@@ -215,28 +255,36 @@ fn is_wanted(site: &'static CallSite) -> bool {
 /// The first call of a site: gives it an id, and applies the configuration.
 #[cold]
 fn introduce(site: &'static CallSite) -> bool {
+    if exit::is_forked() {
+        // Another thread may have held a lock when the process was forked.
+        return false;
+    }
     registry::register(site);
-    let config = process::config();
-    let is_on = site.introduce(config);
-    if config.is_on() {
+    let is_on = process::introduce(site);
+    if process::config().is_on() {
         // The report is due even if nothing was timed.
         exit::arm();
     }
     is_on
 }
 
-fn enter_on_host(site: &'static CallSite, workload: impl FnOnce() -> Workload) -> Option<Kind> {
+fn enter_on_host(
+    site: &'static CallSite,
+    weight: f32,
+    details: impl FnOnce() -> Details,
+) -> Option<Kind> {
     exit::arm();
     if site.lease_warmup(Device::Host, 1) == 1 {
         lane::count(site, Outcome::Warmup);
         return None;
     }
-    let workload = asked(site, workload);
+    let Details { key, workload } = asked(site, details);
+    let key = find_key(site, key);
     lane::count(site, Outcome::Timed);
     let lane = lane::current();
-    let entry = locked(&lane.work).rows.begin(site, None, Device::Host, CacheState::AsFound);
+    let entry = locked(&lane.work).rows.begin(site, None, Device::Host, CacheState::AsFound, key);
     let call_id = trace::begin(site);
-    Some(Kind::Host { lane, entry, workload, call_id, started: Instant::now() })
+    Some(Kind::Host { lane, entry, weight, workload, call_id, started: Instant::now() })
 }
 
 /// The context of a call that is to be timed.
@@ -274,7 +322,7 @@ fn meet(site: &'static CallSite, stream: Stream, context: usize) -> Option<&'sta
             exit::arm();
             lane::count(site, Outcome::Timed);
             let outcome = Err(fault.into());
-            locked(&lane::current().work).count(site, Device::Unknown, outcome);
+            locked(&lane::current().work).count(site, Device::Unknown, SeriesKey::NONE, outcome);
             None
         }
     }
@@ -331,16 +379,19 @@ fn is_warmup(
 
 impl<K: Keep> Scope<K> {
     #[inline]
-    fn active(kind: Kind, keep: Option<K>) -> Self {
-        let was_panicking = thread::panicking();
-        Scope(Some(Active { kind, keep, is_suspended: AtomicBool::new(false), was_panicking }))
+    fn active(kind: Kind, keep: Option<K>, meter: Option<&'static Meter>) -> Self {
+        let (is_suspended, was_panicking) = (AtomicBool::new(false), thread::panicking());
+        Scope(Some(Active { kind, keep, is_suspended, was_panicking, meter }))
     }
 
     /// Begins the launch with this index in [`Spec::launches`](crate::site::Spec::launches).
     #[inline]
     pub fn start(&self, launch: u32) -> Token {
         Token(match &self.0 {
-            Some(Active { kind: Kind::Stream { place, state, body: None }, keep, .. }) => {
+            Some(Active {
+                kind: Kind::Stream { place, state, body: None }, keep, meter, ..
+            }) => {
+                let _stint = Stint::of(*meter);
                 let held = keep.as_ref().map(Keep::hold);
                 let is_alive = !matches!(held, Some(None));
                 let workload = keep.as_ref().map_or(Workload::UNKNOWN, Keep::workload);
@@ -400,7 +451,10 @@ pub fn stop_statement<K: Keep>(mut token: Token, scope: &Scope<K>) {
 
 impl<K: Keep> Scope<K> {
     fn close(&self, open: Open, has_failed: bool) {
-        let Some(Active { kind: Kind::Stream { place, .. }, keep, .. }) = &self.0 else { return };
+        let Some(Active { kind: Kind::Stream { place, .. }, keep, meter, .. }) = &self.0 else {
+            return;
+        };
+        let _stint = Stint::of(*meter);
         if has_failed {
             return open.abandon(Lost::Failed);
         }
@@ -434,6 +488,7 @@ impl<K: Keep> Drop for Scope<K> {
 
 impl<K: Keep> Active<K> {
     fn leave(&mut self) {
+        let mut stint = Stint::of(self.meter);
         let lost = if thread::panicking() && !self.was_panicking {
             // The awaited future may be what panics, so this comes before the question below.
             Some(Lost::Failed)
@@ -457,17 +512,21 @@ impl<K: Keep> Active<K> {
             Kind::Sync(barriers) => match lost {
                 Some(reason) => barriers.abandon(reason),
                 None => {
+                    stint.waits();
                     let held = self.keep.as_ref().map(Keep::hold);
                     let workload = self.keep.as_ref().map_or(Workload::UNKNOWN, Keep::workload);
                     barriers.close(!matches!(held, Some(None)), workload);
                 }
             },
-            Kind::Host { lane, entry, started, workload, .. } => {
+            Kind::Host { lane, entry, started, weight, workload, .. } => {
                 let ended = Instant::now();
                 let took = ended.saturating_duration_since(*started);
                 let outcome = match lost {
                     Some(reason) => Err(reason),
-                    None => Ok(Sample::by_host(took, process::since_start_ns(ended))),
+                    None => {
+                        let sample = Sample::by_host(took, process::since_start_ns(ended));
+                        Ok(sample.weighted(*weight))
+                    }
                 };
                 locked(&lane.work).deliver(*entry, outcome, *workload);
             }

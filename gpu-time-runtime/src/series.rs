@@ -1,9 +1,11 @@
 //! What is kept of one launch or call of one site, on one device, in one cache state.
 
 use crate::bias::Bias;
+use crate::estimate::Unseen;
 use crate::rates::{Rates, Shown};
 use crate::report::{self, Course, Distribution, Histogram};
 use crate::sample::{CacheState, Losses, Lost, Measure, Sample};
+use crate::sampling::Population;
 use crate::site::Clock;
 use crate::workload::Workload;
 
@@ -14,6 +16,7 @@ use crate::workload::Workload;
 pub struct Series {
     counts: Counts,
     brackets: Brackets,
+    unseen: Unseen,
     rates: Rates,
     // Both are there from the beginning, so that recording never allocates; what is not touched of
     // them takes no memory.
@@ -37,6 +40,8 @@ pub struct RowInfo {
     pub launch: Option<report::Launch>,
     /// What the times are the times of.
     pub measure: Measure,
+    /// The value that splits the site.
+    pub key: Option<String>,
     /// What the L2 held.
     pub cache: CacheState,
     /// What told the time.
@@ -50,6 +55,8 @@ pub struct RowInfo {
     pub in_flight: u64,
     /// The process's start, by the clock that says when samples were.
     pub start_ns: u64,
+    /// The calls that the samples were drawn from; `None` where they are no calls.
+    pub population: Option<Population>,
     /// What to remove for each bracket; `None` where that is unknown.
     pub bias: Option<Bias>,
 }
@@ -59,6 +66,7 @@ pub struct RowInfo {
 pub struct Tally {
     counts: Counts,
     brackets: Brackets,
+    unseen: Unseen,
     rates: Rates,
 }
 
@@ -88,6 +96,7 @@ impl Series {
         Series {
             counts: Counts::default(),
             brackets: Brackets::default(),
+            unseen: Unseen::default(),
             rates: Rates::default(),
             fed: Times::new(),
             starved: Times::new(),
@@ -106,6 +115,9 @@ impl Series {
             return;
         }
         self.brackets.record(sample.brackets);
+        if sample.weight != 1.0 {
+            self.unseen.record(sample);
+        }
         let (count, times) = if sample.fed {
             (&mut counts.fed, &mut self.fed)
         } else {
@@ -131,7 +143,8 @@ impl Series {
 
     /// What is counted now. It is quick to take, where the statistics are not.
     pub fn tally(&self) -> Tally {
-        Tally { counts: self.counts, brackets: self.brackets, rates: self.rates }
+        let Series { counts, brackets, unseen, rates, .. } = *self;
+        Tally { counts, brackets, unseen, rates }
     }
 
     /// The row of the report as of a tally. Samples that came since may be in the statistics already.
@@ -139,7 +152,7 @@ impl Series {
     /// A sum of k launches is relieved of k biases. What is kept of a time does not tell its k, so
     /// where k differs from call to call only the sum of all times can be relieved.
     pub fn report(&self, row: RowInfo, tally: Tally) -> report::Series {
-        let Tally { counts, brackets, rates } = tally;
+        let Tally { counts, brackets, unseen, rates } = tally;
         let Counts { measured, fed, starved, at_floor, queued, nested, tracked, lost } = counts;
         let [all_fed, all_starved] =
             [&self.fed, &self.starved].map(|times| times.distribution.summary());
@@ -156,6 +169,11 @@ impl Series {
             Some(net) => net.sum,
             None => (sum(0.0) - bias * brackets.sum as f64).max(0.0),
         });
+        let estimate = row.population.filter(|_| fed + starved > 0).map(|population| {
+            let mean = brackets.sum as f64 / (fed + starved) as f64;
+            let (seen_ns, bias_ns) = net_sum_ns.zip(bias_ns).unwrap_or((sum(0.0), 0.0));
+            unseen.total(seen_ns, bias_ns, mean, population)
+        });
         let rated = Shown {
             fed: fed > 0,
             samples: if fed > 0 { fed } else { starved },
@@ -166,7 +184,7 @@ impl Series {
             device: row.device,
             launch: row.launch,
             measure: row.measure,
-            key: None,
+            key: row.key,
             cache: row.cache,
             clock: row.clock,
             graph: row.graph,
@@ -192,6 +210,8 @@ impl Series {
             net_ns,
             bias_ns,
             net_sum_ns,
+            estimated_total_ns: estimate.map(|estimate| estimate.total_ns),
+            estimated_total_error_ns: estimate.map(|estimate| estimate.error_ns),
             ci95_ns: shown.median_interval(),
             timeline: course.timeline(row.start_ns),
             histogram: shown.histogram().clone(),
@@ -313,6 +333,8 @@ mod tests {
             timed: 0,
             in_flight: 0,
             start_ns: 0,
+            key: None,
+            population: None,
             bias: bias_ns.map(|ns| Bias { ns, queued_ns: ns + 600.0, ..Bias::NONE }),
         }
     }

@@ -8,11 +8,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::config::Config;
-use crate::counts::{Counts, SharedCounts};
+use crate::counts::SharedCounts;
 use crate::hold_policy::HoldPolicy;
+use crate::key::{Keys, SeriesKey};
+use crate::meter::Meter;
 pub use crate::report::{Clock, ScopeKind};
 use crate::sample::{CacheState, Measure};
+use crate::sampling::{Pace, Sampling};
 use crate::series::Series;
+use crate::steer;
 
 /// What the attribute said, as constants that the compiler checked.
 ///
@@ -31,6 +35,8 @@ pub struct Spec {
     pub column: u32,
     /// `warmup = N`: the first N calls on each device that would otherwise be timed are not.
     pub warmup: u32,
+    /// `sample = 0.01`, `every = 100`: the calls that are timed.
+    pub sampling: Sampling,
     /// `cold`, `cold = "dirty"`.
     pub cold: Option<Cold>,
     /// `sleep`, `sleep = "50us"`.
@@ -85,6 +91,7 @@ pub struct CallSite {
     /// 0 until registered, then its place in the registry, from 1.
     id: AtomicU32,
     mode: AtomicU8,
+    pace: Pace,
     pub(crate) spec: Spec,
     resolved: OnceLock<Resolved>,
     /// Counts of calls that no lane can count: on threads that are being torn down.
@@ -95,6 +102,8 @@ pub struct CallSite {
     hold_policy: Mutex<HoldPolicy>,
     /// Whether its captured launches get nodes of ours.
     nodes: AtomicU8,
+    pub(crate) keys: Keys,
+    pub(crate) meter: Meter,
 }
 
 /// The specification after the environment had its say.
@@ -116,14 +125,15 @@ pub(crate) enum Device {
     Host,
 }
 
-/// One row of the report: what is kept of a site per launch, device, cache state and clock, in streams
-/// or in graphs.
+/// One row of the report: what is kept of a site per launch, device, cache state, key and clock, in
+/// streams or in graphs.
 ///
 /// Rows are made once and live as long as the process, so that lanes may point at them.
 pub(crate) struct Row {
     pub launch: Option<u32>,
     pub device: Device,
     pub cache: CacheState,
+    pub key: SeriesKey,
     pub clock: Clock,
     /// Its launches are nodes of graphs.
     pub graph: bool,
@@ -155,8 +165,10 @@ pub(crate) struct Kept {
 const UNKNOWN: u8 = 0;
 const OFF: u8 = 1;
 const ON: u8 = 2;
-/// On, and nothing is asked of a call but to be timed.
-const PLAIN: u8 = 3;
+/// With `ON`: nothing is asked of a timed call but to be timed.
+const PLAIN: u8 = 4;
+/// With `ON`: not every call is timed.
+const SAMPLED: u8 = 8;
 
 impl Resolved {
     /// Whether a bracket needs nothing before it.
@@ -171,6 +183,7 @@ impl CallSite {
         CallSite {
             id: AtomicU32::new(0),
             mode: AtomicU8::new(UNKNOWN),
+            pace: Pace::new(),
             spec,
             resolved: OnceLock::new(),
             shared_counts: SharedCounts::new(),
@@ -178,6 +191,8 @@ impl CallSite {
             warmups: Mutex::new(Vec::new()),
             hold_policy: Mutex::new(HoldPolicy::new()),
             nodes: AtomicU8::new(UNKNOWN),
+            keys: Keys::new(),
+            meter: Meter::new(),
         }
     }
 
@@ -196,27 +211,54 @@ impl CallSite {
     pub(crate) fn is_on(&self) -> Option<bool> {
         // Whoever sees the mode sees the id and the settings that were made before it.
         match self.mode.load(Acquire) {
-            ON | PLAIN => Some(true),
-            OFF => Some(false),
-            _ => None,
+            UNKNOWN => None,
+            mode => Some(mode & ON != 0),
         }
     }
 
     /// Whether a call asks for nothing but to be timed, so that nobody needs to look at the settings.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
-        self.mode.load(Relaxed) == PLAIN
+        self.mode.load(Relaxed) & PLAIN != 0
     }
 
-    /// Decides by the configuration whether calls are timed.
-    pub(crate) fn introduce(&self, config: &Config) -> bool {
+    /// Whether not every call is timed.
+    #[inline]
+    pub(crate) fn is_sampled(&self) -> bool {
+        self.mode.load(Relaxed) & SAMPLED != 0
+    }
+
+    /// Which calls are timed now.
+    pub(crate) fn sampling(&self) -> Sampling {
+        self.pace.get()
+    }
+
+    /// Whether its captured launches were decided to get nodes of ours.
+    pub(crate) fn has_nodes(&self) -> bool {
+        self.nodes.load(Relaxed) == ON
+    }
+
+    /// Changes how often calls are timed.
+    pub(crate) fn steer(&self, rate: f64) {
+        if let Some(sampling) = Sampling::of_share(rate) {
+            self.pace.set(sampling);
+        }
+    }
+
+    /// Decides by the configuration whether calls are timed, and which.
+    pub(crate) fn introduce(&'static self, config: &Config) -> bool {
         let settings = self.resolve(config);
         let on = config.is_on() && config.admits(&settings.name);
         let is_plain = settings.warmup == 0 && settings.is_plain() && !self.spec.graph;
-        let mode = match (on, is_plain) {
-            (false, _) => OFF,
-            (true, false) => ON,
-            (true, true) => PLAIN,
+        let sampling = config.sampling(self.spec.sampling);
+        self.pace.set(sampling);
+        let is_steered = on && steer::join(self, sampling);
+        let with = |flag: u8, is_set: bool| if is_set { flag } else { 0 };
+        let mode = match on {
+            false => OFF,
+            true => {
+                ON | with(PLAIN, is_plain) | with(SAMPLED, is_steered || sampling != Sampling::ALL)
+            }
         };
         self.mode.store(mode, Release);
         on
@@ -248,13 +290,14 @@ impl CallSite {
         launch: Option<u32>,
         device: Device,
         cache: CacheState,
+        key: SeriesKey,
     ) -> &'static Row {
-        self.find_row(launch, device, cache, false)
+        self.find_row(launch, device, cache, key, false)
     }
 
     /// The row of a launch that became a node of a graph, made on first use.
-    pub(crate) fn graph_row(&self, launch: u32, device: Device) -> &'static Row {
-        self.find_row(Some(launch), device, CacheState::AsFound, true)
+    pub(crate) fn graph_row(&self, launch: u32, device: Device, key: SeriesKey) -> &'static Row {
+        self.find_row(Some(launch), device, CacheState::AsFound, key, true)
     }
 
     fn find_row(
@@ -262,11 +305,12 @@ impl CallSite {
         launch: Option<u32>,
         device: Device,
         cache: CacheState,
+        key: SeriesKey,
         graph: bool,
     ) -> &'static Row {
         let mut rows = self.rows();
-        let same =
-            |r: &Row| (r.launch, r.device, r.cache, r.graph) == (launch, device, cache, graph);
+        let wanted = (launch, device, cache, key, graph);
+        let same = |r: &Row| (r.launch, r.device, r.cache, r.key, r.graph) == wanted;
         if let Some(kept) = rows.iter().find(|kept| same(kept.row)) {
             return kept.row;
         }
@@ -274,7 +318,7 @@ impl CallSite {
         let clock = if on_host { Clock::Host } else { self.spec.clock };
         let index = rows.len();
         let row: &'static Row =
-            Box::leak(Box::new(Row { launch, device, cache, clock, graph, index }));
+            Box::leak(Box::new(Row { launch, device, cache, key, clock, graph, index }));
         rows.push(Kept { row, series: Series::new() });
         row
     }
@@ -326,11 +370,6 @@ impl CallSite {
 
     pub(crate) fn hold_policy(&self) -> MutexGuard<'_, HoldPolicy> {
         locked(&self.hold_policy)
-    }
-
-    /// The sum of what threads in tear-down counted.
-    pub(crate) fn shared_counts(&self) -> Counts {
-        self.shared_counts.read()
     }
 }
 

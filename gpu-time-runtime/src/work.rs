@@ -6,6 +6,7 @@ use crate::bracket::{Bracket, Subject};
 use crate::calls::{CallRef, Calls, Finished, Returns};
 use crate::gpu::{Fault, Gpu};
 use crate::in_flight::InFlight;
+use crate::key::SeriesKey;
 use crate::ledger::Ledger;
 use crate::pool::Pools;
 use crate::rows::{EntryRef, Rows};
@@ -128,16 +129,13 @@ impl<G: Gpu> Work<G> {
         self.in_flight.is_empty()
     }
 
-    /// Begins the sum of a call, or counts it as lost where there are too many.
+    /// Begins the sum of a call that was begun in its row, or counts it as lost where there are too many.
     pub fn open_call(
         &mut self,
-        site: &'static CallSite,
-        device: Device,
-        cache: CacheState,
+        entry: EntryRef,
         workload: Workload,
         returns: &Returns,
     ) -> Option<CallRef> {
-        let entry = self.rows.begin(site, None, device, cache);
         let call = self.calls.open(entry, workload).or_else(|| {
             // Where launches are lost, no bracket is enqueued that would have somebody look.
             self.settle_sums(&mut Ledger::default(), returns);
@@ -171,9 +169,10 @@ impl<G: Gpu> Work<G> {
         &mut self,
         site: &'static CallSite,
         device: Device,
+        key: SeriesKey,
         outcome: Result<Sample, Lost>,
     ) {
-        let entry = self.rows.begin(site, None, device, CacheState::AsFound);
+        let entry = self.rows.begin(site, None, device, CacheState::AsFound, key);
         self.deliver(entry, outcome, Workload::UNKNOWN);
     }
 

@@ -1,5 +1,6 @@
 //! The work that one call does, as the attribute's `bytes` and `flops` say.
 
+use crate::key::KeyText;
 use crate::stream::Keep;
 
 /// So many bytes, or so many floating-point operations.
@@ -47,8 +48,21 @@ impl Workload {
 
 /// Runs the closure that holds an expression of the user's, so that `?` in it ends no more than that.
 #[inline]
-pub fn evaluated(amount: impl FnOnce() -> Amount) -> Amount {
-    amount()
+pub fn evaluated<T>(value: impl FnOnce() -> T) -> T {
+    value()
+}
+
+/// What the attribute says of one call, beside its stream.
+pub struct Details {
+    /// `key = EXPR`.
+    pub key: Option<KeyText>,
+    /// `bytes = EXPR`, `flops = EXPR`.
+    pub workload: Workload,
+}
+
+impl Details {
+    /// Nothing is said.
+    pub const NONE: Details = Details { key: None, workload: Workload::UNKNOWN };
 }
 
 /// What `bytes` and `flops` take.

@@ -124,9 +124,13 @@ impl Merge {
 impl MergedSite {
     fn add(&mut self, other: &Site) {
         let ours = &mut self.site;
+        let calls = (ours.calls as f64, other.calls as f64);
+        let weight = if other.calls > 0 { calls.1 / (calls.0 + calls.1) } else { 0.0 };
+        ours.sample_rate += (other.sample_rate - ours.sample_rate) * weight;
         add(&mut ours.calls, other.calls);
         add(&mut ours.warmup, other.warmup);
         add(&mut ours.skipped, other.skipped);
+        add(&mut ours.unsampled, other.unsampled);
         add(&mut ours.timed, other.timed);
         if ours.options != other.options || ours.scope != other.scope {
             add_warning(
@@ -164,6 +168,8 @@ fn process(merged: Vec<Process>, warnings: Vec<String>) -> Process {
         process.name = format!("{} and {others} other {programs}", first.name);
     }
     process.pid = 0;
+    // Each of the processes has its own.
+    process.budget = None;
     process.version = env!("CARGO_PKG_VERSION").to_owned();
     process.warnings = warnings;
     process.merged = merged;

@@ -59,6 +59,9 @@ impl Merged {
     /// Takes in the same series of another report.
     pub fn add(&mut self, theirs: &Series) -> Result<(), &'static str> {
         let ours = &mut self.series;
+        let estimate = add_estimates(estimate(ours), estimate(theirs));
+        ours.estimated_total_ns = estimate.map(|[total, _]| total);
+        ours.estimated_total_error_ns = estimate.map(|[_, error]| error);
         if let Some(raw) = &theirs.raw_ns {
             self.raw_sum_ns += raw.sum;
             ours.net_sum_ns = match self.shown {
@@ -119,6 +122,23 @@ impl Merged {
         series.bytes = bytes.map(|work| work.bytes(samples, median_ns));
         series.flops = flops.map(|work| work.flops(samples, median_ns));
         series
+    }
+}
+
+/// What all calls of a series took, and its standard error. The first reports had no sampling.
+fn estimate(series: &Series) -> Option<[f64; 2]> {
+    let sum_ns = series.net_sum_ns.or(series.raw_ns.map(|raw| raw.sum));
+    let total_ns = series.estimated_total_ns.or(sum_ns).filter(|_| !series.graph)?;
+    Some([total_ns, series.estimated_total_error_ns.unwrap_or_default()])
+}
+
+/// The sum of estimates that know nothing of each other.
+fn add_estimates(ours: Option<[f64; 2]>, theirs: Option<[f64; 2]>) -> Option<[f64; 2]> {
+    match (ours, theirs) {
+        (Some([ours, error]), Some([theirs, their_error])) => {
+            Some([ours + theirs, error.hypot(their_error)])
+        }
+        (one, other) => one.or(other),
     }
 }
 

@@ -102,6 +102,18 @@ fn what_could_not_be_timed_everywhere_is_not_off() {
 }
 
 #[test]
+fn estimates_add_up_and_so_do_the_squares_of_their_errors() {
+    let of = |total: f64, error: f64| {
+        let (total, error) = (Some(total), Some(error));
+        let series = series("cuda:0", &[4000.0; 3], &[], 1000.0);
+        one(1, Series { estimated_total_ns: total, estimated_total_error_ns: error, ..series })
+    };
+    let both = merged(&[of(1e6, 3e4), of(2e6, 4e4)]);
+    let estimate = (only(&both).estimated_total_ns(), only(&both).estimated_total_error_ns());
+    assert_eq!(estimate, (Some(3e6), Some(5e4)));
+}
+
+#[test]
 fn calls_of_different_numbers_of_launches_keep_their_own_biases() {
     let of = |ns: f64, min: u32, max: u32| {
         let mean = f64::from(min + max) / 2.0;

@@ -145,6 +145,8 @@ fn row(
         net_ns: stats(bias_ns),
         bias_ns: Some(BIAS_NS),
         net_sum_ns: Some(sum(bias_ns)),
+        estimated_total_ns: Some(sum(bias_ns)),
+        estimated_total_error_ns: Some(0.0),
         ci95_ns: shown.median_interval(),
         histogram: shown.histogram().clone(),
         net_histogram: Histogram::default(),
@@ -166,7 +168,9 @@ fn site(name: String, line: u32, series: Vec<Series>) -> Site {
         calls: timed + 10,
         warmup: 10,
         skipped: 0,
+        unsampled: 0,
         timed,
+        sample_rate: 1.0,
         warnings: Vec::new(),
         series,
     }

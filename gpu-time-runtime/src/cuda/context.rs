@@ -279,6 +279,11 @@ impl Context {
         if self.check_alive().is_ok() { self.floor.get() } else { self.floor.known() }
     }
 
+    /// The same without asking for it.
+    pub(super) fn known_floor(&self) -> Option<Floor> {
+        self.floor.known()
+    }
+
     /// How much later than at best the GPU must reach a start for the sample to count as fed, once the
     /// clocks are aligned.
     pub fn fed_margin_ns(&self) -> Option<f64> {

@@ -3,7 +3,7 @@
 /// Nanoseconds of the monotonic clock, which `Instant` reads as well. In this form it costs half as
 /// much: an `Instant` must be subtracted from another to say anything.
 #[inline]
-pub(super) fn now_ns() -> u64 {
+pub(crate) fn now_ns() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes one `timespec`.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };

@@ -8,6 +8,7 @@
 mod calibration;
 mod clock;
 mod context;
+mod cost;
 mod current;
 mod device;
 mod floor;
@@ -29,6 +30,7 @@ pub(crate) use device::DeviceInfo;
 #[cfg(feature = "nvml")]
 pub(crate) use device::{all as all_devices, in_use};
 pub(crate) use graph::{Capture, NotKept, is_captured};
+pub(crate) use host_clock::now_ns as monotonic_ns;
 pub(crate) use library::{driver_version, now_ns, start_ns, why_unusable};
 pub(crate) use replay::{Refusal, Replay, is_recording};
 

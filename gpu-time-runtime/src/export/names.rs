@@ -44,6 +44,9 @@ pub(super) fn labels(function: &Label, series: &RowInfo) -> Vec<Label> {
     if let Some(launch) = &series.launch {
         labels.push(Label::new("launch", launch.index.to_string()));
     }
+    if let Some(key) = &series.key {
+        labels.push(Label::new("key", key.clone()));
+    }
     labels
 }
 

@@ -51,12 +51,12 @@ impl Seen {
     /// Adds what is new of a site and its series.
     pub fn publish(&mut self, counted: &Counted, shown: Vec<Shown>) {
         let Counted { site, counts, .. } = counted;
-        let function = Label::new("function", site.resolve(process::config()).name.clone());
+        let function = Label::new("function", site.resolve(&process::config()).name.clone());
         let seen = self.sites.entry(site.id()).or_default();
         let figures = [
             (names::CALLS, counts.calls),
             (names::WARMUP, counts.warmup),
-            (names::SKIPPED, counts.skipped),
+            (names::SKIPPED, counts.all_skipped()),
             (names::TIMED, counts.timed),
         ];
         for (figure, (name, now)) in seen.counts.iter_mut().zip(figures) {

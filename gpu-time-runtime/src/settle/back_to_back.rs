@@ -226,11 +226,13 @@ fn row(context: &Context, timed: u64) -> RowInfo {
         device: collect::device_id(context.place()),
         launch: None,
         measure: Measure::Span,
+        key: None,
         cache: CacheState::AsFound,
         clock: Clock::Events,
         graph: false,
         timed,
         in_flight: 0,
+        population: None,
         start_ns: cuda::start_ns(),
         bias: None,
     }

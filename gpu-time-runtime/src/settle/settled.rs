@@ -37,6 +37,8 @@ pub struct Unmet {
 pub(super) enum Obstacle {
     /// All calls so far served to warm up.
     Warmup,
+    /// No call so far was sampled.
+    Unsampled,
     /// So many brackets were lost and none gave a sample: more calls will not help.
     Lost(u64),
     /// The run gave fewer samples than this.
@@ -115,7 +117,7 @@ impl Unmet {
     }
 
     /// Which of its series: the device, then the launch and the cache state where they matter. Empty
-    /// for a function that has none, because all of its calls served to warm up.
+    /// for a function that has none, because its calls served to warm up or were not sampled.
     pub fn series(&self) -> &str {
         &self.series
     }
@@ -147,6 +149,7 @@ impl fmt::Display for Unmet {
         }
         match obstacle {
             Obstacle::Warmup => return f.write_str(": all calls served to warm up"),
+            Obstacle::Unsampled => return f.write_str(": no call was sampled"),
             Obstacle::Lost(lost) => return write!(f, ": no samples, {lost} lost"),
             Obstacle::Refused(refusal) => return write!(f, ": {refusal}"),
             Obstacle::Few(_) | Obstacle::Wide(_) => {}
@@ -159,7 +162,9 @@ impl fmt::Display for Unmet {
         match obstacle {
             Obstacle::Wide(wanted) => write!(f, "±{}", percent(*wanted)),
             Obstacle::Few(wanted) => write!(f, "{wanted} samples"),
-            Obstacle::Warmup | Obstacle::Lost(_) | Obstacle::Refused(_) => Ok(()),
+            Obstacle::Warmup | Obstacle::Unsampled | Obstacle::Lost(_) | Obstacle::Refused(_) => {
+                Ok(())
+            }
         }
     }
 }

@@ -18,7 +18,7 @@ pub(super) struct Verdict {
 
 impl Verdict {
     /// A series is touched when a bracket of it has begun since `before`; a site without such series
-    /// is, when calls of it served to warm up.
+    /// is, when calls of it served to warm up or were not sampled.
     ///
     /// `step_ns` is the step in which the clock of a device advances.
     pub fn of(
@@ -51,13 +51,20 @@ impl Verdict {
                 }
             }
             let is_warming = site.warmup() > before.map_or(0, Site::warmup);
-            if verdict.len() == count && is_warming {
+            let is_passed_over =
+                site.sample_rate() > 0.0 && site.unsampled() > before.map_or(0, Site::unsampled);
+            let obstacle = match (is_warming, is_passed_over) {
+                (true, _) => Some(Obstacle::Warmup),
+                (false, true) => Some(Obstacle::Unsampled),
+                (false, false) => None,
+            };
+            if let Some(obstacle) = obstacle.filter(|_| verdict.len() == count) {
                 verdict.unmet.push(Unmet {
                     site: site.name().to_owned(),
                     series: String::new(),
                     samples: 0,
                     margin: None,
-                    obstacle: Obstacle::Warmup,
+                    obstacle,
                 });
             }
         }
@@ -198,12 +205,14 @@ mod tests {
                 device: "cuda:0".to_owned(),
                 launch: None,
                 measure: Measure::Span,
+                key: None,
                 cache: self.cache.unwrap_or(CacheState::AsFound),
                 clock: Clock::Events,
                 graph: false,
                 timed: measured + self.lost + self.in_flight,
                 in_flight: self.in_flight,
                 start_ns: 0,
+                population: None,
                 bias: None,
             };
             series.report(info, series.tally())
@@ -221,7 +230,9 @@ mod tests {
             calls: 0,
             warmup,
             skipped: 0,
+            unsampled: 0,
             timed: 0,
+            sample_rate: 1.0,
             warnings: Vec::new(),
             series: series.iter().map(Made::series).collect(),
         }
@@ -352,6 +363,13 @@ mod tests {
         let warming = verdict(before.clone(), vec![site("f", 2, &[])]);
         assert!(!warming.is_over());
         assert_eq!(warming.unmet[0].obstacle, Obstacle::Warmup);
+
+        let sampled = |unsampled, sample_rate| {
+            let before = vec![site("f", 0, &[])];
+            verdict(before, vec![Site { unsampled, sample_rate, ..site("f", 0, &[]) }])
+        };
+        assert_eq!(sampled(99, 0.01).unmet[0].obstacle, Obstacle::Unsampled);
+        assert!(sampled(0, 0.01).is_empty() && sampled(99, 0.0).is_empty());
         // Later warm-up, of another device, is no matter of its own.
         let now = vec![site("f", 9, &[fed([10_000; 50])])];
         assert_eq!(verdict(before, now), Verdict { settled: 1, unmet: vec![] });

@@ -115,7 +115,7 @@ fn write_calls(file: &mut File, pid: u32, recorded: &Recorded, now_ns: u64) -> H
             let tid = tids + 1 + row;
             file.push(&Event {
                 ph: "X",
-                name: call.site.resolve(process::config()).name.as_str().into(),
+                name: call.site.resolve(&process::config()).name.as_str().into(),
                 cat: "call",
                 pid,
                 tid,
@@ -256,7 +256,7 @@ fn device_pid(host: u32, device: Device) -> (u32, usize) {
 impl Slice {
     /// The function's name, and which of its launches it is where it has several.
     fn name(&self) -> Cow<'static, str> {
-        let name = self.site.resolve(process::config()).name.as_str();
+        let name = self.site.resolve(&process::config()).name.as_str();
         match self.row.launch {
             Some(launch) if !self.site.spec.is_single => format!("{name} #{launch}").into(),
             _ => name.into(),

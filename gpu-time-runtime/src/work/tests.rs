@@ -40,15 +40,21 @@ impl Bench {
         call: Option<CallRef>,
     ) -> Result<Box<Bracket<FakeGpu>>, Fault> {
         let site = self.site;
-        let entry = self.work.rows.begin(site, launch, Device::Cuda(0), CacheState::AsFound);
+        let entry = self.work.rows.begin(
+            site,
+            launch,
+            Device::Cuda(0),
+            CacheState::AsFound,
+            SeriesKey::NONE,
+        );
         if let Some(call) = call {
             self.work.begin_launch(call);
         }
         let track = self.work.track(self.gpu, Key::new(stream, &()));
         let workload = if call.is_some() { Workload::UNKNOWN } else { work() };
-        let call_id = CallId::default();
+        let (call_id, tracked, weight) = (CallId::default(), false, 1.0);
         let subject =
-            Subject { site, stream, track, entry, call, call_id, tracked: false, workload };
+            Subject { site, stream, track, entry, call, call_id, tracked, weight, workload };
         let opened = self.work.open(self.gpu, subject);
         if let Err(fault) = opened {
             self.work.lose(subject, fault.into(), &self.returns);
@@ -73,7 +79,8 @@ impl Bench {
 
     fn open_call(&mut self) -> CallRef {
         let (device, cache) = (Device::Cuda(0), CacheState::AsFound);
-        self.work.open_call(self.site, device, cache, work(), &self.returns).unwrap()
+        let entry = self.work.rows.begin(self.site, None, device, cache, SeriesKey::NONE);
+        self.work.open_call(entry, work(), &self.returns).unwrap()
     }
 
     fn drain(&mut self) {
@@ -86,18 +93,20 @@ impl Bench {
     }
 
     fn row(&self, launch: Option<u32>) -> crate::report::Series {
-        let row = self.site.row(launch, Device::Cuda(0), CacheState::AsFound);
+        let row = self.site.row(launch, Device::Cuda(0), CacheState::AsFound, SeriesKey::NONE);
         let entry = self.work.rows.iter().find(|e| ptr::eq(e.row, row)).unwrap();
         let info = crate::series::RowInfo {
             device: "cuda:0".to_owned(),
             launch: None,
             measure: row.measure(self.site.spec.scope),
+            key: None,
             cache: row.cache,
             clock: row.clock,
             graph: row.graph,
             timed: entry.timed,
             in_flight: entry.in_flight,
             start_ns: 0,
+            population: None,
             bias: None,
         };
         let rows = self.site.rows();

@@ -13,9 +13,9 @@ use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use gpu_time::{
-    BackToBack, Bytes, ClockError, Clocks, Device, Eviction, Flops, FlushProof, Histogram, Launch,
-    Launches, LockedClocks, Process, Series, Settle, Settled, Site, Slot, Snapshot, Stats,
-    Timeline, Unmet, gpu_timed, lock_clocks, publish, report, set_enabled, snapshot, until_stable,
+    BackToBack, Budget, Bytes, ClockError, Clocks, Configure, Device, Eviction, Flops, FlushProof,
+    Histogram, Launch, Launches, LockedClocks, Process, Series, Settle, Settled, Site, Slot, Snapshot,
+    Stats, Timeline, Unmet, configure, gpu_timed, lock_clocks, publish, report, set_enabled, snapshot, until_stable,
 };
 
 /// What generated code calls of a stream of cudarc.
@@ -78,7 +78,16 @@ impl Work {
     fn go(&self) {}
 }
 
+/// Every option once, as they are by default.
+fn configured() -> Configure {
+    let options = configure().report("").filter("").sample(None).budget(None).warmup(None);
+    same(&options);
+    options.cold("").sleep("").bias("")
+}
+
 fn main() {
+    configured().apply();
+    configure().sample(1.0).warmup(0).apply();
     let work = Work { stream: None };
     set_enabled(true);
     for n in 0..5 {
@@ -191,14 +200,15 @@ fn process(process: &Process) -> impl Debug {
     same(process);
     let started = (process.started().len(), process.wall_ns() > 0);
     (
-        process.name(),
-        process.pid(),
-        started,
-        process.version(),
-        process.off(),
-        process.warnings(),
-        process.merged().len(),
+        (process.name(), process.pid(), started, process.version()),
+        (process.off(), process.budget().map(show_budget)),
+        (process.warnings(), process.merged().len()),
     )
+}
+
+fn show_budget(budget: &Budget) -> impl Debug {
+    same(budget);
+    (budget.share(), budget.cost_share())
 }
 
 fn show_device(device: &Device) -> impl Debug {
@@ -244,6 +254,7 @@ fn show_site(site: &Site) -> impl Debug {
         (site.name(), site.file(), site.line(), site.scope(), site.launches_seen()),
         (site.options(), site.warnings()),
         (site.calls(), site.warmup(), site.skipped(), site.timed()),
+        (site.unsampled(), site.sample_rate()),
     )
 }
 
@@ -257,6 +268,7 @@ fn show_series(series: &Series) -> impl Debug {
         (series.fed(), series.starved(), series.at_floor()),
         (series.queued(), series.nested(), series.tracked()),
         (series.upper_bound(), series.bias_ns(), series.ci95_ns()),
+        (series.estimated_total_ns(), series.estimated_total_error_ns()),
         show_histogram(series.histogram()),
         series.timeline().map(show_timeline),
         (series.raw_ns().map(show_stats), series.net_ns().map(show_stats)),

@@ -21,9 +21,11 @@ mod hold;
 mod options;
 mod random;
 mod rates;
+mod sampling;
 mod scopes;
 mod settle;
 mod signals;
+mod soak;
 mod streams;
 mod tally;
 mod threads;
@@ -52,9 +54,11 @@ const THEMES: &[&[Scenario]] = &[
     options::SCENARIOS,
     random::SCENARIOS,
     rates::SCENARIOS,
+    sampling::SCENARIOS,
     scopes::SCENARIOS,
     settle::SCENARIOS,
     signals::SCENARIOS,
+    soak::SCENARIOS,
     streams::SCENARIOS,
     threads::SCENARIOS,
 ];

@@ -42,7 +42,12 @@ pub(crate) use ran;
 /// Counts a run of the function in which an item of this path stands.
 pub fn count_run(path: &str) {
     let path = path.strip_suffix("::here").unwrap_or(path).replace("::{{closure}}", "");
-    *tally().runs.entry(path).or_default() += 1;
+    count_runs(&path, 1);
+}
+
+/// Counts so many runs of the function that is called so in the report.
+pub fn count_runs(name: &str, runs: u64) {
+    *tally().runs.entry(name.to_owned()).or_default() += runs;
 }
 
 /// Notes something, or adds to a number noted before.

@@ -55,6 +55,29 @@ fn fallible(stream: Option<&CudaStream>, n: i128) {
     let _ = (stream, n);
 }
 
+const RARELY: f64 = 1e-3;
+
+#[gpu_timed(clock = "host", sample = RARELY / 2.0)]
+fn sampled() {}
+
+#[gpu_timed(clock = "host", every = WARMUP + 1, key = names.first()?.trim())]
+fn counted(names: &[String]) {
+    let _ = names;
+}
+
+/// A place is not moved out of, and a panic would be the program's own.
+#[gpu_timed(key = format_args!("{}x{}", shape[0], shape[1]), sample = 1.0, bytes = shape[0])]
+fn split(stream: Option<&CudaStream>, shape: [usize; 2]) -> [usize; 2] {
+    let _ = stream;
+    shape
+}
+
+#[gpu_timed(key = dtype)]
+fn owned(stream: Option<&CudaStream>, dtype: String) -> String {
+    let _ = stream;
+    dtype
+}
+
 #[gpu_timed()]
 fn no_keys(stream: Option<&CudaStream>) {
     let _ = stream;
@@ -70,5 +93,9 @@ fn main() {
     sizes(&[]);
     sizes(&[1, 2]);
     fallible(None, i128::MAX);
+    sampled();
+    counted(&[]);
+    split(None, [1, 2]);
+    owned(None, "f32".to_owned());
     no_keys(None);
 }

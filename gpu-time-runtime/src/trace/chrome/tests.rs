@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::*;
 use crate::fake::site;
 use crate::gpu::Stream;
+use crate::key::SeriesKey;
 use crate::passage::Moment;
 use crate::sample::{CacheState, Sample};
 use crate::track::{Key, Mark};
@@ -18,7 +19,7 @@ fn slice(track: &'static Track, marks: [Mark; 2], times: [f64; 2]) -> Slice {
     let site = site();
     Slice {
         site,
-        row: site.row(None, Device::Cuda(0), CacheState::AsFound),
+        row: site.row(None, Device::Cuda(0), CacheState::AsFound, SeriesKey::NONE),
         stream: Stream(64),
         track,
         thread: None,

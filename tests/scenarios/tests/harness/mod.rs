@@ -35,7 +35,7 @@ const EVENTS: &str = "events-";
 /// The report for a browser.
 const PAGE: &str = "page.html";
 
-/// No scenario takes that long, unless it hangs.
+/// No scenario takes that long, unless it says so or hangs.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// A model that is quick to flush, for programs of which many are run.
@@ -73,6 +73,7 @@ pub struct Scenario {
     shows: bool,
     /// Where the report goes beside its JSON.
     target: String,
+    limit: Duration,
     /// How the one warning about the process begins.
     warning: Option<&'static str>,
     /// How the one line of gpu-time's own on stderr begins.
@@ -115,6 +116,7 @@ pub fn scenario(name: &str, arguments: &[&str]) -> Scenario {
         html: false,
         shows: false,
         target: "table".to_owned(),
+        limit: LIMIT,
         warning: None,
         complaint: None,
     }
@@ -230,6 +232,12 @@ impl Scenario {
         self
     }
 
+    /// It may take so long.
+    pub fn lasts(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
     /// Runs it and checks what holds for all.
     pub fn run(self) -> Run {
         let dir = tempfile::tempdir().expect("a temporary folder");
@@ -240,7 +248,7 @@ impl Scenario {
         // Processes take turns on a GPU, and one would see the others' in its times.
         static TURN: Mutex<()> = Mutex::new(());
         let turn = is_real().then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner));
-        let (status, pid, stdout, stderr) = finish(command);
+        let (status, pid, stdout, stderr) = finish(command, self.limit);
         drop(turn);
         let what = || format!("`{}`: {status}\n{stdout}{stderr}", self.arguments.join(" "));
         let end = match (status.code(), status.signal()) {
@@ -366,12 +374,12 @@ fn reports(dir: &Path) -> BTreeMap<u32, Report> {
 }
 
 /// Waits for the end, and takes what the process says meanwhile.
-fn finish(mut command: Command) -> (ExitStatus, u32, String, String) {
+fn finish(mut command: Command, limit: Duration) -> (ExitStatus, u32, String, String) {
     let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let pid = child.id();
     let stdout = collect(child.stdout.take().expect("piped"));
     let stderr = collect(child.stderr.take().expect("piped"));
-    let status = wait(&mut child, &command);
+    let status = wait(&mut child, &command, limit);
     (status, pid, stdout.join().expect("it is text"), stderr.join().expect("it is text"))
 }
 
@@ -383,8 +391,8 @@ fn collect(mut pipe: impl Read + Send + 'static) -> thread::JoinHandle<String> {
     })
 }
 
-fn wait(child: &mut Child, command: &Command) -> ExitStatus {
-    let deadline = Instant::now() + LIMIT;
+fn wait(child: &mut Child, command: &Command, limit: Duration) -> ExitStatus {
+    let deadline = Instant::now() + limit;
     loop {
         if let Some(status) = child.try_wait().expect("it is a child") {
             return status;

@@ -38,7 +38,15 @@ pub struct Process {
     pub pid: u32,
     pub wall_ns: u64,
     pub timing: String,
+    #[serde(deserialize_with = "nullable")]
+    pub budget: Option<Budget>,
     pub warnings: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Budget {
+    pub share: f64,
+    pub cost_share: f64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -124,7 +132,9 @@ pub struct Site {
     pub calls: u64,
     pub warmup: u64,
     pub skipped: u64,
+    pub unsampled: u64,
     pub timed: u64,
+    pub sample_rate: f64,
     pub warnings: Vec<String>,
     pub series: Vec<Series>,
 }
@@ -161,6 +171,10 @@ pub struct Series {
     pub raw_ns: Option<Stats>,
     #[serde(deserialize_with = "nullable")]
     pub net_ns: Option<Stats>,
+    #[serde(deserialize_with = "nullable")]
+    pub estimated_total_ns: Option<f64>,
+    #[serde(deserialize_with = "nullable")]
+    pub estimated_total_error_ns: Option<f64>,
     #[serde(deserialize_with = "nullable")]
     pub ci95_ns: Option<[f64; 2]>,
     #[serde(deserialize_with = "nullable")]
@@ -308,6 +322,8 @@ impl Site {
     fn check(&self, report: &Report) {
         let Site { name, calls, warmup, skipped, timed, .. } = self;
         assert_eq!(*calls, warmup + skipped + timed, "`{name}`");
+        assert!(self.unsampled <= *skipped, "`{name}`: {} not sampled", self.unsampled);
+        assert!((0.0..=1.0).contains(&self.sample_rate), "`{name}`: {}", self.sample_rate);
         assert!(["launches", "body"].contains(&&*self.scope), "`{name}`: {}", self.scope);
         if *timed == 0 {
             assert!(self.series.is_empty(), "`{name}`: no call was timed");
@@ -390,7 +406,12 @@ impl Series {
         assert_eq!(*measured, fed + starved + at_floor, "`{site}`: {self:?}");
         assert!(self.nested <= *measured && self.tracked <= *measured, "`{site}`: {self:?}");
         assert!(self.queued <= *fed, "`{site}`: {self:?}");
-        assert_eq!(self.key, None, "`{site}`: no scenario has keys");
+        // A replay is no call, and is not sampled like one.
+        let is_estimated = !self.graph && fed + starved > 0;
+        assert_eq!(self.estimated_total_ns.is_some(), is_estimated, "`{site}`: {self:?}");
+        if let (Some(total), Some(net)) = (self.estimated_total_ns, &self.net_ns) {
+            assert!(total > net.sum * 0.999_999 - 1.0, "`{site}`: {self:?}");
+        }
         if let (Some([low, high]), Some(raw)) = (self.ci95_ns, &self.raw_ns) {
             assert!(low <= raw.median && raw.median <= high, "`{site}`: {self:?}");
         }
@@ -445,6 +466,12 @@ impl Series {
     /// `(timed, measured, in_flight, lost)`.
     pub fn brackets(&self) -> (u64, u64, u64, u64) {
         (self.timed, self.measured, self.in_flight, self.all_lost())
+    }
+
+    /// What all calls took, and its standard error.
+    pub fn estimate(&self) -> (f64, f64) {
+        let estimate = self.estimated_total_ns.zip(self.estimated_total_error_ns);
+        estimate.unwrap_or_else(|| panic!("no estimate: {self:?}"))
     }
 
     pub fn raw(&self) -> &Stats {

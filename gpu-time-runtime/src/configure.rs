@@ -1,0 +1,104 @@
+//! What a program says of how it is to be timed, beside the environment, which wins.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::sync::Mutex;
+
+use crate::config::Config;
+use crate::site::locked;
+use crate::{process, target};
+
+/// What was configured so far, by the variable that would say the same.
+static GIVEN: Mutex<BTreeMap<&'static str, String>> = Mutex::new(BTreeMap::new());
+
+/// Options for the whole process, each as the variable of the environment that has its name. Where that
+/// is set, it wins. Nothing happens until [`apply`](Configure::apply).
+///
+/// ```no_run
+/// gpu_time_runtime::configure().report("json:gpu-time-%p.json").budget(0.01).apply();
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use = "nothing happens until `apply`"]
+pub struct Configure(BTreeMap<&'static str, Option<String>>);
+
+/// Options for the whole process, none of them given yet. They may be given at any time and from any
+/// thread, again and again.
+pub fn configure() -> Configure {
+    Configure::default()
+}
+
+impl Configure {
+    /// Where the report goes, as in `GPU_TIME_REPORT`.
+    pub fn report(self, targets: &str) -> Self {
+        self.give("GPU_TIME_REPORT", Some(targets.to_owned()))
+    }
+
+    /// Which functions are timed, as in `GPU_TIME_FILTER`; `""`: all.
+    pub fn filter(self, patterns: &str) -> Self {
+        self.give("GPU_TIME_FILTER", Some(patterns.to_owned()))
+    }
+
+    /// The share of every function's calls that is timed; `None`: as each says.
+    pub fn sample(self, share: impl Into<Option<f64>>) -> Self {
+        self.give("GPU_TIME_SAMPLE", share.into().map(|share| share.to_string()))
+    }
+
+    /// The share of the time that timing may cost, such as `0.01`; `None`: it costs what it costs.
+    pub fn budget(self, share: impl Into<Option<f64>>) -> Self {
+        self.give("GPU_TIME_BUDGET", share.into().map(|share| share.to_string()))
+    }
+
+    /// The calls that warm every function up; `None`: as each says. It holds for functions that were not
+    /// called yet, as do the next two.
+    pub fn warmup(self, calls: impl Into<Option<u32>>) -> Self {
+        self.give("GPU_TIME_WARMUP", calls.into().map(|calls| calls.to_string()))
+    }
+
+    /// How the L2 is emptied: `"off"`, `"clean"`, `"dirty"`; `""`: as each function says.
+    pub fn cold(self, how: &str) -> Self {
+        self.give("GPU_TIME_COLD", Some(how.to_owned()))
+    }
+
+    /// How streams are held: `"off"`, `"on"` or a time such as `"50us"`; `""`: as each function says.
+    pub fn sleep(self, how: &str) -> Self {
+        self.give("GPU_TIME_SLEEP", Some(how.to_owned()))
+    }
+
+    /// What is subtracted for each bracket, as in `GPU_TIME_BIAS`; `""`: by the table.
+    pub fn bias(self, bias: &str) -> Self {
+        self.give("GPU_TIME_BIAS", Some(bias.to_owned()))
+    }
+
+    fn give(mut self, variable: &'static str, value: Option<String>) -> Self {
+        self.0.insert(variable, value);
+        self
+    }
+
+    /// Lets the options hold from here on. Those that were given before and not now stay as they were.
+    /// One that makes no sense is named in a line on stderr, and its default is used.
+    pub fn apply(self) {
+        for (variable, value) in &self.0 {
+            let alone =
+                |name: &str| value.clone().filter(|_| name == *variable).map(OsString::from);
+            let option = variable.trim_start_matches("GPU_TIME_").to_lowercase();
+            for complaint in Config::from_vars(alone).1 {
+                target::say(&complaint.replace(variable, &format!("configure().{option}")));
+            }
+        }
+        {
+            let mut given = locked(&GIVEN);
+            for (variable, value) in self.0 {
+                match value {
+                    Some(value) => given.insert(variable, value),
+                    None => given.remove(variable),
+                };
+            }
+        }
+        process::reconfigure();
+    }
+}
+
+/// What was configured for a variable of the environment, if that says nothing.
+pub(crate) fn given(variable: &str) -> Option<OsString> {
+    locked(&GIVEN).get(variable).map(OsString::from)
+}

@@ -1,0 +1,177 @@
+//! What splits a site into series: the values of the attribute's `key`.
+
+use std::fmt::{self, Display, Write};
+use std::sync::OnceLock;
+
+/// Distinct values that a site tells apart.
+const MOST: usize = 64;
+/// Bytes of a value's text that are kept.
+const LONGEST: usize = 96;
+/// What the values share that came after those.
+const OTHER: &str = "<other>";
+/// Ends a text that was cut.
+const CUT: &str = "…";
+
+/// The text of one value, without an allocation.
+///
+/// Invariant: the first `len` bytes are the text, in UTF-8.
+pub struct KeyText {
+    len: usize,
+    bytes: [u8; LONGEST],
+    is_cut: bool,
+}
+
+impl KeyText {
+    /// The text of the value; a long one is cut. What its `Display` writes before it fails counts.
+    pub fn of<V: Display + ?Sized>(value: &V) -> KeyText {
+        let mut text = KeyText { len: 0, bytes: [0; LONGEST], is_cut: false };
+        // It fails where the value's own `Display` does, and once the text is cut.
+        _ = write!(text, "{value}");
+        text
+    }
+
+    fn as_str(&self) -> &str {
+        str::from_utf8(self.bytes.get(..self.len).unwrap_or_default()).unwrap_or_default()
+    }
+
+    fn push(&mut self, part: &str) {
+        if let Some(room) = self.bytes.get_mut(self.len..self.len + part.len()) {
+            room.copy_from_slice(part.as_bytes());
+            self.len += part.len();
+        }
+    }
+}
+
+impl Write for KeyText {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        if self.is_cut {
+            return Err(fmt::Error);
+        }
+        if self.len + part.len() <= LONGEST {
+            self.push(part);
+            return Ok(());
+        }
+        let room = LONGEST - CUT.len();
+        match room.checked_sub(self.len) {
+            Some(room) => self.push(fitting(part, room)),
+            // What is there already reaches into the room for the mark.
+            None => self.len = fitting(self.as_str(), room).len(),
+        }
+        self.push(CUT);
+        self.is_cut = true;
+        Err(fmt::Error)
+    }
+}
+
+/// The beginning of a text that fits into so many bytes.
+fn fitting(text: &str, room: usize) -> &str {
+    let end = (0..=room.min(text.len())).rev().find(|&at| text.is_char_boundary(at));
+    text.get(..end.unwrap_or_default()).unwrap_or_default()
+}
+
+/// A value as its site numbers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SeriesKey(u8);
+
+impl SeriesKey {
+    /// The call has none.
+    pub const NONE: SeriesKey = SeriesKey(0);
+    const OTHER: SeriesKey = SeriesKey(MOST as u8 + 1);
+
+    /// A number that tells it apart.
+    pub fn number(self) -> u8 {
+        self.0
+    }
+}
+
+/// The values that a site has seen, in the order in which they came. They are never forgotten, so
+/// that a call finds its own without a lock.
+pub(crate) struct Keys(OnceLock<Box<[OnceLock<Box<str>>; MOST]>>);
+
+impl Keys {
+    pub const fn new() -> Self {
+        Keys(OnceLock::new())
+    }
+
+    /// The number of the value, given to it when it first comes.
+    pub fn find(&self, text: &KeyText) -> SeriesKey {
+        let text = text.as_str();
+        let names = self.0.get_or_init(|| Box::new([const { OnceLock::new() }; MOST]));
+        // Another thread may come first with another value: then the next place is looked at.
+        let at = names.iter().position(|name| {
+            let known: &str = name.get_or_init(|| text.into());
+            known == text
+        });
+        at.map_or(SeriesKey::OTHER, |at| SeriesKey(at as u8 + 1))
+    }
+
+    /// The text of a value.
+    pub fn text(&self, key: SeriesKey) -> Option<&str> {
+        match key {
+            SeriesKey::NONE => None,
+            SeriesKey::OTHER => Some(OTHER),
+            SeriesKey(number) => Some(self.0.get()?.get(usize::from(number) - 1)?.get()?),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_value_keeps_its_number_and_the_many_share_one() {
+        let keys = Keys::new();
+        let find = |value: usize| keys.find(&KeyText::of(&value));
+        let numbers: Vec<SeriesKey> = (0..100).map(find).collect();
+        assert_eq!(numbers, (0..100).map(find).collect::<Vec<_>>());
+        assert_eq!(keys.text(numbers[63]), Some("63"));
+        assert!(numbers[64..].iter().all(|&key| keys.text(key) == Some("<other>")));
+        assert_eq!(keys.text(SeriesKey::NONE), None);
+    }
+
+    #[test]
+    fn threads_agree_on_the_numbers() {
+        let keys = Keys::new();
+        let find = || (0..80usize).map(|value| keys.find(&KeyText::of(&(value % 40)))).collect();
+        let found: Vec<Vec<SeriesKey>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(find)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(found.iter().all(|numbers| *numbers == found[0]));
+    }
+
+    #[test]
+    fn a_display_that_fails_gives_what_it_wrote() {
+        struct Fails;
+        impl Display for Fails {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("half")?;
+                Err(fmt::Error)
+            }
+        }
+        assert_eq!(KeyText::of(&Fails).as_str(), "half");
+    }
+
+    proptest! {
+        #[test]
+        fn a_long_text_is_cut_at_a_character(parts in prop::collection::vec("\\PC{0,40}", 0..9)) {
+            struct Parts(Vec<String>);
+            impl Display for Parts {
+                fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    self.0.iter().try_for_each(|part| f.write_str(part))
+                }
+            }
+            let whole = parts.concat();
+            let text = KeyText::of(&Parts(parts));
+            if whole.len() <= LONGEST {
+                prop_assert_eq!(text.as_str(), whole);
+            } else {
+                let kept = text.as_str().strip_suffix(CUT).unwrap();
+                prop_assert!(whole.starts_with(kept));
+                prop_assert!(kept.len() > LONGEST - CUT.len() - 4 && text.len <= LONGEST);
+            }
+        }
+    }
+}

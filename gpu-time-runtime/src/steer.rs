@@ -1,0 +1,98 @@
+//! The budget at work: timed calls see to it now and then that the rates are adjusted. No thread does.
+
+use std::ptr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::budget::Budget;
+use crate::process::SWITCHES;
+use crate::report::Budget as Reported;
+use crate::sampling::Sampling;
+use crate::site::{CallSite, locked};
+use crate::{cuda, meter};
+
+/// At least so long until the next adjustment.
+const PAUSE_NS: u64 = 10_000_000;
+/// An adjustment takes no more than one part of so many of the time.
+const SHARE: u64 = 2_000;
+/// After so long a new site's load is looked at.
+const FIRST_NS: u64 = 1_000_000;
+/// What came together in less time is no load yet.
+const SHORTEST_NS: u64 = 200_000;
+
+struct Steering {
+    budget: Budget,
+    sites: Vec<&'static CallSite>,
+    adjusted_ns: u64,
+    /// What the last adjustment took.
+    took_ns: u64,
+}
+
+static STEERING: Mutex<Option<Steering>> = Mutex::new(None);
+/// When the next adjustment is due.
+static DUE_NS: AtomicU64 = AtomicU64::new(0);
+
+/// Keeps what timing costs below this share of the time from here on; `None`: it costs what it costs.
+/// Sites must [`join`] anew.
+pub(crate) fn set(share: Option<f64>) {
+    let now = cuda::monotonic_ns();
+    *locked(&STEERING) = share.map(|share| Steering {
+        budget: Budget::new(share),
+        sites: Vec::new(),
+        adjusted_ns: now,
+        took_ns: 0,
+    });
+    DUE_NS.store(now + FIRST_NS, Relaxed);
+    SWITCHES.budget.store(share.is_some(), Relaxed);
+}
+
+/// One more site, whose calls are sampled like this at most. Answers whether there is a budget.
+pub(crate) fn join(site: &'static CallSite, most: Sampling) -> bool {
+    let mut steering = locked(&STEERING);
+    let Some(Steering { budget, sites, .. }) = &mut *steering else { return false };
+    // Two threads may have made its first call at once.
+    if !sites.iter().any(|known| ptr::eq(*known, site)) {
+        sites.push(site);
+        budget.join(most.rate());
+        DUE_NS.fetch_min(cuda::monotonic_ns() + FIRST_NS, Relaxed);
+    }
+    true
+}
+
+/// So many calls of a site were decided about, the last of them in this way. Adjusts if that is due.
+pub(crate) fn look(site: &'static CallSite, calls: u64, is_timed: bool) {
+    if !meter::is_on() {
+        return;
+    }
+    site.meter.count(calls, is_timed);
+    let now = cuda::monotonic_ns();
+    if now >= DUE_NS.load(Relaxed) {
+        adjust(now);
+    }
+}
+
+#[cold]
+fn adjust(now: u64) {
+    // Another thread is at it.
+    let Ok(mut steering) = STEERING.try_lock() else { return };
+    let Some(Steering { budget, sites, adjusted_ns, took_ns }) = &mut *steering else { return };
+    let elapsed_ns = now.saturating_sub(*adjusted_ns);
+    if elapsed_ns < SHORTEST_NS {
+        return;
+    }
+    let usages = sites.iter().map(|site| site.meter.take());
+    let rates = budget.adjust(elapsed_ns as f64, usages, *took_ns as f64);
+    for (site, rate) in sites.iter().zip(rates) {
+        site.steer(rate);
+    }
+    *adjusted_ns = now;
+    *took_ns = cuda::monotonic_ns().saturating_sub(now);
+    DUE_NS.store(now + PAUSE_NS.max(*took_ns * SHARE), Relaxed);
+}
+
+/// The budget and what it settled at, if there is one.
+pub(crate) fn settled() -> Option<Reported> {
+    let steering = locked(&STEERING);
+    let budget = &steering.as_ref()?.budget;
+    Some(Reported { share: budget.share(), cost_share: budget.cost_share() })
+}

@@ -1,0 +1,204 @@
+//! Functions of which not every call is timed, and functions that a key splits into series.
+
+use std::fmt;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cudarc::driver::{CudaStream, DriverError};
+use gpu_time::gpu_timed;
+
+use crate::Scenario;
+use crate::gpu::{Gpu, Spin};
+use crate::tally::{self, ran};
+
+pub const SCENARIOS: &[Scenario] = &[
+    ("sampling/periodic", periodic),
+    ("sampling/threads", threads),
+    ("sampling/keys", keys),
+    ("sampling/budget", budget),
+    ("sampling/configured", configured),
+    ("sampling/settle", settle),
+];
+
+type Done = Result<(), DriverError>;
+
+#[gpu_timed]
+fn all(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> Done {
+    ran!();
+    spin.launch(stream, ns)
+}
+
+#[gpu_timed(sample = 0.01)]
+fn drawn(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> Done {
+    ran!();
+    spin.launch(stream, ns)
+}
+
+#[gpu_timed(every = 100)]
+fn counted(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> Done {
+    ran!();
+    spin.launch(stream, ns)
+}
+
+#[gpu_timed(sample = 0.1, warmup = 20, clock = "host")]
+fn warmed() {
+    ran!();
+}
+
+/// A loop whose hundredth call is long, each time: what counts to a hundred sees nothing else.
+fn periodic(_: &[String]) {
+    let gpu = Gpu::new();
+    let spins = ["all", "drawn", "counted"].map(|name| gpu.spin(&format!("sampling::{name}")));
+    for call in 0..20_000 {
+        let ns = if call % 100 == 99 { 100_000 } else { 1_000 };
+        all(&gpu.stream, &spins[0], ns).unwrap();
+        drawn(&gpu.stream, &spins[1], ns).unwrap();
+        counted(&gpu.stream, &spins[2], ns).unwrap();
+        warmed();
+        if call % 100 == 0 {
+            gpu.synchronize();
+        }
+    }
+    gpu.synchronize();
+    tally::print();
+}
+
+/// The same from threads that come and go.
+fn threads(_: &[String]) {
+    let gpu = Gpu::new();
+    let spins = ["all", "drawn", "counted"].map(|name| gpu.spin(&format!("sampling::{name}")));
+    for _ in 0..40 {
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..25 {
+                        drawn(&gpu.stream, &spins[1], 1_000).unwrap();
+                        counted(&gpu.stream, &spins[2], 1_000).unwrap();
+                    }
+                });
+            }
+        });
+        gpu.synchronize();
+    }
+    tally::print();
+}
+
+/// A value that knows how often it was looked at.
+struct Counted(u64);
+
+impl fmt::Display for Counted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        tally::count("formatted");
+        write!(f, "<{}>\n\u{1b}[31m", self.0)
+    }
+}
+
+#[gpu_timed(key = ns, warmup = 10)]
+fn by_time(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> Done {
+    ran!();
+    spin.launch(stream, ns)
+}
+
+#[gpu_timed(key = Counted(*name?), scope = "body", every = 2)]
+fn by_name(stream: &Arc<CudaStream>, spin: &Spin, name: Option<&u64>) -> Done {
+    ran!();
+    spin.launch(stream, 5_000)
+}
+
+#[gpu_timed(key = n, clock = "host")]
+fn without_end(n: u64) {
+    ran!();
+    std::hint::black_box(n);
+}
+
+#[gpu_timed(key = if panics { panic!("the key panics") } else { 1 }, clock = "host")]
+fn panicking(panics: bool) {
+    ran!();
+    std::hint::black_box(panics);
+}
+
+fn keys(_: &[String]) {
+    let gpu = Gpu::new();
+    let (by_time_spin, by_name_spin) =
+        (gpu.spin("sampling::by_time"), gpu.spin("sampling::by_name"));
+    for call in 0..130 {
+        by_time(&gpu.stream, &by_time_spin, [10_000, 20_000, 40_000][call % 3]).unwrap();
+        let name = [None, Some(&7)][call / 2 % 2];
+        by_name(&gpu.stream, &by_name_spin, name).unwrap();
+        gpu.synchronize();
+    }
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..1_000).for_each(without_end));
+        }
+    });
+    panicking(false);
+    assert!(thread::spawn(|| panicking(true)).join().is_err());
+    // That was a call, though its body was not reached.
+    tally::count_runs("scenario::sampling::panicking", 1);
+    tally::print();
+}
+
+/// Calls until the budget makes itself felt.
+fn budget(_: &[String]) {
+    let gpu = Gpu::new();
+    let spin = gpu.spin("sampling::all");
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let mut unsampled = 0;
+    while unsampled < 20_000 && Instant::now() < deadline {
+        for _ in 0..1_000 {
+            all(&gpu.stream, &spin, 1_000).unwrap();
+        }
+        gpu.synchronize();
+        let snapshot = gpu_time::snapshot();
+        assert_eq!(snapshot.inconsistencies(), [""; 0]);
+        unsampled = snapshot.site("scenario::sampling::all").expect("it was called").unsampled();
+    }
+    tally::print();
+}
+
+/// The program says how it is timed, while it runs and from another thread.
+fn configured(_: &[String]) {
+    gpu_time::configure().warmup(3).sample(0.0).filter("!*::counted").apply();
+    let gpu = Gpu::new();
+    let spins = ["all", "drawn", "counted"].map(|name| gpu.spin(&format!("sampling::{name}")));
+    let calls = || {
+        for _ in 0..10_000 {
+            all(&gpu.stream, &spins[0], 1_000).unwrap();
+        }
+        for _ in 0..10 {
+            drawn(&gpu.stream, &spins[1], 1_000).unwrap();
+            counted(&gpu.stream, &spins[2], 1_000).unwrap();
+        }
+        gpu.synchronize();
+    };
+    let timed = |name: &str| {
+        let snapshot = gpu_time::snapshot();
+        let site = snapshot.site(&format!("scenario::sampling::{name}")).expect("it is there");
+        tally::fact(&format!("{name}_timed"), site.timed());
+        tally::fact(&format!("{name}_warmup"), site.warmup());
+    };
+    calls();
+    timed("all");
+    thread::scope(|scope| {
+        scope.spawn(|| gpu_time::configure().sample(1.0).filter("").apply());
+    });
+    calls();
+    // Too late for those that were called: they are warm by now.
+    gpu_time::configure().sample(None).warmup(1_000_000).budget(2.0).apply();
+    calls();
+    tally::print();
+}
+
+/// One in a hundred is timed, and the run goes on until that is enough.
+fn settle(_: &[String]) {
+    let gpu = Gpu::new();
+    let spin = gpu.spin("sampling::drawn");
+    let settled = gpu_time::until_stable(gpu_time::Settle::default(), || {
+        drawn(&gpu.stream, &spin, 5_000).unwrap();
+        gpu.synchronize();
+    });
+    tally::fact("settled", settled.is_settled());
+    tally::print();
+}

@@ -1,0 +1,184 @@
+//! Totals of sampled functions are estimated, and counts stay exact; keys split functions.
+
+use crate::harness::report::{Series, Site};
+use crate::harness::{Run, scenario};
+
+/// How far the estimate is from the truth, in its standard errors.
+fn errors(row: &Series, truth: f64) -> f64 {
+    let (total, error) = row.estimate();
+    (total - truth).abs() / error
+}
+
+/// All calls that were sampled were measured.
+fn assert_sampled(site: &Site, calls: u64) {
+    assert_eq!(site.calls, calls);
+    assert_eq!(site.unsampled + site.timed + site.warmup, calls, "{site:?}");
+    assert_eq!(site.row().brackets(), (site.timed, site.timed, 0, 0), "{site:?}");
+}
+
+/// A count that keeps step with the program sees the long calls only, and a share does not.
+#[test]
+fn a_periodic_program_is_judged_by_a_share_and_not_by_a_count() {
+    let run = scenario("sampling/periodic", &[]).untraced().run();
+    let all = run.row("sampling::all");
+    let (truth, none) = all.estimate();
+    assert_eq!((all.measured, none), (20_000, 0.0));
+    for name in ["drawn", "counted"] {
+        assert_sampled(run.site(&format!("sampling::{name}")), 20_000);
+    }
+    let counted = run.row("sampling::counted");
+    assert_eq!(counted.measured, 200);
+    assert!(counted.estimate().0 > 10.0 * truth, "{counted:?}");
+
+    let drawn = run.row("sampling::drawn");
+    // Eight standard errors of a number that is binomial, with 198 as its variance.
+    assert!(drawn.measured.abs_diff(200) < 8 * 15, "{drawn:?}");
+    // Few of its samples are the long ones, two in the mean: the error itself is known badly.
+    let (total, error) = drawn.estimate();
+    assert!((total - truth).abs() < 8.0 * error.max(truth * 0.35), "{total} {error} {truth}");
+
+    let warmed = run.site("sampling::warmed");
+    assert_eq!((warmed.calls, warmed.warmup), (20_000, 20));
+    assert_eq!(warmed.sample_rate, 0.1);
+}
+
+#[test]
+fn what_is_counted_is_counted_on_over_threads() {
+    let run = scenario("sampling/threads", &[]).untraced().run();
+    for name in ["drawn", "counted"] {
+        assert_sampled(run.site(&format!("sampling::{name}")), 4_000);
+    }
+    // A lane has one thread at a time. There were four at once, and others on their way out.
+    let counted = run.row("sampling::counted").measured;
+    assert!((30..=40).contains(&counted), "{counted}");
+}
+
+#[test]
+fn the_environment_overrides_what_functions_say() {
+    let run = scenario("sampling/periodic", &[]).env("GPU_TIME_SAMPLE", "0.5").untraced().run();
+    let truth = 20_000.0 * 1_990.0;
+    for name in ["all", "drawn", "counted"] {
+        let site = run.site(&format!("sampling::{name}"));
+        assert_sampled(site, 20_000);
+        assert_eq!(site.sample_rate, 0.5);
+        assert!(site.timed.abs_diff(10_000) < 8 * 71, "{site:?}");
+        // A spin lasts a little longer than asked.
+        let (total, error) = site.row().estimate();
+        assert!(total > truth - 8.0 * error, "{name}: {total} {error}");
+        assert!(error < 0.1 * total, "{name}: {total} {error}");
+    }
+    let (one, other) = (run.row("sampling::drawn"), run.row("sampling::counted"));
+    assert!(errors(one, other.estimate().0) < 16.0, "{one:?} {other:?}");
+
+    let run = scenario("sampling/periodic", &[]).env("GPU_TIME_SAMPLE", "0").run();
+    for name in ["all", "drawn", "counted"] {
+        assert_eq!(run.site(&format!("sampling::{name}")).counts(), (20_000, 0, 20_000, 0));
+    }
+}
+
+/// Programs that make everything difficult, with half of their calls timed.
+#[test]
+fn identities_hold_where_not_all_is_timed() {
+    let scenarios: [(&str, &[&str]); 4] = [
+        ("threads/teardown", &[]),
+        ("threads/streams", &[]),
+        ("threads/short", &[]),
+        ("threads/warmup", &["even"]),
+    ];
+    for (name, arguments) in scenarios {
+        let run = scenario(name, arguments).env("GPU_TIME_SAMPLE", "0.5").untraced().run();
+        assert!(run.report().sites.iter().any(|site| site.unsampled > 0), "{name}");
+    }
+}
+
+/// A graph keeps its shape, whatever is sampled of the calls that are not captured.
+#[test]
+fn captured_calls_are_not_sampled() {
+    let arguments = ["relaxed", "first", "20"];
+    for share in ["0", "0.5"] {
+        let run = scenario("graph/replay", &arguments).env("GPU_TIME_SAMPLE", share).run();
+        assert_eq!((run.fact("nodes"), run.fact("raw_nodes")), (4, 4), "{share}");
+        let graph = run.site("graph::node").in_graphs(0);
+        assert_eq!(graph.brackets(), (30, 30, 0, 0), "{share}: {graph:?}");
+        assert_eq!(graph.estimated_total_ns, None);
+    }
+}
+
+/// The series of these keys, and how many brackets each has.
+fn by_key<'a>(run: &'a Run, name: &str, launch: Option<u32>) -> Vec<(Option<&'a str>, u64)> {
+    let mut keys: Vec<_> =
+        run.site(name).rows(launch).map(|row| (row.key.as_deref(), row.measured)).collect();
+    keys.sort();
+    keys
+}
+
+#[test]
+fn keys_split_a_function() {
+    let run = scenario("sampling/keys", &[]).panics().run();
+    let keys = [(Some("10000"), 40), (Some("20000"), 40), (Some("40000"), 40)];
+    for launch in [None, Some(0)] {
+        assert_eq!(by_key(&run, "sampling::by_time", launch), keys);
+        for row in run.site("sampling::by_time").rows(launch) {
+            let ns: f64 = row.key.as_ref().unwrap().parse().unwrap();
+            assert!(row.raw().median > ns && row.raw().median < 1.9 * ns, "{row:?}");
+        }
+    }
+    // `?` leaves a call without a key; those that are not timed are not asked.
+    let name = "<7>\n\u{1b}[31m";
+    assert_eq!(by_key(&run, "sampling::by_name", None), [(None, 33), (Some(name), 32)]);
+    assert_eq!(run.fact("formatted"), 32);
+    assert!(run.stderr.contains("[<7>\\n\\u{1b}[31m]"), "{}", run.stderr);
+
+    let keys = by_key(&run, "sampling::without_end", None);
+    assert_eq!(keys.len(), 65);
+    let other = keys.iter().find(|(key, _)| *key == Some("<other>")).unwrap();
+    assert_eq!(other.1, 4 * (1_000 - 64));
+    assert_eq!(run.site("sampling::panicking").counts(), (2, 0, 1, 1));
+}
+
+#[test]
+fn a_budget_has_calls_passed_over() {
+    let run = scenario("sampling/budget", &[]).env("GPU_TIME_BUDGET", "1%").untraced().run();
+    let site = run.site("sampling::all");
+    assert!(site.unsampled > 0 && site.sample_rate < 1.0, "{site:?}");
+    assert_sampled(site, site.calls);
+    let budget = run.report().process.budget.as_ref().unwrap();
+    assert_eq!(budget.share, 0.01);
+    assert!(budget.cost_share > 0.0, "{budget:?}");
+    assert!(run.stderr.contains("budget: timing took"), "{}", run.stderr);
+    let (total, error) = site.row().estimate();
+    let kernels = site.calls as f64 * 1_000.0;
+    assert!(total + 8.0 * error > kernels, "{total} {error}");
+}
+
+#[test]
+fn a_program_configures_itself_while_it_runs() {
+    let complaint = "gpu-time: `configure().budget`: `2` makes no sense";
+    let run = scenario("sampling/configured", &[]).complains(complaint).untraced().run();
+    assert_eq!((run.fact("all_timed"), run.fact("all_warmup")), (0, 0));
+    let (all, drawn, counted) = ("sampling::all", "sampling::drawn", "sampling::counted");
+    // Nothing, then everything with the warm-up, then everything.
+    assert_eq!(run.site(all).counts(), (30_000, 3, 10_000, 19_997));
+    let drawn = run.site(drawn);
+    assert_eq!((drawn.warmup, drawn.calls), (3, 30));
+    // Ten of it were called for while it was filtered out.
+    let counted = run.site(counted);
+    assert_eq!((counted.warmup, counted.timed + counted.unsampled), (3, 17), "{counted:?}");
+
+    // The environment wins.
+    let run = scenario("sampling/configured", &[])
+        .complains(complaint)
+        .env("GPU_TIME_SAMPLE", "1")
+        .env("GPU_TIME_WARMUP", "0")
+        .untraced()
+        .run();
+    assert_eq!((run.fact("all_timed"), run.fact("all_warmup")), (10_000, 0));
+    assert_eq!(run.site(all).counts(), (30_000, 0, 0, 30_000));
+}
+
+#[test]
+fn a_sampled_function_settles() {
+    let run = scenario("sampling/settle", &[]).untraced().run();
+    assert_eq!(run.fact("settled"), 1);
+    assert!(run.row("sampling::drawn").measured >= 50);
+}
