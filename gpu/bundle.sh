@@ -36,7 +36,7 @@ built() {
 }
 # Built together, the benches would have every feature that the scenarios ask for.
 built -p gpu-time-scenarios --test scenarios
-built -p gpu-time -p gpu-time-accuracy --features nvml --examples --bench '*' \
+built -p gpu-time -p gpu-time-accuracy --features nvml,html --examples --bench '*' \
     --bin kernel-base --bin flush-methods
 
 # A package of its own: the workspace has one cudarc only.

@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 
 use gpu_time::{
     BackToBack, Budget, Bytes, ClockError, Clocks, Configure, Device, Eviction, Flops, FlushProof,
-    Histogram, Launch, Launches, LockedClocks, Process, Series, Settle, Settled, Site, Slot, Snapshot,
-    Stats, Timeline, Unmet, configure, gpu_timed, lock_clocks, publish, report, set_enabled, snapshot, until_stable,
+    Histogram, Launch, Launches, LockedClocks, Process, Series, Settle, Settled, Site, Slot,
+    Snapshot, Stats, Timeline, Unmet, configure, gpu_timed, lock_clocks, publish, report,
+    set_enabled, snapshot, until_stable,
 };
 
 /// What generated code calls of a stream of cudarc.
