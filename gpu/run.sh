@@ -58,8 +58,9 @@ part() {
 
 scenarios() {
     local -a options=()
-    # Tests that need the simulated driver stand in modules of that name.
-    [[ $GPU_TIME_TEST_DRIVER == simulated ]] || options=(--skip simulated::)
+    local limit_s=400
+    # Tests that need the simulated driver stand in modules of that name, and the soak is a part of its own.
+    [[ $GPU_TIME_TEST_DRIVER == simulated ]] || options=(--skip simulated:: --skip soak::)
     # One of them wants cuBLAS, and says where that is not.
     part scenarios "${toolkit[@]}" GPU_TIME_TEST_DRIVER="$GPU_TIME_TEST_DRIVER" \
         GPU_TIME_SCENARIO_BIN="$here/bin/scenario" "$here/test/scenarios" "${options[@]}"

@@ -90,6 +90,10 @@ fn draw_slowly(site: &'static CallSite, known: Option<&'static Slot>) -> Option<
         current();
         slot(site)
     });
+    // The lane of a thread that is new may be in the middle of a gap of the thread that had it before.
+    if known.is_none() && slot.is_some_and(Slot::pass_over) {
+        return None;
+    }
     let (weight, calls) = match slot {
         Some(slot) => slot.draw(site.sampling(), if meter::is_on() { LOOK } else { LONGEST_GAP }),
         None => (site.shared_counts.draw(site.sampling()), 1),

@@ -88,6 +88,12 @@ fn identities_hold_where_not_all_is_timed() {
     for (name, arguments) in scenarios {
         let run = scenario(name, arguments).env("GPU_TIME_SAMPLE", "0.5").untraced().run();
         assert!(run.report().sites.iter().any(|site| site.unsampled > 0), "{name}");
+        if name == "threads/short" {
+            // A hundred calls, each on a thread of its own: by fair draws one in a million of such runs
+            // is outside of this.
+            let unsampled = run.site("threads::timed").unsampled;
+            assert!((25..=75).contains(&unsampled), "{unsampled}");
+        }
     }
 }
 

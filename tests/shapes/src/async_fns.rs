@@ -31,11 +31,7 @@ pub mod async_borrows {
         *calls += 1;
         yield_now().await;
         *calls += 1;
-        if a.len() > b.len() {
-            a
-        } else {
-            b
-        }
+        if a.len() > b.len() { a } else { b }
     }
 
     pub fn run() {

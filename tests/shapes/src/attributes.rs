@@ -137,11 +137,7 @@ pub mod deprecated {
     #[deprecated(since = "0.0.0", note = "use another")]
     #[cfg_attr(feature = "timed", gpu_timed(clock = "host"))]
     fn old() -> u8 {
-        if false {
-            old()
-        } else {
-            1
-        }
+        if false { old() } else { 1 }
     }
 
     pub fn run() {

@@ -352,11 +352,7 @@ pub mod recursion {
 
     #[cfg_attr(feature = "timed", gpu_timed(clock = "host"))]
     fn fibonacci(n: u32) -> u64 {
-        if n < 2 {
-            n.into()
-        } else {
-            fibonacci(n - 1) + fibonacci(n - 2)
-        }
+        if n < 2 { n.into() } else { fibonacci(n - 1) + fibonacci(n - 2) }
     }
 
     #[cfg_attr(feature = "timed", gpu_timed(clock = "host"))]

@@ -121,10 +121,6 @@ impl Builder<'_> {
     /// Refuses a grid of 13.
     pub(crate) fn enqueue(&self, grid: u32) -> Result<(), Refused> {
         log!("launch {} {:?} grid {} on {:?}", self.function, self.args, grid, self.stream);
-        if grid == 13 {
-            Err(Refused(grid))
-        } else {
-            Ok(())
-        }
+        if grid == 13 { Err(Refused(grid)) } else { Ok(()) }
     }
 }

@@ -348,11 +348,7 @@ pub mod returned_values {
 
     #[cfg_attr(feature = "timed", gpu_timed(clock = "host"))]
     fn cow(text: &str) -> Cow<'_, str> {
-        if text.contains(' ') {
-            text.replace(' ', "").into()
-        } else {
-            Cow::Borrowed(text)
-        }
+        if text.contains(' ') { text.replace(' ', "").into() } else { Cow::Borrowed(text) }
     }
 
     #[cfg_attr(feature = "timed", gpu_timed(clock = "host"))]

@@ -254,11 +254,7 @@ pub mod two_at_once {
             std::future::poll_fn(|cx| {
                 let first = a.as_mut().poll(cx);
                 let second = b.as_mut().poll(cx);
-                if first.is_ready() {
-                    first
-                } else {
-                    second
-                }
+                if first.is_ready() { first } else { second }
             })
             .await
         });

@@ -53,11 +53,7 @@ pub mod const_parameters_of_other_types {
 
     #[cfg_attr(feature = "timed", gpu_timed(clock = "host"))]
     fn pick<const UP: bool, const C: char>() -> String {
-        if UP {
-            C.to_uppercase().collect()
-        } else {
-            C.to_string()
-        }
+        if UP { C.to_uppercase().collect() } else { C.to_string() }
     }
 
     pub fn run() {
@@ -83,11 +79,7 @@ pub mod named_lifetimes {
 
     #[cfg_attr(feature = "timed", gpu_timed(clock = "host"))]
     fn longer<'a, 'b: 'a>(a: &'a str, b: &'b str) -> &'a str {
-        if a.len() > b.len() {
-            a
-        } else {
-            b
-        }
+        if a.len() > b.len() { a } else { b }
     }
 
     pub fn run() {

@@ -143,7 +143,7 @@ pub mod no_implicit_prelude {
     #![no_implicit_prelude]
     #[cfg(feature = "timed")]
     use crate::support::gpu_timed;
-    use crate::support::{log, CudaStream, Refused};
+    use crate::support::{CudaStream, Refused, log};
     use ::std::{format_args, println};
 
     #[cfg_attr(feature = "timed", gpu_timed(clock = "host"))]
@@ -292,11 +292,7 @@ pub mod constants_as_bindings {
 
     #[cfg_attr(feature = "timed", gpu_timed(stream = stream.ok_or(0)?, scope = "body"))]
     fn body(stream: Option<&CudaStream>) -> u8 {
-        if stream.is_some() {
-            __scope + scope
-        } else {
-            token + value + e
-        }
+        if stream.is_some() { __scope + scope } else { token + value + e }
     }
 
     pub fn run() {
@@ -435,11 +431,7 @@ pub mod user_methods_with_our_names {
         #[cfg_attr(feature = "timed", gpu_timed(stream = self.stream))]
         fn launch(&self, n: u32) -> u32 {
             let _ = self.start(n).stream.launch_builder("k").launch(n);
-            if self.awaiting() && n > 0 {
-                self.launch(n - 1)
-            } else {
-                self.stop()
-            }
+            if self.awaiting() && n > 0 { self.launch(n - 1) } else { self.stop() }
         }
     }
 

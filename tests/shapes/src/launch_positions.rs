@@ -244,7 +244,7 @@ pub mod launch_temporaries {
 
     impl Launcher {
         fn launch(&self, _: &Noisy) -> Option<&Noisy> {
-            log!("launch {}", self.0 .0);
+            log!("launch {}", self.0.0);
             Some(&self.0)
         }
     }

@@ -3,18 +3,8 @@
 #![warn(unused, nonstandard_style, future_incompatible, rust_2018_idioms, keyword_idents)]
 #![warn(unused_results, unused_qualifications, unused_lifetimes, single_use_lifetimes)]
 #![warn(trivial_casts, trivial_numeric_casts, let_underscore_drop, unit_bindings)]
-#![warn(
-    absolute_paths_not_starting_with_crate,
-    explicit_outlives_requirements,
-    meta_variable_misuse
-)]
-#![warn(
-    non_ascii_idents,
-    redundant_imports,
-    redundant_lifetimes,
-    unsafe_code,
-    unsafe_op_in_unsafe_fn
-)]
+#![warn(absolute_paths_not_starting_with_crate, explicit_outlives_requirements, meta_variable_misuse)]
+#![warn(non_ascii_idents, redundant_imports, redundant_lifetimes, unsafe_code, unsafe_op_in_unsafe_fn)]
 #![warn(impl_trait_redundant_captures, unreachable_pub, missing_docs, unused_crate_dependencies)]
 
 #[allow(warnings)] // Either root uses its part of it.
@@ -33,8 +23,7 @@ mod never_used {
     fn never_called() {} //~
 
     #[cfg_attr(feature = "timed", gpu_timed)]
-    fn never_launched(stream: &CudaStream) -> Result<(), Refused> {
-        //~
+    fn never_launched(stream: &CudaStream) -> Result<(), Refused> { //~
         stream.launch_builder("k").launch(1)
     }
 
@@ -42,13 +31,8 @@ mod never_used {
     async fn never_awaited() {} //~
 
     #[cfg_attr(feature = "timed", gpu_timed(clock = "host"))]
-    fn calls_only_itself(n: u32) -> u32 {
-        //~
-        if n == 0 {
-            0
-        } else {
-            calls_only_itself(n - 1)
-        }
+    fn calls_only_itself(n: u32) -> u32 { //~
+        if n == 0 { 0 } else { calls_only_itself(n - 1) }
     }
 
     pub(crate) struct S;
@@ -83,8 +67,8 @@ mod variables {
 
     #[cfg_attr(feature = "timed", gpu_timed(clock = "host"))]
     pub(crate) fn parameters(
-        unused: u8,          //~
-        mut needless: u8,    //~
+        unused: u8, //~
+        mut needless: u8, //~
         (left, _): (u8, u8), //~
         _fine: u8,
     ) -> u8 {
@@ -106,8 +90,7 @@ mod variables {
     }
 
     #[cfg_attr(feature = "timed", gpu_timed(clock = "host"))]
-    pub(crate) async fn in_async(unused: u8, mut needless: u8) -> u8 {
-        //~
+    pub(crate) async fn in_async(unused: u8, mut needless: u8) -> u8 { //~
         yield_now().await;
         let local = needless; //~
         needless
@@ -116,8 +99,7 @@ mod variables {
     // Without the underscore the two would differ: a stream that only the attribute reads is used.
     #[allow(clippy::used_underscore_binding)]
     #[cfg_attr(feature = "timed", gpu_timed(scope = "body"))]
-    pub(crate) fn stream(_stream: &CudaStream, mut n: u8) -> u8 {
-        //~
+    pub(crate) fn stream(_stream: &CudaStream, mut n: u8) -> u8 { //~
         n
     }
 }
@@ -259,10 +241,8 @@ mod control_flow {
     #[cfg_attr(feature = "timed", gpu_timed(clock = "host"))]
     #[allow(clippy::never_loop)]
     pub(crate) fn labels(n: u8) -> u8 {
-        'unused: for _ in 0..n {
-            //~
-            while true {
-                //~
+        'unused: for _ in 0..n { //~
+            while true { //~
                 break;
             }
         }
@@ -271,8 +251,7 @@ mod control_flow {
     }
 
     #[cfg_attr(feature = "timed", gpu_timed(clock = "host"))]
-    pub(crate) fn forever(n: u8) -> u8 {
-        //~
+    pub(crate) fn forever(n: u8) -> u8 { //~
         forever(n)
     }
 }
@@ -282,21 +261,18 @@ mod names_and_items {
     use super::gpu_timed;
 
     #[cfg_attr(feature = "timed", gpu_timed(clock = "host"))]
-    pub(crate) fn NotSnake(Argument: u8) -> u8 {
-        //~
+    pub(crate) fn NotSnake(Argument: u8) -> u8 { //~
         let Local = Argument; //~
         Local
     }
 
     #[cfg_attr(feature = "timed", gpu_timed(clock = "host"))]
-    pub(crate) fn größe<'a>(text: &'a str) -> usize {
-        //~
+    pub(crate) fn größe<'a>(text: &'a str) -> usize { //~
         text.len()
     }
 
     #[cfg_attr(feature = "timed", gpu_timed(clock = "host"))]
-    pub(crate) fn lifetimes<'a, 'unused>(text: &'a str) -> &'a str {
-        //~
+    pub(crate) fn lifetimes<'a, 'unused>(text: &'a str) -> &'a str { //~
         text
     }
 
@@ -306,8 +282,7 @@ mod names_and_items {
     #[cfg_attr(feature = "timed", gpu_timed(clock = "host"))]
     pub(crate) fn inner() -> u8 {
         use std::collections::HashMap; //~
-        macro_rules! unused {
-            //~
+        macro_rules! unused { //~
             () => {};
         }
         fn never_called() {} //~
@@ -340,8 +315,7 @@ mod names_and_items {
     pub(crate) struct Path<'a>(pub(crate) &'a str);
 
     #[cfg_attr(feature = "timed", gpu_timed(clock = "host"))]
-    pub(crate) fn hidden_lifetime(path: &Path) -> usize {
-        //~
+    pub(crate) fn hidden_lifetime(path: &Path) -> usize { //~
         path.0.len()
     }
 }

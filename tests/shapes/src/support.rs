@@ -7,7 +7,7 @@ pub use gpu_time::gpu_timed;
 pub use std::cell::{Cell, RefCell};
 pub use std::fmt::{Debug, Display};
 pub use std::future::Future;
-pub use std::panic::{catch_unwind, Location, RefUnwindSafe, UnwindSafe};
+pub use std::panic::{Location, RefUnwindSafe, UnwindSafe, catch_unwind};
 pub use std::pin::Pin;
 pub use std::rc::Rc;
 pub use std::sync::{Arc, Mutex};
@@ -155,11 +155,7 @@ impl Future for Yield {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        if std::mem::replace(&mut self.0, true) {
-            Poll::Ready(())
-        } else {
-            Poll::Pending
-        }
+        if std::mem::replace(&mut self.0, true) { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 

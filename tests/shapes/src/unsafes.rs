@@ -322,11 +322,7 @@ pub mod raw_launches {
     #[allow(non_snake_case)]
     unsafe extern "C" fn cuLaunchKernel(stream: CUstream, grid: u32, args: *mut u32) -> u32 {
         unsafe { *args += grid + u32::from(stream.is_null()) };
-        if grid == 13 {
-            1
-        } else {
-            0
-        }
+        if grid == 13 { 1 } else { 0 }
     }
 
     macro_rules! launch_kernel {
