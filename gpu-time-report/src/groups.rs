@@ -21,6 +21,7 @@ pub struct Group<'a> {
 #[derive(Clone, Copy)]
 pub struct Row<'a> {
     /// The place.
+    #[cfg_attr(not(feature = "html"), expect(dead_code, reason = "only the page refers to it"))]
     pub at: usize,
     /// The series.
     pub series: &'a Series,
