@@ -58,7 +58,7 @@ fn fitting(chars: impl Iterator<Item = char>, mut room: usize) -> impl Iterator<
 mod tests {
     use super::*;
 
-    fn all<'a>(texts: &[&'a str], columns: usize) -> Vec<String> {
+    fn all(texts: &[&str], columns: usize) -> Vec<String> {
         let short = shortened(texts.iter().copied(), columns);
         texts.iter().map(|text| short[text].clone()).collect()
     }
