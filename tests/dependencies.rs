@@ -5,19 +5,21 @@ use std::process::Command;
 use serde_json::Value;
 
 /// The licences as the packages state them; a new one is read before it is added.
-const LICENCES: [&str; 16] = [
+const LICENCES: [&str; 18] = [
     "(MIT OR Apache-2.0) AND Unicode-3.0",
     "Apache-2.0",
     "Apache-2.0 / MIT",
     "Apache-2.0 OR BSL-1.0",
     "Apache-2.0 OR MIT",
     "Apache-2.0 WITH LLVM-exception OR Apache-2.0 OR MIT",
+    "Apache-2.0/MIT",
     "BSD-2-Clause OR Apache-2.0 OR MIT",
     "ISC",
     "MIT",
     "MIT AND Apache-2.0",
     "MIT OR Apache-2.0",
     "MIT OR Apache-2.0 OR LGPL-2.1-or-later",
+    "MIT-0",
     "MIT/Apache-2.0",
     "Unlicense OR MIT",
     "Unlicense/MIT",

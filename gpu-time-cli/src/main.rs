@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 
 use args::{Args, Command, Format};
+use gpu_time_report::Terminal;
 
 /// What went wrong, in one line.
 type Failure = String;
@@ -60,7 +61,7 @@ fn show(files: &[std::path::PathBuf], format: Format) -> Result<(), Failure> {
     for file in files {
         let snapshot = input::report(file)?;
         let text = match format {
-            Format::Table => snapshot.to_string(),
+            Format::Table => snapshot.to_table(Terminal::stdout()),
             Format::Json => snapshot.to_json() + "\n",
             Format::Csv => snapshot.to_csv(),
         };

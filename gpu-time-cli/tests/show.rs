@@ -1,6 +1,6 @@
 //! `show`, and what every tool has.
 
-use gpu_time_report::Snapshot;
+use gpu_time_report::{Snapshot, Terminal};
 
 use crate::{Folder, first, tool};
 
@@ -12,6 +12,53 @@ fn the_table_is_the_one_that_the_program_printed() {
     assert!(table.contains("app::train"), "{table}");
     // A name with an escape and a line break.
     assert!(table.contains("a,\"b\"\\n\\u{1b}<i>"), "{table}");
+}
+
+/// The table as it is shown on a terminal of so many columns.
+#[cfg(target_os = "linux")]
+fn on_terminal(columns: u16, variables: &[(&str, &str)]) -> String {
+    use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
+    use rustix::termios::{Winsize, tcsetwinsize};
+    use std::{fs::File, io::Read, process::Command};
+
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&terminal).unwrap();
+    unlockpt(&terminal).unwrap();
+    let peer = ioctl_tiocgptpeer(&terminal, OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(&terminal, size).unwrap();
+    let mut tool = Command::new(env!("CARGO_BIN_EXE_gpu-time"));
+    tool.args(["show".into(), first()]).env_clear().envs(variables.iter().copied());
+    let mut child = tool.stdout(peer).spawn().unwrap();
+    // The command has a copy of the terminal's other end, without which reading comes to one.
+    drop(tool);
+    let mut text = Vec::new();
+    // That end is told by an error on Linux.
+    _ = File::from(terminal).read_to_end(&mut text);
+    assert!(child.wait().unwrap().success());
+    String::from_utf8(text).unwrap().replace("\r\n", "\n")
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_terminal_has_colours_unless_it_must_not() {
+    let report = Snapshot::from_json(&std::fs::read(first()).unwrap()).unwrap();
+    let terminal = |colours| Terminal { colours, columns: Some(200) };
+    let xterm = ("TERM", "xterm-256color");
+    assert_eq!(on_terminal(200, &[xterm]), report.to_table(terminal(true)));
+    assert!(on_terminal(200, &[xterm]).contains('\u{1b}'));
+    let plain = report.to_table(terminal(false));
+    for variables in [
+        &[("TERM", "dumb")][..],
+        &[xterm, ("NO_COLOR", "1")],
+        &[xterm, ("NO_COLOR", "1"), ("CLICOLOR_FORCE", "1")],
+        &[xterm, ("CLICOLOR", "0")],
+        &[],
+    ] {
+        assert_eq!(on_terminal(200, variables), plain, "{variables:?}");
+    }
+    let narrow = Terminal { colours: false, columns: Some(100) };
+    assert_eq!(on_terminal(100, &[("TERM", "dumb")]), report.to_table(narrow));
 }
 
 #[test]

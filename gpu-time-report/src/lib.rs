@@ -22,6 +22,7 @@ mod budget;
 mod csv;
 mod device;
 mod flush_proof;
+mod groups;
 #[cfg(feature = "html")]
 mod html;
 mod json;
@@ -32,11 +33,14 @@ mod notes;
 pub mod pattern;
 mod process;
 mod rate;
+mod scale;
 mod series;
+mod shorten;
 mod site;
 mod snapshot;
 mod stats;
 mod table;
+mod terminal;
 #[doc(hidden)]
 pub mod units;
 
@@ -53,6 +57,7 @@ pub use series::{Launch, Launches, Series};
 pub use site::Site;
 pub use snapshot::Snapshot;
 pub use stats::{Histogram, Slot, Stats, Timeline};
+pub use terminal::Terminal;
 
 // What the runtime makes reports with.
 #[doc(hidden)]

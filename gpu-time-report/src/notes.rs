@@ -19,16 +19,27 @@ pub const RAW: &str = "raw";
 /// What the macro adds to a function's options where it cannot look for launches.
 const OPAQUE: &str = "the body is no Rust that the macro knows: timed as a whole";
 
+/// How many lines of a kind, and names in a line, are shown.
+const MOST: usize = 10;
+
 /// The notes: what became of calls without a sample, and what marks mean.
 pub fn facts(snapshot: &Snapshot) -> Vec<String> {
     let sites = &snapshot.sites;
-    let mut notes: Vec<String> = sites.iter().flat_map(untimed).collect();
-    notes.extend(sites.iter().flat_map(|site| site.series.iter().filter_map(|s| gaps(site, s))));
+    let mut notes = bounded(
+        sites.iter().filter_map(untimed).collect(),
+        MOST,
+        "more functions had calls that were not timed: see the JSON report",
+    );
+    let gaps = sites.iter().flat_map(|site| site.series.iter().filter_map(|s| gaps(site, s)));
+    let more =
+        "more rows have samples that are lost, starved or otherwise doubtful: see the JSON report";
+    notes.extend(bounded(gaps.collect(), MOST, more));
     let opaque = sites.iter().filter(|site| site.options.ends_with(OPAQUE));
-    notes.extend(opaque.map(|site| format!("{}: {OPAQUE}", site.name)));
+    let opaque = opaque.map(|site| format!("{}: {OPAQUE}", site.name));
+    notes.extend(bounded(opaque.collect(), MOST, "more functions are timed as a whole"));
     notes.extend(snapshot.process.budget.map(budget));
-    let never: Vec<&str> =
-        sites.iter().filter(|site| site.calls == 0).map(|site| site.name.as_str()).collect();
+    let never = sites.iter().filter(|site| site.calls == 0).map(|site| site.name.clone());
+    let never = bounded(never.collect(), MOST, "more");
     if !never.is_empty() {
         notes.push(format!("never called: {}", never.join(", ")));
     }
@@ -37,6 +48,15 @@ pub fn facts(snapshot: &Snapshot) -> Vec<String> {
     }
     notes.extend(legend(snapshot));
     notes
+}
+
+/// The first ones, and how many others there are. One more line is no longer than to say so.
+pub fn bounded(mut lines: Vec<String>, most: usize, others: &str) -> Vec<String> {
+    if lines.len() > most + 1 {
+        let left = lines.split_off(most).len();
+        lines.push(format!("{left} {others}"));
+    }
+    lines
 }
 
 /// A share of which little may be left.

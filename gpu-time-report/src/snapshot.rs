@@ -5,11 +5,11 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::json::{self, Schema};
-use crate::{Device, Process, ReadError, Site, csv, table};
+use crate::{Device, Process, ReadError, Site, Terminal, csv, table};
 
 /// What was measured up to a moment: the process, its devices, and every annotated function.
 ///
-/// Its `Display` is the table that is printed when the process ends.
+/// Its `Display` is the table that is printed when the process ends, without colours.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
     schema: Schema,
@@ -62,6 +62,15 @@ impl Snapshot {
         self.sites.iter().find(|site| site.name == name)
     }
 
+    /// The table, as it suits the place that it is written to: with colours, and with names that are
+    /// shortened until a row fits.
+    pub fn to_table(&self, to: Terminal) -> String {
+        let mut text = String::new();
+        // A string takes all that is written to it.
+        _ = table::render(self, to, &mut text);
+        text
+    }
+
     /// The JSON report.
     pub fn to_json(&self) -> String {
         json::write(self)
@@ -97,6 +106,6 @@ impl Snapshot {
 
 impl fmt::Display for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        table::render(self, f)
+        table::render(self, Terminal::default(), f)
     }
 }

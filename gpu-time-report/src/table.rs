@@ -1,26 +1,45 @@
 //! The report as a table, for people.
 
-use std::{fmt, iter};
+use std::fmt;
 
+use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, Table, presets};
+use unicode_width::UnicodeWidthStr;
 
-use crate::units::{self, Unit, printable};
-use crate::{Clock, Clocks, Device, Launches, Measure, Process, Series, Site, Snapshot, notes};
+use crate::groups::{self, Group};
+use crate::scale::Scale;
+use crate::shorten::shortened;
+use crate::units::{self, printable};
+use crate::{
+    Clock, Clocks, Device, Launches, Measure, Process, Series, Site, Snapshot, Terminal, notes,
+};
 
 /// Columns that every table with times has.
 const COLUMNS: usize = 9;
+/// The digits of most times.
+const DIGITS: u8 = 4;
+/// How wide a name may be where no terminal has a width, and how wide on the narrowest one.
+const NAME: usize = 60;
+const NARROW_NAME: usize = 24;
+/// How many warnings are shown.
+const WARNINGS: usize = 20;
+
+const TITLE: Style = Style::new().bold();
+const NAME_OF_FUNCTION: Style = AnsiColor::Cyan.on_default().bold();
+const LESS: Style = Style::new().dimmed();
+const DOUBTFUL: Style = AnsiColor::Yellow.on_default();
 
 /// Writes the table.
-pub fn render(snapshot: &Snapshot, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+pub fn render(snapshot: &Snapshot, to: Terminal, f: &mut impl fmt::Write) -> fmt::Result {
     let process = &snapshot.process;
-    writeln!(
-        f,
+    let title = format!(
         "gpu-time {}: {}, {} from {}",
         printable(&process.version),
         source(process),
         units::time(process.wall_ns as f64),
         printable(&process.started)
-    )?;
+    );
+    writeln!(f, "{}", to.styled(TITLE, &title))?;
     for device in &snapshot.devices {
         writeln!(f, "{}", printable(&device_line(device, has_bytes(snapshot, &device.id))))?;
         if let Some(line) = device.clocks.and_then(|clocks| health_line(device, clocks)) {
@@ -28,18 +47,27 @@ pub fn render(snapshot: &Snapshot, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         }
     }
     if let Some(why) = process.off() {
-        writeln!(f, "nothing was timed on a GPU: {}", printable(why))?;
+        let line = format!("nothing was timed on a GPU: {}", printable(why));
+        writeln!(f, "{}", to.styled(DOUBTFUL, &line))?;
     }
-    let rows = rows(snapshot);
-    if rows.len() > 1 {
-        writeln!(f, "\n{}", aligned(rows))?;
+    let lines = lines(snapshot);
+    if lines.len() > 1 {
+        writeln!(f, "\n{}", fitted(lines, to))?;
     }
-    let mut notes = notes::facts(snapshot);
-    notes.extend(notes::warnings(snapshot).map(|warning| format!("warning: {warning}")));
-    if !notes.is_empty() {
+    let facts = notes::facts(snapshot);
+    let warnings: Vec<String> = notes::warnings(snapshot).collect();
+    if !facts.is_empty() || !warnings.is_empty() {
         writeln!(f)?;
     }
-    notes.iter().try_for_each(|note| writeln!(f, "{}", printable(note)))
+    for fact in facts {
+        // What a word or a mark means is indented.
+        let style = if fact.starts_with(' ') { LESS } else { Style::new() };
+        writeln!(f, "{}", to.styled(style, &printable(&fact)))?;
+    }
+    for warning in notes::bounded(warnings, WARNINGS, "more warnings are in the JSON report") {
+        writeln!(f, "{} {}", to.styled(DOUBTFUL, "warning:"), printable(&warning))?;
+    }
+    Ok(())
 }
 
 /// The process, or how many there are in a merged report.
@@ -107,73 +135,135 @@ fn health_line(device: &Device, clocks: Clocks) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// The header, then every function that was called, and under it its launches.
-fn rows(snapshot: &Snapshot) -> Vec<Vec<String>> {
-    let called = || snapshot.sites.iter().filter(|site| site.calls > 0 || !site.series.is_empty());
-    if called().all(|site| site.series.is_empty()) {
-        let counts = called().map(|site| vec![printable(&site.name), site.calls.to_string()]);
-        return iter::once(vec!["function".to_owned(), "calls".to_owned()]).chain(counts).collect();
-    }
-    let header: [&str; COLUMNS] =
-        ["function", "on", "cache", "calls", "samples", "median", "p5–p95", "total", "share"];
-    let rates = Rates::of(snapshot);
-    let mut rows = vec![header.into_iter().chain(rates.header()).map(str::to_owned).collect()];
-    for site in called() {
-        // A function whose calls were all captured has no row of its own.
-        let is_headless = site.series.first().is_none_or(|series| series.launch.is_some());
-        if is_headless {
-            rows.push(vec![
-                printable(&site.name),
-                String::new(),
-                String::new(),
-                site.calls.to_string(),
-            ]);
-        }
-        for (i, series) in site.series.iter().enumerate() {
-            // Calls are counted by function, so they stand once.
-            let is_first = i == 0 && !is_headless;
-            let calls = if is_first { site.calls.to_string() } else { String::new() };
-            let mut row = row(site, series, calls, total(snapshot, series));
-            rates.add(series, &mut row);
-            rows.push(row);
-        }
-    }
-    rows
+/// A row, of which each cell may take several lines.
+struct Line {
+    kind: Kind,
+    cells: Vec<String>,
 }
 
-fn row(site: &Site, series: &Series, calls: String, device_total: f64) -> Vec<String> {
-    let mut row = vec![
-        label(site, series),
-        on(series),
-        series.cache().to_owned(),
-        calls,
-        series.measured.to_string(),
-    ];
-    if let Some((stats, total)) = series.shown().zip(series.total()) {
-        let unit = Unit::of(stats.median);
-        let mark = if series.upper_bound { notes::UPPER_BOUND } else { "" };
-        // Beside the second line of a sum's label there is room.
-        let raw =
-            if series.is_raw_by_launches() { format!("\n{}", notes::RAW) } else { String::new() };
-        row.push(format!("{mark}{}{raw}", units::time(stats.median)));
-        row.push(format!("{}–{}", unit.number(stats.p5), unit.number(stats.p95)));
-        row.push(match series.estimated_total_error_ns.filter(|_| site.is_sampled()) {
-            None => units::time(total),
-            Some(error) => {
-                format!(
-                    "{}{}\n±{}",
-                    notes::ESTIMATE,
-                    units::time(total),
-                    units::share(error, total)
-                )
-            }
-        });
-        // Nodes are in no function's time, and not every replay was seen.
-        if !series.graph {
-            row.push(units::share(total, device_total));
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Header,
+    Function,
+    Launch,
+}
+
+/// The header, then every function that was called, by what it took, and under it its launches.
+fn lines(snapshot: &Snapshot) -> Vec<Line> {
+    let mut groups = groups::of(snapshot);
+    // What there is of a function stays together, the group with its calls first.
+    let totals: Vec<f64> = snapshot.sites.iter().map(of_site).collect();
+    groups.sort_by(|a, b| {
+        let [ours, theirs] =
+            [a, b].map(|group| totals.get(group.site).copied().unwrap_or_default());
+        theirs.total_cmp(&ours).then(a.site.cmp(&b.site))
+    });
+    let mut lines = Vec::new();
+    if groups.iter().all(|group| group.head.is_none() && group.launches.is_empty()) {
+        lines.push(Line::new(Kind::Header, ["function", "calls"]));
+        for site in groups.iter().filter_map(|group| snapshot.sites.get(group.site)) {
+            let cells = [printable(&site.name), site.calls.to_string()];
+            lines.push(Line::new(Kind::Function, cells));
+        }
+        return lines;
+    }
+    let columns = Columns::of(snapshot);
+    lines.push(Line { kind: Kind::Header, cells: columns.header() });
+    for group in &groups {
+        let Some(site) = snapshot.sites.get(group.site) else { continue };
+        lines.extend(columns.lines(snapshot, site, group));
+    }
+    lines
+}
+
+/// What all calls of a function took, wherever.
+fn of_site(site: &Site) -> f64 {
+    let functions = site.series.iter().filter(|series| series.measure != Measure::Launch);
+    functions.filter_map(Series::total).sum()
+}
+
+impl Line {
+    fn new<const N: usize>(kind: Kind, cells: [impl Into<String>; N]) -> Line {
+        Line { kind, cells: cells.map(Into::into).into() }
+    }
+}
+
+/// What all rows share.
+struct Columns {
+    times: Scale,
+    totals: Scale,
+    rates: Rates,
+}
+
+impl Columns {
+    fn of(snapshot: &Snapshot) -> Columns {
+        let all = || snapshot.sites.iter().flat_map(|site| &site.series);
+        let medians = all().filter_map(|series| Some(series.shown()?.median));
+        Columns {
+            times: Scale::of(medians, DIGITS),
+            totals: Scale::of(all().filter_map(Series::total), DIGITS),
+            rates: Rates::of(snapshot),
         }
     }
-    row
+
+    fn header(&self) -> Vec<String> {
+        let [times, totals] = [self.times, self.totals].map(|scale| scale.unit().name());
+        let (median, spread) = (format!("median {times}"), format!("p5–p95 {times}"));
+        let total = format!("total {totals}");
+        let names: [&str; COLUMNS] =
+            ["function", "on", "cache", "calls", "samples", &median, &spread, &total, "share"];
+        names.map(str::to_owned).into_iter().chain(self.rates.header().map(str::to_owned)).collect()
+    }
+
+    fn lines(&self, snapshot: &Snapshot, site: &Site, group: &Group) -> Vec<Line> {
+        let calls = if group.has_calls { site.calls.to_string() } else { String::new() };
+        let head = match group.head {
+            Some(head) => self.row(snapshot, site, head.series, calls),
+            // A function whose calls were all captured, or none timed, has no row of its own.
+            None => vec![printable(&site.name), String::new(), String::new(), calls],
+        };
+        let mut lines = vec![Line { kind: Kind::Function, cells: head }];
+        lines.extend(group.launches.iter().map(|row| {
+            let cells = self.row(snapshot, site, row.series, String::new());
+            Line { kind: Kind::Launch, cells }
+        }));
+        lines
+    }
+
+    fn row(&self, snapshot: &Snapshot, site: &Site, series: &Series, calls: String) -> Vec<String> {
+        let mut row = vec![
+            label(site, series),
+            on(series),
+            series.cache().to_owned(),
+            calls,
+            series.measured.to_string(),
+        ];
+        if let Some((stats, total)) = series.shown().zip(series.total()) {
+            let unit = self.times.unit_for(stats.median);
+            let mark = if series.upper_bound { notes::UPPER_BOUND } else { "" };
+            // Beside the second line of a sum's label there is room.
+            let raw = if series.is_raw_by_launches() {
+                format!("\n{}", notes::RAW)
+            } else {
+                String::new()
+            };
+            row.push(format!("{mark}{}{raw}", self.times.text(stats.median)));
+            row.push(format!("{}–{}", unit.number(stats.p5), unit.number(stats.p95)));
+            let text = self.totals.text(total);
+            row.push(match series.estimated_total_error_ns.filter(|_| site.is_sampled()) {
+                None => text,
+                Some(error) => {
+                    format!("{}{text}\n±{}", notes::ESTIMATE, units::share(error, total))
+                }
+            });
+            // Nodes are in no function's time, and not every replay was seen.
+            if !series.graph {
+                row.push(units::share(total, self::total(snapshot, series)));
+            }
+        }
+        self.rates.add(series, &mut row);
+        row
+    }
 }
 
 /// The columns of rates that any row has.
@@ -255,10 +345,37 @@ pub fn total(snapshot: &Snapshot, row: &Series) -> f64 {
     functions.filter_map(Series::total).sum()
 }
 
-fn aligned(rows: Vec<Vec<String>>) -> String {
-    let mut rows = rows.into_iter();
+/// The table, with names that are as wide as they may be.
+fn fitted(mut lines: Vec<Line>, to: Terminal) -> String {
+    let width = |text: &str| text.lines().map(UnicodeWidthStr::width).max().unwrap_or_default();
+    let mut text = aligned(&lines);
+    let names: Vec<String> = lines.iter().filter_map(|line| line.cells.first().cloned()).collect();
+    let widest = names.iter().map(|name| width(name)).max().unwrap_or_default();
+    let room = to
+        .columns
+        .map_or(NAME, |columns| (widest + columns).saturating_sub(width(&text)).max(NARROW_NAME));
+    if widest > room {
+        let short = shortened(names.iter().flat_map(|name| name.lines()), room);
+        for (line, name) in lines.iter_mut().zip(&names) {
+            let parts: Vec<&str> =
+                name.lines().filter_map(|part| short.get(part).map(String::as_str)).collect();
+            if let Some(cell) = line.cells.first_mut() {
+                *cell = parts.join("\n");
+            }
+        }
+        text = aligned(&lines);
+    }
+    if to.colours { coloured(&lines, &text) } else { text }
+}
+
+fn aligned(lines: &[Line]) -> String {
+    let (header, rows) =
+        lines.split_first().map_or((None, lines), |(first, rest)| (Some(first), rest));
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(rows.next().unwrap_or_default()).add_rows(rows);
+    table
+        .load_style(presets::NOTHING)
+        .set_header(header.map(|line| line.cells.clone()).unwrap_or_default())
+        .add_rows(rows.iter().map(|line| line.cells.clone()));
     let texts = if table.column_count() > 2 { 3 } else { 1 };
     for (i, column) in table.column_iter_mut().enumerate() {
         column.set_padding((0, 2));
@@ -267,4 +384,42 @@ fn aligned(rows: Vec<Vec<String>>) -> String {
         }
     }
     table.trim_fmt()
+}
+
+/// The lines of the table, which they were laid out as, in colours.
+fn coloured(lines: &[Line], text: &str) -> String {
+    let paint = |style: Style, text: &str| format!("{style}{text}{style:#}");
+    let mut shown = text.lines();
+    let mut coloured = Vec::new();
+    for Line { kind, cells } in lines {
+        let height = cells.iter().map(|cell| cell.lines().count()).max().unwrap_or_default();
+        let label = cells.first().and_then(|cell| cell.lines().next()).unwrap_or_default();
+        for (i, line) in shown.by_ref().take(height).enumerate() {
+            coloured.push(match (kind, i) {
+                (Kind::Header, _) => paint(TITLE, line),
+                (_, 1..) => paint(LESS, line),
+                (kind, 0) => {
+                    let (label, figures) = line.split_at_checked(label.len()).unwrap_or((line, ""));
+                    let is_function = *kind == Kind::Function;
+                    let label =
+                        if is_function { paint(NAME_OF_FUNCTION, label) } else { label.to_owned() };
+                    // The mark stands before the median alone.
+                    let bound = cells.get(5).and_then(|cell| cell.lines().next());
+                    let bound = bound.filter(|cell| cell.starts_with(notes::UPPER_BOUND));
+                    label
+                        + &match bound {
+                            Some(cell) => figures.replacen(cell, &paint(DOUBTFUL, cell), 1),
+                            None => figures.to_owned(),
+                        }
+                }
+            });
+        }
+    }
+    coloured.join("\n")
+}
+
+impl Terminal {
+    fn styled(self, style: Style, text: &str) -> String {
+        if self.colours { format!("{style}{text}{style:#}") } else { text.to_owned() }
+    }
 }

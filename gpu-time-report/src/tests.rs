@@ -343,6 +343,77 @@ fn the_table_is_narrow_where_names_are_short() {
     }
 }
 
+/// Several hundred functions, most of them never called.
+fn crowded() -> Snapshot {
+    let name = |what: &str, i| {
+        format!("model::decoder::{what}_{i}::attention::with::a::long::path::forward")
+    };
+    let called = (0..300u32).map(|i| {
+        let rows = vec![row("cuda:0", Measure::Span, [20_000 + 100 * i; 3])];
+        site(&name("layer", i), i, ScopeKind::Body, [0, 2, 3], rows)
+    });
+    let never = (0..200).map(|i| site(&name("other", i), i, ScopeKind::Body, [0; 3], vec![]));
+    Snapshot::new(process(None), vec![gpu()], called.chain(never).collect())
+}
+
+/// The first column of the table.
+fn names(table: &str) -> Vec<&str> {
+    let rows = table.lines().skip_while(|line| !line.starts_with("function"));
+    let rows = rows.skip(1).take_while(|line| !line.is_empty());
+    rows.map(|line| line.split("  ").next().unwrap()).collect()
+}
+
+#[test]
+fn hundreds_of_functions_stay_readable() {
+    let snapshot = crowded();
+    let table = snapshot.to_string();
+    assert!(table.lines().count() < 340, "{table}");
+    assert!(table.contains(" 190 more\n"), "{table}");
+    assert!(table.contains("\n290 more functions had calls that were not timed: see"), "{table}");
+    let mut names = names(&table);
+    // By their totals.
+    assert!(names[0].contains("layer_299") && names[299].contains("layer_0"), "{table}");
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), 300);
+}
+
+#[test]
+fn names_are_shortened_until_the_terminal_is_wide_enough() {
+    let snapshot = crowded();
+    for columns in [110, 120, 140] {
+        let table = snapshot.to_table(Terminal { colours: false, columns: Some(columns) });
+        let mut names = names(&table);
+        let rows = table.lines().skip_while(|line| !line.starts_with("function"));
+        for line in rows.take_while(|line| !line.is_empty()) {
+            assert!(line.chars().count() <= columns, "{line}");
+        }
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), 300);
+    }
+    let wide = Terminal { colours: false, columns: Some(1000) };
+    assert!(!snapshot.to_table(wide).contains('…'));
+}
+
+#[test]
+fn colours_are_all_that_they_add() {
+    let coloured = Terminal { colours: true, columns: None };
+    for snapshot in [everything(), rated(), off(), crowded()] {
+        let (plain, mut text) = (snapshot.to_string(), snapshot.to_table(coloured));
+        assert_eq!(snapshot.to_table(Terminal::default()), plain);
+        assert!(!plain.contains('\u{1b}'));
+        while let Some(from) = text.find('\u{1b}') {
+            let length = text[from..].find('m').unwrap();
+            text.replace_range(from..=from + length, "");
+        }
+        assert_eq!(text, plain);
+    }
+    insta::assert_snapshot!(
+        everything().to_table(coloured).escape_default().to_string().replace("\\n", "\n")
+    );
+}
+
 #[test]
 fn the_json_has_everything() {
     insta::assert_snapshot!(everything().to_json());
@@ -437,6 +508,74 @@ fn the_json_is_read_back_as_it_was() {
         assert_eq!(read, snapshot);
         assert_eq!(read.to_json(), json);
     }
+}
+
+/// Something in every field that there is.
+fn in_full() -> Snapshot {
+    let mut snapshot = everything();
+    snapshot.process.budget = Some(Budget { share: 0.01, cost_share: 0.008 });
+    snapshot.process.merged = vec![process(None)];
+    let rated = rated();
+    snapshot.devices.extend(rated.devices);
+    snapshot.sites.extend(rated.sites);
+    for series in snapshot.sites.iter_mut().flat_map(|site| &mut site.series) {
+        series.net_histogram = series.histogram.less(2207.0);
+    }
+    snapshot
+}
+
+/// The text of the schema, as the package has it.
+const JSON_SCHEMA: &str = include_str!("../schema/gpu-time-1.json");
+
+fn violations(schema: &serde_json::Value, snapshot: &Snapshot) -> Vec<String> {
+    let json = serde_json::from_str(&snapshot.to_json()).unwrap();
+    let schema = jsonschema::draft202012::new(schema).unwrap();
+    let at = |error: jsonschema::ValidationError| format!("{}: {error}", error.instance_path());
+    schema.iter_errors(&json).map(at).collect()
+}
+
+#[test]
+fn the_json_is_of_the_schema() {
+    let schema = serde_json::from_str(JSON_SCHEMA).unwrap();
+    assert!(jsonschema::draft202012::meta::is_valid(&schema));
+    for snapshot in [in_full(), everything(), rated(), off()] {
+        assert_eq!(violations(&schema, &snapshot), [""; 0]);
+    }
+    // Readers pass over what they do not know.
+    let more = everything().to_json().replacen("\"pid\":", "\"new\": [], \"pid\":", 1);
+    assert!(jsonschema::draft202012::is_valid(&schema, &serde_json::from_str(&more).unwrap()));
+}
+
+#[test]
+fn the_schema_describes_every_field_and_no_other() {
+    let json =
+        JSON_SCHEMA.replace("\"additionalProperties\": true", "\"additionalProperties\": false");
+    assert_ne!(json, JSON_SCHEMA);
+    let mut schema: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let mut objects = vec![&mut schema];
+    let mut count = 0;
+    while let Some(object) = objects.pop() {
+        if let Some(properties) = object.get("properties").cloned() {
+            let described = |field: &serde_json::Value| {
+                field["description"].is_string() || field["$ref"].is_string()
+            };
+            for (name, field) in properties.as_object().unwrap() {
+                assert!(described(field), "{name}");
+                count += 1;
+            }
+            // Those that are left out where they are empty as well: here none is.
+            object["required"] = properties.as_object().unwrap().keys().cloned().collect();
+        }
+        match object {
+            serde_json::Value::Object(fields) => objects.extend(fields.values_mut()),
+            serde_json::Value::Array(items) => objects.extend(items),
+            _ => {}
+        }
+    }
+    assert!(count > 100, "{count}");
+    // The one process that was merged is not one of merged ones.
+    let violations = violations(&schema, &in_full());
+    assert_eq!(violations, ["/process/merged/0: \"merged\" is a required property"]);
 }
 
 #[test]

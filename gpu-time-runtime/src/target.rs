@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::report::Snapshot;
+use crate::report::{Snapshot, Terminal};
 use crate::trace;
 
 /// One rendering of the report, and where it goes.
@@ -85,7 +85,7 @@ impl Target {
     /// Answers what there is to say of what was written.
     fn write(&self, snapshot: &Snapshot) -> io::Result<Option<String>> {
         let (text, note) = match self.format {
-            Format::Table => (snapshot.to_string(), None),
+            Format::Table => (snapshot.to_table(self.sink.terminal()), None),
             Format::Json => (snapshot.to_json() + "\n", None),
             Format::Csv => (snapshot.to_csv(), None),
             #[cfg(feature = "html")]
@@ -97,6 +97,15 @@ impl Target {
 }
 
 impl Sink {
+    /// What the table may use of it.
+    fn terminal(&self) -> Terminal {
+        match self {
+            Sink::Stderr => Terminal::stderr(),
+            Sink::Stdout => Terminal::stdout(),
+            Sink::File(_) => Terminal::default(),
+        }
+    }
+
     fn write(&self, bytes: &[u8]) -> io::Result<()> {
         match self {
             // The duplicates pass by the locks of std's streams: a thread may hold one for ever, and

@@ -6,7 +6,6 @@
 mod charts;
 mod devices;
 mod rows;
-mod scale;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 

@@ -1,30 +1,15 @@
 //! The table: a function and its launches are a group, and groups stand in the order of their totals.
 
-use std::collections::HashSet;
-
 use maud::{Markup, html};
 
-use super::scale::Scale;
+use crate::groups::{self, Group, Row};
+use crate::scale::Scale;
 use crate::table::sum_of;
 use crate::units::{self, figure, printable};
-use crate::{CacheState, Clock, Series, Site, Snapshot, notes, table};
+use crate::{Clock, Series, Snapshot, notes, table};
 
-/// A function on one device in one cache state, and its launches.
-struct Group<'a> {
-    site: usize,
-    /// The function's own series. One whose calls were all captured has none.
-    head: Option<Row<'a>>,
-    launches: Vec<Row<'a>>,
-    /// Calls are counted by function, so they stand once.
-    has_calls: bool,
-}
-
-/// A series, and where it stands in its site.
-#[derive(Clone, Copy)]
-struct Row<'a> {
-    at: usize,
-    series: &'a Series,
-}
+/// The digits of most times.
+const DIGITS: u8 = 3;
 
 /// What all rows share.
 struct Columns {
@@ -41,11 +26,7 @@ struct Columns {
 
 /// The table, with the controls that its script uses.
 pub fn table(snapshot: &Snapshot) -> Markup {
-    let mut groups: Vec<Group> =
-        snapshot.sites.iter().enumerate().flat_map(|(at, site)| groups(at, site)).collect();
-    groups.sort_by(|a, b| b.total().total_cmp(&a.total()));
-    let mut seen = HashSet::new();
-    groups.iter_mut().for_each(|group| group.has_calls = seen.insert(group.site));
+    let groups = groups::of(snapshot);
     let columns = Columns::of(snapshot);
     html! {
         h2 { "Functions" }
@@ -70,55 +51,14 @@ pub fn table(snapshot: &Snapshot) -> Markup {
     }
 }
 
-/// The groups of a site that was called.
-fn groups<'a>(at: usize, site: &'a Site) -> Vec<Group<'a>> {
-    let rows = || site.series.iter().enumerate().map(|(at, series)| Row { at, series });
-    let group = |head| Group { site: at, head, launches: Vec::new(), has_calls: false };
-    let heads = rows().filter(|row| row.series.launch.is_none());
-    let mut groups: Vec<Group> = heads.map(|row| group(Some(row))).collect();
-    for row in rows().filter(|row| row.series.launch.is_some()) {
-        let is_its = |group: &&mut Group| {
-            group
-                .head
-                .is_some_and(|head| !row.series.graph && is_launch_of(row.series, head.series))
-        };
-        match groups.iter_mut().find(is_its) {
-            Some(group) => group.launches.push(row),
-            None => match groups.iter_mut().find(|group| group.head.is_none()) {
-                Some(headless) => headless.launches.push(row),
-                None => groups.push(Group { launches: vec![row], ..group(None) }),
-            },
-        }
-    }
-    if groups.is_empty() && site.calls > 0 {
-        groups.push(group(None));
-    }
-    groups
-}
-
-/// Whether the launch was made by calls of this series: the launches after the first of a cold call
-/// run after it.
-fn is_launch_of(launch: &Series, calls: &Series) -> bool {
-    let is_cold = calls.cache != CacheState::AsFound;
-    let cache = launch.cache == calls.cache || (is_cold && launch.cache == CacheState::AfterCold);
-    cache && launch.device == calls.device && launch.key == calls.key
-}
-
-impl Group<'_> {
-    fn total(&self) -> f64 {
-        let launches = || self.launches.iter().filter_map(|row| row.series.total()).sum();
-        self.head.map_or_else(launches, |head| head.series.total().unwrap_or_default())
-    }
-}
-
 impl Columns {
     fn of(snapshot: &Snapshot) -> Columns {
         let all = || snapshot.sites.iter().flat_map(|site| &site.series);
         let shown = || all().filter_map(Series::shown);
         let ends = shown().flat_map(|stats| [stats.p5.max(1.0).ln(), stats.p95.max(1.0).ln()]);
         Columns {
-            times: Scale::of(shown().map(|stats| stats.median)),
-            totals: Scale::of(all().filter_map(Series::total)),
+            times: Scale::of(shown().map(|stats| stats.median), DIGITS),
+            totals: Scale::of(all().filter_map(Series::total), DIGITS),
             range: ends.fold((f64::MAX, 0.0), |(low, high), end| (end.min(low), end.max(high))),
             keys: all().any(|series| series.key.is_some()),
             devices: snapshot.devices.len() > 1,
@@ -128,7 +68,7 @@ impl Columns {
     }
 
     fn head(&self) -> Markup {
-        let (times, totals) = (self.times.unit(), self.totals.unit());
+        let (times, totals) = (self.times.unit().name(), self.totals.unit().name());
         html! {
             thead {
                 tr {
@@ -221,7 +161,7 @@ impl Columns {
             (self.calls(calls))
             td.n.less data-value=(series.measured) { (units::count(series.measured)) }
             @if let Some((stats, total)) = figures {
-                td.n.bound[series.upper_bound] data-value=(stats.median) data-label={ "median, " (self.times.unit()) } {
+                td.n.bound[series.upper_bound] data-value=(stats.median) data-label={ "median, " (self.times.unit().name()) } {
                     (mark) (self.times.number(stats.median))
                     @if raw { " " span.chip { (notes::RAW) } }
                 }
@@ -232,7 +172,7 @@ impl Columns {
                         "--lo:" (self.place(stats.p5)) ";--mid:" (self.place(stats.median)) ";--hi:" (self.place(stats.p95))
                     } {}
                 }
-                td.n data-value=(total) data-label={ "total, " (self.totals.unit()) } { (self.totals.number(total)) }
+                td.n data-value=(total) data-label={ "total, " (self.totals.unit().name()) } { (self.totals.number(total)) }
                 // Nodes are in no function's time, and not every replay was seen.
                 @if series.graph {
                     td.n.share {}

@@ -1,7 +1,9 @@
 //! The JSON report, read as the public contract describes it.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
+use jsonschema::Validator;
 use serde::{Deserialize, Deserializer};
 
 use super::is_real;
@@ -24,6 +26,21 @@ const OF_THE_MACHINE: [&str; 8] = [
     "MIG is on",
     "persistence mode is off",
 ];
+
+/// Every report is what its JSON Schema says.
+fn assert_is_of_the_schema(text: &str) {
+    static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
+        let schema = include_str!("../../../../gpu-time-report/schema/gpu-time-1.json");
+        let schema = serde_json::from_str(schema).expect("the schema is JSON");
+        jsonschema::draft202012::new(&schema).expect("it is a schema")
+    });
+    let json = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let violations: Vec<String> = SCHEMA
+        .iter_errors(&json)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
+    assert!(violations.is_empty(), "{violations:#?}\n{text}");
+}
 
 #[derive(Debug, Deserialize)]
 pub struct Report {
@@ -231,6 +248,7 @@ pub struct Stats {
 
 impl Report {
     pub fn parse(text: &str) -> Report {
+        assert_is_of_the_schema(text);
         let report = serde_json::from_str(text);
         let mut report: Report =
             report.unwrap_or_else(|error| panic!("the report: {error}\n{text}"));
