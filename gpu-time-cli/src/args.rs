@@ -67,6 +67,10 @@ pub enum Command {
     /// clock's step. It knows of the samples' spread, not of what differs between two runs, such as
     /// clocks and neighbours: compare merged reports of several runs where that matters.
     ///
+    /// Functions are the same by name, wherever they moved to; several of one name in a file by the order
+    /// of their lines, or by line and file where one report has more of them. Launches are the same by
+    /// index and name. What only the base has is not compared: a line on stderr says how many series.
+    ///
     /// slower, faster: by more than the threshold, with no change outside of the interval. same: by no
     /// more than the threshold, known at least that well. unknown: anything else, such as too few
     /// samples, or starved ones only, whose times are upper bounds.

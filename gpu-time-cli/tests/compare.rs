@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use gpu_time_report::{Series, Snapshot};
+use gpu_time_report::{Launch, Measure, Series, Snapshot};
 
 use crate::made::{gpu, report, series, site};
 use crate::{Folder, Run, first, tool};
@@ -124,9 +124,33 @@ fn what_only_one_has_is_listed() {
         &[],
     );
     assert!(run.stdout.contains("\nonly in the base: gone on cuda:0\n"), "{}", run.stdout);
+    assert!(run.stdout.ends_with(" 0 unknown, 1 only in the base\n"), "{}", run.stdout);
+    assert_eq!(run.stderr, "gpu-time: 1 series only in the base: not compared\n");
     assert!(run.stdout.contains("\nonly in the new: new\\u{1b}[31m on cuda:0\n"), "{}", run.stdout);
     let line = compare(vec![("f", around(2e4))], vec![("g", around(2e4))], &[]).refused();
     assert_eq!(line, "the reports have no series in common, so nothing can be compared");
+}
+
+#[test]
+fn what_moved_is_compared() {
+    let folder = Folder::new();
+    let at = |file: &str, line: u32, ns: f64| {
+        let launch = Launch { index: 0, name: "launch".to_owned(), line: line + 4 };
+        let launch = Series { launch: Some(launch), measure: Measure::Launch, ..around(ns) };
+        let site = site("f", line, vec![around(ns), launch]);
+        folder.report(file, &report(1, vec![gpu("cuda:0", "H200")], vec![site]))
+    };
+    let run = tool(&["compare".into(), at("base", 7, 20e3), at("new", 8, 30e3)]);
+    assert_eq!((run.code, &*run.stderr), (Some(1), ""), "{}", run.stdout);
+    assert!(run.stdout.ends_with("\n2 slower, 0 faster, 0 the same, 0 unknown\n"));
+    assert!(!run.stdout.contains("only in"), "{}", run.stdout);
+}
+
+#[test]
+fn a_key_is_said_once() {
+    let keyed = || Series { key: Some("4x4".to_owned()), ..around(20e3) };
+    let run = compare(vec![("f", keyed())], vec![("f", keyed())], &[]);
+    assert!(row(&run, "f").starts_with("f on cuda:0, key 4x4 20.00 µs "), "{}", run.stdout);
 }
 
 #[test]

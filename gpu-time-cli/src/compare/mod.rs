@@ -3,6 +3,7 @@
 mod change;
 mod thresholds;
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -10,7 +11,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use gpu_time_report::units;
 use gpu_time_report::{Series, Site, Snapshot, printable};
 
-use crate::place::{Place, is_same_site};
+use crate::place::{Place, same_sites};
 use crate::{Failure, input, output};
 use change::{Change, Verdict};
 pub use thresholds::Share;
@@ -36,6 +37,10 @@ pub fn files(
         return Err("the reports have no series in common, so nothing can be compared".to_owned());
     }
     output::write(None, &comparison.render())?;
+    if let missing @ 1.. = comparison.missing.len() {
+        // Whoever looks at the exit code alone would take them for no slower.
+        output::complain(&format!("{missing} series only in the base: not compared"));
+    }
     let is_slower = comparison.rows.iter().any(|row| row.change.verdict == Verdict::Slower);
     Ok(if is_slower { ExitCode::from(SLOWER) } else { ExitCode::SUCCESS })
 }
@@ -65,20 +70,28 @@ impl Comparison {
             added: vec![],
             notes: other_devices(base, new),
         };
-        for (site, series) in all(base) {
-            let name = name(site, series);
-            match find(new, site, series) {
-                Some(now) => {
-                    let step_ns = step_ns(base, series).max(step_ns(new, now));
-                    let change = Change::of(series, now, step_ns, limits.of(site.name()));
-                    comparison.rows.push(Row { name, change });
-                }
-                None => comparison.missing.push(name),
+        let same = same_sites(base.sites(), new.sites());
+        let mut known = HashSet::new();
+        for (at, site) in base.sites().iter().enumerate() {
+            let now = same.get(&at).copied();
+            let there = now.map(|now| new.sites()[now].series()).unwrap_or_default();
+            for series in site.series() {
+                let name = name(site, series);
+                let Some(found) = there.iter().position(|there| is_same(there, series)) else {
+                    comparison.missing.push(name);
+                    continue;
+                };
+                let step_ns = step_ns(base, series).max(step_ns(new, &there[found]));
+                let change = Change::of(series, &there[found], step_ns, limits.of(site.name()));
+                comparison.rows.push(Row { name, change });
+                known.extend(now.map(|now| (now, found)));
             }
         }
-        for (site, series) in all(new) {
-            if find(base, site, series).is_none() {
-                comparison.added.push(name(site, series));
+        for (at, site) in new.sites().iter().enumerate() {
+            for (i, series) in site.series().iter().enumerate() {
+                if !known.contains(&(at, i)) {
+                    comparison.added.push(name(site, series));
+                }
             }
         }
         comparison
@@ -127,34 +140,27 @@ impl Comparison {
         }
         let count = |verdict| self.rows.iter().filter(|row| row.change.verdict == verdict).count();
         text += &format!(
-            "{} slower, {} faster, {} the same, {} unknown\n",
+            "{} slower, {} faster, {} the same, {} unknown{}\n",
             count(Verdict::Slower),
             count(Verdict::Faster),
             count(Verdict::Same),
-            count(Verdict::Unknown)
+            count(Verdict::Unknown),
+            match self.missing.len() {
+                0 => String::new(),
+                missing => format!(", {missing} only in the base"),
+            }
         );
         text
     }
 }
 
-/// Every series with times, and the function that it is of.
-fn all(snapshot: &Snapshot) -> impl Iterator<Item = (&Site, &Series)> {
-    snapshot.sites().iter().flat_map(|site| site.series().iter().map(move |series| (site, series)))
-}
-
-/// The same series in another report.
-fn find<'a>(snapshot: &'a Snapshot, site: &Site, series: &Series) -> Option<&'a Series> {
-    let mut series_there = all(snapshot).filter(|(there, _)| is_same_site(there, site));
-    series_there
-        .find(|(_, there)| {
-            there.device() == series.device() && Place::of(there) == Place::of(series)
-        })
-        .map(|(_, there)| there)
+/// Whether two series of a function are the same.
+fn is_same(one: &Series, other: &Series) -> bool {
+    one.device() == other.device() && Place::of(one) == Place::of(other)
 }
 
 fn name(site: &Site, series: &Series) -> String {
-    let key = series.key().map(|key| format!(", {key}")).unwrap_or_default();
-    format!("{} on {}{key}", site.name(), series.place())
+    format!("{} on {}", site.name(), series.place())
 }
 
 /// The step in which the clock of a series advances.

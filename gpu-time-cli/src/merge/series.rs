@@ -1,6 +1,6 @@
 //! A series of merged reports.
 
-use gpu_time_report::{Histogram, Series, Summary};
+use gpu_time_report::{Histogram, Launch, Series, Summary};
 
 use super::add;
 use super::device::agree;
@@ -53,7 +53,10 @@ impl Merged {
 
     /// Whether a series belongs to it.
     pub fn is_of(&self, device: usize, series: &Series) -> bool {
-        self.device == device && Place::of(&self.series) == Place::of(series)
+        let line = |series: &Series| series.launch().map(Launch::line);
+        self.device == device
+            && Place::of(&self.series) == Place::of(series)
+            && line(&self.series) == line(series)
     }
 
     /// Takes in the same series of another report.
