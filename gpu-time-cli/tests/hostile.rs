@@ -1,9 +1,12 @@
 //! Input that is none: one line names the file, and nothing panics.
 
-use gpu_time_report::Snapshot;
+use std::path::PathBuf;
+
+use gpu_time_report::{Series, Snapshot, Stats};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
+use crate::made::{gpu, report, series, site};
 use crate::{Folder, first, tool};
 
 #[test]
@@ -57,6 +60,41 @@ fn nesting_without_end_is_refused() {
         let line = tool(&["show".into(), folder.write("deep", deep)]).refused();
         assert!(line.contains("deep`: "), "{line}");
     }
+}
+
+/// A report of a function with these counts and times.
+fn too_much(folder: &Folder, count: u64, ns: f64) -> PathBuf {
+    let times = series("cuda:0", &[20e3; 9], &[], 1000.0);
+    let stats = times.raw_ns.map(|raw| Stats { max: ns, mean: ns, sum: ns, ..raw });
+    let histogram = [(20e3, count), (21e3, count)].into_iter().collect();
+    let (timed, measured, fed) = (count, count, count);
+    let series = Series { timed, measured, fed, raw_ns: stats, histogram, ..times };
+    let sites = ["f", "g"].map(|name| site(name, 1, vec![series.clone()]));
+    folder.report("much", &report(1, vec![gpu("cuda:0", "H200")], sites.into()))
+}
+
+#[test]
+fn as_much_as_can_be_counted_is_shown_and_merged() {
+    let folder = Folder::new();
+    for count in [1 << 63, u64::MAX] {
+        let file = too_much(&folder, count, 20e3);
+        assert!(tool(&["html".into(), file.clone()]).fine().contains("18\u{202f}446\u{202f}744"));
+        let merged = folder.path("merged");
+        tool(&["merge".into(), file.clone(), file, "-o".into(), merged.clone()]).fine();
+        tool(&["show".into(), merged]).fine();
+    }
+}
+
+#[test]
+fn what_adds_up_to_no_number_is_not_merged() {
+    let folder = Folder::new();
+    let file = too_much(&folder, 9, 1e308);
+    tool(&["show".into(), file.clone()]).fine();
+    let line = tool(&["merge".into(), file.clone(), file]).refused();
+    assert_eq!(
+        line,
+        "the reports cannot be merged: the times or the work of `f` come to more than a number can hold"
+    );
 }
 
 /// What can happen to a text, or to a value in it.
@@ -124,7 +162,7 @@ proptest! {
 }
 
 proptest! {
-    // Each is three runs of the tool.
+    // Each is four or five runs of the tool.
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
@@ -134,11 +172,19 @@ proptest! {
         let file = folder.write("harmed", harmed(&text, &harms));
         for run in [
             tool(&["show".into(), file.clone()]),
-            tool(&["merge".into(), file.clone(), file.clone()]),
+            tool(&["html".into(), file.clone()]),
             tool(&["compare".into(), first(), file.clone()]),
         ] {
             prop_assert!(matches!(run.code, Some(0..=2)), "{}", run.stderr);
             prop_assert!(!run.stderr.contains("panicked"), "{}", run.stderr);
+        }
+        let merged = folder.path("merged");
+        let merge = ["merge".into(), file.clone(), file, "-o".into(), merged.clone()];
+        if tool(&merge).code == Some(0) {
+            let shown = tool(&["show".into(), merged]);
+            prop_assert_eq!((shown.code, &*shown.stderr), (Some(0), ""));
+        } else {
+            prop_assert!(!merged.exists());
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use crate::{CacheState, Series, Site, Snapshot};
+use crate::{CacheState, Series, Site, Snapshot, series};
 
 /// A function on one device in one cache state, and its launches.
 pub struct Group<'a> {
@@ -74,7 +74,7 @@ fn is_launch_of(launch: &Series, calls: &Series) -> bool {
 impl Group<'_> {
     /// What orders the groups.
     fn total(&self) -> f64 {
-        let launches = || self.launches.iter().filter_map(|row| row.series.total()).sum();
+        let launches = || series::total(self.launches.iter().map(|row| row.series));
         self.head.map_or_else(launches, |head| head.series.total().unwrap_or_default())
     }
 }

@@ -367,7 +367,12 @@ impl Launches {
     }
 }
 
+/// What calls of all of these took. An empty sum of floating-point numbers would be -0.
+pub(crate) fn total<'a>(all: impl Iterator<Item = &'a Series>) -> f64 {
+    all.filter_map(Series::total).fold(0.0, |sum, ns| sum + ns)
+}
+
 /// What a hostile report says may be too much to add up.
-fn saturating_sum<const N: usize>(counts: [u64; N]) -> u64 {
+pub(crate) fn saturating_sum(counts: impl IntoIterator<Item = u64>) -> u64 {
     counts.into_iter().fold(0, u64::saturating_add)
 }

@@ -8,6 +8,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::groups::{self, Group};
 use crate::scale::Scale;
+use crate::series;
 use crate::shorten::shortened;
 use crate::units::{self, printable};
 use crate::{
@@ -179,7 +180,7 @@ fn lines(snapshot: &Snapshot) -> Vec<Line> {
 /// What all calls of a function took, wherever.
 fn of_site(site: &Site) -> f64 {
     let functions = site.series.iter().filter(|series| series.measure != Measure::Launch);
-    functions.filter_map(Series::total).sum()
+    series::total(functions)
 }
 
 impl Line {
@@ -337,12 +338,12 @@ pub fn sum_of(Launches { min, max, .. }: Launches) -> String {
 
 /// The time of all functions on the device of this row, by the same clock.
 pub fn total(snapshot: &Snapshot, row: &Series) -> f64 {
-    let series = snapshot.sites.iter().flat_map(|site| &site.series);
-    let functions = series.filter(|series| {
+    let all = snapshot.sites.iter().flat_map(|site| &site.series);
+    let functions = all.filter(|series| {
         let is_same = series.device == row.device && series.clock == row.clock;
         is_same && series.measure != Measure::Launch
     });
-    functions.filter_map(Series::total).sum()
+    series::total(functions)
 }
 
 /// The table, with names that are as wide as they may be.

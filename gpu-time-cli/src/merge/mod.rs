@@ -18,7 +18,7 @@ use gpu_time_report::{Process, Site, Snapshot};
 use crate::place::is_same_site;
 use crate::{Failure, input};
 use device::Devices;
-use series::Merged;
+use series::{Merged, is_finite};
 
 /// So many different warnings are kept of all reports.
 const WARNINGS: usize = 100;
@@ -46,7 +46,7 @@ pub fn files(files: &[PathBuf]) -> Result<Snapshot, Failure> {
                 .add(&report)
                 .map_err(|why| format!("`{}` cannot be merged: {why}", file.display()))?;
         }
-        Ok(merge.finish())
+        merge.finish()
     })
 }
 
@@ -110,14 +110,22 @@ impl Merge {
         at
     }
 
-    fn finish(self) -> Snapshot {
+    /// The merged report. What only a hostile report adds up to is no number, and JSON has none for it.
+    fn finish(self) -> Result<Snapshot, Failure> {
         let process = process(self.processes, self.warnings);
         let (devices, ids) = self.devices.finish();
         let sites = self.sites.into_iter().map(|MergedSite { site, series }| {
-            let series = series.into_iter().map(|merged| merged.finish(&ids)).collect();
-            Site { series, ..site }
+            let series: Vec<_> = series.into_iter().map(|merged| merged.finish(&ids)).collect();
+            if !site.sample_rate.is_finite() || !series.iter().all(is_finite) {
+                return Err(format!(
+                    "the reports cannot be merged: the times or the work of `{}` come to more than a \
+                     number can hold",
+                    site.name
+                ));
+            }
+            Ok(Site { series, ..site })
         });
-        Snapshot::new(process, devices, sites.collect())
+        Ok(Snapshot::new(process, devices, sites.collect::<Result<_, _>>()?))
     }
 }
 

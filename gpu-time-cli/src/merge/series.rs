@@ -1,6 +1,6 @@
 //! A series of merged reports.
 
-use gpu_time_report::{Histogram, Launch, Series, Summary};
+use gpu_time_report::{Histogram, Launch, Series, Stats, Summary};
 
 use super::add;
 use super::device::agree;
@@ -126,6 +126,25 @@ impl Merged {
         series.flops = flops.map(|work| work.flops(samples, median_ns));
         series
     }
+}
+
+/// Whether every figure of a series is one.
+pub fn is_finite(series: &Series) -> bool {
+    let stats = [series.raw_ns, series.net_ns].into_iter().flatten().flat_map(|stats| {
+        let Stats { min, p5, median, mean, p95, p99, max, stddev, sum } = stats;
+        [min, p5, median, mean, p95, p99, max, stddev, sum]
+    });
+    let bytes = series.bytes.map(|bytes| [Some(bytes.total), bytes.per_call, bytes.gb_per_s]);
+    let flops = series.flops.map(|flops| [Some(flops.total), flops.per_call, flops.tflop_per_s]);
+    let single = [
+        series.bias_ns,
+        series.net_sum_ns,
+        series.estimated_total_ns,
+        series.estimated_total_error_ns,
+        series.launches.map(|launches| launches.mean),
+    ];
+    let others = [bytes, flops].into_iter().flatten().flatten().chain(single).flatten();
+    stats.chain(others).chain(series.ci95_ns.into_iter().flatten()).all(f64::is_finite)
 }
 
 /// What all calls of a series took, and its standard error. The first reports had no sampling.

@@ -16,7 +16,7 @@ fn merged(reports: &[Snapshot]) -> Snapshot {
         let read = Snapshot::from_json(report.to_json().as_bytes()).unwrap();
         assert_eq!(merge.add(&read), Ok(()));
     }
-    merge.finish()
+    merge.finish().unwrap()
 }
 
 fn one(pid: u32, series: Series) -> Snapshot {

@@ -65,12 +65,12 @@ impl Bins {
         let bins = ((last - low_ns) / width_ns) as usize + 1;
         let spare = FEWEST.saturating_sub(bins);
         let low_ns = low_ns - (spare / 2) as f64 * width_ns;
-        let mut counts = vec![0; bins + spare];
-        let mut above = 0;
+        let mut counts = vec![0u64; bins + spare];
+        let mut above = 0u64;
         for (ns, count) in times.iter() {
             match counts.get_mut(((ns - low_ns) / width_ns) as usize) {
-                Some(bin) if ns <= last => *bin += count,
-                _ => above += count,
+                Some(bin) if ns <= last => *bin = bin.saturating_add(count),
+                _ => above = above.saturating_add(count),
             }
         }
         Some(Bins { low_ns, width_ns, counts, above })

@@ -9,6 +9,7 @@ mod rows;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use crate::series::{self, saturating_sum};
 use crate::units::{self, printable};
 use crate::{Process, Series, Snapshot, notes};
 
@@ -67,6 +68,15 @@ fn inert(json: &str) -> String {
     inert
 }
 
+/// The process, or how many there are in a merged report.
+fn source(process: &Process) -> String {
+    match process.merged.len() {
+        0 => format!("process {}", process.pid),
+        1 => "1 report".to_owned(),
+        count => format!("{count} reports merged"),
+    }
+}
+
 fn head(process: &Process) -> Markup {
     let started = process.started.replace('T', " ").replace('Z', " UTC");
     html! {
@@ -74,7 +84,7 @@ fn head(process: &Process) -> Markup {
             div {
                 h1 { (printable(&process.name)) }
                 p {
-                    "process " (process.pid) " · " (printable(&started)) " · "
+                    (source(process)) " · " (printable(&started)) " · "
                     (units::time(process.wall_ns as f64))
                 }
             }
@@ -90,18 +100,18 @@ fn tiles(snapshot: &Snapshot) -> Markup {
         let all = sites.iter().flat_map(|site| &site.series);
         all.filter(|series| series.launch.is_none() || series.graph)
     };
-    let sum = |of: fn(&Series) -> u64| functions().map(of).sum::<u64>();
+    let sum = |of: fn(&Series) -> u64| saturating_sum(functions().map(of));
     let (measured, fed) = (sum(|series| series.measured), sum(|series| series.fed));
     let lost = sum(|series| series.lost.total());
     let on_gpu = functions().filter(|series| series.device != "host" && !series.graph);
-    let gpu_ns: f64 = on_gpu.filter_map(Series::total).sum();
+    let gpu_ns = series::total(on_gpu);
     let called = sites.iter().filter(|site| site.calls > 0).count();
     let tile = |name: &str, value: Markup| html! { div.tile { dt { (name) } dd { (value) } } };
     html! {
         dl.tiles {
             (tile("GPU time measured", html! { (units::time(gpu_ns)) }))
             (tile("functions called", html! { (called) small { " of " (sites.len()) } }))
-            (tile("calls", html! { (units::count(sites.iter().map(|site| site.calls).sum())) }))
+            (tile("calls", html! { (units::count(saturating_sum(sites.iter().map(|site| site.calls)))) }))
             (tile("samples", html! { (units::count(measured)) }))
             (tile("fed", html! { @if measured == 0 { "–" } @else { (units::share(fed as f64, measured as f64)) } }))
             (tile("lost", html! { span.bad[lost > 0] { (units::count(lost)) } }))

@@ -6,7 +6,7 @@ use crate::groups::{self, Group, Row};
 use crate::scale::Scale;
 use crate::table::sum_of;
 use crate::units::{self, figure, printable};
-use crate::{Clock, Series, Snapshot, notes, table};
+use crate::{Clock, Series, Site, Snapshot, notes, table};
 
 /// The digits of most times.
 const DIGITS: u8 = 3;
@@ -105,7 +105,7 @@ impl Columns {
                                     @if launches.max != 1 { small { (sum_of(launches)) } }
                                 }
                             }
-                            (self.cells(snapshot, series, calls))
+                            (self.cells(snapshot, site, series, calls))
                         }
                     }
                     None => {
@@ -128,7 +128,7 @@ impl Columns {
                                 div.name { (printable(&launch.label())) }
                                 @if series.graph { small { "in graphs" } }
                             }
-                            (self.cells(snapshot, series, None))
+                            (self.cells(snapshot, site, series, None))
                         }
                     }
                 }
@@ -145,14 +145,20 @@ impl Columns {
         }
     }
 
-    fn cells(&self, snapshot: &Snapshot, series: &Series, calls: Option<u64>) -> Markup {
+    fn cells(
+        &self,
+        snapshot: &Snapshot,
+        site: &Site,
+        series: &Series,
+        calls: Option<u64>,
+    ) -> Markup {
         let figures = series.shown().zip(series.total());
         let all = table::total(snapshot, series);
         let share = |total: f64| if all > 0.0 { total / all } else { 0.0 };
         let mark = if series.upper_bound { notes::UPPER_BOUND } else { "" };
         let raw = series.is_raw_by_launches();
         html! {
-            @if self.keys { td.less { (printable(series.key.as_deref().unwrap_or_default())) } }
+            @if self.keys { td.keyed.less { (printable(series.key.as_deref().unwrap_or_default())) } }
             td.on.less[!self.devices] {
                 (printable(&series.device))
                 @if series.clock == Clock::Sync { " " span.chip { (notes::SYNC) } }
@@ -172,7 +178,15 @@ impl Columns {
                         "--lo:" (self.place(stats.p5)) ";--mid:" (self.place(stats.median)) ";--hi:" (self.place(stats.p95))
                     } {}
                 }
-                td.n data-value=(total) data-label={ "total, " (self.totals.unit().name()) } { (self.totals.number(total)) }
+                td.n data-value=(total) data-label={ "total, " (self.totals.unit().name()) } {
+                    @match series.estimated_total_error_ns.filter(|_| site.is_sampled()) {
+                        Some(error) => {
+                            (notes::ESTIMATE) (self.totals.number(total))
+                            " " small.soft { "±" (units::share(error, total)) }
+                        }
+                        None => (self.totals.number(total)),
+                    }
+                }
                 // Nodes are in no function's time, and not every replay was seen.
                 @if series.graph {
                     td.n.share {}

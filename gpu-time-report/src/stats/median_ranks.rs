@@ -10,7 +10,7 @@ const EXACT: u64 = 1000;
 /// below the median as a coin falls, so the number that do is binomial.
 pub fn median_ranks(count: u64) -> Option<(u64, u64)> {
     let low = if count <= EXACT { exact(count) } else { normal(count) };
-    (low > 0).then(|| (low, count + 1 - low))
+    (low > 0).then(|| (low, count - low + 1))
 }
 
 /// The highest rank that is above the median with a probability of at most 2.5 %.
@@ -57,6 +57,12 @@ mod tests {
         }
         let (low, high) = median_ranks(1_000_000).unwrap();
         assert_eq!((low, high), (499_020, 500_981));
+    }
+
+    #[test]
+    fn there_may_be_as_many_as_can_be_counted() {
+        let (low, high) = median_ranks(u64::MAX).unwrap();
+        assert!(low <= high, "{low} {high}");
     }
 
     #[test]
