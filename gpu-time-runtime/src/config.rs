@@ -9,7 +9,7 @@ use std::path::{self, Path, PathBuf};
 use crate::bias::Given;
 use crate::sampling::Sampling;
 use crate::site::{Cold, Hold};
-use crate::target::{Format, Sink, Target};
+use crate::target::{Format, Sink, Target, with_process_id};
 use filter::Filter;
 
 /// What `GPU_TIME_REPORT` may list.
@@ -352,9 +352,11 @@ fn place(sink: &Sink) -> Sink {
     }
 }
 
-/// The path with its folder's true name. The file itself need not exist yet, so it keeps its own.
+/// The true name of the file, or that of its folder with its own where there is no file yet.
 fn one_name(path: &Path) -> Option<PathBuf> {
-    Some(fs::canonicalize(path.parent()?).ok()?.join(path.file_name()?))
+    let path = with_process_id(path);
+    let of_folder = || Some(fs::canonicalize(path.parent()?).ok()?.join(path.file_name()?));
+    fs::canonicalize(&path).ok().or_else(of_folder)
 }
 
 #[cfg(test)]
@@ -582,6 +584,21 @@ mod tests {
         assert_eq!(config.targets(), [file(Format::Json, "a"), Target::TABLE]);
         // One name in two folders.
         assert_eq!(good("GPU_TIME_REPORT", "json:a,csv:src/a").targets().len(), 2);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_is_the_file_that_it_leads_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, link] = ["file", "link"].map(|name| folder.path().join(name));
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let both = format!("json:{},csv:{}", file.display(), link.display());
+        // What leads nowhere is replaced, and not followed.
+        assert_eq!(good("GPU_TIME_REPORT", &both).targets().len(), 2);
+        fs::write(&file, "").unwrap();
+        let (config, complaints) = config(&[("GPU_TIME_REPORT", &both)]);
+        assert!(complaints[0].contains("goes where an earlier entry goes"), "{complaints:?}");
+        assert_eq!(config.targets().len(), 2, "the first, and the table: {:?}", config.targets());
     }
 
     #[test]

@@ -122,7 +122,9 @@ impl fmt::Display for Sink {
         match self {
             Sink::Stderr => f.write_str("stderr"),
             Sink::Stdout => f.write_str("stdout"),
-            Sink::File(path) => write!(f, "`{}`", path.to_string_lossy().escape_debug()),
+            Sink::File(path) => {
+                write!(f, "`{}`", with_process_id(path).to_string_lossy().escape_debug())
+            }
         }
     }
 }
@@ -138,7 +140,7 @@ fn duplicate(stream: impl std::os::windows::io::AsHandle) -> io::Result<File> {
 }
 
 /// The path with the process id for `%p`.
-fn with_process_id(path: &Path) -> PathBuf {
+pub fn with_process_id(path: &Path) -> PathBuf {
     match path.to_str() {
         Some(text) => text.replace("%p", &std::process::id().to_string()).into(),
         None => path.to_owned(),
@@ -206,6 +208,7 @@ mod tests {
     use super::*;
     use crate::report;
     use std::os::unix::fs::symlink;
+    use std::process::Stdio;
     use std::time::UNIX_EPOCH;
 
     fn snapshot() -> Snapshot {
@@ -348,8 +351,7 @@ mod tests {
     #[test]
     fn what_cannot_be_written_is_named_and_the_table_shown_though_stderr_is_locked() {
         const CHILD: &str = "GPU_TIME_TEST_CHILD";
-        let target =
-            Target { format: Format::Json, sink: Sink::File("/missing/report.json".into()) };
+        let target = Target { format: Format::Json, sink: Sink::File("/missing/%p.json".into()) };
         if std::env::var_os(CHILD).is_some() {
             let (locked, when_locked) = std::sync::mpsc::channel();
             std::thread::spawn(move || {
@@ -362,9 +364,14 @@ mod tests {
         }
         let name = std::thread::current().name().unwrap().to_owned();
         let mut child = std::process::Command::new(std::env::current_exe().unwrap());
-        let output = child.args(["--exact", &name]).env(CHILD, "1").output().unwrap();
-        let line = "gpu-time: cannot write the report to `/missing/report.json`: \
-                    No such file or directory (os error 2)\n";
+        child.args(["--exact", &name]).env(CHILD, "1");
+        let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let line = format!(
+            "gpu-time: cannot write the report to `/missing/{}.json`: \
+             No such file or directory (os error 2)\n",
+            child.id()
+        );
+        let output = child.wait_with_output().unwrap();
         assert!(output.status.success());
         assert_eq!(
             String::from_utf8(output.stderr).unwrap(),

@@ -216,6 +216,11 @@ fn cache_states_of_a_function_stand_side_by_side() {
     }
 }
 
+/// As browsers order texts: letters of either case alike, after digits, after everything else.
+fn collated(text: &str) -> String {
+    text.to_lowercase().replace(|c: char| !c.is_alphanumeric(), " ")
+}
+
 #[test]
 fn rows_are_sorted_by_every_column() {
     let seen = ask(
@@ -253,7 +258,7 @@ fn rows_are_sorted_by_every_column() {
             let (a, b) = if is_ascending { (a, b) } else { (b, a) };
             match (a.parse::<f64>(), b.parse::<f64>()) {
                 (Ok(a), Ok(b)) => a <= b,
-                _ => a.to_lowercase() <= b.to_lowercase(),
+                _ => collated(a) <= collated(b),
             }
         };
         // Rows without a value come last, whatever the order.
@@ -370,6 +375,53 @@ fn it_fits_a_phone() {
     assert_eq!(seen.answer["cut"], serde_json::json!([]));
     assert!(seen.answer["width"].as_u64() <= Some(360), "{}", seen.answer["width"]);
     assert!(seen.answer["charts"].as_u64() > Some(10));
+}
+
+#[test]
+fn long_names_and_keys_fit_a_small_window() {
+    let mut snapshot = rated();
+    for site in &mut snapshot.sites {
+        site.name = format!("application::of_many_modules::{}::<T>", "deeply_nested".repeat(4));
+        for series in &mut site.series {
+            series.key = Some("f32x".repeat(30));
+        }
+    }
+    let width =
+        "return document.scrollingElement.scrollWidth - document.scrollingElement.clientWidth;";
+    for window in [[1200, 900], [1420, 900], [900, 900]] {
+        let seen = chromium::ask(&snapshot.to_html(), window, width);
+        assert_eq!((seen.answer, &*seen.console), (0.into(), &[][..]), "{window:?}");
+    }
+}
+
+#[test]
+fn estimates_and_the_budget_are_shown() {
+    let mut snapshot = everything();
+    snapshot.process.budget = Some(crate::Budget { share: 0.01, cost_share: 0.008 });
+    let text = text(&snapshot);
+    let estimate = |line: &str| line.starts_with(notes::ESTIMATE) && line.contains(" ±");
+    assert!(text.lines().any(estimate), "{text}");
+    assert!(text.contains("\nbudget: timing took "), "{text}");
+}
+
+#[test]
+fn nothing_on_a_gpu_took_nothing() {
+    let mut snapshot = everything();
+    snapshot.sites.retain_mut(|site| {
+        site.series.retain(|series| series.device == "host");
+        !site.series.is_empty()
+    });
+    let text = text(&snapshot);
+    assert!(text.contains("GPU time measured0 ns\n"), "{text}");
+}
+
+#[test]
+fn a_merged_report_is_of_no_process() {
+    let mut snapshot = everything();
+    snapshot.process.merged = vec![off().process, off().process];
+    snapshot.process.pid = 0;
+    let text = text(&snapshot);
+    assert!(text.contains("2 reports merged · ") && !text.contains("process 0"), "{text}");
 }
 
 #[test]
