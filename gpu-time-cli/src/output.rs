@@ -1,10 +1,10 @@
 //! Writing to where the user wants it.
 
-use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
 use gpu_time_report::printable;
+use gpu_time_runtime::write_file;
 
 use crate::Failure;
 
@@ -13,7 +13,7 @@ pub fn write(to: Option<&Path>, text: &str) -> Result<(), Failure> {
     write_bytes(to, text.as_bytes())
 }
 
-/// Writes bytes to a file, or to stdout.
+/// Writes bytes to a file, or to stdout. What stood in the file stays until all of it is written.
 pub fn write_bytes(to: Option<&Path>, bytes: &[u8]) -> Result<(), Failure> {
     let Some(path) = to else {
         let mut stdout = io::stdout().lock();
@@ -23,7 +23,7 @@ pub fn write_bytes(to: Option<&Path>, bytes: &[u8]) -> Result<(), Failure> {
             written => written.map_err(|error| format!("stdout cannot be written: {error}")),
         };
     };
-    fs::write(path, bytes)
+    write_file(path, bytes)
         .map_err(|error| format!("`{}` cannot be written: {error}", path.display()))
 }
 

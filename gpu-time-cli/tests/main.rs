@@ -20,8 +20,10 @@ struct Run {
     stderr: String,
 }
 
+const TOOL: &str = env!("CARGO_BIN_EXE_gpu-time");
+
 fn tool(arguments: &[impl AsRef<OsStr>]) -> Run {
-    run(Command::new(env!("CARGO_BIN_EXE_gpu-time")).args(arguments))
+    run(Command::new(TOOL).args(arguments))
 }
 
 fn run(command: &mut Command) -> Run {

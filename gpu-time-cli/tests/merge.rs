@@ -1,9 +1,11 @@
 //! `merge`; what it computes is tested beside it.
 
+use std::process::Command;
+
 use gpu_time_report::Snapshot;
 
 use crate::made::{gpu, report, series, site};
-use crate::{Folder, first, tool};
+use crate::{Folder, TOOL, first, run, tool};
 
 fn two(folder: &Folder) -> [std::path::PathBuf; 2] {
     let part = |pid: u32, ns: f64| {
@@ -36,4 +38,19 @@ fn what_cannot_be_merged_or_written_is_named() {
     let output = folder.path("missing").join("merged.json");
     let line = tool(&["merge".into(), one, "--output".into(), output]).refused();
     assert!(line.contains("merged.json` cannot be written: "), "{line}");
+}
+
+/// No file may grow, as on a full disk.
+#[cfg(unix)]
+#[test]
+fn a_full_disk_leaves_what_was_there() {
+    let folder = Folder::new();
+    let [one, _] = two(&folder);
+    let output = folder.write("old", "old");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh", TOOL, "merge"]);
+    let line = run(shell.arg(one).arg("-o").arg(&output)).refused();
+    assert!(line.contains("old` cannot be written: "), "{line}");
+    assert_eq!(std::fs::read_to_string(output).unwrap(), "old");
+    assert_eq!(std::fs::read_dir(folder.path("")).unwrap().count(), 3);
 }

@@ -108,7 +108,7 @@ impl Device {
         &self.name
     }
 
-    /// The driver's version.
+    /// The newest version of CUDA that the driver supports, such as `13.0`; not the driver's own version.
     pub fn driver(&self) -> Option<&str> {
         self.driver.as_deref()
     }

@@ -95,7 +95,7 @@ fn device_line(device: &Device, with_peak: bool) -> String {
         .event_bias_source()
         .map(|source| format!(" ({source}{})", error.unwrap_or_default()));
     let parts = [
-        device.driver().map(|version| format!("driver {version}")),
+        device.driver().map(|version| format!("driver for CUDA {version}")),
         part("event step", event_step_ns),
         part("empty pair", event_floor_ns),
         part("bias", event_bias_ns).map(|bias| bias + &source.unwrap_or_default()),

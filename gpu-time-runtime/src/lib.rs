@@ -74,6 +74,8 @@ pub use report::{
     Process, Series, Site, Slot, Snapshot, Stats, Timeline,
 };
 pub use settle::{BackToBack, Settle, Settled, Unmet};
+#[doc(hidden)]
+pub use target::write_file;
 
 /// Looks after what the GPU has finished, and writes the report to where `GPU_TIME_REPORT` says: by
 /// default as a table to stderr. Never waits for the GPU's work; where none of what is timed is under

@@ -148,7 +148,7 @@ pub fn with_process_id(path: &Path) -> PathBuf {
 }
 
 /// Writes a file that readers see whole or not at all: under a temporary name beside it, then renamed.
-fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     static WRITTEN: AtomicU32 = AtomicU32::new(0);
     // A rename would replace a link, and not what it points to.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());

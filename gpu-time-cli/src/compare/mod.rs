@@ -183,7 +183,10 @@ fn other_devices(base: &Snapshot, new: &Snapshot) -> Vec<String> {
         if let (Some(old), Some(new)) = (was.driver(), is.driver())
             && old != new
         {
-            notes.push(format!("the driver of {} was {old} and is {new}", was.id()));
+            notes.push(format!(
+                "the driver of {} was for CUDA {old} and is for CUDA {new}",
+                was.id()
+            ));
         }
     }
     notes

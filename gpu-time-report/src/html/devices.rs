@@ -81,7 +81,7 @@ fn nature(device: &Device) -> Vec<Fact> {
     let proof = device.flush_proof.as_ref();
     let on_or_off = |is: bool| if is { "on" } else { "off" }.to_owned();
     known([
-        ("driver", device.driver.clone()),
+        ("driver for CUDA", device.driver.clone()),
         ("L2", device.l2_bytes.map(mib)),
         ("peak bandwidth", device.peak_gb_per_s.map(|peak| format!("{peak:.0} GB/s"))),
         ("event step", time(device.event_step_ns)),
