@@ -228,6 +228,12 @@ impl CallSite {
         self.mode.load(Relaxed) & SAMPLED != 0
     }
 
+    /// Changes when calls that are passed over had better be decided about anew.
+    #[inline]
+    pub(crate) fn epoch(&self) -> u32 {
+        self.pace.epoch()
+    }
+
     /// Which calls are timed now.
     pub(crate) fn sampling(&self) -> Sampling {
         self.pace.get()
@@ -251,13 +257,14 @@ impl CallSite {
         let on = config.is_on() && config.admits(&settings.name);
         let is_plain = settings.warmup == 0 && settings.is_plain() && !self.spec.graph;
         let sampling = config.sampling(self.spec.sampling);
-        self.pace.set(sampling);
-        let is_steered = on && steer::join(self, sampling);
+        let steered = if on { steer::join(self, sampling) } else { None };
+        self.pace.set(steered.unwrap_or(sampling));
         let with = |flag: u8, is_set: bool| if is_set { flag } else { 0 };
         let mode = match on {
             false => OFF,
             true => {
-                ON | with(PLAIN, is_plain) | with(SAMPLED, is_steered || sampling != Sampling::ALL)
+                ON | with(PLAIN, is_plain)
+                    | with(SAMPLED, steered.is_some() || sampling != Sampling::ALL)
             }
         };
         self.mode.store(mode, Release);
