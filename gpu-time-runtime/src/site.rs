@@ -1,7 +1,7 @@
 //! A call site: what the attribute says of one function, and the function's share of the registry.
 
 use std::sync::atomic::{
-    AtomicU8, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+    AtomicBool, AtomicU8, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread;
@@ -138,6 +138,8 @@ pub(crate) struct Row {
     /// Its launches are nodes of graphs.
     pub graph: bool,
     index: usize,
+    /// Whether a sampled call gave several of its samples.
+    repeats: AtomicBool,
 }
 
 impl Row {
@@ -148,6 +150,17 @@ impl Row {
             (None, ScopeKind::Launches) if self.device != Device::Host => Measure::Sum,
             (None, _) => Measure::Span,
         }
+    }
+
+    /// A sampled call makes its launch once more: its samples were not drawn each by itself.
+    #[cold]
+    pub fn repeat(&self) {
+        self.repeats.store(true, Relaxed);
+    }
+
+    /// Whether one did.
+    pub fn repeats(&self) -> bool {
+        self.repeats.load(Relaxed)
     }
 
     /// Its place among the site's rows.
@@ -324,8 +337,16 @@ impl CallSite {
         let on_host = device == Device::Host;
         let clock = if on_host { Clock::Host } else { self.spec.clock };
         let index = rows.len();
-        let row: &'static Row =
-            Box::leak(Box::new(Row { launch, device, cache, key, clock, graph, index }));
+        let row: &'static Row = Box::leak(Box::new(Row {
+            launch,
+            device,
+            cache,
+            key,
+            clock,
+            graph,
+            index,
+            repeats: AtomicBool::new(false),
+        }));
         rows.push(Kept { row, series: Series::new() });
         row
     }
