@@ -45,7 +45,7 @@ fn a_periodic_program_is_judged_by_a_share_and_not_by_a_count() {
 /// The error is that of calls. Samples of which a call gives several do not tell it.
 #[test]
 fn a_launch_in_a_loop_is_estimated_without_a_claim_to_its_error() {
-    let run = scenario("sampling/loops", &[]).run();
+    let run = scenario("sampling/loops", &[]).untraced().run();
     let site = run.site("sampling::looping");
     assert_eq!(site.calls, 400);
     let (once, looped, all) = (site.launch(0), site.launch(1), site.row());
