@@ -499,6 +499,16 @@ mod tests {
         assert_eq!(off.trace_last(), None);
     }
 
+    /// A program may configure anything after it has changed its folder.
+    #[test]
+    fn reports_go_where_they_went() {
+        let (before, _) = config(&[("GPU_TIME_REPORT", "json:a.json")]);
+        let elsewhere = Config { targets: Vec::new(), ..before.clone() };
+        assert_eq!(elsewhere.after(&before), before);
+        let (other, _) = config(&[("GPU_TIME_REPORT", "json:b.json")]);
+        assert_eq!(other.clone().after(&before), other);
+    }
+
     #[test]
     fn nonsense_is_named_with_what_is_accepted() {
         assert_eq!(
@@ -538,7 +548,7 @@ mod tests {
         let (config, complaints) = Config::from_vars(|name| {
             (name == "GPU_TIME").then(|| OsString::from_vec(vec![b'o', 0xff]))
         });
-        assert_eq!(config, Config::default());
+        assert_eq!(Config { report: None, ..config }, Config::default());
         assert_eq!(
             complaints,
             ["`GPU_TIME`: `o\u{fffd}` makes no sense; accepted are text in UTF-8"]
