@@ -91,8 +91,8 @@ use proc_macro::TokenStream;
 ///
 /// With `sample` each call is timed with that probability, whatever becomes of the others. With `every = N`
 /// each thread's Nth, 2Nth, … call is, and threads that follow each other go on where the one before was;
-/// a loop that keeps step with the count is misjudged. `GPU_TIME_SAMPLE` and `GPU_TIME_BUDGET` override
-/// both. Warm-up takes the first calls that would otherwise be timed, so of those that are sampled. For a
+/// a loop that keeps step with the count is misjudged. `GPU_TIME_SAMPLE` overrides both; with
+/// `GPU_TIME_BUDGET` they are the most that the function gets. Warm-up takes the first calls that would otherwise be timed, so of those that are sampled. For a
 /// call that is not sampled nothing is done but to count it; it is among the `skipped`, and counted as
 /// `unsampled` too.
 ///
@@ -100,7 +100,8 @@ use proc_macro::TokenStream;
 /// drawn from, by the rate at that moment, and their sum is scaled to the number of calls, which is known.
 /// Their standard error is shown; with `every` it is what it would be if calls came in random order. The
 /// median and the other percentiles are over the samples as they are: where the rate changes, as with a
-/// budget, they tell more of the time when it was high. What was lost is in no estimate.
+/// budget, they tell more of the time when it was high. What was lost is in no estimate, and warm-up counts with
+/// no time: the total is that of the calls after it.
 ///
 /// A call that is captured into a graph by a function with `graph` is not sampled but timed.
 ///

@@ -237,7 +237,8 @@ impl Series {
     }
 
     /// The standard error of that: 0 where every call is timed. Of calls that are counted out, as with
-    /// `every`, it is what it would be if they came in random order.
+    /// `every`, it is what it would be if they came in random order. `None` also for a launch that sampled
+    /// calls make several times, as in a loop: its samples were not drawn each by itself.
     pub fn estimated_total_error_ns(&self) -> Option<f64> {
         self.estimated_total_error_ns
     }

@@ -251,12 +251,12 @@ impl Columns {
             row.push(format!("{mark}{}{raw}", self.times.text(stats.median)));
             row.push(format!("{}–{}", unit.number(stats.p5), unit.number(stats.p95)));
             let text = self.totals.text(total);
-            row.push(match series.estimated_total_error_ns.filter(|_| site.is_sampled()) {
-                None => text,
-                Some(error) => {
-                    format!("{}{text}\n±{}", notes::ESTIMATE, units::share(error, total))
-                }
-            });
+            let is_estimate = site.is_sampled() && series.estimated_total_ns.is_some();
+            let mark = if is_estimate { notes::ESTIMATE } else { "" };
+            let error = series.estimated_total_error_ns.filter(|_| is_estimate);
+            let error = error
+                .map_or_else(String::new, |error| format!("\n±{}", units::share(error, total)));
+            row.push(format!("{mark}{text}{error}"));
             // Nodes are in no function's time, and not every replay was seen.
             if !series.graph {
                 row.push(units::share(total, self::total(snapshot, series)));

@@ -4,6 +4,8 @@
 //! out equally, so that every site is known about equally well, and what one does not need goes to the
 //! others. What was overspent is paid back over the next seconds.
 
+use std::mem;
+
 /// Of the share, so much is dealt out: the rest is for what the measuring of the cost does not see.
 const TARGET: f64 = 0.9;
 /// However deep in debt, so much of the budget is dealt out, so that nothing is forgotten.
@@ -53,13 +55,17 @@ struct Load {
 struct Mean {
     value: f64,
     of: f64,
+    /// What came without its count, which comes with the next.
+    ahead: f64,
 }
 
 impl Mean {
     /// Takes in so many values, of which this is the sum, after so much time.
     fn add(&mut self, sum: f64, count: f64, elapsed_ns: f64) {
         self.of *= (-elapsed_ns / SAMPLES_NS).exp();
+        self.ahead += sum;
         if count > 0.0 {
+            let sum = mem::take(&mut self.ahead);
             self.of = (self.of + count).min(SAMPLES.max(count));
             self.value += (sum / count - self.value) * count / self.of;
         }
@@ -68,7 +74,7 @@ impl Mean {
 
 impl Load {
     fn new(most: f64) -> Self {
-        let guess = Mean { value: GUESS_NS, of: 0.0 };
+        let guess = Mean { value: GUESS_NS, of: 0.0, ahead: 0.0 };
         Load { calls_per_ns: 0.0, host_ns: guess, device_ns: guess, most, rate: most }
     }
 
@@ -95,13 +101,16 @@ pub(crate) struct Budget {
     share: f64,
     loads: Vec<Load>,
     debt_ns: f64,
+    /// What timing took, as a share, averaged over the time from the beginning as if nothing had been
+    /// before; and how much of the whole that average is by now.
     cost_share: f64,
+    known: f64,
 }
 
 impl Budget {
     /// A budget of this share, of which nothing is spent.
     pub fn new(share: f64) -> Self {
-        Budget { share, loads: Vec::new(), debt_ns: 0.0, cost_share: 0.0 }
+        Budget { share, loads: Vec::new(), debt_ns: 0.0, cost_share: 0.0, known: 0.0 }
     }
 
     pub fn share(&self) -> f64 {
@@ -110,12 +119,22 @@ impl Budget {
 
     /// What timing took lately, as a share of the time.
     pub fn cost_share(&self) -> f64 {
-        self.cost_share
+        if self.known > 0.0 { self.cost_share / self.known } else { 0.0 }
     }
 
     /// One more site, of whose calls at most this share is to be timed.
     pub fn join(&mut self, most: f64) {
         self.loads.push(Load::new(most));
+    }
+
+    /// At most this share is to be timed of the calls of the site that joined at this place. Answers how
+    /// many are until the next adjustment.
+    pub fn limit(&mut self, at: usize, most: f64) -> Option<f64> {
+        let load = self.loads.get_mut(at)?;
+        // Where all was timed that may be, so it is now.
+        load.rate = if load.rate < load.most { load.rate.min(most) } else { most };
+        load.most = most;
+        Some(load.rate)
     }
 
     /// Decides anew, after so much time, how often each site is timed. The usages are in the order in
@@ -138,6 +157,7 @@ impl Budget {
         self.debt_ns = (self.debt_ns + spent_ns - target * elapsed_ns).clamp(0.0, limit_ns);
         let trust = -(-elapsed_ns / SHOWN_NS).exp_m1();
         self.cost_share += (spent_ns / elapsed_ns - self.cost_share) * trust;
+        self.known += (1.0 - self.known) * trust;
 
         let free = (target - passing) * (1.0 - self.debt_ns / limit_ns);
         self.deal(free.max(LEAST * target));
@@ -268,6 +288,58 @@ mod tests {
         world.run(&[LOOP, rare], 30.0);
         assert_eq!(world.rates[1], 1.0);
         assert!(world.rates[0] < 0.01);
+    }
+
+    /// Calls of 50 ms between barriers, all that are timed also metered. Other threads have the budget
+    /// adjusted every 10 ms: the count is taken after the call began, the time after it ended, with or
+    /// without the count that it has then.
+    #[test]
+    fn a_call_longer_than_an_interval_costs_all_that_it_takes() {
+        for counted_at in [0, 5] {
+            let mut budget = Budget::new(0.01);
+            budget.join(1.0);
+            let (mut rate, mut began, mut spent_ns) = (1.0, 0.0, 0.0);
+            for step in 0..12_000u32 {
+                let mut usage = Usage::default();
+                if step % 10 == 0 {
+                    began = rate;
+                    usage = Usage { calls: 1.0, timed: began, ..usage };
+                }
+                if step % 10 == counted_at {
+                    usage.metered = began;
+                }
+                if step % 10 == 5 {
+                    usage.metered_ns = began * 50e6;
+                    spent_ns += if step < 6_000 { 0.0 } else { usage.metered_ns };
+                }
+                rate = budget.adjust(STEP_NS, [usage].into_iter(), 0.0).next().unwrap();
+            }
+            let share = spent_ns / (6_000.0 * STEP_NS);
+            assert!(share > 0.006 && share < 0.0105, "{counted_at}: {share}");
+            assert!((budget.cost_share() - share).abs() < 0.002, "{counted_at}: {share}");
+        }
+    }
+
+    #[test]
+    fn a_limit_leaves_alone_what_was_learned() {
+        let mut world = World::new(0.01, 1);
+        world.run(&[LOOP], 30.0);
+        assert_eq!(world.budget.limit(0, 1.0), Some(world.rates[0]));
+        assert_eq!(world.budget.limit(0, 0.001), Some(0.001));
+        world.run(&[LOOP], 1.0);
+        assert_eq!(world.rates[0], 0.001);
+        assert_eq!(world.budget.limit(0, 0.5), Some(0.5));
+        assert_eq!(world.budget.limit(1, 0.5), None);
+    }
+
+    #[test]
+    fn what_it_cost_is_shown_from_the_beginning() {
+        let mut budget = Budget::new(0.01);
+        assert_eq!(budget.cost_share(), 0.0);
+        for _ in 0..20 {
+            drop(budget.adjust(STEP_NS, std::iter::empty(), 0.008 * STEP_NS));
+            assert!((budget.cost_share() - 0.008).abs() < 1e-9, "{}", budget.cost_share());
+        }
     }
 
     #[test]

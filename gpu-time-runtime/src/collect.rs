@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ptr;
 use std::sync::{Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::bias::Bias;
 use crate::counts::Counts;
@@ -63,16 +63,18 @@ pub(crate) fn check_calibrations() {
 
 /// Everything measured so far, after a look at what the GPU has finished. Never waits for the GPU.
 pub(crate) fn snapshot() -> Snapshot {
+    let program = std::env::current_exe().unwrap_or_default();
+    let program = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let about = |wall, elapsed, off| Process::new(program, std::process::id(), wall, elapsed, off);
+    if exit::is_forked() {
+        // Another thread may have held a lock when the process was forked.
+        let off = "forked after CUDA was initialised".to_owned();
+        let about = about(SystemTime::now(), Duration::ZERO, Some(off));
+        return Snapshot::new(about, Vec::new(), Vec::new());
+    }
     let (sites, stuck) = sites();
     let started = process::started();
-    let program = std::env::current_exe().unwrap_or_default();
-    let mut about = Process::new(
-        program.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        std::process::id(),
-        started.wall,
-        started.monotonic.elapsed(),
-        why_off(&sites),
-    );
+    let mut about = about(started.wall, started.monotonic.elapsed(), why_off(&sites));
     about.budget = steer::settled();
     if stuck > 0 {
         about.warnings.push(format!(
@@ -216,6 +218,7 @@ impl Counted {
                 timed,
                 in_flight,
                 population: (!row.graph).then_some(self.population),
+                repeats: row.repeats(),
                 start_ns: match row.clock {
                     Clock::Events | Clock::Sync => cuda::start_ns(),
                     Clock::Host => 0,
@@ -351,18 +354,20 @@ fn why_off(sites: &[report::Site]) -> Option<String> {
     if !process::config().is_on() {
         return Some("`GPU_TIME=off`".to_owned());
     }
-    let asks_for_gpu = registry::sites()
-        .iter()
-        .zip(sites)
-        .any(|(site, report)| site.spec.clock != Clock::Host && report.calls > report.warmup);
+    let sites_and_reports = registry::sites().into_iter().zip(sites);
+    let on_gpu: Vec<_> =
+        sites_and_reports.filter(|(site, _)| site.spec.clock != Clock::Host).collect();
+    let asks_for_gpu = on_gpu.iter().any(|(_, report)| report.calls > report.warmup);
     if !asks_for_gpu || !cuda::contexts().is_empty() {
         return None;
     }
     let hidden =
         std::env::var_os("CUDA_VISIBLE_DEVICES").is_some_and(|v| v.is_empty() || v == "-1");
-    Some(match cuda::why_unusable() {
-        Some(reason) => reason.to_owned(),
-        None if hidden => "`CUDA_VISIBLE_DEVICES` hides every GPU".to_owned(),
-        None => "no call came with a stream on a GPU".to_owned(),
-    })
+    match cuda::why_unusable() {
+        Some(reason) => Some(reason.to_owned()),
+        None if hidden => Some("`CUDA_VISIBLE_DEVICES` hides every GPU".to_owned()),
+        // Of calls that were passed over or filtered out nobody asked for their stream.
+        None if on_gpu.iter().all(|(_, report)| report.timed == 0) => None,
+        None => Some("no call came with a stream on a GPU".to_owned()),
+    }
 }

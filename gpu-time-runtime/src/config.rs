@@ -12,7 +12,8 @@ use crate::site::{Cold, Hold};
 use crate::target::{Format, Sink, Target, with_process_id};
 use filter::Filter;
 
-/// What `GPU_TIME_REPORT` may list.
+const REPORT: &str = "GPU_TIME_REPORT";
+/// What it may list.
 const TARGETS: &str = if cfg!(feature = "html") {
     "`table`, `table:PATH`, `json:PATH`, `csv:PATH`, `html:PATH`, `trace:PATH` and `none`"
 } else {
@@ -33,6 +34,8 @@ const MOST_TRACED: usize = 1_000_000;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     on: bool,
+    /// What `GPU_TIME_REPORT` says, and where that is.
+    report: Option<String>,
     targets: Vec<Target>,
     filter: Filter,
     /// `None`: as each site says. The same for the next three.
@@ -49,6 +52,7 @@ impl Default for Config {
     fn default() -> Self {
         Config {
             on: true,
+            report: None,
             targets: vec![Target::TABLE],
             filter: Filter::default(),
             warmup: None,
@@ -68,9 +72,11 @@ impl Config {
     pub fn from_vars(get: impl Fn(&str) -> Option<OsString>) -> (Config, Vec<String>) {
         let mut vars = Vars { get, complaints: Vec::new() };
         let default = Config::default();
+        let report = vars.get(REPORT);
         let config = Config {
             on: vars.read("GPU_TIME", "`on` and `off`", on_or_off).unwrap_or(default.on),
-            targets: vars.targets().unwrap_or(default.targets),
+            targets: report.as_deref().map_or(default.targets, |text| vars.targets(text)),
+            report,
             filter: vars.filter(),
             warmup: vars.read("GPU_TIME_WARMUP", "whole numbers such as `10`", |v| v.parse().ok()),
             cold: vars.read("GPU_TIME_COLD", "`off`, `clean` and `dirty`", cold),
@@ -100,6 +106,15 @@ impl Config {
                 .unwrap_or(default.trace_last),
         };
         (config, vars.complaints)
+    }
+
+    /// The same after another. Reports go where they went if nothing else is said of them, though the
+    /// program has changed its folder meanwhile.
+    pub fn after(mut self, before: &Config) -> Config {
+        if self.report == before.report {
+            self.targets.clone_from(&before.targets);
+        }
+        self
     }
 
     /// Whether anything is timed.
@@ -206,15 +221,13 @@ impl<F: Fn(&str) -> Option<OsString>> Vars<F> {
         filter
     }
 
-    /// The targets, or `None` if the variable is not set. Each entry that makes no sense has the
-    /// default, a table on stderr, in its place.
-    fn targets(&mut self) -> Option<Vec<Target>> {
-        const NAME: &str = "GPU_TIME_REPORT";
-        let text = self.get(NAME)?;
+    /// The targets. Each entry that makes no sense has the default, a table on stderr, in its place.
+    fn targets(&mut self, text: &str) -> Vec<Target> {
+        const NAME: &str = REPORT;
         let complaints_before = self.complaints.len();
         let mut targets: Vec<Target> = Vec::new();
         let mut none = false;
-        for entry in entries(&text) {
+        for entry in entries(text) {
             if entry == "none" {
                 none = true;
                 continue;
@@ -237,7 +250,7 @@ impl<F: Fn(&str) -> Option<OsString>> Vars<F> {
         if (nothing || complained) && !targets.iter().any(|target| target.sink == Sink::Stderr) {
             targets.push(Target::TABLE);
         }
-        Some(targets)
+        targets
     }
 
     fn complain(&mut self, name: &str, value: &str, accepted: &str) {
@@ -378,7 +391,7 @@ mod tests {
     /// The one complaint about a value, after which the rest must be as without it.
     fn bad(name: &str, value: &str) -> String {
         let (config, mut complaints) = config(&[(name, value)]);
-        assert_eq!(config, Config::default(), "{name}={value}");
+        assert_eq!(Config { report: None, ..config }, Config::default(), "{name}={value}");
         assert_eq!(complaints.len(), 1, "{complaints:?}");
         complaints.remove(0)
     }
@@ -486,6 +499,16 @@ mod tests {
         }
         let (off, _) = config(&[("GPU_TIME_REPORT", "trace:t"), ("GPU_TIME", "off")]);
         assert_eq!(off.trace_last(), None);
+    }
+
+    /// A program may configure anything after it has changed its folder.
+    #[test]
+    fn reports_go_where_they_went() {
+        let (before, _) = config(&[("GPU_TIME_REPORT", "json:a.json")]);
+        let elsewhere = Config { targets: Vec::new(), ..before.clone() };
+        assert_eq!(elsewhere.after(&before), before);
+        let (other, _) = config(&[("GPU_TIME_REPORT", "json:b.json")]);
+        assert_eq!(other.clone().after(&before), other);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use crate::config::Config;
 use crate::site::locked;
-use crate::{process, target};
+use crate::{exit, process, target};
 
 /// What was configured so far, by the variable that would say the same.
 static GIVEN: Mutex<BTreeMap<&'static str, String>> = Mutex::new(BTreeMap::new());
@@ -76,7 +76,12 @@ impl Configure {
 
     /// Lets the options hold from here on. Those that were given before and not now stay as they were.
     /// One that makes no sense is named in a line on stderr, and its default is used.
+    /// In a child that was forked after CUDA was initialised, where nothing is timed, it does nothing.
     pub fn apply(self) {
+        if exit::is_forked() {
+            // Another thread may have held a lock when the process was forked.
+            return;
+        }
         for (variable, value) in &self.0 {
             let alone =
                 |name: &str| value.clone().filter(|_| name == *variable).map(OsString::from);

@@ -69,11 +69,13 @@ pub(crate) struct Slot {
     unsampled: AtomicU64,
     /// So many calls from here on are not sampled.
     gap: AtomicU64,
+    /// The epoch of the site in which that was drawn.
+    epoch: AtomicU64,
     skipped: AtomicU64,
     warmup: AtomicU64,
     lease_context: AtomicU64,
     lease: AtomicU64,
-    timed: AtomicU64,
+    timed: AtomicU64, // from here on in another line
     /// The context for which no warm-up call was left when the thread last asked.
     warm_context: AtomicU64,
     /// The gap as it was drawn.
@@ -87,6 +89,7 @@ impl Slot {
             calls: AtomicU64::new(0),
             unsampled: AtomicU64::new(0),
             gap: AtomicU64::new(0),
+            epoch: AtomicU64::new(0),
             skipped: AtomicU64::new(0),
             warmup: AtomicU64::new(0),
             lease_context: AtomicU64::new(0),
@@ -110,11 +113,11 @@ impl Slot {
         });
     }
 
-    /// Counts a call that is not sampled, if that is decided.
+    /// Counts a call that is not sampled, if that is decided, and was in this epoch.
     #[inline]
-    pub fn pass_over(&self) -> bool {
+    pub fn pass_over(&self, epoch: u32) -> bool {
         let left = self.gap.load(Relaxed);
-        if left == 0 {
+        if left == 0 || self.epoch.load(Relaxed) != u64::from(epoch) {
             return false;
         }
         self.gap.store(left - 1, Relaxed);
@@ -122,16 +125,26 @@ impl Slot {
         true
     }
 
+    /// How many calls it is with this one since the last that was decided about by itself.
+    pub fn decided(&self) -> u64 {
+        1 + self.drawn.load(Relaxed).saturating_sub(self.gap.load(Relaxed))
+    }
+
     /// Decides whether the call is timed, and gives its weight if so; else counts it. At most `longest`
-    /// that follow are passed over. Answers also how many calls it was since the last such decision.
-    pub fn draw(&self, sampling: Sampling, longest: u64) -> (Option<f32>, u64) {
+    /// that follow are passed over, and none in another epoch.
+    pub fn draw(&self, sampling: Sampling, epoch: u32, longest: u64) -> Option<f32> {
+        let left = self.gap.load(Relaxed);
+        if left > 0 {
+            self.sampler.cut(left);
+        }
         let drawn = self.sampler.draw(sampling, longest);
         self.gap.store(drawn.skips, Relaxed);
-        let passed = self.drawn.swap(drawn.skips, Relaxed);
+        self.drawn.store(drawn.skips, Relaxed);
+        self.epoch.store(u64::from(epoch), Relaxed);
         if drawn.weight.is_none() {
             self.count(Outcome::Unsampled);
         }
-        (drawn.weight, passed + 1)
+        drawn.weight
     }
 
     /// What was sampled, and of how many calls.
@@ -307,6 +320,31 @@ mod tests {
             }
         });
         assert_eq!(slot.read().calls, 200_000);
+    }
+
+    /// Where calls become rare, those that were passed over while they were many would take for ever.
+    #[test]
+    fn a_gap_ends_with_its_epoch() {
+        let share = |share| Sampling::of_share(share).unwrap();
+        let slot = Slot::new();
+        assert_eq!(slot.draw(share(0.0), 0, 64), None);
+        assert!(slot.pass_over(0) && slot.pass_over(0));
+        assert!(!slot.pass_over(1));
+        assert_eq!(slot.decided(), 3);
+        assert_eq!(slot.draw(share(1.0), 1, 64), Some(1.0));
+        let counts = slot.read();
+        assert_eq!((counts.calls, counts.unsampled, slot.decided()), (3, 3, 1));
+    }
+
+    #[test]
+    fn a_count_goes_on_over_epochs() {
+        let slot = Slot::new();
+        let is_timed = |call: u32| {
+            let epoch = call / 5;
+            !slot.pass_over(epoch) && slot.draw(Sampling::every(7), epoch, 64).is_some()
+        };
+        let timed: Vec<u32> = (1..=50).filter(|call| is_timed(*call)).collect();
+        assert_eq!(timed, [7, 14, 21, 28, 35, 42, 49]);
     }
 
     #[test]

@@ -96,6 +96,9 @@ impl Keys {
     /// The number of the value, given to it when it first comes.
     pub fn find(&self, text: &KeyText) -> SeriesKey {
         let text = text.as_str();
+        if text == OTHER {
+            return SeriesKey::OTHER;
+        }
         let names = self.0.get_or_init(|| Box::new([const { OnceLock::new() }; MOST]));
         // Another thread may come first with another value: then the next place is looked at.
         let at = names.iter().position(|name| {
@@ -129,6 +132,8 @@ mod tests {
         assert_eq!(keys.text(numbers[63]), Some("63"));
         assert!(numbers[64..].iter().all(|&key| keys.text(key) == Some("<other>")));
         assert_eq!(keys.text(SeriesKey::NONE), None);
+        // Nor do two series have one name where a value is called like that.
+        assert_eq!(keys.find(&KeyText::of("<other>")), numbers[64]);
     }
 
     #[test]

@@ -76,7 +76,7 @@ pub(crate) fn draw(site: &'static CallSite) -> Option<f32> {
         return Some(1.0);
     }
     match slot(site) {
-        Some(slot) if slot.pass_over() => None,
+        Some(slot) if slot.pass_over(site.epoch()) => None,
         slot => draw_slowly(site, slot),
     }
 }
@@ -91,14 +91,24 @@ fn draw_slowly(site: &'static CallSite, known: Option<&'static Slot>) -> Option<
         slot(site)
     });
     // The lane of a thread that is new may be in the middle of a gap of the thread that had it before.
-    if known.is_none() && slot.is_some_and(Slot::pass_over) {
+    if known.is_none() && slot.is_some_and(|slot| slot.pass_over(site.epoch())) {
         return None;
     }
-    let (weight, calls) = match slot {
-        Some(slot) => slot.draw(site.sampling(), if meter::is_on() { LOOK } else { LONGEST_GAP }),
-        None => (site.shared_counts.draw(site.sampling()), 1),
+    let is_metered = meter::is_on();
+    if is_metered {
+        // Before it is drawn, so that the call gains by what is decided.
+        steer::look(site, slot.map_or(1, Slot::decided));
+    }
+    let weight = match slot {
+        Some(slot) => {
+            let longest = if is_metered { LOOK } else { LONGEST_GAP };
+            slot.draw(site.sampling(), site.epoch(), longest)
+        }
+        None => site.shared_counts.draw(site.sampling()),
     };
-    steer::look(site, calls, weight.is_some());
+    if is_metered && weight.is_some() {
+        site.meter.count_timed();
+    }
     weight
 }
 

@@ -1,10 +1,13 @@
 //! What timing a site costs: counted for the budget, and only while there is one.
 
+use std::borrow::Borrow;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use crate::budget::Usage;
 use crate::process::SWITCHES;
+use crate::sampling::generator;
 
 /// One timed call of so many has its host time taken.
 const ONE_IN: u8 = 8;
@@ -39,10 +42,14 @@ impl Meter {
         }
     }
 
-    /// Counts calls of which it was decided whether they are timed, and whether the last of them is.
-    pub fn count(&self, calls: u64, is_timed: bool) {
+    /// Counts calls of which it is decided whether they are timed.
+    pub fn count(&self, calls: u64) {
         self.calls.fetch_add(calls, Relaxed);
-        self.timed.fetch_add(u64::from(is_timed), Relaxed);
+    }
+
+    /// Counts one of them that is.
+    pub fn count_timed(&self) {
+        self.timed.fetch_add(1, Relaxed);
     }
 
     /// Counts what a timed call takes of the device.
@@ -53,19 +60,13 @@ impl Meter {
 
     /// Begins a timed call: its host time may be one of those that are taken.
     #[inline]
-    pub fn begin(&'static self) -> Stint {
-        if is_on() && fastrand::u8(..ONE_IN) == 0 { self.begin_metered() } else { Stint(None) }
+    pub fn begin(&'static self) -> Stint<Tab> {
+        if is_on() && one_in(ONE_IN) { self.begin_metered() } else { Stint(None) }
     }
 
     #[cold]
-    fn begin_metered(&'static self) -> Stint {
-        self.metered.fetch_add(1, Relaxed);
-        self.resume()
-    }
-
-    /// Goes on with such a call.
-    pub fn resume(&'static self) -> Stint {
-        Stint(Some(Running { meter: self, began: Instant::now(), longest_ns: LONGEST_NS }))
+    fn begin_metered(&'static self) -> Stint<Tab> {
+        Stint::on(Tab { meter: self, ns: AtomicU64::new(0) })
     }
 
     /// What was counted, which is then forgotten.
@@ -81,27 +82,67 @@ impl Meter {
     }
 }
 
-/// Host time of a timed call's bookkeeping, from its beginning to its drop.
-#[must_use]
-pub(crate) struct Stint(Option<Running>);
+/// Whether this is the one of so many, by a generator of the thread's own.
+fn one_in(many: u8) -> bool {
+    thread_local! {
+        static SEED: Cell<u64> = const { Cell::new(0) };
+    }
+    SEED.with(|seed| {
+        let mut rng = generator(seed.get());
+        let is_it = rng.u8(..many) == 0;
+        seed.set(rng.get_seed());
+        is_it
+    })
+}
 
-struct Running {
+/// What the bookkeeping of one timed call takes of the host.
+///
+/// Invariant: it is counted when the call ends, once, so that a time and its count are never looked at
+/// apart, however long the call takes.
+pub(crate) struct Tab {
     meter: &'static Meter,
+    ns: AtomicU64,
+}
+
+impl Drop for Tab {
+    #[cold]
+    fn drop(&mut self) {
+        self.meter.metered_ns.fetch_add(*self.ns.get_mut(), Relaxed);
+        self.meter.metered.fetch_add(1, Relaxed);
+    }
+}
+
+/// A stretch of such bookkeeping, from its beginning to its drop.
+#[must_use]
+pub(crate) struct Stint<T: Borrow<Tab>>(Option<Running<T>>);
+
+struct Running<T> {
+    tab: T,
     began: Instant,
     longest_ns: u64,
 }
 
-impl Stint {
-    /// Goes on with the call of this meter, if its host time is taken.
+impl<'a> Stint<&'a Tab> {
+    /// Goes on with a call, if its host time is taken.
     #[inline]
-    pub fn of(meter: Option<&'static Meter>) -> Stint {
-        meter.map_or(Stint(None), Meter::resume)
+    pub fn of(tab: Option<&'a Tab>) -> Self {
+        tab.map_or(Stint(None), Stint::on)
     }
+}
 
-    /// The meter, if the call's host time is taken.
+impl Stint<Tab> {
+    /// Ends the first one. The tab is the call's, which goes on.
     #[inline]
-    pub fn meter(&self) -> Option<&'static Meter> {
-        self.0.as_ref().map(|running| running.meter)
+    pub fn end(mut self) -> Option<Tab> {
+        let running = self.0.take()?;
+        running.end();
+        Some(running.tab)
+    }
+}
+
+impl<T: Borrow<Tab>> Stint<T> {
+    fn on(tab: T) -> Self {
+        Stint(Some(Running { tab, began: Instant::now(), longest_ns: LONGEST_NS }))
     }
 
     /// The call waits for the GPU, which costs all that it takes.
@@ -112,7 +153,7 @@ impl Stint {
     }
 }
 
-impl Drop for Stint {
+impl<T: Borrow<Tab>> Drop for Stint<T> {
     #[inline]
     fn drop(&mut self) {
         if let Some(running) = &self.0 {
@@ -121,10 +162,28 @@ impl Drop for Stint {
     }
 }
 
-impl Running {
+impl<T: Borrow<Tab>> Running<T> {
     #[cold]
     fn end(&self) {
         let took = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.meter.metered_ns.fetch_add(took.min(self.longest_ns), Relaxed);
+        self.tab.borrow().ns.fetch_add(took.min(self.longest_ns), Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_counted_once_and_when_it_ends() {
+        static METER: Meter = Meter::new();
+        let tab = METER.begin_metered().end().unwrap();
+        drop(Stint::of(Some(&tab)));
+        assert_eq!((METER.take().metered, METER.take().metered_ns), (0.0, 0.0));
+        drop(tab);
+        assert_eq!(METER.take().metered, 1.0);
+        // One that was not timed after all is counted as well.
+        drop(METER.begin_metered());
+        assert_eq!(METER.take().metered, 1.0);
     }
 }

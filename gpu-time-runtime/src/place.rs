@@ -1,7 +1,7 @@
 //! Where a timed call runs, and how its brackets are opened and closed there.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::bracket::{self, Subject};
 use crate::calls::CallRef;
@@ -54,6 +54,8 @@ pub(crate) struct CallState {
     call: AtomicU32,
     /// 0 before the first launch, then 1 + the state in which it met the L2.
     cache: AtomicU8,
+    /// Which launches were made, each as the bit of its index; one in 64 share a bit.
+    made: AtomicU64,
 }
 
 impl Place {
@@ -123,6 +125,13 @@ impl Place {
             self.preparation(site.settings(), track.is_busy(), first)
         };
         let entry = work.rows.begin(site, launch, context.place(), cache, key);
+        if weight != 1.0
+            && let Some((launch, state)) = launch.zip(state)
+            && state.makes_again(launch)
+            && let Some(row) = work.rows.row(entry)
+        {
+            row.repeat();
+        }
         let call = state.and_then(|state| state.begin(self, &mut work, cache, workload));
         // Where a call has a sum, the work is the sum's.
         let is_whole = launch.is_none() || site.spec.is_single;
@@ -295,6 +304,13 @@ impl CallState {
         } else if let Some(call) = self.call() {
             locked(&place.lane.work).lose_sum(call, Lost::Capture, &place.lane.returns);
         }
+    }
+
+    /// Whether the call made this launch before. It has now.
+    fn makes_again(&self, launch: u32) -> bool {
+        let (made, bit) = (self.made.load(Relaxed), 1 << (launch % u64::BITS));
+        self.made.store(made | bit, Relaxed);
+        made & bit != 0
     }
 
     fn call(&self) -> Option<CallRef> {

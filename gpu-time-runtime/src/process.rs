@@ -52,10 +52,11 @@ static PROCESS: OnceLock<Process> = OnceLock::new();
 
 fn process() -> &'static Process {
     PROCESS.get_or_init(|| {
-        let (config, complaints) = read();
-        for complaint in complaints {
+        // What the program says wrongly it was told when it said it.
+        for complaint in Config::from_vars(set).1 {
             target::say(&complaint);
         }
+        let config = read();
         start(&config);
         let started = Started { wall: SystemTime::now(), monotonic: Instant::now() };
         Process { config: Mutex::new(Arc::new(config)), started }
@@ -71,9 +72,13 @@ fn start(config: &Config) {
 }
 
 /// The configuration by the environment, and by the program where that says nothing.
-fn read() -> (Config, Vec<String>) {
-    let set = |name: &str| std::env::var_os(name).filter(|value: &OsString| !value.is_empty());
-    Config::from_vars(|name| set(name).or_else(|| configure::given(name)))
+fn read() -> Config {
+    Config::from_vars(|name| set(name).or_else(|| configure::given(name))).0
+}
+
+/// What the environment says.
+fn set(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 /// The configuration as it is now.
@@ -91,7 +96,7 @@ pub(crate) fn introduce(site: &'static CallSite) -> bool {
 /// Applies what the program has configured meanwhile.
 pub(crate) fn reconfigure() {
     let mut config = locked(&process().config);
-    let (new, _) = read();
+    let new = read().after(&config);
     if new == **config {
         return;
     }

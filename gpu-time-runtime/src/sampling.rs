@@ -1,8 +1,11 @@
 //! Which calls of a function are timed: pure, but for the seed of a thread.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use fastrand::Rng;
+
+use crate::lane;
 
 /// Which calls of a function are timed.
 ///
@@ -39,6 +42,9 @@ impl Sampling {
 
     /// How many calls are passed over until the next is timed; of a count that is under way, `rest`.
     fn gap(self, rest: u64, rng: &mut Rng) -> Gap {
+        if self.0 == 0.0 {
+            return Gap { skips: u64::MAX, weight: 0.0 };
+        }
         if self.is_counted() {
             let skips = if rest > 0 { rest } else { self.0 as u64 - 1 };
             return Gap { skips, weight: self.0 as f32 };
@@ -49,7 +55,7 @@ impl Sampling {
         // Evenly between 0, which it never is, and 1.
         let even = 1.0 - rng.f64();
         // The greatest number of failures in a row that is at least as likely as that. A share of 1 gives
-        // 0, and one of 0 more calls than there will be.
+        // 0.
         let skips = if share >= 1.0 { 0.0 } else { even.ln() / (-share).ln_1p() };
         Gap { skips: skips as u64, weight }
     }
@@ -57,6 +63,15 @@ impl Sampling {
     fn is_counted(self) -> bool {
         self.0 > 1.0
     }
+}
+
+/// A generator that goes on from a state; 0 is none yet. The program's own is left alone: what it has
+/// seeded stays what it drew, and no two threads draw alike because of it.
+pub(crate) fn generator(state: u64) -> Rng {
+    Rng::with_seed(match state {
+        0 => RandomState::new().hash_one(lane::thread()),
+        state => state,
+    })
 }
 
 /// The way to the next timed call.
@@ -68,19 +83,36 @@ struct Gap {
 }
 
 /// What a site's calls are sampled by just now.
-pub(crate) struct Pace(AtomicU64);
+pub(crate) struct Pace {
+    sampling: AtomicU64,
+    epoch: AtomicU32,
+}
+
+/// From so much more on, what was drawn before is worth to be drawn anew.
+const MUCH: f64 = 2.0;
 
 impl Pace {
     pub const fn new() -> Self {
-        Pace(AtomicU64::new(Sampling::ALL.0.to_bits()))
+        Pace { sampling: AtomicU64::new(Sampling::ALL.0.to_bits()), epoch: AtomicU32::new(0) }
     }
 
     pub fn get(&self) -> Sampling {
-        Sampling(f64::from_bits(self.0.load(Relaxed)))
+        Sampling(f64::from_bits(self.sampling.load(Relaxed)))
     }
 
     pub fn set(&self, sampling: Sampling) {
-        self.0.store(sampling.0.to_bits(), Relaxed);
+        let before = self.get();
+        self.sampling.store(sampling.0.to_bits(), Relaxed);
+        if sampling.rate() > MUCH * before.rate() {
+            self.epoch.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Changes where the pace rises much. Of a call that is passed over only until then nothing is
+    /// known: each is drawn by itself.
+    #[inline]
+    pub fn epoch(&self) -> u32 {
+        self.epoch.load(Relaxed)
     }
 }
 
@@ -151,10 +183,7 @@ impl Sampler {
     /// short, and the call at its end is decided anew: where calls are drawn, that it was to be passed
     /// over too says nothing of it.
     pub fn draw(&self, sampling: Sampling, longest: u64) -> Drawn {
-        let mut rng = Rng::with_seed(match self.rng.load(Relaxed) {
-            0 => fastrand::u64(..),
-            state => state,
-        });
+        let mut rng = generator(self.rng.load(Relaxed));
         let due = f32::from_bits(self.due.load(Relaxed) as u32);
         let (weight, gap) = if due > 0.0 {
             (Some(due), sampling.gap(0, &mut rng))
@@ -175,6 +204,12 @@ impl Sampler {
             self.count(f64::from(weight));
         }
         Drawn { weight, skips: gap.skips.min(longest) }
+    }
+
+    /// The last `left` of the calls that were to be passed over are to be decided about anew.
+    pub fn cut(&self, left: u64) {
+        self.rest.store(self.rest.load(Relaxed) + left, Relaxed);
+        self.due.store(0, Relaxed);
     }
 
     fn count(&self, weight: f64) {
@@ -206,6 +241,7 @@ fn add(sum: &AtomicU64, more: f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fastrand::Rng;
     use proptest::prelude::*;
 
     /// Which of so many calls are timed, with which weight.
@@ -236,6 +272,29 @@ mod tests {
     fn every_call_may_be_timed_or_none() {
         assert_eq!(sampled(&seeded(1), Sampling::ALL, 64, 100), [Some(1.0); 100]);
         assert_eq!(sampled(&seeded(1), Sampling::of_share(0.0).unwrap(), 64, 100), [None; 100]);
+    }
+
+    /// Whatever is drawn, also the 1 at which the logarithm is 0.
+    #[test]
+    fn of_no_calls_none_is_drawn() {
+        let none = Sampling::of_share(0.0).unwrap();
+        assert!((0..1_000).all(|seed| none.gap(0, &mut Rng::with_seed(seed)).skips == u64::MAX));
+        assert_eq!(Sampling::of_share(-0.0).unwrap().gap(0, &mut Rng::with_seed(1)).weight, 0.0);
+    }
+
+    #[test]
+    fn the_programs_generator_is_left_alone() {
+        let drawn = || {
+            fastrand::seed(7);
+            let draws: Vec<u64> = (0..20)
+                .map(|_| Sampler::new().draw(Sampling::share(1e-6), 1 << 40).skips)
+                .collect();
+            (draws, fastrand::u64(..))
+        };
+        let (one, other) = (drawn(), std::thread::spawn(drawn).join().unwrap());
+        assert_ne!(one.0, other.0);
+        fastrand::seed(7);
+        assert_eq!([one.1, other.1], [fastrand::u64(..); 2]);
     }
 
     #[test]

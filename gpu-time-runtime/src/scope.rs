@@ -11,7 +11,7 @@ use crate::cuda::Context;
 use crate::gpu::{Fault, Stream};
 use crate::key::{KeyText, SeriesKey};
 use crate::lane::{self, Lane};
-use crate::meter::{Meter, Stint};
+use crate::meter::{Stint, Tab};
 use crate::place::{Bracket, CallState, Open, Place};
 use crate::rows::EntryRef;
 use crate::sample::{CacheState, Lost, Sample};
@@ -38,7 +38,7 @@ struct Active<K> {
     is_suspended: AtomicBool,
     was_panicking: bool,
     /// Where the host's time for this call is counted, if it is taken.
-    meter: Option<&'static Meter>,
+    tab: Option<Tab>,
 }
 
 enum Kind {
@@ -108,7 +108,7 @@ fn begin<K: Keep, L: Keep>(
         Target::Host => {
             let drawn = if site.spec.graph { lane::draw(site) } else { Some(weight) };
             let kind = drawn.and_then(|weight| enter_on_host(site, weight, details));
-            kind.map_or(Scope(None), |kind| Scope::active(kind, None, stint.meter()))
+            kind.map_or(Scope(None), |kind| Scope::active(kind, None, stint.end()))
         }
         Target::Stream { stream, context, tracked, keep } => {
             if site.spec.graph && !cuda::is_captured(Stream(stream), context) {
@@ -142,14 +142,14 @@ fn begin<K: Keep, L: Keep>(
                         stint.waits();
                         let barriers = Barriers::open(&place, held.is_some());
                         return barriers.map_or(Scope(None), |barriers| {
-                            Scope::active(Kind::Sync(barriers), Some(keep), stint.meter())
+                            Scope::active(Kind::Sync(barriers), Some(keep), stint.end())
                         });
                     }
                     place.open_body(held.is_some(), keep.workload())
                 }
             };
             let kind = Kind::Stream { place, state: CallState::default(), body };
-            Scope::active(kind, Some(keep), stint.meter())
+            Scope::active(kind, Some(keep), stint.end())
         }
     }
 }
@@ -235,7 +235,7 @@ fn begin_on_host(
 ) -> Scope<()> {
     let stint = site.meter.begin();
     let kind = enter_on_host(site, weight, details);
-    kind.map_or(Scope(None), |kind| Scope::active(kind, Some(()), stint.meter()))
+    kind.map_or(Scope(None), |kind| Scope::active(kind, Some(()), stint.end()))
 }
 
 /// The number of the key that a call has.
@@ -379,19 +379,17 @@ fn is_warmup(
 
 impl<K: Keep> Scope<K> {
     #[inline]
-    fn active(kind: Kind, keep: Option<K>, meter: Option<&'static Meter>) -> Self {
+    fn active(kind: Kind, keep: Option<K>, tab: Option<Tab>) -> Self {
         let (is_suspended, was_panicking) = (AtomicBool::new(false), thread::panicking());
-        Scope(Some(Active { kind, keep, is_suspended, was_panicking, meter }))
+        Scope(Some(Active { kind, keep, is_suspended, was_panicking, tab }))
     }
 
     /// Begins the launch with this index in [`Spec::launches`](crate::site::Spec::launches).
     #[inline]
     pub fn start(&self, launch: u32) -> Token {
         Token(match &self.0 {
-            Some(Active {
-                kind: Kind::Stream { place, state, body: None }, keep, meter, ..
-            }) => {
-                let _stint = Stint::of(*meter);
+            Some(Active { kind: Kind::Stream { place, state, body: None }, keep, tab, .. }) => {
+                let _stint = Stint::of(tab.as_ref());
                 let held = keep.as_ref().map(Keep::hold);
                 let is_alive = !matches!(held, Some(None));
                 let workload = keep.as_ref().map_or(Workload::UNKNOWN, Keep::workload);
@@ -451,10 +449,10 @@ pub fn stop_statement<K: Keep>(mut token: Token, scope: &Scope<K>) {
 
 impl<K: Keep> Scope<K> {
     fn close(&self, open: Open, has_failed: bool) {
-        let Some(Active { kind: Kind::Stream { place, .. }, keep, meter, .. }) = &self.0 else {
+        let Some(Active { kind: Kind::Stream { place, .. }, keep, tab, .. }) = &self.0 else {
             return;
         };
-        let _stint = Stint::of(*meter);
+        let _stint = Stint::of(tab.as_ref());
         if has_failed {
             return open.abandon(Lost::Failed);
         }
@@ -488,7 +486,7 @@ impl<K: Keep> Drop for Scope<K> {
 
 impl<K: Keep> Active<K> {
     fn leave(&mut self) {
-        let mut stint = Stint::of(self.meter);
+        let mut stint = Stint::of(self.tab.as_ref());
         let lost = if thread::panicking() && !self.was_panicking {
             // The awaited future may be what panics, so this comes before the question below.
             Some(Lost::Failed)

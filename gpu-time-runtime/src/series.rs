@@ -57,6 +57,8 @@ pub struct RowInfo {
     pub start_ns: u64,
     /// The calls that the samples were drawn from; `None` where they are no calls.
     pub population: Option<Population>,
+    /// A sampled call may have given several samples, so that they do not vary as if each was drawn.
+    pub repeats: bool,
     /// What to remove for each bracket; `None` where that is unknown.
     pub bias: Option<Bias>,
 }
@@ -211,7 +213,9 @@ impl Series {
             bias_ns,
             net_sum_ns,
             estimated_total_ns: estimate.map(|estimate| estimate.total_ns),
-            estimated_total_error_ns: estimate.map(|estimate| estimate.error_ns),
+            estimated_total_error_ns: estimate
+                .filter(|_| !row.repeats)
+                .map(|estimate| estimate.error_ns),
             ci95_ns: shown.median_interval(),
             timeline: course.timeline(row.start_ns),
             histogram: shown.histogram().clone(),
@@ -335,6 +339,7 @@ mod tests {
             start_ns: 0,
             key: None,
             population: None,
+            repeats: false,
             bias: bias_ns.map(|ns| Bias { ns, queued_ns: ns + 600.0, ..Bias::NONE }),
         }
     }

@@ -1,7 +1,7 @@
 //! A call site: what the attribute says of one function, and the function's share of the registry.
 
 use std::sync::atomic::{
-    AtomicU8, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+    AtomicBool, AtomicU8, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread;
@@ -138,6 +138,8 @@ pub(crate) struct Row {
     /// Its launches are nodes of graphs.
     pub graph: bool,
     index: usize,
+    /// Whether a sampled call gave several of its samples.
+    repeats: AtomicBool,
 }
 
 impl Row {
@@ -148,6 +150,17 @@ impl Row {
             (None, ScopeKind::Launches) if self.device != Device::Host => Measure::Sum,
             (None, _) => Measure::Span,
         }
+    }
+
+    /// A sampled call makes its launch once more: its samples were not drawn each by itself.
+    #[cold]
+    pub fn repeat(&self) {
+        self.repeats.store(true, Relaxed);
+    }
+
+    /// Whether one did.
+    pub fn repeats(&self) -> bool {
+        self.repeats.load(Relaxed)
     }
 
     /// Its place among the site's rows.
@@ -228,6 +241,12 @@ impl CallSite {
         self.mode.load(Relaxed) & SAMPLED != 0
     }
 
+    /// Changes when calls that are passed over had better be decided about anew.
+    #[inline]
+    pub(crate) fn epoch(&self) -> u32 {
+        self.pace.epoch()
+    }
+
     /// Which calls are timed now.
     pub(crate) fn sampling(&self) -> Sampling {
         self.pace.get()
@@ -251,13 +270,14 @@ impl CallSite {
         let on = config.is_on() && config.admits(&settings.name);
         let is_plain = settings.warmup == 0 && settings.is_plain() && !self.spec.graph;
         let sampling = config.sampling(self.spec.sampling);
-        self.pace.set(sampling);
-        let is_steered = on && steer::join(self, sampling);
+        let steered = if on { steer::join(self, sampling) } else { None };
+        self.pace.set(steered.unwrap_or(sampling));
         let with = |flag: u8, is_set: bool| if is_set { flag } else { 0 };
         let mode = match on {
             false => OFF,
             true => {
-                ON | with(PLAIN, is_plain) | with(SAMPLED, is_steered || sampling != Sampling::ALL)
+                ON | with(PLAIN, is_plain)
+                    | with(SAMPLED, steered.is_some() || sampling != Sampling::ALL)
             }
         };
         self.mode.store(mode, Release);
@@ -317,8 +337,16 @@ impl CallSite {
         let on_host = device == Device::Host;
         let clock = if on_host { Clock::Host } else { self.spec.clock };
         let index = rows.len();
-        let row: &'static Row =
-            Box::leak(Box::new(Row { launch, device, cache, key, clock, graph, index }));
+        let row: &'static Row = Box::leak(Box::new(Row {
+            launch,
+            device,
+            cache,
+            key,
+            clock,
+            graph,
+            index,
+            repeats: AtomicBool::new(false),
+        }));
         rows.push(Kept { row, series: Series::new() });
         row
     }

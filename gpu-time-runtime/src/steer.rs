@@ -5,11 +5,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::budget::Budget;
+use crate::cuda;
 use crate::process::SWITCHES;
 use crate::report::Budget as Reported;
 use crate::sampling::Sampling;
 use crate::site::{CallSite, locked};
-use crate::{cuda, meter};
 
 /// At least so long until the next adjustment.
 const PAUSE_NS: u64 = 10_000_000;
@@ -33,10 +33,14 @@ static STEERING: Mutex<Option<Steering>> = Mutex::new(None);
 static DUE_NS: AtomicU64 = AtomicU64::new(0);
 
 /// Keeps what timing costs below this share of the time from here on; `None`: it costs what it costs.
-/// Sites must [`join`] anew.
+/// Where that is new, sites must [`join`] anew; else all that was learned holds.
 pub(crate) fn set(share: Option<f64>) {
+    let mut steering = locked(&STEERING);
+    if steering.as_ref().map(|steering| steering.budget.share()) == share {
+        return;
+    }
     let now = cuda::monotonic_ns();
-    *locked(&STEERING) = share.map(|share| Steering {
+    *steering = share.map(|share| Steering {
         budget: Budget::new(share),
         sites: Vec::new(),
         adjusted_ns: now,
@@ -46,25 +50,24 @@ pub(crate) fn set(share: Option<f64>) {
     SWITCHES.budget.store(share.is_some(), Relaxed);
 }
 
-/// One more site, whose calls are sampled like this at most. Answers whether there is a budget.
-pub(crate) fn join(site: &'static CallSite, most: Sampling) -> bool {
+/// One more site, whose calls are sampled like this at most. Answers how they are sampled just now, if there is a
+/// budget.
+pub(crate) fn join(site: &'static CallSite, most: Sampling) -> Option<Sampling> {
     let mut steering = locked(&STEERING);
-    let Some(Steering { budget, sites, .. }) = &mut *steering else { return false };
-    // Two threads may have made its first call at once.
-    if !sites.iter().any(|known| ptr::eq(*known, site)) {
-        sites.push(site);
-        budget.join(most.rate());
-        DUE_NS.fetch_min(cuda::monotonic_ns() + FIRST_NS, Relaxed);
+    let Steering { budget, sites, .. } = steering.as_mut()?;
+    // Two threads may have made its first call at once, and a program may configure something else.
+    if let Some(at) = sites.iter().position(|known| ptr::eq(*known, site)) {
+        return Sampling::of_share(budget.limit(at, most.rate())?);
     }
-    true
+    sites.push(site);
+    budget.join(most.rate());
+    DUE_NS.fetch_min(cuda::monotonic_ns() + FIRST_NS, Relaxed);
+    Some(most)
 }
 
-/// So many calls of a site were decided about, the last of them in this way. Adjusts if that is due.
-pub(crate) fn look(site: &'static CallSite, calls: u64, is_timed: bool) {
-    if !meter::is_on() {
-        return;
-    }
-    site.meter.count(calls, is_timed);
+/// It is to be decided about a call of a site, of so many since the last. Adjusts if that is due.
+pub(crate) fn look(site: &'static CallSite, calls: u64) {
+    site.meter.count(calls);
     let now = cuda::monotonic_ns();
     if now >= DUE_NS.load(Relaxed) {
         adjust(now);

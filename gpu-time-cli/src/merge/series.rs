@@ -63,8 +63,8 @@ impl Merged {
     pub fn add(&mut self, theirs: &Series) -> Result<(), &'static str> {
         let ours = &mut self.series;
         let estimate = add_estimates(estimate(ours), estimate(theirs));
-        ours.estimated_total_ns = estimate.map(|[total, _]| total);
-        ours.estimated_total_error_ns = estimate.map(|[_, error]| error);
+        ours.estimated_total_ns = estimate.map(|(total, _)| total);
+        ours.estimated_total_error_ns = estimate.and_then(|(_, error)| error);
         if let Some(raw) = &theirs.raw_ns {
             self.raw_sum_ns += raw.sum;
             ours.net_sum_ns = match self.shown {
@@ -147,18 +147,23 @@ pub fn is_finite(series: &Series) -> bool {
     stats.chain(others).chain(series.ci95_ns.into_iter().flatten()).all(f64::is_finite)
 }
 
-/// What all calls of a series took, and its standard error. The first reports had no sampling.
-fn estimate(series: &Series) -> Option<[f64; 2]> {
+/// What all calls of a series took, and its standard error, where that is known. The first reports had no
+/// sampling.
+fn estimate(series: &Series) -> Option<(f64, Option<f64>)> {
     let sum_ns = series.net_sum_ns.or(series.raw_ns.map(|raw| raw.sum));
-    let total_ns = series.estimated_total_ns.or(sum_ns).filter(|_| !series.graph)?;
-    Some([total_ns, series.estimated_total_error_ns.unwrap_or_default()])
+    let estimate =
+        series.estimated_total_ns.map(|total_ns| (total_ns, series.estimated_total_error_ns));
+    estimate.or(sum_ns.map(|sum_ns| (sum_ns, Some(0.0)))).filter(|_| !series.graph)
 }
 
 /// The sum of estimates that know nothing of each other.
-fn add_estimates(ours: Option<[f64; 2]>, theirs: Option<[f64; 2]>) -> Option<[f64; 2]> {
+fn add_estimates(
+    ours: Option<(f64, Option<f64>)>,
+    theirs: Option<(f64, Option<f64>)>,
+) -> Option<(f64, Option<f64>)> {
     match (ours, theirs) {
-        (Some([ours, error]), Some([theirs, their_error])) => {
-            Some([ours + theirs, error.hypot(their_error)])
+        (Some((ours, error)), Some((theirs, their_error))) => {
+            Some((ours + theirs, error.zip(their_error).map(|(one, other)| one.hypot(other))))
         }
         (one, other) => one.or(other),
     }

@@ -13,8 +13,10 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 use std::{process as this, ptr, thread};
 
+use metrics::gauge;
+
 use crate::site::locked;
-use crate::{collect, exit, own_thread, process, target};
+use crate::{collect, exit, own_thread, process, steer, target};
 use seen::Seen;
 
 /// How old what a scrape finds may be, beside what a publication takes.
@@ -59,6 +61,10 @@ fn publish_all(looks: bool) {
     }
     for (counted, shown) in collect::counted(looks) {
         seen.publish(&counted, shown);
+    }
+    if let Some(budget) = steer::settled() {
+        gauge!(names::BUDGET_SHARE).set(budget.share);
+        gauge!(names::BUDGET_COST_SHARE).set(budget.cost_share);
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the metrics and their labels are called.
 
-use metrics::{Label, Unit, describe_counter, describe_histogram};
+use metrics::{Label, Unit, describe_counter, describe_gauge, describe_histogram};
 
 use crate::series::RowInfo;
 
@@ -13,6 +13,9 @@ pub(super) const FED: &str = "gpu_time_fed_total";
 pub(super) const STARVED: &str = "gpu_time_starved_total";
 pub(super) const AT_FLOOR: &str = "gpu_time_at_floor_total";
 pub(super) const LOST: &str = "gpu_time_lost_total";
+pub(super) const SAMPLE_RATE: &str = "gpu_time_sample_rate";
+pub(super) const BUDGET_SHARE: &str = "gpu_time_budget_share";
+pub(super) const BUDGET_COST_SHARE: &str = "gpu_time_budget_cost_share";
 
 /// Tells the recorder what they are.
 pub(super) fn describe() {
@@ -29,6 +32,9 @@ pub(super) fn describe() {
     ] {
         describe_counter!(name, Unit::Count, what);
     }
+    describe_gauge!(SAMPLE_RATE, "The share of a function's calls that is timed now");
+    describe_gauge!(BUDGET_SHARE, "The share of the time that timing may cost");
+    describe_gauge!(BUDGET_COST_SHARE, "The share of the time that timing cost lately");
 }
 
 /// What tells a series from the others of its function.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use metrics::{Label, counter, histogram};
+use metrics::{Label, counter, gauge, histogram};
 
 use super::names;
 use crate::collect::{Counted, Shown};
@@ -62,6 +62,7 @@ impl Seen {
         for (figure, (name, now)) in seen.counts.iter_mut().zip(figures) {
             figure.publish(now, name, || vec![function.clone()]);
         }
+        gauge!(names::SAMPLE_RATE, vec![function.clone()]).set(site.sampling().rate());
         for shown in shown {
             let labels = names::labels(&function, &shown.info);
             seen.series.entry(labels.clone()).or_default().publish(site, &shown, &labels);

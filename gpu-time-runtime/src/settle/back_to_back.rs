@@ -233,6 +233,7 @@ fn row(context: &Context, timed: u64) -> RowInfo {
         timed,
         in_flight: 0,
         population: None,
+        repeats: false,
         start_ns: cuda::start_ns(),
         bias: None,
     }

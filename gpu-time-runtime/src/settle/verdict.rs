@@ -213,6 +213,7 @@ mod tests {
                 in_flight: self.in_flight,
                 start_ns: 0,
                 population: None,
+                repeats: false,
                 bias: None,
             };
             series.report(info, series.tally())

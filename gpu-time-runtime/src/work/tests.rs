@@ -107,6 +107,7 @@ impl Bench {
             in_flight: entry.in_flight,
             start_ns: 0,
             population: None,
+            repeats: false,
             bias: None,
         };
         let rows = self.site.rows();

@@ -239,6 +239,11 @@ fn fork_after(_: &[String]) {
             quiet(&gpu.stream);
         }
         gpu_time::report();
+        // Whatever another thread had locked when the process was forked.
+        gpu_time::configure().sample(0.5).apply();
+        assert_eq!(gpu_time::snapshot().sites(), []);
+        let settled = gpu_time::until_stable(gpu_time::Settle::default(), || quiet(&gpu.stream));
+        assert_eq!((settled.calls(), settled.is_settled()), (1, true));
     });
     ten(&gpu);
     tally::print();

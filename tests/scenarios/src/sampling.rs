@@ -14,6 +14,7 @@ use crate::tally::{self, ran};
 
 pub const SCENARIOS: &[Scenario] = &[
     ("sampling/periodic", periodic),
+    ("sampling/loops", loops),
     ("sampling/threads", threads),
     ("sampling/keys", keys),
     ("sampling/budget", budget),
@@ -61,6 +62,27 @@ fn periodic(_: &[String]) {
         }
     }
     gpu.synchronize();
+    tally::print();
+}
+
+#[gpu_timed(sample = 0.5)]
+fn looping(stream: &Arc<CudaStream>, spin: &Spin, times: u64) -> Done {
+    ran!();
+    spin.launch(stream, 1_000)?;
+    for _ in 0..times {
+        spin.launch(stream, 1_000)?;
+    }
+    Ok(())
+}
+
+/// Launches in a loop, that not every call makes.
+fn loops(_: &[String]) {
+    let gpu = Gpu::new();
+    let spin = gpu.spin("sampling::looping");
+    for call in 0..400 {
+        looping(&gpu.stream, &spin, [3, 0, 0, 0][call % 4]).unwrap();
+        gpu.synchronize();
+    }
     tally::print();
 }
 

@@ -42,6 +42,19 @@ fn a_periodic_program_is_judged_by_a_share_and_not_by_a_count() {
     assert_eq!(warmed.sample_rate, 0.1);
 }
 
+/// The error is that of calls. Samples of which a call gives several do not tell it.
+#[test]
+fn a_launch_in_a_loop_is_estimated_without_a_claim_to_its_error() {
+    let run = scenario("sampling/loops", &[]).untraced().run();
+    let site = run.site("sampling::looping");
+    assert_eq!(site.calls, 400);
+    let (once, looped, all) = (site.launch(0), site.launch(1), site.row());
+    assert!(looped.measured > 0 && looped.measured < site.timed, "{looped:?}");
+    assert!(once.estimated_total_error_ns.is_some() && all.estimated_total_error_ns.is_some());
+    assert!(looped.estimated_total_ns.is_some_and(|ns| ns > 0.0), "{looped:?}");
+    assert_eq!(looped.estimated_total_error_ns, None);
+}
+
 #[test]
 fn what_is_counted_is_counted_on_over_threads() {
     let run = scenario("sampling/threads", &[]).untraced().run();
