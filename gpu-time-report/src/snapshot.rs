@@ -64,7 +64,7 @@ impl Snapshot {
 
     /// The table, as it suits the place that it is written to: with colours, and with names that are
     /// shortened until a row fits.
-    #[doc(hidden)] // `Display` is for programs; this is for whoever knows the terminal
+    #[doc(hidden)]
     pub fn to_table(&self, to: Terminal) -> String {
         let mut text = String::new();
         // A string takes all that is written to it.

@@ -91,6 +91,7 @@ pub(crate) fn sites() -> (Vec<report::Site>, usize) {
     let mut stuck = drain(deadline) + usize::from(cuda::is_meeting(deadline));
     // All at once and no new ones, so that no bracket is counted on one side only while threads go on.
     // No driver call is made meanwhile.
+    let deadline = Instant::now() + PATIENCE; // looking may have taken long beside many busy threads
     let lanes = lane::all();
     let works: Vec<_> = lanes.iter().filter_map(|lane| locked_by(&lane.work, deadline)).collect();
     stuck += lanes.len() - works.len();
