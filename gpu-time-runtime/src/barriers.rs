@@ -45,15 +45,12 @@ impl Barriers {
     pub fn open(place: &Place, is_alive: bool) -> Option<Barriers> {
         let Place { site, lane, context, stream, tracked, call_id, key, weight } = *place;
         let obstacle = if is_alive { obstacle(context, stream) } else { Some(Lost::Stream) };
-        let mut work = locked(&lane.work);
-        let track = work.track(context, Key::new(stream, lane));
+        let track = locked(&lane.work).track(context, Key::new(stream, lane));
         let (prepare, cache) = match obstacle {
             None => place.preparation(site.settings(), track.is_busy(), None),
             Some(_) => (Preparation::default(), CacheState::AsFound),
         };
-        let entry = work.rows.begin(site, None, context.place(), cache, key);
-        // Whoever makes a report must not have to wait for the GPU.
-        drop(work);
+        let entry = locked(&lane.work).rows.begin(site, None, context.place(), cache, key);
         let begun = track.begin();
         let barriers = Barriers {
             site,

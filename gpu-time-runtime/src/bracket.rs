@@ -2,7 +2,7 @@
 
 use crate::calls::CallRef;
 use crate::gpu::{EventPair, Fault, Gpu, Held, HoldResult, Stream};
-use crate::passage::Passage;
+use crate::passage::{Moment, Passage};
 use crate::recorder::{self, HoldPlan, Preparation};
 use crate::rows::EntryRef;
 use crate::sample::{Lost, Sample};
@@ -202,11 +202,17 @@ impl<G: Gpu> Bracket<G> {
         Ok(sample)
     }
 
-    /// What a trace shows of it, if its place in time is known.
+    /// When the GPU passed its events, if that is known.
     #[cold]
-    pub fn slice(&self, row: &'static Row, sample: Sample, passage: &mut Passage) -> Option<Slice> {
+    pub fn dates(&self, sample: Sample, passage: &mut Passage) -> Option<[Moment; 2]> {
+        passage.date(self.gpu, &self.pair.start, sample.raw_ns())
+    }
+
+    /// What a trace shows of it.
+    #[cold]
+    pub fn slice(&self, row: &'static Row, sample: Sample, dates: [Moment; 2]) -> Slice {
         let Subject { site, stream, track, call_id, .. } = self.subject;
-        Some(Slice {
+        Slice {
             site,
             row,
             stream,
@@ -214,10 +220,10 @@ impl<G: Gpu> Bracket<G> {
             thread: self.thread,
             call: call_id,
             sample,
-            passed: passage.date(self.gpu, &self.pair.start, sample.raw_ns())?,
+            passed: dates,
             marks: [self.begun, self.ended],
             enqueued_ns: self.stopped_ns,
-        })
+        }
     }
 
     /// Whether events of another bracket may lie inside.

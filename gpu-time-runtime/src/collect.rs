@@ -14,10 +14,10 @@ use crate::sampling::Population;
 use crate::series::{RowInfo, Tally};
 use crate::site::{CallSite, Clock, Device, Kept, Row, locked_by};
 use crate::target;
-use crate::{exit, graph, health, lane, process, registry, steer};
+use crate::{exit, graph, health, lane, look, process, registry, steer};
 
-/// A thread that keeps its lane locked for longer is stuck in a driver call. On a busy machine one that
-/// is not may keep it for a good part of a second.
+/// What a thread keeps locked for longer it will not give back soon. On a busy machine one that is only not
+/// running may keep it for a good part of a second.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// A report that takes longer is stuck in writing.
 const PATIENCE_FOR_REPORTS: Duration = Duration::from_secs(5);
@@ -116,15 +116,11 @@ pub(crate) fn sites() -> (Vec<report::Site>, usize) {
     (counted.into_iter().map(site).collect(), stuck)
 }
 
-/// Looks at what the GPU has finished: one lane after the other, so that no thread waits for more than
-/// its own. Answers how many threads kept it from looking at nodes of graphs: a lane that is stuck is
-/// counted where it cannot be read.
+/// Looks at what the GPU has finished. Answers how many threads kept it from looking at nodes of graphs.
 fn drain(deadline: Instant) -> usize {
     let known = lane::all().to_vec();
     for lane in known {
-        if let Some(mut work) = locked_by(&lane.work, deadline) {
-            work.drain(&lane.returns);
-        }
+        look::drain(&lane.work, &lane.returns);
     }
     usize::from(!graph::look_at_all(deadline))
 }

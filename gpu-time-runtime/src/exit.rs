@@ -7,14 +7,14 @@
 #![allow(unsafe_code)] // two registrations with the C library
 
 use std::panic;
+use std::sync::Once;
 use std::sync::atomic::{
     AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
-use std::sync::{Once, TryLockError};
 use std::time::{Duration, Instant};
 
 use crate::process::SWITCHES;
-use crate::{collect, cuda, export, health, lane, process};
+use crate::{collect, cuda, export, health, lane, look, process};
 #[cfg(feature = "signals")]
 use crate::{signals, target};
 
@@ -147,13 +147,5 @@ pub(crate) fn wait_for_gpu(patience: Duration) {
 pub(crate) fn is_idle() -> bool {
     // Not all at once: a thread that is stuck meanwhile must not keep the others' lanes.
     let lanes = lane::all().to_vec();
-    lanes.into_iter().all(|lane| {
-        let mut work = match lane.work.try_lock() {
-            Ok(work) => work,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return false,
-        };
-        work.drain(&lane.returns);
-        work.is_idle()
-    })
+    lanes.into_iter().all(|lane| look::drain(&lane.work, &lane.returns))
 }

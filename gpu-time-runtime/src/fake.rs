@@ -26,6 +26,7 @@ struct State {
     now_ns: u64,
     fit: Option<ClockFit>,
     tracks: Tracks,
+    watch: Option<Box<dyn Fn() + Send>>,
 }
 
 impl FakeGpu {
@@ -69,6 +70,11 @@ impl FakeGpu {
         locked(&self.state).fit = Some(fit);
     }
 
+    /// From now on this is called at every step.
+    pub fn watch(&self, watch: impl Fn() + Send + 'static) {
+        locked(&self.state).watch = Some(Box::new(watch));
+    }
+
     /// The steps since the last look.
     pub fn take_log(&self) -> Vec<&'static str> {
         std::mem::take(&mut locked(&self.state).log)
@@ -77,6 +83,7 @@ impl FakeGpu {
     fn step(&self, name: &'static str) -> Result<(), Fault> {
         let mut state = locked(&self.state);
         state.log.push(name);
+        state.watch.iter().for_each(|watch| watch());
         match state.fail {
             Some((step, fault)) if step == name => Err(fault),
             _ => Ok(()),

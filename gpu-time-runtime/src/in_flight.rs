@@ -1,7 +1,7 @@
 //! Brackets that were enqueued and that the GPU has not been seen to pass.
 
 use std::collections::VecDeque;
-use std::ptr;
+use std::{mem, ptr};
 
 use crate::bracket::Bracket;
 use crate::gpu::{Fault, Gpu, Stream};
@@ -33,6 +33,12 @@ struct Queue<G: Gpu> {
     /// Whose stream it is, where each thread has its own.
     thread: Option<u64>,
     pending: VecDeque<Box<Bracket<G>>>,
+}
+
+impl<G: Gpu> Queue<G> {
+    fn is_same(&self, other: &Queue<G>) -> bool {
+        self.stream == other.stream && self.thread == other.thread && ptr::eq(self.gpu, other.gpu)
+    }
 }
 
 impl<G: Gpu> Default for InFlight<G> {
@@ -74,6 +80,21 @@ impl<G: Gpu> InFlight<G> {
         }
     }
 
+    /// Takes back what somebody looked at, which is older than what came meanwhile.
+    pub fn put_back(&mut self, older: InFlight<G>) {
+        let newer = mem::replace(self, older);
+        self.unseen = newer.unseen;
+        for mut queue in newer.queues.into_iter().filter(|queue| !queue.pending.is_empty()) {
+            if let Some(known) = self.queues.iter_mut().find(|known| known.is_same(&queue)) {
+                known.pending.append(&mut queue.pending);
+            } else if let Some(empty) = self.queues.iter_mut().find(|q| q.pending.is_empty()) {
+                *empty = queue;
+            } else {
+                self.queues.push(queue);
+            }
+        }
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.queues.iter().all(|q| q.pending.is_empty())
@@ -86,7 +107,6 @@ impl<G: Gpu> InFlight<G> {
         &mut self,
         mut settle: impl FnMut(Box<Bracket<G>>, Result<Result<Sample, Lost>, Fault>, &mut Passage),
     ) {
-        self.unseen = 0;
         for queue in self.queues.iter_mut().filter(|queue| !queue.pending.is_empty()) {
             let alive = queue.gpu.check_alive();
             let mut passage = Passage::new(alive.ok().and_then(|()| queue.gpu.clock()));

@@ -35,6 +35,7 @@ mod in_flight;
 mod key;
 mod lane;
 mod ledger;
+mod look;
 mod meter;
 #[cfg(any(feature = "metrics", feature = "nvml", feature = "signals"))]
 mod own_thread;

@@ -1,7 +1,7 @@
 //! Where a timed call runs, and how its brackets are opened and closed there.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{MutexGuard, OnceLock};
 
 use crate::bracket::{self, Subject};
 use crate::calls::CallRef;
@@ -11,7 +11,6 @@ use crate::gpu::{Gpu, Stream};
 use crate::graph::{self, Node, Opened};
 use crate::key::SeriesKey;
 use crate::lane::{self, Lane};
-use crate::meter;
 use crate::recorder::{HoldPlan, Preparation};
 use crate::sample::{CacheState, Lost, Sample};
 use crate::site::{CallSite, Hold, Resolved, locked};
@@ -19,6 +18,7 @@ use crate::trace::CallId;
 use crate::track::Key;
 use crate::work::Work;
 use crate::workload::Workload;
+use crate::{look, meter, pool};
 
 /// An open bracket on a real GPU.
 pub(crate) type Bracket = Box<bracket::Bracket<Context>>;
@@ -122,7 +122,11 @@ impl Place {
         let (prepare, cache) = if is_plain || obstacle.is_some() {
             (Preparation::default(), later(first))
         } else {
-            self.preparation(site.settings(), track.is_busy(), first)
+            // It may ask the driver.
+            drop(work);
+            let prepared = self.preparation(site.settings(), track.is_busy(), first);
+            work = locked(&lane.work);
+            prepared
         };
         let entry = work.rows.begin(site, launch, context.place(), cache, key);
         if weight != 1.0
@@ -140,7 +144,14 @@ impl Place {
             Subject { site, stream, track, entry, call, call_id, tracked, weight, workload };
         let opened = match obstacle {
             Some(reason) => Err(reason),
-            None => work.open(context, subject).map_err(Lost::from),
+            None => match work.open(context, subject) {
+                Some(bracket) => Ok(bracket),
+                None => {
+                    let opened;
+                    (work, opened) = self.open_new(work, subject);
+                    opened
+                }
+            },
         };
         let mut bracket = match opened {
             Ok(bracket) => bracket,
@@ -164,6 +175,34 @@ impl Place {
                 None
             }
         }
+    }
+
+    /// Opens a bracket where none is idle. No lane is locked while the driver makes events.
+    #[cold]
+    fn open_new(
+        &self,
+        mut work: MutexGuard<'static, Work<Context>>,
+        subject: Subject,
+    ) -> (MutexGuard<'static, Work<Context>>, Result<Bracket, Lost>) {
+        let Place { lane, context, .. } = *self;
+        let ordered = work.pools.order(context);
+        if ordered == 0 {
+            return (work, Err(Lost::Events));
+        }
+        drop(work);
+        let made = pool::make(context, ordered, subject);
+        let mut work = locked(&lane.work);
+        let opened = match made {
+            Ok(new) => {
+                work.pools.supply(context, ordered, new);
+                work.open(context, subject).ok_or(Lost::Events)
+            }
+            Err(fault) => {
+                work.pools.supply(context, ordered, Vec::new());
+                Err(fault.into())
+            }
+        };
+        (work, opened)
     }
 
     /// Records the stop, and hands the bracket over to wait for the GPU. `is_alive` says whether the
@@ -190,9 +229,17 @@ impl Place {
             self.site.meter.spend(bracket.held_ns());
         }
         let mut work = locked(&lane.work);
-        match stopped {
-            Ok(()) => work.enqueue(bracket, &lane.returns),
-            Err(fault) => work.abandon(bracket, fault.into(), &lane.returns),
+        let is_due = match stopped {
+            Ok(()) => work.enqueue(bracket),
+            Err(fault) => {
+                work.abandon(bracket, fault.into(), &lane.returns);
+                false
+            }
+        };
+        drop(work);
+        if is_due {
+            look::drain(&lane.work, &lane.returns);
+            self.context.wants_a_look();
         }
     }
 

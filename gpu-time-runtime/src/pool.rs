@@ -29,15 +29,34 @@ impl<G: Gpu> Default for Pools<G> {
 }
 
 impl<G: Gpu> Pools<G> {
-    /// A bracket for the subject, made if none is idle and the bound allows.
+    /// An idle bracket for the subject, if there is one.
     #[inline]
-    pub fn take(&mut self, gpu: &'static G, subject: Subject) -> Result<Box<Bracket<G>>, Fault> {
+    pub fn take(&mut self, gpu: &'static G, subject: Subject) -> Option<Box<Bracket<G>>> {
+        let mut bracket = self.of(gpu).idle.pop()?;
+        bracket.renew(subject);
+        Some(bracket)
+    }
+
+    /// Where none is idle: how many are to be made, which count as made from here on; none where the bound
+    /// is reached.
+    pub fn order(&mut self, gpu: &'static G) -> usize {
         let pool = self.of(gpu);
-        if let Some(mut bracket) = pool.idle.pop() {
-            bracket.renew(subject);
-            return Ok(bracket);
-        }
-        pool.make(subject)
+        // As many again as there are: how far the GPU falls behind varies, and what varies a little
+        // should not allocate again and again.
+        let ordered = pool.made.max(FEWEST).min(MOST.saturating_sub(pool.made));
+        pool.made += ordered;
+        ordered
+    }
+
+    /// Takes in what was made of an order.
+    #[expect(clippy::vec_box, reason = "they go on to scopes and queues without being moved")]
+    pub fn supply(&mut self, gpu: &'static G, ordered: usize, new: Vec<Box<Bracket<G>>>) {
+        let pool = self.of(gpu);
+        pool.made -= ordered - new.len();
+        // The first is used first, as long as none has come back.
+        pool.idle.extend(new.into_iter().rev());
+        // Room for all, so that coming back never allocates.
+        pool.idle.reserve(pool.made.saturating_sub(pool.idle.len()));
     }
 
     /// Takes back a bracket that is neither open nor pending any more.
@@ -65,27 +84,22 @@ impl<G: Gpu> Pools<G> {
     }
 }
 
-impl<G: Gpu> Pool<G> {
-    /// Makes brackets, and gives one of them.
-    #[cold]
-    fn make(&mut self, subject: Subject) -> Result<Box<Bracket<G>>, Fault> {
-        if self.made >= MOST {
-            return Err(Fault::Exhausted);
+/// Makes so many brackets, or fewer where the driver fails; a fault where it fails at the first. Who calls
+/// has no lane locked: beside many threads, the driver may take its time.
+#[cold]
+#[expect(clippy::vec_box, reason = "they go on to scopes and queues without being moved")]
+pub(crate) fn make<G: Gpu>(
+    gpu: &'static G,
+    ordered: usize,
+    subject: Subject,
+) -> Result<Vec<Box<Bracket<G>>>, Fault> {
+    let mut new = Vec::with_capacity(ordered);
+    for _ in 0..ordered {
+        match Bracket::new(gpu, subject) {
+            Ok(bracket) => new.push(bracket),
+            Err(fault) if new.is_empty() => return Err(fault),
+            Err(_) => break,
         }
-        // As many again as there are: how far the GPU falls behind varies, and what varies a little
-        // should not allocate again and again.
-        for _ in 0..self.made.max(FEWEST).min(MOST - self.made) {
-            match Bracket::new(self.gpu, subject) {
-                Ok(bracket) => self.idle.push(bracket),
-                Err(fault) if self.idle.is_empty() => return Err(fault),
-                Err(_) => break,
-            }
-            self.made += 1;
-        }
-        // The first is used first, as long as none has come back.
-        self.idle.reverse();
-        // Room for all, so that coming back never allocates.
-        self.idle.reserve(self.made);
-        self.idle.pop().ok_or(Fault::Exhausted)
     }
+    Ok(new)
 }

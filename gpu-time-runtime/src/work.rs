@@ -1,13 +1,14 @@
 //! What one lane has in hand: idle and pending brackets, sums, rows.
 
-use std::ptr;
+use std::{mem, ptr};
 
 use crate::bracket::{Bracket, Subject};
 use crate::calls::{CallRef, Calls, Finished, Returns};
-use crate::gpu::{Fault, Gpu};
+use crate::gpu::Gpu;
 use crate::in_flight::InFlight;
 use crate::key::SeriesKey;
 use crate::ledger::Ledger;
+use crate::look::{Found, Look};
 use crate::pool::Pools;
 use crate::rows::{EntryRef, Rows};
 use crate::sample::{CacheState, Lost, Sample};
@@ -27,9 +28,13 @@ struct Known<G: Gpu> {
 
 /// A lane's brackets from their beginning to their sample.
 pub(crate) struct Work<G: Gpu> {
-    pools: Pools<G>,
+    pub pools: Pools<G>,
     tracks: Vec<Known<G>>,
     in_flight: InFlight<G>,
+    /// Somebody has what was in flight.
+    is_looked_at: bool,
+    /// Room for what is found.
+    found: Vec<Found<G>>,
     calls: Calls,
     pub rows: Rows,
 }
@@ -40,6 +45,8 @@ impl<G: Gpu> Default for Work<G> {
             pools: Pools::default(),
             tracks: Vec::with_capacity(TRACKS),
             in_flight: InFlight::default(),
+            is_looked_at: false,
+            found: Vec::new(),
             calls: Calls::default(),
             rows: Rows::default(),
         }
@@ -67,22 +74,18 @@ impl<G: Gpu> Work<G> {
         track
     }
 
-    /// Opens a bracket.
+    /// Opens a bracket, if one is idle.
     #[inline]
-    pub fn open(&mut self, gpu: &'static G, subject: Subject) -> Result<Box<Bracket<G>>, Fault> {
+    pub fn open(&mut self, gpu: &'static G, subject: Subject) -> Option<Box<Bracket<G>>> {
         let mut bracket = self.pools.take(gpu, subject)?;
         bracket.open();
-        Ok(bracket)
+        Some(bracket)
     }
 
-    /// Takes a bracket whose stop was recorded, and looks after earlier ones now and then.
+    /// Takes a bracket whose stop was recorded. Answers whether it is time to look at those before it.
     #[inline]
-    pub fn enqueue(&mut self, bracket: Box<Bracket<G>>, returns: &Returns) {
-        let gpu = bracket.gpu;
-        if self.in_flight.push(bracket) {
-            self.drain(returns);
-            gpu.wants_a_look();
-        }
+    pub fn enqueue(&mut self, bracket: Box<Bracket<G>>) -> bool {
+        self.in_flight.push(bracket)
     }
 
     /// Takes a bracket back that was given up, and counts it as lost.
@@ -97,36 +100,47 @@ impl<G: Gpu> Work<G> {
         self.write(&mut Ledger::default(), subject, Err(reason), returns);
     }
 
-    /// Turns every bracket that the GPU has passed into a sample or a loss. Never waits.
-    pub fn drain(&mut self, returns: &Returns) {
+    /// Hands what is pending to who will look at it, unless somebody has it already.
+    pub fn begin_look(&mut self) -> Option<Look<G>> {
+        if self.is_looked_at {
+            return None;
+        }
+        self.is_looked_at = true;
+        let (in_flight, found) = (mem::take(&mut self.in_flight), mem::take(&mut self.found));
+        Some(Look { in_flight, found })
+    }
+
+    /// Takes it back, and writes what was found.
+    pub fn end_look(&mut self, look: Look<G>, returns: &Returns) {
+        let Look { in_flight, mut found } = look;
         let mut ledger = Ledger::default();
-        let mut in_flight = std::mem::take(&mut self.in_flight);
-        in_flight.drain(|bracket, outcome, passage| match outcome {
-            Ok(outcome) => {
-                if let Ok(sample) = outcome
-                    && trace::is_on()
-                {
-                    let row = self.rows.row(bracket.subject.entry);
-                    trace::keep(row.and_then(|row| bracket.slice(row, sample, passage)));
+        for Found { bracket, outcome, dates } in found.drain(..) {
+            match outcome {
+                Ok(outcome) => {
+                    if let Ok(sample) = outcome
+                        && trace::is_on()
+                    {
+                        let row = self.rows.row(bracket.subject.entry).zip(dates);
+                        trace::keep(row.map(|(row, dates)| bracket.slice(row, sample, dates)));
+                    }
+                    self.write(&mut ledger, bracket.subject, outcome, returns);
+                    self.pools.put(bracket);
                 }
-                self.write(&mut ledger, bracket.subject, outcome, returns);
-                self.pools.put(bracket);
-            }
-            Err(fault) => {
-                self.write(&mut ledger, bracket.subject, Err(fault.into()), returns);
-                if fault == Fault::Captured {
-                    bracket.gpu.discard(&bracket.pair);
+                Err(fault) => {
+                    self.write(&mut ledger, bracket.subject, Err(fault.into()), returns);
+                    self.pools.forget(&bracket);
                 }
-                self.pools.forget(&bracket);
             }
-        });
-        self.in_flight = in_flight;
+        }
+        self.in_flight.put_back(in_flight);
+        self.found = found;
+        self.is_looked_at = false;
         self.settle_sums(&mut ledger, returns);
     }
 
     /// Whether no bracket waits for the GPU.
     pub fn is_idle(&self) -> bool {
-        self.in_flight.is_empty()
+        !self.is_looked_at && self.in_flight.is_empty()
     }
 
     /// Begins the sum of a call that was begun in its row, or counts it as lost where there are too many.

@@ -1,10 +1,13 @@
+use std::sync::Mutex;
+
 use super::*;
 use crate::bracket::Feeding;
 use crate::fake::{FakeGpu, site};
-use crate::gpu::{HoldResult, Stream};
+use crate::gpu::{Fault, HoldResult, Stream};
 use crate::in_flight::BATCH;
+use crate::look;
 use crate::passage::ClockFit;
-use crate::pool::MOST;
+use crate::pool::{self, MOST};
 use crate::trace::CallId;
 use crate::workload::Amount;
 
@@ -55,7 +58,14 @@ impl Bench {
         let (call_id, tracked, weight) = (CallId::default(), false, 1.0);
         let subject =
             Subject { site, stream, track, entry, call, call_id, tracked, weight, workload };
-        let opened = self.work.open(self.gpu, subject);
+        let mut opened = self.work.open(self.gpu, subject).ok_or(Fault::Exhausted);
+        if opened.is_err() {
+            let ordered = self.work.pools.order(self.gpu);
+            let made = pool::make(self.gpu, ordered, subject);
+            let fault = made.as_ref().err().copied();
+            self.work.pools.supply(self.gpu, ordered, made.unwrap_or_default());
+            opened = self.work.open(self.gpu, subject).ok_or(fault.unwrap_or(Fault::Exhausted));
+        }
         if let Err(fault) = opened {
             self.work.lose(subject, fault.into(), &self.returns);
         }
@@ -74,7 +84,9 @@ impl Bench {
     fn close(&mut self, mut bracket: Box<Bracket<FakeGpu>>, feeding: Feeding) {
         bracket.stop().unwrap();
         bracket.feeding = feeding;
-        self.work.enqueue(bracket, &self.returns);
+        if self.work.enqueue(bracket) {
+            self.drain();
+        }
     }
 
     fn open_call(&mut self) -> CallRef {
@@ -84,7 +96,9 @@ impl Bench {
     }
 
     fn drain(&mut self) {
-        self.work.drain(&self.returns);
+        let mut look = self.work.begin_look().unwrap();
+        look.run();
+        self.work.end_look(look, &self.returns);
     }
 
     fn span(&mut self, stream: Stream) {
@@ -158,6 +172,50 @@ fn looking_is_left_until_a_batch_has_come_together() {
     bench.span(STREAM);
     let looks = bench.gpu.take_log().iter().filter(|step| **step == "elapsed").count();
     assert_eq!(looks, 1, "the oldest is not finished, so none is");
+}
+
+#[test]
+fn the_driver_is_asked_without_the_lane() {
+    let mut bench = Bench::new();
+    for _ in 0..3 {
+        bench.span(STREAM);
+    }
+    let Bench { gpu, work, returns, .. } = bench;
+    let lane: &'static Mutex<_> = Box::leak(Box::new(Mutex::new(work)));
+    gpu.watch(|| {
+        assert!(lane.try_lock().is_ok(), "who makes a report would wait with this thread")
+    });
+    assert!(!look::drain(lane, &returns), "the GPU has not passed them");
+    gpu.finish();
+    assert!(look::drain(lane, &returns));
+}
+
+#[test]
+fn what_is_enqueued_during_a_look_comes_after_it() {
+    let mut bench = Bench::new();
+    let older = [(); 3].map(|()| bench.open(STREAM, None, None));
+    let newer = [STREAM, OTHER].map(|stream| bench.open(stream, None, None));
+    for bracket in older {
+        bench.close(bracket, Feeding::Certain);
+    }
+    // The GPU has passed one of the older.
+    bench.gpu.finish_up_to(2);
+    let mut look = bench.work.begin_look().unwrap();
+    assert!(bench.work.begin_look().is_none(), "one at a time");
+    assert!(!bench.work.is_idle());
+    for bracket in newer {
+        bench.close(bracket, Feeding::Certain);
+    }
+    look.run();
+    bench.work.end_look(look, &bench.returns);
+    assert_eq!((bench.row(None).in_flight(), bench.row(None).measured()), (4, 1));
+    bench.gpu.finish_up_to(8);
+    bench.drain();
+    assert_eq!((bench.row(None).in_flight(), bench.row(None).measured()), (1, 4));
+    bench.gpu.finish();
+    bench.drain();
+    assert!(bench.work.is_idle());
+    assert_eq!(bench.row(None).measured(), 5);
 }
 
 #[test]

@@ -1,0 +1,60 @@
+//! A look at what the GPU has passed of one lane's brackets.
+//!
+//! The driver is asked without the lane's lock, because a thread may wait long for the driver, and whoever
+//! makes a report must not wait with it: a report needs all lanes at once.
+
+use std::sync::Mutex;
+
+use crate::bracket::Bracket;
+use crate::calls::Returns;
+use crate::gpu::{Fault, Gpu};
+use crate::in_flight::InFlight;
+use crate::passage::Moment;
+use crate::sample::{Lost, Sample};
+use crate::site::locked;
+use crate::trace;
+use crate::work::Work;
+
+/// What is pending on a lane, in the hands of who looks at it.
+///
+/// Invariant: a lane has one at most. Until it is given back, its brackets count as in flight.
+pub(crate) struct Look<G: Gpu> {
+    pub in_flight: InFlight<G>,
+    pub found: Vec<Found<G>>,
+}
+
+/// A bracket that the GPU has passed, or whose events answer with a fault.
+pub(crate) struct Found<G: Gpu> {
+    pub bracket: Box<Bracket<G>>,
+    pub outcome: Result<Result<Sample, Lost>, Fault>,
+    /// When the GPU passed its events, where a trace asks for it and it is known.
+    pub dates: Option<[Moment; 2]>,
+}
+
+/// Turns every bracket of a lane that the GPU has passed into a sample or a loss, unless somebody is at it.
+/// Answers whether none is left. Never waits for the GPU.
+pub(crate) fn drain<G: Gpu>(work: &Mutex<Work<G>>, returns: &Returns) -> bool {
+    let begun = locked(work).begin_look();
+    let Some(mut look) = begun else { return false };
+    look.run();
+    let mut work = locked(work);
+    work.end_look(look, returns);
+    work.is_idle()
+}
+
+impl<G: Gpu> Look<G> {
+    /// Asks the driver.
+    pub fn run(&mut self) {
+        let found = &mut self.found;
+        self.in_flight.drain(|bracket, outcome, passage| {
+            if outcome == Err(Fault::Captured) {
+                bracket.gpu.discard(&bracket.pair);
+            }
+            let dates = match outcome {
+                Ok(Ok(sample)) if trace::is_on() => bracket.dates(sample, passage),
+                _ => None,
+            };
+            found.push(Found { bracket, outcome, dates });
+        });
+    }
+}
