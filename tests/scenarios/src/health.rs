@@ -1,17 +1,16 @@
 //! Clocks and surroundings of the devices in use.
 
-use std::ffi::c_int;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::{mem, process, ptr, thread};
+use std::{mem, process, thread};
 
 use cudarc::driver::{CudaStream, DriverError};
 use gpu_time::{LockedClocks, gpu_timed, lock_clocks};
 
 use crate::Scenario;
 use crate::gpu::{Gpu, Spin};
+use crate::handler::{self, raise};
 use crate::tally::{self, ran};
 
 pub const SCENARIOS: &[Scenario] = &[
@@ -125,11 +124,6 @@ fn locked_before_fork(_: &[String]) {
     tally::print();
 }
 
-fn raise(signal: c_int) {
-    // SAFETY: sends a signal to this process.
-    assert_eq!(unsafe { libc::kill(libc::getpid(), signal) }, 0);
-}
-
 /// A signal ends the process while the guard lives.
 fn signal(arguments: &[String]) {
     let _guard = lock(1500).unwrap();
@@ -151,63 +145,32 @@ fn signal_after(_: &[String]) {
     }
 }
 
-static HANDLED: AtomicUsize = AtomicUsize::new(0);
-static PREVIOUS: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
-
-extern "C" fn on_signal(signal: c_int) {
-    let previous = PREVIOUS.load(Relaxed);
-    if previous != libc::SIG_DFL {
-        // SAFETY: what was set before is a handler of this signature.
-        let previous: extern "C" fn(c_int) = unsafe { mem::transmute(previous) };
-        previous(signal);
-    }
-    HANDLED.fetch_add(1, Relaxed);
-}
-
-fn handle() {
-    let handler = on_signal as extern "C" fn(c_int);
-    // SAFETY: all zeros are a value of this plain struct; the handler only makes calls that it may.
-    unsafe {
-        let mut action: libc::sigaction = mem::zeroed();
-        action.sa_sigaction = handler as usize;
-        let mut previous: libc::sigaction = mem::zeroed();
-        assert_eq!(libc::sigaction(libc::SIGTERM, &raw const action, &raw mut previous), 0);
-        PREVIOUS.store(previous.sa_sigaction, Relaxed);
-    }
-}
-
 fn survive_two_signals(guard: LockedClocks) {
     for _ in 0..2 {
         raise(libc::SIGTERM);
     }
-    while HANDLED.load(Relaxed) < 2 {
+    while handler::handled() < 2 {
         thread::yield_now();
     }
     // Whoever listens for what the handler handed on has the time to be wrong.
     thread::sleep(std::time::Duration::from_millis(50));
     mark("survived");
     drop(guard);
-    tally::fact("handled", HANDLED.load(Relaxed));
-    tally::fact("previous", PREVIOUS.load(Relaxed) != libc::SIG_DFL);
-    // SAFETY: changes nothing, and writes what is set.
-    let now = unsafe {
-        let mut now: libc::sigaction = mem::zeroed();
-        assert_eq!(libc::sigaction(libc::SIGTERM, ptr::null(), &raw mut now), 0);
-        now.sa_sigaction
-    };
-    tally::fact("still_handled", now == on_signal as extern "C" fn(c_int) as usize);
+    tally::fact("handled", handler::handled());
+    tally::fact("previous", handler::has_previous());
+    tally::fact("still_handled", handler::is_installed(libc::SIGTERM));
     tally::print();
 }
 
 fn own_handler_first(_: &[String]) {
-    handle();
+    handler::install(libc::SIGTERM);
     survive_two_signals(lock(1500).unwrap());
 }
 
 /// It hands on to what was there before, as libraries for signals do.
 fn own_handler_later(_: &[String]) {
     let guard = lock(1500).unwrap();
-    handle();
+    handler::install(libc::SIGTERM);
     survive_two_signals(guard);
 }
 

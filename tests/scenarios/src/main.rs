@@ -16,6 +16,7 @@ mod faults;
 mod fed;
 mod gpu;
 mod graph;
+mod handler;
 mod health;
 mod hold;
 mod options;

@@ -2,12 +2,10 @@
 
 use std::ffi::{CString, c_int};
 use std::fs::{File, OpenOptions};
-use std::mem;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
@@ -16,6 +14,7 @@ use gpu_time::gpu_timed;
 
 use crate::Scenario;
 use crate::gpu::{Gpu, Spin};
+use crate::handler::{self, raise};
 use crate::tally::{self, ran};
 
 pub const SCENARIOS: &[Scenario] = &[
@@ -51,11 +50,6 @@ fn begin() -> (Gpu, Spin) {
     let spin = gpu.spin("signals::timed");
     ten(&gpu, &spin);
     (gpu, spin)
-}
-
-fn raise(signal: c_int) {
-    // SAFETY: sends a signal to this process.
-    assert_eq!(unsafe { libc::kill(libc::getpid(), signal) }, 0);
 }
 
 fn wait_for_the_end() -> ! {
@@ -217,28 +211,9 @@ fn child_before(_: &[String]) {
     wait_for_the_end();
 }
 
-static HANDLED: AtomicUsize = AtomicUsize::new(0);
-static PREVIOUS: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
-
-extern "C" fn on_signal(signal: c_int) {
-    let previous = PREVIOUS.load(Relaxed);
-    if previous != libc::SIG_DFL {
-        // SAFETY: what was set before is a handler of this signature.
-        let previous: extern "C" fn(c_int) = unsafe { mem::transmute(previous) };
-        previous(signal);
-    }
-    HANDLED.fetch_add(1, Relaxed);
-}
-
-fn handle(signal: c_int) {
-    let handler = on_signal as extern "C" fn(c_int);
-    // SAFETY: the handler only makes calls that it may.
-    PREVIOUS.store(unsafe { libc::signal(signal, handler as usize) }, Relaxed);
-}
-
 fn own_handler_first(_: &[String]) {
-    handle(libc::SIGUSR1);
-    handle(libc::SIGTERM);
+    handler::install(libc::SIGUSR1);
+    handler::install(libc::SIGTERM);
     let (gpu, spin) = begin();
     [libc::SIGUSR1, libc::SIGTERM, libc::SIGTERM].into_iter().for_each(raise);
     survive(&gpu, &spin);
@@ -247,7 +222,7 @@ fn own_handler_first(_: &[String]) {
 /// It hands on to what was there before, as libraries for signals do.
 fn own_handler_later(_: &[String]) {
     let (gpu, spin) = begin();
-    handle(libc::SIGTERM);
+    handler::install(libc::SIGTERM);
     [libc::SIGTERM, libc::SIGTERM].into_iter().for_each(raise);
     survive(&gpu, &spin);
 }
@@ -264,6 +239,6 @@ fn survive(gpu: &Gpu, spin: &Spin) {
     // Whoever listens for what a handler handed on has the time to be wrong.
     thread::sleep(Duration::from_millis(50));
     ten(gpu, spin);
-    tally::fact("handled", HANDLED.load(Relaxed));
+    tally::fact("handled", handler::handled());
     tally::print();
 }
