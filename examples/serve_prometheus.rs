@@ -10,15 +10,15 @@
 
 #![allow(unsafe_code)] // launching a kernel is unsafe in cudarc
 
+mod gpu;
+
 use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use cudarc::driver::{
-    CudaContext, CudaFunction, CudaSlice, CudaStream, LaunchConfig, PushKernelArg, sys,
-};
+use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, LaunchConfig, PushKernelArg};
 use cudarc::nvrtc::Ptx;
 use gpu_time::gpu_timed;
 use gpu_time_kernels::workloads;
@@ -84,15 +84,8 @@ fn main() -> Done {
 }
 
 fn on_gpu() -> Result<Vectors, Box<dyn Error>> {
-    // SAFETY: looks for the driver's library; without it cudarc would panic.
-    if !unsafe { sys::is_culib_present() } {
-        return Err("no CUDA driver".into());
-    }
-    let context = CudaContext::new(0)?;
-    let stream = context.new_stream()?;
-    // SAFETY: every slice below is used on this stream alone.
-    unsafe { context.disable_event_tracking() };
-    let module = context.load_module(Ptx::from_src(workloads::PTX))?;
+    let stream = gpu::find()?;
+    let module = stream.context().load_module(Ptx::from_src(workloads::PTX))?;
     Ok(Vectors::Gpu {
         saxpy: module.load_function(workloads::SAXPY)?,
         x: stream.clone_htod(&vec![1.0; LARGEST])?,
