@@ -114,6 +114,11 @@ impl Args {
         args
     }
 
+    /// Whether this clock is asked for.
+    pub fn has_clock(&self, clock: Clock) -> bool {
+        self.clock.as_ref().is_some_and(|arg| arg.value == clock)
+    }
+
     /// Reads one `key` or `key = value`.
     fn pair(&mut self, input: ParseStream, seen: &mut Vec<String>) -> syn::Result<()> {
         if !input.peek(Ident::peek_any) {

@@ -23,7 +23,8 @@ use syn::{Expr, ExprReference, Stmt};
 use crate::args::{Clock, Cold, Hold, Scope};
 use crate::func::{MARKER, SITE, tail_future};
 use crate::paths::{Paths, local, ours};
-use crate::plan::{Body, Plan, Sampling, Source, Stream, no_stream, two_params};
+use crate::plan::{Body, Plan, Sampling};
+use crate::source::{Source, Stream, no_stream, two_params};
 
 /// Writes the function.
 pub fn expand(plan: Plan) -> TokenStream {

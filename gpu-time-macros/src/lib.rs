@@ -17,6 +17,8 @@ mod marks;
 mod paths;
 #[cfg(any(feature = "enabled", test))]
 mod plan;
+#[cfg(any(feature = "enabled", test))]
+mod source;
 #[cfg(test)]
 mod tests;
 
