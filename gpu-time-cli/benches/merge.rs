@@ -1,14 +1,16 @@
 //! How long `gpu-time merge` takes over many reports, and how much memory at most.
 //!
 //! `cargo bench -p gpu-time-cli` makes 1,000 reports of 200 series, merges them five times, and prints
-//! both, and the time of all cores together, which does not depend on what else runs. The times of each series are log-normal to the step of an event clock; every process has a bias
-//! of its own, as on a GPU.
+//! both, and the time of all cores together, which does not depend on what else runs. The times of each
+//! series are log-normal to the step of an event clock; every process has a bias of its own, as on a GPU.
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use fastrand::Rng;
 
 #[path = "../tests/made.rs"]
 mod made;
@@ -22,13 +24,14 @@ const BOUND: (Duration, u64) = (Duration::from_secs(2), 200);
 
 fn main() {
     let folder = tempfile::tempdir().expect("a folder for the reports");
-    let mut random = Random(1);
+    // The reports are the same every time.
+    let mut random = Rng::with_seed(1);
     let (mut bytes, mut buckets) = (0, 0);
     let files: Vec<_> = (0..REPORTS)
         .map(|pid| {
             let sites = (0..SITES).map(|line| {
                 let median = 3e3 * 1.05f64.powi(line as i32 % 72);
-                let times: Vec<f64> = (0..SAMPLES).map(|_| random.time(median)).collect();
+                let times: Vec<f64> = (0..SAMPLES).map(|_| time(&mut random, median)).collect();
                 let bias = 2_207.0 + STEP_NS * f64::from(pid % 5);
                 let series = vec![series("cuda:0", &times, &[], bias)];
                 buckets += series[0].histogram().iter().count();
@@ -89,19 +92,8 @@ fn cpu_seconds() -> f64 {
     ticks as f64 / TICKS_PER_SECOND
 }
 
-/// A linear congruential generator: the reports are the same every time.
-struct Random(u64);
-
-impl Random {
-    fn uniform(&mut self) -> f64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    /// A time near the median, longer ones more often far from it.
-    fn time(&mut self, median: f64) -> f64 {
-        let normal: f64 = (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0;
-        (median * (0.05 * normal).exp() / STEP_NS).round() * STEP_NS
-    }
+/// A time near the median, longer ones more often far from it.
+fn time(random: &mut Rng, median: f64) -> f64 {
+    let normal: f64 = (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
+    (median * (0.05 * normal).exp() / STEP_NS).round() * STEP_NS
 }

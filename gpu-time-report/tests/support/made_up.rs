@@ -3,6 +3,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use fastrand::Rng;
 use gpu_time_report::{
     CacheState, Clock, Clocks, Course, Device, Distribution, Histogram, Launch, Launches, Losses,
     Lost, Measure, Process, ScopeKind, Series, Site, Snapshot,
@@ -15,21 +16,9 @@ const STEP_NS: f64 = 32.0;
 const WALL: Duration = Duration::from_secs(95);
 const SAMPLES: u64 = 20_000;
 
-/// A linear congruential generator: the page is the same every time.
-struct Random(u64);
-
-impl Random {
-    /// Evenly from 0 to 1.
-    fn uniform(&mut self) -> f64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    /// About 0 with a deviation of 1.
-    fn normal(&mut self) -> f64 {
-        (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
-    }
+/// About 0 with a deviation of 1.
+fn normal(random: &mut Rng) -> f64 {
+    (0..12).map(|_| random.f64()).sum::<f64>() - 6.0
 }
 
 /// The report.
@@ -38,7 +27,8 @@ pub fn snapshot(series: usize) -> Snapshot {
         ["attention", "gemm", "layer_norm", "softmax", "rope", "all_reduce", "gather", "sample"];
     const MODULES: [&str; 5] =
         ["model::decoder", "model::encoder", "train::step", "infer", "ops::fused"];
-    let mut random = Random(7);
+    // The page is the same every time.
+    let mut random = Rng::with_seed(7);
     let mut sites = Vec::new();
     let mut left = series;
     while left > 0 {
@@ -58,8 +48,8 @@ pub fn snapshot(series: usize) -> Snapshot {
 }
 
 /// One function: plain, or hot and cold, or with launches.
-fn rows(random: &mut Random, at: usize, most: usize) -> Vec<Series> {
-    let median_ns = 3000.0 * (random.uniform() * 7.0).exp();
+fn rows(random: &mut Rng, at: usize, most: usize) -> Vec<Series> {
+    let median_ns = 3000.0 * (random.f64() * 7.0).exp();
     let mut plain = |cache, launch: Option<u32>, median_ns, measure| {
         row(random, at, cache, launch, median_ns, measure)
     };
@@ -79,7 +69,7 @@ fn rows(random: &mut Random, at: usize, most: usize) -> Vec<Series> {
 }
 
 fn row(
-    random: &mut Random,
+    random: &mut Rng,
     at: usize,
     cache: CacheState,
     launch: Option<u32>,
@@ -91,18 +81,18 @@ fn row(
     let (mut fed, mut starved, mut course) =
         (Distribution::new(), Distribution::new(), Course::new());
     let [mut fed_count, mut starved_count] = [0, 0];
-    let noise = 0.01 + 0.06 * random.uniform();
+    let noise = 0.01 + 0.06 * random.f64();
     let is_starved = at % 9 == 5;
     for i in 0..SAMPLES {
         let when = i as f64 / SAMPLES as f64;
         // Some have two modes, some grow slower while they run, and all are late now and then.
-        let mode = if at % 5 == 2 && random.uniform() < 0.3 { 1.25 } else { 1.0 };
+        let mode = if at % 5 == 2 && random.f64() < 0.3 { 1.25 } else { 1.0 };
         let drift = if at % 7 == 3 && when > 0.6 { 1.12 } else { 1.0 };
-        let late = if random.uniform() < 0.002 { 1.0 + 3.0 * random.uniform() } else { 1.0 };
+        let late = if random.f64() < 0.002 { 1.0 + 3.0 * random.f64() } else { 1.0 };
         let ns =
-            median_ns * mode * drift * late * (1.0 + noise * random.normal()).max(0.6) + bias_ns;
+            median_ns * mode * drift * late * (1.0 + noise * normal(random)).max(0.6) + bias_ns;
         let ns = (ns / STEP_NS).round() * STEP_NS;
-        if is_starved || random.uniform() < 0.01 {
+        if is_starved || random.f64() < 0.01 {
             starved.record(ns);
             starved_count += 1;
         } else {

@@ -67,17 +67,6 @@ impl Seen {
     }
 }
 
-/// Numbers that look random and are the same every time.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % bound
-    }
-}
-
 /// Kernels ahead of the bracket and delays inside of it, all of random length, so that the GPU comes to
 /// the start sometimes long before the stop is enqueued, sometimes long after, and often about then.
 fn delays(_: &[String]) {
@@ -94,13 +83,13 @@ fn delays(_: &[String]) {
     let row = site.and_then(|site| site.series().first()).expect("it was called");
     let truth_ns = row.raw_ns().expect("there are samples").median();
     tally::fact("held_starved", row.starved());
-    let mut random = Random(1);
+    let mut random = fastrand::Rng::with_seed(1);
     let mut seen = Seen::default();
     let (mut off, mut off_and_fed, mut fed, mut right) = (0u64, 0u64, 0u64, 0u64);
     for call in 0..CALLS {
-        let mut delay = || if random.below(2) == 0 { 0 } else { random.below(50_000) };
+        let mut delay = || if random.bool() { 0 } else { random.u64(..50_000) };
         let inside = [delay(), delay()];
-        let head_start = random.below(60_000);
+        let head_start = random.u64(..60_000);
         if call % 4 > 0 {
             ahead.launch(stream, head_start).unwrap();
         }

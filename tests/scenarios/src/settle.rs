@@ -80,11 +80,10 @@ fn steady(_: &[String]) {
 fn varied(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("settle::timed");
-    let mut state = 1u64;
+    let mut random = fastrand::Rng::with_seed(1);
     let settled = until_stable(settle().margin(0.02), || {
         for _ in 0..16 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            timed(&gpu.stream, &spin, 20_000 + (state >> 33) % 20_000).unwrap();
+            timed(&gpu.stream, &spin, random.u64(20_000..40_000)).unwrap();
         }
         gpu.synchronize();
     });
