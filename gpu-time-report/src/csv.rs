@@ -106,3 +106,6 @@ fn add_stats(columns: &mut Vec<Column>, kind: &str, stats: fn(&Series) -> Option
 fn optional(value: Option<impl ToString>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

@@ -202,3 +202,6 @@ impl Formatter for Layout {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

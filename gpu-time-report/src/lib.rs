@@ -28,6 +28,8 @@ mod html;
 mod json;
 mod kinds;
 mod losses;
+#[cfg(test)]
+mod made;
 mod notes;
 #[doc(hidden)]
 pub mod pattern;

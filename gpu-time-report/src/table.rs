@@ -131,3 +131,6 @@ impl Terminal {
         if self.colours { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
 }
+
+#[cfg(test)]
+mod tests;

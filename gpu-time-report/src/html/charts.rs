@@ -80,7 +80,7 @@ impl Bins {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::everything;
+    use crate::made::everything;
     use crate::{Distribution, Series};
     use proptest::prelude::*;
 

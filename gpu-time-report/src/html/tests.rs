@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Site;
-use crate::tests::{everything, off, rated};
+use crate::made::{everything, off, rated};
 
 #[path = "../../tests/support/chromium.rs"]
 mod chromium;

@@ -1,0 +1,142 @@
+//! The JSON of made-up snapshots, and its schema.
+
+use crate::made::{everything, off, process, rated};
+use crate::*;
+
+#[test]
+fn the_json_has_everything() {
+    insta::assert_snapshot!(everything().to_json());
+}
+
+#[test]
+fn the_json_of_a_run_that_was_off_has_the_same_shape() {
+    insta::assert_snapshot!(off().to_json());
+}
+
+#[test]
+fn the_json_is_read_back_as_it_was() {
+    for snapshot in [everything(), rated(), off()] {
+        let json = snapshot.to_json();
+        let read = Snapshot::from_json(json.as_bytes()).unwrap();
+        assert_eq!(read, snapshot);
+        assert_eq!(read.to_json(), json);
+    }
+}
+
+/// Something in every field that there is.
+fn in_full() -> Snapshot {
+    let mut snapshot = everything();
+    snapshot.process.budget = Some(Budget { share: 0.01, cost_share: 0.008 });
+    snapshot.process.merged = vec![process(None)];
+    let rated = rated();
+    snapshot.devices.extend(rated.devices);
+    snapshot.sites.extend(rated.sites);
+    for series in snapshot.sites.iter_mut().flat_map(|site| &mut site.series) {
+        series.net_histogram = series.histogram.less(2207.0);
+    }
+    snapshot
+}
+
+/// The text of the schema, as the package has it.
+const JSON_SCHEMA: &str = include_str!("../../schema/gpu-time-1.json");
+
+fn violations(schema: &serde_json::Value, snapshot: &Snapshot) -> Vec<String> {
+    let json = serde_json::from_str(&snapshot.to_json()).unwrap();
+    let schema = jsonschema::draft202012::new(schema).unwrap();
+    let at = |error: jsonschema::ValidationError| format!("{}: {error}", error.instance_path());
+    schema.iter_errors(&json).map(at).collect()
+}
+
+#[test]
+fn the_json_is_of_the_schema() {
+    let schema = serde_json::from_str(JSON_SCHEMA).unwrap();
+    assert!(jsonschema::draft202012::meta::is_valid(&schema));
+    for snapshot in [in_full(), everything(), rated(), off()] {
+        assert_eq!(violations(&schema, &snapshot), [""; 0]);
+    }
+    // Readers pass over what they do not know.
+    let more = everything().to_json().replacen("\"pid\":", "\"new\": [], \"pid\":", 1);
+    assert!(jsonschema::draft202012::is_valid(&schema, &serde_json::from_str(&more).unwrap()));
+}
+
+#[test]
+fn the_schema_describes_every_field_and_no_other() {
+    let json =
+        JSON_SCHEMA.replace("\"additionalProperties\": true", "\"additionalProperties\": false");
+    assert_ne!(json, JSON_SCHEMA);
+    let mut schema: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let mut objects = vec![&mut schema];
+    let mut count = 0;
+    while let Some(object) = objects.pop() {
+        if let Some(properties) = object.get("properties").cloned() {
+            let described = |field: &serde_json::Value| {
+                field["description"].is_string() || field["$ref"].is_string()
+            };
+            for (name, field) in properties.as_object().unwrap() {
+                assert!(described(field), "{name}");
+                count += 1;
+            }
+            // Those that are left out where they are empty as well: here none is.
+            object["required"] = properties.as_object().unwrap().keys().cloned().collect();
+        }
+        match object {
+            serde_json::Value::Object(fields) => objects.extend(fields.values_mut()),
+            serde_json::Value::Array(items) => objects.extend(items),
+            _ => {}
+        }
+    }
+    assert!(count > 100, "{count}");
+    // The one process that was merged is not one of merged ones.
+    let violations = violations(&schema, &in_full());
+    assert_eq!(violations, ["/process/merged/0: \"merged\" is a required property"]);
+}
+
+#[test]
+fn fields_that_are_not_known_are_passed_over() {
+    let json = everything().to_json();
+    let more = json.replace("\"launches_seen\":", "\"new\": [{\"a\": null}], \"launches_seen\":");
+    assert_ne!(more, json);
+    assert_eq!(Snapshot::from_json(more.as_bytes()).unwrap(), everything());
+}
+
+/// Written before reports had histograms and net sums.
+#[test]
+fn the_first_reports_are_read() {
+    let mut json: serde_json::Value = serde_json::from_str(&everything().to_json()).unwrap();
+    let sites = json["sites"].as_array_mut().unwrap();
+    for series in sites.iter_mut().flat_map(|site| site["series"].as_array_mut().unwrap()) {
+        for field in ["histogram", "net_sum_ns"] {
+            series.as_object_mut().unwrap().remove(field).unwrap();
+        }
+    }
+    let read = Snapshot::from_json(json.to_string().as_bytes()).unwrap();
+    assert!(read.sites.iter().flat_map(Site::series).all(|s| s.histogram.is_empty()));
+    assert_eq!(read.to_string(), everything().to_string());
+}
+
+#[test]
+fn what_is_not_read_is_named() {
+    let json = off().to_json();
+    let with_schema = |schema: &str| json.replacen("gpu-time/1", schema, 1);
+    for (text, message) in [
+        (String::new(), "the JSON ends early: EOF while parsing a value at line 1 column 0"),
+        (json[..json.len() / 2].to_owned(), "the JSON ends early: EOF while parsing "),
+        ("{\"schema\" 1}".to_owned(), "not JSON: expected `:` at line 1 column 11"),
+        ("[1, 2]".to_owned(), "not a report of gpu-time: no `schema` says so"),
+        ("{\"traceEvents\": []}".to_owned(), "not a report of gpu-time: no `schema` says so"),
+        ("{\"schema\": 1}".to_owned(), "not a report of gpu-time: no `schema` says so"),
+        (
+            with_schema("gpu-time/2"),
+            "the schema is \"gpu-time/2\", and `gpu-time/1` is what this version reads",
+        ),
+        (with_schema("\\u001b[2J"), "the schema is \"\\u{1b}[2J\", and `gpu-time/1` is what"),
+        (
+            json.replace("\"calls\"", "\"cells\""),
+            "not a whole report of `gpu-time/1`: missing field `calls` at line ",
+        ),
+    ] {
+        let error = Snapshot::from_json(text.as_bytes()).unwrap_err().to_string();
+        assert!(error.starts_with(message), "{error}");
+    }
+    assert!(Snapshot::from_json(b"\xff").is_err());
+}
