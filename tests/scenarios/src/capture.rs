@@ -6,10 +6,10 @@ use std::thread;
 
 use cudarc::driver::{CudaGraph, CudaStream, DriverError, sys};
 use gpu_time::gpu_timed;
-use sys::CUstreamCaptureMode as Mode;
 
 use crate::Scenario;
 use crate::gpu::{Gpu, Increment, Spin};
+use crate::raw_graph::{mode, nodes};
 use crate::tally::{self, ran};
 
 pub const SCENARIOS: &[Scenario] = &[
@@ -48,24 +48,11 @@ fn elsewhere_body(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
     spin.launch(stream, 5_000)
 }
 
-fn mode(name: &str) -> Mode {
-    match name {
-        "global" => Mode::CU_STREAM_CAPTURE_MODE_GLOBAL,
-        "thread_local" => Mode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
-        "relaxed" => Mode::CU_STREAM_CAPTURE_MODE_RELAXED,
-        _ => panic!("`{name}` is no mode"),
-    }
-}
-
 /// Ends the capture, and says how many nodes the graph has.
 fn end(stream: &Arc<CudaStream>) -> (CudaGraph, usize) {
     let flags = sys::CUgraphInstantiate_flags(0);
     let graph = stream.end_capture(flags).expect("the capture is intact").expect("a graph");
-    let mut nodes = 0;
-    // SAFETY: asks for the number only.
-    let counted =
-        unsafe { sys::cuGraphGetNodes(graph.cu_graph(), ptr::null_mut(), &raw mut nodes) };
-    counted.result().unwrap();
+    let nodes = nodes(graph.cu_graph());
     (graph, nodes)
 }
 

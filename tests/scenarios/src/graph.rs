@@ -7,10 +7,10 @@ use std::thread;
 
 use cudarc::driver::{CudaGraph, CudaStream, DriverError, sys};
 use gpu_time::gpu_timed;
-use sys::CUstreamCaptureMode as Mode;
 
 use crate::Scenario;
 use crate::gpu::{Gpu, Spin};
+use crate::raw_graph::{Exec, begin, capture, end, mode, nodes};
 use crate::tally::{self, ran};
 
 pub const SCENARIOS: &[Scenario] = &[
@@ -46,84 +46,6 @@ fn node(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
 fn without(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
     ran!();
     spin.launch(stream, SPIN_NS)
-}
-
-fn mode(name: &str) -> Mode {
-    match name {
-        "global" => Mode::CU_STREAM_CAPTURE_MODE_GLOBAL,
-        "thread_local" => Mode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
-        "relaxed" => Mode::CU_STREAM_CAPTURE_MODE_RELAXED,
-        _ => panic!("`{name}` is no mode"),
-    }
-}
-
-fn begin(stream: &CudaStream, mode: Mode) {
-    // SAFETY: the stream is alive.
-    unsafe { sys::cuStreamBeginCapture_v2(stream.cu_stream(), mode) }.result().unwrap();
-}
-
-/// Ends a capture; the graph is the caller's.
-fn end(stream: &CudaStream) -> sys::CUgraph {
-    let mut graph = ptr::null_mut();
-    // SAFETY: writes one handle.
-    unsafe { sys::cuStreamEndCapture(stream.cu_stream(), &raw mut graph) }.result().unwrap();
-    graph
-}
-
-fn capture(stream: &CudaStream, work: impl FnOnce()) -> sys::CUgraph {
-    begin(stream, mode("global"));
-    work();
-    end(stream)
-}
-
-fn nodes(graph: sys::CUgraph) -> usize {
-    let mut nodes = 0;
-    // SAFETY: asks for the number only.
-    unsafe { sys::cuGraphGetNodes(graph, ptr::null_mut(), &raw mut nodes) }.result().unwrap();
-    nodes
-}
-
-/// A graph that can be launched.
-struct Exec(sys::CUgraphExec);
-
-impl Exec {
-    /// Takes the graph, which is not needed any more.
-    fn new(graph: sys::CUgraph) -> Exec {
-        let mut exec = ptr::null_mut();
-        // SAFETY: writes one handle; the graph is alive, and nobody has it after this.
-        unsafe {
-            sys::cuGraphInstantiateWithFlags(&raw mut exec, graph, 0).result().unwrap();
-            sys::cuGraphDestroy(graph).result().unwrap();
-        }
-        Exec(exec)
-    }
-
-    /// Whether the shape of the graph, which it takes, was the same.
-    fn update(&self, graph: sys::CUgraph) -> bool {
-        let mut info = sys::CUgraphExecUpdateResultInfo {
-            result: sys::CUgraphExecUpdateResult::CU_GRAPH_EXEC_UPDATE_SUCCESS,
-            errorNode: ptr::null_mut(),
-            errorFromNode: ptr::null_mut(),
-        };
-        // SAFETY: both are alive; writes one result.
-        unsafe {
-            let updated = sys::cuGraphExecUpdate_v2(self.0, graph, &raw mut info);
-            sys::cuGraphDestroy(graph).result().unwrap();
-            updated.result().is_ok()
-        }
-    }
-
-    fn launch(&self, stream: &CudaStream) {
-        // SAFETY: both are alive.
-        unsafe { sys::cuGraphLaunch(self.0, stream.cu_stream()) }.result().unwrap();
-    }
-}
-
-impl Drop for Exec {
-    fn drop(&mut self) {
-        // SAFETY: nobody has it after this.
-        unsafe { sys::cuGraphExecDestroy(self.0) }.result().unwrap();
-    }
 }
 
 /// Looks after each of so many replays: first through cudarc, then through a graph of our own.

@@ -22,6 +22,7 @@ mod hold;
 mod options;
 mod random;
 mod rates;
+mod raw_graph;
 mod sampling;
 mod scopes;
 mod settle;
