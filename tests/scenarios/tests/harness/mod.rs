@@ -5,26 +5,28 @@
 //! GPU. Tests that need the simulation stand in modules named `simulated`, so that a run on a GPU
 //! leaves them out by `--skip simulated::` and the test runner counts them as filtered out.
 
+mod child;
 pub mod events;
 pub mod report;
+mod run;
 pub mod timeline;
 
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gpu_time_sim_driver::SimDriver;
 use gpu_time_sim_driver::trace::{Call, Trace};
 use gpu_time_sim_nvml::{Script, SimNvml};
-use serde::Deserialize;
 
+use child::finish;
 use events::Events;
-use report::{Report, Series, Site};
+use report::{Report, Series};
+use run::Book;
+pub use run::Run;
 use timeline::Timeline;
 
 /// What was locked and given back is written to it.
@@ -371,121 +373,6 @@ fn reports(dir: &Path) -> BTreeMap<u32, Report> {
             (pid, Report::parse(&text))
         })
         .collect()
-}
-
-/// Waits for the end, and takes what the process says meanwhile.
-fn finish(mut command: Command, limit: Duration) -> (ExitStatus, u32, String, String) {
-    let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let pid = child.id();
-    let stdout = collect(child.stdout.take().expect("piped"));
-    let stderr = collect(child.stderr.take().expect("piped"));
-    let status = wait(&mut child, &command, limit);
-    (status, pid, stdout.join().expect("it is text"), stderr.join().expect("it is text"))
-}
-
-fn collect(mut pipe: impl Read + Send + 'static) -> thread::JoinHandle<String> {
-    thread::spawn(move || {
-        let mut text = String::new();
-        pipe.read_to_string(&mut text).expect("it is text");
-        text
-    })
-}
-
-fn wait(child: &mut Child, command: &Command, limit: Duration) -> ExitStatus {
-    let deadline = Instant::now() + limit;
-    loop {
-        if let Some(status) = child.try_wait().expect("it is a child") {
-            return status;
-        }
-        if Instant::now() > deadline {
-            let _ = child.kill();
-            panic!("it hangs: {command:?}");
-        }
-        thread::sleep(Duration::from_millis(2));
-    }
-}
-
-/// What the program printed of itself.
-#[derive(Debug, Deserialize)]
-pub struct Book {
-    runs: BTreeMap<String, u64>,
-    facts: BTreeMap<String, serde_json::Value>,
-    kernels: BTreeMap<u64, String>,
-}
-
-impl Book {
-    /// The report counts the calls that there were.
-    fn check(&self, report: &Report) {
-        for (name, runs) in &self.runs {
-            let site = report.sites.iter().find(|site| site.name == *name);
-            let site = site.unwrap_or_else(|| panic!("`{name}` is not in the report"));
-            assert_eq!(site.calls, *runs, "`{name}`");
-        }
-        for site in &report.sites {
-            let ran = self.runs.contains_key(&site.name);
-            assert!(ran || site.calls == 0, "`{}` was not called", site.name);
-        }
-    }
-}
-
-/// What a run left.
-pub struct Run {
-    events: Option<Events>,
-    report: Option<Report>,
-    /// The same as a page.
-    pub page: Option<String>,
-    /// Reports of processes that it forked.
-    pub others: Vec<Report>,
-    book: Book,
-    pub stderr: String,
-    pub trace: Trace,
-    /// What the stand-in for NVML locked and gave back, and the program's own marks.
-    pub nvml: Vec<String>,
-}
-
-impl Run {
-    pub fn report(&self) -> &Report {
-        self.report.as_ref().expect("it makes a report")
-    }
-
-    /// The trace for viewers.
-    pub fn events(&self) -> &Events {
-        self.events.as_ref().expect("it shows what it did")
-    }
-
-    /// The site of this path inside the scenarios' crate, or of this name.
-    pub fn site(&self, name: &str) -> &Site {
-        self.report().site(name)
-    }
-
-    /// The row of a function that has one only.
-    pub fn row(&self, name: &str) -> &Series {
-        self.site(name).row()
-    }
-
-    /// What the program noted; it must have.
-    pub fn fact(&self, name: &str) -> u64 {
-        self.found(name).unwrap_or_else(|| panic!("no fact `{name}`: {:?}", self.book))
-    }
-
-    /// What the program noted, if it did.
-    pub fn found(&self, name: &str) -> Option<u64> {
-        let fact = self.book.facts.get(name)?;
-        fact.as_u64().or(fact.as_bool().map(u64::from)).or(fact.as_f64().map(|fact| fact as u64))
-    }
-
-    /// The text that the program noted; it must have.
-    pub fn text(&self, name: &str) -> &str {
-        let fact = self.book.facts.get(name).and_then(serde_json::Value::as_str);
-        fact.unwrap_or_else(|| panic!("no text `{name}`: {:?}", self.book))
-    }
-
-    /// The handle of the kernel of one place.
-    pub fn kernel(&self, place: &str) -> u64 {
-        let full = format!("scenario::{place}");
-        let found = self.book.kernels.iter().find(|(_, known)| **known == full);
-        *found.unwrap_or_else(|| panic!("no kernel is for `{place}`")).0
-    }
 }
 
 /// Whether a raw time is that of so much work: on a GPU, the work and at most 20 us around it. In the

@@ -1,5 +1,7 @@
 //! The JSON report, read as the public contract describes it.
 
+mod series;
+
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -7,6 +9,7 @@ use jsonschema::Validator;
 use serde::{Deserialize, Deserializer};
 
 use super::is_real;
+pub use series::{Series, Stats};
 
 /// A key that must be there, and may be `null`.
 fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
@@ -154,96 +157,6 @@ pub struct Site {
     pub sample_rate: f64,
     pub warnings: Vec<String>,
     pub series: Vec<Series>,
-}
-
-#[derive(Debug, Deserialize)]
-pub struct Launch {
-    pub index: u32,
-    pub line: u32,
-}
-
-#[derive(Debug, Deserialize)]
-pub struct Series {
-    pub device: String,
-    #[serde(deserialize_with = "nullable")]
-    pub launch: Option<Launch>,
-    pub measure: String,
-    #[serde(deserialize_with = "nullable")]
-    pub key: Option<String>,
-    pub cache: String,
-    pub clock: String,
-    pub graph: bool,
-    pub timed: u64,
-    pub measured: u64,
-    pub in_flight: u64,
-    pub lost: BTreeMap<String, u64>,
-    pub fed: u64,
-    pub starved: u64,
-    pub at_floor: u64,
-    pub queued: u64,
-    pub bias_ns: Option<f64>,
-    pub nested: u64,
-    pub tracked: u64,
-    #[serde(deserialize_with = "nullable")]
-    pub raw_ns: Option<Stats>,
-    #[serde(deserialize_with = "nullable")]
-    pub net_ns: Option<Stats>,
-    #[serde(deserialize_with = "nullable")]
-    pub estimated_total_ns: Option<f64>,
-    #[serde(deserialize_with = "nullable")]
-    pub estimated_total_error_ns: Option<f64>,
-    #[serde(deserialize_with = "nullable")]
-    pub ci95_ns: Option<[f64; 2]>,
-    #[serde(deserialize_with = "nullable")]
-    pub timeline: Option<Course>,
-    #[serde(deserialize_with = "nullable")]
-    pub bytes: Option<Bytes>,
-    #[serde(deserialize_with = "nullable")]
-    pub flops: Option<Flops>,
-}
-
-/// When samples were, and what.
-#[derive(Debug, Deserialize)]
-pub struct Course {
-    pub origin_ns: u64,
-    pub width_ns: u64,
-    /// Index, count, least, mean and greatest.
-    pub slots: Vec<(u64, u64, u64, u64, u64)>,
-}
-
-#[derive(Debug, Deserialize)]
-pub struct Bytes {
-    pub samples: u64,
-    #[serde(deserialize_with = "nullable")]
-    pub per_call: Option<f64>,
-    pub total: f64,
-    #[serde(deserialize_with = "nullable")]
-    pub gb_per_s: Option<f64>,
-    #[serde(deserialize_with = "nullable")]
-    pub peak_share: Option<f64>,
-}
-
-#[derive(Debug, Deserialize)]
-pub struct Flops {
-    pub samples: u64,
-    #[serde(deserialize_with = "nullable")]
-    pub per_call: Option<f64>,
-    pub total: f64,
-    #[serde(deserialize_with = "nullable")]
-    pub tflop_per_s: Option<f64>,
-}
-
-#[derive(Debug, Deserialize)]
-pub struct Stats {
-    pub min: f64,
-    pub p5: f64,
-    pub median: f64,
-    pub mean: f64,
-    pub p95: f64,
-    pub p99: f64,
-    pub max: f64,
-    pub stddev: f64,
-    pub sum: f64,
 }
 
 impl Report {
@@ -398,101 +311,5 @@ impl Site {
     /// Σ over its series.
     pub fn total(&self, part: impl Fn(&Series) -> u64) -> u64 {
         self.series.iter().map(part).sum()
-    }
-}
-
-impl Course {
-    /// It is of so many samples at least, since others may go on, with these statistics.
-    fn check(&self, samples: u64, raw: &Stats) {
-        assert!(self.slots.is_sorted_by(|a, b| a.0 < b.0), "{self:?}");
-        assert!(self.slots.iter().all(|slot| slot.0 < 128 && slot.1 > 0), "{self:?}");
-        assert!(self.slots.iter().all(|slot| slot.2 <= slot.3 && slot.3 <= slot.4), "{self:?}");
-        let counted: u64 = self.slots.iter().map(|slot| slot.1).sum();
-        assert!(counted >= samples, "{samples}: {self:?}");
-        let least = self.slots.iter().map(|slot| slot.2).min();
-        let most = self.slots.iter().map(|slot| slot.4).max();
-        let ends = [raw.min, raw.max].map(|ns| Some(ns.round() as u64));
-        assert_eq!([least, most], ends, "{self:?}");
-    }
-}
-
-impl Series {
-    fn check(&self, site: &str) {
-        let Series { timed, measured, in_flight, fed, starved, at_floor, .. } = self;
-        let lost: u64 = self.lost.values().sum();
-        assert_eq!(*timed, measured + in_flight + lost, "`{site}`: {self:?}");
-        assert_eq!(*measured, fed + starved + at_floor, "`{site}`: {self:?}");
-        assert!(self.nested <= *measured && self.tracked <= *measured, "`{site}`: {self:?}");
-        assert!(self.queued <= *fed, "`{site}`: {self:?}");
-        // A replay is no call, and is not sampled like one.
-        let is_estimated = !self.graph && fed + starved > 0;
-        assert_eq!(self.estimated_total_ns.is_some(), is_estimated, "`{site}`: {self:?}");
-        if let (Some(total), Some(net)) = (self.estimated_total_ns, &self.net_ns) {
-            assert!(total > net.sum * 0.999_999 - 1.0, "`{site}`: {self:?}");
-        }
-        if let (Some([low, high]), Some(raw)) = (self.ci95_ns, &self.raw_ns) {
-            assert!(low <= raw.median && raw.median <= high, "`{site}`: {self:?}");
-        }
-        if self.graph {
-            // Nothing waits for a replay to be read.
-            assert!(self.launch.is_some() && self.cache == "as-found", "`{site}`: {self:?}");
-            assert_eq!(*in_flight, 0, "`{site}`: {self:?}");
-        }
-        let measures = ["sum", "span", "launch"];
-        assert!(measures.contains(&&*self.measure), "`{site}`: {self:?}");
-        assert_eq!(self.measure == "launch", self.launch.is_some(), "`{site}`: {self:?}");
-        let caches = ["as-found", "cold", "cold-dirty", "after-cold", "partial"];
-        assert!(caches.contains(&&*self.cache), "`{site}`: {self:?}");
-        assert!(["events", "sync", "host"].contains(&&*self.clock), "`{site}`: {self:?}");
-        assert_eq!(self.clock == "host", self.device == "host", "`{site}`: {self:?}");
-        // Of barriers the GPU waits for none.
-        assert!(self.clock == "events" || starved + at_floor == 0, "`{site}`: {self:?}");
-        let bytes = self.bytes.as_ref().map(|bytes| (bytes.samples, bytes.total, bytes.gb_per_s));
-        let flops =
-            self.flops.as_ref().map(|flops| (flops.samples, flops.total, flops.tflop_per_s));
-        for (samples, total, rate) in [bytes, flops].into_iter().flatten() {
-            assert!((1..=fed + starved).contains(&samples), "`{site}`: {self:?}");
-            assert!(total >= 0.0 && rate.is_none_or(f64::is_finite), "`{site}`: {self:?}");
-        }
-        assert_eq!(self.raw_ns.is_some(), fed + starved > 0, "`{site}`: {self:?}");
-        assert_eq!(self.raw_ns.is_some(), self.timeline.is_some(), "`{site}`: {self:?}");
-        if let Some((raw, course)) = self.raw_ns.as_ref().zip(self.timeline.as_ref()) {
-            course.check(if *fed > 0 { *fed } else { *starved }, raw);
-        }
-        for stats in [&self.raw_ns, &self.net_ns].into_iter().flatten() {
-            let Stats { min, p5, median, mean, p95, p99, max, stddev, sum } = *stats;
-            let rising = [min, p5, median, p95, p99, max];
-            assert!(rising.is_sorted() && min >= 0.0, "`{site}`: {stats:?}");
-            // A mean may be off by what single precision leaves of a bias.
-            assert!(
-                min <= mean * 1.000_001 + 1e-3 && mean <= max * 1.000_001 + 1e-3,
-                "`{site}`: {stats:?}"
-            );
-            assert!(stddev >= 0.0 && sum * 1.000_001 >= max, "`{site}`: {stats:?}");
-        }
-    }
-
-    /// How many were lost for this reason. It must be known.
-    pub fn lost(&self, reason: &str) -> u64 {
-        *self.lost.get(reason).unwrap_or_else(|| panic!("no reason `{reason}`"))
-    }
-
-    pub fn all_lost(&self) -> u64 {
-        self.lost.values().sum()
-    }
-
-    /// `(timed, measured, in_flight, lost)`.
-    pub fn brackets(&self) -> (u64, u64, u64, u64) {
-        (self.timed, self.measured, self.in_flight, self.all_lost())
-    }
-
-    /// What all calls took, and its standard error.
-    pub fn estimate(&self) -> (f64, f64) {
-        let estimate = self.estimated_total_ns.zip(self.estimated_total_error_ns);
-        estimate.unwrap_or_else(|| panic!("no estimate: {self:?}"))
-    }
-
-    pub fn raw(&self) -> &Stats {
-        self.raw_ns.as_ref().unwrap_or_else(|| panic!("no statistics: {self:?}"))
     }
 }
