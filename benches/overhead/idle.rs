@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::sync::Barrier;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use gpu_time::gpu_timed;
 
@@ -80,7 +80,14 @@ pub fn over_plain(mut call: impl FnMut(u64) -> u64) -> Figure {
     )
 }
 
+/// So long the processor gets to come to its working clock.
+const RAMP: Duration = Duration::from_millis(500);
+
 pub fn run(table: &mut Table) {
+    let started = Instant::now();
+    while started.elapsed() < RAMP {
+        each(plain);
+    }
     table.row(
         "plain call",
         Figure::of((0..REPETITIONS).map(|_| each(plain)).collect()),

@@ -102,7 +102,7 @@ fn write_calls(file: &mut File, pid: u32, recorded: &Recorded, now_ns: u64) -> H
     let mut threads: BTreeMap<u64, Vec<Placed<'_, Call>>> = BTreeMap::new();
     for (number, call) in &recorded.calls {
         let begin_ns = call.began_ns;
-        let end_ns = call.ended_ns.unwrap_or(now_ns).max(begin_ns);
+        let end_ns = call.ended_ns.unwrap_or(now_ns).max(begin_ns + 1);
         let calls = threads.entry(call.thread).or_default();
         calls.push((Interval { begin_ns, end_ns }, (number + 1, call)));
     }
@@ -177,7 +177,8 @@ fn in_order(slices: Vec<(u64, &Slice)>) -> Vec<Placed<'_, Slice>> {
             ended_ns = ended_ns.max(at.end_ns);
         } else {
             at.begin_ns = at.begin_ns.max(ended_ns);
-            at.end_ns = at.end_ns.max(at.begin_ns);
+            // Where one ends the next may begin: an arrow to that place is the next one's.
+            at.end_ns = at.end_ns.max(at.begin_ns + 1);
         }
     }
     placed
@@ -224,7 +225,7 @@ fn write_slices(
             });
             let CallId(call) = slice.call;
             let Some(from) = calls.get(&call) else { continue };
-            let enqueued_ns = slice.enqueued_ns.clamp(from.at.begin_ns, from.at.end_ns);
+            let enqueued_ns = slice.enqueued_ns.clamp(from.at.begin_ns, from.at.end_ns - 1);
             let arrow = |ph, pid, tid, ns| Event {
                 ph,
                 name: "enqueued".into(),

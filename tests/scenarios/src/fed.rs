@@ -86,6 +86,7 @@ fn delays(_: &[String]) {
     let mut random = fastrand::Rng::with_seed(1);
     let mut seen = Seen::default();
     let (mut off, mut off_and_fed, mut fed, mut right) = (0u64, 0u64, 0u64, 0u64);
+    let mut worst_ns = 0.0f64;
     for call in 0..CALLS {
         let mut delay = || if random.bool() { 0 } else { random.u64(..50_000) };
         let inside = [delay(), delay()];
@@ -102,6 +103,9 @@ fn delays(_: &[String]) {
         let raw_ns = now.sum_ns - seen.sum_ns;
         let is_fed = now.fed > seen.fed;
         let is_off = raw_ns > truth_ns + OFF_NS;
+        if is_off && is_fed {
+            worst_ns = worst_ns.max(raw_ns - truth_ns);
+        }
         off += u64::from(is_off);
         off_and_fed += u64::from(is_off && is_fed);
         right += u64::from(!is_off);
@@ -113,6 +117,7 @@ fn delays(_: &[String]) {
     {
         tally::fact(name, count);
     }
+    tally::fact("worst_ns", worst_ns as u64);
     tally::print();
 }
 

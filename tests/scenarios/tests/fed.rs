@@ -8,7 +8,10 @@ fn host_delays_inside_of_brackets() {
     let run = scenario("fed/delays", &[]).untraced().run();
     let fact = |name| run.fact(name);
     let [off, off_and_fed, fed, right] = ["off", "off_and_fed", "fed", "right"].map(fact);
-    println!("{off} off, of which {off_and_fed} fed; {right} right; {fed} fed");
+    let worst_ns = fact("worst_ns");
+    println!(
+        "{off} off, of which {off_and_fed} fed, by {worst_ns} ns at most; {right} right; {fed} fed"
+    );
     // Both kinds must be many, or nothing was tried.
     assert!(off >= 200 && right >= 60, "{off} off, {right} right");
     assert!(off_and_fed * 200 <= off, "{off_and_fed} of {off} that waited count as fed");

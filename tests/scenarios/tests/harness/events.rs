@@ -55,7 +55,7 @@ impl Slice {
     }
 
     fn holds(&self, ns: u64) -> bool {
-        (self.begin_ns..=self.end_ns).contains(&ns)
+        (self.begin_ns..self.end_ns).contains(&ns)
     }
 }
 
