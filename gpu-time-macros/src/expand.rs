@@ -4,7 +4,7 @@
 //! Input:  fn f(stream: &Arc<CudaStream>) -> R { …leading items… …statements… }
 //! Output: fn f(stream: &Arc<CudaStream>) -> R {
 //!             …leading items…
-//!             let scope = enter({ …a static site…; &__GPU_TIME_SITE }, || …the stream…);
+//!             let scope = enter({ …a static site…; &__GPU_TIME_SITE }, |gate| …the stream…);
 //!             …statements…
 //!         }
 //! ```
@@ -59,12 +59,13 @@ fn prologue(plan: &Plan) -> TokenStream {
         Source::Host => None,
         Source::Streams(streams) => Some(target(streams, &plan.paths)),
     };
+    let gate = local("gate");
     let entered = match (target, details(plan)) {
         (None, None) => quote_spanned!(at=> enter_host(#site)),
         (None, Some(details)) => quote_spanned!(at=> enter_host_detailed(#site, || #details)),
-        (Some(target), None) => quote_spanned!(at=> enter(#site, || #target)),
+        (Some(target), None) => quote_spanned!(at=> enter(#site, |#gate| #target)),
         (Some(target), Some(details)) => {
-            quote_spanned!(at=> enter_detailed(#site, || #target, || #details))
+            quote_spanned!(at=> enter_detailed(#site, |#gate| #target, || #details))
         }
     };
     quote_spanned!(at=> let #scope = #private::#entered;)
@@ -193,7 +194,8 @@ fn target_of(Stream { expr, lent, .. }: &Stream, paths: &Paths) -> TokenStream {
     let private = paths.private(at);
     let value = value_of(expr, quote_spanned!(at=> #private::Target::Host), paths);
     let owned = format_ident!("{}", if *lent { "lent" } else { "dropped" });
-    quote_spanned!(at=> #private::target!(#value, #owned))
+    let gate = local("gate");
+    quote_spanned!(at=> #private::target!(#value, #owned, #gate))
 }
 
 /// What the user says of a call: its key, and the work that it does. Each value has a closure of its

@@ -48,26 +48,75 @@ pub(crate) struct Subject {
     pub workload: Workload,
 }
 
-/// A pair of events and what it serves for.
-///
-/// Invariant: idle, open or pending, and exactly one of these, because it is owned by a pool, by the
-/// scope of a call, or by a queue. Brackets are boxed, made on demand and reused.
-pub(crate) struct Bracket<G: Gpu> {
-    pub gpu: &'static G,
-    pub pair: EventPair,
-    pub subject: Subject,
-    pub feeding: Feeding,
-    /// The host's time after the stop record.
-    pub stopped_ns: u64,
-    /// The thread of the start, on a stream that each thread has its own of.
-    pub thread: Option<u64>,
-    begun: Mark,
-    ended: Mark,
+/// What a bracket has that is held, that lies on a stream which each thread has its own of, or that the host's
+/// time may prove fed.
+struct Special {
+    feeding: Feeding,
     held: Option<Held>,
     /// The stream is held for so many nanoseconds.
     delay_ns: Option<u64>,
     /// The host's time before everything, where that matters.
     began_ns: Option<u64>,
+    /// The thread of the start, where that matters.
+    thread: Option<u64>,
+    /// When the GPU passed its events, where a trace asks for it and it is known.
+    passed: Option<[Moment; 2]>,
+}
+
+/// A value that is mostly not there. Unlike in an `Option`, what says so comes first, and the memory behind it
+/// is touched only where it is there.
+#[repr(C)]
+struct Rare<T> {
+    is_there: bool,
+    value: T,
+}
+
+impl<T> Rare<T> {
+    #[inline]
+    fn get(&self) -> Option<&T> {
+        self.is_there.then_some(&self.value)
+    }
+
+    #[inline]
+    fn get_mut(&mut self) -> Option<&mut T> {
+        self.is_there.then_some(&mut self.value)
+    }
+
+    #[inline]
+    fn clear(&mut self) {
+        self.is_there = false;
+    }
+
+    fn set(&mut self, value: T) {
+        *self = Rare { is_there: true, value };
+    }
+}
+
+/// A pair of events and what it serves for.
+///
+/// Invariant: idle, open or pending, and exactly one of these, because it is owned by a pool, by the
+/// scope of a call, or by a queue. Brackets are boxed, made on demand and reused.
+#[repr(C, align(64))] // a plain one lies in two lines of memory: it is out of the caches again and again
+pub(crate) struct Bracket<G: Gpu> {
+    pub gpu: &'static G,
+    pub pair: EventPair,
+    /// The host's time after the stop record.
+    pub stopped_ns: u64,
+    begun: Mark,
+    ended: Mark,
+    pub subject: Subject,
+    special: Rare<Special>,
+}
+
+impl Special {
+    const NONE: Special = Special {
+        feeding: Feeding::Unknown,
+        held: None,
+        delay_ns: None,
+        began_ns: None,
+        thread: None,
+        passed: None,
+    };
 }
 
 impl<G: Gpu> Bracket<G> {
@@ -77,15 +126,11 @@ impl<G: Gpu> Bracket<G> {
         Ok(Box::new(Bracket {
             gpu,
             pair,
-            subject,
-            feeding: Feeding::Unknown,
             stopped_ns: 0,
-            thread: None,
             begun: Mark::default(),
             ended: Mark::default(),
-            held: None,
-            delay_ns: None,
-            began_ns: None,
+            subject,
+            special: Rare { is_there: false, value: Special::NONE },
         }))
     }
 
@@ -93,7 +138,7 @@ impl<G: Gpu> Bracket<G> {
     #[inline]
     pub fn renew(&mut self, subject: Subject) {
         self.subject = subject;
-        self.feeding = Feeding::Unknown;
+        self.special.clear();
     }
 
     /// Opens the bracket on its stream: from here on others know of it.
@@ -102,36 +147,56 @@ impl<G: Gpu> Bracket<G> {
         self.begun = self.subject.track.begin();
     }
 
-    /// Records the start, after what is to precede it. With `by_host`, the host's clock is read too.
+    /// Records the start, after what is to precede it. With `by_host`, the host's clock is read too. The
+    /// `thread` is the calling one, where the stream is its own.
     #[inline]
-    pub fn start(&mut self, prepare: Preparation, by_host: bool) -> Result<(), Fault> {
-        self.began_ns = (by_host || prepare.hold.is_some()).then(|| self.gpu.now_ns());
-        self.delay_ns = match prepare.hold {
-            Some(HoldPlan::For(ns)) => Some(ns),
-            _ => None,
-        };
-        self.held = recorder::begin(self.gpu, self.subject.stream, &self.pair, prepare)?;
-        Ok(())
-    }
-
-    /// Records the stop, lets the stream go, and closes the bracket.
-    #[inline]
-    pub fn stop(&mut self) -> Result<(), Fault> {
-        let held = self.held.take();
-        let ended = recorder::end(self.gpu, self.subject.stream, &self.pair, held);
-        self.ended = self.subject.track.end();
-        let released = ended?;
-        self.stopped_ns = self.gpu.now_ns();
-        // A clock that has stepped back meanwhile shows nothing.
-        if let Some(took_ns) = self.began_ns.and_then(|ns| self.stopped_ns.checked_sub(ns)) {
-            self.learn_feeding(took_ns, released);
+    pub fn start(
+        &mut self,
+        prepare: Preparation,
+        by_host: bool,
+        thread: Option<u64>,
+    ) -> Result<(), Fault> {
+        if by_host || thread.is_some() || prepare.hold.is_some() {
+            self.expect_more(prepare.hold, by_host, thread);
+        }
+        let held = recorder::begin(self.gpu, self.subject.stream, &self.pair, prepare)?;
+        if let Some(special) = self.special.get_mut() {
+            special.held = held;
         }
         Ok(())
     }
 
     #[cold]
-    fn learn_feeding(&mut self, took_ns: u64, released: Option<HoldResult>) {
-        self.feeding = match (released, self.delay_ns) {
+    fn expect_more(&mut self, hold: Option<HoldPlan>, by_host: bool, thread: Option<u64>) {
+        let delay_ns = match hold {
+            Some(HoldPlan::For(ns)) => Some(ns),
+            _ => None,
+        };
+        let began_ns = (by_host || hold.is_some()).then(|| self.gpu.now_ns());
+        self.special.set(Special { delay_ns, began_ns, thread, ..Special::NONE });
+    }
+
+    /// Records the stop, lets the stream go, and closes the bracket.
+    #[inline]
+    pub fn stop(&mut self) -> Result<(), Fault> {
+        let held = self.special.get_mut().and_then(|special| special.held.take());
+        let ended = recorder::end(self.gpu, self.subject.stream, &self.pair, held);
+        self.ended = self.subject.track.end();
+        let released = ended?;
+        self.stopped_ns = self.gpu.now_ns();
+        if self.special.is_there {
+            self.learn_feeding(released);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn learn_feeding(&mut self, released: Option<HoldResult>) {
+        let Some(special) = self.special.get_mut() else { return };
+        // A clock that has stepped back meanwhile shows nothing.
+        let took_ns = special.began_ns.and_then(|began_ns| self.stopped_ns.checked_sub(began_ns));
+        let Some(took_ns) = took_ns else { return };
+        special.feeding = match (released, special.delay_ns) {
             (Some(hold), _) => Feeding::Held(hold),
             // The hold began no earlier than the host began to enqueue it.
             (None, Some(ns)) if took_ns <= ns => Feeding::Certain,
@@ -142,13 +207,32 @@ impl<G: Gpu> Bracket<G> {
         }
     }
 
+    /// What is known about whether the GPU waited inside.
+    #[inline]
+    fn feeding(&self) -> Feeding {
+        self.special.get().map_or(Feeding::Unknown, |special| special.feeding)
+    }
+
+    /// The thread of the start, on a stream that each thread has its own of.
+    #[inline]
+    pub fn thread(&self) -> Option<u64> {
+        self.special.get()?.thread
+    }
+
+    /// The scripted GPU's word on it.
+    #[cfg(test)]
+    pub fn set_feeding(&mut self, feeding: Feeding) {
+        self.special.set(Special { feeding, ..Special::NONE });
+    }
+
     /// How long the stream stood still for the bracket, once it is stopped, in nanoseconds.
     #[cold]
     pub fn held_ns(&self) -> f64 {
-        let by_host = || Some(self.stopped_ns.saturating_sub(self.began_ns?));
-        let held = match self.feeding {
+        let Some(special) = self.special.get() else { return 0.0 };
+        let by_host = || Some(self.stopped_ns.saturating_sub(special.began_ns?));
+        let held = match special.feeding {
             Feeding::Held(_) => by_host(),
-            _ => self.delay_ns,
+            _ => special.delay_ns,
         };
         held.unwrap_or(0) as f64
     }
@@ -156,7 +240,8 @@ impl<G: Gpu> Bracket<G> {
     /// Closes the bracket and lets the stream go, without a stop that counts.
     pub fn abandon(&mut self) {
         self.subject.track.end();
-        recorder::abandon(self.gpu, self.held.take());
+        let held = self.special.get_mut().and_then(|special| special.held.take());
+        recorder::abandon(self.gpu, held);
     }
 
     /// What the raw time says, together with what is known of the bracket. `passage` is the GPU's way
@@ -170,7 +255,7 @@ impl<G: Gpu> Bracket<G> {
         behind_ns: Option<u64>,
     ) -> Result<Sample, Lost> {
         let mut sample = Sample::new(raw_ns).ok_or(Lost::Invalid)?;
-        let known = match self.feeding {
+        let known = match self.feeding() {
             Feeding::Held(hold) => Some(!self.has_expired(hold)),
             Feeding::Certain => Some(true),
             Feeding::Host(ns) if ns as f64 <= raw_ns * HOST_SHARE => Some(true),
@@ -202,28 +287,32 @@ impl<G: Gpu> Bracket<G> {
         Ok(sample)
     }
 
-    /// When the GPU passed its events, if that is known.
+    /// Asks when the GPU passed its events, for a trace.
     #[cold]
-    pub fn dates(&self, sample: Sample, passage: &mut Passage) -> Option<[Moment; 2]> {
-        passage.date(self.gpu, &self.pair.start, sample.raw_ns())
+    pub fn date(&mut self, sample: Sample, passage: &mut Passage) {
+        let passed = passage.date(self.gpu, &self.pair.start, sample.raw_ns());
+        if !self.special.is_there {
+            self.special.set(Special::NONE);
+        }
+        self.special.value.passed = passed;
     }
 
-    /// What a trace shows of it.
+    /// What a trace shows of it, if its place in time is known.
     #[cold]
-    pub fn slice(&self, row: &'static Row, sample: Sample, dates: [Moment; 2]) -> Slice {
+    pub fn slice(&self, row: &'static Row, sample: Sample) -> Option<Slice> {
         let Subject { site, stream, track, call_id, .. } = self.subject;
-        Slice {
+        Some(Slice {
             site,
             row,
             stream,
             track,
-            thread: self.thread,
+            thread: self.thread(),
             call: call_id,
             sample,
-            passed: dates,
+            passed: self.special.get()?.passed?,
             marks: [self.begun, self.ended],
             enqueued_ns: self.stopped_ns,
-        }
+        })
     }
 
     /// Whether events of another bracket may lie inside.

@@ -1,5 +1,6 @@
 //! Calls in launches scope while their launches are in flight: each adds up to one sum.
 
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU8, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 use crate::rows::EntryRef;
@@ -9,18 +10,28 @@ use crate::workload::Workload;
 /// Calls that a lane may add up at once.
 const MOST: usize = 1_024;
 
-/// Names a call that is being added up.
+/// Names a call that is being added up, by its place from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CallRef(u32);
+pub(crate) struct CallRef(NonZeroU32);
 
 impl CallRef {
-    pub fn index(self) -> u32 {
-        self.0
+    /// The place at this index.
+    fn at(index: usize) -> CallRef {
+        CallRef(NonZeroU32::MIN.saturating_add(index as u32))
     }
 
-    /// The reference that [`CallRef::index`] came from.
-    pub fn new(index: u32) -> CallRef {
-        CallRef(index)
+    fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
+
+    /// The place, from 1.
+    pub fn number(self) -> u32 {
+        self.0.get()
+    }
+
+    /// The call whose [`CallRef::number`] that is; none has 0.
+    pub fn numbered(number: u32) -> Option<CallRef> {
+        NonZeroU32::new(number).map(CallRef)
     }
 }
 
@@ -46,14 +57,14 @@ impl Returns {
             Some(Lost::Cancelled) => CANCELLED,
             Some(_) => FAILED,
         };
-        if let Some(place) = self.0.get(call.0 as usize) {
+        if let Some(place) = self.0.get(call.index()) {
             place.store(how, Release);
         }
     }
 
     /// Whether the function has returned, and for which reason it was left, if not by returning.
     fn get(&self, call: CallRef) -> Option<Option<Lost>> {
-        match self.0.get(call.0 as usize)?.load(Acquire) {
+        match self.0.get(call.index())?.load(Acquire) {
             RUNNING => None,
             FAILED => Some(Some(Lost::Failed)),
             CANCELLED => Some(Some(Lost::Cancelled)),
@@ -62,7 +73,7 @@ impl Returns {
     }
 
     fn clear(&self, call: CallRef) {
-        if let Some(place) = self.0.get(call.0 as usize) {
+        if let Some(place) = self.0.get(call.index()) {
             place.store(RUNNING, Relaxed);
         }
     }
@@ -106,7 +117,7 @@ impl Calls {
         let sum =
             Sum { entry: Some(entry), open: 0, sample: Sample::NOTHING, lost: None, workload };
         if let Some(call) = self.free.pop() {
-            *self.sums.get_mut(call.0 as usize)? = sum;
+            *self.sums.get_mut(call.index())? = sum;
             return Some(call);
         }
         if self.sums.len() >= MOST {
@@ -115,13 +126,13 @@ impl Calls {
         self.sums.push(sum);
         self.free.reserve(self.sums.len());
         self.waiting.reserve(self.sums.len());
-        Some(CallRef(self.sums.len() as u32 - 1))
+        Some(CallRef::at(self.sums.len() - 1))
     }
 
     /// A launch of the call was begun.
     #[inline]
     pub fn begin(&mut self, call: CallRef) {
-        if let Some(sum) = self.sums.get_mut(call.0 as usize) {
+        if let Some(sum) = self.sums.get_mut(call.index()) {
             sum.open += 1;
         }
     }
@@ -134,7 +145,7 @@ impl Calls {
         outcome: Result<Sample, Lost>,
         returns: &Returns,
     ) -> Option<Finished> {
-        let sum = self.sums.get_mut(call.0 as usize)?;
+        let sum = self.sums.get_mut(call.index())?;
         sum.open = sum.open.saturating_sub(1);
         match outcome {
             Ok(sample) => sum.sample.add(sample),
@@ -156,7 +167,7 @@ impl Calls {
     /// none.
     pub fn returned(&mut self, returns: &Returns) -> Option<Finished> {
         let at = self.waiting.iter().position(|call| {
-            let is_busy = self.sums.get(call.0 as usize).is_some_and(|sum| sum.open > 0);
+            let is_busy = self.sums.get(call.index()).is_some_and(|sum| sum.open > 0);
             is_busy || returns.get(*call).is_some()
         })?;
         let call = self.waiting.swap_remove(at);
@@ -166,7 +177,7 @@ impl Calls {
 
     #[inline]
     fn finish(&mut self, call: CallRef, returns: &Returns) -> Option<Finished> {
-        let sum = self.sums.get_mut(call.0 as usize)?;
+        let sum = self.sums.get_mut(call.index())?;
         if sum.open > 0 {
             return None;
         }

@@ -52,7 +52,7 @@ impl<G: Gpu> InFlight<G> {
     /// since anyone looked.
     #[inline]
     pub fn push(&mut self, bracket: Box<Bracket<G>>) -> bool {
-        let (stream, thread) = (bracket.subject.stream, bracket.thread);
+        let (stream, thread) = (bracket.subject.stream, bracket.thread());
         let is_its = |queue: &&mut Queue<G>| {
             queue.stream == stream && queue.thread == thread && ptr::eq(queue.gpu, bracket.gpu)
         };
@@ -66,7 +66,7 @@ impl<G: Gpu> InFlight<G> {
 
     #[cold]
     fn push_first(&mut self, bracket: Box<Bracket<G>>) {
-        let (gpu, stream, thread) = (bracket.gpu, bracket.subject.stream, bracket.thread);
+        let (gpu, stream, thread) = (bracket.gpu, bracket.subject.stream, bracket.thread());
         match self.queues.iter_mut().find(|queue| queue.pending.is_empty()) {
             Some(queue) => {
                 (queue.gpu, queue.stream, queue.thread) = (gpu, stream, thread);

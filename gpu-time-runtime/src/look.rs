@@ -9,7 +9,6 @@ use crate::bracket::Bracket;
 use crate::calls::Returns;
 use crate::gpu::{Fault, Gpu};
 use crate::in_flight::InFlight;
-use crate::passage::Moment;
 use crate::sample::{Lost, Sample};
 use crate::site::locked;
 use crate::trace;
@@ -27,8 +26,6 @@ pub(crate) struct Look<G: Gpu> {
 pub(crate) struct Found<G: Gpu> {
     pub bracket: Box<Bracket<G>>,
     pub outcome: Result<Result<Sample, Lost>, Fault>,
-    /// When the GPU passed its events, where a trace asks for it and it is known.
-    pub dates: Option<[Moment; 2]>,
 }
 
 /// Turns every bracket of a lane that the GPU has passed into a sample or a loss, unless somebody is at it.
@@ -46,15 +43,13 @@ impl<G: Gpu> Look<G> {
     /// Asks the driver.
     pub fn run(&mut self) {
         let found = &mut self.found;
-        self.in_flight.drain(|bracket, outcome, passage| {
-            if outcome == Err(Fault::Captured) {
-                bracket.gpu.discard(&bracket.pair);
+        self.in_flight.drain(|mut bracket, outcome, passage| {
+            match outcome {
+                Ok(Ok(sample)) if trace::is_on() => bracket.date(sample, passage),
+                Err(Fault::Captured) => bracket.gpu.discard(&bracket.pair),
+                _ => {}
             }
-            let dates = match outcome {
-                Ok(Ok(sample)) if trace::is_on() => bracket.dates(sample, passage),
-                _ => None,
-            };
-            found.push(Found { bracket, outcome, dates });
+            found.push(Found { bracket, outcome });
         });
     }
 }

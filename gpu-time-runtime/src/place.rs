@@ -50,7 +50,7 @@ pub(crate) struct Place {
 /// from several threads; but only the function itself writes, so that plain loads and stores do.
 #[derive(Debug, Default)]
 pub(crate) struct CallState {
-    /// The call's sum: 0, or 1 + its place.
+    /// The number of the call's sum; 0 is none.
     call: AtomicU32,
     /// 0 before the first launch, then 1 + the state in which it met the L2.
     cache: AtomicU8,
@@ -162,8 +162,7 @@ impl Place {
         };
         let by_host = work.rows.is_long(entry) || (!is_plain && site.settings().hold.is_some());
         drop(work);
-        bracket.thread = thread;
-        match bracket.start(prepare, by_host) {
+        match bracket.start(prepare, by_host, thread) {
             Ok(()) => {
                 if meter::is_on() {
                     site.meter.spend(context.cost_ns(prepare.cold));
@@ -211,7 +210,7 @@ impl Place {
         let lane = self.lane;
         let obstacle = if !is_alive {
             Some(Lost::Stream)
-        } else if bracket.thread.is_some_and(|thread| thread != lane::thread()) {
+        } else if bracket.thread().is_some_and(|thread| thread != lane::thread()) {
             Some(Lost::Thread)
         } else if self.stream.is_implicit() {
             // A record in the NULL stream ruins a capture that goes on beside it.
@@ -334,7 +333,7 @@ impl CallState {
             }
             let entry = work.rows.begin(place.site, None, place.context.place(), cache, place.key);
             if let Some(call) = work.open_call(entry, workload, &place.lane.returns) {
-                self.call.store(1 + call.index(), Relaxed);
+                self.call.store(call.number(), Relaxed);
             }
         }
         let call = self.call()?;
@@ -361,7 +360,7 @@ impl CallState {
     }
 
     fn call(&self) -> Option<CallRef> {
-        self.call.load(Relaxed).checked_sub(1).map(CallRef::new)
+        CallRef::numbered(self.call.load(Relaxed))
     }
 
     /// In which state the first launch met the L2, if there was one.

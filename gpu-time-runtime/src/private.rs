@@ -9,8 +9,8 @@ pub use crate::probe::*;
 pub use crate::registry::SiteRef;
 pub use crate::sampling::Sampling;
 pub use crate::scope::{
-    Scope, Token, awaited, awaiting, enter, enter_detailed, enter_host, enter_host_detailed, met,
-    stop, stop_statement,
+    Gate, Scope, Token, awaited, awaiting, enter, enter_detailed, enter_host, enter_host_detailed,
+    met, stop, stop_statement,
 };
 pub use crate::site::{CallSite, Clock, Cold, Hold, Launch, ScopeKind, Spec};
 pub use crate::stream::*;

@@ -69,7 +69,10 @@ const _: () = {
 /// Begins a call on the stream that `target` gives. It is asked only for calls that are switched on
 /// and not filtered out.
 #[inline]
-pub fn enter<K: Keep>(site: &'static CallSite, target: impl FnOnce() -> Target<K>) -> Scope<K> {
+pub fn enter<K: Keep>(
+    site: &'static CallSite,
+    target: impl FnOnce(&mut Gate) -> Target<K>,
+) -> Scope<K> {
     begin(site, target, || Details::NONE, |keep, _| keep)
 }
 
@@ -77,7 +80,7 @@ pub fn enter<K: Keep>(site: &'static CallSite, target: impl FnOnce() -> Target<K
 #[inline]
 pub fn enter_detailed<K: Keep>(
     site: &'static CallSite,
-    target: impl FnOnce() -> Target<K>,
+    target: impl FnOnce(&mut Gate) -> Target<K>,
     details: impl FnOnce() -> Details,
 ) -> Scope<Working<K>> {
     begin(site, target, details, |keep, workload| Working { keep, workload })
@@ -87,7 +90,7 @@ pub fn enter_detailed<K: Keep>(
 #[inline]
 fn begin<K: Keep, L: Keep>(
     site: &'static CallSite,
-    target: impl FnOnce() -> Target<K>,
+    target: impl FnOnce(&mut Gate) -> Target<K>,
     details: impl FnOnce() -> Details,
     carry: impl FnOnce(K, Workload) -> L,
 ) -> Scope<L> {
@@ -102,28 +105,18 @@ fn begin<K: Keep, L: Keep>(
     }
     // Whether a call goes into a graph must be known first.
     let weight = if site.spec.graph { Some(1.0) } else { lane::draw(site) };
-    let Some(mut weight) = weight else { return Scope(None) };
+    let Some(weight) = weight else { return Scope(None) };
     let mut stint = site.meter.begin();
-    match asked(site, target) {
+    let mut gate = Gate { site, is_open: false, weight };
+    match asked(site, || target(&mut gate)) {
+        Target::Untimed => Scope(None),
         Target::Host => {
             let drawn = if site.spec.graph { lane::draw(site) } else { Some(weight) };
             let kind = drawn.and_then(|weight| enter_on_host(site, weight, details));
             kind.map_or(Scope(None), |kind| Scope::active(kind, None, stint.end()))
         }
         Target::Stream { stream, context, tracked, keep } => {
-            if site.spec.graph && !cuda::is_captured(Stream(stream), context) {
-                let Some(drawn) = lane::draw(site) else { return Scope(None) };
-                weight = drawn;
-            }
-            if let Some(slot) = lane::slot(site)
-                && slot.use_lease(context)
-            {
-                if !goes_into_graph(site, Stream(stream), context) {
-                    slot.count(Outcome::Warmup);
-                    return Scope(None);
-                }
-                slot.return_lease();
-            }
+            let weight = gate.weight;
             let stream = Stream(stream);
             let Some(context) = enter_on_stream(site, stream, context) else {
                 return Scope(None);
@@ -154,20 +147,61 @@ fn begin<K: Keep, L: Keep>(
     }
 }
 
+/// Decides about a call whose stream is known, before anything is asked that only timed calls need.
+pub struct Gate {
+    site: &'static CallSite,
+    /// It is decided already.
+    is_open: bool,
+    /// How many calls this one stands for.
+    weight: f32,
+}
+
+impl Gate {
+    /// One that every call passes.
+    pub(crate) fn open(site: &'static CallSite) -> Gate {
+        Gate { site, is_open: true, weight: 1.0 }
+    }
+
+    /// Whether the call may be timed, on this stream of this context. Else it has been counted.
+    #[inline(always)] // into the one closure that asks
+    pub fn lets_pass(&mut self, stream: usize, context: usize) -> bool {
+        if self.is_open {
+            return true;
+        }
+        let (site, stream) = (self.site, Stream(stream));
+        if site.spec.graph && !cuda::is_captured(stream, context) {
+            let Some(drawn) = lane::draw(site) else { return false };
+            self.weight = drawn;
+        }
+        if let Some(slot) = lane::slot(site)
+            && slot.use_lease(context)
+        {
+            if !goes_into_graph(site, stream, context) {
+                slot.count(Outcome::Warmup);
+                return false;
+            }
+            slot.return_lease();
+        }
+        true
+    }
+}
+
 /// Begins a call of a site with `graph` while timing is off. A graph that is captured anew must keep
 /// its shape, so such a call is timed all the same where the site's captures have nodes; and the first
 /// capture, which decides that, may be this one. Whether it is one only the stream can say.
 #[cold]
 fn enter_off<K: Keep, L: Keep>(
     site: &'static CallSite,
-    target: impl FnOnce() -> Target<K>,
+    target: impl FnOnce(&mut Gate) -> Target<K>,
     carry: impl FnOnce(K, Workload) -> L,
 ) -> Scope<L> {
     let skipped = CountSkipped(site);
     if process::is_closed() || cuda::is_recording() {
         return Scope(None);
     }
-    let Target::Stream { stream, context, tracked, keep } = target() else { return Scope(None) };
+    let Target::Stream { stream, context, tracked, keep } = target(&mut Gate::open(site)) else {
+        return Scope(None);
+    };
     let stream = Stream(stream);
     if !cuda::is_captured(stream, context) || !site.gets_nodes(false) {
         return Scope(None);

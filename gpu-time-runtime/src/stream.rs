@@ -15,7 +15,8 @@ use std::sync::{self, Arc};
 
 use crate::workload::Workload;
 
-/// What the value of a `stream` expression, given by reference, comes to as a [`Target`].
+/// What the value of a `stream` expression, given by reference, comes to as a [`Target`]. What only timed
+/// calls need is asked once the gate has let the call pass.
 ///
 /// The stream is `lent` if the caller keeps it for longer than the call, else `dropped` at any time.
 /// The reference keeps a place from being moved out of, and the `match` keeps the temporaries of the
@@ -24,7 +25,7 @@ use crate::workload::Workload;
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __gpu_time_target {
-    ($value:expr, $owned:ident) => {
+    ($value:expr, $owned:ident, $gate:ident) => {
         match $value {
             __gpu_time_value => {
                 use $crate::private::{RawHandle as _, RawStream as _, Untracking as _};
@@ -34,17 +35,22 @@ macro_rules! __gpu_time_target {
                             __gpu_time_found.cu_stream().gpu_time_of(__gpu_time_found);
                         let __gpu_time_context =
                             $crate::private::context_behind(__gpu_time_stream.context());
-                        $crate::private::Target::Stream {
-                            stream: __gpu_time_handle,
-                            context: $crate::private::met(
-                                __gpu_time_handle,
-                                __gpu_time_context.cu_ctx().gpu_time_address(),
-                            ),
-                            tracked: __gpu_time_context.is_in_multi_stream_mode()
-                                && __gpu_time_context.is_event_tracking(),
-                            keep: $crate::__gpu_time_target!(
-                                @$owned __gpu_time_stream, __gpu_time_handle
-                            ),
+                        let __gpu_time_address = $crate::private::met(
+                            __gpu_time_handle,
+                            __gpu_time_context.cu_ctx().gpu_time_address(),
+                        );
+                        if $gate.lets_pass(__gpu_time_handle, __gpu_time_address) {
+                            $crate::private::Target::Stream {
+                                stream: __gpu_time_handle,
+                                context: __gpu_time_address,
+                                tracked: __gpu_time_context.is_in_multi_stream_mode()
+                                    && __gpu_time_context.is_event_tracking(),
+                                keep: $crate::__gpu_time_target!(
+                                    @$owned __gpu_time_stream, __gpu_time_handle
+                                ),
+                            }
+                        } else {
+                            $crate::private::Target::Untimed
                         }
                     }
                     $crate::private::core::option::Option::None => $crate::private::Target::Host,
@@ -76,6 +82,8 @@ pub enum Target<K> {
     },
     /// On the CPU: the expression was `None` or `Err`.
     Host,
+    /// Wherever that is, the call is not timed, and was counted.
+    Untimed,
 }
 
 /// What can say, later, whether a stream is still there, without keeping it alive until then.

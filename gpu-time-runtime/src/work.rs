@@ -114,14 +114,14 @@ impl<G: Gpu> Work<G> {
     pub fn end_look(&mut self, look: Look<G>, returns: &Returns) {
         let Look { in_flight, mut found } = look;
         let mut ledger = Ledger::default();
-        for Found { bracket, outcome, dates } in found.drain(..) {
+        for Found { bracket, outcome } in found.drain(..) {
             match outcome {
                 Ok(outcome) => {
                     if let Ok(sample) = outcome
                         && trace::is_on()
                     {
-                        let row = self.rows.row(bracket.subject.entry).zip(dates);
-                        trace::keep(row.map(|(row, dates)| bracket.slice(row, sample, dates)));
+                        let row = self.rows.row(bracket.subject.entry);
+                        trace::keep(row.and_then(|row| bracket.slice(row, sample)));
                     }
                     self.write(&mut ledger, bracket.subject, outcome, returns);
                     self.pools.put(bracket);

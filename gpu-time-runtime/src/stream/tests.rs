@@ -9,10 +9,15 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, RwLock};
 
 use super::{Keep, Target, Tried};
+use crate::scope::Gate;
 
 macro_rules! target {
+    ($value:expr, $owned:ident) => {{
+        let mut gate = Gate::open(crate::fake::site());
+        crate::__gpu_time_target!($value, $owned, gate)
+    }};
     ($value:expr) => {
-        crate::__gpu_time_target!(&$value, dropped)
+        target!(&$value, dropped)
     };
 }
 
@@ -67,6 +72,7 @@ enum Seen {
 fn seen<K>(target: Target<K>) -> Seen {
     match target {
         Target::Host => Seen::Host,
+        Target::Untimed => unreachable!(),
         Target::Stream { stream, context, tracked, .. } => {
             Seen::Stream { stream, context, tracked }
         }
@@ -188,7 +194,7 @@ fn nothing_is_kept_alive_and_what_has_gone_is_known() {
     fn keep<K>(target: Target<K>) -> K {
         match target {
             Target::Stream { keep, .. } => keep,
-            Target::Host => unreachable!(),
+            Target::Host | Target::Untimed => unreachable!(),
         }
     }
     let stream = Arc::new(CudaStream::new(5));
@@ -213,7 +219,7 @@ fn nothing_is_kept_alive_and_what_has_gone_is_known() {
     assert!(named.hold().is_some());
 
     // Kept by the caller.
-    let () = keep(crate::__gpu_time_target!(&&Arc::new(CudaStream::new(5)), lent));
+    let () = keep(target!(&&Arc::new(CudaStream::new(5)), lent));
 
     // Nothing counts these, so nothing is kept.
     let () = keep(target!(CudaStream::new(5)));

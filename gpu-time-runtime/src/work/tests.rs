@@ -83,7 +83,7 @@ impl Bench {
 
     fn close(&mut self, mut bracket: Box<Bracket<FakeGpu>>, feeding: Feeding) {
         bracket.stop().unwrap();
-        bracket.feeding = feeding;
+        bracket.set_feeding(feeding);
         if self.work.enqueue(bracket) {
             self.drain();
         }
