@@ -11,6 +11,7 @@ use crate::units::{self, printable};
 use crate::{Clocks, Device, Process, Snapshot, Terminal, notes};
 use layout::fitted;
 use lines::lines;
+#[cfg(feature = "html")]
 pub use lines::{sum_of, total};
 
 /// How many warnings are shown.
