@@ -1,0 +1,136 @@
+//! What a budget of 1 % slows a program down by: a loop of 3 µs kernels that never waits.
+//!
+//! ```text
+//! cargo bench --bench budget [-- --seconds 220 --settle 32]
+//! ```
+//!
+//! Of two runs one after the other the second may well be slower by more than a budget costs: processes
+//! start differently, clocks ramp, a host is shared, a thread is moved. So three processes of this program
+//! live side by side, one with the budget and two with timing off, and take turns of a tenth of a second on
+//! one core, in every order equally often. Nobody is measured before the budget has settled, nor in the
+//! first part of a turn, in which the GPU comes back to the process and the budget to its load. What is
+//! shown is the median over all rounds of what a turn lost against that of the first process with timing
+//! off. The second one is the control: where it differs by more than it may, nothing is known, and the
+//! bench says `invalid`. All of it is done twice, with new processes, in `--seconds` together.
+
+#![allow(unsafe_code)] // launching a kernel is unsafe in cudarc, and so is pinning a thread
+
+mod loss;
+mod turns;
+mod worker;
+
+use std::error::Error;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use cudarc::driver::sys;
+
+use loss::{Verdict, judge, median};
+use turns::{Group, Kind, Rounds};
+
+/// What a budget must have had to itself, by the contract, before it is judged.
+const SETTLED: Duration = Duration::from_secs(30);
+/// How often all of it is done, with new processes.
+const GROUPS: u32 = 2;
+
+struct Options {
+    /// How long all may take.
+    seconds: Duration,
+    /// How long the budget runs before anything counts.
+    settle: Duration,
+}
+
+impl Options {
+    fn read() -> Options {
+        let mut options =
+            Options { seconds: Duration::from_secs(220), settle: Duration::from_secs(32) };
+        let mut words = std::env::args().skip(1);
+        while let Some(word) = words.next() {
+            let option = match &*word {
+                "--seconds" => &mut options.seconds,
+                "--settle" => &mut options.settle,
+                "--bench" => continue, // by cargo
+                _ => {
+                    eprintln!("budget: `{word}`: there are `--seconds` and `--settle`");
+                    continue;
+                }
+            };
+            let value = words.next().unwrap_or_default();
+            let seconds = value.parse().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
+            match seconds {
+                Some(seconds) => *option = seconds,
+                None => eprintln!("budget: `{word} {value}`: it takes a number of seconds"),
+            }
+        }
+        options
+    }
+}
+
+fn main() -> ExitCode {
+    let outcome = if turns::is_worker() { worker::work().map(|()| true) } else { bench() };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("budget: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Answers whether all bounds hold.
+fn bench() -> Result<bool, Box<dyn Error>> {
+    // SAFETY: looks for the driver's library; without it cudarc would panic.
+    if !unsafe { sys::is_culib_present() } {
+        println!("no GPU here (no CUDA driver): nothing was timed");
+        return Ok(true);
+    }
+    let options = Options::read();
+    let started = Instant::now();
+    let mut rounds = Rounds::default();
+    for number in 1..=GROUPS {
+        let mut group = Group::start()?;
+        println!("group {number} of {GROUPS}: three processes on {}", group.device);
+        group.settle(options.settle)?;
+        let own = group.take_turns(started + options.seconds * number / GROUPS)?;
+        println!("group {number} of {GROUPS}: {own}");
+        rounds.append(own);
+    }
+    Ok(show(&rounds, options.settle >= SETTLED))
+}
+
+/// The table; answers whether all bounds hold.
+fn show(rounds: &Rounds, is_settled: bool) -> bool {
+    let [budget, control] = [Kind::Budget, Kind::Control].map(|kind| rounds.loss(kind));
+    let verdicts = judge(&budget, &control, is_settled);
+    let ns = |kind: Kind| median(rounds.of(kind));
+    println!(
+        "\n{:<14} {:>9}  {:>8}  {:<18} {:<18}",
+        "", "ns a call", "median", "95 %", "p10 to p90"
+    );
+    println!("{:<14} {:>9.1}", Kind::Off, ns(Kind::Off));
+    for (kind, loss, verdict) in
+        [(Kind::Budget, &budget, verdicts[0]), (Kind::Control, &control, verdicts[1])]
+    {
+        println!("{kind:<14} {:>9.1}  {loss}  {}: {verdict}", ns(kind), kind.bound());
+    }
+    println!(
+        "{} rounds; at the end of a turn the GPU was behind by {}",
+        rounds.len(),
+        rounds.lag()
+    );
+    if let Some(rate) = rounds.rate() {
+        let each_ns = 0.01 * budget.median * ns(Kind::Off) / rate;
+        println!(
+            "one call in {:.0} was timed, and each slowed the loop down by {each_ns:.0} ns",
+            1.0 / rate
+        );
+    }
+    if !is_settled {
+        println!("the budget had less than {} s to settle", SETTLED.as_secs());
+    }
+    if verdicts.contains(&Verdict::Invalid) {
+        println!("invalid: two loops with timing off differ by too much, or it was too short");
+    }
+    verdicts.iter().all(|verdict| *verdict == Verdict::Ok)
+}

@@ -1,0 +1,267 @@
+//! The processes that are compared, and the order in which they take turns.
+
+use std::error::Error;
+use std::fmt;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::loss::{CONTROL, Loss, MOST, median};
+
+/// Set in the processes that run the loop.
+const WORKER: &str = "GPU_TIME_BENCH_WORKER";
+/// How long a process may take to start, or to answer longer than it was asked to run.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// What counts of a turn, and what comes before it. The budget looks at its load every ten milliseconds:
+/// the first look after a pause sees none, and is to be over.
+const TURN_NS: f64 = 100e6;
+const LEAD_NS: f64 = 35e6;
+/// What a process without a budget runs for before it is measured: its clocks ramp.
+const WARM_UP: Duration = Duration::from_millis(500);
+/// How often it is said how far it has come.
+const NEWS: Duration = Duration::from_secs(10);
+
+/// Every order is followed equally often, and none by itself.
+const ORDERS: [[Kind; 3]; 6] = {
+    use Kind::{Budget, Control, Off};
+    [
+        [Off, Budget, Control],
+        [Control, Budget, Off],
+        [Budget, Off, Control],
+        [Control, Off, Budget],
+        [Off, Control, Budget],
+        [Budget, Control, Off],
+    ]
+};
+
+/// Whether this process is one that runs the loop.
+pub fn is_worker() -> bool {
+    std::env::var_os(WORKER).is_some()
+}
+
+/// What a process is there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Off,
+    Budget,
+    Control,
+}
+
+impl Kind {
+    const ALL: [Kind; 3] = [Kind::Off, Kind::Budget, Kind::Control];
+
+    fn environment(self) -> (&'static str, &'static str) {
+        match self {
+            Kind::Off | Kind::Control => ("GPU_TIME", "off"),
+            Kind::Budget => ("GPU_TIME_BUDGET", "1%"),
+        }
+    }
+
+    /// What it may lose.
+    pub fn bound(self) -> String {
+        match self {
+            Kind::Off => String::new(),
+            Kind::Budget => format!("at most {MOST} %"),
+            Kind::Control => format!("within {CONTROL} %"),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Kind::Off => "off",
+            Kind::Budget => "budget of 1 %",
+            Kind::Control => "off again",
+        })
+    }
+}
+
+/// A process that runs the loop when it is asked to. Ended with this.
+struct Worker {
+    process: Child,
+    requests: ChildStdin,
+    answers: Receiver<String>,
+}
+
+impl Worker {
+    fn start(kind: Kind) -> Result<Worker, Box<dyn Error>> {
+        let mut command = Command::new(std::env::current_exe()?);
+        // What the shell says of timing is not what is compared.
+        for (name, _) in std::env::vars_os() {
+            let name = name.to_string_lossy();
+            if name.starts_with("GPU_TIME") && !name.starts_with("GPU_TIME_SIM") {
+                command.env_remove(&*name);
+            }
+        }
+        let (variable, value) = kind.environment();
+        command.env(WORKER, "").env("GPU_TIME_REPORT", "none").env(variable, value);
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let (requests, output) =
+            process.stdin.take().zip(process.stdout.take()).ok_or("its pipes are gone")?;
+        let (sender, answers) = channel();
+        thread::spawn(move || {
+            let lines = BufReader::new(output).lines().map_while(Result::ok);
+            // Nobody listens any more.
+            lines.map(|line| sender.send(line)).find(Result::is_err)
+        });
+        Ok(Worker { process, requests, answers })
+    }
+
+    fn answer(&self, within: Duration) -> Result<String, Box<dyn Error>> {
+        self.answers.recv_timeout(within + PATIENCE).map_err(|why| {
+            let why = match why {
+                RecvTimeoutError::Timeout => "does not answer",
+                RecvTimeoutError::Disconnected => "has ended",
+            };
+            format!("a process that runs the loop {why}").into()
+        })
+    }
+
+    /// What it answers, which may take so long.
+    fn ask<const N: usize>(
+        &mut self,
+        request: &str,
+        within: Duration,
+    ) -> Result<[f64; N], Box<dyn Error>> {
+        writeln!(self.requests, "{request}")?;
+        let answer = self.answer(within)?;
+        let numbers = answer.split(' ').map(str::parse).collect::<Result<Vec<f64>, _>>();
+        let numbers = numbers.ok().and_then(|numbers| numbers.try_into().ok());
+        numbers.ok_or_else(|| format!("`{request}` is answered by `{answer}`").into())
+    }
+
+    /// Lets it run for so long by itself; answers the nanoseconds of a call.
+    fn settle(&mut self, time: Duration) -> Result<f64, Box<dyn Error>> {
+        let [ns] = self.ask(&format!("settle {}", time.as_millis()), time)?;
+        Ok(ns)
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// One process of each kind, in the order of [`Kind::ALL`].
+pub struct Group {
+    workers: [Worker; 3],
+    pub device: String,
+    /// What a call takes about.
+    call_ns: f64,
+}
+
+impl Group {
+    pub fn start() -> Result<Group, Box<dyn Error>> {
+        let [off, budget, control] = Kind::ALL.map(Worker::start);
+        let workers = [off?, budget?, control?];
+        let mut device = String::new();
+        for worker in &workers {
+            device = worker.answer(Duration::ZERO)?;
+        }
+        Ok(Group { workers, device, call_ns: 0.0 })
+    }
+
+    fn worker(&mut self, kind: Kind) -> &mut Worker {
+        &mut self.workers[kind as usize]
+    }
+
+    /// Lets the budget find what it needs, and the others warm up.
+    pub fn settle(&mut self, time: Duration) -> Result<(), Box<dyn Error>> {
+        println!("the budget settles for {:.0} s", time.as_secs_f64());
+        let ns = self.worker(Kind::Budget).settle(time)?;
+        let off_ns = self.worker(Kind::Off).settle(WARM_UP)?;
+        let control_ns = self.worker(Kind::Control).settle(WARM_UP)?;
+        println!("a call takes {ns:.0} ns with it, {off_ns:.0} and {control_ns:.0} ns without");
+        self.call_ns = off_ns;
+        Ok(())
+    }
+
+    /// Rounds until the deadline, and as many as there are orders at least.
+    pub fn take_turns(&mut self, deadline: Instant) -> Result<Rounds, Box<dyn Error>> {
+        let calls = |ns: f64| (ns / self.call_ns.max(1.0)).ceil() as u32;
+        let request = format!("turn {} {}", calls(LEAD_NS), calls(TURN_NS));
+        let before: [f64; 2] = self.worker(Kind::Budget).ask("count", Duration::ZERO)?;
+        let (mut rounds, mut told) = (Rounds::default(), Instant::now());
+        while rounds.len() < ORDERS.len() || Instant::now() < deadline {
+            let mut turns = [[0.0; 2]; 3];
+            for kind in ORDERS[rounds.len() % ORDERS.len()] {
+                turns[kind as usize] = self.worker(kind).ask(&request, Duration::ZERO)?;
+            }
+            rounds.push(turns);
+            if told.elapsed() > NEWS {
+                println!("{rounds}");
+                told = Instant::now();
+            }
+        }
+        let after: [f64; 2] = self.worker(Kind::Budget).ask("count", Duration::ZERO)?;
+        rounds.calls = after[0] - before[0];
+        rounds.timed = after[1] - before[1];
+        Ok(rounds)
+    }
+}
+
+/// What turns took.
+#[derive(Default)]
+pub struct Rounds {
+    /// Nanoseconds of a call, by kind.
+    ns: [Vec<f64>; 3],
+    /// By how many nanoseconds the GPU was behind at the end of each turn.
+    lags_ns: Vec<f64>,
+    /// Calls with the budget, and those of them that were timed.
+    calls: f64,
+    timed: f64,
+}
+
+impl Rounds {
+    fn push(&mut self, turns: [[f64; 2]; 3]) {
+        for ([ns, lag_ns], all) in turns.into_iter().zip(&mut self.ns) {
+            all.push(ns);
+            self.lags_ns.push(lag_ns);
+        }
+    }
+
+    pub fn append(&mut self, mut other: Rounds) {
+        for (all, own) in self.ns.iter_mut().zip(&mut other.ns) {
+            all.append(own);
+        }
+        self.lags_ns.append(&mut other.lags_ns);
+        self.calls += other.calls;
+        self.timed += other.timed;
+    }
+
+    pub fn len(&self) -> usize {
+        self.of(Kind::Off).len()
+    }
+
+    pub fn of(&self, kind: Kind) -> &[f64] {
+        &self.ns[kind as usize]
+    }
+
+    /// What turns of this kind lost against those of the same round with timing off.
+    pub fn loss(&self, kind: Kind) -> Loss {
+        Loss::of(self.of(kind), self.of(Kind::Off))
+    }
+
+    /// The share of the calls that was timed, if any was.
+    pub fn rate(&self) -> Option<f64> {
+        (self.timed > 0.0).then(|| self.timed / self.calls)
+    }
+
+    /// How far the GPU was behind: where that is nothing, the host sets the pace.
+    pub fn lag(&self) -> String {
+        format!("{:.0} µs", 1e-3 * median(&self.lags_ns))
+    }
+}
+
+impl fmt::Display for Rounds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [budget, control] = [Kind::Budget, Kind::Control].map(|kind| self.loss(kind).median);
+        write!(f, "{} rounds, budget {budget:+.2} %, control {control:+.2} %", self.len())
+    }
+}

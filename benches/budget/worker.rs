@@ -1,0 +1,115 @@
+//! A process that runs the loop whenever it is asked to, and says how long that took.
+
+use std::error::Error;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cudarc::driver::{
+    CudaContext, CudaFunction, CudaStream, DriverError, LaunchConfig, PushKernelArg,
+};
+use cudarc::nvrtc::Ptx;
+use gpu_time::gpu_timed;
+use gpu_time_kernels::workloads;
+
+const NS: u64 = 3_000;
+const ONE: LaunchConfig =
+    LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
+/// Calls between two looks at the clock, where time is all that matters.
+const BATCH: u32 = 256;
+
+#[gpu_timed(name = "spin")]
+fn spin(stream: &Arc<CudaStream>, kernel: &CudaFunction) -> Result<(), DriverError> {
+    // SAFETY: the argument is the kernel's.
+    unsafe { stream.launch_builder(kernel).arg(&NS).launch(ONE) }.map(drop)
+}
+
+struct Loop {
+    stream: Arc<CudaStream>,
+    kernel: CudaFunction,
+}
+
+impl Loop {
+    fn calls(&self, calls: u32) -> Result<(), DriverError> {
+        (0..calls).try_for_each(|_| spin(&self.stream, &self.kernel))
+    }
+
+    /// Runs for some time; answers the nanoseconds of a call.
+    fn settle(&self, time: Duration) -> Result<f64, DriverError> {
+        let (started, mut calls) = (Instant::now(), 0);
+        while started.elapsed() < time {
+            self.calls(BATCH)?;
+            calls += BATCH;
+        }
+        self.stream.synchronize()?;
+        Ok(started.elapsed().as_nanos() as f64 / f64::from(calls.max(1)))
+    }
+
+    /// Takes a turn, of which the first calls do not count. Answers the nanoseconds of a call, and by how
+    /// many the GPU was behind after the last.
+    fn turn(&self, lead: u32, calls: u32) -> Result<[f64; 2], DriverError> {
+        self.calls(lead)?;
+        self.stream.synchronize()?;
+        let started = Instant::now();
+        self.calls(calls)?;
+        let enqueued = Instant::now();
+        self.stream.synchronize()?;
+        let lag_ns = enqueued.elapsed().as_nanos() as f64;
+        Ok([started.elapsed().as_nanos() as f64 / f64::from(calls.max(1)), lag_ns])
+    }
+}
+
+/// How many calls there were, and how many of them were timed.
+fn counts() -> [f64; 2] {
+    let snapshot = gpu_time::snapshot();
+    snapshot.site("spin").map_or([0.0; 2], |site| [site.calls() as f64, site.timed() as f64])
+}
+
+/// Answers each line of stdin by one on stdout, until there is none.
+pub fn work() -> Result<(), Box<dyn Error>> {
+    let context = CudaContext::new(0)?;
+    let stream = context.new_stream()?;
+    // SAFETY: no memory is shared between streams here.
+    unsafe { context.disable_event_tracking() };
+    let kernel =
+        context.load_module(Ptx::from_src(workloads::PTX))?.load_function(workloads::SPIN_NS)?;
+    let spins = Loop { stream, kernel };
+    // The driver's own threads are where they like to be.
+    pin();
+    println!("{}", context.name()?);
+    for request in io::stdin().lines() {
+        let request = request?;
+        match *request.split(' ').collect::<Vec<_>>() {
+            ["settle", ms] => println!("{}", spins.settle(Duration::from_millis(ms.parse()?))?),
+            ["turn", lead, calls] => {
+                let [ns, lag_ns] = spins.turn(lead.parse()?, calls.parse()?)?;
+                println!("{ns} {lag_ns}");
+            }
+            ["count"] => {
+                let [calls, timed] = counts();
+                println!("{calls} {timed}");
+            }
+            _ => return Err(format!("nobody asks `{request}`").into()),
+        }
+    }
+    Ok(())
+}
+
+/// Keeps the calling thread on the last core that the process may use: the same for all, and not the one
+/// that most interrupts go to. Where that cannot be had, it goes on without.
+fn pin() {
+    // SAFETY: a set of cores is bits and nothing else; both calls get its size, and 0 is this thread.
+    unsafe {
+        let mut cores: libc::cpu_set_t = std::mem::zeroed();
+        let size = size_of_val(&cores);
+        if libc::sched_getaffinity(0, size, &raw mut cores) != 0 {
+            return;
+        }
+        let last = (0..libc::CPU_SETSIZE as usize).rfind(|core| libc::CPU_ISSET(*core, &cores));
+        if let Some(last) = last {
+            libc::CPU_ZERO(&mut cores);
+            libc::CPU_SET(last, &mut cores);
+            libc::sched_setaffinity(0, size, &raw const cores);
+        }
+    }
+}
