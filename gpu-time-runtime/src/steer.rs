@@ -15,6 +15,9 @@ use crate::site::{CallSite, locked};
 const PAUSE_NS: u64 = 10_000_000;
 /// An adjustment takes no more than one part of so many of the time.
 const SHARE: u64 = 2_000;
+/// No adjustment takes longer than this, and this more for each site: its thread stood still meanwhile.
+const LONGEST_NS: u64 = 10_000;
+const LONGEST_OF_SITE_NS: u64 = 1_000;
 /// After so long a new site's load is looked at.
 const FIRST_NS: u64 = 1_000_000;
 /// What came together in less time is no load yet.
@@ -89,8 +92,14 @@ fn adjust(now: u64) {
         site.steer(rate);
     }
     *adjusted_ns = now;
-    *took_ns = cuda::monotonic_ns().saturating_sub(now);
+    *took_ns = plausible_ns(cuda::monotonic_ns().saturating_sub(now), sites.len());
     DUE_NS.store(now + PAUSE_NS.max(*took_ns * SHARE), Relaxed);
+}
+
+/// What an adjustment took of the thread that made it. One that was interrupted for milliseconds would
+/// else put the next off by many seconds, in which rates stay as they are: at first, those of all calls.
+fn plausible_ns(took_ns: u64, sites: usize) -> u64 {
+    took_ns.min(LONGEST_NS + LONGEST_OF_SITE_NS * sites as u64)
 }
 
 /// The budget and what it settled at, if there is one.
@@ -98,4 +107,17 @@ pub(crate) fn settled() -> Option<Reported> {
     let steering = locked(&STEERING);
     let budget = &steering.as_ref()?.budget;
     Some(Reported { share: budget.share(), cost_share: budget.cost_share() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interruption_puts_no_adjustment_off() {
+        let second = 1_000_000_000;
+        assert!(plausible_ns(5_000_000, 1) * SHARE < second / 20);
+        assert!(plausible_ns(5_000_000, 400) * SHARE < second);
+        assert_eq!(plausible_ns(300, 1), 300);
+    }
 }
