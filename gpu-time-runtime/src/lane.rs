@@ -95,6 +95,7 @@ fn draw_slowly(site: &'static CallSite, known: Option<&'static Slot>) -> Option<
         return None;
     }
     let is_metered = meter::is_on();
+    let _look = site.meter.look();
     if is_metered {
         // Before it is drawn, so that the call gains by what is decided.
         steer::look(site, slot.map_or(1, Slot::decided));

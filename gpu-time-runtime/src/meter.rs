@@ -9,11 +9,14 @@ use crate::budget::Usage;
 use crate::process::SWITCHES;
 use crate::sampling::generator;
 
-/// One timed call of so many has its host time taken.
+/// One timed call of so many has its host time taken, and so has one look of so many.
 const ONE_IN: u8 = 8;
 /// What a call takes of the host beyond this is no cost of each: its context was calibrated, or the
 /// stream was full, for which the launch would have waited too.
 const LONGEST_NS: u64 = 100_000;
+/// What a look at a call that is passed over takes beyond this is none of its own: the rates were adjusted,
+/// which is counted by itself, or the thread stood still.
+const LONGEST_LOOK_NS: u64 = 1_000;
 
 /// What was counted of a site since somebody looked.
 #[repr(align(64))] // written by timed calls, and not where every call reads
@@ -23,6 +26,7 @@ pub(crate) struct Meter {
     device_ns: AtomicU64,
     metered: AtomicU64,
     metered_ns: AtomicU64,
+    looked_ns: AtomicU64,
 }
 
 /// Whether costs are counted.
@@ -39,6 +43,7 @@ impl Meter {
             device_ns: AtomicU64::new(0),
             metered: AtomicU64::new(0),
             metered_ns: AtomicU64::new(0),
+            looked_ns: AtomicU64::new(0),
         }
     }
 
@@ -56,6 +61,12 @@ impl Meter {
     #[cold]
     pub fn spend(&self, device_ns: f64) {
         self.device_ns.fetch_add(device_ns as u64, Relaxed);
+    }
+
+    /// Begins to decide about a call: what that takes may be what is taken of it.
+    #[inline]
+    pub fn look(&'static self) -> Option<Look> {
+        (is_on() && one_in(ONE_IN)).then(|| Look { meter: self, began: Instant::now() })
     }
 
     /// Begins a timed call: its host time may be one of those that are taken.
@@ -78,7 +89,25 @@ impl Meter {
             device_ns: take(&self.device_ns),
             metered: take(&self.metered),
             metered_ns: take(&self.metered_ns),
+            looked_ns: take(&self.looked_ns),
         }
+    }
+}
+
+/// The time that it takes to decide about a call, from its beginning to its drop, as one of those that stand
+/// for all.
+#[must_use]
+pub(crate) struct Look {
+    meter: &'static Meter,
+    began: Instant,
+}
+
+impl Drop for Look {
+    #[cold]
+    fn drop(&mut self) {
+        let took = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let all_ns = u64::from(ONE_IN) * took.min(LONGEST_LOOK_NS);
+        self.meter.looked_ns.fetch_add(all_ns, Relaxed);
     }
 }
 
@@ -131,6 +160,9 @@ impl<'a> Stint<&'a Tab> {
 }
 
 impl Stint<Tab> {
+    /// That of a call whose host time is not taken.
+    pub const NONE: Self = Stint(None);
+
     /// Ends the first one. The tab is the call's, which goes on.
     #[inline]
     pub fn end(mut self) -> Option<Tab> {
@@ -185,5 +217,14 @@ mod tests {
         // One that was not timed after all is counted as well.
         drop(METER.begin_metered());
         assert_eq!(METER.take().metered, 1.0);
+    }
+
+    /// However long it took: it may have been interrupted.
+    #[test]
+    fn a_look_stands_for_others_and_is_no_timed_call() {
+        static METER: Meter = Meter::new();
+        drop(Look { meter: &METER, began: Instant::now() - std::time::Duration::from_secs(1) });
+        let usage = METER.take();
+        assert_eq!((usage.metered, usage.metered_ns, usage.looked_ns), (0.0, 0.0, 8_000.0));
     }
 }

@@ -104,19 +104,32 @@ fn begin<K: Keep, L: Keep>(
         return Scope(None);
     }
     // Whether a call goes into a graph must be known first.
-    let weight = if site.spec.graph { Some(1.0) } else { lane::draw(site) };
-    let Some(weight) = weight else { return Scope(None) };
-    let mut stint = site.meter.begin();
+    let has_graphs = site.spec.graph;
+    let weight = if has_graphs { None } else { lane::draw(site) };
+    if !has_graphs && weight.is_none() {
+        return Scope(None);
+    }
+    // What it takes to ask all calls of such a site is no timed call's alone.
+    let (look, mut stint) =
+        if has_graphs { (site.meter.look(), Stint::NONE) } else { (None, site.meter.begin()) };
     let mut gate = Gate { site, is_open: false, weight };
     match asked(site, || target(&mut gate)) {
         Target::Untimed => Scope(None),
         Target::Host => {
-            let drawn = if site.spec.graph { lane::draw(site) } else { Some(weight) };
-            let kind = drawn.and_then(|weight| enter_on_host(site, weight, details));
+            let weight = weight.or_else(|| lane::draw(site));
+            if has_graphs && weight.is_some() {
+                stint = site.meter.begin();
+            }
+            drop(look);
+            let kind = weight.and_then(|weight| enter_on_host(site, weight, details));
             kind.map_or(Scope(None), |kind| Scope::active(kind, None, stint.end()))
         }
         Target::Stream { stream, context, tracked, keep } => {
-            let weight = gate.weight;
+            if has_graphs && gate.weight.is_some() {
+                stint = site.meter.begin();
+            }
+            drop(look);
+            let weight = gate.weight.unwrap_or(1.0);
             let stream = Stream(stream);
             let Some(context) = enter_on_stream(site, stream, context) else {
                 return Scope(None);
@@ -152,14 +165,14 @@ pub struct Gate {
     site: &'static CallSite,
     /// It is decided already.
     is_open: bool,
-    /// How many calls this one stands for.
-    weight: f32,
+    /// How many calls this one stands for; none while that is not drawn, which goes for captured ones.
+    weight: Option<f32>,
 }
 
 impl Gate {
     /// One that every call passes.
     pub(crate) fn open(site: &'static CallSite) -> Gate {
-        Gate { site, is_open: true, weight: 1.0 }
+        Gate { site, is_open: true, weight: None }
     }
 
     /// Whether the call may be timed, on this stream of this context. Else it has been counted.
@@ -170,8 +183,10 @@ impl Gate {
         }
         let (site, stream) = (self.site, Stream(stream));
         if site.spec.graph && !cuda::is_captured(stream, context) {
-            let Some(drawn) = lane::draw(site) else { return false };
-            self.weight = drawn;
+            self.weight = lane::draw(site);
+            if self.weight.is_none() {
+                return false;
+            }
         }
         if let Some(slot) = lane::slot(site)
             && slot.use_lease(context)
