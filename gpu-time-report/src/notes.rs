@@ -68,7 +68,7 @@ fn percent(share: f64) -> String {
 }
 
 /// What timing cost of what it may.
-fn budget(Budget { share, cost_share }: Budget) -> String {
+fn budget(Budget { share, cost_share, .. }: Budget) -> String {
     let [cost, limit] = [cost_share, share].map(percent);
     format!("budget: timing took {cost} of the wall time lately, of {limit}")
 }

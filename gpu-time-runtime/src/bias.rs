@@ -24,6 +24,11 @@ pub(crate) struct Calibration {
 }
 
 impl Calibration {
+    /// What a pair reads more where a long queue is behind it, in nanoseconds.
+    pub fn queued_extra_ns(&self) -> f64 {
+        self.queued_empty_ns.map_or(0.0, |ns| (ns - self.held_empty_ns).max(0.0))
+    }
+
     /// How far its held figure may be from the right one for a sample, in nanoseconds. Only what this
     /// library enqueues counts as queued, and a series is relieved of one figure, that of most of its
     /// samples; so the difference between the two is part of it.

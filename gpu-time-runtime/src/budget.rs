@@ -41,6 +41,24 @@ pub(crate) struct Usage {
     pub looked_ns: f64,
 }
 
+/// What timing took.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Spent {
+    pub host_ns: f64,
+    pub device_ns: f64,
+}
+
+impl Spent {
+    fn add(&mut self, other: Spent) {
+        self.host_ns += other.host_ns;
+        self.device_ns += other.device_ns;
+    }
+
+    fn sum_ns(self) -> f64 {
+        self.host_ns + self.device_ns
+    }
+}
+
 /// What is known of a site.
 #[derive(Clone, Copy, Debug)]
 struct Load {
@@ -84,7 +102,7 @@ impl Load {
     }
 
     /// Takes in what the site did, and says what that cost.
-    fn learn(&mut self, usage: Usage, elapsed_ns: f64) -> f64 {
+    fn learn(&mut self, usage: Usage, elapsed_ns: f64) -> Spent {
         self.host_ns.add(usage.metered_ns, usage.metered, elapsed_ns);
         self.device_ns.add(usage.device_ns, usage.timed, elapsed_ns);
         self.look_ns.add(usage.looked_ns, usage.calls, elapsed_ns);
@@ -92,8 +110,14 @@ impl Load {
         let is_rise = now > self.calls_per_ns && usage.calls >= EVIDENCE;
         let trust = if is_rise { 1.0 } else { -(-elapsed_ns / MEMORY_NS).exp_m1() };
         self.calls_per_ns += (now - self.calls_per_ns) * trust;
+        self.spent(usage)
+    }
+
+    /// What that cost, by what is known.
+    fn spent(&self, usage: Usage) -> Spent {
         let passing_ns = usage.calls * PASSING_NS + usage.looked_ns;
-        usage.timed * self.host_ns.value + usage.device_ns + passing_ns
+        let host_ns = usage.timed * self.host_ns.value + passing_ns;
+        Spent { host_ns, device_ns: usage.device_ns }
     }
 
     /// The share of the time that passing over calls takes.
@@ -117,12 +141,15 @@ pub(crate) struct Budget {
     /// before; and how much of the whole that average is by now.
     cost_share: f64,
     known: f64,
+    /// What it took in all.
+    spent: Spent,
 }
 
 impl Budget {
     /// A budget of this share, of which nothing is spent.
     pub fn new(share: f64) -> Self {
-        Budget { share, loads: Vec::new(), debt_ns: 0.0, cost_share: 0.0, known: 0.0 }
+        let spent = Spent::default();
+        Budget { share, loads: Vec::new(), debt_ns: 0.0, cost_share: 0.0, known: 0.0, spent }
     }
 
     pub fn share(&self) -> f64 {
@@ -132,6 +159,13 @@ impl Budget {
     /// What timing took lately, as a share of the time.
     pub fn cost_share(&self) -> f64 {
         if self.known > 0.0 { self.cost_share / self.known } else { 0.0 }
+    }
+
+    /// What timing took in all, with what sites did since the last adjustment.
+    pub fn spent(&self, usages: impl Iterator<Item = Usage>) -> Spent {
+        let mut spent = self.spent;
+        self.loads.iter().zip(usages).for_each(|(load, usage)| spent.add(load.spent(usage)));
+        spent
     }
 
     /// One more site, of whose calls at most this share is to be timed.
@@ -158,12 +192,14 @@ impl Budget {
         own_ns: f64,
     ) -> impl Iterator<Item = f64> {
         let elapsed_ns = elapsed_ns.max(1.0);
-        let mut spent_ns = own_ns;
+        let mut spent = Spent { host_ns: own_ns, device_ns: 0.0 };
         let mut passing = 0.0;
         for (load, usage) in self.loads.iter_mut().zip(usages) {
-            spent_ns += load.learn(usage, elapsed_ns);
+            spent.add(load.learn(usage, elapsed_ns));
             passing += load.passing();
         }
+        self.spent.add(spent);
+        let spent_ns = spent.sum_ns();
         let target = TARGET * self.share;
         let limit_ns = target * DEBT_NS;
         self.debt_ns = (self.debt_ns + spent_ns - target * elapsed_ns).clamp(0.0, limit_ns);

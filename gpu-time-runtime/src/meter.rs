@@ -82,14 +82,23 @@ impl Meter {
 
     /// What was counted, which is then forgotten.
     pub fn take(&self) -> Usage {
-        let take = |count: &AtomicU64| count.swap(0, Relaxed) as f64;
+        self.read(|count| count.swap(0, Relaxed))
+    }
+
+    /// What was counted.
+    pub fn peek(&self) -> Usage {
+        self.read(|count| count.load(Relaxed))
+    }
+
+    fn read(&self, one: impl Fn(&AtomicU64) -> u64) -> Usage {
+        let number = |count| one(count) as f64;
         Usage {
-            calls: take(&self.calls),
-            timed: take(&self.timed),
-            device_ns: take(&self.device_ns),
-            metered: take(&self.metered),
-            metered_ns: take(&self.metered_ns),
-            looked_ns: take(&self.looked_ns),
+            calls: number(&self.calls),
+            timed: number(&self.timed),
+            device_ns: number(&self.device_ns),
+            metered: number(&self.metered),
+            metered_ns: number(&self.metered_ns),
+            looked_ns: number(&self.looked_ns),
         }
     }
 }

@@ -165,7 +165,7 @@ impl Place {
         match bracket.start(prepare, by_host, thread) {
             Ok(()) => {
                 if meter::is_on() {
-                    site.meter.spend(context.cost_ns(prepare.cold));
+                    site.meter.spend(context.cost_ns(prepare));
                 }
                 Some(bracket)
             }

@@ -105,8 +105,14 @@ fn plausible_ns(took_ns: u64, sites: usize) -> u64 {
 /// The budget and what it settled at, if there is one.
 pub(crate) fn settled() -> Option<Reported> {
     let steering = locked(&STEERING);
-    let budget = &steering.as_ref()?.budget;
-    Some(Reported { share: budget.share(), cost_share: budget.cost_share() })
+    let Steering { budget, sites, .. } = steering.as_ref()?;
+    let spent = budget.spent(sites.iter().map(|site| site.meter.peek()));
+    Some(Reported {
+        share: budget.share(),
+        cost_share: budget.cost_share(),
+        host_ns: spent.host_ns as u64,
+        device_ns: spent.device_ns as u64,
+    })
 }
 
 #[cfg(test)]

@@ -132,7 +132,7 @@ impl Process {
 
 no_values! {
     #[derive(Copy)]
-    Budget: share -> f64, cost_share -> f64
+    Budget: share -> f64, cost_share -> f64, host_ns -> u64, device_ns -> u64
 }
 
 no_values! { Device:

@@ -397,7 +397,8 @@ fn long_names_and_keys_fit_a_small_window() {
 #[test]
 fn estimates_and_the_budget_are_shown() {
     let mut snapshot = everything();
-    snapshot.process.budget = Some(crate::Budget { share: 0.01, cost_share: 0.008 });
+    snapshot.process.budget =
+        Some(crate::Budget { share: 0.01, cost_share: 0.008, host_ns: 0, device_ns: 0 });
     let text = text(&snapshot);
     let estimate = |line: &str| line.starts_with(notes::ESTIMATE) && line.contains(" ±");
     assert!(text.lines().any(estimate), "{text}");

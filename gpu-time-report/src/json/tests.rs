@@ -26,7 +26,8 @@ fn the_json_is_read_back_as_it_was() {
 /// Something in every field that there is.
 fn in_full() -> Snapshot {
     let mut snapshot = everything();
-    snapshot.process.budget = Some(Budget { share: 0.01, cost_share: 0.008 });
+    snapshot.process.budget =
+        Some(Budget { share: 0.01, cost_share: 0.008, host_ns: 5_000_000, device_ns: 3_000_000 });
     snapshot.process.merged = vec![process(None)];
     let rated = rated();
     snapshot.devices.extend(rated.devices);

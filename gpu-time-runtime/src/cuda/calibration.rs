@@ -8,7 +8,7 @@
 //! disturb the figures anyway, is asked again when a report is made.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -72,6 +72,9 @@ pub(super) struct Calibrator {
     tools: Mutex<Tools>,
     /// Never locked during a driver call: who makes a report must not wait for one.
     outcome: Mutex<Outcome>,
+    /// What a pair reads more where a long queue is behind it, as bits of a float: for timed calls, which
+    /// lock nothing for it.
+    queued_extra: AtomicU64,
 }
 
 #[derive(Default)]
@@ -155,7 +158,14 @@ impl Calibrator {
         let mut outcome = *locked(&self.outcome);
         let worked = f(&mut tools, &mut outcome);
         *locked(&self.outcome) = outcome;
+        if let Some(Ok(first)) = outcome.first {
+            self.queued_extra.store(first.queued_extra_ns().to_bits(), Relaxed);
+        }
         worked
+    }
+
+    pub fn queued_extra_ns(&self) -> f64 {
+        f64::from_bits(self.queued_extra.load(Relaxed))
     }
 
     pub fn get(&self) -> Option<Calibration> {

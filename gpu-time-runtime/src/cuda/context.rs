@@ -330,6 +330,12 @@ impl Context {
         self.calibrator.get()
     }
 
+    /// What a pair of events takes longer where much is behind it, as far as that is known.
+    #[inline]
+    pub(super) fn queued_extra_ns(&self) -> f64 {
+        self.calibrator.queued_extra_ns()
+    }
+
     /// What is to be subtracted from a raw time for each bracket, if it is known.
     pub fn bias(&self, given: Option<Given>) -> Option<Bias> {
         Bias::of(given, self.calibration(), &self.device.name, self.floor())

@@ -209,7 +209,7 @@ fn process(process: &Process) -> impl Debug {
 
 fn show_budget(budget: &Budget) -> impl Debug {
     same(budget);
-    (budget.share(), budget.cost_share())
+    (budget.share(), budget.cost_share(), budget.host_ns(), budget.device_ns())
 }
 
 fn show_device(device: &Device) -> impl Debug {

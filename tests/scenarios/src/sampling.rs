@@ -9,7 +9,7 @@ use cudarc::driver::{CudaStream, DriverError};
 use gpu_time::gpu_timed;
 
 use crate::Scenario;
-use crate::gpu::{Gpu, Spin};
+use crate::gpu::{Copy, Gpu, Spin};
 use crate::tally::{self, ran};
 
 pub const SCENARIOS: &[Scenario] = &[
@@ -18,6 +18,8 @@ pub const SCENARIOS: &[Scenario] = &[
     ("sampling/threads", threads),
     ("sampling/keys", keys),
     ("sampling/budget", budget),
+    ("sampling/cost", cost),
+    ("sampling/passing", passing),
     ("sampling/configured", configured),
     ("sampling/settle", settle),
 ];
@@ -177,6 +179,48 @@ fn budget(_: &[String]) {
         assert_eq!(snapshot.inconsistencies(), [""; 0]);
         unsampled = snapshot.site("scenario::sampling::all").expect("it was called").unsampled();
     }
+    tally::print();
+}
+
+#[gpu_timed]
+fn copies(stream: &Arc<CudaStream>, copy: &mut Copy) -> Done {
+    ran!();
+    copy.launch(stream)
+}
+
+/// Copies within the L2, on a GPU that has time between the calls or never has.
+fn cost(arguments: &[String]) {
+    let gpu = Gpu::new();
+    let mut copy = gpu.copy("sampling::copies", 15 << 20);
+    for _ in 0..200 {
+        copies(&gpu.stream, &mut copy).unwrap();
+        if arguments == ["idle"] {
+            gpu.synchronize();
+        }
+    }
+    gpu.synchronize();
+    tally::print();
+}
+
+#[gpu_timed(graph)]
+fn perhaps_in_a_graph(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> Done {
+    ran!();
+    spin.launch(stream, ns)
+}
+
+/// One function is asked for its stream whenever it is called, the other one is not.
+fn passing(arguments: &[String]) {
+    let gpu = Gpu::new();
+    type Function = fn(&Arc<CudaStream>, &Spin, u64) -> Done;
+    let (name, function): (_, Function) = match arguments == ["asked"] {
+        true => ("sampling::perhaps_in_a_graph", perhaps_in_a_graph),
+        false => ("sampling::all", all),
+    };
+    let spin = gpu.spin(name);
+    for _ in 0..20_000 {
+        function(&gpu.stream, &spin, 1_000).unwrap();
+    }
+    gpu.synchronize();
     tally::print();
 }
 

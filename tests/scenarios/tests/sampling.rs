@@ -170,6 +170,67 @@ fn a_budget_has_calls_passed_over() {
     assert!(total + 8.0 * error > kernels, "{total} {error}");
 }
 
+mod simulated {
+    use super::*;
+
+    /// How long the commands of the stream that the copies are in kept it busy.
+    fn busy_ns(run: &Run) -> u64 {
+        let copy = run.trace.commands().find(|command| command.name == "copy_f4");
+        let stream = copy.expect("there are copies").stream;
+        let own = run.trace.commands().filter(|command| command.stream == stream);
+        own.map(|command| command.end_ns - command.start_ns).sum()
+    }
+
+    /// What timing adds to a stream is all counted: events, flushes and holds, and the L2 that copies must
+    /// fill again. What is counted in vain is a hold behind other work, which is over when it begins.
+    #[test]
+    fn a_budget_counts_what_timing_takes_of_the_device() {
+        let mut wrong = Vec::new();
+        for pace in ["queued", "idle"] {
+            let cost = |env: &[(&str, &str)]| {
+                let run = scenario("sampling/cost", &[pace]);
+                env.iter().fold(run, |run, (name, value)| run.env(name, value)).run()
+            };
+            let plain_ns = busy_ns(&cost(&[("GPU_TIME_SAMPLE", "0")]));
+            for option in [
+                ("GPU_TIME_COLD", "off"),
+                ("GPU_TIME_COLD", "clean"),
+                ("GPU_TIME_COLD", "dirty"),
+                ("GPU_TIME_SLEEP", "on"),
+                ("GPU_TIME_SLEEP", "20us"),
+            ] {
+                let run = cost(&[("GPU_TIME_BUDGET", "99%"), option]);
+                let counted_ns = run.report().process.budget.as_ref().unwrap().device_ns;
+                let added_ns = busy_ns(&run) - plain_ns;
+                let timed = run.site("sampling::copies").timed;
+                if counted_ns < added_ns || counted_ns > 4 * added_ns {
+                    wrong.push((pace, option, timed, added_ns, counted_ns));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+
+    /// Where it takes longer to find out that a call is passed over, that is counted; what no call takes
+    /// that is timed.
+    #[test]
+    fn a_budget_counts_what_passing_over_takes_of_the_host() {
+        let host_ns = |function: &str| {
+            let run = scenario("sampling/passing", &[function])
+                .env("GPU_TIME_BUDGET", "1%")
+                .env("GPU_TIME_SAMPLE", "0")
+                .untraced()
+                .run();
+            let budget = run.report().process.budget.as_ref().unwrap();
+            assert_eq!(budget.device_ns, 0);
+            budget.host_ns - 4 * 20_000
+        };
+        // One call in eight is looked at, or one in 512, and none for more than a microsecond.
+        let (asked, not_asked) = (host_ns("asked"), host_ns("not asked"));
+        assert!(not_asked > 0 && asked > 2 * not_asked, "{asked} {not_asked}");
+    }
+}
+
 #[test]
 fn a_program_configures_itself_while_it_runs() {
     let complaint = "gpu-time: `configure().budget`: `2` makes no sense";

@@ -67,6 +67,8 @@ pub struct Process {
 pub struct Budget {
     pub share: f64,
     pub cost_share: f64,
+    pub host_ns: u64,
+    pub device_ns: u64,
 }
 
 #[derive(Debug, Deserialize)]
