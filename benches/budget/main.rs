@@ -119,11 +119,11 @@ fn show(rounds: &Rounds, is_settled: bool) -> bool {
         rounds.len(),
         rounds.lag()
     );
-    if let Some(rate) = rounds.rate() {
-        let each_ns = 0.01 * budget.median * ns(Kind::Off) / rate;
+    if let Some([one_in, host_ns, device_ns]) = rounds.known() {
+        let each_ns = 0.01 * budget.median * ns(Kind::Off) * one_in;
         println!(
-            "one call in {:.0} was timed, and each slowed the loop down by {each_ns:.0} ns",
-            1.0 / rate
+            "one call in {one_in:.0} was timed: it and those before it took {each_ns:.0} ns, and were counted as \
+             {host_ns:.0} ns of the host and {device_ns:.0} ns of the device"
         );
     }
     if !is_settled {

@@ -186,7 +186,7 @@ impl Group {
     pub fn take_turns(&mut self, deadline: Instant) -> Result<Rounds, Box<dyn Error>> {
         let calls = |ns: f64| (ns / self.call_ns.max(1.0)).ceil() as u32;
         let request = format!("turn {} {}", calls(LEAD_NS), calls(TURN_NS));
-        let before: [f64; 2] = self.worker(Kind::Budget).ask("count", Duration::ZERO)?;
+        let before: [f64; 4] = self.worker(Kind::Budget).ask("count", Duration::ZERO)?;
         let (mut rounds, mut told) = (Rounds::default(), Instant::now());
         while rounds.len() < ORDERS.len() || Instant::now() < deadline {
             let mut turns = [[0.0; 2]; 3];
@@ -199,9 +199,8 @@ impl Group {
                 told = Instant::now();
             }
         }
-        let after: [f64; 2] = self.worker(Kind::Budget).ask("count", Duration::ZERO)?;
-        rounds.calls = after[0] - before[0];
-        rounds.timed = after[1] - before[1];
+        let after: [f64; 4] = self.worker(Kind::Budget).ask("count", Duration::ZERO)?;
+        rounds.counted = std::array::from_fn(|i| after[i] - before[i]);
         Ok(rounds)
     }
 }
@@ -213,9 +212,9 @@ pub struct Rounds {
     ns: [Vec<f64>; 3],
     /// By how many nanoseconds the GPU was behind at the end of each turn.
     lags_ns: Vec<f64>,
-    /// Calls with the budget, and those of them that were timed.
-    calls: f64,
-    timed: f64,
+    /// Calls with the budget, those of them that were timed, and the nanoseconds of the host and of the
+    /// device that it was told that this took.
+    counted: [f64; 4],
 }
 
 impl Rounds {
@@ -231,8 +230,7 @@ impl Rounds {
             all.append(own);
         }
         self.lags_ns.append(&mut other.lags_ns);
-        self.calls += other.calls;
-        self.timed += other.timed;
+        self.counted = std::array::from_fn(|i| self.counted[i] + other.counted[i]);
     }
 
     pub fn len(&self) -> usize {
@@ -248,9 +246,11 @@ impl Rounds {
         Loss::of(self.of(kind), self.of(Kind::Off))
     }
 
-    /// The share of the calls that was timed, if any was.
-    pub fn rate(&self) -> Option<f64> {
-        (self.timed > 0.0).then(|| self.timed / self.calls)
+    /// What the budget knew of a timed call, if there were any: one in how many it was, and the nanoseconds
+    /// of the host and of the device that were counted for each, with those of the calls passed over.
+    pub fn known(&self) -> Option<[f64; 3]> {
+        let [calls, timed, host_ns, device_ns] = self.counted;
+        (timed > 0.0).then(|| [calls, host_ns, device_ns].map(|all| all / timed))
     }
 
     /// How far the GPU was behind: where that is nothing, the host sets the pace.

@@ -59,10 +59,14 @@ impl Loop {
     }
 }
 
-/// How many calls there were, and how many of them were timed.
-fn counts() -> [f64; 2] {
+/// How many calls there were, how many of them were timed, and what all that was counted as, of the host
+/// and of the device.
+fn counts() -> [u64; 4] {
     let snapshot = gpu_time::snapshot();
-    snapshot.site("spin").map_or([0.0; 2], |site| [site.calls() as f64, site.timed() as f64])
+    let [calls, timed] = snapshot.site("spin").map_or([0; 2], |site| [site.calls(), site.timed()]);
+    let spent = snapshot.process().budget();
+    let [host_ns, device_ns] = spent.map_or([0; 2], |spent| [spent.host_ns(), spent.device_ns()]);
+    [calls, timed, host_ns, device_ns]
 }
 
 /// Answers each line of stdin by one on stdout, until there is none.
@@ -86,8 +90,8 @@ pub fn work() -> Result<(), Box<dyn Error>> {
                 println!("{ns} {lag_ns}");
             }
             ["count"] => {
-                let [calls, timed] = counts();
-                println!("{calls} {timed}");
+                let [calls, timed, host_ns, device_ns] = counts();
+                println!("{calls} {timed} {host_ns} {device_ns}");
             }
             _ => return Err(format!("nobody asks `{request}`").into()),
         }
