@@ -258,8 +258,11 @@ fn report_site(counted: Counted, tallies: &Tallies, biases: &Biases) -> report::
     let shown = counted.shown(tallies, biases);
     let Counted { site, counts, .. } = counted;
     let resolved = site.resolve(&process::config());
-    let kept = site.rows();
-    let report = |Shown { info, tally, row }| Some(kept.get(row)?.series.report(info, tally));
+    let report = |Shown { info, tally, row }| {
+        // Who times a call waits for this copy, and not for the statistics.
+        let recorded = site.rows().get(row)?.series.recorded();
+        Some(recorded.report(info, tally))
+    };
     let series = shown.into_iter().filter_map(report).collect();
     let mut warnings = Vec::new();
     if site.hold_policy().is_off() {

@@ -3,7 +3,7 @@
 use crate::bias::Bias;
 use crate::estimate::Unseen;
 use crate::rates::{Rates, Shown};
-use crate::report::{self, Course, Distribution, Histogram};
+use crate::report::{self, Course, Distribution, Histogram, Summary};
 use crate::sample::{CacheState, Losses, Lost, Measure, Sample};
 use crate::sampling::Population;
 use crate::site::Clock;
@@ -29,6 +29,13 @@ pub struct Series {
 struct Times {
     distribution: Distribution,
     course: Course,
+}
+
+/// The times of a series at one moment, from which statistics are made while the series goes on.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    fed: (Summary, Course),
+    starved: (Summary, Course),
 }
 
 /// What the owner of a series knows of it, and it does not.
@@ -149,20 +156,23 @@ impl Series {
         Tally { counts, brackets, unseen, rates }
     }
 
+    /// The times as they are now: a copy, since whoever records waits for it.
+    pub fn recorded(&self) -> Recorded {
+        Recorded { fed: self.fed.recorded(), starved: self.starved.recorded() }
+    }
+}
+
+impl Recorded {
     /// The row of the report as of a tally. Samples that came since may be in the statistics already.
     ///
     /// A sum of k launches is relieved of k biases. What is kept of a time does not tell its k, so
     /// where k differs from call to call only the sum of all times can be relieved.
-    pub fn report(&self, row: RowInfo, tally: Tally) -> report::Series {
+    pub fn report(self, row: RowInfo, tally: Tally) -> report::Series {
         let Tally { counts, brackets, unseen, rates } = tally;
         let Counts { measured, fed, starved, at_floor, queued, nested, tracked, lost } = counts;
-        let [all_fed, all_starved] =
-            [&self.fed, &self.starved].map(|times| times.distribution.summary());
-        let (shown, course) = if fed > 0 {
-            (&all_fed, &self.fed.course)
-        } else {
-            (&all_starved, &self.starved.course)
-        };
+        let Recorded { fed: (all_fed, fed_course), starved: (all_starved, starved_course) } = self;
+        let (shown, course) =
+            if fed > 0 { (&all_fed, fed_course) } else { (&all_starved, starved_course) };
         let sum = |bias: f64| all_fed.sum(bias) + all_starved.sum(bias);
         let stats = |bias: f64| shown.stats(bias, sum(bias));
         let bias_ns = tally.bias_ns(row.bias);
@@ -235,6 +245,10 @@ impl Times {
     fn record(&mut self, sample: Sample) {
         self.distribution.record(sample.raw_ns());
         self.course.record(sample.at_ns, sample.raw_ns());
+    }
+
+    fn recorded(&self) -> (Summary, Course) {
+        (self.distribution.summary(), self.course.clone())
     }
 
     #[cfg(test)]
@@ -347,7 +361,7 @@ mod tests {
     fn report(samples: &[Sample], bias_ns: Option<f64>) -> report::Series {
         let mut series = Series::new();
         samples.iter().for_each(|&sample| series.record(sample));
-        series.report(row(bias_ns), series.tally())
+        series.recorded().report(row(bias_ns), series.tally())
     }
 
     #[test]
@@ -427,6 +441,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_recorded_later_is_not_in_a_copy() {
+        let mut series = Series::new();
+        series.record(sample(5000.0, true));
+        let (recorded, tally) = (series.recorded(), series.tally());
+        series.record(sample(9000.0, true));
+        let report = recorded.report(row(None), tally);
+        assert_eq!((report.measured, report.raw_ns().unwrap().sum()), (1, 5000.0));
+        assert_eq!(report.timeline().unwrap().slots().len(), 1);
+        assert_eq!(report.timeline().unwrap().slots()[0].count(), 1);
+    }
+
+    #[test]
     fn a_million_samples_of_both_kinds_fit() {
         let mut series = Series::new();
         for i in 0..1_000_000u32 {
@@ -436,7 +462,7 @@ mod tests {
         let kinds = [&series.fed, &series.starved].map(|kind| kind.bytes());
         let bytes = size_of::<Series>() + kinds.iter().sum::<usize>();
         assert!(bytes <= 256 * 1024, "{bytes}");
-        let report = series.report(row(None), series.tally());
+        let report = series.recorded().report(row(None), series.tally());
         assert_eq!((report.measured, report.fed, report.starved), (1_000_000, 500_000, 500_000));
     }
 
@@ -456,7 +482,7 @@ mod tests {
             lost.iter().for_each(|&reason| series.lose(Lost::ALL[reason]));
             let timed = (samples.len() + lost.len()) as u64 + in_flight;
             let info = RowInfo { timed, in_flight, ..row(Some(2000.0)) };
-            let report = series.report(info, series.tally());
+            let report = series.recorded().report(info, series.tally());
 
             prop_assert_eq!(report.inconsistencies().count(), 0);
             let count = |which: usize| samples.iter().filter(|(_, marks)| marks[which]).count() as u64;

@@ -14,7 +14,7 @@ const FIRST_WIDTH: u32 = 14;
 ///
 /// Nothing is allocated after [`Course::new`]. A moment before the first, which another thread may
 /// have seen, counts as the first.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Course {
     origin_ns: u64,
     /// As a power of two.

@@ -179,7 +179,7 @@ fn replays(
                 }
             };
             let elapsed = now - started;
-            let shown = series.report(row(context, count), series.tally());
+            let shown = series.recorded().report(row(context, count), series.tally());
             let obstacle = verdict::obstacle(settle, step_ns, None, &shown);
             let back_to_back = BackToBack { calls: plan.calls, series: shown };
             let unmet = obstacle

@@ -216,7 +216,7 @@ mod tests {
                 repeats: false,
                 bias: None,
             };
-            series.report(info, series.tally())
+            series.recorded().report(info, series.tally())
         }
     }
 
