@@ -37,7 +37,6 @@ mod lane;
 mod ledger;
 mod look;
 mod meter;
-#[cfg(any(feature = "metrics", feature = "nvml", feature = "signals"))]
 mod own_thread;
 mod passage;
 mod place;

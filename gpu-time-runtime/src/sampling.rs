@@ -104,12 +104,17 @@ impl Pace {
         let before = self.get();
         self.sampling.store(sampling.0.to_bits(), Relaxed);
         if sampling.rate() > MUCH * before.rate() {
-            self.epoch.fetch_add(1, Relaxed);
+            self.renew();
         }
     }
 
-    /// Changes where the pace rises much. Of a call that is passed over only until then nothing is
-    /// known: each is drawn by itself.
+    /// Every call that comes is decided about anew, though it was to be passed over.
+    pub fn renew(&self) {
+        self.epoch.fetch_add(1, Relaxed);
+    }
+
+    /// Changes where the pace rises much, and where somebody asks for it. Of a call that is passed over
+    /// only until then nothing is known: each is drawn by itself.
     #[inline]
     pub fn epoch(&self) -> u32 {
         self.epoch.load(Relaxed)

@@ -264,6 +264,11 @@ impl CallSite {
         }
     }
 
+    /// Has every thread decide about its next call, though that was to be passed over.
+    pub(crate) fn renew(&self) {
+        self.pace.renew();
+    }
+
     /// Decides by the configuration whether calls are timed, and which.
     pub(crate) fn introduce(&'static self, config: &Config) -> bool {
         let settings = self.resolve(config);

@@ -1,15 +1,21 @@
-//! The budget at work: timed calls see to it now and then that the rates are adjusted. No thread does.
+//! The budget at work: calls that are decided about see to it now and then that the rates are adjusted.
+//!
+//! Where calls become rare, the next that is decided about may be a long way off. A call that is passed
+//! over asks for no time, so a thread of our own, which sleeps otherwise, sees that nobody has adjusted
+//! for a while, and has the next call of every function decided about.
 
-use std::ptr;
+use std::process as this;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+use std::{ptr, thread};
 
 use crate::budget::Budget;
-use crate::cuda;
-use crate::process::SWITCHES;
+use crate::process::{self, SWITCHES};
 use crate::report::Budget as Reported;
 use crate::sampling::Sampling;
 use crate::site::{CallSite, locked};
+use crate::{cuda, own_thread, target};
 
 /// At least so long until the next adjustment.
 const PAUSE_NS: u64 = 10_000_000;
@@ -22,6 +28,8 @@ const LONGEST_OF_SITE_NS: u64 = 1_000;
 const FIRST_NS: u64 = 1_000_000;
 /// What came together in less time is no load yet.
 const SHORTEST_NS: u64 = 200_000;
+/// An adjustment that is overdue for so long is one that no call comes to.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 struct Steering {
     budget: Budget,
@@ -94,6 +102,34 @@ fn adjust(now: u64) {
     *adjusted_ns = now;
     *took_ns = plausible_ns(cuda::monotonic_ns().saturating_sub(now), sites.len());
     DUE_NS.store(now + PAUSE_NS.max(*took_ns * SHARE), Relaxed);
+    drop(steering);
+    watch();
+}
+
+/// Starts the thread, unless this process has it: a fork does not copy it.
+fn watch() {
+    static PROCESS: AtomicU32 = AtomicU32::new(0);
+    if PROCESS.swap(this::id(), Relaxed) == this::id() {
+        return;
+    }
+    if let Err(error) = own_thread::spawn("gpu-time-budget", watch_for_ever) {
+        target::say(&format!("no thread to watch the budget: {error}"));
+    }
+}
+
+fn watch_for_ever() {
+    let patience_ns = PATIENCE.as_nanos() as u64;
+    loop {
+        thread::sleep(PATIENCE);
+        if process::is_closed() {
+            return;
+        }
+        if cuda::monotonic_ns() > DUE_NS.load(Relaxed).saturating_add(patience_ns)
+            && let Some(Steering { sites, .. }) = &*locked(&STEERING)
+        {
+            sites.iter().for_each(|site| site.renew());
+        }
+    }
 }
 
 /// What an adjustment took of the thread that made it. One that was interrupted for milliseconds would

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("sampling/budget", budget),
     ("sampling/cost", cost),
     ("sampling/passing", passing),
+    ("sampling/drop", drop_of_load),
     ("sampling/configured", configured),
     ("sampling/settle", settle),
 ];
@@ -221,6 +223,49 @@ fn passing(arguments: &[String]) {
         function(&gpu.stream, &spin, 1_000).unwrap();
     }
     gpu.synchronize();
+    tally::print();
+}
+
+#[gpu_timed(clock = "host", bytes = timed_now())]
+fn rare() {
+    ran!();
+}
+
+static TIMED: AtomicBool = AtomicBool::new(false);
+
+/// Asked of calls that are timed, and of no others.
+fn timed_now() -> u64 {
+    TIMED.store(true, Relaxed);
+    1
+}
+
+/// Whether a call of it was timed.
+fn rare_is_timed() -> bool {
+    rare();
+    TIMED.swap(false, Relaxed)
+}
+
+/// A load of which hardly a call is timed ceases just after one was, and calls become rare: those to come
+/// were to be passed over for a long time.
+fn drop_of_load(_: &[String]) {
+    let unsampled = || {
+        let snapshot = gpu_time::snapshot();
+        snapshot.site("scenario::sampling::rare").expect("it was called").unsampled()
+    };
+    loop {
+        (0..100_000).for_each(|_| rare());
+        if unsampled() > 1_000_000 {
+            break;
+        }
+    }
+    TIMED.store(false, Relaxed);
+    while !rare_is_timed() {}
+    let wait = |_: &u32| {
+        thread::sleep(Duration::from_secs(2));
+        !rare_is_timed()
+    };
+    let waited = (0..15).take_while(wait).count();
+    tally::fact("waited", waited);
     tally::print();
 }
 

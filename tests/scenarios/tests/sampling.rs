@@ -170,6 +170,13 @@ fn a_budget_has_calls_passed_over() {
     assert!(total + 8.0 * error > kernels, "{total} {error}");
 }
 
+/// Calls that come every two seconds, of which each could be timed.
+#[test]
+fn a_budget_notices_that_calls_have_become_rare() {
+    let run = scenario("sampling/drop", &[]).env("GPU_TIME_BUDGET", "0.1%").untraced().run();
+    assert!(run.fact("waited") < 15, "{}", run.fact("waited"));
+}
+
 mod simulated {
     use super::*;
 
