@@ -1,5 +1,7 @@
-//! The report as CSV: a header, then one line for each series.
+//! The report as CSV: a header, then one line for each series. Names are escaped as in the table, so that
+//! the file may be looked at in a terminal.
 
+use crate::units::printable;
 use crate::{Lost, Series, Site, Snapshot, Stats};
 
 /// A column's name and what stands in it.
@@ -31,22 +33,24 @@ fn columns() -> Vec<Column> {
     let mut add = |name: &str, value: fn(&Site, &Series) -> String| {
         columns.push((name.to_owned(), Box::new(value)));
     };
-    add("site", |site, _| site.name.clone());
-    add("file", |site, _| site.file.clone());
+    add("site", |site, _| printable(&site.name));
+    add("file", |site, _| printable(&site.file));
     add("line", |site, _| site.line.to_string());
     add("scope", |site, _| site.scope().to_owned());
-    add("options", |site, _| site.options.clone());
+    add("options", |site, _| printable(&site.options));
     add("calls", |site, _| site.calls.to_string());
     add("warmup", |site, _| site.warmup.to_string());
     add("skipped", |site, _| site.skipped.to_string());
     add("unsampled", |site, _| site.unsampled.to_string());
     add("sample_rate", |site, _| site.sample_rate.to_string());
-    add("device", |_, series| series.device.clone());
+    add("device", |_, series| printable(&series.device));
     add("launch_index", |_, series| optional(series.launch().map(|launch| launch.index)));
-    add("launch_name", |_, series| optional(series.launch().map(|launch| launch.name())));
+    add("launch_name", |_, series| {
+        optional(series.launch().map(|launch| printable(launch.name())))
+    });
     add("launch_line", |_, series| optional(series.launch().map(|launch| launch.line)));
     add("measure", |_, series| series.measure().to_owned());
-    add("key", |_, series| optional(series.key()));
+    add("key", |_, series| optional(series.key().map(printable)));
     add("cache", |_, series| series.cache().to_owned());
     add("clock", |_, series| series.clock().to_owned());
     add("graph", |_, series| series.graph.to_string());

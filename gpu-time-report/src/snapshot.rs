@@ -94,7 +94,8 @@ impl Snapshot {
         crate::html::render(self)
     }
 
-    /// The CSV report: a header, then one line for each series.
+    /// The CSV report: a header, then one line for each series. Names have control characters escaped, as in
+    /// the table.
     pub fn to_csv(&self) -> String {
         csv::render(self)
     }

@@ -6,7 +6,7 @@ use crate::*;
 #[test]
 fn the_renderings_hold_no_control_characters() {
     let snapshot = everything();
-    for text in [snapshot.to_string(), snapshot.to_json()] {
+    for text in [snapshot.to_string(), snapshot.to_json(), snapshot.to_csv()] {
         assert!(text.chars().all(|c| c == '\n' || !c.is_control()));
     }
 }

@@ -19,5 +19,5 @@ fn the_csv_reads_back_what_was_hostile() {
     let mut reader = ::csv::Reader::from_reader(csv.as_bytes());
     let names: Vec<String> = reader.records().map(|record| record.unwrap()[0].to_owned()).collect();
     assert_eq!(names.len(), 10);
-    assert_eq!(names[7], "a,\"b\"\n\u{1b}<i>");
+    assert_eq!(names[7], "a,\"b\"\\n\\u{1b}<i>");
 }
