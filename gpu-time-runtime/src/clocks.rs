@@ -24,6 +24,8 @@ use crate::health;
 /// `abort` and whatever else ends a process at once: after them `nvidia-smi -rgc` as root gives the
 /// clocks back.
 ///
+/// Where NVML does not answer within two seconds, a line on stderr says so, and nothing waits longer.
+///
 /// Giving back means the driver's default: a lock that was there before cannot be read and is lost.
 ///
 /// # Errors

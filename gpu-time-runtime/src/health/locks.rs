@@ -1,6 +1,8 @@
 //! Which clocks are locked, and giving them back exactly once.
 
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Mutex, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -10,15 +12,17 @@ use nvml_wrapper::enums::device::GpuLockedClocksSetting;
 use nvml_wrapper::error::NvmlError;
 
 use super::nvml;
-use crate::site::locked;
+use crate::site::{locked, locked_by};
 use crate::target;
-use crate::{cuda, exit, signals};
+use crate::{cuda, exit, own_thread, signals};
 
 /// Clocks come in steps of this size.
 const STEP_MHZ: u32 = 15;
 /// A clock needs so long at most to come to where it was locked.
 const PATIENCE: Duration = Duration::from_millis(300);
 const PAUSE: Duration = Duration::from_millis(10);
+/// NVML answers within milliseconds, or is stuck. Nobody waits longer for it who makes a report or ends.
+const PATIENCE_FOR_NVML: Duration = Duration::from_secs(2);
 
 /// The clocks that this process has locked.
 ///
@@ -63,7 +67,7 @@ pub(crate) fn lock(mhz: u32) -> Result<Vec<(String, Option<u32>)>, String> {
 fn set(devices: &mut [(Lock, Device)]) -> Result<(), String> {
     let process = std::process::id();
     let mut locks = locked(&LOCKS);
-    if locks.as_ref().is_some_and(|locks| locks.process == process) {
+    if locks.as_ref().is_some_and(Locks::are_ours) {
         return Err("clocks are locked already: drop the guard that holds them first".to_owned());
     }
     exit::arm_for_clocks();
@@ -119,22 +123,53 @@ fn settled(device: &Device, mhz: u32) -> Option<u32> {
 
 /// The clock that a device is locked at.
 pub(super) fn asked_mhz(ordinal: u32) -> Option<u32> {
-    let locks = locked(&LOCKS);
-    let ours = locks.as_ref().filter(|locks| locks.process == std::process::id())?;
+    let locks = locked_by(&LOCKS, Instant::now() + PATIENCE_FOR_NVML)?;
+    let ours = locks.as_ref().filter(|locks| locks.are_ours())?;
     ours.devices.iter().find_map(|lock| (lock.ordinal == ordinal).then_some(lock.mhz))
 }
 
-/// Gives back all that are locked, to the driver's default.
+/// Gives back all that are locked, to the driver's default. Where NVML does not answer, that is said and
+/// not waited for.
 pub(crate) fn give_back() {
+    /// Somebody has waited in vain for the thread below.
+    static IS_STUCK: AtomicBool = AtomicBool::new(false);
+    match LOCKS.try_lock() {
+        Ok(locks) if !locks.as_ref().is_some_and(Locks::are_ours) => return,
+        Err(TryLockError::WouldBlock) if IS_STUCK.load(Relaxed) => return,
+        _ => {}
+    }
+    let (done, is_done) = mpsc::channel();
+    let on_thread = done.clone();
+    if own_thread::spawn("gpu-time-clocks", move || give_all(&on_thread)).is_err() {
+        give_all(&done);
+    }
+    drop(done);
+    if is_done.recv_timeout(PATIENCE_FOR_NVML).is_err() {
+        IS_STUCK.store(true, Relaxed);
+        target::say(
+            "NVML does not answer, and clocks may be locked still: run `nvidia-smi -rgc` as root",
+        );
+    }
+}
+
+fn give_all(done: &Sender<()>) {
     // Held to the end: whoever comes second may end the process.
     let mut locks = locked(&LOCKS);
     if let Some(locks) = locks.take() {
         give(locks);
     }
+    // Nobody may wait any more.
+    _ = done.send(());
+}
+
+impl Locks {
+    fn are_ours(&self) -> bool {
+        self.process == std::process::id()
+    }
 }
 
 fn give(locks: Locks) {
-    if locks.process != std::process::id() {
+    if !locks.are_ours() {
         return;
     }
     for Lock { ordinal, pci_bus_id, .. } in locks.devices {

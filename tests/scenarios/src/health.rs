@@ -17,6 +17,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("health/run", run),
     ("health/locked", locked),
     ("health/locked_first", locked_first),
+    ("health/stuck", stuck),
     ("health/locked_before_fork", locked_before_fork),
     ("health/signal", signal),
     ("health/signal_after", signal_after),
@@ -88,6 +89,17 @@ fn locked(arguments: &[String]) {
         other => panic!("no end `{other}`"),
     }
     mark("main returns");
+}
+
+/// A thread does not come back from locking the clocks.
+fn stuck(_: &[String]) {
+    five(&Gpu::new());
+    thread::spawn(|| lock(1500));
+    let path = std::env::var_os("GPU_TIME_SIM_NVML_TRACE").expect("there is a trace");
+    while !std::fs::read_to_string(&path).is_ok_and(|trace| trace.contains("hangs")) {
+        thread::yield_now();
+    }
+    tally::print();
 }
 
 /// Nothing is timed, and CUDA not even initialised.

@@ -327,6 +327,21 @@ mod simulated {
     }
 
     #[test]
+    fn where_nvml_is_stuck_the_process_ends_with_its_report() {
+        let says = "gpu-time: NVML does not answer, and clocks may be locked still";
+        let (set, reset) = ("nvmlDeviceSetGpuLockedClocks", "nvmlDeviceResetGpuLockedClocks");
+        let run = scenario("health/stuck", &[]).nvml(Script::calm(1).hanging(set));
+        assert_eq!(run.complains(says).run().nvml, [format!("hangs {set}")]);
+        let hangs = Script::calm(1).hanging(reset);
+        for (end, code, last) in [("exit", 7, None), ("drop", 0, Some("main returns"))] {
+            let run = scenario("health/locked", &[end]).exits(code).nvml(hangs.clone());
+            let hangs = format!("hangs {reset}");
+            let trace = [LOCK, "worked", &*hangs].into_iter().chain(last);
+            assert!(run.complains(says).run().nvml.iter().eq(trace), "{end}");
+        }
+    }
+
+    #[test]
     fn locking_makes_no_report_and_needs_no_device_in_use() {
         let run = scenario("health/locked_first", &[]).reports_nothing().run();
         assert_eq!(run.nvml, [LOCK, RESET]);

@@ -1,8 +1,11 @@
 //! The exported functions, with the signatures of `nvml.h`.
 
 use std::ffi::{CStr, c_char};
+use std::thread;
 
-use crate::device::{Code, INSUFFICIENT_SIZE, INVALID_ARGUMENT, Library, NOT_FOUND, library};
+use crate::device::{
+    Code, INSUFFICIENT_SIZE, INVALID_ARGUMENT, Library, NOT_FOUND, library, trace,
+};
 use crate::script::Process;
 
 /// What only this library has, so that a program can tell it from the real one.
@@ -57,9 +60,18 @@ macro_rules! nvml {
 }
 
 fn run(name: &str, body: impl FnOnce(&mut Library) -> Result<(), Code>) -> Code {
-    let answer = library().and_then(|mut library| match library.script.failing.get(name) {
-        Some(&code) => Err(code),
-        None => body(&mut library),
+    let answer = library().and_then(|mut library| {
+        if library.script.hanging.contains(name) {
+            drop(library);
+            trace(&format!("hangs {name}"));
+            loop {
+                thread::park();
+            }
+        }
+        match library.script.failing.get(name) {
+            Some(&code) => Err(code),
+            None => body(&mut library),
+        }
     });
     answer.err().unwrap_or(0)
 }

@@ -96,7 +96,8 @@ impl Library {
     }
 }
 
-fn trace(line: &str) {
+/// Appends a line to the trace.
+pub fn trace(line: &str) {
     let Some(path) = std::env::var_os(crate::harness::TRACE) else { return };
     let file = OpenOptions::new().create(true).append(true).open(path);
     let written = file.and_then(|mut file| writeln!(file, "{line}"));

@@ -1,6 +1,6 @@
 //! What the stand-in is to answer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +16,8 @@ pub struct Script {
     pub devices: Vec<ScriptedDevice>,
     /// Functions that fail, each with its error code.
     pub failing: BTreeMap<String, u32>,
+    /// Functions that never return. The trace says when one is called.
+    pub hanging: BTreeSet<String>,
 }
 
 /// Values of one kind, each for one call, the last one for all that follow.
@@ -133,7 +135,14 @@ impl Script {
                 .map(|bus| ScriptedDevice::calm(&format!("0000:{bus:02X}:00.0")))
                 .collect(),
             failing: BTreeMap::new(),
+            hanging: BTreeSet::new(),
         }
+    }
+
+    /// Lets a function never return.
+    pub fn hanging(mut self, function: &str) -> Script {
+        self.hanging.insert(function.to_owned());
+        self
     }
 
     /// Lets a function fail with this code.
