@@ -89,6 +89,7 @@ ignored! {
     cold: &str,
     sleep: &str,
     bias: &str,
+    trace_last: impl Into<Option<usize>>,
 }
 
 /// A type without values, with the accessors that it has with the feature `enabled`.

@@ -69,6 +69,12 @@ impl Configure {
         self.give("GPU_TIME_BIAS", Some(bias.to_owned()))
     }
 
+    /// How many calls, and how many brackets, a trace keeps, up to a million; `None`: 100,000. A trace that
+    /// has begun keeps as many as before.
+    pub fn trace_last(self, count: impl Into<Option<usize>>) -> Self {
+        self.give("GPU_TIME_TRACE_LAST", count.into().map(|count| count.to_string()))
+    }
+
     fn give(mut self, variable: &'static str, value: Option<String>) -> Self {
         self.0.insert(variable, value);
         self
@@ -82,14 +88,7 @@ impl Configure {
             // Another thread may have held a lock when the process was forked.
             return;
         }
-        for (variable, value) in &self.0 {
-            let alone =
-                |name: &str| value.clone().filter(|_| name == *variable).map(OsString::from);
-            let option = variable.trim_start_matches("GPU_TIME_").to_lowercase();
-            for complaint in Config::from_vars(alone).1 {
-                target::say(&complaint.replace(variable, &format!("configure().{option}")));
-            }
-        }
+        self.complaints().for_each(|complaint| target::say(&complaint));
         {
             let mut given = locked(&GIVEN);
             for (variable, value) in self.0 {
@@ -101,9 +100,47 @@ impl Configure {
         }
         process::reconfigure();
     }
+
+    /// What makes no sense, each with what would be accepted.
+    fn complaints(&self) -> impl Iterator<Item = String> {
+        self.0.iter().flat_map(|(variable, value)| {
+            let alone =
+                |name: &str| value.clone().filter(|_| name == *variable).map(OsString::from);
+            let option = variable.trim_start_matches("GPU_TIME_").to_lowercase();
+            let complaints = Config::from_vars(alone).1.into_iter();
+            complaints.map(move |it| it.replace(variable, &format!("configure().{option}")))
+        })
+    }
 }
 
 /// What was configured for a variable of the environment, if that says nothing.
 pub(crate) fn given(variable: &str) -> Option<OsString> {
     locked(&GIVEN).get(variable).map(OsString::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_option_that_makes_no_sense_is_named() {
+        let options = configure().report("jsn:x").filter("!").sample(2.0).budget(f64::NAN);
+        let options = options.cold("icy").sleep("1h").bias("-1ns").trace_last(0).warmup(7);
+        let mut complaints: Vec<String> = options.complaints().collect();
+        complaints.sort();
+        let mut names = complaints.iter().map(|complaint| complaint.split(": ").next().unwrap());
+        for name in ["bias", "budget", "cold", "filter", "report", "sample", "sleep", "trace_last"]
+        {
+            assert_eq!(names.next(), Some(&*format!("`configure().{name}`")));
+        }
+        assert_eq!(names.next(), None);
+        assert!(complaints.iter().all(|complaint| complaint.contains("; accepted are ")));
+    }
+
+    #[test]
+    fn options_that_leave_everything_as_it_is_make_sense() {
+        let options = configure().report("").filter("").sample(None).budget(None).warmup(None);
+        let options = options.cold("").sleep("").bias("").trace_last(None);
+        assert_eq!(options.complaints().count(), 0);
+    }
 }

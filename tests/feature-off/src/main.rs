@@ -83,7 +83,7 @@ impl Work {
 fn configured() -> Configure {
     let options = configure().report("").filter("").sample(None).budget(None).warmup(None);
     same(&options);
-    options.cold("").sleep("").bias("")
+    options.cold("").sleep("").bias("").trace_last(None)
 }
 
 fn main() {

@@ -83,8 +83,11 @@ impl Spins {
     }
 }
 
-/// The device is busy until everything has been enqueued.
-fn fed(_: &[String]) {
+/// The device is busy until everything has been enqueued. An argument is how much a trace keeps.
+fn fed(arguments: &[String]) {
+    if let Some(last) = arguments.first() {
+        gpu_time::configure().trace_last(last.parse::<usize>().unwrap()).apply();
+    }
     let gpu = Gpu::new();
     let spins = Spins::new(&gpu);
     for round in 0..30 {

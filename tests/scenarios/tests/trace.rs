@@ -80,15 +80,20 @@ fn a_trace_is_written_again() {
 
 #[test]
 fn the_last_brackets_are_kept() {
-    let run = scenario("exact/fed", &[])
-        .shows()
-        .env("GPU_TIME_TRACE_LAST", "50")
-        .complains("gpu-time: the trace has the last 50 of 200 brackets, and 150 were dropped; ")
-        .run();
-    let events = run.events();
-    events.check_report(run.report());
-    assert_eq!((events.calls.len(), events.brackets.len()), (50, 50));
-    assert!(!events.of("exact::delayed").is_empty());
+    let by_program = scenario("exact/fed", &["50"]);
+    let by_environment = scenario("exact/fed", &["70"]).env("GPU_TIME_TRACE_LAST", "50");
+    for scenario in [by_program, by_environment] {
+        let run = scenario
+            .shows()
+            .complains(
+                "gpu-time: the trace has the last 50 of 200 brackets, and 150 were dropped; ",
+            )
+            .run();
+        let events = run.events();
+        events.check_report(run.report());
+        assert_eq!((events.calls.len(), events.brackets.len()), (50, 50));
+        assert!(!events.of("exact::delayed").is_empty());
+    }
 }
 
 /// Nobody knows in which stream a graph was replayed.
