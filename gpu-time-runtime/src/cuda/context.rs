@@ -177,7 +177,7 @@ impl Context {
                     ordinal: device.ordinal,
                     retained: AtomicBool::new(retained),
                     events: AtomicU32::new(0),
-                    module: Module::default(),
+                    module: Module::new(&device),
                     flush: Flushes::default(),
                     persisting: Persisting::default(),
                     holds: Holds::default(),

@@ -251,7 +251,7 @@ impl Method {
             Cold::Dirty => up_to(LARGEST, Method::Write).collect(),
             Cold::Clean => {
                 let read = Method::Read(means.module.kernels()?.flush_read);
-                let discard = means.module.discard(means.device).map(Method::WriteDiscard);
+                let discard = means.module.discard().map(Method::WriteDiscard);
                 let discards =
                     discard.into_iter().flat_map(|method| up_to(LARGEST_DISCARD, method));
                 discards.chain(up_to(LARGEST, read)).collect()

@@ -57,40 +57,55 @@ pub(super) struct Kernels {
 }
 
 /// Our modules in one context, each not loaded, loaded, or refused by the driver.
-#[derive(Default)]
 pub(super) struct Module {
     kernels: OnceLock<Result<Kernels, Fault>>,
-    discard: OnceLock<Option<Kernel>>,
+    /// None where the device cannot discard.
+    discard: Option<OnceLock<Option<Kernel>>>,
 }
 
 impl Module {
+    /// None of them loaded.
+    pub fn new(device: &DeviceInfo) -> Self {
+        let can_discard = device.capability >= (8, 0);
+        Module { kernels: OnceLock::new(), discard: can_discard.then(OnceLock::new) }
+    }
+
     /// The kernels, loaded on first use. The context must be current and the thread in relaxed mode.
+    ///
+    /// The driver may wait until no kernel runs before it loads a module, so that the other one comes
+    /// along. If that fails now, it is tried again when it is wanted.
     pub fn kernels(&self) -> Result<Kernels, Fault> {
         *self.kernels.get_or_init(|| {
             let function = load(gpu_time_kernels::PTX)?;
-            Ok(Kernels {
+            let kernels = Kernels {
                 flush_read: function(gpu_time_kernels::FLUSH_READ)?,
                 hold: function(gpu_time_kernels::HOLD)?,
                 empty: function(gpu_time_kernels::EMPTY)?,
                 line_latencies: function(gpu_time_kernels::LINE_LATENCIES)?,
-            })
+            };
+            if let Some(slot) = &self.discard
+                && let Ok(discard) = load_discard()
+            {
+                _ = slot.set(Some(discard));
+            }
+            Ok(kernels)
         })
     }
 
-    /// The kernel that discards lines, loaded on first use, where the device can and the driver lets it.
-    /// The context must be current and the thread in relaxed mode.
-    pub fn discard(&self, device: &DeviceInfo) -> Option<Kernel> {
-        *self.discard.get_or_init(|| {
-            let is_able = device.capability >= (8, 0);
-            let function = is_able.then(|| load(gpu_time_kernels::PTX_SM_80))?.ok()?;
-            function(gpu_time_kernels::DISCARD).ok()
-        })
+    /// The kernel that discards lines, where the device can and the driver lets it. The context must be
+    /// current and the thread in relaxed mode.
+    pub fn discard(&self) -> Option<Kernel> {
+        *self.discard.as_ref()?.get_or_init(|| load_discard().ok())
     }
 
     pub fn warning(&self) -> Option<String> {
         let fault = self.kernels.get()?.err()?;
         Some(format!("our kernels could not be loaded ({fault}): `cold` and `sleep` were left out"))
     }
+}
+
+fn load_discard() -> Result<Kernel, Fault> {
+    load(gpu_time_kernels::PTX_SM_80)?(gpu_time_kernels::DISCARD)
 }
 
 /// Loads a module, and answers what finds the kernels in it.

@@ -110,8 +110,9 @@ mod simulated {
         for (model, faults) in [
             ("compute_capability=75", ""),
             ("l2_discards=0", ""),
-            ("", "cuModuleLoadData:4=218"),
-            ("", "cuModuleGetFunction:7=500"),
+            // With the other kernels, and again when it is wanted.
+            ("", "cuModuleLoadData:3=218;cuModuleLoadData:5=218"),
+            ("", "cuModuleGetFunction:6=500;cuModuleGetFunction:8=500"),
         ] {
             let run = lines(model, faults);
             assert_eq!(caches(&run), ["cold", "cold-dirty"], "{model} {faults}");
@@ -124,6 +125,25 @@ mod simulated {
             assert_eq!(clean.missed_discarded, None);
             assert!(run.report().warnings().is_empty(), "{:?}", run.report().warnings());
         }
+    }
+
+    /// The driver may wait for a running kernel before it loads a module: both are loaded in the first wait,
+    /// though nothing is cold yet.
+    #[test]
+    fn all_kernels_are_loaded_at_once() {
+        let loads = |name: &str, model: &str, faults: &str| {
+            let configure = |sim: gpu_time_sim_driver::SimDriver| sim.model(model).faults(faults);
+            let run = scenario(name, &[]).simulated(configure).run();
+            run.trace.calls().filter(|call| call.name == "cuModuleLoadData").count()
+        };
+        let (able, unable) = ("compute_capability=80", "compute_capability=75");
+        for name in ["exit/return", "cold/lines"] {
+            assert_eq!(loads(name, able, ""), loads(name, unable, "") + 1, "{name}");
+        }
+        // What failed then is tried again when it is wanted, and not before.
+        let (once, tried) = (loads("cold/lines", able, ""), "cuModuleLoadData:3=218");
+        assert_eq!(loads("cold/lines", able, tried), once + 1);
+        assert_eq!(seen(&lines(able, tried))[0].method, "write-discard");
     }
 
     /// Who reads after a flush that discards writes nothing back, as after one that reads.
