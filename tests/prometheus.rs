@@ -1,8 +1,9 @@
 //! Debian's Prometheus scrapes the example `serve_prometheus`, on the simulated driver, and answers what
-//! the report says.
+//! the report says, and what the dashboard and the docs ask.
 //!
 //! Needs `prometheus` on the path: `apt-get install --no-install-recommends prometheus`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::process::ExitStatusExt;
@@ -61,13 +62,19 @@ fn get(address: SocketAddr, path: &str) -> io::Result<String> {
     Ok(body.to_owned())
 }
 
-/// What Prometheus says of an expression: one number, or none yet.
-fn query(prometheus: SocketAddr, expression: &str) -> Option<f64> {
+/// What Prometheus says of an expression, if it is there: for each series its labels and its value.
+fn results(prometheus: SocketAddr, expression: &str) -> Option<Vec<Value>> {
     let encoded: String = expression.bytes().map(|byte| format!("%{byte:02X}")).collect();
     let answer = get(prometheus, &format!("/api/v1/query?query={encoded}")).ok()?;
     let answer: Value = serde_json::from_str(&answer).ok()?;
-    let results = answer["data"]["result"].as_array()?;
-    assert!(results.len() <= 1, "{expression}: {answer}");
+    assert_eq!(answer["errorType"], Value::Null, "{expression}: {answer}");
+    answer["data"]["result"].as_array().cloned()
+}
+
+/// The same where it is one number, or none yet.
+fn query(prometheus: SocketAddr, expression: &str) -> Option<f64> {
+    let results = results(prometheus, expression)?;
+    assert!(results.len() <= 1, "{expression}: {results:?}");
     results.first()?["value"][1].as_str()?.parse().ok()
 }
 
@@ -94,15 +101,110 @@ fn bucket(metrics: &str, seconds: f64) -> (f64, f64) {
     (below, above)
 }
 
+/// The names of metrics in a scrape, each with those of its labels.
+fn labels_of_metrics(metrics: &str) -> BTreeMap<&str, BTreeSet<&str>> {
+    let mut labels: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for line in metrics.lines().filter(|line| line.starts_with("gpu_time_")) {
+        let (name, rest) = line.split_once(['{', ' ']).expect("a value follows");
+        // No value here has a quote or a comma.
+        let pairs = rest.split(',').filter_map(|pair| pair.split_once("=\""));
+        labels.entry(name).or_default().extend(pairs.map(|(label, _)| label));
+    }
+    labels
+}
+
+/// Every metric and every label that an expression names is one that was scraped.
+fn assert_exported(labels: &BTreeMap<&str, BTreeSet<&str>>, expression: &str) {
+    let is_of_name = |c: char| c.is_alphanumeric() || c == '_';
+    let mut of_any = BTreeSet::<&str>::new();
+    for (at, _) in expression.match_indices("gpu_time_") {
+        let rest = &expression[at..];
+        let (name, rest) = rest.split_at(rest.find(|c| !is_of_name(c)).unwrap_or(rest.len()));
+        let known = labels.get(name).unwrap_or_else(|| panic!("no `{name}`: {expression}"));
+        of_any.extend(known);
+        let chosen = rest.strip_prefix('{').and_then(|rest| rest.split('}').next());
+        for matcher in chosen.into_iter().flat_map(|chosen| chosen.split(',')) {
+            let label = matcher.trim().split(|c| !is_of_name(c)).next().expect("there is one");
+            assert!(known.contains(label), "no `{label}` of `{name}`: {expression}");
+        }
+    }
+    assert!(!of_any.is_empty(), "no metric of ours: {expression}");
+    for list in expression.split("by (").skip(1) {
+        let list = list.split(')').next().expect("there is one").split(',');
+        for label in list.map(str::trim) {
+            assert!(of_any.contains(label), "no `{label}`: {expression}");
+        }
+    }
+}
+
+/// What the dashboard asks of Prometheus, each with the labels that its legend shows.
+fn dashboard() -> Vec<(String, Vec<String>)> {
+    let dashboard: Value =
+        serde_json::from_str(include_str!("../docs/grafana.json")).expect("it is JSON");
+    let panels = dashboard["panels"].as_array().expect("there are panels").iter();
+    let targets = panels.flat_map(|panel| panel["targets"].as_array().expect("each asks"));
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    let asked = targets.map(|target| {
+        let legend = text(&target["legendFormat"]);
+        let labels = legend.split("{{").skip(1).filter_map(|part| part.split("}}").next());
+        (text(&target["expr"]), labels.map(str::to_owned).collect())
+    });
+    asked.collect()
+}
+
+/// The queries in the docs, without their comments.
+fn documented() -> Vec<String> {
+    let blocks = include_str!("../docs/production.md").split("```promql\n").skip(1);
+    let text: String = blocks.filter_map(|block| block.split("```").next()).collect();
+    let code = |query: &str| {
+        let lines = query.lines().filter(|line| !line.starts_with('#'));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    text.split("\n\n").map(code).collect()
+}
+
+/// Prometheus answers all that the dashboard and the docs ask. Of what was counted, the example has some of
+/// each kind, so that each panel has something to show.
+fn assert_answered(prometheus: SocketAddr, metrics: &str, function: &str) {
+    let labels = labels_of_metrics(metrics);
+    let (panels, queries) = (dashboard(), documented());
+    assert!(panels.len() >= 8 && queries.len() >= 7, "{panels:?}, {queries:?}");
+    for (expression, legend) in panels {
+        assert_exported(&labels, &expression);
+        let filled = expression.replace("$__rate_interval", "1m").replace("$function", function);
+        let results = wait_for(&filled, || {
+            results(prometheus, &filled).filter(|results| !results.is_empty())
+        });
+        for label in legend {
+            let has = |result: &Value| result["metric"].get(&label).is_some();
+            assert!(results.iter().all(has), "no `{label}` for the legend: {filled}: {results:?}");
+        }
+    }
+    for expression in queries {
+        assert_exported(&labels, &expression);
+        wait_for(&expression, || results(prometheus, &expression));
+    }
+    // The choice of the function.
+    let (metric, label) = ("gpu_time_calls_total", "function");
+    let choice = format!("\"label_values({metric}, {label})\"");
+    assert!(include_str!("../docs/grafana.json").contains(&choice));
+    assert!(labels[metric].contains(label));
+}
+
 #[test]
-fn prometheus_answers_with_the_median_of_the_report() {
+fn prometheus_answers_what_the_report_says_and_the_dashboard_asks() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let report = dir.path().join("report.json");
     let sim = SimDriver::install(dir.path().join("driver")).expect("it is installed");
     let example_address = free_address();
+    // Some of the records that fail are in brackets, which are lost then.
+    let faults: Vec<_> = (10..40).map(|n| format!("cuEventRecord:{n}00=1")).collect();
+    let sim = sim.faults(&faults.join(";"));
     let mut command = Command::new(example());
     command.arg(example_address.to_string()).stdout(Stdio::null());
     command.env("GPU_TIME_REPORT", format!("json:{}", report.display()));
+    // More than all calls cost.
+    command.env("GPU_TIME_BUDGET", "50%");
     let mut example = start(sim.apply(&mut command));
 
     let config = dir.path().join("prometheus.yml");
@@ -134,7 +236,14 @@ fn prometheus_answers_with_the_median_of_the_report() {
     );
     let median = median.expect("there are buckets");
     let calls = query(prometheus, &format!("gpu_time_calls_total{{{function}}}"));
+    wait_for("a bracket is lost", || query(prometheus, "sum(gpu_time_lost_total)"));
     let metrics = get(example_address, "/metrics").expect("it is served");
+    assert_answered(prometheus, &metrics, "serve_prometheus::saxpy");
+    assert_eq!(query(prometheus, "gpu_time_budget_share"), Some(0.5));
+    let cost = query(prometheus, "gpu_time_budget_cost_share");
+    assert!(cost.is_some_and(|share| share > 0.0 && share < 1.0), "{cost:?}");
+    let rate = query(prometheus, &format!("gpu_time_sample_rate{{{function}}}"));
+    assert!(rate.is_some_and(|rate| rate > 0.0 && rate <= 1.0), "{rate:?}");
 
     // By the signal it reports and ends.
     let ended = Command::new("kill").args(["-TERM", &example.0.id().to_string()]).status();
