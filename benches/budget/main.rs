@@ -4,14 +4,15 @@
 //! cargo bench --bench budget [-- --seconds 220 --settle 32]
 //! ```
 //!
-//! Of two runs one after the other the second may well be slower by more than a budget costs: processes
-//! start differently, clocks ramp, a host is shared, a thread is moved. So three processes of this program
-//! live side by side, one with the budget and two with timing off, and take turns of a tenth of a second on
-//! one core, in every order equally often. Nobody is measured before the budget has settled, nor in the
-//! first part of a turn, in which the GPU comes back to the process and the budget to its load. What is
-//! shown is the median over all rounds of what a turn lost against that of the first process with timing
-//! off. The second one is the control: where it differs by more than it may, nothing is known, and the
-//! bench says `invalid`. All of it is done twice, with new processes, in `--seconds` together.
+//! Two runs of a program differ by more than a budget costs: clocks ramp, a host is shared, a thread is
+//! moved, and a process is faster or slower by a percent or two for as long as it lives. So one process runs
+//! the loop, on one core, in turns: with the budget, and twice with timing off, by `set_enabled`, which costs
+//! a call what `GPU_TIME=off` does. The order changes, each as often as any other. A turn with the budget
+//! is much longer than the others, because the budget counts all of the time: what those save it would
+//! spend. Nothing is measured before it has settled, nor in the first part of a turn. What is shown is
+//! the median over all rounds of what a turn lost against the first with timing off. The second of these
+//! is the control: where it differs by more than it may, nothing is known, and the bench says
+//! `invalid`. All of it is done twice, with new processes, in `--seconds` together.
 
 #![allow(unsafe_code)] // launching a kernel is unsafe in cudarc, and so is pinning a thread
 
@@ -26,7 +27,7 @@ use std::time::{Duration, Instant};
 use cudarc::driver::sys;
 
 use loss::{Verdict, judge, median};
-use turns::{Group, Kind, Rounds};
+use turns::{Kind, Rounds, Worker};
 
 /// What a budget must have had to itself, by the contract, before it is judged.
 const SETTLED: Duration = Duration::from_secs(30);
@@ -89,10 +90,10 @@ fn bench() -> Result<bool, Box<dyn Error>> {
     let started = Instant::now();
     let mut rounds = Rounds::default();
     for number in 1..=GROUPS {
-        let mut group = Group::start()?;
-        println!("group {number} of {GROUPS}: three processes on {}", group.device);
-        group.settle(options.settle)?;
-        let own = group.take_turns(started + options.seconds * number / GROUPS)?;
+        let mut worker = Worker::start()?;
+        println!("group {number} of {GROUPS}: a process on {}", worker.device);
+        worker.settle(options.settle)?;
+        let own = worker.take_turns(started + options.seconds * number / GROUPS)?;
         println!("group {number} of {GROUPS}: {own}");
         rounds.append(own);
     }

@@ -1,4 +1,4 @@
-//! The processes that are compared, and the order in which they take turns.
+//! The process that runs the loop, and the order of its turns.
 
 use std::error::Error;
 use std::fmt;
@@ -10,16 +10,15 @@ use std::time::{Duration, Instant};
 
 use crate::loss::{CONTROL, Loss, MOST, median};
 
-/// Set in the processes that run the loop.
+/// Set in the process that runs the loop.
 const WORKER: &str = "GPU_TIME_BENCH_WORKER";
-/// How long a process may take to start, or to answer longer than it was asked to run.
+/// How long it may take to start, or to answer longer than it was asked to run.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// What counts of a turn, and what comes before it. The budget looks at its load every ten milliseconds:
-/// the first look after a pause sees none, and is to be over.
-const TURN_NS: f64 = 100e6;
-const LEAD_NS: f64 = 35e6;
-/// What a process without a budget runs for before it is measured: its clocks ramp.
-const WARM_UP: Duration = Duration::from_millis(500);
+/// What counts of a turn, and what comes before it. With the budget that is long, so that timing is off for
+/// little of the time; and its first look at the load after a pause sees none, and is to be over.
+const TURN_NS: f64 = 60e6;
+const LEAD_NS: f64 = 10e6;
+const BUDGET_LEAD_NS: f64 = 1.5e9;
 /// How often it is said how far it has come.
 const NEWS: Duration = Duration::from_secs(10);
 
@@ -41,7 +40,7 @@ pub fn is_worker() -> bool {
     std::env::var_os(WORKER).is_some()
 }
 
-/// What a process is there for.
+/// What is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Off,
@@ -50,12 +49,11 @@ pub enum Kind {
 }
 
 impl Kind {
-    const ALL: [Kind; 3] = [Kind::Off, Kind::Budget, Kind::Control];
-
-    fn environment(self) -> (&'static str, &'static str) {
+    /// Whether timing is on, and how long that runs before it counts.
+    fn turn(self) -> (&'static str, f64) {
         match self {
-            Kind::Off | Kind::Control => ("GPU_TIME", "off"),
-            Kind::Budget => ("GPU_TIME_BUDGET", "1%"),
+            Kind::Off | Kind::Control => ("off", LEAD_NS),
+            Kind::Budget => ("on", BUDGET_LEAD_NS),
         }
     }
 
@@ -80,14 +78,17 @@ impl fmt::Display for Kind {
 }
 
 /// A process that runs the loop when it is asked to. Ended with this.
-struct Worker {
+pub struct Worker {
     process: Child,
     requests: ChildStdin,
     answers: Receiver<String>,
+    pub device: String,
+    /// What a call takes about.
+    call_ns: f64,
 }
 
 impl Worker {
-    fn start(kind: Kind) -> Result<Worker, Box<dyn Error>> {
+    pub fn start() -> Result<Worker, Box<dyn Error>> {
         let mut command = Command::new(std::env::current_exe()?);
         // What the shell says of timing is not what is compared.
         for (name, _) in std::env::vars_os() {
@@ -96,8 +97,7 @@ impl Worker {
                 command.env_remove(&*name);
             }
         }
-        let (variable, value) = kind.environment();
-        command.env(WORKER, "").env("GPU_TIME_REPORT", "none").env(variable, value);
+        command.env(WORKER, "").env("GPU_TIME_REPORT", "none").env("GPU_TIME_BUDGET", "1%");
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let (requests, output) =
             process.stdin.take().zip(process.stdout.take()).ok_or("its pipes are gone")?;
@@ -107,7 +107,9 @@ impl Worker {
             // Nobody listens any more.
             lines.map(|line| sender.send(line)).find(Result::is_err)
         });
-        Ok(Worker { process, requests, answers })
+        let mut worker = Worker { process, requests, answers, device: String::new(), call_ns: 0.0 };
+        worker.device = worker.answer(Duration::ZERO)?;
+        Ok(worker)
     }
 
     fn answer(&self, within: Duration) -> Result<String, Box<dyn Error>> {
@@ -133,10 +135,38 @@ impl Worker {
         numbers.ok_or_else(|| format!("`{request}` is answered by `{answer}`").into())
     }
 
-    /// Lets it run for so long by itself; answers the nanoseconds of a call.
-    fn settle(&mut self, time: Duration) -> Result<f64, Box<dyn Error>> {
+    /// Lets the budget find what it needs.
+    pub fn settle(&mut self, time: Duration) -> Result<(), Box<dyn Error>> {
+        println!("the budget settles for {:.0} s", time.as_secs_f64());
         let [ns] = self.ask(&format!("settle {}", time.as_millis()), time)?;
-        Ok(ns)
+        println!("a call takes {ns:.0} ns");
+        self.call_ns = ns;
+        Ok(())
+    }
+
+    /// Rounds until the deadline, and as many as there are orders at least.
+    pub fn take_turns(&mut self, deadline: Instant) -> Result<Rounds, Box<dyn Error>> {
+        let call_ns = self.call_ns.max(1.0);
+        let calls = |ns: f64| (ns / call_ns).ceil();
+        let before: [f64; 3] = self.ask("count", Duration::ZERO)?;
+        let (mut rounds, mut told) = (Rounds::default(), Instant::now());
+        while rounds.len() < ORDERS.len() || Instant::now() < deadline {
+            let mut turns = [[0.0; 2]; 3];
+            for kind in ORDERS[rounds.len() % ORDERS.len()] {
+                let (timing, lead_ns) = kind.turn();
+                let request = format!("turn {timing} {} {}", calls(lead_ns), calls(TURN_NS));
+                turns[kind as usize] = self.ask(&request, Duration::ZERO)?;
+            }
+            rounds.push(turns);
+            if told.elapsed() > NEWS {
+                println!("{rounds}");
+                told = Instant::now();
+            }
+        }
+        let after: [f64; 3] = self.ask("count", Duration::ZERO)?;
+        rounds.calls = rounds.len() as f64 * (calls(BUDGET_LEAD_NS) + calls(TURN_NS));
+        rounds.counted = std::array::from_fn(|i| after[i] - before[i]);
+        Ok(rounds)
     }
 }
 
@@ -148,63 +178,6 @@ impl Drop for Worker {
     }
 }
 
-/// One process of each kind, in the order of [`Kind::ALL`].
-pub struct Group {
-    workers: [Worker; 3],
-    pub device: String,
-    /// What a call takes about.
-    call_ns: f64,
-}
-
-impl Group {
-    pub fn start() -> Result<Group, Box<dyn Error>> {
-        let [off, budget, control] = Kind::ALL.map(Worker::start);
-        let workers = [off?, budget?, control?];
-        let mut device = String::new();
-        for worker in &workers {
-            device = worker.answer(Duration::ZERO)?;
-        }
-        Ok(Group { workers, device, call_ns: 0.0 })
-    }
-
-    fn worker(&mut self, kind: Kind) -> &mut Worker {
-        &mut self.workers[kind as usize]
-    }
-
-    /// Lets the budget find what it needs, and the others warm up.
-    pub fn settle(&mut self, time: Duration) -> Result<(), Box<dyn Error>> {
-        println!("the budget settles for {:.0} s", time.as_secs_f64());
-        let ns = self.worker(Kind::Budget).settle(time)?;
-        let off_ns = self.worker(Kind::Off).settle(WARM_UP)?;
-        let control_ns = self.worker(Kind::Control).settle(WARM_UP)?;
-        println!("a call takes {ns:.0} ns with it, {off_ns:.0} and {control_ns:.0} ns without");
-        self.call_ns = off_ns;
-        Ok(())
-    }
-
-    /// Rounds until the deadline, and as many as there are orders at least.
-    pub fn take_turns(&mut self, deadline: Instant) -> Result<Rounds, Box<dyn Error>> {
-        let calls = |ns: f64| (ns / self.call_ns.max(1.0)).ceil() as u32;
-        let request = format!("turn {} {}", calls(LEAD_NS), calls(TURN_NS));
-        let before: [f64; 4] = self.worker(Kind::Budget).ask("count", Duration::ZERO)?;
-        let (mut rounds, mut told) = (Rounds::default(), Instant::now());
-        while rounds.len() < ORDERS.len() || Instant::now() < deadline {
-            let mut turns = [[0.0; 2]; 3];
-            for kind in ORDERS[rounds.len() % ORDERS.len()] {
-                turns[kind as usize] = self.worker(kind).ask(&request, Duration::ZERO)?;
-            }
-            rounds.push(turns);
-            if told.elapsed() > NEWS {
-                println!("{rounds}");
-                told = Instant::now();
-            }
-        }
-        let after: [f64; 4] = self.worker(Kind::Budget).ask("count", Duration::ZERO)?;
-        rounds.counted = std::array::from_fn(|i| after[i] - before[i]);
-        Ok(rounds)
-    }
-}
-
 /// What turns took.
 #[derive(Default)]
 pub struct Rounds {
@@ -212,9 +185,11 @@ pub struct Rounds {
     ns: [Vec<f64>; 3],
     /// By how many nanoseconds the GPU was behind at the end of each turn.
     lags_ns: Vec<f64>,
-    /// Calls with the budget, those of them that were timed, and the nanoseconds of the host and of the
-    /// device that it was told that this took.
-    counted: [f64; 4],
+    /// Calls with the budget.
+    calls: f64,
+    /// Those of them that were timed, and the nanoseconds of the host and of the device that it was told
+    /// that this took.
+    counted: [f64; 3],
 }
 
 impl Rounds {
@@ -230,6 +205,7 @@ impl Rounds {
             all.append(own);
         }
         self.lags_ns.append(&mut other.lags_ns);
+        self.calls += other.calls;
         self.counted = std::array::from_fn(|i| self.counted[i] + other.counted[i]);
     }
 
@@ -249,8 +225,8 @@ impl Rounds {
     /// What the budget knew of a timed call, if there were any: one in how many it was, and the nanoseconds
     /// of the host and of the device that were counted for each, with those of the calls passed over.
     pub fn known(&self) -> Option<[f64; 3]> {
-        let [calls, timed, host_ns, device_ns] = self.counted;
-        (timed > 0.0).then(|| [calls, host_ns, device_ns].map(|all| all / timed))
+        let [timed, host_ns, device_ns] = self.counted;
+        (timed > 0.0).then(|| [self.calls, host_ns, device_ns].map(|all| all / timed))
     }
 
     /// How far the GPU was behind: where that is nothing, the host sets the pace.

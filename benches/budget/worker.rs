@@ -45,9 +45,10 @@ impl Loop {
         Ok(started.elapsed().as_nanos() as f64 / f64::from(calls.max(1)))
     }
 
-    /// Takes a turn, of which the first calls do not count. Answers the nanoseconds of a call, and by how
+    /// Takes a turn with timing on or off, of which the first calls do not count. Answers the nanoseconds of a call, and by how
     /// many the GPU was behind after the last.
-    fn turn(&self, lead: u32, calls: u32) -> Result<[f64; 2], DriverError> {
+    fn turn(&self, is_on: bool, lead: u32, calls: u32) -> Result<[f64; 2], DriverError> {
+        gpu_time::set_enabled(is_on);
         self.calls(lead)?;
         self.stream.synchronize()?;
         let started = Instant::now();
@@ -59,14 +60,13 @@ impl Loop {
     }
 }
 
-/// How many calls there were, how many of them were timed, and what all that was counted as, of the host
-/// and of the device.
-fn counts() -> [u64; 4] {
+/// How many calls were timed, and what that and all others were counted as, of the host and of the device.
+fn counts() -> [u64; 3] {
     let snapshot = gpu_time::snapshot();
-    let [calls, timed] = snapshot.site("spin").map_or([0; 2], |site| [site.calls(), site.timed()]);
+    let timed = snapshot.site("spin").map_or(0, |site| site.timed());
     let spent = snapshot.process().budget();
     let [host_ns, device_ns] = spent.map_or([0; 2], |spent| [spent.host_ns(), spent.device_ns()]);
-    [calls, timed, host_ns, device_ns]
+    [timed, host_ns, device_ns]
 }
 
 /// Answers each line of stdin by one on stdout, until there is none.
@@ -85,13 +85,13 @@ pub fn work() -> Result<(), Box<dyn Error>> {
         let request = request?;
         match *request.split(' ').collect::<Vec<_>>() {
             ["settle", ms] => println!("{}", spins.settle(Duration::from_millis(ms.parse()?))?),
-            ["turn", lead, calls] => {
-                let [ns, lag_ns] = spins.turn(lead.parse()?, calls.parse()?)?;
+            ["turn", timing, lead, calls] => {
+                let [ns, lag_ns] = spins.turn(timing == "on", lead.parse()?, calls.parse()?)?;
                 println!("{ns} {lag_ns}");
             }
             ["count"] => {
-                let [calls, timed, host_ns, device_ns] = counts();
-                println!("{calls} {timed} {host_ns} {device_ns}");
+                let [timed, host_ns, device_ns] = counts();
+                println!("{timed} {host_ns} {device_ns}");
             }
             _ => return Err(format!("nobody asks `{request}`").into()),
         }
