@@ -19,6 +19,7 @@ mod cuda;
 #[cfg(feature = "nvml")]
 #[doc(hidden)]
 pub mod doctor;
+mod enter;
 mod estimate;
 mod eviction;
 mod exit;

@@ -16,7 +16,7 @@ use crate::report::{self, Stats, units};
 use crate::sample::{CacheState, Measure, Sample};
 use crate::series::{RowInfo, Series};
 use crate::site::Clock;
-use crate::{collect, process, scope, target};
+use crate::{collect, enter, process, target};
 
 /// A replay is held for no longer than this until it has been enqueued.
 const DEADLINE_NS: u64 = 5_000_000;
@@ -120,7 +120,7 @@ fn capture(plan: Plan, mut call: impl FnMut()) -> Result<(&'static Context, Repl
     if cuda::why_unusable().is_some() {
         return Err(Refusal::Failed(Fault::ContextGone));
     }
-    let context = scope::find(plan.stream, 0).map_err(Refusal::Failed)?;
+    let context = enter::find(plan.stream, 0).map_err(Refusal::Failed)?;
     let recording = context.record_calls(plan.stream)?;
     let unwinding = Unwinding;
     for _ in 0..plan.calls {

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, RwLock};
 
 use super::{Keep, Target, Tried};
-use crate::scope::Gate;
+use crate::enter::Gate;
 
 macro_rules! target {
     ($value:expr, $owned:ident) => {{

@@ -1,0 +1,382 @@
+//! From a call of an annotated function to its scope, or to a count where it is not timed.
+
+use std::time::Instant;
+
+use crate::barriers::Barriers;
+use crate::counts::Outcome;
+use crate::cuda::Context;
+use crate::gpu::{Fault, Stream};
+use crate::key::{KeyText, SeriesKey};
+use crate::lane;
+use crate::meter::Stint;
+use crate::place::{CallState, Place};
+use crate::sample::CacheState;
+use crate::scope::{Kind, Scope};
+use crate::site::{CallSite, Clock, Device, ScopeKind, locked};
+use crate::stream::{Keep, Target};
+use crate::trace;
+use crate::workload::{Details, Working, Workload};
+use crate::{cuda, exit, graph, process, registry};
+
+/// Most warm-up calls that a thread takes for itself at once.
+const LEASE: u32 = 64;
+
+/// Begins a call on the stream that `target` gives. It is asked only for calls that are switched on
+/// and not filtered out.
+#[inline]
+pub fn enter<K: Keep>(
+    site: &'static CallSite,
+    target: impl FnOnce(&mut Gate) -> Target<K>,
+) -> Scope<K> {
+    begin(site, target, || Details::NONE, |keep, _| keep)
+}
+
+/// The same for a call of which more is said: `details` is asked only for calls that are timed.
+#[inline]
+pub fn enter_detailed<K: Keep>(
+    site: &'static CallSite,
+    target: impl FnOnce(&mut Gate) -> Target<K>,
+    details: impl FnOnce() -> Details,
+) -> Scope<Working<K>> {
+    begin(site, target, details, |keep, workload| Working { keep, workload })
+}
+
+/// `carry` makes what the call takes along of the stream's keep and the work.
+#[inline]
+fn begin<K: Keep, L: Keep>(
+    site: &'static CallSite,
+    target: impl FnOnce(&mut Gate) -> Target<K>,
+    details: impl FnOnce() -> Details,
+    carry: impl FnOnce(K, Workload) -> L,
+) -> Scope<L> {
+    if !is_wanted(site) {
+        // A function that was filtered out before it was captured has none.
+        let may_have_nodes = site.is_on() == Some(true) && !site.has_no_nodes();
+        if site.spec.graph && (may_have_nodes || site.has_nodes()) {
+            return enter_off(site, target, carry);
+        }
+        lane::count(site, Outcome::Skipped);
+        return Scope::NONE;
+    }
+    // Whether a call goes into a graph must be known first.
+    let has_graphs = site.spec.graph;
+    let weight = if has_graphs { None } else { lane::draw(site) };
+    if !has_graphs && weight.is_none() {
+        return Scope::NONE;
+    }
+    // What it takes to ask all calls of such a site is no timed call's alone.
+    let (look, mut stint) =
+        if has_graphs { (site.meter.look(), Stint::NONE) } else { (None, site.meter.begin()) };
+    let mut gate = Gate { site, is_open: false, weight };
+    match asked(site, || target(&mut gate)) {
+        Target::Untimed => Scope::NONE,
+        Target::Host => {
+            let weight = weight.or_else(|| lane::draw(site));
+            if has_graphs && weight.is_some() {
+                stint = site.meter.begin();
+            }
+            drop(look);
+            let kind = weight.and_then(|weight| enter_on_host(site, weight, details));
+            kind.map_or(Scope::NONE, |kind| Scope::active(kind, None, stint.end()))
+        }
+        Target::Stream { stream, context, tracked, keep } => {
+            if has_graphs && gate.weight.is_some() {
+                stint = site.meter.begin();
+            }
+            drop(look);
+            let weight = gate.weight.unwrap_or(1.0);
+            let stream = Stream(stream);
+            let Some(context) = enter_on_stream(site, stream, context) else {
+                return Scope::NONE;
+            };
+            let Details { key, workload } = asked(site, details);
+            let key = find_key(site, key);
+            let keep = carry(keep, workload);
+            lane::count(site, Outcome::Timed);
+            let (lane, call_id) = (lane::current(), trace::begin(site));
+            let place = Place { site, lane, context, stream, tracked, call_id, key, weight };
+            let body = match site.spec.scope {
+                ScopeKind::Launches => None,
+                ScopeKind::Body => {
+                    let held = keep.hold();
+                    if site.spec.clock == Clock::Sync {
+                        stint.waits();
+                        let barriers = Barriers::open(&place, held.is_some());
+                        return barriers.map_or(Scope::NONE, |barriers| {
+                            Scope::active(Kind::Sync(barriers), Some(keep), stint.end())
+                        });
+                    }
+                    place.open_body(held.is_some(), keep.workload())
+                }
+            };
+            let kind = Kind::Stream { place, state: CallState::default(), body };
+            Scope::active(kind, Some(keep), stint.end())
+        }
+    }
+}
+
+/// Decides about a call whose stream is known, before anything is asked that only timed calls need.
+pub struct Gate {
+    site: &'static CallSite,
+    /// It is decided already.
+    is_open: bool,
+    /// How many calls this one stands for; none while that is not drawn, which goes for captured ones.
+    weight: Option<f32>,
+}
+
+impl Gate {
+    /// One that every call passes.
+    pub(crate) fn open(site: &'static CallSite) -> Gate {
+        Gate { site, is_open: true, weight: None }
+    }
+
+    /// Whether the call may be timed, on this stream of this context. Else it has been counted.
+    #[inline(always)] // into the one closure that asks
+    pub fn lets_pass(&mut self, stream: usize, context: usize) -> bool {
+        if self.is_open {
+            return true;
+        }
+        let (site, stream) = (self.site, Stream(stream));
+        if site.spec.graph && !cuda::is_captured(stream, context) {
+            self.weight = lane::draw(site);
+            if self.weight.is_none() {
+                return false;
+            }
+        }
+        if let Some(slot) = lane::slot(site)
+            && slot.use_lease(context)
+        {
+            if !goes_into_graph(site, stream, context) {
+                slot.count(Outcome::Warmup);
+                return false;
+            }
+            slot.return_lease();
+        }
+        true
+    }
+}
+
+/// Begins a call of a site with `graph` while timing is off. A graph that is captured anew must keep
+/// its shape, so such a call is timed all the same where the site's captures have nodes; and the first
+/// capture, which decides that, may be this one. Whether it is one only the stream can say.
+#[cold]
+fn enter_off<K: Keep, L: Keep>(
+    site: &'static CallSite,
+    target: impl FnOnce(&mut Gate) -> Target<K>,
+    carry: impl FnOnce(K, Workload) -> L,
+) -> Scope<L> {
+    let skipped = CountSkipped(site);
+    if process::is_closed() || cuda::is_recording() {
+        return Scope::NONE;
+    }
+    let Target::Stream { stream, context, tracked, keep } = target(&mut Gate::open(site)) else {
+        return Scope::NONE;
+    };
+    let stream = Stream(stream);
+    if !cuda::is_captured(stream, context) || !site.gets_nodes(false) {
+        return Scope::NONE;
+    }
+    let Ok(context) = find(stream, context) else { return Scope::NONE };
+    std::mem::forget(skipped);
+    lane::count(site, Outcome::Timed);
+    let (lane, call_id, key) = (lane::current(), trace::begin(site), SeriesKey::NONE);
+    let place = Place { site, lane, context, stream, tracked, call_id, key, weight: 1.0 };
+    let keep = carry(keep, Workload::UNKNOWN);
+    let kind = Kind::Stream { place, state: CallState::default(), body: None };
+    Scope::active(kind, Some(keep), None)
+}
+
+/// Whether the call's launches become nodes of a graph, which is no warm-up: then the shape of the
+/// graph would depend on how many calls went before.
+#[inline]
+fn goes_into_graph(site: &'static CallSite, stream: Stream, context: usize) -> bool {
+    site.spec.graph && cuda::is_captured(stream, context) && !cuda::is_recording()
+}
+
+/// The value of an expression of the user's. It may panic: then the call was not timed.
+#[inline]
+fn asked<T>(site: &'static CallSite, expression: impl FnOnce() -> T) -> T {
+    let unwinding = CountSkipped(site);
+    let value = expression();
+    std::mem::forget(unwinding);
+    value
+}
+
+/// Counts a call as skipped.
+struct CountSkipped(&'static CallSite);
+
+impl Drop for CountSkipped {
+    fn drop(&mut self) {
+        lane::count(self.0, Outcome::Skipped);
+    }
+}
+
+/// Begins a call that the host clock times.
+#[inline]
+pub fn enter_host(site: &'static CallSite) -> Scope<()> {
+    enter_host_detailed(site, || Details::NONE)
+}
+
+/// The same for a call of which more is said: `details` is asked only for calls that are timed.
+#[inline]
+pub fn enter_host_detailed(
+    site: &'static CallSite,
+    details: impl FnOnce() -> Details,
+) -> Scope<()> {
+    if !is_wanted(site) {
+        lane::count(site, Outcome::Skipped);
+        return Scope::NONE;
+    }
+    let Some(weight) = lane::draw(site) else { return Scope::NONE };
+    begin_on_host(site, weight, details)
+}
+
+#[inline(never)] // so that a call that is not sampled saves no registers for it
+fn begin_on_host(
+    site: &'static CallSite,
+    weight: f32,
+    details: impl FnOnce() -> Details,
+) -> Scope<()> {
+    let stint = site.meter.begin();
+    let kind = enter_on_host(site, weight, details);
+    kind.map_or(Scope::NONE, |kind| Scope::active(kind, Some(()), stint.end()))
+}
+
+/// The number of the key that a call has.
+#[inline]
+fn find_key(site: &'static CallSite, key: Option<KeyText>) -> SeriesKey {
+    key.map_or(SeriesKey::NONE, |text| site.keys.find(&text))
+}
+
+#[inline]
+fn is_wanted(site: &'static CallSite) -> bool {
+    match site.is_on() {
+        Some(on) => on && process::is_on(),
+        None => introduce(site) && process::is_on(),
+    }
+}
+
+/// The first call of a site: gives it an id, and applies the configuration.
+#[cold]
+fn introduce(site: &'static CallSite) -> bool {
+    if exit::is_forked() {
+        // Another thread may have held a lock when the process was forked.
+        return false;
+    }
+    registry::register(site);
+    let is_on = process::introduce(site);
+    if process::config().is_on() {
+        // The report is due even if nothing was timed.
+        exit::arm();
+    }
+    is_on
+}
+
+fn enter_on_host(
+    site: &'static CallSite,
+    weight: f32,
+    details: impl FnOnce() -> Details,
+) -> Option<Kind> {
+    exit::arm();
+    if site.lease_warmup(Device::Host, 1) == 1 {
+        lane::count(site, Outcome::Warmup);
+        return None;
+    }
+    let Details { key, workload } = asked(site, details);
+    let key = find_key(site, key);
+    lane::count(site, Outcome::Timed);
+    let lane = lane::current();
+    let entry = locked(&lane.work).rows.begin(site, None, Device::Host, CacheState::AsFound, key);
+    let call_id = trace::begin(site);
+    Some(Kind::Host { lane, entry, weight, workload, call_id, started: Instant::now() })
+}
+
+/// The context of a call that is to be timed.
+#[inline(always)]
+fn enter_on_stream(
+    site: &'static CallSite,
+    stream: Stream,
+    handle: usize,
+) -> Option<&'static Context> {
+    let context = match cuda::recent(handle) {
+        Some(context) => context,
+        None => meet(site, stream, handle)?,
+    };
+    if !site.is_plain() && is_warmup(site, context, stream, handle != 0) {
+        lane::count(site, Outcome::Warmup);
+        return None;
+    }
+    Some(context)
+}
+
+/// Looks the context up, and counts the call where that is not to be had.
+#[cold]
+fn meet(site: &'static CallSite, stream: Stream, context: usize) -> Option<&'static Context> {
+    if cuda::why_unusable().is_some() {
+        exit::arm();
+        lane::count(site, Outcome::Skipped);
+        return None;
+    }
+    match find(stream, context) {
+        Ok(context) => {
+            graph::glance();
+            Some(context)
+        }
+        Err(fault) => {
+            exit::arm();
+            lane::count(site, Outcome::Timed);
+            let outcome = Err(fault.into());
+            locked(&lane::current().work).count(site, Device::Unknown, SeriesKey::NONE, outcome);
+            None
+        }
+    }
+}
+
+/// Meets a context while the value that the `stream` expression came to is still there. For a stream
+/// that is never destroyed, that value may be a temporary, and with it the last owner of the context.
+#[inline]
+pub fn met(stream: usize, context: usize) -> usize {
+    let stream = Stream(stream);
+    if stream.is_implicit() && context != 0 && cuda::recent(context).is_none() {
+        // What fails here fails again, and is counted, when the call is entered.
+        _ = cuda::why_unusable().is_none() && find(stream, context).is_ok();
+    }
+    context
+}
+
+/// Finds a context, sees to it that the process's end is met while its driver is there, and calibrates
+/// it outside of any bracket.
+pub(crate) fn find(stream: Stream, context: usize) -> Result<&'static Context, Fault> {
+    let context = cuda::find(stream, context)?;
+    exit::arm_for_driver();
+    if !context.is_calibrated() && !cuda::has_open() {
+        context.calibrate(stream);
+    }
+    Ok(context)
+}
+
+/// Takes a warm-up call, and a few more for this thread where many are left; prepares what timed
+/// calls of the site will need. Calls that do not name their context cannot use a lease.
+#[cold]
+fn is_warmup(
+    site: &'static CallSite,
+    context: &'static Context,
+    stream: Stream,
+    is_named: bool,
+) -> bool {
+    context.prepare(site.settings());
+    let own = lane::slot(site);
+    if own.is_some_and(|slot| slot.is_warm(context.handle()))
+        || goes_into_graph(site, stream, context.handle())
+    {
+        return false;
+    }
+    let slot = own.filter(|slot| is_named && !slot.has_lease());
+    let lease = site.lease_warmup(context.place(), if slot.is_some() { LEASE } else { 1 });
+    match (own, slot, lease) {
+        (Some(own), _, 0) => own.set_warm(context.handle()),
+        (_, Some(slot), 2..) => slot.set_lease(context.handle(), lease - 1),
+        _ => {}
+    }
+    lease > 0
+}
