@@ -5,7 +5,6 @@ use std::ffi::{c_int, c_uint};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
-use std::time::Instant;
 
 use cudarc::driver::sys::{
     self, CUcontext, CUevent, CUevent_flags, CUresult, CUstream, CUstreamCaptureStatus,
@@ -13,6 +12,7 @@ use cudarc::driver::sys::{
 
 use super::calibration::{Calibrator, Equipment, Obstacle};
 use super::clock::DeviceClock;
+use super::contexts::{forget_recent, has_open, id_of};
 use super::current::{relaxed, with_current};
 use super::device::DeviceInfo;
 use super::floor::FloorProbe;
@@ -23,15 +23,15 @@ use super::module::Module;
 use super::persisting::Persisting;
 use super::{check, side};
 use crate::bias::{Bias, Calibration, Given};
+use crate::exit;
 use crate::gpu::{Event, EventPair, Fault, Floor, Gpu, Held, HoldResult, Stream};
 use crate::graph;
 use crate::passage::ClockFit;
 use crate::place::launches_block;
 use crate::report::FlushProof;
 use crate::sample::CacheState;
-use crate::site::{Cold, Device, Resolved, locked, locked_by};
+use crate::site::{Cold, Device, Resolved, locked};
 use crate::track::{Key, Track, Tracks};
-use crate::{exit, health};
 
 /// So many events the runtime makes in one context, and no more.
 const MAX_EVENTS: u32 = 1 << 16;
@@ -71,98 +71,12 @@ pub(crate) struct Context {
     calibrator: Calibrator,
 }
 
-/// Never locked during a driver call: who makes a report must not wait for one.
-static CONTEXTS: Mutex<Vec<&'static Context>> = Mutex::new(Vec::new());
-/// Locked by who makes a new one.
-static MEETING: Mutex<()> = Mutex::new(());
-
-thread_local! {
-    static RECENT: Cell<Option<&'static Context>> = const { Cell::new(None) };
-}
-
-/// Every context that was seen.
-pub(crate) fn contexts() -> Vec<&'static Context> {
-    locked(&CONTEXTS).clone()
-}
-
-/// Whether a bracket is open anywhere, on whatever thread.
-pub(crate) fn has_open() -> bool {
-    contexts().iter().any(|context| locked(&context.tracks).are_busy())
-}
-
-/// The context of this handle, if it is the one that the calling thread asked for last.
-#[inline]
-pub(crate) fn recent(handle: usize) -> Option<&'static Context> {
-    let recent = RECENT.get()?;
-    (recent.handle == handle && recent.is_still_the_same()).then_some(recent)
-}
-
-/// The context of a stream. `handle` is 0 where the caller had only the stream.
-pub(crate) fn find(stream: Stream, handle: usize) -> Result<&'static Context, Fault> {
-    let handle = if handle == 0 { context_of(stream)? } else { handle };
-    let id = id_of(handle)?;
-    let context = match known(handle, id) {
-        Some(context) => context,
-        None => meet(handle, id)?,
-    };
-    // One that was not calibrated yet, because of a capture say, is to be met again.
-    RECENT.set(Some(context).filter(|context| context.is_calibrated()));
-    Ok(context)
-}
-
-/// Without ids a dead context cannot be told from another at its address, so it counts as gone.
-fn known(handle: usize, id: Option<u64>) -> Option<&'static Context> {
-    let is_it = |c: &&'static Context| c.is(handle, id) && (id.is_some() || !c.is_dead());
-    locked(&CONTEXTS).iter().copied().find(is_it)
-}
-
-fn meet(handle: usize, id: Option<u64>) -> Result<&'static Context, Fault> {
-    let meeting = locked(&MEETING);
-    if let Some(context) = known(handle, id) {
-        return Ok(context);
-    }
-    let same = |c: &&Context| c.handle == handle;
-    contexts().into_iter().filter(same).for_each(|c| c.dead.store(true, Relaxed));
-    let context: &'static Context = Box::leak(Box::new(Context::new(handle, id)?));
-    locked(&CONTEXTS).push(context);
-    drop(meeting);
-    // A library more is loaded for it, which other threads need not wait for.
-    health::meet(&context.device);
-    Ok(context)
-}
-
-/// Whether a thread is at a context that nobody knew, and does not come out of that before the deadline.
-pub(crate) fn is_meeting(deadline: Instant) -> bool {
-    locked_by(&MEETING, deadline).is_none()
-}
-
-fn context_of(stream: Stream) -> Result<usize, Fault> {
-    let mut context: CUcontext = ptr::null_mut();
-    check(if stream.is_implicit() {
-        // SAFETY: writes one pointer.
-        unsafe { sys::cuCtxGetCurrent(&raw mut context) }
-    } else {
-        // SAFETY: the caller vouches for a raw stream; writes one pointer.
-        unsafe { sys::cuStreamGetCtx(raw(stream), &raw mut context) }
-    })?;
-    if context.is_null() { Err(Fault::ContextGone) } else { Ok(context as usize) }
-}
-
-fn id_of(handle: usize) -> Result<Option<u64>, Fault> {
-    let symbols = symbols().map_err(|_| Fault::ContextGone)?;
-    let Some(context_id) = symbols.context_id else { return Ok(None) };
-    let mut id = 0;
-    // SAFETY: the caller's stream belongs to this context; writes one integer.
-    check(unsafe { context_id(handle as CUcontext, &raw mut id) })?;
-    Ok(Some(id))
-}
-
 pub(super) fn raw(stream: Stream) -> CUstream {
     stream.0 as CUstream
 }
 
 impl Context {
-    fn new(handle: usize, id: Option<u64>) -> Result<Context, Fault> {
+    pub(super) fn new(handle: usize, id: Option<u64>) -> Result<Context, Fault> {
         let symbols = symbols().map_err(|_| Fault::ContextGone)?;
         with_current(handle as CUcontext, || {
             relaxed(|| {
@@ -195,7 +109,7 @@ impl Context {
     }
 
     #[inline]
-    fn is_still_the_same(&self) -> bool {
+    pub(super) fn is_still_the_same(&self) -> bool {
         let Some(context_id) = self.symbols.context_id else { return !self.is_dead() };
         let mut id = 0;
         // SAFETY: the caller's stream belongs to this context; writes one integer.
@@ -203,13 +117,23 @@ impl Context {
         result == CUresult::CUDA_SUCCESS && Some(id) == self.id
     }
 
-    fn is(&self, handle: usize, id: Option<u64>) -> bool {
+    pub(super) fn is(&self, handle: usize, id: Option<u64>) -> bool {
         self.handle == handle && self.id == id
     }
 
     /// The `CUcontext`.
     pub fn handle(&self) -> usize {
         self.handle
+    }
+
+    /// Another context has its handle.
+    pub(super) fn give_up(&self) {
+        self.dead.store(true, Relaxed);
+    }
+
+    /// Whether a bracket is open on any of its streams.
+    pub(super) fn has_open(&self) -> bool {
+        locked(&self.tracks).are_busy()
     }
 
     /// Whether nothing can be measured in it any more.
@@ -495,7 +419,7 @@ impl Gpu for Context {
     fn wants_a_look(&self) {
         if graph::is_any() {
             // The thread's next call meets its context anew, and looks before it enqueues anything.
-            RECENT.set(None);
+            forget_recent();
         }
     }
 

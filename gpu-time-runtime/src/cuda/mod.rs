@@ -8,6 +8,7 @@
 mod calibration;
 mod clock;
 mod context;
+mod contexts;
 mod cost;
 mod current;
 mod device;
@@ -25,7 +26,8 @@ mod replay;
 mod side;
 mod zeros;
 
-pub(crate) use context::{Context, contexts, find, has_open, is_meeting, recent};
+pub(crate) use context::Context;
+pub(crate) use contexts::{contexts, find, has_open, is_meeting, recent};
 pub(crate) use device::DeviceInfo;
 #[cfg(feature = "nvml")]
 pub(crate) use device::{all as all_devices, in_use};

@@ -1,0 +1,106 @@
+//! Every context that was seen, and how a call finds its own.
+
+use std::cell::Cell;
+use std::ptr;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use cudarc::driver::sys::{self, CUcontext};
+
+use super::check;
+use super::context::{Context, raw};
+use super::library::symbols;
+use crate::gpu::{Fault, Stream};
+use crate::health;
+use crate::site::{locked, locked_by};
+
+/// Never locked during a driver call: who makes a report must not wait for one.
+static CONTEXTS: Mutex<Vec<&'static Context>> = Mutex::new(Vec::new());
+/// Locked by who makes a new one.
+static MEETING: Mutex<()> = Mutex::new(());
+
+thread_local! {
+    static RECENT: Cell<Option<&'static Context>> = const { Cell::new(None) };
+}
+
+/// Every context that was seen.
+pub(crate) fn contexts() -> Vec<&'static Context> {
+    locked(&CONTEXTS).clone()
+}
+
+/// Whether a bracket is open anywhere, on whatever thread.
+pub(crate) fn has_open() -> bool {
+    contexts().iter().any(|context| context.has_open())
+}
+
+/// The context of this handle, if it is the one that the calling thread asked for last.
+#[inline]
+pub(crate) fn recent(handle: usize) -> Option<&'static Context> {
+    let recent = RECENT.get()?;
+    (recent.handle() == handle && recent.is_still_the_same()).then_some(recent)
+}
+
+/// The calling thread's next call finds its context anew.
+pub(super) fn forget_recent() {
+    RECENT.set(None);
+}
+
+/// The context of a stream. `handle` is 0 where the caller had only the stream.
+pub(crate) fn find(stream: Stream, handle: usize) -> Result<&'static Context, Fault> {
+    let handle = if handle == 0 { context_of(stream)? } else { handle };
+    let id = id_of(handle)?;
+    let context = match known(handle, id) {
+        Some(context) => context,
+        None => meet(handle, id)?,
+    };
+    // One that was not calibrated yet, because of a capture say, is to be met again.
+    RECENT.set(Some(context).filter(|context| context.is_calibrated()));
+    Ok(context)
+}
+
+/// Without ids a dead context cannot be told from another at its address, so it counts as gone.
+fn known(handle: usize, id: Option<u64>) -> Option<&'static Context> {
+    let is_it = |c: &&'static Context| c.is(handle, id) && (id.is_some() || !c.is_dead());
+    locked(&CONTEXTS).iter().copied().find(is_it)
+}
+
+fn meet(handle: usize, id: Option<u64>) -> Result<&'static Context, Fault> {
+    let meeting = locked(&MEETING);
+    if let Some(context) = known(handle, id) {
+        return Ok(context);
+    }
+    let same = |c: &&Context| c.handle() == handle;
+    contexts().into_iter().filter(same).for_each(|c| c.give_up());
+    let context: &'static Context = Box::leak(Box::new(Context::new(handle, id)?));
+    locked(&CONTEXTS).push(context);
+    drop(meeting);
+    // A library more is loaded for it, which other threads need not wait for.
+    health::meet(&context.device);
+    Ok(context)
+}
+
+/// Whether a thread is at a context that nobody knew, and does not come out of that before the deadline.
+pub(crate) fn is_meeting(deadline: Instant) -> bool {
+    locked_by(&MEETING, deadline).is_none()
+}
+
+fn context_of(stream: Stream) -> Result<usize, Fault> {
+    let mut context: CUcontext = ptr::null_mut();
+    check(if stream.is_implicit() {
+        // SAFETY: writes one pointer.
+        unsafe { sys::cuCtxGetCurrent(&raw mut context) }
+    } else {
+        // SAFETY: the caller vouches for a raw stream; writes one pointer.
+        unsafe { sys::cuStreamGetCtx(raw(stream), &raw mut context) }
+    })?;
+    if context.is_null() { Err(Fault::ContextGone) } else { Ok(context as usize) }
+}
+
+pub(super) fn id_of(handle: usize) -> Result<Option<u64>, Fault> {
+    let symbols = symbols().map_err(|_| Fault::ContextGone)?;
+    let Some(context_id) = symbols.context_id else { return Ok(None) };
+    let mut id = 0;
+    // SAFETY: the caller's stream belongs to this context; writes one integer.
+    check(unsafe { context_id(handle as CUcontext, &raw mut id) })?;
+    Ok(Some(id))
+}
