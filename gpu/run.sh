@@ -107,7 +107,6 @@ clean
 part cudarc-versions "$here/bin/cudarc-versions"
 for example in "$here"/example/*; do
     name=$(basename "$example")
-    [[ $name == serve_prometheus ]] && continue # it serves for ever
     part "example-$name" "${toolkit[@]}" GPU_TIME_REPORT="table,json:$out/$name.json" "$example"
 done
 for bench in "$here"/bench/*; do

@@ -59,6 +59,17 @@ fn no_dependency_needs_a_newer_compiler() {
     }
 }
 
+/// All that the first command of the README builds beside what users get: what tests need is elsewhere.
+#[test]
+fn the_first_example_waits_for_nothing_that_only_tests_need() {
+    let packages = packages();
+    let ours = packages.iter().find(|package| package["name"] == "gpu-time").expect("it is there");
+    let dependencies = ours["dependencies"].as_array().expect("they are listed");
+    let dev = dependencies.iter().filter(|dependency| dependency["kind"] == "dev");
+    let names: Vec<&str> = dev.filter_map(|dependency| dependency["name"].as_str()).collect();
+    assert_eq!(names, ["cudarc", "gpu-time", "gpu-time-kernels", "libc"]);
+}
+
 /// Major and minor.
 fn version(text: &str) -> (u32, u32) {
     let mut numbers = text.split('.').map(|number| number.parse().expect("a number"));

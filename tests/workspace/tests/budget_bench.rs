@@ -8,7 +8,7 @@ use gpu_time_sim_driver::SimDriver;
 use serde_json::Value;
 
 #[allow(dead_code, reason = "what only the bench prints")]
-#[path = "../benches/budget/loss.rs"]
+#[path = "../../../benches/budget/loss.rs"]
 mod loss;
 
 use loss::{Loss, Verdict, judge};
@@ -54,7 +54,8 @@ fn built() -> String {
         Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it is in the target folder");
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(env!("CARGO_MANIFEST_DIR")).env("CARGO_TARGET_DIR", target);
-    cargo.args(["build", "--locked", "--quiet", "--message-format=json", "--bench", "budget"]);
+    cargo.args(["build", "--locked", "--quiet", "--message-format=json"]);
+    cargo.args(["--package", "gpu-time", "--bench", "budget"]);
     let output = cargo.output().expect("cargo runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let messages = String::from_utf8(output.stdout).expect("it is text");

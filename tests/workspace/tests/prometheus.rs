@@ -140,7 +140,7 @@ fn assert_exported(labels: &BTreeMap<&str, BTreeSet<&str>>, expression: &str) {
 /// What the dashboard asks of Prometheus, each with the labels that its legend shows.
 fn dashboard() -> Vec<(String, Vec<String>)> {
     let dashboard: Value =
-        serde_json::from_str(include_str!("../docs/grafana.json")).expect("it is JSON");
+        serde_json::from_str(include_str!("../../../docs/grafana.json")).expect("it is JSON");
     let panels = dashboard["panels"].as_array().expect("there are panels").iter();
     let targets = panels.flat_map(|panel| panel["targets"].as_array().expect("each asks"));
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
@@ -154,7 +154,7 @@ fn dashboard() -> Vec<(String, Vec<String>)> {
 
 /// The queries in the docs, without their comments.
 fn documented() -> Vec<String> {
-    let blocks = include_str!("../docs/production.md").split("```promql\n").skip(1);
+    let blocks = include_str!("../../../docs/production.md").split("```promql\n").skip(1);
     let text: String = blocks.filter_map(|block| block.split("```").next()).collect();
     let code = |query: &str| {
         let lines = query.lines().filter(|line| !line.starts_with('#'));
@@ -187,7 +187,7 @@ fn assert_answered(prometheus: SocketAddr, metrics: &str, function: &str) {
     // The choice of the function.
     let (metric, label) = ("gpu_time_calls_total", "function");
     let choice = format!("\"label_values({metric}, {label})\"");
-    assert!(include_str!("../docs/grafana.json").contains(&choice));
+    assert!(include_str!("../../../docs/grafana.json").contains(&choice));
     assert!(labels[metric].contains(label));
 }
 

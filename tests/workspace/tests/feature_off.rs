@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 fn package() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/feature-off")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../feature-off")
 }
 
 fn target() -> PathBuf {
@@ -143,7 +143,7 @@ fn one_program_runs_with_the_feature_and_without() {
 /// The program cannot fall behind what the runtime offers.
 #[test]
 fn the_program_calls_every_accessor() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let read = |path: PathBuf| {
         std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     };

@@ -10,7 +10,7 @@ use std::process::Command;
 fn every_cudarc_since_0_15() {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["check", "--locked", "--quiet"]);
-    cargo.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cudarc-versions"));
+    cargo.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../cudarc-versions"));
     cargo.env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cudarc-versions"));
     let output = cargo.output().expect("cargo runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

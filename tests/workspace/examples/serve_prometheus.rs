@@ -10,6 +10,7 @@
 
 #![allow(unsafe_code)] // launching a kernel is unsafe in cudarc
 
+#[path = "../../../examples/gpu/mod.rs"]
 mod gpu;
 
 use std::error::Error;

@@ -22,7 +22,7 @@ const SETTINGS: [(&str, &[(&str, &str)]); 2] = [
 ];
 
 fn corpus() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/shapes")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../shapes")
 }
 
 /// A folder of this test's own under the workspace's target folder.
