@@ -103,6 +103,11 @@ impl Table {
     pub fn missed(&self) -> usize {
         self.rows.iter().filter(|row| row.is_missed()).count()
     }
+
+    /// How many figures this machine had no means for.
+    pub fn left_out(&self) -> usize {
+        self.rows.iter().filter(|row| row.verdict == Verdict::LeftOut).count()
+    }
 }
 
 /// Times are in microseconds: the median, and the 5th and 95th percentile.
@@ -173,6 +178,6 @@ mod tests {
         {
             assert!(text.contains(shown), "no `{shown}` in\n{text}");
         }
-        assert_eq!(table.missed(), 1);
+        assert_eq!([table.missed(), table.left_out()], [1, 1]);
     }
 }

@@ -182,6 +182,25 @@ fn without_a_gpu_the_comparison_says_so_and_is_content() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "no GPU here: nothing was measured\n");
 }
 
+/// What was not compared has not held.
+#[test]
+fn a_gpu_without_cupti_is_a_failure() {
+    let homes = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(std::env::var_os);
+    if homes
+        .chain(["/usr/local/cuda".into(), "/opt/cuda".into()])
+        .any(|home| Path::new(&home).exists())
+    {
+        return; // a toolkit's would be found
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let output = run(ACCURACY, &["--bench"], dir.path(), true);
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "there is no libcupti on this machine, and so no truth to compare with: nothing was measured\n"
+    );
+    assert_eq!(output.status.code(), Some(1));
+}
+
 #[test]
 fn without_a_gpu_there_is_no_base() {
     let dir = tempfile::tempdir().unwrap();
