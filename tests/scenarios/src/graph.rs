@@ -29,6 +29,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("graph/nested", nested),
     ("graph/failing", failing),
     ("graph/reset", reset),
+    ("graph/for_device", for_device),
 ];
 
 type Done = Result<(), DriverError>;
@@ -429,5 +430,29 @@ fn reset(_: &[String]) {
     // SAFETY: nothing is used of the context any more.
     unsafe { sys::cuDevicePrimaryCtxReset_v2(0) }.result().unwrap();
     std::mem::forget((spin, gpu));
+    tally::print();
+}
+
+/// What is captured with nodes and without is to be launched from the device.
+fn for_device(_: &[String]) {
+    let gpu = Gpu::new();
+    let stream = &gpu.stream;
+    let (spin, plain) = (gpu.spin("graph::node"), gpu.spin("graph::without"));
+    let graphs = [
+        ("node", capture(stream, || node(stream, &spin).unwrap())),
+        ("without", capture(stream, || without(stream, &plain).unwrap())),
+    ];
+    for (name, graph) in graphs {
+        let answer = match Exec::for_device(graph) {
+            Ok(_) => 0,
+            Err(error) => error.0 as u64,
+        };
+        tally::fact(name, answer);
+    }
+    // The capture was sound, and the program goes on.
+    let graph = Exec::new(capture(stream, || node(stream, &spin).unwrap()));
+    graph.launch(stream);
+    gpu.synchronize();
+    gpu_time::snapshot();
     tally::print();
 }

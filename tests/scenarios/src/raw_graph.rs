@@ -2,7 +2,7 @@
 
 use std::ptr;
 
-use cudarc::driver::{CudaStream, sys};
+use cudarc::driver::{CudaStream, DriverError, sys};
 use sys::CUstreamCaptureMode as Mode;
 
 /// As the argument of a scenario calls it.
@@ -55,6 +55,19 @@ impl Exec {
             sys::cuGraphDestroy(graph).result().unwrap();
         }
         Exec(exec)
+    }
+
+    /// Takes the graph, for kernels to launch.
+    pub fn for_device(graph: sys::CUgraph) -> Result<Exec, DriverError> {
+        let flag = sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
+        let mut exec = ptr::null_mut();
+        // SAFETY: writes one handle; the graph is alive, and nobody has it after this.
+        unsafe {
+            let made = sys::cuGraphInstantiateWithFlags(&raw mut exec, graph, u64::from(flag.0));
+            sys::cuGraphDestroy(graph).result().unwrap();
+            made.result()?;
+        }
+        Ok(Exec(exec))
     }
 
     /// Whether the shape of the graph, which it takes, was the same.

@@ -255,6 +255,17 @@ mod simulated {
         assert_eq!(run.trace.notes("use_after_destroy").count(), 0);
     }
 
+    /// Event records may not be in a graph that kernels launch, and nothing told that it would be one.
+    #[test]
+    fn a_graph_to_be_launched_from_the_device_has_no_room_for_nodes() {
+        let run = scenario("graph/for_device", &[]).simulated(|sim| sim).run();
+        const NOT_SUPPORTED: u64 = 801;
+        assert_eq!((run.fact("node"), run.fact("without")), (NOT_SUPPORTED, 0));
+        let node = run.site("graph::node");
+        assert_eq!((node.counts(), node.in_graphs(0).measured), ((2, 0, 0, 2), 1));
+        assert_eq!(run.report().warnings(), [""; 0]);
+    }
+
     #[test]
     fn off_means_no_nodes() {
         let failing = || scenario("graph/failing", &[]).simulated(|sim| sim);
