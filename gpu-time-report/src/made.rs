@@ -10,7 +10,7 @@ pub struct Row {
     device: &'static str,
     measure: Option<Measure>,
     launch: Option<Launch>,
-    key: Option<&'static str>,
+    key: Option<String>,
     /// What all calls took, and its error, where not all were timed.
     estimated: Option<[f64; 2]>,
     cache: Option<CacheState>,
@@ -54,6 +54,15 @@ impl Row {
         self
     }
 
+    pub fn key(self, key: &str) -> Row {
+        Row { key: Some(key.to_owned()), ..self }
+    }
+
+    /// A launch that was captured.
+    pub fn in_graphs(self) -> Row {
+        Row { graph: true, ..self.launch(0, "launch", 80) }
+    }
+
     fn series(self) -> Series {
         let on_host = self.device == "host";
         let clock = self.clock.unwrap_or(if on_host { Clock::Host } else { Clock::Events });
@@ -74,7 +83,7 @@ impl Row {
             device: self.device.to_owned(),
             launch: self.launch,
             measure: self.measure.unwrap(),
-            key: self.key.map(str::to_owned),
+            key: self.key,
             cache: self.cache.unwrap_or(CacheState::AsFound),
             clock,
             graph: self.graph,
@@ -228,16 +237,14 @@ pub fn everything() -> Snapshot {
     ];
     let mut saxpy = site("app::saxpy", 70, ScopeKind::Body, [0, 5, 140], saxpy);
     saxpy.options = "sleep, the body is no Rust that the macro knows: timed as a whole".to_owned();
-    let decode = row("cuda:0", Measure::Launch, steps(4_000, 7)).launch(0, "launch", 80);
-    let decode = Row { graph: true, ..decode };
+    let decode = row("cuda:0", Measure::Launch, steps(4_000, 7)).in_graphs();
     let hostile = Row { starved: 4, ..row("cuda:0", Measure::Span, [7_000; 4]) };
     let mut hostile = site("a,\"b\"\n\u{1b}<i>", 90, ScopeKind::Body, [0, 0, 4], vec![hostile]);
     hostile.warnings =
         vec!["`cold` had no memory for its buffer, so 4 calls ran as found".to_owned()];
-    let keyed = |key: &'static str, times: [u32; 3], estimated| Row {
-        key: Some(key),
+    let keyed = |key, times: [u32; 3], estimated| Row {
         estimated: Some(estimated),
-        ..row("cuda:0", Measure::Span, times)
+        ..row("cuda:0", Measure::Span, times).key(key)
     };
     let rows = vec![
         keyed("64x64", [12_207, 12_239, 12_271], [1.2e6, 2.4e4]),

@@ -1,5 +1,6 @@
 //! The report as a table, for people.
 
+mod keys;
 mod layout;
 mod lines;
 

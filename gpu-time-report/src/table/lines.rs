@@ -1,5 +1,6 @@
 //! The lines of the table: what stands in their cells.
 
+use super::keys::Hidden;
 use crate::groups::{self, Group};
 use crate::scale::Scale;
 use crate::series;
@@ -51,9 +52,16 @@ pub fn lines(snapshot: &Snapshot) -> Vec<Line> {
     }
     let columns = Columns::of(snapshot);
     lines.push(Line { kind: Kind::Header, cells: columns.header() });
-    for group in &groups {
-        let Some(site) = snapshot.sites.get(group.site) else { continue };
-        lines.extend(columns.lines(snapshot, site, group));
+    for groups in groups.chunk_by(|a, b| a.site == b.site) {
+        let site = groups.first().and_then(|group| snapshot.sites.get(group.site));
+        let Some(site) = site else { continue };
+        let hidden = Hidden::of(groups);
+        for group in groups {
+            lines.extend(columns.lines(snapshot, site, group, &hidden));
+        }
+        if hidden.len() > 0 {
+            lines.push(columns.rest(site, groups, &hidden));
+        }
     }
     lines
 }
@@ -91,7 +99,10 @@ impl Columns {
         names.map(str::to_owned).into_iter().chain(self.rates.header().map(str::to_owned)).collect()
     }
 
-    fn lines(&self, snapshot: &Snapshot, site: &Site, group: &Group) -> Vec<Line> {
+    fn lines(&self, snapshot: &Snapshot, site: &Site, group: &Group, hidden: &Hidden) -> Vec<Line> {
+        if group.head.is_some_and(|head| hidden.has(head.series)) {
+            return Vec::new();
+        }
         let calls = if group.has_calls { site.calls.to_string() } else { String::new() };
         let head = match group.head {
             Some(head) => self.row(snapshot, site, head.series, calls),
@@ -99,11 +110,25 @@ impl Columns {
             None => vec![printable(&site.name), String::new(), String::new(), calls],
         };
         let mut lines = vec![Line { kind: Kind::Function, cells: head }];
-        lines.extend(group.launches.iter().map(|row| {
+        let launches = group.launches.iter().filter(|row| !hidden.has(row.series));
+        lines.extend(launches.map(|row| {
             let cells = self.row(snapshot, site, row.series, String::new());
             Line { kind: Kind::Launch, cells }
         }));
         lines
+    }
+
+    /// What is not shown of a function.
+    fn rest(&self, site: &Site, groups: &[Group], hidden: &Hidden) -> Line {
+        let label = format!("  … {} more keys", hidden.len());
+        let (samples, total) = hidden.sum(groups);
+        if samples == 0 {
+            return Line::new(Kind::Launch, [label]);
+        }
+        let mark = if site.is_sampled() { notes::ESTIMATE } else { "" };
+        let total = format!("{mark}{}", self.totals.text(total));
+        let samples = samples.to_string();
+        Line::new(Kind::Launch, [&*label, "", "", "", &samples, "", "", &total])
     }
 
     fn row(&self, snapshot: &Snapshot, site: &Site, series: &Series, calls: String) -> Vec<String> {

@@ -118,3 +118,67 @@ fn the_table_has_rates_where_any_row_does() {
     let table = everything().to_string();
     assert!(!table.contains("GB/s") && !table.contains("TFLOP/s"), "{table}");
 }
+
+/// A function with so many keys, the later ones longer, on two devices.
+fn keyed(count: u32, of: impl Fn(&'static str, u32) -> crate::made::Row) -> Snapshot {
+    let rows = (0..count).flat_map(|i| {
+        let key = format!("{i}x{i}");
+        ["cuda:0", "cuda:1"].map(|device| of(device, i).key(&key))
+    });
+    let calls = u64::from(2 * count);
+    let sites = vec![
+        site("app::keyed", 10, ScopeKind::Body, [0, 0, calls], rows.collect()),
+        site(
+            "app::plain",
+            20,
+            ScopeKind::Body,
+            [0, 0, 1],
+            vec![row("cuda:0", Measure::Span, [3_207])],
+        ),
+    ];
+    Snapshot::new(process(None), vec![gpu()], sites)
+}
+
+/// The keys of the table, and what it says of the others.
+fn keys(table: &str) -> (Vec<&str>, Option<Vec<&str>>) {
+    let lines = || table.lines().map(str::trim);
+    let keys = lines().filter_map(|line| line.strip_prefix('[')?.split_once(']'));
+    let rest = lines().find_map(|line| line.strip_prefix("… "));
+    (keys.map(|(key, _)| key).collect(), rest.map(|rest| rest.split_whitespace().collect()))
+}
+
+#[test]
+fn of_many_keys_those_that_took_most_are_shown() {
+    let span = |device, i| row(device, Measure::Span, [100_000 * (i + 1) + 2_207]);
+    let snapshot = keyed(64, span);
+    let table = snapshot.to_string();
+    let (shown, rest) = keys(&table);
+    let longest: Vec<String> =
+        (56..64).rev().flat_map(|i| [format!("{i}x{i}"), format!("{i}x{i}")]).collect();
+    assert_eq!(shown, longest, "{table}");
+    // 56 keys on two devices, of 0.1 to 5.6 ms.
+    assert_eq!(rest, Some(vec!["56", "more", "keys", "112", "319.200"]), "{table}");
+    assert!(table.find("more keys") < table.find("app::plain"), "{table}");
+    for key in (0..64).map(|i| format!("{i}x{i}")) {
+        let (json, csv) = (snapshot.to_json(), snapshot.to_csv());
+        assert!(json.contains(&key) && csv.contains(&key), "{key}");
+    }
+    // To say that there is one more is no shorter than to show it.
+    for (count, expected) in [(1, (2, None)), (9, (18, None)), (10, (16, Some("2")))] {
+        let table = keyed(count, span).to_string();
+        let (shown, rest) = keys(&table);
+        assert_eq!((shown.len(), rest.map(|rest| rest[0])), expected, "{table}");
+    }
+}
+
+/// They have no row of the function's to go by.
+#[test]
+fn of_many_keys_in_graphs_those_that_took_most_are_shown() {
+    let node = |device, i| row(device, Measure::Launch, [100_000 * (i + 1)]).in_graphs();
+    let table = keyed(20, node).to_string();
+    let (shown, rest) = keys(&table);
+    assert_eq!(shown.len(), 16, "{table}");
+    assert!(shown.iter().all(|key| key.len() == 5 && *key >= "12x12"), "{table}");
+    assert_eq!(rest, Some(vec!["12", "more", "keys"]), "{table}");
+    assert_eq!(table.matches("app::keyed").count(), 1, "{table}");
+}
