@@ -5,8 +5,8 @@ pub use gpu_time_macros::gpu_timed;
 #[cfg(feature = "enabled")]
 pub use gpu_time_runtime::{
     BackToBack, Budget, Bytes, ClockError, Clocks, Configure, Device, Eviction, Flops, FlushProof,
-    Histogram, Launch, Launches, LockedClocks, Process, Series, Settle, Settled, Site, Slot,
-    Snapshot, Stats, Timeline, Unmet, configure, lock_clocks, publish, report, set_enabled,
+    Histogram, Launch, Launches, LockedClocks, Process, ReadError, Series, Settle, Settled, Site,
+    Slot, Snapshot, Stats, Timeline, Unmet, configure, lock_clocks, publish, report, set_enabled,
     snapshot, until_stable,
 };
 
@@ -20,7 +20,7 @@ mod off;
 #[cfg(not(feature = "enabled"))]
 pub use off::{
     BackToBack, Budget, Bytes, ClockError, Clocks, Configure, Device, Eviction, Flops, FlushProof,
-    Histogram, Launch, Launches, LockedClocks, Process, Series, Settle, Settled, Site, Slot,
-    Snapshot, Stats, Timeline, Unmet, configure, lock_clocks, publish, report, set_enabled,
+    Histogram, Launch, Launches, LockedClocks, Process, ReadError, Series, Settle, Settled, Site,
+    Slot, Snapshot, Stats, Timeline, Unmet, configure, lock_clocks, publish, report, set_enabled,
     snapshot, until_stable,
 };

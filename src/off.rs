@@ -117,5 +117,5 @@ mod snapshot;
 pub use settle::{BackToBack, Settle, Settled, Unmet, until_stable};
 pub use snapshot::{
     Budget, Bytes, Clocks, Device, Eviction, Flops, FlushProof, Histogram, Launch, Launches,
-    Process, Series, Site, Slot, Snapshot, Stats, Timeline,
+    Process, ReadError, Series, Site, Slot, Snapshot, Stats, Timeline,
 };

@@ -72,7 +72,7 @@ pub use clocks::{ClockError, LockedClocks, lock_clocks};
 pub use configure::{Configure, configure};
 pub use report::{
     Budget, Bytes, Clocks, Device, Eviction, Flops, FlushProof, Histogram, Launch, Launches,
-    Process, Series, Site, Slot, Snapshot, Stats, Timeline,
+    Process, ReadError, Series, Site, Slot, Snapshot, Stats, Timeline,
 };
 pub use settle::{BackToBack, Settle, Settled, Unmet};
 #[doc(hidden)]

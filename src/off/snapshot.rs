@@ -40,6 +40,15 @@ impl Snapshot {
         Vec::new()
     }
 
+    /// Answers that reading a report needs the feature `enabled`, or the package `gpu-time-report`.
+    ///
+    /// # Errors
+    ///
+    /// Always, because the feature `enabled` is off.
+    pub fn from_json(_json: &[u8]) -> Result<Snapshot, ReadError> {
+        Err(ReadError(()))
+    }
+
     /// Empty.
     pub fn to_csv(&self) -> String {
         String::new()
@@ -72,6 +81,18 @@ impl Snapshot {
         )
     }
 }
+
+/// Why a report was not read.
+#[derive(Debug)]
+pub struct ReadError(());
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{WHY}: reports are read with that, or by `gpu-time-report` alone")
+    }
+}
+
+impl std::error::Error for ReadError {}
 
 impl fmt::Display for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -5,6 +5,7 @@
 // What only the attribute names is unused where it does nothing.
 #![allow(dead_code, unused_variables)]
 
+use std::error::Error;
 use std::fmt::{Debug, Display};
 use std::pin::pin;
 use std::ptr;
@@ -14,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use gpu_time::{
     BackToBack, Budget, Bytes, ClockError, Clocks, Configure, Device, Eviction, Flops, FlushProof,
-    Histogram, Launch, Launches, LockedClocks, Process, Series, Settle, Settled, Site, Slot,
-    Snapshot, Stats, Timeline, Unmet, configure, gpu_timed, lock_clocks, publish, report,
+    Histogram, Launch, Launches, LockedClocks, Process, ReadError, Series, Settle, Settled, Site,
+    Slot, Snapshot, Stats, Timeline, Unmet, configure, gpu_timed, lock_clocks, publish, report,
     set_enabled, snapshot, until_stable,
 };
 
@@ -155,6 +156,13 @@ fn show(snapshot: &Snapshot) {
     assert!(snapshot.to_json().contains(r#""schema": "gpu-time/1""#));
     let is_off = snapshot.to_json().contains("without its feature");
     assert_eq!([snapshot.to_csv(), snapshot.to_html()].map(|text| text.is_empty()), [is_off; 2]);
+    match Snapshot::from_json(snapshot.to_json().as_bytes()) {
+        Ok(read) => assert!(!is_off && read == *snapshot),
+        Err(why) => {
+            let why: Box<dyn Error + Send + Sync> = <Box<ReadError>>::new(why);
+            assert!(is_off && why.to_string().contains("without its feature `enabled`"), "{why}");
+        }
+    }
     line("process", process(snapshot.process()));
     for device in snapshot.devices() {
         line("device", show_device(device));
