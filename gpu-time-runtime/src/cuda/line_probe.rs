@@ -22,12 +22,14 @@ const MIN_LINES: u32 = 64;
 /// What the kernel tells the host, on pages of their own.
 #[repr(align(4096))]
 struct Sheet {
-    cycles: [[AtomicU32; 2 * MAX_LINES as usize]; PASSES],
+    cycles: [[AtomicU32; READS]; PASSES],
     /// The ticket of the last pass that is complete.
     done: AtomicU64,
 }
 
 const PASSES: usize = 5;
+/// Reads that a pass times at most: of the lines that are watched, and of as many discarded ones.
+const READS: usize = 2 * MAX_LINES as usize;
 
 /// What it takes to watch the latencies of lines in one context.
 pub(super) struct LineProbe {
@@ -77,7 +79,7 @@ impl LineProbe {
     /// be current.
     pub fn new(device: &DeviceInfo, kernels: Kernels, side: Stream) -> Result<LineProbe, Fault> {
         let sheet: &Sheet = Box::leak(Box::new(Sheet {
-            cycles: [const { [const { AtomicU32::new(0) }; _] }; _],
+            cycles: [const { [const { AtomicU32::new(0) }; READS] }; PASSES],
             done: AtomicU64::new(0),
         }));
         let address = mapped::map(sheet)?;
