@@ -56,7 +56,7 @@ pub(crate) fn write_reports() {
 
 /// Looks whether the event bias has moved, unless the GPU is busy with what is timed.
 pub(crate) fn check_calibrations() {
-    if !process::config().targets().is_empty() && exit::is_idle() {
+    if !process::config().targets().is_empty() && exit::is_idle(Instant::now() + PATIENCE) {
         cuda::contexts().into_iter().for_each(Context::check_calibration);
     }
 }
@@ -68,7 +68,7 @@ pub(crate) fn snapshot() -> Snapshot {
     let about = |wall, elapsed, off| Process::new(program, std::process::id(), wall, elapsed, off);
     if exit::is_forked() {
         // Another thread may have held a lock when the process was forked.
-        let off = "forked after CUDA was initialised".to_owned();
+        let off = exit::FORKED.to_owned();
         let about = about(SystemTime::now(), Duration::ZERO, Some(off));
         return Snapshot::new(about, Vec::new(), Vec::new());
     }
@@ -120,7 +120,7 @@ pub(crate) fn sites() -> (Vec<report::Site>, usize) {
 fn drain(deadline: Instant) -> usize {
     let known = lane::all().to_vec();
     for lane in known {
-        look::drain(&lane.work, &lane.returns);
+        look::drain_by(&lane.work, &lane.returns, deadline);
     }
     usize::from(!graph::look_at_all(deadline))
 }

@@ -82,7 +82,7 @@ impl Configure {
 
     /// Lets the options hold from here on. Those that were given before and not now stay as they were.
     /// One that makes no sense is named in a line on stderr, and its default is used.
-    /// In a child that was forked after CUDA was initialised, where nothing is timed, it does nothing.
+    /// In a child that was forked after the first call of a timed function, where nothing is timed, it does nothing.
     pub fn apply(self) {
         if exit::is_forked() {
             // Another thread may have held a lock when the process was forked.

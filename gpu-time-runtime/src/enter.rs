@@ -263,6 +263,7 @@ fn introduce(site: &'static CallSite) -> bool {
         // Another thread may have held a lock when the process was forked.
         return false;
     }
+    exit::mark_children();
     registry::register(site);
     let is_on = process::introduce(site);
     if process::config().is_on() {

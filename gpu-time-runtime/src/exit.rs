@@ -29,6 +29,7 @@ static ARMED: AtomicBool = AtomicBool::new(false);
 pub(crate) fn arm() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
+        mark_children();
         process::started();
         ARMED.store(true, Relaxed);
         register();
@@ -40,18 +41,24 @@ pub(crate) fn arm() {
 /// its own teardown in between. Only the first handler to run reports.
 pub(crate) fn arm_for_driver() {
     static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        process::started();
-        ARMED.store(true, Relaxed);
-        register();
-        // Again, for a child that was forked before CUDA was initialised.
-        arm_what_lives_on();
-        // SAFETY: `in_child` makes no call that is unsafe between fork and exec.
-        unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
-    });
+    arm();
+    ONCE.call_once(register);
 }
 
-/// Starts what works beside the program as long as it runs, unless this process has it.
+/// Sees to it that a child that is forked from here on knows that it is one. Comes before anything is
+/// counted or locked.
+pub(crate) fn mark_children() {
+    static DONE: AtomicBool = AtomicBool::new(false);
+    // Two threads may both get here, which does no harm. If one waited for the other, it would do so for
+    // ever in a child that was forked meanwhile.
+    if !DONE.load(Relaxed) {
+        // SAFETY: `in_child` makes no call that is unsafe between fork and exec.
+        unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+        DONE.store(true, Relaxed);
+    }
+}
+
+/// Starts what works beside the program as long as it runs.
 fn arm_what_lives_on() {
     export::arm();
     #[cfg(feature = "signals")]
@@ -67,7 +74,11 @@ pub(crate) fn arm_for_clocks() {
     ONCE.call_once(register);
 }
 
-/// Whether this is the child of a process that had met the driver: it must not call it.
+/// Why nothing is timed in a forked child.
+pub(crate) const FORKED: &str = "forked after the first call of a timed function";
+
+/// Whether this is the child of a process that timed functions. It has copies of the parent's counts, of
+/// locks that the parent's threads held, and maybe of a driver: it reports nothing, and uses none of them.
 #[inline]
 pub(crate) fn is_forked() -> bool {
     SWITCHES.forked.load(Relaxed)
@@ -78,7 +89,6 @@ fn register() {
     unsafe { libc::atexit(at_exit) };
 }
 
-/// A child inherits counts and events of its parent, and a driver that it must not call.
 extern "C" fn in_child() {
     SWITCHES.forked.store(true, Relaxed);
     process::close();
@@ -138,14 +148,15 @@ fn report_and_give_back() {
 /// Waits for what is in flight, but no longer than `patience`.
 pub(crate) fn wait_for_gpu(patience: Duration) {
     let deadline = Instant::now() + patience;
-    while !is_idle() && Instant::now() < deadline {
+    while !is_idle(deadline) && Instant::now() < deadline {
         std::thread::sleep(PAUSE);
     }
 }
 
-/// Whether the GPU has finished every bracket, after a look at what it has.
-pub(crate) fn is_idle() -> bool {
+/// Whether the GPU has finished every bracket, after a look at what it has. A lane that stays locked until
+/// the deadline is taken to be busy.
+pub(crate) fn is_idle(deadline: Instant) -> bool {
     // Not all at once: a thread that is stuck meanwhile must not keep the others' lanes.
     let lanes = lane::all().to_vec();
-    lanes.into_iter().all(|lane| look::drain(&lane.work, &lane.returns))
+    lanes.into_iter().all(|lane| look::drain_by(&lane.work, &lane.returns, deadline))
 }

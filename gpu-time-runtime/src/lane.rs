@@ -47,6 +47,10 @@ impl Drop for Keeper {
     fn drop(&mut self) {
         LANE.set(None);
         IS_ENDING.set(true);
+        if exit::is_forked() {
+            // Another thread may have held a lock when the process was forked.
+            return;
+        }
         self.0.return_leases();
         locked(&LANES).idle.push(self.0);
     }

@@ -4,13 +4,14 @@
 //! makes a report must not wait with it: a report needs all lanes at once.
 
 use std::sync::Mutex;
+use std::time::Instant;
 
 use crate::bracket::Bracket;
 use crate::calls::Returns;
 use crate::gpu::{Fault, Gpu};
 use crate::in_flight::InFlight;
 use crate::sample::{Lost, Sample};
-use crate::site::locked;
+use crate::site::{locked, locked_by};
 use crate::trace;
 use crate::work::Work;
 
@@ -32,6 +33,20 @@ pub(crate) struct Found<G: Gpu> {
 /// Answers whether none is left. Never waits for the GPU.
 pub(crate) fn drain<G: Gpu>(work: &Mutex<Work<G>>, returns: &Returns) -> bool {
     let begun = locked(work).begin_look();
+    finish(begun, work, returns)
+}
+
+/// The same, unless somebody keeps the lane locked until the deadline.
+pub(crate) fn drain_by<G: Gpu>(
+    work: &Mutex<Work<G>>,
+    returns: &Returns,
+    deadline: Instant,
+) -> bool {
+    let begun = locked_by(work, deadline).and_then(|mut work| work.begin_look());
+    finish(begun, work, returns)
+}
+
+fn finish<G: Gpu>(begun: Option<Look<G>>, work: &Mutex<Work<G>>, returns: &Returns) -> bool {
     let Some(mut look) = begun else { return false };
     look.run();
     let mut work = locked(work);

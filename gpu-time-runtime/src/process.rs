@@ -15,7 +15,7 @@ use crate::{configure, registry, steer, trace};
 pub(crate) struct Switches {
     /// Whether calls are timed at all.
     on: AtomicBool,
-    /// Set for good in a child forked after CUDA was initialised, and while the process ends.
+    /// Set for good in a child forked after the first call of a timed function, and while the process ends.
     closed: AtomicBool,
     /// This is such a child.
     pub forked: AtomicBool,

@@ -9,13 +9,13 @@ use crate::barriers::Barriers;
 use crate::lane::Lane;
 use crate::meter::{Stint, Tab};
 use crate::place::{Bracket, CallState, Open, Place};
-use crate::process;
 use crate::rows::EntryRef;
 use crate::sample::{Lost, Sample};
 use crate::site::{ScopeKind, locked};
 use crate::stream::Keep;
 use crate::trace::{self, CallId};
 use crate::workload::Workload;
+use crate::{exit, process};
 
 /// One call of an annotated function.
 ///
@@ -74,6 +74,7 @@ impl<K: Keep> Scope<K> {
     #[inline]
     pub fn start(&self, launch: u32) -> Token {
         Token(match &self.0 {
+            _ if exit::is_forked() => None,
             Some(Active { kind: Kind::Stream { place, state, body: None }, keep, tab, .. }) => {
                 let _stint = Stint::of(tab.as_ref());
                 let held = keep.as_ref().map(Keep::hold);
@@ -135,6 +136,9 @@ pub fn stop_statement<K: Keep>(mut token: Token, scope: &Scope<K>) {
 
 impl<K: Keep> Scope<K> {
     fn close(&self, open: Open, has_failed: bool) {
+        if exit::is_forked() {
+            return;
+        }
         let Some(Active { kind: Kind::Stream { place, .. }, keep, tab, .. }) = &self.0 else {
             return;
         };
@@ -155,7 +159,9 @@ impl<K: Keep> Scope<K> {
 /// The function left the launch by unwinding, or by a `return` or `?` among its arguments.
 impl Drop for Token {
     fn drop(&mut self) {
-        if let Some(open) = self.0.take() {
+        if let Some(open) = self.0.take()
+            && !exit::is_forked()
+        {
             open.abandon(Lost::Failed);
         }
     }
@@ -172,6 +178,10 @@ impl<K: Keep> Drop for Scope<K> {
 
 impl<K: Keep> Active<K> {
     fn leave(&mut self) {
+        if exit::is_forked() {
+            // It is the parent's call, and another thread may have held a lock when the process was forked.
+            return;
+        }
         let mut stint = Stint::of(self.tab.as_ref());
         let lost = if thread::panicking() && !self.was_panicking {
             // The awaited future may be what panics, so this comes before the question below.

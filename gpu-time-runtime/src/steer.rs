@@ -4,9 +4,8 @@
 //! over asks for no time, so a thread of our own, which sleeps otherwise, sees that nobody has adjusted
 //! for a while, and has the next call of every function decided about.
 
-use std::process as this;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, Once};
 use std::time::Duration;
 use std::{ptr, thread};
 
@@ -106,15 +105,14 @@ fn adjust(now: u64) {
     watch();
 }
 
-/// Starts the thread, unless this process has it: a fork does not copy it.
+/// Starts the thread, once.
 fn watch() {
-    static PROCESS: AtomicU32 = AtomicU32::new(0);
-    if PROCESS.swap(this::id(), Relaxed) == this::id() {
-        return;
-    }
-    if let Err(error) = own_thread::spawn("gpu-time-budget", watch_for_ever) {
-        target::say(&format!("no thread to watch the budget: {error}"));
-    }
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        if let Err(error) = own_thread::spawn("gpu-time-budget", watch_for_ever) {
+            target::say(&format!("no thread to watch the budget: {error}"));
+        }
+    });
 }
 
 fn watch_for_ever() {

@@ -110,7 +110,7 @@ pub(crate) fn now_ns() -> u64 {
 /// The driver's symbols, or why none of ours can be called.
 pub(super) fn symbols() -> Result<&'static Symbols, &'static str> {
     if exit::is_forked() {
-        return Err("the process was forked after CUDA was initialised");
+        return Err(exit::FORKED);
     }
     SYMBOLS.get_or_init(load).as_ref().map_err(String::as_str)
 }

@@ -9,9 +9,8 @@ mod names;
 mod seen;
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
-use std::{process as this, ptr, thread};
+use std::{ptr, thread};
 
 use metrics::gauge;
 
@@ -25,12 +24,8 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// What was published already.
 static SEEN: Mutex<Seen> = Mutex::new(Seen::new());
 
-/// Starts the thread, unless this process has it: a fork does not copy it.
+/// Starts the thread. To be called once.
 pub(crate) fn arm() {
-    static PROCESS: AtomicU32 = AtomicU32::new(0);
-    if PROCESS.swap(this::id(), Relaxed) == this::id() {
-        return;
-    }
     if let Err(error) = own_thread::spawn("gpu-time-metrics", publish_for_ever) {
         target::say(&format!("no thread to publish metrics: {error}"));
     }

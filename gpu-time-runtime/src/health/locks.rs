@@ -44,7 +44,7 @@ static LOCKS: Mutex<Option<Locks>> = Mutex::new(None);
 /// Locks the SM clock of the devices in use. Answers with their ids and the clock that was measured.
 pub(crate) fn lock(mhz: u32) -> Result<Vec<(String, Option<u32>)>, String> {
     if exit::is_forked() {
-        return Err("the process was forked after CUDA was initialised".to_owned());
+        return Err(format!("the process was {}", exit::FORKED));
     }
     let nvml = nvml().map_err(|why| format!("no NVML ({why}), through which clocks are locked"))?;
     let in_use = cuda::in_use()?;

@@ -3,6 +3,7 @@
 use std::process;
 use std::ptr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
@@ -31,6 +32,8 @@ pub const SCENARIOS: &[Scenario] = &[
     ("exit/fork_after", fork_after),
     ("exit/fork_inside", fork_inside),
     ("exit/fork_before", fork_before),
+    ("exit/fork_after_host", fork_after_host),
+    ("exit/fork_beside_threads", fork_beside_threads),
     ("exit/abort", abort),
     ("exit/stuck", stuck),
 ];
@@ -221,14 +224,17 @@ fn fork(code: i32, child: impl FnOnce()) {
             child();
             process::exit(code);
         }
-        pid => {
-            let mut status = 0;
-            // SAFETY: writes one integer.
-            assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
-            assert!(libc::WIFEXITED(status), "the child was killed: {status:#x}");
-            assert_eq!(libc::WEXITSTATUS(status), code);
-        }
+        pid => join(pid, code),
     }
+}
+
+/// Waits for a child and checks how it ends.
+fn join(pid: libc::pid_t, code: i32) {
+    let mut status = 0;
+    // SAFETY: writes one integer.
+    assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+    assert!(libc::WIFEXITED(status), "the child was killed: {status:#x}");
+    assert_eq!(libc::WEXITSTATUS(status), code);
 }
 
 fn fork_after(_: &[String]) {
@@ -284,6 +290,63 @@ fn fork_before(_: &[String]) {
         gpu.synchronize();
     });
     ten(&Gpu::new());
+    tally::print();
+}
+
+#[gpu_timed(clock = "host")]
+fn host<T>(inside: impl FnOnce() -> T) -> T {
+    inside()
+}
+
+/// Nothing but the host was timed before, and CUDA comes only in the child.
+fn fork_after_host(_: &[String]) {
+    host(|| ran!("scenario::exit::host"));
+    fork(3, || {
+        host(|| ());
+        ten(&Gpu::new());
+        gpu_time::report();
+        assert_eq!(gpu_time::snapshot().sites(), []);
+    });
+    host(|| ran!("scenario::exit::host"));
+    tally::print();
+}
+
+/// Children end inside and outside of a function while other threads of the parent are in the middle of
+/// calls and reports, which nobody in a child brings to an end.
+fn fork_beside_threads(_: &[String]) {
+    static IS_OVER: AtomicBool = AtomicBool::new(false);
+    host(|| ());
+    let at_work = || {
+        let mut calls = 0;
+        while !IS_OVER.load(Relaxed) {
+            host(|| ());
+            calls += 1;
+        }
+        calls
+    };
+    let threads = [thread::spawn(at_work), thread::spawn(at_work)];
+    let reader = thread::spawn(|| {
+        while !IS_OVER.load(Relaxed) {
+            gpu_time::snapshot();
+        }
+    });
+    let forks = 100;
+    for _ in 0..forks {
+        host(|| fork(3, || ()));
+        fork(3, || host(|| gpu_time::set_enabled(true)));
+        // What the child leaves, its parent entered.
+        let parent = process::id();
+        // SAFETY: as in `fork`.
+        let child = host(|| unsafe { libc::fork() });
+        if process::id() != parent {
+            process::exit(3);
+        }
+        join(child, 3);
+    }
+    IS_OVER.store(true, Relaxed);
+    reader.join().unwrap();
+    let calls: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+    tally::count_runs("scenario::exit::host", 1 + calls + 2 * forks);
     tally::print();
 }
 

@@ -124,6 +124,21 @@ fn a_child_that_was_forked_before_is_like_any_process() {
     assert_eq!(child.site("exit::timed").row().brackets(), (3, 3, 0, 0));
 }
 
+/// Its parent has its calls, too.
+#[test]
+fn the_child_of_a_process_that_timed_the_host_is_silent() {
+    let run = scenario("exit/fork_after_host", &[]).run();
+    assert_eq!(run.row("exit::host").brackets(), (2, 2, 0, 0));
+    assert_eq!(run.site("exit::timed").calls, 0, "the child's calls are its own");
+    assert!(run.others.is_empty(), "{:?}", run.others);
+}
+
+#[test]
+fn children_end_whatever_threads_of_their_parent_had_locked() {
+    let run = scenario("exit/fork_beside_threads", &[]).run();
+    assert!(run.others.is_empty(), "{:?}", run.others);
+}
+
 #[test]
 fn abort_ends_the_process_at_once() {
     scenario("exit/abort", &[]).killed_by(libc::SIGABRT).reports_nothing().run();
