@@ -149,7 +149,9 @@ impl Columns {
                 String::new()
             };
             row.push(format!("{mark}{}{raw}", self.times.text(stats.median)));
-            row.push(format!("{}–{}", unit.number(stats.p5), unit.number(stats.p95)));
+            let is_own = unit != self.times.unit();
+            let own = if is_own { format!(" {}", unit.name()) } else { String::new() };
+            row.push(format!("{}–{}{own}", unit.number(stats.p5), unit.number(stats.p95)));
             let text = self.totals.text(total);
             let is_estimate = site.is_sampled() && series.estimated_total_ns.is_some();
             let mark = if is_estimate { notes::ESTIMATE } else { "" };

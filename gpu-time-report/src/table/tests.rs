@@ -35,6 +35,25 @@ fn the_table_is_narrow_where_names_are_short() {
     }
 }
 
+/// Nobody takes one unit for another: each cell of a row beside much shorter ones says its own.
+#[test]
+fn a_range_in_another_unit_than_its_column_says_so() {
+    let short = (0..20).map(|i| {
+        let rows = vec![row("host", Measure::Span, [40, 50, 60])];
+        site(&format!("short_{i}"), i, ScopeKind::Body, [0, 0, 3], rows)
+    });
+    let rows = vec![row("host", Measure::Span, [75_000, 3_895_000, 4_366_000])];
+    let long = site("long", 20, ScopeKind::Body, [0, 0, 3], rows);
+    let table = Snapshot::new(process(None), vec![], short.chain([long]).collect()).to_string();
+    let words = |name: &str| {
+        let line = table.lines().find(|line| line.starts_with(name)).unwrap();
+        line.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert!(words("function").contains("median ns p5–p95 ns"), "{table}");
+    assert!(words("long").contains(" 3.895 ms 0.075–4.366 ms "), "{table}");
+    assert!(words("short_7").contains(" 50 40–60 "), "{table}");
+}
+
 /// Several hundred functions, most of them never called.
 fn crowded() -> Snapshot {
     let name = |what: &str, i| {
