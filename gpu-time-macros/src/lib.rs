@@ -46,7 +46,7 @@ use proc_macro::TokenStream;
 /// | `sleep = "50us"` | hold it for a fixed time, in `ns`, `us`, `ms` or `s`, of at most a second | |
 /// | `graph` | launches in a stream capture become timed nodes of the graph, see [below](#graphs) | such a call is lost as `capture` |
 /// | `scope = "launches"` | a bracket around each [visible launch](#what-is-bracketed) | if any is visible and none hidden |
-/// | `scope = "body"` | a bracket around the whole body | otherwise |
+/// | `scope = "body"` | a bracket around the whole body | otherwise, and with `clock = "host"` or `"sync"` |
 /// | `launch = "gemm"`, `launch = ["gemm", "conv"]` | further methods, functions or macros to treat as launches, by name without path | `launch`, `launch_cooperative`, `launch_kernel`, `cuLaunchKernel`, `cuLaunchKernelEx` |
 /// | `clock = "events"` | CUDA events tell the time | yes |
 /// | `clock = "sync"` | [barriers](#barriers) on the stream and wall time do | |
@@ -55,8 +55,9 @@ use proc_macro::TokenStream;
 /// | `bytes = EXPR`, `flops = EXPR` | the [work](#work) that this call does, for GB/s and TFLOP/s | none |
 /// | `crate = PATH` | where `gpu-time` lives, for crates that re-export it | `::gpu_time` |
 ///
-/// `sample` conflicts with `every`; `clock = "host"` conflicts with `stream`, `cold`, `sleep` and `graph`; `clock = "sync"` with `sleep`,
-/// `graph`, `launch` and `scope = "launches"`; `launch` conflicts with `scope = "body"`; `graph` needs
+/// `sample` conflicts with `every`; `clock = "host"` conflicts with `stream`, `cold`, `sleep`, `graph`, `launch`
+/// and `scope = "launches"`; `clock = "sync"` with `sleep`, `graph`, `launch` and `scope = "launches"`, since
+/// both time the whole body; `launch` conflicts with `scope = "body"`; `graph` needs
 /// launches scope. `sleep` and `clock = "sync"` cannot be used on async code, where they would hold the
 /// stream across an await and block the executor.
 ///

@@ -159,26 +159,28 @@ impl Plan {
 
 /// Keys that contradict each other.
 fn conflicts(args: &Args, errors: &mut Errors) {
+    let launches = args.scope.as_ref().filter(|arg| arg.value == Scope::Launches);
+    let launches = [
+        launches.map(|arg| (&arg.key, "scope = \"launches\"", "times the whole body")),
+        args.launch.as_ref().map(|arg| (&arg.key, "launch", "times the whole body")),
+    ];
     if args.has_clock(Clock::Host) {
         let keys = [
-            args.stream.as_ref().map(|arg| (&arg.key, "needs no stream")),
-            args.cold.as_ref().map(|arg| (&arg.key, "has no L2 to evict")),
-            args.sleep.as_ref().map(|arg| (&arg.key, "has no stream to hold")),
-            args.graph.as_ref().map(|arg| (&arg.key, "has no graph to put events into")),
+            args.stream.as_ref().map(|arg| (&arg.key, "stream", "needs no stream")),
+            args.cold.as_ref().map(|arg| (&arg.key, "cold", "has no L2 to evict")),
+            args.sleep.as_ref().map(|arg| (&arg.key, "sleep", "has no stream to hold")),
+            args.graph.as_ref().map(|arg| (&arg.key, "graph", "has no graph to put events into")),
         ];
-        for (key, why) in keys.into_iter().flatten() {
-            errors.at(key, format!("`{key}` conflicts with `clock = \"host\"`, which {why}"));
+        for (key, what, why) in launches.into_iter().chain(keys).flatten() {
+            errors.at(key, format!("`{what}` conflicts with `clock = \"host\"`, which {why}"));
         }
     }
     if args.has_clock(Clock::Sync) {
-        let launches = args.scope.as_ref().filter(|arg| arg.value == Scope::Launches);
         let keys = [
-            launches.map(|arg| (&arg.key, "scope = \"launches\"", "times the whole body")),
-            args.launch.as_ref().map(|arg| (&arg.key, "launch", "times the whole body")),
             args.sleep.as_ref().map(|arg| (&arg.key, "sleep", "would wait for the held stream")),
             args.graph.as_ref().map(|arg| (&arg.key, "graph", "has no events to put into a graph")),
         ];
-        for (key, what, why) in keys.into_iter().flatten() {
+        for (key, what, why) in launches.into_iter().chain(keys).flatten() {
             errors.at(key, format!("`{what}` conflicts with `clock = \"sync\"`, which {why}"));
         }
     }
@@ -212,7 +214,7 @@ fn not_async(args: &Args, errors: &mut Errors) {
 fn scope(args: &Args, parsed: bool, found: &Findings, errors: &mut Errors) -> Scope {
     let visible = !found.launches.is_empty();
     match &args.scope {
-        _ if args.has_clock(Clock::Sync) => Scope::Body,
+        _ if args.has_clock(Clock::Sync) || args.has_clock(Clock::Host) => Scope::Body,
         Some(arg) if arg.value == Scope::Launches && !visible => {
             let message = match (parsed, found.hidden) {
                 (false, _) => "the macro cannot read this body: write `scope = \"body\"`",

@@ -147,6 +147,14 @@ snapshot!(
 snapshot!(work_on_the_host, "clock = \"host\", flops = n", "fn f(n: usize) {}");
 
 #[test]
+fn the_host_clock_times_the_body_whatever_it_launches() {
+    let output = rewrite(tokens("clock = \"host\""), tokens("fn f() { k.launch(1) }"));
+    let text = output.to_string();
+    assert!(text.ends_with("k . launch (1) }"), "{text}");
+    assert!(text.contains("ScopeKind :: Body") && text.contains("Clock :: Host"), "{text}");
+}
+
+#[test]
 fn barriers_go_around_the_body_whatever_it_launches() {
     let output = rewrite(
         tokens("clock = \"sync\", cold"),

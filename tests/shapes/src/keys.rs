@@ -120,7 +120,7 @@ pub mod scopes_and_clocks {
         stream.launch_builder("body").launch(1)
     }
 
-    #[cfg_attr(feature = "timed", gpu_timed(scope = "launches", clock = "host"))]
+    #[cfg_attr(feature = "timed", gpu_timed(clock = "host"))]
     fn host_launches(stream: &CudaStream) -> Result<(), Refused> {
         stream.launch_builder("host launches").launch(1)?;
         stream.launch_builder("host launches").launch(13)

@@ -7,4 +7,22 @@ fn host(stream: &CudaStream) {
     let _ = stream;
 }
 
+struct Kernel;
+
+impl Kernel {
+    fn launch(&self) {}
+}
+
+#[gpu_timed(clock = "host", scope = "launches")]
+fn launches(kernel: &Kernel) {
+    kernel.launch();
+}
+
+#[gpu_timed(launch = "gemm", clock = "host")]
+fn named() {
+    gemm();
+}
+
+fn gemm() {}
+
 fn main() {}
