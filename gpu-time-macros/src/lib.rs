@@ -83,7 +83,9 @@ use proc_macro::TokenStream;
 /// pointer, and a bracket whose stream has gone is counted as lost. A stream that is owned or mutably
 /// borrowed without an `Arc` or `Rc` cannot be watched, and must live as long as what is bracketed.
 ///
-/// A launch on another stream than this one reads wrongly. A raw handle costs a look-up on every call.
+/// A launch on another stream than this one is not seen: what is read then is no bound of its time, above or
+/// below. In launches scope, where `stream` names one parameter and every visible `X.launch_builder(…)`
+/// another, the report remarks upon it. A raw handle costs a look-up on every call.
 ///
 /// # Warm-up
 ///
@@ -148,6 +150,8 @@ use proc_macro::TokenStream;
 /// item or a macro's arguments. If a launch name occurs in one of those, the default scope is `body`.
 ///
 /// In **launches** scope every launch has a row of its own, and the function's row is their sum per call.
+/// The bracket opens before the receiver and the arguments of the launch are evaluated. What they enqueue on
+/// the stream is in it: with `.arg(&stream.clone_htod(x)?)` that is a copy. Bind such a value with `let` before.
 /// A launch that answers `Err` (`cuLaunchKernel`: a code other than success) or unwinds is lost, and so
 /// is that call's sum. The sum is lost too where a call unwinds or is cancelled, unless it cannot have had
 /// another launch to make. A launch macro is one at the end of a block only with `()` or `[]`.

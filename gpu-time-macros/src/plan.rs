@@ -11,7 +11,7 @@ use crate::func::{TimedFn, contains, tail_future};
 use crate::launches::{Findings, LAUNCHES, find, mark};
 use crate::marks::Marks;
 use crate::paths::Paths;
-use crate::source::{Source, await_in};
+use crate::source::{Source, await_in, is_elsewhere};
 
 /// What to make of the function.
 pub struct Plan {
@@ -93,6 +93,8 @@ impl Plan {
             returns_when_done(&func, errors);
         }
         let source = Source::new(&args, &func, &found, errors);
+        // A whole body may well fork from its stream and join it again.
+        let is_elsewhere = scope == Scope::Launches && is_elsewhere(&args, &func, &found);
         for value in [&args.series, &args.bytes, &args.flops].into_iter().flatten() {
             if let Some(at) = await_in(&value.value) {
                 let key = &value.key;
@@ -111,10 +113,17 @@ impl Plan {
         };
         let mut options = args.text;
         let marks = Marks { paths: &paths, launches: scope == Scope::Launches, awaits: is_async };
-        if stmts.is_none() {
+        let remark = if stmts.is_none() {
+            Some("the body is no Rust that the macro knows: timed as a whole")
+        } else if is_elsewhere {
+            Some("what is launched on another stream than the timed one is not seen")
+        } else {
+            None
+        };
+        if let Some(remark) = remark {
             let comma = if options.is_empty() { "" } else { ", " };
             options.push_str(comma);
-            options.push_str("the body is no Rust that the macro knows: timed as a whole");
+            options.push_str(remark);
         }
         let body = match stmts {
             Some(mut stmts) if is_future => {

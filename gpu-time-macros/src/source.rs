@@ -109,6 +109,22 @@ fn from_builders(func: &TimedFn, found: &Findings, errors: &mut Errors) -> Sourc
     Source::Streams(streams.collect())
 }
 
+/// Whether `stream` names one parameter, and everything that the body launches goes to others: a bracket on
+/// the one sees nothing of that.
+pub fn is_elsewhere(args: &Args, func: &TimedFn, found: &Findings) -> bool {
+    let param = |expr: &Expr| -> Option<Ident> {
+        let Expr::Path(path) = place(expr) else { return None };
+        let name = path.path.get_ident()?;
+        func.params().any(|p| p.name == name && is_stream(p.ty)).then(|| name.clone())
+    };
+    let Some(stream) = args.stream.as_ref().and_then(|arg| param(&arg.value)) else { return false };
+    let is_other = |builder: &Expr| {
+        let launched = at_entry(builder, func, found).and_then(|expr| param(&expr));
+        launched.is_some_and(|launched| launched != stream)
+    };
+    !found.builders.is_empty() && found.builders.iter().all(is_other)
+}
+
 fn made_in_body() -> &'static str {
     "this stream is made in the body, and is needed before it: take the stream as a parameter, or \
      move the launches into a function that does and annotate that"

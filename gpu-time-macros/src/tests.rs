@@ -166,6 +166,29 @@ fn barriers_go_around_the_body_whatever_it_launches() {
 }
 
 #[test]
+fn launches_on_another_stream_than_the_timed_one_are_remarked_upon() {
+    let remark = "what is launched on another stream than the timed one is not seen";
+    for (keys, receiver, is_elsewhere) in [
+        ("stream = a", "b", true),
+        ("stream = &a, cold", "(&b)", true),
+        ("stream = a", "a", false),
+        // Who knows which stream these are.
+        ("stream = a.clone()", "b", false),
+        ("stream = a", "device", false),
+        ("stream = a", "b.other()", false),
+        // It may fork from the one and join it again.
+        ("stream = a, scope = \"body\"", "b", false),
+    ] {
+        let body = format!("{receiver}.launch_builder(k).launch(c)");
+        let params = "a: &Arc<CudaStream>, b: &Arc<CudaStream>, device: &Device";
+        let output = rewrite(tokens(keys), tokens(&format!("fn f({params}) {{ {body} }}")));
+        let text = output.to_string();
+        assert!(!text.contains("compile_error"), "{text}");
+        assert_eq!(text.contains(remark), is_elsewhere, "{keys}, {body}");
+    }
+}
+
+#[test]
 fn a_body_that_is_no_known_rust_stays_as_it_is() {
     let output =
         rewrite(tokens("cold"), tokens("fn f(stream: &CudaStream) { new syntax; k.launch(1) }"));

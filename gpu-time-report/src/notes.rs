@@ -16,8 +16,12 @@ pub const SYNC: &str = "sync";
 pub const ESTIMATE: &str = "~";
 /// The mark of times that hold the device's bias still.
 pub const RAW: &str = "raw";
-/// What the macro adds to a function's options where it cannot look for launches.
-const OPAQUE: &str = "the body is no Rust that the macro knows: timed as a whole";
+/// What the macro adds to a function's options where it cannot look for launches, and where those that it
+/// sees are not on the stream that it was told.
+const REMARKS: [&str; 2] = [
+    "the body is no Rust that the macro knows: timed as a whole",
+    "what is launched on another stream than the timed one is not seen",
+];
 
 /// How many lines of a kind, and names in a line, are shown.
 const MOST: usize = 10;
@@ -34,9 +38,14 @@ pub fn facts(snapshot: &Snapshot) -> Vec<String> {
     let more =
         "more rows have samples that are lost, starved or otherwise doubtful: see the JSON report";
     notes.extend(bounded(gaps.collect(), MOST, more));
-    let opaque = sites.iter().filter(|site| site.options.ends_with(OPAQUE));
-    let opaque = opaque.map(|site| format!("{}: {OPAQUE}", site.name));
-    notes.extend(bounded(opaque.collect(), MOST, "more functions are timed as a whole"));
+    for (remark, others) in REMARKS.into_iter().zip([
+        "more functions are timed as a whole",
+        "more functions launch on another stream than the timed one",
+    ]) {
+        let remarked = sites.iter().filter(|site| site.options.ends_with(remark));
+        let remarked = remarked.map(|site| format!("{}: {remark}", site.name));
+        notes.extend(bounded(remarked.collect(), MOST, others));
+    }
     notes.extend(snapshot.process.budget.map(budget));
     let never = sites.iter().filter(|site| site.calls == 0).map(|site| site.name.clone());
     let never = bounded(never.collect(), MOST, "more");

@@ -9,6 +9,16 @@ fn the_table_shows_everything() {
 }
 
 #[test]
+fn the_table_says_whose_launches_are_not_on_the_timed_stream() {
+    let mut wrong = site("wrong", 1, ScopeKind::Launches, [0, 0, 0], vec![]);
+    wrong.options =
+        "stream = a, what is launched on another stream than the timed one is not seen".to_owned();
+    let table = Snapshot::new(process(None), vec![], vec![wrong]).to_string();
+    let remark = "\nwrong: what is launched on another stream than the timed one is not seen\n";
+    assert!(table.contains(remark), "{table}");
+}
+
+#[test]
 fn the_table_says_why_nothing_was_timed() {
     insta::assert_snapshot!(off());
 }
