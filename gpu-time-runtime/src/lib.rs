@@ -4,6 +4,12 @@
 //! runs, brackets of two events on its stream, a sample once the GPU has passed them, a series per
 //! row, a report.
 
+#[cfg(not(target_os = "linux"))]
+compile_error!(
+    "gpu-time measures on Linux only: elsewhere build without its feature `enabled`, and the attribute \
+     does nothing"
+);
+
 mod barriers;
 mod bias;
 mod bracket;

@@ -129,14 +129,8 @@ impl fmt::Display for Sink {
     }
 }
 
-#[cfg(unix)]
 fn duplicate(stream: impl std::os::fd::AsFd) -> io::Result<File> {
     stream.as_fd().try_clone_to_owned().map(File::from)
-}
-
-#[cfg(windows)]
-fn duplicate(stream: impl std::os::windows::io::AsHandle) -> io::Result<File> {
-    stream.as_handle().try_clone_to_owned().map(File::from)
 }
 
 /// The path with the process id for `%p`.
@@ -179,7 +173,6 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
 fn write_special(path: &Path, mut bytes: &[u8]) -> io::Result<()> {
     let mut options = File::options();
     options.write(true);
-    #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
     let mut file = options.open(path)?;
     let mut last_progress = Instant::now();
@@ -297,7 +290,6 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
     }
 
-    #[cfg(target_os = "linux")]
     #[test]
     fn a_full_disk_is_an_error() {
         assert_eq!(

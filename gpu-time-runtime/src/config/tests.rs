@@ -167,7 +167,6 @@ fn nonsense_is_named_with_what_is_accepted() {
     assert!(bad("GPU_TIME_REPORT", "csv:").contains("write `csv:PATH`"));
 }
 
-#[cfg(unix)]
 #[test]
 fn what_is_no_text_is_named_too() {
     use std::os::unix::ffi::OsStringExt;
@@ -230,7 +229,6 @@ fn a_sink_is_written_once() {
     assert_eq!(good("GPU_TIME_REPORT", "json:a,csv:src/a").targets().len(), 2);
 }
 
-#[cfg(unix)]
 #[test]
 fn a_link_is_the_file_that_it_leads_to() {
     let folder = tempfile::tempdir().unwrap();

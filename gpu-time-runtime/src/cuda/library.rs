@@ -185,7 +185,7 @@ pub(crate) fn start_ns() -> u64 {
 
 /// Opens the library that the process has loaded already, or would load.
 fn open() -> Option<Library> {
-    ["libcuda.so", "libcuda.so.1", "nvcuda.dll"].into_iter().find_map(|name| {
+    ["libcuda.so", "libcuda.so.1"].into_iter().find_map(|name| {
         // SAFETY: loading the CUDA driver runs its initialisers, as cudarc does by the same names.
         unsafe { Library::new(name) }.ok()
     })
