@@ -22,6 +22,7 @@ mod budget;
 mod csv;
 mod device;
 mod flush_proof;
+mod gain;
 mod groups;
 #[cfg(feature = "html")]
 mod html;
@@ -45,6 +46,7 @@ mod table;
 mod terminal;
 #[doc(hidden)]
 pub mod units;
+mod work;
 
 #[cfg(test)]
 mod tests;
@@ -63,6 +65,8 @@ pub use terminal::Terminal;
 
 // What the runtime makes reports with.
 #[doc(hidden)]
+pub use gain::since;
+#[doc(hidden)]
 pub use kinds::{CacheState, Clock, Measure, ScopeKind};
 #[doc(hidden)]
 pub use losses::{Losses, Lost};
@@ -70,3 +74,5 @@ pub use losses::{Losses, Lost};
 pub use stats::{Course, Distribution, Summary, step_ns};
 #[doc(hidden)]
 pub use units::printable;
+#[doc(hidden)]
+pub use work::Work;

@@ -88,6 +88,14 @@ impl Losses {
             .for_each(|(count, more)| *count = count.saturating_add(more));
     }
 
+    /// Takes off what another counted.
+    pub fn take_off(&mut self, other: Losses) {
+        self.0
+            .iter_mut()
+            .zip(other.0)
+            .for_each(|(count, less)| *count = count.saturating_sub(less));
+    }
+
     /// How many were lost for this reason.
     pub fn of(&self, reason: Lost) -> u64 {
         self.0.get(reason as usize).copied().unwrap_or_default()

@@ -105,18 +105,19 @@ pub fn publish() {
 }
 
 /// Calls the closure until the times of everything that it touches are known well enough, or time is
-/// up, and gives the snapshot, which says what was not.
+/// up, and gives a snapshot of that, which says what was not.
 ///
 /// It touches the annotated functions that are called while it runs, on whichever thread. Each of
 /// their series has **settled** when this run gave it [`min_samples`](Settle::min_samples) and the 95 %
-/// interval of its median is narrower than the [`margin`](Settle::margin). The interval is that of the
-/// report, over all samples of the process, so that what was measured before with other data makes it
-/// wider or wrong: begin with this, or do nothing else. Asking again and again until it is narrow, it
-/// holds the true median a little less often than 95 %.
+/// interval of its median is narrower than the [`margin`](Settle::margin). Both are of this run's samples,
+/// and so is what the result says of the functions: what was measured before is in the report at the
+/// process's end, which is of everything, and not in here. Asking again and again until it is narrow, the
+/// interval holds the true median a little less often than 95 %.
 ///
 /// What it times is what the closure enqueues: nothing is added but a look at the figures between calls
-/// now and then, which takes about 1 % of the time. The GPU is not waited for. Where the closure does
-/// not do that either, the last samples lag behind; at the end they get 0.2 s. The first calls of a
+/// now and then, which takes about 1 % of the time. The GPU is not waited for in between. Where the closure
+/// does not do that either, the last samples lag behind; at the end they get 0.2 s, as those of earlier
+/// calls do at the beginning. The first calls of a
 /// function warm up as its attribute says.
 ///
 /// It returns after a single call where that began nothing to be timed: if timing is off, if everything

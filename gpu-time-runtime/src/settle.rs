@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::cold_override::ColdOverride;
 use crate::gpu::Stream;
-use crate::report::Site;
+use crate::report::{self, Site};
 use crate::site::Cold;
 use crate::target;
 use crate::{collect, exit, process};
@@ -24,7 +24,7 @@ use verdict::Verdict;
 const SHARE: u32 = 100;
 /// Fewer samples have no 95 % interval of their median.
 const FEWEST: u64 = 6;
-/// So long the end waits for what is still in flight.
+/// So long the beginning and the end wait for what is still in flight.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// When [`until_stable`](crate::until_stable) is content, and how long it tries.
@@ -158,8 +158,10 @@ pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
     if let Some(plan) = settle.graph {
         return back_to_back::run(&settle, plan, closure);
     }
+    // What is still in flight is none of the run's.
+    exit::wait_for_gpu(PATIENCE);
     let (before, _) = collect::sites();
-    let judge = |now: &[Site]| Verdict::of(&settle, &before, now, collect::event_step_ns);
+    let judge = |run: &[Site]| Verdict::of(&settle, run, collect::event_step_ns);
     let wish = settle.cold.filter(|_| !process::config().has_cold());
     let _rules = wish.map(ColdOverride::begin);
     let mut progress = Progress::on_terminal();
@@ -180,13 +182,13 @@ pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
         let is_content = |verdict: &Verdict| {
             verdict.is_over() && (verdict.is_empty() || elapsed >= settle.min_time)
         };
-        let verdict = judge(&collect::sites().0);
+        let verdict = judge(&report::since(&before, &collect::sites().0));
         let looked = now.elapsed();
         if is_late || is_content(&verdict) {
             if !verdict.is_empty() {
                 exit::wait_for_gpu(PATIENCE);
             }
-            let snapshot = collect::snapshot();
+            let snapshot = collect::snapshot().since(&before);
             // The last samples may have moved a median.
             let verdict = judge(snapshot.sites());
             if is_late || is_content(&verdict) {

@@ -2,7 +2,6 @@
 
 mod device;
 mod series;
-mod work;
 
 #[cfg(test)]
 mod tests;

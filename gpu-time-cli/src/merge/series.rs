@@ -1,10 +1,9 @@
 //! A series of merged reports.
 
-use gpu_time_report::{Histogram, Launch, Series, Stats, Summary};
+use gpu_time_report::{Histogram, Launch, Series, Stats, Summary, Work};
 
 use super::add;
 use super::device::agree;
-use super::work::Work;
 use crate::place::Place;
 
 /// What a series of several reports comes to.

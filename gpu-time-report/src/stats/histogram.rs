@@ -52,6 +52,17 @@ impl Histogram {
         self.0 = merged;
     }
 
+    /// The times that an earlier one of the same series did not have.
+    pub(super) fn since(&self, earlier: &Histogram) -> Histogram {
+        let had = |bucket: u16| {
+            let at = earlier.0.binary_search_by_key(&bucket, |&(bucket, _)| bucket).ok();
+            at.and_then(|at| earlier.0.get(at)).map_or(0, |&(_, count)| count)
+        };
+        let left =
+            self.0.iter().map(|&(bucket, count)| (bucket, count.saturating_sub(had(bucket))));
+        Histogram::of_buckets(left.filter(|(_, count)| *count > 0))
+    }
+
     /// The same times, each less `ns`: their buckets are other ones, so that the error may double.
     #[doc(hidden)]
     pub fn less(&self, ns: f64) -> Histogram {
@@ -109,6 +120,16 @@ impl<'de> Deserialize<'de> for Histogram {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn what_an_earlier_one_had_is_taken_off() {
+        let of = |times: &[(f64, u64)]| times.iter().copied().collect::<Histogram>();
+        let earlier = of(&[(100.0, 2), (300.0, 7)]);
+        let now = of(&[(50.0, 1), (100.0, 5), (300.0, 7), (900.0, 4)]);
+        assert_eq!(now.since(&earlier), of(&[(50.0, 1), (100.0, 3), (900.0, 4)]));
+        assert_eq!(now.since(&Histogram::default()), now);
+        assert!(now.since(&now).is_empty());
+    }
 
     #[test]
     fn a_rank_beyond_the_last_is_the_longest() {

@@ -61,6 +61,21 @@ impl Moments {
         self.deviations += other.deviations + apart * apart * ours * share;
     }
 
+    /// Those of the values that an earlier one had not seen, which lie between these extremes: exact, but
+    /// for rounding.
+    pub fn since(&self, earlier: &Moments, min: f64, max: f64) -> Moments {
+        let count = self.count.saturating_sub(earlier.count);
+        if count == 0 {
+            return Moments::default();
+        }
+        let (all, theirs, ours) = (self.count as f64, earlier.count as f64, count as f64);
+        let mean = ((self.mean * all - earlier.mean * theirs) / ours).clamp(min, max);
+        let apart = mean - earlier.mean;
+        let between = apart * apart * theirs * ours / all;
+        let deviations = (self.deviations - earlier.deviations - between).max(0.0);
+        Moments { count, min, max, sum: mean * ours, mean, deviations }
+    }
+
     /// How many values were seen.
     pub fn count(&self) -> u64 {
         self.count
@@ -131,6 +146,16 @@ mod tests {
             prop_assert_eq!((merged.count(), merged.min(), merged.max()), (whole.count(), whole.min(), whole.max()));
             prop_assert!((merged.sum() - whole.sum()).abs() <= 1e-9 * whole.sum());
             prop_assert!((merged.stddev() - whole.stddev()).abs() <= 1e-6 * (1.0 + whole.stddev()));
+        }
+
+        #[test]
+        fn a_part_is_what_the_whole_has_more(values in prop::collection::vec(0.0f64..1e7, 1..200), cut in 0.0..1.0) {
+            let (one, other) = values.split_at((cut * values.len() as f64) as usize);
+            let (part, whole) = (of(other), of(&values));
+            let found = whole.since(&of(one), part.min(), part.max());
+            prop_assert_eq!((found.count(), found.min(), found.max()), (part.count(), part.min(), part.max()));
+            prop_assert!((found.sum() - part.sum()).abs() <= 1e-6 * (1.0 + whole.sum()));
+            prop_assert!((found.stddev() - part.stddev()).abs() <= 1e-3 * (1.0 + whole.stddev()));
         }
 
         #[test]

@@ -32,6 +32,15 @@ impl Summary {
         self.histogram.merge(&other.histogram);
     }
 
+    /// The times that an earlier one of the same series did not have. Their extremes are known as well as
+    /// their percentiles are.
+    pub fn since(&self, earlier: &Summary) -> Summary {
+        let histogram = self.histogram.since(&earlier.histogram);
+        let within = |ns: f64| ns.max(self.moments.min()).min(self.moments.max());
+        let (min, max) = (within(histogram.at_rank(1)), within(histogram.at_rank(u64::MAX)));
+        Summary { moments: self.moments.since(&earlier.moments, min, max), histogram }
+    }
+
     /// How many times there are.
     pub fn count(&self) -> u64 {
         self.moments.count()
@@ -122,6 +131,26 @@ mod tests {
         assert_eq!(of(&[]).stats(0.0, 0.0), None);
         assert_eq!(of(&[]).sum(0.0), 0.0);
         assert_eq!(of(&[]).median_interval(), None);
+    }
+
+    #[test]
+    fn what_came_later_has_statistics_of_its_own() {
+        let (early, late) = ([10_000.0; 30], [100_000.0, 300_000.0, 200_000.0]);
+        let all: Vec<f64> = early.into_iter().chain(late).collect();
+        let run = of(&all).since(&of(&early));
+        let stats = run.stats(0.0, run.sum(0.0)).unwrap();
+        assert_eq!(run.count(), 3);
+        for (found, truth) in [
+            (stats.min, 100_000.0),
+            (stats.median, 200_000.0),
+            (stats.max, 300_000.0),
+            (stats.mean, 200_000.0),
+            (stats.stddev, 100_000.0),
+            (stats.sum, 600_000.0),
+        ] {
+            assert!((found - truth).abs() <= 33.0, "{found}, {truth}: {stats:?}");
+        }
+        assert_eq!(of(&early).since(&of(&early)).stats(0.0, 0.0), None);
     }
 
     #[test]

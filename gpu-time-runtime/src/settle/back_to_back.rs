@@ -87,6 +87,7 @@ impl fmt::Display for BackToBack {
 
 /// Calls the closure once as ever, then captures it, and replays that.
 pub(super) fn run(settle: &Settle, plan: Plan, mut closure: impl FnMut()) -> Settled {
+    let (before, _) = collect::sites();
     let started = Instant::now();
     let mut calls = 0;
     let mut call = || {
@@ -108,7 +109,7 @@ pub(super) fn run(settle: &Settle, plan: Plan, mut closure: impl FnMut()) -> Set
         }
     };
     Settled {
-        snapshot: collect::snapshot(),
+        snapshot: collect::snapshot().since(&before),
         unmet: unmet.into_iter().collect(),
         calls,
         elapsed: started.elapsed(),
@@ -180,7 +181,7 @@ fn replays(
             };
             let elapsed = now - started;
             let shown = series.recorded().report(row(context, count), series.tally());
-            let obstacle = verdict::obstacle(settle, step_ns, None, &shown);
+            let obstacle = verdict::obstacle(settle, step_ns, &shown);
             let back_to_back = BackToBack { calls: plan.calls, series: shown };
             let unmet = obstacle
                 .map(|obstacle| Unmet::of_replays(plan.calls, Some(&back_to_back), obstacle));

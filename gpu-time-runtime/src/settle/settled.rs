@@ -8,8 +8,12 @@ use super::{BackToBack, verdict};
 use crate::cuda::Refusal;
 use crate::report::Snapshot;
 
-/// The snapshot at the end of [`until_stable`](crate::until_stable), as which it can be used, and what
-/// had not settled by then.
+/// The snapshot of a run of [`until_stable`](crate::until_stable), as which it can be used, and what had
+/// not settled by its end.
+///
+/// It has the functions that were called in the run, with their counts and figures of the run alone; the
+/// extremes are known as well as the percentiles are, and there are no timelines. What it says of the
+/// process and its devices is of the whole time.
 ///
 /// Its `Display` is the table, a line for [calls back to back](Settled::back_to_back), and one for each
 /// series that is [`unmet`](Settled::unmet).
@@ -77,7 +81,7 @@ impl Settled {
         self.back_to_back.as_ref()
     }
 
-    /// The snapshot alone.
+    /// The snapshot of the run alone.
     pub fn into_snapshot(self) -> Snapshot {
         self.snapshot
     }

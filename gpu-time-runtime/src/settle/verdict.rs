@@ -1,4 +1,4 @@
-//! Whether what a run touched has settled: pure, from the sites at its beginning and now.
+//! Whether what a run touched has settled: pure, from what the run counted and measured.
 
 use super::settled::Obstacle;
 use super::{Settle, Unmet};
@@ -17,48 +17,33 @@ pub(super) struct Verdict {
 }
 
 impl Verdict {
-    /// A series is touched when a bracket of it has begun since `before`; a site without such series
-    /// is, when calls of it served to warm up or were not sampled.
+    /// Of what the run touched, with what it counted and measured itself. A site without series is touched
+    /// too, when calls of it served to warm up or were not sampled.
     ///
     /// `step_ns` is the step in which the clock of a device advances.
-    pub fn of(
-        settle: &Settle,
-        before: &[Site],
-        now: &[Site],
-        step_ns: impl Fn(&str) -> Option<f64>,
-    ) -> Verdict {
+    pub fn of(settle: &Settle, run: &[Site], step_ns: impl Fn(&str) -> Option<f64>) -> Verdict {
         let mut verdict = Verdict { settled: 0, unmet: Vec::new() };
-        // Sites keep their places, and new ones join at the end.
-        let known = before.iter().map(Some).chain(std::iter::repeat(None));
-        for (site, before) in now.iter().zip(known) {
-            let count = verdict.len();
+        for site in run {
             for series in site.series() {
-                let earlier = before.and_then(|site| same(site, series));
-                let Gain { timed, samples, .. } = Gain::of(earlier, series);
-                if timed == 0 {
-                    continue;
-                }
                 let step_ns = step_ns(series.device()).unwrap_or(NO_STEP_NS);
-                match obstacle(settle, step_ns, earlier, series) {
+                match obstacle(settle, step_ns, series) {
                     None => verdict.settled += 1,
                     Some(obstacle) => verdict.unmet.push(Unmet {
                         site: site.name().to_owned(),
                         series: series.place(),
-                        samples,
+                        samples: samples(series),
                         margin: margin(series),
                         obstacle,
                     }),
                 }
             }
-            let is_warming = site.warmup() > before.map_or(0, Site::warmup);
-            let is_passed_over =
-                site.sample_rate() > 0.0 && site.unsampled() > before.map_or(0, Site::unsampled);
-            let obstacle = match (is_warming, is_passed_over) {
+            let is_passed_over = site.sample_rate() > 0.0 && site.unsampled() > 0;
+            let obstacle = match (site.warmup() > 0, is_passed_over) {
                 (true, _) => Some(Obstacle::Warmup),
                 (false, true) => Some(Obstacle::Unsampled),
                 (false, false) => None,
             };
-            if let Some(obstacle) = obstacle.filter(|_| verdict.len() == count) {
+            if let Some(obstacle) = obstacle.filter(|_| site.series().is_empty()) {
                 verdict.unmet.push(Unmet {
                     site: site.name().to_owned(),
                     series: String::new(),
@@ -87,52 +72,28 @@ impl Verdict {
     }
 }
 
-/// What the run added to a series.
-struct Gain {
-    timed: u64,
-    measured: u64,
-    at_floor: u64,
-    lost: u64,
-    /// Samples of the kind that the figures are over.
-    samples: u64,
-}
-
-impl Gain {
-    fn of(before: Option<&Series>, now: &Series) -> Gain {
-        let since =
-            |count: &dyn Fn(&Series) -> u64| count(now).saturating_sub(before.map_or(0, count));
-        Gain {
-            timed: since(&Series::timed),
-            measured: since(&Series::measured),
-            at_floor: since(&Series::at_floor),
-            lost: since(&|series| series.lost().map(|(_, count)| count).sum()),
-            samples: if now.fed() > 0 { since(&Series::fed) } else { since(&Series::starved) },
-        }
-    }
+/// The samples that the figures are over.
+fn samples(series: &Series) -> u64 {
+    if series.fed() > 0 { series.fed() } else { series.starved() }
 }
 
 /// What keeps a series from having settled.
-pub(super) fn obstacle(
-    settle: &Settle,
-    step_ns: f64,
-    before: Option<&Series>,
-    now: &Series,
-) -> Option<Obstacle> {
-    let Gain { measured, at_floor, lost, samples, .. } = Gain::of(before, now);
+pub(super) fn obstacle(settle: &Settle, step_ns: f64, series: &Series) -> Option<Obstacle> {
     let is_enough = |count: u64| count >= settle.min_samples;
-    if measured == 0 && is_enough(lost) && now.in_flight() == 0 {
+    let lost = series.lost().map(|(_, count)| count).sum();
+    if series.measured() == 0 && is_enough(lost) && series.in_flight() == 0 {
         return Some(Obstacle::Lost(lost));
     }
-    if now.raw_ns().is_none() && is_enough(at_floor) {
+    if series.fed() + series.starved() == 0 && is_enough(series.at_floor()) {
         // Nothing ever ran: there is no time to be known better.
         return None;
     }
-    let Some([low, high]) = now.ci95_ns().filter(|_| is_enough(samples)) else {
+    let Some([low, high]) = series.ci95_ns().filter(|_| is_enough(samples(series))) else {
         return Some(Obstacle::Few(settle.min_samples));
     };
     // Half a step for what rounding does to either end.
     let is_one_step = high - low <= 1.5 * report::step_ns(high).max(step_ns);
-    let is_narrow = is_one_step || margin(now).is_some_and(|margin| margin <= settle.margin);
+    let is_narrow = is_one_step || margin(series).is_some_and(|margin| margin <= settle.margin);
     (!is_narrow).then_some(Obstacle::Wide(settle.margin))
 }
 
@@ -141,23 +102,6 @@ pub(super) fn margin(series: &Series) -> Option<f64> {
     let [low, high] = series.ci95_ns()?;
     let median = series.net_ns().or(series.raw_ns())?.median();
     Some((high - low) / 2.0 / median).filter(|share| share.is_finite())
-}
-
-/// The same series as it was earlier.
-fn same<'a>(site: &'a Site, series: &Series) -> Option<&'a Series> {
-    let identity = |series: &Series| {
-        let launch = series.launch().map(|launch| launch.index());
-        (
-            series.device.clone(),
-            launch,
-            series.graph,
-            series.cache,
-            series.clock,
-            series.key.clone(),
-        )
-    };
-    let wanted = identity(series);
-    site.series().iter().find(|series| identity(series) == wanted)
 }
 
 #[cfg(test)]
@@ -245,12 +189,12 @@ mod tests {
     }
 
     fn verdict(before: Vec<Site>, now: Vec<Site>) -> Verdict {
-        Verdict::of(&Settle::default(), &before, &now, step_ns)
+        Verdict::of(&Settle::default(), &report::since(&before, &now), step_ns)
     }
 
     /// What keeps one series that was made in this run from having settled.
     fn alone(settle: Settle, made: Made) -> Option<Obstacle> {
-        let verdict = Verdict::of(&settle, &[], &[site("f", 0, &[made])], step_ns);
+        let verdict = Verdict::of(&settle, &[site("f", 0, &[made])], step_ns);
         assert_eq!(verdict.len(), 1);
         verdict.unmet.first().map(|unmet| unmet.obstacle)
     }

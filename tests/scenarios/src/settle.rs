@@ -17,6 +17,7 @@ use crate::tally::{self, ran};
 pub const SCENARIOS: &[Scenario] = &[
     ("settle/steady", steady),
     ("settle/varied", varied),
+    ("settle/after_others", after_others),
     ("settle/limit", limit),
     ("settle/lost", lost),
     ("settle/cold", cold),
@@ -88,6 +89,43 @@ fn varied(_: &[String]) {
         gpu.synchronize();
     });
     note("run", &settled);
+    tally::print();
+}
+
+/// Short kernels by the thousands, then a run of long ones that is given the time of one call, then a run
+/// of one length.
+fn after_others(_: &[String]) {
+    let gpu = Gpu::new();
+    let spin = gpu.spin("settle::timed");
+    let calls = |count: u64, [even, odd]: [u64; 2]| {
+        for i in 0..count {
+            timed(&gpu.stream, &spin, if i % 2 == 0 { even } else { odd }).unwrap();
+        }
+        gpu.synchronize();
+    };
+    calls(11_500, [10_000, 20_000]);
+    let run = |name: &str, settle: Settle, lengths: [u64; 2]| {
+        let settled = until_stable(settle, || calls(100, lengths));
+        note(name, &settled);
+        let [site] = settled.sites() else { panic!("{:?}", settled.sites()) };
+        assert_eq!((site.name(), site.calls()), ("scenario::settle::timed", 100 * settled.calls()));
+        let [series] = site.series() else { panic!("{:?}", site.series()) };
+        assert_eq!((series.timed(), series.measured()), (site.calls(), site.calls()));
+        assert!(series.histogram().count() <= series.measured());
+        let net = series.net_ns().expect("there are times");
+        let [low, high] = series.ci95_ns().expect("there are enough");
+        for (what, ns) in [
+            ("median", net.median()),
+            ("least", net.min()),
+            ("mean", net.mean()),
+            ("width", high - low),
+            ("sum", net.sum() / series.measured() as f64),
+        ] {
+            tally::fact(&format!("{name} {what}"), ns.round());
+        }
+    };
+    run("alternating", settle().timeout(Duration::ZERO), [100_000, 300_000]);
+    run("steady", settle(), [100_000; 2]);
     tally::print();
 }
 

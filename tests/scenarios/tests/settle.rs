@@ -50,6 +50,26 @@ fn what_varies_settles_with_enough_samples() {
 }
 
 #[test]
+fn a_run_goes_by_its_own_samples() {
+    let run = run("after_others");
+    assert_eq!((run.fact("alternating unmet"), run.fact("steady unmet")), (1, 0));
+    assert_eq!(run.fact("alternating calls"), 1);
+    let figure = |what: &str| run.fact(what) as f64;
+    assert!(figure("alternating least") >= 99_000.0 && figure("alternating median") >= 99_000.0);
+    assert!(figure("alternating width") >= 190_000.0);
+    for what in ["alternating mean", "alternating sum"] {
+        assert!((figure(what) - 200_000.0).abs() < 5_000.0, "{what}: {}", figure(what));
+    }
+    for what in ["steady least", "steady median", "steady mean", "steady sum"] {
+        assert!((figure(what) - 100_000.0).abs() < 5_000.0, "{what}: {}", figure(what));
+    }
+    // The report is of the process.
+    let row = run.row("settle::timed");
+    assert_eq!(row.measured, 11_497 + 100 * (1 + run.fact("steady calls")));
+    assert!(row.net_ns.as_ref().unwrap().median < 25_000.0, "{row:?}");
+}
+
+#[test]
 fn the_time_limit_ends_it() {
     let run = run("limit");
     for (name, samples, has_series, has_margin) in

@@ -1,8 +1,6 @@
-//! The work of merged series.
+//! The work of several series, or of a part of one.
 
-use gpu_time_report::{Bytes, Flops};
-
-use super::device::agree;
+use crate::{Bytes, Flops};
 
 /// Work of one kind, in the unit of its rate for each nanosecond.
 #[derive(Clone, Copy, Default)]
@@ -38,10 +36,26 @@ impl Work {
     /// Takes in that of another report.
     pub fn add(&mut self, other: Work) {
         self.samples = self.samples.saturating_add(other.samples);
-        agree(&mut self.per_call, &other.per_call);
+        self.per_call = self.per_call.filter(|_| self.per_call == other.per_call);
         self.total += other.total;
         self.rated += other.rated;
         self.rated_ns += other.rated_ns;
+    }
+
+    /// What is left without that of an earlier report. What all calls did, those that are left did.
+    pub fn less(self, earlier: Work) -> Work {
+        Work {
+            samples: self.samples.saturating_sub(earlier.samples),
+            per_call: self.per_call,
+            total: (self.total - earlier.total).max(0.0),
+            rated: (self.rated - earlier.rated).max(0.0),
+            rated_ns: (self.rated_ns - earlier.rated_ns).max(0.0),
+        }
+    }
+
+    /// How many samples' work is known.
+    pub fn samples(&self) -> u64 {
+        self.samples
     }
 
     /// As bytes, where the net median of so many samples is this.
