@@ -1,5 +1,6 @@
 //! What is subtracted from a raw time for each bracket, and how far that may be off.
 
+use crate::constant::Constant;
 use crate::gpu::Floor;
 
 /// What CUPTI says of an empty kernel, in nanoseconds, by a word of the device's name. A convention of
@@ -15,25 +16,23 @@ const BASE_ERROR_NS: f64 = 64.0;
 /// What a pair of events reads around a kernel that does nothing, measured in this process.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Calibration {
-    /// The only pair behind a hold, in nanoseconds: a low quantile.
-    pub held_empty_ns: f64,
+    /// The only pair behind a hold.
+    pub held: Constant,
     /// A pair with a long queue behind it, in nanoseconds; `None` where that could not be measured.
     pub queued_empty_ns: Option<f64>,
-    /// From the low quantile of held pairs to the high one, in nanoseconds.
-    pub spread_ns: f64,
 }
 
 impl Calibration {
     /// What a pair reads more where a long queue is behind it, in nanoseconds.
     pub fn queued_extra_ns(&self) -> f64 {
-        self.queued_empty_ns.map_or(0.0, |ns| (ns - self.held_empty_ns).max(0.0))
+        self.queued_empty_ns.map_or(0.0, |ns| (ns - self.held.ns).max(0.0))
     }
 
     /// How far its held figure may be from the right one for a sample, in nanoseconds. Only what this
     /// library enqueues counts as queued, and a series is relieved of one figure, that of most of its
     /// samples; so the difference between the two is part of it.
     fn error_ns(&self) -> Option<f64> {
-        Some(self.spread_ns + (self.queued_empty_ns? - self.held_empty_ns).abs())
+        Some(self.held.spread_ns + (self.queued_empty_ns? - self.held.ns).abs())
     }
 }
 
@@ -77,11 +76,11 @@ impl Bias {
             None => (kernel_base_ns(device), "table"),
         };
         if let (Some(base_ns), Some(calibration)) = (base_ns, calibration) {
-            let Calibration { held_empty_ns, queued_empty_ns, .. } = calibration;
+            let Calibration { held, queued_empty_ns } = calibration;
             let base_error_ns = if source == "table" { BASE_ERROR_NS } else { 0.0 };
             return Some(Bias {
-                ns: (held_empty_ns - base_ns).max(0.0),
-                queued_ns: (queued_empty_ns.unwrap_or(held_empty_ns) - base_ns).max(0.0),
+                ns: (held.ns - base_ns).max(0.0),
+                queued_ns: (queued_empty_ns.unwrap_or(held.ns) - base_ns).max(0.0),
                 source,
                 error_ns: calibration.error_ns().map(|ns| ns + base_error_ns),
             });
@@ -107,8 +106,10 @@ mod tests {
     const H200: &str = "NVIDIA H200";
     const OTHER: &str = "NVIDIA GH200 480GB";
     const FLOOR: Floor = Floor { pair_ns: 1_280.0, step_ns: Some(32.0) };
-    const MEASURED: Calibration =
-        Calibration { held_empty_ns: 2_752.0, queued_empty_ns: Some(3_360.0), spread_ns: 32.0 };
+    const MEASURED: Calibration = Calibration {
+        held: Constant { ns: 2_752.0, spread_ns: 32.0, interval_ns: [2_752.0; 2] },
+        queued_empty_ns: Some(3_360.0),
+    };
 
     fn bias(
         given: Option<Given>,

@@ -330,7 +330,7 @@ fn devices(sites: &[report::Site]) -> Vec<report::Device> {
             device.event_bias_source = Some(bias.source.to_owned());
             device.event_bias_error_ns = bias.error_ns;
             let calibration = context.calibration();
-            device.event_held_empty_ns = calibration.map(|measured| measured.held_empty_ns);
+            device.event_held_empty_ns = calibration.map(|measured| measured.held.ns);
             device.event_queued_empty_ns =
                 calibration.and_then(|measured| measured.queued_empty_ns);
         }

@@ -20,6 +20,7 @@ mod cold_override;
 mod collect;
 mod config;
 mod configure;
+mod constant;
 mod counts;
 mod cuda;
 #[cfg(feature = "nvml")]

@@ -20,6 +20,7 @@ use super::library::Symbols;
 use super::module::Kernel;
 use super::{check, side};
 use crate::bias::Calibration;
+use crate::constant::{Constant, quantile};
 use crate::gpu::{Event, EventPair, Fault, HoldResult, Stream};
 use crate::site::locked;
 
@@ -41,12 +42,6 @@ const AGREEMENT_STEPS: f64 = 3.5;
 const MOVED_STEPS: f64 = 2.5;
 /// The step of an H200, for as long as the device's own is not known.
 const ASSUMED_STEP_NS: f64 = 32.0;
-/// Whatever disturbs a held pair makes it longer: another process on the GPU, a memory refresh. So the
-/// constant lies low; but not at the low end, because what it is subtracted from varies in the same way,
-/// and a median must be relieved of what is usual. Where the pairs of an H200 varied by 0.3 µs, a tenth
-/// left 0.1 µs in every median.
-const LOW: f64 = 0.4;
-const HIGH: f64 = 0.9;
 /// From a release until the GPU has finished the pair: about 7 µs, with room for a slower one.
 const PACE: Duration = Duration::from_micros(12);
 /// Enqueueing a pair takes 5 µs; one whose hold ran out was not held and does not count.
@@ -89,8 +84,8 @@ struct Tools {
 struct Outcome {
     /// The calibration in force, or why there is none.
     first: Option<Result<Calibration, Obstacle>>,
-    /// The held empty kernel when it was last checked.
-    last_ns: Option<f64>,
+    /// What the last check said, or why it said nothing.
+    last: Option<Result<Constant, Obstacle>>,
 }
 
 /// Why there is no calibration.
@@ -99,6 +94,8 @@ pub(super) enum Obstacle {
     Fault(Fault),
     /// The GPU did not come to our work, or the host did not come to enqueue it.
     Busy,
+    /// What pairs read differs by too much to tell.
+    Disagreement,
     /// A launch returns when its kernel has ended, so that nothing can be held.
     Blocking,
 }
@@ -108,6 +105,7 @@ impl fmt::Display for Obstacle {
         match self {
             Obstacle::Fault(fault) => fault.fmt(f),
             Obstacle::Busy => f.write_str("the GPU was busy"),
+            Obstacle::Disagreement => f.write_str("pairs differ by too much among themselves"),
             Obstacle::Blocking => f.write_str("every launch waits for its kernel"),
         }
     }
@@ -144,7 +142,7 @@ impl Calibrator {
         equipment: Result<Equipment<'_>, Obstacle>,
     ) -> Result<(), Fault> {
         self.work(|tools, outcome| match outcome.first {
-            Some(Ok(_)) => outcome.check(tools, step_ns, equipment),
+            Some(Ok(first)) => outcome.check(first.held, tools, step_ns, equipment),
             _ => outcome.calibrate(tools, step_ns, equipment),
         })
     }
@@ -187,16 +185,17 @@ impl Calibrator {
                 });
             }
         };
-        let last = outcome.last_ns?;
-        let moved_ns = last - first.held_empty_ns;
-        // What pairs differ by among themselves says nothing about a move: on some H200s the constant
-        // has two values, 0.2 µs apart, that take turns.
-        let usual_ns = MOVED_STEPS * step_ns.unwrap_or(ASSUMED_STEP_NS) + first.spread_ns;
-        (moved_ns.abs() > usual_ns).then(|| {
-            format!(
-                "the event bias moved by {moved_ns:+.0} ns while the program ran, and so may net times"
-            )
-        })
+        match outcome.last? {
+            Ok(last) => has_moved(&first.held, &last, step_ns).then(|| {
+                format!(
+                    "the event bias moved by {:+.0} ns while the program ran, and so may net times",
+                    last.ns - first.held.ns
+                )
+            }),
+            Err(obstacle) => Some(format!(
+                "whether the event bias moved while the program ran could not be checked ({obstacle})"
+            )),
+        }
     }
 }
 
@@ -210,8 +209,7 @@ impl Outcome {
         let measured = tools.bench(equipment).and_then(|mut bench| {
             bench.held(RAMP)?;
             let queued_empty_ns = bench.queued()?;
-            let (held_empty_ns, spread_ns) = bench.agreeing(SAMPLES, step_ns)?;
-            Ok(Calibration { held_empty_ns, queued_empty_ns, spread_ns })
+            Ok(Calibration { held: bench.agreeing(SAMPLES, step_ns)?, queued_empty_ns })
         });
         self.first = Some(measured);
         fault_of(measured)
@@ -219,20 +217,22 @@ impl Outcome {
 
     fn check(
         &mut self,
+        first: Constant,
         tools: &mut Tools,
         step_ns: Option<f64>,
         equipment: Result<Equipment<'_>, Obstacle>,
     ) -> Result<(), Fault> {
         let measured = tools.bench(equipment).and_then(|mut bench| {
             bench.held(RAMP)?;
-            bench.agreeing(CHECKED, step_ns)
+            let last = bench.agreeing(CHECKED, step_ns)?;
+            let [low, high] = last.interval_ns;
+            // Where that holds whatever the constant may have become, nothing was seen. A second value that
+            // was there at first is no disagreement.
+            let is_certain = high - low <= agreement_ns(step_ns) + first.spread_ns;
+            let says = is_certain || has_moved(&first, &last, step_ns);
+            says.then_some(last).ok_or(Obstacle::Disagreement)
         });
-        // Samples that do not agree say nothing about the constant.
-        if let Ok((held_ns, spread_ns)) = measured
-            && spread_ns <= agreement_ns(step_ns)
-        {
-            self.last_ns = Some(held_ns);
-        }
+        self.last = Some(measured);
         fault_of(measured)
     }
 }
@@ -267,22 +267,20 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// The low quantile of so many held pairs and their spread, of the round that agrees best. Most
-    /// often the first agrees well enough.
-    fn agreeing(&mut self, count: usize, step_ns: Option<f64>) -> Result<(f64, f64), Obstacle> {
-        let mut best: Option<(f64, f64)> = None;
+    /// What so many held pairs say, of the round that agrees best. Most often the first agrees well
+    /// enough.
+    fn agreeing(&mut self, count: usize, step_ns: Option<f64>) -> Result<Constant, Obstacle> {
+        let mut best: Option<Constant> = None;
         for _ in 0..ROUNDS {
-            let mut samples = self.held(count)?;
+            let samples = self.held(count)?;
             if samples.len() < count / 2 {
                 return Err(Obstacle::Busy);
             }
-            samples.sort_by(f64::total_cmp);
-            let low = quantile(&samples, LOW).ok_or(Obstacle::Busy)?;
-            let spread = quantile(&samples, HIGH).ok_or(Obstacle::Busy)? - low;
-            if best.is_none_or(|(_, least)| spread < least) {
-                best = Some((low, spread));
+            let found = Constant::of(samples).ok_or(Obstacle::Busy)?;
+            if best.is_none_or(|best| found.spread_ns < best.spread_ns) {
+                best = Some(found);
             }
-            if spread <= agreement_ns(step_ns) {
+            if found.spread_ns <= agreement_ns(step_ns) {
                 break;
             }
         }
@@ -382,7 +380,6 @@ fn agreement_ns(step_ns: Option<f64>) -> f64 {
     AGREEMENT_STEPS * step_ns.unwrap_or(ASSUMED_STEP_NS)
 }
 
-/// The sample below which this share of the others lies.
-fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
-    sorted.get((sorted.len().checked_sub(1)? as f64 * share).round() as usize).copied()
+fn has_moved(first: &Constant, last: &Constant, step_ns: Option<f64>) -> bool {
+    first.distance_ns(last) > MOVED_STEPS * step_ns.unwrap_or(ASSUMED_STEP_NS)
 }

@@ -133,6 +133,39 @@ mod simulated {
         assert_eq!(device(&run).event_bias_ns.map(f64::round), Some(2_207.0));
     }
 
+    /// As on some H200s.
+    #[test]
+    fn a_constant_of_two_values_moves_if_both_do() {
+        let with = |drift| {
+            let drift = format!("event_drift_ns={drift},event_drift_at_ns=90000000");
+            modelled(&format!("event_twin_ns=224,{drift}")).run()
+        };
+        let still = with(0);
+        assert_eq!(device(&still).warnings, [""; 0]);
+        let at = still.trace.kernels("gpu_time_empty").last().unwrap().start_ns;
+        assert!(at > 90_000_000, "the constant moves before it is checked: {at}");
+        assert_warns(&with(2_000), "the event bias moved by +2");
+    }
+
+    /// It is checked in the middle of a report, when the program has launched all that it will.
+    #[test]
+    fn a_check_that_could_not_be_made_is_said() {
+        let launches = |run: &Run| run.trace.calls().filter(|c| c.name == "cuLaunchKernel").count();
+        let nth = launches(&fed().run()) - CHECKED;
+        let run = faulty(&format!("cuLaunchKernel:{nth}=1")).run();
+        assert_bias(&run, 2_207, "table", Some(EXTRA + TABLE));
+        let what = "whether the event bias moved while the program ran could not be checked (driver \
+                    error 1)";
+        assert_warns(&run, what);
+    }
+
+    /// Pairs read one value at first, and two that lie far apart in the check.
+    #[test]
+    fn a_check_that_says_nothing_is_said() {
+        let run = modelled("event_twin_ns=3000,event_twin_at_ns=90000000").run();
+        assert_warns(&run, "could not be checked (pairs differ by too much among themselves)");
+    }
+
     #[test]
     fn what_cannot_be_calibrated_has_the_empty_pair() {
         for fault in ["cuMemHostRegister_v2:*=2", "cuModuleLoadData:9+=2"] {

@@ -44,6 +44,11 @@ constants! {
     event_drift_ns = 0;
     /// The device time from which on it does.
     event_drift_at_ns = 0;
+    /// What every second pair of records on a stream reads more: a constant of two values that take turns.
+    /// Nothing.
+    event_twin_ns = 0;
+    /// The device time from which on it does.
+    event_twin_at_ns = 0;
     /// By how much the host's clock steps back at `host_back_at_ns`. Not at all.
     host_back_ns = 0;
     /// The virtual time at which it does.

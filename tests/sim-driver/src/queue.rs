@@ -76,6 +76,8 @@ pub(crate) struct Queue {
     /// The ends of the dated commands that may still run, oldest first.
     running: VecDeque<u64>,
     hold: Option<Hold>,
+    /// How many records it has come to.
+    records: u64,
     backlog: VecDeque<Command>,
     /// When the last command ends.
     last: Moment,
@@ -88,6 +90,7 @@ impl Default for Queue {
             end: UNDATED,
             running: VecDeque::new(),
             hold: None,
+            records: 0,
             backlog: VecDeque::new(),
             last: Moment::At(UNDATED),
         }
@@ -274,7 +277,12 @@ impl Model {
         let c = &self.constants;
         let mut occupied = command.work.occupies_ns(duration, command.graph, c);
         if let Work::Record { .. } = command.work {
-            let behind = self.stream(stream).queue.backlog.len() as u64;
+            let queue = &mut self.stream_mut(stream).queue;
+            queue.records += 1;
+            let (is_of_second, behind) = (queue.records % 4 == 0, queue.backlog.len() as u64);
+            let c = &self.constants;
+            let is_longer = is_of_second && start >= c.event_twin_at_ns;
+            occupied += if is_longer { c.event_twin_ns } else { 0 };
             occupied += if behind > c.queued_commands { c.queued_extra_ns } else { 0 };
             occupied += if start >= c.event_drift_at_ns { c.event_drift_ns } else { 0 };
         }

@@ -315,6 +315,27 @@ fn a_long_queue_behind_a_pair_lengthens_it() {
     .passed();
 }
 
+/// Every second pair reads more.
+#[test]
+fn the_constant_may_have_two_values() {
+    child(
+        this_test!(),
+        |sim| sim.model("event_twin_ns=224"),
+        || {
+            start();
+            let stream = stream();
+            for expected in [1_280, 1_504, 1_280, 1_504] {
+                let (start, stop) = (event(), event());
+                record(start, stream);
+                record(stop, stream);
+                sync(stream);
+                assert_eq!(elapsed(start, stop), Ok(expected));
+            }
+        },
+    )
+    .passed();
+}
+
 /// The constant moves at a moment that the test chooses.
 #[test]
 fn a_record_may_take_longer_from_some_moment_on() {
