@@ -248,7 +248,7 @@ pub struct Clocks {
 }
 
 impl Clocks {
-    /// The SM clock at the first use.
+    /// The SM clock at the first use: at work, unless the device still said that it was idle.
     pub fn sm_start_mhz(&self) -> Option<u32> {
         self.sm_start_mhz
     }
@@ -263,7 +263,7 @@ impl Clocks {
         self.sm_max_mhz
     }
 
-    /// The memory clock at the first use.
+    /// The memory clock at the first use: at work, unless the device still said that it was idle.
     pub fn mem_start_mhz(&self) -> Option<u32> {
         self.mem_start_mhz
     }

@@ -26,6 +26,7 @@ use crate::bias::{Bias, Calibration, Given};
 use crate::exit;
 use crate::gpu::{Event, EventPair, Fault, Floor, Gpu, Held, HoldResult, Stream};
 use crate::graph;
+use crate::health;
 use crate::passage::ClockFit;
 use crate::place::launches_block;
 use crate::report::FlushProof;
@@ -225,6 +226,7 @@ impl Context {
         if !self.is_calibrated() && self.is_capturing(stream) == Ok(false) {
             let step_ns = self.step_ns();
             _ = self.inside(|| self.calibrator.calibrate(step_ns, self.equipment()));
+            health::meet_at_work(&self.device);
         }
     }
 

@@ -91,7 +91,7 @@ fn throttled(
 fn moved(start: &Reading, end: &Reading, asked_mhz: Option<u32>) -> Vec<String> {
     let differ = |a: u32, b: u32| f64::from(a.abs_diff(b)) > MOVED * f64::from(a.max(b));
     let mut warnings = Vec::new();
-    let at_work = !start.is_idle && !end.is_idle;
+    let at_work = start.is_at_work && end.is_at_work;
     match (asked_mhz, start.sm_mhz, end.sm_mhz) {
         (Some(asked), _, Some(end)) if differ(asked, end) => warnings.push(format!(
             "its SM clock is locked at {asked} MHz and reads {end} MHz: lock one that it can hold"

@@ -1,7 +1,8 @@
 //! What NVML knows of the devices and their surroundings.
 //!
-//! A device is looked at twice: when it is first met, outside any bracket, and when a report is made.
-//! Nothing here runs in between or on the path of a timed call.
+//! A device is looked at when it is first met, outside any bracket, and when a report is made. One that was
+//! idle when it was met is looked at once more when our calibration has made it work, which is before the
+//! first bracket too. Nothing here runs in between or on the path of a timed call.
 
 mod findings;
 mod locks;
@@ -17,7 +18,7 @@ use crate::cuda::DeviceInfo;
 use crate::site::locked;
 use crate::{exit, report};
 pub(crate) use locks::{give_back as give_clocks_back, lock as lock_clocks};
-use reading::Reading;
+use reading::{ClocksAtWork, Reading};
 pub(crate) use surroundings::cpu_overload;
 
 /// Counters of throttling move in between.
@@ -43,6 +44,25 @@ pub(crate) fn meet(device: &DeviceInfo) {
     let reading = look(nvml, device);
     if !is_known() {
         locked(&STARTS).push((device.ordinal, reading));
+    }
+}
+
+/// Looks what the clocks of a device are at work, right after it has worked, if it was idle when it was met.
+pub(crate) fn meet_at_work(device: &DeviceInfo) {
+    let was_idle = |starts: &[(u32, Result<Reading, String>)]| {
+        let mut starts = starts.iter().filter(|(known, _)| *known == device.ordinal);
+        starts.any(|(_, start)| matches!(start, Ok(start) if !start.is_at_work))
+    };
+    if !was_idle(&locked(&STARTS)) {
+        return;
+    }
+    let Ok(nvml) = nvml() else { return };
+    // Nobody waits for NVML with the lock.
+    let Some(clocks) = ClocksAtWork::take(nvml, &device.pci_bus_id) else { return };
+    let mut starts = locked(&STARTS);
+    let start = starts.iter_mut().find(|(known, _)| *known == device.ordinal);
+    if let Some((_, Ok(start))) = start {
+        start.see_at_work(clocks);
     }
 }
 

@@ -5,6 +5,8 @@ use crate::report;
 
 pub(crate) fn meet(_: &DeviceInfo) {}
 
+pub(crate) fn meet_at_work(_: &DeviceInfo) {}
+
 pub(crate) fn describe(_: &mut report::Device, _: &DeviceInfo) {}
 
 pub(crate) fn warnings() -> Vec<String> {

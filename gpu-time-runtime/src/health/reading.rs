@@ -21,8 +21,10 @@ pub(super) struct Reading {
     pub sm_max_mhz: Option<u32>,
     pub mem_mhz: Option<u32>,
     pub mem_max_mhz: Option<u32>,
-    /// Nothing ran, so the clocks are not those of work.
+    /// Nothing ran.
     pub is_idle: bool,
+    /// The clocks are those of work.
+    pub is_at_work: bool,
     /// What lowers the clocks now, and for how long it did since the driver was loaded, in nanoseconds;
     /// in the order of [`REASONS`].
     pub throttle: [(bool, Option<u64>); REASONS.len()],
@@ -33,6 +35,12 @@ pub(super) struct Reading {
     pub mps: Option<bool>,
     /// Other processes with a compute context: name and id.
     pub others: Option<Vec<String>>,
+}
+
+/// The clocks of a device that has something to do.
+pub(super) struct ClocksAtWork {
+    sm_mhz: Option<u32>,
+    mem_mhz: Option<u32>,
 }
 
 /// Why a device's clocks may be lowered.
@@ -134,7 +142,8 @@ impl Reading {
             sm_max_mhz: device.max_clock_info(Clock::SM).ok(),
             mem_mhz: device.clock_info(Clock::Memory).ok(),
             mem_max_mhz: device.max_clock_info(Clock::Memory).ok(),
-            is_idle: active.contains(ThrottleReasons::GPU_IDLE),
+            is_idle: is_idle(active),
+            is_at_work: !is_idle(active),
             throttle: REASONS
                 .each_ref()
                 .map(|reason| (active.contains(reason.flag), held_ns(&device, reason))),
@@ -151,6 +160,29 @@ impl Reading {
             others,
         })
     }
+}
+
+impl Reading {
+    /// Takes the clocks of a later look in the place of those of an idle device.
+    pub fn see_at_work(&mut self, ClocksAtWork { sm_mhz, mem_mhz }: ClocksAtWork) {
+        if !self.is_at_work {
+            (self.sm_mhz, self.mem_mhz, self.is_at_work) = (sm_mhz, mem_mhz, true);
+        }
+    }
+}
+
+impl ClocksAtWork {
+    /// Looks at the device of this PCI bus id; `None` if it is idle, or does not tell.
+    pub fn take(nvml: &Nvml, pci_bus_id: &str) -> Option<ClocksAtWork> {
+        let device = nvml.device_by_pci_bus_id(pci_bus_id).ok()?;
+        let clock = |clock: Clock| device.clock_info(clock).ok();
+        let clocks = ClocksAtWork { sm_mhz: clock(Clock::SM), mem_mhz: clock(Clock::Memory) };
+        (!is_idle(device.current_throttle_reasons().ok()?)).then_some(clocks)
+    }
+}
+
+fn is_idle(active: ThrottleReasons) -> bool {
+    active.contains(ThrottleReasons::GPU_IDLE)
 }
 
 /// How long a reason held since the driver was loaded.

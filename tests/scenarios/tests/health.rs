@@ -188,6 +188,32 @@ mod simulated {
         }
     }
 
+    /// An idle GPU is looked at again when the calibration has made it work. Its clocks then are those that
+    /// the run begins with.
+    #[test]
+    fn a_clock_that_moves_is_warned_of_when_the_gpu_was_idle_at_first() {
+        let from_idle = |last: u32, reasons: Vec<u64>| {
+            run_on(|device| {
+                device.sm_mhz = Values(vec![345, 1980, last]);
+                device.mem_mhz = Values(vec![1593, 3201, 3201]);
+                device.reasons = Values(reasons);
+            })
+        };
+        let run = from_idle(1755, vec![IDLE, 0, 0]);
+        warned(&run, "its SM clock went from 1980 to 1755 MHz during the run: ");
+        assert_eq!(clock(the_device(&run), "sm_start_mhz"), 1980);
+        assert_eq!(clock(the_device(&run), "mem_start_mhz"), 3201);
+        for (last, reasons) in [(1980, vec![IDLE, 0, 0]), (345, vec![IDLE, 0, IDLE])] {
+            assert_eq!(the_device(&from_idle(last, reasons)).warnings, [""; 0], "{last}");
+        }
+        // What is idle still says nothing.
+        let run = from_idle(1755, vec![IDLE, IDLE, 0]);
+        assert_eq!(
+            (clock(the_device(&run), "sm_start_mhz"), the_device(&run).warnings.len()),
+            (345, 0)
+        );
+    }
+
     #[test]
     fn other_processes_are_counted_and_named() {
         let with = |processes: Vec<Process>| run_on(|device| device.processes = processes);
