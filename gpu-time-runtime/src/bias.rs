@@ -13,6 +13,10 @@ const KERNEL_BASES: &[(&str, f64)] = &[
 /// another said 609.
 const BASE_ERROR_NS: f64 = 64.0;
 
+/// How far an empty pair is off where no pair around a kernel could be measured. Both figures are an H200's,
+/// with driver 580: what a kernel adds to a pair beyond its own time by CUPTI, and what a long queue does.
+const FLOOR_ERROR_NS: f64 = 925.0 + 700.0;
+
 /// What a pair of events reads around a kernel that does nothing, measured in this process.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Calibration {
@@ -53,8 +57,7 @@ pub(crate) struct Bias {
     /// Of one with much queued behind it, which reads more; the same where that was not measured.
     pub queued_ns: f64,
     pub source: &'static str,
-    /// How far it may be off. `None` for an empty pair, which leaves in what a kernel adds to its own
-    /// time, and for a given bias: neither is measured here.
+    /// How far it may be off. `None` where a regime could not be measured, and for a given bias.
     pub error_ns: Option<f64>,
 }
 
@@ -85,7 +88,15 @@ impl Bias {
                 error_ns: calibration.error_ns().map(|ns| ns + base_error_ns),
             });
         }
-        floor.map(|floor| Bias::only(floor.pair_ns, "floor"))
+        floor.map(|Floor { pair_ns, .. }| {
+            // What an empty pair leaves in is less than all that the empty kernel adds to it.
+            let measured =
+                calibration.and_then(|c| Some((c.held.ns - pair_ns).max(0.0) + c.error_ns()?));
+            Bias {
+                error_ns: Some(measured.unwrap_or(FLOOR_ERROR_NS)),
+                ..Bias::only(pair_ns, "floor")
+            }
+        })
     }
 
     /// One figure for every bracket.
@@ -125,10 +136,14 @@ mod tests {
         let base = Some(Given::KernelBase(600.0));
         assert_eq!(bias(None, Some(MEASURED), H200), Some((2_207.0, "table", Some(704.0))));
         assert_eq!(bias(base, Some(MEASURED), OTHER), Some((2_152.0, "cupti", Some(640.0))));
-        for (given, calibration, device) in
-            [(None, Some(MEASURED), OTHER), (None, None, H200), (base, None, H200)]
-        {
-            assert_eq!(bias(given, calibration, device), Some((1_280.0, "floor", None)));
+        for (given, calibration, device, error_ns) in [
+            // 2752 - 1280 of a kernel, 608 of a queue, and the spread.
+            (None, Some(MEASURED), OTHER, 1_472.0 + 608.0 + 32.0),
+            (None, None, H200, 1_625.0),
+            (base, None, H200, 1_625.0),
+        ] {
+            let floor = Some((1_280.0, "floor", Some(error_ns)));
+            assert_eq!(bias(given, calibration, device), floor);
         }
         let given = Some(Given::Bias(2_000.0));
         assert_eq!(bias(given, Some(MEASURED), H200), Some((2_000.0, "user", None)));
