@@ -15,6 +15,10 @@ use crate::workload::Workload;
 /// sample to count as fed.
 const HOST_SHARE: f64 = 0.01;
 
+/// A hold of fixed length ends by `%globaltimer`, which moves in steps of 32 ns on some parts and of this on
+/// others. One that begins just before a step ends so much early.
+const TIMER_STEP_NS: u64 = 1_024;
+
 /// What is known about whether the GPU waited for the host inside a bracket, when its stop has been
 /// enqueued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,7 +203,7 @@ impl<G: Gpu> Bracket<G> {
         special.feeding = match (released, special.delay_ns) {
             (Some(hold), _) => Feeding::Held(hold),
             // The hold began no earlier than the host began to enqueue it.
-            (None, Some(ns)) if took_ns <= ns => Feeding::Certain,
+            (None, Some(ns)) if took_ns.saturating_add(TIMER_STEP_NS) <= ns => Feeding::Certain,
             (None, _) => Feeding::Host(took_ns),
         };
         if self.subject.site.settings().hold == Some(Hold::UntilEnqueued) {

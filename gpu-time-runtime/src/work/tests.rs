@@ -8,6 +8,7 @@ use crate::in_flight::BATCH;
 use crate::look;
 use crate::passage::ClockFit;
 use crate::pool::{self, MOST};
+use crate::recorder::{HoldPlan, Preparation};
 use crate::trace::CallId;
 use crate::workload::Amount;
 
@@ -365,6 +366,24 @@ fn a_call_that_was_left_loses_its_sum_and_not_its_launch() {
     let lost: Vec<_> = row.lost().filter(|(_, n)| *n > 0).collect();
     assert_eq!(lost, [("cancelled", 1)]);
     assert_eq!(bench.row(Some(0)).fed(), 1);
+}
+
+/// The GPU's timer may move in steps of 1,024 ns, so that the hold ends early by one.
+#[test]
+fn a_hold_of_fixed_length_proves_it_by_a_step_less() {
+    for (took_ns, fed) in [(48_976, true), (48_977, false), (50_000, false)] {
+        let mut bench = Bench::new();
+        bench.gpu.finish();
+        let mut bracket = bench.open(STREAM, None, None);
+        let prepare = Preparation { cold: None, hold: Some(HoldPlan::For(50_000)) };
+        bench.gpu.set_now(7_000);
+        bracket.start(prepare, false, None).unwrap();
+        bench.gpu.set_now(7_000 + took_ns);
+        bracket.stop().unwrap();
+        bench.work.enqueue(bracket);
+        bench.drain();
+        assert_eq!(bench.row(None).fed(), u64::from(fed), "{took_ns}");
+    }
 }
 
 #[test]
