@@ -121,8 +121,8 @@ use proc_macro::TokenStream;
 /// # Work
 ///
 /// `bytes` and `flops` take any integer or float, owned or borrowed, or an `Option` or `Result` of one:
-/// `bytes = 12 * x.len()`. `None`, `Err`, negative numbers and those that are not finite mean that this
-/// call's work is not known. The expressions are evaluated before the body, each at most once, for
+/// `bytes = 12 * x.len()`. `None` and `Err` mean that this call's work is not known. So do negative numbers
+/// and those that are not finite, which make no sense: the report warns of them and says how many there were. The expressions are evaluated before the body, each at most once, for
 /// calls that are timed and no others; `?` ends the evaluation, not the function, and `.await` is refused.
 /// A panic is the program's own, and the call counts as skipped. A place is not moved out of, and
 /// none may borrow mutably what another, `key` or `stream` uses.

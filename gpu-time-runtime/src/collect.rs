@@ -268,6 +268,13 @@ fn report_site(counted: Counted, tallies: &Tallies, biases: &Biases) -> report::
     if site.hold_policy().is_off() {
         warnings.push("holds hit their deadline too often and were switched off".to_owned());
     }
+    let nonsense = site.nonsense();
+    if nonsense > 0 {
+        warnings.push(format!(
+            "`bytes` or `flops` of {nonsense} timed calls make no sense and are left out; accepted are finite \
+             numbers that are not negative, and `None` where the work is not known"
+        ));
+    }
     report::Site {
         name: resolved.name.clone(),
         file: site.spec.file.to_owned(),

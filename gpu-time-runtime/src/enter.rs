@@ -89,7 +89,7 @@ fn begin<K: Keep, L: Keep>(
             let Some(context) = enter_on_stream(site, stream, context) else {
                 return Scope::NONE;
             };
-            let Details { key, workload } = asked(site, details);
+            let Details { key, workload } = detailed(site, details);
             let key = find_key(site, key);
             let keep = carry(keep, workload);
             lane::count(site, Outcome::Timed);
@@ -193,6 +193,16 @@ fn goes_into_graph(site: &'static CallSite, stream: Stream, context: usize) -> b
     site.spec.graph && cuda::is_captured(stream, context) && !cuda::is_recording()
 }
 
+/// What the user's expressions say of a call that is timed.
+#[inline]
+fn detailed(site: &'static CallSite, details: impl FnOnce() -> Details) -> Details {
+    let details = asked(site, details);
+    if details.workload.is_nonsense() {
+        site.count_nonsense();
+    }
+    details
+}
+
 /// The value of an expression of the user's. It may panic: then the call was not timed.
 #[inline]
 fn asked<T>(site: &'static CallSite, expression: impl FnOnce() -> T) -> T {
@@ -283,7 +293,7 @@ fn enter_on_host(
         lane::count(site, Outcome::Warmup);
         return None;
     }
-    let Details { key, workload } = asked(site, details);
+    let Details { key, workload } = detailed(site, details);
     let key = find_key(site, key);
     lane::count(site, Outcome::Timed);
     let lane = lane::current();

@@ -1,7 +1,8 @@
 //! A call site: what the attribute says of one function, and the function's share of the registry.
 
 use std::sync::atomic::{
-    AtomicBool, AtomicU8, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+    AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed,
+    Ordering::Release,
 };
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread;
@@ -102,6 +103,8 @@ pub struct CallSite {
     hold_policy: Mutex<HoldPolicy>,
     /// Whether its captured launches get nodes of ours.
     nodes: AtomicU8,
+    /// Timed calls whose `bytes` or `flops` were no amount.
+    nonsense: AtomicU64,
     pub(crate) keys: Keys,
     pub(crate) meter: Meter,
 }
@@ -204,6 +207,7 @@ impl CallSite {
             warmups: Mutex::new(Vec::new()),
             hold_policy: Mutex::new(HoldPolicy::new()),
             nodes: AtomicU8::new(UNKNOWN),
+            nonsense: AtomicU64::new(0),
             keys: Keys::new(),
             meter: Meter::new(),
         }
@@ -399,6 +403,17 @@ impl CallSite {
         if let Some((_, left)) = warmups.iter_mut().find(|(owing, _)| *owing == device) {
             *left += calls;
         }
+    }
+
+    /// Counts a timed call whose `bytes` or `flops` are no amount.
+    #[cold]
+    pub(crate) fn count_nonsense(&self) {
+        self.nonsense.fetch_add(1, Relaxed);
+    }
+
+    /// How many there were.
+    pub(crate) fn nonsense(&self) -> u64 {
+        self.nonsense.load(Relaxed)
     }
 
     pub(crate) fn hold_policy(&self) -> MutexGuard<'_, HoldPolicy> {

@@ -5,7 +5,8 @@ use crate::stream::Keep;
 
 /// So many bytes, or so many floating-point operations.
 ///
-/// Invariant: a finite number that is not negative, or NaN where it is unknown.
+/// Invariant: a finite number that is not negative; NaN where it is unknown; or negative infinity where what
+/// was said is no amount.
 #[derive(Clone, Copy, Debug)]
 pub struct Amount(f64);
 
@@ -22,16 +23,22 @@ impl Amount {
     /// Nothing is known.
     pub const UNKNOWN: Amount = Amount(f64::NAN);
 
-    /// The amount that a value of the user's says; unknown if that is no amount.
+    /// What makes no sense as one.
+    const NONSENSE: Amount = Amount(f64::NEG_INFINITY);
+
+    /// The amount that a value of the user's says.
     pub fn of<V: Quantity>(value: &V) -> Amount {
-        let known = value.quantity().filter(|amount| amount.is_finite() && *amount >= 0.0);
-        known.map_or(Amount::UNKNOWN, Amount)
+        match value.quantity() {
+            None => Amount::UNKNOWN,
+            Some(amount) if amount.is_finite() && amount >= 0.0 => Amount(amount),
+            Some(_) => Amount::NONSENSE,
+        }
     }
 
     /// The amount, if it is known.
     #[inline]
     pub(crate) fn get(self) -> Option<f64> {
-        (!self.0.is_nan()).then_some(self.0)
+        (self.0 >= 0.0).then_some(self.0)
     }
 }
 
@@ -42,7 +49,13 @@ impl Workload {
     /// Whether nothing is known.
     #[inline]
     pub(crate) fn is_unknown(self) -> bool {
-        self.bytes.0.is_nan() && self.flops.0.is_nan()
+        self.bytes.get().is_none() && self.flops.get().is_none()
+    }
+
+    /// Whether something was said that is no amount.
+    #[inline]
+    pub(crate) fn is_nonsense(self) -> bool {
+        [self.bytes, self.flops].iter().any(|amount| amount.0 == f64::NEG_INFINITY)
     }
 }
 
@@ -151,6 +164,11 @@ mod tests {
             assert_eq!(Amount::of(&unknown).get(), None, "{unknown:?}");
         }
         assert_eq!(Amount::of(&Err::<u8, _>("none")).get(), None);
+        let nonsense = |value: &dyn Quantity| {
+            Workload { flops: Amount::of(&value), ..Workload::UNKNOWN }.is_nonsense()
+        };
+        assert!(nonsense(&-1) && nonsense(&f32::NAN) && nonsense(&f64::NEG_INFINITY));
+        assert!(!nonsense(&None::<f64>) && !nonsense(&0) && !Workload::UNKNOWN.is_nonsense());
         assert!(Workload::UNKNOWN.is_unknown());
         assert!(!Workload { flops: Amount::of(&0), ..Workload::UNKNOWN }.is_unknown());
     }

@@ -10,7 +10,8 @@ use crate::Scenario;
 use crate::gpu::{Gpu, Spin};
 use crate::tally::{self, ran};
 
-pub const SCENARIOS: &[Scenario] = &[("rates/work", work), ("rates/panics", panics)];
+pub const SCENARIOS: &[Scenario] =
+    &[("rates/work", work), ("rates/nonsense", nonsense), ("rates/panics", panics)];
 
 type Done = Result<(), DriverError>;
 
@@ -81,6 +82,33 @@ fn work(_: &[String]) {
     gpu_time::set_enabled(false);
     one(&gpu.stream, &first).unwrap();
     host();
+    gpu_time::set_enabled(true);
+    tally::print();
+}
+
+#[gpu_timed(scope = "body", bytes = 1_000, flops = flops)]
+fn measured(stream: &Arc<CudaStream>, spin: &Spin, flops: f64) -> Done {
+    ran!();
+    spin.launch(stream, 10_000)
+}
+
+#[gpu_timed(clock = "host", bytes = -1)]
+fn negative() {
+    ran!();
+    crate::time::pass(1_000);
+}
+
+/// Amounts of which some are none.
+fn nonsense(_: &[String]) {
+    let gpu = Gpu::new();
+    let spin = gpu.spin("rates::measured");
+    for flops in [-1.0, f64::NAN, f64::INFINITY, 0.0, 2e9] {
+        measured(&gpu.stream, &spin, flops).unwrap();
+        gpu.synchronize();
+    }
+    negative();
+    gpu_time::set_enabled(false);
+    negative();
     gpu_time::set_enabled(true);
     tally::print();
 }

@@ -84,6 +84,23 @@ fn work_on_the_cpu_has_a_rate_and_no_peak() {
 }
 
 #[test]
+fn what_makes_no_sense_is_counted_and_left_out() {
+    let run = scenario("rates/nonsense", &[]).run();
+    let row = run.row("rates::measured");
+    let (bytes, flops) = (row.bytes.as_ref().unwrap(), row.flops.as_ref().unwrap());
+    assert_eq!((bytes.samples, flops.samples, flops.total), (5, 2, 2e9));
+    assert!(run.row("rates::negative").bytes.is_none());
+    for (name, count) in [("measured", 3), ("negative", 1)] {
+        let [warning] = &run.site(&format!("rates::{name}")).warnings[..] else {
+            panic!("{:?}", run.report().warnings())
+        };
+        let begins = format!("`bytes` or `flops` of {count} timed calls make no sense");
+        assert!(warning.starts_with(&begins), "{warning}");
+        assert!(run.stderr.contains(warning), "{}", run.stderr);
+    }
+}
+
+#[test]
 fn a_call_whose_work_panics_is_skipped() {
     let run = scenario("rates/panics", &[]).panics().run();
     assert_eq!(run.site("rates::never_entered").counts(), (4, 0, 4, 0));
