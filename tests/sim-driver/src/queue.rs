@@ -279,7 +279,8 @@ impl Model {
         if let Work::Record { .. } = command.work {
             let queue = &mut self.stream_mut(stream).queue;
             queue.records += 1;
-            let (is_of_second, behind) = (queue.records % 4 == 0, queue.backlog.len() as u64);
+            let (is_of_second, behind) =
+                (queue.records.is_multiple_of(4), queue.backlog.len() as u64);
             let c = &self.constants;
             let is_longer = is_of_second && start >= c.event_twin_at_ns;
             occupied += if is_longer { c.event_twin_ns } else { 0 };
