@@ -47,7 +47,8 @@ pub(super) struct Means<'a> {
 /// One way to evict the L2.
 struct Flush {
     method: Method,
-    /// What it reads or writes.
+    /// What it reads or writes, and the other kind does not: a clean flush that reads what a dirty one wrote
+    /// would find it, and leave it dirty.
     zeros: Zeros,
     seen: Result<Eviction, Unseen>,
 }
@@ -173,7 +174,7 @@ impl Flushes {
     fn find(&self, cold: Cold, means: &Means<'_>) -> Result<Flush, Unready> {
         let mut probe = locked(&self.probe);
         let deadline = Instant::now() + PATIENCE;
-        let mut memory = Memory { means, room: self.room_beside(cold), made: Vec::new() };
+        let mut memory = Memory { means, room: None, made: Vec::new() };
         let mut watched = None;
         let mut best: Option<Flush> = None;
         let mut unready = Unready::Memory(Fault::Exhausted);
@@ -222,15 +223,6 @@ impl Flushes {
         let best = best.ok_or(unready)?;
         memory.keep(best.zeros);
         Ok(best)
-    }
-
-    /// The buffer of the other kind of flush, which this one may use too.
-    fn room_beside(&self, cold: Cold) -> Option<Zeros> {
-        let other = match cold {
-            Cold::Clean => Cold::Dirty,
-            Cold::Dirty => Cold::Clean,
-        };
-        self.flush(other).map(|flush| flush.zeros)
     }
 }
 

@@ -99,11 +99,12 @@ fn read_dirty(stream: &Arc<CudaStream>, read: &mut Read) -> Done {
     read.launch(stream)
 }
 
-/// Reads 30 MiB after a clean and after a dirty flush in turn, for a profiler to look at.
-fn reads(_: &[String]) {
+/// Reads after a clean and after a dirty flush in turn, so many MiB, or 30, for a profiler to look at.
+fn reads(arguments: &[String]) {
     let gpu = Gpu::new();
-    let mut reads =
-        ["read_clean", "read_dirty"].map(|name| gpu.read(&format!("cold::{name}"), 30 << 20));
+    let mib = |at: usize| arguments.get(at).map_or(30, |mib| mib.parse().expect("MiB"));
+    let read = |name: &str, mib: usize| gpu.read(&format!("cold::{name}"), mib << 20);
+    let mut reads = [read("read_clean", mib(0)), read("read_dirty", mib(1))];
     for _ in 0..ROUNDS {
         read_clean(&gpu.stream, &mut reads[0]).unwrap();
         gpu.stream.synchronize().unwrap();

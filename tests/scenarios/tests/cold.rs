@@ -36,14 +36,16 @@ fn cold_reads() {
     assert!(medians[0] < medians[1], "{medians:?}");
 }
 
-/// The buffer is as large as the flush, and what the proof took is given back. The driver takes memory in
-/// larger pieces, and some for itself.
+/// Each kind has a buffer as large as the flush, and what the proof took is given back. The driver takes
+/// memory in larger pieces, and some for itself.
 #[test]
 fn memory_is_given_back() {
     let run = scenario("cold/memory", &[]).run();
     let device = &run.report().devices[0];
-    let most = device.flush_bytes.unwrap() + device.l2_bytes.unwrap() / 2;
-    assert!(run.fact("both") <= most, "{} of {most}", run.fact("both"));
+    let (flush, some) = (device.flush_bytes.unwrap(), device.l2_bytes.unwrap() / 2);
+    for (kinds, most) in [("clean", flush + some), ("both", 2 * flush + some)] {
+        assert!(run.fact(kinds) <= most, "{kinds}: {} of {most}", run.fact(kinds));
+    }
 }
 
 /// Nobody waits for what other streams do.
@@ -157,6 +159,20 @@ mod simulated {
         assert_eq!(times[0], times[1]);
     }
 
+    /// A clean flush that reads does not find what a dirty one wrote before it, and so leaves none of it: not
+    /// even in an L2 that holds all of a flush.
+    #[test]
+    fn a_clean_flush_after_a_dirty_one_is_clean() {
+        let times = ["", ",compute_capability=75"].map(|reads| {
+            let model = format!("l2_usable_bytes={L2}{reads}");
+            let configure = |sim: gpu_time_sim_driver::SimDriver| sim.model(&model);
+            // More than the call before it let go of what the dirty flush wrote.
+            let run = scenario("cold/reads", &["30", "10"]).simulated(configure).run();
+            run.row("cold::read_clean").raw().median
+        });
+        assert_eq!(times[0], times[1]);
+    }
+
     /// A driver that cannot give memory back without a wait keeps it.
     #[test]
     fn memory_that_stays() {
@@ -165,12 +181,12 @@ mod simulated {
         let (flush, watched) = (piece(L2), piece(L2 + 2_048 * 1_024));
         let exact = |sim: gpu_time_sim_driver::SimDriver| sim.model("memory_pools=0");
         let run = scenario("cold/memory", &[]).simulated(exact).run();
-        assert_eq!([run.fact("clean"), run.fact("both")], [flush; 2]);
+        assert_eq!([run.fact("clean"), run.fact("both")], [flush, 2 * flush]);
         let run = scenario("cold/memory", &[])
             .without("cuMemFreeAsync")
             .env("GPU_TIME_SIM_MODEL", "memory_pools=0")
             .run();
-        let kept = [flush + watched, flush + 2 * watched];
+        let kept = [flush + watched, 2 * (flush + watched)];
         assert_eq!([run.fact("clean"), run.fact("both")], kept);
     }
 
@@ -252,13 +268,14 @@ mod simulated {
         assert!(run.report().warnings()[0].contains("timed as found"), "{}", run.stderr);
         assert_eq!(run.report().devices[0].flush_bytes, None);
 
-        let run = lines("", "cuMemAlloc_v2:2+=2");
+        // What is watched for the one and for the other.
+        let run = lines("", "cuMemAlloc_v2:2=2;cuMemAlloc_v2:4=2");
         assert_eq!(caches(&run), ["cold", "cold-dirty"]);
         assert!(run.report().devices[0].flush_proof.is_none());
         assert!(run.report().warnings()[0].contains("was not shown"), "{}", run.stderr);
 
-        // The seventh is what is watched for the other flush.
-        let all_but_the_least = [3, 4, 5, 6, 8, 9, 10].map(|n| format!("cuMemAlloc_v2:{n}=2"));
+        // The seventh is the least buffer of the other flush, the eighth what is watched for it.
+        let all_but_the_least = [3, 4, 5, 6, 9, 10, 11].map(|n| format!("cuMemAlloc_v2:{n}=2"));
         let run = lines("l2_usable_bytes=70000000", &all_but_the_least.join(";"));
         assert_eq!(caches(&run), ["partial", "partial"]);
         assert!(seen(&run).iter().all(|seen| !seen.proved && seen.multiple == 1));
