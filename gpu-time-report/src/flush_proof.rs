@@ -71,12 +71,13 @@ impl Eviction {
         self.lines
     }
 
-    /// The share of lines, read before the flush, that missed after it.
+    /// The share of lines, read before the flush, that missed after it: in an L2 that was full or in one that
+    /// had just been flushed, whichever is less.
     pub fn missed_after_read(&self) -> f64 {
         self.missed_after_read
     }
 
-    /// The share of lines, written before the flush, that missed after it.
+    /// The share of lines, written before the flush, that missed after it, in the same way.
     pub fn missed_after_write(&self) -> f64 {
         self.missed_after_write
     }

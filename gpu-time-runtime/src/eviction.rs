@@ -28,10 +28,11 @@ pub(crate) struct Pass {
 pub(crate) struct Passes {
     /// With no flush between, after they had been read and after they had been written.
     pub kept: [Pass; 2],
-    /// With a flush between, after they had been read.
-    pub after_read: Pass,
+    /// With a flush between, after they had been read: into an L2 that was full, and into one that had just
+    /// been flushed.
+    pub after_read: [Pass; 2],
     /// The same after they had been written.
-    pub after_write: Pass,
+    pub after_write: [Pass; 2],
     /// Of the flush's own lines after it, where it discards them.
     pub discarded: Option<Pass>,
 }
@@ -69,6 +70,7 @@ impl Passes {
             |pass: &Pass| ((pass.share_above(threshold) - slow_hits) / (1.0 - slow_hits)).max(0.0);
         let mut slow: Vec<u32> = [after_read, after_write]
             .into_iter()
+            .flatten()
             .flat_map(|pass| &pass.first)
             .copied()
             .filter(|&cycles| cycles > threshold)
@@ -78,7 +80,8 @@ impl Passes {
         // Else a GPU that has become a little slower would pass for one that misses.
         let are_apart =
             miss_cycles.is_some_and(|miss| f64::from(miss) >= APART * f64::from(threshold));
-        let (missed_after_read, missed_after_write) = (missed(after_read), missed(after_write));
+        let least = |passes: &[Pass; 2]| passes.iter().map(missed).fold(1.0, f64::min);
+        let (missed_after_read, missed_after_write) = (least(after_read), least(after_write));
         let missed_discarded = discarded.as_ref().map(missed);
         let are_gone = missed_after_read.min(missed_after_write) >= ENOUGH;
         let are_discarded = missed_discarded.is_none_or(|missed| missed >= ENOUGH_DISCARDED);
@@ -87,7 +90,7 @@ impl Passes {
             method: method.to_owned(),
             multiple,
             bytes,
-            lines: after_read.first.len() as u32,
+            lines: after_read[0].first.len() as u32,
             missed_after_read,
             missed_after_write,
             missed_discarded,
@@ -120,8 +123,8 @@ mod tests {
     fn passes(kept: u32, after_read: u32, after_write: u32) -> Passes {
         Passes {
             kept: [pass(0), pass(kept)],
-            after_read: pass(after_read),
-            after_write: pass(after_write),
+            after_read: [pass(after_read), pass(LINES)],
+            after_write: [pass(after_write), pass(LINES)],
             discarded: None,
         }
     }
@@ -147,6 +150,21 @@ mod tests {
         let nothing = judge(0, 0, 0).unwrap();
         assert!(!nothing.proved());
         assert!(nothing.missed_after_read() < 0.001, "{nothing:?}");
+    }
+
+    /// Whether the L2 was full before, or had just been flushed.
+    #[test]
+    fn each_state_of_the_l2_counts() {
+        let all = || passes(0, LINES, LINES);
+        let after_read = Passes { after_read: [pass(LINES), pass(970)], ..all() };
+        let after_write = Passes { after_write: [pass(LINES), pass(970)], ..all() };
+        let shares = [after_read, after_write].map(|passes| {
+            let seen = passes.judge("read", 1, 1 << 20).unwrap();
+            assert!(!seen.proved(), "{seen:?}");
+            (seen.missed_after_read(), seen.missed_after_write())
+        });
+        assert!(shares[0].0 < 0.98 && shares[0].1 > 0.99, "{shares:?}");
+        assert!(shares[1].0 > 0.99 && shares[1].1 < 0.98, "{shares:?}");
     }
 
     /// Where most of what was written is still there, it is dirty.
@@ -181,8 +199,8 @@ mod tests {
         let even = |cycles| Pass::new(vec![cycles; 100], vec![cycles; 100]);
         let passes = |flushed| Passes {
             kept: [even(300), even(300)],
-            after_read: even(flushed),
-            after_write: even(flushed),
+            after_read: [even(flushed), even(flushed)],
+            after_write: [even(flushed), even(flushed)],
             discarded: None,
         };
         let is_proved = |flushed| passes(flushed).judge("read", 1, 1).unwrap().proved();
@@ -194,8 +212,8 @@ mod tests {
         let none = || Pass::new(Vec::new(), Vec::new());
         let passes = Passes {
             kept: [none(), none()],
-            after_read: none(),
-            after_write: none(),
+            after_read: [none(), none()],
+            after_write: [none(), none()],
             discarded: Some(none()),
         };
         assert!(!passes.judge("write-discard", 1, 1).unwrap().proved());

@@ -27,7 +27,7 @@ struct Sheet {
     done: AtomicU64,
 }
 
-const PASSES: usize = 5;
+const PASSES: usize = 7;
 /// Reads that a pass times at most: of the lines that are watched, and of as many discarded ones.
 const READS: usize = 2 * MAX_LINES as usize;
 
@@ -50,9 +50,12 @@ pub(super) struct Watched {
 }
 
 /// How lines come into the L2.
+#[derive(Clone, Copy)]
 enum Touch {
     Read,
     Write,
+    /// In the company of as many other dirty lines as the L2 holds.
+    WriteAmongOthers,
 }
 
 impl Watched {
@@ -90,13 +93,16 @@ impl LineProbe {
     }
 
     /// Lets the L2 take the lines in by reading and by writing, with and without `evict` after that,
-    /// and times a read of each: some 5 ms of an idle GPU's time. `None` if that was not done before the
+    /// and times a read of each: some 7 ms of an idle GPU's time. `None` if that was not done before the
     /// deadline. `discarded` is what `evict` should have taken out of the L2 again; its last lines are
     /// timed too.
     ///
     /// Before the lines are written the L2 is filled with other dirty ones, as by a producer of much
     /// data. Where clean lines are evicted first, dirty ones are safest in such company: on an H200 a
     /// read flush of the size of the L2 leaves 2 % of them if they are few, and 82 % if all are dirty.
+    ///
+    /// Then the lines are taken in after a flush and flushed again, as when one cold call follows another:
+    /// a flush that discards leaves an L2 that is mostly free, and filling that need evict nothing.
     pub fn watch(
         &mut self,
         watched: Watched,
@@ -108,17 +114,21 @@ impl LineProbe {
         // Those without eviction come first and last: what disturbs a round is seen in them.
         self.pass(0, watched, Touch::Read, nothing)?;
         self.pass(1, watched, Touch::Read, &evict)?;
-        self.pass(2, watched, Touch::Write, &evict)?;
+        self.pass(2, watched, Touch::WriteAmongOthers, &evict)?;
+        for (at, touch) in [(3, Touch::Read), (4, Touch::Write)] {
+            evict()?;
+            self.pass(at, watched, touch, &evict)?;
+        }
         if let Some(discarded) = discarded {
             evict()?;
-            self.launch(4, Some(discarded.last(u64::from(self.lines) * LINE_STEP)))?;
+            self.launch(6, Some(discarded.last(u64::from(self.lines) * LINE_STEP)))?;
         }
-        self.pass(3, watched, Touch::Write, nothing)?;
+        self.pass(5, watched, Touch::WriteAmongOthers, nothing)?;
         Ok(self.is_done_by(deadline).then(|| Passes {
-            kept: [self.seen(0), self.seen(3)],
-            after_read: self.seen(1),
-            after_write: self.seen(2),
-            discarded: discarded.map(|_| self.seen(4)),
+            kept: [self.seen(0), self.seen(5)],
+            after_read: [self.seen(1), self.seen(3)],
+            after_write: [self.seen(2), self.seen(4)],
+            discarded: discarded.map(|_| self.seen(6)),
         }))
     }
 
@@ -131,7 +141,8 @@ impl LineProbe {
     ) -> Result<(), Fault> {
         match touch {
             Touch::Read => watched.lines.read(self.kernels.flush_read, self.side)?,
-            Touch::Write => {
+            Touch::Write => watched.lines.write(self.side)?,
+            Touch::WriteAmongOthers => {
                 watched.others.write(self.side)?;
                 watched.lines.write(self.side)?;
             }

@@ -41,28 +41,29 @@ fn dirty(stream: &Arc<CudaStream>, lines: &mut Lines) -> Done {
     lines.launch(stream)
 }
 
-/// Calls a function on lines that were just read, and on lines that were just written, and notes how
-/// many thousandths of them missed, at least or at most.
-fn watch(
-    name: &str,
-    gpu: &Gpu,
-    call: fn(&Arc<CudaStream>, &mut Lines) -> Done,
-    pick: fn(usize, usize) -> usize,
-) {
+/// How lines come into the L2 before a call, outside of any bracket.
+const TOUCHES: [&str; 3] = ["read", "write", "write among others"];
+
+/// Calls a function on lines that were just touched, so often, and notes how many thousandths of them
+/// missed: at least, most often, and at most. But for the others nothing is in the L2 then that the call
+/// before did not leave there.
+fn watch(name: &str, gpu: &Gpu, call: fn(&Arc<CudaStream>, &mut Lines) -> Done, rounds: usize) {
     let stream = &gpu.stream;
     let mut lines = gpu.lines(&format!("cold::{name}"));
     let mut others = stream.alloc_zeros::<u8>(L2_AT_MOST).expect("memory");
-    let mut missed: [Option<usize>; 2] = [None; 2];
-    for _ in 0..ROUNDS {
-        for (is_written, missed) in missed.iter_mut().enumerate() {
-            // Outside of any bracket. What was written is read once, too: a first read of a dirty
-            // line in the far half of an L2 takes nearly as long as one of the memory.
-            if is_written == 1 {
+    let mut missed = TOUCHES.map(|_| Vec::new());
+    for _ in 0..rounds {
+        for (touch, missed) in TOUCHES.iter().zip(&mut missed) {
+            if *touch == "write among others" {
                 // In the company of other dirty lines, which protects them from reads.
                 stream.memset_zeros(&mut others).expect("other lines are written");
+            }
+            if *touch != "read" {
                 lines.write(stream);
             }
-            if is_written == 0 || name == "found" {
+            // What was written is read once, too: a first read of a dirty line in the far half of an L2
+            // takes nearly as long as one of the memory.
+            if *touch == "read" || name == "found" {
                 lines.launch(stream).unwrap();
             }
             call(stream, &mut lines).unwrap();
@@ -70,20 +71,25 @@ fn watch(
             again.sort_unstable();
             // The second reads are hits; a miss takes at least 1.4 times as long as nearly all hits.
             let most = again[again.len() * 19 / 20] * 7 / 5;
-            let misses = 1000 * first.iter().filter(|&&cycles| cycles > most).count() / first.len();
-            *missed = Some(missed.map_or(misses, |before| pick(before, misses)));
+            missed.push(1000 * first.iter().filter(|&&cycles| cycles > most).count() / first.len());
         }
     }
-    let [read, written] = missed.map(Option::unwrap);
-    tally::fact(&format!("{name} after read"), read);
-    tally::fact(&format!("{name} after write"), written);
+    for (touch, mut missed) in TOUCHES.iter().zip(missed) {
+        missed.sort_unstable();
+        let [least, median, most] = [0, rounds / 2, rounds - 1].map(|at| missed[at]);
+        for (which, missed) in [("least", least), ("median", median), ("most", most)] {
+            tally::fact(&format!("{name} after {touch}, {which}"), missed);
+        }
+    }
 }
 
-fn lines(_: &[String]) {
+/// So many rounds of each, or ten.
+fn lines(arguments: &[String]) {
+    let rounds = arguments.first().map_or(ROUNDS, |rounds| rounds.parse().expect("rounds"));
     let gpu = Gpu::new();
-    watch("found", &gpu, found, usize::max);
-    watch("clean", &gpu, clean, usize::min);
-    watch("dirty", &gpu, dirty, usize::min);
+    watch("found", &gpu, found, rounds);
+    watch("clean", &gpu, clean, rounds);
+    watch("dirty", &gpu, dirty, rounds);
     tally::print();
 }
 

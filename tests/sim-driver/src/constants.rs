@@ -109,6 +109,8 @@ constants! {
     l2_miss_cycles = 695;
     /// Whether a line that is discarded leaves it.
     l2_discards = 1;
+    /// Whether what does not fit an L2 that is mostly free leaves what was there.
+    l2_fills_free = 0;
     /// How many sixteenths of the L2 persisting lines may take where the program has not said.
     persisting_sixteenths = 3;
     /// Clock of the SMs, for bounds in cycles.

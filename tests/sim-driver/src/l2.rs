@@ -35,16 +35,33 @@ impl Range {
     }
 }
 
+impl Touch {
+    fn end(self) -> u64 {
+        self.start + self.bytes
+    }
+}
+
+fn dirty_bytes(ranges: &[Range]) -> u64 {
+    ranges.iter().filter(|range| range.dirty).map(|range| range.bytes()).sum()
+}
+
 /// The cache. Invariant: ranges are disjoint and not empty, `used` is their sum, at most `usable`.
 pub(crate) struct L2 {
     usable: u64,
     used: u64,
     ranges: VecDeque<Range>,
+    /// Whether a command that streams through fills what is free first, and then evicts only itself.
+    fills_free: bool,
 }
 
 impl L2 {
     pub fn new(usable: u64) -> Self {
-        Self { usable, used: 0, ranges: VecDeque::new() }
+        Self { usable, used: 0, ranges: VecDeque::new(), fills_free: false }
+    }
+
+    /// The same, in which what comes to an L2 that is mostly free evicts nothing that was there.
+    pub fn filling_free(self, fills_free: bool) -> Self {
+        Self { fills_free, ..self }
     }
 
     /// One command touches these ranges.
@@ -57,10 +74,15 @@ impl L2 {
         let mut traffic = Traffic::default();
         if footprint > self.usable {
             traffic.miss = footprint;
-            traffic.written_back = self.dirty_bytes();
-            self.clear();
+            let gone = if self.fills_free && self.used < self.usable / 2 {
+                touches.iter().flat_map(|touch| self.take(touch.start, touch.end())).collect()
+            } else {
+                self.clear()
+            };
+            traffic.written_back = dirty_bytes(&gone);
+            let room = self.usable - self.used;
             for touch in touches {
-                let share = u128::from(self.usable) * u128::from(touch.bytes);
+                let share = u128::from(room) * u128::from(touch.bytes);
                 let kept = (share / u128::from(footprint)) as u64;
                 if touch.write {
                     traffic.written_back += touch.bytes - kept;
@@ -93,18 +115,14 @@ impl L2 {
         self.take(start, start + bytes);
     }
 
-    fn clear(&mut self) {
-        self.ranges.clear();
+    fn clear(&mut self) -> Vec<Range> {
         self.used = 0;
-    }
-
-    fn dirty_bytes(&self) -> u64 {
-        self.ranges.iter().filter(|range| range.dirty).map(|range| range.bytes()).sum()
+        self.ranges.drain(..).collect()
     }
 
     /// Puts a range at the most recently used end, and answers how much of it was there already.
     fn insert(&mut self, touch: Touch) -> u64 {
-        let end = touch.start + touch.bytes;
+        let end = touch.end();
         let mut present = self.take(touch.start, end);
         let hit = present.iter().map(|range| range.bytes()).sum();
         if touch.write {
@@ -185,6 +203,19 @@ mod tests {
 
     fn write(start: u64, bytes: u64) -> Touch {
         Touch { start, bytes, write: true }
+    }
+
+    #[test]
+    fn what_streams_through_may_leave_what_was_there() {
+        for (fills_free, left) in [(false, 0), (true, 10)] {
+            let mut l2 = L2::new(100).filling_free(fills_free);
+            l2.access(&[write(0, 10)]);
+            assert_eq!(l2.access(&[write(200, 120)]).miss, 120);
+            assert_eq!(l2.access(&[read(0, 10)]).hit, left, "{fills_free}");
+            // It is full now.
+            l2.access(&[write(400, 120)]);
+            assert_eq!(l2.access(&[read(0, 10)]).hit, 0, "{fills_free}");
+        }
     }
 
     #[test]

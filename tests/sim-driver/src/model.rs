@@ -126,7 +126,8 @@ impl Model {
                 .into_iter()
                 .map(|installed| Device {
                     installed,
-                    l2: L2::new(constants.l2_usable_bytes),
+                    l2: L2::new(constants.l2_usable_bytes)
+                        .filling_free(constants.l2_fills_free != 0),
                     primary: Primary::default(),
                 })
                 .collect(),
