@@ -40,7 +40,7 @@ use proc_macro::TokenStream;
 /// | `warmup = N` | on each device, the first N calls that would otherwise be timed are not; any constant `u32` that names neither `Self` nor a generic parameter | 0 |
 /// | `sample = 0.01` | time a random share of the calls, see [below](#sampling); any constant `f64` above 0 and up to 1, as for `warmup` | every call |
 /// | `every = 100` | time every hundredth call; any constant `u32` from 1 | every call |
-/// | `cold` | evict the L2 once per timed call, immediately before its first bracket, and leave it clean; the report says how that was shown, and `partial` where the L2 could not be emptied | as found |
+/// | `cold` | evict the L2 once per timed call, immediately before its first bracket, and leave it clean; the report says how that was shown, and `partial` where the L2 was not shown to be empty | as found |
 /// | `cold = "dirty"` | the same by writing, which is the state that a producer kernel leaves | |
 /// | `sleep` | hold the stream until each bracket has been enqueued, or a deadline passes | off |
 /// | `sleep = "50us"` | hold it for a fixed time, in `ns`, `us`, `ms` or `s`, of at most a second | |

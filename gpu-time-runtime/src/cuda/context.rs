@@ -168,6 +168,31 @@ impl Context {
                 .is_ok()
     }
 
+    /// Before a cold call, outside of any bracket: looks again for a flush of which nothing could be seen, a
+    /// few times in all, when neither the stream nor ours has anything to do.
+    pub fn prove_flush(&self, stream: Stream, cold: Cold) {
+        if self.flush.is_due(cold) && self.has_done_all(stream) {
+            self.search_flush_again(cold);
+        }
+    }
+
+    fn search_flush_again(&self, cold: Cold) {
+        let Ok(side) = self.side else { return };
+        if self.has_done_all(side) {
+            _ = self.inside(|| {
+                let Context { symbols, device, module, .. } = self;
+                self.flush.search_again(cold, &Means { symbols, device, module, side });
+                Ok(())
+            });
+        }
+    }
+
+    /// Whether nothing is left on a stream of what was enqueued. It is not being captured.
+    fn has_done_all(&self, stream: Stream) -> bool {
+        // SAFETY: the stream is live.
+        relaxed(|| self.on_stream(stream, || unsafe { sys::cuStreamQuery(raw(stream)) })).is_ok()
+    }
+
     /// Makes holds possible, outside of any bracket. Answers whether they are.
     pub fn prepare_hold(&self) -> bool {
         self.holds.is_ready()
@@ -183,7 +208,7 @@ impl Context {
     pub fn flushed_state(&self, stream: Stream, cold: Cold) -> CacheState {
         match cold {
             _ if self.persisting.may_be_there(self, stream) => CacheState::Partial,
-            _ if self.flush.is_partial(cold) => CacheState::Partial,
+            _ if !self.flush.is_proved(cold) => CacheState::Partial,
             Cold::Clean => CacheState::Cold,
             Cold::Dirty => CacheState::ColdDirty,
         }
@@ -230,11 +255,17 @@ impl Context {
         }
     }
 
-    /// Looks whether the event bias has moved, with the GPU idle and no bracket open.
+    /// Looks whether the event bias has moved, and again for a flush of which nothing could be seen, with
+    /// the GPU idle and no bracket open.
     pub fn check_calibration(&self) {
         if !has_open() && self.check_alive().is_ok() {
             let step_ns = self.step_ns();
             _ = self.inside(|| self.calibrator.check(step_ns, self.equipment()));
+            for cold in [Cold::Clean, Cold::Dirty] {
+                if self.flush.is_in_doubt(cold) {
+                    self.search_flush_again(cold);
+                }
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! The flushes of a context: how each evicts the L2, and with a buffer as small as it may be.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -21,18 +22,39 @@ const LARGEST: u32 = 4;
 /// The same of one that writes and discards. What that does not empty, reading may: it needs no more
 /// memory traffic then.
 const LARGEST_DISCARD: u32 = 2;
-/// So long the host waits at most, once for each kind of flush.
+/// So long the host waits at most, in each search.
 const PATIENCE: Duration = Duration::from_millis(200);
 /// So often a size is tried while other work evicts the lines that are watched.
 const ROUNDS: u32 = 3;
 
+/// So often a flush of which nothing could be seen is looked for, the first time among them.
+const SEARCHES: usize = 4;
+/// So many times more cold calls come before each search than before the last.
+const RARER: u32 = 8;
+
 /// The flushes of one context, each found when it is first wanted and kept for as long as the context.
 #[derive(Default)]
 pub(super) struct Flushes {
-    clean: OnceLock<Result<Flush, Unready>>,
-    dirty: OnceLock<Result<Flush, Unready>>,
+    clean: Found,
+    dirty: Found,
     /// Locked while one is looked for, since the lines are watched for one flush at a time.
-    probe: Mutex<Option<Result<LineProbe, Fault>>>,
+    probe: Mutex<Probe>,
+}
+
+/// What each search for one kind of flush found. The last flush is the one that counts: an earlier one may
+/// still be enqueued, so it stays as it is.
+#[derive(Default)]
+struct Found {
+    searches: [OnceLock<Result<Flush, Unready>>; SEARCHES],
+    /// Cold calls for as long as nothing was seen.
+    calls: AtomicU32,
+}
+
+#[derive(Default)]
+struct Probe {
+    lines: Option<Result<LineProbe, Fault>>,
+    /// What a search left that did not come to its end.
+    watched: Option<Watched>,
 }
 
 /// What looking for a flush takes; the context must be current.
@@ -99,9 +121,38 @@ impl Flushes {
     /// This waits for our own stream, for some milliseconds if the GPU is idle, and not for ever if it is
     /// not.
     pub fn prepare(&self, cold: Cold, means: &Means<'_>) -> Result<(), Fault> {
-        match self.slot(cold).get_or_init(|| self.find(cold, means)) {
+        let [first, ..] = &self.found(cold).searches;
+        match first.get_or_init(|| self.find(cold, means, &mut locked(&self.probe))) {
             Ok(_) => Ok(()),
             Err(Unready::Memory(fault) | Unready::Fault(fault)) => Err(*fault),
+        }
+    }
+
+    /// Whether nothing could be seen of a flush that there is.
+    pub fn is_in_doubt(&self, cold: Cold) -> bool {
+        self.found(cold).doubt().is_some()
+    }
+
+    /// Counts a cold call, and answers whether it is time to look again for what could not be seen.
+    pub fn is_due(&self, cold: Cold) -> bool {
+        let found = self.found(cold);
+        if found.doubt().is_none() {
+            return false;
+        }
+        let calls = found.calls.fetch_add(1, Relaxed).saturating_add(1);
+        let searches = found.searches.iter().filter_map(OnceLock::get).count();
+        searches < SEARCHES && calls >= RARER.saturating_pow(searches as u32)
+    }
+
+    /// Looks again for a flush of which nothing could be seen; what was enqueued on our own stream must
+    /// have been done. Nobody waits for another who does so.
+    pub fn search_again(&self, cold: Cold, means: &Means<'_>) {
+        let Ok(mut probe) = self.probe.try_lock() else { return };
+        let found = self.found(cold);
+        if found.doubt().is_some()
+            && let Some(next) = found.searches.iter().find(|search| search.get().is_none())
+        {
+            next.get_or_init(|| self.find(cold, means, &mut probe));
         }
     }
 
@@ -111,9 +162,9 @@ impl Flushes {
         flush.method.evict(flush.zeros, stream)
     }
 
-    /// Whether lines were seen to outlast every flush that could be tried.
-    pub fn is_partial(&self, cold: Cold) -> bool {
-        self.flush(cold).is_some_and(|flush| flush.seen.as_ref().is_ok_and(|seen| !seen.proved()))
+    /// Whether the flush was seen to empty the L2.
+    pub fn is_proved(&self, cold: Cold) -> bool {
+        self.flush(cold).is_some_and(|flush| flush.seen.as_ref().is_ok_and(Eviction::proved))
     }
 
     /// How much the larger one of the flushes reads or writes.
@@ -130,10 +181,12 @@ impl Flushes {
     }
 
     pub fn warnings(&self) -> Vec<String> {
-        let slots = [Cold::Clean, Cold::Dirty].map(|cold| self.slot(cold).get());
-        let short = slots.into_iter().flatten().find_map(|slot| match slot {
-            Err(Unready::Memory(fault)) => Some(fault),
-            _ => None,
+        let kinds = [&self.clean, &self.dirty].into_iter();
+        let short = kinds.filter(|found| found.flush().is_none()).find_map(|found| {
+            match found.searches.first()?.get()? {
+                Err(Unready::Memory(fault)) => Some(fault),
+                _ => None,
+            }
         });
         if let Some(fault) = short {
             return vec![format!(
@@ -144,7 +197,12 @@ impl Flushes {
         doubts
             .into_iter()
             .filter_map(|(cold, key)| match &self.flush(cold)?.seen {
-                Ok(seen) if seen.proved() => None,
+                Ok(seen) if seen.proved() => self.found(cold).first_doubt().map(|why| {
+                    format!(
+                        "that {key} empties the L2 was not shown at first: {why}; calls until then are \
+                         `partial`"
+                    )
+                }),
                 Ok(seen) => Some(format!(
                     "{key} could not empty the L2, with {} times its size: {:.1} % of lines were gone \
                      after they had been read, {:.1} % after they had been written; such calls are \
@@ -153,12 +211,14 @@ impl Flushes {
                     100.0 * seen.missed_after_read(),
                     100.0 * seen.missed_after_write(),
                 )),
-                Err(why) => Some(format!("that {key} empties the L2 was not shown: {why}")),
+                Err(why) => Some(format!(
+                    "that {key} empties the L2 was not shown: {why}; such calls are `partial`"
+                )),
             })
             .collect()
     }
 
-    fn slot(&self, cold: Cold) -> &OnceLock<Result<Flush, Unready>> {
+    fn found(&self, cold: Cold) -> &Found {
         match cold {
             Cold::Clean => &self.clean,
             Cold::Dirty => &self.dirty,
@@ -166,15 +226,15 @@ impl Flushes {
     }
 
     fn flush(&self, cold: Cold) -> Option<&Flush> {
-        self.slot(cold).get()?.as_ref().ok()
+        self.found(cold).flush()
     }
 
     /// The first flush that is seen to evict; the best that there is memory for, if none is; and where
     /// nothing can be seen, the first.
-    fn find(&self, cold: Cold, means: &Means<'_>) -> Result<Flush, Unready> {
-        let mut probe = locked(&self.probe);
+    fn find(&self, cold: Cold, means: &Means<'_>, probe: &mut Probe) -> Result<Flush, Unready> {
         let deadline = Instant::now() + PATIENCE;
-        let mut memory = Memory { means, room: None, made: Vec::new() };
+        let room = self.flush(cold).map(|flush| flush.zeros);
+        let mut memory = Memory { means, room, made: Vec::new() };
         let mut watched = None;
         let mut best: Option<Flush> = None;
         let mut unready = Unready::Memory(Fault::Exhausted);
@@ -188,27 +248,31 @@ impl Flushes {
                 }
             };
             method.make_ready(zeros, means.side);
-            let probe = probe.get_or_insert_with(|| {
+            let lines = probe.lines.get_or_insert_with(|| {
                 LineProbe::new(means.device, means.module.kernels()?, means.side)
             });
             // After the buffer: where there is little memory, a flush matters more than its proof.
-            let watched = watched.get_or_insert_with(|| memory.watched());
-            let seen = match (probe, watched) {
-                (Ok(probe), Ok(watched)) => look(
+            let watched = watched.get_or_insert_with(|| memory.watched(probe.watched.take()));
+            let seen = match (lines, &*watched) {
+                (Ok(lines), Ok(watched)) => look(
                     || {
                         let evict = || method.evict(zeros, means.side);
-                        probe.watch(*watched, evict, method.discarded(zeros), deadline)
+                        lines.watch(*watched, evict, method.discarded(zeros), deadline)
                     },
                     |passes| passes.judge(method.name(), multiple, zeros.bytes()),
                 ),
-                (Err(fault), _) | (_, Err(fault)) => Err(Unseen::Fault(*fault)),
+                (Err(fault), _) => Err(Unseen::Fault(*fault)),
+                (_, Err(fault)) => Err(Unseen::Fault(*fault)),
             };
             match &seen {
                 Err(Unseen::Fault(fault @ (Fault::ContextGone | Fault::Sticky))) => {
                     return Err(Unready::Fault(*fault));
                 }
                 // What the GPU has not come to yet, nobody may take away.
-                Err(Unseen::Fault(_) | Unseen::Busy) => memory.made.clear(),
+                Err(Unseen::Fault(_) | Unseen::Busy) => {
+                    memory.made.clear();
+                    probe.watched = watched.ok();
+                }
                 _ => {}
             }
             let is_final = seen.as_ref().map_or(true, Eviction::proved);
@@ -223,6 +287,22 @@ impl Flushes {
         let best = best.ok_or(unready)?;
         memory.keep(best.zeros);
         Ok(best)
+    }
+}
+
+impl Found {
+    fn flush(&self) -> Option<&Flush> {
+        self.searches.iter().rev().filter_map(OnceLock::get).find_map(|found| found.as_ref().ok())
+    }
+
+    /// Why nobody knows what the flush evicts, if so.
+    fn doubt(&self) -> Option<Unseen> {
+        self.flush()?.seen.as_ref().err().copied()
+    }
+
+    /// The same when it was first looked for.
+    fn first_doubt(&self) -> Option<Unseen> {
+        self.searches.first()?.get()?.as_ref().ok()?.seen.as_ref().err().copied()
     }
 }
 
@@ -293,7 +373,8 @@ impl Method {
 /// The memory of one search.
 struct Memory<'a> {
     means: &'a Means<'a>,
-    /// The largest buffer so far.
+    /// The largest buffer so far; at first that of an earlier search, which is never given back: it may be
+    /// enqueued elsewhere.
     room: Option<Zeros>,
     /// What was allocated and can be given back.
     made: Vec<Zeros>,
@@ -309,7 +390,11 @@ impl Memory<'_> {
         Ok(made)
     }
 
-    fn watched(&mut self) -> Result<Watched, Fault> {
+    fn watched(&mut self, left: Option<Watched>) -> Result<Watched, Fault> {
+        if let Some(left) = left {
+            self.made.push(left.all());
+            return Ok(left);
+        }
         Watched::of(self.means.device, |bytes| self.allocate(bytes))
     }
 

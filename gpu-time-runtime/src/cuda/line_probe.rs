@@ -69,6 +69,11 @@ impl Watched {
         let all = allocate(lines + others)?;
         Ok(Watched { lines: all.first(lines), others: all.last(others) })
     }
+
+    /// What begins where its allocation does.
+    pub fn all(self) -> Zeros {
+        self.lines
+    }
 }
 
 /// How many are watched on a device: a power of two.

@@ -12,6 +12,7 @@ use crate::tally::{self, ran};
 pub const SCENARIOS: &[Scenario] = &[
     ("cold/lines", lines),
     ("cold/reads", reads),
+    ("cold/calls", calls),
     ("cold/memory", memory),
     ("cold/beside", beside),
     ("cold/persisting", persisting),
@@ -136,6 +137,19 @@ fn spin_found(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
 fn spin_dirty(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
     ran!();
     spin.launch(stream, 1_000)
+}
+
+/// So many calls of each kind, each when the one before has come to its end.
+fn calls(arguments: &[String]) {
+    let gpu = Gpu::new();
+    let spins = ["spin_clean", "spin_dirty"].map(|name| gpu.spin(&format!("cold::{name}")));
+    for _ in 0..arguments[0].parse().expect("how many") {
+        spin_clean(&gpu.stream, &spins[0]).unwrap();
+        gpu.synchronize();
+        spin_dirty(&gpu.stream, &spins[1]).unwrap();
+        gpu.synchronize();
+    }
+    tally::print();
 }
 
 /// How much memory the flushes keep, one after the other.

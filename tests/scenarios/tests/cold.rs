@@ -270,11 +270,49 @@ mod simulated {
     #[test]
     fn a_gpu_that_is_busy() {
         let run = lines("", "stream:hang=2");
-        assert_eq!(caches(&run), ["cold", "cold-dirty"]);
+        assert_eq!(caches(&run), ["partial", "partial"]);
         let device = &run.report().devices[0];
         assert_eq!((device.flush_bytes, device.flush_proof.is_some()), (Some(L2), false));
         let busy = device.warnings.iter().filter(|warning| warning.contains("busy")).count();
         assert_eq!(busy, 2, "{:?}", device.warnings);
+    }
+
+    fn calls(times: &str, faults: &str) -> Run {
+        let configure = |sim: gpu_time_sim_driver::SimDriver| sim.faults(faults);
+        scenario("cold/calls", &[times]).simulated(configure).run()
+    }
+
+    /// The states that calls of a function met, and how often.
+    fn states<'a>(run: &'a Run, name: &str) -> Vec<(&'a str, u64)> {
+        let series = run.site(&format!("cold::spin_{name}")).series.iter();
+        series.filter(|row| row.launch.is_none()).map(|row| (&*row.cache, row.timed)).collect()
+    }
+
+    /// What could not be seen at first is looked at again, at the eighth call.
+    #[test]
+    fn a_proof_that_comes_later() {
+        // What is watched for the one and for the other.
+        let run = calls("10", "cuMemAlloc_v2:2=2;cuMemAlloc_v2:4=2");
+        for (name, proved) in [("clean", "cold"), ("dirty", "cold-dirty")] {
+            assert_eq!(states(&run, name), [(proved, 3), ("partial", 7)], "{name}");
+        }
+        assert!(seen(&run).iter().all(|seen| seen.proved));
+        let warnings = run.report().warnings();
+        assert_eq!(warnings.len(), 2, "{warnings:?}");
+        assert!(warnings.iter().all(|warning| warning.contains("at first")), "{warnings:?}");
+    }
+
+    /// Nor does anybody look for ever.
+    #[test]
+    fn a_proof_that_never_comes() {
+        let [few, many, more] = [4, 100, 600].map(|times| {
+            let run = calls(&times.to_string(), "cuMemAlloc_v2:2+=2");
+            assert_eq!(states(&run, "clean"), [("partial", times)]);
+            run.trace.calls().filter(|call| call.name == "cuMemAlloc_v2").count()
+        });
+        // One for the clean flush's buffer, four for those of a dirty one; what is watched is asked for at
+        // the first call and at the end, and then four times.
+        assert_eq!([few, many, more], [5 + 2, 5 + 4, 5 + 4]);
     }
 
     /// The buffer, what is watched, or what a larger flush needs.
@@ -285,9 +323,9 @@ mod simulated {
         assert!(run.report().warnings()[0].contains("timed as found"), "{}", run.stderr);
         assert_eq!(run.report().devices[0].flush_bytes, None);
 
-        // What is watched for the one and for the other.
-        let run = lines("", "cuMemAlloc_v2:2=2;cuMemAlloc_v2:4=2");
-        assert_eq!(caches(&run), ["cold", "cold-dirty"]);
+        // What is watched for the one and for the other, and at the end again.
+        let run = lines("", "cuMemAlloc_v2:2=2;cuMemAlloc_v2:4+=2");
+        assert_eq!(caches(&run), ["partial", "partial"]);
         assert!(run.report().devices[0].flush_proof.is_none());
         assert!(run.report().warnings()[0].contains("was not shown"), "{}", run.stderr);
 
