@@ -69,6 +69,8 @@ pub fn site(name: &str, line: u32, series: Vec<Series>) -> Site {
         skipped: 0,
         unsampled: 0,
         timed,
+        holds_released: 500,
+        holds_expired: 2,
         sample_rate: 1.0,
         warnings: Vec::new(),
         series,

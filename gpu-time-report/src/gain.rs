@@ -31,6 +31,8 @@ fn site_since(before: Option<&Site>, now: &Site) -> Site {
         skipped: now.skipped.saturating_sub(before.skipped),
         unsampled: now.unsampled.saturating_sub(before.unsampled),
         timed: now.timed.saturating_sub(before.timed),
+        holds_released: now.holds_released.saturating_sub(before.holds_released),
+        holds_expired: now.holds_expired.saturating_sub(before.holds_expired),
         sample_rate: now.sample_rate,
         warnings: now.warnings.clone(),
         series: series.collect(),

@@ -129,6 +129,8 @@ pub fn site(name: &str, line: u32, scope: ScopeKind, counts: [u64; 3], rows: Vec
         skipped,
         unsampled: 0,
         timed,
+        holds_released: 0,
+        holds_expired: 0,
         sample_rate: 1.0,
         warnings: Vec::new(),
         series: rows.into_iter().map(Row::series).collect(),
@@ -236,6 +238,7 @@ pub fn everything() -> Snapshot {
         },
     ];
     let mut saxpy = site("app::saxpy", 70, ScopeKind::Body, [0, 5, 140], saxpy);
+    (saxpy.holds_released, saxpy.holds_expired) = (130, 10);
     saxpy.options = "sleep, the body is no Rust that the macro knows: timed as a whole".to_owned();
     let decode = row("cuda:0", Measure::Launch, steps(4_000, 7)).in_graphs();
     let hostile = Row { starved: 4, ..row("cuda:0", Measure::Span, [7_000; 4]) };

@@ -216,15 +216,30 @@ fn legend(snapshot: &Snapshot) -> Vec<String> {
     lines
 }
 
+/// The holds of a function that did not do what they are for, unless hardly any did not.
+fn expired(site: &Site) -> Option<String> {
+    let Site { holds_expired: expired, holds_released: released, .. } = site;
+    let all = released.saturating_add(*expired);
+    (*expired > 0 && expired.saturating_mul(100) >= all).then(|| {
+        format!(
+            "{expired} of {all} holds ended by their deadline: what the function does while its stream is held \
+             waits for it, or takes much longer than usual"
+        )
+    })
+}
+
 /// What makes the figures doubtful.
 pub fn warnings(snapshot: &Snapshot) -> impl Iterator<Item = String> + '_ {
     let process = snapshot.process.warnings.iter().cloned();
     let devices = snapshot.devices.iter().flat_map(|device| {
         device.warnings.iter().map(|warning| format!("{}: {warning}", device.id))
     });
-    let sites = snapshot
-        .sites
-        .iter()
-        .flat_map(|site| site.warnings.iter().map(|warning| format!("{}: {warning}", site.name)));
+    let sites = snapshot.sites.iter().flat_map(|site| {
+        site.warnings
+            .iter()
+            .cloned()
+            .chain(expired(site))
+            .map(|warning| format!("{}: {warning}", site.name))
+    });
     process.chain(devices).chain(sites)
 }

@@ -31,6 +31,12 @@ pub struct Site {
     #[doc(hidden)]
     pub timed: u64,
     #[doc(hidden)]
+    #[serde(default)]
+    pub holds_released: u64,
+    #[doc(hidden)]
+    #[serde(default)]
+    pub holds_expired: u64,
+    #[doc(hidden)]
     #[serde(default = "all")]
     pub sample_rate: f64,
     /// Options that could not be followed, each in a sentence.
@@ -104,6 +110,16 @@ impl Site {
     /// Calls that were timed, or lost in the attempt.
     pub fn timed(&self) -> u64 {
         self.timed
+    }
+
+    /// Of the holds of measured brackets, those that the host released once the bracket was enqueued.
+    pub fn holds_released(&self) -> u64 {
+        self.holds_released
+    }
+
+    /// Of the holds of measured brackets, those that ended before that, by their deadline.
+    pub fn holds_expired(&self) -> u64 {
+        self.holds_expired
     }
 
     /// Options that could not be followed, each in a sentence.

@@ -265,7 +265,11 @@ fn report_site(counted: Counted, tallies: &Tallies, biases: &Biases) -> report::
     };
     let series = shown.into_iter().filter_map(report).collect();
     let mut warnings = Vec::new();
-    if site.hold_policy().is_off() {
+    let (holds, is_off) = {
+        let policy = site.hold_policy();
+        (policy.counts(), policy.is_off())
+    };
+    if is_off {
         warnings.push("holds hit their deadline too often and were switched off".to_owned());
     }
     let nonsense = site.nonsense();
@@ -287,6 +291,8 @@ fn report_site(counted: Counted, tallies: &Tallies, biases: &Biases) -> report::
         skipped: counts.all_skipped(),
         unsampled: counts.unsampled,
         timed: counts.timed,
+        holds_released: holds.released,
+        holds_expired: holds.expired,
         sample_rate: site.sampling().rate(),
         warnings,
         series,

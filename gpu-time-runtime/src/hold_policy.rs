@@ -16,11 +16,24 @@ pub(crate) struct HoldPolicy {
     usual_ns: u64,
     outcomes: u16,
     off: bool,
+    counts: HoldCounts,
+}
+
+/// How the holds of a site ended whose brackets were measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HoldCounts {
+    pub released: u64,
+    pub expired: u64,
 }
 
 impl HoldPolicy {
     pub const fn new() -> Self {
-        HoldPolicy { usual_ns: 0, outcomes: 0, off: false }
+        HoldPolicy {
+            usual_ns: 0,
+            outcomes: 0,
+            off: false,
+            counts: HoldCounts { released: 0, expired: 0 },
+        }
     }
 
     /// The deadline of the next hold in nanoseconds, or `None` where the site should not be held:
@@ -42,6 +55,13 @@ impl HoldPolicy {
     pub fn ended(&mut self, by_deadline: bool) {
         self.outcomes = self.outcomes << 1 | u16::from(by_deadline);
         self.off |= self.outcomes.count_ones() >= TOO_MANY;
+        let HoldCounts { released, expired } = &mut self.counts;
+        *if by_deadline { expired } else { released } += 1;
+    }
+
+    /// How all of them ended.
+    pub fn counts(&self) -> HoldCounts {
+        self.counts
     }
 
     /// Whether too many deadlines switched the site's holds off.
@@ -84,5 +104,6 @@ mod tests {
         policy.ended(true);
         assert!(policy.is_off());
         assert_eq!(policy.deadline_ns(), None);
+        assert_eq!(policy.counts(), HoldCounts { released: 15, expired: 5 });
     }
 }

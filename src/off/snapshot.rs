@@ -232,6 +232,8 @@ no_values! { Site:
     unsampled -> u64,
     sample_rate -> f64,
     timed -> u64,
+    holds_released -> u64,
+    holds_expired -> u64,
     warnings -> &[String],
     series -> &[Series],
 }

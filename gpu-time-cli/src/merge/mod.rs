@@ -139,6 +139,8 @@ impl MergedSite {
         add(&mut ours.skipped, other.skipped);
         add(&mut ours.unsampled, other.unsampled);
         add(&mut ours.timed, other.timed);
+        add(&mut ours.holds_released, other.holds_released);
+        add(&mut ours.holds_expired, other.holds_expired);
         if ours.options != other.options || ours.scope != other.scope {
             add_warning(
                 &mut ours.warnings,

@@ -64,6 +64,7 @@ fn counts_and_work_add_up() {
     assert_eq!(rate.gb_per_s(), Some(2.0));
     let site = &both.sites()[0];
     assert_eq!((site.calls(), site.warmup(), site.timed()), (35, 6, 29));
+    assert_eq!((site.holds_released(), site.holds_expired()), (1_000, 4));
     // Different work goes by all time: 42 kB in 21 µs and 60 kB in 10 µs.
     let other = bytes(20, 3e3, 6.0);
     let both = merged(&[one(1, with(7, 0, Some(few))), one(2, with(20, 0, Some(other)))]);

@@ -160,6 +160,8 @@ fn site(name: String, line: u32, series: Vec<Series>) -> Site {
         skipped: 0,
         unsampled: 0,
         timed,
+        holds_released: 0,
+        holds_expired: 0,
         sample_rate: 1.0,
         warnings: Vec::new(),
         series,

@@ -177,6 +177,8 @@ mod tests {
             skipped: 0,
             unsampled: 0,
             timed: 0,
+            holds_released: 0,
+            holds_expired: 0,
             sample_rate: 1.0,
             warnings: Vec::new(),
             series: series.iter().map(Made::series).collect(),

@@ -263,7 +263,7 @@ fn show_site(site: &Site) -> impl Debug {
         (site.name(), site.file(), site.line(), site.scope(), site.launches_seen()),
         (site.options(), site.warnings()),
         (site.calls(), site.warmup(), site.skipped(), site.timed()),
-        (site.unsampled(), site.sample_rate()),
+        (site.unsampled(), site.sample_rate(), site.holds_released(), site.holds_expired()),
     )
 }
 

@@ -39,6 +39,17 @@ fn who_waits_meets_the_deadline() {
         assert_ended(&run);
         assert!(run.fact("longest_us") >= 5_000, "{name}: it was not held");
         assert_starved(&run, TRYING);
+        // The first call is not held.
+        let site = run.site("hold::held");
+        let (released, expired) = (site.holds_released, site.holds_expired);
+        assert_eq!(released + expired, CALM + TRYING - 1, "{name}");
+        assert!(expired >= TRYING, "{name}: {expired}");
+        let note =
+            format!("hold::held: {expired} of {} holds ended by their deadline", CALM + TRYING - 1);
+        assert!(run.stderr.contains(&note), "{}", run.stderr);
+        if !is_real() {
+            assert_eq!(expired, TRYING, "{name}");
+        }
     }
 }
 

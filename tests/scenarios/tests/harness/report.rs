@@ -156,6 +156,8 @@ pub struct Site {
     pub skipped: u64,
     pub unsampled: u64,
     pub timed: u64,
+    pub holds_released: u64,
+    pub holds_expired: u64,
     pub sample_rate: f64,
     pub warnings: Vec<String>,
     pub series: Vec<Series>,
