@@ -172,7 +172,7 @@ mod tests {
             scope: ScopeKind::Body,
             launches_seen: 0,
             options: String::new(),
-            calls: 0,
+            calls: warmup,
             warmup,
             skipped: 0,
             unsampled: 0,
@@ -313,7 +313,10 @@ mod tests {
 
         let sampled = |unsampled, sample_rate| {
             let before = vec![site("f", 0, &[])];
-            verdict(before, vec![Site { unsampled, sample_rate, ..site("f", 0, &[]) }])
+            verdict(
+                before,
+                vec![Site { calls: unsampled, unsampled, sample_rate, ..site("f", 0, &[]) }],
+            )
         };
         assert_eq!(sampled(99, 0.01).unmet[0].obstacle, Obstacle::Unsampled);
         assert!(sampled(0, 0.01).is_empty() && sampled(99, 0.0).is_empty());
