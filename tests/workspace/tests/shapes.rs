@@ -4,12 +4,16 @@
 //! in three editions, by a cargo of their own; what the two print and what the compiler says of them
 //! must be the same, without a driver and under the simulated one.
 
+mod support;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
 use gpu_time_sim_driver::SimDriver;
 use serde_json::Value;
+
+use support::{succeed, text};
 
 const EDITIONS: [&str; 3] = ["2018", "2021", "2024"];
 /// The crate roots: one forbids unsafe code, the other has the shapes that need it.
@@ -66,17 +70,6 @@ impl Variant {
         command.env_remove("SHAPES_DRIVER");
         command
     }
-}
-
-fn succeed(command: &mut Command) -> Output {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let (out, err) = (text(&output.stdout), text(&output.stderr));
-    assert!(output.status.success(), "{command:?}: {}\n{out}\n{err}", output.status);
-    output
-}
-
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).expect("output is UTF-8")
 }
 
 /// What each shape logged, in the order of the runs.
