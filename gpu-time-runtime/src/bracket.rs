@@ -112,6 +112,11 @@ pub(crate) struct Bracket<G: Gpu> {
     special: Rare<Special>,
 }
 
+const _: () = {
+    let end = std::mem::offset_of!(Bracket<crate::cuda::Context>, special) + size_of::<bool>();
+    assert!(end <= 2 * 64, "what a plain bracket touches");
+};
+
 impl Special {
     const NONE: Special = Special {
         feeding: Feeding::Unknown,
