@@ -1,23 +1,24 @@
 //! What a held pair of events reads around a kernel that does nothing, from samples of it: pure.
 
-/// Whatever disturbs a held pair makes it longer: another process on the GPU, a memory refresh. So the
-/// constant lies low; but not at the low end, because what it is subtracted from varies in the same way,
-/// and a median must be relieved of what is usual. Where the pairs of an H200 varied by 0.3 µs, a tenth
-/// left 0.1 µs in every median.
-const LOW: f64 = 0.4;
+/// This share of the samples is left out at either end, and what remains is averaged. Whatever disturbs a
+/// held pair makes it longer, another process on the GPU or a memory refresh, and is among what is left out.
+/// A lower figure would not do: what it is subtracted from varies in the same way, and a median must be
+/// relieved of what is usual. Nor would a median: where the constant has two values that take turns, as on
+/// some H200s, it is one or the other by chance.
+const LEFT_OUT: f64 = 0.25;
 const HIGH: f64 = 0.9;
-/// The interval of a quantile has so many standard deviations to either side of it, of the number of
+/// The interval of the median has so many standard deviations to either side of it, of the number of
 /// samples that lie below: 99 % of them hold it.
 const DEVIATIONS: f64 = 2.6;
 
 /// What held pairs read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Constant {
-    /// A low quantile, in nanoseconds.
+    /// The mean of their middle half, in nanoseconds.
     pub ns: f64,
-    /// From there to a high one.
+    /// From there to a high quantile.
     pub spread_ns: f64,
-    /// What holds the true low quantile, by how many samples there are and how they vary.
+    /// What holds the true median, by how many samples there are and how they vary.
     pub interval_ns: [f64; 2],
 }
 
@@ -25,18 +26,24 @@ impl Constant {
     /// That of these samples; `None` without any.
     pub fn of(mut samples: Vec<f64>) -> Option<Constant> {
         samples.sort_by(f64::total_cmp);
-        let ns = quantile(&samples, LOW)?;
-        let around = DEVIATIONS * (LOW * (1.0 - LOW) / samples.len() as f64).sqrt();
-        let [low, high] = [LOW - around, LOW + around].map(|share| quantile(&samples, share));
+        let ns = middle_mean(&samples)?;
+        let around = DEVIATIONS * (0.25 / samples.len() as f64).sqrt();
+        let [low, high] = [0.5 - around, 0.5 + around].map(|share| quantile(&samples, share));
         Some(Constant { ns, spread_ns: quantile(&samples, HIGH)? - ns, interval_ns: [low?, high?] })
     }
 
-    /// By how much at least the quantile has moved since, up or down: on some H200s the constant has two
-    /// values, 0.2 µs apart, that take turns, and which of them a quantile is may be by chance.
+    /// By how much at least the median has moved since, up or down: on some H200s the constant has two
+    /// values, 0.2 µs apart, that take turns, and which of them is the usual one may be by chance.
     pub fn distance_ns(&self, later: &Constant) -> f64 {
         let ([low, high], [later_low, later_high]) = (self.interval_ns, later.interval_ns);
         (later_low - high).max(low - later_high).max(0.0)
     }
+}
+
+fn middle_mean(sorted: &[f64]) -> Option<f64> {
+    let end = (sorted.len() as f64 * LEFT_OUT) as usize;
+    let middle = sorted.get(end..sorted.len() - end).filter(|middle| !middle.is_empty())?;
+    Some(middle.iter().sum::<f64>() / middle.len() as f64)
 }
 
 /// The sample below which this share of the others lies.
@@ -61,6 +68,21 @@ mod tests {
         assert_eq!((first.distance_ns(&last), last.distance_ns(&first)), (96.0, 96.0));
         assert_eq!((first.spread_ns, first.interval_ns), (0.0, [2_752.0; 2]));
         assert_eq!(Constant::of(Vec::new()), None);
+    }
+
+    #[test]
+    fn what_disturbs_a_few_pairs_counts_for_nothing() {
+        let disturbed = |count| two(200, [2_752.0, 9_000.0], count as f64 / 200.0).ns;
+        assert_eq!([0, 1, 50].map(disturbed), [2_752.0; 3]);
+        assert!(disturbed(51) > 2_752.0);
+    }
+
+    /// A few samples more of the one or the other move it by little.
+    #[test]
+    fn between_two_values_it_lies_where_most_are() {
+        let both = |share| two(200, [2_752.0, 2_976.0], share).ns;
+        assert_eq!([0.2, 0.5, 0.8].map(both), [2_752.0, 2_864.0, 2_976.0]);
+        assert!((both(0.52) - both(0.48)).abs() < 20.0);
     }
 
     #[test]

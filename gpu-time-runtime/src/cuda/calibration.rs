@@ -271,24 +271,22 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// What so many held pairs say, of the round that agrees best. Most often the first agrees well
-    /// enough.
+    /// What so many held pairs say, of the first round that agrees; else what all rounds say together,
+    /// because to pick one would be to pick a value.
     fn agreeing(&mut self, count: usize, step_ns: Option<f64>) -> Result<Constant, Obstacle> {
-        let mut best: Option<Constant> = None;
+        let mut all = Vec::new();
         for _ in 0..ROUNDS {
             let samples = self.held(count)?;
             if samples.len() < count / 2 {
                 return Err(Obstacle::Busy);
             }
+            all.extend_from_slice(&samples);
             let found = Constant::of(samples).ok_or(Obstacle::Busy)?;
-            if best.is_none_or(|best| found.spread_ns < best.spread_ns) {
-                best = Some(found);
-            }
             if found.spread_ns <= agreement_ns(step_ns) {
-                break;
+                return Ok(found);
             }
         }
-        best.ok_or(Obstacle::Busy)
+        Constant::of(all).ok_or(Obstacle::Busy)
     }
 
     /// So many pairs, each alone behind a hold, less those whose hold ran out.
