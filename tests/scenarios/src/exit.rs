@@ -32,6 +32,8 @@ pub const SCENARIOS: &[Scenario] = &[
     ("exit/fork_after", fork_after),
     ("exit/fork_inside", fork_inside),
     ("exit/fork_before", fork_before),
+    ("exit/after_host", after_host),
+    ("exit/nobody_keeps_the_context", nobody_keeps_the_context),
     ("exit/fork_after_host", fork_after_host),
     ("exit/fork_beside_threads", fork_beside_threads),
     ("exit/abort", abort),
@@ -299,6 +301,34 @@ fn host<T>(inside: impl FnOnce() -> T) -> T {
 }
 
 /// Nothing but the host was timed before, and CUDA comes only in the child.
+/// The host's clock times before there is a driver, whose own exit handler comes after what was
+/// registered then. Samples are unread when the process ends.
+fn after_host(_: &[String]) {
+    host(|| ran!("scenario::exit::host"));
+    let gpu = Gpu::new();
+    let spin = gpu.spin("exit::timed");
+    for _ in 0..10 {
+        timed(&gpu.stream, &spin, 20_000).unwrap();
+    }
+    gpu.synchronize();
+    tally::print();
+}
+
+/// As in many a `main`: what the expression makes is gone before the body begins, and what the body
+/// makes before the bracket ends.
+#[gpu_timed(stream = CudaContext::new(0)?.default_stream(), scope = "body")]
+fn published() -> Result<(), DriverError> {
+    ran!();
+    let gpu = Gpu::new();
+    gpu.spin("exit::published").launch(&gpu.context.default_stream(), 20_000)?;
+    gpu.context.default_stream().synchronize()
+}
+
+fn nobody_keeps_the_context(_: &[String]) {
+    published().unwrap();
+    tally::print();
+}
+
 fn fork_after_host(_: &[String]) {
     host(|| ran!("scenario::exit::host"));
     fork(3, || {

@@ -97,6 +97,21 @@ fn the_primary_context_was_reset() {
 }
 
 #[test]
+fn the_driver_came_after_the_first_call() {
+    let run = scenario("exit/after_host", &[]).run();
+    assert_eq!(run.site("exit::timed").row().brackets(), (10, 10, 0, 0));
+    assert_eq!(run.row("exit::host").brackets(), (1, 1, 0, 0));
+}
+
+#[test]
+fn nobody_keeps_the_context() {
+    let run = scenario("exit/nobody_keeps_the_context", &[]).run();
+    let row = run.row("exit::published");
+    assert_eq!(row.brackets(), (1, 1, 0, 0));
+    assert_eq!(row.device, "cuda:0");
+}
+
+#[test]
 fn the_child_of_a_process_with_a_driver_is_silent() {
     let run = scenario("exit/fork_after", &[]).run();
     let site = run.site("exit::timed");
