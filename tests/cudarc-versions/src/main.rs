@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use gpu_time::gpu_timed;
+use gpu_time::{Snapshot, gpu_timed};
 
 /// Streams in all the ways that they are handed around, and inference from a builder.
 macro_rules! version {
@@ -94,14 +94,46 @@ version!(cudarc_0_19, cudarc_19);
 /// The module with the workload kernels.
 const PTX: &str = include_str!("../../../kernels/ptx/workloads.ptx");
 
+/// Runs them with every cudarc, or with those that are named.
 fn main() {
-    for (version, result) in [
-        ("0.15", cudarc_0_15::run().map_err(|error| format!("{error:?}"))),
-        ("0.16", cudarc_0_16::run().map_err(|error| format!("{error:?}"))),
-        ("0.17", cudarc_0_17::run().map_err(|error| format!("{error:?}"))),
-        ("0.18", cudarc_0_18::run().map_err(|error| format!("{error:?}"))),
-        ("0.19", cudarc_0_19::run().map_err(|error| format!("{error:?}"))),
-    ] {
-        assert_eq!(result, Ok(()), "cudarc {version}");
+    type Run = fn() -> Result<(), String>;
+    let versions: [(&str, Run); 5] = [
+        ("0.15", || cudarc_0_15::run().map_err(|error| format!("{error:?}"))),
+        ("0.16", || cudarc_0_16::run().map_err(|error| format!("{error:?}"))),
+        ("0.17", || cudarc_0_17::run().map_err(|error| format!("{error:?}"))),
+        ("0.18", || cudarc_0_18::run().map_err(|error| format!("{error:?}"))),
+        ("0.19", || cudarc_0_19::run().map_err(|error| format!("{error:?}"))),
+    ];
+    let named: Vec<String> = std::env::args().skip(1).collect();
+    let is_wanted = |version: &str| named.is_empty() || named.iter().any(|name| name == version);
+    for (version, run) in versions.into_iter().filter(|(version, _)| is_wanted(version)) {
+        assert_eq!(run(), Ok(()), "cudarc {version}");
+        check(&gpu_time::snapshot(), version);
+    }
+}
+
+/// Every function was timed with this cudarc, and nothing was lost.
+fn check(snapshot: &Snapshot, version: &str) {
+    const FUNCTIONS: [(&str, u64); 7] = [
+        ("inferred", 3),
+        ("owned", 2), // one call more is warm-up
+        ("maybe", 3),
+        ("counted", 3),
+        ("made", 3),
+        ("raw", 3),
+        ("Holder::through_self", 3),
+    ];
+    for (function, timed) in FUNCTIONS {
+        let name = format!("cudarc_versions::cudarc_{}::{function}", version.replace('.', "_"));
+        let site = snapshot.sites().iter().find(|site| site.name() == name);
+        let site = site.unwrap_or_else(|| panic!("`{name}` is not in the report"));
+        assert_eq!(site.calls(), 3, "`{name}`");
+        assert!(!site.series().is_empty(), "`{name}`");
+        for series in site.series() {
+            assert_eq!(series.device(), "cuda:0", "`{name}`");
+            let lost: Vec<_> = series.lost().filter(|(_, count)| *count > 0).collect();
+            let counts = (series.timed(), series.measured());
+            assert_eq!((counts, lost), ((timed, timed), vec![]), "`{name}`");
+        }
     }
 }
