@@ -81,8 +81,16 @@ pub(crate) fn snapshot() -> Snapshot {
             "{stuck} threads did not come out of a driver call in time: what they measured is missing"
         ));
     }
+    about.warnings.extend(filters_all(&sites));
     about.warnings.extend(health::warnings());
     Snapshot::new(about, devices(&sites), sites)
+}
+
+/// A warning where the filter leaves no function: most likely it is misspelt.
+fn filters_all(sites: &[report::Site]) -> Option<String> {
+    let config = process::config();
+    let is_all = !sites.is_empty() && sites.iter().all(|site| !config.admits(site.name()));
+    is_all.then(|| format!("`GPU_TIME_FILTER` leaves none of the {} functions", sites.len()))
 }
 
 /// The sites alone, in the order of their ids, and how many threads could not be asked.
