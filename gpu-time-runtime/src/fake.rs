@@ -27,6 +27,7 @@ struct State {
     fit: Option<ClockFit>,
     tracks: Tracks,
     watch: Option<Box<dyn Fn() + Send>>,
+    is_gone: bool,
 }
 
 impl FakeGpu {
@@ -68,6 +69,11 @@ impl FakeGpu {
     /// The device's clock is aligned with the host's.
     pub fn align(&self, fit: ClockFit) {
         locked(&self.state).fit = Some(fit);
+    }
+
+    /// The context is destroyed, and that was seen.
+    pub fn destroy(&self) {
+        locked(&self.state).is_gone = true;
     }
 
     /// From now on this is called at every step.
@@ -113,6 +119,10 @@ impl Gpu for FakeGpu {
 
     fn check_alive(&self) -> Result<(), Fault> {
         Ok(())
+    }
+
+    fn is_gone(&self) -> bool {
+        locked(&self.state).is_gone
     }
 
     /// A thousand nanoseconds for each handle.

@@ -121,6 +121,8 @@ pub(crate) trait Gpu: Sync + 'static {
     /// Whether the context is still there, which must be asked before [`Gpu::elapsed`]: the driver
     /// follows the handle of an event whose context is gone to wherever that leads.
     fn check_alive(&self) -> Result<(), Fault>;
+    /// Whether it is known already that the context is there no more.
+    fn is_gone(&self) -> bool;
     /// Time between two recorded events in nanoseconds, or `None` while the GPU has not passed both.
     ///
     /// This is also how completion is asked for: it takes no lock, where a query takes the context's.

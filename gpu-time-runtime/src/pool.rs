@@ -52,7 +52,7 @@ impl<G: Gpu> Pools<G> {
     #[expect(clippy::vec_box, reason = "they go on to scopes and queues without being moved")]
     pub fn supply(&mut self, gpu: &'static G, ordered: usize, new: Vec<Box<Bracket<G>>>) {
         let pool = self.of(gpu);
-        pool.made -= ordered - new.len();
+        pool.made = pool.made.saturating_sub(ordered - new.len());
         // The first is used first, as long as none has come back.
         pool.idle.extend(new.into_iter().rev());
         // Room for all, so that coming back never allocates.
@@ -76,6 +76,8 @@ impl<G: Gpu> Pools<G> {
         let at = match self.0.iter().position(|pool| ptr::eq(pool.gpu, gpu)) {
             Some(at) => at,
             None => {
+                // A program may make contexts again and again: what those had that are gone serves nobody.
+                self.0.retain(|pool| !pool.gpu.is_gone());
                 self.0.push(Pool { gpu, idle: Vec::new(), made: 0 });
                 self.0.len() - 1
             }
@@ -102,4 +104,25 @@ pub(crate) fn make<G: Gpu>(
         }
     }
     Ok(new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::FakeGpu;
+
+    #[test]
+    fn contexts_that_are_gone_leave_nothing() {
+        let mut pools = Pools::<FakeGpu>::default();
+        let stays = FakeGpu::leak();
+        pools.order(stays);
+        for _ in 0..10 {
+            let gpu = FakeGpu::leak();
+            let ordered = pools.order(gpu);
+            gpu.destroy();
+            pools.supply(gpu, ordered, Vec::new());
+            assert!(pools.0.len() <= 3, "{}", pools.0.len());
+        }
+        assert_eq!(pools.of(stays).made, FEWEST);
+    }
 }

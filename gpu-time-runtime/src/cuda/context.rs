@@ -465,6 +465,10 @@ impl Gpu for Context {
         if id == self.id { Ok(()) } else { self.noting(Err(Fault::ContextGone)) }
     }
 
+    fn is_gone(&self) -> bool {
+        self.is_dead()
+    }
+
     #[inline]
     fn elapsed(&self, pair: &EventPair) -> Result<Option<f64>, Fault> {
         if self.is_dead() {
