@@ -10,9 +10,11 @@ use quote::{ToTokens, quote};
 use syn::ext::IdentExt;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
-    Attribute, Block, Expr, ExprMacro, Item, Macro, MacroDelimiter, PatIdent, Stmt, StmtMacro, Type,
+    Attribute, Block, Expr, ExprMacro, Item, Local, Macro, MacroDelimiter, PatIdent, Stmt,
+    StmtMacro, Type,
 };
 
+use crate::bindings::{Bindings, Meaning, STREAM_MAKERS, bare};
 use crate::func::contains;
 use crate::marks::Marks;
 
@@ -22,10 +24,6 @@ pub const LAUNCHES: [&str; 5] =
 
 /// Macros that await what they are given.
 const AWAITING: [&str; 4] = ["select", "select_biased", "join", "try_join"];
-
-/// Methods of a cudarc context or stream that make or name a stream.
-const STREAM_MAKERS: [&str; 5] =
-    ["new_stream", "new_stream_with_priority", "default_stream", "per_thread_stream", "fork"];
 
 /// What a walk met.
 #[derive(Default)]
@@ -37,44 +35,46 @@ pub struct Findings {
     /// Whether a launch name occurs where the macro does not look.
     pub hidden: bool,
     /// Every `X` of a visible `X.launch_builder(…)`.
-    pub builders: Vec<Expr>,
-    /// The names that the statements bind.
-    pub bound: Vec<String>,
+    pub builders: Vec<Builder>,
     /// Calls that make a stream.
     pub made: Vec<Ident>,
+}
+
+/// The `X` of an `X.launch_builder(…)`.
+pub struct Builder {
+    /// As the user wrote it.
+    pub expr: Expr,
+    pub meaning: Meaning,
 }
 
 /// Looks and changes nothing.
 pub fn find(stmts: &[Stmt], names: &[String]) -> Findings {
     let mut stmts = stmts.to_vec();
-    let mut walk = Walk { names, marks: None, found: Findings::default(), loops: 0 };
+    let mut walk = Walk::new(names, None);
     walk.statements(&mut stmts);
     walk.found
 }
 
 /// Puts the marks into the statements.
 pub fn mark(stmts: &mut Vec<Stmt>, names: &[String], marks: Marks) {
-    Walk { names, marks: Some(marks), found: Findings::default(), loops: 0 }.statements(stmts);
-}
-
-/// The expression under parentheses and macro fragments.
-pub fn bare(expr: &Expr) -> &Expr {
-    match expr {
-        Expr::Paren(paren) => bare(&paren.expr),
-        Expr::Group(group) => bare(&group.expr),
-        expr => expr,
-    }
+    Walk::new(names, Some(marks)).statements(stmts);
 }
 
 struct Walk<'a> {
     names: &'a [String],
     marks: Option<Marks<'a>>,
     found: Findings,
+    bindings: Bindings,
     /// How many loops are around what is walked.
     loops: usize,
 }
 
 impl<'a> Walk<'a> {
+    fn new(names: &'a [String], marks: Option<Marks<'a>>) -> Walk<'a> {
+        let (found, bindings) = Default::default();
+        Walk { names, marks, found, bindings, loops: 0 }
+    }
+
     fn launch_marks(&self) -> Option<Marks<'a>> {
         self.marks.filter(|marks| marks.launches)
     }
@@ -257,15 +257,29 @@ impl VisitMut for Walk<'_> {
     }
 
     fn visit_block_mut(&mut self, block: &mut Block) {
+        let outside = self.bindings.count();
         self.statements(&mut block.stmts);
+        self.bindings.forget(outside);
     }
 
     fn visit_item_mut(&mut self, item: &mut Item) {
         self.skip(item);
     }
 
+    fn visit_local_mut(&mut self, local: &mut Local) {
+        let bound = self.bindings.of_let(local).map(|(name, meaning)| (name.clone(), meaning));
+        // What it binds is in scope after it.
+        if let Some(init) = &mut local.init {
+            self.visit_local_init_mut(init);
+        }
+        match bound {
+            Some((name, meaning)) => self.bindings.bind_to(&name, meaning),
+            None => self.visit_pat_mut(&mut local.pat),
+        }
+    }
+
     fn visit_pat_ident_mut(&mut self, pat: &mut PatIdent) {
-        self.found.bound.push(pat.ident.to_string());
+        self.bindings.bind(&pat.ident);
         visit_mut::visit_pat_ident_mut(self, pat);
     }
 
@@ -277,7 +291,8 @@ impl Walk<'_> {
     fn note(&mut self, expr: &Expr) {
         match expr {
             Expr::MethodCall(call) if call.method == "launch_builder" => {
-                self.found.builders.push((*call.receiver).clone());
+                let meaning = self.bindings.meaning(&call.receiver);
+                self.found.builders.push(Builder { expr: (*call.receiver).clone(), meaning });
             }
             Expr::MethodCall(call) if STREAM_MAKERS.iter().any(|name| call.method == name) => {
                 self.found.made.push(call.method.clone());

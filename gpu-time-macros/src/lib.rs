@@ -4,6 +4,8 @@
 #[cfg(any(feature = "enabled", test))]
 mod args;
 #[cfg(any(feature = "enabled", test))]
+mod bindings;
+#[cfg(any(feature = "enabled", test))]
 mod errors;
 #[cfg(any(feature = "enabled", test))]
 mod expand;
@@ -77,7 +79,8 @@ use proc_macro::TokenStream;
 /// Without it the stream is the one parameter of type `CudaStream`, `Arc<CudaStream>` or `CUstream`
 /// (through references and `Option`; parameters that a `cfg` takes out are passed over). Failing that, it
 /// is the `X` of the body's visible `X.launch_builder(…)` calls, where `X` is a path that starts at a
-/// parameter or `self`. Anything else is a compile error that says what to write.
+/// parameter or `self`, or the name that a `let` gave to one or to its clone. Anything else is a compile
+/// error that says what to write.
 ///
 /// Nothing is kept alive: a stream in an `Arc` or `Rc` that the body may let go of is watched by a weak
 /// pointer, and a bracket whose stream has gone is counted as lost. A stream that is owned or mutably

@@ -9,9 +9,10 @@ use syn::visit::{self, Visit};
 use syn::{Attribute, Expr, ReceiverKind, Token, Type, parse_quote};
 
 use crate::args::{Args, Clock};
+use crate::bindings::{Meaning, bare, place};
 use crate::errors::Errors;
 use crate::func::{Param, TimedFn, argument, peel};
-use crate::launches::{Findings, bare};
+use crate::launches::{Builder, Findings};
 
 /// Where the time comes from.
 pub enum Source {
@@ -84,17 +85,21 @@ fn from_builders(func: &TimedFn, found: &Findings, errors: &mut Errors) -> Sourc
     };
     let mut exprs = Vec::new();
     for builder in &found.builders {
-        match at_entry(builder, func, found) {
-            Some(expr) => exprs.push(expr),
-            None => {
-                errors.at(builder, made_in_body());
-                return Source::Host;
+        let message = match &builder.meaning {
+            Meaning::Before(expr) if is_rooted(expr, func) => {
+                exprs.push(expr);
+                continue;
             }
-        }
+            Meaning::Before(expr) => not_inferred(expr),
+            Meaning::Made => made_in_body().to_owned(),
+            Meaning::Unknown => known_in_body().to_owned(),
+        };
+        errors.at(&builder.expr, message);
+        return Source::Host;
     }
-    let text = |expr: &Expr| expr.to_token_stream().to_string().replace(' ', "");
-    if let Some(other) = exprs.iter().find(|expr| exprs.first().map(text) != Some(text(expr))) {
-        let (one, two) = (text(first), text(other));
+    let is_other = |expr: &&&Expr| exprs.first().map(|expr| text(expr)) != Some(text(expr));
+    if let Some(other) = exprs.iter().find(is_other) {
+        let (one, two) = (text(&first.expr), text(other));
         let message = format!(
             "this body launches on `{one}` and on `{two}`: write `stream = {one}`, and time what \
              runs on the other in a function of its own"
@@ -103,8 +108,8 @@ fn from_builders(func: &TimedFn, found: &Findings, errors: &mut Errors) -> Sourc
         return Source::Host;
     }
     let streams = exprs.into_iter().take(1).map(|expr| {
-        let lent = is_lent(&expr, func);
-        Stream { expr, cfg: None, lent }
+        let lent = is_lent(expr, func);
+        Stream { expr: expr.clone(), cfg: None, lent }
     });
     Source::Streams(streams.collect())
 }
@@ -118,11 +123,27 @@ pub fn is_elsewhere(args: &Args, func: &TimedFn, found: &Findings) -> bool {
         func.params().any(|p| p.name == name && is_stream(p.ty)).then(|| name.clone())
     };
     let Some(stream) = args.stream.as_ref().and_then(|arg| param(&arg.value)) else { return false };
-    let is_other = |builder: &Expr| {
-        let launched = at_entry(builder, func, found).and_then(|expr| param(&expr));
-        launched.is_some_and(|launched| launched != stream)
+    let is_other = |builder: &Builder| match &builder.meaning {
+        Meaning::Before(expr) => param(expr).is_some_and(|launched| launched != stream),
+        Meaning::Made | Meaning::Unknown => false,
     };
     !found.builders.is_empty() && found.builders.iter().all(is_other)
+}
+
+/// The expression as one would write it.
+fn text(expr: &Expr) -> String {
+    let spaced = expr.to_token_stream().to_string();
+    let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    let mut text = String::new();
+    let mut rest = spaced.chars().peekable();
+    while let Some(c) = rest.next() {
+        let last = text.chars().next_back();
+        // Between words and after a comma.
+        if c != ' ' || last == Some(',') || is_word(last) && is_word(rest.peek().copied()) {
+            text.push(c);
+        }
+    }
+    text
 }
 
 fn made_in_body() -> &'static str {
@@ -130,45 +151,30 @@ fn made_in_body() -> &'static str {
      move the launches into a function that does and annotate that"
 }
 
-/// The expression, if it is a path that means the same at entry: one that starts at a parameter that
-/// nothing in the body hides.
-fn at_entry(builder: &Expr, func: &TimedFn, found: &Findings) -> Option<Expr> {
-    let mut expr = place(builder).clone();
-    let root = root_mut(&mut expr)?;
-    // `async_trait` moves `self` into a variable of this name, which does not exist at entry.
-    if root == "__self" {
-        let receiver = func.sig.receiver()?;
-        *root = Ident::new("self", receiver.self_token.span);
-    }
-    let name = root.to_string();
-    let is_param = name == "self" || func.bound_names().contains(&name);
-    // It also binds every parameter anew, to what it is.
-    let is_hidden = found.bound.contains(&name) && !is_async_trait(func);
-    (is_param && !is_hidden).then_some(expr)
+fn known_in_body() -> &'static str {
+    "this stream is known only in the body, and is needed before it: write `stream = EXPR` with what \
+     is known before, or move the launches into a function that takes the stream as a parameter and \
+     annotate that"
 }
 
-/// Whether the function has the lifetime that `async_trait` adds to every method.
-fn is_async_trait(func: &TimedFn) -> bool {
-    func.sig.generics.lifetimes().any(|lifetime| lifetime.lifetime.ident == "async_trait")
+fn not_inferred(expr: &Expr) -> String {
+    let expr = text(expr);
+    format!(
+        "a stream is inferred only where it is a parameter, `self` or a field of one: write \
+         `stream = {expr}` if that is the same stream every time"
+    )
 }
 
-/// The expression without references and parentheses around it.
-fn place(expr: &Expr) -> &Expr {
-    match bare(expr) {
-        Expr::Reference(reference) => place(&reference.expr),
-        expr => expr,
-    }
+/// Whether the expression is a path that starts at a parameter.
+fn is_rooted(expr: &Expr, func: &TimedFn) -> bool {
+    root(expr).is_some_and(|root| root == "self" || func.bound_names().iter().any(|n| root == n))
 }
 
 /// The variable at which a chain of fields starts.
-fn root_mut(expr: &mut Expr) -> Option<&mut Ident> {
+fn root(expr: &Expr) -> Option<&Ident> {
     match expr {
-        Expr::Path(path) if path.qself.is_none() && path.path.segments.len() == 1 => {
-            path.path.segments.first_mut().map(|segment| &mut segment.ident)
-        }
-        Expr::Field(field) => root_mut(&mut field.base),
-        Expr::Paren(paren) => root_mut(&mut paren.expr),
-        Expr::Group(group) => root_mut(&mut group.expr),
+        Expr::Path(path) => path.path.get_ident(),
+        Expr::Field(field) => root(bare(&field.base)),
         _ => None,
     }
 }
@@ -176,8 +182,7 @@ fn root_mut(expr: &mut Expr) -> Option<&mut Ident> {
 /// Whether the expression reaches the stream through a shared reference that the caller lent for
 /// longer than the call: then the body cannot drop it.
 fn is_lent(expr: &Expr, func: &TimedFn) -> bool {
-    let mut expr = place(expr).clone();
-    let Some(root) = root_mut(&mut expr) else { return false };
+    let Some(root) = root(place(expr)) else { return false };
     if root == "self" {
         return match func.sig.receiver().map(|receiver| &receiver.kind) {
             Some(ReceiverKind::Reference(_, _, mutability)) => mutability.is_none(),

@@ -166,6 +166,38 @@ fn barriers_go_around_the_body_whatever_it_launches() {
 }
 
 #[test]
+fn a_name_in_the_body_stands_for_what_it_was_bound_to() {
+    let inferred = |expr: &str| format!("target!(&{expr},lent,");
+    let written = |expr: &str| format!("write`stream={expr}`if");
+    let made = "thisstreamismadeinthebody".to_owned();
+    let known = "thisstreamisknownonlyinthebody".to_owned();
+    for (body, outcome) in [
+        ("net.s.launch_builder(k);", inferred("net.s")),
+        ("let s = &net.s; s.launch_builder(k);", inferred("net.s")),
+        ("let s: Arc<_> = Arc::clone(&net.s); s.launch_builder(k);", inferred("net.s")),
+        ("let net = &net.inner; (&net.s).clone().launch_builder(k);", inferred("net.inner.s")),
+        // What a name is bound to later, or in a block that has ended, is not meant.
+        ("net.launch_builder(k); let net = net.fork()?;", inferred("net")),
+        ("{ let net = net.fork()?; } net.launch_builder(k);", inferred("net")),
+        ("let s = net.s; let net = x?; s.launch_builder(k);", inferred("net.s")),
+        ("let net = net.fork()?; net.launch_builder(k);", made.clone()),
+        ("let s = net.c.new_stream().unwrap(); let s = &s; s.launch_builder(k);", made),
+        ("let net = net.stream()?; net.launch_builder(k);", written("net.stream()?")),
+        ("let c = net.c; c.of(n, &mut a).launch_builder(k);", written("net.c.of(n,&muta)")),
+        ("let n = 1; net.of(n).launch_builder(k);", known.clone()),
+        ("let s = net.stream().await; s.launch_builder(k);", known.clone()),
+        ("let s = pick(net.fork()?); s.launch_builder(k);", known.clone()),
+        ("#[cfg(x)] let net = net.other; net.launch_builder(k);", known.clone()),
+        ("let s = { net.s }; s.launch_builder(k);", known.clone()),
+        ("if let Some(net) = net { net.launch_builder(k); }", known),
+    ] {
+        let output = rewrite(tokens(""), tokens(&format!("async fn f(net: &Net) {{ {body} }}")));
+        let text = output.to_string().replace(' ', "");
+        assert!(text.contains(&outcome), "{body}\n{text}");
+    }
+}
+
+#[test]
 fn launches_on_another_stream_than_the_timed_one_are_remarked_upon() {
     let remark = "what is launched on another stream than the timed one is not seen";
     for (keys, receiver, is_elsewhere) in [

@@ -1,0 +1,179 @@
+//! What the names that a body binds stand for, as far as that can be said before it.
+
+use proc_macro2::Ident;
+use syn::visit::{self, Visit};
+use syn::{Expr, ExprField, ExprIndex, ExprMethodCall, ExprTry, Local, Pat};
+
+/// Methods of a cudarc context or stream that make a stream.
+pub const STREAM_MAKERS: [&str; 3] = ["new_stream", "new_stream_with_priority", "fork"];
+
+/// Methods that hand on what they are called on.
+const HANDING_ON: [&str; 2] = ["unwrap", "expect"];
+
+/// What an expression of the body is before the body.
+#[derive(Clone)]
+pub enum Meaning {
+    /// This, which names nothing that the body binds.
+    Before(Expr),
+    /// Nothing: it is a stream that the body makes.
+    Made,
+    /// Who knows.
+    Unknown,
+}
+
+/// The names that the statements so far have bound, in the blocks that are still open.
+#[derive(Default)]
+pub struct Bindings(Vec<(String, Meaning)>);
+
+impl Bindings {
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Forgets all but the first so many, at the end of a block.
+    pub fn forget(&mut self, all_but: usize) {
+        self.0.truncate(all_but);
+    }
+
+    /// Binds a name to what cannot be told.
+    pub fn bind(&mut self, name: &Ident) {
+        self.0.push((name.to_string(), Meaning::Unknown));
+    }
+
+    /// Whether the statement is a `let` of one name, and its value's meaning.
+    pub fn of_let<'a>(&self, local: &'a Local) -> Option<(&'a Ident, Meaning)> {
+        let pat = match &local.pat {
+            Pat::Type(typed) => &*typed.pat,
+            pat => pat,
+        };
+        let (Pat::Ident(name), Some(init)) = (pat, &local.init) else { return None };
+        // One with a `cfg` may not be there.
+        let is_plain = name.subpat.is_none() && local.attrs.is_empty();
+        is_plain.then(|| (&name.ident, self.meaning(&init.expr)))
+    }
+
+    /// Binds a name to what has this meaning.
+    pub fn bind_to(&mut self, name: &Ident, meaning: Meaning) {
+        self.0.push((name.to_string(), meaning));
+    }
+
+    fn get(&self, expr: &Expr) -> Option<&Meaning> {
+        let Expr::Path(path) = expr else { return None };
+        let name = path.path.get_ident()?;
+        self.0.iter().rev().find(|(bound, _)| name == bound).map(|(_, meaning)| meaning)
+    }
+
+    /// What the expression is before the body.
+    pub fn meaning(&self, expr: &Expr) -> Meaning {
+        self.chain(same(expr))
+    }
+
+    /// The same of a chain of fields and calls, which starts at a name.
+    fn chain(&self, expr: &Expr) -> Meaning {
+        match bare(expr) {
+            Expr::MethodCall(call) if is_one_of(&call.method, &STREAM_MAKERS) => Meaning::Made,
+            Expr::MethodCall(call) if call.args.iter().all(|arg| self.is_before(arg)) => {
+                let link = |receiver| {
+                    Expr::MethodCall(ExprMethodCall {
+                        receiver: Box::new(receiver),
+                        ..call.clone()
+                    })
+                };
+                self.linked(&call.receiver, is_one_of(&call.method, &HANDING_ON), link)
+            }
+            Expr::Field(field) => self.linked(&field.base, false, |base| {
+                Expr::Field(ExprField { base: Box::new(base), ..field.clone() })
+            }),
+            Expr::Index(at) if self.is_before(&at.index) => self.linked(&at.expr, false, |expr| {
+                Expr::Index(ExprIndex { expr: Box::new(expr), ..at.clone() })
+            }),
+            Expr::Try(tried) => self.linked(&tried.expr, true, |expr| {
+                Expr::Try(ExprTry { expr: Box::new(expr), ..tried.clone() })
+            }),
+            expr => match self.get(expr) {
+                Some(meaning) => meaning.clone(),
+                None if self.is_before(expr) => Meaning::Before(expr.clone()),
+                None => Meaning::Unknown,
+            },
+        }
+    }
+
+    /// What a link makes of the meaning of the chain so far, if it makes something else of it at all.
+    fn linked(&self, chain: &Expr, hands_on: bool, link: impl FnOnce(Expr) -> Expr) -> Meaning {
+        match self.chain(chain) {
+            Meaning::Before(expr) => Meaning::Before(link(expr)),
+            Meaning::Made if hands_on => Meaning::Made,
+            _ => Meaning::Unknown,
+        }
+    }
+
+    /// Whether it is the same before the body, as it stands.
+    fn is_before(&self, expr: &Expr) -> bool {
+        struct Look<'a>(&'a Bindings, bool);
+        impl<'ast> Visit<'ast> for Look<'_> {
+            fn visit_expr(&mut self, expr: &'ast Expr) {
+                self.1 &= match expr {
+                    Expr::Path(_) => self.0.get(expr).is_none(),
+                    Expr::MethodCall(call) => !is_one_of(&call.method, &STREAM_MAKERS),
+                    // What else there is would be long to write, or may not stand there.
+                    _ => matches!(
+                        expr,
+                        Expr::Binary(_)
+                            | Expr::Call(_)
+                            | Expr::Cast(_)
+                            | Expr::Field(_)
+                            | Expr::Group(_)
+                            | Expr::Index(_)
+                            | Expr::Lit(_)
+                            | Expr::Paren(_)
+                            | Expr::Reference(_)
+                            | Expr::Try(_)
+                            | Expr::Unary(_)
+                    ),
+                };
+                visit::visit_expr(self, expr);
+            }
+        }
+        let mut look = Look(self, true);
+        look.visit_expr(expr);
+        look.1
+    }
+}
+
+/// The expression under parentheses and macro fragments.
+pub fn bare(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Paren(paren) => bare(&paren.expr),
+        Expr::Group(group) => bare(&group.expr),
+        expr => expr,
+    }
+}
+
+/// The expression without references and parentheses around it.
+pub fn place(expr: &Expr) -> &Expr {
+    match bare(expr) {
+        Expr::Reference(reference) => place(&reference.expr),
+        expr => expr,
+    }
+}
+
+/// What is referred to, or cloned, which for a stream is the same.
+fn same(expr: &Expr) -> &Expr {
+    match place(expr) {
+        Expr::MethodCall(call) if call.method == "clone" => same(&call.receiver),
+        Expr::Call(call) => match (bare(&call.func), call.args.first()) {
+            (Expr::Path(path), Some(arg))
+                if path.path.segments.last().is_some_and(|last| last.ident == "clone") =>
+            {
+                same(arg)
+            }
+            _ => bare(expr),
+        },
+        expr => expr,
+    }
+}
+
+fn is_one_of(name: &Ident, names: &[&str]) -> bool {
+    names.iter().any(|one| name == one)
+}
