@@ -68,7 +68,8 @@ fn prologue(plan: &Plan) -> TokenStream {
             quote_spanned!(at=> enter_detailed(#site, |#gate| #target, || #details))
         }
     };
-    quote_spanned!(at=> let #scope = #private::#entered;)
+    let import = plan.paths.import();
+    quote_spanned!(at=> #import let #scope = #private::#entered;)
 }
 
 /// The block that declares the site, registers it and evaluates to a reference to it.

@@ -1,8 +1,12 @@
 //! How generated code spells what it names: nothing that the user can shadow, see or be shadowed by.
 
-use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote_spanned};
 use syn::Path;
+use syn::spanned::Spanned;
+
+/// The name of our module in a function that says where `gpu-time` lives.
+const IMPORT: &str = "__gpu_time_private";
 
 /// Where `gpu-time` lives, and our locals.
 pub struct Paths {
@@ -20,19 +24,18 @@ impl Paths {
     /// The module of ours that generated code may name.
     pub fn private(&self, at: Span) -> TokenStream {
         match &self.krate {
-            Some(path) => {
-                let path = path.to_token_stream().into_iter().map(|mut tree| {
-                    // `$crate` means nothing without the hygiene that it came with.
-                    if !matches!(&tree, TokenTree::Ident(ident) if ident == "$crate") {
-                        tree.set_span(at);
-                    }
-                    tree
-                });
-                let path: TokenStream = path.collect();
-                quote_spanned!(at=> #path::__private)
-            }
+            Some(_) => Ident::new(IMPORT, at).into_token_stream(),
             None => quote_spanned!(at=> ::gpu_time::__private),
         }
+    }
+
+    /// The item by which the user's path is named once: where it leads nowhere, they are told so once,
+    /// and there.
+    pub fn import(&self) -> Option<TokenStream> {
+        let path = self.krate.as_ref()?;
+        let at = ours(path.segments.last().span());
+        let import = Ident::new(IMPORT, at);
+        Some(quote_spanned!(at=> use #path::__private as #import;))
     }
 }
 

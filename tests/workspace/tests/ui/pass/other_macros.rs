@@ -69,6 +69,19 @@ fn through_a_path() -> u32 {
     6
 }
 
+#[gpu_timed(stream = stream, launch = "inner", crate = crate::reexports::timing)]
+fn one_in_another(stream: Option<&CudaStream>) -> u32 {
+    #[gpu_timed(crate = self::reexports::timing)]
+    fn inner(stream: Option<&CudaStream>) -> u32 {
+        #[gpu_timed(clock = "host", crate = crate::reexports::timing)]
+        fn innermost() -> u32 {
+            through_a_path()
+        }
+        innermost() + u32::from(stream.is_some())
+    }
+    inner(stream)
+}
+
 #[cfg_attr(all(), gpu_timed(clock = "host"))]
 #[cfg_attr(any(), gpu_timed(clock = "events"))]
 #[inline(never)]
@@ -91,5 +104,6 @@ fn main() {
     assert_eq!(early(1, None), None);
     assert_eq!(through_dollar_crate(), 5);
     assert_eq!(through_a_path(), 6);
+    assert_eq!(one_in_another(None), 6);
     assert_eq!(configured(), 7);
 }
