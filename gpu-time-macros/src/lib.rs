@@ -87,8 +87,9 @@ use proc_macro::TokenStream;
 /// borrowed without an `Arc` or `Rc` cannot be watched, and must live as long as what is bracketed.
 ///
 /// A launch on another stream than this one is not seen: what is read then is no bound of its time, above or
-/// below. In launches scope, where `stream` names one parameter and every visible `X.launch_builder(…)`
-/// another, the report remarks upon it. A raw handle costs a look-up on every call.
+/// below. In launches scope, where the stream is a parameter or a field and every visible
+/// `X.launch_builder(…)` another or a stream that the body makes, as by `let stream = stream.fork()?`, the
+/// report remarks upon it. A raw handle costs a look-up on every call.
 ///
 /// # Warm-up
 ///

@@ -94,7 +94,7 @@ impl Plan {
         }
         let source = Source::new(&args, &func, &found, errors);
         // A whole body may well fork from its stream and join it again.
-        let is_elsewhere = scope == Scope::Launches && is_elsewhere(&args, &func, &found);
+        let is_elsewhere = scope == Scope::Launches && is_elsewhere(&source, &func, &found);
         for value in [&args.series, &args.bytes, &args.flops].into_iter().flatten() {
             if let Some(at) = await_in(&value.value) {
                 let key = &value.key;

@@ -114,18 +114,30 @@ fn from_builders(func: &TimedFn, found: &Findings, errors: &mut Errors) -> Sourc
     Source::Streams(streams.collect())
 }
 
-/// Whether `stream` names one parameter, and everything that the body launches goes to others: a bracket on
-/// the one sees nothing of that.
-pub fn is_elsewhere(args: &Args, func: &TimedFn, found: &Findings) -> bool {
-    let param = |expr: &Expr| -> Option<Ident> {
-        let Expr::Path(path) = place(expr) else { return None };
-        let name = path.path.get_ident()?;
-        func.params().any(|p| p.name == name && is_stream(p.ty)).then(|| name.clone())
+/// Whether everything that the body launches goes to other streams than this one, as far as names tell: a
+/// bracket on the one sees nothing of that.
+pub fn is_elsewhere(source: &Source, func: &TimedFn, found: &Findings) -> bool {
+    // A parameter that is a stream, or a field.
+    let name = |expr: &Expr| {
+        let expr = place(expr);
+        let is_stream = |root: &Ident| func.params().any(|p| p.name == root && is_stream(p.ty));
+        let is_one = is_rooted(expr, func)
+            && (matches!(expr, Expr::Field(_)) || root(expr).is_some_and(is_stream));
+        is_one.then(|| text(expr))
     };
-    let Some(stream) = args.stream.as_ref().and_then(|arg| param(&arg.value)) else { return false };
+    let Source::Streams(streams) = source else { return false };
+    let [stream] = streams.as_slice() else { return false };
+    let Some(stream) = name(&stream.expr) else { return false };
+    // One may be what the other dereferences to.
+    let is_in = |part: &str, whole: &str| {
+        part.strip_prefix(whole).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
     let is_other = |builder: &Builder| match &builder.meaning {
-        Meaning::Before(expr) => param(expr).is_some_and(|launched| launched != stream),
-        Meaning::Made | Meaning::Unknown => false,
+        Meaning::Before(expr) => {
+            name(expr).is_some_and(|other| !is_in(&other, &stream) && !is_in(&stream, &other))
+        }
+        Meaning::Made => true,
+        Meaning::Unknown => false,
     };
     !found.builders.is_empty() && found.builders.iter().all(is_other)
 }

@@ -204,6 +204,13 @@ fn launches_on_another_stream_than_the_timed_one_are_remarked_upon() {
         ("stream = a", "b", true),
         ("stream = &a, cold", "(&b)", true),
         ("stream = a", "a", false),
+        ("stream = a", "self.s", true),
+        ("stream = self.s", "a", true),
+        ("stream = self.s", "self.other", true),
+        ("stream = &self.s", "self.s", false),
+        // One may be what the other dereferences to.
+        ("stream = self.s", "self.s.inner", false),
+        ("stream = self.s.inner", "self.s", false),
         // Who knows which stream these are.
         ("stream = a.clone()", "b", false),
         ("stream = a", "device", false),
@@ -212,11 +219,36 @@ fn launches_on_another_stream_than_the_timed_one_are_remarked_upon() {
         ("stream = a, scope = \"body\"", "b", false),
     ] {
         let body = format!("{receiver}.launch_builder(k).launch(c)");
-        let params = "a: &Arc<CudaStream>, b: &Arc<CudaStream>, device: &Device";
+        let params = "&self, a: &Arc<CudaStream>, b: &Arc<CudaStream>, device: &Device";
         let output = rewrite(tokens(keys), tokens(&format!("fn f({params}) {{ {body} }}")));
         let text = output.to_string();
         assert!(!text.contains("compile_error"), "{text}");
         assert_eq!(text.contains(remark), is_elsewhere, "{keys}, {body}");
+    }
+    for (body, is_elsewhere) in [
+        ("let stream = stream.fork()?; stream.launch_builder(k).launch(c);", true),
+        ("let s = net.context.new_stream().unwrap(); s.launch_builder(k).launch(c);", true),
+        ("net.stream.launch_builder(k).launch(c);", true),
+        ("let s = &net.stream; s.launch_builder(k).launch(c);", true),
+        ("stream.fork()?.launch_builder(k).launch(c);", true),
+        ("let s = stream.clone(); s.launch_builder(k).launch(c);", false),
+        ("let s = Arc::clone(&stream); let s = &s; s.launch_builder(k).launch(c);", false),
+        ("let s = if x { stream.fork()? } else { stream }; s.launch_builder(k).launch(c);", false),
+        ("let Some(s) = stream else { return }; s.launch_builder(k).launch(c);", false),
+        ("for s in [stream] { s.launch_builder(k).launch(c); }", false),
+        ("let s = stream.unwrap(); s.launch_builder(k).launch(c);", false),
+        ("stream.launch_builder(k).launch(c); let stream = stream.fork()?;", false),
+        ("{ let stream = stream.fork()?; } stream.launch_builder(k).launch(c);", false),
+        // What goes to the one stream is seen.
+        ("net.s.launch_builder(k).launch(c); stream.launch_builder(k).launch(c);", false),
+        ("net.launch_builder(k).launch(c);", false),
+        ("stream.memset(); k.launch(c);", false),
+    ] {
+        let params = "stream: &Arc<CudaStream>, net: &Net";
+        let output = rewrite(tokens(""), tokens(&format!("fn f({params}) {{ {body} }}")));
+        let text = output.to_string();
+        assert!(!text.contains("compile_error"), "{text}");
+        assert_eq!(text.contains(remark), is_elsewhere, "{body}");
     }
 }
 
