@@ -5,8 +5,9 @@
 use proc_macro2::{TokenStream, TokenTree};
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
-use syn::{Expr, ExprArray, ExprLit, Ident, Lit, LitStr, Path, Token};
+use syn::{Expr, ExprArray, ExprLit, ExprUnary, Ident, Lit, LitStr, Path, Token, UnOp};
 
+use crate::bindings::bare;
 use crate::errors::Errors;
 
 /// What may be written: each key with an example of its use.
@@ -166,8 +167,20 @@ impl Args {
         match (name.as_str(), value) {
             ("stream", Some(value)) => self.stream = Some(Arg { key, value }),
             ("warmup", Some(value)) => self.warmup = Some(Arg { key, value }),
-            ("sample", Some(value)) => self.sample = Some(Arg { key, value }),
-            ("every", Some(value)) => self.every = Some(Arg { key, value }),
+            ("sample", Some(value)) => {
+                if number(&value).is_some_and(|share| share <= 0.0 || share > 1.0) {
+                    let message = format!("expected {example}, a share above 0.0 and up to 1.0");
+                    return Err(syn::Error::new_spanned(value, message));
+                }
+                self.sample = Some(Arg { key, value });
+            }
+            ("every", Some(value)) => {
+                if number(&value).is_some_and(|calls| calls <= 0.0) {
+                    let message = format!("expected {example}, a whole number from 1");
+                    return Err(syn::Error::new_spanned(value, message));
+                }
+                self.every = Some(Arg { key, value });
+            }
             ("key", Some(value)) => self.series = Some(Arg { key, value }),
             ("bytes", Some(value)) => self.bytes = Some(Arg { key, value }),
             ("flops", Some(value)) => self.flops = Some(Arg { key, value }),
@@ -273,6 +286,16 @@ fn string(value: &Expr) -> Option<&LitStr> {
     match value {
         Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Some(text),
         Expr::Group(group) => string(&group.expr),
+        _ => None,
+    }
+}
+
+/// The number that the expression is, if it is written as one.
+fn number(value: &Expr) -> Option<f64> {
+    match bare(value) {
+        Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) => number.base10_parse().ok(),
+        Expr::Lit(ExprLit { lit: Lit::Float(number), .. }) => number.base10_parse().ok(),
+        Expr::Unary(ExprUnary { op: UnOp::Neg(_), expr, .. }) => number(expr).map(|n| -n),
         _ => None,
     }
 }

@@ -13,7 +13,7 @@
 //! break `-> !`, and a closure would break borrows. The user's expressions stand outside the block
 //! that holds our items, which hygiene does not hide.
 
-use proc_macro2::{Group, Literal, Span, TokenStream};
+use proc_macro2::{Group, Ident, Literal, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
@@ -97,8 +97,9 @@ fn site(plan: &Plan) -> TokenStream {
     let warmup = plan.warmup.as_ref().map_or_else(|| quote!(0), ToTokens::to_token_stream);
     let sampling = match &plan.sampling {
         Sampling::All => quote_spanned!(at=> #private::Sampling::ALL),
-        Sampling::Share(share) => quote_spanned!(at=> #private::Sampling::share(#share)),
-        Sampling::Every(every) => quote_spanned!(at=> #private::Sampling::every(#every)),
+        // These look at the value, and what they say of it is said there.
+        Sampling::Share(share) => checked(plan, share, "share"),
+        Sampling::Every(every) => checked(plan, every, "every"),
     };
     let cold = option(plan.cold.map(|cold| match cold {
         Cold::Clean => quote_spanned!(at=> #private::Cold::Clean),
@@ -152,6 +153,13 @@ fn site(plan: &Plan) -> TokenStream {
         #private::inventory::submit! { #private::SiteRef(&#site) }
         &#site
     }}
+}
+
+/// A function's `Sampling` of the user's value, located where that is.
+fn checked(plan: &Plan, value: &Expr, maker: &str) -> TokenStream {
+    let at = ours(value.span());
+    let (private, maker) = (plan.paths.private(at), Ident::new(maker, at));
+    quote_spanned!(at=> #private::Sampling::#maker(#value))
 }
 
 /// What the closure given to `enter` evaluates.
