@@ -187,7 +187,7 @@ fn legend(snapshot: &Snapshot) -> Vec<String> {
         );
     }
     if snapshot.sites.iter().any(|site| site.skipped > site.unsampled) {
-        explain("skipped", "switched off, filtered out, or not to be timed on this machine");
+        explain("skipped", "switched off, filtered out, or could not be timed");
     }
     if any(|s| s.in_flight > 0) {
         explain("in flight", "had not returned or finished when this was written");

@@ -23,7 +23,7 @@ pub(super) fn describe() {
     for (name, what) in [
         (CALLS, "Calls of a function: warmup, skipped and timed"),
         (WARMUP, "Calls that served to warm up"),
-        (SKIPPED, "Calls that were switched off, filtered out or not sampled"),
+        (SKIPPED, "Calls that were switched off, filtered out, not sampled, or could not be timed"),
         (TIMED, "Calls that were timed"),
         (FED, "Samples inside which the GPU did not wait for the CPU"),
         (STARVED, "Samples inside which it may have: upper bounds"),
