@@ -65,7 +65,9 @@ pub enum Command {
     /// and a verdict. The interval is made of those of the two medians, on a logarithmic scale, by the
     /// squares of their reaches (MOVER, Zou and Donner 2008); neither is taken to be narrower than the
     /// clock's step. It knows of the samples' spread, not of what differs between two runs, such as
-    /// clocks and neighbours: compare merged reports of several runs where that matters.
+    /// clocks and neighbours: compare merged reports of several runs where that matters. Where the bias
+    /// that net times are relieved of differs, a note says so, and what it may have done is no change:
+    /// the interval is that much wider. Where it comes from another source, raw medians are compared.
     ///
     /// Functions are the same by name, wherever they moved to; several of one name in a file by the order
     /// of their lines, or by line and file where one report has more of them. Launches are the same by

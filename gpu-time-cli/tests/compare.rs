@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use gpu_time_report::{Launch, Measure, Series, Snapshot};
+use gpu_time_report::{Device, Launch, Launches, Measure, Series, Snapshot};
 
 use crate::made::{gpu, report, series, site};
 use crate::{Folder, Run, first, tool};
@@ -162,6 +162,59 @@ fn another_gpu_is_noted() {
     };
     let run = tool(&["compare".into(), on("base", "H200"), on("new", "A100")]);
     assert!(run.fine().contains("\nnote: cuda:0 was H200 and is A100\n"));
+}
+
+/// What the samples say is the same; only what is subtracted from them is not.
+#[test]
+fn another_bias_alone_is_no_change() {
+    let folder = Folder::new();
+    let with = |file: &str, source: &str, bias_ns: f64, raw_ns: f64| {
+        let times: Vec<f64> = (0..101).map(|i| raw_ns * (0.999 + 0.00002 * f64::from(i))).collect();
+        let site = site("f", 1, vec![series("cuda:0", &times, &[], bias_ns)]);
+        let source = Some(source.to_owned());
+        let event_bias_ns = Some(bias_ns);
+        let gpu = Device { event_bias_ns, event_bias_source: source, ..gpu("cuda:0", "H200") };
+        folder.report(file, &report(1, vec![gpu], vec![site]))
+    };
+    let base = with("base", "table", 2200.0, 5e3);
+    let run = |source, bias_ns, raw_ns| {
+        tool(&["compare".into(), base.clone(), with("new", source, bias_ns, raw_ns)])
+    };
+    for (bias_ns, is) in [(2000.0, "2.000"), (2400.0, "2.400")] {
+        let run = run("table", bias_ns, 5e3);
+        assert!(row(&run, "f").ends_with(" unknown: the bias is another"), "{}", run.stdout);
+        let note = format!(
+            "\nnote: the bias of cuda:0 was 2.200 µs (table) and is {is} µs (table): a change within that \
+             is none\n"
+        );
+        assert!(run.fine().contains(&note));
+    }
+    // Nor does it make a change out of one that is too small to matter.
+    let small = run("table", 2000.0, 5.1e3);
+    assert!(row(&small, "f").ends_with(" unknown: the bias is another"), "{}", small.stdout);
+    let real = run("table", 2150.0, 6e3);
+    assert!(row(&real, "f").ends_with(" slower"), "{}", real.stdout);
+    let raw = run("floor", 1280.0, 5e3);
+    assert!(row(&raw, "f").starts_with("f on cuda:0 5.002 µs 5.002 µs +0.0% "), "{}", raw.stdout);
+    assert!(raw.fine().contains(
+        "\nnote: the bias of cuda:0 was 2.200 µs (table) and is 1.280 µs (floor): raw times are compared\n"
+    ));
+    // One that shows in no figure is not worth a note.
+    assert!(!run("table", 2200.01, 5e3).fine().contains("note"));
+}
+
+/// The bias of one launch more is no other bias.
+#[test]
+fn another_number_of_launches_is_a_change() {
+    let of = |count: u32, ns: f64| {
+        let bias_ns = 2200.0 * f64::from(count);
+        let launches = Launches { min: count, mean: count.into(), max: count };
+        let times: Vec<f64> = (0..101).map(|i| ns + f64::from(i)).collect();
+        let series = series("cuda:0", &times, &[], bias_ns);
+        vec![("f", Series { bias_ns: Some(2200.0), launches: Some(launches), ..series })]
+    };
+    let run = compare(of(2, 10e3), of(3, 13e3), &[]);
+    assert!(row(&run, "f").ends_with(" slower"), "{}", run.stdout);
 }
 
 #[test]

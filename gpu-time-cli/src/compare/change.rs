@@ -38,9 +38,19 @@ struct Median {
 
 impl Change {
     /// From one series to the other, times of the clock advancing by `clock_step_ns`, where a share of
-    /// `threshold` is the most that does not matter.
-    pub fn of(base: &Series, new: &Series, clock_step_ns: f64, threshold: Share) -> Change {
-        let net = base.net_ns().is_some() && new.net_ns().is_some();
+    /// `threshold` is the most that does not matter. Net times are compared if their bias is `alike`, of
+    /// one source, and a change within what it differs by is none.
+    pub fn of(
+        base: &Series,
+        new: &Series,
+        alike: bool,
+        clock_step_ns: f64,
+        threshold: Share,
+    ) -> Change {
+        let biases = bias_ns(base).zip(bias_ns(new)).filter(|_| alike);
+        let net = biases.is_some();
+        let apart_ns =
+            biases.map_or(0.0, |(was, is)| (was - is).abs() * brackets(base).max(brackets(new)));
         let [was, is] = [base, new].map(|series| Median::of(series, net, clock_step_ns));
         let medians_ns = [was, is].map(|median| median.map_or(0.0, |median| median.ns));
         let unknown = |share, interval, why| Change {
@@ -63,19 +73,16 @@ impl Change {
         let Some(interval) = interval(was, is) else {
             return unknown(Some(share), None, "too few samples");
         };
-        let Share(threshold) = threshold;
-        let [low, high] = interval;
-        let verdict = match share {
-            _ if share > threshold && low > 0.0 => Verdict::Slower,
-            _ if share < -threshold && high < 0.0 => Verdict::Faster,
-            _ if share.abs() <= threshold
-                && high - share <= threshold
-                && share - low <= threshold =>
-            {
-                Verdict::Same
-            }
-            _ => return unknown(Some(share), Some(interval), "too wide an interval"),
+        let by_bias = apart_ns / was.ns;
+        let wider = [(interval[0] - by_bias).max(-1.0), interval[1] + by_bias];
+        let Some(verdict) = judged(share, wider, by_bias, threshold) else {
+            let why = match judged(share, interval, 0.0, threshold) {
+                Some(_) => "the bias is another",
+                None => "too wide an interval",
+            };
+            return unknown(Some(share), Some(wider), why);
         };
+        let interval = wider;
         Change { medians_ns, share: Some(share), interval: Some(interval), verdict, why: "" }
     }
 }
@@ -91,6 +98,33 @@ impl Median {
             [(low - bias).min(ns - half_step), (high - bias).max(ns + half_step)]
         });
         Some(Median { ns, interval })
+    }
+}
+
+/// What is removed for each bracket of a series; a merged one may have had several, and this is the median's.
+fn bias_ns(series: &Series) -> Option<f64> {
+    Some((series.raw_ns()?.median() - series.net_ns()?.median()) / brackets(series))
+}
+
+/// How many brackets a time of it is the sum of.
+fn brackets(series: &Series) -> f64 {
+    series.launches().map_or(1.0, |launches| launches.mean().max(1.0))
+}
+
+/// What is to be said of a change by `share`, of which `by_bias` may be none of the samples' doing.
+fn judged(
+    share: f64,
+    [low, high]: [f64; 2],
+    by_bias: f64,
+    Share(threshold): Share,
+) -> Option<Verdict> {
+    match share {
+        _ if share - by_bias > threshold && low > 0.0 => Some(Verdict::Slower),
+        _ if share + by_bias < -threshold && high < 0.0 => Some(Verdict::Faster),
+        _ if share.abs() <= threshold && high - share <= threshold && share - low <= threshold => {
+            Some(Verdict::Same)
+        }
+        _ => None,
     }
 }
 

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use comfy_table::{CellAlignment, Table, presets};
 use gpu_time_report::units;
-use gpu_time_report::{Series, Site, Snapshot, printable};
+use gpu_time_report::{Device, Series, Site, Snapshot, printable};
 
 use crate::place::{Place, same_sites};
 use crate::{Failure, input, output};
@@ -82,7 +82,9 @@ impl Comparison {
                     continue;
                 };
                 let step_ns = step_ns(base, series).max(step_ns(new, &there[found]));
-                let change = Change::of(series, &there[found], step_ns, limits.of(site.name()));
+                let alike = bias_source(base, series) == bias_source(new, &there[found]);
+                let limit = limits.of(site.name());
+                let change = Change::of(series, &there[found], alike, step_ns, limit);
                 comparison.rows.push(Row { name, change });
                 known.extend(now.map(|now| (now, found)));
             }
@@ -165,11 +167,19 @@ fn name(site: &Site, series: &Series) -> String {
 
 /// The step in which the clock of a series advances.
 fn step_ns(snapshot: &Snapshot, series: &Series) -> f64 {
-    let device = snapshot.devices().iter().find(|device| device.id() == series.device());
-    device.and_then(|device| device.event_step_ns()).unwrap_or(0.0)
+    device(snapshot, series).and_then(Device::event_step_ns).unwrap_or(0.0)
 }
 
-/// Devices of one id that are not the same.
+/// Where the bias of a series comes from.
+fn bias_source<'a>(snapshot: &'a Snapshot, series: &Series) -> Option<&'a str> {
+    device(snapshot, series).and_then(Device::event_bias_source)
+}
+
+fn device<'a>(snapshot: &'a Snapshot, series: &Series) -> Option<&'a Device> {
+    snapshot.devices().iter().find(|device| device.id() == series.device())
+}
+
+/// Devices of one id that are not the same, or whose bias is not.
 fn other_devices(base: &Snapshot, new: &Snapshot) -> Vec<String> {
     let pairs = base.devices().iter().filter_map(|was| {
         let is = new.devices().iter().find(|is| is.id() == was.id())?;
@@ -187,6 +197,18 @@ fn other_devices(base: &Snapshot, new: &Snapshot) -> Vec<String> {
                 "the driver of {} was for CUDA {old} and is for CUDA {new}",
                 was.id()
             ));
+        }
+        let [old, new] = [was, is].map(|device| {
+            let bias = device.event_bias_ns().map_or("unknown".to_owned(), units::time);
+            format!("{bias} ({})", device.event_bias_source().unwrap_or("unknown"))
+        });
+        if old != new {
+            let so = if was.event_bias_source() == is.event_bias_source() {
+                "a change within that is none"
+            } else {
+                "raw times are compared"
+            };
+            notes.push(format!("the bias of {} was {old} and is {new}: {so}", was.id()));
         }
     }
     notes
