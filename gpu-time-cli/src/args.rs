@@ -51,6 +51,9 @@ pub enum Command {
     /// that varies from call to call is that of all work in all time, each report's time worked out
     /// from its own rate. What the reports do not agree in is left out. Where a series has fed samples
     /// in any report, its statistics are over fed ones only, as in a report of one process.
+    ///
+    /// A report that two of the files hold is refused, for it would count twice. Of a process that
+    /// reported while it ran, only the last report is to be merged: each holds what the one before did.
     Merge {
         /// JSON reports.
         #[arg(required = true, value_hint = ValueHint::FilePath)]

@@ -62,25 +62,28 @@ fn nesting_without_end_is_refused() {
     }
 }
 
-/// A report of a function with these counts and times.
-fn too_much(folder: &Folder, count: u64, ns: f64) -> PathBuf {
+/// Two reports of functions with these counts and times.
+fn too_much(folder: &Folder, count: u64, ns: f64) -> [PathBuf; 2] {
     let times = series("cuda:0", &[20e3; 9], &[], 1000.0);
     let stats = times.raw_ns.map(|raw| Stats { max: ns, mean: ns, sum: ns, ..raw });
     let histogram = [(20e3, count), (21e3, count)].into_iter().collect();
     let (timed, measured, fed) = (count, count, count);
     let series = Series { timed, measured, fed, raw_ns: stats, histogram, ..times };
     let sites = ["f", "g"].map(|name| site(name, 1, vec![series.clone()]));
-    folder.report("much", &report(1, vec![gpu("cuda:0", "H200")], sites.into()))
+    [1, 2].map(|pid| {
+        let report = report(pid, vec![gpu("cuda:0", "H200")], sites.to_vec());
+        folder.report(&format!("much{pid}"), &report)
+    })
 }
 
 #[test]
 fn as_much_as_can_be_counted_is_shown_and_merged() {
     let folder = Folder::new();
     for count in [1 << 63, u64::MAX] {
-        let file = too_much(&folder, count, 20e3);
+        let [file, other] = too_much(&folder, count, 20e3);
         assert!(tool(&["html".into(), file.clone()]).fine().contains("18\u{202f}446\u{202f}744"));
         let merged = folder.path("merged");
-        tool(&["merge".into(), file.clone(), file, "-o".into(), merged.clone()]).fine();
+        tool(&["merge".into(), file, other, "-o".into(), merged.clone()]).fine();
         tool(&["show".into(), merged]).fine();
     }
 }
@@ -88,9 +91,9 @@ fn as_much_as_can_be_counted_is_shown_and_merged() {
 #[test]
 fn what_adds_up_to_no_number_is_not_merged() {
     let folder = Folder::new();
-    let file = too_much(&folder, 9, 1e308);
+    let [file, other] = too_much(&folder, 9, 1e308);
     tool(&["show".into(), file.clone()]).fine();
-    let line = tool(&["merge".into(), file.clone(), file]).refused();
+    let line = tool(&["merge".into(), file, other]).refused();
     assert_eq!(
         line,
         "the reports cannot be merged: the times or the work of `f` come to more than a number can hold"
@@ -180,7 +183,10 @@ proptest! {
             prop_assert!(!run.stderr.contains("panicked"), "{}", run.stderr);
         }
         let merged = folder.path("merged");
-        let merge = ["merge".into(), file.clone(), file, "-o".into(), merged.clone()];
+        // Of another process.
+        let other = text.replacen("\"pid\": 4242", "\"pid\": 4243", 1);
+        let other = folder.write("other", harmed(&other, &harms));
+        let merge = ["merge".into(), file, other, "-o".into(), merged.clone()];
         if tool(&merge).code == Some(0) {
             let shown = tool(&["show".into(), merged]);
             prop_assert_eq!((shown.code, &*shown.stderr), (Some(0), ""));

@@ -30,6 +30,27 @@ fn the_merged_report_is_a_report() {
 }
 
 #[test]
+fn no_report_counts_twice() {
+    let folder = Folder::new();
+    let [one, two] = two(&folder);
+    let all = folder.path("all.json");
+    tool(&["merge".into(), one.clone(), two.clone(), "-o".into(), all.clone()]).fine();
+    for (first, second, pid) in [(&one, &one, 1), (&one, &all, 1), (&two, &all, 2), (&all, &all, 1)]
+    {
+        let line = tool(&["merge".into(), first.clone(), second.clone()]).refused();
+        let [first, second] = [first, second].map(|path| path.display());
+        let started = format!("2026-11-20T10:30:0{pid}Z");
+        assert_eq!(
+            line,
+            format!(
+                "`{first}` and `{second}` both hold the report of app (pid {pid}) from {started}, which would \
+                 count twice: leave one of them out"
+            )
+        );
+    }
+}
+
+#[test]
 fn what_cannot_be_merged_or_written_is_named() {
     let folder = Folder::new();
     let [one, _] = two(&folder);

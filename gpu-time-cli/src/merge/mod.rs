@@ -39,14 +39,38 @@ pub fn files(files: &[PathBuf]) -> Result<Snapshot, Failure> {
             })
             .collect();
         let mut merge = Merge::default();
+        let mut holders = HashMap::new();
         for (file, reader) in files.iter().zip(readers.iter().cycle()) {
             let report = reader.recv().map_err(|error| error.to_string())??;
+            for process in processes(&report) {
+                let Process { name, pid, started, wall_ns, .. } = process;
+                // By the nanosecond, for many a container's process has the id 1 and starts with others.
+                let report = (name.clone(), *pid, started.clone(), *wall_ns);
+                if let Some(holder) = holders.insert(report, file)
+                    && !std::ptr::eq(holder, file)
+                {
+                    return Err(format!(
+                        "`{}` and `{}` both hold the report of {name} (pid {pid}) from {started}, which would \
+                         count twice: leave one of them out",
+                        holder.display(),
+                        file.display()
+                    ));
+                }
+            }
             merge
                 .add(&report)
                 .map_err(|why| format!("`{}` cannot be merged: {why}", file.display()))?;
         }
         merge.finish()
     })
+}
+
+/// The processes that a report is of.
+fn processes(report: &Snapshot) -> &[Process] {
+    match report.process().merged() {
+        [] => std::slice::from_ref(report.process()),
+        merged => merged,
+    }
 }
 
 /// What the reports so far come to.
@@ -72,11 +96,8 @@ impl Merge {
         for warning in process.warnings() {
             add_warning(&mut self.warnings, warning);
         }
-        if process.merged().is_empty() {
-            self.processes.push(Process { warnings: Vec::new(), ..process.clone() });
-        } else {
-            self.processes.extend_from_slice(process.merged());
-        }
+        let alone = |process: &Process| Process { warnings: Vec::new(), ..process.clone() };
+        self.processes.extend(processes(snapshot).iter().map(alone));
         // What the ids of this report mean among all.
         let devices = self.devices.add(snapshot.devices());
         for site in snapshot.sites() {
