@@ -80,7 +80,8 @@ pub enum Command {
     /// more than the threshold, known at least that well. unknown: anything else, such as too few
     /// samples, or starved ones only, whose times are upper bounds.
     ///
-    /// Exits with 0 if nothing is slower, 1 if something is, 2 if the reports cannot be compared.
+    /// Exits with 0 if nothing is slower, 1 if something is, or is what --fail-on names, 2 if the reports
+    /// cannot be compared.
     Compare {
         /// The JSON report to compare with.
         #[arg(value_hint = ValueHint::FilePath)]
@@ -92,9 +93,19 @@ pub enum Command {
         #[arg(long, value_name = "PERCENT")]
         threshold: Option<Share>,
         /// A TOML file: `threshold = "5%"`, and in a table [functions] patterns of names with `*` and
-        /// the threshold of each, such as `"*::decode" = "2%"`; the longest pattern that fits counts.
+        /// the threshold of each, such as `"*::decode" = "2%"`; the longest pattern that fits counts, and one that
+        /// fits no function is named on stderr.
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         thresholds: Option<PathBuf>,
+        /// What to exit with 1 for, beside what is slower: a list, or given again for each.
+        #[arg(
+            long,
+            value_name = "WHAT",
+            value_enum,
+            value_delimiter = ',',
+            default_value = "slower"
+        )]
+        fail_on: Vec<FailOn>,
     },
     /// Looks at the driver, the GPUs, their clocks, modes, neighbours and permissions, and says what to
     /// do about each thing that makes times doubtful.
@@ -108,6 +119,17 @@ pub enum Command {
     },
     /// Prints the manual page.
     Man,
+}
+
+/// What a comparison is to fail for.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// A series that became slower; always.
+    Slower,
+    /// A series of which nothing can be said.
+    Unknown,
+    /// A series that only the base has.
+    Missing,
 }
 
 /// How a report is shown.

@@ -38,8 +38,8 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
             let merged = merge::files(&files)?;
             output::write(output.as_deref(), &(merged.to_json() + "\n"))?;
         }
-        Command::Compare { base, new, threshold, thresholds } => {
-            return compare::files(&base, &new, threshold, thresholds.as_deref());
+        Command::Compare { base, new, threshold, thresholds, fail_on } => {
+            return compare::files(&base, &new, threshold, thresholds.as_deref(), &fail_on);
         }
         Command::Doctor => return doctor::run(),
         Command::Completions { shell } => {

@@ -132,6 +132,43 @@ fn what_only_one_has_is_listed() {
 }
 
 #[test]
+fn what_could_not_be_judged_fails_where_it_is_to() {
+    let starved = || vec![("f", series("cuda:0", &[], &[9e3; 30], 1000.0)), ("g", around(2e4))];
+    let code = |base, new, fail_on: &[&str]| {
+        let options: Vec<PathBuf> =
+            fail_on.iter().map(|what| format!("--fail-on={what}").into()).collect();
+        compare(base, new, &options).code
+    };
+    let gone = || vec![("g", around(2e4))];
+    let slower = || vec![("g", around(3e4))];
+    for (fail_on, unknown, missing) in [
+        (&[][..], 0, 0),
+        (&["slower"], 0, 0),
+        (&["unknown"], 1, 0),
+        (&["missing"], 0, 1),
+        (&["unknown,missing"], 1, 1),
+        (&["missing", "unknown"], 1, 1),
+    ] {
+        assert_eq!(code(starved(), starved(), fail_on), Some(unknown), "{fail_on:?}");
+        assert_eq!(code(starved(), gone(), fail_on), Some(missing), "{fail_on:?}");
+        assert_eq!(code(gone(), slower(), fail_on), Some(1), "{fail_on:?}");
+        assert_eq!(code(gone(), starved(), fail_on), Some(0), "{fail_on:?}");
+    }
+    assert_eq!(code(gone(), gone(), &["nothing"]), Some(2));
+}
+
+#[test]
+fn a_threshold_of_no_function_is_named() {
+    let folder = Folder::new();
+    let patterns = "[functions]\n\"f\" = \"9%\"\n\"*::decoed\" = \"2%\"\n\"x\" = \"2%\"\n";
+    let limits = folder.write("limits.toml", patterns);
+    let f = || vec![("f", around(2e4))];
+    let run = compare(f(), f(), &["--thresholds".into(), limits.clone()]);
+    let line = format!("gpu-time: `{}`: no function fits `*::decoed`, `x`\n", limits.display());
+    assert_eq!((run.code, run.stderr), (Some(0), line));
+}
+
+#[test]
 fn what_moved_is_compared() {
     let folder = Folder::new();
     let at = |file: &str, line: u32, ns: f64| {

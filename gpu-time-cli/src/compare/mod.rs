@@ -11,14 +11,15 @@ use comfy_table::{CellAlignment, Table, presets};
 use gpu_time_report::units;
 use gpu_time_report::{Device, Series, Site, Snapshot, printable};
 
+use crate::args::FailOn;
 use crate::place::{Place, same_sites};
 use crate::{Failure, input, output};
 use change::{Change, Verdict};
 pub use thresholds::Share;
 use thresholds::Thresholds;
 
-/// The exit code where something is slower.
-const SLOWER: u8 = 1;
+/// The exit code where something is slower, or what the user names is so.
+const FAILED: u8 = 1;
 
 /// Compares two files, and says how it went by the exit code.
 pub fn files(
@@ -26,12 +27,23 @@ pub fn files(
     new: &Path,
     threshold: Option<Share>,
     thresholds: Option<&Path>,
+    fail_on: &[FailOn],
 ) -> Result<ExitCode, Failure> {
     let mut limits = thresholds.map(Thresholds::read).transpose()?.unwrap_or_default();
     if let Some(share) = threshold {
         limits.default = share;
     }
     let (base, new) = (input::report(base)?, input::report(new)?);
+    if let Some(file) = thresholds {
+        let unused = limits.unused(&base, &new);
+        if !unused.is_empty() {
+            output::complain(&format!(
+                "`{}`: no function fits {}",
+                file.display(),
+                unused.join(", ")
+            ));
+        }
+    }
     let mut comparison = Comparison::of(&base, &new, &limits);
     if comparison.rows.is_empty() {
         return Err("the reports have no series in common, so nothing can be compared".to_owned());
@@ -41,8 +53,11 @@ pub fn files(
         // Whoever looks at the exit code alone would take them for no slower.
         output::complain(&format!("{missing} series only in the base: not compared"));
     }
-    let is_slower = comparison.rows.iter().any(|row| row.change.verdict == Verdict::Slower);
-    Ok(if is_slower { ExitCode::from(SLOWER) } else { ExitCode::SUCCESS })
+    let any = |verdict| comparison.rows.iter().any(|row| row.change.verdict == verdict);
+    let fails = any(Verdict::Slower)
+        || fail_on.contains(&FailOn::Unknown) && any(Verdict::Unknown)
+        || fail_on.contains(&FailOn::Missing) && !comparison.missing.is_empty();
+    Ok(if fails { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
 }
 
 /// All series of two reports.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::str::FromStr;
 
-use gpu_time_report::pattern;
+use gpu_time_report::{Snapshot, pattern};
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
 
@@ -70,6 +70,16 @@ impl Thresholds {
     pub fn of(&self, name: &str) -> Share {
         let fitting = self.functions.iter().filter(|(known, _)| pattern::matches(known, name));
         fitting.max_by_key(|(known, _)| known.len()).map_or(self.default, |(_, share)| *share)
+    }
+
+    /// The patterns that fit no function of the two reports, in quotes.
+    pub fn unused(&self, base: &Snapshot, new: &Snapshot) -> Vec<String> {
+        let fits = |known: &str| {
+            let mut sites = base.sites().iter().chain(new.sites());
+            sites.any(|site| pattern::matches(known, site.name()))
+        };
+        let unused = self.functions.keys().filter(|known| !fits(known));
+        unused.map(|known| format!("`{known}`")).collect()
     }
 }
 
