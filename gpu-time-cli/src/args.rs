@@ -117,8 +117,11 @@ pub enum Command {
         /// The shell.
         shell: Shell,
     },
-    /// Prints the manual page.
-    Man,
+    /// Prints the manual page, or that of a command.
+    Man {
+        /// The command, such as `compare`.
+        command: Option<String>,
+    },
 }
 
 /// What a comparison is to fail for.

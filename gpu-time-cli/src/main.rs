@@ -47,14 +47,25 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
             clap_complete::generate(shell, &mut Args::command(), "gpu-time", &mut script);
             output::write_bytes(None, &script)?;
         }
-        Command::Man => {
-            let mut page = Vec::new();
-            // Writing to memory cannot fail.
-            _ = clap_mangen::Man::new(Args::command()).render(&mut page);
-            output::write_bytes(None, &page)?;
-        }
+        Command::Man { command } => output::write_bytes(None, &man(command.as_deref())?)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The manual page of the tool, which names those of its commands, or of one of these.
+fn man(command: Option<&str>) -> Result<Vec<u8>, Failure> {
+    let mut tool = Args::command().disable_help_subcommand(true);
+    tool.build();
+    let of = match command {
+        None => &tool,
+        Some(name) => tool
+            .find_subcommand(name)
+            .ok_or_else(|| format!("`{name}` is no command; `gpu-time --help` lists them"))?,
+    };
+    let mut page = Vec::new();
+    // Writing to memory cannot fail.
+    _ = clap_mangen::Man::new(of.clone()).render(&mut page);
+    Ok(page)
 }
 
 fn show(files: &[std::path::PathBuf], format: Format) -> Result<(), Failure> {

@@ -88,6 +88,23 @@ fn a_page_holds_the_report() {
 fn it_explains_itself() {
     assert!(tool(&["--help"]).fine().contains("GPU_TIME_REPORT=json:PATH"));
     assert!(tool(&["completions", "bash"]).fine().contains("complete -F"));
-    assert!(tool(&["man"]).fine().starts_with(".ie"));
     assert_eq!(tool(&["nonsense"]).code, Some(2));
+}
+
+/// No page is named that there is none of.
+#[test]
+fn every_command_has_a_manual_page() {
+    let page = tool(&["man"]).fine();
+    assert!(page.starts_with(".ie") && page.contains(".SH DESCRIPTION"), "{page}");
+    let pages = page.lines().filter_map(|line| line.strip_prefix("gpu\\-time\\-"));
+    let commands: Vec<&str> = pages.filter_map(|page| page.strip_suffix("(1)")).collect();
+    let known = ["show", "html", "merge", "compare", "doctor", "completions", "man"];
+    assert_eq!(commands, known);
+    for command in known {
+        let page = tool(&["man", command]).fine();
+        assert!(page.contains(&format!("\ngpu\\-time\\-{command} \\- ")), "{page}");
+    }
+    assert!(tool(&["man", "compare"]).fine().contains("\\-\\-threshold\\fR"));
+    let line = tool(&["man", "help"]).refused();
+    assert_eq!(line, "`help` is no command; `gpu-time --help` lists them");
 }
