@@ -21,6 +21,8 @@ pub struct Args {
 #[derive(Subcommand)]
 pub enum Command {
     /// Shows reports as the table that the program would have printed.
+    ///
+    /// Several reports as JSON are a line each; as CSV, one table whose first column, `report`, is the file.
     Show {
         /// JSON reports.
         #[arg(required = true, value_hint = ValueHint::FilePath)]

@@ -8,12 +8,13 @@ mod merge;
 mod output;
 mod place;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
 use args::{Args, Command, Format};
-use gpu_time_report::Terminal;
+use gpu_time_report::{Terminal, printable};
 
 /// What went wrong, in one line.
 type Failure = String;
@@ -68,13 +69,29 @@ fn man(command: Option<&str>) -> Result<Vec<u8>, Failure> {
     Ok(page)
 }
 
-fn show(files: &[std::path::PathBuf], format: Format) -> Result<(), Failure> {
-    for file in files {
+/// Several reports come as several tables; as JSON, each in a line of its own; or as one table in CSV, with
+/// the file in front.
+fn show(files: &[PathBuf], format: Format) -> Result<(), Failure> {
+    for (at, file) in files.iter().enumerate() {
         let snapshot = input::report(file)?;
         let text = match format {
             Format::Table => snapshot.to_table(Terminal::stdout()),
-            Format::Json => snapshot.to_json() + "\n",
-            Format::Csv => snapshot.to_csv(),
+            Format::Json if files.len() == 1 => snapshot.to_json() + "\n",
+            // No string in it has a line break, so that only those of the layout go.
+            Format::Json => {
+                snapshot.to_json().lines().map(str::trim_start).collect::<String>() + "\n"
+            }
+            Format::Csv if files.len() == 1 => snapshot.to_csv(),
+            Format::Csv => {
+                let name = printable(&file.to_string_lossy()).replace('"', "\"\"");
+                // The same columns in each, of which one is named `file` already.
+                let lines = snapshot.to_csv();
+                let mut lines = lines.lines();
+                let header =
+                    lines.next().filter(|_| at == 0).map(|line| format!("report,{line}\n"));
+                let rows = lines.map(|line| format!("\"{name}\",{line}\n"));
+                header.into_iter().chain(rows).collect()
+            }
         };
         output::write(None, &text)?;
     }

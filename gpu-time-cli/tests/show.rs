@@ -66,10 +66,36 @@ fn it_shows_other_formats_and_many_files() {
     let csv = tool(&["show".into(), first(), "--format".into(), "csv".into()]).fine();
     assert!(csv.starts_with("site,file,line,"), "{csv}");
     let json = tool(&["show".into(), first(), "--format=json".into()]).fine();
-    assert_eq!(
-        tool(&["show".into(), first(), first(), "--format=json".into()]).fine(),
-        json.repeat(2)
-    );
+    let report = Snapshot::from_json(&std::fs::read(first()).unwrap()).unwrap();
+    assert_eq!((csv, json), (report.to_csv(), report.to_json() + "\n"));
+    let table = tool(&["show".into(), first(), first()]).fine();
+    assert_eq!(table, report.to_string().repeat(2));
+}
+
+/// What programs read is one table, or a document in each line.
+#[test]
+fn many_files_make_one_output() {
+    let folder = Folder::new();
+    let second = folder.write("a,\"b\".json", std::fs::read(first()).unwrap());
+    let show = |format: &str| tool(&["show".into(), first(), second.clone(), format.into()]).fine();
+    let report = Snapshot::from_json(&std::fs::read(first()).unwrap()).unwrap();
+    let json = show("--format=json");
+    assert_eq!(json.lines().count(), 2);
+    for line in json.lines() {
+        assert_eq!(Snapshot::from_json(line.as_bytes()).unwrap(), report);
+    }
+    let csv = show("--format=csv");
+    let mut lines = csv.lines();
+    let alone = report.to_csv();
+    let (header, rows) = alone.split_once('\n').unwrap();
+    assert_eq!(lines.next(), Some(&*format!("report,{header}")));
+    for file in [first(), second] {
+        let name = file.display().to_string().replace('"', "\"\"");
+        for row in rows.lines() {
+            assert_eq!(lines.next(), Some(&*format!("\"{name}\",{row}")));
+        }
+    }
+    assert_eq!(lines.next(), None);
 }
 
 #[test]
