@@ -117,10 +117,10 @@ use proc_macro::TokenStream;
 /// # Keys of series
 ///
 /// `key` takes anything with `Display`. Calls with different texts have series of their own, at most 64 of
-/// them; further ones share `<other>`. A text of more than 96 bytes is cut, and ends in `…`. The expression
-/// is evaluated as those of the [work](#work) are: for timed calls only; where `?` ends it, the call has no
-/// key. The table shows the eight that took the most, and how many more there are; all are in the other
-/// renderings.
+/// them; further ones share `<other>`. A text of more than 96 bytes is cut, and ends in `…` and eight digits
+/// by which those stay apart that begin alike. The expression is evaluated as those of the [work](#work)
+/// are: for timed calls only; where `?` ends it, the call has no key. The table shows the eight that took the
+/// most, and how many more there are; all are in the other renderings.
 ///
 /// # Work
 ///

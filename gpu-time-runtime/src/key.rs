@@ -7,10 +7,12 @@ use std::sync::OnceLock;
 const MOST: usize = 64;
 /// Bytes of a value's text that are kept.
 const LONGEST: usize = 96;
+/// What ends a text that was cut: a mark, and eight digits of what all of it hashes to, by which those stay
+/// apart that begin alike.
+const CUT: &str = "…";
+const CUT_BYTES: usize = CUT.len() + 8;
 /// What the values share that came after those.
 const OTHER: &str = "<other>";
-/// Ends a text that was cut.
-const CUT: &str = "…";
 
 /// The text of one value, without an allocation.
 ///
@@ -18,15 +20,33 @@ const CUT: &str = "…";
 pub struct KeyText {
     len: usize,
     bytes: [u8; LONGEST],
-    is_cut: bool,
+    /// Of all of a text that does not fit.
+    hash: Option<Hash>,
+}
+
+/// FNV-1a: the same in every build, so that reports agree.
+#[derive(Clone, Copy)]
+struct Hash(u32);
+
+impl Hash {
+    const NONE: Hash = Hash(0x811c_9dc5);
+
+    fn and(self, bytes: &[u8]) -> Hash {
+        let step = |hash: u32, &byte: &u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+        Hash(bytes.iter().fold(self.0, step))
+    }
 }
 
 impl KeyText {
     /// The text of the value; a long one is cut. What its `Display` writes before it fails counts.
     pub fn of<V: Display + ?Sized>(value: &V) -> KeyText {
-        let mut text = KeyText { len: 0, bytes: [0; LONGEST], is_cut: false };
-        // It fails where the value's own `Display` does, and once the text is cut.
+        let mut text = KeyText { len: 0, bytes: [0; LONGEST], hash: None };
+        // It fails where the value's own `Display` does.
         _ = write!(text, "{value}");
+        if let Some(Hash(hash)) = text.hash.take() {
+            // There is room for it.
+            _ = write!(text, "{CUT}{hash:08x}");
+        }
         text
     }
 
@@ -44,22 +64,21 @@ impl KeyText {
 
 impl Write for KeyText {
     fn write_str(&mut self, part: &str) -> fmt::Result {
-        if self.is_cut {
-            return Err(fmt::Error);
-        }
-        if self.len + part.len() <= LONGEST {
+        if self.hash.is_none() && self.len + part.len() <= LONGEST {
             self.push(part);
             return Ok(());
         }
-        let room = LONGEST - CUT.len();
-        match room.checked_sub(self.len) {
-            Some(room) => self.push(fitting(part, room)),
-            // What is there already reaches into the room for the mark.
-            None => self.len = fitting(self.as_str(), room).len(),
+        if self.hash.is_none() {
+            self.hash = Some(Hash::NONE.and(self.as_str().as_bytes()));
+            let room = LONGEST - CUT_BYTES;
+            match room.checked_sub(self.len) {
+                Some(room) => self.push(fitting(part, room)),
+                // What is there already reaches into the room for the end.
+                None => self.len = fitting(self.as_str(), room).len(),
+            }
         }
-        self.push(CUT);
-        self.is_cut = true;
-        Err(fmt::Error)
+        self.hash = self.hash.map(|hash| hash.and(part.as_bytes()));
+        Ok(())
     }
 }
 
@@ -159,6 +178,19 @@ mod tests {
         assert_eq!(KeyText::of(&Fails).as_str(), "half");
     }
 
+    #[test]
+    fn long_texts_that_begin_alike_stay_apart() {
+        let keys = Keys::new();
+        let texts = [1, 2, 3].map(|last| KeyText::of(&format!("{}{last}", "shape".repeat(20))));
+        let found = texts.map(|text| {
+            let key = keys.find(&text);
+            assert_eq!(key, keys.find(&text));
+            keys.text(key).unwrap()
+        });
+        let begin = "shape".repeat(17);
+        assert_eq!(found, ["e189ccc0", "e489d179", "e389cfe6"].map(|end| format!("{begin}…{end}")));
+    }
+
     proptest! {
         #[test]
         fn a_long_text_is_cut_at_a_character(parts in prop::collection::vec("\\PC{0,40}", 0..9)) {
@@ -173,9 +205,11 @@ mod tests {
             if whole.len() <= LONGEST {
                 prop_assert_eq!(text.as_str(), whole);
             } else {
-                let kept = text.as_str().strip_suffix(CUT).unwrap();
+                let (kept, hash) = text.as_str().rsplit_once(CUT).unwrap();
                 prop_assert!(whole.starts_with(kept));
-                prop_assert!(kept.len() > LONGEST - CUT.len() - 4 && text.len <= LONGEST);
+                prop_assert!(kept.len() > LONGEST - CUT_BYTES - 4 && text.len <= LONGEST);
+                // In whichever parts it came.
+                prop_assert_eq!(hash, format!("{:08x}", Hash::NONE.and(whole.as_bytes()).0));
             }
         }
     }
