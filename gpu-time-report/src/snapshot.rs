@@ -102,7 +102,8 @@ impl Snapshot {
     }
 
     /// The CSV report: a header, then one line for each series. Names have control characters escaped, as in
-    /// the table.
+    /// the table, and are otherwise as they are: one that begins with `=`, `+`, `-` or `@`, such as a key
+    /// `-1`, is a formula to a spreadsheet unless its column is imported as text.
     pub fn to_csv(&self) -> String {
         csv::render(self)
     }
