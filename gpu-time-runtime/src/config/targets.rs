@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{self, Path, PathBuf};
 
-use super::vars::entries;
+use super::vars;
 use crate::target::{Format, Sink, Target, with_process_id};
 
 pub const REPORT: &str = "GPU_TIME_REPORT";
@@ -19,12 +19,14 @@ pub fn read(text: &str, complaints: &mut Vec<String>) -> Vec<Target> {
     let complaints_before = complaints.len();
     let mut targets: Vec<Target> = Vec::new();
     let mut none = false;
-    for entry in entries(text) {
+    // No path has a NUL, so that it may stand for the comma meanwhile.
+    for entry in vars::entries(&text.replace(",,", "\0")) {
+        let entry = entry.replace('\0', ",");
         if entry == "none" {
             none = true;
             continue;
         }
-        let wrong = match target(entry) {
+        let wrong = match target(&entry) {
             Ok(target)
                 if !targets.iter().any(|other| place(&other.sink) == place(&target.sink)) =>
             {
@@ -66,7 +68,11 @@ fn target(entry: &str) -> Result<Target, String> {
         "html" => {
             return Err(format!("needs gpu-time's feature `html`; accepted are {TARGETS}"));
         }
-        _ => return Err(format!("makes no sense; accepted are {TARGETS}")),
+        _ => {
+            return Err(format!(
+                "makes no sense; accepted are {TARGETS}, with a comma in a path as `,,`"
+            ));
+        }
     };
     let sink = match path {
         Some("") => return Err(format!("lacks a path; write `{kind}:PATH`, with `-` for stdout")),

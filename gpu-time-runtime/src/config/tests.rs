@@ -206,6 +206,20 @@ fn reports_go_where_they_are_sent() {
 }
 
 #[test]
+fn a_comma_in_a_path_is_written_twice() {
+    for (text, paths) in [
+        ("json:a,,b", &["a,b"][..]),
+        ("json:/com,,ma/r.json, json:c", &["/com,ma/r.json", "c"]),
+        ("json:a,,,json:b,,,,c", &["a,", "b,,c"]),
+    ] {
+        let files: Vec<Target> = paths.iter().map(|path| file(Format::Json, path)).collect();
+        assert_eq!(good("GPU_TIME_REPORT", text).targets(), files, "{text}");
+    }
+    let complaint = bad("GPU_TIME_REPORT", "ma.json");
+    assert!(complaint.ends_with("and `none`, with a comma in a path as `,,`"), "{complaint}");
+}
+
+#[test]
 fn a_sink_is_written_once() {
     for twice in [
         "json:a,json:a",
