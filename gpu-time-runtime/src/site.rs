@@ -296,7 +296,7 @@ impl CallSite {
     /// Applies the configuration, once.
     pub(crate) fn resolve(&self, config: &Config) -> &Resolved {
         self.resolved.get_or_init(|| Resolved {
-            name: self.spec.name.map_or_else(|| label((self.spec.path)()), str::to_owned),
+            name: self.name(),
             warmup: config.warmup(self.spec.warmup),
             cold: config.cold(self.spec.cold),
             // A barrier would wait for what holds the stream.
@@ -304,6 +304,11 @@ impl CallSite {
                 .hold(self.spec.sleep)
                 .filter(|_| !self.spec.is_async && self.spec.clock == Clock::Events),
         })
+    }
+
+    /// What the function is called in reports.
+    pub(crate) fn name(&self) -> String {
+        self.spec.name.map_or_else(|| label((self.spec.path)()), str::to_owned)
     }
 
     /// What the specification came to; until somebody resolved it, as if it asked for nothing.

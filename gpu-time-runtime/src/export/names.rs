@@ -3,6 +3,7 @@
 use metrics::{Label, Unit, describe_counter, describe_gauge, describe_histogram};
 
 use crate::series::RowInfo;
+use crate::site::CallSite;
 
 pub(super) const SECONDS: &str = "gpu_time_seconds";
 pub(super) const CALLS: &str = "gpu_time_calls_total";
@@ -35,6 +36,14 @@ pub(super) fn describe() {
     describe_gauge!(SAMPLE_RATE, "The share of a function's calls that is timed now");
     describe_gauge!(BUDGET_SHARE, "The share of the time that timing may cost");
     describe_gauge!(BUDGET_COST_SHARE, "The share of the time that timing cost lately");
+}
+
+/// What tells a function from all others: its name, and where several have that, its place as well.
+pub(super) fn function(site: &CallSite, all: &[&CallSite]) -> Label {
+    let name = site.name();
+    let is_shared = all.iter().any(|other| other.id() != site.id() && other.name() == name);
+    let place = || format!("{name} ({}:{})", site.spec.file, site.spec.line);
+    Label::new("function", if is_shared { place() } else { name })
 }
 
 /// What tells a series from the others of its function.

@@ -6,7 +6,7 @@ use metrics::{Label, counter, gauge, histogram};
 
 use super::names;
 use crate::collect::{Counted, Shown};
-use crate::process;
+use crate::registry;
 use crate::report::Histogram;
 use crate::sample::Lost;
 use crate::site::CallSite;
@@ -24,8 +24,8 @@ pub(super) struct Seen {
 struct Figure(u64);
 
 /// Calls, and those that warmed up, were skipped, were timed.
-#[derive(Default)]
 struct Site {
+    function: Label,
     counts: [Figure; 4],
     series: BTreeMap<Vec<Label>, Series>,
 }
@@ -51,8 +51,8 @@ impl Seen {
     /// Adds what is new of a site and its series.
     pub fn publish(&mut self, counted: &Counted, shown: Vec<Shown>) {
         let Counted { site, counts, .. } = counted;
-        let function = Label::new("function", site.resolve(&process::config()).name.clone());
-        let seen = self.sites.entry(site.id()).or_default();
+        let seen = self.sites.entry(site.id()).or_insert_with(|| Site::of(site));
+        let function = &seen.function;
         let figures = [
             (names::CALLS, counts.calls),
             (names::WARMUP, counts.warmup),
@@ -64,9 +64,16 @@ impl Seen {
         }
         gauge!(names::SAMPLE_RATE, vec![function.clone()]).set(site.sampling().rate());
         for shown in shown {
-            let labels = names::labels(&function, &shown.info);
+            let labels = names::labels(function, &shown.info);
             seen.series.entry(labels.clone()).or_default().publish(site, &shown, &labels);
         }
+    }
+}
+
+impl Site {
+    fn of(site: &'static CallSite) -> Site {
+        let function = names::function(site, &registry::sites());
+        Site { function, counts: Default::default(), series: BTreeMap::new() }
     }
 }
 

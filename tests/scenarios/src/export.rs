@@ -16,6 +16,7 @@ use crate::tally::{self, ran};
 pub const SCENARIOS: &[Scenario] = &[
     ("export/threads", threads),
     ("export/series", series),
+    ("export/twins", twins),
     ("export/late", late),
     ("export/by_itself", by_itself),
     ("export/to_nobody", to_nobody),
@@ -40,6 +41,20 @@ fn two(stream: &Arc<CudaStream>, first: &Spin, second: &Spin, second_is_bad: boo
 #[gpu_timed(clock = "host", name = "export <b>\"x\"\\</b>, {y=\"1\"}")]
 fn on_host() {
     ran!("export <b>\"x\"\\</b>, {y=\"1\"}");
+}
+
+#[gpu_timed(clock = "host", name = "export twin")]
+fn twin() {
+    ran!("export twin");
+}
+
+mod other {
+    use super::*;
+
+    #[gpu_timed(clock = "host", name = "export twin")]
+    pub fn twin() {
+        ran!("export twin");
+    }
 }
 
 fn recorder() -> PrometheusHandle {
@@ -114,6 +129,16 @@ fn series(_: &[String]) {
     gpu.synchronize();
     gpu_time::publish();
     // What is not new is not told again.
+    gpu_time::publish();
+    tell(&recorder);
+}
+
+/// Two functions of one name.
+fn twins(_: &[String]) {
+    let recorder = recorder();
+    (0..3).for_each(|_| twin());
+    gpu_time::publish();
+    (0..5).for_each(|_| other::twin());
     gpu_time::publish();
     tell(&recorder);
 }

@@ -159,6 +159,24 @@ fn a_budget_is_exported_with_what_timing_cost() {
 }
 
 #[test]
+fn functions_of_one_name_have_labels_of_their_own() {
+    let run = scenario("export/twins", &[]).run();
+    let scraped = Scraped::by(&run);
+    let twins = run.report().sites.iter().filter(|site| site.name == "export twin");
+    let twins: Vec<_> =
+        twins.map(|site| (site.calls, format!("{}:{}", site.file, site.line))).collect();
+    assert_eq!([twins[0].0, twins[1].0], [3, 5]);
+    for (calls, place) in &twins {
+        let function = format!("export twin ({place})");
+        let function = [("function", &*function)];
+        assert_eq!(scraped.sum("gpu_time_calls_total", &function), *calls as f64);
+        assert_eq!(scraped.sum("gpu_time_fed_total", &function), *calls as f64);
+        assert_eq!(scraped.sum("gpu_time_sample_rate", &function), 1.0);
+    }
+    assert_eq!(scraped.sum("gpu_time_calls_total", &[]), 8.0);
+}
+
+#[test]
 fn a_recorder_that_comes_late_is_told_what_came_since() {
     let run = scenario("export/late", &[]).run();
     let scraped = Scraped::by(&run);
