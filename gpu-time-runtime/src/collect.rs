@@ -76,6 +76,7 @@ pub(crate) fn snapshot() -> Snapshot {
     let started = process::started();
     let mut about = about(started.wall, started.monotonic.elapsed(), why_off(&sites));
     about.budget = steer::settled();
+    about.warnings = process::complaints();
     if stuck > 0 {
         about.warnings.push(format!(
             "{stuck} threads did not come out of a driver call in time: what they measured is missing"

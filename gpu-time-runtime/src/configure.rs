@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use crate::config::Config;
 use crate::site::locked;
-use crate::{exit, process, target};
+use crate::{exit, process};
 
 /// What was configured so far, by the variable that would say the same.
 static GIVEN: Mutex<BTreeMap<&'static str, String>> = Mutex::new(BTreeMap::new());
@@ -81,14 +81,15 @@ impl Configure {
     }
 
     /// Lets the options hold from here on. Those that were given before and not now stay as they were.
-    /// One that makes no sense is named in a line on stderr, and its default is used.
+    /// One that makes no sense is named in a line on stderr and in the report's warnings, and its default is
+    /// used.
     /// In a child that was forked after the first call of a timed function, where nothing is timed, it does nothing.
     pub fn apply(self) {
         if exit::is_forked() {
             // Another thread may have held a lock when the process was forked.
             return;
         }
-        self.complaints().for_each(|complaint| target::say(&complaint));
+        self.complaints().for_each(process::complain);
         {
             let mut given = locked(&GIVEN);
             for (variable, value) in self.0 {

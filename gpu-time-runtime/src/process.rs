@@ -54,13 +54,32 @@ fn process() -> &'static Process {
     PROCESS.get_or_init(|| {
         // What the program says wrongly it was told when it said it.
         for complaint in Config::from_vars(set).1 {
-            target::say(&complaint);
+            complain(complaint);
         }
         let config = read();
         start(&config);
         let started = Started { wall: SystemTime::now(), monotonic: Instant::now() };
         Process { config: Mutex::new(Arc::new(config)), started }
     })
+}
+
+/// What was configured wrongly, for the report.
+static COMPLAINTS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+/// A program that configures for ever is told so in the report as often as this.
+const MOST_COMPLAINTS: usize = 100;
+
+/// Says what was configured wrongly, and keeps it for the report.
+pub(crate) fn complain(complaint: String) {
+    target::say(&complaint);
+    let mut complaints = locked(&COMPLAINTS);
+    if complaints.len() < MOST_COMPLAINTS && !complaints.contains(&complaint) {
+        complaints.push(complaint);
+    }
+}
+
+/// What was configured wrongly.
+pub(crate) fn complaints() -> Vec<String> {
+    locked(&COMPLAINTS).clone()
 }
 
 /// Begins what the configuration asks for.

@@ -44,5 +44,6 @@ fn a_target_that_comes_twice() {
         .complains(
             "gpu-time: `GPU_TIME_REPORT`: `trace:/dev/null` goes where an earlier entry goes",
         )
+        .warns("`GPU_TIME_REPORT`: `trace:/dev/null` goes where an earlier entry goes")
         .run();
 }
