@@ -7,6 +7,8 @@
 //! A signal is taken only where its disposition is the default, and the process is ended only if the
 //! handler is still ours when the thread has read of it: one that the program has set over ours, and
 //! that hands on to it, is not overruled by that. Whoever is not content to wait sends a second signal.
+//! The kernel lets the default of no signal end the first process of a namespace, which a program in a
+//! container often is: it goes on after the report.
 
 #![allow(unsafe_code)] // signal dispositions
 
@@ -25,6 +27,8 @@ use crate::{exit, health, own_thread};
 
 const ENDING: [c_int; 3] = [libc::SIGHUP, libc::SIGINT, libc::SIGTERM];
 const ASKING: c_int = libc::SIGUSR1;
+/// The first process of its namespace.
+const INIT: libc::pid_t = 1;
 
 /// After this time a second signal ends the process at once: the report may be stuck.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -104,11 +108,14 @@ fn wait(mut from: UnixStream) {
 }
 
 fn answer(signal: c_int) {
-    if signal == ASKING {
-        return crate::report();
-    }
-    if !is_ours(signal) {
+    if signal != ASKING && !is_ours(signal) {
         FIRST_NS.store(0, Relaxed);
+        return;
+    }
+    if goes_on(signal, process()) {
+        if is_reporter() {
+            crate::report();
+        }
         return;
     }
     if is_reporter() {
@@ -126,7 +133,7 @@ extern "C" fn on_signal(signal: c_int) {
         let errno = libc::__errno_location();
         (errno, *errno)
     };
-    if LISTENER.load(Relaxed) != process() || (signal != ASKING && is_overdue()) {
+    if LISTENER.load(Relaxed) != process() || (!goes_on(signal, process()) && is_overdue()) {
         // In a forked child nobody listens, and nothing is locked.
         if is_ours(signal) {
             end_by(signal);
@@ -138,6 +145,11 @@ extern "C" fn on_signal(signal: c_int) {
     }
     // SAFETY: as above.
     unsafe { *errno = before };
+}
+
+/// Whether such a process goes on after the signal, which then asks for no more than a report.
+fn goes_on(signal: c_int, process: libc::pid_t) -> bool {
+    signal == ASKING || process == INIT
 }
 
 /// Whether another signal was to end the process long enough ago.
@@ -191,4 +203,17 @@ fn set(signal: c_int, handler: libc::sighandler_t) {
     // SAFETY: the handler is the default, or a function for as long as the process lives that makes
     // only calls that a handler may make.
     unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_process_of_a_namespace_is_not_ended() {
+        for signal in ENDING {
+            assert!(goes_on(signal, INIT) && !goes_on(signal, 2));
+        }
+        assert!(goes_on(ASKING, INIT) && goes_on(ASKING, 2));
+    }
 }

@@ -26,6 +26,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("signals/stuck", stuck),
     ("signals/child", child),
     ("signals/child_before", child_before),
+    ("signals/init", init),
     ("signals/own_handler_first", own_handler_first),
     ("signals/own_handler_later", own_handler_later),
     ("signals/ignored", ignored),
@@ -80,7 +81,11 @@ fn wait_for(path: &Path) {
 }
 
 fn ask() {
-    raise(libc::SIGUSR1);
+    report_on(libc::SIGUSR1);
+}
+
+fn report_on(signal: c_int) {
+    raise(signal);
     wait_for(&report_path());
     std::fs::remove_file(report_path()).unwrap();
 }
@@ -209,6 +214,37 @@ fn child_before(_: &[String]) {
     tally::print();
     raise(libc::SIGINT);
     wait_for_the_end();
+}
+
+/// A child that is the first process of a namespace, as a program in a container may be. No signal ends it
+/// whose disposition is the default.
+fn init(_: &[String]) {
+    // SAFETY: there is no other thread, and the last of it may fail.
+    let is_allowed = unsafe {
+        libc::unshare(libc::CLONE_NEWPID) == 0
+            || libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWPID) == 0
+    };
+    tally::fact("is_allowed", is_allowed);
+    tally::print();
+    // SAFETY: as above.
+    match is_allowed.then(|| unsafe { libc::fork() }) {
+        None => {}
+        Some(0) => {
+            let (gpu, spin) = begin();
+            for signal in [libc::SIGTERM, libc::SIGINT] {
+                report_on(signal);
+                // The next one does not come at once, so that it would not wait for a report.
+                thread::sleep(Duration::from_millis(1_100));
+            }
+            ten(&gpu, &spin);
+        }
+        Some(pid) => {
+            let mut status = 0;
+            // SAFETY: writes one integer.
+            assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+            assert_eq!(status, 0);
+        }
+    }
 }
 
 fn own_handler_first(_: &[String]) {
