@@ -8,9 +8,9 @@
 mod names;
 mod seen;
 
-use std::sync::Mutex;
+use std::sync::{Mutex, Once};
 use std::time::Duration;
-use std::{ptr, thread};
+use std::{panic, ptr, thread};
 
 use metrics::gauge;
 
@@ -48,7 +48,16 @@ pub(crate) fn publish() {
     }
 }
 
+/// A recorder is the program's code. One that panics is published to again the next time.
 fn publish_all(looks: bool) {
+    static ONCE: Once = Once::new();
+    if panic::catch_unwind(|| tell_all(looks)).is_err() {
+        let line = "the recorder for metrics has panicked, and lacks some of what it was told then";
+        ONCE.call_once(|| target::say(line));
+    }
+}
+
+fn tell_all(looks: bool) {
     let mut seen = locked(&SEEN);
     let recorder = metrics::with_recorder(|recorder| ptr::from_ref(recorder).addr());
     if seen.is_new(recorder) {
@@ -67,4 +76,57 @@ fn publish_all(looks: bool) {
 /// place is of no size. A recorder without size is published to as well, once somebody has looked.
 fn is_heard() -> bool {
     metrics::with_recorder(|recorder| size_of_val(recorder) > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+    use metrics::{
+        Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit,
+    };
+
+    use super::*;
+
+    /// Panics whenever it is told something.
+    #[derive(Default)]
+    struct Panicking(AtomicU32);
+
+    impl Panicking {
+        fn panic(&self) -> ! {
+            self.0.fetch_add(1, Relaxed);
+            panic!("a recorder that panics");
+        }
+    }
+
+    impl Recorder for Panicking {
+        fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {
+            self.panic()
+        }
+        fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {
+            self.panic()
+        }
+        fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {
+            self.panic()
+        }
+        fn register_counter(&self, _: &Key, _: &Metadata<'_>) -> Counter {
+            self.panic()
+        }
+        fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
+            self.panic()
+        }
+        fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
+            self.panic()
+        }
+    }
+
+    /// The thread that publishes goes on, and so does whoever calls `publish`.
+    #[test]
+    fn a_recorder_that_panics_ends_no_more_than_a_publication() {
+        let recorders = [Panicking::default(), Panicking::default()];
+        for recorder in &recorders {
+            metrics::with_local_recorder(recorder, || publish_all(true));
+            assert_eq!(recorder.0.load(Relaxed), 1);
+        }
+    }
 }
