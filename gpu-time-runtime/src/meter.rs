@@ -13,7 +13,7 @@ use crate::sampling::generator;
 const ONE_IN: u8 = 8;
 /// What a call takes of the host beyond this is no cost of each: its context was calibrated, or the
 /// stream was full, for which the launch would have waited too.
-const LONGEST_NS: u64 = 100_000;
+pub(crate) const LONGEST_NS: u64 = 100_000;
 /// What a look at a call that is passed over takes beyond this is none of its own: the rates were adjusted,
 /// which is counted by itself, or the thread stood still.
 const LONGEST_LOOK_NS: u64 = 1_000;
@@ -78,6 +78,14 @@ impl Meter {
     #[cold]
     fn begin_metered(&'static self) -> Stint<Tab> {
         Stint::on(Tab { meter: self, ns: AtomicU64::new(0) })
+    }
+
+    /// Takes the host time of a call that began so long ago.
+    #[cfg(test)]
+    pub fn meter(&'static self, ago: std::time::Duration) {
+        let tab = Tab { meter: self, ns: AtomicU64::new(0) };
+        let mut stint = Stint::on(tab);
+        stint.0.as_mut().unwrap().began -= ago;
     }
 
     /// What was counted, which is then forgotten.
@@ -213,6 +221,8 @@ impl<T: Borrow<Tab>> Running<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -228,11 +238,22 @@ mod tests {
         assert_eq!(METER.take().metered, 1.0);
     }
 
+    /// All of it, up to what may be an interruption.
+    #[test]
+    fn a_timed_call_costs_what_it_takes() {
+        static METER: Meter = Meter::new();
+        METER.meter(Duration::from_nanos(50_000));
+        let took = METER.take().metered_ns;
+        assert!((50_000.0..=LONGEST_NS as f64).contains(&took), "{took}");
+        METER.meter(Duration::from_secs(1));
+        assert_eq!(METER.take().metered_ns, LONGEST_NS as f64);
+    }
+
     /// However long it took: it may have been interrupted.
     #[test]
     fn a_look_stands_for_others_and_is_no_timed_call() {
         static METER: Meter = Meter::new();
-        drop(Look { meter: &METER, began: Instant::now() - std::time::Duration::from_secs(1) });
+        drop(Look { meter: &METER, began: Instant::now() - Duration::from_secs(1) });
         let usage = METER.take();
         assert_eq!((usage.metered, usage.metered_ns, usage.looked_ns), (0.0, 0.0, 8_000.0));
     }

@@ -50,12 +50,7 @@ pub(crate) fn set(share: Option<f64>) {
         return;
     }
     let now = cuda::monotonic_ns();
-    *steering = share.map(|share| Steering {
-        budget: Budget::new(share),
-        sites: Vec::new(),
-        adjusted_ns: now,
-        took_ns: 0,
-    });
+    *steering = share.map(|share| Steering::new(share, now));
     DUE_NS.store(now + FIRST_NS, Relaxed);
     SWITCHES.budget.store(share.is_some(), Relaxed);
 }
@@ -64,13 +59,12 @@ pub(crate) fn set(share: Option<f64>) {
 /// budget.
 pub(crate) fn join(site: &'static CallSite, most: Sampling) -> Option<Sampling> {
     let mut steering = locked(&STEERING);
-    let Steering { budget, sites, .. } = steering.as_mut()?;
+    let steering = steering.as_mut()?;
     // Two threads may have made its first call at once, and a program may configure something else.
-    if let Some(at) = sites.iter().position(|known| ptr::eq(*known, site)) {
-        return Sampling::of_share(budget.limit(at, most.rate())?);
+    if let Some(at) = steering.sites.iter().position(|known| ptr::eq(*known, site)) {
+        return Sampling::of_share(steering.budget.limit(at, most.rate())?);
     }
-    sites.push(site);
-    budget.join(most.rate());
+    steering.join(site, most);
     DUE_NS.fetch_min(cuda::monotonic_ns() + FIRST_NS, Relaxed);
     Some(most)
 }
@@ -88,21 +82,38 @@ pub(crate) fn look(site: &'static CallSite, calls: u64) {
 fn adjust(now: u64) {
     // Another thread is at it.
     let Ok(mut steering) = STEERING.try_lock() else { return };
-    let Some(Steering { budget, sites, adjusted_ns, took_ns }) = &mut *steering else { return };
-    let elapsed_ns = now.saturating_sub(*adjusted_ns);
-    if elapsed_ns < SHORTEST_NS {
-        return;
-    }
-    let usages = sites.iter().map(|site| site.meter.take());
-    let rates = budget.adjust(elapsed_ns as f64, usages, *took_ns as f64);
-    for (site, rate) in sites.iter().zip(rates) {
-        site.steer(rate);
-    }
-    *adjusted_ns = now;
-    *took_ns = plausible_ns(cuda::monotonic_ns().saturating_sub(now), sites.len());
-    DUE_NS.store(now + PAUSE_NS.max(*took_ns * SHARE), Relaxed);
+    let Some(pause_ns) = steering.as_mut().and_then(|it| it.adjust(now)) else { return };
+    DUE_NS.store(now + pause_ns, Relaxed);
     drop(steering);
     watch();
+}
+
+impl Steering {
+    fn new(share: f64, now: u64) -> Self {
+        Steering { budget: Budget::new(share), sites: Vec::new(), adjusted_ns: now, took_ns: 0 }
+    }
+
+    fn join(&mut self, site: &'static CallSite, most: Sampling) {
+        self.sites.push(site);
+        self.budget.join(most.rate());
+    }
+
+    /// Adjusts the rates by what was counted until now, unless it is too soon. Answers how long they hold.
+    fn adjust(&mut self, now: u64) -> Option<u64> {
+        let elapsed_ns = now.saturating_sub(self.adjusted_ns);
+        if elapsed_ns < SHORTEST_NS {
+            return None;
+        }
+        let usages = self.sites.iter().map(|site| site.meter.take());
+        let rates = self.budget.adjust(elapsed_ns as f64, usages, self.took_ns as f64);
+        for (site, rate) in self.sites.iter().zip(rates) {
+            site.steer(rate);
+        }
+        self.adjusted_ns = now;
+        let took_ns = cuda::monotonic_ns().saturating_sub(now);
+        self.took_ns = plausible_ns(took_ns, self.sites.len());
+        Some(PAUSE_NS.max(self.took_ns * SHARE))
+    }
 }
 
 /// Starts the thread, once.
@@ -152,6 +163,41 @@ pub(crate) fn settled() -> Option<Reported> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fake;
+    use crate::meter::LONGEST_NS as CALL_NS;
+
+    /// Calls that all take as long to time, by a clock of the test's own: it is far ahead, so that adjusting
+    /// takes no time.
+    #[test]
+    fn timing_settles_within_the_budget_and_is_all_counted() {
+        const STEP_CALLS: u32 = 40;
+        let (site, begin) = (fake::site(), u64::MAX / 2);
+        let mut steering = Steering::new(0.01, begin);
+        steering.join(site, Sampling::ALL);
+        let (mut due, mut timed, mut settled) = (0.0, 0, 0);
+        for step in 1..=500 {
+            if step == 100 {
+                settled = timed;
+            }
+            due += f64::from(STEP_CALLS) * site.sampling().rate();
+            while due >= 1.0 {
+                site.meter.count_timed();
+                if timed % 8 == 0 {
+                    site.meter.meter(Duration::from_nanos(CALL_NS));
+                }
+                (due, timed) = (due - 1.0, timed + 1);
+            }
+            site.meter.count(STEP_CALLS.into());
+            assert_eq!(steering.adjust(begin + step * PAUSE_NS), Some(PAUSE_NS));
+        }
+        let share = ((timed - settled) * CALL_NS) as f64 / (400 * PAUSE_NS) as f64;
+        assert!(share > 0.006 && share <= 0.01, "{share}");
+        let shown = steering.budget.cost_share();
+        assert!(shown > 0.006 && shown <= 0.01, "{shown}");
+        let counted = steering.budget.spent(std::iter::empty()).host_ns;
+        let cost = (timed * CALL_NS) as f64;
+        assert!(counted >= cost && counted < 1.01 * cost, "{counted} {cost}");
+    }
 
     #[test]
     fn an_interruption_puts_no_adjustment_off() {

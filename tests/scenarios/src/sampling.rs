@@ -20,6 +20,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("sampling/keys", keys),
     ("sampling/budget", budget),
     ("sampling/cost", cost),
+    ("sampling/dear", dear),
     ("sampling/passing", passing),
     ("sampling/drop", drop_of_load),
     ("sampling/configured", configured),
@@ -223,6 +224,25 @@ fn passing(arguments: &[String]) {
         function(&gpu.stream, &spin, 1_000).unwrap();
     }
     gpu.synchronize();
+    tally::print();
+}
+
+#[gpu_timed(clock = "host", key = dear_key())]
+fn dear_to_time() {
+    ran!();
+}
+
+/// Takes 50 µs, and more on a busy machine.
+fn dear_key() -> u64 {
+    let end = Instant::now() + Duration::from_micros(50);
+    while Instant::now() < end {
+        std::hint::spin_loop();
+    }
+    0
+}
+
+fn dear(_: &[String]) {
+    (0..3_000).for_each(|_| dear_to_time());
     tally::print();
 }
 

@@ -170,6 +170,17 @@ fn a_budget_has_calls_passed_over() {
     assert!(total + 8.0 * error > kernels, "{total} {error}");
 }
 
+/// Of each call that is timed, all that it takes, but no more than may be an interruption.
+#[test]
+fn a_budget_counts_what_timed_calls_take_of_the_host() {
+    let run = scenario("sampling/dear", &[]).env("GPU_TIME_BUDGET", "99%").untraced().run();
+    let timed = run.site("sampling::dear_to_time").timed;
+    let host_ns = run.report().process.budget.as_ref().unwrap().host_ns;
+    // The very first count as what is guessed. A call is 100 µs at most when it begins, and when it ends.
+    let fewest = timed.saturating_sub(100) * 50_000;
+    assert!(fewest > 0 && (fewest..timed * 250_000).contains(&host_ns), "{timed}: {host_ns}");
+}
+
 /// Calls that come every two seconds, of which each could be timed.
 #[test]
 fn a_budget_notices_that_calls_have_become_rare() {
