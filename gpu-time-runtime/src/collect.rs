@@ -266,7 +266,6 @@ impl Counted {
 fn report_site(counted: Counted, tallies: &Tallies, biases: &Biases) -> report::Site {
     let shown = counted.shown(tallies, biases);
     let Counted { site, counts, .. } = counted;
-    let resolved = site.resolve(&process::config());
     let report = |Shown { info, tally, row }| {
         // Who times a call waits for this copy, and not for the statistics.
         let recorded = site.rows().get(row)?.series.recorded();
@@ -289,7 +288,7 @@ fn report_site(counted: Counted, tallies: &Tallies, biases: &Biases) -> report::
         ));
     }
     report::Site {
-        name: resolved.name.clone(),
+        name: site.name().to_owned(),
         file: site.spec.file.to_owned(),
         line: site.spec.line,
         scope: site.spec.scope,

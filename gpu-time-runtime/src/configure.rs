@@ -48,8 +48,8 @@ impl Configure {
         self.give("GPU_TIME_BUDGET", share.into().map(|share| share.to_string()))
     }
 
-    /// The calls that warm every function up; `None`: as each says. It holds for functions that were not
-    /// called yet, as do the next two.
+    /// The calls that warm every function up on each device, in all; `None`: as each says. With more than
+    /// before, functions that were called already make those that are missing.
     pub fn warmup(self, calls: impl Into<Option<u32>>) -> Self {
         self.give("GPU_TIME_WARMUP", calls.into().map(|calls| calls.to_string()))
     }

@@ -78,6 +78,8 @@ pub(crate) struct Slot {
     timed: AtomicU64, // from here on in another line
     /// The context for which no warm-up call was left when the thread last asked.
     warm_context: AtomicU64,
+    /// How many there were in all.
+    warm_total: AtomicU64,
     /// The gap as it was drawn.
     drawn: AtomicU64,
     sampler: Sampler,
@@ -96,6 +98,7 @@ impl Slot {
             lease: AtomicU64::new(0),
             timed: AtomicU64::new(0),
             warm_context: AtomicU64::new(0),
+            warm_total: AtomicU64::new(0),
             drawn: AtomicU64::new(0),
             sampler: Sampler::new(),
         }
@@ -168,14 +171,16 @@ impl Slot {
         bump(&self.lease);
     }
 
-    /// Whether nothing was left to lease for `context`. What is used up stays so.
-    pub fn is_warm(&self, context: usize) -> bool {
+    /// Whether nothing was left to lease for `context`, of so many in all. What is used up stays so.
+    pub fn is_warm(&self, context: usize, total: u32) -> bool {
         self.warm_context.load(Relaxed) == context as u64
+            && self.warm_total.load(Relaxed) >= u64::from(total)
     }
 
-    /// Remembers that nothing is left to lease for `context`.
-    pub fn set_warm(&self, context: usize) {
+    /// Remembers that nothing is left to lease for `context`, of so many in all.
+    pub fn set_warm(&self, context: usize, total: u32) {
         self.warm_context.store(context as u64, Relaxed);
+        self.warm_total.store(u64::from(total), Relaxed);
     }
 
     /// Gives up what is left of the lease: its context, and how many calls.

@@ -289,7 +289,7 @@ fn enter_on_host(
     details: impl FnOnce() -> Details,
 ) -> Option<Kind> {
     exit::arm();
-    if site.lease_warmup(Device::Host, 1) == 1 {
+    if site.lease_warmup(Device::Host, site.warmup(), 1) == 1 {
         lane::count(site, Outcome::Warmup);
         return None;
     }
@@ -376,16 +376,17 @@ fn is_warmup(
     is_named: bool,
 ) -> bool {
     context.prepare(site.settings());
-    let own = lane::slot(site);
-    if own.is_some_and(|slot| slot.is_warm(context.handle()))
+    let (own, total) = (lane::slot(site), site.warmup());
+    if own.is_some_and(|slot| slot.is_warm(context.handle(), total))
         || goes_into_graph(site, stream, context.handle())
     {
         return false;
     }
     let slot = own.filter(|slot| is_named && !slot.has_lease());
-    let lease = site.lease_warmup(context.place(), if slot.is_some() { LEASE } else { 1 });
+    let most = if slot.is_some() { LEASE } else { 1 };
+    let lease = site.lease_warmup(context.place(), total, most);
     match (own, slot, lease) {
-        (Some(own), _, 0) => own.set_warm(context.handle()),
+        (Some(own), _, 0) => own.set_warm(context.handle(), total),
         (_, Some(slot), 2..) => slot.set_lease(context.handle(), lease - 1),
         _ => {}
     }

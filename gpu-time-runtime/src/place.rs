@@ -13,7 +13,7 @@ use crate::key::SeriesKey;
 use crate::lane::{self, Lane};
 use crate::recorder::{HoldPlan, Preparation};
 use crate::sample::{CacheState, Lost, Sample};
-use crate::site::{CallSite, Hold, Resolved, locked};
+use crate::site::{CallSite, Hold, Settings, locked};
 use crate::trace::CallId;
 use crate::track::Key;
 use crate::work::Work;
@@ -119,12 +119,14 @@ impl Place {
         let track = work.track(context, Key::new(stream, lane));
         let first = state.and_then(CallState::first_cache);
         let is_plain = site.is_plain() && cold_override::is_none();
+        // Once, because the program may change them.
+        let settings = if is_plain { Settings::default() } else { site.settings() };
         let (prepare, cache) = if is_plain || obstacle.is_some() {
             (Preparation::default(), later(first))
         } else {
             // It may ask the driver.
             drop(work);
-            let prepared = self.preparation(site.settings(), track.is_busy(), first);
+            let prepared = self.preparation(settings, track.is_busy(), first);
             work = locked(&lane.work);
             prepared
         };
@@ -160,7 +162,7 @@ impl Place {
                 return None;
             }
         };
-        let by_host = work.rows.is_long(entry) || (!is_plain && site.settings().hold.is_some());
+        let by_host = work.rows.is_long(entry) || settings.hold.is_some();
         drop(work);
         match bracket.start(prepare, by_host, thread) {
             Ok(()) => {
@@ -266,7 +268,7 @@ impl Place {
     #[cold]
     pub fn preparation(
         &self,
-        settings: &Resolved,
+        settings: Settings,
         is_inside: bool,
         first: Option<CacheState>,
     ) -> (Preparation, CacheState) {

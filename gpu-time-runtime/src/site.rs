@@ -94,11 +94,15 @@ pub struct CallSite {
     mode: AtomicU8,
     pace: Pace,
     pub(crate) spec: Spec,
-    resolved: OnceLock<Resolved>,
+    /// The settings, packed.
+    settings: AtomicU64,
+    warmup: AtomicU32,
+    name: OnceLock<String>,
     /// Counts of calls that no lane can count: on threads that are being torn down.
     pub(crate) shared_counts: SharedCounts,
     /// Rows and what is kept of them under one lock, so that there is no order to take two in.
     rows: Mutex<Vec<Kept>>,
+    /// How many calls served to warm up, by device, or are leased.
     warmups: Mutex<Vec<(Device, u32)>>,
     hold_policy: Mutex<HoldPolicy>,
     /// Whether its captured launches get nodes of ours.
@@ -109,10 +113,9 @@ pub struct CallSite {
     pub(crate) meter: Meter,
 }
 
-/// The specification after the environment had its say.
-pub(crate) struct Resolved {
-    pub name: String,
-    pub warmup: u32,
+/// What goes before a bracket, after the configuration had its say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Settings {
     pub cold: Option<Cold>,
     pub hold: Option<Hold>,
 }
@@ -186,10 +189,38 @@ const PLAIN: u8 = 4;
 /// With `ON`: not every call is timed.
 const SAMPLED: u8 = 8;
 
-impl Resolved {
-    /// Whether a bracket needs nothing before it.
-    pub fn is_plain(&self) -> bool {
-        self.cold.is_none() && self.hold.is_none()
+impl Settings {
+    /// Nothing is asked for.
+    const NONE: u64 = 0;
+
+    /// As one number, which calls read while the program changes it: the state of the L2 in two bits, and
+    /// the time of the hold in the others.
+    fn pack(self) -> u64 {
+        let cold = match self.cold {
+            None => 0,
+            Some(Cold::Clean) => 1,
+            Some(Cold::Dirty) => 2,
+        };
+        let hold = match self.hold {
+            None => 0,
+            Some(Hold::UntilEnqueued) => 1,
+            Some(Hold::For(ns)) => ns.saturating_add(2).min(u64::MAX >> 2),
+        };
+        hold << 2 | cold
+    }
+
+    fn unpack(packed: u64) -> Self {
+        let cold = match packed & 3 {
+            0 => None,
+            1 => Some(Cold::Clean),
+            _ => Some(Cold::Dirty),
+        };
+        let hold = match packed >> 2 {
+            0 => None,
+            1 => Some(Hold::UntilEnqueued),
+            ns => Some(Hold::For(ns - 2)),
+        };
+        Settings { cold, hold }
     }
 }
 
@@ -201,7 +232,9 @@ impl CallSite {
             mode: AtomicU8::new(UNKNOWN),
             pace: Pace::new(),
             spec,
-            resolved: OnceLock::new(),
+            settings: AtomicU64::new(Settings::NONE),
+            warmup: AtomicU32::new(0),
+            name: OnceLock::new(),
             shared_counts: SharedCounts::new(),
             rows: Mutex::new(Vec::new()),
             warmups: Mutex::new(Vec::new()),
@@ -273,11 +306,20 @@ impl CallSite {
         self.pace.renew();
     }
 
-    /// Decides by the configuration whether calls are timed, and which.
+    /// Decides by the configuration whether calls are timed, which, and how.
     pub(crate) fn introduce(&'static self, config: &Config) -> bool {
-        let settings = self.resolve(config);
-        let on = config.is_on() && config.admits(&settings.name);
-        let is_plain = settings.warmup == 0 && settings.is_plain() && !self.spec.graph;
+        let on = config.is_on() && config.admits(self.name());
+        let warmup = config.warmup(self.spec.warmup);
+        let settings = Settings {
+            cold: config.cold(self.spec.cold),
+            // A barrier would wait for what holds the stream.
+            hold: config
+                .hold(self.spec.sleep)
+                .filter(|_| !self.spec.is_async && self.spec.clock == Clock::Events),
+        };
+        self.warmup.store(warmup, Relaxed);
+        self.settings.store(settings.pack(), Relaxed);
+        let is_plain = warmup == 0 && settings == Settings::default() && !self.spec.graph;
         let sampling = config.sampling(self.spec.sampling);
         let steered = if on { steer::join(self, sampling) } else { None };
         self.pace.set(steered.unwrap_or(sampling));
@@ -293,29 +335,20 @@ impl CallSite {
         on
     }
 
-    /// Applies the configuration, once.
-    pub(crate) fn resolve(&self, config: &Config) -> &Resolved {
-        self.resolved.get_or_init(|| Resolved {
-            name: self.name(),
-            warmup: config.warmup(self.spec.warmup),
-            cold: config.cold(self.spec.cold),
-            // A barrier would wait for what holds the stream.
-            hold: config
-                .hold(self.spec.sleep)
-                .filter(|_| !self.spec.is_async && self.spec.clock == Clock::Events),
-        })
+    /// What it is called in reports.
+    pub(crate) fn name(&self) -> &str {
+        self.name
+            .get_or_init(|| self.spec.name.map_or_else(|| label((self.spec.path)()), str::to_owned))
     }
 
-    /// What the function is called in reports.
-    pub(crate) fn name(&self) -> String {
-        self.spec.name.map_or_else(|| label((self.spec.path)()), str::to_owned)
+    /// What goes before a bracket now; until the site is introduced, nothing.
+    pub(crate) fn settings(&self) -> Settings {
+        Settings::unpack(self.settings.load(Relaxed))
     }
 
-    /// What the specification came to; until somebody resolved it, as if it asked for nothing.
-    pub(crate) fn settings(&self) -> &Resolved {
-        static PLAIN: Resolved =
-            Resolved { name: String::new(), warmup: 0, cold: None, hold: None };
-        self.resolved.get().unwrap_or(&PLAIN)
+    /// How many calls warm each device up.
+    pub(crate) fn warmup(&self) -> u32 {
+        self.warmup.load(Relaxed)
     }
 
     /// The row of these properties, made on first use.
@@ -384,29 +417,29 @@ impl CallSite {
         locked(&self.rows)
     }
 
-    /// Takes up to `most` of the warm-up calls that `device` still owes, leaving enough of them
+    /// Takes up to `most` of the warm-up calls that `device` still owes of `total`, leaving enough of them
     /// to the other threads that the last ones are handed out singly.
-    pub(crate) fn lease_warmup(&self, device: Device, most: u32) -> u32 {
-        let total = self.settings().warmup;
+    pub(crate) fn lease_warmup(&self, device: Device, total: u32, most: u32) -> u32 {
         if total == 0 {
             return 0;
         }
         let mut warmups = locked(&self.warmups);
         let at = warmups.iter().position(|(d, _)| *d == device).unwrap_or_else(|| {
-            warmups.push((device, total));
+            warmups.push((device, 0));
             warmups.len() - 1
         });
-        let Some((_, left)) = warmups.get_mut(at) else { return 0 };
-        let lease = (*left).min(most.min(*left / 256).max(1));
-        *left -= lease;
+        let Some((_, taken)) = warmups.get_mut(at) else { return 0 };
+        let left = total.saturating_sub(*taken);
+        let lease = left.min(most.min(left / 256).max(1));
+        *taken += lease;
         lease
     }
 
     /// Gives back warm-up calls that were leased and not used.
     pub(crate) fn return_warmup(&self, device: Device, calls: u32) {
         let mut warmups = locked(&self.warmups);
-        if let Some((_, left)) = warmups.iter_mut().find(|(owing, _)| *owing == device) {
-            *left += calls;
+        if let Some((_, taken)) = warmups.iter_mut().find(|(of, _)| *of == device) {
+            *taken -= calls;
         }
     }
 
@@ -477,7 +510,19 @@ fn strip_placeholders(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::label;
+    use super::*;
+
+    #[test]
+    fn settings_are_read_as_they_were_stored() {
+        assert_eq!(Settings::unpack(Settings::NONE), Settings::default());
+        let holds = [None, Some(Hold::UntilEnqueued), Some(Hold::For(0)), Some(Hold::For(1 << 60))];
+        for hold in holds {
+            for cold in [None, Some(Cold::Clean), Some(Cold::Dirty)] {
+                let settings = Settings { cold, hold };
+                assert_eq!(Settings::unpack(settings.pack()), settings);
+            }
+        }
+    }
 
     #[test]
     fn labels_drop_the_marker_closures_and_placeholders() {

@@ -31,7 +31,7 @@ use crate::passage::ClockFit;
 use crate::place::launches_block;
 use crate::report::FlushProof;
 use crate::sample::CacheState;
-use crate::site::{Cold, Device, Resolved, locked};
+use crate::site::{Cold, Device, Settings, locked};
 use crate::track::{Key, Track, Tracks};
 
 /// So many events the runtime makes in one context, and no more.
@@ -148,7 +148,7 @@ impl Context {
     }
 
     /// Makes what a site's flushes and holds need, outside of any bracket.
-    pub fn prepare(&self, settings: &Resolved) {
+    pub fn prepare(&self, settings: Settings) {
         if let Some(cold) = settings.cold {
             self.prepare_flush(cold);
         }

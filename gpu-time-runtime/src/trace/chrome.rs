@@ -16,7 +16,6 @@ use super::{Call, CallId, Recorded, Slice, recorded};
 use crate::bias::Bias;
 use crate::collect::{Biases, device_id};
 use crate::cuda;
-use crate::process;
 use crate::report::Process;
 use crate::site::Device;
 use crate::track::Track;
@@ -115,7 +114,7 @@ fn write_calls(file: &mut File, pid: u32, recorded: &Recorded, now_ns: u64) -> H
             let tid = tids + 1 + row;
             file.push(&Event {
                 ph: "X",
-                name: call.site.resolve(&process::config()).name.as_str().into(),
+                name: call.site.name().into(),
                 cat: "call",
                 pid,
                 tid,
@@ -257,7 +256,7 @@ fn device_pid(host: u32, device: Device) -> (u32, usize) {
 impl Slice {
     /// The function's name, and which of its launches it is where it has several.
     fn name(&self) -> Cow<'static, str> {
-        let name = self.site.resolve(&process::config()).name.as_str();
+        let name = self.site.name();
         match self.row.launch {
             Some(launch) if !self.site.spec.is_single => format!("{name} #{launch}").into(),
             _ => name.into(),

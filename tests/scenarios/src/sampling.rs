@@ -24,6 +24,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("sampling/passing", passing),
     ("sampling/drop", drop_of_load),
     ("sampling/configured", configured),
+    ("sampling/reconfigured", reconfigured),
     ("sampling/settle", settle),
 ];
 
@@ -316,10 +317,36 @@ fn configured(_: &[String]) {
         scope.spawn(|| gpu_time::configure().sample(1.0).filter("").apply());
     });
     calls();
-    // Too late for those that were called: they are warm by now.
-    gpu_time::configure().sample(None).warmup(1_000_000).budget(2.0).apply();
+    gpu_time::configure().sample(None).budget(2.0).apply();
     calls();
     tally::print();
+}
+
+/// What goes before a call changes while the program runs, for functions that were called already.
+fn reconfigured(_: &[String]) {
+    let gpu = Gpu::new();
+    let (spin, cold_spin) = (gpu.spin("sampling::all"), gpu.spin("sampling::cold_and_warmed"));
+    let calls = |options: gpu_time::Configure| {
+        thread::scope(|scope| _ = scope.spawn(|| options.apply()));
+        for _ in 0..10 {
+            all(&gpu.stream, &spin, 20_000).unwrap();
+            cold_and_warmed(&gpu.stream, &cold_spin, 20_000).unwrap();
+            gpu.synchronize();
+        }
+    };
+    calls(gpu_time::configure());
+    calls(gpu_time::configure().cold("dirty"));
+    calls(gpu_time::configure().cold("off").sleep("50us"));
+    // Three are missing of the one, and one of the other.
+    calls(gpu_time::configure().cold("").sleep("").warmup(3));
+    calls(gpu_time::configure().warmup(1));
+    tally::print();
+}
+
+#[gpu_timed(cold, warmup = 2)]
+fn cold_and_warmed(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> Done {
+    ran!();
+    spin.launch(stream, ns)
 }
 
 /// One in a hundred is timed, and the run goes on until that is enough.

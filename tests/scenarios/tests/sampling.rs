@@ -247,6 +247,32 @@ mod simulated {
         let (asked, not_asked) = (host_ns("asked"), host_ns("not asked"));
         assert!(not_asked > 0 && asked > 2 * not_asked, "{asked} {not_asked}");
     }
+
+    #[test]
+    fn functions_that_were_called_are_reconfigured() {
+        let run = scenario("sampling/reconfigured", &[]).run();
+        let rows = |name: &str| -> Vec<_> {
+            let rows =
+                run.site(name).rows(None).map(|row| (&*row.cache, row.brackets().0, row.fed));
+            rows.collect()
+        };
+        // A flush or a hold before it is longer than it takes to enqueue a call, which is fed then.
+        assert_eq!(run.site("sampling::all").counts(), (50, 3, 0, 47));
+        assert_eq!(rows("sampling::all"), [("as-found", 37, 10), ("cold-dirty", 10, 10)]);
+        assert_eq!(run.site("sampling::cold_and_warmed").counts(), (50, 3, 0, 47));
+        let cold = [("as-found", 10, 10), ("cold", 27, 27), ("cold-dirty", 10, 10)];
+        assert_eq!(rows("sampling::cold_and_warmed"), cold);
+
+        // The environment wins.
+        let run = scenario("sampling/reconfigured", &[])
+            .env("GPU_TIME_COLD", "off")
+            .env("GPU_TIME_WARMUP", "5")
+            .run();
+        for name in ["sampling::all", "sampling::cold_and_warmed"] {
+            assert_eq!(run.site(name).counts(), (50, 5, 0, 45));
+            assert_eq!(run.row(name).cache, "as-found");
+        }
+    }
 }
 
 #[test]
