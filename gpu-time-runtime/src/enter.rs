@@ -279,6 +279,8 @@ fn introduce(site: &'static CallSite) -> bool {
     if process::config().is_on() {
         // The report is due even if nothing was timed.
         exit::arm();
+    } else {
+        exit::arm_while_off();
     }
     is_on
 }

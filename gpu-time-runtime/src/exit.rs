@@ -67,6 +67,15 @@ fn arm_what_lives_on() {
     }
 }
 
+/// What is left of that where timing is off for good.
+pub(crate) fn arm_while_off() {
+    #[cfg(feature = "signals")]
+    {
+        static ONCE: Once = Once::new();
+        ONCE.call_once(signals::watch_while_off);
+    }
+}
+
 /// Sees to it that locked clocks are given back when the process ends, with or without a report.
 #[cfg(feature = "nvml")]
 pub(crate) fn arm_for_clocks() {

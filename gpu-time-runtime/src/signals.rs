@@ -47,7 +47,7 @@ static CHANGING: Mutex<()> = Mutex::new(());
 pub(crate) fn watch() -> io::Result<()> {
     let _changing = locked(&CHANGING);
     listen()?;
-    ENDING.into_iter().for_each(take);
+    ENDING.into_iter().for_each(|signal| take(signal, on_signal));
     Ok(())
 }
 
@@ -57,8 +57,15 @@ pub(crate) fn watch_to_report() -> io::Result<()> {
     watch()?;
     let _changing = locked(&CHANGING);
     REPORTER.store(process(), Relaxed);
-    take(ASKING);
+    take(ASKING, on_signal);
     Ok(())
+}
+
+/// Where timing is off for good: who asks for a report is told so, and does not end the process. Nobody
+/// listens for that.
+#[cfg(feature = "signals")]
+pub(crate) fn watch_while_off() {
+    take(ASKING, on_asked_while_off);
 }
 
 /// Gives the signals back, unless reports need them.
@@ -70,9 +77,9 @@ pub(crate) fn unwatch() {
     }
 }
 
-fn take(signal: c_int) {
+fn take(signal: c_int, handler: extern "C" fn(c_int)) {
     if disposition(signal) == Some(libc::SIG_DFL) {
-        set(signal, on_signal as *const () as usize);
+        set(signal, handler as *const () as usize);
     }
 }
 
@@ -128,21 +135,43 @@ fn answer(signal: c_int) {
 
 /// Makes calls only that a handler may make.
 extern "C" fn on_signal(signal: c_int) {
-    // SAFETY: the thread's own error number, which belongs to whatever was interrupted.
+    keeping_errno(|| {
+        if LISTENER.load(Relaxed) != process() || (!goes_on(signal, process()) && is_overdue()) {
+            // In a forked child nobody listens, and nothing is locked.
+            if is_ours(signal) {
+                end_by(signal);
+            }
+        } else {
+            let byte = signal as u8;
+            // SAFETY: writes one byte that is there, to a socket that is never closed.
+            unsafe { libc::write(SOCKET.load(Relaxed), ptr::from_ref(&byte).cast(), 1) };
+        }
+    });
+}
+
+/// The same.
+#[cfg(feature = "signals")]
+extern "C" fn on_asked_while_off(_: c_int) {
+    const LINE: &str = "gpu-time: there is no report: timing is off by `GPU_TIME=off`\n";
+    keeping_errno(|| {
+        let mut stderr =
+            libc::pollfd { fd: libc::STDERR_FILENO, events: libc::POLLOUT, revents: 0 };
+        // SAFETY: looks at one descriptor, without waiting.
+        if unsafe { libc::poll(&raw mut stderr, 1, 0) } == 1 {
+            // SAFETY: writes text that is there. A pipe that takes anything takes so little at once.
+            unsafe { libc::write(stderr.fd, LINE.as_ptr().cast(), LINE.len()) };
+        }
+    });
+}
+
+/// Does what a handler is for, of which whatever it interrupted notices nothing.
+fn keeping_errno(work: impl FnOnce()) {
+    // SAFETY: the thread's own error number.
     let (errno, before) = unsafe {
         let errno = libc::__errno_location();
         (errno, *errno)
     };
-    if LISTENER.load(Relaxed) != process() || (!goes_on(signal, process()) && is_overdue()) {
-        // In a forked child nobody listens, and nothing is locked.
-        if is_ours(signal) {
-            end_by(signal);
-        }
-    } else {
-        let byte = signal as u8;
-        // SAFETY: writes one byte that is there, to a socket that is never closed.
-        unsafe { libc::write(SOCKET.load(Relaxed), ptr::from_ref(&byte).cast(), 1) };
-    }
+    work();
     // SAFETY: as above.
     unsafe { *errno = before };
 }

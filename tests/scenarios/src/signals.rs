@@ -30,6 +30,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("signals/own_handler_first", own_handler_first),
     ("signals/own_handler_later", own_handler_later),
     ("signals/ignored", ignored),
+    ("signals/off", off),
 ];
 
 #[gpu_timed]
@@ -268,6 +269,13 @@ fn ignored(_: &[String]) {
     unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
     let (gpu, spin) = begin();
     raise(libc::SIGHUP);
+    survive(&gpu, &spin);
+}
+
+/// What is asked for is not to be had, and does no harm.
+fn off(_: &[String]) {
+    let (gpu, spin) = begin();
+    raise(libc::SIGUSR1);
     survive(&gpu, &spin);
 }
 

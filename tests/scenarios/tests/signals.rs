@@ -123,3 +123,12 @@ fn a_handler_of_the_program_is_not_overruled() {
 fn what_is_ignored_stays_ignored() {
     assert_calls(&scenario("signals/ignored", &[]).run(), 20);
 }
+
+/// Whoever turns timing off had better not make what asks for a report end the program.
+#[test]
+fn asking_for_a_report_where_timing_is_off_does_no_harm() {
+    let off = scenario("signals/off", &[]).env("GPU_TIME", "off");
+    off.reports_nothing()
+        .complains("gpu-time: there is no report: timing is off by `GPU_TIME=off`")
+        .run();
+}
