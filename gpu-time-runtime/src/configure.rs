@@ -28,7 +28,8 @@ pub fn configure() -> Configure {
 }
 
 impl Configure {
-    /// Where the report goes, as in `GPU_TIME_REPORT`.
+    /// Where the report goes, as in `GPU_TIME_REPORT`. For a trace, what is timed from here on is kept; it is
+    /// forgotten where none is asked for any more.
     pub fn report(self, targets: &str) -> Self {
         self.give("GPU_TIME_REPORT", Some(targets.to_owned()))
     }

@@ -82,11 +82,9 @@ pub(crate) fn complaints() -> Vec<String> {
     locked(&COMPLAINTS).clone()
 }
 
-/// Begins what the configuration asks for.
+/// Begins what the configuration asks for, and ends what it asks for no more.
 fn start(config: &Config) {
-    if let Some(last) = config.trace_last() {
-        trace::start(last);
-    }
+    trace::set(config.trace_last());
     steer::set(config.budget());
 }
 

@@ -88,17 +88,25 @@ thread_local! {
     static IS_NAMED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Begins to keep the last so many calls and brackets.
-pub(crate) fn start(last: usize) {
-    TRACER.get_or_init(|| {
-        Mutex::new(Tracer {
-            calls: Ring::new(last),
-            slices: Ring::new(last),
-            threads: VecDeque::new(),
-            unplaced: 0,
-        })
+/// Keeps the last so many calls and brackets from here on, as many as it does if it does so already; `None`:
+/// keeps nothing, and forgets what it kept.
+pub(crate) fn set(last: Option<usize>) {
+    if last.is_some() == is_on() {
+        return;
+    }
+    let (calls, slices) = (Ring::new(0, 0), Ring::new(0, 0));
+    let tracer = TRACER.get_or_init(|| {
+        Mutex::new(Tracer { calls, slices, threads: VecDeque::new(), unplaced: 0 })
     });
-    SWITCHES.traced.store(true, Relaxed);
+    {
+        let mut tracer = locked(tracer);
+        let most = last.unwrap_or(0);
+        // The numbers go on: calls of before are under way.
+        tracer.calls = Ring::new(most, tracer.calls.next());
+        tracer.slices = Ring::new(most, tracer.slices.next());
+        tracer.unplaced = 0;
+    }
+    SWITCHES.traced.store(last.is_some(), Relaxed);
 }
 
 /// Whether they are kept.
@@ -174,20 +182,20 @@ pub(crate) fn keep(slice: Option<Slice>) {
 fn recorded() -> Recorded {
     let Some(tracer) = TRACER.get() else { return Recorded::default() };
     let mut recorded = Recorded::default();
-    let begun = {
+    let (calls, slices) = {
         let tracer = locked(tracer);
         recorded.calls.reserve(tracer.calls.len());
         recorded.slices.reserve(tracer.slices.len());
         recorded.threads = tracer.threads.iter().cloned().collect();
         (recorded.brackets, recorded.unplaced) = (tracer.slices.pushed(), tracer.unplaced);
-        tracer.calls.pushed()
+        (tracer.calls.next(), tracer.slices.next())
     };
     let mut next = 0;
-    while next < recorded.brackets {
+    while next < slices {
         next = locked(tracer).slices.copy(next, AT_ONCE, &mut recorded.slices);
     }
     next = 0;
-    while next < begun {
+    while next < calls {
         next = locked(tracer).calls.copy(next, AT_ONCE, &mut recorded.calls);
     }
     recorded

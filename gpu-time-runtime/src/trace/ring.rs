@@ -4,19 +4,21 @@
 pub(super) struct Ring<T> {
     items: Vec<T>,
     most: usize,
+    /// The number of the first.
+    first: u64,
     pushed: u64,
 }
 
 impl<T: Copy> Ring<T> {
-    /// An empty one with room for `most`, at least one.
-    pub fn new(most: usize) -> Self {
+    /// An empty one with room for `most`, at least one, and numbers from `first`.
+    pub fn new(most: usize, first: u64) -> Self {
         let most = most.max(1);
-        Ring { items: Vec::with_capacity(most), most, pushed: 0 }
+        Ring { items: Vec::with_capacity(most), most, first, pushed: 0 }
     }
 
-    /// Adds something in the place of the oldest, and gives its number, from 0.
+    /// Adds something in the place of the oldest, and gives its number.
     pub fn push(&mut self, item: T) -> u64 {
-        let number = self.pushed;
+        let number = self.next();
         let at = self.at(number);
         match self.items.get_mut(at) {
             Some(oldest) => *oldest = item,
@@ -28,16 +30,18 @@ impl<T: Copy> Ring<T> {
 
     /// The thing of this number, if it is still there.
     pub fn get_mut(&mut self, number: u64) -> Option<&mut T> {
-        let is_there = (self.oldest()..self.pushed).contains(&number);
+        if !(self.oldest()..self.next()).contains(&number) {
+            return None;
+        }
         let at = self.at(number);
-        self.items.get_mut(at).filter(|_| is_there)
+        self.items.get_mut(at)
     }
 
     /// Adds up to `most` things to `copies`, from this number on or the oldest that is left, each with
     /// its number. Answers the number to go on with.
     pub fn copy(&self, from: u64, most: usize, copies: &mut Vec<(u64, T)>) -> u64 {
         let from = from.max(self.oldest());
-        let to = self.pushed.min(from + most as u64);
+        let to = self.next().min(from + most as u64);
         let there =
             (from..to).filter_map(|number| Some((number, *self.items.get(self.at(number))?)));
         copies.extend(there);
@@ -54,12 +58,17 @@ impl<T: Copy> Ring<T> {
         self.pushed
     }
 
+    /// The number of the next.
+    pub fn next(&self) -> u64 {
+        self.first + self.pushed
+    }
+
     fn oldest(&self) -> u64 {
-        self.pushed - self.items.len() as u64
+        self.next() - self.items.len() as u64
     }
 
     fn at(&self, number: u64) -> usize {
-        (number % self.most as u64) as usize
+        ((number - self.first) % self.most as u64) as usize
     }
 }
 
@@ -69,7 +78,7 @@ mod tests {
 
     fn all(ring: &Ring<u32>, from: u64) -> Vec<(u64, u32)> {
         let (mut copies, mut next) = (Vec::new(), from);
-        while next < ring.pushed() {
+        while next < ring.next() {
             next = ring.copy(next, 2, &mut copies);
         }
         copies
@@ -77,7 +86,7 @@ mod tests {
 
     #[test]
     fn the_last_are_kept() {
-        let mut ring = Ring::new(3);
+        let mut ring = Ring::new(3, 0);
         assert_eq!(all(&ring, 0), []);
         for number in 0..8 {
             assert_eq!(ring.push(10 * number as u32), number);
@@ -89,7 +98,7 @@ mod tests {
 
     #[test]
     fn what_is_no_longer_there_is_not_taken_for_what_is() {
-        let mut ring = Ring::new(2);
+        let mut ring = Ring::new(2, 0);
         for number in 0..4 {
             ring.push(number);
         }
@@ -99,8 +108,22 @@ mod tests {
     }
 
     #[test]
+    fn one_goes_on_with_the_numbers_of_another() {
+        let mut ring = Ring::new(3, 7);
+        assert_eq!(ring.get_mut(6), None);
+        assert_eq!(ring.get_mut(7), None);
+        for number in 7..11 {
+            assert_eq!(ring.push(number as u32), number);
+        }
+        assert_eq!(all(&ring, 0), [(8, 8), (9, 9), (10, 10)]);
+        assert_eq!(ring.get_mut(7), None);
+        assert_eq!(ring.get_mut(8), Some(&mut 8));
+        assert_eq!((ring.pushed(), ring.next()), (4, 11));
+    }
+
+    #[test]
     fn its_memory_is_taken_once() {
-        let mut ring = Ring::new(100);
+        let mut ring = Ring::new(100, 0);
         let before = ring.items.capacity();
         (0..1_000).for_each(|number| _ = ring.push(number));
         assert_eq!(ring.items.capacity(), before);

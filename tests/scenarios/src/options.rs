@@ -14,6 +14,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("options/switched", switched),
     ("options/looks", looks),
     ("options/waits", waits),
+    ("options/traced", traced),
 ];
 
 type Done = Result<(), DriverError>;
@@ -134,6 +135,28 @@ fn switched(_: &[String]) {
         }
         programs.call_all();
     }
+    tally::print();
+}
+
+/// A trace is asked for, then none, then another. The program says what the environment was to say.
+fn traced(_: &[String]) {
+    let all = std::env::var("GPU_TIME_REPORT").unwrap();
+    // SAFETY: there is no other thread.
+    unsafe { std::env::remove_var("GPU_TIME_REPORT") };
+    let (others, _) = all.split_once(",trace:").unwrap();
+    gpu_time::configure().report(&all).apply();
+    let mut programs = Programs::new();
+    let mut calls = |targets, times| {
+        gpu_time::configure().report(targets).apply();
+        for _ in 0..times {
+            programs.call_all();
+        }
+        // What is looked at later is part of what is kept then.
+        drop(gpu_time::snapshot());
+    };
+    calls(&all, 3);
+    calls(others, 10);
+    calls(&all, 5);
     tally::print();
 }
 

@@ -78,6 +78,17 @@ fn a_trace_is_written_again() {
     assert_eq!(run.events().of("options::delayed").len(), 20);
 }
 
+/// What was kept for one that is asked for no more is forgotten.
+#[test]
+fn a_trace_begins_anew() {
+    let run = scenario("options/traced", &[]).shows().run();
+    assert_eq!(run.row("options::delayed").measured, 18);
+    let events = run.events();
+    assert_eq!((events.of("options::delayed").len(), events.calls.len()), (5, 5 * 7));
+    assert_eq!(events.other["brackets"].as_u64(), Some(events.brackets.len() as u64));
+    assert_eq!(events.arrows, events.brackets.len());
+}
+
 #[test]
 fn the_last_brackets_are_kept() {
     let by_program = scenario("exact/fed", &["50"]);
