@@ -1,5 +1,6 @@
 //! What a reader of the table must know besides its figures, a line each.
 
+use crate::units::percent;
 use crate::{Budget, CacheState, Clock, Lost, Series, Site, Snapshot};
 
 /// The mark of a time that may be longer than the work.
@@ -66,14 +67,6 @@ pub fn bounded(mut lines: Vec<String>, most: usize, others: &str) -> Vec<String>
         lines.push(format!("{left} {others}"));
     }
     lines
-}
-
-/// A share of which little may be left.
-fn percent(share: f64) -> String {
-    let percent = 100.0 * share;
-    // Two digits that say something.
-    let digits = (1.0 - percent.max(1e-6).log10().floor()).clamp(0.0, 6.0);
-    format!("{percent:.*}%", digits as usize)
 }
 
 /// What timing cost of what it may.

@@ -57,6 +57,14 @@ pub fn share(part: f64, whole: f64) -> String {
     if whole > 0.0 { format!("{:.1}%", 100.0 * part / whole) } else { String::new() }
 }
 
+/// A share of which little may be left.
+pub fn percent(share: f64) -> String {
+    let percent = 100.0 * share;
+    // Two digits that say something.
+    let digits = (1.0 - percent.max(1e-6).log10().floor()).clamp(0.0, 6.0);
+    format!("{percent:.*}%", digits as usize)
+}
+
 /// A count, its digits in groups of three.
 pub fn count(count: u64) -> String {
     grouped(&count.to_string())

@@ -83,6 +83,7 @@ pub(crate) fn snapshot() -> Snapshot {
         ));
     }
     about.warnings.extend(filters_all(&sites));
+    about.warnings.extend(steer::warning());
     about.warnings.extend(health::warnings());
     Snapshot::new(about, devices(&sites), sites)
 }

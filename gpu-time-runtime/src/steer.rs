@@ -12,6 +12,7 @@ use std::{ptr, thread};
 use crate::budget::Budget;
 use crate::process::{self, SWITCHES};
 use crate::report::Budget as Reported;
+use crate::report::units::percent;
 use crate::sampling::Sampling;
 use crate::site::{CallSite, locked};
 use crate::{cuda, own_thread, target};
@@ -158,6 +159,19 @@ pub(crate) fn settled() -> Option<Reported> {
         host_ns: spent.host_ns as u64,
         device_ns: spent.device_ns as u64,
     })
+}
+
+/// Why the budget cannot be kept, if so, and what to do.
+pub(crate) fn warning() -> Option<String> {
+    let steering = locked(&STEERING);
+    let Steering { budget, sites, .. } = steering.as_ref()?;
+    let (passing, busiest) = budget.overrun()?;
+    let [share, passing] = [budget.share(), passing].map(percent);
+    let name = sites.get(busiest)?.name();
+    Some(format!(
+        "the budget of {share} cannot be kept: to pass calls over took {passing} of the wall time by itself \
+         lately; `{name}` is called most, and costs less where `GPU_TIME_FILTER` leaves it out, as `!{name}` does"
+    ))
 }
 
 #[cfg(test)]
