@@ -238,7 +238,10 @@ impl Series {
 
     /// The standard error of that: 0 where every call is timed. Of calls that are counted out, as with
     /// `every`, it is what it would be if they came in random order. `None` also for a launch that sampled
-    /// calls make several times, as in a loop: its samples were not drawn each by itself.
+    /// calls make several times, as in a loop: its samples were not drawn each by itself. It is the error
+    /// of drawing alone. That a rare timed call lasts longer than those that are passed over, with caches
+    /// cold and the clock to be read, is not in it: by the host's clock, the total of a function of tens of
+    /// nanoseconds is several times too high.
     pub fn estimated_total_error_ns(&self) -> Option<f64> {
         self.estimated_total_error_ns
     }
