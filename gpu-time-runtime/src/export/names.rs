@@ -43,7 +43,7 @@ pub(super) fn function(site: &CallSite, all: &[&CallSite]) -> Label {
     let name = site.name();
     let is_shared = all.iter().any(|other| other.id() != site.id() && other.name() == name);
     let place = || format!("{name} ({}:{})", site.spec.file, site.spec.line);
-    Label::new("function", if is_shared { place() } else { name })
+    Label::new("function", if is_shared { place() } else { name.to_owned() })
 }
 
 /// What tells a series from the others of its function.
