@@ -22,7 +22,6 @@ mod budget;
 mod csv;
 mod device;
 mod flush_proof;
-mod gain;
 mod groups;
 #[cfg(feature = "html")]
 mod html;
@@ -64,8 +63,6 @@ pub use stats::{Histogram, Slot, Stats, Timeline};
 pub use terminal::Terminal;
 
 // What the runtime makes reports with.
-#[doc(hidden)]
-pub use gain::since;
 #[doc(hidden)]
 pub use kinds::{CacheState, Clock, Measure, ScopeKind};
 #[doc(hidden)]

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::json::{self, Schema};
-use crate::{Device, Process, ReadError, Site, Terminal, csv, since, table};
+use crate::{Device, Process, ReadError, Site, Terminal, csv, table};
 
 /// What was measured up to a moment: the process, its devices, and every annotated function.
 ///
@@ -40,13 +40,6 @@ impl Snapshot {
         let inconsistencies = snapshot.inconsistencies();
         snapshot.process.warnings.extend(inconsistencies);
         snapshot
-    }
-
-    /// What was measured since the sites were these: of the functions that were called since, their own
-    /// counts and figures. What is said of the process and its devices is of the whole time.
-    #[doc(hidden)]
-    pub fn since(self, earlier: &[Site]) -> Snapshot {
-        Snapshot::new(self.process, self.devices, since(earlier, &self.sites))
     }
 
     /// The process.

@@ -1,4 +1,4 @@
-//! The work of several series, or of a part of one.
+//! The work of several series.
 
 use crate::{Bytes, Flops};
 
@@ -40,17 +40,6 @@ impl Work {
         self.total += other.total;
         self.rated += other.rated;
         self.rated_ns += other.rated_ns;
-    }
-
-    /// What is left without that of an earlier report. What all calls did, those that are left did.
-    pub fn less(self, earlier: Work) -> Work {
-        Work {
-            samples: self.samples.saturating_sub(earlier.samples),
-            per_call: self.per_call,
-            total: (self.total - earlier.total).max(0.0),
-            rated: (self.rated - earlier.rated).max(0.0),
-            rated_ns: (self.rated_ns - earlier.rated_ns).max(0.0),
-        }
     }
 
     /// How many samples' work is known.

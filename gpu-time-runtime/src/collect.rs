@@ -13,6 +13,7 @@ use crate::sample::Measure;
 use crate::sampling::Population;
 use crate::series::{RowInfo, Tally};
 use crate::site::{CallSite, Clock, Device, Kept, Row, locked_by};
+use crate::state::{self, RowState, SiteState};
 use crate::target;
 use crate::{exit, graph, health, lane, look, process, registry, steer};
 
@@ -63,6 +64,16 @@ pub(crate) fn check_calibrations() {
 
 /// Everything measured so far, after a look at what the GPU has finished. Never waits for the GPU.
 pub(crate) fn snapshot() -> Snapshot {
+    snapshot_of(|states| states.into_iter().map(SiteState::report).collect())
+}
+
+/// What was measured since the sites were in these states: of the functions that were called since, their
+/// own counts and figures. What is said of the process and its devices is of the whole time.
+pub(crate) fn snapshot_since(earlier: &[SiteState]) -> Snapshot {
+    snapshot_of(|states| state::since(earlier, &states))
+}
+
+fn snapshot_of(report: impl FnOnce(Vec<SiteState>) -> Vec<report::Site>) -> Snapshot {
     let program = std::env::current_exe().unwrap_or_default();
     let program = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let about = |wall, elapsed, off| Process::new(program, std::process::id(), wall, elapsed, off);
@@ -72,9 +83,9 @@ pub(crate) fn snapshot() -> Snapshot {
         let about = about(SystemTime::now(), Duration::ZERO, Some(off));
         return Snapshot::new(about, Vec::new(), Vec::new());
     }
-    let (sites, stuck) = sites();
+    let (states, stuck) = states();
     let started = process::started();
-    let mut about = about(started.wall, started.monotonic.elapsed(), why_off(&sites));
+    let mut about = about(started.wall, started.monotonic.elapsed(), why_off(&states));
     about.budget = steer::settled();
     about.warnings = process::complaints();
     if stuck > 0 {
@@ -82,21 +93,21 @@ pub(crate) fn snapshot() -> Snapshot {
             "{stuck} threads did not come out of a driver call in time: what they measured is missing"
         ));
     }
-    about.warnings.extend(filters_all(&sites));
+    about.warnings.extend(filters_all(&states));
     about.warnings.extend(steer::warning());
     about.warnings.extend(health::warnings());
-    Snapshot::new(about, devices(&sites), sites)
+    Snapshot::new(about, devices(&states), report(states))
 }
 
 /// A warning where the filter leaves no function: most likely it is misspelt.
-fn filters_all(sites: &[report::Site]) -> Option<String> {
+fn filters_all(states: &[SiteState]) -> Option<String> {
     let config = process::config();
-    let is_all = !sites.is_empty() && sites.iter().all(|site| !config.admits(site.name()));
-    is_all.then(|| format!("`GPU_TIME_FILTER` leaves none of the {} functions", sites.len()))
+    let is_all = !states.is_empty() && states.iter().all(|state| !config.admits(state.site.name()));
+    is_all.then(|| format!("`GPU_TIME_FILTER` leaves none of the {} functions", states.len()))
 }
 
 /// The sites alone, in the order of their ids, and how many threads could not be asked.
-pub(crate) fn sites() -> (Vec<report::Site>, usize) {
+pub(crate) fn states() -> (Vec<SiteState>, usize) {
     let deadline = Instant::now() + PATIENCE;
     let mut stuck = drain(deadline) + usize::from(cuda::is_meeting(deadline));
     // All at once and no new ones, so that no bracket is counted on one side only while threads go on.
@@ -120,10 +131,10 @@ pub(crate) fn sites() -> (Vec<report::Site>, usize) {
     drop(graphs);
     drop(works);
     drop(lanes);
-    // The statistics take longer, and nobody waits for them.
+    // To copy the times takes longer, and the statistics do; nobody waits for them.
     let biases = Biases::new();
-    let site = |counted| report_site(counted, &tallies, &biases);
-    (counted.into_iter().map(site).collect(), stuck)
+    let state = |counted| state_of(counted, &tallies, &biases);
+    (counted.into_iter().map(state).collect(), stuck)
 }
 
 /// Looks at what the GPU has finished. Answers how many threads kept it from looking at nodes of graphs.
@@ -264,15 +275,15 @@ impl Counted {
     }
 }
 
-fn report_site(counted: Counted, tallies: &Tallies, biases: &Biases) -> report::Site {
+fn state_of(counted: Counted, tallies: &Tallies, biases: &Biases) -> SiteState {
     let shown = counted.shown(tallies, biases);
     let Counted { site, counts, .. } = counted;
-    let report = |Shown { info, tally, row }| {
+    let row = |Shown { info, tally, row }| {
         // Who times a call waits for this copy, and not for the statistics.
         let recorded = site.rows().get(row)?.series.recorded();
-        Some(recorded.report(info, tally))
+        Some(RowState { info, tally, recorded })
     };
-    let series = shown.into_iter().filter_map(report).collect();
+    let rows = shown.into_iter().filter_map(row).collect();
     let mut warnings = Vec::new();
     let (holds, is_off) = {
         let policy = site.hold_policy();
@@ -288,7 +299,7 @@ fn report_site(counted: Counted, tallies: &Tallies, biases: &Biases) -> report::
              numbers that are not negative, and `None` where the work is not known"
         ));
     }
-    report::Site {
+    let site = report::Site {
         name: site.name().to_owned(),
         file: site.spec.file.to_owned(),
         line: site.spec.line,
@@ -304,8 +315,9 @@ fn report_site(counted: Counted, tallies: &Tallies, biases: &Biases) -> report::
         holds_expired: holds.expired,
         sample_rate: site.sampling().rate(),
         warnings,
-        series,
-    }
+        series: Vec::new(),
+    };
+    SiteState { site, rows }
 }
 
 /// The name of a device in the reports.
@@ -318,7 +330,7 @@ pub(crate) fn device_id(device: Device) -> String {
 }
 
 /// The devices that contexts were seen of, and the host where its clock told the time.
-fn devices(sites: &[report::Site]) -> Vec<report::Device> {
+fn devices(states: &[SiteState]) -> Vec<report::Device> {
     let driver = cuda::contexts().first().and_then(|_| cuda::driver_version());
     let mut devices: Vec<report::Device> = Vec::new();
     let mut contexts = cuda::contexts();
@@ -365,18 +377,19 @@ fn devices(sites: &[report::Site]) -> Vec<report::Device> {
             }
         }
     }
-    if sites.iter().any(|site| site.series.iter().any(|series| series.device == "host")) {
+    if states.iter().any(|state| state.rows.iter().any(|row| row.info.device == "host")) {
         devices.push(report::Device::host());
     }
     devices
 }
 
 /// Why nothing was timed on a GPU, if so.
-fn why_off(sites: &[report::Site]) -> Option<String> {
+fn why_off(states: &[SiteState]) -> Option<String> {
     if !process::config().is_on() {
         return Some("`GPU_TIME=off`".to_owned());
     }
-    let sites_and_reports = registry::sites().into_iter().zip(sites);
+    let counted = states.iter().map(|state| &state.site);
+    let sites_and_reports = registry::sites().into_iter().zip(counted);
     let on_gpu: Vec<_> =
         sites_and_reports.filter(|(site, _)| site.spec.clock != Clock::Host).collect();
     let asks_for_gpu = on_gpu.iter().any(|(_, report)| report.calls > report.warmup);

@@ -41,6 +41,17 @@ impl Unseen {
         self.v_ns2 += v * ns * ns;
     }
 
+    /// What was recorded since an earlier one of the same series.
+    pub fn since(self, earlier: Unseen) -> Unseen {
+        Unseen {
+            ns: self.ns - earlier.ns,
+            brackets: self.brackets - earlier.brackets,
+            v: self.v - earlier.v,
+            v_ns: self.v_ns - earlier.v_ns,
+            v_ns2: self.v_ns2 - earlier.v_ns2,
+        }
+    }
+
     /// The total of a series whose samples add up to `seen_ns`, less `bias_ns` for each of their
     /// `brackets`, as a sample has them in the mean.
     pub fn total(

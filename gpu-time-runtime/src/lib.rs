@@ -65,6 +65,7 @@ mod settle;
 #[cfg(any(feature = "nvml", feature = "signals"))]
 mod signals;
 mod site;
+mod state;
 mod steer;
 mod stream;
 mod target;

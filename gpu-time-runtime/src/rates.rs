@@ -63,6 +63,11 @@ impl Rates {
         record(&mut self.flops, workload.flops);
     }
 
+    /// The work since an earlier one of the same series.
+    pub fn since(self, earlier: Rates) -> Rates {
+        Rates { bytes: self.bytes.since(earlier.bytes), flops: self.flops.since(earlier.flops) }
+    }
+
     /// Bytes and their rate, or `None` where no sample's are known.
     pub fn bytes(&self, shown: Shown) -> Option<Bytes> {
         let Outcome { samples, per_call, total, per_ns } = self.bytes.outcome(shown)?;
@@ -78,6 +83,10 @@ impl Rates {
 }
 
 impl Done {
+    fn since(self, earlier: Done) -> Done {
+        Done { fed: self.fed.since(earlier.fed), starved: self.starved.since(earlier.starved) }
+    }
+
     /// The rate at the median where all samples did the same work, else that of all work in all time.
     fn outcome(&self, shown: Shown) -> Option<Outcome> {
         let Done { fed, starved } = self;
@@ -119,6 +128,17 @@ impl Part {
         self.amount += amount;
         self.least = self.least.min(amount);
         self.most = self.most.max(amount);
+    }
+
+    /// What all calls did, the later ones did.
+    fn since(self, earlier: Part) -> Part {
+        Part {
+            samples: self.samples.saturating_sub(earlier.samples),
+            brackets: self.brackets.saturating_sub(earlier.brackets),
+            raw_ns: self.raw_ns - earlier.raw_ns,
+            amount: self.amount - earlier.amount,
+            ..self
+        }
     }
 
     fn net_ns(&self, bias_ns: Option<f64>) -> Option<f64> {

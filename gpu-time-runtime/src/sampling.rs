@@ -140,6 +140,15 @@ impl Population {
         self.variance += other.variance;
     }
 
+    /// What was counted since an earlier one of the same site.
+    pub fn since(self, earlier: Population) -> Population {
+        Population {
+            calls: self.calls - earlier.calls,
+            weights: self.weights - earlier.weights,
+            variance: self.variance - earlier.variance,
+        }
+    }
+
     /// Adds calls that were timed without being asked whether.
     pub fn add_unasked(&mut self, calls: u64) {
         self.calls += calls as f64;

@@ -39,7 +39,7 @@ pub struct Recorded {
 }
 
 /// What the owner of a series knows of it, and it does not.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct RowInfo {
     /// `cuda:N` or `host`.
     pub device: String,
@@ -162,7 +162,28 @@ impl Series {
     }
 }
 
+impl RowInfo {
+    /// Whether one is of the same row as the other, at another time.
+    pub fn is_same(&self, other: &RowInfo) -> bool {
+        let launch = |info: &RowInfo| info.launch.as_ref().map(|launch| launch.index);
+        let words = |info: &RowInfo| (launch(info), info.graph, info.cache, info.clock);
+        words(self) == words(other) && self.device == other.device && self.key == other.key
+    }
+}
+
 impl Recorded {
+    /// The times that an earlier copy did not have, of either kind. How they changed is not told: the slots
+    /// of a course may be wider than the time since.
+    pub fn since(&self, earlier: &Recorded) -> Recorded {
+        let since = |now: &(Summary, Course), earlier: &(Summary, Course)| {
+            (now.0.since(&earlier.0), Course::new())
+        };
+        Recorded {
+            fed: since(&self.fed, &earlier.fed),
+            starved: since(&self.starved, &earlier.starved),
+        }
+    }
+
     /// The row of the report as of a tally. Samples that came since may be in the statistics already.
     ///
     /// A sum of k launches is relieved of k biases. What is kept of a time does not tell its k, so
@@ -270,12 +291,45 @@ impl Tally {
         Some(bias_ns * f64::from(brackets))
     }
 
+    /// What was counted since an earlier one of the same series.
+    pub fn since(self, earlier: Tally) -> Tally {
+        Tally {
+            counts: self.counts.since(earlier.counts),
+            brackets: self.brackets.since(earlier.brackets),
+            unseen: self.unseen.since(earlier.unseen),
+            rates: self.rates.since(earlier.rates),
+        }
+    }
+
+    /// How many brackets were measured or lost.
+    pub fn ended(&self) -> u64 {
+        self.counts.measured + self.counts.lost.total()
+    }
+
     /// Takes in calls that made no launch: nothing ran in them, or they were lost.
     pub fn add_idle(&mut self, other: Tally) {
         let (counts, other) = (&mut self.counts, other.counts);
         counts.measured += other.measured;
         counts.at_floor += other.at_floor;
         counts.lost.add_all(other.lost);
+    }
+}
+
+impl Counts {
+    fn since(self, earlier: Counts) -> Counts {
+        let count = |count: fn(&Counts) -> u64| count(&self).saturating_sub(count(&earlier));
+        let mut lost = self.lost;
+        lost.take_off(earlier.lost);
+        Counts {
+            measured: count(|counts| counts.measured),
+            fed: count(|counts| counts.fed),
+            starved: count(|counts| counts.starved),
+            at_floor: count(|counts| counts.at_floor),
+            queued: count(|counts| counts.queued),
+            nested: count(|counts| counts.nested),
+            tracked: count(|counts| counts.tracked),
+            lost,
+        }
     }
 }
 
@@ -290,6 +344,11 @@ impl Brackets {
         self.least = self.least.min(brackets);
         self.most = self.most.max(brackets);
         self.sum += u64::from(brackets);
+    }
+
+    /// Those of later samples, as few and as many as all of them have.
+    fn since(self, earlier: Brackets) -> Brackets {
+        Brackets { sum: self.sum.saturating_sub(earlier.sum), ..self }
     }
 
     /// How many every sample adds up, or `None` where that differs or there are no samples.

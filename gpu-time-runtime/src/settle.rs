@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use crate::cold_override::ColdOverride;
 use crate::gpu::Stream;
-use crate::report::{self, Site};
+use crate::report::Site;
 use crate::site::Cold;
 use crate::target;
-use crate::{collect, exit, process};
+use crate::{collect, exit, process, state};
 use back_to_back::Plan;
 use progress::Progress;
 use verdict::Verdict;
@@ -160,7 +160,7 @@ pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
     }
     // What is still in flight is none of the run's.
     exit::wait_for_gpu(PATIENCE);
-    let (before, _) = collect::sites();
+    let (before, _) = collect::states();
     let judge = |run: &[Site]| Verdict::of(&settle, run, collect::event_step_ns);
     let wish = settle.cold.filter(|_| !process::config().has_cold());
     let _rules = wish.map(ColdOverride::begin);
@@ -182,13 +182,13 @@ pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
         let is_content = |verdict: &Verdict| {
             verdict.is_over() && (verdict.is_empty() || elapsed >= settle.min_time)
         };
-        let verdict = judge(&report::since(&before, &collect::sites().0));
+        let verdict = judge(&state::since(&before, &collect::states().0));
         let looked = now.elapsed();
         if is_late || is_content(&verdict) {
             if !verdict.is_empty() {
                 exit::wait_for_gpu(PATIENCE);
             }
-            let snapshot = collect::snapshot().since(&before);
+            let snapshot = collect::snapshot_since(&before);
             // The last samples may have moved a median.
             let verdict = judge(snapshot.sites());
             if is_late || is_content(&verdict) {

@@ -87,7 +87,7 @@ impl fmt::Display for BackToBack {
 
 /// Calls the closure once as ever, then captures it, and replays that.
 pub(super) fn run(settle: &Settle, plan: Plan, mut closure: impl FnMut()) -> Settled {
-    let (before, _) = collect::sites();
+    let (before, _) = collect::states();
     let started = Instant::now();
     let mut calls = 0;
     let mut call = || {
@@ -109,7 +109,7 @@ pub(super) fn run(settle: &Settle, plan: Plan, mut closure: impl FnMut()) -> Set
         }
     };
     Settled {
-        snapshot: collect::snapshot().since(&before),
+        snapshot: collect::snapshot_since(&before),
         unmet: unmet.into_iter().collect(),
         calls,
         elapsed: started.elapsed(),

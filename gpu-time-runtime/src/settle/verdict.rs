@@ -112,6 +112,7 @@ mod tests {
     use crate::sample::{CacheState, Lost, Measure, Sample};
     use crate::series::{self, RowInfo};
     use crate::site::{Clock, ScopeKind};
+    use crate::state::{self, RowState, SiteState};
 
     /// What was recorded of a made-up series.
     #[derive(Clone, Default)]
@@ -134,6 +135,11 @@ mod tests {
 
     impl Made {
         fn series(&self) -> Series {
+            let RowState { info, tally, recorded } = self.row();
+            recorded.report(info, tally)
+        }
+
+        fn row(&self) -> RowState {
             let mut series = series::Series::new();
             let sample = |ns: f64, fed: bool, at_floor: bool| {
                 let mut sample = Sample::new(ns).unwrap();
@@ -160,12 +166,12 @@ mod tests {
                 repeats: false,
                 bias: None,
             };
-            series.recorded().report(info, series.tally())
+            RowState { info, tally: series.tally(), recorded: series.recorded() }
         }
     }
 
-    fn site(name: &str, warmup: u64, series: &[Made]) -> Site {
-        Site {
+    fn site(name: &str, warmup: u64, series: &[Made]) -> SiteState {
+        let site = Site {
             name: name.to_owned(),
             file: "f.rs".to_owned(),
             line: 1,
@@ -181,8 +187,9 @@ mod tests {
             holds_expired: 0,
             sample_rate: 1.0,
             warnings: Vec::new(),
-            series: series.iter().map(Made::series).collect(),
-        }
+            series: Vec::new(),
+        };
+        SiteState { site, rows: series.iter().map(Made::row).collect() }
     }
 
     /// As on an H200.
@@ -190,13 +197,13 @@ mod tests {
         (device == "cuda:0").then_some(32.0)
     }
 
-    fn verdict(before: Vec<Site>, now: Vec<Site>) -> Verdict {
-        Verdict::of(&Settle::default(), &report::since(&before, &now), step_ns)
+    fn verdict(before: Vec<SiteState>, now: Vec<SiteState>) -> Verdict {
+        Verdict::of(&Settle::default(), &state::since(&before, &now), step_ns)
     }
 
     /// What keeps one series that was made in this run from having settled.
     fn alone(settle: Settle, made: Made) -> Option<Obstacle> {
-        let verdict = Verdict::of(&settle, &[site("f", 0, &[made])], step_ns);
+        let verdict = Verdict::of(&settle, &[site("f", 0, &[made]).report()], step_ns);
         assert_eq!(verdict.len(), 1);
         verdict.unmet.first().map(|unmet| unmet.obstacle)
     }
@@ -294,6 +301,22 @@ mod tests {
     }
 
     #[test]
+    fn what_kind_of_samples_there_were_before_is_no_matter() {
+        let made = |fed_count, starved_count| {
+            let starved = starved(vec![30_000; starved_count]);
+            vec![site("f", 0, &[Made { fed: vec![10_000.0; fed_count], ..starved }])]
+        };
+        for (before, short, enough) in
+            [((60, 0), (60, 49), (60, 50)), ((0, 60), (49, 60), (50, 60))]
+        {
+            let run = |(fed, starved)| verdict(made(before.0, before.1), made(fed, starved));
+            let [unmet] = &run(short).unmet[..] else { panic!("{before:?}") };
+            assert_eq!((unmet.samples(), unmet.margin()), (49, Some(0.0)));
+            assert_eq!(run(enough), Verdict { settled: 1, unmet: vec![] });
+        }
+    }
+
+    #[test]
     fn series_are_told_apart_by_what_the_l2_held() {
         let cold = |count| Made { cache: Some(CacheState::Cold), ..fed(vec![20_000; count]) };
         let before = vec![site("f", 0, &[fed([10_000; 60]), cold(1)])];
@@ -313,10 +336,9 @@ mod tests {
 
         let sampled = |unsampled, sample_rate| {
             let before = vec![site("f", 0, &[])];
-            verdict(
-                before,
-                vec![Site { calls: unsampled, unsampled, sample_rate, ..site("f", 0, &[]) }],
-            )
+            let mut now = site("f", 0, &[]);
+            now.site = Site { calls: unsampled, unsampled, sample_rate, ..now.site };
+            verdict(before, vec![now])
         };
         assert_eq!(sampled(99, 0.01).unmet[0].obstacle, Obstacle::Unsampled);
         assert!(sampled(0, 0.01).is_empty() && sampled(99, 0.0).is_empty());

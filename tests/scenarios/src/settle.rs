@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use cudarc::driver::{CudaStream, DriverError, sys};
-use gpu_time::{Settle, Settled, gpu_timed, until_stable};
+use gpu_time::{Settle, Settled, Snapshot, gpu_timed, until_stable};
 
 use crate::Scenario;
 use crate::gpu::{Copy, Gpu, Spin};
@@ -18,6 +18,8 @@ pub const SCENARIOS: &[Scenario] = &[
     ("settle/steady", steady),
     ("settle/varied", varied),
     ("settle/after_others", after_others),
+    ("settle/kinds", kinds),
+    ("settle/regimes", regimes),
     ("settle/limit", limit),
     ("settle/lost", lost),
     ("settle/cold", cold),
@@ -126,6 +128,53 @@ fn after_others(_: &[String]) {
     };
     run("alternating", settle().timeout(Duration::ZERO), [100_000, 300_000]);
     run("steady", settle(), [100_000; 2]);
+    tally::print();
+}
+
+/// The GPU waits for each call of the run, and before it had one after the other to do; then the other way
+/// round, with another function.
+fn kinds(_: &[String]) {
+    let gpu = Gpu::new();
+    let spins = [gpu.spin("settle::plain"), gpu.spin("settle::dirty")];
+    let call = |which: usize, waits: bool| {
+        for _ in 0..if waits { 1 } else { 200 } {
+            if which == 0 {
+                plain(&gpu.stream, &spins[0]).unwrap();
+            } else {
+                dirty(&gpu.stream, &spins[1]).unwrap();
+            }
+        }
+        gpu.synchronize();
+    };
+    call(0, false);
+    note("starved", &until_stable(settle().as_found(), || call(0, true)));
+    (0..200).for_each(|_| call(1, true));
+    note("fed", &until_stable(settle().as_found(), || call(1, false)));
+    tally::print();
+}
+
+/// Calls one by one, and then a run of fewer with a queue behind them.
+fn regimes(_: &[String]) {
+    let gpu = Gpu::new();
+    let spin = gpu.spin("settle::timed");
+    for _ in 0..1_500 {
+        timed(&gpu.stream, &spin, 5_000).unwrap();
+        gpu.synchronize();
+    }
+    let note = |name: &str, snapshot: &Snapshot| {
+        let site = snapshot.site("scenario::settle::timed").expect("it was called");
+        let [series] = site.series() else { panic!("{:?}", site.series()) };
+        tally::fact(&format!("{name} queued"), series.queued());
+        tally::fact(&format!("{name} bias_ns"), series.bias_ns().expect("it is known").round());
+    };
+    note("before", &gpu_time::snapshot());
+    let settled = until_stable(settle().timeout(Duration::ZERO), || {
+        for _ in 0..500 {
+            timed(&gpu.stream, &spin, 5_000).unwrap();
+        }
+        gpu.synchronize();
+    });
+    note("run", &settled);
     tally::print();
 }
 

@@ -70,6 +70,12 @@ fn a_run_goes_by_its_own_samples() {
 }
 
 #[test]
+fn samples_of_another_kind_than_before_settle() {
+    let run = run("kinds");
+    assert_eq!((run.fact("starved unmet"), run.fact("fed unmet")), (0, 0));
+}
+
+#[test]
 fn the_time_limit_ends_it() {
     let run = run("limit");
     for (name, samples, has_series, has_margin) in
@@ -226,6 +232,20 @@ mod simulated {
         let run = scenario("settle/anywhere", &["cpu"]).without_driver().run();
         assert_eq!(run.fact("run unmet"), 0);
         assert!(run.row("settle::on_gpu_or_cpu").measured >= 50);
+    }
+
+    /// Of the process most samples were alone, and of the run most were queued.
+    #[test]
+    fn a_run_is_relieved_of_the_bias_of_its_own_regime() {
+        let run = run("regimes");
+        let counted = [run.fact("before queued"), run.fact("run queued")];
+        assert!(counted[0] == 0 && counted[1] > 250, "{counted:?}");
+        let device = &run.report().devices[0];
+        let [held, queued] = [device.event_held_empty_ns, device.event_queued_empty_ns];
+        let bias = device.event_bias_ns.unwrap();
+        assert_eq!(run.fact("before bias_ns") as f64, bias.round());
+        let more = queued.unwrap() - held.unwrap();
+        assert_eq!(run.fact("run bias_ns") as f64, (bias + more).round());
     }
 
     /// A pair of events around a hundred kernels, each with the gap that a graph leaves.
