@@ -14,6 +14,7 @@ use crate::cold_override::ColdOverride;
 use crate::gpu::Stream;
 use crate::report::Site;
 use crate::site::Cold;
+use crate::stream::RawHandle;
 use crate::target;
 use crate::{collect, exit, process, state};
 use back_to_back::Plan;
@@ -124,8 +125,8 @@ impl Settle {
     /// [`Settled::back_to_back`], and the only thing that is to settle.
     ///
     /// `stream` is what the closure launches on, by its handle, which any cudarc has:
-    /// `stream.cu_stream()`. It is trusted to be one, and to outlive the run; no other thread may use
-    /// it meanwhile. The run waits for it after each replay.
+    /// `stream.cu_stream()`. As a raw `CUstream` in the attribute, it is trusted to be one, and to outlive the
+    /// run; no other thread may use it meanwhile. The run waits for it after each replay.
     ///
     /// While it is captured, the closure can neither wait for the stream nor allocate: calls that do
     /// answer an error, and then nothing is replayed and the run says why. What the closure does on the
@@ -133,8 +134,9 @@ impl Settle {
     /// this graph; such calls count as lost to `capture`. The L2 is as the call before leaves it, whatever
     /// `cold` says. cudarc's event tracking is to be off, as it makes the stream wait for what lies
     /// outside of the capture.
-    pub fn graph(mut self, stream: *mut impl Sized, calls: u32) -> Self {
-        self.graph = Some(Plan { stream: Stream(stream.addr()), calls: calls.max(1) });
+    pub fn graph(mut self, stream: impl RawHandle, calls: u32) -> Self {
+        let stream = Stream(stream.gpu_time_address());
+        self.graph = Some(Plan { stream, calls: calls.max(1) });
         self
     }
 }

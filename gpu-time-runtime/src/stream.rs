@@ -376,7 +376,11 @@ impl UnknownContext {
     }
 }
 
-/// What a driver handle is made of.
+/// What a driver handle is made of. A reference is none, though one coerces to a pointer.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the handle of a stream",
+    label = "a `CUstream` goes here: `stream.cu_stream()`"
+)]
 pub trait RawHandle {
     /// The handle as a number.
     fn gpu_time_address(self) -> usize;

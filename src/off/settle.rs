@@ -18,6 +18,15 @@ pub fn until_stable(_settle: Settle, mut closure: impl FnMut()) -> Settled {
 #[must_use]
 pub struct Settle(());
 
+/// A driver's handle.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the handle of a stream",
+    label = "a `CUstream` goes here: `stream.cu_stream()`"
+)]
+pub trait RawHandle {}
+
+impl<T> RawHandle for *mut T {}
+
 macro_rules! ignored {
     ($($option:ident($($value:ident: $of:ty),*))*) => {
         impl Settle {
@@ -40,7 +49,7 @@ ignored! {
     as_found()
     cold()
     cold_dirty()
-    graph(stream: *mut impl Sized, calls: u32)
+    graph(stream: impl RawHandle, calls: u32)
 }
 
 /// A snapshot without devices and sites, of a closure that was called once.
