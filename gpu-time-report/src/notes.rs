@@ -54,7 +54,8 @@ pub fn facts(snapshot: &Snapshot) -> Vec<String> {
         notes.push(format!("never called: {}", never.join(", ")));
     }
     if sites.is_empty() {
-        notes.push("no function with `#[gpu_timed]` is part of this program".to_owned());
+        // There are none in the program, or none was called in a part of it.
+        notes.push("no call of a function with `#[gpu_timed]` was timed".to_owned());
     }
     notes.extend(legend(snapshot));
     notes

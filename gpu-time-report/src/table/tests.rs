@@ -24,12 +24,10 @@ fn the_table_says_why_nothing_was_timed() {
 }
 
 #[test]
-fn the_table_of_a_program_without_sites_says_so() {
+fn the_table_of_a_report_without_sites_says_so() {
     let snapshot = Snapshot::new(process(None), vec![], vec![]);
     assert!(
-        snapshot
-            .to_string()
-            .ends_with("\nno function with `#[gpu_timed]` is part of this program\n")
+        snapshot.to_string().ends_with("\nno call of a function with `#[gpu_timed]` was timed\n")
     );
 }
 

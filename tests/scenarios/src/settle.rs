@@ -343,6 +343,12 @@ fn anywhere(arguments: &[String]) {
     });
     gpu_time::set_enabled(true);
     note("run", &settled);
+    // Of what the program has, nothing is said by a run that touches none of it.
+    let nothing = until_stable(settle(), || ()).to_string();
+    assert!(
+        nothing.ends_with("\nno call of a function with `#[gpu_timed]` was timed\n"),
+        "{nothing}"
+    );
     tally::print();
 }
 
