@@ -158,9 +158,8 @@ impl Device {
 
     /// How far the bias may be off, in nanoseconds: the spread of what was measured, and what a long
     /// queue behind a bracket adds, since a sample does not tell whether there was one. With the source
-    /// `floor` also all that a held empty kernel adds to an empty pair; where no such pair could be
-    /// measured, what is known of an H200. `None` where only one of the two was measured, and while the
-    /// source is `user`.
+    /// `floor` also all that a held empty kernel adds to an empty pair. For what could not be measured
+    /// stands what is known of an H200. `None` while the source is `user`.
     pub fn event_bias_error_ns(&self) -> Option<f64> {
         self.event_bias_error_ns
     }

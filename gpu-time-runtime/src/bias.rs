@@ -13,9 +13,10 @@ const KERNEL_BASES: &[(&str, f64)] = &[
 /// another said 609.
 const BASE_ERROR_NS: f64 = 64.0;
 
-/// How far an empty pair is off where no pair around a kernel could be measured. Both figures are an H200's,
-/// with driver 580: what a kernel adds to a pair beyond its own time by CUPTI, and what a long queue does.
-const FLOOR_ERROR_NS: f64 = 925.0 + 700.0;
+/// What could not be measured is an H200's, with driver 580: what a kernel adds to an empty pair beyond its own
+/// time by CUPTI, and what a long queue adds to any.
+const KERNEL_ERROR_NS: f64 = 925.0;
+const QUEUE_ERROR_NS: f64 = 700.0;
 
 /// What a pair of events reads around a kernel that does nothing, measured in this process.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,8 +36,9 @@ impl Calibration {
     /// How far its held figure may be from the right one for a sample, in nanoseconds. Only what this
     /// library enqueues counts as queued, and a series is relieved of one figure, that of most of its
     /// samples; so the difference between the two is part of it.
-    fn error_ns(&self) -> Option<f64> {
-        Some(self.held.spread_ns + (self.queued_empty_ns? - self.held.ns).abs())
+    fn error_ns(&self) -> f64 {
+        let queue_ns = self.queued_empty_ns.map(|ns| (ns - self.held.ns).abs());
+        self.held.spread_ns + queue_ns.unwrap_or(QUEUE_ERROR_NS)
     }
 }
 
@@ -57,7 +59,7 @@ pub(crate) struct Bias {
     /// Of one with much queued behind it, which reads more; the same where that was not measured.
     pub queued_ns: f64,
     pub source: &'static str,
-    /// How far it may be off. `None` where a regime could not be measured, and for a given bias.
+    /// How far it may be off. `None` for a given bias, and for the host's clock.
     pub error_ns: Option<f64>,
 }
 
@@ -85,17 +87,14 @@ impl Bias {
                 ns: (held.ns - base_ns).max(0.0),
                 queued_ns: (queued_empty_ns.unwrap_or(held.ns) - base_ns).max(0.0),
                 source,
-                error_ns: calibration.error_ns().map(|ns| ns + base_error_ns),
+                error_ns: Some(calibration.error_ns() + base_error_ns),
             });
         }
         floor.map(|Floor { pair_ns, .. }| {
             // What an empty pair leaves in is less than all that the empty kernel adds to it.
-            let measured =
-                calibration.and_then(|c| Some((c.held.ns - pair_ns).max(0.0) + c.error_ns()?));
-            Bias {
-                error_ns: Some(measured.unwrap_or(FLOOR_ERROR_NS)),
-                ..Bias::only(pair_ns, "floor")
-            }
+            let measured = calibration.map(|c| (c.held.ns - pair_ns).max(0.0) + c.error_ns());
+            let error_ns = measured.unwrap_or(KERNEL_ERROR_NS + QUEUE_ERROR_NS);
+            Bias { error_ns: Some(error_ns), ..Bias::only(pair_ns, "floor") }
         })
     }
 
@@ -175,8 +174,9 @@ mod tests {
     }
 
     #[test]
-    fn the_error_is_unknown_where_a_regime_is() {
+    fn a_queue_that_could_not_be_measured_counts_as_an_h200s() {
         let half = Calibration { queued_empty_ns: None, ..MEASURED };
-        assert_eq!(bias(None, Some(half), H200), Some((2_207.0, "table", None)));
+        assert_eq!(bias(None, Some(half), H200), Some((2_207.0, "table", Some(796.0))));
+        assert_eq!(bias(None, Some(half), OTHER), Some((1_280.0, "floor", Some(2_204.0))));
     }
 }

@@ -98,6 +98,17 @@ mod simulated {
         assert!(run.stderr.contains("GPU_TIME_BIAS=cupti:"), "{}", run.stderr);
     }
 
+    /// The stream takes fewer commands than a long queue has. Then it is taken to add what it does on an H200.
+    #[test]
+    fn a_part_whose_queue_cannot_be_measured() {
+        let run = modelled("queue_depth=20").run();
+        assert_bias(&run, 2_207, "table", Some(700 + TABLE));
+        assert_eq!(device(&run).event_queued_empty_ns, None);
+        let run = modelled("queue_depth=20,compute_capability=80").run();
+        let added = fed_pair_ns(&[EMPTY_NS]) - 1_280;
+        assert_bias(&run, 1_280, "floor", Some(added + 700));
+    }
+
     #[test]
     fn given_by_the_user() {
         let run = fed().env("GPU_TIME_BIAS", "2us").run();

@@ -240,11 +240,12 @@ impl Device {
             event_bias_source.iter().all(|source| known.contains(&source.as_str())),
             "{self:?}"
         );
-        // How far a given bias is from the true one, nothing here knows; of an empty pair it is always said.
+        // How far a given bias is from the true one, nothing here knows; of any other it is always said.
         let is_calibrated = matches!(event_bias_source.as_deref(), Some("cupti" | "table"));
         assert!(!is_calibrated || self.event_held_empty_ns.is_some(), "{self:?}");
-        let is_floor = event_bias_source.as_deref() == Some("floor");
-        assert!(is_calibrated || event_bias_error_ns.is_some() == is_floor, "{self:?}");
+        let is_given = event_bias_source.as_deref() == Some("user");
+        let is_said = event_bias_ns.is_some() && !is_given;
+        assert_eq!(event_bias_error_ns.is_some(), is_said, "{self:?}");
         let times = [event_bias_ns, event_bias_error_ns, &self.event_step_ns];
         assert!(times.into_iter().flatten().all(|&ns| ns >= 0.0), "{self:?}");
         for seen in self.flush_proof.iter().flat_map(|proof| [&proof.clean, &proof.dirty]).flatten()
