@@ -156,8 +156,8 @@ impl Device {
         self.event_bias_source.as_deref()
     }
 
-    /// How far the bias may be off, in nanoseconds: the spread of what was measured, and what a long
-    /// queue behind a bracket adds, since a sample does not tell whether there was one. With the source
+    /// How far the bias may be off, in nanoseconds: the spread of what was measured, a step of the device's
+    /// clock, and what a long queue behind a bracket adds, since a sample does not tell whether there was one. With the source
     /// `floor` also all that a held empty kernel adds to an empty pair. For what could not be measured
     /// stands what is known of an H200. `None` while the source is `user`.
     pub fn event_bias_error_ns(&self) -> Option<f64> {

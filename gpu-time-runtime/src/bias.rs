@@ -14,9 +14,10 @@ const KERNEL_BASES: &[(&str, f64)] = &[
 const BASE_ERROR_NS: f64 = 64.0;
 
 /// What could not be measured is an H200's, with driver 580: what a kernel adds to an empty pair beyond its own
-/// time by CUPTI, and what a long queue adds to any.
+/// time by CUPTI, what a long queue adds to any, and the step of the clock.
 const KERNEL_ERROR_NS: f64 = 925.0;
 const QUEUE_ERROR_NS: f64 = 700.0;
+const STEP_ERROR_NS: f64 = 32.0;
 
 /// What a pair of events reads around a kernel that does nothing, measured in this process.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -80,6 +81,8 @@ impl Bias {
             Some(Given::KernelBase(ns)) => (Some(ns), "cupti"),
             None => (kernel_base_ns(device), "table"),
         };
+        // What is subtracted was read by that clock.
+        let step_ns = floor.and_then(|floor| floor.step_ns).unwrap_or(STEP_ERROR_NS);
         if let (Some(base_ns), Some(calibration)) = (base_ns, calibration) {
             let Calibration { held, queued_empty_ns } = calibration;
             let base_error_ns = if source == "table" { BASE_ERROR_NS } else { 0.0 };
@@ -87,13 +90,13 @@ impl Bias {
                 ns: (held.ns - base_ns).max(0.0),
                 queued_ns: (queued_empty_ns.unwrap_or(held.ns) - base_ns).max(0.0),
                 source,
-                error_ns: Some(calibration.error_ns() + base_error_ns),
+                error_ns: Some(calibration.error_ns() + base_error_ns + step_ns),
             });
         }
         floor.map(|Floor { pair_ns, .. }| {
             // What an empty pair leaves in is less than all that the empty kernel adds to it.
             let measured = calibration.map(|c| (c.held.ns - pair_ns).max(0.0) + c.error_ns());
-            let error_ns = measured.unwrap_or(KERNEL_ERROR_NS + QUEUE_ERROR_NS);
+            let error_ns = measured.unwrap_or(KERNEL_ERROR_NS + QUEUE_ERROR_NS) + step_ns;
             Bias { error_ns: Some(error_ns), ..Bias::only(pair_ns, "floor") }
         })
     }
@@ -133,13 +136,13 @@ mod tests {
     #[test]
     fn the_best_source_wins() {
         let base = Some(Given::KernelBase(600.0));
-        assert_eq!(bias(None, Some(MEASURED), H200), Some((2_207.0, "table", Some(704.0))));
-        assert_eq!(bias(base, Some(MEASURED), OTHER), Some((2_152.0, "cupti", Some(640.0))));
+        assert_eq!(bias(None, Some(MEASURED), H200), Some((2_207.0, "table", Some(736.0))));
+        assert_eq!(bias(base, Some(MEASURED), OTHER), Some((2_152.0, "cupti", Some(672.0))));
         for (given, calibration, device, error_ns) in [
-            // 2752 - 1280 of a kernel, 608 of a queue, and the spread.
-            (None, Some(MEASURED), OTHER, 1_472.0 + 608.0 + 32.0),
-            (None, None, H200, 1_625.0),
-            (base, None, H200, 1_625.0),
+            // 2752 - 1280 of a kernel, 608 of a queue, the spread, and a step.
+            (None, Some(MEASURED), OTHER, 1_472.0 + 608.0 + 32.0 + 32.0),
+            (None, None, H200, 1_625.0 + 32.0),
+            (base, None, H200, 1_625.0 + 32.0),
         ] {
             let floor = Some((1_280.0, "floor", Some(error_ns)));
             assert_eq!(bias(given, calibration, device), floor);
@@ -176,7 +179,16 @@ mod tests {
     #[test]
     fn a_queue_that_could_not_be_measured_counts_as_an_h200s() {
         let half = Calibration { queued_empty_ns: None, ..MEASURED };
-        assert_eq!(bias(None, Some(half), H200), Some((2_207.0, "table", Some(796.0))));
-        assert_eq!(bias(None, Some(half), OTHER), Some((1_280.0, "floor", Some(2_204.0))));
+        assert_eq!(bias(None, Some(half), H200), Some((2_207.0, "table", Some(828.0))));
+        assert_eq!(bias(None, Some(half), OTHER), Some((1_280.0, "floor", Some(2_236.0))));
+    }
+
+    #[test]
+    fn the_step_of_the_clock_is_part_of_the_error() {
+        for (step_ns, error_ns) in [(Some(32.0), 736.0), (Some(1_000.0), 1_704.0), (None, 736.0)] {
+            let floor = Some(Floor { step_ns, ..FLOOR });
+            let bias = Bias::of(None, Some(MEASURED), H200, floor).unwrap();
+            assert_eq!(bias.error_ns, Some(error_ns), "{step_ns:?}");
+        }
     }
 }
