@@ -2,6 +2,7 @@
 
 use crate::constant::Constant;
 use crate::gpu::Floor;
+use crate::report::units;
 
 /// What CUPTI says of an empty kernel, in nanoseconds, by a word of the device's name. A convention of
 /// CUPTI and not the same on every part: those of one compute capability are not taken for each other.
@@ -50,6 +51,22 @@ pub(crate) enum Given {
     Bias(f64),
     /// What CUPTI says of an empty kernel on this machine, in nanoseconds.
     KernelBase(f64),
+}
+
+impl Given {
+    /// What is wrong with it, for the report.
+    pub fn warning(self, calibration: Option<Calibration>) -> Option<String> {
+        let (Given::KernelBase(base_ns), held_ns) = (self, calibration?.held.ns) else {
+            return None;
+        };
+        let [base, held] = [base_ns, held_ns].map(units::time);
+        (base_ns > held_ns).then(|| {
+            format!(
+                "`cupti:` gives an empty kernel {base}, more than the {held} that a pair of events reads \
+                 around one: nothing is subtracted"
+            )
+        })
+    }
 }
 
 /// What is subtracted from a raw time for each bracket.
@@ -174,6 +191,17 @@ mod tests {
     fn a_bias_is_never_negative() {
         let base = Some(Given::KernelBase(5_000.0));
         assert_eq!(bias(base, Some(MEASURED), H200).map(|bias| bias.0), Some(0.0));
+        let warning = |given: Given| given.warning(Some(MEASURED));
+        assert_eq!(
+            warning(Given::KernelBase(5_000.0)).as_deref(),
+            Some(
+                "`cupti:` gives an empty kernel 5.000 µs, more than the 2.752 µs that a pair of events \
+                 reads around one: nothing is subtracted"
+            )
+        );
+        for sound in [Given::KernelBase(2_752.0), Given::Bias(5_000.0)] {
+            assert_eq!(warning(sound), None, "{sound:?}");
+        }
     }
 
     #[test]

@@ -371,7 +371,9 @@ fn devices(states: &[SiteState]) -> Vec<report::Device> {
         device.fed_margin_ns = device.fed_margin_ns.or(context.fed_margin_ns());
         device.flush_bytes = device.flush_bytes.max(context.flush_bytes());
         device.flush_proof = device.flush_proof.take().or_else(|| context.flush_proof());
-        for warning in context.warnings() {
+        let given = process::config().bias();
+        let of_bias = given.and_then(|given| given.warning(context.calibration()));
+        for warning in context.warnings().into_iter().chain(of_bias) {
             if !device.warnings.contains(&warning) {
                 device.warnings.push(warning);
             }

@@ -125,6 +125,10 @@ mod simulated {
         assert_bias(&run, 2_000, "user", None);
         let run = modelled("compute_capability=80").env("GPU_TIME_BIAS", "cupti:600ns").run();
         assert_bias(&run, fed_pair_ns(&[EMPTY_NS]) - 600, "cupti", Some(EXTRA + STEP));
+        assert_eq!(device(&run).warnings, [""; 0]);
+        let run = fed().env("GPU_TIME_BIAS", "cupti:9us").run();
+        assert_bias(&run, 0, "cupti", Some(EXTRA + STEP));
+        assert_warns(&run, "more than the 2.752 µs that a pair of events reads around one");
     }
 
     /// The constant moves while the samples are taken: they do not agree and are taken again.
