@@ -90,7 +90,7 @@ fn print() {
         let Some((raw, net)) = launch.raw_ns().zip(launch.net_ns()) else { continue };
         let [raw, net, low, high] =
             [raw.median(), net.median(), net.p5(), net.p95()].map(|ns| ns / 1e3);
-        let samples = launch.measured();
+        let samples = launch.histogram().count();
         println!(
             "  {place:17}  raw {raw:.2}  net {net:.2} ({low:.2} to {high:.2})  {samples} samples"
         );
