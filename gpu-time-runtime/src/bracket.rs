@@ -212,7 +212,8 @@ impl<G: Gpu> Bracket<G> {
             (None, _) => Feeding::Host(took_ns),
         };
         if self.subject.site.settings().hold == Some(Hold::UntilEnqueued) {
-            self.subject.site.hold_policy().enqueued_in(took_ns);
+            let by_deadline = released.map(|hold| self.gpu.has_expired(hold));
+            self.subject.site.hold_policy().enqueued(took_ns, by_deadline);
         }
     }
 
@@ -332,7 +333,7 @@ impl<G: Gpu> Bracket<G> {
 
     fn has_expired(&self, hold: HoldResult) -> bool {
         let expired = self.gpu.has_expired(hold);
-        self.subject.site.hold_policy().ended(expired);
+        self.subject.site.hold_policy().count(expired);
         expired
     }
 }

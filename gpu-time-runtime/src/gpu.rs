@@ -147,7 +147,8 @@ pub(crate) trait Gpu: Sync + 'static {
     fn delay(&self, stream: Stream, ns: u64) -> Result<(), Fault>;
     /// Lets the stream go.
     fn release(&self, held: Held) -> HoldResult;
-    /// Whether the hold ended by its deadline. To be asked once the GPU has passed it.
+    /// Whether the hold has ended by its deadline. Of one that was just released, that is known but for what
+    /// the GPU does in that moment; for good once the GPU has passed it.
     fn has_expired(&self, hold: HoldResult) -> bool;
     /// Whether a raw time in nanoseconds says that nothing ran inside.
     fn is_at_floor(&self, raw_ns: f64) -> bool;

@@ -4,7 +4,6 @@ const SHORTEST_NS: u64 = 200_000;
 const LONGEST_NS: u64 = 5_000_000;
 /// Room for a call whose enqueueing takes longer than usual.
 const MARGIN: u64 = 8;
-const WINDOW: u32 = 16;
 const TOO_MANY: u32 = 4;
 
 /// What a site's recent holds taught.
@@ -12,7 +11,7 @@ const TOO_MANY: u32 = 4;
 /// Invariant: `outcomes` holds the last sixteen, one bit each, set where the deadline was hit.
 #[derive(Debug)]
 pub(crate) struct HoldPolicy {
-    /// Usual host time from the hold to its release, or 0 before the first call.
+    /// Usual host time to enqueue a bracket, or 0 before the first call.
     usual_ns: u64,
     outcomes: u16,
     off: bool,
@@ -45,16 +44,22 @@ impl HoldPolicy {
         Some((self.usual_ns * MARGIN).clamp(SHORTEST_NS, LONGEST_NS))
     }
 
-    /// Learns how many nanoseconds a bracket took to enqueue.
-    pub fn enqueued_in(&mut self, ns: u64) {
-        let ns = ns.clamp(1, LONGEST_NS);
-        self.usual_ns = if self.usual_ns == 0 { ns } else { (self.usual_ns * 7 + ns).div_ceil(8) };
+    /// Learns from a bracket that was enqueued in so many nanoseconds, and from its hold, if it had one: of one
+    /// that ended by its deadline the function may have waited for that, and the time says nothing.
+    pub fn enqueued(&mut self, in_ns: u64, by_deadline: Option<bool>) {
+        if let Some(by_deadline) = by_deadline {
+            self.outcomes = self.outcomes << 1 | u16::from(by_deadline);
+            self.off |= self.outcomes.count_ones() >= TOO_MANY;
+        }
+        if by_deadline != Some(true) {
+            let ns = in_ns.clamp(1, LONGEST_NS);
+            self.usual_ns =
+                if self.usual_ns == 0 { ns } else { (self.usual_ns * 7 + ns).div_ceil(8) };
+        }
     }
 
-    /// Learns how a hold ended.
-    pub fn ended(&mut self, by_deadline: bool) {
-        self.outcomes = self.outcomes << 1 | u16::from(by_deadline);
-        self.off |= self.outcomes.count_ones() >= TOO_MANY;
+    /// Counts how the hold of a measured bracket ended.
+    pub fn count(&mut self, by_deadline: bool) {
         let HoldCounts { released, expired } = &mut self.counts;
         *if by_deadline { expired } else { released } += 1;
     }
@@ -70,8 +75,6 @@ impl HoldPolicy {
     }
 }
 
-const _: () = assert!(WINDOW == u16::BITS);
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,30 +83,38 @@ mod tests {
     fn the_first_call_is_not_held_and_the_deadline_follows_the_usual_time() {
         let mut policy = HoldPolicy::new();
         assert_eq!(policy.deadline_ns(), None);
-        policy.enqueued_in(10_000);
+        policy.enqueued(10_000, None);
         assert_eq!(policy.deadline_ns(), Some(SHORTEST_NS));
-        policy.enqueued_in(1_000_000);
+        policy.enqueued(1_000_000, Some(false));
         assert_eq!(policy.deadline_ns(), Some(133_750 * MARGIN));
-        policy.enqueued_in(9_000_000_000);
+        policy.enqueued(1_100_000, Some(true));
+        assert_eq!(policy.deadline_ns(), Some(133_750 * MARGIN), "it waited for the deadline");
+        policy.enqueued(9_000_000_000, Some(false));
         assert_eq!(policy.deadline_ns(), Some(LONGEST_NS));
     }
 
     #[test]
     fn four_deadlines_in_sixteen_switch_a_site_off() {
         let mut policy = HoldPolicy::new();
-        policy.enqueued_in(10_000);
+        policy.enqueued(10_000, None);
         for _ in 0..3 {
-            policy.ended(true);
+            policy.enqueued(200_000, Some(true));
             for _ in 0..5 {
-                policy.ended(false);
+                policy.enqueued(10_000, Some(false));
             }
         }
         assert!(!policy.is_off());
-        policy.ended(true);
+        policy.enqueued(200_000, Some(true));
         assert!(!policy.is_off(), "the first of the four has left the window");
-        policy.ended(true);
+        policy.enqueued(200_000, Some(true));
         assert!(policy.is_off());
         assert_eq!(policy.deadline_ns(), None);
-        assert_eq!(policy.counts(), HoldCounts { released: 15, expired: 5 });
+    }
+
+    #[test]
+    fn the_holds_of_measured_brackets_are_counted() {
+        let mut policy = HoldPolicy::new();
+        [true, false, false, true, false].map(|by_deadline| policy.count(by_deadline));
+        assert_eq!(policy.counts(), HoldCounts { released: 3, expired: 2 });
     }
 }

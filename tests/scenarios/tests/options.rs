@@ -118,6 +118,13 @@ fn a_hold_that_the_function_waits_for() {
     let run = scenario("options/waits", &[]).run();
     let site = run.site("options::waits_inside");
     assert_eq!(site.row().brackets(), (40, 40, 0, 0));
+    // The first call is not held, and the fifth deadline does not come.
+    assert_eq!((site.holds_released, site.holds_expired), (0, 4));
+    if !is_real() {
+        // Four deadlines of 200 µs, however many are met, and 39 calls that take about 15 µs.
+        let took_us = run.fact("all_but_the_first_us");
+        assert!((800..1_600).contains(&took_us), "{took_us} µs");
+    }
     let [warning] = &site.warnings[..] else { panic!("{:?}", site.warnings) };
     assert!(warning.contains("switched off"), "{warning}");
     assert!(run.stderr.contains(warning), "{}", run.stderr);
