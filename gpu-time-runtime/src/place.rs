@@ -273,7 +273,7 @@ impl Place {
         first: Option<CacheState>,
     ) -> (Preparation, CacheState) {
         let cold = cold_override::apply(settings.cold)
-            .filter(|cold| first.is_none() && !is_inside && self.context.prepare_flush(*cold));
+            .filter(|cold| first.is_none() && !is_inside && self.context.can_flush(*cold));
         let cache = match cold {
             Some(cold) => {
                 self.context.prove_flush(self.stream, cold);

@@ -147,7 +147,7 @@ impl Context {
         Device::Cuda(self.ordinal)
     }
 
-    /// Makes what a site's flushes and holds need, outside of any bracket.
+    /// Makes what a site's flushes and holds need, unless a bracket is open anywhere.
     pub fn prepare(&self, settings: Settings) {
         if let Some(cold) = settings.cold {
             self.prepare_flush(cold);
@@ -157,15 +157,25 @@ impl Context {
         }
     }
 
-    /// Makes flushes possible, outside of any bracket. Answers whether they are.
+    /// Makes flushes possible, unless a bracket is open anywhere. Answers whether they are.
     pub fn prepare_flush(&self, cold: Cold) -> bool {
-        self.flush.is_ready_for(cold)
-            || self
-                .inside(|| {
-                    let Context { symbols, device, module, .. } = self;
-                    self.flush.prepare(cold, &Means { symbols, device, module, side: self.side? })
-                })
-                .is_ok()
+        self.flush.is_ready_for(cold) || (!has_open() && self.find_flush(cold).is_ok())
+    }
+
+    /// The same for a call that is to be cold. Where flushes are not possible yet, the report says so.
+    pub fn can_flush(&self, cold: Cold) -> bool {
+        let can = self.prepare_flush(cold);
+        if !can && self.side.is_ok() {
+            self.flush.leave_out(cold);
+        }
+        can
+    }
+
+    fn find_flush(&self, cold: Cold) -> Result<(), Fault> {
+        self.inside(|| {
+            let Context { symbols, device, module, .. } = self;
+            self.flush.prepare(cold, &Means { symbols, device, module, side: self.side? })
+        })
     }
 
     /// Before a cold call, outside of any bracket: looks again for a flush of which nothing could be seen, a
@@ -193,10 +203,10 @@ impl Context {
         relaxed(|| self.on_stream(stream, || unsafe { sys::cuStreamQuery(raw(stream)) })).is_ok()
     }
 
-    /// Makes holds possible, outside of any bracket. Answers whether they are.
+    /// Makes holds possible, unless a bracket is open anywhere. Answers whether they are.
     pub fn prepare_hold(&self) -> bool {
         self.holds.is_ready()
-            || self.inside(|| self.holds.prepare(&self.module, self.side?)).is_ok()
+            || (!has_open() && self.inside(|| self.holds.prepare(&self.module, self.side?)).is_ok())
     }
 
     /// Lets every held stream go; with `for_ever`, also those that are held from now on.

@@ -1,7 +1,7 @@
 //! The flushes of a context: how each evicts the L2, and with a buffer as small as it may be.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -48,6 +48,8 @@ struct Found {
     searches: [OnceLock<Result<Flush, Unready>>; SEARCHES],
     /// Cold calls for as long as nothing was seen.
     calls: AtomicU32,
+    /// A cold call came before the flush was found, and went without.
+    is_left_out: AtomicBool,
 }
 
 #[derive(Default)]
@@ -128,6 +130,11 @@ impl Flushes {
         }
     }
 
+    /// A cold call goes without a flush, for as long as there is none.
+    pub fn leave_out(&self, cold: Cold) {
+        self.found(cold).is_left_out.store(true, Relaxed);
+    }
+
     /// Whether nothing could be seen of a flush that there is.
     pub fn is_in_doubt(&self, cold: Cold) -> bool {
         self.found(cold).doubt().is_some()
@@ -193,29 +200,33 @@ impl Flushes {
                 "no flush buffer could be allocated ({fault}): `cold` calls were timed as found"
             )];
         }
-        let doubts = [(Cold::Clean, "`cold`"), (Cold::Dirty, "`cold = \"dirty\"`")];
-        doubts
-            .into_iter()
-            .filter_map(|(cold, key)| match &self.flush(cold)?.seen {
-                Ok(seen) if seen.proved() => self.found(cold).first_doubt().map(|why| {
-                    format!(
-                        "that {key} empties the L2 was not shown at first: {why}; calls until then are \
+        let kinds = [(Cold::Clean, "`cold`"), (Cold::Dirty, "`cold = \"dirty\"`")];
+        let left_out = kinds.into_iter().filter(|(cold, _)| self.found(*cold).is_late()).map(|(_, key)| {
+            format!(
+                "some {key} calls were timed as found: how to flush is found out once, while no bracket is open, \
+                 and until then there is no flush"
+            )
+        });
+        let doubts = kinds.into_iter().filter_map(|(cold, key)| match &self.flush(cold)?.seen {
+            Ok(seen) if seen.proved() => self.found(cold).first_doubt().map(|why| {
+                format!(
+                    "that {key} empties the L2 was not shown at first: {why}; calls until then are \
                          `partial`"
-                    )
-                }),
-                Ok(seen) => Some(format!(
-                    "{key} could not empty the L2, with {} times its size: {:.1} % of lines were gone \
+                )
+            }),
+            Ok(seen) => Some(format!(
+                "{key} could not empty the L2, with {} times its size: {:.1} % of lines were gone \
                      after they had been read, {:.1} % after they had been written; such calls are \
                      `partial`",
-                    seen.multiple(),
-                    100.0 * seen.missed_after_read(),
-                    100.0 * seen.missed_after_write(),
-                )),
-                Err(why) => Some(format!(
-                    "that {key} empties the L2 was not shown: {why}; such calls are `partial`"
-                )),
-            })
-            .collect()
+                seen.multiple(),
+                100.0 * seen.missed_after_read(),
+                100.0 * seen.missed_after_write(),
+            )),
+            Err(why) => Some(format!(
+                "that {key} empties the L2 was not shown: {why}; such calls are `partial`"
+            )),
+        });
+        left_out.chain(doubts).collect()
     }
 
     fn found(&self, cold: Cold) -> &Found {
@@ -293,6 +304,12 @@ impl Flushes {
 impl Found {
     fn flush(&self) -> Option<&Flush> {
         self.searches.iter().rev().filter_map(OnceLock::get).find_map(|found| found.as_ref().ok())
+    }
+
+    /// Whether calls went without the flush that there would have been.
+    fn is_late(&self) -> bool {
+        let has_failed = self.searches[0].get().is_some_and(Result::is_err);
+        self.is_left_out.load(Relaxed) && !has_failed
     }
 
     /// Why nobody knows what the flush evicts, if so.

@@ -15,6 +15,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("cold/calls", calls),
     ("cold/memory", memory),
     ("cold/beside", beside),
+    ("cold/inside", inside),
     ("cold/persisting", persisting),
 ];
 
@@ -183,6 +184,32 @@ fn beside(_: &[String]) {
     spin_dirty(&gpu.stream, &dirty).unwrap();
     tally::fact("still busy", u8::from(!end.is_complete()));
     gpu.synchronize();
+    tally::print();
+}
+
+/// A body with a cold call on another stream.
+#[gpu_timed(scope = "body", stream = stream)]
+fn around(stream: &Arc<CudaStream>, other: &Arc<CudaStream>, [spin, inner]: [&Spin; 2]) -> Done {
+    ran!();
+    spin.launch(stream, 1_000)?;
+    spin_clean(other, inner)
+}
+
+/// Cold calls inside of a bracket on another stream, then one outside of any, and one inside again.
+fn inside(_: &[String]) {
+    let gpu = Gpu::new();
+    let other = gpu.new_stream();
+    let [found, spin, clean] =
+        ["spin_found", "around", "spin_clean"].map(|name| gpu.spin(&format!("cold::{name}")));
+    spin_found(&gpu.stream, &found).unwrap();
+    let inside = || {
+        gpu.synchronize();
+        around(&gpu.stream, &other, [&spin, &clean]).unwrap();
+        gpu.synchronize();
+    };
+    (0..3).for_each(|_| inside());
+    spin_clean(&gpu.stream, &clean).unwrap();
+    inside();
     tally::print();
 }
 

@@ -1,6 +1,6 @@
 //! What a flush leaves in the L2: told by the kernels that come after it, and by the report.
 
-use crate::harness::{Run, scenario};
+use crate::harness::{Run, is_real, scenario};
 
 /// Of all rounds, in thousandths.
 fn missed(run: &Run, name: &str, which: &str) -> [u64; 3] {
@@ -54,6 +54,22 @@ fn memory_is_given_back() {
 #[test]
 fn beside_other_work() {
     assert_eq!(scenario("cold/beside", &[]).run().fact("still busy"), 1);
+}
+
+/// How to flush is not found out while a bracket is open: a call goes without, and the report says why.
+#[test]
+fn a_bracket_is_left_alone() {
+    let run = scenario("cold/inside", &[]).run();
+    let rows = run.site("cold::spin_clean").series.iter().filter(|row| row.launch.is_none());
+    let caches: Vec<_> = rows.map(|row| (&*row.cache, row.timed)).collect();
+    assert_eq!(caches, [("as-found", 3), ("cold", 2)]);
+    let warnings = run.report().warnings();
+    let [warning] = &warnings[..] else { panic!("{warnings:?}") };
+    assert!(warning.contains("while no bracket is open"), "{warning}");
+    if !is_real() {
+        let longest_ns = run.row("cold::around").raw().max;
+        assert!(longest_ns < 40_000.0, "{longest_ns}");
+    }
 }
 
 /// What one stream's lines do to the L2 all streams meet.
