@@ -275,10 +275,7 @@ impl Place {
         let cold = cold_override::apply(settings.cold)
             .filter(|cold| first.is_none() && !is_inside && self.context.can_flush(*cold));
         let cache = match cold {
-            Some(cold) => {
-                self.context.prove_flush(self.stream, cold);
-                self.context.flushed_state(self.stream, cold)
-            }
+            Some(cold) => self.context.flushed_state(self.stream, cold),
             None => later(first),
         };
         let hold = match settings.hold {

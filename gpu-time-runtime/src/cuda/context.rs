@@ -178,17 +178,10 @@ impl Context {
         })
     }
 
-    /// Before a cold call, outside of any bracket: looks again for a flush of which nothing could be seen, a
-    /// few times in all, when neither the stream nor ours has anything to do.
-    pub fn prove_flush(&self, stream: Stream, cold: Cold) {
-        if self.flush.is_due(cold) && self.has_done_all(stream) {
-            self.search_flush_again(cold);
-        }
-    }
-
-    fn search_flush_again(&self, cold: Cold) {
+    /// Looks again for a flush of which nothing could be seen, a few times in all.
+    fn prove_flush(&self, cold: Cold) {
         let Ok(side) = self.side else { return };
-        if self.has_done_all(side) {
+        if self.flush.is_in_doubt(cold) && self.has_done_all(side) {
             _ = self.inside(|| {
                 let Context { symbols, device, module, .. } = self;
                 self.flush.search_again(cold, &Means { symbols, device, module, side });
@@ -271,11 +264,7 @@ impl Context {
         if !has_open() && self.check_alive().is_ok() {
             let step_ns = self.step_ns();
             _ = self.inside(|| self.calibrator.check(step_ns, self.equipment()));
-            for cold in [Cold::Clean, Cold::Dirty] {
-                if self.flush.is_in_doubt(cold) {
-                    self.search_flush_again(cold);
-                }
-            }
+            [Cold::Clean, Cold::Dirty].into_iter().for_each(|cold| self.prove_flush(cold));
         }
     }
 

@@ -1,7 +1,7 @@
 //! The flushes of a context: how each evicts the L2, and with a buffer as small as it may be.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -27,10 +27,8 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// So often a size is tried while other work evicts the lines that are watched.
 const ROUNDS: u32 = 3;
 
-/// So often a flush of which nothing could be seen is looked for, the first time among them.
+/// So often a flush of which nothing could be seen is looked for: by the first cold call, and at reports.
 const SEARCHES: usize = 4;
-/// So many times more cold calls come before each search than before the last.
-const RARER: u32 = 8;
 
 /// The flushes of one context, each found when it is first wanted and kept for as long as the context.
 #[derive(Default)]
@@ -46,8 +44,6 @@ pub(super) struct Flushes {
 #[derive(Default)]
 struct Found {
     searches: [OnceLock<Result<Flush, Unready>>; SEARCHES],
-    /// Cold calls for as long as nothing was seen.
-    calls: AtomicU32,
     /// A cold call came before the flush was found, and went without.
     is_left_out: AtomicBool,
 }
@@ -138,17 +134,6 @@ impl Flushes {
     /// Whether nothing could be seen of a flush that there is.
     pub fn is_in_doubt(&self, cold: Cold) -> bool {
         self.found(cold).doubt().is_some()
-    }
-
-    /// Counts a cold call, and answers whether it is time to look again for what could not be seen.
-    pub fn is_due(&self, cold: Cold) -> bool {
-        let found = self.found(cold);
-        if found.doubt().is_none() {
-            return false;
-        }
-        let calls = found.calls.fetch_add(1, Relaxed).saturating_add(1);
-        let searches = found.searches.iter().filter_map(OnceLock::get).count();
-        searches < SEARCHES && calls >= RARER.saturating_pow(searches as u32)
     }
 
     /// Looks again for a flush of which nothing could be seen; what was enqueued on our own stream must

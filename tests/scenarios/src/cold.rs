@@ -140,15 +140,19 @@ fn spin_dirty(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
     spin.launch(stream, 1_000)
 }
 
-/// So many calls of each kind, each when the one before has come to its end.
+/// So many calls of each kind, each when the one before has come to its end, and a report after every so many.
 fn calls(arguments: &[String]) {
+    let [calls, every]: [u32; 2] = [0, 1].map(|at| arguments[at].parse().expect("how many"));
     let gpu = Gpu::new();
     let spins = ["spin_clean", "spin_dirty"].map(|name| gpu.spin(&format!("cold::{name}")));
-    for _ in 0..arguments[0].parse().expect("how many") {
+    for call in 1..=calls {
         spin_clean(&gpu.stream, &spins[0]).unwrap();
         gpu.synchronize();
         spin_dirty(&gpu.stream, &spins[1]).unwrap();
         gpu.synchronize();
+        if call.is_multiple_of(every) {
+            gpu_time::report();
+        }
     }
     tally::print();
 }

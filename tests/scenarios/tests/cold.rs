@@ -293,9 +293,12 @@ mod simulated {
         assert_eq!(busy, 2, "{:?}", device.warnings);
     }
 
-    fn calls(times: &str, faults: &str) -> Run {
+    /// So many calls with a report after every so many.
+    fn calls(times: u64, every: u64, faults: &str) -> Run {
         let configure = |sim: gpu_time_sim_driver::SimDriver| sim.faults(faults);
-        scenario("cold/calls", &[times]).simulated(configure).run()
+        let arguments = [times, every].map(|count| count.to_string());
+        let calls = scenario("cold/calls", &[&arguments[0], &arguments[1]]).simulated(configure);
+        calls.reports((times / every) as usize).run()
     }
 
     /// The states that calls of a function met, and how often.
@@ -304,11 +307,11 @@ mod simulated {
         series.filter(|row| row.launch.is_none()).map(|row| (&*row.cache, row.timed)).collect()
     }
 
-    /// What could not be seen at first is looked at again, at the eighth call.
+    /// What could not be seen at first is looked at again when a report is made.
     #[test]
     fn a_proof_that_comes_later() {
         // What is watched for the one and for the other.
-        let run = calls("10", "cuMemAlloc_v2:2=2;cuMemAlloc_v2:4=2");
+        let run = calls(10, 7, "cuMemAlloc_v2:2=2;cuMemAlloc_v2:4=2");
         for (name, proved) in [("clean", "cold"), ("dirty", "cold-dirty")] {
             assert_eq!(states(&run, name), [(proved, 3), ("partial", 7)], "{name}");
         }
@@ -318,17 +321,21 @@ mod simulated {
         assert!(warnings.iter().all(|warning| warning.contains("at first")), "{warnings:?}");
     }
 
-    /// Nor does anybody look for ever.
+    /// No call does so, and nobody for ever.
     #[test]
     fn a_proof_that_never_comes() {
-        let [few, many, more] = [4, 100, 600].map(|times| {
-            let run = calls(&times.to_string(), "cuMemAlloc_v2:2+=2");
+        let looks = |times, every| {
+            let run = calls(times, every, "cuMemAlloc_v2:2+=2");
             assert_eq!(states(&run, "clean"), [("partial", times)]);
-            run.trace.calls().filter(|call| call.name == "cuMemAlloc_v2").count()
-        });
+            ["cuMemAlloc_v2", "cuStreamQuery"]
+                .map(|name| run.trace.calls().filter(|call| call.name == name).count())
+        };
         // One for the clean flush's buffer, four for those of a dirty one; what is watched is asked for at
-        // the first call and at the end, and then four times.
-        assert_eq!([few, many, more], [5 + 2, 5 + 4, 5 + 4]);
+        // the first call and at the end.
+        assert_eq!(looks(4, 5), [5 + 2, 1]);
+        assert_eq!(looks(600, 601), [5 + 2, 1]);
+        // And then four times.
+        assert_eq!(looks(10, 1)[0], 5 + 4);
     }
 
     /// The buffer, what is watched, or what a larger flush needs.
