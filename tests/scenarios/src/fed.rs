@@ -121,19 +121,23 @@ fn delays(_: &[String]) {
     tally::print();
 }
 
-/// A loop that never waits for the GPU.
+/// Loops that never wait for the GPU, without holds and with.
 fn queue(_: &[String]) {
     let gpu = Gpu::new();
-    let spin = gpu.spin("fed::queued");
-    // What the first calls load is not what is to be seen.
-    for _ in 0..10 {
-        queued(&gpu.stream, &spin).unwrap();
+    let [spin, in_hold] = ["queued", "held"].map(|name| gpu.spin(&format!("fed::{name}")));
+    let calls: [&dyn Fn() -> Done; 2] =
+        [&|| queued(&gpu.stream, &spin), &|| held(&gpu.stream, &in_hold)];
+    for call in calls {
+        // What the first calls load is not what is to be seen.
+        for _ in 0..10 {
+            call().unwrap();
+        }
+        gpu.synchronize();
+        for _ in 0..2_000 {
+            call().unwrap();
+        }
+        gpu.synchronize();
     }
-    gpu.synchronize();
-    for _ in 0..2_000 {
-        queued(&gpu.stream, &spin).unwrap();
-    }
-    gpu.synchronize();
     tally::print();
 }
 

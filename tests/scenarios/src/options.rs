@@ -92,6 +92,8 @@ impl Programs {
         // The copies of `hot` stay in the L2 only if nobody evicts them in between.
         hot(stream, &mut self.copies[0]).unwrap();
         cold(stream, &mut self.copies[1]).unwrap();
+        // How to flush is found out on a stream of its own, beside whatever runs.
+        self.gpu.synchronize();
         cold_dirty(stream, &mut self.copies[2]).unwrap();
         cold_thrice(stream, &self.thrice).unwrap();
         delayed(stream, &self.delayed).unwrap();

@@ -35,8 +35,8 @@ constants! {
     step_ns = 32;
     /// What an event record occupies its stream for: an empty pair reads 1.28 us.
     event_ns = 1_280;
-    /// What a record takes longer while much of a queue that was held is behind it: with ten pairs
-    /// and more queued, all but the last eight or so read 0.6 us more.
+    /// What a record takes longer while much is behind it: with ten pairs and more queued, all but
+    /// the last eight or so read 0.6 us more.
     queued_extra_ns = 608;
     /// How many commands are much: eight pairs around a kernel.
     queued_commands = 24;
@@ -61,6 +61,8 @@ constants! {
     /// From the end of a driver call until the device can start what it enqueued. Assumed: with
     /// `visible_ns` it makes a record and `cuEventSynchronize` 5.6 us.
     submit_ns = 1_500;
+    /// What that may take longer, each time anew. Nothing.
+    submit_jitter_ns = 0;
     /// From a device time until the host can see that it has passed ("a microsecond or two").
     visible_ns = 2_000;
     /// What `cuEventQuery` costs more if it answers that the event is done: 128 ns, not 104.
@@ -130,6 +132,15 @@ constants! {
 }
 
 impl Constants {
+    /// The device time at which it can start what was enqueued by then. The jitter is the same in every
+    /// run, and otherwise as good as random: the last step of SplitMix64.
+    pub fn heard_at(&self, enqueued: u64) -> u64 {
+        let mixed = (enqueued ^ enqueued >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let jitter = (mixed ^ mixed >> 31) % (self.submit_jitter_ns + 1);
+        self.round_up(enqueued + self.submit_ns + jitter)
+    }
+
     /// The next multiple of the step at or after `ns`.
     pub fn round_up(&self, ns: u64) -> u64 {
         ns.next_multiple_of(self.step_ns.max(1))

@@ -66,6 +66,8 @@ pub(crate) struct Model {
     pub memory: Memory,
     /// Streams that wait for something whose time is not known yet.
     pub stuck: Vec<Handle>,
+    /// Whether nothing is enqueued any more.
+    pub is_over: bool,
     pub callbacks: Vec<Callback>,
     pub counters: Counters,
     /// The thread that makes the current call, from 1, and what the call wants to tell the trace.
@@ -94,6 +96,13 @@ impl Model {
     /// Takes the model's lock.
     pub fn lock() -> MutexGuard<'static, Self> {
         MODEL.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The program enqueues nothing any more. A thread that is in a call keeps the lock, for long if that hangs.
+    pub fn end() {
+        if let Ok(mut model) = MODEL.try_lock() {
+            model.run_out();
+        }
     }
 
     fn from_env() -> Result<Self, String> {
@@ -149,6 +158,7 @@ impl Model {
             dying: Vec::new(),
             memory: Memory::default(),
             stuck: Vec::new(),
+            is_over: false,
             callbacks: Vec::new(),
             counters: Counters::default(),
             thread: 0,

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use crate::model::Model;
+
 const ALIVE: u8 = 0;
 const EXITED: u8 = 1;
 const FORKED: u8 = 2;
@@ -30,7 +32,9 @@ pub(crate) fn state() -> State {
 
 extern "C" fn exited() {
     // A forked child stays what it is.
-    let _ = STATE.compare_exchange(ALIVE, EXITED, Ordering::Relaxed, Ordering::Relaxed);
+    if STATE.compare_exchange(ALIVE, EXITED, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+        Model::end();
+    }
 }
 
 extern "C" fn forked() {

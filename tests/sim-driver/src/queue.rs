@@ -3,7 +3,8 @@
 //! A command starts at the latest of: the end of the one before it, the time at which the device
 //! can have heard of it, and what it waits for. If all of these are known, it is dated when it is
 //! enqueued. Behind a held stream they are not: then the command waits in a backlog until the hold
-//! is over, and so does everything that depends on it.
+//! is over, and so does everything that depends on it. How long a record takes depends on what is
+//! behind it when the stream comes to it: one that has to wait for that is dated then.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -54,6 +55,18 @@ struct Command {
     work: Work,
     done: Moment,
     graph: bool,
+}
+
+impl Command {
+    /// Whether all that it waits for has a date.
+    fn is_ready(&self) -> bool {
+        self.after.iter().all(|moment| moment.get().is_some())
+    }
+
+    /// Whether what is behind it matters.
+    fn is_plain_record(&self) -> bool {
+        matches!(self.work, Work::Record { .. }) && !self.graph
+    }
 }
 
 /// The kernel that holds a stream.
@@ -155,7 +168,9 @@ impl Model {
             self.stream_mut(stream).queue.hangs = true;
             return Ok(self.hang(stream));
         }
-        let dated = unknown.is_empty() && !queue.is_stuck();
+        let is_next = queue.end.max(not_before) <= self.constants.heard_at(self.now);
+        let is_record = matches!(&work, Work::Record { .. }) && !graph;
+        let dated = unknown.is_empty() && !queue.is_stuck() && (is_next || !is_record);
         let is_hold = matches!(&work, Work::Kernel { kernel: Kernel::Hold(_), .. });
         let done = if dated && !is_hold { Moment::At(UNDATED) } else { Moment::later() };
         unknown.push(Moment::At(not_before));
@@ -229,7 +244,7 @@ impl Model {
                 noted = true;
                 self.note("queue_full", format!("stream {stream:#x}"));
             }
-            match next.or_else(|| self.next_deadline()) {
+            match next.or_else(|| self.next_moment()) {
                 Some(ns) => {
                     self.now = self.now.max(ns);
                     self.settle();
@@ -241,12 +256,24 @@ impl Model {
         }
     }
 
+    /// When the stream comes to its next command, whose moments are all known.
+    fn start_of(&self, stream: Handle, command: &Command) -> u64 {
+        let after = command.after.iter().filter_map(Moment::get).max().unwrap_or(0);
+        self.constants.heard_at(command.enqueued).max(self.stream(stream).queue.end).max(after)
+    }
+
+    /// When the stream comes to a record that waits to know what is behind it by then.
+    fn coming_to_record(&self, stream: Handle) -> Option<u64> {
+        let backlog = &self.stream(stream).queue.backlog;
+        let next = backlog.front().filter(|next| next.is_ready() && next.is_plain_record())?;
+        let is_known = self.is_over || backlog.len() as u64 - 1 > self.constants.queued_commands;
+        Some(self.start_of(stream, next)).filter(|&start| start > self.now && !is_known)
+    }
+
     /// Dates a command whose moments are all known, and does its work. A hold is only begun.
     fn run(&mut self, stream: Handle, command: Command) -> Answer<Moment> {
         let c = &self.constants;
-        let queue = &self.stream(stream).queue;
-        let after = command.after.iter().filter_map(Moment::get).max().unwrap_or(0);
-        let start = (c.round_up(command.enqueued + c.submit_ns)).max(queue.end).max(after);
+        let start = self.start_of(stream, &command);
         if let Work::Kernel { name, kernel: Kernel::Hold(args) } = &command.work {
             // It touches both words at once, whatever comes of it.
             self.memory.check(args.released, 8)?;
@@ -279,8 +306,8 @@ impl Model {
         if let Work::Record { .. } = command.work {
             let queue = &mut self.stream_mut(stream).queue;
             queue.records += 1;
-            let (is_of_second, behind) =
-                (queue.records.is_multiple_of(4), queue.backlog.len() as u64);
+            let is_of_second = queue.records.is_multiple_of(4);
+            let behind = if command.graph { 0 } else { queue.backlog.len() as u64 };
             let c = &self.constants;
             let is_longer = is_of_second && start >= c.event_twin_at_ns;
             occupied += if is_longer { c.event_twin_ns } else { 0 };
@@ -331,16 +358,24 @@ impl Model {
                 }
                 moved = true;
             }
-            let queue = &mut self.stream_mut(stream).queue;
-            match queue.backlog.front() {
-                Some(next) if next.after.iter().all(|moment| moment.get().is_some()) => {}
-                _ => return moved,
+            let is_ready = self.stream(stream).queue.backlog.front().is_some_and(Command::is_ready);
+            if !is_ready || self.coming_to_record(stream).is_some() {
+                return moved;
             }
+            let queue = &mut self.stream_mut(stream).queue;
             let command = queue.backlog.pop_front().expect("it was just there");
             moved = true;
             // The caller has long gone on; what went wrong is in the trace.
             let _ = self.run(stream, command);
         }
+    }
+
+    /// Dates what waits only to know what will be behind it: nothing will.
+    pub fn run_out(&mut self) {
+        self.is_over = true;
+        let is_free = |stream: &Handle| self.stream(*stream).queue.hold.is_none();
+        let free: Vec<Handle> = self.stuck.iter().copied().filter(is_free).collect();
+        while free.iter().any(|&stream| self.advance(stream)) {}
     }
 
     /// Ends the stream's hold if its ticket was released, or else if its time is over.
@@ -371,10 +406,13 @@ impl Model {
         true
     }
 
-    /// The earliest time at which a hold ends by itself.
-    fn next_deadline(&self) -> Option<u64> {
-        let holds = self.stuck.iter().filter_map(|&stream| self.stream(stream).queue.hold.as_ref());
-        holds.map(|hold| hold.deadline).min()
+    /// The earliest time at which a stream that is stuck goes on by itself.
+    fn next_moment(&self) -> Option<u64> {
+        let moment = |stream| match &self.stream(stream).queue.hold {
+            Some(hold) => Some(hold.deadline),
+            None => self.coming_to_record(stream),
+        };
+        self.stuck.iter().filter_map(|&stream| moment(stream)).min()
     }
 
     /// Lets virtual time pass until the host can see that `moment` has passed.
@@ -389,7 +427,7 @@ impl Model {
                     self.settle();
                     return Ok(());
                 }
-                None => self.now = self.now.max(self.next_deadline().ok_or(Code::HUNG)?),
+                None => self.now = self.now.max(self.next_moment().ok_or(Code::HUNG)?),
             }
         }
     }
