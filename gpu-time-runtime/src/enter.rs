@@ -377,7 +377,7 @@ fn is_warmup(
     stream: Stream,
     is_named: bool,
 ) -> bool {
-    context.prepare(site.settings());
+    context.prepare(site.settings(), || !locked(&lane::current().work).has_open());
     let (own, total) = (lane::slot(site), site.warmup());
     if own.is_some_and(|slot| slot.is_warm(context.handle(), total))
         || goes_into_graph(site, stream, context.handle())

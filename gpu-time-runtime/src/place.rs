@@ -272,8 +272,9 @@ impl Place {
         is_inside: bool,
         first: Option<CacheState>,
     ) -> (Preparation, CacheState) {
+        let is_free = || !locked(&self.lane.work).has_open();
         let cold = cold_override::apply(settings.cold)
-            .filter(|cold| first.is_none() && !is_inside && self.context.can_flush(*cold));
+            .filter(|cold| first.is_none() && !is_inside && self.context.can_flush(*cold, is_free));
         let cache = match cold {
             Some(cold) => self.context.flushed_state(self.stream, cold),
             None => later(first),
@@ -283,7 +284,8 @@ impl Place {
             Some(Hold::For(ns)) => Some(HoldPlan::For(ns)),
             None => None,
         };
-        let hold = hold.filter(|_| !is_inside && !launches_block() && self.context.prepare_hold());
+        let hold =
+            hold.filter(|_| !is_inside && !launches_block() && self.context.prepare_hold(is_free));
         (Preparation { cold, hold }, cache)
     }
 }

@@ -74,6 +74,11 @@ impl<G: Gpu> Work<G> {
         track
     }
 
+    /// Whether a bracket is open on a stream that the lane has used lately, by whomever.
+    pub fn has_open(&self) -> bool {
+        self.tracks.iter().any(|known| known.track.is_busy())
+    }
+
     /// Opens a bracket, if one is idle.
     #[inline]
     pub fn open(&mut self, gpu: &'static G, subject: Subject) -> Option<Box<Bracket<G>>> {

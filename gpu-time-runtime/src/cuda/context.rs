@@ -147,24 +147,24 @@ impl Context {
         Device::Cuda(self.ordinal)
     }
 
-    /// Makes what a site's flushes and holds need, unless a bracket is open anywhere.
-    pub fn prepare(&self, settings: Settings) {
+    /// Makes what a site's flushes and holds need, unless `is_free` says that it would stand in a bracket.
+    pub fn prepare(&self, settings: Settings, is_free: impl Fn() -> bool) {
         if let Some(cold) = settings.cold {
-            self.prepare_flush(cold);
+            self.prepare_flush(cold, &is_free);
         }
         if settings.hold.is_some() {
-            self.prepare_hold();
+            self.prepare_hold(is_free);
         }
     }
 
-    /// Makes flushes possible, unless a bracket is open anywhere. Answers whether they are.
-    pub fn prepare_flush(&self, cold: Cold) -> bool {
-        self.flush.is_ready_for(cold) || (!has_open() && self.find_flush(cold).is_ok())
+    /// Makes flushes possible where that is free. Answers whether they are.
+    fn prepare_flush(&self, cold: Cold, is_free: impl FnOnce() -> bool) -> bool {
+        self.flush.is_ready_for(cold) || (is_free() && self.find_flush(cold).is_ok())
     }
 
-    /// The same for a call that is to be cold. Where flushes are not possible yet, the report says so.
-    pub fn can_flush(&self, cold: Cold) -> bool {
-        let can = self.prepare_flush(cold);
+    /// The same for a call that is to be cold. Where flushes never become possible, the report says why.
+    pub fn can_flush(&self, cold: Cold, is_free: impl FnOnce() -> bool) -> bool {
+        let can = self.prepare_flush(cold, is_free);
         if !can && self.side.is_ok() {
             self.flush.leave_out(cold);
         }
@@ -196,10 +196,10 @@ impl Context {
         relaxed(|| self.on_stream(stream, || unsafe { sys::cuStreamQuery(raw(stream)) })).is_ok()
     }
 
-    /// Makes holds possible, unless a bracket is open anywhere. Answers whether they are.
-    pub fn prepare_hold(&self) -> bool {
+    /// Makes holds possible where that is free. Answers whether they are.
+    pub fn prepare_hold(&self, is_free: impl FnOnce() -> bool) -> bool {
         self.holds.is_ready()
-            || (!has_open() && self.inside(|| self.holds.prepare(&self.module, self.side?)).is_ok())
+            || (is_free() && self.inside(|| self.holds.prepare(&self.module, self.side?)).is_ok())
     }
 
     /// Lets every held stream go; with `for_ever`, also those that are held from now on.

@@ -45,7 +45,7 @@ pub(super) struct Flushes {
 struct Found {
     searches: [OnceLock<Result<Flush, Unready>>; SEARCHES],
     /// A cold call came before the flush was found, and went without.
-    is_left_out: AtomicBool,
+    has_left_out: AtomicBool,
 }
 
 #[derive(Default)]
@@ -114,7 +114,8 @@ impl Flushes {
         self.flush(cold).is_some()
     }
 
-    /// Finds the flush of this kind, once.
+    /// Finds the flush of this kind, once. Calls of other threads that want one wait for it: what they enqueued
+    /// meanwhile would evict the lines to watch.
     ///
     /// This waits for our own stream, for some milliseconds if the GPU is idle, and not for ever if it is
     /// not.
@@ -128,7 +129,7 @@ impl Flushes {
 
     /// A cold call goes without a flush, for as long as there is none.
     pub fn leave_out(&self, cold: Cold) {
-        self.found(cold).is_left_out.store(true, Relaxed);
+        self.found(cold).has_left_out.store(true, Relaxed);
     }
 
     /// Whether nothing could be seen of a flush that there is.
@@ -186,10 +187,11 @@ impl Flushes {
             )];
         }
         let kinds = [(Cold::Clean, "`cold`"), (Cold::Dirty, "`cold = \"dirty\"`")];
-        let left_out = kinds.into_iter().filter(|(cold, _)| self.found(*cold).is_late()).map(|(_, key)| {
+        let is_left_out = |(cold, _): &(Cold, _)| self.found(*cold).is_left_out();
+        let left_out = kinds.into_iter().filter(is_left_out).map(|(_, key)| {
             format!(
-                "some {key} calls were timed as found: how to flush is found out once, while no bracket is open, \
-                 and until then there is no flush"
+                "{key} calls were timed as found: a bracket was open whenever one began, and how to flush \
+                 is found out while none is"
             )
         });
         let doubts = kinds.into_iter().filter_map(|(cold, key)| match &self.flush(cold)?.seen {
@@ -291,10 +293,9 @@ impl Found {
         self.searches.iter().rev().filter_map(OnceLock::get).find_map(|found| found.as_ref().ok())
     }
 
-    /// Whether calls went without the flush that there would have been.
-    fn is_late(&self) -> bool {
-        let has_failed = self.searches[0].get().is_some_and(Result::is_err);
-        self.is_left_out.load(Relaxed) && !has_failed
+    /// Whether calls went without, and nobody has come to look for one.
+    fn is_left_out(&self) -> bool {
+        self.has_left_out.load(Relaxed) && self.searches[0].get().is_none()
     }
 
     /// Why nobody knows what the flush evicts, if so.

@@ -206,7 +206,7 @@ fn span(
     pair: &EventPair,
     replay: &Replay,
 ) -> Result<Sample, Fault> {
-    let can_hold = !launches_block() && context.prepare_hold();
+    let can_hold = !launches_block() && context.prepare_hold(|| true);
     let hold = can_hold.then_some(HoldPlan::Until(DEADLINE_NS));
     let held = recorder::begin(context, stream, pair, Preparation { cold: None, hold })?;
     if let Err(fault) = replay.launch(stream) {
