@@ -114,7 +114,9 @@ mod tests {
     #[test]
     fn the_holds_of_measured_brackets_are_counted() {
         let mut policy = HoldPolicy::new();
-        [true, false, false, true, false].map(|by_deadline| policy.count(by_deadline));
+        for by_deadline in [true, false, false, true, false] {
+            policy.count(by_deadline);
+        }
         assert_eq!(policy.counts(), HoldCounts { released: 3, expired: 2 });
     }
 }
