@@ -30,7 +30,7 @@ mod simulated {
     #[test]
     fn submission_that_varies() {
         let delays = scenario("fed/delays", &[]).untraced();
-        let run = delays.simulated(|sim| sim.model("submit_jitter_ns=4_000")).run();
+        let run = delays.simulated(|sim| sim.model("submit_jitter_ns=8_000")).run();
         let [off, off_and_fed, fed] = ["off", "off_and_fed", "fed"].map(|name| run.fact(name));
         println!("{off} off, of which {off_and_fed} fed; {fed} fed");
         assert!(off >= 200 && off_and_fed * 200 <= off, "{off_and_fed} of {off} count as fed");
