@@ -71,8 +71,9 @@ pub enum Command {
     /// squares of their reaches (MOVER, Zou and Donner 2008); neither is taken to be narrower than the
     /// clock's step. It knows of the samples' spread, not of what differs between two runs, such as
     /// clocks and neighbours: compare merged reports of several runs where that matters. Where the bias
-    /// that net times are relieved of differs, a note says so, and what it may have done is no change:
-    /// the interval is that much wider. Where it comes from another source, raw medians are compared.
+    /// that net times are relieved of differs, because the device's does, which a note says, or because
+    /// most samples of the one series were queued and of the other not, what that may have done is no
+    /// change: the interval is that much wider. Where it comes from another source, raw medians are compared.
     ///
     /// Functions are the same by name, wherever they moved to; several of one name in a file by the order
     /// of their lines, or by line and file where one report has more of them. Launches are the same by

@@ -48,8 +48,8 @@ impl Bindings {
             pat => pat,
         };
         let (Pat::Ident(name), Some(init)) = (pat, &local.init) else { return None };
-        // One with a `cfg` may not be there.
-        let is_plain = name.subpat.is_none() && local.attrs.is_empty();
+        // One that may change, or with a `cfg` may not be there, stands for nothing that is known.
+        let is_plain = name.mutability.is_none() && name.subpat.is_none() && local.attrs.is_empty();
         is_plain.then(|| (&name.ident, self.meaning(&init.expr)))
     }
 

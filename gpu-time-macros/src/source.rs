@@ -76,13 +76,13 @@ pub fn no_stream() -> &'static str {
 
 /// The one `X` of every visible `X.launch_builder(…)`.
 fn from_builders(func: &TimedFn, found: &Findings, errors: &mut Errors) -> Source {
-    let Some(first) = found.builders.first() else {
+    if found.builders.is_empty() {
         match found.made.first() {
             Some(made) => errors.at(made, made_in_body()),
             None => errors.at(&func.sig.ident, no_stream()),
         }
         return Source::Host;
-    };
+    }
     let mut exprs = Vec::new();
     for builder in &found.builders {
         let message = match &builder.meaning {
@@ -97,9 +97,9 @@ fn from_builders(func: &TimedFn, found: &Findings, errors: &mut Errors) -> Sourc
         errors.at(&builder.expr, message);
         return Source::Host;
     }
-    let is_other = |expr: &&&Expr| exprs.first().map(|expr| text(expr)) != Some(text(expr));
-    if let Some(other) = exprs.iter().find(is_other) {
-        let (one, two) = (text(&first.expr), text(other));
+    let one = exprs.first().map(|expr| text(expr)).unwrap_or_default();
+    if let Some(other) = exprs.iter().find(|expr| text(expr) != one) {
+        let two = text(other);
         let message = format!(
             "this body launches on `{one}` and on `{two}`: write `stream = {one}`, and time what \
              runs on the other in a function of its own"

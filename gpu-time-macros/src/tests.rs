@@ -189,6 +189,12 @@ fn a_name_in_the_body_stands_for_what_it_was_bound_to() {
         ("let s = pick(net.fork()?); s.launch_builder(k);", known.clone()),
         ("#[cfg(x)] let net = net.other; net.launch_builder(k);", known.clone()),
         ("let s = { net.s }; s.launch_builder(k);", known.clone()),
+        ("let mut s = &net.s; if x { s = &net.t; } s.launch_builder(k);", known.clone()),
+        (
+            "let (a, b) = (&net.s, &net.t); let a = &net.s; let b = &net.t; \
+             a.launch_builder(k); b.launch_builder(k);",
+            "launcheson`net.s`andon`net.t`:write`stream=net.s`,".to_owned(),
+        ),
         ("if let Some(net) = net { net.launch_builder(k); }", known),
     ] {
         let output = rewrite(tokens(""), tokens(&format!("async fn f(net: &Net) {{ {body} }}")));

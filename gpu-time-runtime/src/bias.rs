@@ -105,7 +105,11 @@ impl Bias {
             let base_error_ns = if source == "table" { BASE_ERROR_NS } else { 0.0 };
             return Some(Bias {
                 ns: (held.ns - base_ns).max(0.0),
-                queued_ns: (queued_empty_ns.unwrap_or(held.ns) - base_ns).max(0.0),
+                queued_ns: if base_ns > held.ns {
+                    0.0 // it makes no sense
+                } else {
+                    (queued_empty_ns.unwrap_or(held.ns) - base_ns).max(0.0)
+                },
                 source,
                 error_ns: Some(calibration.error_ns() + base_error_ns + step_ns),
             });

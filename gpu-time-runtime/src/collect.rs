@@ -103,7 +103,9 @@ fn snapshot_of(report: impl FnOnce(Vec<SiteState>) -> Vec<report::Site>) -> Snap
 fn filters_all(states: &[SiteState]) -> Option<String> {
     let config = process::config();
     let is_all = !states.is_empty() && states.iter().all(|state| !config.admits(state.site.name()));
-    is_all.then(|| format!("`GPU_TIME_FILTER` leaves none of the {} functions", states.len()))
+    is_all.then(|| {
+        format!("the filter leaves none of the functions, of which there are {}", states.len())
+    })
 }
 
 /// The sites alone, in the order of their ids, and how many threads could not be asked.

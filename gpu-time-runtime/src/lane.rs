@@ -203,7 +203,8 @@ impl Lane {
         let leases = self.slots.iter().map(Slot::take_lease).enumerate();
         for (id, (handle, calls)) in leases.filter_map(|(id, lease)| Some((id, lease?))) {
             let site = registry::sites().into_iter().find(|site| site.id() as usize == id);
-            let device = cuda::contexts().into_iter().find(|context| context.handle() == handle);
+            let is_it = |context: &&Context| context.handle() == handle && !context.is_dead();
+            let device = cuda::contexts().into_iter().find(is_it);
             if let (Some(site), Some(context)) = (site, device) {
                 site.return_warmup(context.place(), calls);
             }

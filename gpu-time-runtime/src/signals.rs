@@ -157,7 +157,9 @@ extern "C" fn on_asked_while_off(_: c_int) {
         let mut stderr =
             libc::pollfd { fd: libc::STDERR_FILENO, events: libc::POLLOUT, revents: 0 };
         // SAFETY: looks at one descriptor, without waiting.
-        if unsafe { libc::poll(&raw mut stderr, 1, 0) } == 1 {
+        unsafe { libc::poll(&raw mut stderr, 1, 0) };
+        // A pipe without a reader would raise a signal.
+        if stderr.revents == libc::POLLOUT {
             // SAFETY: writes text that is there. A pipe that takes anything takes so little at once.
             unsafe { libc::write(stderr.fd, LINE.as_ptr().cast(), LINE.len()) };
         }

@@ -439,7 +439,7 @@ impl CallSite {
     pub(crate) fn return_warmup(&self, device: Device, calls: u32) {
         let mut warmups = locked(&self.warmups);
         if let Some((_, taken)) = warmups.iter_mut().find(|(of, _)| *of == device) {
-            *taken -= calls;
+            *taken = taken.saturating_sub(calls);
         }
     }
 

@@ -43,11 +43,17 @@ impl SiteState {
 
     fn since(&self, before: &SiteState) -> SiteState {
         let count = |count: fn(&Site) -> u64| count(&self.site).saturating_sub(count(&before.site));
+        // That of the function is each row's, also of one that is new.
+        let population = before.rows.iter().find_map(|row| row.info.population).unwrap_or_default();
         let rows = self.rows.iter().filter_map(|row| {
             match before.rows.iter().find(|earlier| earlier.info.is_same(&row.info)) {
                 Some(earlier) => (row.info.timed > earlier.info.timed).then(|| row.since(earlier)),
                 None => Some(row.clone()),
             }
+        });
+        let rows = rows.map(|mut row| {
+            row.info.population = row.info.population.map(|all| all.since(population));
+            row
         });
         SiteState {
             site: Site {
@@ -68,12 +74,10 @@ impl SiteState {
 impl RowState {
     fn since(&self, before: &RowState) -> RowState {
         let (info, tally) = (&self.info, self.tally.since(before.tally));
-        let earlier = before.info.population.unwrap_or_default();
         RowState {
             info: RowInfo {
                 // With brackets that had begun before, and ended since.
                 timed: tally.ended() + info.in_flight,
-                population: info.population.map(|population| population.since(earlier)),
                 ..info.clone()
             },
             tally,
@@ -88,6 +92,7 @@ mod tests {
     use crate::bias::Bias;
     use crate::report::{ScopeKind, Series};
     use crate::sample::{CacheState, Measure, Sample};
+    use crate::sampling::Population;
     use crate::series;
     use crate::site::Clock;
     use crate::workload::{Amount, Workload};
@@ -150,6 +155,20 @@ mod tests {
         };
         let row = RowState { info, tally: series.tally(), recorded: series.recorded() };
         SiteState { site, rows: vec![row] }
+    }
+
+    #[test]
+    fn a_row_that_is_new_stands_for_the_calls_of_the_run() {
+        let of = |calls: f64| Some(Population { calls, weights: calls, variance: 0.0 });
+        let mut before = state(&[(10, Kind::Fed, 1_200.0)]);
+        let mut now = before.clone();
+        before.rows[0].info.population = of(10_000.0);
+        now.rows[0].info.population = of(11_000.0);
+        now.rows.push(now.rows[0].clone());
+        now.rows[1].info.cache = CacheState::Cold;
+        let run = now.since(&before);
+        let [new] = &run.rows[..] else { panic!("{:?}", run.rows) };
+        assert_eq!((new.info.cache, new.info.population), (CacheState::Cold, of(1_000.0)));
     }
 
     /// What the later samples come to after the earlier ones, and without any before.

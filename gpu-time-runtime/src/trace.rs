@@ -8,6 +8,7 @@ mod ring;
 
 use std::cell::Cell;
 use std::collections::VecDeque;
+use std::mem;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, OnceLock};
 use std::thread;
@@ -98,14 +99,21 @@ pub(crate) fn set(last: Option<usize>) {
     let tracer = TRACER.get_or_init(|| {
         Mutex::new(Tracer { calls, slices, threads: VecDeque::new(), unplaced: 0 })
     });
-    {
-        let mut tracer = locked(tracer);
-        let most = last.unwrap_or(0);
-        // The numbers go on: calls of before are under way.
-        tracer.calls = Ring::new(most, tracer.calls.next());
-        tracer.slices = Ring::new(most, tracer.slices.next());
-        tracer.unplaced = 0;
+    if last.is_none() {
+        SWITCHES.traced.store(false, Relaxed);
     }
+    let most = last.unwrap_or(0);
+    let mut tracer = locked(tracer);
+    // The numbers go on: calls of before are under way.
+    let (calls, slices) = (tracer.calls.next(), tracer.slices.next());
+    let old = (
+        mem::replace(&mut tracer.calls, Ring::new(most, calls)),
+        mem::replace(&mut tracer.slices, Ring::new(most, slices)),
+    );
+    tracer.unplaced = 0;
+    drop(tracer);
+    // Large as they may be, nobody waits for that.
+    drop(old);
     SWITCHES.traced.store(last.is_some(), Relaxed);
 }
 

@@ -68,7 +68,9 @@ impl<G: Gpu> Work<G> {
     fn find_track(&mut self, gpu: &'static G, key: Key) -> &'static Track {
         let track = gpu.track(key);
         if self.tracks.len() == TRACKS {
-            self.tracks.remove(0);
+            // Never that of a bracket that is open, as long as there is another.
+            let idle = self.tracks.iter().position(|known| !known.track.is_busy());
+            self.tracks.remove(idle.unwrap_or(0));
         }
         self.tracks.push(Known { gpu, track });
         track

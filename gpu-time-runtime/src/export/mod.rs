@@ -60,8 +60,9 @@ fn publish_all(looks: bool) {
 fn tell_all(looks: bool) {
     let mut seen = locked(&SEEN);
     let recorder = metrics::with_recorder(|recorder| ptr::from_ref(recorder).addr());
-    if seen.is_new(recorder) {
+    if seen.recorder != recorder {
         names::describe();
+        seen.recorder = recorder;
     }
     for (counted, shown) in collect::counted(looks) {
         seen.publish(&counted, shown);

@@ -15,7 +15,7 @@ use crate::site::CallSite;
 ///
 /// Invariant: no figure ever falls. A thread that cannot be asked now is asked again.
 pub(super) struct Seen {
-    recorder: usize,
+    pub recorder: usize,
     sites: BTreeMap<u32, Site>,
 }
 
@@ -41,11 +41,6 @@ struct Series {
 impl Seen {
     pub const fn new() -> Seen {
         Seen { recorder: 0, sites: BTreeMap::new() }
-    }
-
-    /// Whether this is another recorder than the last one.
-    pub fn is_new(&mut self, recorder: usize) -> bool {
-        std::mem::replace(&mut self.recorder, recorder) != recorder
     }
 
     /// Adds what is new of a site and its series.

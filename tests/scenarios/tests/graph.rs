@@ -270,7 +270,7 @@ mod simulated {
     fn off_means_no_nodes() {
         let failing = || scenario("graph/failing", &[]).simulated(|sim| sim);
         let filtered =
-            failing().env("GPU_TIME_FILTER", "nothing::*").warns("`GPU_TIME_FILTER` leaves").run();
+            failing().env("GPU_TIME_FILTER", "nothing::*").warns("the filter leaves").run();
         assert_eq!(filtered.site("graph::often").counts(), (24, 0, 24, 0));
         let off = failing().env("GPU_TIME", "off").reports_nothing().run();
         for run in [filtered, off] {

@@ -69,7 +69,7 @@ fn the_filter_decides_who_is_timed() {
 
 #[test]
 fn a_filter_may_leave_nothing() {
-    let warning = "`GPU_TIME_FILTER` leaves none of the ";
+    let warning = "the filter leaves none of the ";
     let run = keys().env("GPU_TIME_FILTER", "nobody").warns(warning).run();
     let hot = run.site("options::hot");
     assert_eq!(hot.counts(), (40, 0, 40, 0));
