@@ -195,6 +195,10 @@ mod tests {
     fn a_bias_is_never_negative() {
         let base = Some(Given::KernelBase(5_000.0));
         assert_eq!(bias(base, Some(MEASURED), H200).map(|bias| bias.0), Some(0.0));
+        // Nor is anything removed from queued samples, around which a pair reads more than that.
+        let given = Some(Given::KernelBase(3_000.0));
+        let both = Bias::of(given, Some(MEASURED), H200, Some(FLOOR)).unwrap();
+        assert_eq!((both.ns, both.queued_ns), (0.0, 0.0));
         let warning = |given: Given| given.warning(Some(MEASURED));
         assert_eq!(
             warning(Given::KernelBase(5_000.0)).as_deref(),

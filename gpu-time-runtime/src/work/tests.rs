@@ -487,3 +487,15 @@ fn work_is_counted_with_the_sample_of_the_whole_call() {
     bench.drain();
     assert_eq!(bytes(bench.row(None)), Some(2_000.0));
 }
+
+#[test]
+fn an_open_bracket_is_known_of_however_many_streams_come_after_its_own() {
+    let mut bench = Bench::new();
+    let outer = bench.open(STREAM, None, None);
+    for n in 2..4 * TRACKS {
+        bench.work.track(bench.gpu, Key::new(Stream(64 * n), &()));
+        assert!(bench.work.has_open(), "{n}");
+    }
+    bench.close(outer, Feeding::Certain);
+    assert!(!bench.work.has_open());
+}
