@@ -21,9 +21,12 @@ use crate::{cuda, exit, graph, process, registry};
 /// Most warm-up calls that a thread takes for itself at once.
 const LEASE: u32 = 64;
 
+// A call that is not timed is decided about where it is made: it costs less than the call of a function that
+// would, and saves no registers for what timed calls do.
+
 /// Begins a call on the stream that `target` gives. It is asked only for calls that are switched on
 /// and not filtered out.
-#[inline]
+#[inline(always)]
 pub fn enter<K: Keep>(
     site: &'static CallSite,
     target: impl FnOnce(&mut Gate) -> Target<K>,
@@ -32,7 +35,7 @@ pub fn enter<K: Keep>(
 }
 
 /// The same for a call of which more is said: `details` is asked only for calls that are timed.
-#[inline]
+#[inline(always)]
 pub fn enter_detailed<K: Keep>(
     site: &'static CallSite,
     target: impl FnOnce(&mut Gate) -> Target<K>,
@@ -42,7 +45,7 @@ pub fn enter_detailed<K: Keep>(
 }
 
 /// `carry` makes what the call takes along of the stream's keep and the work.
-#[inline]
+#[inline(always)]
 fn begin<K: Keep, L: Keep>(
     site: &'static CallSite,
     target: impl FnOnce(&mut Gate) -> Target<K>,
@@ -56,20 +59,32 @@ fn begin<K: Keep, L: Keep>(
             return enter_off(site, target, carry);
         }
         lane::count(site, Outcome::Skipped);
-        return Scope::NONE;
+        return Scope::none();
     }
     // Whether a call goes into a graph must be known first.
     let has_graphs = site.spec.graph;
     let weight = if has_graphs { None } else { lane::draw(site) };
     if !has_graphs && weight.is_none() {
-        return Scope::NONE;
+        return Scope::none();
     }
+    begin_on_stream(site, weight, target, details, carry)
+}
+
+#[inline(never)]
+fn begin_on_stream<K: Keep, L: Keep>(
+    site: &'static CallSite,
+    weight: Option<f32>,
+    target: impl FnOnce(&mut Gate) -> Target<K>,
+    details: impl FnOnce() -> Details,
+    carry: impl FnOnce(K, Workload) -> L,
+) -> Scope<L> {
+    let has_graphs = site.spec.graph;
     // What it takes to ask all calls of such a site is no timed call's alone.
     let (look, mut stint) =
         if has_graphs { (site.meter.look(), Stint::NONE) } else { (None, site.meter.begin()) };
     let mut gate = Gate { site, is_open: false, weight };
     match asked(site, || target(&mut gate)) {
-        Target::Untimed => Scope::NONE,
+        Target::Untimed => Scope::none(),
         Target::Host => {
             let weight = weight.or_else(|| lane::draw(site));
             if has_graphs && weight.is_some() {
@@ -77,7 +92,7 @@ fn begin<K: Keep, L: Keep>(
             }
             drop(look);
             let kind = weight.and_then(|weight| enter_on_host(site, weight, details));
-            kind.map_or(Scope::NONE, |kind| Scope::active(kind, None, stint.end()))
+            kind.map_or(Scope::none(), |kind| Scope::active(kind, None, stint.end()))
         }
         Target::Stream { stream, context, tracked, keep } => {
             if has_graphs && gate.weight.is_some() {
@@ -87,7 +102,7 @@ fn begin<K: Keep, L: Keep>(
             let weight = gate.weight.unwrap_or(1.0);
             let stream = Stream(stream);
             let Some(context) = enter_on_stream(site, stream, context) else {
-                return Scope::NONE;
+                return Scope::none();
             };
             let Details { key, workload } = detailed(site, details);
             let key = find_key(site, key);
@@ -102,7 +117,7 @@ fn begin<K: Keep, L: Keep>(
                     if site.spec.clock == Clock::Sync {
                         stint.waits();
                         let barriers = Barriers::open(&place, held.is_some());
-                        return barriers.map_or(Scope::NONE, |barriers| {
+                        return barriers.map_or(Scope::none(), |barriers| {
                             Scope::active(Kind::Sync(barriers), Some(keep), stint.end())
                         });
                     }
@@ -167,16 +182,16 @@ fn enter_off<K: Keep, L: Keep>(
 ) -> Scope<L> {
     let skipped = CountSkipped(site);
     if process::is_closed() || cuda::is_recording() {
-        return Scope::NONE;
+        return Scope::none();
     }
     let Target::Stream { stream, context, tracked, keep } = target(&mut Gate::open(site)) else {
-        return Scope::NONE;
+        return Scope::none();
     };
     let stream = Stream(stream);
     if !cuda::is_captured(stream, context) || !site.gets_nodes(false) {
-        return Scope::NONE;
+        return Scope::none();
     }
-    let Ok(context) = find(stream, context) else { return Scope::NONE };
+    let Ok(context) = find(stream, context) else { return Scope::none() };
     std::mem::forget(skipped);
     lane::count(site, Outcome::Timed);
     let (lane, call_id, key) = (lane::current(), trace::begin(site), SeriesKey::NONE);
@@ -222,26 +237,26 @@ impl Drop for CountSkipped {
 }
 
 /// Begins a call that the host clock times.
-#[inline]
+#[inline(always)]
 pub fn enter_host(site: &'static CallSite) -> Scope<()> {
     enter_host_detailed(site, || Details::NONE)
 }
 
 /// The same for a call of which more is said: `details` is asked only for calls that are timed.
-#[inline]
+#[inline(always)]
 pub fn enter_host_detailed(
     site: &'static CallSite,
     details: impl FnOnce() -> Details,
 ) -> Scope<()> {
     if !is_wanted(site) {
         lane::count(site, Outcome::Skipped);
-        return Scope::NONE;
+        return Scope::none();
     }
-    let Some(weight) = lane::draw(site) else { return Scope::NONE };
+    let Some(weight) = lane::draw(site) else { return Scope::none() };
     begin_on_host(site, weight, details)
 }
 
-#[inline(never)] // so that a call that is not sampled saves no registers for it
+#[inline(never)]
 fn begin_on_host(
     site: &'static CallSite,
     weight: f32,
@@ -249,7 +264,7 @@ fn begin_on_host(
 ) -> Scope<()> {
     let stint = site.meter.begin();
     let kind = enter_on_host(site, weight, details);
-    kind.map_or(Scope::NONE, |kind| Scope::active(kind, Some(()), stint.end()))
+    kind.map_or(Scope::none(), |kind| Scope::active(kind, Some(()), stint.end()))
 }
 
 /// The number of the key that a call has.

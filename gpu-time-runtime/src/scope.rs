@@ -60,8 +60,11 @@ const _: () = {
 };
 
 impl<K: Keep> Scope<K> {
-    /// That of a call that is not timed.
-    pub(crate) const NONE: Self = Scope(None);
+    /// That of a call that is not timed. No constant: all of one would be copied.
+    #[inline(always)]
+    pub(crate) fn none() -> Self {
+        Scope(None)
+    }
 
     /// That of one that is.
     #[inline]
