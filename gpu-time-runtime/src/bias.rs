@@ -27,6 +27,8 @@ pub(crate) struct Calibration {
     pub held: Constant,
     /// A pair with a long queue behind it, in nanoseconds; `None` where that could not be measured.
     pub queued_empty_ns: Option<f64>,
+    /// A pair with nothing between, held, in nanoseconds; `None` where that could not be measured.
+    pub pair_ns: Option<f64>,
 }
 
 impl Calibration {
@@ -101,7 +103,7 @@ impl Bias {
         // What is subtracted was read by that clock.
         let step_ns = floor.and_then(|floor| floor.step_ns).unwrap_or(STEP_ERROR_NS);
         if let (Some(base_ns), Some(calibration)) = (base_ns, calibration) {
-            let Calibration { held, queued_empty_ns } = calibration;
+            let Calibration { held, queued_empty_ns, .. } = calibration;
             let base_error_ns = if source == "table" { BASE_ERROR_NS } else { 0.0 };
             return Some(Bias {
                 ns: (held.ns - base_ns).max(0.0),
@@ -143,6 +145,7 @@ mod tests {
     const MEASURED: Calibration = Calibration {
         held: Constant { ns: 2_752.0, spread_ns: 32.0, interval_ns: [2_752.0; 2] },
         queued_empty_ns: Some(3_360.0),
+        pair_ns: Some(1_280.0),
     };
 
     fn bias(

@@ -210,9 +210,10 @@ impl Outcome {
         equipment: Result<Equipment<'_>, Obstacle>,
     ) -> Result<(), Fault> {
         let measured = tools.bench(equipment).and_then(|mut bench| {
-            bench.held(RAMP)?;
+            bench.held(RAMP, Bench::enqueue)?;
             let queued_empty_ns = bench.queued()?;
-            Ok(Calibration { held: bench.agreeing(SAMPLES, step_ns)?, queued_empty_ns })
+            let pair_ns = bench.floor()?;
+            Ok(Calibration { held: bench.agreeing(SAMPLES, step_ns)?, queued_empty_ns, pair_ns })
         });
         self.first = Some(measured);
         fault_of(measured)
@@ -226,7 +227,7 @@ impl Outcome {
         equipment: Result<Equipment<'_>, Obstacle>,
     ) -> Result<(), Fault> {
         let measured = tools.bench(equipment).and_then(|mut bench| {
-            bench.held(RAMP)?;
+            bench.held(RAMP, Bench::enqueue)?;
             let last = bench.agreeing(CHECKED, step_ns)?;
             let [low, high] = last.interval_ns;
             // Where that holds whatever the constant may have become, nothing was seen. A second value is no
@@ -276,7 +277,7 @@ impl Bench<'_> {
     fn agreeing(&mut self, count: usize, step_ns: Option<f64>) -> Result<Constant, Obstacle> {
         let mut all = Vec::new();
         for _ in 0..ROUNDS {
-            let samples = self.held(count)?;
+            let samples = self.held(count, Bench::enqueue)?;
             if samples.len() < count / 2 {
                 return Err(Obstacle::Busy);
             }
@@ -289,8 +290,19 @@ impl Bench<'_> {
         Constant::of(all).ok_or(Obstacle::Busy)
     }
 
+    /// The median of pairs with nothing between; `None` where no hold lasted.
+    fn floor(&mut self) -> Result<Option<f64>, Obstacle> {
+        let mut samples = self.held(PAIRS, Bench::enqueue_nothing)?;
+        samples.sort_by(f64::total_cmp);
+        Ok(quantile(&samples, 0.5))
+    }
+
     /// So many pairs, each alone behind a hold, less those whose hold ran out.
-    fn held(&mut self, count: usize) -> Result<Vec<f64>, Obstacle> {
+    fn held(
+        &mut self,
+        count: usize,
+        enqueue: impl Fn(&Self, &EventPair) -> Result<(), Fault>,
+    ) -> Result<Vec<f64>, Obstacle> {
         let mut samples = Vec::with_capacity(count);
         let mut holds: [Option<HoldResult>; PAIRS] = [None; PAIRS];
         // Once more round to read the last ones.
@@ -303,7 +315,7 @@ impl Bench<'_> {
                 }
             }
             if n < count {
-                *hold = Some(self.behind_hold(HOLD_NS, |bench| bench.enqueue(&pair))?);
+                *hold = Some(self.behind_hold(HOLD_NS, |bench| enqueue(bench, &pair))?);
                 let released = Instant::now();
                 while released.elapsed() < PACE {
                     std::hint::spin_loop();
@@ -347,6 +359,11 @@ impl Bench<'_> {
     fn enqueue(&self, pair: &EventPair) -> Result<(), Fault> {
         self.record(&pair.start)?;
         self.launch_empty()?;
+        self.record(&pair.stop)
+    }
+
+    fn enqueue_nothing(&self, pair: &EventPair) -> Result<(), Fault> {
+        self.record(&pair.start)?;
         self.record(&pair.stop)
     }
 

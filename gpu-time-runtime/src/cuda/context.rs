@@ -254,6 +254,7 @@ impl Context {
         if !self.is_calibrated() && self.is_capturing(stream) == Ok(false) {
             let step_ns = self.step_ns();
             _ = self.inside(|| self.calibrator.calibrate(step_ns, self.equipment()));
+            self.refine_floor();
             health::meet_at_work(&self.device);
         }
     }
@@ -264,7 +265,14 @@ impl Context {
         if !has_open() && self.check_alive().is_ok() {
             let step_ns = self.step_ns();
             _ = self.inside(|| self.calibrator.check(step_ns, self.equipment()));
+            self.refine_floor();
             [Cold::Clean, Cold::Dirty].into_iter().for_each(|cold| self.prove_flush(cold));
+        }
+    }
+
+    fn refine_floor(&self) {
+        if let Some(Calibration { pair_ns: Some(pair_ns), .. }) = self.calibration() {
+            self.floor.refine(pair_ns);
         }
     }
 

@@ -14,11 +14,14 @@ use crate::gpu::{Event, Fault, Floor, Stream};
 const EVENTS: usize = 33;
 
 /// Empty pairs that were enqueued when the context was first seen, on our own stream, so that nobody
-/// waits for them; they are read when somebody asks.
+/// waits for them; they are read when somebody asks. Where the host was slow to enqueue them, they read too
+/// much, so that what a calibration reads behind holds counts for more.
 pub(super) struct FloorProbe {
     symbols: &'static Symbols,
     events: Vec<Event>,
     pair_ns: OnceLock<Option<f64>>,
+    /// Bits of what a held empty pair reads; 0 until that was measured.
+    held_pair: AtomicU64,
     step: Step,
     /// Bits of the longest time that says that nothing ran inside; 0 until it is known for good.
     limit: AtomicU64,
@@ -32,6 +35,7 @@ impl FloorProbe {
             symbols,
             events,
             pair_ns: OnceLock::new(),
+            held_pair: AtomicU64::new(0),
             step: Step::default(),
             limit: AtomicU64::new(0),
         }
@@ -50,13 +54,24 @@ impl FloorProbe {
                 }
             }
         };
-        Some(Floor { pair_ns: pair_ns?, step_ns: self.step.get() })
+        self.with(pair_ns)
     }
 
     /// The floor, if somebody got it while the context was there.
     pub fn known(&self) -> Option<Floor> {
-        let pair_ns = (*self.pair_ns.get()?)?;
+        self.with(*self.pair_ns.get()?)
+    }
+
+    fn with(&self, pair_ns: Option<f64>) -> Option<Floor> {
+        let held_ns = f64::from_bits(self.held_pair.load(Relaxed));
+        let pair_ns = if held_ns > 0.0 { held_ns } else { pair_ns? };
         Some(Floor { pair_ns, step_ns: self.step.get() })
+    }
+
+    /// Takes in what an empty pair reads behind a hold.
+    pub fn refine(&self, held_ns: f64) {
+        self.held_pair.store(held_ns.to_bits(), Relaxed);
+        self.limit.store(0, Relaxed);
     }
 
     /// Whether a raw time says that nothing ran inside.

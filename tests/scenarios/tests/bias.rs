@@ -75,6 +75,13 @@ mod simulated {
     }
 
     #[test]
+    fn a_host_that_records_slowly_makes_the_floor_no_higher() {
+        let run = modelled("cost.cuEventRecord=2000");
+        let floor_ns = device(&run.run()).event_floor_ns;
+        assert!(floor_ns.is_some_and(|ns| (ns - 1_280.0).abs() < 0.1), "{floor_ns:?}");
+    }
+
+    #[test]
     fn a_part_in_the_table() {
         let run = fed().run();
         let held = fed_pair_ns(&[EMPTY_NS]);
