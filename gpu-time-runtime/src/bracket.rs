@@ -144,7 +144,7 @@ impl<G: Gpu> Bracket<G> {
     }
 
     /// Takes the bracket into use for something else.
-    #[inline]
+    #[inline(always)]
     pub fn renew(&mut self, subject: Subject) {
         self.subject = subject;
         self.special.clear();

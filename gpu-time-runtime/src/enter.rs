@@ -5,10 +5,11 @@ use std::time::Instant;
 use crate::barriers::Barriers;
 use crate::counts::Outcome;
 use crate::cuda::Context;
+use crate::gate::{Drawn, Gate, goes_into_graph};
 use crate::gpu::{Fault, Stream};
 use crate::key::{KeyText, SeriesKey};
 use crate::lane;
-use crate::meter::Stint;
+use crate::meter::{Stint, Tab};
 use crate::place::{CallState, Place};
 use crate::sample::CacheState;
 use crate::scope::{Kind, Scope};
@@ -52,54 +53,68 @@ fn begin<K: Keep, L: Keep>(
     details: impl FnOnce() -> Details,
     carry: impl FnOnce(K, Workload) -> L,
 ) -> Scope<L> {
-    if !is_wanted(site) {
+    let drawn = if is_wanted(site) {
+        if site.spec.graph {
+            Drawn::Later
+        } else {
+            match lane::draw(site) {
+                Some(weight) => Drawn::Weight(weight),
+                None => return Scope::none(),
+            }
+        }
+    } else {
         // A function that was filtered out before it was captured has none.
         let may_have_nodes = site.is_on() == Some(true) && !site.has_no_nodes();
-        if site.spec.graph && (may_have_nodes || site.has_nodes()) {
-            return enter_off(site, target, carry);
+        if !site.spec.graph || !(may_have_nodes || site.has_nodes()) {
+            lane::count(site, Outcome::Skipped);
+            return Scope::none();
         }
-        lane::count(site, Outcome::Skipped);
-        return Scope::none();
-    }
-    // Whether a call goes into a graph must be known first.
-    let has_graphs = site.spec.graph;
-    let weight = if has_graphs { None } else { lane::draw(site) };
-    if !has_graphs && weight.is_none() {
-        return Scope::none();
-    }
-    begin_on_stream(site, weight, target, details, carry)
+        Drawn::Off
+    };
+    begin_on_stream(site, drawn, target, details, carry)
 }
 
 #[inline(never)]
 fn begin_on_stream<K: Keep, L: Keep>(
     site: &'static CallSite,
-    weight: Option<f32>,
+    drawn: Drawn,
     target: impl FnOnce(&mut Gate) -> Target<K>,
     details: impl FnOnce() -> Details,
     carry: impl FnOnce(K, Workload) -> L,
 ) -> Scope<L> {
-    let has_graphs = site.spec.graph;
-    // What it takes to ask all calls of such a site is no timed call's alone.
-    let (look, mut stint) =
-        if has_graphs { (site.meter.look(), Stint::NONE) } else { (None, site.meter.begin()) };
-    let mut gate = Gate { site, is_open: false, weight };
-    match asked(site, || target(&mut gate)) {
+    let (is_off, has_graphs) = (drawn == Drawn::Off, site.spec.graph);
+    if is_off && (process::is_closed() || cuda::is_recording()) {
+        lane::count(site, Outcome::Skipped);
+        return Scope::none();
+    }
+    let mut stint = Stint::NONE;
+    if !has_graphs {
+        stint.begin(&site.meter);
+    }
+    let mut gate = Gate::new(site, drawn);
+    let target = {
+        // What it takes to ask all calls of a site with graphs is no timed call's alone.
+        let _look = if has_graphs && !is_off { site.meter.look() } else { None };
+        asked(site, || target(&mut gate))
+    };
+    if is_off {
+        return enter_off(site, target, carry);
+    }
+    match target {
         Target::Untimed => Scope::none(),
         Target::Host => {
-            let weight = weight.or_else(|| lane::draw(site));
+            let weight = gate.weight().or_else(|| lane::draw(site));
             if has_graphs && weight.is_some() {
-                stint = site.meter.begin();
+                stint.begin(&site.meter);
             }
-            drop(look);
             let kind = weight.and_then(|weight| enter_on_host(site, weight, details));
             kind.map_or(Scope::none(), |kind| Scope::active(kind, None, stint.end()))
         }
         Target::Stream { stream, context, tracked, keep } => {
-            if has_graphs && gate.weight.is_some() {
-                stint = site.meter.begin();
+            if has_graphs && gate.weight().is_some() {
+                stint.begin(&site.meter);
             }
-            drop(look);
-            let weight = gate.weight.unwrap_or(1.0);
+            let weight = gate.weight().unwrap_or(1.0);
             let stream = Stream(stream);
             let Some(context) = enter_on_stream(site, stream, context) else {
                 return Scope::none();
@@ -109,65 +124,20 @@ fn begin_on_stream<K: Keep, L: Keep>(
             let keep = carry(keep, workload);
             lane::count(site, Outcome::Timed);
             let (lane, call_id) = (lane::current(), trace::begin(site));
-            let place = Place { site, lane, context, stream, tracked, call_id, key, weight };
+            let place = || Place { site, lane, context, stream, tracked, call_id, key, weight };
+            if site.spec.clock == Clock::Sync {
+                stint.waits();
+                let barriers = Barriers::open(&place(), keep.hold().is_some());
+                return barriers.map_or(Scope::none(), |barriers| {
+                    Scope::active(Kind::Sync(barriers), Some(keep), stint.end())
+                });
+            }
             let body = match site.spec.scope {
                 ScopeKind::Launches => None,
-                ScopeKind::Body => {
-                    let held = keep.hold();
-                    if site.spec.clock == Clock::Sync {
-                        stint.waits();
-                        let barriers = Barriers::open(&place, held.is_some());
-                        return barriers.map_or(Scope::none(), |barriers| {
-                            Scope::active(Kind::Sync(barriers), Some(keep), stint.end())
-                        });
-                    }
-                    place.open_body(held.is_some(), keep.workload())
-                }
+                ScopeKind::Body => place().open_body(keep.hold().is_some(), keep.workload()),
             };
-            let kind = Kind::Stream { place, state: CallState::default(), body };
-            Scope::active(kind, Some(keep), stint.end())
+            Scope::on_stream(place, body, keep, stint.end())
         }
-    }
-}
-
-/// Decides about a call whose stream is known, before anything is asked that only timed calls need.
-pub struct Gate {
-    site: &'static CallSite,
-    /// It is decided already.
-    is_open: bool,
-    /// How many calls this one stands for; none while that is not drawn, which goes for captured ones.
-    weight: Option<f32>,
-}
-
-impl Gate {
-    /// One that every call passes.
-    pub(crate) fn open(site: &'static CallSite) -> Gate {
-        Gate { site, is_open: true, weight: None }
-    }
-
-    /// Whether the call may be timed, on this stream of this context. Else it has been counted.
-    #[inline(always)] // into the one closure that asks
-    pub fn lets_pass(&mut self, stream: usize, context: usize) -> bool {
-        if self.is_open {
-            return true;
-        }
-        let (site, stream) = (self.site, Stream(stream));
-        if site.spec.graph && !cuda::is_captured(stream, context) {
-            self.weight = lane::draw(site);
-            if self.weight.is_none() {
-                return false;
-            }
-        }
-        if let Some(slot) = lane::slot(site)
-            && slot.use_lease(context)
-        {
-            if !goes_into_graph(site, stream, context) {
-                slot.count(Outcome::Warmup);
-                return false;
-            }
-            slot.return_lease();
-        }
-        true
     }
 }
 
@@ -177,14 +147,11 @@ impl Gate {
 #[cold]
 fn enter_off<K: Keep, L: Keep>(
     site: &'static CallSite,
-    target: impl FnOnce(&mut Gate) -> Target<K>,
+    target: Target<K>,
     carry: impl FnOnce(K, Workload) -> L,
 ) -> Scope<L> {
     let skipped = CountSkipped(site);
-    if process::is_closed() || cuda::is_recording() {
-        return Scope::none();
-    }
-    let Target::Stream { stream, context, tracked, keep } = target(&mut Gate::open(site)) else {
+    let Target::Stream { stream, context, tracked, keep } = target else {
         return Scope::none();
     };
     let stream = Stream(stream);
@@ -198,14 +165,7 @@ fn enter_off<K: Keep, L: Keep>(
     let place = Place { site, lane, context, stream, tracked, call_id, key, weight: 1.0 };
     let keep = carry(keep, Workload::UNKNOWN);
     let kind = Kind::Stream { place, state: CallState::default(), body: None };
-    Scope::active(kind, Some(keep), None)
-}
-
-/// Whether the call's launches become nodes of a graph, which is no warm-up: then the shape of the
-/// graph would depend on how many calls went before.
-#[inline]
-fn goes_into_graph(site: &'static CallSite, stream: Stream, context: usize) -> bool {
-    site.spec.graph && cuda::is_captured(stream, context) && !cuda::is_recording()
+    Scope::active(kind, Some(keep), Tab::NONE)
 }
 
 /// What the user's expressions say of a call that is timed.
@@ -262,7 +222,8 @@ fn begin_on_host(
     weight: f32,
     details: impl FnOnce() -> Details,
 ) -> Scope<()> {
-    let stint = site.meter.begin();
+    let mut stint = Stint::NONE;
+    stint.begin(&site.meter);
     let kind = enter_on_host(site, weight, details);
     kind.map_or(Scope::none(), |kind| Scope::active(kind, Some(()), stint.end()))
 }

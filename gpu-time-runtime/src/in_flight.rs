@@ -62,8 +62,6 @@ enum Then {
 }
 
 impl Stretch {
-    const EMPTY: Stretch = Stretch { crossings: [Crossing::NONE; STRETCH], count: 0 };
-
     /// Those from the given one on.
     fn from(&self, at: usize) -> &[Crossing] {
         self.crossings.get(at..self.count).unwrap_or_default()
@@ -73,18 +71,17 @@ impl Stretch {
 impl<G: Gpu> Queue<G> {
     /// Asks for the raw times of the first brackets.
     #[inline]
-    fn read(&self, alive: Result<(), Fault>) -> (Stretch, Then) {
-        let mut stretch = Stretch::EMPTY;
+    fn read(&self, alive: Result<(), Fault>, stretch: &mut Stretch) -> Then {
+        stretch.count = 0;
         for (bracket, crossing) in self.pending.iter().zip(&mut stretch.crossings) {
             match alive.and_then(|()| bracket.gpu.elapsed(&bracket.pair)) {
                 Ok(Some(ns)) => *crossing = bracket.crossing(ns),
-                Ok(None) => return (stretch, Then::Pending),
-                Err(fault) => return (stretch, Then::Fault(fault)),
+                Ok(None) => return Then::Pending,
+                Err(fault) => return Then::Fault(fault),
             }
             stretch.count += 1;
         }
-        let then = if stretch.count == STRETCH { Then::More } else { Then::Pending };
-        (stretch, then)
+        if stretch.count == STRETCH { Then::More } else { Then::Pending }
     }
 }
 
@@ -154,11 +151,12 @@ impl<G: Gpu> InFlight<G> {
         &mut self,
         mut settle: impl FnMut(Box<Bracket<G>>, Result<Result<Sample, Lost>, Fault>, &mut Passage),
     ) {
+        let mut stretch = Stretch { crossings: [Crossing::NONE; STRETCH], count: 0 };
         for queue in self.queues.iter_mut().filter(|queue| !queue.pending.is_empty()) {
             let alive = queue.gpu.check_alive();
             let mut passage = Passage::new(alive.ok().and_then(|()| queue.gpu.clock()));
             loop {
-                let (stretch, then) = queue.read(alive);
+                let then = queue.read(alive, &mut stretch);
                 for at in 0..stretch.count {
                     let Some(bracket) = queue.pending.pop_front() else { break };
                     let behind_ns = queue.pending.get(QUEUE - 1).map(|behind| behind.stopped_ns);

@@ -34,6 +34,7 @@ mod exit;
 mod export;
 #[cfg(test)]
 mod fake;
+mod gate;
 mod gpu;
 mod graph;
 #[cfg_attr(not(feature = "nvml"), path = "health/off.rs")]

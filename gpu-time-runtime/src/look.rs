@@ -10,6 +10,7 @@ use crate::bracket::Bracket;
 use crate::calls::Returns;
 use crate::gpu::{Fault, Gpu};
 use crate::in_flight::InFlight;
+use crate::passage::Passage;
 use crate::sample::{Lost, Sample};
 use crate::site::{locked, locked_by};
 use crate::trace;
@@ -58,13 +59,24 @@ impl<G: Gpu> Look<G> {
     /// Asks the driver.
     pub fn run(&mut self) {
         let found = &mut self.found;
-        self.in_flight.drain(|mut bracket, outcome, passage| {
-            match outcome {
-                Ok(Ok(sample)) if trace::is_on() => bracket.date(sample, passage),
-                Err(Fault::Captured) => bracket.gpu.discard(&bracket.pair),
-                _ => {}
+        self.in_flight.drain(|bracket, outcome, passage| {
+            if matches!(outcome, Err(Fault::Captured)) {
+                bracket.gpu.discard(&bracket.pair);
             }
             found.push(Found { bracket, outcome });
+            if trace::is_on() {
+                found.last_mut().iter_mut().for_each(|found| found.date(passage));
+            }
         });
+    }
+}
+
+impl<G: Gpu> Found<G> {
+    /// Asks when the GPU passed it, for a trace.
+    #[cold]
+    fn date(&mut self, passage: &mut Passage) {
+        if let Ok(Ok(sample)) = self.outcome {
+            self.bracket.date(sample, passage);
+        }
     }
 }

@@ -69,22 +69,11 @@ impl Meter {
         (is_on() && one_in(ONE_IN)).then(|| Look { meter: self, began: Instant::now() })
     }
 
-    /// Begins a timed call: its host time may be one of those that are taken.
-    #[inline]
-    pub fn begin(&'static self) -> Stint<Tab> {
-        if is_on() && one_in(ONE_IN) { self.begin_metered() } else { Stint(None) }
-    }
-
-    #[cold]
-    fn begin_metered(&'static self) -> Stint<Tab> {
-        Stint::on(Tab { meter: self, ns: AtomicU64::new(0) })
-    }
-
     /// Takes the host time of a call that began so long ago.
     #[cfg(test)]
     pub fn meter(&'static self, ago: std::time::Duration) {
-        let tab = Tab { meter: self, ns: AtomicU64::new(0) };
-        let mut stint = Stint::on(tab);
+        let mut stint = Stint::NONE;
+        stint.take(self);
         stint.0.as_mut().unwrap().began -= ago;
     }
 
@@ -141,20 +130,36 @@ fn one_in(many: u8) -> bool {
     })
 }
 
-/// What the bookkeeping of one timed call takes of the host.
+/// What the bookkeeping of one timed call takes of the host, where that is taken.
 ///
 /// Invariant: it is counted when the call ends, once, so that a time and its count are never looked at
 /// apart, however long the call takes.
 pub(crate) struct Tab {
-    meter: &'static Meter,
+    meter: Option<&'static Meter>,
     ns: AtomicU64,
 }
 
-impl Drop for Tab {
+impl Tab {
+    /// That of a call whose host time is not taken.
+    pub const NONE: Tab = Tab::of(None, 0);
+
+    const fn of(meter: Option<&'static Meter>, ns: u64) -> Tab {
+        Tab { meter, ns: AtomicU64::new(ns) }
+    }
+
     #[cold]
+    fn count(&mut self, meter: &Meter) {
+        meter.metered_ns.fetch_add(*self.ns.get_mut(), Relaxed);
+        meter.metered.fetch_add(1, Relaxed);
+    }
+}
+
+impl Drop for Tab {
+    #[inline]
     fn drop(&mut self) {
-        self.meter.metered_ns.fetch_add(*self.ns.get_mut(), Relaxed);
-        self.meter.metered.fetch_add(1, Relaxed);
+        if let Some(meter) = self.meter {
+            self.count(meter);
+        }
     }
 }
 
@@ -171,8 +176,8 @@ struct Running<T> {
 impl<'a> Stint<&'a Tab> {
     /// Goes on with a call, if its host time is taken.
     #[inline]
-    pub fn of(tab: Option<&'a Tab>) -> Self {
-        tab.map_or(Stint(None), Stint::on)
+    pub fn of(tab: &'a Tab) -> Self {
+        if tab.meter.is_some() { Stint::on(tab) } else { Stint(None) }
     }
 }
 
@@ -180,12 +185,32 @@ impl Stint<Tab> {
     /// That of a call whose host time is not taken.
     pub const NONE: Self = Stint(None);
 
+    /// Begins a timed call: its host time may be one of those that are taken. In its place, because most are
+    /// not, and nothing is to be moved for them.
+    #[inline]
+    pub fn begin(&mut self, meter: &'static Meter) {
+        if is_on() && one_in(ONE_IN) {
+            self.take(meter);
+        }
+    }
+
+    #[cold]
+    fn take(&mut self, meter: &'static Meter) {
+        *self = Stint::on(Tab::of(Some(meter), 0));
+    }
+
     /// Ends the first one. The tab is the call's, which goes on.
     #[inline]
-    pub fn end(mut self) -> Option<Tab> {
-        let running = self.0.take()?;
+    pub fn end(&mut self) -> Tab {
+        let (meter, ns) = if self.0.is_some() { self.end_taken() } else { (None, 0) };
+        Tab::of(meter, ns)
+    }
+
+    #[cold]
+    fn end_taken(&mut self) -> (Option<&'static Meter>, u64) {
+        let Some(mut running) = self.0.take() else { return (None, 0) };
         running.end();
-        Some(running.tab)
+        (running.tab.meter.take(), *running.tab.ns.get_mut())
     }
 }
 
@@ -228,13 +253,18 @@ mod tests {
     #[test]
     fn a_call_is_counted_once_and_when_it_ends() {
         static METER: Meter = Meter::new();
-        let tab = METER.begin_metered().end().unwrap();
-        drop(Stint::of(Some(&tab)));
+        let taken = || {
+            let mut stint = Stint::NONE;
+            stint.take(&METER);
+            stint
+        };
+        let tab = taken().end();
+        drop(Stint::of(&tab));
         assert_eq!((METER.take().metered, METER.take().metered_ns), (0.0, 0.0));
         drop(tab);
         assert_eq!(METER.take().metered, 1.0);
         // One that was not timed after all is counted as well.
-        drop(METER.begin_metered());
+        drop(taken());
         assert_eq!(METER.take().metered, 1.0);
     }
 

@@ -142,15 +142,16 @@ impl Place {
         // Where a call has a sum, the work is the sum's.
         let is_whole = launch.is_none() || site.spec.is_single;
         let workload = if is_whole { workload } else { Workload::UNKNOWN };
+        // Made in its place.
         let subject =
-            Subject { site, stream, track, entry, call, call_id, tracked, weight, workload };
+            || Subject { site, stream, track, entry, call, call_id, tracked, weight, workload };
         let opened = match obstacle {
             Some(reason) => Err(reason),
             None => match work.open(context, subject) {
                 Some(bracket) => Ok(bracket),
                 None => {
                     let opened;
-                    (work, opened) = self.open_new(work, subject);
+                    (work, opened) = self.open_new(work, subject());
                     opened
                 }
             },
@@ -158,7 +159,7 @@ impl Place {
         let mut bracket = match opened {
             Ok(bracket) => bracket,
             Err(reason) => {
-                work.lose(subject, reason, &lane.returns);
+                work.lose(subject(), reason, &lane.returns);
                 return None;
             }
         };
@@ -196,7 +197,7 @@ impl Place {
         let opened = match made {
             Ok(new) => {
                 work.pools.supply(context, ordered, new);
-                work.open(context, subject).ok_or(Lost::Events)
+                work.open(context, || subject).ok_or(Lost::Events)
             }
             Err(fault) => {
                 work.pools.supply(context, ordered, Vec::new());

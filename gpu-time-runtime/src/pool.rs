@@ -30,10 +30,14 @@ impl<G: Gpu> Default for Pools<G> {
 
 impl<G: Gpu> Pools<G> {
     /// An idle bracket for the subject, if there is one.
-    #[inline]
-    pub fn take(&mut self, gpu: &'static G, subject: Subject) -> Option<Box<Bracket<G>>> {
+    #[inline(always)]
+    pub fn take(
+        &mut self,
+        gpu: &'static G,
+        subject: impl FnOnce() -> Subject,
+    ) -> Option<Box<Bracket<G>>> {
         let mut bracket = self.of(gpu).idle.pop()?;
-        bracket.renew(subject);
+        bracket.renew(subject());
         Some(bracket)
     }
 

@@ -4,7 +4,8 @@ pub use core;
 pub use inventory;
 
 pub use crate::__gpu_time_target as target;
-pub use crate::enter::{Gate, enter, enter_detailed, enter_host, enter_host_detailed, met};
+pub use crate::enter::{enter, enter_detailed, enter_host, enter_host_detailed, met};
+pub use crate::gate::Gate;
 pub use crate::key::KeyText;
 pub use crate::probe::*;
 pub use crate::registry::SiteRef;

@@ -30,8 +30,8 @@ struct Active<K> {
     /// Between a visible `.await` and its completion.
     is_suspended: AtomicBool,
     was_panicking: bool,
-    /// Where the host's time for this call is counted, if it is taken.
-    tab: Option<Tab>,
+    /// Where the host's time for this call is counted.
+    tab: Tab,
 }
 
 pub(crate) enum Kind {
@@ -68,9 +68,27 @@ impl<K: Keep> Scope<K> {
 
     /// That of one that is.
     #[inline]
-    pub(crate) fn active(kind: Kind, keep: Option<K>, tab: Option<Tab>) -> Self {
+    pub(crate) fn active(kind: Kind, keep: Option<K>, tab: Tab) -> Self {
         let (is_suspended, was_panicking) = (AtomicBool::new(false), thread::panicking());
         Scope(Some(Active { kind, keep, is_suspended, was_panicking, tab }))
+    }
+
+    /// The same on a stream, made where it stays: to copy what has just been written costs as much as a call of
+    /// the driver.
+    #[inline(always)]
+    pub(crate) fn on_stream(
+        place: impl FnOnce() -> Place,
+        body: Option<Bracket>,
+        keep: K,
+        tab: Tab,
+    ) -> Self {
+        Scope(Some(Active {
+            kind: Kind::Stream { place: place(), state: CallState::default(), body },
+            keep: Some(keep),
+            is_suspended: AtomicBool::new(false),
+            was_panicking: thread::panicking(),
+            tab,
+        }))
     }
 
     /// Begins the launch with this index in [`Spec::launches`](crate::site::Spec::launches).
@@ -79,7 +97,7 @@ impl<K: Keep> Scope<K> {
         Token(match &self.0 {
             _ if exit::is_forked() => None,
             Some(Active { kind: Kind::Stream { place, state, body: None }, keep, tab, .. }) => {
-                let _stint = Stint::of(tab.as_ref());
+                let _stint = Stint::of(tab);
                 let held = keep.as_ref().map(Keep::hold);
                 let is_alive = !matches!(held, Some(None));
                 let workload = keep.as_ref().map_or(Workload::UNKNOWN, Keep::workload);
@@ -145,7 +163,7 @@ impl<K: Keep> Scope<K> {
         let Some(Active { kind: Kind::Stream { place, .. }, keep, tab, .. }) = &self.0 else {
             return;
         };
-        let _stint = Stint::of(tab.as_ref());
+        let _stint = Stint::of(tab);
         if has_failed {
             return open.abandon(Lost::Failed);
         }
@@ -185,7 +203,7 @@ impl<K: Keep> Active<K> {
             // It is the parent's call, and another thread may have held a lock when the process was forked.
             return;
         }
-        let mut stint = Stint::of(self.tab.as_ref());
+        let mut stint = Stint::of(&self.tab);
         let lost = if thread::panicking() && !self.was_panicking {
             // The awaited future may be what panics, so this comes before the question below.
             Some(Lost::Failed)
@@ -228,7 +246,9 @@ impl<K: Keep> Active<K> {
                 locked(&lane.work).deliver(*entry, outcome, *workload);
             }
         }
-        trace::end(self.kind.call_id());
+        if trace::is_on() {
+            trace::end(self.kind.call_id());
+        }
     }
 }
 

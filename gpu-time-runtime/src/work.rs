@@ -82,8 +82,12 @@ impl<G: Gpu> Work<G> {
     }
 
     /// Opens a bracket, if one is idle.
-    #[inline]
-    pub fn open(&mut self, gpu: &'static G, subject: Subject) -> Option<Box<Bracket<G>>> {
+    #[inline(always)]
+    pub fn open(
+        &mut self,
+        gpu: &'static G,
+        subject: impl FnOnce() -> Subject,
+    ) -> Option<Box<Bracket<G>>> {
         let mut bracket = self.pools.take(gpu, subject)?;
         bracket.open();
         Some(bracket)

@@ -9,11 +9,11 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, RwLock};
 
 use super::{Keep, Target, Tried};
-use crate::enter::Gate;
+use crate::gate::{Drawn, Gate};
 
 macro_rules! target {
     ($value:expr, $owned:ident) => {{
-        let mut gate = Gate::open(crate::fake::site());
+        let mut gate = Gate::new(crate::fake::site(), Drawn::Off);
         crate::__gpu_time_target!($value, $owned, gate)
     }};
     ($value:expr) => {

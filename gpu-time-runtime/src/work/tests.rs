@@ -59,13 +59,13 @@ impl Bench {
         let (call_id, tracked, weight) = (CallId::default(), false, 1.0);
         let subject =
             Subject { site, stream, track, entry, call, call_id, tracked, weight, workload };
-        let mut opened = self.work.open(self.gpu, subject).ok_or(Fault::Exhausted);
+        let mut opened = self.work.open(self.gpu, || subject).ok_or(Fault::Exhausted);
         if opened.is_err() {
             let ordered = self.work.pools.order(self.gpu);
             let made = pool::make(self.gpu, ordered, subject);
             let fault = made.as_ref().err().copied();
             self.work.pools.supply(self.gpu, ordered, made.unwrap_or_default());
-            opened = self.work.open(self.gpu, subject).ok_or(fault.unwrap_or(Fault::Exhausted));
+            opened = self.work.open(self.gpu, || subject).ok_or(fault.unwrap_or(Fault::Exhausted));
         }
         if let Err(fault) = opened {
             self.work.lose(subject, fault.into(), &self.returns);
