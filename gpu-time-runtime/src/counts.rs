@@ -76,8 +76,10 @@ pub(crate) struct Slot {
     lease_context: AtomicU64,
     lease: AtomicU64,
     timed: AtomicU64, // from here on in another line
-    /// The context for which no warm-up call was left when the thread last asked.
-    warm_context: AtomicU64,
+    /// The device of the lease.
+    lease_device: AtomicU64,
+    /// The device for which no warm-up call was left when the thread last asked.
+    warm_device: AtomicU64,
     /// How many there were in all.
     warm_total: AtomicU64,
     /// The gap as it was drawn.
@@ -97,7 +99,8 @@ impl Slot {
             lease_context: AtomicU64::new(0),
             lease: AtomicU64::new(0),
             timed: AtomicU64::new(0),
-            warm_context: AtomicU64::new(0),
+            lease_device: AtomicU64::new(0),
+            warm_device: AtomicU64::new(0),
             warm_total: AtomicU64::new(0),
             drawn: AtomicU64::new(0),
             sampler: Sampler::new(),
@@ -171,23 +174,23 @@ impl Slot {
         bump(&self.lease);
     }
 
-    /// Whether nothing was left to lease for `context`, of so many in all. What is used up stays so.
-    pub fn is_warm(&self, context: usize, total: u32) -> bool {
-        self.warm_context.load(Relaxed) == context as u64
+    /// Whether nothing was left to lease for `device`, of so many in all. What is used up stays so.
+    pub fn is_warm(&self, device: u32, total: u32) -> bool {
+        self.warm_device.load(Relaxed) == u64::from(device)
             && self.warm_total.load(Relaxed) >= u64::from(total)
     }
 
-    /// Remembers that nothing is left to lease for `context`, of so many in all.
-    pub fn set_warm(&self, context: usize, total: u32) {
-        self.warm_context.store(context as u64, Relaxed);
+    /// Remembers that nothing is left to lease for `device`, of so many in all.
+    pub fn set_warm(&self, device: u32, total: u32) {
+        self.warm_device.store(u64::from(device), Relaxed);
         self.warm_total.store(u64::from(total), Relaxed);
     }
 
-    /// Gives up what is left of the lease: its context, and how many calls.
-    pub fn take_lease(&self) -> Option<(usize, u32)> {
+    /// Gives up what is left of the lease: its device, and how many calls.
+    pub fn take_lease(&self) -> Option<(u32, u32)> {
         let left = self.lease.load(Relaxed);
         self.lease.store(0, Relaxed);
-        (left > 0).then(|| (self.lease_context.load(Relaxed) as usize, left as u32))
+        (left > 0).then(|| (self.lease_device.load(Relaxed) as u32, left as u32))
     }
 
     /// Whether a lease, of whatever context, has calls left.
@@ -195,9 +198,10 @@ impl Slot {
         self.lease.load(Relaxed) > 0
     }
 
-    /// Keeps a lease of `calls` warm-up calls for `context`; there must be none left.
-    pub fn set_lease(&self, context: usize, calls: u32) {
+    /// Keeps a lease of `calls` warm-up calls on `device` for `context`; there must be none left.
+    pub fn set_lease(&self, context: usize, device: u32, calls: u32) {
         self.lease_context.store(context as u64, Relaxed);
+        self.lease_device.store(u64::from(device), Relaxed);
         self.lease.store(u64::from(calls), Relaxed);
     }
 
@@ -355,9 +359,10 @@ mod tests {
     #[test]
     fn a_lease_serves_its_own_context_only() {
         let slot = Slot::new();
-        slot.set_lease(7, 2);
+        slot.set_lease(7, 1, 2);
         assert!(!slot.use_lease(8));
-        assert!(slot.use_lease(7) && slot.use_lease(7));
+        assert!(slot.use_lease(7));
+        assert_eq!(slot.take_lease(), Some((1, 1)));
         assert!(!slot.use_lease(7));
     }
 }

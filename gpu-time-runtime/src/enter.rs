@@ -345,7 +345,8 @@ pub(crate) fn find(stream: Stream, context: usize) -> Result<&'static Context, F
 }
 
 /// Takes a warm-up call, and a few more for this thread where many are left; prepares what timed
-/// calls of the site will need. Calls that do not name their context cannot use a lease.
+/// calls of the site will need. Calls that do not name their context cannot use a lease; and those of a
+/// context that the program may destroy must not, because another device's may have its address next.
 #[cold]
 fn is_warmup(
     site: &'static CallSite,
@@ -355,17 +356,17 @@ fn is_warmup(
 ) -> bool {
     context.prepare(site.settings(), || !locked(&lane::current().work).has_open());
     let (own, total) = (lane::slot(site), site.warmup());
-    if own.is_some_and(|slot| slot.is_warm(context.handle(), total))
+    if own.is_some_and(|slot| slot.is_warm(context.ordinal(), total))
         || goes_into_graph(site, stream, context.handle())
     {
         return false;
     }
-    let slot = own.filter(|slot| is_named && !slot.has_lease());
+    let slot = own.filter(|slot| is_named && context.is_retained() && !slot.has_lease());
     let most = if slot.is_some() { LEASE } else { 1 };
     let lease = site.lease_warmup(context.place(), total, most);
     match (own, slot, lease) {
-        (Some(own), _, 0) => own.set_warm(context.handle(), total),
-        (_, Some(slot), 2..) => slot.set_lease(context.handle(), lease - 1),
+        (Some(own), _, 0) => own.set_warm(context.ordinal(), total),
+        (_, Some(slot), 2..) => slot.set_lease(context.handle(), context.ordinal(), lease - 1),
         _ => {}
     }
     lease > 0

@@ -7,9 +7,9 @@ use std::sync::{Mutex, MutexGuard};
 
 use crate::calls::Returns;
 use crate::counts::{Counts, Outcome, Slot};
-use crate::cuda::{self, Context};
+use crate::cuda::Context;
 use crate::sampling::Population;
-use crate::site::{CallSite, locked};
+use crate::site::{CallSite, Device, locked};
 use crate::work::Work;
 use crate::{exit, meter, registry, steer};
 
@@ -201,12 +201,10 @@ impl Lane {
     /// Gives the warm-up calls back that the lane's thread has leased and will not make.
     fn return_leases(&self) {
         let leases = self.slots.iter().map(Slot::take_lease).enumerate();
-        for (id, (handle, calls)) in leases.filter_map(|(id, lease)| Some((id, lease?))) {
+        for (id, (device, calls)) in leases.filter_map(|(id, lease)| Some((id, lease?))) {
             let site = registry::sites().into_iter().find(|site| site.id() as usize == id);
-            let is_it = |context: &&Context| context.handle() == handle && !context.is_dead();
-            let device = cuda::contexts().into_iter().find(is_it);
-            if let (Some(site), Some(context)) = (site, device) {
-                site.return_warmup(context.place(), calls);
+            if let Some(site) = site {
+                site.return_warmup(Device::Cuda(device), calls);
             }
         }
     }

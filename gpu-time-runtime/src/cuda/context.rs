@@ -142,6 +142,16 @@ impl Context {
         self.dead.load(Relaxed) || exit::is_forked()
     }
 
+    /// Whether it is there until the process ends or its device is reset.
+    pub fn is_retained(&self) -> bool {
+        self.retained.load(Relaxed)
+    }
+
+    /// Which device of the driver's it is on.
+    pub fn ordinal(&self) -> u32 {
+        self.ordinal
+    }
+
     /// The row of its device.
     pub fn place(&self) -> Device {
         Device::Cuda(self.ordinal)

@@ -32,6 +32,7 @@ mod streams;
 mod tally;
 mod threads;
 mod time;
+mod warmup;
 
 use std::process::ExitCode;
 
@@ -63,6 +64,7 @@ const THEMES: &[&[Scenario]] = &[
     soak::SCENARIOS,
     streams::SCENARIOS,
     threads::SCENARIOS,
+    warmup::SCENARIOS,
 ];
 
 fn main() -> ExitCode {

@@ -29,3 +29,4 @@ mod streams;
 mod targets;
 mod threads;
 mod trace;
+mod warmup;
