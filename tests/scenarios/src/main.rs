@@ -32,6 +32,7 @@ mod streams;
 mod tally;
 mod threads;
 mod time;
+mod trace;
 mod warmup;
 
 use std::process::ExitCode;
@@ -64,6 +65,7 @@ const THEMES: &[&[Scenario]] = &[
     soak::SCENARIOS,
     streams::SCENARIOS,
     threads::SCENARIOS,
+    trace::SCENARIOS,
     warmup::SCENARIOS,
 ];
 

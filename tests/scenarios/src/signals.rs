@@ -24,6 +24,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("signals/running", running),
     ("signals/in_a_report", in_a_report),
     ("signals/stuck", stuck),
+    ("signals/no_reader", no_reader),
     ("signals/child", child),
     ("signals/child_before", child_before),
     ("signals/init", init),
@@ -31,6 +32,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("signals/own_handler_later", own_handler_later),
     ("signals/ignored", ignored),
     ("signals/off", off),
+    ("signals/off_without_a_reader", off_without_a_reader),
 ];
 
 #[gpu_timed]
@@ -174,6 +176,37 @@ fn stuck(arguments: &[String]) {
     }
 }
 
+/// Does something while stderr is a pipe that nobody reads, and a write to it raises a signal that ends the
+/// process, as it does in a program that is not Rust's.
+fn without_a_reader(work: impl FnOnce()) {
+    let mut pipe = [0; 2];
+    // SAFETY: what is raised has a default, and all of these are open.
+    let stderr = unsafe {
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        assert_eq!(libc::pipe(pipe.as_mut_ptr()), 0);
+        libc::close(pipe[0]);
+        let stderr = libc::dup(2);
+        assert_eq!(libc::dup2(pipe[1], 2), 2);
+        stderr
+    };
+    work();
+    // SAFETY: as above.
+    assert_eq!(unsafe { libc::dup2(stderr, 2) }, 2);
+}
+
+/// Nobody reads two of the tables. The file that comes after each is written.
+fn no_reader(_: &[String]) {
+    let (gpu, spin) = begin();
+    without_a_reader(|| {
+        ask();
+        ask();
+    });
+    ten(&gpu, &spin);
+    ask();
+    ten(&gpu, &spin);
+    tally::print();
+}
+
 /// Forks. The parent waits for the child, which a signal must end.
 fn fork(signal: c_int, child: impl FnOnce()) {
     // SAFETY: the child makes no call that needs another thread's lock.
@@ -275,6 +308,18 @@ fn ignored(_: &[String]) {
 /// What is asked for is not to be had, and does no harm.
 fn off(_: &[String]) {
     let (gpu, spin) = begin();
+    raise(libc::SIGUSR1);
+    survive(&gpu, &spin);
+}
+
+/// Nobody reads the first answer.
+fn off_without_a_reader(_: &[String]) {
+    let (gpu, spin) = begin();
+    without_a_reader(|| {
+        for _ in 0..10 {
+            raise(libc::SIGUSR1);
+        }
+    });
     raise(libc::SIGUSR1);
     survive(&gpu, &spin);
 }

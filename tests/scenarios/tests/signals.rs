@@ -42,6 +42,12 @@ fn a_process_that_is_asked_and_ended_at_once_does_both() {
     assert_calls(&run, 10);
 }
 
+/// A report that nobody takes is neither the process's end nor that of the reports.
+#[test]
+fn a_report_may_go_to_a_pipe_without_a_reader() {
+    assert_calls(&scenario("signals/no_reader", &[]).reports(1).run(), 30);
+}
+
 #[test]
 fn what_is_in_flight_does_not_keep_the_process() {
     let run = scenario("signals/running", &[]).killed_by(libc::SIGTERM).run();
@@ -117,6 +123,12 @@ fn asking_for_a_report_where_timing_is_off_does_no_harm() {
     off.reports_nothing()
         .complains("gpu-time: there is no report: timing is off by `GPU_TIME=off`")
         .run();
+}
+
+#[test]
+fn asking_in_vain_may_go_to_a_pipe_without_a_reader() {
+    let off = scenario("signals/off_without_a_reader", &[]).env("GPU_TIME", "off");
+    off.reports_nothing().complains("gpu-time: there is no report: ").run();
 }
 
 mod simulated {

@@ -89,6 +89,14 @@ fn a_trace_begins_anew() {
     assert_eq!(events.arrows, events.brackets.len());
 }
 
+/// It may be much that was kept, and calls on other threads do not wait until it is freed.
+#[test]
+fn a_trace_ends_while_others_call() {
+    let run = scenario("trace/ends", &[]).run();
+    // The calls and the brackets.
+    assert_eq!((run.fact("freed"), run.fact("stuck")), (2, 0));
+}
+
 #[test]
 fn the_last_brackets_are_kept() {
     let by_program = scenario("exact/fed", &["50"]);
