@@ -65,7 +65,7 @@ scenarios() {
     [[ $GPU_TIME_TEST_DRIVER == simulated ]] || options=(--skip simulated:: --skip soak::)
     # One of them wants cuBLAS, and says where that is not.
     part scenarios "${toolkit[@]}" GPU_TIME_TEST_DRIVER="$GPU_TIME_TEST_DRIVER" \
-        GPU_TIME_SCENARIO_BIN="$here/bin/scenario" "$here/test/scenarios" "${options[@]}"
+        GPU_TIME_TEST_SCENARIO_BIN="$here/bin/scenario" "$here/test/scenarios" "${options[@]}"
 }
 
 # Ten minutes of everything at once, or as long as `SOAK` says, where it is asked for by name.

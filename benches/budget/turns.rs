@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::loss::{CONTROL, Loss, MOST, median};
 
 /// Set in the process that runs the loop.
-const WORKER: &str = "GPU_TIME_BENCH_WORKER";
+const WORKER: &str = "GPU_TIME_TEST_BENCH_WORKER";
 /// How long it may take to start, or to answer longer than it was asked to run.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// What counts of a turn, and what comes before it. With the budget that is long, so that timing is off for
@@ -93,7 +93,7 @@ impl Worker {
         // What the shell says of timing is not what is compared.
         for (name, _) in std::env::vars_os() {
             let name = name.to_string_lossy();
-            if name.starts_with("GPU_TIME") && !name.starts_with("GPU_TIME_SIM") {
+            if name.starts_with("GPU_TIME") && !name.starts_with("GPU_TIME_TEST_") {
                 command.env_remove(&*name);
             }
         }

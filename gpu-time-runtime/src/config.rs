@@ -1,6 +1,7 @@
 //! What the user configured, through the environment or in the program.
 
 mod filter;
+mod names;
 mod targets;
 mod values;
 mod vars;
@@ -12,6 +13,7 @@ use crate::sampling::Sampling;
 use crate::site::{Cold, Hold};
 use crate::target::{Format, Target};
 use filter::Filter;
+pub(crate) use names::unknown;
 use targets::REPORT;
 use values::{bias, cold, hold, on_or_off, share, trace_last};
 use vars::Vars;

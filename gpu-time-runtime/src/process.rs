@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Instant, SystemTime};
 
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::site::{CallSite, locked};
 use crate::target;
 use crate::{configure, registry, steer, trace};
@@ -53,9 +53,8 @@ static PROCESS: OnceLock<Process> = OnceLock::new();
 fn process() -> &'static Process {
     PROCESS.get_or_init(|| {
         // What the program says wrongly it was told when it said it.
-        for complaint in Config::from_vars(set).1 {
-            complain(complaint);
-        }
+        let wrong = Config::from_vars(set).1.into_iter();
+        wrong.chain(config::unknown(std::env::vars_os())).for_each(complain);
         let config = read();
         start(&config);
         let started = Started { wall: SystemTime::now(), monotonic: Instant::now() };

@@ -26,7 +26,8 @@ pub fn role(arguments: &[&str]) -> Result<Command, Failure> {
 /// It does not start, fails, or takes longer than the limit and is ended with all that it started.
 pub fn run(command: &mut Command, limit: Duration) -> Result<String, Failure> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let is_setting = |name: &str| name.starts_with("GPU_TIME") && !name.starts_with("GPU_TIME_SIM");
+    let is_setting =
+        |name: &str| name.starts_with("GPU_TIME") && !name.starts_with("GPU_TIME_TEST_");
     for (name, _) in env::vars_os() {
         if name.to_str().is_some_and(is_setting) {
             command.env_remove(name);

@@ -14,7 +14,7 @@ const FLUSH_METHODS: &str = env!("CARGO_BIN_EXE_flush-methods");
 /// A model that is quick to flush.
 const SMALL_L2: &str = "l2_bytes=1048576,l2_usable_bytes=983040";
 
-/// Runs a program with the simulated driver; without `GPU_TIME_SIM` that has no device.
+/// Runs a program with the simulated driver; without `GPU_TIME_TEST_SIM` that has no device.
 fn run(program: &str, arguments: &[&str], dir: &Path, is_simulated: bool) -> Output {
     run_on("", program, arguments, dir, is_simulated)
 }
@@ -30,7 +30,7 @@ fn run_on(
     let mut command = Command::new(program);
     sim.apply(&mut command).args(arguments).env("GPU_TIME_REPORT", "none");
     if !is_simulated {
-        command.env_remove("GPU_TIME_SIM");
+        command.env_remove("GPU_TIME_TEST_SIM");
     }
     command.output().unwrap()
 }

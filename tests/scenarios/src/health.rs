@@ -69,7 +69,7 @@ fn is_stand_in() -> bool {
 
 /// Puts a line of its own among those of the stand-in.
 fn mark(line: &str) {
-    let path = std::env::var_os("GPU_TIME_SIM_NVML_TRACE").expect("there is a trace");
+    let path = std::env::var_os("GPU_TIME_TEST_SIM_NVML_TRACE").expect("there is a trace");
     let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();
     writeln!(file, "{line}").unwrap();
 }
@@ -95,7 +95,7 @@ fn locked(arguments: &[String]) {
 fn stuck(_: &[String]) {
     five(&Gpu::new());
     thread::spawn(|| lock(1500));
-    let path = std::env::var_os("GPU_TIME_SIM_NVML_TRACE").expect("there is a trace");
+    let path = std::env::var_os("GPU_TIME_TEST_SIM_NVML_TRACE").expect("there is a trace");
     while !std::fs::read_to_string(&path).is_ok_and(|trace| trace.contains("hangs")) {
         thread::yield_now();
     }

@@ -223,7 +223,7 @@ mod simulated {
         assert_eq!([run.fact("clean"), run.fact("both")], [flush, 2 * flush]);
         let run = scenario("cold/memory", &[])
             .without("cuMemFreeAsync")
-            .env("GPU_TIME_SIM_MODEL", "memory_pools=0")
+            .env("GPU_TIME_TEST_SIM_MODEL", "memory_pools=0")
             .run();
         let kept = [flush + watched, 2 * (flush + watched)];
         assert_eq!([run.fact("clean"), run.fact("both")], kept);

@@ -76,6 +76,20 @@ fn a_filter_may_leave_nothing() {
     assert_eq!(run.report().total(|row| row.timed), 0);
 }
 
+/// What is written wrongly would go unnoticed: nobody asks for it.
+#[test]
+fn a_variable_that_nobody_reads_is_named_once() {
+    let run = keys()
+        .env("GPU_TIME_REPROT", "none")
+        .env("GPU_TIME_TEST_ANYTHING", "1")
+        .complains(
+            "gpu-time: `GPU_TIME_REPROT`: no such variable is known, perhaps `GPU_TIME_REPORT`; ",
+        )
+        .warns("`GPU_TIME_REPROT`: no such variable is known")
+        .run();
+    assert_eq!(run.stderr.matches("no such variable").count(), 2, "{}", run.stderr);
+}
+
 #[test]
 fn the_environment_overrides_the_keys() {
     let run = keys().env("GPU_TIME_WARMUP", "7").run();

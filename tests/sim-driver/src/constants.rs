@@ -1,4 +1,4 @@
-//! The numbers of the model, each overridable through `GPU_TIME_SIM_MODEL`.
+//! The numbers of the model, each overridable through `GPU_TIME_TEST_SIM_MODEL`.
 //!
 //! Where a number was measured, the doc comment says what it reproduces; "assumed" marks the rest.
 //! All of them describe one NVIDIA H200 with driver 580.

@@ -1,4 +1,4 @@
-//! Scripted failures, from `GPU_TIME_SIM_FAULTS`.
+//! Scripted failures, from `GPU_TIME_TEST_SIM_FAULTS`.
 //!
 //! `cuEventRecord:3=700` fails the third call, `cuMemAlloc_v2:2+=2` the second and all later ones,
 //! `cuEventQuery:*=719` every one; calls are counted by function over the whole process. A call

@@ -41,7 +41,7 @@ impl SimDriver {
         }
         std::fs::write(&library, image)?;
         std::os::unix::fs::symlink("libcuda.so.1", link)?;
-        Ok(Self { dir, env: vec![("GPU_TIME_SIM", "1".into())] })
+        Ok(Self { dir, env: vec![("GPU_TIME_TEST_SIM", "1".into())] })
     }
 
     /// The directory with the library.
@@ -51,28 +51,28 @@ impl SimDriver {
 
     /// How many devices there are: one unless said otherwise.
     pub fn devices(self, n: usize) -> Self {
-        self.with("GPU_TIME_SIM_DEVICES", n.to_string())
+        self.with("GPU_TIME_TEST_SIM_DEVICES", n.to_string())
     }
 
     /// Other numbers for the model: `key=value,…`.
     pub fn model(self, text: &str) -> Self {
-        self.with("GPU_TIME_SIM_MODEL", text)
+        self.with("GPU_TIME_TEST_SIM_MODEL", text)
     }
 
     /// Scripted failures: `function:n=code;…`.
     pub fn faults(self, text: &str) -> Self {
-        self.with("GPU_TIME_SIM_FAULTS", text)
+        self.with("GPU_TIME_TEST_SIM_FAULTS", text)
     }
 
     /// Writes a trace of all calls and commands, for [`SimDriver::trace`].
     pub fn traced(self) -> Self {
         let path = self.dir.join(TRACE);
-        self.with("GPU_TIME_SIM_TRACE", path)
+        self.with("GPU_TIME_TEST_SIM_TRACE", path)
     }
 
     /// Leaves the calls out of the trace.
     pub fn commands_only(self) -> Self {
-        self.with("GPU_TIME_SIM_TRACE_LEVEL", "device")
+        self.with("GPU_TIME_TEST_SIM_TRACE_LEVEL", "device")
     }
 
     fn with(mut self, name: &'static str, value: impl Into<OsString>) -> Self {

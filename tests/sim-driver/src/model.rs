@@ -108,20 +108,20 @@ impl Model {
     fn from_env() -> Result<Self, String> {
         let var = |name: &str| std::env::var(name).ok();
         let (constants, costs) =
-            crate::constants::parse(&var("GPU_TIME_SIM_MODEL").unwrap_or_default())?;
-        let faults = Faults::parse(&var("GPU_TIME_SIM_FAULTS").unwrap_or_default())?;
-        let commands_only = match var("GPU_TIME_SIM_TRACE_LEVEL").as_deref() {
+            crate::constants::parse(&var("GPU_TIME_TEST_SIM_MODEL").unwrap_or_default())?;
+        let faults = Faults::parse(&var("GPU_TIME_TEST_SIM_FAULTS").unwrap_or_default())?;
+        let commands_only = match var("GPU_TIME_TEST_SIM_TRACE_LEVEL").as_deref() {
             None | Some("all") => false,
             Some("device") => true,
             Some(other) => {
                 return Err(format!("`{other}` is not a trace level: `all` or `device`"));
             }
         };
-        let trace = match var("GPU_TIME_SIM_TRACE") {
+        let trace = match var("GPU_TIME_TEST_SIM_TRACE") {
             Some(path) => Tracer::open(&path, commands_only)?,
             None => Tracer::default(),
         };
-        let installed = match var("GPU_TIME_SIM_DEVICES") {
+        let installed = match var("GPU_TIME_TEST_SIM_DEVICES") {
             Some(text) => {
                 text.parse().map_err(|_| format!("`{text}` is not a number of devices"))?
             }

@@ -174,7 +174,7 @@ fn init(test: &str, configure: impl FnOnce(&mut Command)) -> String {
 fn a_copy_that_is_found_by_accident_has_no_device() {
     assert_eq!(init(this_test!(), |_| {}), "init 0 devices 0 2");
     let unset = |command: &mut Command| {
-        command.env_remove("GPU_TIME_SIM");
+        command.env_remove("GPU_TIME_TEST_SIM");
     };
     assert_eq!(init(this_test!(), unset), "init 100 devices 3 -1");
 }
@@ -186,7 +186,7 @@ fn devices_can_be_hidden() {
             command.env(name, value);
         })
     };
-    assert_eq!(with("GPU_TIME_SIM_DEVICES", "0"), "init 100 devices 3 -1");
+    assert_eq!(with("GPU_TIME_TEST_SIM_DEVICES", "0"), "init 100 devices 3 -1");
     assert_eq!(with("CUDA_VISIBLE_DEVICES", ""), "init 100 devices 3 -1");
     assert_eq!(with("CUDA_VISIBLE_DEVICES", "1"), "init 0 devices 0 1");
     assert_eq!(with("CUDA_VISIBLE_DEVICES", "1,0,-1"), "init 0 devices 0 2");

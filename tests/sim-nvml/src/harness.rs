@@ -10,7 +10,7 @@ use crate::script::{Script, VARIABLE};
 const LIBRARY: &str = "libgpu_time_sim_nvml.so";
 const NAME: &str = "libnvidia-ml.so.1";
 /// The variable that names the file of the trace.
-pub(crate) const TRACE: &str = "GPU_TIME_SIM_NVML_TRACE";
+pub(crate) const TRACE: &str = "GPU_TIME_TEST_SIM_NVML_TRACE";
 
 /// A stand-in with its script.
 #[derive(Clone, Debug)]

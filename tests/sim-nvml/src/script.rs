@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 /// The variable that holds it.
-pub const VARIABLE: &str = "GPU_TIME_SIM_NVML";
+pub const VARIABLE: &str = "GPU_TIME_TEST_SIM_NVML";
 
 /// What the library is to answer.
 #[derive(Clone, Debug, Serialize, Deserialize)]

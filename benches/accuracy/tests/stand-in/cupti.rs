@@ -53,7 +53,7 @@ extern "C" fn cuptiGetResultString(_status: u32, text: *mut *const c_char) -> u3
 #[unsafe(no_mangle)]
 extern "C" fn cuptiActivityFlushAll(_flag: u32) -> u32 {
     let Some((request, complete)) = *CALLBACKS.lock().unwrap() else { return SUCCESS };
-    let path = std::env::var("GPU_TIME_SIM_TRACE").expect("the trace is on");
+    let path = std::env::var("GPU_TIME_TEST_SIM_TRACE").expect("the trace is on");
     let path = path.replace("%p", &std::process::id().to_string());
     let trace = std::fs::read_to_string(path).unwrap_or_default();
     let mut seen = SEEN.lock().unwrap();

@@ -245,7 +245,7 @@ impl Scenario {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let mut command = self.command(dir.path());
         if !self.untraced {
-            command.env("GPU_TIME_SIM_TRACE", dir.path().join("trace-%p"));
+            command.env("GPU_TIME_TEST_SIM_TRACE", dir.path().join("trace-%p"));
         }
         // Processes take turns on a GPU, and one would see the others' in its times.
         static TURN: Mutex<()> = Mutex::new(());
@@ -320,7 +320,7 @@ impl Scenario {
     }
 
     fn command(&self, dir: &Path) -> Command {
-        let program = std::env::var_os("GPU_TIME_SCENARIO_BIN")
+        let program = std::env::var_os("GPU_TIME_TEST_SCENARIO_BIN")
             .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_scenario")), PathBuf::from);
         let mut command = Command::new(program);
         command.args(&self.arguments);

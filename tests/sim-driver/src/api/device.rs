@@ -15,7 +15,7 @@ impl Model {
         if flags != 0 {
             return Err(Code::INVALID_VALUE);
         }
-        let wanted = std::env::var_os("GPU_TIME_SIM").is_some_and(|value| value == "1");
+        let wanted = std::env::var_os("GPU_TIME_TEST_SIM").is_some_and(|value| value == "1");
         if !wanted || self.devices.is_empty() {
             return Err(Code::NO_DEVICE);
         }
