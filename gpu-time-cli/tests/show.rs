@@ -2,6 +2,7 @@
 
 use gpu_time_report::{Snapshot, Terminal};
 
+use crate::made::{report, site};
 use crate::{Folder, first, tool};
 
 #[test]
@@ -12,6 +13,23 @@ fn the_table_is_the_one_that_the_program_printed() {
     assert!(table.contains("app::train"), "{table}");
     // A name with an escape and a line break.
     assert!(table.contains("a,\"b\"\\n\\u{1b}<i>"), "{table}");
+}
+
+#[test]
+fn functions_of_one_name_have_their_places() {
+    let folder = Folder::new();
+    let sites = || [7, 9].map(|line| site("app::f", line, vec![])).into();
+    let files =
+        [1, 2].map(|pid| folder.write(&pid.to_string(), report(pid, vec![], sites()).to_json()));
+    let [one, both] = [&files[..1], &files].map(|files| {
+        let arguments = ["show".into()].into_iter().chain(files.iter().cloned());
+        tool(&arguments.collect::<Vec<_>>()).fine()
+    });
+    for table in [one, both] {
+        for line in [7, 9] {
+            assert!(table.contains(&format!("\napp::f (src/main.rs:{line})  ")), "{table}");
+        }
+    }
 }
 
 /// The table as it is shown on a terminal of so many columns.

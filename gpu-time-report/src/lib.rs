@@ -30,6 +30,7 @@ mod kinds;
 mod losses;
 #[cfg(test)]
 mod made;
+mod names;
 mod notes;
 #[doc(hidden)]
 pub mod pattern;
@@ -67,6 +68,8 @@ pub use terminal::Terminal;
 pub use kinds::{CacheState, Clock, Measure, ScopeKind};
 #[doc(hidden)]
 pub use losses::{Losses, Lost};
+#[doc(hidden)]
+pub use names::Names;
 #[doc(hidden)]
 pub use stats::{Course, Distribution, Summary, step_ns};
 #[doc(hidden)]

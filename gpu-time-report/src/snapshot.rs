@@ -1,11 +1,12 @@
 //! The report: values that hold what was measured.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::json::{self, Schema};
-use crate::{Device, Process, ReadError, Site, Terminal, csv, table};
+use crate::{Device, Names, Process, ReadError, Site, Terminal, csv, table};
 
 /// What was measured up to a moment: the process, its devices, and every annotated function.
 ///
@@ -60,6 +61,19 @@ impl Snapshot {
     /// The function of this name, the first where several share it.
     pub fn site(&self, name: &str) -> Option<&Site> {
         self.sites.iter().find(|site| site.name == name)
+    }
+
+    /// The same for people: functions of one name are called by their places as well.
+    pub(crate) fn told_apart(&self) -> Cow<'_, Snapshot> {
+        let names: Names = self.sites.iter().map(Site::name).collect();
+        if !names.are_shared() {
+            return Cow::Borrowed(self);
+        }
+        let mut told = self.clone();
+        for site in &mut told.sites {
+            site.name = names.label(&site.name, &site.file, site.line);
+        }
+        Cow::Owned(told)
     }
 
     /// The table, as it suits the place that it is written to: with colours, and with names that are

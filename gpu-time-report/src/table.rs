@@ -24,6 +24,7 @@ const DOUBTFUL: Style = AnsiColor::Yellow.on_default();
 
 /// Writes the table.
 pub fn render(snapshot: &Snapshot, to: Terminal, f: &mut impl fmt::Write) -> fmt::Result {
+    let snapshot = &*snapshot.told_apart();
     let process = &snapshot.process;
     let title = format!(
         "gpu-time {}: {}, {} from {}",

@@ -22,6 +22,8 @@ const POLICY: &str =
 
 /// The page.
 pub fn render(snapshot: &Snapshot) -> String {
+    let data = charts::json(snapshot);
+    let snapshot = &*snapshot.told_apart();
     let process = &snapshot.process;
     let page = html! {
         (DOCTYPE)
@@ -46,7 +48,7 @@ pub fn render(snapshot: &Snapshot) -> String {
                     ul.notes { @for note in notes { li { (printable(note.trim_start())) } } }
                 }
                 footer { "gpu-time " (printable(&process.version)) }
-                script type="application/json" id="report" { (PreEscaped(inert(&charts::json(snapshot)))) }
+                script type="application/json" id="report" { (PreEscaped(inert(&data))) }
                 script { (PreEscaped(SCRIPT)) }
             }
         }

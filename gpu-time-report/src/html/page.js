@@ -421,9 +421,9 @@
   const search = document.querySelector(".tools [type=search]");
   const found = document.querySelector(".tools output");
   const text = (row) => {
-    const { name, file, series } = read().report.sites[row.dataset.site];
+    const { name, file, line, series } = read().report.sites[row.dataset.site];
     const { device, cache, key, launch } = series[row.dataset.series] ?? {};
-    return [name, file, device, cache, key, launch?.name].join("\n").toLowerCase();
+    return [`${name} (${file}:${line})`, device, cache, key, launch?.name].join("\n").toLowerCase();
   };
   let texts;
   const filter = () => {

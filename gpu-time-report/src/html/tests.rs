@@ -82,6 +82,19 @@ fn the_data_in_the_page_is_the_report() {
 }
 
 #[test]
+fn functions_of_one_name_have_their_places() {
+    let mut snapshot = everything();
+    for site in &mut snapshot.sites {
+        site.name = "same".to_owned();
+    }
+    let text = text(&snapshot);
+    for Site { file, line, .. } in snapshot.sites.iter().filter(|site| site.calls > 0) {
+        assert!(text.contains(&format!("same ({file}:{line})")), "{text}");
+    }
+    assert!(!text.contains("same\n"), "{text}");
+}
+
+#[test]
 fn the_page_loads_nothing() {
     for page in [everything(), hostile(), off()].map(|snapshot| snapshot.to_html()) {
         assert!(
@@ -292,6 +305,28 @@ fn rows_are_filtered_by_what_names_them() {
         return [shown("train"), shown("APP:: gemm"), shown("host"), shown("nothing"), shown("").length];"#,
     );
     assert_eq!(seen, serde_json::json!([["app::train"], ["app::train"], ["app::saxpy"], [], 9]));
+}
+
+#[test]
+fn rows_are_filtered_by_the_places_of_functions() {
+    let mut snapshot = everything();
+    for site in &mut snapshot.sites {
+        site.name = "same".to_owned();
+    }
+    let Site { file, line, .. } = snapshot.sites.iter().find(|site| site.calls > 0).unwrap();
+    let name = format!("same ({file}:{line})");
+    let seen = ask(
+        &snapshot,
+        &format!(
+            r#"
+        const search = document.querySelector("[type=search]");
+        search.value = "{name}";
+        search.dispatchEvent(new Event("input"));
+        const groups = [...document.querySelectorAll(".rows tbody")].filter((group) => !group.hidden);
+        return [...new Set(groups.map((group) => group.querySelector(".name").textContent))];"#
+        ),
+    );
+    assert_eq!(seen, serde_json::json!([name]));
 }
 
 #[test]

@@ -18,6 +18,25 @@ fn the_table_says_whose_launches_are_not_on_the_timed_stream() {
     assert!(table.contains(remark), "{table}");
 }
 
+/// In the rows, and in what is said of them.
+#[test]
+fn functions_of_one_name_have_their_places() {
+    let namesakes = [("f", 7), ("g", 8), ("f", 9)].map(|(name, line)| {
+        let rows = vec![row("host", Measure::Span, [1_000 * line; 3])];
+        site(name, line, ScopeKind::Body, [2, 0, 3], rows)
+    });
+    let [file, other] = [0, 2].map(|at| namesakes[at].file.clone());
+    let snapshot = Snapshot::new(process(None), vec![], namesakes.into());
+    let (table, json) = (snapshot.to_string(), snapshot.to_json());
+    assert_eq!(names(&table), [format!("f ({other}:9)"), "g".to_owned(), format!("f ({file}:7)")]);
+    for said in [format!("f ({file}:7)"), "g".to_owned(), format!("f ({other}:9)")] {
+        assert!(table.contains(&format!("\n{said}: of 5 calls 2 to warm up\n")), "{table}");
+    }
+    // What machines read has places of its own.
+    assert_eq!(json.matches("\"name\": \"f\"").count(), 2, "{json}");
+    assert_eq!(snapshot.to_csv().matches(&format!("f ({file}")).count(), 0);
+}
+
 #[test]
 fn the_table_says_why_nothing_was_timed() {
     insta::assert_snapshot!(off());

@@ -2,6 +2,7 @@
 
 use metrics::{Label, Unit, describe_counter, describe_gauge, describe_histogram};
 
+use crate::report::Names;
 use crate::series::RowInfo;
 use crate::site::CallSite;
 
@@ -38,12 +39,10 @@ pub(super) fn describe() {
     describe_gauge!(BUDGET_COST_SHARE, "The share of the time that timing cost lately");
 }
 
-/// What tells a function from all others: its name, and where several have that, its place as well.
+/// What tells a function from all others.
 pub(super) fn function(site: &CallSite, all: &[&CallSite]) -> Label {
-    let name = site.name();
-    let is_shared = all.iter().any(|other| other.id() != site.id() && other.name() == name);
-    let place = || format!("{name} ({}:{})", site.spec.file, site.spec.line);
-    Label::new("function", if is_shared { place() } else { name.to_owned() })
+    let names: Names = all.iter().map(|site| site.name()).collect();
+    Label::new("function", names.label(site.name(), site.spec.file, site.spec.line))
 }
 
 /// What tells a series from the others of its function.

@@ -168,6 +168,7 @@ fn functions_of_one_name_have_labels_of_their_own() {
     assert_eq!([twins[0].0, twins[1].0], [3, 5]);
     for (calls, place) in &twins {
         let function = format!("export twin ({place})");
+        assert!(run.stderr.contains(&format!("\n{function}  ")), "{}", run.stderr);
         let function = [("function", &*function)];
         assert_eq!(scraped.sum("gpu_time_calls_total", &function), *calls as f64);
         assert_eq!(scraped.sum("gpu_time_fed_total", &function), *calls as f64);
