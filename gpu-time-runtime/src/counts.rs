@@ -186,11 +186,15 @@ impl Slot {
         self.warm_total.store(u64::from(total), Relaxed);
     }
 
-    /// Gives up what is left of the lease: its device, and how many calls.
-    pub fn take_lease(&self) -> Option<(u32, u32)> {
-        let left = self.lease.load(Relaxed);
+    /// Gives up what is left of the lease, if it is on this device, or on whatever one: its device, and
+    /// how many calls.
+    pub fn take_lease(&self, device: Option<u32>) -> Option<(u32, u32)> {
+        let (of, left) = (self.lease_device.load(Relaxed) as u32, self.lease.load(Relaxed));
+        if left == 0 || device.is_some_and(|device| device != of) {
+            return None;
+        }
         self.lease.store(0, Relaxed);
-        (left > 0).then(|| (self.lease_device.load(Relaxed) as u32, left as u32))
+        Some((of, left as u32))
     }
 
     /// Whether a lease, of whatever context, has calls left.
@@ -362,7 +366,9 @@ mod tests {
         slot.set_lease(7, 1, 2);
         assert!(!slot.use_lease(8));
         assert!(slot.use_lease(7));
-        assert_eq!(slot.take_lease(), Some((1, 1)));
+        assert_eq!(slot.take_lease(Some(2)), None);
+        assert_eq!(slot.take_lease(Some(1)), Some((1, 1)));
+        assert_eq!(slot.take_lease(None), None);
         assert!(!slot.use_lease(7));
     }
 }

@@ -361,6 +361,10 @@ fn is_warmup(
     {
         return false;
     }
+    // What is left of another context's lease on this device is this one's, too.
+    if let Some((_, calls)) = own.and_then(|slot| slot.take_lease(Some(context.ordinal()))) {
+        site.return_warmup(context.place(), calls);
+    }
     let slot = own.filter(|slot| is_named && context.is_retained() && !slot.has_lease());
     let most = if slot.is_some() { LEASE } else { 1 };
     let lease = site.lease_warmup(context.place(), total, most);

@@ -200,7 +200,7 @@ fn leak(slots: usize) -> &'static Lane {
 impl Lane {
     /// Gives the warm-up calls back that the lane's thread has leased and will not make.
     fn return_leases(&self) {
-        let leases = self.slots.iter().map(Slot::take_lease).enumerate();
+        let leases = self.slots.iter().map(|slot| slot.take_lease(None)).enumerate();
         for (id, (device, calls)) in leases.filter_map(|(id, lease)| Some((id, lease?))) {
             let site = registry::sites().into_iter().find(|site| site.id() as usize == id);
             if let Some(site) = site {

@@ -16,6 +16,7 @@ use crate::tally::{self, ran};
 pub const SCENARIOS: &[Scenario] = &[
     ("warmup/one_thread", one_thread),
     ("warmup/two_threads", two_threads),
+    ("warmup/two_contexts", two_contexts),
     ("warmup/reset", reset),
 ];
 
@@ -83,6 +84,13 @@ fn two_threads(_: &[String]) {
     thread.join().unwrap();
     call(&second, WARMUP + 9);
     tally::fact("addresses", addresses.len());
+    tally::print();
+}
+
+/// The thread goes on in another context of the device.
+fn two_contexts(_: &[String]) {
+    call(&Gpu::new(), 2);
+    call(&own_context(0), WARMUP + 8);
     tally::print();
 }
 

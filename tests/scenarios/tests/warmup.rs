@@ -4,9 +4,11 @@ use crate::harness::scenario;
 
 /// It is the device that did so many calls, whichever context they came with.
 #[test]
-fn the_context_is_reset() {
-    let run = scenario("warmup/reset", &[]).run();
-    assert_eq!(run.site("warmup::warms_up").counts(), (1_010, 1_000, 0, 10));
+fn another_context_of_the_device() {
+    for name in ["warmup/two_contexts", "warmup/reset"] {
+        let run = scenario(name, &[]).run();
+        assert_eq!(run.site("warmup::warms_up").counts(), (1_010, 1_000, 0, 10), "{name}");
+    }
 }
 
 mod simulated {
