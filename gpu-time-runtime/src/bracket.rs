@@ -2,7 +2,7 @@
 
 use crate::calls::CallRef;
 use crate::gpu::{EventPair, Fault, Gpu, Held, HoldResult, Stream};
-use crate::passage::{Crossing, Moment, Passage};
+use crate::passage::{Moment, Passage};
 use crate::recorder::{self, HoldPlan, Preparation};
 use crate::rows::EntryRef;
 use crate::sample::{Lost, Sample};
@@ -254,55 +254,45 @@ impl<G: Gpu> Bracket<G> {
         recorder::abandon(self.gpu, held);
     }
 
-    /// What the GPU's way through the stream has to know of the bracket.
-    #[inline]
-    pub fn crossing(&self, raw_ns: f64) -> Crossing {
-        Crossing {
-            start: self.pair.start,
-            raw_ns,
-            stopped_ns: self.stopped_ns,
-            is_nested: self.is_nested(),
-        }
-    }
-
-    /// What the raw time says, together with what is known of the bracket, which is the first of these
-    /// crossings. `passage` is the GPU's way through the brackets of this stream so far; `behind_ns` says when
-    /// the host had enqueued so many more that they make a queue.
+    /// What the raw time says, together with what is known of the bracket. `passage` is the GPU's way
+    /// through the brackets of this stream so far; `behind_ns` says when the host had enqueued so many
+    /// more that they make a queue.
     #[inline]
     pub fn sample(
         &self,
-        crossings: &[Crossing],
+        raw_ns: f64,
         passage: &mut Passage,
         behind_ns: Option<u64>,
     ) -> Result<Sample, Lost> {
-        let crossing = crossings.first().ok_or(Lost::Invalid)?;
-        let raw_ns = crossing.raw_ns;
-        let Some(mut sample) = Sample::new(raw_ns) else {
-            passage.skip(crossing);
-            return Err(Lost::Invalid);
-        };
+        let mut sample = Sample::new(raw_ns).ok_or(Lost::Invalid)?;
         let known = match self.feeding() {
             Feeding::Held(hold) => Some(!self.has_expired(hold)),
             Feeding::Certain => Some(true),
             Feeding::Host(ns) if ns as f64 <= raw_ns * HOST_SHARE => Some(true),
             Feeding::Host(_) | Feeding::Unknown => None,
         };
-        sample.fed = match known {
-            None => passage.reaches(self.gpu, crossings),
+        match known {
             // When the GPU was here matters only for how much was behind.
-            Some(fed) => {
-                match behind_ns {
-                    Some(_) => _ = passage.reaches_when_asked(self.gpu, crossing),
-                    None => passage.skip(crossing),
-                }
-                fed
+            Some(fed) if behind_ns.is_none() => {
+                sample.fed = fed;
+                passage.skip();
             }
-        };
-        sample.queued = sample.fed && passage.is_past(behind_ns);
+            known => {
+                let came_late = passage.reaches(
+                    self.gpu,
+                    &self.pair.start,
+                    raw_ns,
+                    self.stopped_ns,
+                    self.is_nested(),
+                );
+                sample.fed = known.unwrap_or(came_late);
+                sample.queued = sample.fed && passage.is_past(behind_ns);
+            }
+        }
         sample.at_ns = self.stopped_ns;
         sample.weight = self.subject.weight;
         sample.at_floor = self.gpu.is_at_floor(raw_ns);
-        sample.nested = crossing.is_nested;
+        sample.nested = self.is_nested();
         sample.tracked = self.subject.tracked;
         Ok(sample)
     }

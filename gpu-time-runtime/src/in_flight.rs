@@ -5,7 +5,7 @@ use std::{mem, ptr};
 
 use crate::bracket::Bracket;
 use crate::gpu::{Fault, Gpu, Stream};
-use crate::passage::{Crossing, Passage};
+use crate::passage::Passage;
 use crate::sample::{Lost, Sample};
 
 /// So many brackets come together before anyone looks whether the first have finished.
@@ -14,10 +14,6 @@ pub(crate) const BATCH: usize = 32;
 /// So many brackets behind one make a queue: with fewer, its events read as if it were alone. Seen on
 /// an H200: the last eight or so of many in a row read as single ones do, and those before them more.
 const QUEUE: usize = 8;
-
-/// So many raw times are asked for before it is decided about the first of them: what comes behind a bracket
-/// tells of it.
-const STRETCH: usize = 4;
 
 /// The pending brackets of one lane, in a queue for each stream.
 ///
@@ -42,46 +38,6 @@ struct Queue<G: Gpu> {
 impl<G: Gpu> Queue<G> {
     fn is_same(&self, other: &Queue<G>) -> bool {
         self.stream == other.stream && self.thread == other.thread && ptr::eq(self.gpu, other.gpu)
-    }
-}
-
-/// The first brackets of a queue, as far as the GPU has passed them.
-struct Stretch {
-    crossings: [Crossing; STRETCH],
-    count: usize,
-}
-
-/// What comes behind a stretch.
-enum Then {
-    /// Perhaps another.
-    More,
-    /// A bracket that is not finished, or none.
-    Pending,
-    /// One whose events answer with a fault.
-    Fault(Fault),
-}
-
-impl Stretch {
-    /// Those from the given one on.
-    fn from(&self, at: usize) -> &[Crossing] {
-        self.crossings.get(at..self.count).unwrap_or_default()
-    }
-}
-
-impl<G: Gpu> Queue<G> {
-    /// Asks for the raw times of the first brackets.
-    #[inline]
-    fn read(&self, alive: Result<(), Fault>, stretch: &mut Stretch) -> Then {
-        stretch.count = 0;
-        for (bracket, crossing) in self.pending.iter().zip(&mut stretch.crossings) {
-            match alive.and_then(|()| bracket.gpu.elapsed(&bracket.pair)) {
-                Ok(Some(ns)) => *crossing = bracket.crossing(ns),
-                Ok(None) => return Then::Pending,
-                Err(fault) => return Then::Fault(fault),
-            }
-            stretch.count += 1;
-        }
-        if stretch.count == STRETCH { Then::More } else { Then::Pending }
     }
 }
 
@@ -151,26 +107,19 @@ impl<G: Gpu> InFlight<G> {
         &mut self,
         mut settle: impl FnMut(Box<Bracket<G>>, Result<Result<Sample, Lost>, Fault>, &mut Passage),
     ) {
-        let mut stretch = Stretch { crossings: [Crossing::NONE; STRETCH], count: 0 };
         for queue in self.queues.iter_mut().filter(|queue| !queue.pending.is_empty()) {
             let alive = queue.gpu.check_alive();
             let mut passage = Passage::new(alive.ok().and_then(|()| queue.gpu.clock()));
-            loop {
-                let then = queue.read(alive, &mut stretch);
-                for at in 0..stretch.count {
-                    let Some(bracket) = queue.pending.pop_front() else { break };
-                    let behind_ns = queue.pending.get(QUEUE - 1).map(|behind| behind.stopped_ns);
-                    let outcome = bracket.sample(stretch.from(at), &mut passage, behind_ns);
-                    settle(bracket, Ok(outcome), &mut passage);
-                }
-                match then {
-                    Then::More => {}
-                    Then::Pending => break,
-                    Then::Fault(fault) => {
-                        let Some(bracket) = queue.pending.pop_front() else { break };
-                        settle(bracket, Err(fault), &mut passage);
-                    }
-                }
+            while let Some(oldest) = queue.pending.front() {
+                let raw_ns = match alive.and_then(|()| oldest.gpu.elapsed(&oldest.pair)) {
+                    Ok(Some(ns)) => Ok(ns),
+                    Ok(None) => break,
+                    Err(fault) => Err(fault),
+                };
+                let Some(bracket) = queue.pending.pop_front() else { break };
+                let behind_ns = queue.pending.get(QUEUE - 1).map(|behind| behind.stopped_ns);
+                let outcome = raw_ns.map(|ns| bracket.sample(ns, &mut passage, behind_ns));
+                settle(bracket, outcome, &mut passage);
             }
         }
     }
