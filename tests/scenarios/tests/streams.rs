@@ -1,6 +1,6 @@
 //! Streams of every kind.
 
-use crate::harness::{Run, assert_lasts, scenario};
+use crate::harness::{Run, assert_lasts, is_real, scenario};
 
 #[test]
 fn several_streams() {
@@ -25,7 +25,9 @@ fn assert_devices(run: &Run) {
         }
         let device = run.report().devices.iter().find(|device| device.id == id).unwrap();
         assert!(device.flush_bytes.is_some() && device.event_floor_ns.is_some(), "{device:?}");
-        assert!(device.warnings.is_empty(), "{device:?}");
+        // On some GPUs the constant of events has two values that take turns, which is said there.
+        let has_moved = |warning: &str| is_real() && warning.starts_with("the event bias moved");
+        assert!(device.warnings.iter().all(|warning| has_moved(warning)), "{device:?}");
     }
 }
 
