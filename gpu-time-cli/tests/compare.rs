@@ -184,6 +184,23 @@ fn what_moved_is_compared() {
 }
 
 #[test]
+fn functions_of_one_name_have_their_places() {
+    let folder = Folder::new();
+    let two = |file: &str, other: u32| {
+        let sites = [1, other].map(|line| site("f", line, vec![around(20e3)])).to_vec();
+        folder.report(file, &report(1, vec![gpu("cuda:0", "H200")], sites))
+    };
+    let same = tool(&["compare".into(), two("base", 50), two("new", 50)]);
+    for line in [1, 50] {
+        assert!(
+            row(&same, &format!("f (src/main.rs:{line})")).ends_with(" same"),
+            "{}",
+            same.stdout
+        );
+    }
+}
+
+#[test]
 fn a_key_is_said_once() {
     let keyed = || Series { key: Some("4x4".to_owned()), ..around(20e3) };
     let run = compare(vec![("f", keyed())], vec![("f", keyed())], &[]);

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use comfy_table::{CellAlignment, Table, presets};
 use gpu_time_report::units;
-use gpu_time_report::{Device, Series, Site, Snapshot, printable};
+use gpu_time_report::{Device, Names, Series, Site, Snapshot, printable};
 
 use crate::args::FailOn;
 use crate::place::{Place, same_sites};
@@ -86,12 +86,14 @@ impl Comparison {
             notes: other_devices(base, new),
         };
         let same = same_sites(base.sites(), new.sites());
+        let [names, new_names] =
+            [base, new].map(|snapshot| snapshot.sites().iter().map(Site::name).collect::<Names>());
         let mut known = HashSet::new();
         for (at, site) in base.sites().iter().enumerate() {
             let now = same.get(&at).copied();
             let there = now.map(|now| new.sites()[now].series()).unwrap_or_default();
             for series in site.series() {
-                let name = name(site, series);
+                let name = name(&names, site, series);
                 let Some(found) = there.iter().position(|there| is_same(there, series)) else {
                     comparison.missing.push(name);
                     continue;
@@ -107,7 +109,7 @@ impl Comparison {
         for (at, site) in new.sites().iter().enumerate() {
             for (i, series) in site.series().iter().enumerate() {
                 if !known.contains(&(at, i)) {
-                    comparison.added.push(name(site, series));
+                    comparison.added.push(name(&new_names, site, series));
                 }
             }
         }
@@ -176,8 +178,9 @@ fn is_same(one: &Series, other: &Series) -> bool {
     one.device() == other.device() && Place::of(one) == Place::of(other)
 }
 
-fn name(site: &Site, series: &Series) -> String {
-    format!("{} on {}", site.name(), series.place())
+fn name(names: &Names, site: &Site, series: &Series) -> String {
+    let label = names.label(site.name(), site.file(), site.line());
+    format!("{label} on {}", series.place())
 }
 
 /// The step in which the clock of a series advances.
