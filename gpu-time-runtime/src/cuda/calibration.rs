@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 
 use cudarc::driver::sys::{self, CUevent};
 
-use super::context::{create_event, elapsed, raw};
+use super::event::{create_event, elapsed};
 use super::hold::Holds;
 use super::library::Symbols;
 use super::module::Kernel;
-use super::{check, side};
+use super::{check, raw, side};
 use crate::bias::Calibration;
 use crate::constant::{Constant, quantile};
 use crate::gpu::{Event, EventPair, Fault, HoldResult, Stream};

@@ -9,9 +9,9 @@ use std::sync::{Mutex, TryLockError};
 
 use cudarc::driver::sys::{self, CUevent};
 
-use super::check;
-use super::context::{create_event, elapsed, raw};
+use super::event::{create_event, elapsed};
 use super::library::Symbols;
+use super::{check, raw};
 use crate::gpu::{Event, Fault, Stream};
 use crate::passage::ClockFit;
 use crate::site::locked;

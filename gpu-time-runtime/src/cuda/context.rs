@@ -1,18 +1,16 @@
 //! A CUDA context as the runtime knows it: its device, its events, its kernels.
 
+mod gpu;
+
 use std::cell::Cell;
-use std::ffi::{c_int, c_uint};
-use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
 
-use cudarc::driver::sys::{
-    self, CUcontext, CUevent, CUevent_flags, CUresult, CUstream, CUstreamCaptureStatus,
-};
+use cudarc::driver::sys::{self, CUcontext, CUresult, CUstreamCaptureStatus};
 
 use super::calibration::{Calibrator, Equipment, Obstacle};
 use super::clock::DeviceClock;
-use super::contexts::{forget_recent, has_open, id_of};
+use super::contexts::has_open;
 use super::current::{relaxed, with_current};
 use super::device::DeviceInfo;
 use super::floor::FloorProbe;
@@ -21,26 +19,17 @@ use super::hold::Holds;
 use super::library::{Symbols, symbols};
 use super::module::Module;
 use super::persisting::Persisting;
-use super::{check, side};
+use super::retain::Retain;
+use super::{check, raw, side};
 use crate::bias::{Bias, Calibration, Given};
 use crate::exit;
-use crate::gpu::{Event, EventPair, Fault, Floor, Gpu, Held, HoldResult, Stream};
-use crate::graph;
+use crate::gpu::{Event, EventPair, Fault, Floor, Gpu, Stream};
 use crate::health;
-use crate::passage::ClockFit;
 use crate::place::launches_block;
 use crate::report::FlushProof;
 use crate::sample::CacheState;
 use crate::site::{Cold, Device, Settings, locked};
-use crate::track::{Key, Track, Tracks};
-
-/// So many events the runtime makes in one context, and no more.
-const MAX_EVENTS: u32 = 1 << 16;
-
-/// What the driver says of the time of an event that was captured: while that capture goes on, and
-/// for ever after.
-const CAPTURED_EVENT: u32 = CUresult::CUDA_ERROR_CAPTURED_EVENT as u32;
-const INVALID_VALUE: u32 = CUresult::CUDA_ERROR_INVALID_VALUE as u32;
+use crate::track::Tracks;
 
 /// One context, from the first call that came with it to the end of the process.
 ///
@@ -55,7 +44,7 @@ pub(crate) struct Context {
     dead: AtomicBool,
     ordinal: u32,
     pub device: DeviceInfo,
-    retained: AtomicBool,
+    retain: Retain,
     events: AtomicU32,
     /// Our own stream.
     pub(super) side: Result<Stream, Fault>,
@@ -72,17 +61,13 @@ pub(crate) struct Context {
     calibrator: Calibrator,
 }
 
-pub(super) fn raw(stream: Stream) -> CUstream {
-    stream.0 as CUstream
-}
-
 impl Context {
     pub(super) fn new(handle: usize, id: Option<u64>) -> Result<Context, Fault> {
         let symbols = symbols().map_err(|_| Fault::ContextGone)?;
         with_current(handle as CUcontext, || {
             relaxed(|| {
                 let device = DeviceInfo::of_current()?;
-                let retained = retain_if_primary(handle, &device);
+                let retain = Retain::if_primary(handle, &device);
                 let side = side::create();
                 Ok(Context {
                     symbols,
@@ -90,7 +75,7 @@ impl Context {
                     id,
                     dead: AtomicBool::new(false),
                     ordinal: device.ordinal,
-                    retained: AtomicBool::new(retained),
+                    retain,
                     events: AtomicU32::new(0),
                     module: Module::new(&device),
                     flush: Flushes::default(),
@@ -144,7 +129,7 @@ impl Context {
 
     /// Whether it is there until the process ends or its device is reset.
     pub fn is_retained(&self) -> bool {
-        self.retained.load(Relaxed)
+        self.retain.is_held()
     }
 
     /// Which device of the driver's it is on.
@@ -387,189 +372,10 @@ impl Context {
             Err(Fault::ContextGone) => self.dead.store(true, Relaxed),
             Err(Fault::Sticky) => {
                 self.dead.store(true, Relaxed);
-                if self.retained.swap(false, Relaxed) {
-                    // SAFETY: gives back the retain that `retain_if_primary` took.
-                    unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device.ordinal as c_int) };
-                }
+                self.retain.give_back(&self.device);
             }
             _ => {}
         }
         result
-    }
-}
-
-/// Retains the device's primary context if that is the one, and never brings one to life.
-fn retain_if_primary(handle: usize, device: &DeviceInfo) -> bool {
-    let ordinal = device.ordinal as c_int;
-    let (mut flags, mut active): (c_uint, c_int) = (0, 0);
-    // SAFETY: writes two integers.
-    let state =
-        check(unsafe { sys::cuDevicePrimaryCtxGetState(ordinal, &raw mut flags, &raw mut active) });
-    if state.is_err() || active == 0 {
-        return false;
-    }
-    let mut primary: CUcontext = ptr::null_mut();
-    // SAFETY: writes one pointer; the retain is given back below or by `noting`, or kept for ever.
-    if check(unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut primary, ordinal) }).is_err() {
-        return false;
-    }
-    if primary as usize == handle {
-        return true;
-    }
-    // SAFETY: gives back the retain taken above.
-    unsafe { sys::cuDevicePrimaryCtxRelease_v2(ordinal) };
-    false
-}
-
-impl Gpu for Context {
-    #[inline]
-    fn is_capturing(&self, stream: Stream) -> Result<bool, Fault> {
-        match self.capture_status(stream) {
-            Ok(status) => Ok(status != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE),
-            // The NULL stream while another stream is captured that would have to wait for it.
-            Err(Fault::Code(code))
-                if code == CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT as u32 =>
-            {
-                Ok(true)
-            }
-            Err(fault) => Err(fault),
-        }
-    }
-
-    fn create_event(&self) -> Result<Event, Fault> {
-        if self.events.load(Relaxed) >= MAX_EVENTS {
-            return Err(Fault::Exhausted);
-        }
-        self.inside(|| {
-            let event = create_event()?;
-            self.events.fetch_add(1, Relaxed);
-            Ok(event)
-        })
-    }
-
-    fn discard(&self, pair: &EventPair) {
-        _ = self.inside(|| {
-            for event in [&pair.start, &pair.stop] {
-                // SAFETY: made by `create_event` in this context, which is there; nobody has it any more.
-                check(unsafe { sys::cuEventDestroy_v2(event.handle() as CUevent) })?;
-                self.events.fetch_sub(1, Relaxed);
-            }
-            Ok(())
-        });
-    }
-
-    #[inline]
-    fn record(&self, event: &Event, stream: Stream) -> Result<(), Fault> {
-        // SAFETY: the event was made in this context and is never destroyed; the stream is live.
-        self.on_stream(stream, || unsafe {
-            (self.symbols.event_record)(event.handle() as CUevent, raw(stream))
-        })
-    }
-
-    fn wants_a_look(&self) {
-        if graph::is_any() {
-            // The thread's next call meets its context anew, and looks before it enqueues anything.
-            forget_recent();
-        }
-    }
-
-    fn check_alive(&self) -> Result<(), Fault> {
-        if self.is_dead() {
-            return Err(Fault::ContextGone);
-        }
-        // Drivers without ids leave no way to ask.
-        let id = self.noting(id_of(self.handle))?;
-        if id == self.id { Ok(()) } else { self.noting(Err(Fault::ContextGone)) }
-    }
-
-    fn is_gone(&self) -> bool {
-        self.is_dead()
-    }
-
-    #[inline]
-    fn elapsed(&self, pair: &EventPair) -> Result<Option<f64>, Fault> {
-        if self.is_dead() {
-            return Err(Fault::ContextGone);
-        }
-        match elapsed(self.symbols, &pair.start, &pair.stop) {
-            Ok(Some(ns)) => {
-                self.floor.learn(ns);
-                Ok(Some(ns))
-            }
-            Ok(None) => Ok(None),
-            Err(Fault::Code(CAPTURED_EVENT | INVALID_VALUE)) => Err(Fault::Captured),
-            fault => self.noting(fault),
-        }
-    }
-
-    fn since(&self, pair: &EventPair) -> Option<f64> {
-        elapsed(self.symbols, &pair.start, &pair.stop).ok().flatten()
-    }
-
-    fn clock(&self) -> Option<ClockFit> {
-        self.clock.fit()
-    }
-
-    #[inline]
-    fn now_ns(&self) -> u64 {
-        self.symbols.now_ns()
-    }
-
-    fn track(&self, key: Key) -> &'static Track {
-        locked(&self.tracks).get(key)
-    }
-
-    fn flush(&self, stream: Stream, cold: Cold) -> Result<(), Fault> {
-        self.noting(with_current(self.handle as CUcontext, || self.flush.enqueue(stream, cold)))
-    }
-
-    fn hold(&self, stream: Stream, deadline_ns: u64) -> Result<Held, Fault> {
-        self.noting(with_current(self.handle as CUcontext, || self.holds.hold(stream, deadline_ns)))
-    }
-
-    fn delay(&self, stream: Stream, ns: u64) -> Result<(), Fault> {
-        self.noting(with_current(self.handle as CUcontext, || self.holds.delay(stream, ns)))
-    }
-
-    fn release(&self, held: Held) -> HoldResult {
-        self.holds.release(held)
-    }
-
-    fn has_expired(&self, hold: HoldResult) -> bool {
-        self.holds.has_expired(hold)
-    }
-
-    #[inline]
-    fn is_at_floor(&self, raw_ns: f64) -> bool {
-        self.floor.covers(raw_ns)
-    }
-}
-
-/// A timing event of the current context.
-pub(super) fn create_event() -> Result<Event, Fault> {
-    let mut event: CUevent = ptr::null_mut();
-    // SAFETY: writes one handle.
-    check(unsafe {
-        sys::cuEventCreate(&raw mut event, CUevent_flags::CU_EVENT_DEFAULT as c_uint)
-    })?;
-    Ok(Event::new(event as usize))
-}
-
-/// Nanoseconds between two events, or `None` while the GPU has not passed both.
-#[inline]
-pub(super) fn elapsed(
-    symbols: &Symbols,
-    start: &Event,
-    stop: &Event,
-) -> Result<Option<f64>, Fault> {
-    let mut ms = 0.0f32;
-    // SAFETY: both events were made by `create_event` and are never destroyed; an event whose
-    // context is gone is answered with an error.
-    let result = unsafe {
-        (symbols.elapsed_time)(&raw mut ms, start.handle() as CUevent, stop.handle() as CUevent)
-    };
-    match result {
-        CUresult::CUDA_ERROR_NOT_READY => Ok(None),
-        result => check(result).map(|()| Some(f64::from(ms) * 1e6)),
     }
 }

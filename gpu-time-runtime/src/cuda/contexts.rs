@@ -7,9 +7,9 @@ use std::time::Instant;
 
 use cudarc::driver::sys::{self, CUcontext};
 
-use super::check;
-use super::context::{Context, raw};
+use super::context::Context;
 use super::library::symbols;
+use super::{check, raw};
 use crate::gpu::{Fault, Stream};
 use crate::health;
 use crate::site::{locked, locked_by};

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use cudarc::driver::sys::{self, CUevent};
 
-use super::check;
-use super::context::{create_event, elapsed, raw};
+use super::event::{create_event, elapsed};
 use super::library::Symbols;
+use super::{check, raw};
 use crate::gpu::{Event, Fault, Floor, Stream};
 
 /// Events in a row: the time from each to the next is an empty pair.

@@ -11,10 +11,11 @@ use cudarc::driver::sys::{
 };
 use libloading::Library;
 
-use super::check;
-use super::context::{Context, create_event, raw};
+use super::context::Context;
 use super::current::with_current;
+use super::event::create_event;
 use super::library::symbols;
+use super::{check, raw};
 use crate::gpu::{Event, EventPair, Fault, Stream};
 
 /// `CU_EVENT_RECORD_EXTERNAL`: the record becomes a node of its own.

@@ -12,6 +12,7 @@ mod contexts;
 mod cost;
 mod current;
 mod device;
+mod event;
 mod floor;
 mod flush;
 mod graph;
@@ -23,6 +24,7 @@ mod mapped;
 mod module;
 mod persisting;
 mod replay;
+mod retain;
 mod side;
 mod zeros;
 
@@ -36,9 +38,9 @@ pub(crate) use host_clock::now_ns as monotonic_ns;
 pub(crate) use library::{driver_version, now_ns, start_ns, why_unusable};
 pub(crate) use replay::{Refusal, Replay, is_recording};
 
-use cudarc::driver::sys::CUresult;
+use cudarc::driver::sys::{CUresult, CUstream};
 
-use crate::gpu::Fault;
+use crate::gpu::{Fault, Stream};
 
 /// Turns the driver's answer into ours.
 fn check(result: CUresult) -> Result<(), Fault> {
@@ -60,4 +62,9 @@ fn check(result: CUresult) -> Result<(), Fault> {
         | CUresult::CUDA_ERROR_LAUNCH_FAILED => Err(Fault::Sticky),
         code => Err(Fault::Code(code as u32)),
     }
+}
+
+/// A stream as the driver knows it.
+fn raw(stream: Stream) -> CUstream {
+    stream.0 as CUstream
 }

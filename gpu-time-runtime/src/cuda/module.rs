@@ -6,9 +6,8 @@ use std::sync::OnceLock;
 
 use cudarc::driver::sys::{self, CUfunction, CUmodule};
 
-use super::check;
-use super::context::raw;
 use super::device::DeviceInfo;
+use super::{check, raw};
 use crate::gpu::{Fault, Stream};
 
 /// A kernel of ours in one context.

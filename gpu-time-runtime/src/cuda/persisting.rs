@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use cudarc::driver::sys::{CUlimit, CUresult, CUstream};
 
-use super::check;
-use super::context::{Context, raw};
+use super::context::Context;
+use super::{check, raw};
 use crate::gpu::{Gpu, Stream};
 
 /// So many sixteenths of the L2 driver 580 lets persisting lines take on an H200 where nobody has

@@ -9,8 +9,8 @@ use std::ptr;
 use cudarc::driver::sys::{CUresult, CUstream, CUstreamCaptureStatus};
 use libloading::Library;
 
-use super::check;
-use super::context::{Context, raw};
+use super::context::Context;
+use super::{check, raw};
 use crate::gpu::{Fault, Gpu, Stream};
 
 /// `CU_STREAM_CAPTURE_MODE_THREAD_LOCAL`: what other threads do is their own affair.

@@ -5,11 +5,10 @@ use std::ffi::c_void;
 use cudarc::driver::sys::{self, CUdeviceptr};
 use gpu_time_kernels::{DISCARDED_LINE, FLUSH_READ_BLOCK, flush_read_grid};
 
-use super::check;
-use super::context::raw;
 use super::device::DeviceInfo;
 use super::library::Symbols;
 use super::module::Kernel;
+use super::{check, raw};
 use crate::gpu::{Fault, Stream};
 
 /// A buffer in which nothing but zeros is ever written.

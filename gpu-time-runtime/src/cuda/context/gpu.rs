@@ -1,0 +1,148 @@
+//! A context as the recorder sees it: its answers to what is asked of a [`Gpu`].
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use cudarc::driver::sys::{self, CUcontext, CUevent, CUresult, CUstreamCaptureStatus};
+
+use super::Context;
+use crate::cuda::contexts::{forget_recent, id_of};
+use crate::cuda::current::with_current;
+use crate::cuda::event::{create_event, elapsed};
+use crate::cuda::{check, raw};
+use crate::gpu::{Event, EventPair, Fault, Gpu, Held, HoldResult, Stream};
+use crate::graph;
+use crate::passage::ClockFit;
+use crate::site::{Cold, locked};
+use crate::track::{Key, Track};
+
+/// So many events the runtime makes in one context, and no more.
+const MAX_EVENTS: u32 = 1 << 16;
+
+/// What the driver says of the time of an event that was captured: while that capture goes on, and
+/// for ever after.
+const CAPTURED_EVENT: u32 = CUresult::CUDA_ERROR_CAPTURED_EVENT as u32;
+const INVALID_VALUE: u32 = CUresult::CUDA_ERROR_INVALID_VALUE as u32;
+
+impl Gpu for Context {
+    #[inline]
+    fn is_capturing(&self, stream: Stream) -> Result<bool, Fault> {
+        match self.capture_status(stream) {
+            Ok(status) => Ok(status != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE),
+            // The NULL stream while another stream is captured that would have to wait for it.
+            Err(Fault::Code(code))
+                if code == CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT as u32 =>
+            {
+                Ok(true)
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+
+    fn create_event(&self) -> Result<Event, Fault> {
+        if self.events.load(Relaxed) >= MAX_EVENTS {
+            return Err(Fault::Exhausted);
+        }
+        self.inside(|| {
+            let event = create_event()?;
+            self.events.fetch_add(1, Relaxed);
+            Ok(event)
+        })
+    }
+
+    fn discard(&self, pair: &EventPair) {
+        _ = self.inside(|| {
+            for event in [&pair.start, &pair.stop] {
+                // SAFETY: made by `create_event` in this context, which is there; nobody has it any more.
+                check(unsafe { sys::cuEventDestroy_v2(event.handle() as CUevent) })?;
+                self.events.fetch_sub(1, Relaxed);
+            }
+            Ok(())
+        });
+    }
+
+    #[inline]
+    fn record(&self, event: &Event, stream: Stream) -> Result<(), Fault> {
+        // SAFETY: the event was made in this context and is never destroyed; the stream is live.
+        self.on_stream(stream, || unsafe {
+            (self.symbols.event_record)(event.handle() as CUevent, raw(stream))
+        })
+    }
+
+    fn wants_a_look(&self) {
+        if graph::is_any() {
+            // The thread's next call meets its context anew, and looks before it enqueues anything.
+            forget_recent();
+        }
+    }
+
+    fn check_alive(&self) -> Result<(), Fault> {
+        if self.is_dead() {
+            return Err(Fault::ContextGone);
+        }
+        // Drivers without ids leave no way to ask.
+        let id = self.noting(id_of(self.handle))?;
+        if id == self.id { Ok(()) } else { self.noting(Err(Fault::ContextGone)) }
+    }
+
+    fn is_gone(&self) -> bool {
+        self.is_dead()
+    }
+
+    #[inline]
+    fn elapsed(&self, pair: &EventPair) -> Result<Option<f64>, Fault> {
+        if self.is_dead() {
+            return Err(Fault::ContextGone);
+        }
+        match elapsed(self.symbols, &pair.start, &pair.stop) {
+            Ok(Some(ns)) => {
+                self.floor.learn(ns);
+                Ok(Some(ns))
+            }
+            Ok(None) => Ok(None),
+            Err(Fault::Code(CAPTURED_EVENT | INVALID_VALUE)) => Err(Fault::Captured),
+            fault => self.noting(fault),
+        }
+    }
+
+    fn since(&self, pair: &EventPair) -> Option<f64> {
+        elapsed(self.symbols, &pair.start, &pair.stop).ok().flatten()
+    }
+
+    fn clock(&self) -> Option<ClockFit> {
+        self.clock.fit()
+    }
+
+    #[inline]
+    fn now_ns(&self) -> u64 {
+        self.symbols.now_ns()
+    }
+
+    fn track(&self, key: Key) -> &'static Track {
+        locked(&self.tracks).get(key)
+    }
+
+    fn flush(&self, stream: Stream, cold: Cold) -> Result<(), Fault> {
+        self.noting(with_current(self.handle as CUcontext, || self.flush.enqueue(stream, cold)))
+    }
+
+    fn hold(&self, stream: Stream, deadline_ns: u64) -> Result<Held, Fault> {
+        self.noting(with_current(self.handle as CUcontext, || self.holds.hold(stream, deadline_ns)))
+    }
+
+    fn delay(&self, stream: Stream, ns: u64) -> Result<(), Fault> {
+        self.noting(with_current(self.handle as CUcontext, || self.holds.delay(stream, ns)))
+    }
+
+    fn release(&self, held: Held) -> HoldResult {
+        self.holds.release(held)
+    }
+
+    fn has_expired(&self, hold: HoldResult) -> bool {
+        self.holds.has_expired(hold)
+    }
+
+    #[inline]
+    fn is_at_floor(&self, raw_ns: f64) -> bool {
+        self.floor.covers(raw_ns)
+    }
+}

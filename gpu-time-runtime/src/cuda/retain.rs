@@ -1,0 +1,54 @@
+//! The retain of a device's primary context, which keeps it there when the application lets go of it.
+
+use std::ffi::{c_int, c_uint};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use cudarc::driver::sys::{self, CUcontext};
+
+use super::check;
+use super::device::DeviceInfo;
+
+/// Whether the primary context of a device is retained: for ever, unless it is given back.
+pub(super) struct Retain(AtomicBool);
+
+impl Retain {
+    /// Retains the device's primary context if that is the one, and never brings one to life.
+    pub fn if_primary(handle: usize, device: &DeviceInfo) -> Retain {
+        Retain(AtomicBool::new(retain_if_primary(handle, device)))
+    }
+
+    pub fn is_held(&self) -> bool {
+        self.0.load(Relaxed)
+    }
+
+    /// Gives it back, once. The device is the one that it was taken for.
+    pub fn give_back(&self, device: &DeviceInfo) {
+        if self.0.swap(false, Relaxed) {
+            // SAFETY: gives back the retain that `retain_if_primary` took.
+            unsafe { sys::cuDevicePrimaryCtxRelease_v2(device.ordinal as c_int) };
+        }
+    }
+}
+
+fn retain_if_primary(handle: usize, device: &DeviceInfo) -> bool {
+    let ordinal = device.ordinal as c_int;
+    let (mut flags, mut active): (c_uint, c_int) = (0, 0);
+    // SAFETY: writes two integers.
+    let state =
+        check(unsafe { sys::cuDevicePrimaryCtxGetState(ordinal, &raw mut flags, &raw mut active) });
+    if state.is_err() || active == 0 {
+        return false;
+    }
+    let mut primary: CUcontext = ptr::null_mut();
+    // SAFETY: writes one pointer; the retain is given back below or by `give_back`, or kept for ever.
+    if check(unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut primary, ordinal) }).is_err() {
+        return false;
+    }
+    if primary as usize == handle {
+        return true;
+    }
+    // SAFETY: gives back the retain taken above.
+    unsafe { sys::cuDevicePrimaryCtxRelease_v2(ordinal) };
+    false
+}
