@@ -7,13 +7,12 @@
 //! Those methods carry a prefix, because a trait of the user's that is implemented for every type
 //! takes part in the same lookup.
 
+mod keep;
+
+pub use keep::{Counted, Keep, Owner, OwnerBehind, OwnerBehindTwo, OwnerPlain, Weakly, owner};
+
 use std::ffi::c_void;
 use std::ops::Deref;
-use std::panic::{RefUnwindSafe, UnwindSafe};
-use std::rc::{self, Rc};
-use std::sync::{self, Arc};
-
-use crate::workload::Workload;
 
 /// What the value of a `stream` expression, given by reference, comes to as a [`Target`]. What only timed
 /// calls need is asked once the gate has let the call pass.
@@ -84,62 +83,6 @@ pub enum Target<K> {
     Host,
     /// Wherever that is, the call is not timed, and was counted.
     Untimed,
-}
-
-/// What can say, later, whether a stream is still there, without keeping it alive until then.
-pub trait Keep {
-    /// Keeps the stream alive while a handle to it is being used.
-    type Held;
-
-    /// `None` if the stream has gone.
-    fn hold(&self) -> Option<Self::Held>;
-
-    /// The work of the call, for those that carry it along.
-    fn workload(&self) -> Workload {
-        Workload::UNKNOWN
-    }
-}
-
-/// A stream that outlives the call anyway.
-impl Keep for () {
-    type Held = ();
-
-    fn hold(&self) -> Option<()> {
-        Some(())
-    }
-}
-
-/// Keeps a stream by a weak pointer: a strong count of ours would break the user's `try_unwrap`.
-///
-/// Invariant: empty exactly for a handle that no one owns, because an `Arc` around one of those may
-/// be a temporary that was made to name it, as by cudarc's `default_stream()`.
-pub struct Weakly<W>(Option<W>);
-
-// It stays with the call, so it must not cost the user's function its unwind safety.
-impl<W> UnwindSafe for Weakly<W> {}
-impl<W> RefUnwindSafe for Weakly<W> {}
-
-impl<W> Weakly<W> {
-    fn new(stream: usize, downgrade: impl FnOnce() -> W) -> Self {
-        // The NULL stream, the legacy one and the per-thread one are never destroyed.
-        Weakly((stream > 2).then(downgrade))
-    }
-}
-
-impl<T: ?Sized> Keep for Weakly<sync::Weak<T>> {
-    type Held = Option<Arc<T>>;
-
-    fn hold(&self) -> Option<Option<Arc<T>>> {
-        self.0.as_ref().map_or(Some(None), |weak| weak.upgrade().map(Some))
-    }
-}
-
-impl<T: ?Sized> Keep for Weakly<rc::Weak<T>> {
-    type Held = Option<Rc<T>>;
-
-    fn hold(&self) -> Option<Option<Rc<T>>> {
-        self.0.as_ref().map_or(Some(None), |weak| weak.upgrade().map(Some))
-    }
 }
 
 /// The value of a `stream` expression, to be asked for its [stream](Given::gpu_time_stream).
@@ -238,112 +181,6 @@ impl<T, E> Tried<Result<T, E>> {
     /// The value, unless there is none.
     pub fn ok(self) -> Option<T> {
         self.0.ok()
-    }
-}
-
-/// A stream that the body may let go of, to be asked for what it can [keep](Owner::gpu_time_keep).
-///
-/// Lookup meets an `Arc` or `Rc` first, then one behind a reference, box or guard, then anything.
-pub struct Owner<'a, S>(OwnerBehind<'a, S>);
-
-/// What dereferences to an `Arc` or `Rc`.
-pub struct OwnerBehind<'a, S>(OwnerBehindTwo<'a, S>);
-
-/// What dereferences to what dereferences to an `Arc` or `Rc`.
-pub struct OwnerBehindTwo<'a, S>(OwnerPlain<'a, S>);
-
-/// A stream that nothing counts.
-pub struct OwnerPlain<'a, S>(&'a S);
-
-/// Wraps a stream that the body may let go of.
-pub fn owner<S>(stream: &S) -> Owner<'_, S> {
-    Owner(OwnerBehind(OwnerBehindTwo(OwnerPlain(stream))))
-}
-
-/// An `Arc` or an `Rc`.
-pub trait Counted {
-    /// The weak counterpart.
-    type Weak;
-
-    /// Makes one.
-    fn downgrade(&self) -> Self::Weak;
-}
-
-impl<T: ?Sized> Counted for Arc<T> {
-    type Weak = sync::Weak<T>;
-
-    fn downgrade(&self) -> Self::Weak {
-        Arc::downgrade(self)
-    }
-}
-
-impl<T: ?Sized> Counted for Rc<T> {
-    type Weak = rc::Weak<T>;
-
-    fn downgrade(&self) -> Self::Weak {
-        Rc::downgrade(self)
-    }
-}
-
-impl<S: Counted> Owner<'_, S> {
-    /// What to keep of the owner of this handle.
-    pub fn gpu_time_keep(&self, stream: usize) -> Weakly<S::Weak> {
-        Weakly::new(stream, || self.0.0.0.0.downgrade())
-    }
-}
-
-impl<S> OwnerBehind<'_, S>
-where
-    S: Deref,
-    S::Target: Counted,
-{
-    /// What to keep of the owner of this handle.
-    pub fn gpu_time_keep(&self, stream: usize) -> Weakly<<S::Target as Counted>::Weak> {
-        Weakly::new(stream, || self.0.0.0.deref().downgrade())
-    }
-}
-
-impl<S> OwnerBehindTwo<'_, S>
-where
-    S: Deref,
-    S::Target: Deref,
-    <S::Target as Deref>::Target: Counted,
-{
-    /// What to keep of the owner of this handle.
-    pub fn gpu_time_keep(
-        &self,
-        stream: usize,
-    ) -> Weakly<<<S::Target as Deref>::Target as Counted>::Weak> {
-        Weakly::new(stream, || self.0.0.deref().deref().downgrade())
-    }
-}
-
-impl<S> OwnerPlain<'_, S> {
-    /// Nothing to keep.
-    pub fn gpu_time_keep(&self, _stream: usize) {}
-}
-
-impl<'a, S> Deref for Owner<'a, S> {
-    type Target = OwnerBehind<'a, S>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.0
-    }
-}
-
-impl<'a, S> Deref for OwnerBehind<'a, S> {
-    type Target = OwnerBehindTwo<'a, S>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.0
-    }
-}
-
-impl<'a, S> Deref for OwnerBehindTwo<'a, S> {
-    type Target = OwnerPlain<'a, S>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.0
     }
 }
 
