@@ -1,0 +1,153 @@
+//! What was counted of a site at one moment, and the series of the report that this comes to.
+
+use std::collections::HashMap;
+use std::ptr;
+
+use super::devices::{Biases, device_id};
+use crate::bias::Bias;
+use crate::counts::Counts;
+use crate::report;
+use crate::sample::Measure;
+use crate::sampling::Population;
+use crate::series::{RowInfo, Tally};
+use crate::site::{CallSite, Clock, Kept, Row};
+use crate::state::{RowState, SiteState};
+use crate::{cuda, lane};
+
+/// What the lanes counted of a row: timed, in flight.
+pub(super) type Tallies = HashMap<*const Row, (u64, u64)>;
+
+/// What was counted of a site at one moment, with each row and its tally.
+pub(crate) struct Counted {
+    pub site: &'static CallSite,
+    pub counts: Counts,
+    population: Population,
+    rows: Vec<(&'static Row, Tally)>,
+}
+
+/// A series of the report before its statistics are made.
+pub(crate) struct Shown {
+    pub info: RowInfo,
+    pub tally: Tally,
+    /// The index of the row whose samples it shows.
+    pub row: usize,
+}
+
+impl Counted {
+    /// What is counted of it now.
+    pub(super) fn of(site: &'static CallSite, lanes: &lane::AllLanes) -> Counted {
+        let rows = site.rows().iter().map(|Kept { row, series }| (*row, series.tally())).collect();
+        let (counts, population) = lane::counts(site, lanes);
+        Counted { site, counts, population, rows }
+    }
+
+    /// The series that these rows come to.
+    pub(super) fn shown(&self, tallies: &Tallies, biases: &Biases) -> Vec<Shown> {
+        let spec = &self.site.spec;
+        let in_lanes =
+            |row: &'static Row| tallies.get(&ptr::from_ref(row)).copied().unwrap_or_default();
+        let mut shown = Vec::new();
+        for (row, tally) in &self.rows {
+            let is_same = |other: &Row| {
+                let place = |row: &Row| (row.device, row.cache, row.key, row.graph);
+                place(other) == place(row)
+            };
+            let (timed, in_flight) = in_lanes(row);
+            let info = |launch: Option<u32>, measure: Measure| RowInfo {
+                device: device_id(row.device),
+                launch: launch.and_then(|index| {
+                    let launch = spec.launches.get(index as usize)?;
+                    Some(report::Launch { index, name: launch.name.to_owned(), line: launch.line })
+                }),
+                measure,
+                key: self.site.keys.text(row.key).map(str::to_owned),
+                cache: row.cache,
+                clock: row.clock,
+                graph: row.graph,
+                timed,
+                in_flight,
+                population: (!row.graph).then_some(self.population),
+                repeats: row.repeats(),
+                start_ns: match row.clock {
+                    Clock::Events | Clock::Sync => cuda::start_ns(),
+                    Clock::Host => 0,
+                },
+                bias: match row.clock {
+                    Clock::Events => biases.of(row.device),
+                    Clock::Sync | Clock::Host => Some(Bias::NONE),
+                },
+            };
+            let measure = row.measure(spec.scope);
+            if spec.is_single && measure == Measure::Launch && !row.graph {
+                // The sum of one launch is that launch; only calls without one are counted apart.
+                let idle =
+                    self.rows.iter().find(|(idle, _)| idle.launch.is_none() && is_same(idle));
+                let (mut sum, mut tally) = (info(None, Measure::Sum), *tally);
+                if let Some((idle, of_idle)) = idle {
+                    tally.add_idle(*of_idle);
+                    let (timed, in_flight) = in_lanes(idle);
+                    sum.timed += timed;
+                    sum.in_flight += in_flight;
+                }
+                shown.push(Shown { info: sum, tally, row: row.index() });
+            }
+            let is_shown_so = spec.is_single
+                && measure == Measure::Sum
+                && self.rows.iter().any(|(other, _)| other.launch.is_some() && is_same(other));
+            if !is_shown_so {
+                shown.push(Shown {
+                    info: info(row.launch, measure),
+                    tally: *tally,
+                    row: row.index(),
+                });
+            }
+        }
+        shown
+    }
+
+    /// The site with its series at this moment.
+    pub(super) fn state(self, tallies: &Tallies, biases: &Biases) -> SiteState {
+        let shown = self.shown(tallies, biases);
+        let Counted { site, counts, .. } = self;
+        let row = |Shown { info, tally, row }| {
+            // Who times a call waits for this copy, and not for the statistics.
+            let recorded = site.rows().get(row)?.series.recorded();
+            Some(RowState { info, tally, recorded })
+        };
+        let rows = shown.into_iter().filter_map(row).collect();
+        let mut warnings = Vec::new();
+        let (holds, is_off) = {
+            let policy = site.hold_policy();
+            (policy.counts(), policy.is_off())
+        };
+        if is_off {
+            warnings.push("holds hit their deadline too often and were switched off".to_owned());
+        }
+        let nonsense = site.nonsense();
+        if nonsense > 0 {
+            warnings.push(format!(
+            "`bytes` or `flops` of {nonsense} timed calls make no sense and are left out; accepted are finite \
+             numbers that are not negative, and `None` where the work is not known"
+        ));
+        }
+        let site = report::Site {
+            name: site.name().to_owned(),
+            file: site.spec.file.to_owned(),
+            line: site.spec.line,
+            scope: site.spec.scope,
+            launches_seen: site.spec.launches.len() as u32,
+            options: site.spec.options.to_owned(),
+            calls: counts.calls,
+            warmup: counts.warmup,
+            skipped: counts.all_skipped(),
+            unsampled: counts.unsampled,
+            timed: counts.timed,
+            holds_released: holds.released,
+            holds_expired: holds.expired,
+            sample_rate: site.sampling().rate(),
+            warnings,
+            series: Vec::new(),
+        };
+        SiteState { site, rows }
+    }
+}
