@@ -3,8 +3,9 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use crate::lock::locked;
 use crate::process::SWITCHES;
-use crate::site::{Cold, locked};
+use crate::site::Cold;
 
 /// The wishes of all runs under way, the one that began last on top.
 static WISHES: Mutex<Vec<(u64, Option<Cold>)>> = Mutex::new(Vec::new());

@@ -13,8 +13,9 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::cuda::{self, Context};
+use crate::lock::locked_by;
 use crate::report::{self, Process, Snapshot};
-use crate::site::{Clock, locked_by};
+use crate::site::Clock;
 use crate::state::{self, SiteState};
 use crate::target;
 use crate::{exit, graph, health, lane, look, process, registry, steer};

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::sync::Mutex;
 
 use crate::config::Config;
-use crate::site::locked;
+use crate::lock::locked;
 use crate::{exit, process};
 
 /// What was configured so far, by the variable that would say the same.

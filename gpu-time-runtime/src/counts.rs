@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
+use crate::lock::locked;
 use crate::sampling::{Population, Sampler, Sampling};
-use crate::site::locked;
 
 /// How often a reading is taken before it is believed, at first without a pause.
 const ATTEMPTS: u32 = 2_000;

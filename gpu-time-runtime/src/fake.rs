@@ -3,9 +3,10 @@
 use std::sync::Mutex;
 
 use crate::gpu::{Event, EventPair, Fault, Gpu, Held, HoldResult, Stream};
+use crate::lock::locked;
 use crate::passage::ClockFit;
 use crate::sampling::Sampling;
-use crate::site::{CallSite, Clock, Cold, Launch, ScopeKind, Spec, locked};
+use crate::site::{CallSite, Clock, Cold, Launch, ScopeKind, Spec};
 use crate::track::{Key, Track, Tracks};
 
 /// Logs every call, fails the one that it is told to, and finishes brackets when it is told to.

@@ -16,9 +16,10 @@ use std::time::Instant;
 
 use crate::cuda::{self, Context};
 use crate::gpu::Gpu;
+use crate::lock::{locked, locked_by};
 use crate::place::Place;
 use crate::sample::{Lost, Sample};
-use crate::site::{CallSite, Row, locked, locked_by};
+use crate::site::{CallSite, Row};
 use crate::trace;
 use pair::Pair;
 

@@ -8,8 +8,9 @@ use std::sync::{Mutex, MutexGuard};
 use crate::calls::Returns;
 use crate::counts::{Counts, Outcome, Slot};
 use crate::cuda::Context;
+use crate::lock::locked;
 use crate::sampling::Population;
-use crate::site::{CallSite, Device, locked};
+use crate::site::{CallSite, Device};
 use crate::work::Work;
 use crate::{exit, meter, registry, steer};
 

@@ -44,6 +44,7 @@ mod in_flight;
 mod key;
 mod lane;
 mod ledger;
+mod lock;
 mod look;
 mod meter;
 mod own_thread;

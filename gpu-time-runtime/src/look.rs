@@ -10,9 +10,9 @@ use crate::bracket::Bracket;
 use crate::calls::Returns;
 use crate::gpu::{Fault, Gpu};
 use crate::in_flight::InFlight;
+use crate::lock::{locked, locked_by};
 use crate::passage::Passage;
 use crate::sample::{Lost, Sample};
-use crate::site::{locked, locked_by};
 use crate::trace;
 use crate::work::Work;
 

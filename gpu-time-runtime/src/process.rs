@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Instant, SystemTime};
 
 use crate::config::{self, Config};
-use crate::site::{CallSite, locked};
+use crate::lock::locked;
+use crate::site::CallSite;
 use crate::target;
 use crate::{configure, registry, steer, trace};
 

@@ -2,7 +2,8 @@
 
 use std::sync::{Mutex, OnceLock};
 
-use crate::site::{CallSite, locked};
+use crate::lock::locked;
+use crate::site::CallSite;
 
 /// An entry of the list that the linker collects.
 pub struct SiteRef(

@@ -7,11 +7,12 @@ use std::time::Instant;
 
 use crate::barriers::Barriers;
 use crate::lane::Lane;
+use crate::lock::locked;
 use crate::meter::{Stint, Tab};
 use crate::place::{Bracket, CallState, Open, Place};
 use crate::rows::EntryRef;
 use crate::sample::{Lost, Sample};
-use crate::site::{ScopeKind, locked};
+use crate::site::ScopeKind;
 use crate::stream::Keep;
 use crate::trace::{self, CallId};
 use crate::workload::Workload;

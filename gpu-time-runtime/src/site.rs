@@ -4,14 +4,13 @@ use std::sync::atomic::{
     AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed,
     Ordering::Release,
 };
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use crate::config::Config;
 use crate::counts::SharedCounts;
 use crate::hold_policy::HoldPolicy;
 use crate::key::{Keys, SeriesKey};
+use crate::lock::locked;
 use crate::meter::Meter;
 pub use crate::report::{Clock, ScopeKind};
 use crate::sample::{CacheState, Measure};
@@ -456,24 +455,6 @@ impl CallSite {
 
     pub(crate) fn hold_policy(&self) -> MutexGuard<'_, HoldPolicy> {
         locked(&self.hold_policy)
-    }
-}
-
-/// Locks, through the poison that a panicking user thread may have left.
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The same, unless somebody keeps it locked until the deadline.
-pub(crate) fn locked_by<T>(mutex: &Mutex<T>, deadline: Instant) -> Option<MutexGuard<'_, T>> {
-    const PAUSE: Duration = Duration::from_micros(50);
-    loop {
-        match mutex.try_lock() {
-            Ok(guard) => return Some(guard),
-            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) if Instant::now() < deadline => thread::sleep(PAUSE),
-            Err(TryLockError::WouldBlock) => return None,
-        }
     }
 }
 

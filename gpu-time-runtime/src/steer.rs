@@ -10,11 +10,12 @@ use std::time::Duration;
 use std::{ptr, thread};
 
 use crate::budget::Budget;
+use crate::lock::locked;
 use crate::process::{self, SWITCHES};
 use crate::report::Budget as Reported;
 use crate::report::units::percent;
 use crate::sampling::Sampling;
-use crate::site::{CallSite, locked};
+use crate::site::CallSite;
 use crate::{cuda, own_thread, target};
 
 /// At least so long until the next adjustment.

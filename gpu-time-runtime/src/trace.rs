@@ -16,10 +16,11 @@ use std::thread;
 use crate::cuda;
 use crate::gpu::Stream;
 use crate::lane;
+use crate::lock::locked;
 use crate::passage::Moment;
 use crate::process::SWITCHES;
 use crate::sample::Sample;
-use crate::site::{CallSite, Row, locked};
+use crate::site::{CallSite, Row};
 use crate::track::{Mark, Track};
 use ring::Ring;
 

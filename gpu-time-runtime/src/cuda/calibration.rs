@@ -22,7 +22,7 @@ use super::{check, raw, side};
 use crate::bias::Calibration;
 use crate::constant::{Constant, quantile};
 use crate::gpu::{Event, EventPair, Fault, HoldResult, Stream};
-use crate::site::locked;
+use crate::lock::locked;
 
 /// Pairs that are used in turn, and the length of the long queue.
 const PAIRS: usize = 32;

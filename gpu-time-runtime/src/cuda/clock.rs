@@ -13,8 +13,8 @@ use super::event::{create_event, elapsed};
 use super::library::Symbols;
 use super::{check, raw};
 use crate::gpu::{Event, Fault, Stream};
+use crate::lock::locked;
 use crate::passage::ClockFit;
-use crate::site::locked;
 
 /// Events in a round. The first is the one that the device's time is counted from.
 const PROBES: usize = 8;

@@ -25,10 +25,11 @@ use crate::bias::{Bias, Calibration, Given};
 use crate::exit;
 use crate::gpu::{Event, EventPair, Fault, Floor, Gpu, Stream};
 use crate::health;
+use crate::lock::locked;
 use crate::place::launches_block;
 use crate::report::FlushProof;
 use crate::sample::CacheState;
-use crate::site::{Cold, Device, Settings, locked};
+use crate::site::{Cold, Device, Settings};
 use crate::track::Tracks;
 
 /// One context, from the first call that came with it to the end of the process.

@@ -12,7 +12,7 @@ use super::library::symbols;
 use super::{check, raw};
 use crate::gpu::{Fault, Stream};
 use crate::health;
-use crate::site::{locked, locked_by};
+use crate::lock::{locked, locked_by};
 
 /// Never locked during a driver call: who makes a report must not wait for one.
 static CONTEXTS: Mutex<Vec<&'static Context>> = Mutex::new(Vec::new());

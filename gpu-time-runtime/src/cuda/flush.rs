@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
 
 use crate::gpu::{Fault, Stream};
+use crate::lock::locked;
 use crate::report::{Eviction, FlushProof};
-use crate::site::{Cold, locked};
+use crate::site::Cold;
 use search::{Flush, Probe, Unready, Unseen};
 
 /// So often a flush of which nothing could be seen is looked for: by the first cold call, and at reports.

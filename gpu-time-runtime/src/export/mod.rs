@@ -14,7 +14,7 @@ use std::{panic, ptr, thread};
 
 use metrics::gauge;
 
-use crate::site::locked;
+use crate::lock::locked;
 use crate::{collect, exit, own_thread, process, steer, target};
 use seen::Seen;
 

@@ -5,9 +5,9 @@ use super::{GRAPHS, Reads, rows};
 use crate::cuda::Capture;
 use crate::gpu::{Gpu, Stream};
 use crate::lane;
+use crate::lock::locked;
 use crate::place::Place;
 use crate::sample::Lost;
-use crate::site::locked;
 use crate::track::{Key, Mark, Track};
 
 /// A launch between its two nodes.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use super::{GRAPHS, MOST};
 use crate::cuda::{Capture, Context, NotKept};
 use crate::gpu::{EventPair, Fault, Gpu};
-use crate::site::locked;
+use crate::lock::locked;
 
 /// Two events that graphs record.
 ///

@@ -12,7 +12,7 @@ use nvml_wrapper::enums::device::GpuLockedClocksSetting;
 use nvml_wrapper::error::NvmlError;
 
 use super::nvml;
-use crate::site::{locked, locked_by};
+use crate::lock::{locked, locked_by};
 use crate::target;
 use crate::{cuda, exit, own_thread, signals};
 

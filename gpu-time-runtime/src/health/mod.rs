@@ -15,7 +15,7 @@ use std::time::Duration;
 use nvml_wrapper::Nvml;
 
 use crate::cuda::DeviceInfo;
-use crate::site::locked;
+use crate::lock::locked;
 use crate::{exit, report};
 pub(crate) use locks::{give_back as give_clocks_back, lock as lock_clocks};
 use reading::{ClocksAtWork, Reading};

@@ -11,8 +11,9 @@ use crate::cuda::event::{create_event, elapsed};
 use crate::cuda::{check, raw};
 use crate::gpu::{Event, EventPair, Fault, Gpu, Held, HoldResult, Stream};
 use crate::graph;
+use crate::lock::locked;
 use crate::passage::ClockFit;
-use crate::site::{Cold, locked};
+use crate::site::Cold;
 use crate::track::{Key, Track};
 
 /// So many events the runtime makes in one context, and no more.
