@@ -1,4 +1,13 @@
-//! A call site: what the attribute says of one function, and the function's share of the registry.
+//! A call site: one annotated function, with its counts and its series.
+
+mod label;
+mod row;
+mod settings;
+mod spec;
+
+pub(crate) use row::{Device, Kept, Row};
+pub(crate) use settings::Settings;
+pub use spec::{Clock, Cold, Hold, Launch, ScopeKind, Spec};
 
 use std::sync::atomic::{
     AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed,
@@ -12,76 +21,11 @@ use crate::hold_policy::HoldPolicy;
 use crate::key::{Keys, SeriesKey};
 use crate::lock::locked;
 use crate::meter::Meter;
-pub use crate::report::{Clock, ScopeKind};
-use crate::sample::{CacheState, Measure};
+use crate::sample::CacheState;
 use crate::sampling::{Pace, Sampling};
 use crate::series::Series;
 use crate::steer;
-
-/// What the attribute said, as constants that the compiler checked.
-///
-/// Generated code writes this as a struct literal, so that a value of the wrong type is rustc's own
-/// error at the user's own token.
-pub struct Spec {
-    /// Gives the type name of a marker function inside the annotated one; `label` reads it.
-    pub path: fn() -> &'static str,
-    /// `name = "…"`, else the path speaks.
-    pub name: Option<&'static str>,
-    /// Source file as `file!()` gives it.
-    pub file: &'static str,
-    /// Line of the function's name.
-    pub line: u32,
-    /// Column of the function's name.
-    pub column: u32,
-    /// `warmup = N`: the first N calls on each device that would otherwise be timed are not.
-    pub warmup: u32,
-    /// `sample = 0.01`, `every = 100`: the calls that are timed.
-    pub sampling: Sampling,
-    /// `cold`, `cold = "dirty"`.
-    pub cold: Option<Cold>,
-    /// `sleep`, `sleep = "50us"`.
-    pub sleep: Option<Hold>,
-    /// `graph`: launches in a capture become timed nodes of the graph.
-    pub graph: bool,
-    /// The function is async, so that a hold would last across its awaits: it never gets one.
-    pub is_async: bool,
-    /// What a bracket goes around.
-    pub scope: ScopeKind,
-    /// What tells the time.
-    pub clock: Clock,
-    /// The launches that the macro saw, in source order; empty in body scope.
-    pub launches: &'static [Launch],
-    /// A call makes one launch at most: then a call's sum is its launch, and is not kept twice.
-    pub is_single: bool,
-    /// The attribute's arguments as the user wrote them, and a note where the macro fell back.
-    pub options: &'static str,
-}
-
-/// A launch that the macro saw.
-pub struct Launch {
-    /// The method, function or macro that launches.
-    pub name: &'static str,
-    /// Its line.
-    pub line: u32,
-}
-
-/// The state in which a flush leaves the L2.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cold {
-    /// Evicted by reading: no line needs writing back.
-    Clean,
-    /// Evicted by writing: what a producer kernel leaves behind.
-    Dirty,
-}
-
-/// How long the stream is held before a bracket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hold {
-    /// Until the bracket has been enqueued, or a deadline passes.
-    UntilEnqueued,
-    /// For a fixed time, in nanoseconds.
-    For(u64),
-}
+use label::label;
 
 /// One annotated function: its specification, its counts and its series.
 ///
@@ -112,74 +56,6 @@ pub struct CallSite {
     pub(crate) meter: Meter,
 }
 
-/// What goes before a bracket, after the configuration had its say.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Settings {
-    pub cold: Option<Cold>,
-    pub hold: Option<Hold>,
-}
-
-/// Where a call ran.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Device {
-    /// A CUDA device by its ordinal.
-    Cuda(u32),
-    /// A context that would not name its device.
-    Unknown,
-    /// No stream: the host clock told the time.
-    Host,
-}
-
-/// One row of the report: what is kept of a site per launch, device, cache state, key and clock, in
-/// streams or in graphs.
-///
-/// Rows are made once and live as long as the process, so that lanes may point at them.
-pub(crate) struct Row {
-    pub launch: Option<u32>,
-    pub device: Device,
-    pub cache: CacheState,
-    pub key: SeriesKey,
-    pub clock: Clock,
-    /// Its launches are nodes of graphs.
-    pub graph: bool,
-    index: usize,
-    /// Whether a sampled call gave several of its samples.
-    repeats: AtomicBool,
-}
-
-impl Row {
-    /// What its times are the times of.
-    pub fn measure(&self, scope: ScopeKind) -> Measure {
-        match (self.launch, scope) {
-            (Some(_), _) => Measure::Launch,
-            (None, ScopeKind::Launches) if self.device != Device::Host => Measure::Sum,
-            (None, _) => Measure::Span,
-        }
-    }
-
-    /// A sampled call makes its launch once more: its samples were not drawn each by itself.
-    #[cold]
-    pub fn repeat(&self) {
-        self.repeats.store(true, Relaxed);
-    }
-
-    /// Whether one did.
-    pub fn repeats(&self) -> bool {
-        self.repeats.load(Relaxed)
-    }
-
-    /// Its place among the site's rows.
-    pub fn index(&self) -> usize {
-        self.index
-    }
-}
-
-/// A row with what is kept of it.
-pub(crate) struct Kept {
-    pub row: &'static Row,
-    pub series: Series,
-}
-
 const UNKNOWN: u8 = 0;
 const OFF: u8 = 1;
 const ON: u8 = 2;
@@ -187,41 +63,6 @@ const ON: u8 = 2;
 const PLAIN: u8 = 4;
 /// With `ON`: not every call is timed.
 const SAMPLED: u8 = 8;
-
-impl Settings {
-    /// Nothing is asked for.
-    const NONE: u64 = 0;
-
-    /// As one number, which calls read while the program changes it: the state of the L2 in two bits, and
-    /// the time of the hold in the others.
-    fn pack(self) -> u64 {
-        let cold = match self.cold {
-            None => 0,
-            Some(Cold::Clean) => 1,
-            Some(Cold::Dirty) => 2,
-        };
-        let hold = match self.hold {
-            None => 0,
-            Some(Hold::UntilEnqueued) => 1,
-            Some(Hold::For(ns)) => ns.saturating_add(2).min(u64::MAX >> 2),
-        };
-        hold << 2 | cold
-    }
-
-    fn unpack(packed: u64) -> Self {
-        let cold = match packed & 3 {
-            0 => None,
-            1 => Some(Cold::Clean),
-            _ => Some(Cold::Dirty),
-        };
-        let hold = match packed >> 2 {
-            0 => None,
-            1 => Some(Hold::UntilEnqueued),
-            ns => Some(Hold::For(ns - 2)),
-        };
-        Settings { cold, hold }
-    }
-}
 
 impl CallSite {
     /// A site that nobody has called yet.
@@ -455,69 +296,5 @@ impl CallSite {
 
     pub(crate) fn hold_policy(&self) -> MutexGuard<'_, HoldPolicy> {
         locked(&self.hold_policy)
-    }
-}
-
-/// A readable path from the type name of the marker function: without the marker itself, without
-/// closures, and without the placeholders that generic parameters leave.
-///
-/// `app::Net<_>::forward::{{closure}}::marker` becomes `app::Net::forward`.
-pub(crate) fn label(marker_path: &str) -> String {
-    let path = marker_path.rsplit_once("::").map_or(marker_path, |(function, _)| function);
-    let path = path.replace("::{{closure}}", "");
-    let mut out = path.clone();
-    loop {
-        let shorter = strip_placeholders(&out);
-        if shorter == out {
-            return out;
-        }
-        out = shorter;
-    }
-}
-
-/// Removes one layer of generic argument lists that hold nothing but `_`.
-fn strip_placeholders(path: &str) -> String {
-    let Some(open) = path.find("<_") else { return path.to_owned() };
-    let tail = path.get(open + 1..).unwrap_or_default();
-    let Some(close) = tail.find('>') else { return path.to_owned() };
-    let (arguments, rest) = tail.split_at(close);
-    if arguments.split(',').all(|a| a.trim() == "_") {
-        let head = path.get(..open).unwrap_or_default();
-        let head = head.strip_suffix("::").unwrap_or(head);
-        return format!("{head}{}", rest.strip_prefix('>').unwrap_or(rest));
-    }
-    path.to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn settings_are_read_as_they_were_stored() {
-        assert_eq!(Settings::unpack(Settings::NONE), Settings::default());
-        let holds = [None, Some(Hold::UntilEnqueued), Some(Hold::For(0)), Some(Hold::For(1 << 60))];
-        for hold in holds {
-            for cold in [None, Some(Cold::Clean), Some(Cold::Dirty)] {
-                let settings = Settings { cold, hold };
-                assert_eq!(Settings::unpack(settings.pack()), settings);
-            }
-        }
-    }
-
-    #[test]
-    fn labels_drop_the_marker_closures_and_placeholders() {
-        assert_eq!(label("app::forward::marker"), "app::forward");
-        assert_eq!(label("app::Net<_>::forward::marker"), "app::Net::forward");
-        assert_eq!(label("app::Net<_, _>::forward<_>::marker"), "app::Net::forward");
-        assert_eq!(label("app::forward::{{closure}}::marker"), "app::forward");
-        assert_eq!(
-            label("<app::Net as app::Layer>::forward::marker"),
-            "<app::Net as app::Layer>::forward"
-        );
-        assert_eq!(
-            label("<app::Net<_> as app::Layer<u8>>::f::marker"),
-            "<app::Net as app::Layer<u8>>::f"
-        );
     }
 }
