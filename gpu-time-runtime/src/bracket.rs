@@ -2,7 +2,7 @@
 
 use crate::calls::CallRef;
 use crate::gpu::{EventPair, Fault, Gpu, Held, HoldResult, Stream};
-use crate::passage::{Moment, Passage};
+use crate::passage::{Closed, Crossing, Moment, Passage};
 use crate::recorder::{self, HoldPlan, Preparation};
 use crate::rows::EntryRef;
 use crate::sample::{Lost, Sample};
@@ -278,13 +278,7 @@ impl<G: Gpu> Bracket<G> {
                 passage.skip();
             }
             known => {
-                let came_late = passage.reaches(
-                    self.gpu,
-                    &self.pair.start,
-                    raw_ns,
-                    self.stopped_ns,
-                    self.is_nested(),
-                );
+                let came_late = passage.reaches(self.gpu, &self.crossing(raw_ns));
                 sample.fed = known.unwrap_or(came_late);
                 sample.queued = sample.fed && passage.is_past(behind_ns);
             }
@@ -295,6 +289,14 @@ impl<G: Gpu> Bracket<G> {
         sample.nested = self.is_nested();
         sample.tracked = self.subject.tracked;
         Ok(sample)
+    }
+
+    /// What the GPU's way through the stream has to know of the bracket.
+    #[inline]
+    fn crossing(&self, raw_ns: f64) -> Crossing {
+        let Bracket { stopped_ns, begun, ended, .. } = *self;
+        let closed = Closed { track: self.subject.track, ended };
+        Crossing { start: self.pair.start, raw_ns, stopped_ns, begun, closed }
     }
 
     /// Asks when the GPU passed its events, for a trace.

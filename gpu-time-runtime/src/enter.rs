@@ -166,7 +166,7 @@ fn enter_off<K: Keep, L: Keep>(
     let place = Place { site, lane, context, stream, tracked, call_id, key, weight: 1.0 };
     let keep = carry(keep, Workload::UNKNOWN);
     let kind = Kind::Stream { place, state: CallState::default(), body: None };
-    Scope::active(kind, Some(keep), Tab::NONE)
+    Scope::active(kind, Some(keep), Tab::none())
 }
 
 /// What the user's expressions say of a call that is timed.

@@ -141,7 +141,9 @@ pub(crate) struct Tab {
 
 impl Tab {
     /// That of a call whose host time is not taken.
-    pub const NONE: Tab = Tab::of(None, 0);
+    pub const fn none() -> Tab {
+        Tab::of(None, 0)
+    }
 
     const fn of(meter: Option<&'static Meter>, ns: u64) -> Tab {
         Tab { meter, ns: AtomicU64::new(ns) }

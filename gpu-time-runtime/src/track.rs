@@ -60,9 +60,16 @@ pub(crate) struct Mark(u64);
 impl Mark {
     /// How often a bracket had begun or ended on the track by then, the one that begins among them and the
     /// one that ends not.
+    #[inline]
     pub fn order(self) -> u32 {
         let (begun, open) = ((self.0 >> 32) as u32, self.0 as u32);
         begun.wrapping_mul(2).wrapping_sub(open)
+    }
+
+    /// Whether a bracket that began so began after one of the same track had ended so.
+    #[inline]
+    pub fn is_after(self, ended: Mark) -> bool {
+        self.order().wrapping_sub(ended.order()).cast_signed() > 0
     }
 }
 
@@ -192,5 +199,7 @@ mod tests {
         assert_eq!(begun.map(Mark::order), [1, 2]);
         assert_eq!(ended.map(|mark| mark.order() + 1), [3, 4]);
         assert_eq!(next.order(), 5);
+        assert!(next.is_after(ended[0]) && next.is_after(ended[1]));
+        assert!(!begun[0].is_after(ended[0]) && !begun[1].is_after(ended[0]));
     }
 }

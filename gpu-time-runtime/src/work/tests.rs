@@ -454,6 +454,28 @@ fn in_a_long_queue_nobody_asks_for_every_start() {
     assert_eq!(bench.row(None).queued(), 2);
 }
 
+/// A future may be closed by another thread, which hands its bracket over when that gets the lane: by then the
+/// lane's own may have closed the next.
+#[test]
+fn brackets_that_are_handed_over_late_tell_nothing_of_each_other() {
+    let mut bench = Bench::new();
+    bench.gpu.align(aligned());
+    bench.gpu.finish();
+    // The GPU comes to them after 1, 3 and 5 µs.
+    let [first, late, next] = [1_000, 3_000, 4_000].map(|stopped_ns| {
+        let mut bracket = bench.open(STREAM, None, None);
+        bench.gpu.set_now(stopped_ns);
+        bracket.stop().unwrap();
+        bracket
+    });
+    let handed_over = [first, next, late];
+    handed_over.into_iter().for_each(|bracket| _ = bench.work.enqueue(bracket));
+    let mut look = bench.work.begin_look().unwrap();
+    look.run();
+    let fed = look.found.iter().map(|found| found.outcome.unwrap().unwrap().fed);
+    assert_eq!(fed.collect::<Vec<_>>(), [false, true, false]);
+}
+
 #[test]
 fn without_aligned_clocks_nothing_is_proved() {
     let mut bench = Bench::new();
