@@ -41,30 +41,25 @@ impl FloorProbe {
         }
     }
 
-    /// The floor, once the GPU has passed every event.
+    /// The floor, once the GPU has passed every event, or a calibration has read it.
     pub fn get(&self) -> Option<Floor> {
-        let pair_ns = match self.pair_ns.get() {
-            Some(pair_ns) => *pair_ns,
-            None => {
-                let (first, last) = (self.events.first()?, self.events.last()?);
-                match elapsed(self.symbols, first, last) {
-                    Ok(None) => return None,
-                    Ok(Some(_)) => *self.pair_ns.get_or_init(|| self.measure()),
-                    Err(_) => *self.pair_ns.get_or_init(|| None),
-                }
+        if self.pair_ns.get().is_none()
+            && let (Some(first), Some(last)) = (self.events.first(), self.events.last())
+        {
+            match elapsed(self.symbols, first, last) {
+                Ok(None) => {}
+                Ok(Some(_)) => _ = self.pair_ns.get_or_init(|| self.measure()),
+                Err(_) => _ = self.pair_ns.get_or_init(|| None),
             }
-        };
-        self.with(pair_ns)
+        }
+        self.known()
     }
 
     /// The floor, if somebody got it while the context was there.
     pub fn known(&self) -> Option<Floor> {
-        self.with(*self.pair_ns.get()?)
-    }
-
-    fn with(&self, pair_ns: Option<f64>) -> Option<Floor> {
         let held_ns = f64::from_bits(self.held_pair.load(Relaxed));
-        let pair_ns = if held_ns > 0.0 { held_ns } else { pair_ns? };
+        let probed_ns = || self.pair_ns.get().copied().flatten();
+        let pair_ns = if held_ns > 0.0 { held_ns } else { probed_ns()? };
         Some(Floor { pair_ns, step_ns: self.step.get() })
     }
 

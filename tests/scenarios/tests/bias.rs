@@ -81,6 +81,16 @@ mod simulated {
         assert!(floor_ns.is_some_and(|ns| (ns - 1_280.0).abs() < 0.1), "{floor_ns:?}");
     }
 
+    /// Those that the context is met with fail, and those behind holds do not.
+    #[test]
+    fn a_floor_is_known_by_held_pairs_alone() {
+        let configure =
+            |sim: SimDriver| sim.model("compute_capability=80").faults("cuEventRecord:1=1");
+        let run = fed().simulated(configure).run();
+        assert_eq!(device(&run).event_floor_ns.map(f64::round), Some(1_280.0));
+        assert_bias(&run, 1_280, "floor", Some(fed_pair_ns(&[EMPTY_NS]) - 1_280 + EXTRA + STEP));
+    }
+
     #[test]
     fn a_part_in_the_table() {
         let run = fed().run();
