@@ -1,6 +1,6 @@
-//! Measuring what a pair of events reads around a kernel that does nothing.
+//! Measuring what a pair of events reads around a kernel that does nothing, and around nothing at all.
 //!
-//! Two regimes are measured, because a pair with a long queue behind it reads about 0.6 µs more than
+//! The kernel is measured in two regimes, because a pair with a long queue behind it reads about 0.6 µs more than
 //! one that is alone (H200). What is alone cannot be enqueued ahead: each pair has a hold of its own,
 //! and the host gives the GPU the time to finish it before it enqueues the next. So whoever meets a
 //! context first spends some milliseconds here, once; nobody else waits for that. The host never waits
