@@ -88,7 +88,7 @@ fn begin_on_stream<K: Keep, L: Keep>(
         lane::count(site, Outcome::Skipped);
         return Scope::none();
     }
-    let mut stint = Stint::NONE;
+    let mut stint = Stint::none();
     if !has_graphs {
         stint.begin(&site.meter);
     }
@@ -223,7 +223,7 @@ fn begin_on_host(
     weight: f32,
     details: impl FnOnce() -> Details,
 ) -> Scope<()> {
-    let mut stint = Stint::NONE;
+    let mut stint = Stint::none();
     stint.begin(&site.meter);
     let kind = enter_on_host(site, weight, details);
     kind.map_or(Scope::none(), |kind| Scope::active(kind, Some(()), stint.end()))

@@ -72,7 +72,7 @@ impl Meter {
     /// Takes the host time of a call that began so long ago.
     #[cfg(test)]
     pub fn meter(&'static self, ago: std::time::Duration) {
-        let mut stint = Stint::NONE;
+        let mut stint = Stint::none();
         stint.take(self);
         stint.0.as_mut().unwrap().began -= ago;
     }
@@ -185,7 +185,9 @@ impl<'a> Stint<&'a Tab> {
 
 impl Stint<Tab> {
     /// That of a call whose host time is not taken.
-    pub const NONE: Self = Stint(None);
+    pub const fn none() -> Self {
+        Stint(None)
+    }
 
     /// Begins a timed call: its host time may be one of those that are taken. In its place, because most are
     /// not, and nothing is to be moved for them.
@@ -256,7 +258,7 @@ mod tests {
     fn a_call_is_counted_once_and_when_it_ends() {
         static METER: Meter = Meter::new();
         let taken = || {
-            let mut stint = Stint::NONE;
+            let mut stint = Stint::none();
             stint.take(&METER);
             stint
         };

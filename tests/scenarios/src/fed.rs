@@ -19,7 +19,8 @@ pub const SCENARIOS: &[Scenario] =
 type Done = Result<(), DriverError>;
 
 const KERNEL_NS: u64 = 5_000;
-const CALLS: usize = 600;
+/// So many that a rate of one in two hundred is told from chance.
+const CALLS: usize = 2_400;
 /// From here on a bracket that is longer than a held one counts as one that has waited.
 const OFF_NS: f64 = 500.0;
 
@@ -81,8 +82,10 @@ fn delays(_: &[String]) {
     let snapshot = gpu_time::snapshot();
     let site = snapshot.sites().iter().find(|site| site.name() == "scenario::fed::held");
     let row = site.and_then(|site| site.series().first()).expect("it was called");
-    let truth_ns = row.raw_ns().expect("there are samples").median();
+    let held_ns = row.raw_ns().expect("there are samples");
+    let truth_ns = held_ns.median();
     tally::fact("held_starved", row.starved());
+    tally::fact("held_off_ns", (held_ns.max() - truth_ns) as u64);
     let mut random = fastrand::Rng::with_seed(1);
     let mut seen = Seen::default();
     let (mut off, mut off_and_fed, mut fed, mut right) = (0u64, 0u64, 0u64, 0u64);

@@ -11,14 +11,16 @@ fn host_delays_inside_of_brackets() {
     let fact = |name| run.fact(name);
     let [off, off_and_fed, fed, right] = ["off", "off_and_fed", "fed", "right"].map(fact);
     let worst_ns = fact("worst_ns");
+    let held_off_ns = fact("held_off_ns");
     println!(
-        "{off} off, of which {off_and_fed} fed, by {worst_ns} ns at most; {right} right; {fed} fed"
+        "{off} off, of which {off_and_fed} fed, by {worst_ns} ns at most; {right} right; {fed} fed; a held \
+         one is off by {held_off_ns} ns at most"
     );
     // Both kinds must be many, or nothing was tried.
-    assert!(off >= 200 && right >= 60, "{off} off, {right} right");
+    assert!(off >= 800 && right >= 240, "{off} off, {right} right");
     assert!(off_and_fed * 200 <= off, "{off_and_fed} of {off} that waited count as fed");
     // Not all that read right can be proved so, but of some it must be.
-    assert!(fed >= 30, "{fed} fed");
+    assert!(fed >= 120, "{fed} fed");
     assert!(fact("held_starved") * 50 <= 200, "held and starved");
 }
 
@@ -33,8 +35,8 @@ mod simulated {
         let run = delays.simulated(|sim| sim.model("submit_jitter_ns=8_000")).run();
         let [off, off_and_fed, fed] = ["off", "off_and_fed", "fed"].map(|name| run.fact(name));
         println!("{off} off, of which {off_and_fed} fed; {fed} fed");
-        assert!(off >= 200 && off_and_fed * 200 <= off, "{off_and_fed} of {off} count as fed");
-        assert!(fed >= 30, "{fed} fed");
+        assert!(off >= 800 && off_and_fed * 200 <= off, "{off_and_fed} of {off} count as fed");
+        assert!(fed >= 120, "{fed} fed");
     }
 
     /// A clock that steps back proves nothing fed that was not, however far.
@@ -47,7 +49,7 @@ mod simulated {
             let [off, off_and_fed, fed] = ["off", "off_and_fed", "fed"].map(|name| run.fact(name));
             println!("{back}: {off} off, of which {off_and_fed} fed; {fed} fed");
             assert!(off_and_fed * 200 <= off, "{back}: {off_and_fed} of {off} count as fed");
-            assert!(fed >= 20, "{back}: {fed} fed");
+            assert!(fed >= 80, "{back}: {fed} fed");
         }
     }
 }
