@@ -129,7 +129,8 @@ impl Device {
         self.event_step_ns
     }
 
-    /// What two events with nothing between them read, in nanoseconds.
+    /// What two events with nothing between them read, in nanoseconds: behind a hold, where that could be
+    /// measured, so that no time of the host's is in it.
     pub fn event_floor_ns(&self) -> Option<f64> {
         self.event_floor_ns
     }

@@ -66,7 +66,8 @@ impl FloorProbe {
     /// Takes in what an empty pair reads behind a hold.
     pub fn refine(&self, held_ns: f64) {
         self.held_pair.store(held_ns.to_bits(), Relaxed);
-        self.limit.store(0, Relaxed);
+        let limit = self.known().filter(|_| self.step.is_settled()).map_or(0.0, Floor::limit_ns);
+        self.limit.store(limit.to_bits(), Relaxed);
     }
 
     /// Whether a raw time says that nothing ran inside.
@@ -78,9 +79,12 @@ impl FloorProbe {
 
     #[cold]
     fn find_limit(&self, raw_ns: f64) -> bool {
+        // Asked first: the floor may be refined meanwhile, which then leaves a limit that stays.
+        let is_settled = self.step.is_settled();
         let Some(floor) = self.get() else { return false };
-        if self.step.is_settled() {
-            self.limit.store(floor.limit_ns().to_bits(), Relaxed);
+        if is_settled {
+            let limit = floor.limit_ns().to_bits();
+            _ = self.limit.compare_exchange(0, limit, Relaxed, Relaxed);
         }
         raw_ns <= floor.limit_ns()
     }
