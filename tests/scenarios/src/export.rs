@@ -1,7 +1,7 @@
 //! Live export: what a recorder of the program's is told.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -79,10 +79,17 @@ fn threads(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("export::timed");
     let is_over = AtomicBool::new(false);
+    // The recorder's own buckets lose a value that is pushed into a block while a scrape takes the block away
+    // (metrics-util 0.20), so that these two take turns.
+    let turn = Mutex::new(());
     let scrape = || {
         let (mut most, mut scrapes) = (0, 0u64);
         while !is_over.load(Relaxed) {
-            let text = recorder.render();
+            let text = {
+                let _turn = turn.lock().unwrap();
+                recorder.render()
+            };
+            thread::yield_now();
             let calls = values(&text, "gpu_time_calls_total").sum();
             assert!(calls >= most, "{calls} after {most}");
             most = calls;
@@ -106,7 +113,10 @@ fn threads(_: &[String]) {
         scope.spawn(scrape);
         scope.spawn(|| {
             while !is_over.load(Relaxed) {
+                let its_turn = turn.lock().unwrap();
                 gpu_time::publish();
+                drop(its_turn);
+                thread::yield_now();
             }
         });
         recording.into_iter().for_each(|thread| thread.join().unwrap());
