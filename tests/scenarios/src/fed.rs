@@ -21,7 +21,7 @@ type Done = Result<(), DriverError>;
 const KERNEL_NS: u64 = 5_000;
 /// So many that a rate of one in two hundred is told from chance.
 const CALLS: usize = 2_400;
-/// From here on a bracket that is longer than a held one counts as one that has waited.
+/// A bracket that is longer than a held one by more than this counts as one that has waited.
 const OFF_NS: f64 = 500.0;
 
 /// Two host delays: between start and launch, and between launch and stop.
@@ -83,7 +83,8 @@ fn delays(_: &[String]) {
     let site = snapshot.sites().iter().find(|site| site.name() == "scenario::fed::held");
     let row = site.and_then(|site| site.series().first()).expect("it was called");
     let held_ns = row.raw_ns().expect("there are samples");
-    let truth_ns = held_ns.median();
+    // Not their median: on some GPUs the constant of events has two values, 0.2 µs apart, that take turns.
+    let truth_ns = held_ns.p95();
     tally::fact("held_starved", row.starved());
     tally::fact("held_off_ns", (held_ns.max() - truth_ns) as u64);
     let mut random = fastrand::Rng::with_seed(1);
