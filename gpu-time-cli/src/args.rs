@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
-use crate::compare::Share;
+use crate::compare::{FailOn, Share};
 
 /// Shows, draws, merges and compares the JSON reports of gpu-time, and looks over what a GPU is like to
 /// measure on.
@@ -125,17 +125,6 @@ pub enum Command {
         /// The command, such as `compare`.
         command: Option<String>,
     },
-}
-
-/// What a comparison is to fail for.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum FailOn {
-    /// A series that became slower; always.
-    Slower,
-    /// A series of which nothing can be said.
-    Unknown,
-    /// A series that only the base has.
-    Missing,
 }
 
 /// How a report is shown.

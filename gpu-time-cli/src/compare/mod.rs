@@ -7,11 +7,11 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::process::ExitCode;
 
+use clap::ValueEnum;
 use comfy_table::{CellAlignment, Table, presets};
 use gpu_time_report::units;
 use gpu_time_report::{Device, Names, Series, Site, Snapshot, printable};
 
-use crate::args::FailOn;
 use crate::place::{Place, same_sites};
 use crate::{Failure, input, output};
 use change::{Change, Verdict};
@@ -58,6 +58,17 @@ pub fn files(
         || fail_on.contains(&FailOn::Unknown) && any(Verdict::Unknown)
         || fail_on.contains(&FailOn::Missing) && !comparison.missing.is_empty();
     Ok(if fails { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
+}
+
+/// What a comparison is to fail for.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// A series that became slower; always.
+    Slower,
+    /// A series of which nothing can be said.
+    Unknown,
+    /// A series that only the base has.
+    Missing,
 }
 
 /// All series of two reports.
