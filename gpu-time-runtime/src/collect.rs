@@ -104,9 +104,11 @@ fn snapshot_of(report: impl FnOnce(Vec<SiteState>) -> Vec<report::Site>) -> Snap
 fn filters_all(states: &[SiteState]) -> Option<String> {
     let config = process::config();
     let is_all = !states.is_empty() && states.iter().all(|state| !config.admits(state.site.name()));
-    is_all.then(|| {
-        format!("the filter leaves none of the functions, of which there are {}", states.len())
-    })
+    let example = states.first().filter(|_| is_all)?.site.name();
+    Some(format!(
+        "the filter leaves none of the functions, of which there are {}, such as `{example}`",
+        states.len()
+    ))
 }
 
 /// The sites alone, in the order of their ids, and how many threads could not be asked.

@@ -101,8 +101,7 @@ impl Passage {
         Passage { fit, dated: None, passed: None }
     }
 
-    /// Passes a bracket without asking when. Answers whether the GPU reached its start only after the host had
-    /// enqueued its stop.
+    /// Passes a bracket. Answers whether the GPU reached its start only after the host had enqueued its stop.
     ///
     /// A start comes after the stop of the bracket before it. Where that was late enough already, as in a long
     /// queue, nobody needs to ask for the start's own time.

@@ -1,7 +1,8 @@
 //! What a pair of events reads with nothing between, and in which steps event times move.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 use cudarc::driver::sys::{self, CUevent};
 
@@ -67,13 +68,13 @@ impl FloorProbe {
     pub fn refine(&self, held_ns: f64) {
         self.held_pair.store(held_ns.to_bits(), Relaxed);
         let limit = self.known().filter(|_| self.step.is_settled()).map_or(0.0, Floor::limit_ns);
-        self.limit.store(limit.to_bits(), Relaxed);
+        self.limit.store(limit.to_bits(), Release);
     }
 
     /// Whether a raw time says that nothing ran inside.
     #[inline]
     pub fn covers(&self, raw_ns: f64) -> bool {
-        let limit = self.limit.load(Relaxed);
+        let limit = self.limit.load(Acquire);
         if limit != 0 { raw_ns <= f64::from_bits(limit) } else { self.find_limit(raw_ns) }
     }
 
@@ -84,7 +85,7 @@ impl FloorProbe {
         let Some(floor) = self.get() else { return false };
         if is_settled {
             let limit = floor.limit_ns().to_bits();
-            _ = self.limit.compare_exchange(0, limit, Relaxed, Relaxed);
+            _ = self.limit.compare_exchange(0, limit, Release, Relaxed);
         }
         raw_ns <= floor.limit_ns()
     }

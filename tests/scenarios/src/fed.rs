@@ -21,7 +21,7 @@ type Done = Result<(), DriverError>;
 const KERNEL_NS: u64 = 5_000;
 /// So many that a rate of one in two hundred is told from chance.
 const CALLS: usize = 2_400;
-/// A bracket that is longer than a held one by more than this counts as one that has waited.
+/// A bracket that is longer than 95 % of held ones by more than this counts as one that has waited.
 const OFF_NS: f64 = 500.0;
 
 /// Two host delays: between start and launch, and between launch and stop.
