@@ -64,8 +64,10 @@ impl<G: Gpu> Look<G> {
                 bracket.gpu.discard(&bracket.pair);
             }
             found.push(Found { bracket, outcome });
-            if trace::is_on() {
-                found.last_mut().iter_mut().for_each(|found| found.date(passage));
+            if trace::is_on()
+                && let Some(last) = found.last_mut()
+            {
+                last.date(passage);
             }
         });
     }

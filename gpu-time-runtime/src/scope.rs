@@ -74,8 +74,8 @@ impl<K: Keep> Scope<K> {
         Scope(Some(Active { kind, keep, is_suspended, was_panicking, tab }))
     }
 
-    /// The same on a stream, made where it stays: to copy what has just been written costs as much as a call of
-    /// the driver.
+    /// The same on a stream, made where it stays: to copy what has just been written takes longer than to write
+    /// it, because a store is not passed on to a load that is wider.
     #[inline(always)]
     pub(crate) fn on_stream(
         place: impl FnOnce() -> Place,
