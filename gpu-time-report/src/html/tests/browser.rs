@@ -1,0 +1,280 @@
+//! The page in a browser.
+
+use super::*;
+
+/// Asks the page of this snapshot, which may have nothing to complain of.
+fn ask(snapshot: &Snapshot, question: &str) -> serde_json::Value {
+    let seen = chromium::ask(&snapshot.to_html(), DESKTOP, question);
+    assert_eq!(seen.console, [""; 0]);
+    seen.answer
+}
+
+/// Opens every row, and gives the charts a moment to be drawn.
+const OPEN: &str = r#"
+    const all = (selector) => [...document.querySelectorAll(selector)];
+    const drawn = () => new Promise((resolve) => setTimeout(resolve, 300));
+    all(".row button").forEach((button) => button.click());
+    await drawn();
+"#;
+
+#[test]
+fn every_row_opens_and_is_drawn() {
+    let seen = ask(
+        &everything(),
+        &format!(
+            r#"{OPEN}
+            const titles = (detail) => [...detail.querySelectorAll("h3")].map((h3) => h3.textContent);
+            return {{
+                rows: all(".row").length,
+                details: all(".detail").map(titles),
+                empty: all(".pane svg").filter((svg) => svg.childElementCount < 5).length,
+                charts: all(".pane svg").length,
+                expanded: all(".row button[aria-expanded=true]").length,
+                overflow: document.scrollingElement.scrollWidth > innerWidth,
+            }}"#
+        ),
+    );
+    let sites = everything().sites;
+    let series = sites.iter().map(|site| site.series.len()).sum::<usize>();
+    // `app::decode` and `app::filtered` have rows without figures.
+    assert_eq!(seen["rows"], series + 2);
+    assert_eq!(seen["expanded"], series + 2);
+    assert_eq!((&seen["empty"], &seen["charts"]), (&0.into(), &(2 * series).into()));
+    assert_eq!(seen["overflow"], false);
+    let details: Vec<Vec<String>> = serde_json::from_value(seen["details"].clone()).unwrap();
+    let whole = ["Distribution", "Over the run", "Launches", "Figures", "Samples", "About"];
+    assert!(details.contains(&whole.map(str::to_owned).into()), "{details:?}");
+}
+
+#[test]
+fn cache_states_of_a_function_stand_side_by_side() {
+    let mut snapshot = everything();
+    let saxpy = snapshot.sites.iter_mut().find(|site| site.name == "app::saxpy").unwrap();
+    let mut cold = saxpy.series[0].clone();
+    cold.cache = crate::CacheState::Cold;
+    saxpy.series.push(cold);
+    let seen = ask(
+        &snapshot,
+        &format!(
+            r#"{OPEN}
+            return all(".pane").filter((pane) => pane.querySelector("h3").textContent === "Cache states")
+                .map((pane) => [...pane.querySelectorAll("text")].map((text) => text.textContent));"#
+        ),
+    );
+    let seen: Vec<Vec<String>> = serde_json::from_value(seen).unwrap();
+    assert_eq!(seen.len(), 2);
+    for texts in seen {
+        let has = |begin: &str| texts.iter().any(|text| text.starts_with(begin));
+        assert!(has("as-found: ") && has("cold: "), "{texts:?}");
+    }
+}
+
+/// As browsers order texts: letters of either case alike, after digits, after everything else.
+fn collated(text: &str) -> String {
+    text.to_lowercase().replace(|c: char| !c.is_alphanumeric(), " ")
+}
+
+#[test]
+fn rows_are_sorted_by_every_column() {
+    let seen = ask(
+        &everything(),
+        r#"
+        const all = (selector) => [...document.querySelectorAll(selector)];
+        const sorted = [];
+        for (const [column, head] of all(".rows thead th").entries()) {
+            const button = head.querySelector("button");
+            if (!button) continue;
+            for (let clicks = 0; clicks < 2; clicks++) {
+                button.click();
+                const numeric = head.classList.contains("n");
+                const value = (row) =>
+                    numeric ? row.cells[column].dataset.value : row.cells[column].textContent;
+                const values = all(".rows tbody").map((group) => [...group.rows].map(value).find(Boolean) ?? "");
+                sorted.push({
+                    title: head.textContent, order: head.getAttribute("aria-sort"), numeric, values,
+                });
+            }
+        }
+        return sorted;"#,
+    );
+    let sorted = seen.as_array().unwrap();
+    assert_eq!(sorted.len(), 2 * 11);
+    for column in sorted {
+        let values: Vec<&str> = column["values"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|value| value.as_str())
+            .collect();
+        let is_ascending = column["order"] == "ascending";
+        let in_order = |a: &str, b: &str| {
+            let (a, b) = if is_ascending { (a, b) } else { (b, a) };
+            match (a.parse::<f64>(), b.parse::<f64>()) {
+                (Ok(a), Ok(b)) => a <= b,
+                _ => collated(a) <= collated(b),
+            }
+        };
+        // Rows without a value come last, whatever the order.
+        let known: Vec<&&str> = values.iter().filter(|value| !value.is_empty()).collect();
+        assert!(known.windows(2).all(|pair| in_order(pair[0], pair[1])), "{column}");
+        assert!(
+            values.iter().rev().skip_while(|value| value.is_empty()).all(|value| !value.is_empty())
+        );
+    }
+    let of = |title: &str| {
+        let column =
+            sorted.iter().find(|column| column["title"].as_str().unwrap().starts_with(title));
+        column.map(|column| column["order"].as_str().unwrap())
+    };
+    // What is looked for first: names from A, figures from the largest.
+    assert_eq!([of("function"), of("median")], [Some("ascending"), Some("descending")]);
+}
+
+#[test]
+fn rows_are_filtered_by_what_names_them() {
+    let seen = ask(
+        &everything(),
+        r#"
+        const search = document.querySelector("[type=search]");
+        const shown = (text) => {
+            search.value = text;
+            search.dispatchEvent(new Event("input"));
+            const groups = [...document.querySelectorAll(".rows tbody")].filter((group) => !group.hidden);
+            return groups.map((group) => group.querySelector(".name").textContent);
+        };
+        return [shown("train"), shown("APP:: gemm"), shown("host"), shown("nothing"), shown("").length];"#,
+    );
+    assert_eq!(seen, serde_json::json!([["app::train"], ["app::train"], ["app::saxpy"], [], 9]));
+}
+
+#[test]
+fn rows_are_filtered_by_the_places_of_functions() {
+    let mut snapshot = everything();
+    for site in &mut snapshot.sites {
+        site.name = "same".to_owned();
+    }
+    let Site { file, line, .. } = snapshot.sites.iter().find(|site| site.calls > 0).unwrap();
+    let name = format!("same ({file}:{line})");
+    let seen = ask(
+        &snapshot,
+        &format!(
+            r#"
+        const search = document.querySelector("[type=search]");
+        search.value = "{name}";
+        search.dispatchEvent(new Event("input"));
+        const groups = [...document.querySelectorAll(".rows tbody")].filter((group) => !group.hidden);
+        return [...new Set(groups.map((group) => group.querySelector(".name").textContent))];"#
+        ),
+    );
+    assert_eq!(seen, serde_json::json!([name]));
+}
+
+#[test]
+fn launches_and_the_theme_are_switched() {
+    let seen = ask(
+        &everything(),
+        r#"
+        const launch = document.querySelector(".launch");
+        const look = () => [getComputedStyle(launch).display, getComputedStyle(document.body).backgroundColor];
+        const before = look();
+        document.querySelector(".tools [type=checkbox]").click();
+        document.querySelector(".theme").click();
+        return [before, look()];"#,
+    );
+    assert_eq!(seen[0][0], "table-row");
+    assert_eq!(seen[1][0], "none");
+    assert_ne!(seen[0][1], seen[1][1]);
+}
+
+#[test]
+fn hostile_texts_are_shown_as_they_are() {
+    let snapshot = hostile();
+    let seen = ask(
+        &snapshot,
+        &format!(
+            r#"{OPEN}
+            return {{
+                title: document.title,
+                names: all("tbody .row:first-child .name").map((name) => name.textContent),
+                declared: all(".detail code").map((code) => code.textContent),
+                foreign: all("img, iframe, object, link[rel=stylesheet]").length + all("script").length,
+            }}"#
+        ),
+    );
+    assert_ne!(seen["title"], "owned");
+    // The data, the page's script, and the one that asks.
+    assert_eq!(seen["foreign"], 3);
+    let list = |key: &str| -> Vec<String> { serde_json::from_value(seen[key].clone()).unwrap() };
+    let names = list("names");
+    for site in snapshot.sites.iter().filter(|site| site.calls > 0) {
+        assert!(names.contains(&printable(&site.name)), "{:?}: {names:?}", site.name);
+    }
+    let declared = list("declared");
+    let is_shown = |text: &str| declared.iter().any(|shown| shown.starts_with(&printable(text)));
+    for Site { file, options, series, .. } in
+        snapshot.sites.iter().filter(|site| !site.series.is_empty())
+    {
+        let keys = series.iter().filter_map(|series| series.key.as_deref());
+        assert!([file.as_str(), options].into_iter().chain(keys).all(is_shown), "{declared:?}");
+    }
+}
+
+#[test]
+fn it_fits_a_phone() {
+    // A window is never that narrow, but a frame may be.
+    let page = serde_json::to_string(&everything().to_html()).unwrap().replace('<', "\\u003c");
+    let outer = format!("<body><script>const page = {page};</script></body>");
+    let seen = chromium::ask(
+        &outer,
+        DESKTOP,
+        r#"
+        const frame = document.createElement("iframe");
+        Object.assign(frame, { width: 360, height: 800, srcdoc: page });
+        const loaded = new Promise((resolve) => (frame.onload = resolve));
+        document.body.append(frame);
+        await loaded;
+        const inner = frame.contentDocument;
+        inner.querySelectorAll(".row button").forEach((button) => button.click());
+        await new Promise((resolve) => setTimeout(resolve, 300));
+        const cut = [...inner.querySelectorAll("body *")].filter((node) => {
+            const box = node.getBoundingClientRect();
+            return box.width > 0 && box.right > 361;
+        });
+        return {
+            width: inner.scrollingElement.scrollWidth,
+            cut: cut.map((node) => `${node.tagName}.${node.className}: ${node.textContent}`),
+            charts: inner.querySelectorAll(".pane svg").length,
+        };"#,
+    );
+    assert_eq!(seen.console, [""; 0]);
+    assert_eq!(seen.answer["cut"], serde_json::json!([]));
+    assert!(seen.answer["width"].as_u64() <= Some(360), "{}", seen.answer["width"]);
+    assert!(seen.answer["charts"].as_u64() > Some(10));
+}
+
+#[test]
+fn long_names_and_keys_fit_a_small_window() {
+    let mut snapshot = rated();
+    for site in &mut snapshot.sites {
+        site.name = format!("application::of_many_modules::{}::<T>", "deeply_nested".repeat(4));
+        for series in &mut site.series {
+            series.key = Some("f32x".repeat(30));
+        }
+    }
+    let width =
+        "return document.scrollingElement.scrollWidth - document.scrollingElement.clientWidth;";
+    for window in [[1200, 900], [1420, 900], [900, 900]] {
+        let seen = chromium::ask(&snapshot.to_html(), window, width);
+        assert_eq!((seen.answer, &*seen.console), (0.into(), &[][..]), "{window:?}");
+    }
+}
+
+#[test]
+fn reports_of_every_age_are_drawn() {
+    let mut old = everything();
+    for series in old.sites.iter_mut().flat_map(|site| &mut site.series) {
+        (series.histogram, series.timeline) = (Default::default(), None);
+    }
+    let charts = format!("{OPEN} return all('.pane').length > 0 && all('.pane.half').length;");
+    assert_eq!(ask(&old, &charts), 0);
+}
