@@ -1,8 +1,9 @@
 //! What there is to measure with, before anything is measured. Not a public interface: it changes without
 //! notice.
 
-use crate::report::Device;
-use crate::{cuda, health};
+use crate::cuda;
+use crate::health;
+use gpu_time_report::Device;
 
 /// What there is to measure with.
 pub struct Checkup {

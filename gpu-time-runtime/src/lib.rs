@@ -10,83 +10,40 @@ compile_error!(
      does nothing"
 );
 
-mod barriers;
-mod bias;
-mod bracket;
-mod budget;
-mod calls;
-mod clocks;
-mod cold_override;
+mod base;
+mod call;
 mod collect;
 mod config;
-mod configure;
-mod constant;
-mod counts;
+mod control;
 mod cuda;
 #[cfg(feature = "nvml")]
 #[doc(hidden)]
 pub mod doctor;
-mod enter;
-mod estimate;
-mod eviction;
-mod exit;
 #[cfg_attr(not(feature = "metrics"), path = "export/off.rs")]
 mod export;
-#[cfg(test)]
-mod fake;
-mod gate;
 mod gpu;
-mod graph;
 #[cfg_attr(not(feature = "nvml"), path = "health/off.rs")]
 mod health;
-mod hold_policy;
-mod in_flight;
-mod key;
-mod lane;
-mod ledger;
-mod lock;
-mod look;
-mod meter;
-mod own_thread;
-mod passage;
-mod place;
-mod pool;
+mod lifecycle;
 #[doc(hidden)]
 pub mod private;
-mod probe;
-mod process;
-mod rates;
-mod recorder;
-mod registry;
-mod rows;
-mod sample;
-mod sampling;
-mod scope;
-mod series;
+mod record;
 mod settle;
-#[cfg(any(feature = "nvml", feature = "signals"))]
-mod signals;
 mod site;
-mod state;
-mod steer;
-mod stream;
-mod target;
-mod trace;
-mod track;
-mod work;
-mod workload;
+mod stats;
+mod types;
 
-use gpu_time_report as report;
-
-pub use clocks::{ClockError, LockedClocks, lock_clocks};
-pub use configure::{Configure, configure};
-pub use report::{
+use crate::base::fork;
+use crate::base::switches;
+#[doc(hidden)]
+pub use config::output::write_file;
+pub use control::configure::{Configure, configure};
+pub use gpu_time_report::{
     Budget, Bytes, Clocks, Device, Eviction, Flops, FlushProof, Histogram, Launch, Launches,
     Process, ReadError, Series, Site, Slot, Snapshot, Stats, Timeline,
 };
+pub use lifecycle::clocks::{ClockError, LockedClocks, lock_clocks};
 pub use settle::{BackToBack, Settle, Settled, Unmet};
-#[doc(hidden)]
-pub use target::write_file;
 
 /// Looks after what the GPU has finished, and writes the report to where `GPU_TIME_REPORT` says: by
 /// default as a table to stderr. Never waits for the GPU's work; where none of what is timed is under
@@ -141,8 +98,8 @@ pub fn until_stable(settle: Settle, closure: impl FnMut()) -> Settled {
 /// are measured to their end; streams that are held until a bracket has been enqueued are let go, and
 /// such a bracket does not count as fed.
 pub fn set_enabled(on: bool) {
-    process::switch(on);
-    if !on && !exit::is_forked() {
+    switches::switch(on);
+    if !on && !fork::is_forked() {
         for context in cuda::contexts() {
             context.release_holds(false);
         }

@@ -3,16 +3,19 @@
 use std::collections::HashMap;
 use std::ptr;
 
-use super::devices::{Biases, device_id};
-use crate::bias::Bias;
-use crate::counts::Counts;
-use crate::report;
-use crate::sample::Measure;
-use crate::sampling::Population;
-use crate::series::{RowInfo, Tally};
-use crate::site::{CallSite, Clock, Kept, Row};
-use crate::state::{RowState, SiteState};
-use crate::{cuda, lane};
+use crate::collect::devices::{Biases, device_id};
+use crate::collect::state::{RowState, SiteState};
+use crate::cuda;
+use crate::record::threads;
+use crate::site::callsite::CallSite;
+use crate::site::counters::Counts;
+use crate::site::series_id::{Kept, Row};
+use crate::stats::bias::Bias;
+use crate::stats::sampling::Population;
+use crate::stats::series::{RowInfo, Tally};
+use crate::types::attribute::Clock;
+use crate::types::sample::Measure;
+use gpu_time_report as report;
 
 /// What the lanes counted of a row: timed, in flight.
 pub(super) type Tallies = HashMap<*const Row, (u64, u64)>;
@@ -35,9 +38,9 @@ pub(crate) struct Shown {
 
 impl Counted {
     /// What is counted of it now.
-    pub(super) fn of(site: &'static CallSite, lanes: &lane::AllLanes) -> Counted {
+    pub(super) fn of(site: &'static CallSite, lanes: &threads::AllLanes) -> Counted {
         let rows = site.rows().iter().map(|Kept { row, series }| (*row, series.tally())).collect();
-        let (counts, population) = lane::counts(site, lanes);
+        let (counts, population) = threads::counts(site, lanes);
         Counted { site, counts, population, rows }
     }
 

@@ -1,11 +1,12 @@
 //! The devices of a report, and what is known of each.
 
-use crate::bias::Bias;
+use crate::collect::state::SiteState;
+use crate::control::active;
 use crate::cuda::{self, Context};
-use crate::report;
-use crate::site::Device;
-use crate::state::SiteState;
-use crate::{health, process};
+use crate::health;
+use crate::stats::bias::Bias;
+use crate::types::device::Device;
+use gpu_time_report as report;
 
 /// The name of a device in the reports.
 pub(crate) fn device_id(device: Device) -> String {
@@ -29,7 +30,7 @@ pub(crate) struct Biases(Vec<(Device, Option<Bias>)>);
 impl Biases {
     pub fn new() -> Self {
         let contexts = cuda::contexts();
-        Biases(contexts.iter().map(|c| (c.place(), c.bias(process::config().bias()))).collect())
+        Biases(contexts.iter().map(|c| (c.place(), c.bias(active::config().bias()))).collect())
     }
 
     pub fn of(&self, device: Device) -> Option<Bias> {
@@ -69,7 +70,7 @@ pub(super) fn seen(states: &[SiteState]) -> Vec<report::Device> {
         }
         // The same context's as that of `Biases`.
         if device.event_bias_ns.is_none()
-            && let Some(bias) = context.bias(process::config().bias())
+            && let Some(bias) = context.bias(active::config().bias())
         {
             device.event_bias_ns = Some(bias.ns);
             device.event_bias_source = Some(bias.source.to_owned());
@@ -82,7 +83,7 @@ pub(super) fn seen(states: &[SiteState]) -> Vec<report::Device> {
         device.fed_margin_ns = device.fed_margin_ns.or(context.fed_margin_ns());
         device.flush_bytes = device.flush_bytes.max(context.flush_bytes());
         device.flush_proof = device.flush_proof.take().or_else(|| context.flush_proof());
-        let given = process::config().bias();
+        let given = active::config().bias();
         let of_bias = given.and_then(|given| given.warning(context.calibration()));
         for warning in context.warnings().into_iter().chain(of_bias) {
             if !device.warnings.contains(&warning) {

@@ -1,6 +1,6 @@
 //! Which functions are timed, by name.
 
-use crate::report::pattern::matches;
+use gpu_time_report::pattern::matches;
 
 /// Patterns of the names to time, and of those not to.
 ///

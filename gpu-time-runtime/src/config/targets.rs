@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{self, Path, PathBuf};
 
-use super::vars;
-use crate::target::{Format, Sink, Target, with_process_id};
+use crate::config::output::{Format, Sink, Target, with_process_id};
+use crate::config::vars;
 
 pub const REPORT: &str = "GPU_TIME_REPORT";
 /// What it may list.

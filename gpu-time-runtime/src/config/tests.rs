@@ -1,8 +1,8 @@
 use std::fs;
 use std::path;
 
-use super::*;
-use crate::target::{Format, Sink};
+use crate::config::output::{Format, Sink};
+use crate::config::*;
 
 fn config(vars: &[(&str, &str)]) -> (Config, Vec<String>) {
     Config::from_vars(|name| vars.iter().find(|(n, _)| *n == name).map(|(_, v)| OsString::from(v)))

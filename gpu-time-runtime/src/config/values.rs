@@ -1,7 +1,7 @@
 //! What the text of a variable says, if it makes sense.
 
-use crate::bias::Given;
-use crate::site::{Cold, Hold};
+use crate::stats::bias::Given;
+use crate::types::attribute::{Cold, Hold};
 
 /// Longer than any hold is of use: the stream stands still for it.
 const LONGEST_HOLD_NS: f64 = 1e9;

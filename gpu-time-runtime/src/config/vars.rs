@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use super::filter::Filter;
+use crate::config::filter::Filter;
 
 /// What variables say, and what was wrong with that.
 pub struct Vars<F> {

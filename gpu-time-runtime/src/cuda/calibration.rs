@@ -14,15 +14,18 @@ use std::time::{Duration, Instant};
 
 use cudarc::driver::sys::{self, CUevent};
 
-use super::event::{create_event, elapsed};
-use super::hold::Holds;
-use super::library::Symbols;
-use super::module::Kernel;
-use super::{check, raw, side};
-use crate::bias::Calibration;
-use crate::constant::{Constant, quantile};
-use crate::gpu::{Event, EventPair, Fault, HoldResult, Stream};
-use crate::lock::locked;
+use crate::base::lock::locked;
+use crate::cuda::event::{create_event, elapsed};
+use crate::cuda::hold::Holds;
+use crate::cuda::module::Kernel;
+use crate::cuda::private_stream;
+use crate::cuda::result::check;
+use crate::cuda::result::raw;
+use crate::cuda::symbols::Symbols;
+use crate::gpu::{Fault, HoldResult};
+use crate::stats::bias::Calibration;
+use crate::stats::pair_constant::{Constant, quantile};
+use crate::types::handles::{Event, EventPair, Stream};
 
 /// Pairs that are used in turn, and the length of the long queue.
 const PAIRS: usize = 32;
@@ -251,7 +254,7 @@ impl Tools {
         let equipment = equipment?;
         let stream = match self.stream {
             Some(stream) => stream,
-            None => *self.stream.insert(side::create()?),
+            None => *self.stream.insert(private_stream::create()?),
         };
         while self.pairs.len() < PAIRS {
             self.pairs.push(EventPair { start: create_event()?, stop: create_event()? });

@@ -9,12 +9,14 @@ use std::sync::{Mutex, TryLockError};
 
 use cudarc::driver::sys::{self, CUevent};
 
-use super::event::{create_event, elapsed};
-use super::library::Symbols;
-use super::{check, raw};
-use crate::gpu::{Event, Fault, Stream};
-use crate::lock::locked;
-use crate::passage::ClockFit;
+use crate::base::lock::locked;
+use crate::cuda::event::{create_event, elapsed};
+use crate::cuda::result::check;
+use crate::cuda::result::raw;
+use crate::cuda::symbols::Symbols;
+use crate::gpu::Fault;
+use crate::stats::clock_fit::ClockFit;
+use crate::types::handles::{Event, Stream};
 
 /// Events in a round. The first is the one that the device's time is counted from.
 const PROBES: usize = 8;

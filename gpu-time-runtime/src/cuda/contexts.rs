@@ -1,18 +1,14 @@
 //! Every context that was seen, and how a call finds its own.
 
 use std::cell::Cell;
-use std::ptr;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use cudarc::driver::sys::{self, CUcontext};
-
-use super::context::Context;
-use super::library::symbols;
-use super::{check, raw};
-use crate::gpu::{Fault, Stream};
-use crate::health;
-use crate::lock::{locked, locked_by};
+use crate::base::lock::{locked, locked_by};
+use crate::cuda::context::Context;
+use crate::cuda::driver::{context_of, id_of};
+use crate::gpu::Fault;
+use crate::types::handles::Stream;
 
 /// Never locked during a driver call: who makes a report must not wait for one.
 static CONTEXTS: Mutex<Vec<&'static Context>> = Mutex::new(Vec::new());
@@ -28,11 +24,6 @@ pub(crate) fn contexts() -> Vec<&'static Context> {
     locked(&CONTEXTS).clone()
 }
 
-/// Whether a bracket is open anywhere, on whatever thread.
-pub(crate) fn has_open() -> bool {
-    contexts().iter().any(|context| context.has_open())
-}
-
 /// The context of this handle, if it is the one that the calling thread asked for last.
 #[inline]
 pub(crate) fn recent(handle: usize) -> Option<&'static Context> {
@@ -41,7 +32,7 @@ pub(crate) fn recent(handle: usize) -> Option<&'static Context> {
 }
 
 /// The calling thread's next call finds its context anew.
-pub(super) fn forget_recent() {
+pub(crate) fn forget_recent() {
     RECENT.set(None);
 }
 
@@ -74,33 +65,10 @@ fn meet(handle: usize, id: Option<u64>) -> Result<&'static Context, Fault> {
     let context: &'static Context = Box::leak(Box::new(Context::new(handle, id)?));
     locked(&CONTEXTS).push(context);
     drop(meeting);
-    // A library more is loaded for it, which other threads need not wait for.
-    health::meet(&context.device);
     Ok(context)
 }
 
 /// Whether a thread is at a context that nobody knew, and does not come out of that before the deadline.
 pub(crate) fn is_meeting(deadline: Instant) -> bool {
     locked_by(&MEETING, deadline).is_none()
-}
-
-fn context_of(stream: Stream) -> Result<usize, Fault> {
-    let mut context: CUcontext = ptr::null_mut();
-    check(if stream.is_implicit() {
-        // SAFETY: writes one pointer.
-        unsafe { sys::cuCtxGetCurrent(&raw mut context) }
-    } else {
-        // SAFETY: the caller vouches for a raw stream; writes one pointer.
-        unsafe { sys::cuStreamGetCtx(raw(stream), &raw mut context) }
-    })?;
-    if context.is_null() { Err(Fault::ContextGone) } else { Ok(context as usize) }
-}
-
-pub(super) fn id_of(handle: usize) -> Result<Option<u64>, Fault> {
-    let symbols = symbols().map_err(|_| Fault::ContextGone)?;
-    let Some(context_id) = symbols.context_id else { return Ok(None) };
-    let mut id = 0;
-    // SAFETY: the caller's stream belongs to this context; writes one integer.
-    check(unsafe { context_id(handle as CUcontext, &raw mut id) })?;
-    Ok(Some(id))
 }

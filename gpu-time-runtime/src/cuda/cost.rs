@@ -1,8 +1,8 @@
 //! What timing takes of the device, beside the host's time.
 
-use super::Context;
-use crate::recorder::Preparation;
-use crate::site::Cold;
+use crate::cuda::Context;
+use crate::gpu::Preparation;
+use crate::types::attribute::Cold;
 
 /// What two records take beside what an empty pair reads, and that where it is not known: back-to-back
 /// empty kernels on an H200 took 1.40 µs each, and 4.74 µs with a pair around each.

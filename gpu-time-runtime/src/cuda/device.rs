@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char, c_int};
 
 use cudarc::driver::sys::{self, CUdevice_attribute, CUresult};
 
-use super::check;
+use crate::cuda::result::check;
 use crate::gpu::Fault;
 
 /// A device as the report describes it.
@@ -87,7 +87,7 @@ fn pci_bus_id(ordinal: c_int) -> String {
 /// initialised for it, and no context is made.
 #[cfg(feature = "nvml")]
 pub(crate) fn all() -> Result<Vec<(String, String)>, String> {
-    super::library::symbols()?;
+    crate::cuda::symbols::symbols()?;
     initialise()?;
     let mut count: c_int = 0;
     // SAFETY: writes one integer.
@@ -112,7 +112,7 @@ fn initialise() -> Result<(), String> {
 /// the calling thread's current context. If there are none, device 0, for which CUDA is initialised.
 #[cfg(feature = "nvml")]
 pub(crate) fn in_use() -> Result<Vec<(u32, String)>, String> {
-    super::library::symbols()?;
+    crate::cuda::symbols::symbols()?;
     initialise()?;
     let mut ordinals: Vec<u32> = super::contexts().iter().map(|c| c.device.ordinal).collect();
     let mut current: c_int = 0;

@@ -5,9 +5,10 @@ use std::ptr;
 
 use cudarc::driver::sys::{self, CUevent, CUevent_flags, CUresult};
 
-use super::check;
-use super::library::Symbols;
-use crate::gpu::{Event, Fault};
+use crate::cuda::result::check;
+use crate::cuda::symbols::Symbols;
+use crate::gpu::Fault;
+use crate::types::handles::Event;
 
 /// A timing event of the current context.
 pub(super) fn create_event() -> Result<Event, Fault> {

@@ -6,10 +6,13 @@ use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release}
 
 use cudarc::driver::sys::{self, CUevent};
 
-use super::event::{create_event, elapsed};
-use super::library::Symbols;
-use super::{check, raw};
-use crate::gpu::{Event, Fault, Floor, Stream};
+use crate::cuda::event::{create_event, elapsed};
+use crate::cuda::result::check;
+use crate::cuda::result::raw;
+use crate::cuda::symbols::Symbols;
+use crate::gpu::Fault;
+use crate::stats::pair_constant::Floor;
+use crate::types::handles::{Event, Stream};
 
 /// Events in a row: the time from each to the next is an empty pair.
 const EVENTS: usize = 33;

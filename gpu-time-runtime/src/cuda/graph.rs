@@ -2,153 +2,24 @@
 //!
 //! All of it is legal during a capture of any mode, and nothing of it ruins one where it fails.
 
-use std::ffi::{c_uint, c_void};
-use std::ptr;
-use std::sync::atomic::{AtomicBool, Ordering::Release};
+use std::ffi::c_uint;
+use std::sync::atomic::AtomicBool;
 
-use cudarc::driver::sys::{
-    self, CUcontext, CUevent, CUresult, CUstream, CUstreamCaptureStatus as Status,
-};
-use libloading::Library;
+use cudarc::driver::sys::{self, CUcontext, CUevent, CUresult};
 
-use super::context::Context;
-use super::current::with_current;
-use super::event::create_event;
-use super::library::symbols;
-use super::{check, raw};
-use crate::gpu::{Event, EventPair, Fault, Stream};
+use crate::cuda::context::Context;
+use crate::cuda::context_guard::with_current;
+use crate::cuda::event::create_event;
+use crate::cuda::graph_symbols::{Capture, NotKept};
+use crate::cuda::result::check;
+use crate::cuda::result::raw;
+use crate::cuda::symbols::symbols;
+use crate::gpu::Fault;
+use crate::types::handles::{Event, EventPair, Stream};
 
 /// `CU_EVENT_RECORD_EXTERNAL`: the record becomes a node of its own.
 const EXTERNAL: c_uint = 1;
-/// `CU_USER_OBJECT_NO_DESTRUCTOR_SYNC`, the only kind that there is.
-const NO_DESTRUCTOR_SYNC: c_uint = 1;
-/// `CU_GRAPH_USER_OBJECT_MOVE`: our reference becomes the graph's.
-const MOVE: c_uint = 1;
 const INVALID_CONTEXT: u32 = CUresult::CUDA_ERROR_INVALID_CONTEXT as u32;
-
-type Graph = *mut c_void;
-type Object = *mut c_void;
-type Destructor = unsafe extern "C" fn(*mut c_void);
-type InfoV2 = unsafe extern "C" fn(
-    CUstream,
-    *mut Status,
-    *mut u64,
-    *mut Graph,
-    *mut *const c_void,
-    *mut usize,
-) -> CUresult;
-type InfoV3 = unsafe extern "C" fn(
-    CUstream,
-    *mut Status,
-    *mut u64,
-    *mut Graph,
-    *mut *const c_void,
-    *mut *const c_void,
-    *mut usize,
-) -> CUresult;
-type Record = unsafe extern "C" fn(CUevent, CUstream, c_uint) -> CUresult;
-type CreateObject =
-    unsafe extern "C" fn(*mut Object, *mut c_void, Destructor, c_uint, c_uint) -> CUresult;
-type ReleaseObject = unsafe extern "C" fn(Object, c_uint) -> CUresult;
-type Retain = unsafe extern "C" fn(Graph, Object, c_uint, c_uint) -> CUresult;
-
-/// The functions that drivers have since CUDA 11.3. Without one of them no graph is timed.
-pub(super) struct GraphSymbols {
-    info: Info,
-    record: Record,
-    create_object: CreateObject,
-    release_object: ReleaseObject,
-    retain: Retain,
-}
-
-#[derive(Clone, Copy)]
-enum Info {
-    V2(InfoV2),
-    V3(InfoV3),
-}
-
-/// A capture that goes on, and the graph that it fills.
-pub(crate) struct Capture {
-    pub id: u64,
-    /// The stream's next node depends on none: it will be among the first of the graph.
-    pub is_at_root: bool,
-    graph: Graph,
-}
-
-/// Why a graph keeps nothing of ours.
-pub(crate) struct NotKept {
-    pub fault: Fault,
-    /// The destructor runs all the same, at some time.
-    pub is_released: bool,
-}
-
-impl GraphSymbols {
-    pub fn load(library: &Library) -> Option<GraphSymbols> {
-        // SAFETY: in every driver that has them, these functions have these signatures.
-        unsafe {
-            let info = match library.get::<InfoV2>("cuStreamGetCaptureInfo_v2") {
-                Ok(info) => Info::V2(*info),
-                Err(_) => Info::V3(*library.get::<InfoV3>("cuStreamGetCaptureInfo_v3").ok()?),
-            };
-            Some(GraphSymbols {
-                info,
-                record: *library.get::<Record>("cuEventRecordWithFlags").ok()?,
-                create_object: *library.get::<CreateObject>("cuUserObjectCreate").ok()?,
-                release_object: *library.get::<ReleaseObject>("cuUserObjectRelease").ok()?,
-                retain: *library.get::<Retain>("cuGraphRetainUserObject").ok()?,
-            })
-        }
-    }
-
-    /// The capture that goes on in the stream, if one does and can still become a graph.
-    fn capture(&self, stream: Stream) -> Result<Option<Capture>, Fault> {
-        let (mut status, mut id) = (Status::CU_STREAM_CAPTURE_STATUS_NONE, 0);
-        let mut graph: Graph = ptr::null_mut();
-        let (no_nodes, no_edges, mut count) = (ptr::null_mut(), ptr::null_mut(), 0);
-        let stream = raw(stream);
-        // SAFETY: writes a status, two numbers and a handle; what it may leave out is not asked for.
-        check(unsafe {
-            match self.info {
-                Info::V2(info) => info(
-                    stream,
-                    &raw mut status,
-                    &raw mut id,
-                    &raw mut graph,
-                    no_nodes,
-                    &raw mut count,
-                ),
-                Info::V3(info) => info(
-                    stream,
-                    &raw mut status,
-                    &raw mut id,
-                    &raw mut graph,
-                    no_nodes,
-                    no_edges,
-                    &raw mut count,
-                ),
-            }
-        })?;
-        let is_active = status == Status::CU_STREAM_CAPTURE_STATUS_ACTIVE && !graph.is_null();
-        Ok(is_active.then_some(Capture { id, is_at_root: count == 0, graph }))
-    }
-
-    /// Has the graph keep an object whose destructor sets `released`.
-    fn keep(&self, capture: &Capture, released: &'static AtomicBool) -> Result<(), NotKept> {
-        let mut object: Object = ptr::null_mut();
-        let flag = ptr::from_ref(released).cast_mut().cast();
-        // SAFETY: writes one handle; the flag is there for ever.
-        check(unsafe {
-            (self.create_object)(&raw mut object, flag, release, 1, NO_DESTRUCTOR_SYNC)
-        })
-        .map_err(|fault| NotKept { fault, is_released: false })?;
-        // SAFETY: the graph is being captured, which allows this, and the reference is ours.
-        check(unsafe { (self.retain)(capture.graph, object, 1, MOVE) }).map_err(|fault| {
-            // SAFETY: the reference is still ours, and not used any more.
-            _ = check(unsafe { (self.release_object)(object, 1) });
-            NotKept { fault, is_released: true }
-        })
-    }
-}
 
 /// Whether the stream is being captured, asked without a [`Context`]. `handle` is 0 where the caller
 /// had only the stream.
@@ -225,11 +96,4 @@ impl Context {
             (symbols.record)(event.handle() as CUevent, raw(stream), EXTERNAL)
         })
     }
-}
-
-/// Runs when the last graph with these events is gone, on a thread of the driver's that may not call
-/// it.
-unsafe extern "C" fn release(flag: *mut c_void) {
-    // SAFETY: it is the flag given to `keep`, which is there for ever.
-    unsafe { &*flag.cast::<AtomicBool>() }.store(true, Release);
 }

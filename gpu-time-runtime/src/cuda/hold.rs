@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release};
 use cudarc::driver::sys::CUdeviceptr;
 use gpu_time_kernels::hold_max_cycles;
 
-use super::mapped;
-use super::module::{Kernel, Module};
-use crate::gpu::{Fault, Held, HoldResult, Stream};
+use crate::cuda::mapped;
+use crate::cuda::module::{Kernel, Module};
+use crate::gpu::{Fault, Held, HoldResult};
+use crate::types::handles::Stream;
 
 /// Streams that can be held at once in one context; slot 0 serves the holds of fixed length.
 const SLOTS: usize = 64;

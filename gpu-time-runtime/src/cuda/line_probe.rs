@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use cudarc::driver::sys::CUdeviceptr;
 use gpu_time_kernels::{LINE_LATENCIES_BLOCK, LINE_STEP, MAX_LINES};
 
-use super::device::DeviceInfo;
-use super::mapped;
-use super::module::Kernels;
-use super::zeros::Zeros;
-use crate::eviction::{Pass, Passes};
-use crate::gpu::{Fault, Stream};
+use crate::cuda::device::DeviceInfo;
+use crate::cuda::flush_buffer::Zeros;
+use crate::cuda::mapped;
+use crate::cuda::module::Kernels;
+use crate::gpu::Fault;
+use crate::stats::eviction::{Pass, Passes};
+use crate::types::handles::Stream;
 
 const PAUSE: Duration = Duration::from_micros(50);
 /// The lines take at most this part of the L2, so that it holds all of them.

@@ -7,7 +7,7 @@ use cudarc::driver::sys::{
     self, CU_MEMHOSTREGISTER_DEVICEMAP, CU_MEMHOSTREGISTER_PORTABLE, CUdeviceptr,
 };
 
-use super::check;
+use crate::cuda::result::check;
 use crate::gpu::Fault;
 
 /// Maps words that are touched through atomics only, and answers where the GPU finds them; the context

@@ -6,9 +6,11 @@ use std::sync::OnceLock;
 
 use cudarc::driver::sys::{self, CUfunction, CUmodule};
 
-use super::device::DeviceInfo;
-use super::{check, raw};
-use crate::gpu::{Fault, Stream};
+use crate::cuda::device::DeviceInfo;
+use crate::cuda::result::check;
+use crate::cuda::result::raw;
+use crate::gpu::Fault;
+use crate::types::handles::Stream;
 
 /// A kernel of ours in one context.
 #[derive(Clone, Copy)]

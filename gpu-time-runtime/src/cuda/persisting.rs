@@ -4,14 +4,17 @@
 //! stream: work that is enqueued already would make them anew before the flush, and work that runs would
 //! lose what it asked for. So they are looked for, and left alone.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use cudarc::driver::sys::{CUlimit, CUresult, CUstream};
+use cudarc::driver::sys::{CUcontext, CUlimit};
 
-use super::context::Context;
-use super::{check, raw};
-use crate::gpu::{Gpu, Stream};
+use crate::cuda::context_guard::{relaxed, with_current};
+use crate::cuda::result::{check, raw};
+use crate::cuda::stream_attribute::Attribute;
+use crate::cuda::symbols::Symbols;
+use crate::gpu::Fault;
+use crate::types::handles::Stream;
 
 /// So many sixteenths of the L2 driver 580 lets persisting lines take on an H200 where nobody has
 /// asked for it. Programs that use such lines ask for more, or give a stream a window.
@@ -23,18 +26,11 @@ const WINDOW: c_int = 1;
 /// `CU_ACCESS_PROPERTY_PERSISTING`.
 const KEEP: c_int = 2;
 
-/// `cuStreamGetAttribute`.
-pub(super) type GetAttribute = unsafe extern "C" fn(CUstream, c_int, *mut Attribute) -> CUresult;
-
-/// `CUstreamAttrValue` of a window, which is a union of 64 bytes, with room for a larger one.
-#[repr(C)]
-pub(super) struct Attribute {
-    base: *mut c_void,
-    bytes: usize,
-    hit_ratio: f32,
-    hit: c_int,
-    miss: c_int,
-    rest: [u64; 16],
+/// The context whose L2 is asked about.
+pub(super) struct L2<'a> {
+    pub symbols: &'a Symbols,
+    pub handle: usize,
+    pub l2_bytes: u64,
 }
 
 /// What was seen of them in one context.
@@ -50,10 +46,10 @@ pub(super) struct Persisting {
 
 impl Persisting {
     /// Whether there may be such lines, now that a call flushes on this stream.
-    pub fn may_be_there(&self, context: &Context, stream: Stream) -> bool {
-        let usual = context.device.l2_bytes / 16 * USUAL_SIXTEENTHS;
-        let is_new = !self.seen.load(Relaxed)
-            && (self.set_aside(context) > usual || has_window(context, stream));
+    pub fn may_be_there(&self, at: &L2<'_>, stream: Stream) -> bool {
+        let usual = at.l2_bytes / 16 * USUAL_SIXTEENTHS;
+        let is_new =
+            !self.seen.load(Relaxed) && (self.set_aside(at) > usual || has_window(at, stream));
         if is_new {
             self.seen.store(true, Relaxed);
         }
@@ -70,19 +66,19 @@ impl Persisting {
 
     /// How much of the L2 may be set aside for persisting lines, as of a moment ago. Devices that know
     /// of none answer an error.
-    fn set_aside(&self, context: &Context) -> u64 {
-        let (now_ns, asked_ns) = (context.now_ns(), self.asked_ns.load(Relaxed));
+    fn set_aside(&self, at: &L2<'_>) -> u64 {
+        let (now_ns, asked_ns) = (at.symbols.now_ns(), self.asked_ns.load(Relaxed));
         if asked_ns == 0 || now_ns.saturating_sub(asked_ns) > INTERVAL_NS {
-            self.bytes.store(limit(context), Relaxed);
+            self.bytes.store(limit(at), Relaxed);
             self.asked_ns.store(now_ns.max(1), Relaxed);
         }
         self.bytes.load(Relaxed)
     }
 }
 
-fn limit(context: &Context) -> u64 {
-    let Some(limit) = context.symbols.context_limit else { return 0 };
-    let asked = context.inside(|| {
+fn limit(at: &L2<'_>) -> u64 {
+    let Some(limit) = at.symbols.context_limit else { return 0 };
+    let asked = inside(at.handle, || {
         let mut bytes = 0;
         // SAFETY: writes one integer.
         check(unsafe { limit(&raw mut bytes, CUlimit::CU_LIMIT_PERSISTING_L2_CACHE_SIZE) })?;
@@ -93,9 +89,9 @@ fn limit(context: &Context) -> u64 {
 
 /// Whether accesses of what is enqueued on the stream are to persist. Windows of single launches and hints
 /// in a kernel's code nobody tells of.
-fn has_window(context: &Context, stream: Stream) -> bool {
-    let Some(attribute) = context.symbols.stream_attribute else { return false };
-    let asked = context.inside(|| {
+fn has_window(at: &L2<'_>, stream: Stream) -> bool {
+    let Some(attribute) = at.symbols.stream_attribute else { return false };
+    let asked = inside(at.handle, || {
         let mut window = Attribute {
             base: std::ptr::null_mut(),
             bytes: 0,
@@ -109,4 +105,8 @@ fn has_window(context: &Context, stream: Stream) -> bool {
         Ok(window.bytes > 0 && window.hit == KEEP && window.hit_ratio > 0.0)
     });
     asked.unwrap_or(false)
+}
+
+fn inside<R>(handle: usize, f: impl FnOnce() -> Result<R, Fault>) -> Result<R, Fault> {
+    with_current(handle as CUcontext, || relaxed(f))
 }

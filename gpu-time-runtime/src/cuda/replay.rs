@@ -1,41 +1,23 @@
 //! A graph of what the calling thread enqueues on a stream, and its replays.
 
 use std::cell::Cell;
-use std::ffi::{c_uint, c_void};
+use std::ffi::c_uint;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ptr;
 
-use cudarc::driver::sys::{CUresult, CUstream, CUstreamCaptureStatus};
-use libloading::Library;
+use cudarc::driver::sys::{CUresult, CUstreamCaptureStatus};
 
-use super::context::Context;
-use super::{check, raw};
-use crate::gpu::{Fault, Gpu, Stream};
+use crate::cuda::context::Context;
+use crate::cuda::replay_symbols::{Exec, Graph, ReplaySymbols};
+use crate::cuda::result::check;
+use crate::cuda::result::raw;
+use crate::gpu::{Fault, Gpu};
+use crate::types::handles::Stream;
 
 /// `CU_STREAM_CAPTURE_MODE_THREAD_LOCAL`: what other threads do is their own affair.
 const THREAD_LOCAL: c_uint = 1;
 const UNJOINED: u32 = CUresult::CUDA_ERROR_STREAM_CAPTURE_UNJOINED as u32;
-
-type Graph = *mut c_void;
-type Exec = *mut c_void;
-type Begin = unsafe extern "C" fn(CUstream, c_uint) -> CUresult;
-type End = unsafe extern "C" fn(CUstream, *mut Graph) -> CUresult;
-type Nodes = unsafe extern "C" fn(Graph, *mut *mut c_void, *mut usize) -> CUresult;
-type Instantiate = unsafe extern "C" fn(*mut Exec, Graph, u64) -> CUresult;
-type Launch = unsafe extern "C" fn(Exec, CUstream) -> CUresult;
-type Destroy = unsafe extern "C" fn(*mut c_void) -> CUresult;
-
-/// The functions that drivers have since CUDA 11.4. Without one of them nothing is replayed.
-pub(super) struct ReplaySymbols {
-    begin: Begin,
-    end: End,
-    nodes: Nodes,
-    instantiate: Instantiate,
-    launch: Launch,
-    destroy: Destroy,
-    destroy_exec: Destroy,
-}
 
 thread_local! {
     static IS_RECORDING: Cell<bool> = const { Cell::new(false) };
@@ -93,37 +75,6 @@ pub(crate) struct Replay {
     context: &'static Context,
     symbols: &'static ReplaySymbols,
     exec: Exec,
-}
-
-impl ReplaySymbols {
-    pub fn load(library: &Library) -> Option<ReplaySymbols> {
-        // SAFETY: in every driver that has them, these functions have these signatures.
-        unsafe {
-            Some(ReplaySymbols {
-                begin: *library.get::<Begin>("cuStreamBeginCapture_v2").ok()?,
-                end: *library.get::<End>("cuStreamEndCapture").ok()?,
-                nodes: *library.get::<Nodes>("cuGraphGetNodes").ok()?,
-                instantiate: *library.get::<Instantiate>("cuGraphInstantiateWithFlags").ok()?,
-                launch: *library.get::<Launch>("cuGraphLaunch").ok()?,
-                destroy: *library.get::<Destroy>("cuGraphDestroy").ok()?,
-                destroy_exec: *library.get::<Destroy>("cuGraphExecDestroy").ok()?,
-            })
-        }
-    }
-
-    /// A graph that can be launched, if this one has any nodes.
-    fn instantiate(&self, graph: Graph) -> Result<Option<Exec>, Fault> {
-        let mut nodes = 0;
-        // SAFETY: the graph is alive; writes one number.
-        check(unsafe { (self.nodes)(graph, ptr::null_mut(), &raw mut nodes) })?;
-        if nodes == 0 {
-            return Ok(None);
-        }
-        let mut exec: Exec = ptr::null_mut();
-        // SAFETY: the graph is alive; writes one handle.
-        check(unsafe { (self.instantiate)(&raw mut exec, graph, 0) })?;
-        Ok(Some(exec))
-    }
 }
 
 impl Context {

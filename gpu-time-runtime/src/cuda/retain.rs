@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use cudarc::driver::sys::{self, CUcontext};
 
-use super::check;
-use super::device::DeviceInfo;
+use crate::cuda::device::DeviceInfo;
+use crate::cuda::result::check;
 
 /// Whether the primary context of a device is retained: for ever, unless it is given back.
 pub(super) struct Retain(AtomicBool);

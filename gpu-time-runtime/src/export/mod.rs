@@ -14,8 +14,13 @@ use std::{panic, ptr, thread};
 
 use metrics::gauge;
 
-use crate::lock::locked;
-use crate::{collect, exit, own_thread, process, steer, target};
+use crate::base::background;
+use crate::base::console;
+use crate::base::fork;
+use crate::base::lock::locked;
+use crate::base::switches;
+use crate::collect;
+use crate::control::budget_control;
 use seen::Seen;
 
 /// How old what a scrape finds may be, beside what a publication takes.
@@ -26,15 +31,15 @@ static SEEN: Mutex<Seen> = Mutex::new(Seen::new());
 
 /// Starts the thread. To be called once.
 pub(crate) fn arm() {
-    if let Err(error) = own_thread::spawn("gpu-time-metrics", publish_for_ever) {
-        target::say(&format!("no thread to publish metrics: {error}"));
+    if let Err(error) = background::spawn("gpu-time-metrics", publish_for_ever) {
+        console::say(&format!("no thread to publish metrics: {error}"));
     }
 }
 
 fn publish_for_ever() {
     loop {
         thread::sleep(PERIOD);
-        if process::is_closed() {
+        if switches::is_closed() {
             return;
         }
         publish_all(is_heard());
@@ -43,7 +48,7 @@ fn publish_for_ever() {
 
 /// Publishes what the GPU has finished until now.
 pub(crate) fn publish() {
-    if !exit::is_forked() {
+    if !fork::is_forked() {
         publish_all(true);
     }
 }
@@ -53,7 +58,7 @@ fn publish_all(looks: bool) {
     static ONCE: Once = Once::new();
     if panic::catch_unwind(|| tell_all(looks)).is_err() {
         let line = "the recorder for metrics has panicked, and lacks some of what it was told then";
-        ONCE.call_once(|| target::say(line));
+        ONCE.call_once(|| console::say(line));
     }
 }
 
@@ -67,7 +72,7 @@ fn tell_all(looks: bool) {
     for (counted, shown) in collect::counted(looks) {
         seen.publish(&counted, shown);
     }
-    if let Some(budget) = steer::settled() {
+    if let Some(budget) = budget_control::settled() {
         gauge!(names::BUDGET_SHARE).set(budget.share);
         gauge!(names::BUDGET_COST_SHARE).set(budget.cost_share);
     }

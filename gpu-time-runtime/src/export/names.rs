@@ -2,9 +2,9 @@
 
 use metrics::{Label, Unit, describe_counter, describe_gauge, describe_histogram};
 
-use crate::report::Names;
-use crate::series::RowInfo;
-use crate::site::CallSite;
+use crate::site::callsite::CallSite;
+use crate::stats::series::RowInfo;
+use gpu_time_report::Names;
 
 pub(super) const SECONDS: &str = "gpu_time_seconds";
 pub(super) const CALLS: &str = "gpu_time_calls_total";

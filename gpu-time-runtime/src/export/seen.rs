@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use metrics::{Label, counter, gauge, histogram};
 
-use super::names;
-use crate::collect::{Counted, Shown};
-use crate::registry;
-use crate::report::Histogram;
-use crate::sample::Lost;
-use crate::site::CallSite;
+use crate::collect::counted::{Counted, Shown};
+use crate::export::names;
+use crate::site::callsite::CallSite;
+use crate::site::registry;
+use crate::types::sample::Lost;
+use gpu_time_report::Histogram;
 
 /// What was published of every site, by its id, and to whom.
 ///

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::reading::{REASONS, Reading};
-use crate::report::{self, Clocks, units};
+use crate::health::reading::{REASONS, Reading};
+use gpu_time_report::{self as report, Clocks, units};
 
 /// Clocks that differ by more are not the same.
 const MOVED: f64 = 0.02;

@@ -11,10 +11,13 @@ use nvml_wrapper::enum_wrappers::device::Clock;
 use nvml_wrapper::enums::device::GpuLockedClocksSetting;
 use nvml_wrapper::error::NvmlError;
 
-use super::nvml;
-use crate::lock::{locked, locked_by};
-use crate::target;
-use crate::{cuda, exit, own_thread, signals};
+use crate::base::background;
+use crate::base::console;
+use crate::base::fork;
+use crate::base::lock::{locked, locked_by};
+use crate::base::signals;
+use crate::cuda;
+use crate::health::nvml::nvml;
 
 /// Clocks come in steps of this size.
 const STEP_MHZ: u32 = 15;
@@ -41,10 +44,14 @@ struct Lock {
 
 static LOCKS: Mutex<Option<Locks>> = Mutex::new(None);
 
-/// Locks the SM clock of the devices in use. Answers with their ids and the clock that was measured.
-pub(crate) fn lock(mhz: u32) -> Result<Vec<(String, Option<u32>)>, String> {
-    if exit::is_forked() {
-        return Err(format!("the process was {}", exit::FORKED));
+/// Locks the SM clock of the devices in use, after `arm` has seen to it that they are given back.
+/// Answers with their ids and the clock that was measured.
+pub(crate) fn lock(
+    mhz: u32,
+    arm: impl FnOnce() -> Result<(), String>,
+) -> Result<Vec<(String, Option<u32>)>, String> {
+    if fork::is_forked() {
+        return Err(format!("the process was {}", fork::FORKED));
     }
     let nvml = nvml().map_err(|why| format!("no NVML ({why}), through which clocks are locked"))?;
     let in_use = cuda::in_use()?;
@@ -56,7 +63,7 @@ pub(crate) fn lock(mhz: u32) -> Result<Vec<(String, Option<u32>)>, String> {
         check_range(&device, ordinal, mhz)?;
         devices.push((Lock { ordinal, pci_bus_id, mhz }, device));
     }
-    set(&mut devices)?;
+    set(&mut devices, arm)?;
     Ok(devices
         .iter()
         .map(|(lock, device)| (format!("cuda:{}", lock.ordinal), settled(device, mhz)))
@@ -64,14 +71,16 @@ pub(crate) fn lock(mhz: u32) -> Result<Vec<(String, Option<u32>)>, String> {
 }
 
 /// Locks all or none.
-fn set(devices: &mut [(Lock, Device)]) -> Result<(), String> {
+fn set(
+    devices: &mut [(Lock, Device)],
+    arm: impl FnOnce() -> Result<(), String>,
+) -> Result<(), String> {
     let process = std::process::id();
     let mut locks = locked(&LOCKS);
     if locks.as_ref().is_some_and(Locks::are_ours) {
         return Err("clocks are locked already: drop the guard that holds them first".to_owned());
     }
-    exit::arm_for_clocks();
-    signals::watch().map_err(|error| format!("signals cannot be watched for: {error}"))?;
+    arm()?;
     let mut done = Locks { process, devices: Vec::new() };
     for (Lock { ordinal, pci_bus_id, mhz }, device) in devices {
         let (ordinal, mhz) = (*ordinal, *mhz);
@@ -140,13 +149,13 @@ pub(crate) fn give_back() {
     }
     let (done, is_done) = mpsc::channel();
     let on_thread = done.clone();
-    if own_thread::spawn("gpu-time-clocks", move || give_all(&on_thread)).is_err() {
+    if background::spawn("gpu-time-clocks", move || give_all(&on_thread)).is_err() {
         give_all(&done);
     }
     drop(done);
     if is_done.recv_timeout(PATIENCE_FOR_NVML).is_err() {
         IS_STUCK.store(true, Relaxed);
-        target::say(
+        console::say(
             "NVML does not answer, and clocks may be locked still: run `nvidia-smi -rgc` as root",
         );
     }
@@ -179,7 +188,7 @@ fn give(locks: Locks) {
             reset.map_err(|error| error.to_string())
         });
         if let Err(why) = reset {
-            target::say(&format!(
+            console::say(&format!(
                 "cuda:{ordinal}: its clock was not given back ({why}): run `nvidia-smi -i \
                  {pci_bus_id} -rgc` as root"
             ));

@@ -6,18 +6,21 @@
 
 mod findings;
 mod locks;
+mod nvml;
 mod reading;
 mod surroundings;
 
-use std::sync::{Mutex, OnceLock};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use nvml_wrapper::Nvml;
 
+use crate::base::fork;
+use crate::base::lock::locked;
 use crate::cuda::DeviceInfo;
-use crate::lock::locked;
-use crate::{exit, report};
+use gpu_time_report as report;
 pub(crate) use locks::{give_back as give_clocks_back, lock as lock_clocks};
+use nvml::nvml;
 use reading::{ClocksAtWork, Reading};
 pub(crate) use surroundings::cpu_overload;
 
@@ -26,13 +29,6 @@ const BETWEEN: Duration = Duration::from_millis(100);
 
 /// The first look at each device, by its ordinal.
 static STARTS: Mutex<Vec<(u32, Result<Reading, String>)>> = Mutex::new(Vec::new());
-
-/// The library, loaded when it is first asked for, and never unloaded: the process's end needs it.
-fn nvml() -> Result<&'static Nvml, &'static str> {
-    static NVML: OnceLock<Result<Nvml, String>> = OnceLock::new();
-    let nvml = NVML.get_or_init(|| Nvml::init().map_err(|error| error.to_string()));
-    nvml.as_ref().map_err(String::as_str)
-}
 
 /// Takes the first look at a device, unless it was met before.
 pub(crate) fn meet(device: &DeviceInfo) {
@@ -100,7 +96,7 @@ fn unknown(why: &str) -> String {
 /// Takes another look at a device, and writes what both say into the report.
 pub(crate) fn describe(to: &mut report::Device, device: &DeviceInfo) {
     // The library of a forked child is its parent's.
-    if exit::is_forked() {
+    if fork::is_forked() {
         return;
     }
     let Ok(nvml) = nvml() else { return };
@@ -117,7 +113,7 @@ pub(crate) fn describe(to: &mut report::Device, device: &DeviceInfo) {
 
 /// What is wrong with the process's surroundings, if any device was met.
 pub(crate) fn warnings() -> Vec<String> {
-    if exit::is_forked() || crate::cuda::contexts().is_empty() {
+    if fork::is_forked() || crate::cuda::contexts().is_empty() {
         return Vec::new();
     }
     let missing = nvml().err().map(|why| {

@@ -1,7 +1,7 @@
 //! What `health` offers, where the feature `nvml` is off: nothing is known.
 
 use crate::cuda::DeviceInfo;
-use crate::report;
+use gpu_time_report as report;
 
 pub(crate) fn meet(_: &DeviceInfo) {}
 
@@ -13,7 +13,10 @@ pub(crate) fn warnings() -> Vec<String> {
     Vec::new()
 }
 
-pub(crate) fn lock_clocks(_: u32) -> Result<Vec<(String, Option<u32>)>, String> {
+pub(crate) fn lock_clocks(
+    _: u32,
+    _: impl FnOnce() -> Result<(), String>,
+) -> Result<Vec<(String, Option<u32>)>, String> {
     Err("clocks are locked through NVML: build gpu-time with its feature `nvml`".to_owned())
 }
 

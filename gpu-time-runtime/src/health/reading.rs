@@ -11,7 +11,7 @@ use nvml_wrapper::structs::device::FieldId;
 use nvml_wrapper::sys_exports::field_id as field;
 use nvml_wrapper::{Device, Nvml};
 
-use super::surroundings;
+use crate::health::surroundings;
 
 /// What NVML says of a device at one moment. What it would not say is `None`.
 #[derive(Clone, Debug)]

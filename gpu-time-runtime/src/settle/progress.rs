@@ -3,8 +3,8 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use super::settled::percent;
-use super::verdict::Verdict;
+use crate::settle::verdict::Verdict;
+use gpu_time_report::units::percent;
 
 /// The line is written anew at most this often.
 const PERIOD: Duration = Duration::from_millis(200);

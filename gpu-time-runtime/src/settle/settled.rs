@@ -1,12 +1,12 @@
-//! What a run of `until_stable` came to.
+//! The result of `until_stable`.
 
 use std::fmt;
 use std::ops::Deref;
 use std::time::Duration;
 
-use super::{BackToBack, verdict};
-use crate::cuda::Refusal;
-use crate::report::Snapshot;
+use crate::settle::unmet::Unmet;
+use gpu_time_report::units::percent;
+use gpu_time_report::{self as report, Snapshot, Stats, units};
 
 /// The snapshot of a run of [`until_stable`](crate::until_stable), as which it can be used, and what had
 /// not settled by its end.
@@ -24,33 +24,6 @@ pub struct Settled {
     pub(super) calls: u64,
     pub(super) elapsed: Duration,
     pub(super) back_to_back: Option<BackToBack>,
-}
-
-/// A series that did not settle.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Unmet {
-    pub(super) site: String,
-    pub(super) series: String,
-    pub(super) samples: u64,
-    pub(super) margin: Option<f64>,
-    pub(super) obstacle: Obstacle,
-}
-
-/// Why a series has not settled.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Obstacle {
-    /// All calls so far served to warm up.
-    Warmup,
-    /// No call so far was sampled.
-    Unsampled,
-    /// So many brackets were lost and none gave a sample: more calls will not help.
-    Lost(u64),
-    /// The run gave fewer samples than this.
-    Few(u64),
-    /// The interval is wider than this margin.
-    Wide(f64),
-    /// The calls were not captured, or not replayed.
-    Refused(Refusal),
 }
 
 impl Settled {
@@ -103,134 +76,59 @@ impl fmt::Display for Settled {
     }
 }
 
-impl Unmet {
-    /// Of what is to settle in replays of a graph.
-    pub(super) fn of_replays(calls: u32, of: Option<&BackToBack>, obstacle: Obstacle) -> Unmet {
-        Unmet {
-            site: format!("graph of {calls} calls"),
-            series: of.map(|of| of.series.place()).unwrap_or_default(),
-            samples: of.map_or(0, BackToBack::replays),
-            margin: of.and_then(|of| verdict::margin(&of.series)),
-            obstacle,
-        }
+/// What calls of the closure take back to back, with nothing between the kernels but what a graph
+/// leaves there.
+///
+/// A replay is timed from before its graph to after it, with the stream held until both have been
+/// enqueued. So its span has what a pair of events adds, once for all of the calls, and beginning a
+/// graph costs the GPU a microsecond or so; nothing of that is removed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BackToBack {
+    pub(super) calls: u32,
+    pub(super) series: report::Series,
+}
+
+impl BackToBack {
+    /// How many calls a replay is of.
+    pub fn calls(&self) -> u32 {
+        self.calls
     }
 
-    /// The function's name in the report, or `graph of N calls`.
-    pub fn site(&self) -> &str {
-        &self.site
+    /// How many replays the figures are over.
+    pub fn replays(&self) -> u64 {
+        if self.upper_bound() { self.series.starved() } else { self.series.fed() }
     }
 
-    /// Which of its series: the device, then the launch and the cache state where they matter. Empty
-    /// for a function that has none, because its calls served to warm up or were not sampled.
-    pub fn series(&self) -> &str {
-        &self.series
+    /// The median time of a replay, divided by its calls.
+    pub fn per_call_ns(&self) -> f64 {
+        self.span_ns().map_or(f64::NAN, Stats::median) / f64::from(self.calls)
     }
 
-    /// The samples that this run gave it: fed ones, or starved ones where there are no fed ones.
-    pub fn samples(&self) -> u64 {
-        self.samples
+    /// The interval that holds this median with 95 % confidence; `None` with fewer than 6 replays.
+    pub fn ci95_ns(&self) -> Option<[f64; 2]> {
+        Some(self.series.ci95_ns()?.map(|ns| ns / f64::from(self.calls)))
     }
 
-    /// Half the width of the 95 % interval of the median, as a share of the median; `None` with too
-    /// few samples to tell.
-    pub fn margin(&self) -> Option<f64> {
-        self.margin
+    /// What whole replays took; `None` without any.
+    pub fn span_ns(&self) -> Option<&Stats> {
+        self.series.raw_ns()
     }
 
-    /// Whether more calls might help.
-    pub(super) fn is_open(&self) -> bool {
-        !matches!(self.obstacle, Obstacle::Lost(_) | Obstacle::Refused(_))
+    /// Whether the GPU may have waited for the host in every replay, so that the times are upper
+    /// bounds: that is so where streams cannot be held.
+    pub fn upper_bound(&self) -> bool {
+        self.series.upper_bound()
     }
 }
 
-/// One line that says what was missing.
-impl fmt::Display for Unmet {
+/// One line.
+impl fmt::Display for BackToBack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Unmet { site, series, samples, margin, obstacle } = self;
-        write!(f, "`{site}`")?;
-        if !series.is_empty() {
-            write!(f, " on {series}")?;
+        let time = units::time(self.per_call_ns());
+        write!(f, "back to back: {}{time} a call", if self.upper_bound() { "≤ " } else { "" })?;
+        if let Some([low, high]) = self.ci95_ns() {
+            write!(f, " ±{}", percent((high - low) / 2.0 / self.per_call_ns()))?;
         }
-        match obstacle {
-            Obstacle::Warmup => return f.write_str(": all calls served to warm up"),
-            Obstacle::Unsampled => return f.write_str(": no call was sampled"),
-            Obstacle::Lost(lost) => return write!(f, ": no samples, {lost} lost"),
-            Obstacle::Refused(refusal) => return write!(f, ": {refusal}"),
-            Obstacle::Few(_) | Obstacle::Wide(_) => {}
-        }
-        match margin {
-            None => f.write_str(": the median is not known")?,
-            Some(margin) => write!(f, ": the median is known to ±{}", percent(*margin))?,
-        }
-        write!(f, " after {samples} samples, wanted ")?;
-        match obstacle {
-            Obstacle::Wide(wanted) => write!(f, "±{}", percent(*wanted)),
-            Obstacle::Few(wanted) => write!(f, "{wanted} samples"),
-            Obstacle::Warmup | Obstacle::Unsampled | Obstacle::Lost(_) | Obstacle::Refused(_) => {
-                Ok(())
-            }
-        }
-    }
-}
-
-/// A share in percent, to two digits.
-pub(super) fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    let decimals = match percent {
-        p if p >= 9.95 => 0,
-        p if p >= 0.995 => 1,
-        p if p >= 0.0995 => 2,
-        _ => 3,
-    };
-    format!("{percent:.decimals$}%")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_says_what_was_missing() {
-        let unmet = |series: &str, samples, margin, obstacle| Unmet {
-            site: "app::f".to_owned(),
-            series: series.to_owned(),
-            samples,
-            margin,
-            obstacle,
-        };
-        for (unmet, line) in [
-            (
-                unmet("cuda:0, cold", 80, Some(0.0132), Obstacle::Wide(0.005)),
-                "`app::f` on cuda:0, cold: the median is known to ±1.3% after 80 samples, wanted ±0.50%",
-            ),
-            (
-                unmet("cuda:0", 8, Some(0.2), Obstacle::Few(50)),
-                "`app::f` on cuda:0: the median is known to ±20% after 8 samples, wanted 50 samples",
-            ),
-            (
-                unmet("host", 3, None, Obstacle::Few(50)),
-                "`app::f` on host: the median is not known after 3 samples, wanted 50 samples",
-            ),
-            (
-                unmet("cuda:0", 0, None, Obstacle::Lost(64)),
-                "`app::f` on cuda:0: no samples, 64 lost",
-            ),
-            (unmet("", 0, None, Obstacle::Warmup), "`app::f`: all calls served to warm up"),
-        ] {
-            assert_eq!(unmet.to_string(), line);
-        }
-    }
-
-    #[test]
-    fn a_percentage_has_two_digits() {
-        for (share, text) in [
-            (0.31, "31%"),
-            (0.0131, "1.3%"),
-            (0.005, "0.50%"),
-            (0.000_12, "0.012%"),
-            (0.0, "0.000%"),
-        ] {
-            assert_eq!(percent(share), text);
-        }
+        write!(f, ", {} replays of {} calls", self.replays(), self.calls)
     }
 }

@@ -1,8 +1,8 @@
 //! Whether what a run touched has settled: pure, from what the run counted and measured.
 
-use super::settled::Obstacle;
-use super::{Settle, Unmet};
-use crate::report::{self, Series, Site};
+use crate::settle::options::Settle;
+use crate::settle::unmet::{Obstacle, Unmet};
+use gpu_time_report::{self as report, Series, Site};
 
 /// Where the step of a device's events is not known, times count as told apart to the nanosecond.
 pub(super) const NO_STEP_NS: f64 = 1.0;
@@ -109,10 +109,10 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::sample::{CacheState, Lost, Measure, Sample};
-    use crate::series::{self, RowInfo};
-    use crate::site::{Clock, ScopeKind};
-    use crate::state::{self, RowState, SiteState};
+    use crate::collect::state::{self, RowState, SiteState};
+    use crate::stats::series::{self, RowInfo};
+    use crate::types::attribute::{Clock, ScopeKind};
+    use crate::types::sample::{CacheState, Lost, Measure, Sample};
 
     /// What was recorded of a made-up series.
     #[derive(Clone, Default)]

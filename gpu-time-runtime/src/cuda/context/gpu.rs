@@ -4,17 +4,15 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use cudarc::driver::sys::{self, CUcontext, CUevent, CUresult, CUstreamCaptureStatus};
 
-use super::Context;
-use crate::cuda::contexts::{forget_recent, id_of};
-use crate::cuda::current::with_current;
+use crate::cuda::context::Context;
+use crate::cuda::context_guard::with_current;
+use crate::cuda::driver::id_of;
 use crate::cuda::event::{create_event, elapsed};
-use crate::cuda::{check, raw};
-use crate::gpu::{Event, EventPair, Fault, Gpu, Held, HoldResult, Stream};
-use crate::graph;
-use crate::lock::locked;
-use crate::passage::ClockFit;
-use crate::site::Cold;
-use crate::track::{Key, Track};
+use crate::cuda::result::{check, raw};
+use crate::gpu::{Fault, Gpu, Held, HoldResult};
+use crate::stats::clock_fit::ClockFit;
+use crate::types::attribute::Cold;
+use crate::types::handles::{Event, EventPair, Stream};
 
 /// So many events the runtime makes in one context, and no more.
 const MAX_EVENTS: u32 = 1 << 16;
@@ -69,13 +67,6 @@ impl Gpu for Context {
         })
     }
 
-    fn wants_a_look(&self) {
-        if graph::is_any() {
-            // The thread's next call meets its context anew, and looks before it enqueues anything.
-            forget_recent();
-        }
-    }
-
     fn check_alive(&self) -> Result<(), Fault> {
         if self.is_dead() {
             return Err(Fault::ContextGone);
@@ -116,10 +107,6 @@ impl Gpu for Context {
     #[inline]
     fn now_ns(&self) -> u64 {
         self.symbols.now_ns()
-    }
-
-    fn track(&self, key: Key) -> &'static Track {
-        locked(&self.tracks).get(key)
     }
 
     fn flush(&self, stream: Stream, cold: Cold) -> Result<(), Fault> {

@@ -1,9 +1,10 @@
 //! The ways to evict the L2: what each enqueues, and which are tried for which kind of flush.
 
+use crate::cuda::flush_buffer::Zeros;
 use crate::cuda::module::{Kernel, Module};
-use crate::cuda::zeros::Zeros;
-use crate::gpu::{Fault, Stream};
-use crate::site::Cold;
+use crate::gpu::Fault;
+use crate::types::attribute::Cold;
+use crate::types::handles::Stream;
 
 /// So many times the reported L2 a flush is at most.
 const LARGEST: u32 = 4;

@@ -5,16 +5,17 @@ use std::time::{Duration, Instant};
 
 use gpu_time_kernels::DISCARDED_LINE;
 
-use super::method::Method;
 use crate::cuda::device::DeviceInfo;
-use crate::cuda::library::Symbols;
+use crate::cuda::flush::method::Method;
+use crate::cuda::flush_buffer::Zeros;
 use crate::cuda::line_probe::{LineProbe, Watched};
 use crate::cuda::module::Module;
-use crate::cuda::zeros::Zeros;
-use crate::eviction::Passes;
-use crate::gpu::{Fault, Stream};
-use crate::report::Eviction;
-use crate::site::Cold;
+use crate::cuda::symbols::Symbols;
+use crate::gpu::Fault;
+use crate::stats::eviction::Passes;
+use crate::types::attribute::Cold;
+use crate::types::handles::Stream;
+use gpu_time_report::Eviction;
 
 /// So long the host waits at most, in each search.
 const PATIENCE: Duration = Duration::from_millis(200);

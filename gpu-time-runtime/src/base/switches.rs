@@ -1,0 +1,98 @@
+//! The flags that every call reads, together in one cache line.
+
+use std::sync::atomic::{
+    AtomicBool, AtomicU8,
+    Ordering::{AcqRel, Acquire, Relaxed},
+};
+
+/// The process-wide flags.
+#[repr(align(64))]
+pub(crate) struct Switches {
+    timing: Timing,
+    /// Set in a child that was forked after the first timed call.
+    pub forked: AtomicBool,
+    /// The cache state that a running `until_stable` asks for; 0 if none does.
+    pub cold_override: AtomicU8,
+    /// Calls and brackets are kept for a trace.
+    pub traced: AtomicBool,
+    /// Timing has a budget.
+    pub budget: AtomicBool,
+}
+
+pub(crate) static SWITCHES: Switches = Switches {
+    timing: Timing::new(),
+    forked: AtomicBool::new(false),
+    cold_override: AtomicU8::new(0),
+    traced: AtomicBool::new(false),
+    budget: AtomicBool::new(false),
+};
+
+/// The run-time switch. One value, so that closing and switching on cannot overtake each other.
+///
+/// Invariant: once closed, it stays closed.
+struct Timing(AtomicU8);
+
+const OFF: u8 = 0;
+const ON: u8 = 1;
+const CLOSED: u8 = 2;
+
+impl Timing {
+    const fn new() -> Self {
+        Timing(AtomicU8::new(ON))
+    }
+
+    fn switch(&self, on: bool) {
+        let new = if on { ON } else { OFF };
+        // An error means closed, and that is final.
+        _ = self.0.fetch_update(AcqRel, Acquire, |now| (now != CLOSED).then_some(new));
+    }
+
+    fn close(&self) {
+        self.0.store(CLOSED, Relaxed);
+    }
+}
+
+/// Returns `true` while calls are timed.
+#[inline]
+pub(crate) fn is_on() -> bool {
+    SWITCHES.timing.0.load(Relaxed) == ON
+}
+
+/// Turns timing on or off. Does nothing once timing is [closed](close).
+pub(crate) fn switch(on: bool) {
+    SWITCHES.timing.switch(on);
+}
+
+/// Returns `true` once timing is off for good: while the process ends, and in a forked child.
+pub(crate) fn is_closed() -> bool {
+    SWITCHES.timing.0.load(Relaxed) == CLOSED
+}
+
+/// Turns timing off for good.
+pub(crate) fn close() {
+    SWITCHES.timing.close();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Barrier;
+
+    #[test]
+    fn close_wins_over_concurrent_switch() {
+        const ROUNDS: usize = 20_000;
+        let timings: Vec<Timing> = (0..ROUNDS).map(|_| Timing::new()).collect();
+        let barrier = Barrier::new(2);
+        let race = |act: fn(&Timing)| {
+            for timing in &timings {
+                barrier.wait();
+                act(timing);
+            }
+        };
+        std::thread::scope(|s| {
+            s.spawn(|| race(|timing| timing.switch(true)));
+            s.spawn(|| race(Timing::close));
+        });
+        assert!(timings.iter().all(|timing| timing.0.load(Relaxed) == CLOSED));
+    }
+}

@@ -1,0 +1,378 @@
+//! Where a timed call runs, and how its brackets are opened and closed there.
+
+use std::sync::MutexGuard;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use crate::base::lock::locked;
+use crate::base::thread_id;
+use crate::control::cold_override;
+use crate::cuda::{self, Context};
+use crate::gpu::Gpu;
+use crate::gpu::{HoldPlan, Preparation};
+use crate::record::bracket::{self, Subject};
+use crate::record::call::Place;
+use crate::record::call_sums::CallRef;
+use crate::record::drain;
+use crate::record::graph::{self, Node, Opened};
+use crate::record::pool;
+use crate::record::recorder::Work;
+use crate::record::stream_state::Key;
+use crate::record::threads::Lane;
+use crate::site::cost;
+use crate::types::attribute::Hold;
+use crate::types::handles::Stream;
+use crate::types::sample::{CacheState, Lost, Sample};
+use crate::types::settings::Settings;
+use crate::types::workload::Workload;
+
+/// An open bracket on a real GPU.
+pub(crate) type Bracket = Box<bracket::Bracket<Context>>;
+
+/// A launch that has begun: in a stream, by the lane of its call, or as a node of a graph.
+pub(crate) enum Open {
+    Bracket(&'static Lane, Bracket),
+    Node(Box<Node>),
+}
+
+/// What the launches of one call share. Shared references suffice, because a future may be looked at
+/// from several threads; but only the function itself writes, so that plain loads and stores do.
+#[derive(Debug, Default)]
+pub(crate) struct CallState {
+    /// The number of the call's sum; 0 is none.
+    call: AtomicU32,
+    /// 0 before the first launch, then 1 + the state in which it met the L2.
+    cache: AtomicU8,
+    /// Which launches were made, each as the bit of its index; one in 64 share a bit.
+    made: AtomicU64,
+}
+
+impl Place {
+    /// Opens the bracket around a body, or counts it as lost. `is_alive` says whether the stream still
+    /// is.
+    pub fn open_body(&self, is_alive: bool, workload: Workload) -> Option<Bracket> {
+        self.open(None, None, self.obstacle_now(is_alive), workload)
+    }
+
+    /// Opens the bracket around a launch, or counts it and its call's sum as lost.
+    pub fn open_launch(
+        &self,
+        launch: u32,
+        state: &CallState,
+        is_alive: bool,
+        workload: Workload,
+    ) -> Option<Open> {
+        let obstacle = self.obstacle_now(is_alive);
+        if obstacle == Some(Lost::Capture)
+            && let Some(opened) = self.open_node(launch, state)
+        {
+            return match opened {
+                Opened::Node(node) => Some(Open::Node(node)),
+                _ => None,
+            };
+        }
+        let bracket = self.open(Some(launch), Some(state), obstacle, workload)?;
+        Some(Open::Bracket(self.lane, bracket))
+    }
+
+    /// What becomes of a launch in a capture whose site wants nodes.
+    #[cold]
+    fn open_node(&self, launch: u32, state: &CallState) -> Option<Opened> {
+        if !self.site.spec.graph {
+            return None;
+        }
+        let opened = graph::open(self, launch);
+        if matches!(opened, Opened::Untimed) {
+            return None;
+        }
+        state.leave_to_graph(self);
+        Some(opened)
+    }
+
+    #[inline]
+    fn obstacle_now(&self, is_alive: bool) -> Option<Lost> {
+        if is_alive { obstacle(self.context, self.stream) } else { Some(Lost::Stream) }
+    }
+
+    #[inline(always)] // into two callers, each of which is a call of its own
+    fn open(
+        &self,
+        launch: Option<u32>,
+        state: Option<&CallState>,
+        obstacle: Option<Lost>,
+        workload: Workload,
+    ) -> Option<Bracket> {
+        let Place { site, lane, context, stream, tracked, call_id, key, weight } = *self;
+        let thread = stream.is_per_thread().then(thread_id::current);
+        let mut work = locked(&lane.work);
+        let track = work.track(context, Key::new(stream, lane));
+        let first = state.and_then(CallState::first_cache);
+        let is_plain = site.is_plain() && cold_override::is_none();
+        // Once, because the program may change them.
+        let settings = if is_plain { Settings::default() } else { site.settings() };
+        let (prepare, cache) = if is_plain || obstacle.is_some() {
+            (Preparation::default(), later(first))
+        } else {
+            // It may ask the driver.
+            drop(work);
+            let prepared = self.preparation(settings, track.is_busy(), first);
+            work = locked(&lane.work);
+            prepared
+        };
+        let entry = work.rows.begin(site, launch, context.place(), cache, key);
+        if weight != 1.0
+            && let Some((launch, state)) = launch.zip(state)
+            && state.makes_again(launch)
+            && let Some(row) = work.rows.row(entry)
+        {
+            row.repeat();
+        }
+        let call = state.and_then(|state| state.begin(self, &mut work, cache, workload));
+        // Where a call has a sum, the work is the sum's.
+        let is_whole = launch.is_none() || site.spec.is_single;
+        let workload = if is_whole { workload } else { Workload::UNKNOWN };
+        // Made in its place.
+        let subject =
+            || Subject { site, stream, track, entry, call, call_id, tracked, weight, workload };
+        let opened = match obstacle {
+            Some(reason) => Err(reason),
+            None => match work.open(context, subject) {
+                Some(bracket) => Ok(bracket),
+                None => {
+                    let opened;
+                    (work, opened) = self.open_new(work, subject());
+                    opened
+                }
+            },
+        };
+        let mut bracket = match opened {
+            Ok(bracket) => bracket,
+            Err(reason) => {
+                work.lose(subject(), reason, &lane.returns);
+                return None;
+            }
+        };
+        let by_host = work.rows.is_long(entry) || settings.hold.is_some();
+        drop(work);
+        match bracket.start(prepare, by_host, thread) {
+            Ok(()) => {
+                if cost::is_on() {
+                    site.meter.spend(context.cost_ns(prepare));
+                }
+                Some(bracket)
+            }
+            Err(fault) => {
+                abandon(lane, bracket, fault.into());
+                None
+            }
+        }
+    }
+
+    /// Opens a bracket where none is idle. No lane is locked while the driver makes events.
+    #[cold]
+    fn open_new(
+        &self,
+        mut work: MutexGuard<'static, Work<Context>>,
+        subject: Subject,
+    ) -> (MutexGuard<'static, Work<Context>>, Result<Bracket, Lost>) {
+        let Place { lane, context, .. } = *self;
+        let ordered = work.pools.order(context);
+        if ordered == 0 {
+            return (work, Err(Lost::Events));
+        }
+        drop(work);
+        let made = pool::make(context, ordered, subject);
+        let mut work = locked(&lane.work);
+        let opened = match made {
+            Ok(new) => {
+                work.pools.supply(context, ordered, new);
+                work.open(context, || subject).ok_or(Lost::Events)
+            }
+            Err(fault) => {
+                work.pools.supply(context, ordered, Vec::new());
+                Err(fault.into())
+            }
+        };
+        (work, opened)
+    }
+
+    /// Records the stop, and hands the bracket over to wait for the GPU. `is_alive` says whether the
+    /// stream still is.
+    pub fn close(&self, mut bracket: Bracket, is_alive: bool) {
+        let lane = self.lane;
+        let obstacle = if !is_alive {
+            Some(Lost::Stream)
+        } else if bracket.thread().is_some_and(|thread| thread != thread_id::current()) {
+            Some(Lost::Thread)
+        } else if self.stream.is_implicit() {
+            // A record in the NULL stream ruins a capture that goes on beside it.
+            obstacle(self.context, self.stream)
+        } else {
+            // A record in a stream of its own leaves a capture alone, and the events then have no
+            // time: that is found out when they are read.
+            self.context.is_dead().then_some(Lost::Context)
+        };
+        if let Some(reason) = obstacle {
+            return abandon(lane, bracket, reason);
+        }
+        let stopped = bracket.stop();
+        if cost::is_on() {
+            self.site.meter.spend(bracket.held_ns());
+        }
+        let mut work = locked(&lane.work);
+        let is_due = match stopped {
+            Ok(()) => work.enqueue(bracket),
+            Err(fault) => {
+                work.abandon(bracket, fault.into(), &lane.returns);
+                false
+            }
+        };
+        drop(work);
+        if is_due {
+            drain::drain(&lane.work, &lane.returns);
+            if graph::is_any() {
+                // The thread's next call looks for replays before it enqueues anything.
+                cuda::forget_recent();
+            }
+        }
+    }
+
+    /// Gives the bracket up for the reason given; a launch costs its call the sum.
+    pub fn abandon(&self, bracket: Bracket, reason: Lost) {
+        abandon(self.lane, bracket, reason);
+    }
+
+    /// The function of a call in launches scope has returned, or was left for the reason given.
+    pub fn leave(&self, state: &CallState, lost: Option<Lost>) {
+        match state.call() {
+            Some(call) => self.lane.returns.set(call, lost),
+            None if state.first_cache().is_none() => {
+                // It made no launch.
+                let outcome = lost.map_or(Ok(Sample::NOTHING), Err);
+                locked(&self.lane.work).count(self.site, self.context.place(), self.key, outcome);
+            }
+            // Its sum was lost at its beginning, or is its launch, or it has none.
+            None => {}
+        }
+    }
+
+    /// What precedes the bracket, and the state in which that leaves the L2. `first` is the state
+    /// that an earlier launch of the same call met.
+    #[cold]
+    pub fn preparation(
+        &self,
+        settings: Settings,
+        is_inside: bool,
+        first: Option<CacheState>,
+    ) -> (Preparation, CacheState) {
+        let context = self.context;
+        // Preparing enqueues work of ours, which must not end up inside a bracket of this thread.
+        let is_free = |is_ready: bool| is_ready || !locked(&self.lane.work).has_open();
+        let cold = cold_override::apply(settings.cold)
+            .filter(|_| first.is_none() && !is_inside)
+            .filter(|cold| context.can_flush(*cold, is_free(context.is_ready_to_flush(*cold))));
+        let cache = match cold {
+            Some(cold) => self.context.flushed_state(self.stream, cold),
+            None => later(first),
+        };
+        let hold = match settings.hold {
+            Some(Hold::UntilEnqueued) => self.site.hold_policy().deadline_ns().map(HoldPlan::Until),
+            Some(Hold::For(ns)) => Some(HoldPlan::For(ns)),
+            None => None,
+        };
+        let hold = hold
+            .filter(|_| !is_inside && !cuda::launches_block())
+            .filter(|_| context.can_hold(is_free(context.is_ready_to_hold())));
+        (Preparation { cold, hold }, cache)
+    }
+}
+
+/// Why nothing can be recorded on the stream now, if so.
+#[inline(always)]
+pub(crate) fn obstacle(context: &Context, stream: Stream) -> Option<Lost> {
+    if context.is_dead() {
+        return Some(Lost::Context);
+    }
+    match context.is_capturing(stream) {
+        Ok(false) => None,
+        Ok(true) => Some(Lost::Capture),
+        Err(fault) => Some(fault.into()),
+    }
+}
+
+/// Gives a bracket of the lane up.
+fn abandon(lane: &'static Lane, mut bracket: Bracket, reason: Lost) {
+    bracket.abandon();
+    locked(&lane.work).abandon(bracket, reason, &lane.returns);
+}
+
+impl Open {
+    /// Gives the launch up for the reason given.
+    pub fn abandon(self, reason: Lost) {
+        match self {
+            Open::Bracket(lane, bracket) => abandon(lane, bracket, reason),
+            Open::Node(node) => node.abandon(reason),
+        }
+    }
+}
+
+impl CallState {
+    /// Begins a launch that met the L2 in the state given; the first begins the call's sum, unless
+    /// that is the launch itself.
+    #[inline]
+    fn begin(
+        &self,
+        place: &Place,
+        work: &mut Work<Context>,
+        cache: CacheState,
+        workload: Workload,
+    ) -> Option<CallRef> {
+        if self.cache.load(Relaxed) == 0 {
+            self.cache.store(1 + cache as u8, Relaxed);
+            if place.site.spec.is_single {
+                return None;
+            }
+            let entry = work.rows.begin(place.site, None, place.context.place(), cache, place.key);
+            if let Some(call) = work.open_call(entry, workload, &place.lane.returns) {
+                self.call.store(call.number(), Relaxed);
+            }
+        }
+        let call = self.call()?;
+        work.begin_launch(call);
+        Some(call)
+    }
+
+    /// A launch of the call became a node of a graph, which no sum has: neither is there one of later
+    /// launches, nor is one of earlier ones whole.
+    #[cold]
+    fn leave_to_graph(&self, place: &Place) {
+        if self.cache.load(Relaxed) == 0 {
+            self.cache.store(1 + CacheState::AsFound as u8, Relaxed);
+        } else if let Some(call) = self.call() {
+            locked(&place.lane.work).lose_sum(call, Lost::Capture, &place.lane.returns);
+        }
+    }
+
+    /// Whether the call made this launch before. It has now.
+    fn makes_again(&self, launch: u32) -> bool {
+        let (made, bit) = (self.made.load(Relaxed), 1 << (launch % u64::BITS));
+        self.made.store(made | bit, Relaxed);
+        made & bit != 0
+    }
+
+    fn call(&self) -> Option<CallRef> {
+        CallRef::numbered(self.call.load(Relaxed))
+    }
+
+    /// In which state the first launch met the L2, if there was one.
+    fn first_cache(&self) -> Option<CacheState> {
+        CacheState::ALL.get(usize::from(self.cache.load(Relaxed).checked_sub(1)?)).copied()
+    }
+}
+
+/// The state in which a launch meets the L2 that was not emptied for it, by that of the first.
+fn later(first: Option<CacheState>) -> CacheState {
+    match first {
+        None | Some(CacheState::AsFound) => CacheState::AsFound,
+        Some(_) => CacheState::AfterCold,
+    }
+}

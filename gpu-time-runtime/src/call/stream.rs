@@ -1,0 +1,269 @@
+//! Streams of any cudarc: what generated code asks of the value that `stream = …` gave.
+//!
+//! The user's crate picks the cudarc version, so this file names no cudarc type. Generated code calls
+//! the user's own `cu_stream()`, `context()` and `cu_ctx()`, and everything that depends on the type
+//! of a value is decided by method lookup, which tries a type before what it dereferences to:
+//! [`Given`] and [`Owner`] are newtypes whose outermost layer has methods for the special cases only.
+//! Those methods carry a prefix, because a trait of the user's that is implemented for every type
+//! takes part in the same lookup.
+
+mod guard;
+
+pub use guard::{
+    Counted, Keep, Owner, OwnerBehind, OwnerBehindTwo, OwnerPlain, Weakly, Working, owner,
+};
+
+use std::ffi::c_void;
+use std::ops::Deref;
+
+/// What the value of a `stream` expression, given by reference, comes to as a [`Target`]. What only timed
+/// calls need is asked once the gate has let the call pass.
+///
+/// The stream is `lent` if the caller keeps it for longer than the call, else `dropped` at any time.
+/// The reference keeps a place from being moved out of, and the `match` keeps the temporaries of the
+/// expression for as long as they are needed. The variables carry a prefix because hygiene does not
+/// keep a pattern apart from a constant of the user's.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __gpu_time_target {
+    ($value:expr, $owned:ident, $gate:ident) => {
+        match $value {
+            __gpu_time_value => {
+                use $crate::private::{RawHandle as _, RawStream as _, Untracking as _};
+                match $crate::private::given(__gpu_time_value).gpu_time_stream() {
+                    $crate::private::core::option::Option::Some(__gpu_time_found) => {
+                        let (__gpu_time_handle, __gpu_time_stream) =
+                            __gpu_time_found.cu_stream().gpu_time_of(__gpu_time_found);
+                        let __gpu_time_context =
+                            $crate::private::context_behind(__gpu_time_stream.context());
+                        let __gpu_time_address = $crate::private::met(
+                            __gpu_time_handle,
+                            __gpu_time_context.cu_ctx().gpu_time_address(),
+                        );
+                        if $gate.lets_pass(__gpu_time_handle, __gpu_time_address) {
+                            $crate::private::Target::Stream {
+                                stream: __gpu_time_handle,
+                                context: __gpu_time_address,
+                                tracked: __gpu_time_context.is_in_multi_stream_mode()
+                                    && __gpu_time_context.is_event_tracking(),
+                                keep: $crate::__gpu_time_target!(
+                                    @$owned __gpu_time_stream, __gpu_time_handle
+                                ),
+                            }
+                        } else {
+                            $crate::private::Target::Untimed
+                        }
+                    }
+                    $crate::private::core::option::Option::None => $crate::private::Target::Host,
+                }
+            }
+        }
+    };
+    (@lent $stream:ident, $handle:ident) => {
+        ()
+    };
+    (@dropped $stream:ident, $handle:ident) => {
+        $crate::private::owner($stream).gpu_time_keep($handle)
+    };
+}
+
+/// Where a call runs: what a `stream` expression came to.
+pub enum Target<K> {
+    /// On a stream.
+    Stream {
+        /// The `CUstream`; 0 is the NULL stream, 2 the per-thread one.
+        stream: usize,
+        /// Its `CUcontext`; 0 if a raw handle was given: then it is the stream's own, and for the NULL
+        /// and the per-thread stream the one that is current.
+        context: usize,
+        /// Whether cudarc puts waits and records of its own around launches.
+        tracked: bool,
+        /// What says at the stop whether the stream is still there.
+        keep: K,
+    },
+    /// On the CPU: the expression was `None` or `Err`.
+    Host,
+    /// Wherever that is, the call is not timed, and was counted.
+    Untimed,
+}
+
+/// The value of a `stream` expression, to be asked for its [stream](Given::gpu_time_stream).
+///
+/// Lookup meets an `Option` or `Result` first, then one behind a reference or a guard, then anything.
+pub struct Given<'a, V>(GivenBehind<'a, V>);
+
+/// What dereferences to the value of interest.
+pub struct GivenBehind<'a, V>(GivenPlain<'a, V>);
+
+/// A value that is the stream itself.
+pub struct GivenPlain<'a, V>(&'a V);
+
+/// Wraps the value of a `stream` expression.
+pub fn given<V>(value: &V) -> Given<'_, V> {
+    Given(GivenBehind(GivenPlain(value)))
+}
+
+/// An `Option` or a `Result`.
+pub trait Maybe {
+    /// What it may hold.
+    type Value;
+
+    /// The value, unless there is none.
+    fn value(&self) -> Option<&Self::Value>;
+}
+
+impl<S> Maybe for Option<S> {
+    type Value = S;
+
+    fn value(&self) -> Option<&S> {
+        self.as_ref()
+    }
+}
+
+impl<S, E> Maybe for Result<S, E> {
+    type Value = S;
+
+    fn value(&self) -> Option<&S> {
+        self.as_ref().ok()
+    }
+}
+
+impl<'a, V: Maybe> Given<'a, V> {
+    /// The stream, if this call has one.
+    pub fn gpu_time_stream(&self) -> Option<&'a V::Value> {
+        self.0.0.0.value()
+    }
+}
+
+impl<'a, V> GivenBehind<'a, V>
+where
+    V: Deref,
+    V::Target: Maybe,
+{
+    /// The stream, if this call has one.
+    pub fn gpu_time_stream(&self) -> Option<&'a <V::Target as Maybe>::Value> {
+        self.0.0.deref().value()
+    }
+}
+
+impl<'a, V> GivenPlain<'a, V> {
+    /// The stream.
+    pub fn gpu_time_stream(&self) -> Option<&'a V> {
+        Some(self.0)
+    }
+}
+
+impl<'a, V> Deref for Given<'a, V> {
+    type Target = GivenBehind<'a, V>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl<'a, V> Deref for GivenBehind<'a, V> {
+    type Target = GivenPlain<'a, V>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+/// What `?` stands on in a `stream` expression: there, it ends the evaluation and not the function.
+pub struct Tried<T>(pub T);
+
+impl<T> Tried<Option<T>> {
+    /// The value, unless there is none.
+    pub fn ok(self) -> Option<T> {
+        self.0
+    }
+}
+
+impl<T, E> Tried<Result<T, E>> {
+    /// The value, unless there is none.
+    pub fn ok(self) -> Option<T> {
+        self.0.ok()
+    }
+}
+
+/// A raw `CUstream`, with the methods that generated code calls on a `CudaStream`.
+pub trait RawStream {
+    /// The handle.
+    fn cu_stream(&self) -> *mut c_void;
+
+    /// In the place of a cudarc context.
+    fn context(&self) -> &'static &'static UnknownContext;
+}
+
+impl<T> RawStream for *mut T {
+    fn cu_stream(&self) -> *mut c_void {
+        self.cast()
+    }
+
+    fn context(&self) -> &'static &'static UnknownContext {
+        &&UnknownContext
+    }
+}
+
+/// The context of a stream that does not name one.
+pub struct UnknownContext;
+
+impl UnknownContext {
+    /// No handle.
+    pub fn cu_ctx(&self) -> *mut c_void {
+        std::ptr::null_mut()
+    }
+}
+
+/// What a driver handle is made of. A reference is none, though one coerces to a pointer.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the handle of a stream",
+    label = "a `CUstream` goes here: `stream.cu_stream()`"
+)]
+pub trait RawHandle {
+    /// The handle as a number.
+    fn gpu_time_address(self) -> usize;
+
+    /// The stream whose handle this is. Where a type has no `cu_stream()`, asking the stream through
+    /// what that would have answered keeps the compiler from complaining about `context()` as well.
+    fn gpu_time_of<S>(self, stream: &S) -> (usize, &S);
+}
+
+impl<T> RawHandle for *mut T {
+    fn gpu_time_address(self) -> usize {
+        self.addr()
+    }
+
+    fn gpu_time_of<S>(self, stream: &S) -> (usize, &S) {
+        (self.addr(), stream)
+    }
+}
+
+/// The context behind the `&Arc<CudaContext>` that a stream answers.
+///
+/// Peeled exactly once, because [`Untracking`] must stand in for a method of the context itself and
+/// would win if a pointer to the context were asked.
+pub fn context_behind<P: Deref>(pointer: &P) -> &P::Target {
+    pointer
+}
+
+/// What a context answers that does not know the question.
+///
+/// cudarc 0.15 tracks events whenever it has several streams and cannot be told not to; a raw stream
+/// is not cudarc's. Where the context has methods of these names, those are called instead.
+pub trait Untracking {
+    /// Whether there are streams beside the default one.
+    fn is_in_multi_stream_mode(&self) -> bool {
+        false
+    }
+
+    /// Whether cudarc orders streams by events of its own.
+    fn is_event_tracking(&self) -> bool {
+        true
+    }
+}
+
+impl<C: ?Sized> Untracking for C {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,229 @@
+//! Every kind of value that a `stream` expression may have, for every shape of cudarc since 0.15.
+// A user's crate is spared this lint, because there the macro is another crate's.
+#![allow(unused_imports)]
+
+use std::cell::RefCell;
+use std::ffi::c_void;
+use std::ops::Deref;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, RwLock};
+
+use crate::call::decide::{Drawn, Gate};
+use crate::call::stream::Keep;
+use crate::call::stream::Target;
+use crate::call::stream::Tried;
+
+macro_rules! target {
+    ($value:expr, $owned:ident) => {{
+        let mut gate = Gate::new(crate::gpu::fake::site(), Drawn::Off);
+        crate::__gpu_time_target!($value, $owned, gate)
+    }};
+    ($value:expr) => {
+        target!(&$value, dropped)
+    };
+}
+
+/// A cudarc whose context has the given methods beside `cu_ctx`.
+macro_rules! cudarc {
+    ($name:ident, $($method:ident -> $answer:expr),*) => {
+        mod $name {
+            use std::ffi::c_void;
+            use std::sync::Arc;
+
+            pub struct CudaContext;
+
+            impl CudaContext {
+                pub fn cu_ctx(&self) -> *mut c_void {
+                    std::ptr::without_provenance_mut(0xc0)
+                }
+                $(pub fn $method(&self) -> bool {
+                    $answer
+                })*
+            }
+
+            pub struct CudaStream(usize, Arc<CudaContext>);
+
+            impl CudaStream {
+                pub fn new(handle: usize) -> Self {
+                    CudaStream(handle, Arc::new(CudaContext))
+                }
+                pub fn cu_stream(&self) -> *mut c_void {
+                    std::ptr::without_provenance_mut(self.0)
+                }
+                pub fn context(&self) -> &Arc<CudaContext> {
+                    &self.1
+                }
+            }
+        }
+    };
+}
+
+cudarc!(unknown,);
+cudarc!(v0_15, is_in_multi_stream_mode -> true);
+cudarc!(v0_16, is_in_multi_stream_mode -> true, is_event_tracking -> true);
+cudarc!(v0_19, is_in_multi_stream_mode -> true, is_event_tracking -> false);
+
+use v0_19::CudaStream;
+
+#[derive(Debug, PartialEq)]
+enum Seen {
+    Host,
+    Stream { stream: usize, context: usize, tracked: bool },
+}
+
+fn seen<K>(target: Target<K>) -> Seen {
+    match target {
+        Target::Host => Seen::Host,
+        Target::Untimed => unreachable!(),
+        Target::Stream { stream, context, tracked, .. } => {
+            Seen::Stream { stream, context, tracked }
+        }
+    }
+}
+
+fn on(stream: usize) -> Seen {
+    Seen::Stream { stream, context: 0xc0, tracked: false }
+}
+
+fn raw(stream: usize) -> Seen {
+    Seen::Stream { stream, context: 0, tracked: false }
+}
+
+#[test]
+fn owned_borrowed_counted_and_boxed() {
+    let stream = CudaStream::new(5);
+    assert_eq!(seen(target!(stream)), on(5));
+    assert_eq!(seen(target!(&stream)), on(5));
+    assert_eq!(seen(target!(&&stream)), on(5));
+    assert_eq!(seen(target!(&mut CudaStream::new(6))), on(6));
+    assert_eq!(seen(target!(Arc::new(CudaStream::new(7)))), on(7));
+    assert_eq!(seen(target!(&Arc::new(CudaStream::new(7)))), on(7));
+    assert_eq!(seen(target!(Rc::new(CudaStream::new(8)))), on(8));
+    assert_eq!(seen(target!(Box::new(CudaStream::new(9)))), on(9));
+    assert_eq!(seen(target!(Box::new(Arc::new(CudaStream::new(9))))), on(9));
+}
+
+#[test]
+fn places_are_not_moved_out_of() {
+    struct Net {
+        stream: Arc<CudaStream>,
+    }
+    let net = &Net { stream: Arc::new(CudaStream::new(5)) };
+    assert_eq!(seen(target!(net.stream)), on(5));
+    assert_eq!(seen(target!(net.stream)), on(5));
+}
+
+#[test]
+fn behind_guards() {
+    let mutex = Mutex::new(Arc::new(CudaStream::new(5)));
+    assert_eq!(seen(target!(mutex.lock().unwrap())), on(5));
+    let lock = RwLock::new(Some(CudaStream::new(6)));
+    assert_eq!(seen(target!(lock.read().unwrap())), on(6));
+    let cell = RefCell::new(CudaStream::new(7));
+    assert_eq!(seen(target!(cell.borrow())), on(7));
+    assert_eq!(seen(target!(cell.borrow_mut())), on(7));
+}
+
+#[test]
+fn options_and_results() {
+    let stream = Arc::new(CudaStream::new(5));
+    assert_eq!(seen(target!(Some(&stream))), on(5));
+    assert_eq!(seen(target!(&Some(stream.clone()))), on(5));
+    assert_eq!(seen(target!(Ok::<_, String>(&stream))), on(5));
+    assert_eq!(seen(target!(None::<&Arc<CudaStream>>)), Seen::Host);
+    assert_eq!(seen(target!(Err::<CudaStream, _>("no device"))), Seen::Host);
+    let mut option = Some(CudaStream::new(6));
+    assert_eq!(seen(target!(option.as_mut())), on(6));
+    assert_eq!(seen(target!(&mut option)), on(6));
+    assert_eq!(seen(target!(option)), on(6));
+}
+
+#[test]
+fn question_marks() {
+    assert_eq!(Tried(Some(1)).ok(), Some(1));
+    assert_eq!(Tried(None::<u8>).ok(), None);
+    assert_eq!(Tried(Ok::<u8, String>(1)).ok(), Some(1));
+    assert_eq!(Tried(Err::<u8, _>("no")).ok(), None);
+}
+
+#[test]
+fn raw_handles_name_no_context() {
+    #[repr(C)]
+    struct CUstreamSt(u8);
+    assert_eq!(seen(target!(std::ptr::without_provenance_mut::<c_void>(5))), raw(5));
+    assert_eq!(seen(target!(std::ptr::without_provenance_mut::<CUstreamSt>(6))), raw(6));
+    assert_eq!(seen(target!(Some(std::ptr::null_mut::<CUstreamSt>()))), raw(0));
+    let null: cudarc::driver::sys::CUstream = std::ptr::null_mut();
+    assert_eq!(seen(target!(null)), raw(0));
+}
+
+#[test]
+fn generic_streams() {
+    fn through_deref<S: Deref<Target = CudaStream>>(stream: S) -> Seen {
+        seen(target!(stream))
+    }
+    fn through_as_ref<S: AsRef<CudaStream>>(stream: &S) -> Seen {
+        seen(target!(stream.as_ref()))
+    }
+    assert_eq!(through_deref(Arc::new(CudaStream::new(5))), on(5));
+    assert_eq!(through_deref(&CudaStream::new(6)), on(6));
+    assert_eq!(through_as_ref(&Box::new(CudaStream::new(7))), on(7));
+}
+
+#[test]
+fn tracking_is_what_that_version_can_do() {
+    fn tracked<K>(target: Target<K>) -> bool {
+        matches!(target, Target::Stream { tracked: true, .. })
+    }
+    assert!(!tracked(target!(unknown::CudaStream::new(5))));
+    assert!(tracked(target!(v0_15::CudaStream::new(5))));
+    assert!(tracked(target!(v0_16::CudaStream::new(5))));
+    assert!(!tracked(target!(v0_19::CudaStream::new(5))));
+}
+
+/// The real types, which cannot be made without a driver.
+#[expect(dead_code, reason = "compiled, not run")]
+fn real_cudarc(stream: &Arc<cudarc::driver::CudaStream>, owned: cudarc::driver::CudaStream) {
+    seen(target!(stream));
+    seen(target!(Some(stream)));
+    seen(target!(stream.context().default_stream()));
+    seen(target!(stream.context().new_stream()));
+    seen(target!(owned));
+}
+
+#[test]
+fn nothing_is_kept_alive_and_what_has_gone_is_known() {
+    fn keep<K>(target: Target<K>) -> K {
+        match target {
+            Target::Stream { keep, .. } => keep,
+            Target::Host | Target::Untimed => unreachable!(),
+        }
+    }
+    let stream = Arc::new(CudaStream::new(5));
+    let by_value = keep(target!(stream));
+    let by_reference = keep(target!(Some(&stream)));
+    assert!(by_value.hold().is_some());
+    assert!(by_reference.hold().is_some());
+    assert!(Arc::try_unwrap(stream).is_ok());
+    assert!(by_value.hold().is_none());
+    assert!(by_reference.hold().is_none());
+
+    let counted = Rc::new(CudaStream::new(5));
+    let behind_guard = RefCell::new(counted.clone());
+    let kept = keep(target!(behind_guard.borrow()));
+    drop(counted);
+    assert!(kept.hold().is_some());
+    drop(behind_guard);
+    assert!(kept.hold().is_none());
+
+    // A pointer made only to name a stream that is always there.
+    let named = keep(target!(Arc::new(CudaStream::new(0))));
+    assert!(named.hold().is_some());
+
+    // Kept by the caller.
+    let () = keep(target!(&&Arc::new(CudaStream::new(5)), lent));
+
+    // Nothing counts these, so nothing is kept.
+    let () = keep(target!(CudaStream::new(5)));
+    let () = keep(target!(Box::new(CudaStream::new(5))));
+}

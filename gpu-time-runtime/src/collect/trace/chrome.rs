@@ -1,0 +1,300 @@
+//! The trace event format that Chrome and Perfetto read.
+//!
+//! The host is a process with a row for each thread, and every device one with a row for each stream;
+//! where slices overlap otherwise than by containing each other, they have more rows than one. Times
+//! are the host's.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::ptr;
+
+use serde::Serialize;
+
+use crate::collect::devices::{Biases, device_id};
+use crate::collect::trace::event::{Args, Event, File, Micros};
+use crate::collect::trace::layout::{Interval, lay_out};
+use crate::cuda;
+use crate::record::stream_state::Track;
+use crate::record::timeline::Call;
+use crate::record::timeline::CallId;
+use crate::record::timeline::Recorded;
+use crate::record::timeline::Slice;
+use crate::record::timeline::recorded;
+use crate::stats::bias::Bias;
+use crate::types::device::Device;
+use gpu_time_report::Process;
+
+/// The trace of what was kept, and what it lacks.
+pub(crate) fn rendered(process: &Process) -> (String, Option<String>) {
+    let recorded = recorded();
+    let contexts = cuda::contexts();
+    let about = About {
+        process,
+        devices: contexts.iter().map(|c| (c.place(), c.device.name.clone())).collect(),
+        biases: Biases::new(),
+        now_ns: cuda::now_ns(),
+    };
+    (render(&recorded, &about), recorded.note())
+}
+
+/// What else a trace says.
+struct About<'a> {
+    process: &'a Process,
+    devices: Vec<(Device, String)>,
+    biases: Biases,
+    now_ns: u64,
+}
+
+impl About<'_> {
+    fn device_name(&self, device: Device) -> String {
+        let id = device_id(device);
+        let known = self.devices.iter().find(|(known, _)| *known == device);
+        known.map_or_else(|| id.clone(), |(_, name)| format!("{id} {name}"))
+    }
+}
+
+#[derive(Serialize)]
+struct OtherData<'a> {
+    version: &'a str,
+    process: &'a str,
+    started: &'a str,
+    clock: &'static str,
+    /// The clock's time at 0.
+    origin_ns: u64,
+    brackets: u64,
+    dropped: u64,
+    unplaced: u64,
+}
+
+fn render(recorded: &Recorded, about: &About<'_>) -> String {
+    let slices = streams(&recorded.slices);
+    let begins = slices.iter().flatten().map(|(at, _)| at.begin_ns);
+    let begins = begins.chain(recorded.calls.iter().map(|(_, call)| call.began_ns));
+    let origin_ns = begins.min().unwrap_or_default();
+    let mut file = File::new(
+        origin_ns,
+        &OtherData {
+            version: about.process.version(),
+            process: about.process.name(),
+            started: about.process.started(),
+            clock: "CLOCK_MONOTONIC",
+            origin_ns,
+            brackets: recorded.brackets,
+            dropped: recorded.dropped(),
+            unplaced: recorded.unplaced,
+        },
+    );
+    let pid = about.process.pid();
+    file.process(pid, about.process.name(), 0);
+    let calls = write_calls(&mut file, pid, recorded, about.now_ns);
+    write_slices(&mut file, pid, slices, &calls, recorded, about);
+    file.finish()
+}
+
+/// A call or a slice in its place, with its number.
+type Placed<'a, T> = (Interval, (u64, &'a T));
+
+/// Where a call is shown.
+struct Shown {
+    tid: usize,
+    at: Interval,
+}
+
+/// Writes each thread's calls, and says where each call is.
+fn write_calls(file: &mut File, pid: u32, recorded: &Recorded, now_ns: u64) -> HashMap<u64, Shown> {
+    let mut threads: BTreeMap<u64, Vec<Placed<'_, Call>>> = BTreeMap::new();
+    for (number, call) in &recorded.calls {
+        let begin_ns = call.began_ns;
+        let end_ns = call.ended_ns.unwrap_or(now_ns).max(begin_ns + 1);
+        let calls = threads.entry(call.thread).or_default();
+        calls.push((Interval { begin_ns, end_ns }, (number + 1, call)));
+    }
+    let mut shown = HashMap::with_capacity(recorded.calls.len());
+    let mut tids = 0;
+    for (thread, mut calls) in threads {
+        let (rows, count) = lay_out(&mut calls);
+        file.rows(pid, tids, &recorded.thread_name(thread), count);
+        for ((at, (id, call)), row) in calls.into_iter().zip(rows) {
+            let tid = tids + 1 + row;
+            file.push(&Event {
+                ph: "X",
+                name: call.site.name().into(),
+                cat: "call",
+                pid,
+                tid,
+                ts: file.at(at.begin_ns),
+                dur: Some(Micros(at.end_ns - at.begin_ns)),
+                args: Some(Args::Call {
+                    call: id,
+                    file: call.site.spec.file,
+                    line: call.site.spec.line,
+                    running: call.ended_ns.is_none(),
+                }),
+                ..Event::default()
+            });
+            shown.insert(id, Shown { tid, at });
+        }
+        tids += count;
+    }
+    shown
+}
+
+/// The slices by stream, in the order in which the streams were first used.
+fn streams(slices: &[(u64, Slice)]) -> Vec<Vec<Placed<'_, Slice>>> {
+    let mut streams: Vec<Vec<(u64, &Slice)>> = Vec::new();
+    let mut known: HashMap<(*const Track, usize), usize> = HashMap::new();
+    for (number, slice) in slices {
+        let key = (ptr::from_ref(slice.track), slice.stream.0);
+        let at = *known.entry(key).or_insert(streams.len());
+        if at == streams.len() {
+            streams.push(Vec::new());
+        }
+        streams[at].push((*number, slice));
+    }
+    streams.into_iter().map(in_order).collect()
+}
+
+/// Gives slices of one stream their times. Between one that ended on the stream and one that began
+/// after it there is no overlap, although the clocks are aligned a little differently each time.
+fn in_order(slices: Vec<(u64, &Slice)>) -> Vec<Placed<'_, Slice>> {
+    let first = slices.first().map_or(0, |(_, slice)| slice.marks[0].order());
+    let since = |order: u32| order.wrapping_sub(first) as i32;
+    let mut ends: Vec<(i32, bool, usize)> = Vec::with_capacity(2 * slices.len());
+    for (at, (_, slice)) in slices.iter().enumerate() {
+        let [begun, ended] = slice.marks.map(|mark| since(mark.order()));
+        ends.extend([(begun, false, at), (ended, true, at)]);
+    }
+    ends.sort_unstable();
+    let host_ns = |slice: &Slice| slice.passed.map(|moment| moment.host_ns.max(0.0).round() as u64);
+    let mut placed: Vec<Placed<'_, Slice>> = slices
+        .into_iter()
+        .map(|(number, slice)| {
+            let [begin_ns, end_ns] = host_ns(slice);
+            (Interval { begin_ns, end_ns: end_ns.max(begin_ns) }, (number, slice))
+        })
+        .collect();
+    let mut ended_ns = 0;
+    for (_, is_end, at) in ends {
+        let at = &mut placed[at].0;
+        if is_end {
+            ended_ns = ended_ns.max(at.end_ns);
+        } else {
+            at.begin_ns = at.begin_ns.max(ended_ns);
+            // Where one ends the next may begin: an arrow to that place is the next one's.
+            at.end_ns = at.end_ns.max(at.begin_ns + 1);
+        }
+    }
+    placed
+}
+
+/// Writes each device's streams, and arrows to them from the calls.
+fn write_slices(
+    file: &mut File,
+    host: u32,
+    streams: Vec<Vec<Placed<'_, Slice>>>,
+    calls: &HashMap<u64, Shown>,
+    recorded: &Recorded,
+    about: &About<'_>,
+) {
+    let mut devices: BTreeMap<Device, usize> = BTreeMap::new();
+    for mut slices in streams {
+        let Some((_, (_, slice))) = slices.first() else { continue };
+        let (device, thread) = (slice.row.device, slice.thread);
+        let (pid, sort_index) = device_pid(host, device);
+        let tids = devices.entry(device).or_insert_with(|| {
+            file.process(pid, &about.device_name(device), sort_index);
+            0
+        });
+        let name = match (slice.stream.0, thread) {
+            (0 | 1, _) => "NULL stream".to_owned(),
+            (_, Some(thread)) => format!("stream of {}", recorded.thread_name(thread)),
+            (handle, None) => format!("stream {handle:#x}"),
+        };
+        let (rows, count) = lay_out(&mut slices);
+        file.rows(pid, *tids, &name, count);
+        let bias = about.biases.of(device);
+        for ((at, (number, slice)), row) in slices.into_iter().zip(rows) {
+            let tid = *tids + 1 + row;
+            file.push(&Event {
+                ph: "X",
+                name: slice.name(),
+                cat: "gpu",
+                pid,
+                tid,
+                ts: file.at(at.begin_ns),
+                dur: Some(Micros(at.end_ns - at.begin_ns)),
+                args: Some(slice.args(bias)),
+                ..Event::default()
+            });
+            let CallId(call) = slice.call;
+            let Some(from) = calls.get(&call) else { continue };
+            let enqueued_ns = slice.enqueued_ns.clamp(from.at.begin_ns, from.at.end_ns - 1);
+            let arrow = |ph, pid, tid, ns| Event {
+                ph,
+                name: "enqueued".into(),
+                cat: "gpu",
+                pid,
+                tid,
+                ts: file.at(ns),
+                id: Some(number),
+                ..Event::default()
+            };
+            let [tail, head] =
+                [arrow("s", host, from.tid, enqueued_ns), arrow("f", pid, tid, at.begin_ns)];
+            file.push(&tail);
+            file.push(&Event { bp: Some("e"), ..head });
+        }
+        *tids += count;
+    }
+}
+
+/// A number that no process has, and the device's place among the rows. Process ids have 22 bits.
+fn device_pid(host: u32, device: Device) -> (u32, usize) {
+    let nth = match device {
+        Device::Cuda(ordinal) => 1 + ordinal.min(500),
+        Device::Unknown | Device::Host => 511,
+    };
+    (nth << 22 | host & 0x3f_ffff, nth as usize)
+}
+
+impl Slice {
+    /// The function's name, and which of its launches it is where it has several.
+    fn name(&self) -> Cow<'static, str> {
+        let name = self.site.name();
+        match self.row.launch {
+            Some(launch) if !self.site.spec.is_single => format!("{name} #{launch}").into(),
+            _ => name.into(),
+        }
+    }
+
+    fn args(&self, bias: Option<Bias>) -> Args<'static> {
+        let launch = self.row.launch.and_then(|at| self.site.spec.launches.get(at as usize));
+        let error_ns = self.passed.map(|moment| moment.error_ns);
+        let CallId(call) = self.call;
+        let bias_ns = bias.map(|bias| if self.sample.queued { bias.queued_ns } else { bias.ns });
+        Args::Slice {
+            call,
+            launch: self.row.launch,
+            line: launch.map_or(self.site.spec.line, |launch| launch.line),
+            cache: self.row.cache.name(),
+            feeding: if self.sample.fed { "fed" } else { "starved" },
+            raw_ns: self.sample.raw_ns(),
+            net_ns: bias_ns.map(|bias_ns| (self.sample.raw_ns() - bias_ns).max(0.0)),
+            alignment_error_ns: error_ns[0].max(error_ns[1]).ceil() as u64,
+            queued: self.sample.queued,
+            at_floor: self.sample.at_floor,
+            nested: self.sample.nested,
+            tracked: self.sample.tracked,
+        }
+    }
+}
+
+impl Recorded {
+    fn thread_name(&self, thread: u64) -> Cow<'_, str> {
+        let known = self.threads.iter().find(|(known, _)| *known == thread);
+        known.map_or_else(|| format!("thread {thread}").into(), |(_, name)| name.as_str().into())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+
+use crate::collect::trace::chrome::*;
+use crate::gpu::fake::site;
+use crate::record::stream_state::{Key, Mark};
+use crate::stats::clock_fit::Moment;
+use crate::types::handles::Stream;
+use crate::types::key::SeriesKey;
+use crate::types::sample::{CacheState, Sample};
+
+fn track() -> &'static Track {
+    Box::leak(Box::new(Track::new(Key::new(Stream(64), &()))))
+}
+
+/// A bracket from one time to another, with a clock that is off by this.
+fn slice(track: &'static Track, marks: [Mark; 2], times: [f64; 2]) -> Slice {
+    let site = site();
+    Slice {
+        site,
+        row: site.row(None, Device::Cuda(0), CacheState::AsFound, SeriesKey::NONE),
+        stream: Stream(64),
+        track,
+        thread: None,
+        call: CallId::default(),
+        sample: Sample::new(times[1] - times[0]).unwrap(),
+        passed: times.map(|host_ns| Moment { host_ns, error_ns: 10.0 }),
+        marks,
+        enqueued_ns: 0,
+    }
+}
+
+fn placed(slices: Vec<Slice>) -> Vec<(u64, u64)> {
+    let numbered: Vec<(u64, Slice)> = (0..).zip(slices).collect();
+    let numbered = numbered.iter().map(|(number, slice)| (*number, slice)).collect();
+    let interval = |(at, _): &Placed<'_, Slice>| (at.begin_ns, at.end_ns);
+    in_order(numbered).iter().map(interval).collect()
+}
+
+#[test]
+fn what_ended_before_another_began_does_not_overlap_it() {
+    let track = track();
+    let marks: Vec<_> = (0..3).map(|_| [track.begin(), track.end()]).collect();
+    let times = [[100.0, 200.0], [190.0, 195.0], [200.0, 300.0]];
+    let slices = marks.iter().zip(times).map(|(marks, times)| slice(track, *marks, times));
+    // The second would have ended before the first: of it next to nothing is left.
+    assert_eq!(placed(slices.collect()), [(100, 200), (200, 201), (201, 300)]);
+}
+
+#[test]
+fn what_is_inside_of_another_stays_there() {
+    let track = track();
+    let outer = track.begin();
+    let inner = [track.begin(), track.end()];
+    let outer = [outer, track.end()];
+    // They are seen in the order of their stops.
+    let slices = vec![slice(track, inner, [120.0, 150.0]), slice(track, outer, [100.0, 200.0])];
+    assert_eq!(placed(slices), [(120, 150), (100, 200)]);
+}
+
+fn process() -> Process {
+    Process::new("app".to_owned(), 1, SystemTime::UNIX_EPOCH, Duration::ZERO, None)
+}
+
+fn about(process: &Process) -> About<'_> {
+    About { process, devices: Vec::new(), biases: Biases::new(), now_ns: 500 }
+}
+
+fn events(recorded: &Recorded, about: &About<'_>) -> (Value, Vec<Value>) {
+    let mut trace: Value = serde_json::from_str(&render(recorded, about)).unwrap();
+    let events = trace["traceEvents"].take().as_array().unwrap().clone();
+    (trace["otherData"].take(), events)
+}
+
+#[test]
+fn a_trace_of_nothing_is_a_trace() {
+    let process = process();
+    let (other, events) = events(&Recorded::default(), &about(&process));
+    assert_eq!(other["origin_ns"], 0);
+    assert!(events.iter().all(|event| event["ph"] == "M"), "{events:?}");
+}
+
+#[test]
+fn names_are_what_they_are() {
+    const HOSTILE: &str = "a\",\n\u{1b}[31m<script>\\ü";
+    let process = process();
+    let track = track();
+    let marks = [track.begin(), track.end()];
+    let call = Call { site: site(), thread: 7, began_ns: 90, ended_ns: None };
+    let bracket = Slice { call: CallId(1), ..slice(track, marks, [100.0, 200.5]) };
+    let recorded = Recorded {
+        calls: vec![(0, call)],
+        slices: vec![(3, bracket)],
+        threads: vec![(7, HOSTILE.to_owned())],
+        brackets: 4,
+        unplaced: 1,
+    };
+    let about = About { devices: vec![(Device::Cuda(0), HOSTILE.to_owned())], ..about(&process) };
+    let (other, events) = events(&recorded, &about);
+    let names: Vec<_> = events.iter().filter_map(|event| event["args"]["name"].as_str()).collect();
+    assert_eq!(names[1..], [HOSTILE, &format!("cuda:0 {HOSTILE}"), "stream 0x40"]);
+    assert_eq!((&other["origin_ns"], &other["dropped"]), (&90.into(), &3.into()));
+    let shown: Vec<_> = events.iter().filter(|event| event["ph"] == "X").collect();
+    assert_eq!((&shown[0]["ts"], &shown[0]["dur"]), (&0.0.into(), &0.41.into()));
+    assert_eq!(shown[0]["args"]["running"], true);
+    assert_eq!((&shown[1]["ts"], &shown[1]["dur"]), (&0.01.into(), &0.101.into()));
+    let note = recorded.note().unwrap();
+    assert!(note.starts_with("the trace has the last 1 of 4 brackets, and 3 were"), "{note}");
+    assert!(note.ends_with("; the trace leaves out samples whose place in time is not known: 1"));
+}

@@ -1,0 +1,371 @@
+//! Where a report goes, and how it gets there.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::base::console::{self, say};
+use gpu_time_report::{Snapshot, Terminal};
+
+/// One rendering of the report, and where it goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The rendering.
+    pub format: Format,
+    /// The place.
+    pub sink: Sink,
+}
+
+/// A rendering of the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// For people.
+    Table,
+    /// Everything.
+    Json,
+    /// A line for each series.
+    Csv,
+    /// A page for a browser.
+    #[cfg(feature = "html")]
+    Html,
+    /// The last calls and brackets in time, as trace events.
+    Trace,
+}
+
+/// How long a pipe may take nothing before its reader counts as gone: the process is to end.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A place for a report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sink {
+    /// The process's stderr.
+    Stderr,
+    /// The process's stdout.
+    Stdout,
+    /// A file, with `%p` in its path for the process id.
+    File(PathBuf),
+}
+
+impl Target {
+    /// The table on stderr: where the report goes if nobody says otherwise.
+    pub const TABLE: Target = Target { format: Format::Table, sink: Sink::Stderr };
+}
+
+/// Renders the trace of a snapshot; the second value is what the trace lacks, if anything.
+pub type Trace = fn(&Snapshot) -> (String, Option<String>);
+
+/// Writes the report to every target. One that cannot be written is named in one line on stderr, and
+/// the table is shown there, so that the figures are not lost.
+pub fn deliver(snapshot: &Snapshot, targets: &[Target], trace: Trace) {
+    let mut table_is_due = false;
+    for target in targets {
+        match target.write(snapshot, trace) {
+            Ok(note) => note.iter().for_each(|note| say(note)),
+            Err(error) => {
+                say(&format!("cannot write the report to {}: {error}", target.sink));
+                table_is_due |= !targets.contains(&Target::TABLE);
+            }
+        }
+    }
+    if table_is_due {
+        // What stderr does not take cannot be said anywhere.
+        let _ = Target::TABLE.write(snapshot, trace);
+    }
+}
+
+impl Target {
+    /// Answers what there is to say of what was written.
+    fn write(&self, snapshot: &Snapshot, trace: Trace) -> io::Result<Option<String>> {
+        let (text, note) = match self.format {
+            Format::Table => (snapshot.to_table(self.sink.terminal()), None),
+            Format::Json => (snapshot.to_json() + "\n", None),
+            Format::Csv => (snapshot.to_csv(), None),
+            #[cfg(feature = "html")]
+            Format::Html => (snapshot.to_html(), None),
+            Format::Trace => trace(snapshot),
+        };
+        self.sink.write(text.as_bytes()).map(|()| note)
+    }
+}
+
+impl Sink {
+    /// What the table may use of it.
+    fn terminal(&self) -> Terminal {
+        match self {
+            Sink::Stderr => Terminal::stderr(),
+            Sink::Stdout => Terminal::stdout(),
+            Sink::File(_) => Terminal::default(),
+        }
+    }
+
+    fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            // The duplicates pass by the locks of std's streams: a thread may hold one for ever, and
+            // the process is to end all the same.
+            Sink::Stderr => console::unlocked(io::stderr())?.write_all(bytes),
+            Sink::Stdout => console::unlocked(io::stdout())?.write_all(bytes),
+            Sink::File(path) => write_file(&with_process_id(path), bytes),
+        }
+    }
+}
+
+impl fmt::Display for Sink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Sink::Stderr => f.write_str("stderr"),
+            Sink::Stdout => f.write_str("stdout"),
+            Sink::File(path) => {
+                write!(f, "`{}`", with_process_id(path).to_string_lossy().escape_debug())
+            }
+        }
+    }
+}
+
+/// The path with the process id for `%p`.
+pub fn with_process_id(path: &Path) -> PathBuf {
+    match path.to_str() {
+        Some(text) => text.replace("%p", &std::process::id().to_string()).into(),
+        None => path.to_owned(),
+    }
+}
+
+/// Writes a file that readers see whole or not at all: under a temporary name beside it, then renamed.
+pub fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    static WRITTEN: AtomicU32 = AtomicU32::new(0);
+    // A rename would replace a link, and not what it points to.
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    match fs::metadata(&path) {
+        Ok(old) if old.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+        Ok(old) if !old.is_file() => return write_special(&path, bytes),
+        _ => {}
+    }
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    let nth = WRITTEN.fetch_add(1, Relaxed);
+    name.push(format!(".{}-{nth}.tmp", std::process::id()));
+    let temporary = path.with_file_name(name);
+    // Left behind by a process of the same id that was killed.
+    let _ = fs::remove_file(&temporary);
+    let written = File::create_new(&temporary)
+        .and_then(|mut file| file.write_all(bytes))
+        .and_then(|()| fs::rename(&temporary, &path));
+    if written.is_err() {
+        // The error at hand says more than one of tidying up.
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+/// Writes to a pipe or a device. A pipe that nobody has open to read is an error, and so is one that
+/// stays full.
+fn write_special(path: &Path, mut bytes: &[u8]) -> io::Result<()> {
+    let mut options = File::options();
+    options.write(true);
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
+    let mut file = options.open(path)?;
+    let mut last_progress = Instant::now();
+    while !bytes.is_empty() {
+        match file.write(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => {
+                bytes = bytes.get(written..).unwrap_or_default();
+                last_progress = Instant::now();
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error)
+                if error.kind() == io::ErrorKind::WouldBlock
+                    && last_progress.elapsed() < PATIENCE =>
+            {
+                thread::sleep(Duration::from_millis(1));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use gpu_time_report as report;
+    use std::os::unix::fs::symlink;
+    use std::process::Stdio;
+    use std::time::UNIX_EPOCH;
+
+    fn no_trace(_: &Snapshot) -> (String, Option<String>) {
+        (String::new(), None)
+    }
+
+    fn snapshot() -> Snapshot {
+        let wall = Duration::from_millis(1234);
+        let process = report::Process::new("app".to_owned(), 1, UNIX_EPOCH, wall, None);
+        Snapshot::new(process, vec![report::Device::host()], Vec::new())
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_is_replaced_and_nothing_else_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("report.json");
+        for text in ["a long first one", "second"] {
+            write_file(&path, text.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+        assert_eq!(names(folder.path()), ["report.json"]);
+    }
+
+    #[test]
+    fn a_link_stays_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        fs::write(&file, "old").unwrap();
+        symlink(&file, &link).unwrap();
+        write_file(&link, b"new").unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+    }
+
+    #[test]
+    fn a_device_is_written_to_and_not_replaced() {
+        write_file(Path::new("/dev/null"), b"gone").unwrap();
+        assert!(!fs::metadata("/dev/null").unwrap().is_file());
+    }
+
+    fn fifo(folder: &Path) -> PathBuf {
+        let path = folder.join("fifo");
+        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+        assert!(made.success());
+        path
+    }
+
+    #[test]
+    fn a_pipe_without_a_reader_is_an_error_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = write_file(&fifo(folder.path()), b"x").unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ENXIO));
+    }
+
+    #[test]
+    fn a_pipe_with_a_slow_reader_gets_more_than_it_holds() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = fifo(folder.path());
+        // For reading and writing it opens at once.
+        let keep = File::options().read(true).write(true).open(&path).unwrap();
+        let reader = thread::spawn({
+            let mut pipe = File::open(&path).unwrap();
+            move || {
+                thread::sleep(Duration::from_millis(50));
+                let mut text = Vec::new();
+                io::Read::read_to_end(&mut pipe, &mut text).unwrap();
+                text
+            }
+        });
+        let text: Vec<u8> = (0..300_000u32).map(|i| i as u8).collect();
+        write_file(&path, &text).unwrap();
+        drop(keep);
+        assert!(reader.join().unwrap() == text);
+    }
+
+    #[test]
+    fn a_pipe_that_stays_full_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = fifo(folder.path());
+        let _stalled = File::options().read(true).write(true).open(&path).unwrap();
+        let error = write_file(&path, &vec![0; 4 << 20]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+    }
+
+    #[test]
+    fn a_full_disk_is_an_error() {
+        assert_eq!(
+            write_file(Path::new("/dev/full"), b"x").unwrap_err().kind(),
+            io::ErrorKind::StorageFull
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_an_error_and_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(
+            write_file(folder.path(), b"x").unwrap_err().kind(),
+            io::ErrorKind::IsADirectory
+        );
+        let missing = folder.path().join("missing").join("report");
+        assert_eq!(write_file(&missing, b"x").unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(names(folder.path()), [""; 0]);
+    }
+
+    #[test]
+    fn the_process_id_goes_into_the_path() {
+        let id = std::process::id();
+        assert_eq!(
+            with_process_id(Path::new("a/%p/r-%p")),
+            PathBuf::from(format!("a/{id}/r-{id}"))
+        );
+    }
+
+    #[test]
+    fn every_target_gets_its_rendering() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let target = |format, name: &str| Target { format, sink: Sink::File(path(name)) };
+        let snapshot = snapshot();
+        deliver(
+            &snapshot,
+            &[
+                target(Format::Table, "t"),
+                target(Format::Json, "%p.json"),
+                target(Format::Csv, "c"),
+            ],
+            no_trace,
+        );
+        let read = |name: &str| std::fs::read_to_string(path(name)).unwrap();
+        assert_eq!(read("t"), snapshot.to_string());
+        assert_eq!(read(&format!("{}.json", std::process::id())), snapshot.to_json() + "\n");
+        assert_eq!(read("c"), snapshot.to_csv());
+    }
+
+    /// Runs itself as a child, because the report goes past what a test harness captures.
+    #[test]
+    fn what_cannot_be_written_is_named_and_the_table_shown_though_stderr_is_locked() {
+        const CHILD: &str = "GPU_TIME_TEST_CHILD";
+        let target = Target { format: Format::Json, sink: Sink::File("/missing/%p.json".into()) };
+        if std::env::var_os(CHILD).is_some() {
+            let (locked, when_locked) = std::sync::mpsc::channel();
+            std::thread::spawn(move || {
+                let _lock = std::io::stderr().lock();
+                locked.send(()).unwrap();
+                std::thread::park();
+            });
+            when_locked.recv().unwrap();
+            return deliver(&snapshot(), &[target.clone(), target], no_trace);
+        }
+        let name = std::thread::current().name().unwrap().to_owned();
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", &name]).env(CHILD, "1");
+        let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let line = format!(
+            "gpu-time: cannot write the report to `/missing/{}.json`: \
+             No such file or directory (os error 2)\n",
+            child.id()
+        );
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success());
+        assert_eq!(
+            String::from_utf8(output.stderr).unwrap(),
+            format!("{line}{line}{}", snapshot())
+        );
+    }
+}

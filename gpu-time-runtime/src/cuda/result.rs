@@ -1,0 +1,33 @@
+//! Driver results and handles in the runtime's types.
+
+use cudarc::driver::sys::{CUresult, CUstream};
+
+use crate::gpu::Fault;
+use crate::types::handles::Stream;
+
+/// Turns the driver's answer into ours.
+pub(super) fn check(result: CUresult) -> Result<(), Fault> {
+    match result {
+        CUresult::CUDA_SUCCESS => Ok(()),
+        CUresult::CUDA_ERROR_DEINITIALIZED | CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED => {
+            Err(Fault::ContextGone)
+        }
+        // After these every call in the context answers with the same error.
+        CUresult::CUDA_ERROR_ECC_UNCORRECTABLE
+        | CUresult::CUDA_ERROR_ILLEGAL_ADDRESS
+        | CUresult::CUDA_ERROR_LAUNCH_TIMEOUT
+        | CUresult::CUDA_ERROR_ASSERT
+        | CUresult::CUDA_ERROR_HARDWARE_STACK_ERROR
+        | CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION
+        | CUresult::CUDA_ERROR_MISALIGNED_ADDRESS
+        | CUresult::CUDA_ERROR_INVALID_ADDRESS_SPACE
+        | CUresult::CUDA_ERROR_INVALID_PC
+        | CUresult::CUDA_ERROR_LAUNCH_FAILED => Err(Fault::Sticky),
+        code => Err(Fault::Code(code as u32)),
+    }
+}
+
+/// A stream as the driver knows it.
+pub(super) fn raw(stream: Stream) -> CUstream {
+    stream.0 as CUstream
+}

@@ -1,0 +1,98 @@
+//! A launch that becomes part of a graph, between two event records.
+
+use crate::base::lock::locked;
+use crate::base::thread_id;
+use crate::cuda::Capture;
+use crate::record::call::Place;
+use crate::record::graph::table::{GRAPHS, Pair, Reads, rows};
+use crate::record::stream_state::{self, Key, Mark, Track};
+use crate::types::handles::Stream;
+use crate::types::sample::Lost;
+
+/// A launch between its two nodes.
+pub(crate) struct Node {
+    pair: Pair,
+    /// Why the pair is a blank, whose times nobody reads: it only keeps the graph's shape.
+    blank: Option<Lost>,
+    capture: u64,
+    is_first: bool,
+    /// The thread of the start, in a stream that each thread has its own of.
+    thread: Option<u64>,
+    stream: Stream,
+    track: &'static Track,
+    begun: Mark,
+    tracked: bool,
+    row: usize,
+}
+
+impl Node {
+    pub fn open(place: &Place, capture: &Capture, row: usize) -> Result<Box<Node>, Lost> {
+        let Place { context, stream, tracked, .. } = *place;
+        let (pair, blank) = match Pair::kept(context, capture) {
+            Ok(pair) => (pair, None),
+            // A graph that is captured anew must keep its shape.
+            Err(fault) => (Pair::blank(context)?, Some(fault.into())),
+        };
+        let thread = stream.is_per_thread().then(thread_id::current);
+        let track = stream_state::state_of(context, Key::new(stream, place.lane));
+        let begun = track.begin();
+        let started = context.record_node(&pair.events.start, stream);
+        let (capture, is_first) = (capture.id, capture.is_at_root);
+        let node =
+            Node { pair, blank, capture, is_first, thread, stream, track, begun, tracked, row };
+        match started {
+            Ok(()) => Ok(Box::new(node)),
+            Err(fault) => {
+                node.track.end();
+                if node.blank.is_none() {
+                    locked(&GRAPHS).place(node.pair, None);
+                }
+                Err(fault.into())
+            }
+        }
+    }
+
+    /// Makes the stop of the launch a node. `is_alive` says whether the stream still is.
+    #[cold]
+    pub fn close(self, is_alive: bool) {
+        match self.stop(is_alive) {
+            Err(reason) => self.abandon(reason),
+            Ok(()) => {
+                let nested = self.track.end() != self.begun;
+                if let Some(reason) = self.blank {
+                    return rows().write(self.row, Err(reason));
+                }
+                let Node { row, is_first, tracked, .. } = self;
+                let reads = Reads { row, is_first, nested, tracked };
+                locked(&GRAPHS).place(self.pair, Some(reads));
+            }
+        }
+    }
+
+    fn stop(&self, is_alive: bool) -> Result<(), Lost> {
+        if !is_alive {
+            return Err(Lost::Stream);
+        }
+        if self.thread.is_some_and(|thread| thread != thread_id::current()) {
+            return Err(Lost::Thread);
+        }
+        let context = self.pair.context;
+        match context.capture(self.stream)? {
+            // Outside of a capture the record would be an error.
+            Some(capture) if capture.id == self.capture => {
+                Ok(context.record_node(&self.pair.events.stop, self.stream)?)
+            }
+            _ => Err(Lost::Capture),
+        }
+    }
+
+    /// Leaves the launch without a stop. The graph keeps the start until it is gone.
+    #[cold]
+    pub fn abandon(self, reason: Lost) {
+        self.track.end();
+        rows().write(self.row, Err(reason));
+        if self.blank.is_none() {
+            locked(&GRAPHS).place(self.pair, None);
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! From a pair of event records to a sample in its series.
+
+pub(crate) mod bracket;
+pub(crate) mod call;
+pub(crate) mod call_sums;
+pub(crate) mod drain;
+pub(crate) mod feeding;
+pub(crate) mod graph;
+pub(crate) mod ledger;
+pub(crate) mod pending;
+pub(crate) mod pool;
+pub(crate) mod recorder;
+pub(crate) mod sequence;
+pub(crate) mod series_counters;
+pub(crate) mod stream_state;
+pub(crate) mod threads;
+pub(crate) mod timeline;

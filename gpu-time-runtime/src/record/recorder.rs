@@ -1,0 +1,233 @@
+//! What one lane has in hand: idle and pending brackets, sums, rows.
+
+use std::{mem, ptr};
+
+use crate::gpu::Gpu;
+use crate::record::bracket::{Bracket, Subject};
+use crate::record::call_sums::{CallRef, Calls, Finished, Returns};
+use crate::record::ledger::Ledger;
+use crate::record::pending::{Found, InFlight, Look};
+use crate::record::pool::Pools;
+use crate::record::series_counters::{EntryRef, Rows};
+use crate::record::stream_state::{self, Key, Track};
+use crate::record::timeline;
+use crate::site::callsite::CallSite;
+use crate::types::device::Device;
+use crate::types::key::SeriesKey;
+use crate::types::sample::{CacheState, Lost, Sample};
+use crate::types::workload::Workload;
+
+/// Streams whose tracks a lane finds without asking their context.
+const TRACKS: usize = 8;
+
+/// A track that the lane has used.
+struct Known<G: Gpu> {
+    gpu: &'static G,
+    track: &'static Track,
+}
+
+/// A lane's brackets from their beginning to their sample.
+pub(crate) struct Work<G: Gpu> {
+    pub pools: Pools<G>,
+    tracks: Vec<Known<G>>,
+    in_flight: InFlight<G>,
+    /// Somebody has what was in flight.
+    is_looked_at: bool,
+    /// Room for what is found.
+    found: Vec<Found<G>>,
+    calls: Calls,
+    pub rows: Rows,
+}
+
+impl<G: Gpu> Default for Work<G> {
+    fn default() -> Self {
+        Work {
+            pools: Pools::default(),
+            tracks: Vec::with_capacity(TRACKS),
+            in_flight: InFlight::default(),
+            is_looked_at: false,
+            found: Vec::new(),
+            calls: Calls::default(),
+            rows: Rows::default(),
+        }
+    }
+}
+
+impl<G: Gpu> Work<G> {
+    /// The track of a stream.
+    #[inline]
+    pub fn track(&mut self, gpu: &'static G, key: Key) -> &'static Track {
+        let is_it = |known: &&Known<G>| known.track.is_of(key) && ptr::eq(known.gpu, gpu);
+        match self.tracks.iter().find(is_it) {
+            Some(known) => known.track,
+            None => self.find_track(gpu, key),
+        }
+    }
+
+    #[cold]
+    fn find_track(&mut self, gpu: &'static G, key: Key) -> &'static Track {
+        let track = stream_state::state_of(gpu, key);
+        if self.tracks.len() == TRACKS {
+            // Never that of a bracket that is open, as long as there is another.
+            let idle = self.tracks.iter().position(|known| !known.track.is_busy());
+            self.tracks.remove(idle.unwrap_or(0));
+        }
+        self.tracks.push(Known { gpu, track });
+        track
+    }
+
+    /// Whether a bracket is open on a stream that the lane has used lately, by whomever.
+    pub fn has_open(&self) -> bool {
+        self.tracks.iter().any(|known| known.track.is_busy())
+    }
+
+    /// Opens a bracket, if one is idle.
+    #[inline(always)]
+    pub fn open(
+        &mut self,
+        gpu: &'static G,
+        subject: impl FnOnce() -> Subject,
+    ) -> Option<Box<Bracket<G>>> {
+        let mut bracket = self.pools.take(gpu, subject)?;
+        bracket.open();
+        Some(bracket)
+    }
+
+    /// Takes a bracket whose stop was recorded. Answers whether it is time to look at those before it.
+    #[inline]
+    pub fn enqueue(&mut self, bracket: Box<Bracket<G>>) -> bool {
+        self.in_flight.push(bracket)
+    }
+
+    /// Takes a bracket back that was given up, and counts it as lost.
+    pub fn abandon(&mut self, bracket: Box<Bracket<G>>, reason: Lost, returns: &Returns) {
+        let subject = bracket.subject;
+        self.pools.put(bracket);
+        self.lose(subject, reason, returns);
+    }
+
+    /// Counts a bracket that was never open as lost.
+    pub fn lose(&mut self, subject: Subject, reason: Lost, returns: &Returns) {
+        self.write(&mut Ledger::default(), subject, Err(reason), returns);
+    }
+
+    /// Hands what is pending to who will look at it, unless somebody has it already.
+    pub fn begin_look(&mut self) -> Option<Look<G>> {
+        if self.is_looked_at {
+            return None;
+        }
+        self.is_looked_at = true;
+        let (in_flight, found) = (mem::take(&mut self.in_flight), mem::take(&mut self.found));
+        Some(Look { in_flight, found })
+    }
+
+    /// Takes it back, and writes what was found.
+    pub fn end_look(&mut self, look: Look<G>, returns: &Returns) {
+        let Look { in_flight, mut found } = look;
+        let mut ledger = Ledger::default();
+        for Found { bracket, outcome } in found.drain(..) {
+            match outcome {
+                Ok(outcome) => {
+                    if let Ok(sample) = outcome
+                        && timeline::is_on()
+                    {
+                        let row = self.rows.row(bracket.subject.entry);
+                        timeline::keep(row.and_then(|row| bracket.slice(row, sample)));
+                    }
+                    self.write(&mut ledger, bracket.subject, outcome, returns);
+                    self.pools.put(bracket);
+                }
+                Err(fault) => {
+                    self.write(&mut ledger, bracket.subject, Err(fault.into()), returns);
+                    self.pools.forget(&bracket);
+                }
+            }
+        }
+        self.in_flight.put_back(in_flight);
+        self.found = found;
+        self.is_looked_at = false;
+        self.settle_sums(&mut ledger, returns);
+    }
+
+    /// Whether no bracket waits for the GPU.
+    pub fn is_idle(&self) -> bool {
+        !self.is_looked_at && self.in_flight.is_empty()
+    }
+
+    /// Begins the sum of a call that was begun in its row, or counts it as lost where there are too many.
+    pub fn open_call(
+        &mut self,
+        entry: EntryRef,
+        workload: Workload,
+        returns: &Returns,
+    ) -> Option<CallRef> {
+        let call = self.calls.open(entry, workload).or_else(|| {
+            // Where launches are lost, no bracket is enqueued that would have somebody look.
+            self.settle_sums(&mut Ledger::default(), returns);
+            self.calls.open(entry, workload)
+        });
+        if call.is_none() {
+            self.deliver(entry, Err(Lost::Events), workload);
+        }
+        call
+    }
+
+    /// A launch of the call went where no sum has it.
+    #[cold]
+    pub fn lose_sum(&mut self, call: CallRef, reason: Lost, returns: &Returns) {
+        self.calls.begin(call);
+        if let Some(Finished { entry, outcome, workload }) =
+            self.calls.end(call, Err(reason), returns)
+        {
+            self.deliver(entry, outcome, workload);
+        }
+    }
+
+    /// One more launch of the call was begun.
+    #[inline]
+    pub fn begin_launch(&mut self, call: CallRef) {
+        self.calls.begin(call);
+    }
+
+    /// Counts a call, and writes what became of it at once.
+    pub fn count(
+        &mut self,
+        site: &'static CallSite,
+        device: Device,
+        key: SeriesKey,
+        outcome: Result<Sample, Lost>,
+    ) {
+        let entry = self.rows.begin(site, None, device, CacheState::AsFound, key);
+        self.deliver(entry, outcome, Workload::UNKNOWN);
+    }
+
+    /// Writes what became of a call that was begun by itself.
+    pub fn deliver(&mut self, entry: EntryRef, outcome: Result<Sample, Lost>, workload: Workload) {
+        Ledger::default().write(&mut self.rows, entry, outcome, workload);
+    }
+
+    #[inline]
+    fn write(
+        &mut self,
+        ledger: &mut Ledger,
+        subject: Subject,
+        outcome: Result<Sample, Lost>,
+        returns: &Returns,
+    ) {
+        ledger.write(&mut self.rows, subject.entry, outcome, subject.workload);
+        let finished = subject.call.and_then(|call| self.calls.end(call, outcome, returns));
+        if let Some(Finished { entry, outcome, workload }) = finished {
+            ledger.write(&mut self.rows, entry, outcome, workload);
+        }
+    }
+
+    /// Writes the sums of calls that have returned since their last launch was measured or lost.
+    fn settle_sums(&mut self, ledger: &mut Ledger, returns: &Returns) {
+        while let Some(Finished { entry, outcome, workload }) = self.calls.returned(returns) {
+            ledger.write(&mut self.rows, entry, outcome, workload);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,47 @@
+//! Every site of the process: those that the linker collected, and those that were called.
+
+use std::sync::{Mutex, OnceLock};
+
+use crate::base::lock::locked;
+use crate::site::callsite::CallSite;
+
+/// An entry of the list that the linker collects.
+pub struct SiteRef(
+    /// The site.
+    pub &'static CallSite,
+);
+
+inventory::collect!(SiteRef);
+
+fn registry() -> &'static Mutex<Vec<&'static CallSite>> {
+    static REGISTRY: OnceLock<Mutex<Vec<&'static CallSite>>> = OnceLock::new();
+    REGISTRY.get_or_init(|| {
+        let mut sites: Vec<_> = inventory::iter::<SiteRef>.into_iter().map(|s| s.0).collect();
+        // The linker's order means nothing and differs between builds.
+        sites.sort_by_key(|s| (s.spec.file, s.spec.line, s.spec.column));
+        for (index, site) in sites.iter().enumerate() {
+            site.set_id(index as u32 + 1);
+        }
+        Mutex::new(sites)
+    })
+}
+
+/// Sees to it that the site has an id. A site that the linker did not collect, as in some static
+/// libraries, joins the list here.
+pub(crate) fn register(site: &'static CallSite) {
+    let mut sites = locked(registry());
+    if site.id() == 0 {
+        sites.push(site);
+        site.set_id(sites.len() as u32);
+    }
+}
+
+/// How many sites there are.
+pub(crate) fn len() -> usize {
+    locked(registry()).len()
+}
+
+/// Every site, in the order of their ids.
+pub(crate) fn sites() -> Vec<&'static CallSite> {
+    locked(registry()).clone()
+}

@@ -1,0 +1,233 @@
+use crate::stats::budget::*;
+use proptest::prelude::*;
+
+const STEP_NS: f64 = 10e6;
+
+/// A site as it really is.
+#[derive(Clone, Copy, Debug)]
+struct Site {
+    calls_per_s: f64,
+    host_ns: f64,
+    device_ns: f64,
+    /// What it takes to decide about a call, in the mean.
+    look_ns: f64,
+}
+
+impl Site {
+    fn new(calls_per_s: f64, host_ns: f64, device_ns: f64) -> Self {
+        Site { calls_per_s, host_ns, device_ns, look_ns: 0.0 }
+    }
+}
+
+/// The sites' calls in virtual time.
+struct World {
+    budget: Budget,
+    rates: Vec<f64>,
+    step: u64,
+}
+
+impl World {
+    fn new(share: f64, sites: usize) -> World {
+        let mut budget = Budget::new(share);
+        (0..sites).for_each(|_| budget.join(1.0));
+        World { budget, rates: vec![1.0; sites], step: 0 }
+    }
+
+    /// Lets the sites run for a while, and gives the share of the time that timing took.
+    fn run(&mut self, sites: &[Site], seconds: f64) -> f64 {
+        let steps = (seconds * 1e9 / STEP_NS) as u64;
+        let mut cost_ns = 0.0;
+        for _ in 0..steps {
+            self.step += 1;
+            let usages: Vec<Usage> = sites
+                .iter()
+                .zip(&self.rates)
+                .map(|(site, rate)| {
+                    let calls = site.calls_per_s * STEP_NS / 1e9;
+                    let timed = calls * rate;
+                    let passing_ns = PASSING_NS + site.look_ns;
+                    cost_ns += timed * (site.host_ns + site.device_ns) + calls * passing_ns;
+                    let metered = timed / 8.0;
+                    Usage {
+                        calls,
+                        timed,
+                        device_ns: timed * site.device_ns,
+                        metered,
+                        metered_ns: metered * site.host_ns,
+                        looked_ns: calls * site.look_ns,
+                    }
+                })
+                .collect();
+            self.rates = self.budget.adjust(STEP_NS, usages.into_iter(), 0.0).collect();
+        }
+        cost_ns / (steps as f64 * STEP_NS)
+    }
+}
+
+/// A loop of 3 µs kernels.
+const LOOP: Site = Site { calls_per_s: 300e3, host_ns: 700.0, device_ns: 3_300.0, look_ns: 0.0 };
+
+#[test]
+fn a_loop_settles_below_the_budget_and_uses_it() {
+    let mut world = World::new(0.01, 1);
+    // From nothing known: the first look comes after many calls.
+    assert!(world.run(&[LOOP], 30.0) < 0.012);
+    let settled = world.run(&[LOOP], 10.0);
+    assert!(settled < 0.01 && settled > 0.008, "{settled}");
+    assert!((world.budget.cost_share() - settled).abs() < 0.001);
+    // 9 ms a second less 1.8 ms of passing over, at 4 µs a call.
+    assert!((world.rates[0] * 300e3 - 1_800.0).abs() < 100.0, "{:?}", world.rates);
+    assert_eq!(world.budget.overrun(), None);
+}
+
+#[test]
+fn steps_of_load_are_followed_within_seconds() {
+    let mut world = World::new(0.01, 1);
+    for calls_per_s in [300e3, 10.0, 1e6, 1e3, 0.1, 50e3, 1e6] {
+        let site = Site { calls_per_s, ..LOOP };
+        world.run(&[site], 30.0);
+        let cost = world.run(&[site], 10.0);
+        let demand = calls_per_s * 4e-6;
+        assert!(cost < 0.01, "{calls_per_s}: {cost}");
+        assert!(cost > 0.75 * demand.min(0.008), "{calls_per_s}: {cost}");
+    }
+}
+
+#[test]
+fn a_site_that_is_called_rarely_is_timed_beside_one_that_is_not() {
+    let rare = Site { calls_per_s: 0.2, ..LOOP };
+    let mut world = World::new(0.01, 2);
+    world.run(&[LOOP, rare], 30.0);
+    assert_eq!(world.rates[1], 1.0);
+    assert!(world.rates[0] < 0.01);
+}
+
+/// Calls of 50 ms between barriers, all that are timed also metered. Other threads have the budget
+/// adjusted every 10 ms: the count is taken after the call began, the time after it ended, with or
+/// without the count that it has then.
+#[test]
+fn a_call_longer_than_an_interval_costs_all_that_it_takes() {
+    for counted_at in [0, 5] {
+        let mut budget = Budget::new(0.01);
+        budget.join(1.0);
+        let (mut rate, mut began, mut spent_ns) = (1.0, 0.0, 0.0);
+        for step in 0..12_000u32 {
+            let mut usage = Usage::default();
+            if step % 10 == 0 {
+                began = rate;
+                usage = Usage { calls: 1.0, timed: began, ..usage };
+            }
+            if step % 10 == counted_at {
+                usage.metered = began;
+            }
+            if step % 10 == 5 {
+                usage.metered_ns = began * 50e6;
+                spent_ns += if step < 6_000 { 0.0 } else { usage.metered_ns };
+            }
+            rate = budget.adjust(STEP_NS, [usage].into_iter(), 0.0).next().unwrap();
+        }
+        let share = spent_ns / (6_000.0 * STEP_NS);
+        assert!(share > 0.006 && share < 0.0105, "{counted_at}: {share}");
+        assert!((budget.cost_share() - share).abs() < 0.002, "{counted_at}: {share}");
+    }
+}
+
+#[test]
+fn a_limit_leaves_alone_what_was_learned() {
+    let mut world = World::new(0.01, 1);
+    world.run(&[LOOP], 30.0);
+    assert_eq!(world.budget.limit(0, 1.0), Some(world.rates[0]));
+    assert_eq!(world.budget.limit(0, 0.001), Some(0.001));
+    world.run(&[LOOP], 1.0);
+    assert_eq!(world.rates[0], 0.001);
+    assert_eq!(world.budget.limit(0, 0.5), Some(0.5));
+    assert_eq!(world.budget.limit(1, 0.5), None);
+}
+
+#[test]
+fn what_it_cost_is_shown_from_the_beginning() {
+    let mut budget = Budget::new(0.01);
+    assert_eq!(budget.cost_share(), 0.0);
+    for _ in 0..20 {
+        drop(budget.adjust(STEP_NS, std::iter::empty(), 0.008 * STEP_NS));
+        assert!((budget.cost_share() - 0.008).abs() < 1e-9, "{}", budget.cost_share());
+    }
+}
+
+#[test]
+fn cold_and_held_calls_cost_in_full() {
+    let cold = Site { device_ns: 70_000.0, ..LOOP };
+    let mut world = World::new(0.01, 1);
+    world.run(&[cold], 30.0);
+    let settled = world.run(&[cold], 10.0);
+    assert!(settled < 0.01 && settled > 0.008, "{settled}");
+}
+
+/// Of a function whose launches may go into a graph, every call is asked for its stream.
+#[test]
+fn deciding_about_calls_is_paid_for_by_timing_fewer() {
+    let asked = Site { look_ns: 20.0, ..LOOP };
+    let mut world = World::new(0.01, 1);
+    world.run(&[asked], 30.0);
+    let settled = world.run(&[asked], 10.0);
+    assert!(settled < 0.01 && settled > 0.008, "{settled}");
+    // 9 ms a second less 7.8 ms of passing over, at 4 µs a call.
+    assert!((world.rates[0] * 300e3 - 300.0).abs() < 50.0, "{:?}", world.rates);
+    assert_eq!(world.budget.overrun(), None);
+}
+
+#[test]
+fn calls_that_take_the_budget_though_they_are_passed_over_are_noticed() {
+    let (some, many) = (LOOP, Site { calls_per_s: 10e6, ..LOOP });
+    let mut world = World::new(0.01, 3);
+    assert_eq!(world.budget.overrun(), None);
+    world.run(&[some, many, some], 10.0);
+    let (passing, busiest) = world.budget.overrun().unwrap();
+    assert!((passing - 0.0636).abs() < 0.001, "{passing}");
+    assert_eq!(busiest, 1);
+    // It is of lately.
+    world.run(&[some, some, some], 40.0);
+    assert_eq!(world.budget.overrun(), None);
+}
+
+#[test]
+fn a_call_that_costs_more_than_usual_is_learned() {
+    let mut world = World::new(0.01, 1);
+    world.run(&[LOOP], 30.0);
+    let slow = Site { host_ns: 20_000.0, ..LOOP };
+    world.run(&[slow], 30.0);
+    let settled = world.run(&[slow], 10.0);
+    assert!(settled < 0.01 && settled > 0.008, "{settled}");
+}
+
+fn site() -> impl Strategy<Value = Site> {
+    (-1.0f64..6.0, 2.5f64..4.5, 3.0f64..5.5).prop_map(|(calls, host, device)| {
+        let ten = |power: f64| 10f64.powf(power);
+        Site::new(ten(calls), ten(host), ten(device))
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn whatever_the_load_it_costs_no_more_than_it_may(
+        before in prop::collection::vec(site(), 20),
+        after in prop::collection::vec(site(), 20),
+        share in 0.002f64..0.1,
+    ) {
+        let mut world = World::new(share, before.len());
+        for sites in [&before, &after] {
+            let first = world.run(sites, 30.0);
+            let settled = world.run(sites, 10.0);
+            let passing: f64 = sites.iter().map(|site| site.calls_per_s * PASSING_NS * 1e-9).sum();
+            let demand: f64 = sites
+                .iter()
+                .map(|site| site.calls_per_s * 1e-9 * (site.host_ns + site.device_ns))
+                .sum();
+            prop_assert!(settled <= share.max(passing + 0.05 * share), "{settled}");
+            prop_assert!(settled >= 0.7 * (share - passing).min(demand), "{settled} {demand}");
+            prop_assert!(first.is_finite());
+            prop_assert!(world.rates.iter().all(|rate| (0.0..=1.0).contains(rate)));
+        }
+    }
+}

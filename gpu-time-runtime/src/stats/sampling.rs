@@ -1,0 +1,346 @@
+//! Which calls of a function are timed: pure, but for the seed of a thread.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use fastrand::Rng;
+
+use crate::base::thread_id;
+use crate::types::sampling::Sampling;
+
+/// A generator that goes on from a state; 0 is none yet. The program's own is left alone: what it has
+/// seeded stays what it drew, and no two threads draw alike because of it.
+pub(crate) fn generator(state: u64) -> Rng {
+    Rng::with_seed(match state {
+        0 => RandomState::new().hash_one(thread_id::current()),
+        state => state,
+    })
+}
+
+/// The way to the next timed call.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Gap {
+    skips: u64,
+    /// How many calls the timed one stands for.
+    weight: f32,
+}
+
+/// How many calls are passed over until the next is timed; of a count that is under way, `rest`.
+fn next_gap(sampling: Sampling, rest: u64, rng: &mut Rng) -> Gap {
+    if sampling.get() == 0.0 {
+        return Gap { skips: u64::MAX, weight: 0.0 };
+    }
+    if sampling.is_counted() {
+        let skips = if rest > 0 { rest } else { sampling.get() as u64 - 1 };
+        return Gap { skips, weight: sampling.get() as f32 };
+    }
+    // The share that the weight is exact for.
+    let weight = sampling.get().recip() as f32;
+    let share = f64::from(weight).recip();
+    // Evenly between 0, which it never is, and 1.
+    let even = 1.0 - rng.f64();
+    // The greatest number of failures in a row that is at least as likely as that. A share of 1 gives
+    // 0.
+    let skips = if share >= 1.0 { 0.0 } else { even.ln() / (-share).ln_1p() };
+    Gap { skips: skips as u64, weight }
+}
+
+/// What a site's calls are sampled by just now.
+pub(crate) struct Pace {
+    sampling: AtomicU64,
+    epoch: AtomicU32,
+}
+
+/// From so much more on, what was drawn before is worth to be drawn anew.
+const MUCH: f64 = 2.0;
+
+impl Pace {
+    pub const fn new() -> Self {
+        Pace { sampling: AtomicU64::new(Sampling::ALL.to_bits()), epoch: AtomicU32::new(0) }
+    }
+
+    pub fn get(&self) -> Sampling {
+        Sampling::from_bits(self.sampling.load(Relaxed))
+    }
+
+    pub fn set(&self, sampling: Sampling) {
+        let before = self.get();
+        self.sampling.store(sampling.to_bits(), Relaxed);
+        if sampling.rate() > MUCH * before.rate() {
+            self.renew();
+        }
+    }
+
+    /// Every call that comes is decided about anew, though it was to be passed over.
+    pub fn renew(&self) {
+        self.epoch.fetch_add(1, Relaxed);
+    }
+
+    /// Changes where the pace rises much, and where somebody asks for it. Of a call that is passed over
+    /// only until then nothing is known: each is drawn by itself.
+    #[inline]
+    pub fn epoch(&self) -> u32 {
+        self.epoch.load(Relaxed)
+    }
+}
+
+/// The calls that were sampled, or not, and what the sampled ones stand for.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Population {
+    /// Calls for which it was decided.
+    pub calls: f64,
+    /// The sum of the weights of those that were sampled. Its expectation is the number of calls.
+    pub weights: f64,
+    /// The sum of `weight × (weight − 1)` of these.
+    pub variance: f64,
+}
+
+impl Population {
+    /// Adds what another counted.
+    pub fn add(&mut self, other: Population) {
+        self.calls += other.calls;
+        self.weights += other.weights;
+        self.variance += other.variance;
+    }
+
+    /// What was counted since an earlier one of the same site.
+    pub fn since(self, earlier: Population) -> Population {
+        Population {
+            calls: self.calls - earlier.calls,
+            weights: self.weights - earlier.weights,
+            variance: self.variance - earlier.variance,
+        }
+    }
+
+    /// Adds calls that were timed without being asked whether.
+    pub fn add_unasked(&mut self, calls: u64) {
+        self.calls += calls as f64;
+        self.weights += calls as f64;
+    }
+}
+
+/// Draws which calls of one site on one thread are timed.
+///
+/// Invariant: one thread draws; others read what was drawn, each number whole by itself.
+pub(crate) struct Sampler {
+    /// The state of the generator; 0 before the first draw.
+    rng: AtomicU64,
+    /// The weight of the call at the end of the gap, as bits of a float; 0 where nothing is decided of it.
+    due: AtomicU64,
+    /// What is left of a count where the gap was longer than it may be.
+    rest: AtomicU64,
+    sampled: AtomicU64,
+    weights: AtomicU64,
+    variance: AtomicU64,
+}
+
+/// What was drawn of a call at the end of a gap.
+pub(crate) struct Drawn {
+    /// The weight with which the call is timed, if it is.
+    pub weight: Option<f32>,
+    /// How many calls from here on need not ask.
+    pub skips: u64,
+}
+
+impl Sampler {
+    pub const fn new() -> Self {
+        Sampler {
+            rng: AtomicU64::new(0),
+            due: AtomicU64::new(0),
+            rest: AtomicU64::new(0),
+            sampled: AtomicU64::new(0),
+            weights: AtomicU64::new(0),
+            variance: AtomicU64::new(0),
+        }
+    }
+
+    /// Decides about a call that is at the end of its gap, and about at most `longest` that follow it.
+    ///
+    /// What was drawn at another pace holds, and has the weight of that. A gap that is too long is cut
+    /// short, and the call at its end is decided anew: where calls are drawn, that it was to be passed
+    /// over too says nothing of it.
+    pub fn draw(&self, sampling: Sampling, longest: u64) -> Drawn {
+        let mut rng = generator(self.rng.load(Relaxed));
+        let due = f32::from_bits(self.due.load(Relaxed) as u32);
+        let (weight, gap) = if due > 0.0 {
+            (Some(due), next_gap(sampling, 0, &mut rng))
+        } else {
+            let gap = next_gap(sampling, self.rest.load(Relaxed), &mut rng);
+            match gap.skips.checked_sub(1) {
+                None => (Some(gap.weight), next_gap(sampling, 0, &mut rng)),
+                Some(skips) => (None, Gap { skips, ..gap }),
+            }
+        };
+        let rest = if sampling.is_counted() { gap.skips.saturating_sub(longest) } else { 0 };
+        let is_cut = rest > 0 || (!sampling.is_counted() && gap.skips >= longest);
+        let due = if is_cut { 0.0 } else { gap.weight };
+        self.rng.store(rng.get_seed(), Relaxed);
+        self.rest.store(rest, Relaxed);
+        self.due.store(u64::from(due.to_bits()), Relaxed);
+        if let Some(weight) = weight {
+            self.count(f64::from(weight));
+        }
+        Drawn { weight, skips: gap.skips.min(longest) }
+    }
+
+    /// The last `left` of the calls that were to be passed over are to be decided about anew.
+    pub fn cut(&self, left: u64) {
+        self.rest.store(self.rest.load(Relaxed) + left, Relaxed);
+        self.due.store(0, Relaxed);
+    }
+
+    fn count(&self, weight: f64) {
+        self.sampled.store(self.sampled.load(Relaxed) + 1, Relaxed);
+        add(&self.weights, weight);
+        add(&self.variance, weight * (weight - 1.0));
+    }
+
+    /// How many calls were sampled.
+    pub fn sampled(&self) -> u64 {
+        self.sampled.load(Relaxed)
+    }
+
+    /// What was drawn so far, beside `unsampled` calls.
+    pub fn population(&self, unsampled: u64) -> Population {
+        let number = |bits: &AtomicU64| f64::from_bits(bits.load(Relaxed));
+        Population {
+            calls: (unsampled + self.sampled()) as f64,
+            weights: number(&self.weights),
+            variance: number(&self.variance),
+        }
+    }
+}
+
+fn add(sum: &AtomicU64, more: f64) {
+    sum.store((f64::from_bits(sum.load(Relaxed)) + more).to_bits(), Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastrand::Rng;
+    use proptest::prelude::*;
+
+    /// Which of so many calls are timed, with which weight.
+    fn sampled(
+        sampler: &Sampler,
+        sampling: Sampling,
+        longest: u64,
+        calls: u64,
+    ) -> Vec<Option<f32>> {
+        let mut skips = 0;
+        let call = |_| {
+            if skips > 0 {
+                skips -= 1;
+                return None;
+            }
+            let drawn = sampler.draw(sampling, longest);
+            skips = drawn.skips;
+            drawn.weight
+        };
+        (0..calls).map(call).collect()
+    }
+
+    fn seeded(seed: u64) -> Sampler {
+        Sampler { rng: AtomicU64::new(seed), ..Sampler::new() }
+    }
+
+    #[test]
+    fn every_call_may_be_timed_or_none() {
+        assert_eq!(sampled(&seeded(1), Sampling::ALL, 64, 100), [Some(1.0); 100]);
+        assert_eq!(sampled(&seeded(1), Sampling::of_share(0.0).unwrap(), 64, 100), [None; 100]);
+    }
+
+    /// Whatever is drawn, also the 1 at which the logarithm is 0.
+    #[test]
+    fn of_no_calls_none_is_drawn() {
+        let none = Sampling::of_share(0.0).unwrap();
+        assert!(
+            (0..1_000).all(|seed| next_gap(none, 0, &mut Rng::with_seed(seed)).skips == u64::MAX)
+        );
+        assert_eq!(
+            next_gap(Sampling::of_share(-0.0).unwrap(), 0, &mut Rng::with_seed(1)).weight,
+            0.0
+        );
+    }
+
+    #[test]
+    fn the_programs_generator_is_left_alone() {
+        let drawn = || {
+            fastrand::seed(7);
+            let draws: Vec<u64> = (0..20)
+                .map(|_| Sampler::new().draw(Sampling::share(1e-6), 1 << 40).skips)
+                .collect();
+            (draws, fastrand::u64(..))
+        };
+        let (one, other) = (drawn(), std::thread::spawn(drawn).join().unwrap());
+        assert_ne!(one.0, other.0);
+        fastrand::seed(7);
+        assert_eq!([one.1, other.1], [fastrand::u64(..); 2]);
+    }
+
+    #[test]
+    fn a_count_goes_on_over_any_number_of_gaps() {
+        for longest in 1..12 {
+            let calls = sampled(&seeded(1), Sampling::every(7), longest, 100);
+            let timed: Vec<_> = (1..).zip(&calls).filter(|(_, weight)| weight.is_some()).collect();
+            let sevenths: Vec<_> = (7..=100).step_by(7).map(|nth| (nth, &Some(7.0))).collect();
+            assert_eq!(timed, sevenths, "{longest}");
+        }
+    }
+
+    #[test]
+    fn a_share_is_a_share_of_the_calls() {
+        for (share, longest) in [(0.9, 64), (0.5, 1), (0.01, 64), (0.01, 4096), (0.001, 100)] {
+            let calls = (100_000.0 / share) as u64;
+            let weights = sampled(&seeded(7), Sampling::share(share), longest, calls);
+            let off = weights.iter().flatten().count() as f64 - 100_000.0;
+            // The seed is fixed: this is no matter of luck.
+            assert!(off.abs() < 4.0 * (100_000.0 * (1.0 - share)).sqrt(), "{share}: {off}");
+        }
+    }
+
+    /// Of two calls in a row, each is timed as if there were no other.
+    #[test]
+    fn calls_are_drawn_independently() {
+        for longest in [1, 2, 3, 4096] {
+            let calls = sampled(&seeded(3), Sampling::share(0.25), longest, 400_000);
+            let mut pairs = [[0u32; 2]; 2];
+            for pair in calls.windows(2) {
+                pairs[usize::from(pair[0].is_some())][usize::from(pair[1].is_some())] += 1;
+            }
+            let share = |[no, yes]: [u32; 2]| f64::from(yes) / f64::from(no + yes);
+            assert!((share(pairs[0]) - 0.25).abs() < 0.005, "{longest}: {pairs:?}");
+            assert!((share(pairs[1]) - 0.25).abs() < 0.005, "{longest}: {pairs:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn weights_add_up_to_the_calls_whatever_the_pace_does(
+            shares in prop::collection::vec(0.02f64..=1.0, 1..30),
+            seed in 1u64..,
+            longest in 1u64..100,
+        ) {
+            let sampler = seeded(seed);
+            let (mut calls, mut skips, mut unsampled) = (0u64, 0, 0);
+            for call in 0..30_000usize {
+                calls += 1;
+                if skips > 0 {
+                    skips -= 1;
+                    unsampled += 1;
+                    continue;
+                }
+                let share = shares[call / 100 % shares.len()];
+                let drawn = sampler.draw(Sampling::share(share), longest);
+                unsampled += u64::from(drawn.weight.is_none());
+                skips = drawn.skips;
+            }
+            let population = sampler.population(unsampled);
+            prop_assert_eq!(population.calls, calls as f64);
+            // Eight times its standard error; the weights are at most 50.
+            let error = population.variance.sqrt();
+            prop_assert!((population.weights - calls as f64).abs() <= 8.0 * error + 50.0);
+        }
+    }
+}

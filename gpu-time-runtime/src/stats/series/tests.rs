@@ -1,0 +1,161 @@
+use crate::stats::series::*;
+use proptest::prelude::*;
+
+fn sample(raw_ns: f64, fed: bool) -> Sample {
+    with(raw_ns, |sample| sample.fed = fed)
+}
+
+fn with(raw_ns: f64, mark: impl FnOnce(&mut Sample)) -> Sample {
+    let mut sample = Sample::new(raw_ns).unwrap();
+    mark(&mut sample);
+    sample
+}
+
+fn row(bias_ns: Option<f64>) -> RowInfo {
+    RowInfo {
+        device: "cuda:0".to_owned(),
+        launch: None,
+        measure: Measure::Sum,
+        cache: CacheState::AsFound,
+        clock: Clock::Events,
+        graph: false,
+        timed: 0,
+        in_flight: 0,
+        start_ns: 0,
+        key: None,
+        population: None,
+        repeats: false,
+        bias: bias_ns.map(|ns| Bias { ns, queued_ns: ns + 600.0, ..Bias::NONE }),
+    }
+}
+
+fn report(samples: &[Sample], bias_ns: Option<f64>) -> report::Series {
+    let mut series = Series::new();
+    samples.iter().for_each(|&sample| series.record(sample));
+    series.recorded().report(row(bias_ns), series.tally())
+}
+
+#[test]
+fn a_series_that_was_mostly_queued_is_relieved_of_a_queues_bias() {
+    let queued = |raw_ns| with(raw_ns, |s| (s.fed, s.queued) = (true, true));
+    let mostly = report(&[queued(9000.0), queued(9000.0), sample(8400.0, true)], Some(1000.0));
+    assert_eq!((mostly.queued(), mostly.bias_ns()), (2, Some(1600.0)));
+    assert_eq!(mostly.net_ns().unwrap().median(), 7400.0);
+    let hardly = report(&[queued(9000.0), sample(8400.0, true)], Some(1000.0));
+    assert_eq!((hardly.queued(), hardly.bias_ns()), (1, Some(1000.0)));
+}
+
+#[test]
+fn percentiles_are_over_fed_samples_and_the_sum_over_all() {
+    let report = report(&[sample(5000.0, true), sample(9000.0, false)], Some(1000.0));
+    let (raw, net) = (report.raw_ns().unwrap(), report.net_ns().unwrap());
+    assert_eq!(
+        (raw.median(), raw.max(), raw.mean(), raw.sum()),
+        (5000.0, 5000.0, 5000.0, 14_000.0)
+    );
+    assert_eq!((net.median(), net.sum()), (4000.0, 12_000.0));
+    assert!(report.histogram().iter().eq([(5001.5, 1)]));
+    assert_eq!((report.measured, report.fed, report.starved, report.upper_bound), (2, 1, 1, false));
+}
+
+#[test]
+fn starved_samples_alone_bound_the_time_from_above() {
+    let report = report(&[sample(9000.0, false)], None);
+    assert!(report.upper_bound());
+    assert_eq!(report.raw_ns().unwrap().median(), 9000.0);
+    assert_eq!(report.net_ns(), None);
+}
+
+#[test]
+fn a_sample_at_the_floor_is_only_counted() {
+    let floor =
+        with(1280.0, |s| (s.fed, s.at_floor, s.nested, s.tracked) = (true, true, true, true));
+    let report = report(&[floor], Some(0.0));
+    assert_eq!((report.measured, report.at_floor, report.fed), (1, 1, 0));
+    assert_eq!((report.nested, report.tracked), (1, 1));
+    assert_eq!((report.raw_ns(), report.ci95_ns(), report.launches()), (None, None, None));
+    assert_eq!((report.net_ns(), report.net_sum_ns), (None, None));
+}
+
+#[test]
+fn a_sum_is_relieved_of_a_bias_for_each_launch() {
+    let sum = |raw_ns, brackets| with(raw_ns, |s| (s.fed, s.brackets) = (true, brackets));
+    let same = report(&[sum(9000.0, 3), sum(12_000.0, 3)], Some(1000.0));
+    let net = same.net_ns().unwrap();
+    assert_eq!((net.min(), net.max(), net.sum()), (6000.0, 9000.0, 15_000.0));
+
+    assert_eq!(same.net_sum_ns, Some(15_000.0));
+}
+
+#[test]
+fn calls_of_different_numbers_of_launches_have_a_net_sum_and_no_other_net_figure() {
+    let sum = |raw_ns, brackets| with(raw_ns, |s| (s.fed, s.brackets) = (true, brackets));
+    // Less the mean of three biases, the first would read 0 instead of 1000.
+    let samples = [sum(2000.0, 1), sum(12_000.0, 5)];
+    let varied = report(&samples, Some(1000.0));
+    assert_eq!((varied.net_ns(), varied.net_sum_ns), (None, Some(8000.0)));
+    let raw = varied.raw_ns().unwrap();
+    assert_eq!((raw.min(), raw.max(), raw.sum()), (2000.0, 12_000.0, 14_000.0));
+    let launches = varied.launches().unwrap();
+    assert_eq!((launches.min(), launches.mean(), launches.max()), (1, 3.0, 5));
+
+    // One that is starved has its launches too.
+    let starved = with(9000.0, |s| s.brackets = 2);
+    let mixed = report(&[sum(2000.0, 1), starved], Some(1000.0));
+    assert_eq!((mixed.net_ns(), mixed.net_sum_ns), (None, Some(8000.0)));
+
+    assert_eq!(report(&samples, Some(1e6)).net_sum_ns, Some(0.0));
+    assert_eq!(report(&samples, None).net_sum_ns, None);
+}
+
+#[test]
+fn what_is_recorded_later_is_not_in_a_copy() {
+    let mut series = Series::new();
+    series.record(sample(5000.0, true));
+    let (recorded, tally) = (series.recorded(), series.tally());
+    series.record(sample(9000.0, true));
+    let report = recorded.report(row(None), tally);
+    assert_eq!((report.measured, report.raw_ns().unwrap().sum()), (1, 5000.0));
+    assert_eq!(report.timeline().unwrap().slots().len(), 1);
+    assert_eq!(report.timeline().unwrap().slots()[0].count(), 1);
+}
+
+#[test]
+fn a_million_samples_of_both_kinds_fit() {
+    let mut series = Series::new();
+    for i in 0..1_000_000u32 {
+        // From a nanosecond to beyond an hour, evenly by magnitude.
+        series.record(sample(10f64.powf(f64::from(i) / 77_000.0), i % 2 == 0));
+    }
+    let kinds = [&series.fed, &series.starved].map(|kind| kind.bytes());
+    let bytes = size_of::<Series>() + kinds.iter().sum::<usize>();
+    assert!(bytes <= 256 * 1024, "{bytes}");
+    let report = series.recorded().report(row(None), series.tally());
+    assert_eq!((report.measured, report.fed, report.starved), (1_000_000, 500_000, 500_000));
+}
+
+proptest! {
+    #[test]
+    fn what_is_recorded_adds_up(
+        samples in prop::collection::vec((0.0f64..1e9, any::<[bool; 4]>()), 0..200),
+        lost in prop::collection::vec(0..Lost::ALL.len(), 0..20),
+        in_flight in 0u64..9,
+    ) {
+        let mut series = Series::new();
+        for &(raw_ns, [fed, at_floor, nested, tracked]) in &samples {
+            series.record(with(raw_ns, |s| {
+                (s.fed, s.at_floor, s.nested, s.tracked) = (fed, at_floor, nested, tracked);
+            }));
+        }
+        lost.iter().for_each(|&reason| series.lose(Lost::ALL[reason]));
+        let timed = (samples.len() + lost.len()) as u64 + in_flight;
+        let info = RowInfo { timed, in_flight, ..row(Some(2000.0)) };
+        let report = series.recorded().report(info, series.tally());
+
+        prop_assert_eq!(report.inconsistencies().count(), 0);
+        let count = |which: usize| samples.iter().filter(|(_, marks)| marks[which]).count() as u64;
+        prop_assert_eq!((report.at_floor, report.nested, report.tracked), (count(1), count(2), count(3)));
+        prop_assert_eq!(report.lost.total(), lost.len() as u64);
+        prop_assert_eq!(report.raw_ns.is_some(), report.fed + report.starved > 0);
+    }
+}

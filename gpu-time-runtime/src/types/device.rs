@@ -1,0 +1,12 @@
+//! The device that a call ran on.
+
+/// Where a call ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Device {
+    /// A CUDA device by its ordinal.
+    Cuda(u32),
+    /// A context that would not name its device.
+    Unknown,
+    /// No stream: the host clock told the time.
+    Host,
+}

@@ -1,0 +1,11 @@
+//! Vocabulary of the runtime: plain values that every layer passes along.
+
+pub mod attribute;
+pub(crate) mod device;
+pub(crate) mod handles;
+pub mod key;
+pub(crate) mod label;
+pub(crate) mod sample;
+pub mod sampling;
+pub(crate) mod settings;
+pub mod workload;
