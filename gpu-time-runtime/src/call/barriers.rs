@@ -9,10 +9,10 @@ use crate::call::brackets::obstacle;
 use crate::cuda::Context;
 use crate::gpu::Preparation;
 use crate::gpu::{Fault, Gpu};
-use crate::record::call::Place;
-use crate::record::series_counters::EntryRef;
-use crate::record::stream_state::{Key, Mark, Track};
-use crate::record::threads::Lane;
+use crate::record::call::StreamCall;
+use crate::record::series_counters::SeriesRef;
+use crate::record::stream_state::{Mark, StreamKey, StreamState};
+use crate::record::threads::ThreadRecorder;
 use crate::record::timeline::{self, CallId};
 use crate::site::callsite::CallSite;
 use crate::site::cost;
@@ -25,12 +25,12 @@ use crate::types::workload::Workload;
 /// Invariant: it is open on its track, and in flight in its row, until it is closed or abandoned.
 pub(crate) struct Barriers {
     site: &'static CallSite,
-    lane: &'static Lane,
+    thread: &'static ThreadRecorder,
     context: &'static Context,
     stream: Stream,
-    track: &'static Track,
+    stream_state: &'static StreamState,
     begun: Mark,
-    entry: EntryRef,
+    entry: SeriesRef,
     /// cudarc puts waits and records of its own around what is launched.
     tracked: bool,
     /// The call as a trace knows it.
@@ -45,22 +45,24 @@ impl Barriers {
     /// Flushes if that is to be, waits for the stream and takes the time; or counts the call as lost.
     /// `is_alive` says whether the stream still is.
     #[cold]
-    pub fn open(place: &Place, is_alive: bool) -> Option<Barriers> {
-        let Place { site, lane, context, stream, tracked, call_id, key, weight } = *place;
+    pub fn open(place: &StreamCall, is_alive: bool) -> Option<Barriers> {
+        let StreamCall { site, thread, context, stream, tracked, call_id, key, weight } = *place;
         let obstacle = if is_alive { obstacle(context, stream) } else { Some(Lost::Stream) };
-        let track = locked(&lane.work).track(context, Key::new(stream, lane));
+        let stream_state =
+            locked(&thread.recorder).stream_state(context, StreamKey::new(stream, thread));
         let (prepare, cache) = match obstacle {
-            None => place.preparation(site.settings(), track.is_busy(), None),
+            None => place.preparation(site.settings(), stream_state.is_busy(), None),
             Some(_) => (Preparation::default(), CacheState::AsFound),
         };
-        let entry = locked(&lane.work).rows.begin(site, None, context.place(), cache, key);
-        let begun = track.begin();
+        let entry =
+            locked(&thread.recorder).series.begin(site, None, context.device_id(), cache, key);
+        let begun = stream_state.begin();
         let barriers = Barriers {
             site,
-            lane,
+            thread,
             context,
             stream,
-            track,
+            stream_state,
             begun,
             entry,
             tracked,
@@ -96,27 +98,27 @@ impl Barriers {
     /// Waits for the stream once more and takes the time. `is_alive` says whether the stream still is.
     #[cold]
     pub fn close(&self, is_alive: bool, workload: Workload) {
-        let Barriers { context, stream, track, .. } = *self;
+        let Barriers { context, stream, stream_state, .. } = *self;
         let obstacle = if is_alive { obstacle(context, stream) } else { Some(Lost::Stream) };
         let ended_ns = match obstacle {
             Some(reason) => Err(reason),
             None => context.synchronize(stream).map_err(Lost::from),
         }
         .map(|()| context.now_ns());
-        let nested = track.end() != self.begun;
+        let nested = stream_state.end() != self.begun;
         let outcome = ended_ns.map(|ended_ns| {
             let took = Duration::from_nanos(ended_ns.saturating_sub(self.began_ns));
             let mut sample = Sample::by_host(took, ended_ns).weighted(self.weight);
             (sample.nested, sample.tracked) = (nested, self.tracked);
             sample
         });
-        locked(&self.lane.work).deliver(self.entry, outcome, workload);
+        locked(&self.thread.recorder).deliver(self.entry, outcome, workload);
     }
 
     /// Gives the call up without waiting.
     #[cold]
     pub fn abandon(&self, reason: Lost) {
-        self.track.end();
-        locked(&self.lane.work).deliver(self.entry, Err(reason), Workload::UNKNOWN);
+        self.stream_state.end();
+        locked(&self.thread.recorder).deliver(self.entry, Err(reason), Workload::UNKNOWN);
     }
 }

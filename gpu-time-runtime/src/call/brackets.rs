@@ -10,14 +10,14 @@ use crate::cuda::{self, Context};
 use crate::gpu::Gpu;
 use crate::gpu::{HoldPlan, Preparation};
 use crate::record::bracket::{self, Subject};
-use crate::record::call::Place;
-use crate::record::call_sums::CallRef;
+use crate::record::call::StreamCall;
+use crate::record::call_sums::SumId;
 use crate::record::drain;
 use crate::record::graph::{self, Node, Opened};
 use crate::record::pool;
-use crate::record::recorder::Work;
-use crate::record::stream_state::Key;
-use crate::record::threads::Lane;
+use crate::record::recorder::Recorder;
+use crate::record::stream_state::StreamKey;
+use crate::record::threads::ThreadRecorder;
 use crate::site::cost;
 use crate::types::attribute::Hold;
 use crate::types::handles::Stream;
@@ -30,7 +30,7 @@ pub(crate) type Bracket = Box<bracket::Bracket<Context>>;
 
 /// A launch that has begun: in a stream, by the lane of its call, or as a node of a graph.
 pub(crate) enum Open {
-    Bracket(&'static Lane, Bracket),
+    Bracket(&'static ThreadRecorder, Bracket),
     Node(Box<Node>),
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct CallState {
     made: AtomicU64,
 }
 
-impl Place {
+impl StreamCall {
     /// Opens the bracket around a body, or counts it as lost. `is_alive` says whether the stream still
     /// is.
     pub fn open_body(&self, is_alive: bool, workload: Workload) -> Option<Bracket> {
@@ -71,7 +71,7 @@ impl Place {
             };
         }
         let bracket = self.open(Some(launch), Some(state), obstacle, workload)?;
-        Some(Open::Bracket(self.lane, bracket))
+        Some(Open::Bracket(self.thread, bracket))
     }
 
     /// What becomes of a launch in a capture whose site wants nodes.
@@ -101,10 +101,10 @@ impl Place {
         obstacle: Option<Lost>,
         workload: Workload,
     ) -> Option<Bracket> {
-        let Place { site, lane, context, stream, tracked, call_id, key, weight } = *self;
-        let thread = stream.is_per_thread().then(thread_id::current);
-        let mut work = locked(&lane.work);
-        let track = work.track(context, Key::new(stream, lane));
+        let StreamCall { site, thread, context, stream, tracked, call_id, key, weight } = *self;
+        let thread_id = stream.is_per_thread().then(thread_id::current);
+        let mut recorder = locked(&thread.recorder);
+        let stream_state = recorder.stream_state(context, StreamKey::new(stream, thread));
         let first = state.and_then(CallState::first_cache);
         let is_plain = site.is_plain() && cold_override::is_none();
         // Once, because the program may change them.
@@ -113,33 +113,42 @@ impl Place {
             (Preparation::default(), later(first))
         } else {
             // It may ask the driver.
-            drop(work);
-            let prepared = self.preparation(settings, track.is_busy(), first);
-            work = locked(&lane.work);
+            drop(recorder);
+            let prepared = self.preparation(settings, stream_state.is_busy(), first);
+            recorder = locked(&thread.recorder);
             prepared
         };
-        let entry = work.rows.begin(site, launch, context.place(), cache, key);
+        let entry = recorder.series.begin(site, launch, context.device_id(), cache, key);
         if weight != 1.0
             && let Some((launch, state)) = launch.zip(state)
             && state.makes_again(launch)
-            && let Some(row) = work.rows.row(entry)
+            && let Some(row) = recorder.series.row(entry)
         {
             row.repeat();
         }
-        let call = state.and_then(|state| state.begin(self, &mut work, cache, workload));
+        let call = state.and_then(|state| state.begin(self, &mut recorder, cache, workload));
         // Where a call has a sum, the work is the sum's.
         let is_whole = launch.is_none() || site.spec.is_single;
         let workload = if is_whole { workload } else { Workload::UNKNOWN };
         // Made in its place.
-        let subject =
-            || Subject { site, stream, track, entry, call, call_id, tracked, weight, workload };
+        let subject = || Subject {
+            site,
+            stream,
+            stream_state,
+            entry,
+            call,
+            call_id,
+            tracked,
+            weight,
+            workload,
+        };
         let opened = match obstacle {
             Some(reason) => Err(reason),
-            None => match work.open(context, subject) {
+            None => match recorder.open(context, subject) {
                 Some(bracket) => Ok(bracket),
                 None => {
                     let opened;
-                    (work, opened) = self.open_new(work, subject());
+                    (recorder, opened) = self.open_new(recorder, subject());
                     opened
                 }
             },
@@ -147,13 +156,13 @@ impl Place {
         let mut bracket = match opened {
             Ok(bracket) => bracket,
             Err(reason) => {
-                work.lose(subject(), reason, &lane.returns);
+                recorder.lose(subject(), reason, &thread.returns);
                 return None;
             }
         };
-        let by_host = work.rows.is_long(entry) || settings.hold.is_some();
-        drop(work);
-        match bracket.start(prepare, by_host, thread) {
+        let by_host = recorder.series.is_long(entry) || settings.hold.is_some();
+        drop(recorder);
+        match bracket.start(prepare, by_host, thread_id) {
             Ok(()) => {
                 if cost::is_on() {
                     site.meter.spend(context.cost_ns(prepare));
@@ -161,7 +170,7 @@ impl Place {
                 Some(bracket)
             }
             Err(fault) => {
-                abandon(lane, bracket, fault.into());
+                abandon(thread, bracket, fault.into());
                 None
             }
         }
@@ -171,37 +180,37 @@ impl Place {
     #[cold]
     fn open_new(
         &self,
-        mut work: MutexGuard<'static, Work<Context>>,
+        mut recorder: MutexGuard<'static, Recorder<Context>>,
         subject: Subject,
-    ) -> (MutexGuard<'static, Work<Context>>, Result<Bracket, Lost>) {
-        let Place { lane, context, .. } = *self;
-        let ordered = work.pools.order(context);
+    ) -> (MutexGuard<'static, Recorder<Context>>, Result<Bracket, Lost>) {
+        let StreamCall { thread, context, .. } = *self;
+        let ordered = recorder.pools.order(context);
         if ordered == 0 {
-            return (work, Err(Lost::Events));
+            return (recorder, Err(Lost::Events));
         }
-        drop(work);
+        drop(recorder);
         let made = pool::make(context, ordered, subject);
-        let mut work = locked(&lane.work);
+        let mut recorder = locked(&thread.recorder);
         let opened = match made {
             Ok(new) => {
-                work.pools.supply(context, ordered, new);
-                work.open(context, || subject).ok_or(Lost::Events)
+                recorder.pools.supply(context, ordered, new);
+                recorder.open(context, || subject).ok_or(Lost::Events)
             }
             Err(fault) => {
-                work.pools.supply(context, ordered, Vec::new());
+                recorder.pools.supply(context, ordered, Vec::new());
                 Err(fault.into())
             }
         };
-        (work, opened)
+        (recorder, opened)
     }
 
     /// Records the stop, and hands the bracket over to wait for the GPU. `is_alive` says whether the
     /// stream still is.
     pub fn close(&self, mut bracket: Bracket, is_alive: bool) {
-        let lane = self.lane;
+        let thread = self.thread;
         let obstacle = if !is_alive {
             Some(Lost::Stream)
-        } else if bracket.thread().is_some_and(|thread| thread != thread_id::current()) {
+        } else if bracket.thread_id().is_some_and(|id| id != thread_id::current()) {
             Some(Lost::Thread)
         } else if self.stream.is_implicit() {
             // A record in the NULL stream ruins a capture that goes on beside it.
@@ -212,23 +221,23 @@ impl Place {
             self.context.is_dead().then_some(Lost::Context)
         };
         if let Some(reason) = obstacle {
-            return abandon(lane, bracket, reason);
+            return abandon(thread, bracket, reason);
         }
         let stopped = bracket.stop();
         if cost::is_on() {
             self.site.meter.spend(bracket.held_ns());
         }
-        let mut work = locked(&lane.work);
+        let mut recorder = locked(&thread.recorder);
         let is_due = match stopped {
-            Ok(()) => work.enqueue(bracket),
+            Ok(()) => recorder.enqueue(bracket),
             Err(fault) => {
-                work.abandon(bracket, fault.into(), &lane.returns);
+                recorder.abandon(bracket, fault.into(), &thread.returns);
                 false
             }
         };
-        drop(work);
+        drop(recorder);
         if is_due {
-            drain::drain(&lane.work, &lane.returns);
+            drain::drain(&thread.recorder, &thread.returns);
             if graph::is_any() {
                 // The thread's next call looks for replays before it enqueues anything.
                 cuda::forget_recent();
@@ -238,17 +247,22 @@ impl Place {
 
     /// Gives the bracket up for the reason given; a launch costs its call the sum.
     pub fn abandon(&self, bracket: Bracket, reason: Lost) {
-        abandon(self.lane, bracket, reason);
+        abandon(self.thread, bracket, reason);
     }
 
     /// The function of a call in launches scope has returned, or was left for the reason given.
     pub fn leave(&self, state: &CallState, lost: Option<Lost>) {
         match state.call() {
-            Some(call) => self.lane.returns.set(call, lost),
+            Some(call) => self.thread.returns.set(call, lost),
             None if state.first_cache().is_none() => {
                 // It made no launch.
                 let outcome = lost.map_or(Ok(Sample::NOTHING), Err);
-                locked(&self.lane.work).count(self.site, self.context.place(), self.key, outcome);
+                locked(&self.thread.recorder).count(
+                    self.site,
+                    self.context.device_id(),
+                    self.key,
+                    outcome,
+                );
             }
             // Its sum was lost at its beginning, or is its launch, or it has none.
             None => {}
@@ -266,7 +280,7 @@ impl Place {
     ) -> (Preparation, CacheState) {
         let context = self.context;
         // Preparing enqueues work of ours, which must not end up inside a bracket of this thread.
-        let is_free = |is_ready: bool| is_ready || !locked(&self.lane.work).has_open();
+        let is_free = |is_ready: bool| is_ready || !locked(&self.thread.recorder).has_open();
         let cold = cold_override::apply(settings.cold)
             .filter(|_| first.is_none() && !is_inside)
             .filter(|cold| context.can_flush(*cold, is_free(context.is_ready_to_flush(*cold))));
@@ -300,16 +314,16 @@ pub(crate) fn obstacle(context: &Context, stream: Stream) -> Option<Lost> {
 }
 
 /// Gives a bracket of the lane up.
-fn abandon(lane: &'static Lane, mut bracket: Bracket, reason: Lost) {
+fn abandon(thread: &'static ThreadRecorder, mut bracket: Bracket, reason: Lost) {
     bracket.abandon();
-    locked(&lane.work).abandon(bracket, reason, &lane.returns);
+    locked(&thread.recorder).abandon(bracket, reason, &thread.returns);
 }
 
 impl Open {
     /// Gives the launch up for the reason given.
     pub fn abandon(self, reason: Lost) {
         match self {
-            Open::Bracket(lane, bracket) => abandon(lane, bracket, reason),
+            Open::Bracket(thread, bracket) => abandon(thread, bracket, reason),
             Open::Node(node) => node.abandon(reason),
         }
     }
@@ -321,34 +335,40 @@ impl CallState {
     #[inline]
     fn begin(
         &self,
-        place: &Place,
-        work: &mut Work<Context>,
+        place: &StreamCall,
+        recorder: &mut Recorder<Context>,
         cache: CacheState,
         workload: Workload,
-    ) -> Option<CallRef> {
+    ) -> Option<SumId> {
         if self.cache.load(Relaxed) == 0 {
             self.cache.store(1 + cache as u8, Relaxed);
             if place.site.spec.is_single {
                 return None;
             }
-            let entry = work.rows.begin(place.site, None, place.context.place(), cache, place.key);
-            if let Some(call) = work.open_call(entry, workload, &place.lane.returns) {
+            let entry = recorder.series.begin(
+                place.site,
+                None,
+                place.context.device_id(),
+                cache,
+                place.key,
+            );
+            if let Some(call) = recorder.open_call(entry, workload, &place.thread.returns) {
                 self.call.store(call.number(), Relaxed);
             }
         }
         let call = self.call()?;
-        work.begin_launch(call);
+        recorder.begin_launch(call);
         Some(call)
     }
 
     /// A launch of the call became a node of a graph, which no sum has: neither is there one of later
     /// launches, nor is one of earlier ones whole.
     #[cold]
-    fn leave_to_graph(&self, place: &Place) {
+    fn leave_to_graph(&self, place: &StreamCall) {
         if self.cache.load(Relaxed) == 0 {
             self.cache.store(1 + CacheState::AsFound as u8, Relaxed);
         } else if let Some(call) = self.call() {
-            locked(&place.lane.work).lose_sum(call, Lost::Capture, &place.lane.returns);
+            locked(&place.thread.recorder).lose_sum(call, Lost::Capture, &place.thread.returns);
         }
     }
 
@@ -359,8 +379,8 @@ impl CallState {
         made & bit != 0
     }
 
-    fn call(&self) -> Option<CallRef> {
-        CallRef::numbered(self.call.load(Relaxed))
+    fn call(&self) -> Option<SumId> {
+        SumId::numbered(self.call.load(Relaxed))
     }
 
     /// In which state the first launch met the L2, if there was one.

@@ -8,20 +8,20 @@ use crate::call::barriers::Barriers;
 use crate::call::brackets::CallState;
 use crate::call::decide::{Drawn, Gate};
 use crate::call::scope::{Kind, Scope};
-use crate::call::stream::Working;
-use crate::call::stream::{Keep, Target};
+use crate::call::stream::WithWorkload;
+use crate::call::stream::{StreamGuard, Target};
 use crate::call::{decide, first};
 use crate::cuda;
 use crate::cuda::Context;
 use crate::lifecycle::exit;
-use crate::record::call::Place;
+use crate::record::call::StreamCall;
 use crate::record::threads;
 use crate::record::timeline;
 use crate::site::callsite::CallSite;
 use crate::site::cost::{Stint, Tab};
 use crate::site::counters::Outcome;
 use crate::types::attribute::{Clock, ScopeKind};
-use crate::types::device::Device;
+use crate::types::device::DeviceId;
 use crate::types::handles::Stream;
 use crate::types::key::{KeyText, SeriesKey};
 use crate::types::sample::CacheState;
@@ -33,7 +33,7 @@ use crate::types::workload::{Details, Workload};
 /// Begins a call on the stream that `target` gives. It is asked only for calls that are switched on
 /// and not filtered out.
 #[inline(always)]
-pub fn enter<K: Keep>(
+pub fn enter<K: StreamGuard>(
     site: &'static CallSite,
     target: impl FnOnce(&mut Gate) -> Target<K>,
 ) -> Scope<K> {
@@ -42,17 +42,17 @@ pub fn enter<K: Keep>(
 
 /// The same for a call of which more is said: `details` is asked only for calls that are timed.
 #[inline(always)]
-pub fn enter_detailed<K: Keep>(
+pub fn enter_detailed<K: StreamGuard>(
     site: &'static CallSite,
     target: impl FnOnce(&mut Gate) -> Target<K>,
     details: impl FnOnce() -> Details,
-) -> Scope<Working<K>> {
-    begin(site, target, details, |keep, workload| Working { keep, workload })
+) -> Scope<WithWorkload<K>> {
+    begin(site, target, details, |keep, workload| WithWorkload { keep, workload })
 }
 
 /// `carry` makes what the call takes along of the stream's keep and the work.
 #[inline(always)]
-fn begin<K: Keep, L: Keep>(
+fn begin<K: StreamGuard, L: StreamGuard>(
     site: &'static CallSite,
     target: impl FnOnce(&mut Gate) -> Target<K>,
     details: impl FnOnce() -> Details,
@@ -80,7 +80,7 @@ fn begin<K: Keep, L: Keep>(
 }
 
 #[inline(never)]
-fn begin_on_stream<K: Keep, L: Keep>(
+fn begin_on_stream<K: StreamGuard, L: StreamGuard>(
     site: &'static CallSite,
     drawn: Drawn,
     target: impl FnOnce(&mut Gate) -> Target<K>,
@@ -128,8 +128,9 @@ fn begin_on_stream<K: Keep, L: Keep>(
             let key = find_key(site, key);
             let keep = carry(keep, workload);
             threads::count(site, Outcome::Timed);
-            let (lane, call_id) = (threads::current(), timeline::begin(site));
-            let place = || Place { site, lane, context, stream, tracked, call_id, key, weight };
+            let (thread, call_id) = (threads::current(), timeline::begin(site));
+            let place =
+                || StreamCall { site, thread, context, stream, tracked, call_id, key, weight };
             if site.spec.clock == Clock::Sync {
                 stint.waits();
                 let barriers = Barriers::open(&place(), keep.hold().is_some());
@@ -150,7 +151,7 @@ fn begin_on_stream<K: Keep, L: Keep>(
 /// its shape, so such a call is timed all the same where the site's captures have nodes; and the first
 /// capture, which decides that, may be this one. Whether it is one only the stream can say.
 #[cold]
-fn enter_off<K: Keep, L: Keep>(
+fn enter_off<K: StreamGuard, L: StreamGuard>(
     site: &'static CallSite,
     target: Target<K>,
     carry: impl FnOnce(K, Workload) -> L,
@@ -166,8 +167,8 @@ fn enter_off<K: Keep, L: Keep>(
     let Ok(context) = first::find(stream, context) else { return Scope::none() };
     std::mem::forget(skipped);
     threads::count(site, Outcome::Timed);
-    let (lane, call_id, key) = (threads::current(), timeline::begin(site), SeriesKey::NONE);
-    let place = Place { site, lane, context, stream, tracked, call_id, key, weight: 1.0 };
+    let (thread, call_id, key) = (threads::current(), timeline::begin(site), SeriesKey::NONE);
+    let place = StreamCall { site, thread, context, stream, tracked, call_id, key, weight: 1.0 };
     let keep = carry(keep, Workload::UNKNOWN);
     let kind = Kind::Stream { place, state: CallState::default(), body: None };
     Scope::active(kind, Some(keep), Tab::none())
@@ -253,17 +254,18 @@ fn enter_on_host(
     details: impl FnOnce() -> Details,
 ) -> Option<Kind> {
     exit::arm();
-    if site.lease_warmup(Device::Host, site.warmup(), 1) == 1 {
+    if site.lease_warmup(DeviceId::Host, site.warmup(), 1) == 1 {
         threads::count(site, Outcome::Warmup);
         return None;
     }
     let Details { key, workload } = detailed(site, details);
     let key = find_key(site, key);
     threads::count(site, Outcome::Timed);
-    let lane = threads::current();
-    let entry = locked(&lane.work).rows.begin(site, None, Device::Host, CacheState::AsFound, key);
+    let thread = threads::current();
+    let entry =
+        locked(&thread.recorder).series.begin(site, None, DeviceId::Host, CacheState::AsFound, key);
     let call_id = timeline::begin(site);
-    Some(Kind::Host { lane, entry, weight, workload, call_id, started: Instant::now() })
+    Some(Kind::Host { thread, entry, weight, workload, call_id, started: Instant::now() })
 }
 
 /// The context of a call that is to be timed.

@@ -12,7 +12,7 @@ use crate::record::{graph, stream_state, threads};
 use crate::site::callsite::CallSite;
 use crate::site::counters::Outcome;
 use crate::site::registry;
-use crate::types::device::Device;
+use crate::types::device::DeviceId;
 use crate::types::handles::Stream;
 use crate::types::key::SeriesKey;
 
@@ -59,7 +59,12 @@ pub(super) fn meet(
             exit::arm();
             threads::count(site, Outcome::Timed);
             let outcome = Err(fault.into());
-            locked(&threads::current().work).count(site, Device::Unknown, SeriesKey::NONE, outcome);
+            locked(&threads::current().recorder).count(
+                site,
+                DeviceId::Unknown,
+                SeriesKey::NONE,
+                outcome,
+            );
             None
         }
     }
@@ -98,7 +103,7 @@ fn prepare(site: &'static CallSite, context: &'static Context) {
     let settings = site.settings();
     let is_needed = settings.cold.is_some_and(|cold| !context.is_ready_to_flush(cold))
         || (settings.hold.is_some() && !context.is_ready_to_hold());
-    if is_needed && !locked(&threads::current().work).has_open() {
+    if is_needed && !locked(&threads::current().recorder).has_open() {
         if let Some(cold) = settings.cold {
             context.prepare_flush(cold);
         }
@@ -127,11 +132,11 @@ pub(super) fn is_warmup(
     }
     // What is left of another context's lease on this device is this one's, too.
     if let Some((_, calls)) = own.and_then(|slot| slot.take_lease(Some(context.ordinal()))) {
-        site.return_warmup(context.place(), calls);
+        site.return_warmup(context.device_id(), calls);
     }
     let slot = own.filter(|slot| is_named && context.is_retained() && !slot.has_lease());
     let most = if slot.is_some() { LEASE } else { 1 };
-    let lease = site.lease_warmup(context.place(), total, most);
+    let lease = site.lease_warmup(context.device_id(), total, most);
     match (own, slot, lease) {
         (Some(own), _, 0) => own.set_warm(context.ordinal(), total),
         (_, Some(slot), 2..) => slot.set_lease(context.handle(), context.ordinal(), lease - 1),

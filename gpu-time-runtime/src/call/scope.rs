@@ -10,10 +10,10 @@ use crate::base::fork;
 use crate::base::lock::locked;
 use crate::call::barriers::Barriers;
 use crate::call::brackets::{Bracket, CallState, Open};
-use crate::call::stream::Keep;
-use crate::record::call::Place;
-use crate::record::series_counters::EntryRef;
-use crate::record::threads::Lane;
+use crate::call::stream::StreamGuard;
+use crate::record::call::StreamCall;
+use crate::record::series_counters::SeriesRef;
+use crate::record::threads::ThreadRecorder;
 use crate::record::timeline::{self, CallId};
 use crate::site::cost::{Stint, Tab};
 use crate::types::attribute::ScopeKind;
@@ -24,7 +24,7 @@ use crate::types::workload::Workload;
 ///
 /// Borrows nothing. Dropping it ends the call.
 #[must_use]
-pub struct Scope<K: Keep>(Option<Active<K>>);
+pub struct Scope<K: StreamGuard>(Option<Active<K>>);
 
 struct Active<K> {
     kind: Kind,
@@ -39,12 +39,12 @@ struct Active<K> {
 
 pub(crate) enum Kind {
     /// With a bracket around the body, unless that was lost at its start or the scope is `launches`.
-    Stream { place: Place, state: CallState, body: Option<Bracket> },
+    Stream { place: StreamCall, state: CallState, body: Option<Bracket> },
     /// Between two barriers on the stream.
     Sync(Barriers),
     Host {
-        lane: &'static Lane,
-        entry: EntryRef,
+        thread: &'static ThreadRecorder,
+        entry: SeriesRef,
         started: Instant,
         weight: f32,
         workload: Workload,
@@ -62,7 +62,7 @@ const _: () = {
     holds_across_awaits_and_unwinding::<Token>();
 };
 
-impl<K: Keep> Scope<K> {
+impl<K: StreamGuard> Scope<K> {
     /// That of a call that is not timed. No constant: all of one would be copied.
     #[inline(always)]
     pub(crate) fn none() -> Self {
@@ -80,7 +80,7 @@ impl<K: Keep> Scope<K> {
     /// it, because a store is not passed on to a load that is wider.
     #[inline(always)]
     pub(crate) fn on_stream(
-        place: impl FnOnce() -> Place,
+        place: impl FnOnce() -> StreamCall,
         body: Option<Bracket>,
         keep: K,
         tab: Tab,
@@ -101,9 +101,9 @@ impl<K: Keep> Scope<K> {
             _ if fork::is_forked() => None,
             Some(Active { kind: Kind::Stream { place, state, body: None }, keep, tab, .. }) => {
                 let _stint = Stint::of(tab);
-                let held = keep.as_ref().map(Keep::hold);
+                let held = keep.as_ref().map(StreamGuard::hold);
                 let is_alive = !matches!(held, Some(None));
-                let workload = keep.as_ref().map_or(Workload::UNKNOWN, Keep::workload);
+                let workload = keep.as_ref().map_or(Workload::UNKNOWN, StreamGuard::workload);
                 place.open_launch(launch, state, is_alive, workload)
             }
             _ => None,
@@ -125,21 +125,21 @@ impl<K: Keep> Scope<K> {
 
 /// The same, with the future that it waits for.
 #[inline]
-pub fn awaiting<T, K: Keep>((future,): (T,), scope: &Scope<K>) -> T {
+pub fn awaiting<T, K: StreamGuard>((future,): (T,), scope: &Scope<K>) -> T {
     scope.set_suspended(true);
     future
 }
 
 /// Marks that the function goes on, with what the future came to.
 #[inline]
-pub fn awaited<T, K: Keep>(((), output): ((), T), scope: &Scope<K>) -> T {
+pub fn awaited<T, K: StreamGuard>(((), output): ((), T), scope: &Scope<K>) -> T {
     scope.set_suspended(false);
     output
 }
 
 /// Ends a launch, unless `failed` says that there was none.
 #[inline]
-pub fn stop<R, K: Keep>(
+pub fn stop<R, K: StreamGuard>(
     (mut token, result): (Token, R),
     scope: &Scope<K>,
     failed: impl FnOnce(&R) -> bool,
@@ -152,13 +152,13 @@ pub fn stop<R, K: Keep>(
 
 /// Ends a launch that has no value.
 #[inline]
-pub fn stop_statement<K: Keep>(mut token: Token, scope: &Scope<K>) {
+pub fn stop_statement<K: StreamGuard>(mut token: Token, scope: &Scope<K>) {
     if let Some(open) = token.0.take() {
         scope.close(open, false);
     }
 }
 
-impl<K: Keep> Scope<K> {
+impl<K: StreamGuard> Scope<K> {
     fn close(&self, open: Open, has_failed: bool) {
         if fork::is_forked() {
             return;
@@ -171,7 +171,7 @@ impl<K: Keep> Scope<K> {
             return open.abandon(Lost::Failed);
         }
         // A handle outlives the stream if the body drops the last owner: hold it for the record.
-        let held = keep.as_ref().map(Keep::hold);
+        let held = keep.as_ref().map(StreamGuard::hold);
         let is_alive = !matches!(held, Some(None));
         match open {
             Open::Bracket(_, bracket) => place.close(bracket, is_alive),
@@ -191,7 +191,7 @@ impl Drop for Token {
     }
 }
 
-impl<K: Keep> Drop for Scope<K> {
+impl<K: StreamGuard> Drop for Scope<K> {
     #[inline]
     fn drop(&mut self) {
         if let Some(active) = &mut self.0 {
@@ -200,7 +200,7 @@ impl<K: Keep> Drop for Scope<K> {
     }
 }
 
-impl<K: Keep> Active<K> {
+impl<K: StreamGuard> Active<K> {
     fn leave(&mut self) {
         if fork::is_forked() {
             // It is the parent's call, and another thread may have held a lock when the process was forked.
@@ -223,7 +223,7 @@ impl<K: Keep> Active<K> {
                 (None, _) => {}
                 (Some(bracket), Some(reason)) => place.abandon(bracket, reason),
                 (Some(bracket), None) => {
-                    let held = self.keep.as_ref().map(Keep::hold);
+                    let held = self.keep.as_ref().map(StreamGuard::hold);
                     place.close(bracket, !matches!(held, Some(None)));
                 }
             },
@@ -231,12 +231,13 @@ impl<K: Keep> Active<K> {
                 Some(reason) => barriers.abandon(reason),
                 None => {
                     stint.waits();
-                    let held = self.keep.as_ref().map(Keep::hold);
-                    let workload = self.keep.as_ref().map_or(Workload::UNKNOWN, Keep::workload);
+                    let held = self.keep.as_ref().map(StreamGuard::hold);
+                    let workload =
+                        self.keep.as_ref().map_or(Workload::UNKNOWN, StreamGuard::workload);
                     barriers.close(!matches!(held, Some(None)), workload);
                 }
             },
-            Kind::Host { lane, entry, started, weight, workload, .. } => {
+            Kind::Host { thread, entry, started, weight, workload, .. } => {
                 let ended = Instant::now();
                 let took = ended.saturating_duration_since(*started);
                 let outcome = match lost {
@@ -246,7 +247,7 @@ impl<K: Keep> Active<K> {
                         Ok(sample.weighted(*weight))
                     }
                 };
-                locked(&lane.work).deliver(*entry, outcome, *workload);
+                locked(&thread.recorder).deliver(*entry, outcome, *workload);
             }
         }
         if timeline::is_on() {

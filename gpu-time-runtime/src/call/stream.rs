@@ -10,7 +10,8 @@
 mod guard;
 
 pub use guard::{
-    Counted, Keep, Owner, OwnerBehind, OwnerBehindTwo, OwnerPlain, Weakly, Working, owner,
+    Counted, Owner, OwnerBehind, OwnerBehindTwo, OwnerPlain, StreamGuard, WeakStream, WithWorkload,
+    owner,
 };
 
 use std::ffi::c_void;

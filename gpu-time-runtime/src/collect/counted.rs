@@ -4,59 +4,60 @@ use std::collections::HashMap;
 use std::ptr;
 
 use crate::collect::devices::{Biases, device_id};
-use crate::collect::state::{RowState, SiteState};
+use crate::collect::state::{SeriesState, SiteState};
 use crate::cuda;
 use crate::record::threads;
 use crate::site::callsite::CallSite;
 use crate::site::counters::Counts;
-use crate::site::series_id::{Kept, Row};
+use crate::site::series_id::{SeriesCell, SeriesId};
 use crate::stats::bias::Bias;
 use crate::stats::sampling::Population;
-use crate::stats::series::{RowInfo, Tally};
+use crate::stats::series::{SeriesInfo, Tally};
 use crate::types::attribute::Clock;
 use crate::types::sample::Measure;
 use gpu_time_report as report;
 
 /// What the lanes counted of a row: timed, in flight.
-pub(super) type Tallies = HashMap<*const Row, (u64, u64)>;
+pub(super) type Tallies = HashMap<*const SeriesId, (u64, u64)>;
 
 /// What was counted of a site at one moment, with each row and its tally.
-pub(crate) struct Counted {
+pub(crate) struct SiteCounts {
     pub site: &'static CallSite,
     pub counts: Counts,
     population: Population,
-    rows: Vec<(&'static Row, Tally)>,
+    rows: Vec<(&'static SeriesId, Tally)>,
 }
 
 /// A series of the report before its statistics are made.
-pub(crate) struct Shown {
-    pub info: RowInfo,
+pub(crate) struct SeriesCounts {
+    pub info: SeriesInfo,
     pub tally: Tally,
     /// The index of the row whose samples it shows.
     pub row: usize,
 }
 
-impl Counted {
+impl SiteCounts {
     /// What is counted of it now.
-    pub(super) fn of(site: &'static CallSite, lanes: &threads::AllLanes) -> Counted {
-        let rows = site.rows().iter().map(|Kept { row, series }| (*row, series.tally())).collect();
-        let (counts, population) = threads::counts(site, lanes);
-        Counted { site, counts, population, rows }
+    pub(super) fn of(site: &'static CallSite, threads_: &threads::AllThreads) -> SiteCounts {
+        let rows =
+            site.series().iter().map(|SeriesCell { id, series }| (*id, series.tally())).collect();
+        let (counts, population) = threads::counts(site, threads_);
+        SiteCounts { site, counts, population, rows }
     }
 
     /// The series that these rows come to.
-    pub(super) fn shown(&self, tallies: &Tallies, biases: &Biases) -> Vec<Shown> {
+    pub(super) fn shown(&self, tallies: &Tallies, biases: &Biases) -> Vec<SeriesCounts> {
         let spec = &self.site.spec;
-        let in_lanes =
-            |row: &'static Row| tallies.get(&ptr::from_ref(row)).copied().unwrap_or_default();
+        let on_threads =
+            |row: &'static SeriesId| tallies.get(&ptr::from_ref(row)).copied().unwrap_or_default();
         let mut shown = Vec::new();
         for (row, tally) in &self.rows {
-            let is_same = |other: &Row| {
-                let place = |row: &Row| (row.device, row.cache, row.key, row.graph);
+            let is_same = |other: &SeriesId| {
+                let place = |row: &SeriesId| (row.device, row.cache, row.key, row.graph);
                 place(other) == place(row)
             };
-            let (timed, in_flight) = in_lanes(row);
-            let info = |launch: Option<u32>, measure: Measure| RowInfo {
+            let (timed, in_flight) = on_threads(row);
+            let info = |launch: Option<u32>, measure: Measure| SeriesInfo {
                 device: device_id(row.device),
                 launch: launch.and_then(|index| {
                     let launch = spec.launches.get(index as usize)?;
@@ -88,17 +89,17 @@ impl Counted {
                 let (mut sum, mut tally) = (info(None, Measure::Sum), *tally);
                 if let Some((idle, of_idle)) = idle {
                     tally.add_idle(*of_idle);
-                    let (timed, in_flight) = in_lanes(idle);
+                    let (timed, in_flight) = on_threads(idle);
                     sum.timed += timed;
                     sum.in_flight += in_flight;
                 }
-                shown.push(Shown { info: sum, tally, row: row.index() });
+                shown.push(SeriesCounts { info: sum, tally, row: row.index() });
             }
             let is_shown_so = spec.is_single
                 && measure == Measure::Sum
                 && self.rows.iter().any(|(other, _)| other.launch.is_some() && is_same(other));
             if !is_shown_so {
-                shown.push(Shown {
+                shown.push(SeriesCounts {
                     info: info(row.launch, measure),
                     tally: *tally,
                     row: row.index(),
@@ -111,11 +112,11 @@ impl Counted {
     /// The site with its series at this moment.
     pub(super) fn state(self, tallies: &Tallies, biases: &Biases) -> SiteState {
         let shown = self.shown(tallies, biases);
-        let Counted { site, counts, .. } = self;
-        let row = |Shown { info, tally, row }| {
+        let SiteCounts { site, counts, .. } = self;
+        let row = |SeriesCounts { info, tally, row }| {
             // Who times a call waits for this copy, and not for the statistics.
-            let recorded = site.rows().get(row)?.series.recorded();
-            Some(RowState { info, tally, recorded })
+            let recorded = site.series().get(row)?.series.recorded();
+            Some(SeriesState { info, tally, recorded })
         };
         let rows = shown.into_iter().filter_map(row).collect();
         let mut warnings = Vec::new();

@@ -5,37 +5,37 @@ use crate::control::active;
 use crate::cuda::{self, Context};
 use crate::health;
 use crate::stats::bias::Bias;
-use crate::types::device::Device;
+use crate::types::device::DeviceId;
 use gpu_time_report as report;
 
 /// The name of a device in the reports.
-pub(crate) fn device_id(device: Device) -> String {
+pub(crate) fn device_id(device: DeviceId) -> String {
     match device {
-        Device::Cuda(ordinal) => format!("cuda:{ordinal}"),
-        Device::Unknown => "cuda:?".to_owned(),
-        Device::Host => "host".to_owned(),
+        DeviceId::Cuda(ordinal) => format!("cuda:{ordinal}"),
+        DeviceId::Unknown => "cuda:?".to_owned(),
+        DeviceId::Host => "host".to_owned(),
     }
 }
 
 /// The step in which event times of the device of this id advance, once that is known.
 pub(crate) fn event_step_ns(id: &str) -> Option<f64> {
     let contexts = cuda::contexts().into_iter();
-    let mut same = contexts.filter(|c| device_id(Device::Cuda(c.device.ordinal)) == id);
+    let mut same = contexts.filter(|c| device_id(DeviceId::Cuda(c.device.ordinal)) == id);
     same.find_map(Context::floor)?.step_ns
 }
 
 /// What is subtracted from each bracket, by device.
-pub(crate) struct Biases(Vec<(Device, Option<Bias>)>);
+pub(crate) struct Biases(Vec<(DeviceId, Option<Bias>)>);
 
 impl Biases {
     pub fn new() -> Self {
         let contexts = cuda::contexts();
-        Biases(contexts.iter().map(|c| (c.place(), c.bias(active::config().bias()))).collect())
+        Biases(contexts.iter().map(|c| (c.device_id(), c.bias(active::config().bias()))).collect())
     }
 
-    pub fn of(&self, device: Device) -> Option<Bias> {
+    pub fn of(&self, device: DeviceId) -> Option<Bias> {
         match device {
-            Device::Host => Some(Bias::NONE),
+            DeviceId::Host => Some(Bias::NONE),
             _ => self.0.iter().filter(|(d, _)| *d == device).find_map(|(_, bias)| *bias),
         }
     }
@@ -48,7 +48,7 @@ pub(super) fn seen(states: &[SiteState]) -> Vec<report::Device> {
     let mut contexts = cuda::contexts();
     contexts.sort_by_key(|context| context.device.ordinal);
     for context in contexts {
-        let id = device_id(Device::Cuda(context.device.ordinal));
+        let id = device_id(DeviceId::Cuda(context.device.ordinal));
         let at = devices.iter().position(|d| d.id == id).unwrap_or_else(|| {
             let l2 = context.device.l2_bytes;
             let mut device = report::Device {

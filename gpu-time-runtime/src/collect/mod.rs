@@ -14,9 +14,9 @@ use crate::base::console;
 use crate::base::fork;
 use crate::base::lock::locked_by;
 use crate::base::switches;
-use crate::collect::counted::Counted;
 #[cfg(feature = "metrics")]
-use crate::collect::counted::Shown;
+use crate::collect::counted::SeriesCounts;
+use crate::collect::counted::SiteCounts;
 use crate::collect::counted::Tallies;
 use crate::collect::devices::Biases;
 use crate::collect::state::SiteState;
@@ -136,12 +136,13 @@ pub(crate) fn states() -> (Vec<SiteState>, usize) {
     // All at once and no new ones, so that no bracket is counted on one side only while threads go on.
     // No driver call is made meanwhile.
     let deadline = Instant::now() + PATIENCE; // looking may have taken long beside many busy threads
-    let lanes = threads::all();
-    let works: Vec<_> = lanes.iter().filter_map(|lane| locked_by(&lane.work, deadline)).collect();
-    stuck += lanes.len() - works.len();
+    let threads_ = threads::all();
+    let recorders: Vec<_> =
+        threads_.iter().filter_map(|thread| locked_by(&thread.recorder, deadline)).collect();
+    stuck += threads_.len() - recorders.len();
     let mut tallies = Tallies::new();
-    for entry in works.iter().flat_map(|work| work.rows.iter()) {
-        let tally = tallies.entry(ptr::from_ref(entry.row)).or_default();
+    for entry in recorders.iter().flat_map(|recorder| recorder.series.iter()) {
+        let tally = tallies.entry(ptr::from_ref(entry.id)).or_default();
         tally.0 += entry.timed;
         tally.1 += entry.in_flight;
     }
@@ -150,21 +151,21 @@ pub(crate) fn states() -> (Vec<SiteState>, usize) {
         tallies.entry(ptr::from_ref(row)).or_default().0 += timed;
     }
     let sites = registry::sites().into_iter();
-    let counted: Vec<_> = sites.map(|site| Counted::of(site, &lanes)).collect();
+    let counted: Vec<_> = sites.map(|site| SiteCounts::of(site, &threads_)).collect();
     drop(graphs);
-    drop(works);
-    drop(lanes);
+    drop(recorders);
+    drop(threads_);
     // To copy the times takes longer, and the statistics do; nobody waits for them.
     let biases = Biases::new();
-    let state = |counted: Counted| counted.state(&tallies, &biases);
+    let state = |counted: SiteCounts| counted.state(&tallies, &biases);
     (counted.into_iter().map(state).collect(), stuck)
 }
 
 /// Looks at what the GPU has finished. Answers how many threads kept it from looking at nodes of graphs.
 fn drain_all(deadline: Instant) -> usize {
     let known = threads::all().to_vec();
-    for lane in known {
-        drain::drain_by(&lane.work, &lane.returns, deadline);
+    for thread in known {
+        drain::drain_by(&thread.recorder, &thread.returns, deadline);
     }
     usize::from(!graph::look_at_all(deadline))
 }
@@ -173,14 +174,14 @@ fn drain_all(deadline: Instant) -> usize {
 /// if `looks` says so. No thread waits for another: what is counted meanwhile may be on one side only,
 /// and of brackets that are not measured or lost nothing is said.
 #[cfg(feature = "metrics")]
-pub(crate) fn counted(looks: bool) -> impl Iterator<Item = (Counted, Vec<Shown>)> {
+pub(crate) fn counted(looks: bool) -> impl Iterator<Item = (SiteCounts, Vec<SeriesCounts>)> {
     if looks {
         drain_all(Instant::now() + PATIENCE);
     }
     let biases = Biases::new();
     let called = registry::sites().into_iter().filter(|site| site.is_on().is_some());
     called.map(move |site| {
-        let counted = Counted::of(site, &threads::all());
+        let counted = SiteCounts::of(site, &threads::all());
         let shown = counted.shown(&Tallies::new(), &biases);
         (counted, shown)
     })

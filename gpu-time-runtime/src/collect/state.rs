@@ -1,6 +1,6 @@
 //! What is known of the sites at one moment, and what that is more than at an earlier one: pure.
 
-use crate::stats::series::{Recorded, RowInfo, Tally};
+use crate::stats::series::{Recorded, SeriesInfo, Tally};
 use gpu_time_report::Site;
 
 /// A site at one moment.
@@ -8,13 +8,13 @@ use gpu_time_report::Site;
 pub(crate) struct SiteState {
     /// Without its series.
     pub site: Site,
-    pub rows: Vec<RowState>,
+    pub rows: Vec<SeriesState>,
 }
 
 /// A series of a site before its statistics are made.
 #[derive(Clone, Debug)]
-pub(crate) struct RowState {
-    pub info: RowInfo,
+pub(crate) struct SeriesState {
+    pub info: SeriesInfo,
     pub tally: Tally,
     pub recorded: Recorded,
 }
@@ -37,7 +37,7 @@ pub(crate) fn since(earlier: &[SiteState], now: &[SiteState]) -> Vec<Site> {
 impl SiteState {
     /// The site of the report.
     pub fn report(self) -> Site {
-        let series = |RowState { info, tally, recorded }| recorded.report(info, tally);
+        let series = |SeriesState { info, tally, recorded }| recorded.report(info, tally);
         Site { series: self.rows.into_iter().map(series).collect(), ..self.site }
     }
 
@@ -71,11 +71,11 @@ impl SiteState {
     }
 }
 
-impl RowState {
-    fn since(&self, before: &RowState) -> RowState {
+impl SeriesState {
+    fn since(&self, before: &SeriesState) -> SeriesState {
         let (info, tally) = (&self.info, self.tally.since(before.tally));
-        RowState {
-            info: RowInfo {
+        SeriesState {
+            info: SeriesInfo {
                 // With brackets that had begun before, and ended since.
                 timed: tally.ended() + info.in_flight,
                 ..info.clone()
@@ -120,7 +120,7 @@ mod tests {
             }
         }
         let calls = samples.iter().map(|(count, ..)| count).sum();
-        let info = RowInfo {
+        let info = SeriesInfo {
             device: "cuda:0".to_owned(),
             launch: None,
             measure: Measure::Span,
@@ -153,7 +153,7 @@ mod tests {
             warnings: Vec::new(),
             series: Vec::new(),
         };
-        let row = RowState { info, tally: series.tally(), recorded: series.recorded() };
+        let row = SeriesState { info, tally: series.tally(), recorded: series.recorded() };
         SiteState { site, rows: vec![row] }
     }
 

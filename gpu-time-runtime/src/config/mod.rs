@@ -10,7 +10,7 @@ mod vars;
 use std::ffi::OsString;
 
 use crate::config::output::{Format, Target};
-use crate::stats::bias::Given;
+use crate::stats::bias::ConfiguredBias;
 use crate::types::attribute::{Cold, Hold};
 use crate::types::sampling::Sampling;
 use filter::Filter;
@@ -38,7 +38,7 @@ pub struct Config {
     hold: Option<Option<Hold>>,
     sampling: Option<Sampling>,
     budget: Option<f64>,
-    bias: Option<Given>,
+    bias: Option<ConfiguredBias>,
     trace_last: usize,
 }
 
@@ -154,7 +154,7 @@ impl Config {
     }
 
     /// What is subtracted from raw times, or what CUPTI says of an empty kernel.
-    pub fn bias(&self) -> Option<Given> {
+    pub fn bias(&self) -> Option<ConfiguredBias> {
         self.bias
     }
 

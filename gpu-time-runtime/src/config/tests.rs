@@ -84,11 +84,11 @@ fn times_have_a_unit_and_a_bound() {
 #[test]
 fn the_bias_is_a_time_or_what_cupti_says_of_an_empty_kernel() {
     for (text, bias) in [
-        ("2.2us", Given::Bias(2_200.0)),
-        ("2205 ns", Given::Bias(2_205.0)),
-        ("0ns", Given::Bias(0.0)),
-        ("cupti:545ns", Given::KernelBase(545.0)),
-        ("cupti: 0.8us", Given::KernelBase(800.0)),
+        ("2.2us", ConfiguredBias::Bias(2_200.0)),
+        ("2205 ns", ConfiguredBias::Bias(2_205.0)),
+        ("0ns", ConfiguredBias::Bias(0.0)),
+        ("cupti:545ns", ConfiguredBias::KernelBase(545.0)),
+        ("cupti: 0.8us", ConfiguredBias::KernelBase(800.0)),
     ] {
         assert_eq!(good("GPU_TIME_BIAS", text).bias(), Some(bias));
     }

@@ -1,6 +1,6 @@
 //! What the text of a variable says, if it makes sense.
 
-use crate::stats::bias::Given;
+use crate::stats::bias::ConfiguredBias;
 use crate::types::attribute::{Cold, Hold};
 
 /// Longer than any hold is of use: the stream stands still for it.
@@ -38,10 +38,10 @@ pub fn hold(text: &str) -> Option<Option<Hold>> {
     }
 }
 
-pub fn bias(text: &str) -> Option<Given> {
-    let (given, time): (fn(f64) -> Given, _) = match text.strip_prefix("cupti:") {
-        Some(time) => (Given::KernelBase, time.trim_start()),
-        None => (Given::Bias, text),
+pub fn bias(text: &str) -> Option<ConfiguredBias> {
+    let (given, time): (fn(f64) -> ConfiguredBias, _) = match text.strip_prefix("cupti:") {
+        Some(time) => (ConfiguredBias::KernelBase, time.trim_start()),
+        None => (ConfiguredBias::Bias, text),
     };
     nanoseconds(time).filter(|ns| (0.0..=LARGEST_BIAS_NS).contains(ns)).map(given)
 }

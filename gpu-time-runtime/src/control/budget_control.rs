@@ -35,7 +35,7 @@ const SHORTEST_NS: u64 = 200_000;
 /// An adjustment that is overdue for so long is one that no call comes to.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-struct Steering {
+struct Controller {
     budget: Budget,
     sites: Vec<&'static CallSite>,
     adjusted_ns: u64,
@@ -43,7 +43,7 @@ struct Steering {
     took_ns: u64,
 }
 
-static STEERING: Mutex<Option<Steering>> = Mutex::new(None);
+static STEERING: Mutex<Option<Controller>> = Mutex::new(None);
 /// When the next adjustment is due.
 static DUE_NS: AtomicU64 = AtomicU64::new(0);
 
@@ -55,7 +55,7 @@ pub(crate) fn set(share: Option<f64>) {
         return;
     }
     let now = clock::now_ns();
-    *steering = share.map(|share| Steering::new(share, now));
+    *steering = share.map(|share| Controller::new(share, now));
     DUE_NS.store(now + FIRST_NS, Relaxed);
     SWITCHES.budget.store(share.is_some(), Relaxed);
 }
@@ -93,9 +93,9 @@ fn adjust(now: u64) {
     watch();
 }
 
-impl Steering {
+impl Controller {
     fn new(share: f64, now: u64) -> Self {
-        Steering { budget: Budget::new(share), sites: Vec::new(), adjusted_ns: now, took_ns: 0 }
+        Controller { budget: Budget::new(share), sites: Vec::new(), adjusted_ns: now, took_ns: 0 }
     }
 
     fn join(&mut self, site: &'static CallSite, most: Sampling) {
@@ -139,7 +139,7 @@ fn watch_for_ever() {
             return;
         }
         if clock::now_ns() > DUE_NS.load(Relaxed).saturating_add(patience_ns)
-            && let Some(Steering { sites, .. }) = &*locked(&STEERING)
+            && let Some(Controller { sites, .. }) = &*locked(&STEERING)
         {
             sites.iter().for_each(|site| site.renew());
         }
@@ -155,7 +155,7 @@ fn plausible_ns(took_ns: u64, sites: usize) -> u64 {
 /// The budget and what it settled at, if there is one.
 pub(crate) fn settled() -> Option<Reported> {
     let steering = locked(&STEERING);
-    let Steering { budget, sites, .. } = steering.as_ref()?;
+    let Controller { budget, sites, .. } = steering.as_ref()?;
     let spent = budget.spent(sites.iter().map(|site| site.meter.peek()));
     Some(Reported {
         share: budget.share(),
@@ -168,12 +168,12 @@ pub(crate) fn settled() -> Option<Reported> {
 /// Why the budget cannot be kept, if so, and what to do.
 pub(crate) fn warning() -> Option<String> {
     let steering = locked(&STEERING);
-    let Steering { budget, sites, .. } = steering.as_ref()?;
+    let Controller { budget, sites, .. } = steering.as_ref()?;
     let (passing, busiest) = budget.overrun()?;
     let [share, passing] = [budget.share(), passing].map(percent);
     let name = sites.get(busiest)?.name();
     Some(format!(
-        "the budget of {share} cannot be kept: to pass calls over took {passing} of the wall time by itself \
+        "the budget of {share} cannot be cell: to pass calls over took {passing} of the wall time by itself \
          lately; `{name}` is called most, and costs less where `GPU_TIME_FILTER` leaves it out, as `!{name}` does"
     ))
 }
@@ -190,7 +190,7 @@ mod tests {
     fn timing_settles_within_the_budget_and_is_all_counted() {
         const STEP_CALLS: u32 = 40;
         let (site, begin) = (fake::site(), u64::MAX / 2);
-        let mut steering = Steering::new(0.01, begin);
+        let mut steering = Controller::new(0.01, begin);
         steering.join(site, Sampling::ALL);
         let (mut due, mut timed, mut settled) = (0.0, 0, 0);
         for step in 1..=500 {

@@ -24,7 +24,7 @@ use crate::cuda::result::raw;
 use crate::cuda::symbols::Symbols;
 use crate::gpu::{Fault, HoldResult};
 use crate::stats::bias::Calibration;
-use crate::stats::pair_constant::{Constant, quantile};
+use crate::stats::pair_constant::{PairConstant, quantile};
 use crate::types::handles::{Event, EventPair, Stream};
 
 /// Pairs that are used in turn, and the length of the long queue.
@@ -91,7 +91,7 @@ struct Outcome {
     /// The calibration in force, or why there is none.
     first: Option<Result<Calibration, Obstacle>>,
     /// What the last check said, or why it said nothing.
-    last: Option<Result<Constant, Obstacle>>,
+    last: Option<Result<PairConstant, Obstacle>>,
 }
 
 /// Why there is no calibration.
@@ -224,7 +224,7 @@ impl Outcome {
 
     fn check(
         &mut self,
-        first: Constant,
+        first: PairConstant,
         tools: &mut Tools,
         step_ns: Option<f64>,
         equipment: Result<Equipment<'_>, Obstacle>,
@@ -277,7 +277,7 @@ struct Bench<'a> {
 impl Bench<'_> {
     /// What so many held pairs say, of the first round that agrees; else what all rounds say together,
     /// because to pick one would be to pick a value.
-    fn agreeing(&mut self, count: usize, step_ns: Option<f64>) -> Result<Constant, Obstacle> {
+    fn agreeing(&mut self, count: usize, step_ns: Option<f64>) -> Result<PairConstant, Obstacle> {
         let mut all = Vec::new();
         for _ in 0..ROUNDS {
             let samples = self.held(count, Bench::enqueue)?;
@@ -285,12 +285,12 @@ impl Bench<'_> {
                 return Err(Obstacle::Busy);
             }
             all.extend_from_slice(&samples);
-            let found = Constant::of(samples).ok_or(Obstacle::Busy)?;
+            let found = PairConstant::of(samples).ok_or(Obstacle::Busy)?;
             if found.spread_ns <= agreement_ns(step_ns) {
                 return Ok(found);
             }
         }
-        Constant::of(all).ok_or(Obstacle::Busy)
+        PairConstant::of(all).ok_or(Obstacle::Busy)
     }
 
     /// The median of pairs with nothing between; `None` where no hold lasted.
@@ -402,6 +402,6 @@ fn agreement_ns(step_ns: Option<f64>) -> f64 {
     AGREEMENT_STEPS * step_ns.unwrap_or(ASSUMED_STEP_NS)
 }
 
-fn has_moved(first: &Constant, last: &Constant, step_ns: Option<f64>) -> bool {
+fn has_moved(first: &PairConstant, last: &PairConstant, step_ns: Option<f64>) -> bool {
     first.distance_ns(last) > MOVED_STEPS * step_ns.unwrap_or(ASSUMED_STEP_NS)
 }

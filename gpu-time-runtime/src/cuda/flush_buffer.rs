@@ -15,7 +15,7 @@ use crate::types::handles::Stream;
 
 /// A buffer in which nothing but zeros is ever written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Zeros {
+pub(super) struct FlushBuffer {
     address: CUdeviceptr,
     bytes: u64,
     /// The word that the reading kernel never writes: behind the buffer, in the same allocation.
@@ -24,10 +24,10 @@ pub(super) struct Zeros {
     blocks: u32,
 }
 
-impl Zeros {
+impl FlushBuffer {
     /// Allocates so many bytes, a multiple of a line, and enqueues their first writing; the context must
     /// be current.
-    pub fn allocate(bytes: u64, device: &DeviceInfo, side: Stream) -> Result<Zeros, Fault> {
+    pub fn allocate(bytes: u64, device: &DeviceInfo, side: Stream) -> Result<FlushBuffer, Fault> {
         let mut address: CUdeviceptr = 0;
         // SAFETY: writes one address.
         check(unsafe { sys::cuMemAlloc_v2(&raw mut address, bytes as usize + 16) })?;
@@ -35,7 +35,7 @@ impl Zeros {
         check(unsafe { sys::cuMemsetD32Async(address, 0, bytes as usize / 4 + 4, raw(side)) })?;
         let blocks =
             flush_read_grid(device.multiprocessors, device.threads_per_multiprocessor).max(1);
-        Ok(Zeros { address, bytes, sink: address + bytes, blocks })
+        Ok(FlushBuffer { address, bytes, sink: address + bytes, blocks })
     }
 
     pub fn address(self) -> CUdeviceptr {
@@ -47,14 +47,14 @@ impl Zeros {
     }
 
     /// So many bytes of it, or all. None are enough for the first launch of a kernel.
-    pub fn first(self, bytes: u64) -> Zeros {
-        Zeros { bytes: bytes.min(self.bytes), ..self }
+    pub fn first(self, bytes: u64) -> FlushBuffer {
+        FlushBuffer { bytes: bytes.min(self.bytes), ..self }
     }
 
     /// So many bytes at its end, or all.
-    pub fn last(self, bytes: u64) -> Zeros {
+    pub fn last(self, bytes: u64) -> FlushBuffer {
         let bytes = bytes.min(self.bytes);
-        Zeros { address: self.address + (self.bytes - bytes), bytes, ..self }
+        FlushBuffer { address: self.address + (self.bytes - bytes), bytes, ..self }
     }
 
     /// Enqueues a reading of all of it; the context must be current.

@@ -76,13 +76,13 @@ impl Context {
 
     /// Sets `released` when the graph and everything made of it is gone, on whatever thread.
     pub fn keep(&self, capture: &Capture, released: &'static AtomicBool) -> Result<(), NotKept> {
-        let mut kept = None;
+        let mut cell = None;
         let inside = self.inside(|| {
-            kept = self.symbols.graph.as_ref().map(|symbols| symbols.keep(capture, released));
+            cell = self.symbols.graph.as_ref().map(|symbols| symbols.keep(capture, released));
             Ok(())
         });
         // What was done counts, also where the caller's context could not be given back at once.
-        kept.unwrap_or_else(|| {
+        cell.unwrap_or_else(|| {
             let fault = inside.err().unwrap_or(Fault::Captured);
             Err(NotKept { fault, is_released: false })
         })

@@ -8,7 +8,7 @@ use cudarc::driver::sys::CUdeviceptr;
 use gpu_time_kernels::{LINE_LATENCIES_BLOCK, LINE_STEP, MAX_LINES};
 
 use crate::cuda::device::DeviceInfo;
-use crate::cuda::flush_buffer::Zeros;
+use crate::cuda::flush_buffer::FlushBuffer;
 use crate::cuda::mapped;
 use crate::cuda::module::Kernels;
 use crate::gpu::Fault;
@@ -45,9 +45,9 @@ pub(super) struct LineProbe {
 /// The memory that is watched.
 #[derive(Clone, Copy)]
 pub(super) struct Watched {
-    lines: Zeros,
+    lines: FlushBuffer,
     /// As many others as the L2 holds.
-    others: Zeros,
+    others: FlushBuffer,
 }
 
 /// How lines come into the L2.
@@ -63,7 +63,7 @@ impl Watched {
     /// In one piece of memory.
     pub fn of(
         device: &DeviceInfo,
-        allocate: impl FnOnce(u64) -> Result<Zeros, Fault>,
+        allocate: impl FnOnce(u64) -> Result<FlushBuffer, Fault>,
     ) -> Result<Watched, Fault> {
         let lines = u64::from(lines(device)) * LINE_STEP;
         let others = device.l2_bytes / LINE_STEP * LINE_STEP;
@@ -72,7 +72,7 @@ impl Watched {
     }
 
     /// What begins where its allocation does.
-    pub fn all(self) -> Zeros {
+    pub fn all(self) -> FlushBuffer {
         self.lines
     }
 }
@@ -113,7 +113,7 @@ impl LineProbe {
         &mut self,
         watched: Watched,
         evict: impl Fn() -> Result<(), Fault>,
-        discarded: Option<Zeros>,
+        discarded: Option<FlushBuffer>,
         deadline: Instant,
     ) -> Result<Option<Passes>, Fault> {
         let nothing = || Ok(());
@@ -131,7 +131,7 @@ impl LineProbe {
         }
         self.pass(5, watched, Touch::WriteAmongOthers, nothing)?;
         Ok(self.is_done_by(deadline).then(|| Passes {
-            kept: [self.seen(0), self.seen(5)],
+            cell: [self.seen(0), self.seen(5)],
             after_read: [self.seen(1), self.seen(3)],
             after_write: [self.seen(2), self.seen(4)],
             discarded: discarded.map(|_| self.seen(6)),
@@ -158,11 +158,11 @@ impl LineProbe {
     }
 
     /// Times all lines of a buffer, or none.
-    fn launch(&mut self, at: usize, buffer: Option<Zeros>) -> Result<(), Fault> {
+    fn launch(&mut self, at: usize, buffer: Option<FlushBuffer>) -> Result<(), Fault> {
         self.tickets += 1;
         let mut ticket = self.tickets;
         let mut lines = buffer.map_or(0, |buffer| (buffer.bytes() / LINE_STEP) as u32);
-        let mut buffer = buffer.map_or(0, Zeros::address);
+        let mut buffer = buffer.map_or(0, FlushBuffer::address);
         let offset = at * size_of_val(&self.sheet.cycles[0]);
         let mut cycles = self.address + offset as u64;
         let mut done = self.address + std::mem::offset_of!(Sheet, done) as u64;

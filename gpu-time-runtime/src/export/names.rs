@@ -3,7 +3,7 @@
 use metrics::{Label, Unit, describe_counter, describe_gauge, describe_histogram};
 
 use crate::site::callsite::CallSite;
-use crate::stats::series::RowInfo;
+use crate::stats::series::SeriesInfo;
 use gpu_time_report::Names;
 
 pub(super) const SECONDS: &str = "gpu_time_seconds";
@@ -46,7 +46,7 @@ pub(super) fn function(site: &CallSite, all: &[&CallSite]) -> Label {
 }
 
 /// What tells a series from the others of its function.
-pub(super) fn labels(function: &Label, series: &RowInfo) -> Vec<Label> {
+pub(super) fn labels(function: &Label, series: &SeriesInfo) -> Vec<Label> {
     let mut labels = vec![
         function.clone(),
         Label::new("device", series.device.clone()),

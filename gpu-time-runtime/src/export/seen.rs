@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use metrics::{Label, counter, gauge, histogram};
 
-use crate::collect::counted::{Counted, Shown};
+use crate::collect::counted::{SeriesCounts, SiteCounts};
 use crate::export::names;
 use crate::site::callsite::CallSite;
 use crate::site::registry;
@@ -44,8 +44,8 @@ impl Seen {
     }
 
     /// Adds what is new of a site and its series.
-    pub fn publish(&mut self, counted: &Counted, shown: Vec<Shown>) {
-        let Counted { site, counts, .. } = counted;
+    pub fn publish(&mut self, counted: &SiteCounts, shown: Vec<SeriesCounts>) {
+        let SiteCounts { site, counts, .. } = counted;
         let seen = self.sites.entry(site.id()).or_insert_with(|| Site::of(site));
         let function = &seen.function;
         let figures = [
@@ -90,7 +90,7 @@ impl Figure {
 }
 
 impl Series {
-    fn publish(&mut self, site: &CallSite, shown: &Shown, labels: &[Label]) {
+    fn publish(&mut self, site: &CallSite, shown: &SeriesCounts, labels: &[Label]) {
         let names = [names::FED, names::STARVED, names::AT_FLOOR];
         let figures = self.samples.iter_mut().zip(shown.tally.samples()).zip(names);
         let mut is_more = figures.map(|((f, now), name)| f.publish(now, name, || labels.to_vec()));
@@ -107,7 +107,7 @@ impl Series {
             if is_more != Some(true) {
                 continue;
             }
-            let now = site.rows().get(shown.row).map(|kept| kept.series.times(fed));
+            let now = site.series().get(shown.row).map(|cell| cell.series.times(fed));
             // The row's lock is given up before the recorder is spoken to.
             let before = std::mem::replace(times, now.unwrap_or_default());
             let of_times = names::of_times(fed, removed_ns.is_some());

@@ -2,14 +2,14 @@
 
 use crate::gpu::{Fault, Gpu, Held, HoldResult};
 use crate::gpu::{HoldPlan, Preparation};
-use crate::record::call_sums::CallRef;
-use crate::record::feeding::{Closed, Crossing, Passage};
+use crate::record::call_sums::SumId;
+use crate::record::feeding::{BracketTimes, FeedDetector, StreamPosition};
 use crate::record::sequence::{self};
-use crate::record::series_counters::EntryRef;
-use crate::record::stream_state::{Mark, Track};
+use crate::record::series_counters::SeriesRef;
+use crate::record::stream_state::{Mark, StreamState};
 use crate::record::timeline::{CallId, Slice};
 use crate::site::callsite::CallSite;
-use crate::site::series_id::Row;
+use crate::site::series_id::SeriesId;
 use crate::stats::clock_fit::Moment;
 use crate::types::attribute::Hold;
 use crate::types::handles::{EventPair, Stream};
@@ -43,10 +43,10 @@ pub(crate) enum Feeding {
 pub(crate) struct Subject {
     pub site: &'static CallSite,
     pub stream: Stream,
-    pub track: &'static Track,
-    pub entry: EntryRef,
+    pub stream_state: &'static StreamState,
+    pub entry: SeriesRef,
     /// The call that it is a launch of, if it does not go around a whole body.
-    pub call: Option<CallRef>,
+    pub call: Option<SumId>,
     /// The call as a trace knows it.
     pub call_id: CallId,
     /// cudarc puts waits and records of its own around what is launched.
@@ -67,7 +67,7 @@ struct Special {
     /// The host's time before everything, where that matters.
     began_ns: Option<u64>,
     /// The thread of the start, where that matters.
-    thread: Option<u64>,
+    thread_id: Option<u64>,
     /// When the GPU passed its events, where a trace asks for it and it is known.
     passed: Option<[Moment; 2]>,
 }
@@ -128,7 +128,7 @@ impl Special {
         held: None,
         delay_ns: None,
         began_ns: None,
-        thread: None,
+        thread_id: None,
         passed: None,
     };
 }
@@ -158,7 +158,7 @@ impl<G: Gpu> Bracket<G> {
     /// Opens the bracket on its stream: from here on others know of it.
     #[inline]
     pub fn open(&mut self) {
-        self.begun = self.subject.track.begin();
+        self.begun = self.subject.stream_state.begin();
     }
 
     /// Records the start, after what is to precede it. With `by_host`, the host's clock is read too. The
@@ -168,10 +168,10 @@ impl<G: Gpu> Bracket<G> {
         &mut self,
         prepare: Preparation,
         by_host: bool,
-        thread: Option<u64>,
+        thread_id: Option<u64>,
     ) -> Result<(), Fault> {
-        if by_host || thread.is_some() || prepare.hold.is_some() {
-            self.expect_more(prepare.hold, by_host, thread);
+        if by_host || thread_id.is_some() || prepare.hold.is_some() {
+            self.expect_more(prepare.hold, by_host, thread_id);
         }
         let held = sequence::begin(self.gpu, self.subject.stream, &self.pair, prepare)?;
         if let Some(special) = self.special.get_mut() {
@@ -181,13 +181,13 @@ impl<G: Gpu> Bracket<G> {
     }
 
     #[cold]
-    fn expect_more(&mut self, hold: Option<HoldPlan>, by_host: bool, thread: Option<u64>) {
+    fn expect_more(&mut self, hold: Option<HoldPlan>, by_host: bool, thread_id: Option<u64>) {
         let delay_ns = match hold {
             Some(HoldPlan::For(ns)) => Some(ns),
             _ => None,
         };
         let began_ns = (by_host || hold.is_some()).then(|| self.gpu.now_ns());
-        self.special.set(Special { delay_ns, began_ns, thread, ..Special::NONE });
+        self.special.set(Special { delay_ns, began_ns, thread_id, ..Special::NONE });
     }
 
     /// Records the stop, lets the stream go, and closes the bracket.
@@ -195,7 +195,7 @@ impl<G: Gpu> Bracket<G> {
     pub fn stop(&mut self) -> Result<(), Fault> {
         let held = self.special.get_mut().and_then(|special| special.held.take());
         let ended = sequence::end(self.gpu, self.subject.stream, &self.pair, held);
-        self.ended = self.subject.track.end();
+        self.ended = self.subject.stream_state.end();
         let released = ended?;
         self.stopped_ns = self.gpu.now_ns();
         if self.special.is_there {
@@ -230,8 +230,8 @@ impl<G: Gpu> Bracket<G> {
 
     /// The thread of the start, on a stream that each thread has its own of.
     #[inline]
-    pub fn thread(&self) -> Option<u64> {
-        self.special.get()?.thread
+    pub fn thread_id(&self) -> Option<u64> {
+        self.special.get()?.thread_id
     }
 
     /// The scripted GPU's word on it.
@@ -254,7 +254,7 @@ impl<G: Gpu> Bracket<G> {
 
     /// Closes the bracket and lets the stream go, without a stop that counts.
     pub fn abandon(&mut self) {
-        self.subject.track.end();
+        self.subject.stream_state.end();
         let held = self.special.get_mut().and_then(|special| special.held.take());
         sequence::abandon(self.gpu, held);
     }
@@ -266,7 +266,7 @@ impl<G: Gpu> Bracket<G> {
     pub fn sample(
         &self,
         raw_ns: f64,
-        passage: &mut Passage,
+        passage: &mut FeedDetector,
         behind_ns: Option<u64>,
     ) -> Result<Sample, Lost> {
         let mut sample = Sample::new(raw_ns).ok_or(Lost::Invalid)?;
@@ -298,15 +298,15 @@ impl<G: Gpu> Bracket<G> {
 
     /// What the GPU's way through the stream has to know of the bracket.
     #[inline]
-    fn crossing(&self, raw_ns: f64) -> Crossing {
+    fn crossing(&self, raw_ns: f64) -> BracketTimes {
         let Bracket { stopped_ns, begun, ended, .. } = *self;
-        let closed = Closed { track: self.subject.track, ended };
-        Crossing { start: self.pair.start, raw_ns, stopped_ns, begun, closed }
+        let closed = StreamPosition { stream_state: self.subject.stream_state, ended };
+        BracketTimes { start: self.pair.start, raw_ns, stopped_ns, begun, closed }
     }
 
     /// Asks when the GPU passed its events, for a trace.
     #[cold]
-    pub fn date(&mut self, sample: Sample, passage: &mut Passage) {
+    pub fn date(&mut self, sample: Sample, passage: &mut FeedDetector) {
         let passed = passage.date(self.gpu, &self.pair.start, sample.raw_ns());
         if !self.special.is_there {
             self.special.set(Special::NONE);
@@ -316,14 +316,14 @@ impl<G: Gpu> Bracket<G> {
 
     /// What a trace shows of it, if its place in time is known.
     #[cold]
-    pub fn slice(&self, row: &'static Row, sample: Sample) -> Option<Slice> {
-        let Subject { site, stream, track, call_id, .. } = self.subject;
+    pub fn slice(&self, row: &'static SeriesId, sample: Sample) -> Option<Slice> {
+        let Subject { site, stream, stream_state, call_id, .. } = self.subject;
         Some(Slice {
             site,
-            row,
+            series: row,
             stream,
-            track,
-            thread: self.thread(),
+            stream_state,
+            thread_id: self.thread_id(),
             call: call_id,
             sample,
             passed: self.special.get()?.passed?,

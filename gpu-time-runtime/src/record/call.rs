@@ -1,17 +1,17 @@
 //! The facts of one timed call that its brackets and graph nodes share.
 
 use crate::cuda::Context;
-use crate::record::threads::Lane;
+use crate::record::threads::ThreadRecorder;
 use crate::record::timeline::CallId;
 use crate::site::callsite::CallSite;
 use crate::types::handles::Stream;
 use crate::types::key::SeriesKey;
 
 /// Site, lane, context and stream of one call.
-pub(crate) struct Place {
+pub(crate) struct StreamCall {
     pub site: &'static CallSite,
     /// The lane of the thread that entered. All brackets of the call stay with it.
-    pub lane: &'static Lane,
+    pub thread: &'static ThreadRecorder,
     pub context: &'static Context,
     pub stream: Stream,
     /// cudarc puts waits and records of its own around what is launched.

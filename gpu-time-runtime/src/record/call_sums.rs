@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU8, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
-use crate::record::series_counters::EntryRef;
+use crate::record::series_counters::SeriesRef;
 use crate::types::sample::{Lost, Sample};
 use crate::types::workload::Workload;
 
@@ -12,12 +12,12 @@ const MOST: usize = 1_024;
 
 /// Names a call that is being added up, by its place from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CallRef(NonZeroU32);
+pub(crate) struct SumId(NonZeroU32);
 
-impl CallRef {
+impl SumId {
     /// The place at this index.
-    fn at(index: usize) -> CallRef {
-        CallRef(NonZeroU32::MIN.saturating_add(index as u32))
+    fn at(index: usize) -> SumId {
+        SumId(NonZeroU32::MIN.saturating_add(index as u32))
     }
 
     fn index(self) -> usize {
@@ -29,29 +29,29 @@ impl CallRef {
         self.0.get()
     }
 
-    /// The call whose [`CallRef::number`] that is; none has 0.
-    pub fn numbered(number: u32) -> Option<CallRef> {
-        NonZeroU32::new(number).map(CallRef)
+    /// The call whose [`SumId::number`] that is; none has 0.
+    pub fn numbered(number: u32) -> Option<SumId> {
+        NonZeroU32::new(number).map(SumId)
     }
 }
 
 /// Which calls have returned. A function that returns stores it here, without the lock of its lane.
-pub(crate) struct Returns(Box<[AtomicU8]>);
+pub(crate) struct CallStatuses(Box<[AtomicU8]>);
 
 const RUNNING: u8 = 0;
 const RETURNED: u8 = 1;
 const FAILED: u8 = 2;
 const CANCELLED: u8 = 3;
 
-impl Default for Returns {
+impl Default for CallStatuses {
     fn default() -> Self {
-        Returns((0..MOST).map(|_| AtomicU8::new(RUNNING)).collect())
+        CallStatuses((0..MOST).map(|_| AtomicU8::new(RUNNING)).collect())
     }
 }
 
-impl Returns {
+impl CallStatuses {
     /// The function of the call has returned, or was left for the reason given.
-    pub fn set(&self, call: CallRef, lost: Option<Lost>) {
+    pub fn set(&self, call: SumId, lost: Option<Lost>) {
         let how = match lost {
             None => RETURNED,
             Some(Lost::Cancelled) => CANCELLED,
@@ -63,7 +63,7 @@ impl Returns {
     }
 
     /// Whether the function has returned, and for which reason it was left, if not by returning.
-    fn get(&self, call: CallRef) -> Option<Option<Lost>> {
+    fn get(&self, call: SumId) -> Option<Option<Lost>> {
         match self.0.get(call.index())?.load(Acquire) {
             RUNNING => None,
             FAILED => Some(Some(Lost::Failed)),
@@ -72,7 +72,7 @@ impl Returns {
         }
     }
 
-    fn clear(&self, call: CallRef) {
+    fn clear(&self, call: SumId) {
         if let Some(place) = self.0.get(call.index()) {
             place.store(RUNNING, Relaxed);
         }
@@ -82,7 +82,7 @@ impl Returns {
 /// What a call's launches gave so far.
 struct Sum {
     /// Where the sum is due; none where the place is free.
-    entry: Option<EntryRef>,
+    entry: Option<SeriesRef>,
     /// Launches that were begun and are neither measured nor lost.
     open: u32,
     /// The launches measured so far, added up.
@@ -92,8 +92,8 @@ struct Sum {
 }
 
 /// A call whose sum is complete.
-pub(crate) struct Finished {
-    pub entry: EntryRef,
+pub(crate) struct FinishedSum {
+    pub entry: SeriesRef,
     pub outcome: Result<Sample, Lost>,
     pub workload: Workload,
 }
@@ -103,17 +103,17 @@ pub(crate) struct Finished {
 /// Invariant: a place is free or holds one call; it is freed when the call has returned and none of
 /// its launches is in flight.
 #[derive(Default)]
-pub(crate) struct Calls {
+pub(crate) struct CallSums {
     sums: Vec<Sum>,
-    free: Vec<CallRef>,
+    free: Vec<SumId>,
     /// Calls with no launch in flight that had not returned when that was found.
-    waiting: Vec<CallRef>,
+    waiting: Vec<SumId>,
 }
 
-impl Calls {
+impl CallSums {
     /// Begins the sum of a call, or none where the bound is reached.
     #[inline]
-    pub fn open(&mut self, entry: EntryRef, workload: Workload) -> Option<CallRef> {
+    pub fn open(&mut self, entry: SeriesRef, workload: Workload) -> Option<SumId> {
         let sum =
             Sum { entry: Some(entry), open: 0, sample: Sample::NOTHING, lost: None, workload };
         if let Some(call) = self.free.pop() {
@@ -126,12 +126,12 @@ impl Calls {
         self.sums.push(sum);
         self.free.reserve(self.sums.len());
         self.waiting.reserve(self.sums.len());
-        Some(CallRef::at(self.sums.len() - 1))
+        Some(SumId::at(self.sums.len() - 1))
     }
 
     /// A launch of the call was begun.
     #[inline]
-    pub fn begin(&mut self, call: CallRef) {
+    pub fn begin(&mut self, call: SumId) {
         if let Some(sum) = self.sums.get_mut(call.index()) {
             sum.open += 1;
         }
@@ -141,10 +141,10 @@ impl Calls {
     #[inline]
     pub fn end(
         &mut self,
-        call: CallRef,
+        call: SumId,
         outcome: Result<Sample, Lost>,
-        returns: &Returns,
-    ) -> Option<Finished> {
+        returns: &CallStatuses,
+    ) -> Option<FinishedSum> {
         let sum = self.sums.get_mut(call.index())?;
         sum.open = sum.open.saturating_sub(1);
         match outcome {
@@ -165,7 +165,7 @@ impl Calls {
 
     /// Finds a call that has returned since its last launch was measured. To be asked until there is
     /// none.
-    pub fn returned(&mut self, returns: &Returns) -> Option<Finished> {
+    pub fn returned(&mut self, returns: &CallStatuses) -> Option<FinishedSum> {
         let at = self.waiting.iter().position(|call| {
             let is_busy = self.sums.get(call.index()).is_some_and(|sum| sum.open > 0);
             is_busy || returns.get(*call).is_some()
@@ -176,7 +176,7 @@ impl Calls {
     }
 
     #[inline]
-    fn finish(&mut self, call: CallRef, returns: &Returns) -> Option<Finished> {
+    fn finish(&mut self, call: SumId, returns: &CallStatuses) -> Option<FinishedSum> {
         let sum = self.sums.get_mut(call.index())?;
         if sum.open > 0 {
             return None;
@@ -190,6 +190,6 @@ impl Calls {
             Some(lost) => Err(lost),
             None => Ok(sum.sample),
         };
-        Some(Finished { entry, outcome, workload: sum.workload })
+        Some(FinishedSum { entry, outcome, workload: sum.workload })
     }
 }

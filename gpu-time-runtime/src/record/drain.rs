@@ -8,34 +8,38 @@ use std::time::{Duration, Instant};
 
 use crate::base::lock::{locked, locked_by};
 use crate::gpu::Gpu;
-use crate::record::call_sums::Returns;
-use crate::record::pending::Look;
-use crate::record::recorder::Work;
+use crate::record::call_sums::CallStatuses;
+use crate::record::pending::Drain;
+use crate::record::recorder::Recorder;
 use crate::record::threads;
 
 /// Turns every bracket of a lane that the GPU has passed into a sample or a loss, unless somebody is at it.
 /// Answers whether none is left. Never waits for the GPU.
-pub(crate) fn drain<G: Gpu>(work: &Mutex<Work<G>>, returns: &Returns) -> bool {
-    let begun = locked(work).begin_look();
-    finish(begun, work, returns)
+pub(crate) fn drain<G: Gpu>(recorder: &Mutex<Recorder<G>>, returns: &CallStatuses) -> bool {
+    let begun = locked(recorder).begin_look();
+    finish(begun, recorder, returns)
 }
 
 /// The same, unless somebody keeps the lane locked until the deadline.
 pub(crate) fn drain_by<G: Gpu>(
-    work: &Mutex<Work<G>>,
-    returns: &Returns,
+    recorder: &Mutex<Recorder<G>>,
+    returns: &CallStatuses,
     deadline: Instant,
 ) -> bool {
-    let begun = locked_by(work, deadline).and_then(|mut work| work.begin_look());
-    finish(begun, work, returns)
+    let begun = locked_by(recorder, deadline).and_then(|mut recorder| recorder.begin_look());
+    finish(begun, recorder, returns)
 }
 
-fn finish<G: Gpu>(begun: Option<Look<G>>, work: &Mutex<Work<G>>, returns: &Returns) -> bool {
+fn finish<G: Gpu>(
+    begun: Option<Drain<G>>,
+    recorder: &Mutex<Recorder<G>>,
+    returns: &CallStatuses,
+) -> bool {
     let Some(mut look) = begun else { return false };
     look.run();
-    let mut work = locked(work);
-    work.end_look(look, returns);
-    work.is_idle()
+    let mut recorder = locked(recorder);
+    recorder.end_look(look, returns);
+    recorder.is_idle()
 }
 
 /// Pause between two looks of [`wait_for_gpu`].
@@ -53,6 +57,6 @@ pub(crate) fn wait_for_gpu(patience: Duration) {
 /// the deadline is taken to be busy.
 pub(crate) fn is_idle(deadline: Instant) -> bool {
     // Not all at once: a thread that is stuck meanwhile must not keep the others' lanes.
-    let lanes = threads::all().to_vec();
-    lanes.into_iter().all(|lane| drain_by(&lane.work, &lane.returns, deadline))
+    let threads_ = threads::all().to_vec();
+    threads_.into_iter().all(|thread| drain_by(&thread.recorder, &thread.returns, deadline))
 }

@@ -7,12 +7,12 @@
 use std::ptr;
 
 use crate::gpu::Gpu;
-use crate::record::stream_state::{Mark, Track};
+use crate::record::stream_state::{Mark, StreamState};
 use crate::stats::clock_fit::{ClockFit, Moment};
 use crate::types::handles::{Event, EventPair};
 
 /// Where the GPU is known to have been in a stream.
-pub(crate) struct Passage {
+pub(crate) struct FeedDetector {
     fit: Option<ClockFit>,
     /// The first event that was dated, and its time since the anchor.
     dated: Option<(Event, f64)>,
@@ -23,39 +23,39 @@ pub(crate) struct Passage {
 struct Passed {
     /// The host's time at which the GPU passed its stop, at the earliest.
     ns: f64,
-    closed: Closed,
+    closed: StreamPosition,
 }
 
 /// A bracket that the GPU has passed.
-pub(crate) struct Crossing {
+pub(crate) struct BracketTimes {
     pub start: Event,
     pub raw_ns: f64,
     /// The host's time after the stop record.
     pub stopped_ns: u64,
     pub begun: Mark,
-    pub closed: Closed,
+    pub closed: StreamPosition,
 }
 
 /// On which track a bracket was closed, and what that was like.
 #[derive(Clone, Copy)]
-pub(crate) struct Closed {
-    pub track: &'static Track,
+pub(crate) struct StreamPosition {
+    pub stream_state: &'static StreamState,
     pub ended: Mark,
 }
 
-impl Crossing {
+impl BracketTimes {
     /// Whether it was begun after the other had been closed, so that its start came after that one's stop. Not
     /// so where one lies in the other, or where two threads handed them over in another order.
     #[inline]
-    fn follows(&self, other: Closed) -> bool {
-        ptr::eq(self.closed.track, other.track) && self.begun.is_after(other.ended)
+    fn follows(&self, other: StreamPosition) -> bool {
+        ptr::eq(self.closed.stream_state, other.stream_state) && self.begun.is_after(other.ended)
     }
 }
 
-impl Passage {
+impl FeedDetector {
     /// The beginning of a walk through a stream's brackets in their order.
-    pub fn new(fit: Option<ClockFit>) -> Passage {
-        Passage { fit, dated: None, passed: None }
+    pub fn new(fit: Option<ClockFit>) -> FeedDetector {
+        FeedDetector { fit, dated: None, passed: None }
     }
 
     /// Passes a bracket. Answers whether the GPU reached its start only after the host had enqueued its stop.
@@ -63,7 +63,7 @@ impl Passage {
     /// A start comes after the stop of the bracket before it. Where that was late enough already, as in a long
     /// queue, nobody needs to ask for the start's own time.
     #[inline]
-    pub fn reaches<G: Gpu>(&mut self, gpu: &G, next: &Crossing) -> bool {
+    pub fn reaches<G: Gpu>(&mut self, gpu: &G, next: &BracketTimes) -> bool {
         let Some(fit) = self.fit else { return false };
         let enough_ns = next.stopped_ns as f64 + fit.margin_ns;
         let started_ns = match &self.passed {
@@ -116,7 +116,7 @@ impl Passage {
 mod tests {
     use super::*;
     use crate::gpu::fake::FakeGpu;
-    use crate::record::stream_state::Key;
+    use crate::record::stream_state::StreamKey;
     use crate::types::handles::Stream;
 
     const FIT: ClockFit = ClockFit {
@@ -133,25 +133,28 @@ mod tests {
     #[test]
     fn brackets_are_dated_in_the_middle_of_what_is_possible() {
         let gpu = FakeGpu::default();
-        let mut passage = Passage::new(Some(FIT));
+        let mut passage = FeedDetector::new(Some(FIT));
         let [start, stop] = passage.date(&gpu, &Event::new(11), 500.0).unwrap();
         assert_eq!(start, Moment { host_ns: 50_000.0 + 1_600.0 + 11_000.0, error_ns: 2_500.0 });
         assert_eq!(stop.host_ns - start.host_ns, 550.0);
         let [next, _] = passage.date(&gpu, &Event::new(13), 500.0).unwrap();
         assert_eq!(next.host_ns - start.host_ns, 2_200.0);
-        assert!(Passage::new(None).date(&gpu, &Event::new(11), 500.0).is_none());
+        assert!(FeedDetector::new(None).date(&gpu, &Event::new(11), 500.0).is_none());
     }
 
     /// A bracket that the GPU passes from one microsecond to the other, and whose stop the host had enqueued at
     /// the third.
-    fn crossing(track: &'static Track, [from_us, to_us, stopped_us]: [u64; 3]) -> Crossing {
-        let (begun, ended) = (track.begin(), track.end());
-        Crossing {
+    fn crossing(
+        stream_state: &'static StreamState,
+        [from_us, to_us, stopped_us]: [u64; 3],
+    ) -> BracketTimes {
+        let (begun, ended) = (stream_state.begin(), stream_state.end());
+        BracketTimes {
             start: Event::new(from_us as usize),
             raw_ns: (to_us - from_us) as f64 * 1e3,
             stopped_ns: stopped_us * 1_000,
             begun,
-            closed: Closed { track, ended },
+            closed: StreamPosition { stream_state, ended },
         }
     }
 
@@ -160,11 +163,11 @@ mod tests {
     #[test]
     fn a_bracket_takes_no_longer_than_it_may_have_by_the_hosts_clock() {
         let fit = ClockFit { anchor: Event::new(0), zero_ns: 0.0, rate: 1.0, ..FIT };
-        let track = Box::leak(Box::new(Track::new(Key::new(Stream(64), &()))));
-        let (gpu, mut passage) = (FakeGpu::default(), Passage::new(Some(fit)));
-        assert!(passage.reaches(&gpu, &crossing(track, [1_000, 2_000, 100])));
+        let stream_state = Box::leak(Box::new(StreamState::new(StreamKey::new(Stream(64), &()))));
+        let (gpu, mut passage) = (FakeGpu::default(), FeedDetector::new(Some(fit)));
+        assert!(passage.reaches(&gpu, &crossing(stream_state, [1_000, 2_000, 100])));
         // By then it may be 1,980 µs to the host.
-        assert!(!passage.reaches(&gpu, &crossing(track, [2_000, 2_010, 1_985])));
-        assert!(passage.reaches(&gpu, &crossing(track, [2_010, 2_020, 1_980])));
+        assert!(!passage.reaches(&gpu, &crossing(stream_state, [2_000, 2_010, 1_985])));
+        assert!(passage.reaches(&gpu, &crossing(stream_state, [2_010, 2_020, 1_980])));
     }
 }

@@ -3,9 +3,9 @@
 use std::ptr;
 use std::sync::MutexGuard;
 
-use crate::record::series_counters::{EntryRef, Rows};
+use crate::record::series_counters::{SeriesRef, SeriesTable};
 use crate::site::callsite::CallSite;
-use crate::site::series_id::Kept;
+use crate::site::series_id::SeriesCell;
 use crate::types::sample::{Lost, Sample};
 use crate::types::workload::Workload;
 
@@ -13,7 +13,7 @@ use crate::types::workload::Workload;
 /// lock is kept from one to the next.
 #[derive(Default)]
 pub(crate) struct Ledger {
-    open: Option<(&'static CallSite, MutexGuard<'static, Vec<Kept>>)>,
+    open: Option<(&'static CallSite, MutexGuard<'static, Vec<SeriesCell>>)>,
 }
 
 impl Ledger {
@@ -21,32 +21,32 @@ impl Ledger {
     #[inline]
     pub fn write(
         &mut self,
-        rows: &mut Rows,
-        entry: EntryRef,
+        rows: &mut SeriesTable,
+        entry: SeriesRef,
         outcome: Result<Sample, Lost>,
         workload: Workload,
     ) {
         let Some(entry) = rows.end(entry, outcome.ok()) else { return };
-        let at = entry.row.index();
-        let Some(kept) = self.rows(entry.site).get_mut(at) else { return };
+        let at = entry.id.index();
+        let Some(cell) = self.rows(entry.site).get_mut(at) else { return };
         match outcome {
             Ok(sample) => {
-                kept.series.record(sample);
+                cell.series.record(sample);
                 if !workload.is_unknown() {
-                    kept.series.record_work(sample, workload);
+                    cell.series.record_work(sample, workload);
                 }
             }
-            Err(lost) => kept.series.lose(lost),
+            Err(lost) => cell.series.lose(lost),
         }
     }
 
     #[inline]
-    fn rows(&mut self, site: &'static CallSite) -> &mut Vec<Kept> {
+    fn rows(&mut self, site: &'static CallSite) -> &mut Vec<SeriesCell> {
         if self.open.as_ref().is_none_or(|(open, _)| !ptr::eq(*open, site)) {
             // The old lock is given up before the next is taken.
             self.open = None;
         }
-        let (_, rows) = self.open.get_or_insert_with(|| (site, site.rows()));
+        let (_, rows) = self.open.get_or_insert_with(|| (site, site.series()));
         rows
     }
 }

@@ -5,7 +5,7 @@ use std::{mem, ptr};
 
 use crate::gpu::{Fault, Gpu};
 use crate::record::bracket::Bracket;
-use crate::record::feeding::Passage;
+use crate::record::feeding::FeedDetector;
 use crate::record::timeline;
 use crate::types::handles::Stream;
 use crate::types::sample::{Lost, Sample};
@@ -22,7 +22,7 @@ const QUEUE: usize = 8;
 /// Invariants: a queue is in the order of its stops, as far as one thread recorded them; looking
 /// never waits. The number of brackets is bounded by what a lane's pools may make, and an empty
 /// queue serves the next stream that has none.
-pub(crate) struct InFlight<G: Gpu> {
+pub(crate) struct Pending<G: Gpu> {
     queues: Vec<Queue<G>>,
     /// Brackets added since anyone looked.
     unseen: usize,
@@ -33,44 +33,48 @@ struct Queue<G: Gpu> {
     gpu: &'static G,
     stream: Stream,
     /// Whose stream it is, where each thread has its own.
-    thread: Option<u64>,
+    thread_id: Option<u64>,
     pending: VecDeque<Box<Bracket<G>>>,
 }
 
 impl<G: Gpu> Queue<G> {
     fn is_same(&self, other: &Queue<G>) -> bool {
-        self.stream == other.stream && self.thread == other.thread && ptr::eq(self.gpu, other.gpu)
+        self.stream == other.stream
+            && self.thread_id == other.thread_id
+            && ptr::eq(self.gpu, other.gpu)
     }
 }
 
 /// What is pending on a lane, in the hands of who looks at it.
 ///
 /// Invariant: a lane has one at most. Until it is given back, its brackets count as in flight.
-pub(crate) struct Look<G: Gpu> {
-    pub in_flight: InFlight<G>,
-    pub found: Vec<Found<G>>,
+pub(crate) struct Drain<G: Gpu> {
+    pub in_flight: Pending<G>,
+    pub found: Vec<FinishedBracket<G>>,
 }
 
 /// A bracket that the GPU has passed, or whose events answer with a fault.
-pub(crate) struct Found<G: Gpu> {
+pub(crate) struct FinishedBracket<G: Gpu> {
     pub bracket: Box<Bracket<G>>,
     pub outcome: Result<Result<Sample, Lost>, Fault>,
 }
 
-impl<G: Gpu> Default for InFlight<G> {
+impl<G: Gpu> Default for Pending<G> {
     fn default() -> Self {
-        InFlight { queues: Vec::new(), unseen: 0 }
+        Pending { queues: Vec::new(), unseen: 0 }
     }
 }
 
-impl<G: Gpu> InFlight<G> {
+impl<G: Gpu> Pending<G> {
     /// Adds a bracket whose stop has just been recorded. Answers whether a batch has come together
     /// since anyone looked.
     #[inline]
     pub fn push(&mut self, bracket: Box<Bracket<G>>) -> bool {
-        let (stream, thread) = (bracket.subject.stream, bracket.thread());
+        let (stream, thread_id) = (bracket.subject.stream, bracket.thread_id());
         let is_its = |queue: &&mut Queue<G>| {
-            queue.stream == stream && queue.thread == thread && ptr::eq(queue.gpu, bracket.gpu)
+            queue.stream == stream
+                && queue.thread_id == thread_id
+                && ptr::eq(queue.gpu, bracket.gpu)
         };
         match self.queues.iter_mut().find(is_its) {
             Some(queue) => queue.pending.push_back(bracket),
@@ -82,22 +86,22 @@ impl<G: Gpu> InFlight<G> {
 
     #[cold]
     fn push_first(&mut self, bracket: Box<Bracket<G>>) {
-        let (gpu, stream, thread) = (bracket.gpu, bracket.subject.stream, bracket.thread());
+        let (gpu, stream, thread_id) = (bracket.gpu, bracket.subject.stream, bracket.thread_id());
         match self.queues.iter_mut().find(|queue| queue.pending.is_empty()) {
             Some(queue) => {
-                (queue.gpu, queue.stream, queue.thread) = (gpu, stream, thread);
+                (queue.gpu, queue.stream, queue.thread_id) = (gpu, stream, thread_id);
                 queue.pending.push_back(bracket);
             }
             None => {
                 let mut pending = VecDeque::with_capacity(BATCH * 4);
                 pending.push_back(bracket);
-                self.queues.push(Queue { gpu, stream, thread, pending });
+                self.queues.push(Queue { gpu, stream, thread_id, pending });
             }
         }
     }
 
     /// Takes back what somebody looked at, which is older than what came meanwhile.
-    pub fn put_back(&mut self, older: InFlight<G>) {
+    pub fn put_back(&mut self, older: Pending<G>) {
         let newer = mem::replace(self, older);
         self.unseen = newer.unseen;
         for mut queue in newer.queues.into_iter().filter(|queue| !queue.pending.is_empty()) {
@@ -121,11 +125,11 @@ impl<G: Gpu> InFlight<G> {
     /// first that is not finished.
     pub fn drain(
         &mut self,
-        mut settle: impl FnMut(Box<Bracket<G>>, Result<Result<Sample, Lost>, Fault>, &mut Passage),
+        mut settle: impl FnMut(Box<Bracket<G>>, Result<Result<Sample, Lost>, Fault>, &mut FeedDetector),
     ) {
         for queue in self.queues.iter_mut().filter(|queue| !queue.pending.is_empty()) {
             let alive = queue.gpu.check_alive();
-            let mut passage = Passage::new(alive.ok().and_then(|()| queue.gpu.clock()));
+            let mut passage = FeedDetector::new(alive.ok().and_then(|()| queue.gpu.clock()));
             while let Some(oldest) = queue.pending.front() {
                 let raw_ns = match alive.and_then(|()| oldest.gpu.elapsed(&oldest.pair)) {
                     Ok(Some(ns)) => Ok(ns),
@@ -141,7 +145,7 @@ impl<G: Gpu> InFlight<G> {
     }
 }
 
-impl<G: Gpu> Look<G> {
+impl<G: Gpu> Drain<G> {
     /// Asks the driver.
     pub fn run(&mut self) {
         let found = &mut self.found;
@@ -149,7 +153,7 @@ impl<G: Gpu> Look<G> {
             if matches!(outcome, Err(Fault::Captured)) {
                 bracket.gpu.discard(&bracket.pair);
             }
-            found.push(Found { bracket, outcome });
+            found.push(FinishedBracket { bracket, outcome });
             if timeline::is_on()
                 && let Some(last) = found.last_mut()
             {
@@ -159,10 +163,10 @@ impl<G: Gpu> Look<G> {
     }
 }
 
-impl<G: Gpu> Found<G> {
+impl<G: Gpu> FinishedBracket<G> {
     /// Asks when the GPU passed it, for a trace.
     #[cold]
-    fn date(&mut self, passage: &mut Passage) {
+    fn date(&mut self, passage: &mut FeedDetector) {
         if let Ok(Ok(sample)) = self.outcome {
             self.bracket.date(sample, passage);
         }

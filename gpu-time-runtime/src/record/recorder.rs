@@ -4,15 +4,15 @@ use std::{mem, ptr};
 
 use crate::gpu::Gpu;
 use crate::record::bracket::{Bracket, Subject};
-use crate::record::call_sums::{CallRef, Calls, Finished, Returns};
+use crate::record::call_sums::{CallStatuses, CallSums, FinishedSum, SumId};
 use crate::record::ledger::Ledger;
-use crate::record::pending::{Found, InFlight, Look};
+use crate::record::pending::{Drain, FinishedBracket, Pending};
 use crate::record::pool::Pools;
-use crate::record::series_counters::{EntryRef, Rows};
-use crate::record::stream_state::{self, Key, Track};
+use crate::record::series_counters::{SeriesRef, SeriesTable};
+use crate::record::stream_state::{self, StreamKey, StreamState};
 use crate::record::timeline;
 use crate::site::callsite::CallSite;
-use crate::types::device::Device;
+use crate::types::device::DeviceId;
 use crate::types::key::SeriesKey;
 use crate::types::sample::{CacheState, Lost, Sample};
 use crate::types::workload::Workload;
@@ -23,62 +23,62 @@ const TRACKS: usize = 8;
 /// A track that the lane has used.
 struct Known<G: Gpu> {
     gpu: &'static G,
-    track: &'static Track,
+    stream_state: &'static StreamState,
 }
 
 /// A lane's brackets from their beginning to their sample.
-pub(crate) struct Work<G: Gpu> {
+pub(crate) struct Recorder<G: Gpu> {
     pub pools: Pools<G>,
     tracks: Vec<Known<G>>,
-    in_flight: InFlight<G>,
+    in_flight: Pending<G>,
     /// Somebody has what was in flight.
     is_looked_at: bool,
     /// Room for what is found.
-    found: Vec<Found<G>>,
-    calls: Calls,
-    pub rows: Rows,
+    found: Vec<FinishedBracket<G>>,
+    calls: CallSums,
+    pub series: SeriesTable,
 }
 
-impl<G: Gpu> Default for Work<G> {
+impl<G: Gpu> Default for Recorder<G> {
     fn default() -> Self {
-        Work {
+        Recorder {
             pools: Pools::default(),
             tracks: Vec::with_capacity(TRACKS),
-            in_flight: InFlight::default(),
+            in_flight: Pending::default(),
             is_looked_at: false,
             found: Vec::new(),
-            calls: Calls::default(),
-            rows: Rows::default(),
+            calls: CallSums::default(),
+            series: SeriesTable::default(),
         }
     }
 }
 
-impl<G: Gpu> Work<G> {
+impl<G: Gpu> Recorder<G> {
     /// The track of a stream.
     #[inline]
-    pub fn track(&mut self, gpu: &'static G, key: Key) -> &'static Track {
-        let is_it = |known: &&Known<G>| known.track.is_of(key) && ptr::eq(known.gpu, gpu);
+    pub fn stream_state(&mut self, gpu: &'static G, key: StreamKey) -> &'static StreamState {
+        let is_it = |known: &&Known<G>| known.stream_state.is_of(key) && ptr::eq(known.gpu, gpu);
         match self.tracks.iter().find(is_it) {
-            Some(known) => known.track,
+            Some(known) => known.stream_state,
             None => self.find_track(gpu, key),
         }
     }
 
     #[cold]
-    fn find_track(&mut self, gpu: &'static G, key: Key) -> &'static Track {
-        let track = stream_state::state_of(gpu, key);
+    fn find_track(&mut self, gpu: &'static G, key: StreamKey) -> &'static StreamState {
+        let stream_state = stream_state::state_of(gpu, key);
         if self.tracks.len() == TRACKS {
             // Never that of a bracket that is open, as long as there is another.
-            let idle = self.tracks.iter().position(|known| !known.track.is_busy());
+            let idle = self.tracks.iter().position(|known| !known.stream_state.is_busy());
             self.tracks.remove(idle.unwrap_or(0));
         }
-        self.tracks.push(Known { gpu, track });
-        track
+        self.tracks.push(Known { gpu, stream_state });
+        stream_state
     }
 
     /// Whether a bracket is open on a stream that the lane has used lately, by whomever.
     pub fn has_open(&self) -> bool {
-        self.tracks.iter().any(|known| known.track.is_busy())
+        self.tracks.iter().any(|known| known.stream_state.is_busy())
     }
 
     /// Opens a bracket, if one is idle.
@@ -100,38 +100,38 @@ impl<G: Gpu> Work<G> {
     }
 
     /// Takes a bracket back that was given up, and counts it as lost.
-    pub fn abandon(&mut self, bracket: Box<Bracket<G>>, reason: Lost, returns: &Returns) {
+    pub fn abandon(&mut self, bracket: Box<Bracket<G>>, reason: Lost, returns: &CallStatuses) {
         let subject = bracket.subject;
         self.pools.put(bracket);
         self.lose(subject, reason, returns);
     }
 
     /// Counts a bracket that was never open as lost.
-    pub fn lose(&mut self, subject: Subject, reason: Lost, returns: &Returns) {
+    pub fn lose(&mut self, subject: Subject, reason: Lost, returns: &CallStatuses) {
         self.write(&mut Ledger::default(), subject, Err(reason), returns);
     }
 
     /// Hands what is pending to who will look at it, unless somebody has it already.
-    pub fn begin_look(&mut self) -> Option<Look<G>> {
+    pub fn begin_look(&mut self) -> Option<Drain<G>> {
         if self.is_looked_at {
             return None;
         }
         self.is_looked_at = true;
         let (in_flight, found) = (mem::take(&mut self.in_flight), mem::take(&mut self.found));
-        Some(Look { in_flight, found })
+        Some(Drain { in_flight, found })
     }
 
     /// Takes it back, and writes what was found.
-    pub fn end_look(&mut self, look: Look<G>, returns: &Returns) {
-        let Look { in_flight, mut found } = look;
+    pub fn end_look(&mut self, look: Drain<G>, returns: &CallStatuses) {
+        let Drain { in_flight, mut found } = look;
         let mut ledger = Ledger::default();
-        for Found { bracket, outcome } in found.drain(..) {
+        for FinishedBracket { bracket, outcome } in found.drain(..) {
             match outcome {
                 Ok(outcome) => {
                     if let Ok(sample) = outcome
                         && timeline::is_on()
                     {
-                        let row = self.rows.row(bracket.subject.entry);
+                        let row = self.series.row(bracket.subject.entry);
                         timeline::keep(row.and_then(|row| bracket.slice(row, sample)));
                     }
                     self.write(&mut ledger, bracket.subject, outcome, returns);
@@ -157,10 +157,10 @@ impl<G: Gpu> Work<G> {
     /// Begins the sum of a call that was begun in its row, or counts it as lost where there are too many.
     pub fn open_call(
         &mut self,
-        entry: EntryRef,
+        entry: SeriesRef,
         workload: Workload,
-        returns: &Returns,
-    ) -> Option<CallRef> {
+        returns: &CallStatuses,
+    ) -> Option<SumId> {
         let call = self.calls.open(entry, workload).or_else(|| {
             // Where launches are lost, no bracket is enqueued that would have somebody look.
             self.settle_sums(&mut Ledger::default(), returns);
@@ -174,9 +174,9 @@ impl<G: Gpu> Work<G> {
 
     /// A launch of the call went where no sum has it.
     #[cold]
-    pub fn lose_sum(&mut self, call: CallRef, reason: Lost, returns: &Returns) {
+    pub fn lose_sum(&mut self, call: SumId, reason: Lost, returns: &CallStatuses) {
         self.calls.begin(call);
-        if let Some(Finished { entry, outcome, workload }) =
+        if let Some(FinishedSum { entry, outcome, workload }) =
             self.calls.end(call, Err(reason), returns)
         {
             self.deliver(entry, outcome, workload);
@@ -185,7 +185,7 @@ impl<G: Gpu> Work<G> {
 
     /// One more launch of the call was begun.
     #[inline]
-    pub fn begin_launch(&mut self, call: CallRef) {
+    pub fn begin_launch(&mut self, call: SumId) {
         self.calls.begin(call);
     }
 
@@ -193,17 +193,17 @@ impl<G: Gpu> Work<G> {
     pub fn count(
         &mut self,
         site: &'static CallSite,
-        device: Device,
+        device: DeviceId,
         key: SeriesKey,
         outcome: Result<Sample, Lost>,
     ) {
-        let entry = self.rows.begin(site, None, device, CacheState::AsFound, key);
+        let entry = self.series.begin(site, None, device, CacheState::AsFound, key);
         self.deliver(entry, outcome, Workload::UNKNOWN);
     }
 
     /// Writes what became of a call that was begun by itself.
-    pub fn deliver(&mut self, entry: EntryRef, outcome: Result<Sample, Lost>, workload: Workload) {
-        Ledger::default().write(&mut self.rows, entry, outcome, workload);
+    pub fn deliver(&mut self, entry: SeriesRef, outcome: Result<Sample, Lost>, workload: Workload) {
+        Ledger::default().write(&mut self.series, entry, outcome, workload);
     }
 
     #[inline]
@@ -212,19 +212,19 @@ impl<G: Gpu> Work<G> {
         ledger: &mut Ledger,
         subject: Subject,
         outcome: Result<Sample, Lost>,
-        returns: &Returns,
+        returns: &CallStatuses,
     ) {
-        ledger.write(&mut self.rows, subject.entry, outcome, subject.workload);
+        ledger.write(&mut self.series, subject.entry, outcome, subject.workload);
         let finished = subject.call.and_then(|call| self.calls.end(call, outcome, returns));
-        if let Some(Finished { entry, outcome, workload }) = finished {
-            ledger.write(&mut self.rows, entry, outcome, workload);
+        if let Some(FinishedSum { entry, outcome, workload }) = finished {
+            ledger.write(&mut self.series, entry, outcome, workload);
         }
     }
 
     /// Writes the sums of calls that have returned since their last launch was measured or lost.
-    fn settle_sums(&mut self, ledger: &mut Ledger, returns: &Returns) {
-        while let Some(Finished { entry, outcome, workload }) = self.calls.returned(returns) {
-            ledger.write(&mut self.rows, entry, outcome, workload);
+    fn settle_sums(&mut self, ledger: &mut Ledger, returns: &CallStatuses) {
+        while let Some(FinishedSum { entry, outcome, workload }) = self.calls.returned(returns) {
+            ledger.write(&mut self.series, entry, outcome, workload);
         }
     }
 }

@@ -17,15 +17,15 @@ const BEGUN: u64 = 1 << 32;
 /// What a context knows a stream by: its handle; but where that means another stream on every thread, the
 /// lane, which one thread at a time has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Key(u64);
+pub(crate) struct StreamKey(u64);
 
-impl Key {
+impl StreamKey {
     /// No address has this bit.
     const LANE: u64 = 1 << 63;
 
-    pub fn new<L>(stream: Stream, lane: &L) -> Key {
-        Key(if stream.is_per_thread() {
-            ptr::from_ref(lane).addr() as u64 | Key::LANE
+    pub fn new<L>(stream: Stream, thread: &L) -> StreamKey {
+        StreamKey(if stream.is_per_thread() {
+            ptr::from_ref(thread).addr() as u64 | StreamKey::LANE
         } else {
             stream.0 as u64
         })
@@ -38,7 +38,7 @@ impl Key {
 /// Invariant: the lower half of the word counts the brackets that are open, the upper half those that
 /// were ever begun. While one is open the track stays with its stream.
 #[derive(Debug)]
-pub(crate) struct Track {
+pub(crate) struct StreamState {
     key: AtomicU64,
     word: AtomicU64,
 }
@@ -48,14 +48,14 @@ pub(crate) struct Track {
 /// Invariant: a stream has one, and a track one stream. Where there have been too many streams, those
 /// without an open bracket give theirs up for the next ones: who remembers a track asks it whose it is.
 #[derive(Default)]
-pub(crate) struct Tracks {
-    by_key: HashMap<Key, &'static Track>,
-    idle: Vec<&'static Track>,
+pub(crate) struct StreamStates {
+    by_key: HashMap<StreamKey, &'static StreamState>,
+    idle: Vec<&'static StreamState>,
 }
 
 /// What the track was like when a bracket began, or just before it ended.
 ///
-/// Invariant: made by [`Track::begin`] or [`Track::end`].
+/// Invariant: made by [`StreamState::begin`] or [`StreamState::end`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mark(u64);
 
@@ -76,14 +76,14 @@ impl Mark {
 }
 
 /// The streams of every context, by the context's address.
-static STREAMS: Mutex<Vec<(usize, Tracks)>> = Mutex::new(Vec::new());
+static STREAMS: Mutex<Vec<(usize, StreamStates)>> = Mutex::new(Vec::new());
 
 /// The state of a stream of this context.
-pub(crate) fn state_of<G>(gpu: &'static G, key: Key) -> &'static Track {
+pub(crate) fn state_of<G>(gpu: &'static G, key: StreamKey) -> &'static StreamState {
     let context = ptr::from_ref(gpu).addr();
     let mut streams = locked(&STREAMS);
     let at = streams.iter().position(|(known, _)| *known == context).unwrap_or_else(|| {
-        streams.push((context, Tracks::default()));
+        streams.push((context, StreamStates::default()));
         streams.len() - 1
     });
     streams[at].1.get(key)
@@ -94,44 +94,45 @@ pub(crate) fn has_open() -> bool {
     locked(&STREAMS).iter().any(|(_, streams)| streams.are_busy())
 }
 
-impl Tracks {
+impl StreamStates {
     /// The stream's.
-    pub fn get(&mut self, key: Key) -> &'static Track {
-        if let Some(track) = self.by_key.get(&key) {
-            return track;
+    pub fn get(&mut self, key: StreamKey) -> &'static StreamState {
+        if let Some(stream_state) = self.by_key.get(&key) {
+            return stream_state;
         }
         if self.by_key.len() >= MOST && self.idle.is_empty() {
             let idle = &mut self.idle;
-            self.by_key.retain(|_, track| {
-                let is_busy = track.is_busy();
+            self.by_key.retain(|_, stream_state| {
+                let is_busy = stream_state.is_busy();
                 if !is_busy {
                     // In the same breath, so that nobody takes it for the stream's any more.
-                    track.key.store(u64::MAX, Relaxed);
-                    idle.push(track);
+                    stream_state.key.store(u64::MAX, Relaxed);
+                    idle.push(stream_state);
                 }
                 is_busy
             });
         }
-        let track = self.idle.pop().unwrap_or_else(|| Box::leak(Box::new(Track::new(key))));
-        track.key.store(key.0, Relaxed);
-        self.by_key.insert(key, track);
-        track
+        let stream_state =
+            self.idle.pop().unwrap_or_else(|| Box::leak(Box::new(StreamState::new(key))));
+        stream_state.key.store(key.0, Relaxed);
+        self.by_key.insert(key, stream_state);
+        stream_state
     }
 
     /// Whether a bracket is open on any.
     pub fn are_busy(&self) -> bool {
-        self.by_key.values().any(|track| track.is_busy())
+        self.by_key.values().any(|stream_state| stream_state.is_busy())
     }
 }
 
-impl Track {
-    pub fn new(key: Key) -> Track {
-        Track { key: AtomicU64::new(key.0), word: AtomicU64::new(0) }
+impl StreamState {
+    pub fn new(key: StreamKey) -> StreamState {
+        StreamState { key: AtomicU64::new(key.0), word: AtomicU64::new(0) }
     }
 
     /// Whether it is this stream's.
     #[inline]
-    pub fn is_of(&self, key: Key) -> bool {
+    pub fn is_of(&self, key: StreamKey) -> bool {
         self.key.load(Relaxed) == key.0
     }
 
@@ -148,7 +149,7 @@ impl Track {
     }
 
     /// Closes a bracket; to be called after its stop was enqueued. Events of another may lie inside, of
-    /// one that has begun since or has ended, unless the answer is that of [`Track::begin`].
+    /// one that has begun since or has ended, unless the answer is that of [`StreamState::begin`].
     #[inline]
     pub fn end(&self) -> Mark {
         Mark(self.word.fetch_sub(OPEN, AcqRel))
@@ -161,22 +162,22 @@ mod tests {
 
     #[test]
     fn the_outer_bracket_knows_of_the_inner_one() {
-        let track = Track::new(Key(64));
-        assert!(!track.is_busy());
-        let outer = track.begin();
-        assert!(track.is_busy());
-        let inner = track.begin();
-        assert_eq!(track.end(), inner);
-        assert_ne!(track.end(), outer);
-        assert!(!track.is_busy());
-        let next = track.begin();
-        assert_eq!(track.end(), next);
+        let stream_state = StreamState::new(StreamKey(64));
+        assert!(!stream_state.is_busy());
+        let outer = stream_state.begin();
+        assert!(stream_state.is_busy());
+        let inner = stream_state.begin();
+        assert_eq!(stream_state.end(), inner);
+        assert_ne!(stream_state.end(), outer);
+        assert!(!stream_state.is_busy());
+        let next = stream_state.begin();
+        assert_eq!(stream_state.end(), next);
     }
 
     #[test]
     fn a_stream_of_every_thread_has_a_track_for_each_lane() {
         let (this, that) = (1_u8, 2_u8);
-        let key = |stream, lane| Key::new(Stream(stream), lane);
+        let key = |stream, thread| StreamKey::new(Stream(stream), thread);
         assert_eq!(key(64, &this), key(64, &that));
         assert_ne!(key(2, &this), key(2, &that));
         assert_ne!(key(2, &this), key(2 | ptr::from_ref(&this).addr(), &this));
@@ -186,8 +187,8 @@ mod tests {
     /// stream get one.
     #[test]
     fn tracks_are_bounded() {
-        let mut tracks = Tracks::default();
-        let key = |n: usize| Key::new(Stream(64 * n), &());
+        let mut tracks = StreamStates::default();
+        let key = |n: usize| StreamKey::new(Stream(64 * n), &());
         let (busy, remembered) = (tracks.get(key(1)), tracks.get(key(2)));
         let begun = busy.begin();
         let mut seen = std::collections::HashSet::from([ptr::from_ref(busy), remembered]);
@@ -203,20 +204,20 @@ mod tests {
 
     #[test]
     fn brackets_that_overlap_know_of_each_other() {
-        let track = Track::new(Key(64));
-        let first = track.begin();
-        let second = track.begin();
-        assert_ne!(track.end(), first);
-        assert_ne!(track.end(), second);
+        let stream_state = StreamState::new(StreamKey(64));
+        let first = stream_state.begin();
+        let second = stream_state.begin();
+        assert_ne!(stream_state.end(), first);
+        assert_ne!(stream_state.end(), second);
     }
 
     #[test]
     fn what_begins_and_ends_on_a_track_has_an_order() {
-        let track = Track::new(Key(64));
+        let stream_state = StreamState::new(StreamKey(64));
         // Outer, inner, its end, outer's end, another.
-        let begun = [track.begin(), track.begin()];
-        let ended = [track.end(), track.end()];
-        let next = track.begin();
+        let begun = [stream_state.begin(), stream_state.begin()];
+        let ended = [stream_state.end(), stream_state.end()];
+        let next = stream_state.begin();
         assert_eq!(begun.map(Mark::order), [1, 2]);
         assert_eq!(ended.map(|mark| mark.order() + 1), [3, 4]);
         assert_eq!(next.order(), 5);

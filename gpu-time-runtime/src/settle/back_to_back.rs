@@ -19,7 +19,7 @@ use crate::settle::progress::Progress;
 use crate::settle::settled::{BackToBack, Settled};
 use crate::settle::unmet::{Obstacle, Unmet};
 use crate::settle::verdict::{self, Verdict};
-use crate::stats::series::{RowInfo, Series};
+use crate::stats::series::{Series, SeriesInfo};
 use crate::types::attribute::Clock;
 use crate::types::handles::{EventPair, Stream};
 use crate::types::sample::{CacheState, Measure, Sample};
@@ -164,9 +164,9 @@ fn span(
     Ok(sample)
 }
 
-fn row(context: &Context, timed: u64) -> RowInfo {
-    RowInfo {
-        device: device_id(context.place()),
+fn row(context: &Context, timed: u64) -> SeriesInfo {
+    SeriesInfo {
+        device: device_id(context.device_id()),
         launch: None,
         measure: Measure::Span,
         key: None,

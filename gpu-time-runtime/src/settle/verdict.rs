@@ -109,8 +109,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::collect::state::{self, RowState, SiteState};
-    use crate::stats::series::{self, RowInfo};
+    use crate::collect::state::{self, SeriesState, SiteState};
+    use crate::stats::series::{self, SeriesInfo};
     use crate::types::attribute::{Clock, ScopeKind};
     use crate::types::sample::{CacheState, Lost, Measure, Sample};
 
@@ -135,11 +135,11 @@ mod tests {
 
     impl Made {
         fn series(&self) -> Series {
-            let RowState { info, tally, recorded } = self.row();
+            let SeriesState { info, tally, recorded } = self.row();
             recorded.report(info, tally)
         }
 
-        fn row(&self) -> RowState {
+        fn row(&self) -> SeriesState {
             let mut series = series::Series::new();
             let sample = |ns: f64, fed: bool, at_floor: bool| {
                 let mut sample = Sample::new(ns).unwrap();
@@ -151,7 +151,7 @@ mod tests {
             (0..self.at_floor).for_each(|_| series.record(sample(1_280.0, true, true)));
             (0..self.lost).for_each(|_| series.lose(Lost::Failed));
             let measured = (self.fed.len() + self.starved.len()) as u64 + self.at_floor;
-            let info = RowInfo {
+            let info = SeriesInfo {
                 device: "cuda:0".to_owned(),
                 launch: None,
                 measure: Measure::Span,
@@ -166,7 +166,7 @@ mod tests {
                 repeats: false,
                 bias: None,
             };
-            RowState { info, tally: series.tally(), recorded: series.recorded() }
+            SeriesState { info, tally: series.tally(), recorded: series.recorded() }
         }
     }
 

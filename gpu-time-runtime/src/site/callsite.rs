@@ -7,14 +7,14 @@ use std::sync::atomic::{
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use crate::base::lock::locked;
-use crate::site::cost::Meter;
+use crate::site::cost::CostMeter;
 use crate::site::counters::SharedCounts;
-use crate::site::series_id::{Kept, Row};
-use crate::stats::hold_deadline::HoldPolicy;
-use crate::stats::sampling::Pace;
+use crate::site::series_id::{SeriesCell, SeriesId};
+use crate::stats::hold_deadline::HoldDeadline;
+use crate::stats::sampling::CurrentRate;
 use crate::stats::series::Series;
 use crate::types::attribute::{Clock, Cold, Hold, Spec};
-use crate::types::device::Device;
+use crate::types::device::DeviceId;
 use crate::types::key::{Keys, SeriesKey};
 use crate::types::label::label;
 use crate::types::sample::CacheState;
@@ -29,7 +29,7 @@ pub struct CallSite {
     /// 0 until registered, then its place in the registry, from 1.
     id: AtomicU32,
     mode: AtomicU8,
-    pace: Pace,
+    pace: CurrentRate,
     pub(crate) spec: Spec,
     /// The settings, packed.
     settings: AtomicU64,
@@ -38,16 +38,16 @@ pub struct CallSite {
     /// Counts of calls that no lane can count: on threads that are being torn down.
     pub(crate) shared_counts: SharedCounts,
     /// Rows and what is kept of them under one lock, so that there is no order to take two in.
-    rows: Mutex<Vec<Kept>>,
+    series: Mutex<Vec<SeriesCell>>,
     /// How many calls served to warm up, by device, or are leased.
-    warmups: Mutex<Vec<(Device, u32)>>,
-    hold_policy: Mutex<HoldPolicy>,
+    warmups: Mutex<Vec<(DeviceId, u32)>>,
+    hold_policy: Mutex<HoldDeadline>,
     /// Whether its captured launches get nodes of ours.
     nodes: AtomicU8,
     /// Timed calls whose `bytes` or `flops` were no amount.
     nonsense: AtomicU64,
     pub(crate) keys: Keys,
-    pub(crate) meter: Meter,
+    pub(crate) meter: CostMeter,
 }
 
 /// The settings that the configuration comes to for one site.
@@ -75,19 +75,19 @@ impl CallSite {
         CallSite {
             id: AtomicU32::new(0),
             mode: AtomicU8::new(UNKNOWN),
-            pace: Pace::new(),
+            pace: CurrentRate::new(),
             spec,
             settings: AtomicU64::new(Settings::NONE),
             warmup: AtomicU32::new(0),
             name: OnceLock::new(),
             shared_counts: SharedCounts::new(),
-            rows: Mutex::new(Vec::new()),
+            series: Mutex::new(Vec::new()),
             warmups: Mutex::new(Vec::new()),
-            hold_policy: Mutex::new(HoldPolicy::new()),
+            hold_policy: Mutex::new(HoldDeadline::new()),
             nodes: AtomicU8::new(UNKNOWN),
             nonsense: AtomicU64::new(0),
             keys: Keys::new(),
-            meter: Meter::new(),
+            meter: CostMeter::new(),
         }
     }
 
@@ -187,39 +187,44 @@ impl CallSite {
     }
 
     /// The row of these properties, made on first use.
-    pub(crate) fn row(
+    pub(crate) fn series_id(
         &self,
         launch: Option<u32>,
-        device: Device,
+        device: DeviceId,
         cache: CacheState,
         key: SeriesKey,
-    ) -> &'static Row {
-        self.find_row(launch, device, cache, key, false)
+    ) -> &'static SeriesId {
+        self.find_series_id(launch, device, cache, key, false)
     }
 
     /// The row of a launch that became a node of a graph, made on first use.
-    pub(crate) fn graph_row(&self, launch: u32, device: Device, key: SeriesKey) -> &'static Row {
-        self.find_row(Some(launch), device, CacheState::AsFound, key, true)
+    pub(crate) fn graph_series_id(
+        &self,
+        launch: u32,
+        device: DeviceId,
+        key: SeriesKey,
+    ) -> &'static SeriesId {
+        self.find_series_id(Some(launch), device, CacheState::AsFound, key, true)
     }
 
-    fn find_row(
+    fn find_series_id(
         &self,
         launch: Option<u32>,
-        device: Device,
+        device: DeviceId,
         cache: CacheState,
         key: SeriesKey,
         graph: bool,
-    ) -> &'static Row {
-        let mut rows = self.rows();
+    ) -> &'static SeriesId {
+        let mut series = self.series();
         let wanted = (launch, device, cache, key, graph);
-        let same = |r: &Row| (r.launch, r.device, r.cache, r.key, r.graph) == wanted;
-        if let Some(kept) = rows.iter().find(|kept| same(kept.row)) {
-            return kept.row;
+        let same = |r: &SeriesId| (r.launch, r.device, r.cache, r.key, r.graph) == wanted;
+        if let Some(cell) = series.iter().find(|cell| same(cell.id)) {
+            return cell.id;
         }
-        let on_host = device == Device::Host;
+        let on_host = device == DeviceId::Host;
         let clock = if on_host { Clock::Host } else { self.spec.clock };
-        let index = rows.len();
-        let row: &'static Row = Box::leak(Box::new(Row {
+        let index = series.len();
+        let id: &'static SeriesId = Box::leak(Box::new(SeriesId {
             launch,
             device,
             cache,
@@ -229,8 +234,8 @@ impl CallSite {
             index,
             repeats: AtomicBool::new(false),
         }));
-        rows.push(Kept { row, series: Series::new() });
-        row
+        series.push(SeriesCell { id, series: Series::new() });
+        id
     }
 
     /// Whether captured launches of the site get nodes of ours. The first capture decides, by
@@ -248,13 +253,13 @@ impl CallSite {
     }
 
     /// Every row with what is kept of it, by its index.
-    pub(crate) fn rows(&self) -> MutexGuard<'_, Vec<Kept>> {
-        locked(&self.rows)
+    pub(crate) fn series(&self) -> MutexGuard<'_, Vec<SeriesCell>> {
+        locked(&self.series)
     }
 
     /// Takes up to `most` of the warm-up calls that `device` still owes of `total`, leaving enough of them
     /// to the other threads that the last ones are handed out singly.
-    pub(crate) fn lease_warmup(&self, device: Device, total: u32, most: u32) -> u32 {
+    pub(crate) fn lease_warmup(&self, device: DeviceId, total: u32, most: u32) -> u32 {
         if total == 0 {
             return 0;
         }
@@ -271,7 +276,7 @@ impl CallSite {
     }
 
     /// Gives back warm-up calls that were leased and not used.
-    pub(crate) fn return_warmup(&self, device: Device, calls: u32) {
+    pub(crate) fn return_warmup(&self, device: DeviceId, calls: u32) {
         let mut warmups = locked(&self.warmups);
         if let Some((_, taken)) = warmups.iter_mut().find(|(of, _)| *of == device) {
             *taken = taken.saturating_sub(calls);
@@ -289,7 +294,7 @@ impl CallSite {
         self.nonsense.load(Relaxed)
     }
 
-    pub(crate) fn hold_policy(&self) -> MutexGuard<'_, HoldPolicy> {
+    pub(crate) fn hold_policy(&self) -> MutexGuard<'_, HoldDeadline> {
         locked(&self.hold_policy)
     }
 }

@@ -20,7 +20,7 @@ const LONGEST_LOOK_NS: u64 = 1_000;
 
 /// What was counted of a site since somebody looked.
 #[repr(align(64))] // written by timed calls, and not where every call reads
-pub(crate) struct Meter {
+pub(crate) struct CostMeter {
     calls: AtomicU64,
     timed: AtomicU64,
     device_ns: AtomicU64,
@@ -35,9 +35,9 @@ pub(crate) fn is_on() -> bool {
     SWITCHES.budget.load(Relaxed)
 }
 
-impl Meter {
+impl CostMeter {
     pub const fn new() -> Self {
-        Meter {
+        CostMeter {
             calls: AtomicU64::new(0),
             timed: AtomicU64::new(0),
             device_ns: AtomicU64::new(0),
@@ -104,7 +104,7 @@ impl Meter {
 /// for all.
 #[must_use]
 pub(crate) struct Look {
-    meter: &'static Meter,
+    meter: &'static CostMeter,
     began: Instant,
 }
 
@@ -135,7 +135,7 @@ fn one_in(many: u8) -> bool {
 /// Invariant: it is counted when the call ends, once, so that a time and its count are never looked at
 /// apart, however long the call takes.
 pub(crate) struct Tab {
-    meter: Option<&'static Meter>,
+    meter: Option<&'static CostMeter>,
     ns: AtomicU64,
 }
 
@@ -145,12 +145,12 @@ impl Tab {
         Tab::of(None, 0)
     }
 
-    const fn of(meter: Option<&'static Meter>, ns: u64) -> Tab {
+    const fn of(meter: Option<&'static CostMeter>, ns: u64) -> Tab {
         Tab { meter, ns: AtomicU64::new(ns) }
     }
 
     #[cold]
-    fn count(&mut self, meter: &Meter) {
+    fn count(&mut self, meter: &CostMeter) {
         meter.metered_ns.fetch_add(*self.ns.get_mut(), Relaxed);
         meter.metered.fetch_add(1, Relaxed);
     }
@@ -192,14 +192,14 @@ impl Stint<Tab> {
     /// Begins a timed call: its host time may be one of those that are taken. In its place, because most are
     /// not, and nothing is to be moved for them.
     #[inline]
-    pub fn begin(&mut self, meter: &'static Meter) {
+    pub fn begin(&mut self, meter: &'static CostMeter) {
         if is_on() && one_in(ONE_IN) {
             self.take(meter);
         }
     }
 
     #[cold]
-    fn take(&mut self, meter: &'static Meter) {
+    fn take(&mut self, meter: &'static CostMeter) {
         *self = Stint::on(Tab::of(Some(meter), 0));
     }
 
@@ -211,7 +211,7 @@ impl Stint<Tab> {
     }
 
     #[cold]
-    fn end_taken(&mut self) -> (Option<&'static Meter>, u64) {
+    fn end_taken(&mut self) -> (Option<&'static CostMeter>, u64) {
         let Some(mut running) = self.0.take() else { return (None, 0) };
         running.end();
         (running.tab.meter.take(), *running.tab.ns.get_mut())
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_call_is_counted_once_and_when_it_ends() {
-        static METER: Meter = Meter::new();
+        static METER: CostMeter = CostMeter::new();
         let taken = || {
             let mut stint = Stint::none();
             stint.take(&METER);
@@ -275,7 +275,7 @@ mod tests {
     /// All of it, up to what may be an interruption.
     #[test]
     fn a_timed_call_costs_what_it_takes() {
-        static METER: Meter = Meter::new();
+        static METER: CostMeter = CostMeter::new();
         METER.meter(Duration::from_nanos(50_000));
         let took = METER.take().metered_ns;
         assert!((50_000.0..=LONGEST_NS as f64).contains(&took), "{took}");
@@ -286,7 +286,7 @@ mod tests {
     /// However long it took: it may have been interrupted.
     #[test]
     fn a_look_stands_for_others_and_is_no_timed_call() {
-        static METER: Meter = Meter::new();
+        static METER: CostMeter = CostMeter::new();
         drop(Look { meter: &METER, began: Instant::now() - Duration::from_secs(1) });
         let usage = METER.take();
         assert_eq!((usage.metered, usage.metered_ns, usage.looked_ns), (0.0, 0.0, 8_000.0));

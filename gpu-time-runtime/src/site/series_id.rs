@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::stats::series::Series;
 use crate::types::attribute::{Clock, ScopeKind};
-use crate::types::device::Device;
+use crate::types::device::DeviceId;
 use crate::types::key::SeriesKey;
 use crate::types::sample::{CacheState, Measure};
 
@@ -12,9 +12,9 @@ use crate::types::sample::{CacheState, Measure};
 /// streams or in graphs.
 ///
 /// Rows are made once and live as long as the process, so that lanes may point at them.
-pub(crate) struct Row {
+pub(crate) struct SeriesId {
     pub launch: Option<u32>,
-    pub device: Device,
+    pub device: DeviceId,
     pub cache: CacheState,
     pub key: SeriesKey,
     pub clock: Clock,
@@ -25,12 +25,12 @@ pub(crate) struct Row {
     pub(super) repeats: AtomicBool,
 }
 
-impl Row {
+impl SeriesId {
     /// What its times are the times of.
     pub fn measure(&self, scope: ScopeKind) -> Measure {
         match (self.launch, scope) {
             (Some(_), _) => Measure::Launch,
-            (None, ScopeKind::Launches) if self.device != Device::Host => Measure::Sum,
+            (None, ScopeKind::Launches) if self.device != DeviceId::Host => Measure::Sum,
             (None, _) => Measure::Span,
         }
     }
@@ -53,7 +53,7 @@ impl Row {
 }
 
 /// A row with what is kept of it.
-pub(crate) struct Kept {
-    pub row: &'static Row,
+pub(crate) struct SeriesCell {
+    pub id: &'static SeriesId,
     pub series: Series,
 }

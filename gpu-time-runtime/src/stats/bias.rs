@@ -1,7 +1,7 @@
 //! What is subtracted from a raw time for each bracket, and how far that may be off.
 
-use crate::stats::pair_constant::Constant;
 use crate::stats::pair_constant::Floor;
+use crate::stats::pair_constant::PairConstant;
 use gpu_time_report::units;
 
 /// What CUPTI says of an empty kernel, in nanoseconds, by a word of the device's name. A convention of
@@ -24,7 +24,7 @@ const STEP_ERROR_NS: f64 = 32.0;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Calibration {
     /// The only pair behind a hold.
-    pub held: Constant,
+    pub held: PairConstant,
     /// A pair with a long queue behind it, in nanoseconds; `None` where that could not be measured.
     pub queued_empty_ns: Option<f64>,
     /// A pair with nothing between, held, in nanoseconds; `None` where that could not be measured.
@@ -48,17 +48,17 @@ impl Calibration {
 
 /// What the user says of the bias.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Given {
+pub(crate) enum ConfiguredBias {
     /// All of it, in nanoseconds.
     Bias(f64),
     /// What CUPTI says of an empty kernel on this machine, in nanoseconds.
     KernelBase(f64),
 }
 
-impl Given {
+impl ConfiguredBias {
     /// What is wrong with it, for the report.
     pub fn warning(self, calibration: Option<Calibration>) -> Option<String> {
-        let (Given::KernelBase(base_ns), held_ns) = (self, calibration?.held.ns) else {
+        let (ConfiguredBias::KernelBase(base_ns), held_ns) = (self, calibration?.held.ns) else {
             return None;
         };
         let [base, held] = [base_ns, held_ns].map(units::time);
@@ -90,14 +90,14 @@ impl Bias {
     /// The best that is known: what the user gives, else the held empty kernel less what CUPTI says of
     /// one, so that what is left agrees with CUPTI, else the empty pair alone.
     pub fn of(
-        given: Option<Given>,
+        given: Option<ConfiguredBias>,
         calibration: Option<Calibration>,
         device: &str,
         floor: Option<Floor>,
     ) -> Option<Bias> {
         let (base_ns, source) = match given {
-            Some(Given::Bias(ns)) => return Some(Bias::only(ns, "user")),
-            Some(Given::KernelBase(ns)) => (Some(ns), "cupti"),
+            Some(ConfiguredBias::Bias(ns)) => return Some(Bias::only(ns, "user")),
+            Some(ConfiguredBias::KernelBase(ns)) => (Some(ns), "cupti"),
             None => (kernel_base_ns(device), "table"),
         };
         // What is subtracted was read by that clock.
@@ -143,13 +143,13 @@ mod tests {
     const OTHER: &str = "NVIDIA GH200 480GB";
     const FLOOR: Floor = Floor { pair_ns: 1_280.0, step_ns: Some(32.0) };
     const MEASURED: Calibration = Calibration {
-        held: Constant { ns: 2_752.0, spread_ns: 32.0, interval_ns: [2_752.0; 2] },
+        held: PairConstant { ns: 2_752.0, spread_ns: 32.0, interval_ns: [2_752.0; 2] },
         queued_empty_ns: Some(3_360.0),
         pair_ns: Some(1_280.0),
     };
 
     fn bias(
-        given: Option<Given>,
+        given: Option<ConfiguredBias>,
         calibration: Option<Calibration>,
         device: &str,
     ) -> Option<(f64, &'static str, Option<f64>)> {
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn the_best_source_wins() {
-        let base = Some(Given::KernelBase(600.0));
+        let base = Some(ConfiguredBias::KernelBase(600.0));
         assert_eq!(bias(None, Some(MEASURED), H200), Some((2_207.0, "table", Some(736.0))));
         assert_eq!(bias(base, Some(MEASURED), OTHER), Some((2_152.0, "cupti", Some(672.0))));
         for (given, calibration, device, error_ns) in [
@@ -171,7 +171,7 @@ mod tests {
             let floor = Some((1_280.0, "floor", Some(error_ns)));
             assert_eq!(bias(given, calibration, device), floor);
         }
-        let given = Some(Given::Bias(2_000.0));
+        let given = Some(ConfiguredBias::Bias(2_000.0));
         assert_eq!(bias(given, Some(MEASURED), H200), Some((2_000.0, "user", None)));
         assert_eq!(Bias::of(None, None, H200, None), None);
     }
@@ -196,21 +196,21 @@ mod tests {
 
     #[test]
     fn a_bias_is_never_negative() {
-        let base = Some(Given::KernelBase(5_000.0));
+        let base = Some(ConfiguredBias::KernelBase(5_000.0));
         assert_eq!(bias(base, Some(MEASURED), H200).map(|bias| bias.0), Some(0.0));
         // Nor is anything removed from queued samples, around which a pair reads more than that.
-        let given = Some(Given::KernelBase(3_000.0));
+        let given = Some(ConfiguredBias::KernelBase(3_000.0));
         let both = Bias::of(given, Some(MEASURED), H200, Some(FLOOR)).unwrap();
         assert_eq!((both.ns, both.queued_ns), (0.0, 0.0));
-        let warning = |given: Given| given.warning(Some(MEASURED));
+        let warning = |given: ConfiguredBias| given.warning(Some(MEASURED));
         assert_eq!(
-            warning(Given::KernelBase(5_000.0)).as_deref(),
+            warning(ConfiguredBias::KernelBase(5_000.0)).as_deref(),
             Some(
                 "`cupti:` gives an empty kernel 5.000 µs, more than the 2.752 µs that a pair of events \
                  reads around one: nothing is subtracted"
             )
         );
-        for sound in [Given::KernelBase(2_752.0), Given::Bias(5_000.0)] {
+        for sound in [ConfiguredBias::KernelBase(2_752.0), ConfiguredBias::Bias(5_000.0)] {
             assert_eq!(warning(sound), None, "{sound:?}");
         }
     }

@@ -27,7 +27,7 @@ pub(crate) struct Pass {
 /// Lines that the L2 had taken in were read.
 pub(crate) struct Passes {
     /// With no flush between, after they had been read and after they had been written.
-    pub kept: [Pass; 2],
+    pub cell: [Pass; 2],
     /// With a flush between, after they had been read: into an L2 that was full, and into one that had just
     /// been flushed.
     pub after_read: [Pass; 2],
@@ -54,18 +54,18 @@ impl Passes {
     /// What a flush of so many bytes, so many times the reported L2, did; `None` where the lines were
     /// not there even without it, because other work on the GPU had evicted them.
     pub fn judge(&self, method: &str, multiple: u32, bytes: u64) -> Option<Eviction> {
-        let Passes { kept, after_read, after_write, discarded } = self;
-        let hit_cycles = kept.iter().map(|pass| quantile(&pass.again, 0.5)).max()?;
+        let Passes { cell, after_read, after_write, discarded } = self;
+        let hit_cycles = cell.iter().map(|pass| quantile(&pass.again, 0.5)).max()?;
         let is_kept = |pass: &Pass| {
             f64::from(quantile(&pass.first, 0.5)) <= UNDISTURBED * f64::from(hit_cycles)
         };
-        if !kept.iter().all(is_kept) {
+        if !cell.iter().all(is_kept) {
             return None;
         }
-        let threshold = kept.iter().map(|pass| quantile(&pass.first, MOST_HITS)).max()?;
+        let threshold = cell.iter().map(|pass| quantile(&pass.first, MOST_HITS)).max()?;
         // Some hits take longer than the threshold: were all lines still there, so many would seem to
         // have missed.
-        let slow_hits = kept.iter().map(|pass| pass.share_above(threshold)).fold(0.0, f64::max);
+        let slow_hits = cell.iter().map(|pass| pass.share_above(threshold)).fold(0.0, f64::max);
         let missed =
             |pass: &Pass| ((pass.share_above(threshold) - slow_hits) / (1.0 - slow_hits)).max(0.0);
         let mut slow: Vec<u32> = [after_read, after_write]
@@ -120,17 +120,17 @@ mod tests {
         Pass::new(first.collect(), (0..LINES).map(|i| 280 + i % 60).collect())
     }
 
-    fn passes(kept: u32, after_read: u32, after_write: u32) -> Passes {
+    fn passes(cell: u32, after_read: u32, after_write: u32) -> Passes {
         Passes {
-            kept: [pass(0), pass(kept)],
+            cell: [pass(0), pass(cell)],
             after_read: [pass(after_read), pass(LINES)],
             after_write: [pass(after_write), pass(LINES)],
             discarded: None,
         }
     }
 
-    fn judge(kept: u32, after_read: u32, after_write: u32) -> Option<Eviction> {
-        passes(kept, after_read, after_write).judge("read", 1, 1 << 20)
+    fn judge(cell: u32, after_read: u32, after_write: u32) -> Option<Eviction> {
+        passes(cell, after_read, after_write).judge("read", 1, 1 << 20)
     }
 
     #[test]
@@ -198,7 +198,7 @@ mod tests {
     fn a_gpu_that_became_slower_misses_nothing() {
         let even = |cycles| Pass::new(vec![cycles; 100], vec![cycles; 100]);
         let passes = |flushed| Passes {
-            kept: [even(300), even(300)],
+            cell: [even(300), even(300)],
             after_read: [even(flushed), even(flushed)],
             after_write: [even(flushed), even(flushed)],
             discarded: None,
@@ -211,7 +211,7 @@ mod tests {
     fn no_lines_are_no_proof() {
         let none = || Pass::new(Vec::new(), Vec::new());
         let passes = Passes {
-            kept: [none(), none()],
+            cell: [none(), none()],
             after_read: [none(), none()],
             after_write: [none(), none()],
             discarded: Some(none()),

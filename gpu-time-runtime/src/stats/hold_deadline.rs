@@ -10,7 +10,7 @@ const TOO_MANY: u32 = 4;
 ///
 /// Invariant: `outcomes` holds the last sixteen, one bit each, set where the deadline was hit.
 #[derive(Debug)]
-pub(crate) struct HoldPolicy {
+pub(crate) struct HoldDeadline {
     /// Usual host time to enqueue a bracket, or 0 before the first call.
     usual_ns: u64,
     outcomes: u16,
@@ -25,9 +25,9 @@ pub(crate) struct HoldCounts {
     pub expired: u64,
 }
 
-impl HoldPolicy {
+impl HoldDeadline {
     pub const fn new() -> Self {
-        HoldPolicy {
+        HoldDeadline {
             usual_ns: 0,
             outcomes: 0,
             off: false,
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn the_first_call_is_not_held_and_the_deadline_follows_the_usual_time() {
-        let mut policy = HoldPolicy::new();
+        let mut policy = HoldDeadline::new();
         assert_eq!(policy.deadline_ns(), None);
         policy.enqueued(10_000, None);
         assert_eq!(policy.deadline_ns(), Some(SHORTEST_NS));
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn four_deadlines_in_sixteen_switch_a_site_off() {
-        let mut policy = HoldPolicy::new();
+        let mut policy = HoldDeadline::new();
         policy.enqueued(10_000, None);
         for _ in 0..3 {
             policy.enqueued(200_000, Some(true));
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn the_holds_of_measured_brackets_are_counted() {
-        let mut policy = HoldPolicy::new();
+        let mut policy = HoldDeadline::new();
         for by_deadline in [true, false, false, true, false] {
             policy.count(by_deadline);
         }

@@ -13,7 +13,7 @@ const DEVIATIONS: f64 = 2.6;
 
 /// What held pairs read.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Constant {
+pub(crate) struct PairConstant {
     /// The mean of their middle half, in nanoseconds.
     pub ns: f64,
     /// From there to a high quantile.
@@ -22,19 +22,23 @@ pub(crate) struct Constant {
     pub interval_ns: [f64; 2],
 }
 
-impl Constant {
+impl PairConstant {
     /// That of these samples; `None` without any.
-    pub fn of(mut samples: Vec<f64>) -> Option<Constant> {
+    pub fn of(mut samples: Vec<f64>) -> Option<PairConstant> {
         samples.sort_by(f64::total_cmp);
         let ns = middle_mean(&samples)?;
         let around = DEVIATIONS * (0.25 / samples.len() as f64).sqrt();
         let [low, high] = [0.5 - around, 0.5 + around].map(|share| quantile(&samples, share));
-        Some(Constant { ns, spread_ns: quantile(&samples, HIGH)? - ns, interval_ns: [low?, high?] })
+        Some(PairConstant {
+            ns,
+            spread_ns: quantile(&samples, HIGH)? - ns,
+            interval_ns: [low?, high?],
+        })
     }
 
     /// By how much at least the median has moved since, up or down: on some H200s the constant has two
     /// values, 0.2 µs apart, that take turns, and which of them is the usual one may be by chance.
-    pub fn distance_ns(&self, later: &Constant) -> f64 {
+    pub fn distance_ns(&self, later: &PairConstant) -> f64 {
         let ([low, high], [later_low, later_high]) = (self.interval_ns, later.interval_ns);
         (later_low - high).max(low - later_high).max(0.0)
     }
@@ -73,9 +77,10 @@ mod tests {
     use super::*;
 
     /// So many samples, of which this share reads the second value.
-    fn two(count: usize, [one, other]: [f64; 2], share: f64) -> Constant {
+    fn two(count: usize, [one, other]: [f64; 2], share: f64) -> PairConstant {
         let others = (count as f64 * share).round() as usize;
-        Constant::of((0..count).map(|i| if i < others { other } else { one }).collect()).unwrap()
+        PairConstant::of((0..count).map(|i| if i < others { other } else { one }).collect())
+            .unwrap()
     }
 
     #[test]
@@ -83,7 +88,7 @@ mod tests {
         let [first, last] = [2_752.0, 2_848.0].map(|ns| two(64, [ns, ns], 0.0));
         assert_eq!((first.distance_ns(&last), last.distance_ns(&first)), (96.0, 96.0));
         assert_eq!((first.spread_ns, first.interval_ns), (0.0, [2_752.0; 2]));
-        assert_eq!(Constant::of(Vec::new()), None);
+        assert_eq!(PairConstant::of(Vec::new()), None);
     }
 
     #[test]

@@ -46,7 +46,7 @@ fn next_gap(sampling: Sampling, rest: u64, rng: &mut Rng) -> Gap {
 }
 
 /// What a site's calls are sampled by just now.
-pub(crate) struct Pace {
+pub(crate) struct CurrentRate {
     sampling: AtomicU64,
     epoch: AtomicU32,
 }
@@ -54,9 +54,9 @@ pub(crate) struct Pace {
 /// From so much more on, what was drawn before is worth to be drawn anew.
 const MUCH: f64 = 2.0;
 
-impl Pace {
+impl CurrentRate {
     pub const fn new() -> Self {
-        Pace { sampling: AtomicU64::new(Sampling::ALL.to_bits()), epoch: AtomicU32::new(0) }
+        CurrentRate { sampling: AtomicU64::new(Sampling::ALL.to_bits()), epoch: AtomicU32::new(0) }
     }
 
     pub fn get(&self) -> Sampling {
@@ -135,7 +135,7 @@ pub(crate) struct Sampler {
 }
 
 /// What was drawn of a call at the end of a gap.
-pub(crate) struct Drawn {
+pub(crate) struct Draw {
     /// The weight with which the call is timed, if it is.
     pub weight: Option<f32>,
     /// How many calls from here on need not ask.
@@ -159,7 +159,7 @@ impl Sampler {
     /// What was drawn at another pace holds, and has the weight of that. A gap that is too long is cut
     /// short, and the call at its end is decided anew: where calls are drawn, that it was to be passed
     /// over too says nothing of it.
-    pub fn draw(&self, sampling: Sampling, longest: u64) -> Drawn {
+    pub fn draw(&self, sampling: Sampling, longest: u64) -> Draw {
         let mut rng = generator(self.rng.load(Relaxed));
         let due = f32::from_bits(self.due.load(Relaxed) as u32);
         let (weight, gap) = if due > 0.0 {
@@ -180,7 +180,7 @@ impl Sampler {
         if let Some(weight) = weight {
             self.count(f64::from(weight));
         }
-        Drawn { weight, skips: gap.skips.min(longest) }
+        Draw { weight, skips: gap.skips.min(longest) }
     }
 
     /// The last `left` of the calls that were to be passed over are to be decided about anew.

@@ -40,7 +40,7 @@ pub struct Recorded {
 
 /// What the owner of a series knows of it, and it does not.
 #[derive(Clone, Debug)]
-pub struct RowInfo {
+pub struct SeriesInfo {
     /// `cuda:N` or `host`.
     pub device: String,
     /// The launch, or `None` for the function.
@@ -162,11 +162,11 @@ impl Series {
     }
 }
 
-impl RowInfo {
+impl SeriesInfo {
     /// Whether one is of the same row as the other, at another time.
-    pub fn is_same(&self, other: &RowInfo) -> bool {
-        let launch = |info: &RowInfo| info.launch.as_ref().map(|launch| launch.index);
-        let words = |info: &RowInfo| (launch(info), info.graph, info.cache, info.clock);
+    pub fn is_same(&self, other: &SeriesInfo) -> bool {
+        let launch = |info: &SeriesInfo| info.launch.as_ref().map(|launch| launch.index);
+        let words = |info: &SeriesInfo| (launch(info), info.graph, info.cache, info.clock);
         words(self) == words(other) && self.device == other.device && self.key == other.key
     }
 }
@@ -188,7 +188,7 @@ impl Recorded {
     ///
     /// A sum of k launches is relieved of k biases. What is kept of a time does not tell its k, so
     /// where k differs from call to call only the sum of all times can be relieved.
-    pub fn report(self, row: RowInfo, tally: Tally) -> report::Series {
+    pub fn report(self, row: SeriesInfo, tally: Tally) -> report::Series {
         let Tally { counts, brackets, unseen, rates } = tally;
         let Counts { measured, fed, starved, at_floor, queued, nested, tracked, lost } = counts;
         let Recorded { fed: (all_fed, fed_course), starved: (all_starved, starved_course) } = self;

@@ -2,7 +2,7 @@
 
 /// Where a call ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Device {
+pub(crate) enum DeviceId {
     /// A CUDA device by its ordinal.
     Cuda(u32),
     /// A context that would not name its device.

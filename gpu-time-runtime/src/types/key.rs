@@ -205,9 +205,9 @@ mod tests {
             if whole.len() <= LONGEST {
                 prop_assert_eq!(text.as_str(), whole);
             } else {
-                let (kept, hash) = text.as_str().rsplit_once(CUT).unwrap();
-                prop_assert!(whole.starts_with(kept));
-                prop_assert!(kept.len() > LONGEST - CUT_BYTES - 4 && text.len <= LONGEST);
+                let (cell, hash) = text.as_str().rsplit_once(CUT).unwrap();
+                prop_assert!(whole.starts_with(cell));
+                prop_assert!(cell.len() > LONGEST - CUT_BYTES - 4 && text.len <= LONGEST);
                 // In whichever parts it came.
                 prop_assert_eq!(hash, format!("{:08x}", Hash::NONE.and(whole.as_bytes()).0));
             }

@@ -10,7 +10,7 @@ use std::sync::{self, Arc};
 use crate::types::workload::Workload;
 
 /// What can say, later, whether a stream is still there, without keeping it alive until then.
-pub trait Keep {
+pub trait StreamGuard {
     /// Keeps the stream alive while a handle to it is being used.
     type Held;
 
@@ -24,7 +24,7 @@ pub trait Keep {
 }
 
 /// A stream that outlives the call anyway.
-impl Keep for () {
+impl StreamGuard for () {
     type Held = ();
 
     fn hold(&self) -> Option<()> {
@@ -36,20 +36,20 @@ impl Keep for () {
 ///
 /// Invariant: empty exactly for a handle that no one owns, because an `Arc` around one of those may
 /// be a temporary that was made to name it, as by cudarc's `default_stream()`.
-pub struct Weakly<W>(Option<W>);
+pub struct WeakStream<W>(Option<W>);
 
 // It stays with the call, so it must not cost the user's function its unwind safety.
-impl<W> UnwindSafe for Weakly<W> {}
-impl<W> RefUnwindSafe for Weakly<W> {}
+impl<W> UnwindSafe for WeakStream<W> {}
+impl<W> RefUnwindSafe for WeakStream<W> {}
 
-impl<W> Weakly<W> {
+impl<W> WeakStream<W> {
     fn new(stream: usize, downgrade: impl FnOnce() -> W) -> Self {
         // The NULL stream, the legacy one and the per-thread one are never destroyed.
-        Weakly((stream > 2).then(downgrade))
+        WeakStream((stream > 2).then(downgrade))
     }
 }
 
-impl<T: ?Sized> Keep for Weakly<sync::Weak<T>> {
+impl<T: ?Sized> StreamGuard for WeakStream<sync::Weak<T>> {
     type Held = Option<Arc<T>>;
 
     fn hold(&self) -> Option<Option<Arc<T>>> {
@@ -57,7 +57,7 @@ impl<T: ?Sized> Keep for Weakly<sync::Weak<T>> {
     }
 }
 
-impl<T: ?Sized> Keep for Weakly<rc::Weak<T>> {
+impl<T: ?Sized> StreamGuard for WeakStream<rc::Weak<T>> {
     type Held = Option<Rc<T>>;
 
     fn hold(&self) -> Option<Option<Rc<T>>> {
@@ -66,14 +66,14 @@ impl<T: ?Sized> Keep for Weakly<rc::Weak<T>> {
 }
 
 /// A stream's keep with the work of the call: calls whose work nobody asked for do not carry any.
-pub struct Working<K> {
+pub struct WithWorkload<K> {
     /// What says whether the stream is still there.
     pub keep: K,
     /// The work of the call.
     pub workload: Workload,
 }
 
-impl<K: Keep> Keep for Working<K> {
+impl<K: StreamGuard> StreamGuard for WithWorkload<K> {
     type Held = K::Held;
 
     fn hold(&self) -> Option<K::Held> {
@@ -131,8 +131,8 @@ impl<T: ?Sized> Counted for Rc<T> {
 
 impl<S: Counted> Owner<'_, S> {
     /// What to keep of the owner of this handle.
-    pub fn gpu_time_keep(&self, stream: usize) -> Weakly<S::Weak> {
-        Weakly::new(stream, || self.0.0.0.0.downgrade())
+    pub fn gpu_time_keep(&self, stream: usize) -> WeakStream<S::Weak> {
+        WeakStream::new(stream, || self.0.0.0.0.downgrade())
     }
 }
 
@@ -142,8 +142,8 @@ where
     S::Target: Counted,
 {
     /// What to keep of the owner of this handle.
-    pub fn gpu_time_keep(&self, stream: usize) -> Weakly<<S::Target as Counted>::Weak> {
-        Weakly::new(stream, || self.0.0.0.deref().downgrade())
+    pub fn gpu_time_keep(&self, stream: usize) -> WeakStream<<S::Target as Counted>::Weak> {
+        WeakStream::new(stream, || self.0.0.0.deref().downgrade())
     }
 }
 
@@ -157,8 +157,8 @@ where
     pub fn gpu_time_keep(
         &self,
         stream: usize,
-    ) -> Weakly<<<S::Target as Deref>::Target as Counted>::Weak> {
-        Weakly::new(stream, || self.0.0.deref().deref().downgrade())
+    ) -> WeakStream<<<S::Target as Deref>::Target as Counted>::Weak> {
+        WeakStream::new(stream, || self.0.0.deref().deref().downgrade())
     }
 }
 

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, RwLock};
 
 use crate::call::decide::{Drawn, Gate};
-use crate::call::stream::Keep;
+use crate::call::stream::StreamGuard;
 use crate::call::stream::Target;
 use crate::call::stream::Tried;
 
@@ -210,11 +210,11 @@ fn nothing_is_kept_alive_and_what_has_gone_is_known() {
 
     let counted = Rc::new(CudaStream::new(5));
     let behind_guard = RefCell::new(counted.clone());
-    let kept = keep(target!(behind_guard.borrow()));
+    let cell = keep(target!(behind_guard.borrow()));
     drop(counted);
-    assert!(kept.hold().is_some());
+    assert!(cell.hold().is_some());
     drop(behind_guard);
-    assert!(kept.hold().is_none());
+    assert!(cell.hold().is_none());
 
     // A pointer made only to name a stream that is always there.
     let named = keep(target!(Arc::new(CudaStream::new(0))));

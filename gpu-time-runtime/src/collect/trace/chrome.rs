@@ -14,14 +14,14 @@ use crate::collect::devices::{Biases, device_id};
 use crate::collect::trace::event::{Args, Event, File, Micros};
 use crate::collect::trace::layout::{Interval, lay_out};
 use crate::cuda;
-use crate::record::stream_state::Track;
+use crate::record::stream_state::StreamState;
 use crate::record::timeline::Call;
 use crate::record::timeline::CallId;
 use crate::record::timeline::Recorded;
 use crate::record::timeline::Slice;
 use crate::record::timeline::recorded;
 use crate::stats::bias::Bias;
-use crate::types::device::Device;
+use crate::types::device::DeviceId;
 use gpu_time_report::Process;
 
 /// The trace of what was kept, and what it lacks.
@@ -30,7 +30,7 @@ pub(crate) fn rendered(process: &Process) -> (String, Option<String>) {
     let contexts = cuda::contexts();
     let about = About {
         process,
-        devices: contexts.iter().map(|c| (c.place(), c.device.name.clone())).collect(),
+        devices: contexts.iter().map(|c| (c.device_id(), c.device.name.clone())).collect(),
         biases: Biases::new(),
         now_ns: cuda::now_ns(),
     };
@@ -40,13 +40,13 @@ pub(crate) fn rendered(process: &Process) -> (String, Option<String>) {
 /// What else a trace says.
 struct About<'a> {
     process: &'a Process,
-    devices: Vec<(Device, String)>,
+    devices: Vec<(DeviceId, String)>,
     biases: Biases,
     now_ns: u64,
 }
 
 impl About<'_> {
-    fn device_name(&self, device: Device) -> String {
+    fn device_name(&self, device: DeviceId) -> String {
         let id = device_id(device);
         let known = self.devices.iter().find(|(known, _)| *known == device);
         known.map_or_else(|| id.clone(), |(_, name)| format!("{id} {name}"))
@@ -142,9 +142,9 @@ fn write_calls(file: &mut File, pid: u32, recorded: &Recorded, now_ns: u64) -> H
 /// The slices by stream, in the order in which the streams were first used.
 fn streams(slices: &[(u64, Slice)]) -> Vec<Vec<Placed<'_, Slice>>> {
     let mut streams: Vec<Vec<(u64, &Slice)>> = Vec::new();
-    let mut known: HashMap<(*const Track, usize), usize> = HashMap::new();
+    let mut known: HashMap<(*const StreamState, usize), usize> = HashMap::new();
     for (number, slice) in slices {
-        let key = (ptr::from_ref(slice.track), slice.stream.0);
+        let key = (ptr::from_ref(slice.stream_state), slice.stream.0);
         let at = *known.entry(key).or_insert(streams.len());
         if at == streams.len() {
             streams.push(Vec::new());
@@ -196,10 +196,10 @@ fn write_slices(
     recorded: &Recorded,
     about: &About<'_>,
 ) {
-    let mut devices: BTreeMap<Device, usize> = BTreeMap::new();
+    let mut devices: BTreeMap<DeviceId, usize> = BTreeMap::new();
     for mut slices in streams {
         let Some((_, (_, slice))) = slices.first() else { continue };
-        let (device, thread) = (slice.row.device, slice.thread);
+        let (device, thread) = (slice.series.device, slice.thread_id);
         let (pid, sort_index) = device_pid(host, device);
         let tids = devices.entry(device).or_insert_with(|| {
             file.process(pid, &about.device_name(device), sort_index);
@@ -249,10 +249,10 @@ fn write_slices(
 }
 
 /// A number that no process has, and the device's place among the rows. Process ids have 22 bits.
-fn device_pid(host: u32, device: Device) -> (u32, usize) {
+fn device_pid(host: u32, device: DeviceId) -> (u32, usize) {
     let nth = match device {
-        Device::Cuda(ordinal) => 1 + ordinal.min(500),
-        Device::Unknown | Device::Host => 511,
+        DeviceId::Cuda(ordinal) => 1 + ordinal.min(500),
+        DeviceId::Unknown | DeviceId::Host => 511,
     };
     (nth << 22 | host & 0x3f_ffff, nth as usize)
 }
@@ -261,22 +261,22 @@ impl Slice {
     /// The function's name, and which of its launches it is where it has several.
     fn name(&self) -> Cow<'static, str> {
         let name = self.site.name();
-        match self.row.launch {
+        match self.series.launch {
             Some(launch) if !self.site.spec.is_single => format!("{name} #{launch}").into(),
             _ => name.into(),
         }
     }
 
     fn args(&self, bias: Option<Bias>) -> Args<'static> {
-        let launch = self.row.launch.and_then(|at| self.site.spec.launches.get(at as usize));
+        let launch = self.series.launch.and_then(|at| self.site.spec.launches.get(at as usize));
         let error_ns = self.passed.map(|moment| moment.error_ns);
         let CallId(call) = self.call;
         let bias_ns = bias.map(|bias| if self.sample.queued { bias.queued_ns } else { bias.ns });
         Args::Slice {
             call,
-            launch: self.row.launch,
+            launch: self.series.launch,
             line: launch.map_or(self.site.spec.line, |launch| launch.line),
-            cache: self.row.cache.name(),
+            cache: self.series.cache.name(),
             feeding: if self.sample.fed { "fed" } else { "starved" },
             raw_ns: self.sample.raw_ns(),
             net_ns: bias_ns.map(|bias_ns| (self.sample.raw_ns() - bias_ns).max(0.0)),

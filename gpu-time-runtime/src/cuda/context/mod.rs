@@ -25,10 +25,10 @@ use crate::cuda::result::raw;
 use crate::cuda::retain::Retain;
 use crate::cuda::symbols::{Symbols, symbols};
 use crate::gpu::{Fault, Gpu};
-use crate::stats::bias::{Bias, Calibration, Given};
+use crate::stats::bias::{Bias, Calibration, ConfiguredBias};
 use crate::stats::pair_constant::Floor;
 use crate::types::attribute::Cold;
-use crate::types::device::Device;
+use crate::types::device::DeviceId;
 use crate::types::handles::{Event, EventPair, Stream};
 use crate::types::sample::CacheState;
 use gpu_time_report::FlushProof;
@@ -133,8 +133,8 @@ impl Context {
     }
 
     /// The row of its device.
-    pub fn place(&self) -> Device {
-        Device::Cuda(self.ordinal)
+    pub fn device_id(&self) -> DeviceId {
+        DeviceId::Cuda(self.ordinal)
     }
 
     /// Returns `true` if flushes of this kind can be enqueued, after preparing them if `is_free` allows
@@ -299,7 +299,7 @@ impl Context {
     }
 
     /// What is to be subtracted from a raw time for each bracket, if it is known.
-    pub fn bias(&self, given: Option<Given>) -> Option<Bias> {
+    pub fn bias(&self, given: Option<ConfiguredBias>) -> Option<Bias> {
         Bias::of(given, self.calibration(), &self.device.name, self.floor())
     }
 

@@ -1,6 +1,6 @@
 //! The ways to evict the L2: what each enqueues, and which are tried for which kind of flush.
 
-use crate::cuda::flush_buffer::Zeros;
+use crate::cuda::flush_buffer::FlushBuffer;
 use crate::cuda::module::{Kernel, Module};
 use crate::gpu::Fault;
 use crate::types::attribute::Cold;
@@ -51,7 +51,7 @@ impl Method {
 
     /// The first launch of a kernel may load it: here, and not in a user's stream. What fails here fails
     /// again where it counts.
-    pub fn make_ready(self, zeros: Zeros, side: Stream) {
+    pub fn make_ready(self, zeros: FlushBuffer, side: Stream) {
         _ = match self {
             // An earlier trial may have discarded them.
             Method::Read(reader) => {
@@ -62,7 +62,7 @@ impl Method {
         };
     }
 
-    pub fn evict(self, zeros: Zeros, stream: Stream) -> Result<(), Fault> {
+    pub fn evict(self, zeros: FlushBuffer, stream: Stream) -> Result<(), Fault> {
         match self {
             Method::Read(reader) => zeros.read(reader, stream),
             Method::Write => zeros.write(stream),
@@ -74,7 +74,7 @@ impl Method {
     }
 
     /// What it should have taken out again: a line that the L2 does not hold is not dirty.
-    pub fn discarded(self, zeros: Zeros) -> Option<Zeros> {
+    pub fn discarded(self, zeros: FlushBuffer) -> Option<FlushBuffer> {
         matches!(self, Method::WriteDiscard(_)).then_some(zeros)
     }
 }

@@ -7,7 +7,7 @@ use gpu_time_kernels::DISCARDED_LINE;
 
 use crate::cuda::device::DeviceInfo;
 use crate::cuda::flush::method::Method;
-use crate::cuda::flush_buffer::Zeros;
+use crate::cuda::flush_buffer::FlushBuffer;
 use crate::cuda::line_probe::{LineProbe, Watched};
 use crate::cuda::module::Module;
 use crate::cuda::symbols::Symbols;
@@ -44,7 +44,7 @@ pub(super) struct Flush {
     pub method: Method,
     /// What it reads or writes, and the other kind does not: a clean flush that reads what a dirty one wrote
     /// would find it, and leave it dirty.
-    pub zeros: Zeros,
+    pub zeros: FlushBuffer,
     pub seen: Result<Eviction, Unseen>,
 }
 
@@ -86,7 +86,7 @@ impl Flush {
 pub(super) fn find(
     cold: Cold,
     means: &Means<'_>,
-    room: Option<Zeros>,
+    room: Option<FlushBuffer>,
     probe: &mut Probe,
 ) -> Result<Flush, Unready> {
     let deadline = Instant::now() + PATIENCE;
@@ -150,13 +150,13 @@ struct Memory<'a> {
     means: &'a Means<'a>,
     /// The largest buffer so far; at first that of an earlier search, which is never given back: it may be
     /// enqueued elsewhere.
-    room: Option<Zeros>,
+    room: Option<FlushBuffer>,
     /// What was allocated and can be given back.
-    made: Vec<Zeros>,
+    made: Vec<FlushBuffer>,
 }
 
 impl Memory<'_> {
-    fn room_for(&mut self, bytes: u64) -> Result<Zeros, Fault> {
+    fn room_for(&mut self, bytes: u64) -> Result<FlushBuffer, Fault> {
         if let Some(room) = self.room.filter(|room| room.bytes() >= bytes) {
             return Ok(room.first(bytes));
         }
@@ -173,17 +173,17 @@ impl Memory<'_> {
         Watched::of(self.means.device, |bytes| self.allocate(bytes))
     }
 
-    fn allocate(&mut self, bytes: u64) -> Result<Zeros, Fault> {
+    fn allocate(&mut self, bytes: u64) -> Result<FlushBuffer, Fault> {
         if bytes == 0 {
             return Err(Fault::Exhausted);
         }
-        let made = Zeros::allocate(bytes, self.means.device, self.means.side)?;
+        let made = FlushBuffer::allocate(bytes, self.means.device, self.means.side)?;
         self.made.push(made);
         Ok(made)
     }
 
     /// Gives all back that was allocated but these.
-    fn keep(self, zeros: Zeros) {
+    fn keep(self, zeros: FlushBuffer) {
         for made in self.made.iter().filter(|made| made.address() != zeros.address()) {
             made.free(self.means.symbols, self.means.side);
         }

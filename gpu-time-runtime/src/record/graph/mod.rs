@@ -13,7 +13,7 @@ use std::time::Instant;
 use crate::base::lock::locked_by;
 use crate::cuda;
 use crate::gpu::Gpu;
-use crate::record::call::Place;
+use crate::record::call::StreamCall;
 use crate::types::sample::Lost;
 pub(crate) use node::Node;
 use table::GRAPHS;
@@ -35,8 +35,8 @@ pub(crate) enum Opened {
 
 /// Makes the start of a launch a node, if its stream is being captured and its site has nodes.
 #[cold]
-pub(crate) fn open(place: &Place, launch: u32) -> Opened {
-    let Place { site, context, stream, .. } = *place;
+pub(crate) fn open(place: &StreamCall, launch: u32) -> Opened {
+    let StreamCall { site, context, stream, .. } = *place;
     let capture = context.capture(stream);
     if matches!(capture, Ok(None)) || cuda::is_recording() {
         return Opened::Untimed;

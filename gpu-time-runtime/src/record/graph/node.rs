@@ -3,9 +3,9 @@
 use crate::base::lock::locked;
 use crate::base::thread_id;
 use crate::cuda::Capture;
-use crate::record::call::Place;
+use crate::record::call::StreamCall;
 use crate::record::graph::table::{GRAPHS, Pair, Reads, rows};
-use crate::record::stream_state::{self, Key, Mark, Track};
+use crate::record::stream_state::{self, Mark, StreamKey, StreamState};
 use crate::types::handles::Stream;
 use crate::types::sample::Lost;
 
@@ -17,33 +17,43 @@ pub(crate) struct Node {
     capture: u64,
     is_first: bool,
     /// The thread of the start, in a stream that each thread has its own of.
-    thread: Option<u64>,
+    thread_id: Option<u64>,
     stream: Stream,
-    track: &'static Track,
+    stream_state: &'static StreamState,
     begun: Mark,
     tracked: bool,
     row: usize,
 }
 
 impl Node {
-    pub fn open(place: &Place, capture: &Capture, row: usize) -> Result<Box<Node>, Lost> {
-        let Place { context, stream, tracked, .. } = *place;
-        let (pair, blank) = match Pair::kept(context, capture) {
+    pub fn open(place: &StreamCall, capture: &Capture, row: usize) -> Result<Box<Node>, Lost> {
+        let StreamCall { context, stream, tracked, .. } = *place;
+        let (pair, blank) = match Pair::cell(context, capture) {
             Ok(pair) => (pair, None),
             // A graph that is captured anew must keep its shape.
             Err(fault) => (Pair::blank(context)?, Some(fault.into())),
         };
-        let thread = stream.is_per_thread().then(thread_id::current);
-        let track = stream_state::state_of(context, Key::new(stream, place.lane));
-        let begun = track.begin();
+        let thread_id = stream.is_per_thread().then(thread_id::current);
+        let stream_state = stream_state::state_of(context, StreamKey::new(stream, place.thread));
+        let begun = stream_state.begin();
         let started = context.record_node(&pair.events.start, stream);
         let (capture, is_first) = (capture.id, capture.is_at_root);
-        let node =
-            Node { pair, blank, capture, is_first, thread, stream, track, begun, tracked, row };
+        let node = Node {
+            pair,
+            blank,
+            capture,
+            is_first,
+            thread_id,
+            stream,
+            stream_state,
+            begun,
+            tracked,
+            row,
+        };
         match started {
             Ok(()) => Ok(Box::new(node)),
             Err(fault) => {
-                node.track.end();
+                node.stream_state.end();
                 if node.blank.is_none() {
                     locked(&GRAPHS).place(node.pair, None);
                 }
@@ -58,7 +68,7 @@ impl Node {
         match self.stop(is_alive) {
             Err(reason) => self.abandon(reason),
             Ok(()) => {
-                let nested = self.track.end() != self.begun;
+                let nested = self.stream_state.end() != self.begun;
                 if let Some(reason) = self.blank {
                     return rows().write(self.row, Err(reason));
                 }
@@ -73,7 +83,7 @@ impl Node {
         if !is_alive {
             return Err(Lost::Stream);
         }
-        if self.thread.is_some_and(|thread| thread != thread_id::current()) {
+        if self.thread_id.is_some_and(|id| id != thread_id::current()) {
             return Err(Lost::Thread);
         }
         let context = self.pair.context;
@@ -89,7 +99,7 @@ impl Node {
     /// Leaves the launch without a stop. The graph keeps the start until it is gone.
     #[cold]
     pub fn abandon(self, reason: Lost) {
-        self.track.end();
+        self.stream_state.end();
         rows().write(self.row, Err(reason));
         if self.blank.is_none() {
             locked(&GRAPHS).place(self.pair, None);

@@ -7,17 +7,17 @@ use std::sync::{Mutex, MutexGuard};
 use crate::base::lock::locked;
 use crate::cuda::{Capture, Context, NotKept};
 use crate::gpu::{Fault, Gpu};
-use crate::record::call::Place;
+use crate::record::call::StreamCall;
 use crate::record::timeline;
 use crate::site::callsite::CallSite;
-use crate::site::series_id::Row;
+use crate::site::series_id::SeriesId;
 use crate::types::handles::EventPair;
 use crate::types::sample::{Lost, Sample};
 
 /// Pairs of events that graphs may have at once.
 const MOST: usize = 8_192;
 /// A pair that belongs to a graph.
-pub(super) struct Placed {
+pub(super) struct PlacedPair {
     pub pair: Pair,
     /// What to make of its times; nothing where the launch was lost.
     reads: Option<Reads>,
@@ -33,15 +33,15 @@ pub(super) struct Reads {
 }
 
 /// A row with what is counted of it.
-struct Counted {
+struct GraphSeriesCounts {
     site: &'static CallSite,
-    row: &'static Row,
+    row: &'static SeriesId,
     timed: u64,
 }
 
 /// All nodes of ours in the process.
 pub(super) struct Graphs {
-    pub placed: Vec<Placed>,
+    pub placed: Vec<PlacedPair>,
     idle: Vec<Pair>,
     /// Pairs that were made in contexts that are still there.
     made: usize,
@@ -54,10 +54,10 @@ pub(super) static GRAPHS: Mutex<Graphs> =
     Mutex::new(Graphs { placed: Vec::new(), idle: Vec::new(), made: 0, next: 0, due_ns: 0 });
 
 /// Every row of nodes.
-pub(crate) struct GraphRows(Vec<Counted>);
+pub(crate) struct GraphSeries(Vec<GraphSeriesCounts>);
 
 /// Never locked during a driver call: who makes a report must not wait for one.
-static ROWS: Mutex<GraphRows> = Mutex::new(GraphRows(Vec::new()));
+static ROWS: Mutex<GraphSeries> = Mutex::new(GraphSeries(Vec::new()));
 /// So that programs without graphs take no lock.
 static IS_ANY: AtomicBool = AtomicBool::new(false);
 
@@ -67,22 +67,22 @@ pub(crate) fn is_any() -> bool {
 }
 
 /// All rows, in which nobody writes anything while the answer is held.
-pub(crate) fn rows() -> MutexGuard<'static, GraphRows> {
+pub(crate) fn rows() -> MutexGuard<'static, GraphSeries> {
     locked(&ROWS)
 }
 
-impl GraphRows {
+impl GraphSeries {
     /// Every row, with the readings and losses that were counted of it.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static Row, u64)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&'static SeriesId, u64)> {
         self.0.iter().map(|counted| (counted.row, counted.timed))
     }
 
-    pub fn find(&mut self, place: &Place, launch: u32) -> usize {
+    pub fn find(&mut self, place: &StreamCall, launch: u32) -> usize {
         let site = place.site;
-        let row = site.graph_row(launch, place.context.place(), place.key);
+        let row = site.graph_series_id(launch, place.context.device_id(), place.key);
         let known = self.0.iter().position(|counted| ptr::eq(counted.row, row));
         known.unwrap_or_else(|| {
-            self.0.push(Counted { site, row, timed: 0 });
+            self.0.push(GraphSeriesCounts { site, row, timed: 0 });
             self.0.len() - 1
         })
     }
@@ -90,24 +90,24 @@ impl GraphRows {
     pub fn write(&mut self, row: usize, outcome: Result<Sample, Lost>) {
         let Some(counted) = self.0.get_mut(row) else { return };
         counted.timed += 1;
-        let mut rows = counted.site.rows();
-        let Some(kept) = rows.get_mut(counted.row.index()) else { return };
+        let mut rows = counted.site.series();
+        let Some(cell) = rows.get_mut(counted.row.index()) else { return };
         match outcome {
             Ok(sample) => {
-                kept.series.record(sample);
+                cell.series.record(sample);
                 if timeline::is_on() {
                     // Which stream it ran in nobody knows.
                     timeline::keep(None);
                 }
             }
-            Err(lost) => kept.series.lose(lost),
+            Err(lost) => cell.series.lose(lost),
         }
     }
 }
 
 impl Graphs {
     pub fn place(&mut self, pair: Pair, reads: Option<Reads>) {
-        self.placed.push(Placed { pair, reads });
+        self.placed.push(PlacedPair { pair, reads });
         IS_ANY.store(true, Relaxed);
     }
 
@@ -115,7 +115,7 @@ impl Graphs {
     fn idle_in(&mut self, context: &'static Context) -> Option<Pair> {
         let is_its = |pair: &Pair| ptr::eq(pair.context, context);
         if !self.idle.iter().any(is_its) {
-            let is_released = |placed: &Placed| placed.pair.released.load(Acquire);
+            let is_released = |placed: &PlacedPair| placed.pair.released.load(Acquire);
             self.next = self.placed.iter().position(|p| is_its(&p.pair) && is_released(p))?;
             self.look(1);
         }
@@ -200,7 +200,7 @@ pub(super) struct Pair {
 
 impl Pair {
     /// A pair that lives as long as the graph that is being captured.
-    pub fn kept(context: &'static Context, capture: &Capture) -> Result<Pair, Fault> {
+    pub fn cell(context: &'static Context, capture: &Capture) -> Result<Pair, Fault> {
         let pair = Pair::take(context)?;
         pair.released.store(false, Relaxed);
         let Err(NotKept { fault, is_released }) = context.keep(capture, pair.released) else {

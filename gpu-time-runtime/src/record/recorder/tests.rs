@@ -20,15 +20,15 @@ const STREAM: Stream = Stream(64);
 const OTHER: Stream = Stream(128);
 
 /// A thousand bytes, and operations that nobody knows.
-fn work() -> Workload {
+fn recorder() -> Workload {
     Workload { bytes: Amount::of(&1_000), ..Workload::UNKNOWN }
 }
 
 struct Bench {
     gpu: &'static FakeGpu,
     site: &'static CallSite,
-    work: Work<FakeGpu>,
-    returns: Returns,
+    recorder: Recorder<FakeGpu>,
+    returns: CallStatuses,
 }
 
 impl Bench {
@@ -36,8 +36,8 @@ impl Bench {
         Bench {
             gpu: FakeGpu::leak(),
             site: site(),
-            work: Work::default(),
-            returns: Returns::default(),
+            recorder: Recorder::default(),
+            returns: CallStatuses::default(),
         }
     }
 
@@ -45,34 +45,35 @@ impl Bench {
         &mut self,
         stream: Stream,
         launch: Option<u32>,
-        call: Option<CallRef>,
+        call: Option<SumId>,
     ) -> Result<Box<Bracket<FakeGpu>>, Fault> {
         let site = self.site;
-        let entry = self.work.rows.begin(
+        let entry = self.recorder.series.begin(
             site,
             launch,
-            Device::Cuda(0),
+            DeviceId::Cuda(0),
             CacheState::AsFound,
             SeriesKey::NONE,
         );
         if let Some(call) = call {
-            self.work.begin_launch(call);
+            self.recorder.begin_launch(call);
         }
-        let track = self.work.track(self.gpu, Key::new(stream, &()));
-        let workload = if call.is_some() { Workload::UNKNOWN } else { work() };
+        let stream_state = self.recorder.stream_state(self.gpu, StreamKey::new(stream, &()));
+        let workload = if call.is_some() { Workload::UNKNOWN } else { recorder() };
         let (call_id, tracked, weight) = (CallId::default(), false, 1.0);
         let subject =
-            Subject { site, stream, track, entry, call, call_id, tracked, weight, workload };
-        let mut opened = self.work.open(self.gpu, || subject).ok_or(Fault::Exhausted);
+            Subject { site, stream, stream_state, entry, call, call_id, tracked, weight, workload };
+        let mut opened = self.recorder.open(self.gpu, || subject).ok_or(Fault::Exhausted);
         if opened.is_err() {
-            let ordered = self.work.pools.order(self.gpu);
+            let ordered = self.recorder.pools.order(self.gpu);
             let made = pool::make(self.gpu, ordered, subject);
             let fault = made.as_ref().err().copied();
-            self.work.pools.supply(self.gpu, ordered, made.unwrap_or_default());
-            opened = self.work.open(self.gpu, || subject).ok_or(fault.unwrap_or(Fault::Exhausted));
+            self.recorder.pools.supply(self.gpu, ordered, made.unwrap_or_default());
+            opened =
+                self.recorder.open(self.gpu, || subject).ok_or(fault.unwrap_or(Fault::Exhausted));
         }
         if let Err(fault) = opened {
-            self.work.lose(subject, fault.into(), &self.returns);
+            self.recorder.lose(subject, fault.into(), &self.returns);
         }
         opened
     }
@@ -81,7 +82,7 @@ impl Bench {
         &mut self,
         stream: Stream,
         launch: Option<u32>,
-        call: Option<CallRef>,
+        call: Option<SumId>,
     ) -> Box<Bracket<FakeGpu>> {
         self.try_open(stream, launch, call).unwrap()
     }
@@ -89,21 +90,21 @@ impl Bench {
     fn close(&mut self, mut bracket: Box<Bracket<FakeGpu>>, feeding: Feeding) {
         bracket.stop().unwrap();
         bracket.set_feeding(feeding);
-        if self.work.enqueue(bracket) {
+        if self.recorder.enqueue(bracket) {
             self.drain();
         }
     }
 
-    fn open_call(&mut self) -> CallRef {
-        let (device, cache) = (Device::Cuda(0), CacheState::AsFound);
-        let entry = self.work.rows.begin(self.site, None, device, cache, SeriesKey::NONE);
-        self.work.open_call(entry, work(), &self.returns).unwrap()
+    fn open_call(&mut self) -> SumId {
+        let (device, cache) = (DeviceId::Cuda(0), CacheState::AsFound);
+        let entry = self.recorder.series.begin(self.site, None, device, cache, SeriesKey::NONE);
+        self.recorder.open_call(entry, recorder(), &self.returns).unwrap()
     }
 
     fn drain(&mut self) {
-        let mut look = self.work.begin_look().unwrap();
+        let mut look = self.recorder.begin_look().unwrap();
         look.run();
-        self.work.end_look(look, &self.returns);
+        self.recorder.end_look(look, &self.returns);
     }
 
     fn span(&mut self, stream: Stream) {
@@ -112,9 +113,10 @@ impl Bench {
     }
 
     fn row(&self, launch: Option<u32>) -> gpu_time_report::Series {
-        let row = self.site.row(launch, Device::Cuda(0), CacheState::AsFound, SeriesKey::NONE);
-        let entry = self.work.rows.iter().find(|e| ptr::eq(e.row, row)).unwrap();
-        let info = crate::stats::series::RowInfo {
+        let row =
+            self.site.series_id(launch, DeviceId::Cuda(0), CacheState::AsFound, SeriesKey::NONE);
+        let entry = self.recorder.series.iter().find(|e| ptr::eq(e.id, row)).unwrap();
+        let info = crate::stats::series::SeriesInfo {
             device: "cuda:0".to_owned(),
             launch: None,
             measure: row.measure(self.site.spec.scope),
@@ -129,7 +131,7 @@ impl Bench {
             repeats: false,
             bias: None,
         };
-        let rows = self.site.rows();
+        let rows = self.site.series();
         let series = &rows[row.index()].series;
         let report = series.recorded().report(info, series.tally());
         assert_eq!(
@@ -151,7 +153,7 @@ fn a_bracket_is_in_flight_until_the_gpu_has_passed_it() {
     bench.drain();
     assert_eq!((bench.row(None).in_flight(), bench.row(None).fed()), (0, 1));
     assert_eq!(bench.row(None).raw_ns().unwrap().sum(), 2_000.0);
-    assert!(bench.work.is_idle());
+    assert!(bench.recorder.is_idle());
 }
 
 #[test]
@@ -185,14 +187,14 @@ fn the_driver_is_asked_without_the_lane() {
     for _ in 0..3 {
         bench.span(STREAM);
     }
-    let Bench { gpu, work, returns, .. } = bench;
-    let lane: &'static Mutex<_> = Box::leak(Box::new(Mutex::new(work)));
+    let Bench { gpu, recorder, returns, .. } = bench;
+    let thread: &'static Mutex<_> = Box::leak(Box::new(Mutex::new(recorder)));
     gpu.watch(|| {
-        assert!(lane.try_lock().is_ok(), "who makes a report would wait with this thread")
+        assert!(thread.try_lock().is_ok(), "who makes a report would wait with this thread")
     });
-    assert!(!drain::drain(lane, &returns), "the GPU has not passed them");
+    assert!(!drain::drain(thread, &returns), "the GPU has not passed them");
     gpu.finish();
-    assert!(drain::drain(lane, &returns));
+    assert!(drain::drain(thread, &returns));
 }
 
 #[test]
@@ -205,14 +207,14 @@ fn what_is_enqueued_during_a_look_comes_after_it() {
     }
     // The GPU has passed one of the older.
     bench.gpu.finish_up_to(2);
-    let mut look = bench.work.begin_look().unwrap();
-    assert!(bench.work.begin_look().is_none(), "one at a time");
-    assert!(!bench.work.is_idle());
+    let mut look = bench.recorder.begin_look().unwrap();
+    assert!(bench.recorder.begin_look().is_none(), "one at a time");
+    assert!(!bench.recorder.is_idle());
     for bracket in newer {
         bench.close(bracket, Feeding::Certain);
     }
     look.run();
-    bench.work.end_look(look, &bench.returns);
+    bench.recorder.end_look(look, &bench.returns);
     assert_eq!((bench.row(None).in_flight(), bench.row(None).measured()), (4, 1));
     // And all of the older, which a newer one of their stream must not stand before.
     bench.gpu.finish_up_to(6);
@@ -220,7 +222,7 @@ fn what_is_enqueued_during_a_look_comes_after_it() {
     assert_eq!((bench.row(None).in_flight(), bench.row(None).measured()), (2, 3));
     bench.gpu.finish();
     bench.drain();
-    assert!(bench.work.is_idle());
+    assert!(bench.recorder.is_idle());
     assert_eq!(bench.row(None).measured(), 5);
 }
 
@@ -262,12 +264,12 @@ fn an_inner_bracket_marks_the_outer_one_of_its_stream() {
     let mut bench = Bench::new();
     let outer = bench.open(STREAM, None, None);
     let beside = bench.open(OTHER, Some(1), None);
-    assert!(outer.subject.track.is_busy());
+    assert!(outer.subject.stream_state.is_busy());
     let inner = bench.open(STREAM, Some(0), None);
     bench.close(inner, Feeding::Certain);
     bench.close(beside, Feeding::Certain);
     bench.close(outer, Feeding::Certain);
-    assert!(!bench.work.track(bench.gpu, Key::new(STREAM, &())).is_busy());
+    assert!(!bench.recorder.stream_state(bench.gpu, StreamKey::new(STREAM, &())).is_busy());
     bench.gpu.finish();
     bench.drain();
     assert_eq!(bench.row(None).nested(), 1);
@@ -291,7 +293,7 @@ fn work_is_counted_with_the_sample_of_the_whole_call() {
     assert_eq!(bytes(bench.row(Some(0))), None);
     // What is lost did no work that anyone measured.
     let bracket = bench.open(STREAM, None, None);
-    bench.work.abandon(bracket, Lost::Failed, &bench.returns);
+    bench.recorder.abandon(bracket, Lost::Failed, &bench.returns);
     assert_eq!((bytes(bench.row(None)), bench.row(None).flops()), (Some(1_000.0), None));
     bench.span(STREAM);
     bench.drain();
@@ -303,9 +305,9 @@ fn an_open_bracket_is_known_of_however_many_streams_come_after_its_own() {
     let mut bench = Bench::new();
     let outer = bench.open(STREAM, None, None);
     for n in 2..4 * TRACKS {
-        bench.work.track(bench.gpu, Key::new(Stream(64 * n), &()));
-        assert!(bench.work.has_open(), "{n}");
+        bench.recorder.stream_state(bench.gpu, StreamKey::new(Stream(64 * n), &()));
+        assert!(bench.recorder.has_open(), "{n}");
     }
     bench.close(outer, Feeding::Certain);
-    assert!(!bench.work.has_open());
+    assert!(!bench.recorder.has_open());
 }

@@ -14,9 +14,9 @@ use crate::base::lock::locked;
 use crate::base::switches::SWITCHES;
 use crate::base::thread_id;
 use crate::cuda;
-use crate::record::stream_state::{Mark, Track};
+use crate::record::stream_state::{Mark, StreamState};
 use crate::site::callsite::CallSite;
-use crate::site::series_id::Row;
+use crate::site::series_id::SeriesId;
 use crate::stats::clock_fit::Moment;
 use crate::types::handles::Stream;
 use crate::types::sample::Sample;
@@ -45,12 +45,12 @@ pub(crate) struct Call {
 #[derive(Clone, Copy)]
 pub(crate) struct Slice {
     pub site: &'static CallSite,
-    pub row: &'static Row,
+    pub series: &'static SeriesId,
     /// Its stream. A track serves another once there have been many.
     pub stream: Stream,
-    pub track: &'static Track,
+    pub stream_state: &'static StreamState,
     /// The thread, of a stream that each thread has its own of.
-    pub thread: Option<u64>,
+    pub thread_id: Option<u64>,
     pub call: CallId,
     pub sample: Sample,
     /// When the GPU passed its start and its stop.

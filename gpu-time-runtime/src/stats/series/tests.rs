@@ -11,8 +11,8 @@ fn with(raw_ns: f64, mark: impl FnOnce(&mut Sample)) -> Sample {
     sample
 }
 
-fn row(bias_ns: Option<f64>) -> RowInfo {
-    RowInfo {
+fn row(bias_ns: Option<f64>) -> SeriesInfo {
+    SeriesInfo {
         device: "cuda:0".to_owned(),
         launch: None,
         measure: Measure::Sum,
@@ -149,7 +149,7 @@ proptest! {
         }
         lost.iter().for_each(|&reason| series.lose(Lost::ALL[reason]));
         let timed = (samples.len() + lost.len()) as u64 + in_flight;
-        let info = RowInfo { timed, in_flight, ..row(Some(2000.0)) };
+        let info = SeriesInfo { timed, in_flight, ..row(Some(2000.0)) };
         let report = series.recorded().report(info, series.tally());
 
         prop_assert_eq!(report.inconsistencies().count(), 0);

@@ -4,25 +4,25 @@ use serde_json::Value;
 
 use crate::collect::trace::chrome::*;
 use crate::gpu::fake::site;
-use crate::record::stream_state::{Key, Mark};
+use crate::record::stream_state::{Mark, StreamKey};
 use crate::stats::clock_fit::Moment;
 use crate::types::handles::Stream;
 use crate::types::key::SeriesKey;
 use crate::types::sample::{CacheState, Sample};
 
-fn track() -> &'static Track {
-    Box::leak(Box::new(Track::new(Key::new(Stream(64), &()))))
+fn stream_state() -> &'static StreamState {
+    Box::leak(Box::new(StreamState::new(StreamKey::new(Stream(64), &()))))
 }
 
 /// A bracket from one time to another, with a clock that is off by this.
-fn slice(track: &'static Track, marks: [Mark; 2], times: [f64; 2]) -> Slice {
+fn slice(stream_state: &'static StreamState, marks: [Mark; 2], times: [f64; 2]) -> Slice {
     let site = site();
     Slice {
         site,
-        row: site.row(None, Device::Cuda(0), CacheState::AsFound, SeriesKey::NONE),
+        series: site.series_id(None, DeviceId::Cuda(0), CacheState::AsFound, SeriesKey::NONE),
         stream: Stream(64),
-        track,
-        thread: None,
+        stream_state,
+        thread_id: None,
         call: CallId::default(),
         sample: Sample::new(times[1] - times[0]).unwrap(),
         passed: times.map(|host_ns| Moment { host_ns, error_ns: 10.0 }),
@@ -40,22 +40,25 @@ fn placed(slices: Vec<Slice>) -> Vec<(u64, u64)> {
 
 #[test]
 fn what_ended_before_another_began_does_not_overlap_it() {
-    let track = track();
-    let marks: Vec<_> = (0..3).map(|_| [track.begin(), track.end()]).collect();
+    let stream_state = stream_state();
+    let marks: Vec<_> = (0..3).map(|_| [stream_state.begin(), stream_state.end()]).collect();
     let times = [[100.0, 200.0], [190.0, 195.0], [200.0, 300.0]];
-    let slices = marks.iter().zip(times).map(|(marks, times)| slice(track, *marks, times));
+    let slices = marks.iter().zip(times).map(|(marks, times)| slice(stream_state, *marks, times));
     // The second would have ended before the first: of it next to nothing is left.
     assert_eq!(placed(slices.collect()), [(100, 200), (200, 201), (201, 300)]);
 }
 
 #[test]
 fn what_is_inside_of_another_stays_there() {
-    let track = track();
-    let outer = track.begin();
-    let inner = [track.begin(), track.end()];
-    let outer = [outer, track.end()];
+    let stream_state = stream_state();
+    let outer = stream_state.begin();
+    let inner = [stream_state.begin(), stream_state.end()];
+    let outer = [outer, stream_state.end()];
     // They are seen in the order of their stops.
-    let slices = vec![slice(track, inner, [120.0, 150.0]), slice(track, outer, [100.0, 200.0])];
+    let slices = vec![
+        slice(stream_state, inner, [120.0, 150.0]),
+        slice(stream_state, outer, [100.0, 200.0]),
+    ];
     assert_eq!(placed(slices), [(120, 150), (100, 200)]);
 }
 
@@ -85,10 +88,10 @@ fn a_trace_of_nothing_is_a_trace() {
 fn names_are_what_they_are() {
     const HOSTILE: &str = "a\",\n\u{1b}[31m<script>\\ü";
     let process = process();
-    let track = track();
-    let marks = [track.begin(), track.end()];
+    let stream_state = stream_state();
+    let marks = [stream_state.begin(), stream_state.end()];
     let call = Call { site: site(), thread: 7, began_ns: 90, ended_ns: None };
-    let bracket = Slice { call: CallId(1), ..slice(track, marks, [100.0, 200.5]) };
+    let bracket = Slice { call: CallId(1), ..slice(stream_state, marks, [100.0, 200.5]) };
     let recorded = Recorded {
         calls: vec![(0, call)],
         slices: vec![(3, bracket)],
@@ -96,7 +99,7 @@ fn names_are_what_they_are() {
         brackets: 4,
         unplaced: 1,
     };
-    let about = About { devices: vec![(Device::Cuda(0), HOSTILE.to_owned())], ..about(&process) };
+    let about = About { devices: vec![(DeviceId::Cuda(0), HOSTILE.to_owned())], ..about(&process) };
     let (other, events) = events(&recorded, &about);
     let names: Vec<_> = events.iter().filter_map(|event| event["args"]["name"].as_str()).collect();
     assert_eq!(names[1..], [HOSTILE, &format!("cuda:0 {HOSTILE}"), "stream 0x40"]);

@@ -14,7 +14,7 @@ fn a_hold_of_fixed_length_proves_it_by_a_step_less() {
         bracket.start(prepare, false, None).unwrap();
         bench.gpu.set_now(7_000 + took_ns);
         bracket.stop().unwrap();
-        bench.work.enqueue(bracket);
+        bench.recorder.enqueue(bracket);
         bench.drain();
         assert_eq!(bench.row(None).fed(), u64::from(fed), "{took_ns}");
     }
@@ -102,8 +102,8 @@ fn brackets_that_are_handed_over_late_tell_nothing_of_each_other() {
         bracket
     });
     let handed_over = [first, next, late];
-    handed_over.into_iter().for_each(|bracket| _ = bench.work.enqueue(bracket));
-    let mut look = bench.work.begin_look().unwrap();
+    handed_over.into_iter().for_each(|bracket| _ = bench.recorder.enqueue(bracket));
+    let mut look = bench.recorder.begin_look().unwrap();
     look.run();
     let fed = look.found.iter().map(|found| found.outcome.unwrap().unwrap().fed);
     assert_eq!(fed.collect::<Vec<_>>(), [false, true, false]);

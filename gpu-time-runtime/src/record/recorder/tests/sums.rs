@@ -41,7 +41,7 @@ fn a_lost_launch_costs_the_sum() {
     let good = bench.open(STREAM, Some(0), Some(call));
     bench.close(good, Feeding::Certain);
     let bad = bench.open(STREAM, Some(1), Some(call));
-    bench.work.abandon(bad, Lost::Failed, &bench.returns);
+    bench.recorder.abandon(bad, Lost::Failed, &bench.returns);
     bench.returns.set(call, None);
     bench.drain();
     bench.drain();
@@ -76,7 +76,7 @@ fn calls_that_only_lose_launches_are_lost_for_their_own_reason() {
     for _ in 0..3_000 {
         let call = bench.open_call();
         let opened = bench.open(STREAM, Some(0), Some(call));
-        bench.work.abandon(opened, Lost::Failed, &bench.returns);
+        bench.recorder.abandon(opened, Lost::Failed, &bench.returns);
         bench.returns.set(call, None);
     }
     bench.drain();
