@@ -1,4 +1,4 @@
-//! Machines where nothing can be timed on a GPU.
+//! Machines on which no GPU work can be timed.
 
 use std::ffi::CString;
 use std::sync::Arc;
@@ -6,14 +6,14 @@ use std::sync::Arc;
 use cudarc::driver::{CudaContext, CudaStream, DriverError, sys};
 use gpu_time::gpu_timed;
 
-use crate::Scenario;
 use crate::gpu::{Gpu, Increment};
+use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
 pub const SCENARIOS: &[Scenario] =
-    &[("absent/fallback", fallback), ("absent/handle", handle), ("absent/works", works)];
+    &[("absent/fallback", fallback), ("absent/handle", handle), ("absent/symbols", symbols)];
 
-/// What a program with a path for machines without a GPU looks like.
+/// A function with a fallback for machines without a GPU.
 #[gpu_timed]
 fn on_gpu_or_cpu(stream: Option<&Arc<CudaStream>>, y: &mut [f32]) {
     ran!();
@@ -22,9 +22,9 @@ fn on_gpu_or_cpu(stream: Option<&Arc<CudaStream>>, y: &mut [f32]) {
     }
 }
 
-/// Runs on the GPU where there is one. `y` counts the calls either way.
+/// Runs on the GPU if there is one. `y` counts the calls either way.
 fn fallback(_: &[String]) {
-    // SAFETY: only looks for the library, where cudarc would panic without it.
+    // SAFETY: only checks whether the library can be loaded; cudarc would panic without it.
     let has_driver = unsafe { sys::is_culib_present() };
     tally::fact("driver", has_driver);
     let stream = if has_driver {
@@ -41,14 +41,15 @@ fn fallback(_: &[String]) {
     tally::print();
 }
 
-/// `stream` is a handle that no driver knows, so nothing but an unusable driver makes this sound.
+/// `stream` is not a handle of the driver. Sound only because the driver is unusable, so nothing
+/// dereferences the handle.
 #[gpu_timed(stream = stream, cold, sleep, warmup = 3)]
 fn with_handle(stream: sys::CUstream, number: u32) -> u32 {
     ran!();
     number + 1
 }
 
-/// A program that got its stream elsewhere, and itself calls nothing of the driver.
+/// A program that received its stream from elsewhere and makes no driver calls itself.
 fn handle(_: &[String]) {
     let number = (0..12).fold(0, |number, _| with_handle(0x40 as sys::CUstream, number));
     tally::fact("number", number);
@@ -61,8 +62,9 @@ fn increment(stream: &Arc<CudaStream>, increment: &mut Increment) -> Result<(), 
     increment.launch(stream)
 }
 
-/// A program that works without the function given, as the driver has it or not.
-fn works(arguments: &[String]) {
+/// A program that does not need the functions named in `arguments`, and notes for each whether the
+/// driver exports it.
+fn symbols(arguments: &[String]) {
     let gpu = Gpu::new();
     let mut vector = gpu.increment("absent::increment");
     for _ in 0..12 {
@@ -70,15 +72,15 @@ fn works(arguments: &[String]) {
     }
     tally::fact("y", vector.times(&gpu.stream));
     for name in arguments {
-        tally::fact("found", is_exported(name));
+        tally::fact("is_exported", is_exported(name));
     }
     tally::print();
 }
 
-/// Whether the driver that is loaded exports this function.
+/// Returns `true` if the loaded driver exports `name`.
 fn is_exported(name: &str) -> bool {
     let name = CString::new(name.as_bytes()).unwrap();
-    // SAFETY: both names end in NUL; the driver is loaded already, and stays.
+    // SAFETY: both names end in NUL; the driver is loaded already and is never unloaded.
     unsafe {
         let library = libc::dlopen(c"libcuda.so.1".as_ptr(), libc::RTLD_NOW);
         assert!(!library.is_null());

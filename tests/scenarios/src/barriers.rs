@@ -1,4 +1,4 @@
-//! Functions timed between two barriers on their stream.
+//! Functions timed between two barriers on their stream (`clock = "sync"`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -8,15 +8,15 @@ use cudarc::driver::{CudaStream, DriverError, sys};
 use gpu_time::gpu_timed;
 use sys::CUstreamCaptureMode as Mode;
 
-use crate::Scenario;
 use crate::gpu::{Copy, Gpu, Increment, Spin};
+use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
 pub const SCENARIOS: &[Scenario] = &[
     ("barriers/kinds", kinds),
-    ("barriers/once", once),
+    ("barriers/one_function", one_function),
     ("barriers/capture", capture),
-    ("barriers/left", left),
+    ("barriers/abandoned", abandoned),
 ];
 
 type Done = Result<(), DriverError>;
@@ -24,7 +24,7 @@ type Done = Result<(), DriverError>;
 /// 3.75 MiB each.
 const BYTES: usize = 15 << 18;
 
-/// Its launch is visible, and the barriers go around the body.
+/// The macro sees the launch; the barriers nevertheless enclose the whole body.
 #[gpu_timed(clock = "sync", bytes = 1_000_000)]
 fn one(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
     ran!();
@@ -38,7 +38,7 @@ fn two(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
     spin.launch(stream, 20_000)
 }
 
-/// The flush is over before the time is taken.
+/// The flush completes before the first timestamp is taken.
 #[gpu_timed(clock = "sync", cold)]
 fn cold(stream: &Arc<CudaStream>, copy: &mut Copy) -> Done {
     ran!();
@@ -51,14 +51,14 @@ fn on_null(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
     spin.launch(stream, 5_000)
 }
 
-/// Runs on the CPU where it has no stream.
+/// Runs on the CPU if there is no stream.
 #[gpu_timed(clock = "sync")]
 fn maybe(stream: Option<&Arc<CudaStream>>) {
     ran!();
     let _ = stream;
 }
 
-/// Events inside of barriers, and barriers inside of events.
+/// Events inside barriers, and barriers inside events.
 #[gpu_timed(clock = "sync")]
 fn outside(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
     ran!();
@@ -90,7 +90,7 @@ fn kinds(_: &[String]) {
     let spin = gpu.spin("barriers::kinds");
     let mut copy = gpu.copy("barriers::cold", BYTES);
     for _ in 0..10 {
-        // The stream is busy, which the first barrier waits out.
+        // Keeps the stream busy, which the first barrier has to wait for.
         spin.launch(stream, 1_000_000).unwrap();
         one(stream, &spin).unwrap();
         two(stream, &spin).unwrap();
@@ -105,10 +105,10 @@ fn kinds(_: &[String]) {
     tally::print();
 }
 
-/// Nothing but calls of one function.
-fn once(_: &[String]) {
+/// Calls of a single function.
+fn one_function(_: &[String]) {
     let gpu = Gpu::new();
-    let spin = gpu.spin("barriers::once");
+    let spin = gpu.spin("barriers::one_function");
     for _ in 0..20 {
         one(&gpu.stream, &spin).unwrap();
     }
@@ -128,21 +128,21 @@ fn elsewhere(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
     spin.launch(stream, 5_000)
 }
 
-/// Begins a capture, which its second barrier finds.
+/// Begins a capture, which the second barrier encounters.
 #[gpu_timed(clock = "sync")]
 fn begins(stream: &Arc<CudaStream>) -> Done {
     ran!();
     stream.begin_capture(Mode::CU_STREAM_CAPTURE_MODE_GLOBAL)
 }
 
-/// A capture goes on while its own thread and another one pass barriers on other streams.
+/// A capture continues while its own thread and another one pass barriers on other streams.
 fn capture(_: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;
     let mut increment = gpu.increment("barriers::captured");
     let spin = gpu.spin("barriers::elsewhere");
     let streams = [gpu.new_stream(), gpu.new_stream()];
-    // Loading the kernel at its first launch is not what this is about.
+    // Loads the kernel before the capture: its first launch would load it.
     spin.launch(stream, 5_000).unwrap();
     let ready = increment.times(stream);
     begins(stream).unwrap();
@@ -166,10 +166,10 @@ fn capture(_: &[String]) {
 fn unwinds(stream: &Arc<CudaStream>, spin: &Spin) {
     ran!();
     spin.launch(stream, 5_000).unwrap();
-    panic!("on purpose");
+    panic!("intentional panic");
 }
 
-/// Lets go of its stream.
+/// Drops the last owner of its stream.
 #[gpu_timed(clock = "sync")]
 fn drops(stream: Arc<CudaStream>, spin: &Spin) {
     ran!();
@@ -177,14 +177,14 @@ fn drops(stream: Arc<CudaStream>, spin: &Spin) {
     drop(stream);
 }
 
-fn left(_: &[String]) {
+fn abandoned(_: &[String]) {
     let gpu = Gpu::new();
-    let spin = gpu.spin("barriers::left");
+    let spin = gpu.spin("barriers::abandoned");
     for _ in 0..5 {
         let unwound = catch_unwind(AssertUnwindSafe(|| unwinds(&gpu.stream, &spin)));
         assert!(unwound.is_err());
         drops(gpu.new_stream(), &spin);
-        // Nothing is open any more, so nothing is nested.
+        // No bracket is open any more, so this call is not nested.
         one(&gpu.stream, &spin).unwrap();
     }
     tally::print();

@@ -7,17 +7,17 @@ use std::thread;
 use cudarc::driver::{CudaGraph, CudaStream, DriverError, sys};
 use gpu_time::gpu_timed;
 
-use crate::Scenario;
 use crate::gpu::{Gpu, Increment, Spin};
 use crate::raw_graph::{mode, nodes};
+use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
 pub const SCENARIOS: &[Scenario] = &[
     ("capture/modes", modes),
     ("capture/edges", edges),
-    ("capture/edges_for_ever", edges_for_ever),
-    ("capture/null", null),
-    ("capture/first", first),
+    ("capture/many_edges", many_edges),
+    ("capture/null_stream", null_stream),
+    ("capture/first_calls", first_calls),
 ];
 
 type Done = Result<(), DriverError>;
@@ -35,7 +35,7 @@ fn captured_body(stream: &Arc<CudaStream>, increment: &mut Increment) -> Done {
     increment.launch(stream)
 }
 
-/// On other threads than the capture.
+/// Called on threads other than the capturing one.
 #[gpu_timed(cold, sleep, warmup = 5)]
 fn elsewhere(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
     ran!();
@@ -48,7 +48,7 @@ fn elsewhere_body(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
     spin.launch(stream, 5_000)
 }
 
-/// Ends the capture, and says how many nodes the graph has.
+/// Ends the capture and returns the graph with its number of nodes.
 fn end(stream: &Arc<CudaStream>) -> (CudaGraph, usize) {
     let flags = sys::CUgraphInstantiate_flags(0);
     let graph = stream.end_capture(flags).expect("the capture is intact").expect("a graph");
@@ -56,8 +56,9 @@ fn end(stream: &Arc<CudaStream>) -> (CudaGraph, usize) {
     (graph, nodes)
 }
 
-/// One thread captures in the mode given while four others call annotated functions, which the
-/// second argument lets be `first` used now, or `used` before.
+/// One thread captures in the given mode while four others call annotated functions. The second
+/// argument says whether those functions are called for the `first` time during the capture or were
+/// `used` before.
 fn modes(arguments: &[String]) {
     const THREADS: usize = 4;
     let gpu = Gpu::new();
@@ -112,13 +113,13 @@ fn modes(arguments: &[String]) {
     }
     gpu.synchronize();
     tally::fact("replayed", increment.times(stream) - ready);
-    // And it goes on after.
+    // Timing continues after the capture.
     captured(stream, &mut increment).unwrap();
     gpu.synchronize();
     tally::print();
 }
 
-/// Begins or ends a capture inside of a scope.
+/// Runs `f`, which begins or ends a capture, inside a bracket.
 #[gpu_timed(scope = "body")]
 fn around<T>(stream: &Arc<CudaStream>, f: impl FnOnce(&Arc<CudaStream>) -> T) -> T {
     ran!();
@@ -162,7 +163,7 @@ fn edges(_: &[String]) {
             end(stream)
         });
         assert_eq!(nodes, 1);
-        // All of it inside: the bracket knows nothing of it, and its time is that of a replay.
+        // A whole capture inside: the bracket is unaffected by it and measures the replay.
         around(stream, |stream| {
             begin(stream);
             work(stream);
@@ -171,7 +172,7 @@ fn edges(_: &[String]) {
             graph.launch().unwrap();
             gpu.synchronize();
         });
-        // The first launch begins it, the second ends it.
+        // The first launch begins the capture, the second ends it.
         let (_, nodes) = around_launches(stream, begin, |stream| {
             work(stream);
             end(stream)
@@ -183,8 +184,8 @@ fn edges(_: &[String]) {
     tally::print();
 }
 
-/// More captures that begin inside of a bracket than a context may have events.
-fn edges_for_ever(_: &[String]) {
+/// Begins more captures inside brackets than a context may have events.
+fn many_edges(_: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;
     for _ in 0..40_000 {
@@ -199,15 +200,17 @@ fn edges_for_ever(_: &[String]) {
     tally::print();
 }
 
-/// Names the NULL stream and enqueues nothing, because that alone would ruin the capture.
+/// Names the NULL stream but enqueues nothing, because enqueueing alone would invalidate the
+/// capture.
 #[gpu_timed(scope = "body", cold, sleep)]
 fn on_null(stream: &Arc<CudaStream>) {
     ran!();
     let _ = stream;
 }
 
-/// A stream that waits for the NULL stream is captured while others name the NULL stream.
-fn null(_: &[String]) {
+/// Captures a stream that synchronizes with the NULL stream while annotated calls name the NULL
+/// stream.
+fn null_stream(_: &[String]) {
     let gpu = Gpu::new();
     let mut increment = gpu.increment("capture::captured");
     let null = gpu.context.default_stream();
@@ -234,8 +237,8 @@ fn null(_: &[String]) {
     tally::print();
 }
 
-/// The first calls of all are made inside a capture.
-fn first(_: &[String]) {
+/// The process's first annotated calls are made inside a capture.
+fn first_calls(_: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;
     let mut increment = gpu.increment("capture::captured");

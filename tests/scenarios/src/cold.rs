@@ -1,12 +1,12 @@
-//! What a kernel finds in the L2, told by the kernel itself.
+//! The state of the L2 that a kernel finds, measured by the kernel itself.
 
 use std::sync::Arc;
 
 use cudarc::driver::{CudaStream, DevicePtr, DriverError, result, sys};
 use gpu_time::gpu_timed;
 
-use crate::Scenario;
 use crate::gpu::{Gpu, Lines, Read, Spin};
+use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
 pub const SCENARIOS: &[Scenario] = &[
@@ -14,7 +14,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("cold/reads", reads),
     ("cold/calls", calls),
     ("cold/memory", memory),
-    ("cold/beside", beside),
+    ("cold/concurrent", concurrent),
     ("cold/inside", inside),
     ("cold/persisting", persisting),
 ];
@@ -22,7 +22,7 @@ pub const SCENARIOS: &[Scenario] = &[
 type Done = Result<(), DriverError>;
 
 const ROUNDS: usize = 10;
-/// No L2 is larger yet.
+/// An upper bound on the size of an L2. No current GPU has a larger one.
 const L2_AT_MOST: usize = 128 << 20;
 
 #[gpu_timed]
@@ -43,12 +43,12 @@ fn dirty(stream: &Arc<CudaStream>, lines: &mut Lines) -> Done {
     lines.launch(stream)
 }
 
-/// How lines come into the L2 before a call, outside of any bracket.
+/// How lines are brought into the L2 before a call, outside any bracket.
 const TOUCHES: [&str; 3] = ["read", "write", "write among others"];
 
-/// Calls a function on lines that were just touched, so often, and notes how many thousandths of them
-/// missed: at least, most often, and at most. But for the others nothing is in the L2 then that the call
-/// before did not leave there.
+/// Calls a function `rounds` times on lines that were just touched. Notes the least, median and
+/// greatest share of lines that missed, in thousandths. Apart from `write among others`, the L2
+/// then holds only what the previous call left there.
 fn watch(name: &str, gpu: &Gpu, call: fn(&Arc<CudaStream>, &mut Lines) -> Done, rounds: usize) {
     let stream = &gpu.stream;
     let mut lines = gpu.lines(&format!("cold::{name}"));
@@ -57,21 +57,22 @@ fn watch(name: &str, gpu: &Gpu, call: fn(&Arc<CudaStream>, &mut Lines) -> Done, 
     for _ in 0..rounds {
         for (touch, missed) in TOUCHES.iter().zip(&mut missed) {
             if *touch == "write among others" {
-                // In the company of other dirty lines, which protects them from reads.
+                // Other dirty lines protect these from eviction by reads.
                 stream.memset_zeros(&mut others).expect("other lines are written");
             }
             if *touch != "read" {
                 lines.write(stream);
             }
-            // What was written is read once, too: a first read of a dirty line in the far half of an L2
-            // takes nearly as long as one of the memory.
+            // Lines that were written are also read once: a first read of a dirty line in the far
+            // half of an L2 takes nearly as long as a read from memory.
             if *touch == "read" || name == "found" {
                 lines.launch(stream).unwrap();
             }
             call(stream, &mut lines).unwrap();
             let (first, mut again) = lines.cycles(stream);
             again.sort_unstable();
-            // The second reads are hits; a miss takes at least 1.4 times as long as nearly all hits.
+            // The second reads are hits; a miss takes at least 1.4 times as long as nearly all
+            // hits.
             let most = again[again.len() * 19 / 20] * 7 / 5;
             missed.push(1000 * first.iter().filter(|&&cycles| cycles > most).count() / first.len());
         }
@@ -85,7 +86,7 @@ fn watch(name: &str, gpu: &Gpu, call: fn(&Arc<CudaStream>, &mut Lines) -> Done, 
     }
 }
 
-/// So many rounds of each, or ten.
+/// Runs each variant for the given number of rounds, 10 by default.
 fn lines(arguments: &[String]) {
     let rounds = arguments.first().map_or(ROUNDS, |rounds| rounds.parse().expect("rounds"));
     let gpu = Gpu::new();
@@ -107,7 +108,8 @@ fn read_dirty(stream: &Arc<CudaStream>, read: &mut Read) -> Done {
     read.launch(stream)
 }
 
-/// Reads after a clean and after a dirty flush in turn, so many MiB, or 30, for a profiler to look at.
+/// Alternates reads after a clean and after a dirty flush, of the given number of MiB (30 by
+/// default), for inspection in a profiler.
 fn reads(arguments: &[String]) {
     let gpu = Gpu::new();
     let mib = |at: usize| arguments.get(at).map_or(30, |mib| mib.parse().expect("MiB"));
@@ -140,7 +142,8 @@ fn spin_dirty(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
     spin.launch(stream, 1_000)
 }
 
-/// So many calls of each kind, each when the one before has come to its end, and a report after every so many.
+/// Makes the given number of calls of each kind, waiting for each, and a report after every `every`
+/// calls.
 fn calls(arguments: &[String]) {
     let [calls, every]: [u32; 2] = [0, 1].map(|at| arguments[at].parse().expect("how many"));
     let gpu = Gpu::new();
@@ -157,7 +160,7 @@ fn calls(arguments: &[String]) {
     tally::print();
 }
 
-/// How much memory the flushes keep, one after the other.
+/// Notes the memory that the clean flush keeps, then the memory that both keep.
 fn memory(_: &[String]) {
     let gpu = Gpu::new();
     let free = || result::mem_get_info().expect("the driver knows its memory").0;
@@ -173,25 +176,25 @@ fn memory(_: &[String]) {
     tally::print();
 }
 
-/// A first cold call while another stream has much to do. Our kernels are there by then: the driver loads
-/// code between kernels only, and waits for those that run.
-fn beside(_: &[String]) {
+/// Makes a first cold call while another stream is busy. The runtime's kernels are loaded before
+/// that: the driver loads code only between kernels and waits for running ones.
+fn concurrent(_: &[String]) {
     const THREE_S: u64 = 3_000_000_000;
     let gpu = Gpu::new();
     let [found, dirty] =
         ["spin_found", "spin_dirty"].map(|name| gpu.spin(&format!("cold::{name}")));
-    let (long, other) = (gpu.spin("beside"), gpu.new_stream());
+    let (long, other) = (gpu.spin("concurrent"), gpu.new_stream());
     spin_found(&gpu.stream, &found).unwrap();
     gpu.synchronize();
     long.launch(&other, THREE_S).unwrap();
     let end = other.record_event(None).expect("an event");
     spin_dirty(&gpu.stream, &dirty).unwrap();
-    tally::fact("still busy", u8::from(!end.is_complete()));
+    tally::fact("is_busy", u8::from(!end.is_complete()));
     gpu.synchronize();
     tally::print();
 }
 
-/// A body with a cold call on another stream.
+/// A body that contains a cold call on another stream.
 #[gpu_timed(scope = "body", stream = stream)]
 fn around(stream: &Arc<CudaStream>, other: &Arc<CudaStream>, [spin, inner]: [&Spin; 2]) -> Done {
     ran!();
@@ -199,8 +202,8 @@ fn around(stream: &Arc<CudaStream>, other: &Arc<CudaStream>, [spin, inner]: [&Sp
     spin_clean(other, inner)
 }
 
-/// Cold calls inside of a bracket on another stream, then, with an argument, one outside of any, and one
-/// inside again.
+/// Makes cold calls inside a bracket on another stream. With an argument, then one outside any
+/// bracket and one more inside.
 fn inside(arguments: &[String]) {
     let gpu = Gpu::new();
     let other = gpu.new_stream();
@@ -220,7 +223,7 @@ fn inside(arguments: &[String]) {
     tally::print();
 }
 
-/// Lets what is read and written in a range persist, for the work of one stream.
+/// Lets reads and writes of a range by the work of one stream persist in the L2.
 fn persist(stream: &CudaStream, base: u64, bytes: usize) {
     let window = sys::CUaccessPolicyWindow {
         base_ptr: base as *mut _,
@@ -231,14 +234,14 @@ fn persist(stream: &CudaStream, base: u64, bytes: usize) {
     };
     let value = sys::CUlaunchAttributeValue { accessPolicyWindow: window };
     let window = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW;
-    // SAFETY: the stream is alive; the value is that of the attribute.
+    // SAFETY: the stream is alive; the value matches the attribute.
     unsafe { sys::cuStreamSetAttribute(stream.cu_stream(), window, &raw const value) }
         .result()
         .expect("the stream takes a window");
 }
 
-/// Cold calls before and after one on a stream whose lines persist, of no more than the driver sets aside
-/// by itself.
+/// Makes cold calls before and after one on a stream with persisting lines. The range is no larger
+/// than what the driver sets aside by default.
 fn persisting(_: &[String]) {
     let gpu = Gpu::new();
     let (spin, dirty) = (gpu.spin("cold::spin_clean"), gpu.spin("cold::spin_dirty"));

@@ -1,5 +1,5 @@
-//! Several devices in one process, their streams and their memory mixed. With one device only, it plays
-//! the part of the other too.
+//! Several devices in one process, with streams and memory used across them. On a machine with one
+//! device, that device plays both parts.
 
 use std::sync::Arc;
 use std::thread;
@@ -9,8 +9,8 @@ use cudarc::driver::{
 };
 use gpu_time::gpu_timed;
 
-use crate::Scenario;
 use crate::gpu::{Gpu, Spin};
+use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
 pub const SCENARIOS: &[Scenario] = &[
@@ -23,7 +23,7 @@ pub const SCENARIOS: &[Scenario] = &[
 type Done = Result<(), DriverError>;
 
 const ROUNDS: usize = 20;
-/// What goes from device to device.
+/// The size of a copy between devices.
 const BYTES: usize = 4 << 20;
 
 #[gpu_timed]
@@ -38,7 +38,7 @@ fn around(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
     spin.launch(stream, 20_000)
 }
 
-/// A device with what the functions above launch there.
+/// A device and the kernels that the functions above launch on it.
 struct Device {
     gpu: Gpu,
     other_stream: Arc<CudaStream>,
@@ -55,7 +55,7 @@ impl Device {
         Device { other_stream: gpu.new_stream(), gpu, launched, around, ahead }
     }
 
-    /// Two brackets on one stream and two on the other.
+    /// Opens two brackets on each of the two streams.
     fn call(&self) {
         for stream in [&self.gpu.stream, &self.other_stream] {
             launched(stream, &self.launched).unwrap();
@@ -63,13 +63,13 @@ impl Device {
         }
     }
 
-    /// Keeps the stream busy until what follows has been enqueued.
+    /// Keeps the stream busy until the following calls have been enqueued.
     fn keep_busy(&self, ms: u64) {
         self.ahead.launch(&self.gpu.stream, ms * 1_000_000).unwrap();
     }
 }
 
-/// The first two devices, or the only one twice.
+/// Returns the first two devices, or the only device twice.
 fn two() -> [Device; 2] {
     let count = CudaContext::device_count().unwrap() as usize;
     tally::fact("devices", count.min(2));
@@ -81,7 +81,7 @@ fn finish(devices: &[Device; 2]) {
     tally::print();
 }
 
-/// One thread calls on both, and the current context is always the other's.
+/// One thread calls on both devices; the current context is always the other device's.
 fn alternating(_: &[String]) {
     let devices = two();
     for round in 0..ROUNDS {
@@ -94,7 +94,7 @@ fn alternating(_: &[String]) {
     finish(&devices);
 }
 
-/// Two threads call on both, on the same streams.
+/// Two threads call on both devices, on the same streams.
 fn threads(_: &[String]) {
     let devices = two();
     thread::scope(|scope| {
@@ -110,7 +110,7 @@ fn threads(_: &[String]) {
     finish(&devices);
 }
 
-/// Something before, and then a copy to memory of the other device.
+/// A kernel, then a copy to memory of the other device.
 #[gpu_timed(scope = "body")]
 fn sent(
     stream: &Arc<CudaStream>,
@@ -122,13 +122,14 @@ fn sent(
     spin.launch(stream, 20_000)?;
     let contexts = [to.context().cu_ctx(), from.context().cu_ctx()];
     let ((from, _from), (to, _to)) = (from.device_ptr(stream), to.device_ptr_mut(stream));
-    // SAFETY: both have so many bytes, in these contexts, and live until the stream is waited for.
+    // SAFETY: both buffers have `BYTES` bytes, in these contexts, and live until the stream is
+    // waited for.
     unsafe {
         result::memcpy_peer_async(contexts[0], to, contexts[1], from, BYTES, stream.cu_stream())
     }
 }
 
-/// Each device sends to the other in turn.
+/// The devices take turns sending to each other.
 fn peer_copy(_: &[String]) {
     let devices = two();
     let spins = devices.each_ref().map(|device| device.gpu.spin("devices::sent"));
@@ -162,7 +163,7 @@ fn peer_copy(_: &[String]) {
     finish(&devices);
 }
 
-/// Waits for what another device does.
+/// Waits for work of another device.
 #[gpu_timed(scope = "body")]
 fn after(stream: &Arc<CudaStream>, event: &CudaEvent, spin: &Spin) -> Done {
     ran!();
@@ -170,17 +171,17 @@ fn after(stream: &Arc<CudaStream>, event: &CudaEvent, spin: &Spin) -> Done {
     spin.launch(stream, 20_000)
 }
 
-/// An event of the first device's stream, and a bracket of the second's that waits for it inside.
+/// Records an event on the first device's stream and waits for it inside a bracket on the second's.
 fn foreign_event(_: &[String]) {
     let devices = two();
     let [one, other] = &devices;
     let spin = other.gpu.spin("devices::after");
     for round in 0..ROUNDS {
-        // The first call meets the context, which takes longer.
+        // The first call registers the context, which takes longer.
         let ms = if round == 0 { 100 } else { 1 };
         other.keep_busy(ms);
         one.gpu.context.bind_to_thread().unwrap();
-        // The second has long come to the wait when this ends.
+        // Ends long after the second device has reached the wait.
         one.keep_busy(ms + 2);
         let event = one.gpu.stream.record_event(None).unwrap();
         after(&other.gpu.stream, &event, &spin).unwrap();

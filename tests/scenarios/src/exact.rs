@@ -1,12 +1,12 @@
-//! Brackets of every kind, fed and starved, whose values are known.
+//! Brackets of every kind, fed and starved, with known durations.
 
 use std::sync::Arc;
 
 use cudarc::driver::{CudaStream, DriverError};
 use gpu_time::gpu_timed;
 
-use crate::Scenario;
 use crate::gpu::{Gpu, Spin};
+use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
 pub const SCENARIOS: &[Scenario] = &[("exact/fed", fed), ("exact/starved", starved)];
@@ -83,7 +83,8 @@ impl Spins {
     }
 }
 
-/// The device is busy until everything has been enqueued. An argument is how much a trace keeps.
+/// The device is busy until everything has been enqueued. The optional argument limits the number
+/// of brackets in the trace.
 fn fed(arguments: &[String]) {
     if let Some(last) = arguments.first() {
         gpu_time::configure().trace_last(last.parse::<usize>().unwrap()).apply();
@@ -91,10 +92,10 @@ fn fed(arguments: &[String]) {
     let gpu = Gpu::new();
     let spins = Spins::new(&gpu);
     for round in 0..30 {
-        // The first call meets the context, which takes longer.
+        // The first call registers the context, which takes longer.
         let busy_ms = if round == 0 { 100 } else { 2 };
         spins.blocker.launch(&gpu.stream, busy_ms * 1_000_000).unwrap();
-        // So few that none has a queue behind it.
+        // Too few calls for any of them to have a queue behind it.
         spins.call_all(&gpu.stream);
         gpu.synchronize();
         if round % 3 == 0 {

@@ -1,17 +1,17 @@
 //! The ways in which a process may end.
 
 use std::process;
-use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use cudarc::driver::{CudaContext, CudaStream, DriverError, sys};
+use cudarc::driver::{CudaContext, CudaStream, DriverError};
 use gpu_time::gpu_timed;
 
-use crate::Scenario;
-use crate::gpu::{Gpu, Spin};
+use crate::child;
+use crate::gpu::{Gpu, Spin, reset_primary_context};
+use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 use crate::time;
 
@@ -33,7 +33,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("exit/fork_inside", fork_inside),
     ("exit/fork_before", fork_before),
     ("exit/after_host", after_host),
-    ("exit/nobody_keeps_the_context", nobody_keeps_the_context),
+    ("exit/context_not_retained", context_not_retained),
     ("exit/fork_after_host", fork_after_host),
     ("exit/fork_beside_threads", fork_beside_threads),
     ("exit/abort", abort),
@@ -54,21 +54,21 @@ fn body(stream: &Arc<CudaStream>, spin: &Spin, then: impl FnOnce()) -> Result<()
     Ok(())
 }
 
-/// With everything that the runtime has: a kernel of its own, memory that the GPU reads, a buffer.
+/// Uses everything that the runtime allocates: a kernel, memory that the GPU reads, a flush buffer.
 #[gpu_timed(cold, sleep)]
 fn held(stream: &Arc<CudaStream>, spin: &Spin) -> Result<(), DriverError> {
     ran!();
     spin.launch(stream, 20_000)
 }
 
-/// Enqueues nothing, so that it can be called where there is no GPU any more.
+/// Enqueues nothing, so it can be called after the GPU is gone.
 #[gpu_timed(scope = "body")]
 fn quiet(stream: &Arc<CudaStream>) {
     ran!();
     let _ = stream;
 }
 
-/// Ten calls of two functions each, that the GPU has done.
+/// Makes ten calls of two functions each, and waits for the GPU.
 fn ten(gpu: &Gpu) {
     let (spin, held_spin) = (gpu.spin("exit::timed"), gpu.spin("exit::held"));
     for _ in 0..10 {
@@ -111,7 +111,7 @@ fn panics(_: &[String]) {
     let gpu = Gpu::new();
     ten(&gpu);
     tally::print();
-    panic!("as the scenario wants it");
+    panic!("intentional panic");
 }
 
 fn panics_inside(_: &[String]) {
@@ -120,17 +120,17 @@ fn panics_inside(_: &[String]) {
     let spin = gpu.spin("exit::body");
     body(&gpu.stream, &spin, || {
         tally::print();
-        panic!("as the scenario wants it")
+        panic!("intentional panic")
     })
     .unwrap();
 }
 
-/// `ignored`: main does not ask how the thread ended.
+/// With `ignored`, the main thread does not join the panicking thread.
 fn panics_elsewhere(arguments: &[String]) {
     let gpu = Gpu::new();
     ten(&gpu);
     let (stream, spin) = (gpu.stream.clone(), gpu.spin("exit::body"));
-    let thread = thread::spawn(move || body(&stream, &spin, || panic!("as the scenario wants it")));
+    let thread = thread::spawn(move || body(&stream, &spin, || panic!("intentional panic")));
     if arguments == ["ignored"] {
         while !thread.is_finished() {
             thread::yield_now();
@@ -141,7 +141,8 @@ fn panics_elsewhere(arguments: &[String]) {
     tally::print();
 }
 
-/// The last call's kernel runs for so many milliseconds, and nobody waits for it.
+/// The kernel of the last call runs for the given number of milliseconds. The process exits without
+/// waiting for it.
 fn running(arguments: &[String]) {
     let gpu = Gpu::new();
     ten(&gpu);
@@ -152,7 +153,7 @@ fn running(arguments: &[String]) {
     process::exit(7);
 }
 
-/// Short work that the GPU has not been waited for.
+/// Short calls, after which the process exits without waiting for the GPU.
 fn unread(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("exit::timed");
@@ -170,7 +171,7 @@ fn threads_at_work(_: &[String]) {
     for _ in 0..3 {
         let (stream, spin) = (gpu.new_stream(), gpu.spin("exit::timed"));
         thread::spawn(move || {
-            // The driver may go at any time now, and then says so.
+            // The driver may shut down at any time now; a launch then fails.
             while timed(&stream, &spin, 1_000).is_ok() {}
             loop {
                 thread::park();
@@ -191,52 +192,30 @@ fn context_dropped(_: &[String]) {
 
 fn context_destroyed(_: &[String]) {
     Gpu::new();
-    let mut raw = ptr::null_mut();
-    // SAFETY: the driver is initialised; writes one handle.
-    unsafe { sys::cuCtxCreate_v4(&raw mut raw, ptr::null_mut(), 0, 0) }.result().unwrap();
-    // SAFETY: the context was just made on that device, and is given away.
-    let context = unsafe { CudaContext::from_raw_context(0, 0, raw) }.unwrap();
-    // SAFETY: there is one stream only.
-    unsafe { context.disable_event_tracking() };
-    let stream = context.new_stream().unwrap();
-    let gpu = Gpu { context, stream };
+    let gpu = Gpu::in_own_context(0);
     ten(&gpu);
     drop(gpu);
     tally::print();
 }
 
-/// The device is reset between two lots of calls, and its context comes back at the same address.
+/// The device is reset between two rounds of calls, and its context comes back at the same address.
 fn context_reset(_: &[String]) {
     let gpu = Gpu::new();
     ten(&gpu);
-    // Their handles are void after the reset, and must not be given back.
+    // The handles are invalid after the reset and must not be released.
     std::mem::forget(gpu);
-    // SAFETY: the handle is a device's ordinal.
-    unsafe { sys::cuDevicePrimaryCtxReset_v2(0) }.result().unwrap();
+    reset_primary_context();
     ten(&Gpu::new());
     tally::print();
 }
 
-/// Forks. The child runs `child` and ends with this code; the parent waits and checks it.
+/// Forks, and asserts that the child exits with `code` after it has run `child`.
 fn fork(code: i32, child: impl FnOnce()) {
-    // SAFETY: no other thread of the program holds a lock that the child needs.
-    match unsafe { libc::fork() } {
-        -1 => panic!("no fork: {}", std::io::Error::last_os_error()),
-        0 => {
-            child();
-            process::exit(code);
-        }
-        pid => join(pid, code),
-    }
-}
-
-/// Waits for a child and checks how it ends.
-fn join(pid: libc::pid_t, code: i32) {
-    let mut status = 0;
-    // SAFETY: writes one integer.
-    assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
-    assert!(libc::WIFEXITED(status), "the child was killed: {status:#x}");
-    assert_eq!(libc::WEXITSTATUS(status), code);
+    let pid = child::fork(|| {
+        child();
+        process::exit(code);
+    });
+    child::assert_exits(pid, code);
 }
 
 fn fork_after(_: &[String]) {
@@ -247,7 +226,7 @@ fn fork_after(_: &[String]) {
             quiet(&gpu.stream);
         }
         gpu_time::report();
-        // Whatever another thread had locked when the process was forked.
+        // Must not block on what another thread had locked at the fork.
         gpu_time::configure().sample(0.5).apply();
         assert_eq!(gpu_time::snapshot().sites(), []);
         let settled = gpu_time::until_stable(gpu_time::Settle::default(), || quiet(&gpu.stream));
@@ -257,14 +236,14 @@ fn fork_after(_: &[String]) {
     tally::print();
 }
 
-/// The fork happens between the two events of a call, and the child leaves the function as well.
+/// Forks between the two events of a call; the child leaves the function as well.
 fn fork_inside(_: &[String]) {
     let gpu = Gpu::new();
     ten(&gpu);
     let spin = gpu.spin("exit::body");
     let parent = process::id();
     fork_in(&gpu.stream, &spin, || {
-        // SAFETY: as in `fork`.
+        // SAFETY: no other thread of the program holds a lock that the child needs.
         unsafe { libc::fork() }
     });
     if process::id() != parent {
@@ -300,9 +279,8 @@ fn host<T>(inside: impl FnOnce() -> T) -> T {
     inside()
 }
 
-/// Nothing but the host was timed before, and CUDA comes only in the child.
-/// The host's clock times before there is a driver, whose own exit handler comes after what was
-/// registered then. Samples are unread when the process ends.
+/// Host times are recorded before the driver is loaded, so the driver's exit handler is registered
+/// after the runtime's first one. Samples are still unread when the process ends.
 fn after_host(_: &[String]) {
     host(|| ran!("scenario::exit::host"));
     let gpu = Gpu::new();
@@ -314,8 +292,8 @@ fn after_host(_: &[String]) {
     tally::print();
 }
 
-/// As in many a `main`: what the expression makes is gone before the body begins, and what the body
-/// makes before the bracket ends.
+/// Common in a `main`: the value of the stream expression is dropped before the body begins, and
+/// the context that the body creates is dropped before the bracket ends.
 #[gpu_timed(stream = CudaContext::new(0)?.default_stream(), scope = "body")]
 fn published() -> Result<(), DriverError> {
     ran!();
@@ -324,7 +302,7 @@ fn published() -> Result<(), DriverError> {
     gpu.context.default_stream().synchronize()
 }
 
-fn nobody_keeps_the_context(_: &[String]) {
+fn context_not_retained(_: &[String]) {
     published().unwrap();
     tally::print();
 }
@@ -341,8 +319,8 @@ fn fork_after_host(_: &[String]) {
     tally::print();
 }
 
-/// Children end inside and outside of a function while other threads of the parent are in the middle of
-/// calls and reports, which nobody in a child brings to an end.
+/// Children end inside and outside a function while other threads of the parent are in the middle
+/// of calls and reports, which no thread of the child completes.
 fn fork_beside_threads(_: &[String]) {
     static IS_OVER: AtomicBool = AtomicBool::new(false);
     host(|| ());
@@ -364,14 +342,14 @@ fn fork_beside_threads(_: &[String]) {
     for _ in 0..forks {
         host(|| fork(3, || ()));
         fork(3, || host(|| gpu_time::set_enabled(true)));
-        // What the child leaves, its parent entered.
+        // The child leaves a function that its parent entered.
         let parent = process::id();
-        // SAFETY: as in `fork`.
+        // SAFETY: the child only leaves the function and exits.
         let child = host(|| unsafe { libc::fork() });
         if process::id() != parent {
             process::exit(3);
         }
-        join(child, 3);
+        child::assert_exits(child, 3);
     }
     IS_OVER.store(true, Relaxed);
     reader.join().unwrap();
@@ -386,10 +364,10 @@ fn abort(_: &[String]) {
     process::abort();
 }
 
-/// Another thread's first call does not come back from the driver; by the virtual time that its wait will
-/// have taken, it is there.
+/// The first call of another thread hangs in the driver. The main thread returns once virtual time
+/// has reached the moment at which that thread hangs.
 fn stuck(arguments: &[String]) {
-    let hang_ns = arguments[0].parse().expect("a time");
+    let hang_ns = arguments[0].parse().expect("a time in nanoseconds");
     let gpu = Gpu::new();
     let (stream, spin) = (gpu.stream.clone(), gpu.spin("exit::timed"));
     thread::spawn(move || timed(&stream, &spin, 20_000));

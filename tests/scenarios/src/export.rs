@@ -1,4 +1,4 @@
-//! Live export: what a recorder of the program's is told.
+//! Live export: the values passed to the program's metrics recorder.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -9,8 +9,8 @@ use cudarc::driver::{CudaStream, DriverError};
 use gpu_time::gpu_timed;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 
-use crate::Scenario;
 use crate::gpu::{Gpu, Spin};
+use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
 pub const SCENARIOS: &[Scenario] = &[
@@ -18,8 +18,8 @@ pub const SCENARIOS: &[Scenario] = &[
     ("export/series", series),
     ("export/twins", twins),
     ("export/late", late),
-    ("export/by_itself", by_itself),
-    ("export/to_nobody", to_nobody),
+    ("export/automatic", automatic),
+    ("export/no_recorder", no_recorder),
 ];
 
 type Done = Result<(), DriverError>;
@@ -37,7 +37,7 @@ fn two(stream: &Arc<CudaStream>, first: &Spin, second: &Spin, second_is_bad: boo
     if second_is_bad { second.launch_badly(stream) } else { second.launch(stream, 40_000) }
 }
 
-/// Its name is one that every format has to escape.
+/// The name contains characters that every format has to escape.
 #[gpu_timed(clock = "host", name = "export <b>\"x\"\\</b>, {y=\"1\"}")]
 fn on_host() {
     ran!("export <b>\"x\"\\</b>, {y=\"1\"}");
@@ -58,17 +58,17 @@ mod other {
 }
 
 fn recorder() -> PrometheusHandle {
-    PrometheusBuilder::new().install_recorder().expect("there is no other")
+    PrometheusBuilder::new().install_recorder().expect("no other recorder is installed")
 }
 
-/// The value of each line of this name.
+/// Returns the value of each line with this metric name.
 fn values(text: &str, name: &str) -> impl Iterator<Item = u64> {
     let lines = text.lines().filter_map(move |line| line.strip_prefix(name)?.strip_prefix('{'));
     lines.filter_map(|line| line.rsplit_once(' ')?.1.parse().ok())
 }
 
-/// The last thing that the recorder would answer a scrape with.
-fn tell(recorder: &PrometheusHandle) {
+/// Records what the recorder would answer a scrape with now, and prints the tally.
+fn note_metrics(recorder: &PrometheusHandle) {
     tally::fact("metrics", recorder.render());
     tally::print();
 }
@@ -79,8 +79,8 @@ fn threads(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("export::timed");
     let is_over = AtomicBool::new(false);
-    // The recorder's own buckets lose a value that is pushed into a block while a scrape takes the block away
-    // (metrics-util 0.20), so that these two take turns.
+    // Scrapes and publishes take turns: the recorder's own buckets lose a value that is pushed into
+    // a block while a scrape takes the block away (metrics-util 0.20).
     let turn = Mutex::new(());
     let scrape = || {
         let (mut most, mut scrapes) = (0, 0u64);
@@ -113,9 +113,9 @@ fn threads(_: &[String]) {
         scope.spawn(scrape);
         scope.spawn(|| {
             while !is_over.load(Relaxed) {
-                let its_turn = turn.lock().unwrap();
+                let guard = turn.lock().unwrap();
                 gpu_time::publish();
-                drop(its_turn);
+                drop(guard);
                 thread::yield_now();
             }
         });
@@ -124,10 +124,10 @@ fn threads(_: &[String]) {
     });
     gpu.synchronize();
     gpu_time::publish();
-    tell(&recorder);
+    note_metrics(&recorder);
 }
 
-/// Of every kind: warm-up, several launches, cold and after it, losses, the host.
+/// Series of every kind: warm-up, several launches, cold and after cold, losses, host.
 fn series(_: &[String]) {
     let recorder = recorder();
     let gpu = Gpu::new();
@@ -138,22 +138,22 @@ fn series(_: &[String]) {
     }
     gpu.synchronize();
     gpu_time::publish();
-    // What is not new is not told again.
+    // Publishing again must not add the same values twice.
     gpu_time::publish();
-    tell(&recorder);
+    note_metrics(&recorder);
 }
 
-/// Two functions of one name.
+/// Two functions with the same name.
 fn twins(_: &[String]) {
     let recorder = recorder();
     (0..3).for_each(|_| twin());
     gpu_time::publish();
     (0..5).for_each(|_| other::twin());
     gpu_time::publish();
-    tell(&recorder);
+    note_metrics(&recorder);
 }
 
-/// The recorder comes when something was published already.
+/// Installs the recorder after a first `publish`.
 fn late(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("export::timed");
@@ -168,11 +168,11 @@ fn late(_: &[String]) {
     }
     gpu.synchronize();
     gpu_time::publish();
-    tell(&recorder);
+    note_metrics(&recorder);
 }
 
-/// Nobody asks for anything, and fewer calls are made than a thread looks after by itself.
-fn by_itself(_: &[String]) {
+/// The program never calls `publish`, and makes fewer calls than a thread drains on its own.
+fn automatic(_: &[String]) {
     let recorder = recorder();
     let gpu = Gpu::new();
     let spin = gpu.spin("export::timed");
@@ -180,14 +180,14 @@ fn by_itself(_: &[String]) {
         timed(&gpu.stream, &spin, 20_000).unwrap();
     }
     gpu.synchronize();
-    // The function and its launch.
+    // Five samples of the function and five of its launch.
     while values(&recorder.render(), "gpu_time_seconds_count").sum::<u64>() < 10 {
         thread::sleep(Duration::from_millis(10));
     }
-    tell(&recorder);
+    note_metrics(&recorder);
 }
 
-fn to_nobody(_: &[String]) {
+fn no_recorder(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("export::timed");
     gpu_time::publish();

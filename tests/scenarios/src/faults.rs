@@ -1,7 +1,7 @@
 //! A program whose own driver calls all succeed while those of the runtime fail.
 //!
-//! It launches through a function that the runtime does not call, and puts everything else that it
-//! asks of the driver between two marks in the trace, so that a test knows whose call is whose.
+//! It launches through a function that the runtime does not call, and encloses all its other driver
+//! calls in two marks in the trace, so that a test can tell them from the runtime's.
 
 use std::ffi::CStr;
 use std::ptr;
@@ -14,18 +14,19 @@ use cudarc::driver::sys::{
 use gpu_time::gpu_timed;
 use gpu_time_kernels::workloads;
 
-use crate::Scenario;
+use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
 pub const SCENARIOS: &[Scenario] = &[("faults/program", program)];
 
-/// How often each function is called.
+/// The number of calls of each function.
 const ROUNDS: u32 = 130;
 const LEN: usize = 256;
 
-/// What is between here and the end is the program's own.
+/// Marks the driver calls of `f` as the program's own.
 fn own<R>(f: impl FnOnce() -> R) -> R {
-    // SAFETY: takes nothing; there may be no current context, and then the mark is all the same.
+    // SAFETY: takes no arguments. Without a current context the call fails but still appears in the
+    // trace.
     unsafe { sys::cuProfilerStart() };
     let answer = f();
     // SAFETY: as above.
@@ -37,7 +38,7 @@ fn ok(result: CUresult) {
     assert_eq!(result, CUresult::CUDA_SUCCESS);
 }
 
-/// A context as a wrapper crate has it.
+/// A context as a wrapper crate defines it.
 struct Context(CUcontext);
 
 impl Context {
@@ -46,7 +47,7 @@ impl Context {
     }
 }
 
-/// A stream as a wrapper crate has it.
+/// A stream as a wrapper crate defines it.
 struct Stream {
     raw: CUstream,
     context: Rc<Context>,
@@ -62,7 +63,7 @@ impl Stream {
     }
 }
 
-/// Adds one to the elements of a vector.
+/// A kernel that adds one to every element of a vector.
 struct Increment {
     context: CUcontext,
     function: CUfunction,
@@ -79,7 +80,8 @@ impl Increment {
         let image = CStr::from_bytes_with_nul(image.as_bytes()).unwrap();
         let name = format!("{}\0", workloads::SAXPY);
         let ones = [1.0f32; LEN];
-        // SAFETY: every pointer is good for a result, every text terminated, every length right.
+        // SAFETY: every pointer is valid for its result, every text ends in NUL, every length is
+        // right.
         unsafe {
             ok(sys::cuModuleLoadData(&raw mut module, image.as_ptr().cast()));
             ok(sys::cuModuleGetFunction(&raw mut function, module, name.as_ptr().cast()));
@@ -93,7 +95,7 @@ impl Increment {
         Increment { context, function, x, y, scratch }
     }
 
-    /// Launches in its own context, and makes the caller's current again.
+    /// Launches in the work's own context, then makes the caller's current again.
     fn launch(&self, stream: CUstream, caller: CUcontext) -> CUresult {
         let (mut len, mut a, mut x, mut y) = (LEN as u32, 1.0f32, self.x, self.y);
         let mut parameters = [
@@ -115,7 +117,7 @@ impl Increment {
             numAttrs: 0,
         };
         own(|| {
-            // SAFETY: the arguments are the kernel's, and its context is made current.
+            // SAFETY: the arguments match the kernel, and its context is made current.
             unsafe {
                 ok(sys::cuCtxSetCurrent(self.context));
                 let parameters = parameters.as_mut_ptr();
@@ -131,10 +133,10 @@ impl Increment {
         })
     }
 
-    /// How often it ran.
+    /// Returns the number of launches that have completed.
     fn times(&self) -> u32 {
         let mut y = [0.0f32; LEN];
-        // SAFETY: the array holds so many bytes.
+        // SAFETY: the array has `LEN * 4` bytes.
         unsafe {
             ok(sys::cuCtxSetCurrent(self.context));
             ok(sys::cuCtxSynchronize());
@@ -191,32 +193,33 @@ fn barred(
     }
 }
 
-/// On the NULL stream of the context that is current.
+/// Uses the NULL stream of the current context.
 #[gpu_timed(stream = ptr::null_mut() as CUstream, scope = "body")]
 fn on_null(memory: CUdeviceptr, number: u32) -> Result<u32, CUresult> {
     ran!();
-    // SAFETY: the memory is of the current context and has so many bytes.
+    // SAFETY: the memory belongs to the current context and has at least 64 bytes.
     match own(|| unsafe { sys::cuMemsetD8Async(memory, 0, 64, ptr::null_mut()) }) {
         CUresult::CUDA_SUCCESS => Ok(number + 3),
         error => Err(error),
     }
 }
 
-/// What a call must leave as it was. Either way of asking for the context may be scripted to fail.
+/// The thread state that a call must leave unchanged. Either way of reading the context may be
+/// scripted to fail.
 #[derive(Debug)]
-struct Surroundings {
+struct ThreadState {
     current: Result<CUcontext, CUresult>,
     id: Result<u64, CUresult>,
     mode: Result<CUstreamCaptureMode, CUresult>,
 }
 
-impl Surroundings {
-    fn look() -> Self {
+impl ThreadState {
+    fn read() -> Self {
         let mut current = ptr::null_mut();
         let mut id = 0;
         let mut mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         own(|| {
-            // SAFETY: every pointer is good for a result; what is exchanged is exchanged back.
+            // SAFETY: every pointer is valid for a result; the exchanged mode is exchanged back.
             unsafe {
                 let current = answer(sys::cuCtxGetCurrent(&raw mut current)).map(|()| current);
                 let id = answer(sys::cuCtxGetId(ptr::null_mut(), &raw mut id)).map(|()| id);
@@ -226,17 +229,17 @@ impl Surroundings {
                     ok(sys::cuThreadExchangeStreamCaptureMode(&raw mut mode));
                     found
                 });
-                Surroundings { current, id, mode }
+                ThreadState { current, id, mode }
             }
         })
     }
 
     fn check(&self, after: &Self) {
-        let same_context = same(&self.current, &after.current);
-        let same_id = same(&self.id, &after.id);
+        let same_context = is_same(&self.current, &after.current);
+        let same_id = is_same(&self.id, &after.id);
         assert_eq!(same_context.or(same_id), Some(true), "{self:?}, then {after:?}");
         assert_ne!(same_context.and(same_id), Some(false), "{self:?}, then {after:?}");
-        assert_ne!(same(&self.mode, &after.mode), Some(false), "{self:?}, then {after:?}");
+        assert_ne!(is_same(&self.mode, &after.mode), Some(false), "{self:?}, then {after:?}");
     }
 }
 
@@ -244,22 +247,22 @@ fn answer(result: CUresult) -> Result<(), CUresult> {
     if result == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(result) }
 }
 
-/// Whether both are the same, if both are known.
-fn same<T: PartialEq>(one: &Result<T, CUresult>, two: &Result<T, CUresult>) -> Option<bool> {
+/// Returns whether both values are equal, or `None` if either is unknown.
+fn is_same<T: PartialEq>(one: &Result<T, CUresult>, two: &Result<T, CUresult>) -> Option<bool> {
     Some(one.as_ref().ok()? == two.as_ref().ok()?)
 }
 
-/// Calls `f` with `current` as the current context, and checks what it leaves behind.
+/// Calls `f` with `current` as the current context and asserts that the thread state is unchanged.
 fn checked(current: CUcontext, f: impl FnOnce() -> Result<u32, CUresult>, answer: u32) {
     // SAFETY: the context is alive.
     own(|| ok(unsafe { sys::cuCtxSetCurrent(current) }));
-    let before = Surroundings::look();
+    let before = ThreadState::read();
     assert_eq!(f(), Ok(answer));
-    before.check(&Surroundings::look());
+    before.check(&ThreadState::read());
 }
 
 fn program(_: &[String]) {
-    // SAFETY: every pointer is good for a result.
+    // SAFETY: every pointer is valid for a result.
     let (context, other, stream) = own(|| unsafe {
         let (mut context, mut other) = (ptr::null_mut(), ptr::null_mut());
         let mut stream = ptr::null_mut();
@@ -288,7 +291,7 @@ fn program(_: &[String]) {
             own(|| {
                 // SAFETY: the context is alive.
                 ok(unsafe { sys::cuCtxSetCurrent(context) });
-                // SAFETY: it is current.
+                // SAFETY: the context is current.
                 ok(unsafe { sys::cuCtxSynchronize() });
             });
         }

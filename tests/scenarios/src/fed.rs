@@ -1,15 +1,15 @@
-//! Fed and starved brackets beside each other, each with a value that says which it is.
+//! Fed and starved brackets next to each other, each with a duration that tells which it is.
 //!
-//! The kernel times itself, so a bracket that reads longer than a held one around the same kernel has
-//! waited for the host.
+//! The kernel has a fixed duration, so a bracket that reads longer than a held one around the same
+//! kernel has waited for the host.
 
 use std::sync::Arc;
 
 use cudarc::driver::{CudaStream, DriverError};
 use gpu_time::gpu_timed;
 
-use crate::Scenario;
 use crate::gpu::{Gpu, Spin};
+use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 use crate::time::pass;
 
@@ -19,12 +19,12 @@ pub const SCENARIOS: &[Scenario] =
 type Done = Result<(), DriverError>;
 
 const KERNEL_NS: u64 = 5_000;
-/// So many that a rate of one in two hundred is told from chance.
+/// Enough calls to tell a rate of one in two hundred from chance.
 const CALLS: usize = 2_400;
-/// A bracket that is longer than 95 % of held ones by more than this counts as one that has waited.
+/// A bracket longer than 95 % of the held ones by more than this counts as having waited.
 const OFF_NS: f64 = 500.0;
 
-/// Two host delays: between start and launch, and between launch and stop.
+/// Delays the host twice: between start and launch, and between launch and stop.
 #[gpu_timed(scope = "body")]
 fn delayed(stream: &Arc<CudaStream>, spin: &Spin, [before, after]: [u64; 2]) -> Done {
     ran!();
@@ -46,30 +46,31 @@ fn queued(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
     spin.launch(stream, KERNEL_NS)
 }
 
-/// What a series of one site held before a call, to tell what the call added.
+/// The totals of one site's series before a call, to compute what the call added.
 #[derive(Clone, Copy, Default)]
-struct Seen {
+struct Totals {
     measured: u64,
     fed: u64,
     sum_ns: f64,
 }
 
-impl Seen {
-    fn of(site: &str) -> Seen {
+impl Totals {
+    fn of(site: &str) -> Totals {
         let snapshot = gpu_time::snapshot();
         let sites = snapshot.sites();
         let site = sites.iter().find(|known| known.name() == site).expect("it was called");
         let rows = site.series().iter().filter(|row| row.launch().is_none());
-        rows.fold(Seen::default(), |seen, row| Seen {
-            measured: seen.measured + row.measured(),
-            fed: seen.fed + row.fed(),
-            sum_ns: seen.sum_ns + row.raw_ns().map_or(0.0, |raw| raw.sum()),
+        rows.fold(Totals::default(), |totals, row| Totals {
+            measured: totals.measured + row.measured(),
+            fed: totals.fed + row.fed(),
+            sum_ns: totals.sum_ns + row.raw_ns().map_or(0.0, |raw| raw.sum()),
         })
     }
 }
 
-/// Kernels ahead of the bracket and delays inside of it, all of random length, so that the GPU comes to
-/// the start sometimes long before the stop is enqueued, sometimes long after, and often about then.
+/// Kernels ahead of the bracket and delays inside it, all of random length. The GPU reaches the
+/// start sometimes long before the stop is enqueued, sometimes long after, and often at about that
+/// time.
 fn delays(_: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;
@@ -83,12 +84,13 @@ fn delays(_: &[String]) {
     let site = snapshot.sites().iter().find(|site| site.name() == "scenario::fed::held");
     let row = site.and_then(|site| site.series().first()).expect("it was called");
     let held_ns = row.raw_ns().expect("there are samples");
-    // Not their median: on some GPUs the constant of events has two values, 0.2 µs apart, that take turns.
+    // The 95th percentile rather than the median: on some GPUs the event constant alternates
+    // between two values 0.2 µs apart.
     let truth_ns = held_ns.p95();
     tally::fact("held_starved", row.starved());
     tally::fact("held_off_ns", (held_ns.max() - truth_ns) as u64);
     let mut random = fastrand::Rng::with_seed(1);
-    let mut seen = Seen::default();
+    let mut totals = Totals::default();
     let (mut off, mut off_and_fed, mut fed, mut right) = (0u64, 0u64, 0u64, 0u64);
     let mut worst_ns = 0.0f64;
     for call in 0..CALLS {
@@ -100,12 +102,12 @@ fn delays(_: &[String]) {
         }
         delayed(stream, &spin, inside).unwrap();
         gpu.synchronize();
-        // The host sees a completion a little late.
+        // The host sees a completion slightly late.
         pass(20_000);
-        let now = Seen::of("scenario::fed::delayed");
-        assert_eq!(now.measured, seen.measured + 1);
-        let raw_ns = now.sum_ns - seen.sum_ns;
-        let is_fed = now.fed > seen.fed;
+        let now = Totals::of("scenario::fed::delayed");
+        assert_eq!(now.measured, totals.measured + 1);
+        let raw_ns = now.sum_ns - totals.sum_ns;
+        let is_fed = now.fed > totals.fed;
         let is_off = raw_ns > truth_ns + OFF_NS;
         if is_off && is_fed {
             worst_ns = worst_ns.max(raw_ns - truth_ns);
@@ -114,7 +116,7 @@ fn delays(_: &[String]) {
         off_and_fed += u64::from(is_off && is_fed);
         right += u64::from(!is_off);
         fed += u64::from(is_fed);
-        seen = now;
+        totals = now;
     }
     for (name, count) in
         [("off", off), ("off_and_fed", off_and_fed), ("fed", fed), ("right", right)]
@@ -125,19 +127,20 @@ fn delays(_: &[String]) {
     tally::print();
 }
 
-/// Loops that never wait for the GPU, without holds and with.
+/// Loops that never wait for the GPU, without and with holds.
 fn queue(_: &[String]) {
     let gpu = Gpu::new();
     let [spin, in_hold] = ["queued", "held"].map(|name| gpu.spin(&format!("fed::{name}")));
     let calls: [&dyn Fn() -> Done; 2] =
         [&|| queued(&gpu.stream, &spin), &|| held(&gpu.stream, &in_hold)];
     for call in calls {
-        // What the first calls load is not what is to be seen.
+        // Excludes the loading done by the first calls.
         for _ in 0..10 {
             call().unwrap();
         }
         gpu.synchronize();
-        // The queue is full after a thousand or so, and from then on the host may stand still for a while.
+        // The queue is full after about a thousand calls; from then on the host may block for a
+        // while.
         for _ in 0..4_000 {
             call().unwrap();
         }
@@ -146,7 +149,7 @@ fn queue(_: &[String]) {
     tally::print();
 }
 
-/// A kernel, and then another bracket.
+/// A kernel followed by another bracket.
 #[gpu_timed(scope = "body")]
 fn outer(stream: &Arc<CudaStream>, spin: &Spin, inner: &Spin) -> Done {
     ran!();
@@ -154,7 +157,7 @@ fn outer(stream: &Arc<CudaStream>, spin: &Spin, inner: &Spin) -> Done {
     queued(stream, inner)
 }
 
-/// Waits for the host.
+/// Delays the host inside the bracket.
 #[gpu_timed(scope = "body")]
 fn alone(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
     ran!();
@@ -162,7 +165,7 @@ fn alone(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
     spin.launch(stream, KERNEL_NS)
 }
 
-/// Brackets with others inside, each followed by one without, on an idle GPU.
+/// Brackets that contain others, each followed by a single one, on an idle GPU.
 fn nested(_: &[String]) {
     let gpu = Gpu::new();
     let [spin, inner, single] =

@@ -1,16 +1,18 @@
-//! A device, a stream of our own, and the workload kernels, each launched through a safe method.
+//! A device with one stream of the scenario's, and the workload kernels, each launched through a
+//! safe method.
 
+use std::ptr;
 use std::sync::Arc;
 
 use cudarc::driver::{
-    CudaContext, CudaFunction, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg,
+    CudaContext, CudaFunction, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg, sys,
 };
 use cudarc::nvrtc::Ptx;
 use gpu_time_kernels::workloads;
 
 use crate::tally;
 
-/// One thread.
+/// A single thread.
 pub const ONE: LaunchConfig =
     LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
 
@@ -24,12 +26,28 @@ impl Gpu {
         Gpu::at(0)
     }
 
-    /// The device of this ordinal, without cudarc's event tracking.
+    /// Opens the device with this ordinal, without cudarc's event tracking.
     pub fn at(ordinal: usize) -> Gpu {
-        let context = CudaContext::new(ordinal).expect("there is a device");
+        let context = CudaContext::new(ordinal).expect("the device exists");
         let stream = context.new_stream().expect("a stream");
-        // SAFETY: what several streams use is ordered by the scenarios themselves.
+        // SAFETY: the scenarios themselves order what several streams use.
         unsafe { context.disable_event_tracking() };
+        Gpu { context, stream }
+    }
+
+    /// Creates a context of the scenario's on this device, destroyed when the last owner is dropped.
+    /// The driver must be initialised.
+    pub fn in_own_context(ordinal: usize) -> Gpu {
+        let mut raw = ptr::null_mut();
+        // SAFETY: the driver is initialised; writes one handle.
+        unsafe { sys::cuCtxCreate_v4(&raw mut raw, ptr::null_mut(), 0, ordinal as i32) }
+            .result()
+            .expect("a context");
+        // SAFETY: the context was just created on that device and has no other owner.
+        let context = unsafe { CudaContext::from_raw_context(ordinal, 0, raw) }.expect("a context");
+        // SAFETY: there is only one stream.
+        unsafe { context.disable_event_tracking() };
+        let stream = context.new_stream().expect("a stream");
         Gpu { context, stream }
     }
 
@@ -37,13 +55,13 @@ impl Gpu {
         self.context.new_stream().expect("another stream")
     }
 
-    /// `spin_ns`, for the launch of this path only: `module::function`, with `#index` if it is one
-    /// of several. A test tells launches apart by their kernels.
+    /// Loads `spin_ns` for the launch at `place` only: `module::function`, followed by `#index` if
+    /// it is one of several. Tests tell launches apart by their kernels.
     pub fn spin(&self, place: &str) -> Spin {
         Spin(self.kernel(workloads::SPIN_NS, place))
     }
 
-    /// `copy_f4` for one place, between two buffers of this many bytes.
+    /// Loads `copy_f4` for one place, between two buffers of `bytes` each.
     pub fn copy(&self, place: &str, bytes: usize) -> Copy {
         let zeros = || self.stream.alloc_zeros(bytes).expect("memory");
         let (from, to) = (zeros(), zeros());
@@ -51,7 +69,7 @@ impl Gpu {
         Copy { kernel: self.kernel(workloads::COPY_F4, place), from, to }
     }
 
-    /// `saxpy` with `a` = 1 for one place, on a vector of ones: adds 1 to every element of `y`.
+    /// Loads `saxpy` for one place, with `a` = 1 and `x` all ones: adds 1 to every element of `y`.
     pub fn increment(&self, place: &str) -> Increment {
         const LEN: usize = 1024;
         let x = self.stream.clone_htod(&vec![1.0; LEN]).expect("memory");
@@ -60,10 +78,10 @@ impl Gpu {
         Increment { kernel: self.kernel(workloads::SAXPY, place), x, y }
     }
 
-    /// The kernel that times single lines, for one place, on lines of its own.
+    /// Loads the kernel that times reads of single lines, for one place, with its own lines.
     pub fn lines(&self, place: &str) -> Lines {
         let ptx = gpu_time_kernels::PTX.to_str().expect("PTX is ASCII");
-        let name = gpu_time_kernels::LINE_LATENCIES.to_str().expect("so is a name");
+        let name = gpu_time_kernels::LINE_LATENCIES.to_str().expect("kernel names are ASCII");
         let lines = gpu_time_kernels::MAX_LINES as usize;
         let zeros = |bytes| self.stream.alloc_zeros(bytes).expect("memory");
         let buffer = zeros(lines * gpu_time_kernels::LINE_STEP as usize);
@@ -73,7 +91,7 @@ impl Gpu {
         Lines { kernel: self.kernel_of(ptx, name, place), buffer, cycles, done }
     }
 
-    /// `read_f4` for one place, of so many zeros.
+    /// Loads `read_f4` for one place, reading `bytes` zeros.
     pub fn read(&self, place: &str, bytes: usize) -> Read {
         let zeros = |bytes| self.stream.alloc_zeros(bytes).expect("memory");
         let (from, out) = (zeros(bytes), zeros(4));
@@ -86,7 +104,7 @@ impl Gpu {
     }
 
     fn kernel_of(&self, ptx: &str, name: &str, place: &str) -> CudaFunction {
-        // A module of its own, so that the handle belongs to this place alone.
+        // Each place loads its own module, so that the kernel's handle is unique to it.
         let module = self.context.load_module(Ptx::from_src(ptx)).expect("a module");
         let kernel = module.load_function(name).expect("a kernel");
         tally::kernel(kernel.cu_function() as u64, place);
@@ -94,23 +112,30 @@ impl Gpu {
     }
 
     pub fn synchronize(&self) {
-        self.context.synchronize().expect("the device gets its work done");
+        self.context.synchronize().expect("the device completes its work");
     }
 }
 
-/// Runs for a given time.
+/// Destroys the primary context of the first device. Its handles are invalid afterwards and must not
+/// be released.
+pub fn reset_primary_context() {
+    // SAFETY: the argument is a device's ordinal.
+    unsafe { sys::cuDevicePrimaryCtxReset_v2(0) }.result().expect("the context is reset");
+}
+
+/// A kernel that runs for a given time.
 pub struct Spin(CudaFunction);
 
 impl Spin {
     pub fn launch(&self, stream: &CudaStream, ns: u64) -> Result<(), DriverError> {
-        // SAFETY: the argument is the kernel's.
+        // SAFETY: the argument matches the kernel.
         unsafe { stream.launch_builder(&self.0).arg(&ns).launch(ONE) }.map(drop)
     }
 
-    /// A launch that no device can make: too many threads in a block.
+    /// Attempts a launch with too many threads in a block, which fails on every device.
     pub fn launch_badly(&self, stream: &CudaStream) -> Result<(), DriverError> {
         let config = LaunchConfig { block_dim: (4096, 1, 1), ..ONE };
-        // SAFETY: the argument is the kernel's.
+        // SAFETY: the argument matches the kernel.
         unsafe { stream.launch_builder(&self.0).arg(&1u64).launch(config) }.map(drop)
     }
 
@@ -119,7 +144,7 @@ impl Spin {
     }
 }
 
-/// Copies between two buffers.
+/// A copy between two buffers.
 pub struct Copy {
     kernel: CudaFunction,
     from: CudaSlice<u8>,
@@ -132,12 +157,12 @@ impl Copy {
         let config = LaunchConfig { grid_dim: (528, 1, 1), block_dim: (512, 1, 1), ..ONE };
         let mut launch = stream.launch_builder(&self.kernel);
         launch.arg(&self.from).arg(&mut self.to).arg(&n16);
-        // SAFETY: both buffers hold `n16` units.
+        // SAFETY: both buffers hold `n16` units of 16 bytes.
         unsafe { launch.launch(config) }.map(drop)
     }
 }
 
-/// Adds one to every element of a vector.
+/// A kernel that adds one to every element of a vector.
 pub struct Increment {
     kernel: CudaFunction,
     x: CudaSlice<f32>,
@@ -153,16 +178,17 @@ impl Increment {
         unsafe { launch.launch(LaunchConfig::for_num_elems(len)) }.map(drop)
     }
 
-    /// How often it ran, by the vector, whose elements must agree. Waits for the stream.
+    /// Returns the number of completed launches, read from the vector, whose elements must agree.
+    /// Waits for the stream.
     pub fn times(&self, stream: &Arc<CudaStream>) -> u64 {
         let y = stream.clone_dtoh(&self.y).expect("the vector is read");
-        stream.synchronize().expect("it has arrived");
+        stream.synchronize().expect("the vector has been copied");
         assert!(y.iter().all(|&value| value == y[0]), "the elements differ");
         y[0] as u64
     }
 }
 
-/// Times reads of single lines.
+/// A kernel that times reads of single lines.
 pub struct Lines {
     kernel: CudaFunction,
     buffer: CudaSlice<u8>,
@@ -176,26 +202,26 @@ impl Lines {
         let block = gpu_time_kernels::LINE_LATENCIES_BLOCK;
         let mut launch = stream.launch_builder(&self.kernel);
         launch.arg(&self.buffer).arg(&lines).arg(&mut self.cycles).arg(&mut self.done).arg(&1u64);
-        // SAFETY: the arguments are the kernel's, and the buffers as long as it wants them.
+        // SAFETY: the arguments match the kernel, and the buffers have the lengths it requires.
         unsafe { launch.launch(LaunchConfig { block_dim: (block, 1, 1), ..ONE }) }.map(drop)
     }
 
-    /// Lets the L2 take the lines in as dirty ones.
+    /// Brings the lines into the L2 as dirty lines.
     pub fn write(&mut self, stream: &Arc<CudaStream>) {
         stream.memset_zeros(&mut self.buffer).expect("the lines are written");
     }
 
-    /// What the last launch saw, in cycles: the first reads of the lines, and the second ones. Waits
-    /// for the stream.
+    /// Returns the cycles measured by the last launch: of the first read of each line, and of the
+    /// second. Waits for the stream.
     pub fn cycles(&self, stream: &Arc<CudaStream>) -> (Vec<u32>, Vec<u32>) {
         let mut first = stream.clone_dtoh(&self.cycles).expect("the cycles are read");
-        stream.synchronize().expect("they have arrived");
+        stream.synchronize().expect("the cycles have been copied");
         let again = first.split_off(first.len() / 2);
         (first, again)
     }
 }
 
-/// Reads a buffer and writes nothing.
+/// A kernel that reads a buffer and writes one word.
 pub struct Read {
     kernel: CudaFunction,
     from: CudaSlice<u8>,
@@ -208,7 +234,7 @@ impl Read {
         let config = LaunchConfig { grid_dim: (528, 1, 1), block_dim: (512, 1, 1), ..ONE };
         let mut launch = stream.launch_builder(&self.kernel);
         launch.arg(&self.from).arg(&n16).arg(&mut self.out);
-        // SAFETY: the buffer holds `n16` units, and the result has its word.
+        // SAFETY: the buffer holds `n16` units of 16 bytes, and the output holds its word.
         unsafe { launch.launch(config) }.map(drop)
     }
 }

@@ -1,4 +1,4 @@
-//! Launches that are captured into graphs, whose replays are timed.
+//! Launches captured into graphs, whose replays are timed.
 
 use std::ptr;
 use std::sync::Arc;
@@ -8,33 +8,33 @@ use std::thread;
 use cudarc::driver::{CudaGraph, CudaStream, DriverError, sys};
 use gpu_time::gpu_timed;
 
-use crate::Scenario;
-use crate::gpu::{Gpu, Spin};
+use crate::gpu::{Gpu, Spin, reset_primary_context};
 use crate::raw_graph::{Exec, begin, capture, end, mode, nodes};
+use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
 pub const SCENARIOS: &[Scenario] = &[
     ("graph/replay", replay),
-    ("graph/watched", watched),
-    ("graph/raced", raced),
+    ("graph/polled", polled),
+    ("graph/concurrent_reports", concurrent_reports),
     ("graph/destroyed", destroyed),
     ("graph/in_flight", in_flight),
     ("graph/update", update),
-    ("graph/many", many),
+    ("graph/many_nodes", many_nodes),
     ("graph/off_first", off_first),
-    ("graph/off_asks", off_asks),
+    ("graph/off_queries_stream", off_queries_stream),
     ("graph/warmup", warmup),
     ("graph/streams", streams),
-    ("graph/across", across),
+    ("graph/mid_call", mid_call),
     ("graph/nested", nested),
     ("graph/failing", failing),
     ("graph/reset", reset),
-    ("graph/for_device", for_device),
+    ("graph/device_launch", device_launch),
 ];
 
 type Done = Result<(), DriverError>;
 
-/// What each node runs for.
+/// The duration of each node's kernel.
 const SPIN_NS: u64 = 20_000;
 
 #[gpu_timed(graph, cold, sleep)]
@@ -49,7 +49,8 @@ fn without(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
     spin.launch(stream, SPIN_NS)
 }
 
-/// Looks after each of so many replays: first through cudarc, then through a graph of our own.
+/// Takes a snapshot after each of the given number of replays, first through cudarc, then through a
+/// raw graph.
 fn replay(arguments: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;
@@ -83,7 +84,7 @@ fn replay(arguments: &[String]) {
     for _ in 0..10 {
         raw.launch(stream);
         gpu.synchronize();
-        // A second look finds nothing new.
+        // The second snapshot finds nothing new.
         gpu_time::snapshot();
         gpu_time::snapshot();
     }
@@ -98,11 +99,11 @@ fn replayed(stream: &Arc<CudaStream>, graph: &Exec) {
     graph.launch(stream);
 }
 
-/// Nobody asks for a report: what is timed in the stream has the nodes looked at.
-fn watched(_: &[String]) {
+/// Requests no report: timed calls in the stream are enough to have the nodes read.
+fn polled(_: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;
-    let spin = gpu.spin("graph::watched");
+    let spin = gpu.spin("graph::polled");
     let graph = Exec::new(capture(stream, || node(stream, &spin).unwrap()));
     for _ in 0..320 {
         replayed(stream, &graph);
@@ -111,11 +112,11 @@ fn watched(_: &[String]) {
     tally::print();
 }
 
-/// Reports are made while the graph is replayed again and again.
-fn raced(_: &[String]) {
+/// Takes snapshots while the graph is replayed repeatedly.
+fn concurrent_reports(_: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;
-    let spin = gpu.spin("graph::raced");
+    let spin = gpu.spin("graph::concurrent_reports");
     let graph = capture(stream, || (0..5).for_each(|_| node(stream, &spin).unwrap()));
     let graph = Exec::new(graph);
     let is_over = AtomicBool::new(false);
@@ -137,7 +138,7 @@ fn raced(_: &[String]) {
     tally::print();
 }
 
-/// Graphs come and go before anybody looks.
+/// Destroys graphs before their nodes are read.
 fn destroyed(_: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;
@@ -147,11 +148,12 @@ fn destroyed(_: &[String]) {
         graph.launch(stream);
         gpu.synchronize();
     }
-    // One that is never launched, and one whose capture is given up.
+    // One graph is never launched, and the capture of another is abandoned.
     drop(Exec::new(capture(stream, || node(stream, &spin).unwrap())));
     begin(stream, mode("global"));
     node(stream, &spin).unwrap();
-    // SAFETY: no call is allowed here that waits for the stream, which is what ruins the capture.
+    // SAFETY: the stream is alive. Waiting for it is not allowed here, which invalidates the
+    // capture.
     assert!(unsafe { sys::cuStreamSynchronize(stream.cu_stream()) }.result().is_err());
     let mut graph = ptr::null_mut();
     // SAFETY: writes one handle.
@@ -160,7 +162,7 @@ fn destroyed(_: &[String]) {
     tally::print();
 }
 
-/// A graph is destroyed while its replay goes on, and its events are wanted for the next.
+/// Destroys a graph while its replay is running; the next graph reuses its events.
 fn in_flight(_: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;
@@ -174,8 +176,8 @@ fn in_flight(_: &[String]) {
     tally::print();
 }
 
-/// More launches than there are pairs of events for: some have nodes that nobody reads.
-fn many(_: &[String]) {
+/// Captures more launches than there are event pairs, so some nodes are never read.
+fn many_nodes(_: &[String]) {
     const LAUNCHES: usize = 4_200;
     let gpu = Gpu::new();
     let stream = &gpu.stream;
@@ -186,11 +188,11 @@ fn many(_: &[String]) {
     let exec = Exec::new(first);
     let second = captured();
     assert_eq!(nodes(second), 3 * LAUNCHES);
-    assert!(exec.update(second), "it has another shape");
+    assert!(exec.update(second), "the graph's shape has changed");
     tally::print();
 }
 
-/// Captured anew, a graph keeps its shape, whatever is switched in between.
+/// A graph that is captured again keeps its shape, whatever is switched in between.
 fn update(_: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;
@@ -211,45 +213,45 @@ fn update(_: &[String]) {
         gpu.synchronize();
         gpu_time::snapshot();
     }
-    // What is not captured is not timed while that is off.
+    // Calls outside a capture are not timed while timing is off.
     node(stream, &spin).unwrap();
     gpu_time::set_enabled(true);
     tally::print();
 }
 
-static ASKED: AtomicU64 = AtomicU64::new(0);
+static STREAM_QUERIES: AtomicU64 = AtomicU64::new(0);
 
-fn asked(stream: &Arc<CudaStream>) -> &Arc<CudaStream> {
-    ASKED.fetch_add(1, Relaxed);
+fn queried(stream: &Arc<CudaStream>) -> &Arc<CudaStream> {
+    STREAM_QUERIES.fetch_add(1, Relaxed);
     stream
 }
 
-#[gpu_timed(graph, stream = asked(stream))]
-fn asking(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+#[gpu_timed(graph, stream = queried(stream))]
+fn querying(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
     ran!();
     spin.launch(stream, SPIN_NS)
 }
 
-/// Whose stream is asked for while timing is off: of every call until a capture has decided that there are
-/// no nodes.
-fn off_asks(_: &[String]) {
+/// Counts how may_fail the stream is evaluated while timing is off: on every call until a capture has
+/// decided that there are no nodes.
+fn off_queries_stream(_: &[String]) {
     let gpu = Gpu::new();
-    let spin = gpu.spin("graph::asking");
+    let spin = gpu.spin("graph::querying");
     gpu_time::set_enabled(false);
-    asking(&gpu.stream, &spin).unwrap();
-    capture(&gpu.stream, || asking(&gpu.stream, &spin).unwrap());
-    tally::fact("undecided", ASKED.swap(0, Relaxed));
-    asking(&gpu.stream, &spin).unwrap();
-    capture(&gpu.stream, || asking(&gpu.stream, &spin).unwrap());
-    tally::fact("decided", ASKED.swap(0, Relaxed));
+    querying(&gpu.stream, &spin).unwrap();
+    capture(&gpu.stream, || querying(&gpu.stream, &spin).unwrap());
+    tally::fact("undecided", STREAM_QUERIES.swap(0, Relaxed));
+    querying(&gpu.stream, &spin).unwrap();
+    capture(&gpu.stream, || querying(&gpu.stream, &spin).unwrap());
+    tally::fact("decided", STREAM_QUERIES.swap(0, Relaxed));
     gpu_time::set_enabled(true);
-    capture(&gpu.stream, || asking(&gpu.stream, &spin).unwrap());
-    tally::fact("on", ASKED.swap(0, Relaxed));
+    capture(&gpu.stream, || querying(&gpu.stream, &spin).unwrap());
+    tally::fact("on", STREAM_QUERIES.swap(0, Relaxed));
     gpu.synchronize();
     tally::print();
 }
 
-/// The first capture decides that there are no nodes.
+/// The first capture happens while timing is off and decides that the graph has no nodes.
 fn off_first(_: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;
@@ -274,7 +276,7 @@ fn warmed(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
     spin.launch(stream, SPIN_NS)
 }
 
-/// Captures before, amid and after the calls that warm up.
+/// Captures before, during and after the warm-up calls.
 fn warmup(_: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;
@@ -292,7 +294,7 @@ fn warmup(_: &[String]) {
     tally::print();
 }
 
-/// One graph on two streams in turn.
+/// One graph is launched on two streams in turn.
 fn streams(_: &[String]) {
     let gpu = Gpu::new();
     let (stream, other) = (&gpu.stream, gpu.new_stream());
@@ -326,23 +328,23 @@ fn part(work: impl FnOnce()) {
     work();
 }
 
-/// Captures that begin or end amid a call.
-fn across(_: &[String]) {
+/// Captures that begin or end in the middle of a call.
+fn mid_call(_: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;
-    let spin = gpu.spin("graph::across");
+    let spin = gpu.spin("graph::mid_call");
     let work = || spin.launch(stream, SPIN_NS).unwrap();
     let begin = || begin(stream, mode("global"));
-    // The second launch is captured, and the first is not.
+    // The second launch is captured, the first is not.
     partly(stream, work, begin, work);
     let graph = end(stream);
     assert_eq!(nodes(graph), 3);
-    // The other way round.
+    // The first launch is captured, the second is not.
     begin();
     let mut other = None;
     partly(stream, work, || other = Some(end(stream)), work);
     assert_eq!(other.map(nodes), Some(3));
-    // A capture that ends inside a launch has its start alone.
+    // A capture that ends inside a launch contains only its start.
     begin();
     let mut third = None;
     partly(stream, || third = Some(end(stream)), || (), work);
@@ -386,12 +388,12 @@ fn nested(_: &[String]) {
 }
 
 #[gpu_timed(graph, launch = "launch_badly")]
-fn often(stream: &Arc<CudaStream>, spin: &Spin, fails: bool) -> Done {
+fn may_fail(stream: &Arc<CudaStream>, spin: &Spin, fails: bool) -> Done {
     ran!();
     if fails { spin.launch_badly(stream) } else { spin.launch(stream, SPIN_NS) }
 }
 
-/// Some launches fail, and so may calls of the runtime's.
+/// Some launches fail, and so may the runtime's driver calls.
 fn failing(_: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;
@@ -401,7 +403,7 @@ fn failing(_: &[String]) {
         let graph = capture(stream, || {
             for call in 0..4 {
                 let fails = call == 2 && round % 2 == 0;
-                assert_eq!(often(stream, &spin, fails).is_err(), fails);
+                assert_eq!(may_fail(stream, &spin, fails).is_err(), fails);
                 ran += u64::from(!fails);
             }
         });
@@ -414,7 +416,7 @@ fn failing(_: &[String]) {
     tally::print();
 }
 
-/// The context goes, and with it the events.
+/// The context is destroyed together with the events.
 fn reset(_: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;
@@ -427,14 +429,13 @@ fn reset(_: &[String]) {
     graph.launch(stream);
     gpu.synchronize();
     std::mem::forget(graph);
-    // SAFETY: nothing is used of the context any more.
-    unsafe { sys::cuDevicePrimaryCtxReset_v2(0) }.result().unwrap();
+    reset_primary_context();
     std::mem::forget((spin, gpu));
     tally::print();
 }
 
-/// What is captured with nodes and without is to be launched from the device.
-fn for_device(_: &[String]) {
+/// Instantiates graphs, captured with nodes and without, for launch from the device.
+fn device_launch(_: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;
     let (spin, plain) = (gpu.spin("graph::node"), gpu.spin("graph::without"));
@@ -449,7 +450,7 @@ fn for_device(_: &[String]) {
         };
         tally::fact(name, answer);
     }
-    // The capture was sound, and the program goes on.
+    // The capture was valid, and the program continues.
     let graph = Exec::new(capture(stream, || node(stream, &spin).unwrap()));
     graph.launch(stream);
     gpu.synchronize();

@@ -1,18 +1,18 @@
-//! A handler of the program's own, which hands on to what was there before, as libraries for signals
-//! do.
+//! A signal handler of the program that forwards to the handler installed before it, as signal
+//! libraries do.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::{mem, ptr};
 
 static HANDLED: AtomicUsize = AtomicUsize::new(0);
-/// What was there before it was installed last.
+/// The disposition that the last `install` replaced.
 static PREVIOUS: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 
 extern "C" fn on_signal(signal: c_int) {
     let previous = PREVIOUS.load(Relaxed);
     if previous != libc::SIG_DFL {
-        // SAFETY: what was set before is a handler of this signature.
+        // SAFETY: the replaced disposition is a handler with this signature.
         let previous: extern "C" fn(c_int) = unsafe { mem::transmute(previous) };
         previous(signal);
     }
@@ -24,25 +24,26 @@ fn address() -> usize {
 }
 
 pub fn install(signal: c_int) {
-    // SAFETY: the handler only makes calls that it may.
+    // SAFETY: the handler makes only async-signal-safe calls.
     let previous = unsafe { libc::signal(signal, address()) };
     assert_ne!(previous, libc::SIG_ERR);
     PREVIOUS.store(previous, Relaxed);
 }
 
-/// How many signals it has had.
+/// Returns the number of signals handled.
 pub fn handled() -> usize {
     HANDLED.load(Relaxed)
 }
 
-/// Whether there was a handler before it.
+/// Returns `true` if `install` replaced another handler.
 pub fn has_previous() -> bool {
     PREVIOUS.load(Relaxed) != libc::SIG_DFL
 }
 
-/// Whether it is still what the signal is handled by.
+/// Returns `true` if this handler is still installed for `signal`.
 pub fn is_installed(signal: c_int) -> bool {
-    // SAFETY: all zeros are a value of this plain struct; changes nothing, and writes what is set.
+    // SAFETY: all zeros are a valid value of this plain struct; the call only reads the current
+    // disposition.
     unsafe {
         let mut now: libc::sigaction = mem::zeroed();
         assert_eq!(libc::sigaction(signal, ptr::null(), &raw mut now), 0);

@@ -8,9 +8,10 @@ use std::{mem, process, thread};
 use cudarc::driver::{CudaStream, DriverError};
 use gpu_time::{LockedClocks, gpu_timed, lock_clocks};
 
-use crate::Scenario;
+use crate::child;
 use crate::gpu::{Gpu, Spin};
 use crate::handler::{self, raise};
+use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
 pub const SCENARIOS: &[Scenario] = &[
@@ -48,9 +49,9 @@ fn run(arguments: &[String]) {
     tally::print();
 }
 
-/// Locks the clocks through the stand-in for NVML, and never through the real one.
+/// Locks the clocks through the NVML stand-in, and never through the real NVML.
 fn lock(mhz: u32) -> Result<LockedClocks, String> {
-    assert!(is_stand_in(), "no test changes the clocks of a real GPU");
+    assert!(is_stand_in(), "tests must not change the clocks of a real GPU");
     let locked = lock_clocks(mhz).map_err(|error| error.to_string());
     for (device, mhz) in locked.iter().flat_map(LockedClocks::sm_mhz) {
         tally::fact(device, mhz);
@@ -58,23 +59,23 @@ fn lock(mhz: u32) -> Result<LockedClocks, String> {
     locked
 }
 
-/// Whether the library that the runtime loads is the stand-in.
+/// Returns `true` if the NVML library that the runtime loads is the stand-in.
 fn is_stand_in() -> bool {
-    // SAFETY: the names end in NUL; the library may be loaded at any time, and stays.
+    // SAFETY: the names end in NUL; the library may be loaded at any time and stays loaded.
     unsafe {
         let library = libc::dlopen(c"libnvidia-ml.so.1".as_ptr(), libc::RTLD_NOW);
         !library.is_null() && !libc::dlsym(library, c"gpu_time_sim_nvml".as_ptr()).is_null()
     }
 }
 
-/// Puts a line of its own among those of the stand-in.
+/// Appends a line of the scenario's to the stand-in's trace.
 fn mark(line: &str) {
-    let path = std::env::var_os("GPU_TIME_TEST_SIM_NVML_TRACE").expect("there is a trace");
+    let path = std::env::var_os("GPU_TIME_TEST_SIM_NVML_TRACE").expect("the trace is configured");
     let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();
     writeln!(file, "{line}").unwrap();
 }
 
-/// The guard lives until the end that the argument names.
+/// The guard lives until the end given by the argument.
 fn locked(arguments: &[String]) {
     let gpu = Gpu::new();
     let guard = lock(1500).unwrap();
@@ -83,26 +84,26 @@ fn locked(arguments: &[String]) {
     mark("worked");
     match arguments[0].as_str() {
         "drop" => drop(guard),
-        "panic" => panic!("as the scenario wants it"),
+        "panic" => panic!("intentional panic"),
         "exit" => process::exit(7),
         "forget" => mem::forget(guard),
-        other => panic!("no end `{other}`"),
+        other => panic!("unknown end `{other}`"),
     }
     mark("main returns");
 }
 
-/// A thread does not come back from locking the clocks.
+/// A thread hangs while locking the clocks.
 fn stuck(_: &[String]) {
     five(&Gpu::new());
     thread::spawn(|| lock(1500));
-    let path = std::env::var_os("GPU_TIME_TEST_SIM_NVML_TRACE").expect("there is a trace");
+    let path = std::env::var_os("GPU_TIME_TEST_SIM_NVML_TRACE").expect("the trace is configured");
     while !std::fs::read_to_string(&path).is_ok_and(|trace| trace.contains("hangs")) {
         thread::yield_now();
     }
     tally::print();
 }
 
-/// Nothing is timed, and CUDA not even initialised.
+/// Nothing is timed, and CUDA is not even initialised.
 fn locked_first(_: &[String]) {
     mem::forget(lock(1500).unwrap());
     tally::print();
@@ -110,33 +111,18 @@ fn locked_first(_: &[String]) {
 
 fn locked_before_fork(_: &[String]) {
     let guard = lock(1500).unwrap();
-    for signal in [0, libc::SIGTERM] {
-        // SAFETY: the child makes no call that needs another thread.
-        match unsafe { libc::fork() } {
-            -1 => panic!("no fork: {}", std::io::Error::last_os_error()),
-            0 if signal == 0 => process::exit(3),
-            0 => {
-                raise(signal);
-                process::exit(4);
-            }
-            pid => {
-                let mut status = 0;
-                // SAFETY: writes one integer.
-                assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
-                if signal == 0 {
-                    assert_eq!(libc::WEXITSTATUS(status), 3);
-                } else {
-                    assert!(libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == signal);
-                }
-            }
-        }
-    }
+    child::assert_exits(child::fork(|| process::exit(3)), 3);
+    let child = child::fork(|| {
+        raise(libc::SIGTERM);
+        process::exit(4);
+    });
+    child::assert_killed(child, libc::SIGTERM);
     mark("children are gone");
     drop(guard);
     tally::print();
 }
 
-/// A signal ends the process while the guard lives.
+/// A signal ends the process while the guard is alive.
 fn signal(arguments: &[String]) {
     let _guard = lock(1500).unwrap();
     tally::print();
@@ -146,7 +132,7 @@ fn signal(arguments: &[String]) {
     }
 }
 
-/// A signal ends the process when the guard is gone.
+/// A signal ends the process after the guard was dropped.
 fn signal_after(_: &[String]) {
     drop(lock(1500).unwrap());
     tally::print();
@@ -164,7 +150,7 @@ fn survive_two_signals(guard: LockedClocks) {
     while handler::handled() < 2 {
         thread::yield_now();
     }
-    // Whoever listens for what the handler handed on has the time to be wrong.
+    // Leaves time for a wrong reaction to the signals that the handler forwarded.
     thread::sleep(std::time::Duration::from_millis(50));
     mark("survived");
     drop(guard);
@@ -179,14 +165,14 @@ fn own_handler_first(_: &[String]) {
     survive_two_signals(lock(1500).unwrap());
 }
 
-/// It hands on to what was there before, as libraries for signals do.
+/// The handler forwards to the one installed before it, as signal libraries do.
 fn own_handler_later(_: &[String]) {
     let guard = lock(1500).unwrap();
     handler::install(libc::SIGTERM);
     survive_two_signals(guard);
 }
 
-/// The clocks are not to be had, and the program goes on.
+/// Locking the clocks fails, and the program continues.
 fn refused(arguments: &[String]) {
     let mhz = arguments[0].parse().unwrap();
     let devices: Vec<Gpu> = (0..2).map(Gpu::at).collect();

@@ -1,4 +1,4 @@
-//! Functions that do, while their stream is held, what waits for it.
+//! Functions that wait for their stream while it is held.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process;
@@ -10,8 +10,8 @@ use cudarc::cublas::{self, CudaBlas, Gemm, GemmConfig};
 use cudarc::driver::{CudaStream, DriverError, sys};
 use gpu_time::gpu_timed;
 
-use crate::Scenario;
 use crate::gpu::{Gpu, Spin};
+use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 use crate::time::{is_simulated, now_ns, pass};
 
@@ -27,10 +27,10 @@ pub const SCENARIOS: &[Scenario] = &[
     ("hold/exits", exits),
 ];
 
-/// Calls before and after those that wait: they are fed, but for the first, which is not held.
-const CALM: u32 = 4;
-/// Fewer than would switch holds off.
-const TRYING: u32 = 3;
+/// Calls before and after the blocking ones: all fed except the first, which is not held.
+const PLAIN: u32 = 4;
+/// Too few blocking calls to switch holds off.
+const BLOCKING: u32 = 3;
 
 #[gpu_timed(scope = "body", sleep)]
 fn held(stream: &Arc<CudaStream>, spin: &Spin, then: impl FnOnce()) -> Result<(), DriverError> {
@@ -40,7 +40,7 @@ fn held(stream: &Arc<CudaStream>, spin: &Spin, then: impl FnOnce()) -> Result<()
     Ok(())
 }
 
-/// The same of another thread's.
+/// The same function, for another thread.
 #[gpu_timed(scope = "body", sleep)]
 fn beside(stream: &Arc<CudaStream>, spin: &Spin, then: impl FnOnce()) -> Result<(), DriverError> {
     ran!();
@@ -58,7 +58,7 @@ impl Program {
     fn new() -> Program {
         let gpu = Gpu::new();
         let program = Program { spin: gpu.spin("hold::held"), gpu };
-        program.calm();
+        program.call_plain();
         program
     }
 
@@ -66,40 +66,40 @@ impl Program {
         held(&self.gpu.stream, &self.spin, then).unwrap();
     }
 
-    /// Calls that enqueue for so long that the deadline is the longest that there is, 5 ms.
-    fn calm(&self) {
-        for _ in 0..CALM {
+    /// Makes calls that take so long to enqueue that the hold's deadline is the maximum, 5 ms.
+    fn call_plain(&self) {
+        for _ in 0..PLAIN {
             self.held(|| pass(1_000_000));
             self.gpu.synchronize();
         }
     }
 
-    /// The same beside a few that try the hold, the longest of which is noted.
-    fn try_hold(&self, mut then: impl FnMut()) {
+    /// Makes blocking calls, notes the longest, and then makes plain calls.
+    fn call_blocking(&self, mut then: impl FnMut()) {
         let mut longest_ns = 0;
-        for _ in 0..TRYING {
+        for _ in 0..BLOCKING {
             let began_ns = now_ns();
             self.held(&mut then);
             self.gpu.synchronize();
             longest_ns = longest_ns.max(now_ns() - began_ns);
         }
         tally::fact("longest_us", longest_ns / 1_000);
-        self.calm();
+        self.call_plain();
     }
 }
 
-/// For the stream itself.
+/// Waits for the stream itself.
 fn waits(_: &[String]) {
     let program = Program::new();
-    program.try_hold(|| program.gpu.stream.synchronize().unwrap());
+    program.call_blocking(|| program.gpu.stream.synchronize().unwrap());
     tally::print();
 }
 
-/// For another stream, which waits for this one.
+/// Waits for another stream, which waits for the held one.
 fn depends(_: &[String]) {
     let program = Program::new();
     let (other, spin) = (program.gpu.new_stream(), program.gpu.spin("hold::other"));
-    program.try_hold(|| {
+    program.call_blocking(|| {
         other.join(&program.gpu.stream).unwrap();
         spin.launch(&other, 5_000).unwrap();
         other.synchronize().unwrap();
@@ -107,12 +107,12 @@ fn depends(_: &[String]) {
     tally::print();
 }
 
-/// The driver waits for the whole device before it gives memory back.
+/// The driver waits for the whole device before it frees memory.
 fn allocates(_: &[String]) {
     let program = Program::new();
-    program.try_hold(|| {
+    program.call_blocking(|| {
         let mut address = 0;
-        // SAFETY: writes one address, of memory that nobody uses and that is given back at once.
+        // SAFETY: writes one address; the memory is not used and is freed at once.
         unsafe {
             sys::cuMemAlloc_v2(&raw mut address, 64 << 20).result().unwrap();
             sys::cuMemFree_v2(address).result().unwrap();
@@ -121,24 +121,24 @@ fn allocates(_: &[String]) {
     tally::print();
 }
 
-/// A module, and the first launch of a kernel of it.
+/// Loads a module and launches one of its kernels for the first time.
 fn loads(_: &[String]) {
     let program = Program::new();
     let mut spins = Vec::new();
-    program.try_hold(|| {
+    program.call_blocking(|| {
         let spin = program.gpu.spin("hold::loaded");
         spin.launch(&program.gpu.stream, 5_000).unwrap();
-        // It runs after this.
+        // The kernel runs only after this closure returns.
         spins.push(spin);
     });
     tally::print();
 }
 
-/// More launches than a queue takes that does not move.
+/// Makes more launches than a stalled queue accepts.
 fn fills(_: &[String]) {
     let program = Program::new();
     let spin = program.gpu.spin("hold::filling");
-    program.try_hold(|| {
+    program.call_blocking(|| {
         for _ in 0..1_100 {
             spin.launch(&program.gpu.stream, 100).unwrap();
         }
@@ -146,15 +146,15 @@ fn fills(_: &[String]) {
     tally::print();
 }
 
-/// A library's handle, and the first product, which loads and allocates what it needs.
+/// Creates a library handle and computes a first product, which loads and allocates what it needs.
 fn first_product(_: &[String]) {
     const ROWS: i32 = 64;
     let program = Program::new();
-    // SAFETY: looks for the library; without it cudarc would panic.
+    // SAFETY: only checks whether the library can be loaded; cudarc would panic without it.
     let is_left_out = is_simulated() || !unsafe { cublas::sys::is_culib_present() };
     tally::fact("left_out", is_left_out);
     if is_left_out {
-        program.try_hold(|| ());
+        program.call_blocking(|| ());
         return tally::print();
     }
     let stream = &program.gpu.stream;
@@ -172,42 +172,42 @@ fn first_product(_: &[String]) {
         beta: 0.0,
         ldc: ROWS,
     };
-    program.try_hold(|| {
+    program.call_blocking(|| {
         let blas = CudaBlas::new(stream.clone()).unwrap();
-        // SAFETY: the matrices are as large as the product says.
+        // SAFETY: the matrices have the dimensions given in the configuration.
         unsafe { blas.gemm(product, &a, &b, &mut c) }.unwrap();
     });
     tally::print();
 }
 
-/// Two threads whose streams are held, and which both wait for the whole device.
+/// Two threads whose streams are held both wait for the whole device.
 fn threads(_: &[String]) {
     let program = Program::new();
     let (other, spin) = (program.gpu.new_stream(), program.gpu.spin("hold::beside"));
     let device = || program.gpu.synchronize();
     thread::scope(|scope| {
-        // One more, as a first call is not held.
-        scope.spawn(|| (0..=TRYING).for_each(|_| beside(&other, &spin, device).unwrap()));
-        program.try_hold(device);
+        // One more call, because a first call is not held.
+        scope.spawn(|| (0..=BLOCKING).for_each(|_| beside(&other, &spin, device).unwrap()));
+        program.call_blocking(device);
     });
     tally::print();
 }
 
-/// What unwinds lets the stream go.
+/// Unwinding releases the stream.
 fn panics(_: &[String]) {
     let program = Program::new();
     let mut longest_ns = 0;
-    for _ in 0..TRYING {
+    for _ in 0..BLOCKING {
         let began_ns = now_ns();
         let unwound = catch_unwind(AssertUnwindSafe(|| {
-            program.held(|| std::panic::resume_unwind(Box::new("as the scenario wants it")));
+            program.held(|| std::panic::resume_unwind(Box::new("intentional panic")));
         }));
         assert!(unwound.is_err());
         program.gpu.synchronize();
         longest_ns = longest_ns.max(now_ns() - began_ns);
     }
     tally::fact("longest_us", longest_ns / 1_000);
-    program.calm();
+    program.call_plain();
     tally::print();
 }
 

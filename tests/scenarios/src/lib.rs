@@ -1,3 +1,3 @@
-//! What the random scenario and its test share.
+//! Types shared by the random scenario and the test that generates its programs.
 
 pub mod script;

@@ -1,13 +1,13 @@
-//! `scenario NAME [ARGUMENT…]` runs one small program with annotated functions, as a user would
-//! write it, in one of the situations that gpu-time must survive. At its end it prints its own book
-//! as a line of JSON, which a test compares with the report.
-#![allow(unsafe_code)] // launches, forks and driver calls beside cudarc's
+//! `scenario NAME [ARGUMENT…]` runs one small program with annotated functions, written as a user
+//! would write it, in a situation that gpu-time must handle. At its end the program prints its
+//! tally as a line of JSON, which a test compares with the report.
+#![allow(unsafe_code)] // launches, forks and driver calls that cudarc does not wrap
 
 mod absent;
 mod barriers;
 mod capture;
+mod child;
 mod cold;
-mod course;
 mod devices;
 mod exact;
 mod exit;
@@ -20,10 +20,12 @@ mod handler;
 mod health;
 mod hold;
 mod options;
+mod pacing;
 mod random;
 mod rates;
 mod raw_graph;
 mod sampling;
+mod scenario;
 mod scopes;
 mod settle;
 mod signals;
@@ -37,15 +39,13 @@ mod warmup;
 
 use std::process::ExitCode;
 
-/// A program and its name. Its arguments are whatever follows the name on the command line.
-type Scenario = (&'static str, fn(&[String]));
+use scenario::Scenario;
 
 const THEMES: &[&[Scenario]] = &[
     absent::SCENARIOS,
     barriers::SCENARIOS,
     capture::SCENARIOS,
     cold::SCENARIOS,
-    course::SCENARIOS,
     devices::SCENARIOS,
     exact::SCENARIOS,
     exit::SCENARIOS,
@@ -56,6 +56,7 @@ const THEMES: &[&[Scenario]] = &[
     health::SCENARIOS,
     hold::SCENARIOS,
     options::SCENARIOS,
+    pacing::SCENARIOS,
     random::SCENARIOS,
     rates::SCENARIOS,
     sampling::SCENARIOS,
@@ -77,12 +78,13 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let Some((_, run)) = scenarios().find(|(known, _)| known == name) else {
-        eprintln!("there is no scenario `{name}`; without arguments all are listed");
+        eprintln!("unknown scenario `{name}`: run without arguments to list all scenarios");
         return ExitCode::from(2);
     };
-    // Whoever started the tests may ignore these, as `nohup` does, and what is ignored is inherited.
+    // The test's parent process may ignore these signals, as `nohup` does, and children inherit
+    // ignored dispositions.
     for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM, libc::SIGUSR1] {
-        // SAFETY: the default is a disposition of all of them.
+        // SAFETY: the default disposition is valid for each of these signals.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
     run(rest);

@@ -1,26 +1,26 @@
-//! The keys of the attribute, and what the environment and the program make of them.
+//! The attribute's keys, and how the environment and the program override them.
 
 use std::sync::Arc;
 
 use cudarc::driver::{CudaStream, DriverError};
 use gpu_time::gpu_timed;
 
-use crate::Scenario;
 use crate::gpu::{Copy, Gpu, Spin};
+use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 use crate::time::now_ns;
 
 pub const SCENARIOS: &[Scenario] = &[
     ("options/keys", keys),
     ("options/switched", switched),
-    ("options/looks", looks),
+    ("options/snapshots", snapshots),
     ("options/waits", waits),
     ("options/traced", traced),
 ];
 
 type Done = Result<(), DriverError>;
 
-/// 3.75 MiB each: both buffers fit into the L2 many times.
+/// 3.75 MiB each: both buffers fit into the L2 many times over.
 const BYTES: usize = 15 << 18;
 
 #[gpu_timed(sleep)]
@@ -41,7 +41,7 @@ fn cold_dirty(stream: &Arc<CudaStream>, copy: &mut Copy) -> Done {
     copy.launch(stream)
 }
 
-/// Only the first of the three finds the L2 emptied.
+/// Only the first of the three launches finds the L2 flushed.
 #[gpu_timed(cold)]
 fn cold_thrice(stream: &Arc<CudaStream>, spins: &[Spin; 3]) -> Done {
     ran!();
@@ -89,10 +89,10 @@ impl Programs {
     fn call_all(&mut self) {
         let stream = &self.gpu.stream;
         hot(stream, &mut self.copies[0]).unwrap();
-        // The copies of `hot` stay in the L2 only if nobody evicts them in between.
+        // The copies of `hot` stay in the L2 only if nothing evicts them in between.
         hot(stream, &mut self.copies[0]).unwrap();
         cold(stream, &mut self.copies[1]).unwrap();
-        // How to flush is found out on a stream of its own, beside whatever runs.
+        // Finding out how to flush runs on a separate stream, concurrently with other work.
         self.gpu.synchronize();
         cold_dirty(stream, &mut self.copies[2]).unwrap();
         cold_thrice(stream, &self.thrice).unwrap();
@@ -102,7 +102,7 @@ impl Programs {
     }
 }
 
-/// Everything twenty times. The environment may say otherwise.
+/// Calls every function twenty times. The environment may override the keys.
 fn keys(_: &[String]) {
     let mut programs = Programs::new();
     for _ in 0..20 {
@@ -111,7 +111,7 @@ fn keys(_: &[String]) {
     tally::print();
 }
 
-/// Waits for the stream that is held for it.
+/// Waits for its stream while the stream is held.
 #[gpu_timed(scope = "body", sleep)]
 fn waits_inside(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
     ran!();
@@ -144,10 +144,11 @@ fn switched(_: &[String]) {
     tally::print();
 }
 
-/// A trace is asked for, then none, then another. The program says what the environment was to say.
+/// Requests a trace, then none, then another. The program passes on the targets that the
+/// environment gave.
 fn traced(_: &[String]) {
     let all = std::env::var("GPU_TIME_REPORT").unwrap();
-    // SAFETY: there is no other thread.
+    // SAFETY: no other thread is running.
     unsafe { std::env::remove_var("GPU_TIME_REPORT") };
     let (others, _) = all.split_once(",trace:").unwrap();
     gpu_time::configure().report(&all).apply();
@@ -157,7 +158,7 @@ fn traced(_: &[String]) {
         for _ in 0..times {
             programs.call_all();
         }
-        // What is looked at later is part of what is kept then.
+        // Drains the samples now; drained later, they would belong to the next trace.
         drop(gpu_time::snapshot());
     };
     calls(&all, 3);
@@ -166,14 +167,14 @@ fn traced(_: &[String]) {
     tally::print();
 }
 
-/// Looks at the values and prints reports while it works.
-fn looks(_: &[String]) {
+/// Takes snapshots and prints reports while it works.
+fn snapshots(_: &[String]) {
     let mut programs = Programs::new();
     for round in 1..=20u64 {
         programs.call_all();
         let snapshot = gpu_time::snapshot();
         assert_eq!(snapshot.inconsistencies(), [""; 0]);
-        let site = snapshot.site("scenario::options::delayed").expect("it was called");
+        let site = snapshot.site("scenario::options::delayed").expect("the function was called");
         assert_eq!((site.calls(), site.timed(), site.warmup()), (round, round, 0));
         let row = &site.series()[0];
         assert_eq!((row.timed(), row.measured(), row.in_flight()), (round, round, 0));

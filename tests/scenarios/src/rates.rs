@@ -1,4 +1,4 @@
-//! Functions that say how much work a call does.
+//! Functions that declare how much work a call does.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -6,29 +6,29 @@ use std::sync::Arc;
 use cudarc::driver::{CudaStream, DriverError};
 use gpu_time::gpu_timed;
 
-use crate::Scenario;
 use crate::gpu::{Gpu, Spin};
+use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
 pub const SCENARIOS: &[Scenario] =
-    &[("rates/work", work), ("rates/nonsense", nonsense), ("rates/panics", panics)];
+    &[("rates/work", work), ("rates/invalid", invalid), ("rates/panics", panics)];
 
 type Done = Result<(), DriverError>;
 
-/// Counts how often it is asked.
-fn asked<T>(name: &str, amount: T) -> T {
+/// Counts the evaluations of `amount` under `name`.
+fn counted<T>(name: &str, amount: T) -> T {
     tally::count(name);
     amount
 }
 
-/// The same work in every call.
-#[gpu_timed(warmup = 3, bytes = asked("of one", 1 << 20), flops = 2e9)]
+/// The same amount of work in every call.
+#[gpu_timed(warmup = 3, bytes = counted("of one", 1 << 20), flops = 2e9)]
 fn one(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
     ran!();
     spin.launch(stream, 10_000)
 }
 
-/// Work that differs from call to call, done by two launches.
+/// An amount of work that differs between calls, done by two launches.
 #[gpu_timed(bytes = &(1_000 * number), flops = number)]
 fn two(stream: &Arc<CudaStream>, spins: &[Spin; 2], number: u64) -> Done {
     ran!();
@@ -36,34 +36,34 @@ fn two(stream: &Arc<CudaStream>, spins: &[Spin; 2], number: u64) -> Done {
     spins[1].launch(stream, 10_000)
 }
 
-/// Work that only every other call knows of, and work that none does.
+/// Bytes known to every other call only, and FLOPs known to none.
 #[gpu_timed(scope = "body", bytes = 4 * known?, flops = Err::<f64, _>("unknown")?)]
 fn some(stream: &Arc<CudaStream>, spin: &Spin, known: Option<u32>) -> Done {
     ran!();
     spin.launch(stream, 10_000)
 }
 
-/// No stream, so it runs on the CPU.
+/// Without a stream it runs on the CPU.
 #[gpu_timed(stream = None::<&CudaStream>, bytes = 64)]
 fn none() {
     ran!();
     crate::time::pass(1_000);
 }
 
-#[gpu_timed(clock = "host", warmup = 2, flops = asked("of host", Some(&7)))]
+#[gpu_timed(clock = "host", warmup = 2, flops = counted("of host", Some(&7)))]
 fn host() {
     ran!();
     crate::time::pass(1_000);
 }
 
-/// The launch answers an error, so nothing is known of this call's work.
+/// The launch returns an error, so this call has no known work.
 #[gpu_timed(bytes = 1, launch = "launch_badly")]
 fn fails(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
     ran!();
     spin.launch_badly(stream)
 }
 
-/// Everything twelve times, while the device is busy until all has been enqueued.
+/// Calls every function twelve times while the device is busy until all calls are enqueued.
 fn work(_: &[String]) {
     let gpu = Gpu::new();
     let spin = |name: &str| gpu.spin(&format!("rates::{name}"));
@@ -98,8 +98,8 @@ fn negative() {
     crate::time::pass(1_000);
 }
 
-/// Amounts of which some are none.
-fn nonsense(_: &[String]) {
+/// Amounts of work of which some are invalid.
+fn invalid(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("rates::measured");
     for flops in [-1.0, f64::NAN, f64::INFINITY, 0.0, 2e9] {
@@ -120,10 +120,10 @@ fn never_entered(stream: &Arc<CudaStream>) {
 
 fn panicking() -> u64 {
     tally::count_run("scenario::rates::never_entered");
-    panic!("nobody knows")
+    panic!("intentional panic")
 }
 
-/// A panic in the expression is the program's own.
+/// A panic in the `bytes` expression propagates to the program.
 fn panics(_: &[String]) {
     let gpu = Gpu::new();
     for _ in 0..4 {

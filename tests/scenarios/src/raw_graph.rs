@@ -1,17 +1,17 @@
-//! Captures and graphs by calls of the driver's, beside cudarc's own.
+//! Captures and graphs through driver calls that cudarc does not wrap.
 
 use std::ptr;
 
 use cudarc::driver::{CudaStream, DriverError, sys};
 use sys::CUstreamCaptureMode as Mode;
 
-/// As the argument of a scenario calls it.
+/// Parses the capture mode given as a scenario's argument.
 pub fn mode(name: &str) -> Mode {
     match name {
         "global" => Mode::CU_STREAM_CAPTURE_MODE_GLOBAL,
         "thread_local" => Mode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
         "relaxed" => Mode::CU_STREAM_CAPTURE_MODE_RELAXED,
-        _ => panic!("`{name}` is no mode"),
+        _ => panic!("unknown capture mode `{name}`"),
     }
 }
 
@@ -20,7 +20,7 @@ pub fn begin(stream: &CudaStream, mode: Mode) {
     unsafe { sys::cuStreamBeginCapture_v2(stream.cu_stream(), mode) }.result().unwrap();
 }
 
-/// Ends a capture; the graph is the caller's.
+/// Ends a capture and returns the graph, which the caller owns.
 pub fn end(stream: &CudaStream) -> sys::CUgraph {
     let mut graph = ptr::null_mut();
     // SAFETY: writes one handle.
@@ -34,22 +34,22 @@ pub fn capture(stream: &CudaStream, work: impl FnOnce()) -> sys::CUgraph {
     end(stream)
 }
 
-/// How many there are.
+/// Returns the number of nodes.
 pub fn nodes(graph: sys::CUgraph) -> usize {
     let mut nodes = 0;
-    // SAFETY: asks for the number only.
+    // SAFETY: writes only the number of nodes.
     unsafe { sys::cuGraphGetNodes(graph, ptr::null_mut(), &raw mut nodes) }.result().unwrap();
     nodes
 }
 
-/// A graph that can be launched.
+/// An instantiated graph.
 pub struct Exec(sys::CUgraphExec);
 
 impl Exec {
-    /// Takes the graph, which is not needed any more.
+    /// Instantiates the graph and destroys it.
     pub fn new(graph: sys::CUgraph) -> Exec {
         let mut exec = ptr::null_mut();
-        // SAFETY: writes one handle; the graph is alive, and nobody has it after this.
+        // SAFETY: writes one handle; the graph is alive and not used afterwards.
         unsafe {
             sys::cuGraphInstantiateWithFlags(&raw mut exec, graph, 0).result().unwrap();
             sys::cuGraphDestroy(graph).result().unwrap();
@@ -57,11 +57,11 @@ impl Exec {
         Exec(exec)
     }
 
-    /// Takes the graph, for kernels to launch.
+    /// Instantiates the graph for launch from kernels, and destroys it.
     pub fn for_device(graph: sys::CUgraph) -> Result<Exec, DriverError> {
         let flag = sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
         let mut exec = ptr::null_mut();
-        // SAFETY: writes one handle; the graph is alive, and nobody has it after this.
+        // SAFETY: writes one handle; the graph is alive and not used afterwards.
         unsafe {
             let made = sys::cuGraphInstantiateWithFlags(&raw mut exec, graph, u64::from(flag.0));
             sys::cuGraphDestroy(graph).result().unwrap();
@@ -70,7 +70,8 @@ impl Exec {
         Ok(Exec(exec))
     }
 
-    /// Whether the shape of the graph, which it takes, was the same.
+    /// Updates this graph from `graph`, which it destroys. Returns `true` if both have the same
+    /// shape.
     pub fn update(&self, graph: sys::CUgraph) -> bool {
         let mut info = sys::CUgraphExecUpdateResultInfo {
             result: sys::CUgraphExecUpdateResult::CU_GRAPH_EXEC_UPDATE_SUCCESS,
@@ -93,7 +94,7 @@ impl Exec {
 
 impl Drop for Exec {
     fn drop(&mut self) {
-        // SAFETY: nobody has it after this.
+        // SAFETY: the handle is not used afterwards.
         unsafe { sys::cuGraphExecDestroy(self.0) }.result().unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! Functions of which not every call is timed, and functions that a key splits into series.
+//! Sampled functions, and functions that a key splits into series.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use cudarc::driver::{CudaStream, DriverError};
 use gpu_time::gpu_timed;
 
-use crate::Scenario;
 use crate::gpu::{Copy, Gpu, Spin};
+use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
 pub const SCENARIOS: &[Scenario] = &[
@@ -20,9 +20,9 @@ pub const SCENARIOS: &[Scenario] = &[
     ("sampling/keys", keys),
     ("sampling/budget", budget),
     ("sampling/cost", cost),
-    ("sampling/dear", dear),
-    ("sampling/passing", passing),
-    ("sampling/drop", drop_of_load),
+    ("sampling/costly", costly),
+    ("sampling/skipping", skipping),
+    ("sampling/load_drop", load_drop),
     ("sampling/configured", configured),
     ("sampling/reconfigured", reconfigured),
     ("sampling/settle", settle),
@@ -53,7 +53,7 @@ fn warmed() {
     ran!();
 }
 
-/// A loop whose hundredth call is long, each time: what counts to a hundred sees nothing else.
+/// A loop in which every hundredth call is long: counting to a hundred samples only the long calls.
 fn periodic(_: &[String]) {
     let gpu = Gpu::new();
     let spins = ["all", "drawn", "counted"].map(|name| gpu.spin(&format!("sampling::{name}")));
@@ -81,7 +81,7 @@ fn looping(stream: &Arc<CudaStream>, spin: &Spin, times: u64) -> Done {
     Ok(())
 }
 
-/// Launches in a loop, that not every call makes.
+/// A launch in a loop that not every call executes.
 fn loops(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("sampling::looping");
@@ -92,7 +92,7 @@ fn loops(_: &[String]) {
     tally::print();
 }
 
-/// The same from threads that come and go.
+/// The same functions, called from short-lived threads.
 fn threads(_: &[String]) {
     let gpu = Gpu::new();
     let spins = ["all", "drawn", "counted"].map(|name| gpu.spin(&format!("sampling::{name}")));
@@ -112,10 +112,10 @@ fn threads(_: &[String]) {
     tally::print();
 }
 
-/// A value that knows how often it was looked at.
-struct Counted(u64);
+/// A key that counts how often it is formatted.
+struct CountingKey(u64);
 
-impl fmt::Display for Counted {
+impl fmt::Display for CountingKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         tally::count("formatted");
         write!(f, "<{}>\n\u{1b}[31m", self.0)
@@ -128,19 +128,19 @@ fn by_time(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> Done {
     spin.launch(stream, ns)
 }
 
-#[gpu_timed(key = Counted(*name?), scope = "body", every = 2)]
+#[gpu_timed(key = CountingKey(*name?), scope = "body", every = 2)]
 fn by_name(stream: &Arc<CudaStream>, spin: &Spin, name: Option<&u64>) -> Done {
     ran!();
     spin.launch(stream, 5_000)
 }
 
 #[gpu_timed(key = n, clock = "host")]
-fn without_end(n: u64) {
+fn unbounded(n: u64) {
     ran!();
     std::hint::black_box(n);
 }
 
-#[gpu_timed(key = if panics { panic!("the key panics") } else { 1 }, clock = "host")]
+#[gpu_timed(key = if panics { panic!("intentional panic") } else { 1 }, clock = "host")]
 fn panicking(panics: bool) {
     ran!();
     std::hint::black_box(panics);
@@ -158,17 +158,17 @@ fn keys(_: &[String]) {
     }
     thread::scope(|scope| {
         for _ in 0..4 {
-            scope.spawn(|| (0..1_000).for_each(without_end));
+            scope.spawn(|| (0..1_000).for_each(unbounded));
         }
     });
     panicking(false);
     assert!(thread::spawn(|| panicking(true)).join().is_err());
-    // That was a call, though its body was not reached.
+    // This counts as a call, although it did not reach the body.
     tally::count_runs("scenario::sampling::panicking", 1);
     tally::print();
 }
 
-/// Calls until the budget makes itself felt.
+/// Calls until the budget causes calls to be skipped.
 fn budget(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("sampling::all");
@@ -181,7 +181,8 @@ fn budget(_: &[String]) {
         gpu.synchronize();
         let snapshot = gpu_time::snapshot();
         assert_eq!(snapshot.inconsistencies(), [""; 0]);
-        unsampled = snapshot.site("scenario::sampling::all").expect("it was called").unsampled();
+        unsampled =
+            snapshot.site("scenario::sampling::all").expect("the function was called").unsampled();
     }
     tally::print();
 }
@@ -192,7 +193,7 @@ fn copies(stream: &Arc<CudaStream>, copy: &mut Copy) -> Done {
     copy.launch(stream)
 }
 
-/// Copies within the L2, on a GPU that has time between the calls or never has.
+/// Copies within the L2, on a GPU that is either idle between calls or never idle.
 fn cost(arguments: &[String]) {
     let gpu = Gpu::new();
     let mut copy = gpu.copy("sampling::copies", 15 << 20);
@@ -207,17 +208,17 @@ fn cost(arguments: &[String]) {
 }
 
 #[gpu_timed(graph)]
-fn perhaps_in_a_graph(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> Done {
+fn graph_capable(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> Done {
     ran!();
     spin.launch(stream, ns)
 }
 
-/// One function is asked for its stream whenever it is called, the other one is not.
-fn passing(arguments: &[String]) {
+/// The stream of `graph_capable` is evaluated on every call, that of `all` only on timed calls.
+fn skipping(arguments: &[String]) {
     let gpu = Gpu::new();
     type Function = fn(&Arc<CudaStream>, &Spin, u64) -> Done;
-    let (name, function): (_, Function) = match arguments == ["asked"] {
-        true => ("sampling::perhaps_in_a_graph", perhaps_in_a_graph),
+    let (name, function): (_, Function) = match arguments == ["stream evaluated"] {
+        true => ("sampling::graph_capable", graph_capable),
         false => ("sampling::all", all),
     };
     let spin = gpu.spin(name);
@@ -228,13 +229,13 @@ fn passing(arguments: &[String]) {
     tally::print();
 }
 
-#[gpu_timed(clock = "host", key = dear_key())]
-fn dear_to_time() {
+#[gpu_timed(clock = "host", key = costly_key())]
+fn costly_to_time() {
     ran!();
 }
 
-/// Takes 50 µs, and more on a busy machine.
-fn dear_key() -> u64 {
+/// Takes 50 µs, or longer on a busy machine.
+fn costly_key() -> u64 {
     let end = Instant::now() + Duration::from_micros(50);
     while Instant::now() < end {
         std::hint::spin_loop();
@@ -242,8 +243,8 @@ fn dear_key() -> u64 {
     0
 }
 
-fn dear(_: &[String]) {
-    (0..3_000).for_each(|_| dear_to_time());
+fn costly(_: &[String]) {
+    (0..3_000).for_each(|_| costly_to_time());
     tally::print();
 }
 
@@ -254,24 +255,24 @@ fn rare() {
 
 static TIMED: AtomicBool = AtomicBool::new(false);
 
-/// Asked of calls that are timed, and of no others.
+/// Evaluated for timed calls only.
 fn timed_now() -> u64 {
     TIMED.store(true, Relaxed);
     1
 }
 
-/// Whether a call of it was timed.
+/// Calls `rare` and returns `true` if the call was timed.
 fn rare_is_timed() -> bool {
     rare();
     TIMED.swap(false, Relaxed)
 }
 
-/// A load of which hardly a call is timed ceases just after one was, and calls become rare: those to come
-/// were to be passed over for a long time.
-fn drop_of_load(_: &[String]) {
+/// A high load, of which few calls are timed, stops just after a timed call, and calls become rare.
+/// The pending gap would skip calls for a long time.
+fn load_drop(_: &[String]) {
     let unsampled = || {
         let snapshot = gpu_time::snapshot();
-        snapshot.site("scenario::sampling::rare").expect("it was called").unsampled()
+        snapshot.site("scenario::sampling::rare").expect("the function was called").unsampled()
     };
     loop {
         (0..100_000).for_each(|_| rare());
@@ -290,7 +291,7 @@ fn drop_of_load(_: &[String]) {
     tally::print();
 }
 
-/// The program says how it is timed, while it runs and from another thread.
+/// The program configures timing while it runs, also from another thread.
 fn configured(_: &[String]) {
     gpu_time::configure().warmup(3).sample(0.0).filter("!*::counted").apply();
     let gpu = Gpu::new();
@@ -307,7 +308,8 @@ fn configured(_: &[String]) {
     };
     let timed = |name: &str| {
         let snapshot = gpu_time::snapshot();
-        let site = snapshot.site(&format!("scenario::sampling::{name}")).expect("it is there");
+        let site =
+            snapshot.site(&format!("scenario::sampling::{name}")).expect("the site is listed");
         tally::fact(&format!("{name}_timed"), site.timed());
         tally::fact(&format!("{name}_warmup"), site.warmup());
     };
@@ -322,7 +324,8 @@ fn configured(_: &[String]) {
     tally::print();
 }
 
-/// What goes before a call changes while the program runs, for functions that were called already.
+/// Changes `cold`, `sleep` and `warmup` while the program runs, for functions that were already
+/// called.
 fn reconfigured(_: &[String]) {
     let gpu = Gpu::new();
     let (spin, cold_spin) = (gpu.spin("sampling::all"), gpu.spin("sampling::cold_and_warmed"));
@@ -337,7 +340,7 @@ fn reconfigured(_: &[String]) {
     calls(gpu_time::configure());
     calls(gpu_time::configure().cold("dirty"));
     calls(gpu_time::configure().cold("off").sleep("50us"));
-    // Three are missing of the one, and one of the other.
+    // One function still has three warm-up calls to make, the other has one.
     calls(gpu_time::configure().cold("").sleep("").warmup(3));
     calls(gpu_time::configure().warmup(1));
     tally::print();
@@ -349,7 +352,7 @@ fn cold_and_warmed(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> Done {
     spin.launch(stream, ns)
 }
 
-/// One in a hundred is timed, and the run goes on until that is enough.
+/// One call in a hundred is timed; the run continues until the samples suffice.
 fn settle(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("sampling::drawn");

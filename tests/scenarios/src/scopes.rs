@@ -1,4 +1,4 @@
-//! What a bracket goes around, and how a function may leave it.
+//! The extent of brackets, and the ways in which a function may leave one.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,8 +10,8 @@ use std::thread;
 use cudarc::driver::{CudaSlice, CudaStream, DriverError, PushKernelArg};
 use gpu_time::gpu_timed;
 
-use crate::Scenario;
 use crate::gpu::{Gpu, ONE, Spin};
+use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
 pub const SCENARIOS: &[Scenario] = &[
@@ -31,7 +31,7 @@ type Done = Result<(), DriverError>;
 fn one(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
     ran!();
     let ns = 20_000u64;
-    // SAFETY: the argument is the kernel's.
+    // SAFETY: the argument matches the kernel.
     unsafe { stream.launch_builder(spin.function()).arg(&ns).launch(ONE) }?;
     Ok(())
 }
@@ -44,7 +44,7 @@ fn three(stream: &Arc<CudaStream>, spins: &[Spin; 3]) -> Done {
     spins[2].launch(stream, 20_000)
 }
 
-/// One launch that the macro sees, made as often as asked.
+/// A single launch for the macro, executed `times` times.
 #[gpu_timed]
 fn looped(stream: &Arc<CudaStream>, spin: &Spin, times: usize) -> Done {
     ran!();
@@ -61,7 +61,7 @@ fn body(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
     spin.launch(stream, 10_000)
 }
 
-/// No launch is visible, so the whole body is timed; it enqueues no kernel of ours.
+/// Without a visible launch the whole body is timed. It enqueues no kernel of the scenario's.
 #[gpu_timed]
 fn clears(stream: &Arc<CudaStream>, memory: &mut CudaSlice<u8>) -> Done {
     ran!();
@@ -108,7 +108,7 @@ fn early(stream: &Arc<CudaStream>, spins: &[Spin; 2], at: u32) -> Result<u32, Dr
     Ok(2)
 }
 
-/// `?` leaves among the arguments of the launch, when its start has been recorded.
+/// Leaves by `?` in an argument of the launch, after the start was recorded.
 #[gpu_timed]
 fn leaves_in_arguments(stream: &Arc<CudaStream>, spin: &Spin, ns: Option<u64>) -> Option<()> {
     ran!();
@@ -138,7 +138,7 @@ fn fails(stream: &Arc<CudaStream>, spin: &Spin, which: u32) -> Done {
     spin.launch(stream, 5_000)
 }
 
-/// It looks at the error and goes on.
+/// Handles the error and continues.
 #[gpu_timed(launch = "launch_badly")]
 fn forgives(stream: &Arc<CudaStream>, spin: &Spin) -> bool {
     ran!();
@@ -169,13 +169,13 @@ fn errors(_: &[String]) {
     tally::print();
 }
 
-/// Panics before its launch (0), in the launch's arguments (1), after it (2), or not (3).
+/// Panics before its launch (0), in the launch's arguments (1), after it (2), or not at all (3).
 #[gpu_timed]
 fn panics_somewhere(stream: &Arc<CudaStream>, spin: &Spin, at: u32) -> Done {
     ran!();
-    assert_ne!(at, 0, "as the scenario wants it");
-    spin.launch(stream, if at == 1 { panic!("as the scenario wants it") } else { 5_000 })?;
-    assert_ne!(at, 2, "as the scenario wants it");
+    assert_ne!(at, 0, "intentional panic");
+    spin.launch(stream, if at == 1 { panic!("intentional panic") } else { 5_000 })?;
+    assert_ne!(at, 2, "intentional panic");
     Ok(())
 }
 
@@ -183,10 +183,10 @@ fn panics_somewhere(stream: &Arc<CudaStream>, spin: &Spin, at: u32) -> Done {
 fn panics_in_body(stream: &Arc<CudaStream>, spin: &Spin, at: u32) {
     ran!();
     spin.launch(stream, 5_000).unwrap();
-    assert_ne!(at, 0, "as the scenario wants it");
+    assert_ne!(at, 0, "intentional panic");
 }
 
-/// Is called while a panic unwinds, and itself does nothing wrong.
+/// Calls an annotated function in `drop` while a panic unwinds. The call itself succeeds.
 struct LaunchesInDrop<'a>(&'a Gpu, &'a Spin);
 
 #[gpu_timed]
@@ -213,14 +213,14 @@ fn panics(_: &[String]) {
         assert_eq!(survives(&|| panics_in_body(stream, &in_body, i % 2)), i % 2 == 1);
         assert!(!survives(&|| {
             let _guard = LaunchesInDrop(&gpu, &dropping);
-            panic!("as the scenario wants it");
+            panic!("intentional panic");
         }));
         gpu.synchronize();
     }
     tally::print();
 }
 
-/// Each level has a bracket inside the one before.
+/// Each level opens a bracket inside the previous one.
 #[gpu_timed(scope = "body", cold, sleep)]
 fn recurses(stream: &Arc<CudaStream>, spin: &Spin, depth: u32) -> Done {
     ran!();
@@ -252,7 +252,7 @@ fn inner(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
     spin.launch(stream, 5_000)
 }
 
-/// On another stream than the function that calls it.
+/// Called on another stream than its caller.
 #[gpu_timed(cold, sleep)]
 fn beside(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
     ran!();
@@ -270,7 +270,7 @@ fn nested(_: &[String]) {
     tally::print();
 }
 
-/// Pending once.
+/// Returns `Pending` once.
 #[derive(Default)]
 struct Yield(bool);
 
@@ -311,7 +311,7 @@ fn boxed<'a>(
     })
 }
 
-/// On whatever stream the thread has that polls.
+/// The handle stands for the stream of whichever thread polls.
 #[gpu_timed(scope = "body")]
 async fn on_per_thread(stream: Arc<CudaStream>, spin: &Spin) -> Done {
     ran!();
@@ -333,14 +333,14 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// Polls once, lets another thread poll the rest, and answers what the future came to.
+/// Polls once, has another thread poll the rest, and returns the output.
 fn migrate<T: Send>(future: impl Future<Output = T> + Send) -> T {
     let mut future = pin!(future);
     assert!(poll(future.as_mut()).is_pending());
     thread::scope(|scope| scope.spawn(|| block_on(future)).join().unwrap())
 }
 
-/// Polls once and drops the rest.
+/// Polls once and drops the future.
 fn cancel<T>(future: impl Future<Output = T>) {
     assert!(poll(pin!(future)).is_pending());
 }
@@ -364,7 +364,7 @@ fn futures(_: &[String]) {
         cancel(boxed(stream, &tail));
         migrate(on_per_thread(per_thread.clone(), &elsewhere)).unwrap();
         block_on(on_per_thread(per_thread.clone(), &elsewhere)).unwrap();
-        // Never polled: not called.
+        // A future that is never polled is not a call.
         drop(boxed(stream, &tail));
         gpu.synchronize();
     }

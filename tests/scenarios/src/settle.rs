@@ -1,6 +1,7 @@
 //! Runs of `until_stable`.
 //!
-//! Their time limit is an hour, beyond what a test may take: what comes back, came to its end.
+//! Their time limit is an hour, longer than any test may take, so a run that returns has not timed
+//! out.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -10,23 +11,23 @@ use std::time::Duration;
 use cudarc::driver::{CudaStream, DriverError, sys};
 use gpu_time::{Settle, Settled, Snapshot, gpu_timed, until_stable};
 
-use crate::Scenario;
 use crate::gpu::{Copy, Gpu, Spin};
+use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
 pub const SCENARIOS: &[Scenario] = &[
     ("settle/steady", steady),
     ("settle/varied", varied),
     ("settle/after_others", after_others),
-    ("settle/kinds", kinds),
+    ("settle/feeding_change", feeding_change),
     ("settle/regimes", regimes),
-    ("settle/limit", limit),
+    ("settle/timeout", timeout),
     ("settle/lost", lost),
     ("settle/cold", cold),
     ("settle/nested", nested),
     ("settle/threads", threads),
     ("settle/queue", queue),
-    ("settle/anywhere", anywhere),
+    ("settle/any_clock", any_clock),
     ("settle/back_to_back", back_to_back),
     ("settle/refused", refused),
     ("settle/unwinding", unwinding),
@@ -34,13 +35,14 @@ pub const SCENARIOS: &[Scenario] = &[
 
 type Done = Result<(), DriverError>;
 
-/// For no longer than the samples take, and no shorter. A real GPU may read one of two times in turn.
+/// A run that takes exactly as long as its samples need. The margin allows for a real GPU whose
+/// readings alternate between two values.
 fn settle() -> Settle {
     let settle = Settle::default().margin(0.05);
     settle.min_time(Duration::ZERO).timeout(Duration::from_secs(3600))
 }
 
-/// Notes what the run came to, under a name.
+/// Records a run's number of calls and of unmet series under `name`.
 fn note(name: &str, settled: &Settled) {
     assert_eq!(settled.inconsistencies(), [""; 0]);
     assert_eq!(settled.is_settled(), settled.unmet().is_empty());
@@ -61,7 +63,7 @@ fn untouched(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
     spin.launch(stream, 5_000)
 }
 
-/// Sixty-four calls each time: 3 to warm up, one that is not held, 60 that are fed.
+/// Sixty-four calls per round: 3 for warm-up, one that is not held, 60 that are fed.
 fn steady(_: &[String]) {
     let gpu = Gpu::new();
     let (spin, other) = (gpu.spin("settle::timed"), gpu.spin("settle::untouched"));
@@ -74,12 +76,12 @@ fn steady(_: &[String]) {
         gpu.synchronize();
     };
     note("first", &until_stable(settle(), round));
-    // What was there before makes it no shorter.
+    // Samples from before the run do not shorten it.
     note("second", &until_stable(settle().min_samples(65), round));
     tally::print();
 }
 
-/// Kernels of 20 to 40 us, in an order without a pattern.
+/// Kernels of 20 to 40 µs in random order.
 fn varied(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("settle::timed");
@@ -94,8 +96,8 @@ fn varied(_: &[String]) {
     tally::print();
 }
 
-/// Short kernels by the thousands, then a run of long ones that is given the time of one call, then a run
-/// of one length.
+/// Thousands of short kernels, then a run of long ones whose timeout allows one call, then a run of
+/// kernels of one length.
 fn after_others(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("settle::timed");
@@ -114,8 +116,8 @@ fn after_others(_: &[String]) {
         let [series] = site.series() else { panic!("{:?}", site.series()) };
         assert_eq!((series.timed(), series.measured()), (site.calls(), site.calls()));
         assert!(series.histogram().count() <= series.measured());
-        let net = series.net_ns().expect("there are times");
-        let [low, high] = series.ci95_ns().expect("there are enough");
+        let net = series.net_ns().expect("there are net times");
+        let [low, high] = series.ci95_ns().expect("there are enough samples");
         for (what, ns) in [
             ("median", net.median()),
             ("least", net.min()),
@@ -131,9 +133,9 @@ fn after_others(_: &[String]) {
     tally::print();
 }
 
-/// The GPU waits for each call of the run, and before it had one after the other to do; then the other way
-/// round, with another function.
-fn kinds(_: &[String]) {
+/// The GPU waits for each call of the run, after a phase in which it had a queue; then the reverse,
+/// with another function.
+fn feeding_change(_: &[String]) {
     let gpu = Gpu::new();
     let spins = [gpu.spin("settle::plain"), gpu.spin("settle::dirty")];
     let call = |which: usize, waits: bool| {
@@ -153,7 +155,7 @@ fn kinds(_: &[String]) {
     tally::print();
 }
 
-/// Calls one by one, and then a run of fewer with a queue behind them.
+/// Calls made one by one, then a run of fewer calls with a queue behind them.
 fn regimes(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("settle::timed");
@@ -162,10 +164,13 @@ fn regimes(_: &[String]) {
         gpu.synchronize();
     }
     let note = |name: &str, snapshot: &Snapshot| {
-        let site = snapshot.site("scenario::settle::timed").expect("it was called");
+        let site = snapshot.site("scenario::settle::timed").expect("the function was called");
         let [series] = site.series() else { panic!("{:?}", site.series()) };
         tally::fact(&format!("{name} queued"), series.queued());
-        tally::fact(&format!("{name} bias_ns"), series.bias_ns().expect("it is known").round());
+        tally::fact(
+            &format!("{name} bias_ns"),
+            series.bias_ns().expect("the bias is known").round(),
+        );
     };
     note("before", &gpu_time::snapshot());
     let settled = until_stable(settle().timeout(Duration::ZERO), || {
@@ -178,8 +183,8 @@ fn regimes(_: &[String]) {
     tally::print();
 }
 
-/// No time at all: one call, which warms up, and then another.
-fn limit(_: &[String]) {
+/// A timeout of zero allows one call of the closure. In the first run that call only warms up.
+fn timeout(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("settle::timed");
     let no_time = Settle::default().timeout(Duration::ZERO);
@@ -199,7 +204,7 @@ fn limit(_: &[String]) {
     };
     run("warming", 3);
     run("short", 4);
-    run("shorter than wished", 20);
+    run("below min_samples", 20);
     tally::print();
 }
 
@@ -209,7 +214,7 @@ fn fails(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
     spin.launch_badly(stream)
 }
 
-/// No call gives a sample.
+/// Every call loses its sample.
 fn lost(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("settle::fails");
@@ -238,7 +243,8 @@ fn dirty(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
     spin.launch(stream, 5_000)
 }
 
-/// Calls everything, first as the sites say, then as runs say, then as the sites say again.
+/// Calls every function: first as its attribute says, then as runs override it, then as its
+/// attribute says again.
 fn cold(_: &[String]) {
     let gpu = Gpu::new();
     let mut copy = gpu.copy("settle::plain_held", BYTES);
@@ -251,7 +257,7 @@ fn cold(_: &[String]) {
             gpu.synchronize();
         }
     };
-    // One call of the closure is all there is time for.
+    // The timeout allows one call of the closure.
     let once = settle().timeout(Duration::ZERO);
     round();
     until_stable(once.cold(), &mut round);
@@ -259,7 +265,7 @@ fn cold(_: &[String]) {
     let panicked = catch_unwind(AssertUnwindSafe(|| {
         until_stable(once.cold_dirty(), || {
             round();
-            std::panic::resume_unwind(Box::new("the closure panics"));
+            std::panic::resume_unwind(Box::new("intentional panic"));
         })
     }));
     assert!(panicked.is_err());
@@ -267,7 +273,7 @@ fn cold(_: &[String]) {
     tally::print();
 }
 
-/// A run in each call of a run. The inner ones get their own samples each time.
+/// Each call of a run starts another run, which collects its own samples each time.
 fn nested(_: &[String]) {
     let gpu = Gpu::new();
     let (spin, other) = (gpu.spin("settle::timed"), gpu.spin("settle::untouched"));
@@ -289,7 +295,7 @@ fn nested(_: &[String]) {
     tally::print();
 }
 
-/// Everything is called on threads of the closure's.
+/// Every function is called on threads that the closure spawns.
 fn threads(_: &[String]) {
     let gpu = Gpu::new();
     let spins = [gpu.spin("settle::timed"), gpu.spin("settle::untouched")];
@@ -313,7 +319,7 @@ fn threads(_: &[String]) {
     tally::print();
 }
 
-/// Nobody ever waits for the GPU.
+/// The closure never waits for the GPU.
 fn queue(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("settle::plain");
@@ -331,8 +337,8 @@ fn on_gpu_or_cpu(stream: Option<&Arc<CudaStream>>, spin: Option<&Spin>) {
     std::hint::black_box((0..100u64).sum::<u64>());
 }
 
-/// On the GPU, on the CPU, or switched off by the program.
-fn anywhere(arguments: &[String]) {
+/// Calls on the GPU, on the CPU, or with timing switched off by the program.
+fn any_clock(arguments: &[String]) {
     let has = |what: &str| arguments.iter().any(|argument| argument == what);
     let gpu = (!has("cpu")).then(Gpu::new);
     let spin = gpu.as_ref().map(|gpu| gpu.spin("settle::on_gpu_or_cpu"));
@@ -343,7 +349,7 @@ fn anywhere(arguments: &[String]) {
     });
     gpu_time::set_enabled(true);
     note("run", &settled);
-    // Of what the program has, nothing is said by a run that touches none of it.
+    // A run that calls no annotated function reports none of the program's sites.
     let nothing = until_stable(settle(), || ()).to_string();
     assert!(
         nothing.contains("\nno call of a function with `#[gpu_timed]` was timed\n"),
@@ -358,8 +364,8 @@ fn node(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
     spin.launch(stream, 10_000)
 }
 
-/// Calls that would be nodes of a graph of the program's own are none of the run's, also while timing
-/// is off.
+/// Calls that would be nodes of a graph of the program's own are not nodes in the run's graph, even
+/// while timing is off.
 fn back_to_back(arguments: &[String]) {
     const CALLS: u32 = 50;
     let gpu = Gpu::new();
@@ -374,18 +380,18 @@ fn back_to_back(arguments: &[String]) {
     note("run", &settled);
     if let Some(found) = settled.back_to_back() {
         assert_eq!((found.calls(), found.upper_bound()), (CALLS, false));
-        let [low, high] = found.ci95_ns().expect("there are replays enough");
+        let [low, high] = found.ci95_ns().expect("there are enough replays");
         assert!(low <= found.per_call_ns() && found.per_call_ns() <= high);
         assert!(settled.to_string().contains("back to back: "), "{settled}");
         tally::fact("replays", found.replays());
         tally::fact("per_call_ns", found.per_call_ns());
-        tally::fact("span_ns", found.span_ns().expect("so there are times").median());
+        tally::fact("span_ns", found.span_ns().expect("the replays have times").median());
     }
     gpu.synchronize();
     tally::print();
 }
 
-/// Closures that cannot be captured, each by the name of what is wrong with it. The stream works after
+/// Closures that cannot be captured, each named after what is wrong with it. The stream works after
 /// each.
 fn refused(_: &[String]) {
     let gpu = Gpu::new();
@@ -402,17 +408,17 @@ fn refused(_: &[String]) {
     let own = stream.cu_stream();
     on("waits", own, &mut || {
         launch();
-        // An error that nobody looks at.
+        // The closure ignores the error.
         _ = stream.synchronize();
     });
     on("allocates", own, &mut || {
         let mut address = 0;
-        // SAFETY: writes one address, of memory that is given back at once.
+        // SAFETY: writes one address; the memory is freed at once.
         let allocated = unsafe { sys::cuMemAlloc_v2(&raw mut address, 1 << 20) }.result();
-        // Where it is captured, that is an error.
+        // In a capture, this fails.
         _ = spin.launch(stream, 10_000);
         if allocated.is_ok() {
-            // SAFETY: it was just allocated.
+            // SAFETY: the memory was just allocated.
             unsafe { sys::cuMemFree_v2(address) }.result().unwrap();
         }
     });
@@ -425,7 +431,12 @@ fn refused(_: &[String]) {
     on("null", gpu.context.default_stream().cu_stream(), &mut launch.clone());
     stream.begin_capture(sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED).unwrap();
     on("captured", own, &mut launch.clone());
-    drop(stream.end_capture(sys::CUgraphInstantiate_flags(0)).unwrap().expect("it is intact"));
+    drop(
+        stream
+            .end_capture(sys::CUgraphInstantiate_flags(0))
+            .unwrap()
+            .expect("the capture is intact"),
+    );
     let mut after = after;
     after.launch(stream).unwrap();
     tally::fact("after", after.times(stream));
@@ -433,7 +444,7 @@ fn refused(_: &[String]) {
     tally::print();
 }
 
-/// The closure does not expect that it cannot wait.
+/// The closure panics because it cannot wait during the capture.
 fn unwinding(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("settle::plain");

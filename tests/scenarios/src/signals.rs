@@ -1,4 +1,4 @@
-//! Signals that ask for a report, and those that end the process.
+//! Signals that request a report, and signals that end the process.
 
 use std::ffi::{CString, c_int};
 use std::fs::{File, OpenOptions};
@@ -12,17 +12,18 @@ use std::time::Duration;
 use cudarc::driver::{CudaStream, DriverError};
 use gpu_time::gpu_timed;
 
-use crate::Scenario;
+use crate::child;
 use crate::gpu::{Gpu, Spin};
 use crate::handler::{self, raise};
+use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
 pub const SCENARIOS: &[Scenario] = &[
     ("signals/ended", ended),
-    ("signals/asked", asked),
-    ("signals/asked_and_ended", asked_and_ended),
+    ("signals/requested", requested),
+    ("signals/requested_and_ended", requested_and_ended),
     ("signals/running", running),
-    ("signals/in_a_report", in_a_report),
+    ("signals/during_report", during_report),
     ("signals/stuck", stuck),
     ("signals/no_reader", no_reader),
     ("signals/child", child),
@@ -32,7 +33,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("signals/own_handler_later", own_handler_later),
     ("signals/ignored", ignored),
     ("signals/off", off),
-    ("signals/off_without_a_reader", off_without_a_reader),
+    ("signals/off_no_reader", off_no_reader),
 ];
 
 #[gpu_timed]
@@ -41,7 +42,7 @@ fn timed(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> Result<(), DriverErr
     spin.launch(stream, ns)
 }
 
-/// Ten calls, that the GPU has done.
+/// Makes ten calls and waits for the GPU.
 fn ten(gpu: &Gpu, spin: &Spin) {
     for _ in 0..10 {
         timed(&gpu.stream, spin, 20_000).unwrap();
@@ -56,21 +57,21 @@ fn begin() -> (Gpu, Spin) {
     (gpu, spin)
 }
 
-fn wait_for_the_end() -> ! {
+fn park_forever() -> ! {
     loop {
         thread::park();
     }
 }
 
-/// Raises each of its arguments in turn.
+/// Raises each signal given as an argument in turn.
 fn ended(arguments: &[String]) {
     let _gpu = begin();
     tally::print();
     arguments.iter().for_each(|signal| raise(signal.parse().unwrap()));
-    wait_for_the_end();
+    park_forever();
 }
 
-/// The path of the JSON report.
+/// Returns the path of the JSON report.
 fn report_path() -> PathBuf {
     let targets = std::env::var("GPU_TIME_REPORT").unwrap();
     let path = targets.split(',').find_map(|target| target.strip_prefix("json:")).unwrap();
@@ -83,7 +84,7 @@ fn wait_for(path: &Path) {
     }
 }
 
-fn ask() {
+fn request_report() {
     report_on(libc::SIGUSR1);
 }
 
@@ -93,82 +94,82 @@ fn report_on(signal: c_int) {
     std::fs::remove_file(report_path()).unwrap();
 }
 
-fn asked(_: &[String]) {
+fn requested(_: &[String]) {
     let (gpu, spin) = begin();
-    ask();
+    request_report();
     ten(&gpu, &spin);
-    ask();
+    request_report();
     ten(&gpu, &spin);
     tally::print();
 }
 
-fn asked_and_ended(_: &[String]) {
+fn requested_and_ended(_: &[String]) {
     let _gpu = begin();
     tally::print();
     raise(libc::SIGUSR1);
     raise(libc::SIGTERM);
-    wait_for_the_end();
+    park_forever();
 }
 
-/// The last call's kernel runs for seconds.
+/// The kernel of the last call runs for seconds.
 fn running(_: &[String]) {
     let (gpu, spin) = begin();
     timed(&gpu.stream, &spin, 3_000_000_000).unwrap();
     tally::print();
     raise(libc::SIGTERM);
-    wait_for_the_end();
+    park_forever();
 }
 
-/// Puts one more target before those that there are. Nothing has read them yet.
+/// Adds a report target before the existing ones. The runtime has not read them yet.
 fn report_first_to(target: &str) {
     let others = std::env::var("GPU_TIME_REPORT").unwrap();
-    // SAFETY: there is no other thread.
+    // SAFETY: no other thread is running.
     unsafe { std::env::set_var("GPU_TIME_REPORT", format!("{target},{others}")) };
 }
 
-/// A pipe with a name that holds a page, and whose both ends are open.
+/// Creates a named pipe that holds one page, with both ends open.
 fn small_pipe(dir: &str) -> (String, File) {
     let path = format!("{dir}/pipe");
     let name = CString::new(path.as_str()).unwrap();
     // SAFETY: the name ends in NUL.
     assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
     let pipe = OpenOptions::new().read(true).write(true).open(&path).unwrap();
-    // SAFETY: makes a pipe that is open smaller.
+    // SAFETY: shrinks the buffer of an open pipe.
     assert!(unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETPIPE_SZ, 4096) } >= 4096);
     (path, pipe)
 }
 
-/// How many bytes a pipe has for its reader.
-fn held(pipe: &File) -> c_int {
+/// Returns the number of bytes waiting in a pipe.
+fn buffered(pipe: &File) -> c_int {
     let mut bytes = 0;
     // SAFETY: writes one integer.
     assert_eq!(unsafe { libc::ioctl(pipe.as_raw_fd(), libc::FIONREAD, &raw mut bytes) }, 0);
     bytes
 }
 
-/// The signal comes while a report is being written to a pipe that holds less, and that the test reads
-/// only then. The argument is a folder.
-fn in_a_report(arguments: &[String]) {
+/// Raises a signal while a report is being written to a pipe that is smaller than the report. The
+/// test starts to read the pipe only after the signal. The argument is a folder.
+fn during_report(arguments: &[String]) {
     let (path, pipe) = small_pipe(&arguments[0]);
     report_first_to(&format!("json:{path}"));
     let _gpu = begin();
     tally::print();
     thread::spawn(gpu_time::report);
-    while held(&pipe) == 0 {
+    while buffered(&pipe) == 0 {
         thread::yield_now();
     }
     raise(libc::SIGTERM);
     File::create(format!("{}/raised", arguments[0])).unwrap();
-    wait_for_the_end();
+    park_forever();
 }
 
-/// What is written to stdout is not taken any more, so that no report comes to its end.
+/// Replaces stdout with a full pipe, so no report can complete.
 fn stuck(arguments: &[String]) {
     let (_, pipe) = small_pipe(&arguments[0]);
     report_first_to("json:-");
     let _gpu = begin();
     tally::print();
-    // SAFETY: both are open.
+    // SAFETY: both descriptors are open.
     assert_eq!(unsafe { libc::dup2(pipe.as_raw_fd(), 1) }, 1);
     loop {
         raise(libc::SIGTERM);
@@ -176,11 +177,11 @@ fn stuck(arguments: &[String]) {
     }
 }
 
-/// Does something while stderr is a pipe that nobody reads, and a write to it raises a signal that ends the
-/// process, as it does in a program that is not Rust's.
-fn without_a_reader(work: impl FnOnce()) {
+/// Runs `work` while stderr is a pipe without a reader. Writing to it raises a signal that ends the
+/// process, as in a program whose runtime, unlike Rust's, does not ignore SIGPIPE.
+fn without_reader(work: impl FnOnce()) {
     let mut pipe = [0; 2];
-    // SAFETY: what is raised has a default, and all of these are open.
+    // SAFETY: SIGPIPE has a default disposition, and all descriptors are open.
     let stderr = unsafe {
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         assert_eq!(libc::pipe(pipe.as_mut_ptr()), 0);
@@ -194,39 +195,31 @@ fn without_a_reader(work: impl FnOnce()) {
     assert_eq!(unsafe { libc::dup2(stderr, 2) }, 2);
 }
 
-/// Nobody reads two of the tables. The file that comes after each is written.
+/// Two of the tables go to a pipe without a reader. The file that follows each table is still
+/// written.
 fn no_reader(_: &[String]) {
     let (gpu, spin) = begin();
-    without_a_reader(|| {
-        ask();
-        ask();
+    without_reader(|| {
+        request_report();
+        request_report();
     });
     ten(&gpu, &spin);
-    ask();
+    request_report();
     ten(&gpu, &spin);
     tally::print();
 }
 
-/// Forks. The parent waits for the child, which a signal must end.
+/// Forks, and asserts that `signal`, which the child raises after `child`, ends the child.
 fn fork(signal: c_int, child: impl FnOnce()) {
-    // SAFETY: the child makes no call that needs another thread's lock.
-    match unsafe { libc::fork() } {
-        -1 => panic!("no fork: {}", std::io::Error::last_os_error()),
-        0 => {
-            child();
-            raise(signal);
-            wait_for_the_end();
-        }
-        pid => {
-            let mut status = 0;
-            // SAFETY: writes one integer.
-            assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
-            assert!(libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == signal, "{status:#x}");
-        }
-    }
+    let pid = child::fork(|| {
+        child();
+        raise(signal);
+        park_forever();
+    });
+    child::assert_killed(pid, signal);
 }
 
-/// Children of a process that reports have nothing to report: signals end them.
+/// Children of a reporting process have nothing to report, so signals end them at once.
 fn child(_: &[String]) {
     let (gpu, spin) = begin();
     for signal in [libc::SIGUSR1, libc::SIGTERM, libc::SIGINT] {
@@ -235,49 +228,42 @@ fn child(_: &[String]) {
     ten(&gpu, &spin);
     tally::print();
     raise(libc::SIGTERM);
-    wait_for_the_end();
+    park_forever();
 }
 
-/// A child that was forked before there was anything to report is a process like any other.
+/// A child forked before there was anything to report behaves like any other process.
 fn child_before(_: &[String]) {
     fork(libc::SIGTERM, || {
         begin();
-        ask();
+        request_report();
     });
     begin();
     tally::print();
     raise(libc::SIGINT);
-    wait_for_the_end();
+    park_forever();
 }
 
-/// A child that is the first process of a namespace, as a program in a container may be. No signal ends it
-/// whose disposition is the default.
+/// A child that is the first process of its namespace, like a program in a container. Signals with
+/// the default disposition do not end such a process.
 fn init(_: &[String]) {
-    // SAFETY: there is no other thread, and the last of it may fail.
+    // SAFETY: no other thread is running; the calls may fail.
     let is_allowed = unsafe {
         libc::unshare(libc::CLONE_NEWPID) == 0
             || libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWPID) == 0
     };
     tally::fact("is_allowed", is_allowed);
     tally::print();
-    // SAFETY: as above.
-    match is_allowed.then(|| unsafe { libc::fork() }) {
-        None => {}
-        Some(0) => {
+    if is_allowed {
+        let pid = child::fork(|| {
             let (gpu, spin) = begin();
             for signal in [libc::SIGTERM, libc::SIGINT] {
                 report_on(signal);
-                // The next one does not come at once, so that it would not wait for a report.
+                // A signal soon after another does not wait for its report.
                 thread::sleep(Duration::from_millis(1_100));
             }
             ten(&gpu, &spin);
-        }
-        Some(pid) => {
-            let mut status = 0;
-            // SAFETY: writes one integer.
-            assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
-            assert_eq!(status, 0);
-        }
+        });
+        child::assert_exits(pid, 0);
     }
 }
 
@@ -289,7 +275,7 @@ fn own_handler_first(_: &[String]) {
     survive(&gpu, &spin);
 }
 
-/// It hands on to what was there before, as libraries for signals do.
+/// The handler forwards to the one installed before it, as signal libraries do.
 fn own_handler_later(_: &[String]) {
     let (gpu, spin) = begin();
     handler::install(libc::SIGTERM);
@@ -298,24 +284,24 @@ fn own_handler_later(_: &[String]) {
 }
 
 fn ignored(_: &[String]) {
-    // SAFETY: ignoring is a disposition of it.
+    // SAFETY: ignoring is a valid disposition of the signal.
     unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
     let (gpu, spin) = begin();
     raise(libc::SIGHUP);
     survive(&gpu, &spin);
 }
 
-/// What is asked for is not to be had, and does no harm.
+/// A signal requests a report while timing is off; it must do no harm.
 fn off(_: &[String]) {
     let (gpu, spin) = begin();
     raise(libc::SIGUSR1);
     survive(&gpu, &spin);
 }
 
-/// Nobody reads the first answer.
-fn off_without_a_reader(_: &[String]) {
+/// The first answer goes to a pipe without a reader.
+fn off_no_reader(_: &[String]) {
     let (gpu, spin) = begin();
-    without_a_reader(|| {
+    without_reader(|| {
         for _ in 0..10 {
             raise(libc::SIGUSR1);
         }
@@ -325,7 +311,7 @@ fn off_without_a_reader(_: &[String]) {
 }
 
 fn survive(gpu: &Gpu, spin: &Spin) {
-    // Whoever listens for what a handler handed on has the time to be wrong.
+    // Leaves time for a wrong reaction to the signals that a handler forwarded.
     thread::sleep(Duration::from_millis(50));
     ten(gpu, spin);
     tally::fact("handled", handler::handled());

@@ -1,4 +1,5 @@
-//! A long run of everything at once: sixteen threads, streams and functions, and somebody who looks.
+//! A long run of everything at once: sixteen threads, streams and functions, and a thread that
+//! takes snapshots.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -8,8 +9,8 @@ use std::time::{Duration, Instant};
 use cudarc::driver::{CudaStream, DriverError};
 use gpu_time::gpu_timed;
 
-use crate::Scenario;
 use crate::gpu::{Gpu, Spin};
+use crate::scenario::Scenario;
 use crate::tally;
 
 pub const SCENARIOS: &[Scenario] = &[("soak/run", run)];
@@ -18,12 +19,13 @@ type Done = Result<(), DriverError>;
 type Function = fn(&Arc<CudaStream>, &Spin, u64) -> Done;
 
 const THREADS: usize = 16;
-/// Calls between two looks at the clock and at the stream.
+/// Calls between two checks of the end, each of which waits for the stream.
 const BATCH: u64 = 500;
-/// What the whole process may grow by in the second half.
+/// The growth allowed for the whole process in the second half.
 const GROWTH: u64 = 4 << 20;
 
-/// Functions with these keys, which may name the last parameter, by their names.
+/// Defines functions with these attribute keys, which may refer to the last parameter, and lists
+/// them by name.
 macro_rules! functions {
     ($n:ident: $($name:ident [$($key:tt)*])*) => {
         $(
@@ -58,7 +60,7 @@ functions! {
 
 const _: () = assert!(FUNCTIONS.len() == THREADS);
 
-/// How long it goes on: so many calls, or so many seconds, as in `600s`.
+/// The length of the run: a number of calls, or a duration such as `600s`.
 #[derive(Clone, Copy)]
 enum Length {
     Calls(u64),
@@ -73,7 +75,7 @@ impl Length {
         }
     }
 
-    /// How much of it is over.
+    /// Returns the part of the run that is over, from 0 to 1.
     fn done(self, calls: u64, started: Instant) -> f64 {
         match self {
             Length::Calls(most) => calls as f64 / most as f64,
@@ -82,9 +84,9 @@ impl Length {
     }
 }
 
-/// What the process has of the memory, in bytes.
+/// Returns the resident memory of the process in bytes.
 fn resident() -> u64 {
-    let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux tells");
+    let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux has `/proc/self/statm`");
     let pages: u64 = statm.split(' ').nth(1).and_then(|text| text.parse().ok()).expect("a number");
     pages * 4096
 }
@@ -106,15 +108,15 @@ fn run(arguments: &[String]) {
                 let mut n = first as u64;
                 while !is_over.load(Relaxed) {
                     for _ in 0..BATCH {
-                        // Each thread calls all of them, and begins with another.
+                        // Each thread calls all functions, starting with a different one.
                         let at = (n % THREADS as u64) as usize;
                         FUNCTIONS[at].1(&stream, spin, n).expect("a launch");
                         calls[at].fetch_add(1, Relaxed);
                         n += 1;
                     }
-                    // One never waits, so that the GPU falls behind.
+                    // One thread never waits, so the GPU falls behind.
                     if first > 0 {
-                        stream.synchronize().expect("the stream gets its work done");
+                        stream.synchronize().expect("the stream completes its work");
                     }
                 }
             });
@@ -140,7 +142,7 @@ fn run(arguments: &[String]) {
         let path = if *name == "named" { "soak <named>" } else { &path };
         tally::count_runs(path, calls.load(Relaxed));
     }
-    let (before, after) = (half_way.expect("it was half-way once"), resident());
+    let (before, after) = (half_way.expect("the run passed its half"), resident());
     println!(
         "{} calls in {:?}, {before} B half-way, {after} B at the end",
         total(),

@@ -7,8 +7,8 @@ use std::thread;
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DriverError, PushKernelArg, sys};
 use gpu_time::gpu_timed;
 
-use crate::Scenario;
 use crate::gpu::{Gpu, ONE, Spin};
+use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
 pub const SCENARIOS: &[Scenario] = &[
@@ -16,7 +16,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("streams/devices", devices),
     ("streams/device_inside", device_inside),
     ("streams/special", special),
-    ("streams/none", none),
+    ("streams/optional", optional),
     ("streams/tracked", tracked),
     ("streams/dropped", dropped),
     ("streams/many_pending", many_pending),
@@ -47,7 +47,7 @@ fn on_device(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
     spin.launch(stream, 20_000)
 }
 
-/// All devices take turns, and the current context is always another one's.
+/// The devices take turns; the current context is always another device's.
 fn devices(_: &[String]) {
     let count = CudaContext::device_count().unwrap() as usize;
     tally::fact("devices", count);
@@ -69,7 +69,7 @@ fn around(stream: &Arc<CudaStream>, spin: &Spin, inside: impl Fn() -> Done) -> D
     inside()
 }
 
-/// The second device is met inside a bracket on the first.
+/// The second device is used for the first time inside a bracket on the first.
 fn device_inside(_: &[String]) {
     let gpus = [Gpu::at(0), Gpu::at(1)];
     let outer = gpus[0].spin("streams::around");
@@ -101,7 +101,7 @@ fn on_raw(stream: sys::CUstream, spin: &Spin) -> Result<(), sys::CUresult> {
     ran!();
     let mut ns = 20_000u64;
     let mut parameters = [ptr::from_mut(&mut ns).cast()];
-    // SAFETY: the argument is the kernel's, and the caller's context is current.
+    // SAFETY: the argument matches the kernel, and the caller's context is current.
     let result = unsafe {
         sys::cuLaunchKernel(
             spin.function().cu_function(),
@@ -120,7 +120,7 @@ fn on_raw(stream: sys::CUstream, spin: &Spin) -> Result<(), sys::CUresult> {
     if result == sys::CUresult::CUDA_SUCCESS { Ok(()) } else { Err(result) }
 }
 
-/// A function that finds its stream through `self`.
+/// A struct whose method finds its stream through `self`.
 struct Holder {
     stream: Arc<CudaStream>,
     spin: Spin,
@@ -131,7 +131,7 @@ impl Holder {
     fn launch_it(&self) -> Done {
         ran!("held by a struct");
         let ns = 20_000u64;
-        // SAFETY: the argument is the kernel's.
+        // SAFETY: the argument matches the kernel.
         unsafe { self.stream.launch_builder(self.spin.function()).arg(&ns).launch(ONE) }?;
         Ok(())
     }
@@ -183,7 +183,7 @@ fn by_host() {
     thread::sleep(std::time::Duration::from_millis(1));
 }
 
-fn none(_: &[String]) {
+fn optional(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("streams::maybe");
     for i in 0..20 {
@@ -201,7 +201,7 @@ fn with_slices(stream: &Arc<CudaStream>, spin: &Spin, memory: &mut CudaSlice<u8>
     spin.launch(stream, 20_000)
 }
 
-/// An application with two streams of its own and cudarc's event tracking as it is by default.
+/// An application with two streams and cudarc's event tracking at its default.
 fn tracked(_: &[String]) {
     let context = CudaContext::new(0).unwrap();
     let stream = context.new_stream().unwrap();
@@ -217,7 +217,7 @@ fn tracked(_: &[String]) {
     tally::print();
 }
 
-/// The stream is the function's own, and is gone before the function ends.
+/// The function owns the stream, and drops it before it returns.
 #[gpu_timed(scope = "body")]
 fn drops_in_body(stream: Arc<CudaStream>, spin: &Spin) -> Done {
     ran!();
@@ -227,7 +227,7 @@ fn drops_in_body(stream: Arc<CudaStream>, spin: &Spin) -> Done {
     Ok(())
 }
 
-/// The same, with the last owner gone during the launch.
+/// The last owner of the stream is dropped during the launch.
 #[gpu_timed(launch = "launch_and_drop")]
 fn drops_in_launch(stream: Arc<CudaStream>, spin: &Spin) -> Done {
     ran!();
@@ -245,7 +245,7 @@ fn dropped(_: &[String]) {
     for _ in 0..10 {
         drops_in_body(gpu.new_stream(), &spin).unwrap();
         drops_in_launch(gpu.new_stream(), &spin).unwrap();
-        // Here someone else keeps it.
+        // Here the caller still owns the stream.
         drops_in_body(gpu.stream.clone(), &spin).unwrap();
         drops_in_launch(gpu.stream.clone(), &spin).unwrap();
     }
@@ -253,12 +253,12 @@ fn dropped(_: &[String]) {
     tally::print();
 }
 
-/// More calls than a thread may have events for, behind a kernel that lasts.
+/// Makes more calls than a thread may have events for, behind a long kernel.
 fn many_pending(_: &[String]) {
     let gpu = Gpu::new();
     let (blocker, spin) = (gpu.spin("streams::blocker"), gpu.spin("streams::timed"));
     let streams: Vec<_> = (0..12).map(|_| gpu.new_stream()).collect();
-    // The first call meets the context, which takes longer than the blockers last.
+    // The first call registers the context, which takes longer than the blocking kernels last.
     timed(&streams[0], &spin).unwrap();
     gpu.synchronize();
     for stream in &streams {

@@ -1,5 +1,5 @@
-//! The program's own book: how often each annotated function ran, and what came of it. A test
-//! compares it with the report.
+//! The program's own tally of its calls: how often each annotated function ran, and values noted
+//! for the test, which compares them with the report.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,15 +7,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde::Serialize;
 use serde_json::Value;
 
-/// What is printed, as one line of JSON.
+/// The tally as printed, one line of JSON.
 #[derive(Serialize)]
 struct Tally {
-    /// How often the body of each annotated function was entered, by its name in the report.
+    /// Entries into the body of each annotated function, by its name in the report.
     runs: BTreeMap<String, u64>,
-    /// Whatever else the test is to know.
+    /// Other values for the test.
     facts: BTreeMap<String, Value>,
-    /// The handle of each kernel that one launch only uses, and which launch that is:
-    /// `path`, or `path#index` for one of several.
+    /// The launch that uses each kernel, by the kernel's handle: `path`, or `path#index` for one of
+    /// several launches. Each kernel is used by one launch only.
     kernels: BTreeMap<u64, String>,
 }
 
@@ -26,51 +26,51 @@ fn tally() -> MutexGuard<'static, Tally> {
     TALLY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The first statement of every annotated function.
+/// Counts a run of the enclosing annotated function. The first statement of each of them.
 macro_rules! ran {
     () => {{
         fn here() {}
         $crate::tally::count_run(std::any::type_name_of_val(&here))
     }};
-    // A function that has a name of its own.
+    // For a function with `name = "…"`.
     ($name:literal) => {
         $crate::tally::count_run($name)
     };
 }
 pub(crate) use ran;
 
-/// Counts a run of the function in which an item of this path stands.
+/// Counts a run of the function that contains the item with this path.
 pub fn count_run(path: &str) {
     let path = path.strip_suffix("::here").unwrap_or(path).replace("::{{closure}}", "");
     count_runs(&path, 1);
 }
 
-/// Counts so many runs of the function that is called so in the report.
+/// Adds `runs` to the count of the function with this name in the report.
 pub fn count_runs(name: &str, runs: u64) {
     *tally().runs.entry(name.to_owned()).or_default() += runs;
 }
 
-/// Notes something, or adds to a number noted before.
+/// Records a value under `name`, replacing an earlier one.
 pub fn fact(name: &str, value: impl Into<Value>) {
     tally().facts.insert(name.to_owned(), value.into());
 }
 
-/// Adds one to a number.
+/// Increments the number recorded under `name`.
 pub fn count(name: &str) {
     let mut tally = tally();
     let number = tally.facts.entry(name.to_owned()).or_insert_with(|| 0.into());
     *number = (number.as_u64().unwrap_or_default() + 1).into();
 }
 
-/// Notes that the kernel of this handle is launched at one place only.
+/// Records that the kernel with this handle is launched at `place` only.
 pub fn kernel(handle: u64, place: &str) {
     let is_path = place.contains("::");
     let place = if is_path { format!("scenario::{place}") } else { place.to_owned() };
     tally().kernels.insert(handle, place);
 }
 
-/// Prints the book, once all work is done.
+/// Prints the tally. The program calls this once all work is done.
 pub fn print() {
-    let line = serde_json::to_string(&*tally()).expect("plain data");
+    let line = serde_json::to_string(&*tally()).expect("the tally serializes");
     println!("{line}");
 }

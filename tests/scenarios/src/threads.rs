@@ -8,12 +8,12 @@ use cudarc::driver::{CudaStream, DriverError};
 use gpu_time::gpu_timed;
 use rayon::prelude::*;
 
-use crate::Scenario;
 use crate::gpu::{Gpu, Spin};
+use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
 pub const SCENARIOS: &[Scenario] = &[
-    ("threads/streams", own_streams),
+    ("threads/own_streams", own_streams),
     ("threads/one_stream", one_stream),
     ("threads/short", short),
     ("threads/rayon", rayon),
@@ -57,7 +57,7 @@ fn own_streams(_: &[String]) {
     tally::print();
 }
 
-/// Eight threads enqueue on the same stream, and one of them asks for snapshots.
+/// Eight threads enqueue on the same stream, and one more takes snapshots.
 fn one_stream(_: &[String]) {
     let gpu = Gpu::new();
     let (spin, other) = (gpu.spin("threads::timed"), gpu.spin("threads::body"));
@@ -80,7 +80,7 @@ fn one_stream(_: &[String]) {
     tally::print();
 }
 
-/// A thread for every call.
+/// Spawns a thread for every call.
 fn short(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("threads::timed");
@@ -108,7 +108,7 @@ fn rayon(_: &[String]) {
     tally::print();
 }
 
-/// Calls annotated functions when its thread is torn down.
+/// Calls annotated functions while its thread is torn down.
 struct CallsInDrop {
     stream: Arc<CudaStream>,
     spins: Arc<[Spin; 2]>,
@@ -129,8 +129,8 @@ impl Drop for CallsInDrop {
 }
 
 thread_local! {
-    // Destructors run in the order in which the variables were first used, or the other way round:
-    // one of them is used before the runtime's own, one after.
+    // Destructors run in the order in which the variables were first used, or in the reverse order.
+    // One of these is used before the runtime's own thread-local, one after.
     static EARLY: RefCell<Option<CallsInDrop>> = const { RefCell::new(None) };
     static LATE: RefCell<Option<CallsInDrop>> = const { RefCell::new(None) };
 }
@@ -140,7 +140,7 @@ fn teardown(_: &[String]) {
     let spins = Arc::new(["timed", "body"].map(|name| gpu.spin(&format!("threads::{name}"))));
     for calls_before in [0, 5] {
         let (stream, spins) = (gpu.stream.clone(), spins.clone());
-        // Joined by itself, because a scope does not wait for destructors.
+        // Joined explicitly, because a scope does not wait for destructors.
         let thread = thread::spawn(move || {
             let calls = || {
                 let (stream, spins) = (stream.clone(), spins.clone());
@@ -158,7 +158,7 @@ fn teardown(_: &[String]) {
     tally::print();
 }
 
-/// The main thread's variables go before the exit handlers run.
+/// The main thread's variables are destroyed before the exit handlers run.
 fn teardown_of_main(_: &[String]) {
     let gpu = Gpu::new();
     let spins = Arc::new(["timed", "body"].map(|name| gpu.spin(&format!("threads::{name}"))));
@@ -175,7 +175,7 @@ fn around(stream: &Arc<CudaStream>, inner: impl FnOnce()) {
     inner();
 }
 
-/// Another thread's bracket inside of one, on the same stream and on another.
+/// Opens a bracket on another thread inside a bracket, on the same stream and on another.
 fn inside(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("threads::timed");
@@ -202,8 +202,8 @@ fn warms_up(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
     spin.launch(stream, 1_000)
 }
 
-/// A warm-up that is shared by threads: one that calls once and one that does the rest, or eight
-/// alike.
+/// Threads share a warm-up: either one thread calls once and another does the rest, or eight call
+/// equally often.
 fn warmup(arguments: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("threads::warms_up");

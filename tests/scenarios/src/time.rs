@@ -1,4 +1,4 @@
-//! Time that passes on the host, virtual where it is.
+//! Host time: virtual on the simulated driver, real otherwise.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 type Advance = extern "C" fn(u64);
 type Now = extern "C" fn() -> u64;
 
-/// The functions by which the simulated driver lets time pass and tells it, if that is the driver.
+/// Returns the functions that advance and read virtual time, if the simulated driver is loaded.
 fn simulated() -> Option<(Advance, Now)> {
     static CLOCK: OnceLock<Option<(Advance, Now)>> = OnceLock::new();
     *CLOCK.get_or_init(|| {
@@ -16,7 +16,7 @@ fn simulated() -> Option<(Advance, Now)> {
             [c"gpu_time_sim_advance", c"gpu_time_sim_now"]
                 .map(|name| libc::dlsym(library, name.as_ptr()))
         };
-        // SAFETY: these are their signatures; no real driver has functions of these names.
+        // SAFETY: these are the functions' signatures; no real driver exports these names.
         (!advance.is_null() && !now.is_null()).then(|| unsafe {
             (
                 std::mem::transmute::<*mut libc::c_void, Advance>(advance),
@@ -26,12 +26,12 @@ fn simulated() -> Option<(Advance, Now)> {
     })
 }
 
-/// Whether time is virtual.
+/// Returns `true` if time is virtual.
 pub fn is_simulated() -> bool {
     simulated().is_some()
 }
 
-/// The host's time in nanoseconds since some moment, virtual or real.
+/// Returns the host's time in nanoseconds since an arbitrary origin, virtual or real.
 pub fn now_ns() -> u64 {
     static ORIGIN: OnceLock<Instant> = OnceLock::new();
     match simulated() {
@@ -40,22 +40,22 @@ pub fn now_ns() -> u64 {
     }
 }
 
-/// Waits for virtual time to come to so many nanoseconds, as others let it pass.
+/// Waits until virtual time reaches `ns` while other threads advance it.
 pub fn wait_until(ns: u64) {
-    assert!(is_simulated(), "the driver is the simulated one");
+    assert!(is_simulated(), "virtual time needs the simulated driver");
     while now_ns() < ns {
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// Lets virtual time pass, where time is virtual.
+/// Advances virtual time by `ns`. Does nothing if time is real.
 pub fn advance(ns: u64) {
     if let Some((advance, _)) = simulated() {
         advance(ns);
     }
 }
 
-/// Keeps the host busy for so many nanoseconds, virtual or real.
+/// Keeps the host busy for `ns` nanoseconds, virtual or real.
 pub fn pass(ns: u64) {
     match simulated() {
         Some((advance, _)) => advance(ns),

@@ -1,4 +1,4 @@
-//! A trace that ends while other threads call.
+//! A trace that is switched off while other threads call.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -7,59 +7,59 @@ use std::time::{Duration, Instant};
 
 use gpu_time::gpu_timed;
 
-use crate::Scenario;
+use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
-pub const SCENARIOS: &[Scenario] = &[("trace/ends", ends)];
+pub const SCENARIOS: &[Scenario] = &[("trace/switched_off", switched_off)];
 
-/// What a trace keeps is larger than anything else here.
+/// A lower bound on the size of a trace's buffers. Nothing else here is as large.
 const LARGE: usize = 1 << 20;
-/// A call takes a microsecond.
+/// A call takes about a microsecond.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Whether large memory that is freed waits for a call on another thread.
+/// Set while freeing large memory waits for a call on another thread.
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
-/// How often it was freed, and how often nothing was called meanwhile.
+/// Large allocations freed, and those of them during which no call completed.
 static FREED: AtomicU64 = AtomicU64::new(0);
 static STUCK: AtomicU64 = AtomicU64::new(0);
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
-struct Watched;
+struct WatchedAllocator;
 
 #[global_allocator]
-static ALLOCATOR: Watched = Watched;
+static ALLOCATOR: WatchedAllocator = WatchedAllocator;
 
-// SAFETY: the system's.
-unsafe impl GlobalAlloc for Watched {
+// SAFETY: forwards to the system's allocator.
+unsafe impl GlobalAlloc for WatchedAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as the caller's.
+        // SAFETY: as for the caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as the caller's.
+        // SAFETY: as for the caller.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: as the caller's.
+        // SAFETY: as for the caller.
         unsafe { System.realloc(memory, layout, size) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         if layout.size() >= LARGE && IS_WATCHED.load(SeqCst) {
             FREED.fetch_add(1, SeqCst);
-            if !somebody_calls() {
+            if !calls_continue() {
                 STUCK.fetch_add(1, SeqCst);
             }
         }
-        // SAFETY: as the caller's.
+        // SAFETY: as for the caller.
         unsafe { System.dealloc(memory, layout) }
     }
 }
 
-/// Whether two calls come to their end. The first may have begun before.
-fn somebody_calls() -> bool {
+/// Returns `true` if two calls complete. The first may have begun before.
+fn calls_continue() -> bool {
     let (before, deadline) = (CALLS.load(SeqCst), Instant::now() + LIMIT);
     while CALLS.load(SeqCst) < before + 2 {
         if Instant::now() > deadline {
@@ -75,11 +75,11 @@ fn timed() {
     ran!();
 }
 
-/// What was kept is freed while another thread calls.
-fn ends(_: &[String]) {
-    // The program says what the environment was to say.
+/// The trace's buffers are freed while another thread calls.
+fn switched_off(_: &[String]) {
+    // The program passes on the targets that the environment gave.
     let targets = std::env::var("GPU_TIME_REPORT").unwrap();
-    // SAFETY: there is no other thread.
+    // SAFETY: no other thread is running.
     unsafe { std::env::remove_var("GPU_TIME_REPORT") };
     gpu_time::configure().report(&format!("{targets},trace:/dev/null")).apply();
     let is_over = AtomicBool::new(false);
@@ -90,7 +90,7 @@ fn ends(_: &[String]) {
                 CALLS.fetch_add(1, SeqCst);
             }
         });
-        assert!(somebody_calls());
+        assert!(calls_continue());
         IS_WATCHED.store(true, SeqCst);
         gpu_time::configure().report(&targets).apply();
         IS_WATCHED.store(false, SeqCst);

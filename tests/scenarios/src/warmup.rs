@@ -1,23 +1,22 @@
-//! Warm-up on devices whose contexts go and come back at the same address.
+//! Warm-up on devices whose contexts are destroyed and created again at the same address.
 
 use std::collections::BTreeSet;
-use std::ptr;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread;
 
-use cudarc::driver::{CudaContext, CudaStream, DriverError, sys};
+use cudarc::driver::{CudaStream, DriverError};
 use gpu_time::gpu_timed;
 
-use crate::Scenario;
-use crate::gpu::{Gpu, Spin};
+use crate::gpu::{Gpu, Spin, reset_primary_context};
+use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
 pub const SCENARIOS: &[Scenario] = &[
     ("warmup/one_thread", one_thread),
     ("warmup/two_threads", two_threads),
     ("warmup/two_contexts", two_contexts),
-    ("warmup/reset", reset),
+    ("warmup/device_reset", device_reset),
 ];
 
 const WARMUP: u32 = 1_000;
@@ -36,26 +35,12 @@ fn call(gpu: &Gpu, times: u32) {
     gpu.synchronize();
 }
 
-/// A context of our own on this device, which is destroyed when it is dropped.
-fn own_context(device: usize) -> Gpu {
-    let mut raw = ptr::null_mut();
-    // SAFETY: the driver is initialised; writes one handle.
-    let made = unsafe { sys::cuCtxCreate_v4(&raw mut raw, ptr::null_mut(), 0, device as i32) };
-    made.result().unwrap();
-    // SAFETY: the context was just made on that device, and is given away.
-    let context = unsafe { CudaContext::from_raw_context(device, 0, raw) }.unwrap();
-    // SAFETY: there is one stream only.
-    unsafe { context.disable_event_tracking() };
-    let stream = context.new_stream().unwrap();
-    Gpu { context, stream }
-}
-
-/// Contexts on two devices, one after the other, at one address.
+/// Contexts on two devices, one after the other, at the same address.
 fn one_thread(_: &[String]) {
     Gpu::new();
     let mut addresses = BTreeSet::new();
     for (device, times) in [(0, 2), (1, WARMUP + 10), (0, WARMUP + 8)] {
-        let gpu = own_context(device);
+        let gpu = Gpu::in_own_context(device);
         addresses.insert(gpu.context.cu_ctx() as usize);
         call(&gpu, times);
     }
@@ -63,10 +48,10 @@ fn one_thread(_: &[String]) {
     tally::print();
 }
 
-/// The thread that called on the first device ends when there is the second one's context.
+/// The thread that called on the first device ends after the second device's context was created.
 fn two_threads(_: &[String]) {
     Gpu::new();
-    let (first, mut addresses) = (own_context(0), BTreeSet::new());
+    let (first, mut addresses) = (Gpu::in_own_context(0), BTreeSet::new());
     addresses.insert(first.context.cu_ctx() as usize);
     let (to_here, from_there) = channel();
     let (to_there, from_here) = channel();
@@ -77,7 +62,7 @@ fn two_threads(_: &[String]) {
         from_here.recv().unwrap();
     });
     from_there.recv().unwrap();
-    let second = own_context(1);
+    let second = Gpu::in_own_context(1);
     addresses.insert(second.context.cu_ctx() as usize);
     call(&second, 1);
     to_there.send(()).unwrap();
@@ -87,21 +72,20 @@ fn two_threads(_: &[String]) {
     tally::print();
 }
 
-/// The thread goes on in another context of the device.
+/// The thread continues in another context of the device.
 fn two_contexts(_: &[String]) {
     call(&Gpu::new(), 2);
-    call(&own_context(0), WARMUP + 8);
+    call(&Gpu::in_own_context(0), WARMUP + 8);
     tally::print();
 }
 
-/// Another context of the device is none to warm up for: it is the device that did so many calls.
-fn reset(_: &[String]) {
+/// Warm-up counts the device's calls, so a new context of the device does not warm up again.
+fn device_reset(_: &[String]) {
     let gpu = Gpu::new();
     call(&gpu, 2);
-    // Their handles are void after the reset, and must not be given back.
+    // The handles are invalid after the reset and must not be released.
     std::mem::forget(gpu);
-    // SAFETY: the handle is a device's ordinal.
-    unsafe { sys::cuDevicePrimaryCtxReset_v2(0) }.result().unwrap();
+    reset_primary_context();
     call(&Gpu::new(), WARMUP + 8);
     tally::print();
 }

@@ -1,23 +1,23 @@
-//! Machines where nothing can be timed on a GPU: the program runs as if it were not annotated, and
-//! the report says why.
+//! Machines on which no GPU work can be timed: the program behaves as if it were not annotated, and
+//! the report assert_reason why.
 
 use crate::harness::{Run, Scenario, scenario};
 
-/// All twelve calls ran on the CPU.
+/// Asserts that all twelve calls ran on the CPU.
 #[track_caller]
-fn on_the_cpu(scenario: Scenario, why: &str) -> Run {
+fn assert_on_cpu(scenario: Scenario, why: &str) -> Run {
     let run = scenario.run();
     assert_eq!((run.fact("gpu"), run.fact("y")), (0, 12));
     let row = run.row("absent::on_gpu_or_cpu");
     assert_eq!((row.device.as_str(), row.clock.as_str()), ("host", "host"));
     assert_eq!(row.brackets(), (12, 12, 0, 0));
-    says(&run, why);
+    assert_reason(&run, why);
     run
 }
 
-/// Why there are no times of a GPU stands in both reports.
+/// Asserts that both reports say why there are no GPU times.
 #[track_caller]
-fn says(run: &Run, why: &str) {
+fn assert_reason(run: &Run, why: &str) {
     let timing = &run.report().process.timing;
     assert!(timing.starts_with("off: ") && timing.contains(why), "{timing}");
     assert!(run.stderr.contains("nothing was timed on a GPU: "), "{}", run.stderr);
@@ -25,9 +25,9 @@ fn says(run: &Run, why: &str) {
 }
 
 #[test]
-fn every_gpu_is_hidden() {
+fn all_gpus_hidden() {
     let scenario = scenario("absent/fallback", &[]).env("CUDA_VISIBLE_DEVICES", "");
-    let run = on_the_cpu(scenario, "`CUDA_VISIBLE_DEVICES` hides every GPU");
+    let run = assert_on_cpu(scenario, "`CUDA_VISIBLE_DEVICES` hides every GPU");
     assert_eq!(run.fact("driver"), 1);
 }
 
@@ -35,20 +35,21 @@ mod simulated {
     use super::*;
 
     #[test]
-    fn there_is_no_driver() {
-        let run = on_the_cpu(scenario("absent/fallback", &[]).without_driver(), "no CUDA driver");
-        assert_eq!(run.fact("driver"), 0, "this machine has one");
+    fn no_driver() {
+        let run =
+            assert_on_cpu(scenario("absent/fallback", &[]).without_driver(), "no CUDA driver");
+        assert_eq!(run.fact("driver"), 0, "this machine has a driver");
         let run = scenario("absent/handle", &[]).without_driver().run();
         assert_skipped(&run, "no CUDA driver library");
     }
 
     #[test]
-    fn there_is_no_gpu() {
+    fn no_gpu() {
         let scenario = scenario("absent/fallback", &[]).simulated(|sim| sim.devices(0));
-        on_the_cpu(scenario, "no call came with a stream on a GPU");
+        assert_on_cpu(scenario, "no call came with a stream on a GPU");
     }
 
-    /// The stream that the program names is not looked at.
+    /// Asserts that the calls were skipped without a driver call on the program's stream.
     #[track_caller]
     fn assert_skipped(run: &Run, why: &str) {
         assert_eq!(run.fact("number"), 12);
@@ -56,13 +57,13 @@ mod simulated {
         assert_eq!(site.counts(), (12, 0, 12, 0));
         assert!(site.series.is_empty() && run.report().devices.is_empty());
         assert_eq!(run.trace.calls().count(), 0);
-        says(run, why);
+        assert_reason(run, why);
     }
 
-    /// What the runtime cannot do without, and cudarc calls as well: a program through cudarc could
+    /// Functions that the runtime requires and cudarc calls as well. A program through cudarc could
     /// not run at all.
     #[test]
-    fn the_driver_lacks_what_the_program_needs_too() {
+    fn driver_without_function_needed_by_cudarc() {
         for symbol in [
             "cuCtxGetCurrent",
             "cuCtxSetCurrent",
@@ -79,9 +80,9 @@ mod simulated {
         }
     }
 
-    /// What the runtime cannot do without, and the program can.
+    /// Functions that the runtime requires and the program does not.
     #[test]
-    fn the_driver_lacks_what_timing_needs() {
+    fn driver_without_required_function() {
         for symbol in [
             "cuCtxGetDevice",
             "cuCtxPopCurrent_v2",
@@ -100,35 +101,35 @@ mod simulated {
             "cuStreamIsCapturing",
             "cuThreadExchangeStreamCaptureMode",
         ] {
-            let run = works_without(symbol);
+            let run = run_without(symbol);
             assert_eq!(run.site("absent::increment").counts(), (12, 0, 12, 0));
-            says(&run, &format!("it has no `{symbol}`"));
+            assert_reason(&run, &format!("it has no `{symbol}`"));
         }
     }
 
     #[track_caller]
-    fn works_without(symbol: &str) -> Run {
-        let run = scenario("absent/works", &[symbol]).without(symbol).run();
-        assert_eq!((run.fact("found"), run.fact("y")), (0, 12), "{symbol}");
+    fn run_without(symbol: &str) -> Run {
+        let run = scenario("absent/symbols", &[symbol]).without(symbol).run();
+        assert_eq!((run.fact("is_exported"), run.fact("y")), (0, 12), "{symbol}");
         run
     }
 
-    /// What the runtime has another way for.
+    /// Functions for which the runtime has a fallback.
     #[test]
-    fn the_driver_lacks_what_timing_likes_to_have() {
+    fn driver_without_optional_function() {
         for symbol in ["cuCtxGetId", "cuEventElapsedTime", "cuEventElapsedTime_v2"] {
-            let run = works_without(symbol);
+            let run = run_without(symbol);
             assert_eq!(run.site("absent::increment").counts(), (12, 0, 0, 12));
             assert_eq!(run.row("absent::increment").brackets(), (12, 12, 0, 0), "{symbol}");
         }
     }
 
-    /// The two tests above name each function that the runtime calls, but `cuInit`, without which the
-    /// simulated driver cannot be loaded.
+    /// The positive control. The tests above name every function that the runtime calls except
+    /// `cuInit`, without which the simulated driver cannot be loaded.
     #[test]
-    fn the_driver_has_everything() {
-        let run = scenario("absent/works", &["cuCtxGetId"]).run();
-        assert_eq!((run.fact("found"), run.fact("y")), (1, 12));
+    fn complete_driver() {
+        let run = scenario("absent/symbols", &["cuCtxGetId"]).run();
+        assert_eq!((run.fact("is_exported"), run.fact("y")), (1, 12));
         assert_eq!(run.report().process.timing, "on");
     }
 }

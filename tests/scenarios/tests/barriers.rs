@@ -1,4 +1,4 @@
-//! Times between two barriers.
+//! Times between two barriers (`clock = "sync"`).
 
 use std::collections::BTreeSet;
 
@@ -9,9 +9,9 @@ fn kinds() -> Scenario {
     scenario("barriers/kinds", &[])
 }
 
-/// The row of the function that barriers timed.
+/// Returns the function's row with the `sync` clock.
 #[track_caller]
-fn by_barriers<'a>(run: &'a Run, name: &str) -> &'a Series {
+fn sync_row<'a>(run: &'a Run, name: &str) -> &'a Series {
     let site = run.site(&format!("barriers::{name}"));
     let rows: Vec<_> = site.rows(None).filter(|row| row.clock == "sync").collect();
     let [row] = rows[..] else { panic!("{:?}", site.series) };
@@ -22,78 +22,78 @@ fn by_barriers<'a>(run: &'a Run, name: &str) -> &'a Series {
 }
 
 #[test]
-fn every_kind_of_call() {
+fn sync_times_every_kind_of_call() {
     let run = kinds().run();
     for (name, ns) in [("one", 10_000.0), ("on_null", 5_000.0)] {
-        let row = by_barriers(&run, name);
+        let row = sync_row(&run, name);
         assert_eq!(row.brackets(), (10, 10, 0, 0));
-        // Nothing is taken off, and what ran before is not in it.
+        // No bias is subtracted, and earlier work is not included.
         let (raw, net) = (row.raw(), row.net_ns.as_ref().unwrap());
         assert!(raw.min >= ns && raw.median < 500_000.0, "{row:?}");
         assert_eq!((raw.median, raw.sum), (net.median, net.sum));
     }
-    let two = by_barriers(&run, "two");
+    let two = sync_row(&run, "two");
     assert_eq!(run.site("barriers::two").counts(), (10, 2, 0, 8));
     assert!(two.raw().min >= 30_000.0, "{two:?}");
-    assert_eq!(by_barriers(&run, "cold").cache, "cold");
+    assert_eq!(sync_row(&run, "cold").cache, "cold");
 
     let site = run.site("barriers::maybe");
     let devices: Vec<_> = site.series.iter().map(|row| (&*row.device, &*row.clock)).collect();
     assert_eq!(devices, [("cuda:0", "sync"), ("host", "host")]);
 
-    let one = by_barriers(&run, "one");
+    let one = sync_row(&run, "one");
     let bytes = one.bytes.as_ref().unwrap();
     assert!((bytes.gb_per_s.unwrap() * one.raw().median - 1e6).abs() < 1.0, "{one:?}");
     assert!(run.stderr.contains("cuda:0 sync"), "{}", run.stderr);
 }
 
 #[test]
-fn barriers_and_events_inside_each_other() {
+fn barriers_and_events_nest() {
     let run = kinds().run();
-    assert_eq!(by_barriers(&run, "outside").nested, 10);
+    assert_eq!(sync_row(&run, "outside").nested, 10);
     let inside = run.row("barriers::inside");
     assert_eq!((inside.nested, inside.cache.as_str()), (0, "as-found"));
     let around = run.row("barriers::around");
     assert_eq!((around.measured, around.nested), (10, 10));
     // The host waits inside.
     assert_eq!(around.fed, 0);
-    let barred = by_barriers(&run, "barred");
+    let barred = sync_row(&run, "barred");
     assert_eq!((barred.nested, barred.cache.as_str()), (0, "as-found"));
 }
 
 #[test]
-fn the_environment_overrides_what_it_can() {
+fn environment_overrides_cold_and_warmup() {
     let run = kinds().env("GPU_TIME_COLD", "dirty").env("GPU_TIME_SLEEP", "on").run();
     for name in ["one", "cold", "on_null"] {
-        let row = by_barriers(&run, name);
+        let row = sync_row(&run, name);
         assert_eq!((row.cache.as_str(), row.measured), ("cold-dirty", 10), "{name}");
     }
-    // A stream that waits for the host is not held by the host's waiting for it.
+    // The stream waits for the host at the barrier anyway, so a hold would not change anything.
     assert!(run.site("barriers::one").warnings.is_empty());
     let run = kinds().env("GPU_TIME_COLD", "off").env("GPU_TIME_WARMUP", "4").run();
-    assert_eq!(by_barriers(&run, "cold").cache, "as-found");
+    assert_eq!(sync_row(&run, "cold").cache, "as-found");
     assert_eq!(run.site("barriers::one").counts(), (10, 4, 0, 6));
 }
 
 #[test]
-fn captures_go_on() {
+fn barriers_leave_captures_intact() {
     let run = scenario("barriers/capture", &[]).run();
     assert_eq!(run.fact("replayed"), 3);
     let captured = run.site("barriers::captured");
     assert_eq!(captured.total(|row| row.lost("capture")), 3);
     assert_eq!(captured.total(|row| row.measured), 1);
     assert_eq!(run.row("barriers::begins").lost("capture"), 1);
-    let elsewhere = by_barriers(&run, "elsewhere");
+    let elsewhere = sync_row(&run, "elsewhere");
     assert_eq!(elsewhere.brackets(), (8, 8, 0, 0));
     assert_eq!(run.report().warnings(), [""; 0]);
 }
 
 #[test]
-fn left_by_a_panic_or_without_a_stream() {
-    let run = scenario("barriers/left", &[]).panics().run();
+fn panic_and_dropped_stream_lose_the_sample() {
+    let run = scenario("barriers/abandoned", &[]).panics().run();
     assert_eq!(run.row("barriers::unwinds").lost("failed"), 5);
     assert_eq!(run.row("barriers::drops").lost("stream"), 5);
-    let one = by_barriers(&run, "one");
+    let one = sync_row(&run, "one");
     assert_eq!((one.measured, one.nested), (5, 0));
 }
 
@@ -101,15 +101,15 @@ mod simulated {
     use super::*;
     use gpu_time_sim_driver::formula;
 
-    /// From the moment at which the first barrier is over to that at which the host sees that the
-    /// kernel is.
+    /// From the end of the first barrier to the moment at which the host sees the end of the
+    /// kernel.
     #[test]
-    fn the_times_are_those_of_the_formula() {
-        let run = scenario("barriers/once", &[]).run();
+    fn sync_times_match_formula() {
+        let run = scenario("barriers/one_function", &[]).run();
         let calls: Vec<_> = run.trace.calls().collect();
         let barriers: Vec<usize> =
             (0..calls.len()).filter(|&i| calls[i].name == "cuStreamSynchronize").collect();
-        // The last one is the program's.
+        // The last barrier is the program's.
         let expected: Vec<f64> = barriers[..40]
             .chunks(2)
             .map(|pair| {
@@ -122,7 +122,7 @@ mod simulated {
                 (done - calls[pair[0]].after_ns) as f64
             })
             .collect();
-        let row = by_barriers(&run, "one");
+        let row = sync_row(&run, "one");
         assert_eq!(row.measured, 20);
         let raw = row.raw();
         let sum: f64 = expected.iter().sum();
@@ -131,25 +131,26 @@ mod simulated {
         assert!((raw.max - expected.iter().copied().fold(0.0, f64::max)).abs() < 0.5);
     }
 
-    /// The copy finds nothing of its own in the L2, and the time of the flush is not in its own.
+    /// The copy finds none of its data in the L2, and its time does not include the flush.
     #[test]
-    fn a_flush_is_before_the_time() {
+    fn flush_is_not_in_the_time() {
         let run = kinds().run();
-        let row = by_barriers(&run, "cold");
+        let row = sync_row(&run, "cold");
         let copy = formula::cold_copy_ns(15 << 14) as f64;
-        // A launch of 2.6 us, 1.5 until the device has heard of it, 2 until the host sees the end.
+        // 2.6 µs for a launch, 1.5 µs until the device sees it, 2 µs until the host sees the end.
         assert!(row.raw().min > copy && row.raw().max < copy + 10_000.0, "{copy}: {row:?}");
     }
 
     #[test]
-    fn a_barrier_that_fails_is_counted_and_the_program_goes_on() {
+    fn failed_barrier_loses_its_sample() {
         for (fault, lost) in [
             // The first barrier of the first call, and the second one.
             ("cuStreamSynchronize:1=999", 1),
             ("cuStreamSynchronize:2=999", 1),
             ("cuStreamSynchronize:9+=1", 20),
         ] {
-            let run = scenario("barriers/once", &[]).simulated(|sim| sim.faults(fault)).run();
+            let run =
+                scenario("barriers/one_function", &[]).simulated(|sim| sim.faults(fault)).run();
             let row = run.row("barriers::one");
             let first = if lost == 1 { 1 } else { 16 };
             assert_eq!((row.lost("driver"), row.measured), (first, 20 - first), "{fault}");
@@ -158,8 +159,8 @@ mod simulated {
     }
 
     #[test]
-    fn what_ruins_the_context_loses_all_that_follows() {
-        let run = scenario("barriers/once", &[])
+    fn context_error_loses_all_later_samples() {
+        let run = scenario("barriers/one_function", &[])
             .simulated(|sim| sim.faults("cuStreamSynchronize:4=700"))
             .run();
         let row = run.row("barriers::one");
@@ -167,7 +168,7 @@ mod simulated {
     }
 
     #[test]
-    fn a_barrier_is_passed_in_the_relaxed_mode_and_leaves_the_threads_own() {
+    fn barrier_exchanges_capture_mode() {
         const EXCHANGE: &str = "cuThreadExchangeStreamCaptureMode";
         let run = scenario("barriers/capture", &[]).run();
         let threads: BTreeSet<u32> = run.trace.calls().map(|call| call.thread).collect();
@@ -178,7 +179,7 @@ mod simulated {
                 |names: &&[&str]| **names == [EXCHANGE, "cuStreamSynchronize", EXCHANGE];
             names.windows(3).filter(is_relaxed).count()
         });
-        // Two for each call that was measured, and the first of the one that began the capture.
+        // Two for each measured call, and the first barrier of the call that began the capture.
         assert_eq!(relaxed.sum::<usize>(), 2 * (8 + 1) + 1);
     }
 }

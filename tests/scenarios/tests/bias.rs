@@ -1,10 +1,10 @@
-//! What is subtracted from raw times: where it comes from, how far it may be off, and that measuring
-//! it disturbs nothing.
+//! The bias subtracted from raw times: its source, its error, and that measuring it disturbs
+//! nothing.
 
 use crate::harness::scenario;
 
 #[test]
-fn the_bias_is_measured_in_the_process() {
+fn bias_is_measured_in_process() {
     let run = scenario("exact/fed", &[]).run();
     let device = &run.report().devices[0];
     let (floor, held) = (device.event_floor_ns.unwrap(), device.event_held_empty_ns.unwrap());
@@ -19,19 +19,19 @@ mod simulated {
     use crate::harness::report::Device;
     use crate::harness::{Run, Scenario, scenario};
 
-    /// The pairs of a calibration: held ones for the ramp, queued ones, held ones that count; and of a
-    /// check, which has no queued ones.
+    /// The pairs of a calibration: held ones for the ramp, queued ones, and held ones that count. A
+    /// later check has no queued pairs.
     const RAMP: usize = 100;
     const QUEUED: usize = 32;
     const SAMPLES: usize = 200;
     const CHECKED: usize = 64;
     /// The first launch of the empty kernel, which loads it.
     const LOADING: usize = 1;
-    /// What the model adds to a pair with a long queue behind it.
+    /// The nanoseconds that the model adds to a pair with a long queue behind it.
     const EXTRA: u64 = 608;
-    /// How far the table may be off.
+    /// The error of the bias table.
     const TABLE: u64 = 64;
-    /// In which event times advance.
+    /// The resolution of event times.
     const STEP: u64 = 32;
 
     fn fed() -> Scenario {
@@ -50,7 +50,7 @@ mod simulated {
         &run.report().devices[0]
     }
 
-    /// The bias, its source and its error, to the nanosecond.
+    /// Asserts the bias, its source and its error, to the nanosecond.
     #[track_caller]
     fn assert_bias(run: &Run, ns: u64, source: &str, error: Option<u64>) {
         let device = device(run);
@@ -69,21 +69,21 @@ mod simulated {
         assert!(warnings.iter().any(|warning| warning.contains(what)), "{warnings:?}");
     }
 
-    /// How often our empty kernel was launched.
-    fn empties(run: &Run) -> usize {
+    /// Returns the number of launches of the runtime's empty kernel.
+    fn empty_launches(run: &Run) -> usize {
         run.trace.kernels("gpu_time_empty").count()
     }
 
     #[test]
-    fn a_host_that_records_slowly_makes_the_floor_no_higher() {
+    fn slow_event_record_does_not_raise_floor() {
         let run = modelled("cost.cuEventRecord=2000");
         let floor_ns = device(&run.run()).event_floor_ns;
         assert!(floor_ns.is_some_and(|ns| (ns - 1_280.0).abs() < 0.1), "{floor_ns:?}");
     }
 
-    /// Those that the context is met with fail, and those behind holds do not.
+    /// The pairs recorded when the context is registered fail, those behind holds do not.
     #[test]
-    fn a_floor_is_known_by_held_pairs_alone() {
+    fn floor_from_held_pairs_alone() {
         let configure =
             |sim: SimDriver| sim.model("compute_capability=80").faults("cuEventRecord:1=1");
         let run = fed().simulated(configure).run();
@@ -92,7 +92,7 @@ mod simulated {
     }
 
     #[test]
-    fn a_part_in_the_table() {
+    fn bias_from_table() {
         let run = fed().run();
         let held = fed_pair_ns(&[EMPTY_NS]);
         assert_bias(&run, held - EMPTY_NS, "table", Some(EXTRA + TABLE + STEP));
@@ -102,13 +102,13 @@ mod simulated {
         assert_eq!(figures, [held, held + EXTRA]);
         assert!(run.stderr.contains("bias 2.207 µs (table, ±704 ns)"), "{}", run.stderr);
         assert!(run.stderr.contains("as in CUPTI and Nsight Systems"), "{}", run.stderr);
-        // Once when the context was met, and once more at the end.
+        // Once when the context was registered, and once more at the end.
         let calibrated = LOADING + RAMP + QUEUED + SAMPLES;
-        assert_eq!(empties(&run), calibrated + LOADING + RAMP + CHECKED);
+        assert_eq!(empty_launches(&run), calibrated + LOADING + RAMP + CHECKED);
     }
 
     #[test]
-    fn a_part_that_is_in_no_table() {
+    fn device_without_table_entry_uses_floor() {
         let run = modelled("compute_capability=80").run();
         let added = fed_pair_ns(&[EMPTY_NS]) - 1_280;
         assert_bias(&run, 1_280, "floor", Some(added + EXTRA + STEP));
@@ -117,9 +117,10 @@ mod simulated {
         assert!(run.stderr.contains("GPU_TIME_BIAS=cupti:"), "{}", run.stderr);
     }
 
-    /// The stream takes fewer commands than a long queue has. Then it is taken to add what it does on an H200.
+    /// The stream accepts fewer commands than a long queue has. The extra bias is then assumed to
+    /// be that of an H200.
     #[test]
-    fn a_part_whose_queue_cannot_be_measured() {
+    fn short_queue_assumes_h200_extra() {
         let run = modelled("queue_depth=20").run();
         assert_bias(&run, 2_207, "table", Some(700 + TABLE + STEP));
         assert_eq!(device(&run).event_queued_empty_ns, None);
@@ -128,16 +129,16 @@ mod simulated {
         assert_bias(&run, 1_280, "floor", Some(added + 700 + STEP));
     }
 
-    /// Held pairs and queued ones read the same number of its steps.
+    /// Held and queued pairs read the same number of steps.
     #[test]
-    fn a_clock_of_long_steps_is_part_of_the_error() {
+    fn long_clock_steps_add_to_error() {
         let run = modelled("step_ns=1000").run();
         assert_eq!(device(&run).event_step_ns, Some(1_000.0));
         assert_bias(&run, 4_000 - EMPTY_NS, "table", Some(TABLE + 1_000));
     }
 
     #[test]
-    fn given_by_the_user() {
+    fn bias_from_user() {
         let run = fed().env("GPU_TIME_BIAS", "2us").run();
         assert_bias(&run, 2_000, "user", None);
         let run = modelled("compute_capability=80").env("GPU_TIME_BIAS", "cupti:600ns").run();
@@ -148,9 +149,9 @@ mod simulated {
         assert_warns(&run, "more than the 2.752 µs that a pair of events reads around one");
     }
 
-    /// The constant moves while the samples are taken: they do not agree and are taken again.
+    /// The constant moves while the samples are taken: they disagree and are taken again.
     #[test]
-    fn samples_that_do_not_agree_are_taken_again() {
+    fn inconsistent_samples_are_retaken() {
         let run = fed().run();
         let middle = LOADING + RAMP + QUEUED + SAMPLES / 2;
         let at = run.trace.kernels("gpu_time_empty").nth(middle).unwrap().start_ns;
@@ -161,24 +162,24 @@ mod simulated {
             "table",
             Some(EXTRA - 320 + TABLE + STEP),
         );
-        assert_eq!(empties(&moved), empties(&run) + SAMPLES);
+        assert_eq!(empty_launches(&moved), empty_launches(&run) + SAMPLES);
         assert_eq!(device(&moved).warnings, [""; 0]);
     }
 
     #[test]
-    fn a_constant_that_moves_is_warned_of() {
+    fn moving_constant_warns() {
         let (short, long) = (64, 96);
         let with = |drift| format!("event_drift_ns={drift},event_drift_at_ns=90000000");
         assert_eq!(device(&modelled(&with(short)).run()).warnings, [""; 0]);
         let run = modelled(&with(long)).run();
         assert_warns(&run, "the event bias moved by +96 ns");
-        // The figure of the beginning stays in force.
+        // The value from the beginning stays in force.
         assert_eq!(device(&run).event_bias_ns.map(f64::round), Some(2_207.0));
     }
 
-    /// As on some H200s.
+    /// On some H200s the constant alternates between two values.
     #[test]
-    fn a_constant_of_two_values_moves_if_both_do() {
+    fn alternating_constant_moves_if_both_values_do() {
         let with = |drift| {
             let drift = format!("event_drift_ns={drift},event_drift_at_ns=90000000");
             modelled(&format!("event_twin_ns=224,{drift}")).run()
@@ -186,13 +187,13 @@ mod simulated {
         let still = with(0);
         assert_eq!(device(&still).warnings, [""; 0]);
         let at = still.trace.kernels("gpu_time_empty").last().unwrap().start_ns;
-        assert!(at > 90_000_000, "the constant moves before it is checked: {at}");
+        assert!(at > 90_000_000, "the check comes before the constant moves: {at}");
         assert_warns(&with(2_000), "the event bias moved by +2");
     }
 
-    /// It is checked in the middle of a report, when the program has launched all that it will.
+    /// The check is made in the middle of a report, when the program makes no more launches.
     #[test]
-    fn a_check_that_could_not_be_made_is_said() {
+    fn failed_check_warns() {
         let launches = |run: &Run| run.trace.calls().filter(|c| c.name == "cuLaunchKernel").count();
         let nth = launches(&fed().run()) - CHECKED;
         let run = faulty(&format!("cuLaunchKernel:{nth}=1")).run();
@@ -202,15 +203,15 @@ mod simulated {
         assert_warns(&run, what);
     }
 
-    /// Pairs read one value at first, and two that lie far apart in the check.
+    /// Pairs read one value at first, and two values that are far apart in the check.
     #[test]
-    fn a_check_that_says_nothing_is_said() {
+    fn inconclusive_check_warns() {
         let run = modelled("event_twin_ns=3000,event_twin_at_ns=90000000").run();
         assert_warns(&run, "could not be checked (pairs differ by too much among themselves)");
     }
 
     #[test]
-    fn what_cannot_be_calibrated_has_the_empty_pair() {
+    fn failed_calibration_uses_empty_pair() {
         for fault in ["cuMemHostRegister_v2:*=2", "cuModuleLoadData:9+=2"] {
             let run = faulty(fault).run();
             assert_bias(&run, 1_280, "floor", Some(1_625 + STEP));
@@ -219,12 +220,12 @@ mod simulated {
         let run = fed().env("CUDA_LAUNCH_BLOCKING", "1").run();
         assert_eq!(device(&run).event_bias_source.as_deref(), Some("floor"));
         assert_warns(&run, "every launch waits for its kernel");
-        assert_eq!(empties(&run), 0);
+        assert_eq!(empty_launches(&run), 0);
     }
 
-    /// What failed at the beginning succeeds at the end.
+    /// The launch that fails at the beginning succeeds at the end.
     #[test]
-    fn a_calibration_that_failed_is_tried_again_at_the_report() {
+    fn failed_calibration_is_retried_at_report() {
         let run = faulty("cuLaunchKernel:40=1").run();
         assert_bias(&run, 2_207, "table", Some(EXTRA + TABLE + STEP));
         assert_eq!(device(&run).warnings, [""; 0]);
@@ -232,7 +233,7 @@ mod simulated {
 
     /// The calibration's stream makes no progress.
     #[test]
-    fn a_gpu_that_does_not_come_to_it_is_not_waited_for() {
+    fn stalled_calibration_is_abandoned() {
         let hang = |sim: SimDriver| sim.faults("stream:hang=3");
         let run = scenario("exit/unread", &[]).simulated(hang).run();
         let device = device(&run);
@@ -241,26 +242,26 @@ mod simulated {
     }
 
     #[test]
-    fn a_context_that_is_gone_keeps_its_bias() {
+    fn destroyed_context_keeps_its_bias() {
         let run = scenario("exit/context_reset", &[]).run();
         assert_eq!(device(&run).event_bias_source.as_deref(), Some("table"));
     }
 
-    /// The context is met inside a capture, and calibrated by the first call after it.
+    /// The context is registered inside a capture, and calibrated by the first call after it.
     #[test]
-    fn a_capture_is_left_alone() {
-        let run = scenario("capture/first", &[]).run();
+    fn no_calibration_during_capture() {
+        let run = scenario("capture/first_calls", &[]).run();
         assert_eq!(device(&run).event_bias_source.as_deref(), Some("table"));
         let end =
             run.trace.calls().find(|call| call.name == "cuStreamEndCapture").unwrap().after_ns;
         let first = run.trace.kernels("gpu_time_empty").next().unwrap();
         assert!(first.enqueued_ns > end, "{first:?}");
-        assert_eq!(empties(&run), 2 * (LOADING + RAMP) + QUEUED + SAMPLES + CHECKED);
+        assert_eq!(empty_launches(&run), 2 * (LOADING + RAMP) + QUEUED + SAMPLES + CHECKED);
     }
 
-    /// A context that is met inside a bracket on another device is calibrated by the next call.
+    /// A context registered inside a bracket on another device is calibrated by the next call.
     #[test]
-    fn a_bracket_is_left_alone() {
+    fn no_calibration_during_bracket() {
         let two = |sim: SimDriver| sim.devices(2);
         let run = scenario("streams/device_inside", &[]).simulated(two).run();
         for device in &run.report().devices {
@@ -273,13 +274,13 @@ mod simulated {
             .unwrap();
         let (start, stop) = (around.start.enqueued_ns, around.stop.enqueued_ns);
         let inside = |enqueued: u64| start < enqueued && enqueued < stop;
-        let empties: Vec<u64> =
+        let empty_launches: Vec<u64> =
             run.trace.kernels("gpu_time_empty").map(|empty| empty.enqueued_ns).collect();
-        assert!(empties.iter().all(|&enqueued| !inside(enqueued)));
-        let before = empties.iter().filter(|&&enqueued| enqueued < start).count();
+        assert!(empty_launches.iter().all(|&enqueued| !inside(enqueued)));
+        let before = empty_launches.iter().filter(|&&enqueued| enqueued < start).count();
         let calibrated = LOADING + RAMP + QUEUED + SAMPLES;
         assert_eq!(
-            (before, empties.len()),
+            (before, empty_launches.len()),
             (calibrated, 2 * (calibrated + LOADING + RAMP + CHECKED))
         );
     }

@@ -3,7 +3,7 @@
 use crate::harness::scenario;
 
 #[test]
-fn other_threads_are_timed_during_a_capture() {
+fn other_threads_timed_during_capture() {
     for mode in ["global", "thread_local", "relaxed"] {
         for use_before in ["first", "used"] {
             let run = scenario("capture/modes", &[mode, use_before]).reports(2).run();
@@ -32,29 +32,29 @@ fn other_threads_are_timed_during_a_capture() {
     }
 }
 
-/// Events without a time are given back, so that they never run out.
+/// Events that never get a time are recycled, so they do not run out.
 #[test]
-fn captures_that_begin_inside_cost_no_later_bracket() {
-    let run = scenario("capture/edges_for_ever", &[]).untraced().run();
+fn captures_in_brackets_do_not_leak_events() {
+    let run = scenario("capture/many_edges", &[]).untraced().run();
     let around = run.row("capture::around");
     assert_eq!((around.timed, around.lost("capture"), around.measured), (40_010, 40_000, 10));
 }
 
 #[test]
-fn a_capture_begins_or_ends_inside() {
+fn capture_begins_or_ends_in_bracket() {
     let run = scenario("capture/edges", &[]).run();
     let around = run.row("capture::around");
     assert_eq!((around.timed, around.measured, around.lost("capture")), (15, 5, 10));
     let launches = run.site("capture::around_launches");
-    // Its stop is where the capture has begun.
+    // Its stop is recorded after the capture has begun.
     assert_eq!(launches.launch(0).lost("capture"), 5);
     assert_eq!(launches.launch(1).lost("capture"), 5);
     assert_eq!(launches.row().lost("capture"), 5);
 }
 
 #[test]
-fn the_null_stream_beside_a_capture() {
-    let run = scenario("capture/null", &[]).run();
+fn null_stream_during_capture() {
+    let run = scenario("capture/null_stream", &[]).run();
     assert_eq!((run.fact("nodes"), run.fact("replayed")), (2, 2));
     let on_null = run.site("capture::on_null");
     assert_eq!(on_null.total(|row| row.lost("capture")), 10);

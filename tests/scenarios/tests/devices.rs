@@ -1,13 +1,14 @@
-//! Several devices in one process: a row for each, whoever calls and whatever goes between them.
+//! Several devices in one process: a row for each, whichever thread calls and whatever passes
+//! between the devices.
 
 use crate::harness::{Run, Scenario, assert_lasts, scenario};
 
 fn devices(name: &str) -> Scenario {
-    scenario(&format!("devices/{name}"), &[]).shows()
+    scenario(&format!("devices/{name}"), &[]).chrome_trace()
 }
 
-/// The brackets of a function, equally many on each device, and none of them lost. The trace has a
-/// process for each device.
+/// Asserts that a function has equally many brackets on each device, none of them lost, and that
+/// the Chrome trace has a process for each device.
 #[track_caller]
 fn assert_shared(run: &Run, name: &str, brackets: u64) {
     let (site, devices) = (run.site(name), run.fact("devices"));
@@ -21,12 +22,12 @@ fn assert_shared(run: &Run, name: &str, brackets: u64) {
             let each = brackets / devices;
             assert_eq!(row.brackets(), (each, each, 0, 0), "{id}");
         }
-        let of_device = |process: &str| process == id || process.starts_with(&format!("{id} "));
-        let shown = run.events().of(name);
-        let shown = shown.iter().filter(|slice| of_device(&slice.process)).count();
-        assert_eq!(shown as u64, brackets / devices, "{id}");
+        let is_of_device = |process: &str| process == id || process.starts_with(&format!("{id} "));
+        let slices = run.chrome_trace().of(name);
+        let slices = slices.iter().filter(|slice| is_of_device(&slice.process)).count();
+        assert_eq!(slices as u64, brackets / devices, "{id}");
     }
-    run.events().check_report(run.report());
+    run.chrome_trace().check_report(run.report());
     assert_eq!(run.report().devices.len() as u64, devices);
     assert!(run.report().devices.iter().all(|device| device.event_floor_ns.is_some()));
     assert_eq!(run.report().warnings(), [""; 0]);
@@ -42,7 +43,7 @@ fn alternating(run: &Run) {
 }
 
 #[test]
-fn one_thread_calls_on_two() {
+fn one_thread_alternates_devices() {
     alternating(&devices("alternating").run());
 }
 
@@ -54,11 +55,11 @@ fn threads(run: &Run) {
 }
 
 #[test]
-fn two_threads_call_on_two() {
+fn two_threads_share_devices() {
     threads(&devices("threads").run());
 }
 
-/// The bracket is on the stream's device, wherever the copy goes.
+/// The bracket belongs to the stream's device, wherever the copy goes.
 fn peer_copy(run: &Run) {
     assert_shared(run, "devices::sent", 20);
     assert_eq!(run.fact("arrived"), 2);
@@ -68,24 +69,25 @@ fn peer_copy(run: &Run) {
 }
 
 #[test]
-fn memory_goes_from_one_to_the_other() {
+fn copy_between_devices() {
     peer_copy(&devices("peer_copy").run());
 }
 
-/// The wait is in the time, and in nobody's but the bracket's own.
+/// The bracket includes the wait for the other device.
 fn foreign_event(run: &Run) {
     let row = run.row("devices::after");
     assert_eq!(row.brackets(), (20, 20, 0, 0));
     assert_eq!(row.device, format!("cuda:{}", run.fact("devices") - 1));
-    run.events().check_report(run.report());
+    run.chrome_trace().check_report(run.report());
 }
 
 #[test]
-fn one_waits_for_the_other() {
+fn wait_for_event_of_other_device() {
     let run = devices("foreign_event").run();
     foreign_event(&run);
     if run.fact("devices") == 2 {
-        // Three milliseconds there, less the one that the bracket's own stream was busy before it.
+        // Three milliseconds on the other device, less the one for which the bracket's own stream
+        // was busy before.
         let raw = run.row("devices::after").raw();
         assert!(raw.min > 1_500_000.0 && raw.median < 2_500_000.0, "{raw:?}");
     }
@@ -98,18 +100,18 @@ mod simulated {
     fn on_two(name: &str) -> Run {
         let run = devices(name).simulated(|sim| sim.devices(2)).run();
         assert_eq!(run.fact("devices"), 2);
-        run.events().check_model(&run.trace);
+        run.chrome_trace().check_model(&run.trace);
         run
     }
 
     #[test]
-    fn two_devices() {
+    fn calls_on_two_devices() {
         alternating(&on_two("alternating"));
         threads(&on_two("threads"));
     }
 
     #[test]
-    fn memory_goes_over_the_link() {
+    fn copy_time_matches_link_model() {
         let run = on_two("peer_copy");
         peer_copy(&run);
         let expected = fed_pair_ns(&[spin_ns(20_000), peer_copy_ns(run.fact("bytes"))]) as f64;
@@ -121,18 +123,19 @@ mod simulated {
     }
 
     #[test]
-    fn one_waits_for_the_other() {
+    fn wait_for_event_of_other_device() {
         let run = on_two("foreign_event");
         foreign_event(&run);
         let raw = run.row("devices::after").raw();
         assert!(raw.min > 1_900_000.0 && raw.max < 2_100_000.0, "{raw:?}");
-        // What the rule cannot see: the host was far ahead, and the GPU waited for a GPU.
+        // The known blind spot of the fed rule: the host was far ahead, and the GPU waited for
+        // another GPU.
         assert_eq!(run.row("devices::after").fed, 20);
     }
 
-    /// The same device twice, where a machine has one.
+    /// The same device twice, as on a machine with one.
     #[test]
-    fn one_device_is_enough() {
+    fn one_device_plays_both_parts() {
         alternating(&devices("alternating").run());
         threads(&devices("threads").run());
         peer_copy(&devices("peer_copy").run());

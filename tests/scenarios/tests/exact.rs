@@ -1,10 +1,10 @@
-//! Brackets of every kind, whose values are known. In the simulation every sample of every scenario
-//! is compared with the trace; here they are compared with closed formulas, too.
+//! Brackets of every kind with known durations. In the simulation the harness compares every sample
+//! of every scenario with the driver's trace; these tests also compare them with closed formulas.
 
 use crate::harness::{assert_lasts, scenario};
 
 #[test]
-fn the_times_are_those_of_the_work() {
+fn times_match_work() {
     let run = scenario("exact/fed", &[]).run();
     assert_lasts(run.row("exact::one"), 10_000.0);
     assert_lasts(run.row("exact::three"), 35_000.0);
@@ -22,10 +22,10 @@ mod simulated {
     use crate::harness::report::Series;
     use gpu_time_sim_driver::formula::{EMPTY_NS, fed_pair_ns, spin_ns, starved_pair_ns};
 
-    /// A held empty kernel less what CUPTI says of one.
+    /// The reading of a held empty kernel, less what CUPTI reports for one.
     const BIAS: f64 = (1_280 + 1_472 - EMPTY_NS) as f64;
 
-    /// All samples are the same.
+    /// Asserts that all samples are equal to `ns`.
     #[track_caller]
     fn assert_all(row: &Series, count: u64, ns: u64) {
         assert_eq!((row.measured, row.at_floor), (count, 0));
@@ -36,7 +36,7 @@ mod simulated {
     }
 
     #[test]
-    fn fed_brackets() {
+    fn fed_brackets_match_formula() {
         let run = scenario("exact/fed", &[]).run();
         let spins = [5_000, 10_000, 20_000].map(spin_ns);
         assert_all(run.row("exact::one"), 30, fed_pair_ns(&[spins[1]]));
@@ -60,7 +60,7 @@ mod simulated {
         assert!(device.event_floor_ns.is_some_and(|ns| (ns - 1_280.0).abs() < 0.1), "{device:?}");
         assert_eq!(device.l2_bytes, Some(62_914_560));
         assert!(device.event_step_ns.is_some_and(|ns| (ns - 32.0).abs() < 0.1), "{device:?}");
-        // The bias is removed once for each bracket, and what is left is what CUPTI says, in steps.
+        // The bias is subtracted once per bracket. The rest is what CUPTI would report, in steps.
         let net = |name: &str| run.row(name).net_ns.as_ref().unwrap().median;
         let raw = |name: &str| run.row(name).raw().median;
         assert!((raw("exact::one") - net("exact::one") - BIAS).abs() < 0.1);
@@ -72,8 +72,8 @@ mod simulated {
         assert!((-6.0..90.0).contains(&off(net("exact::three"), spins.iter().sum())));
     }
 
-    /// What the formula says of the brackets around these kernels, from the times at which the
-    /// host's calls returned.
+    /// Returns the durations that the formula predicts for brackets around these kernels, from the
+    /// times at which the host's calls returned.
     fn expected(run: &Run, place: &str, kernels: &[u64]) -> Vec<f64> {
         let handle = run.kernel(place);
         let calls: Vec<_> = run.trace.calls().collect();
@@ -95,7 +95,7 @@ mod simulated {
     }
 
     #[test]
-    fn starved_brackets() {
+    fn starved_brackets_match_formula() {
         let run = scenario("exact/starved", &[]).run();
         for (place, spins) in
             [("exact::one", &[10_000][..]), ("exact::body", &[5_000, 10_000, 20_000])]

@@ -2,7 +2,7 @@
 
 use crate::harness::{Run, Scenario, assert_lasts, scenario};
 
-/// Ten calls of each function were measured, whatever came after.
+/// Asserts that ten calls of each function were measured, whatever came after.
 #[track_caller]
 fn assert_ten(run: &Run) {
     for name in ["exit::timed", "exit::held"] {
@@ -14,7 +14,7 @@ fn assert_ten(run: &Run) {
 }
 
 #[test]
-fn main_returns() {
+fn return_from_main() {
     assert_ten(&scenario("exit/return", &[]).run());
 }
 
@@ -29,26 +29,26 @@ fn exit_on_another_thread() {
 }
 
 #[test]
-fn exit_inside_of_a_function() {
+fn exit_inside_function() {
     let run = scenario("exit/code_inside", &[]).exits(7).run();
     assert_ten(&run);
     assert_eq!(run.row("exit::body").brackets(), (1, 0, 1, 0));
 }
 
 #[test]
-fn main_panics() {
+fn panic_in_main() {
     assert_ten(&scenario("exit/panic", &[]).panics().exits(101).run());
 }
 
 #[test]
-fn main_panics_inside_of_a_function() {
+fn panic_inside_function() {
     let run = scenario("exit/panic_inside", &[]).panics().exits(101).run();
     assert_ten(&run);
     assert_eq!(run.row("exit::body").lost("failed"), 1);
 }
 
 #[test]
-fn another_thread_panics() {
+fn panic_on_another_thread() {
     for how in ["joined", "ignored"] {
         let run = scenario("exit/panic_elsewhere", &[how]).panics().run();
         assert_ten(&run);
@@ -56,9 +56,9 @@ fn another_thread_panics() {
     }
 }
 
-/// Longer than anybody waits for: the end of the process does not.
+/// The kernel runs longer than any wait: the exit does not wait for it.
 #[test]
-fn a_kernel_still_runs() {
+fn exit_with_running_kernel() {
     let run = scenario("exit/running", &["3000"]).exits(7).run();
     let site = run.site("exit::timed");
     assert_eq!(site.row().brackets(), (11, 10, 1, 0));
@@ -67,19 +67,19 @@ fn a_kernel_still_runs() {
 }
 
 #[test]
-fn threads_are_at_work_when_main_returns() {
-    let run = scenario("exit/threads_at_work", &[]).counts_on().run();
+fn exit_with_working_threads() {
+    let run = scenario("exit/threads_at_work", &[]).keeps_counting().run();
     let row = run.row("exit::timed");
     assert!(row.timed > 10 && row.measured >= 10, "{row:?}");
 }
 
 #[test]
-fn the_context_was_dropped() {
+fn context_dropped() {
     assert_ten(&scenario("exit/context_dropped", &[]).run());
 }
 
 #[test]
-fn the_context_was_destroyed() {
+fn context_destroyed() {
     let run = scenario("exit/context_destroyed", &[]).run();
     for name in ["exit::timed", "exit::held"] {
         let row = run.row(name);
@@ -88,7 +88,7 @@ fn the_context_was_destroyed() {
 }
 
 #[test]
-fn the_primary_context_was_reset() {
+fn primary_context_reset() {
     let run = scenario("exit/context_reset", &[]).run();
     for name in ["exit::timed", "exit::held"] {
         let row = run.row(name);
@@ -97,32 +97,32 @@ fn the_primary_context_was_reset() {
 }
 
 #[test]
-fn the_driver_came_after_the_first_call() {
+fn driver_loaded_after_first_call() {
     let run = scenario("exit/after_host", &[]).run();
     assert_eq!(run.site("exit::timed").row().brackets(), (10, 10, 0, 0));
     assert_eq!(run.row("exit::host").brackets(), (1, 1, 0, 0));
 }
 
 #[test]
-fn nobody_keeps_the_context() {
-    let run = scenario("exit/nobody_keeps_the_context", &[]).run();
+fn context_not_retained() {
+    let run = scenario("exit/context_not_retained", &[]).run();
     let row = run.row("exit::published");
     assert_eq!(row.brackets(), (1, 1, 0, 0));
     assert_eq!(row.device, "cuda:0");
 }
 
 #[test]
-fn the_child_of_a_process_with_a_driver_is_silent() {
+fn fork_after_driver_is_silent() {
     let run = scenario("exit/fork_after", &[]).run();
     let site = run.site("exit::timed");
     assert_eq!(site.row().brackets(), (20, 20, 0, 0));
-    assert_eq!(run.site("exit::quiet").calls, 0, "the child's calls are its own");
+    assert_eq!(run.site("exit::quiet").calls, 0, "the child's calls are not the parent's");
     assert!(run.others.is_empty(), "{:?}", run.others);
     assert_eq!(run.trace.notes("forked_call").count(), 0);
 }
 
 #[test]
-fn a_child_may_leave_a_function_that_its_parent_entered() {
+fn fork_inside_function() {
     let run = scenario("exit/fork_inside", &[]).run();
     assert_ten(&run);
     assert_eq!(run.row("exit::body").brackets(), (1, 1, 0, 0));
@@ -131,7 +131,7 @@ fn a_child_may_leave_a_function_that_its_parent_entered() {
 }
 
 #[test]
-fn a_child_that_was_forked_before_is_like_any_process() {
+fn fork_before_first_call() {
     let run = scenario("exit/fork_before", &[]).reports(1).run();
     assert_ten(&run);
     let [child] = &run.others[..] else { panic!("{:?}", run.others) };
@@ -139,65 +139,67 @@ fn a_child_that_was_forked_before_is_like_any_process() {
     assert_eq!(child.site("exit::timed").row().brackets(), (3, 3, 0, 0));
 }
 
-/// Its parent has its calls, too.
+/// The parent reports its own calls only.
 #[test]
-fn the_child_of_a_process_that_timed_the_host_is_silent() {
+fn fork_after_host_times_is_silent() {
     let run = scenario("exit/fork_after_host", &[]).run();
     assert_eq!(run.row("exit::host").brackets(), (2, 2, 0, 0));
-    assert_eq!(run.site("exit::timed").calls, 0, "the child's calls are its own");
+    assert_eq!(run.site("exit::timed").calls, 0, "the child's calls are not the parent's");
     assert!(run.others.is_empty(), "{:?}", run.others);
 }
 
 #[test]
-fn children_end_whatever_threads_of_their_parent_had_locked() {
+fn fork_with_locks_held_by_other_threads() {
     let run = scenario("exit/fork_beside_threads", &[]).run();
     assert!(run.others.is_empty(), "{:?}", run.others);
 }
 
 #[test]
-fn abort_ends_the_process_at_once() {
+fn abort_makes_no_report() {
     scenario("exit/abort", &[]).killed_by(libc::SIGABRT).reports_nothing().run();
 }
 
 mod simulated {
     use super::*;
 
-    /// The stream never goes on: the wait for it is bounded.
+    /// The stream makes no progress; the wait for it is bounded.
     #[test]
-    fn a_stream_hangs() {
+    fn hanging_stream() {
         let run = scenario("exit/unread", &[]).simulated(|sim| sim.faults("stream:hang=1")).run();
         let site = run.site("exit::timed");
         assert_eq!(site.row().brackets(), (10, 0, 10, 0));
         assert_eq!(site.launch(0).brackets(), (10, 0, 10, 0));
     }
 
-    /// Asking is what lets virtual time pass: here, enough for all that is in flight.
+    /// Querying an event advances virtual time, here by enough for all pending work to complete.
     #[test]
-    fn what_is_in_flight_is_waited_for() {
+    fn exit_waits_for_pending_samples() {
         let patient =
             |sim: gpu_time_sim_driver::SimDriver| sim.model("cost.cuEventElapsedTime_v2=10000");
         let run = scenario("exit/unread", &[]).simulated(patient).run();
         assert_eq!(run.row("exit::timed").brackets(), (10, 10, 0, 0));
     }
 
-    /// A first call on another thread, in which this driver call hangs for much longer than a test may take.
+    /// Runs a first call on another thread that hangs in this driver call for much longer than any
+    /// test may take.
     fn stuck_in(call: &str) -> Scenario {
         let faults = format!("{call}=hang");
         scenario("exit/stuck", &["600000000000"])
             .simulated(|sim| sim.model("hang_limit_ms=600000").faults(&faults))
     }
 
-    /// Nobody waits for a thread that does not come out of the driver, and the report says that there is
-    /// one. The program's own stream is the first, ours the second, and the third is to calibrate on.
+    /// The report does not wait for a thread that hangs in the driver, and says that there is one.
+    /// The program's own stream is created first, the runtime's second, and the one for the
+    /// calibration third.
     #[test]
-    fn a_thread_is_stuck_at_a_context() {
+    fn thread_stuck_in_context_setup() {
         let run = stuck_in("cuStreamCreate:2").warns("1 threads did not come out").run();
         assert_eq!(run.site("exit::timed").calls, 0);
         assert!(run.report().devices.is_empty());
     }
 
     #[test]
-    fn a_thread_is_stuck_in_the_calibration() {
+    fn thread_stuck_in_calibration() {
         let run = stuck_in("cuStreamCreate:3").run();
         assert_eq!(run.site("exit::timed").calls, 0);
         let warnings = &run.report().devices[0].warnings;

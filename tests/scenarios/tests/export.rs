@@ -1,4 +1,4 @@
-//! Live export says what the report says.
+//! Live export agrees with the report.
 
 use std::collections::BTreeMap;
 
@@ -7,25 +7,26 @@ use crate::harness::{Run, scenario};
 
 type Labels = BTreeMap<String, String>;
 
-/// What a scrape was answered with: by name, the labels and value of each.
-struct Scraped(BTreeMap<String, Vec<(Labels, f64)>>);
+/// The answer to a scrape: the labels and value of each line, by metric name.
+struct Scrape(BTreeMap<String, Vec<(Labels, f64)>>);
 
-impl Scraped {
-    fn by(run: &Run) -> Scraped {
-        let mut scraped: BTreeMap<String, Vec<_>> = BTreeMap::new();
+impl Scrape {
+    fn of(run: &Run) -> Scrape {
+        let mut scrape: BTreeMap<String, Vec<_>> = BTreeMap::new();
         for line in run.text("metrics").lines().filter(|line| !line.starts_with('#')) {
             let Some((what, value)) = line.rsplit_once(' ') else { continue };
             let (name, labels) = what.split_once('{').unwrap_or((what, "}"));
-            let labels = labels_of(labels.strip_suffix('}').unwrap_or_else(|| panic!("`{line}`")));
-            scraped.entry(name.to_owned()).or_default().push((labels, value.parse().unwrap()));
+            let labels =
+                parse_labels(labels.strip_suffix('}').unwrap_or_else(|| panic!("`{line}`")));
+            scrape.entry(name.to_owned()).or_default().push((labels, value.parse().unwrap()));
         }
-        Scraped(scraped)
+        Scrape(scrape)
     }
 
-    /// The sum over all that have these labels; 0 if none does.
+    /// Returns the sum over all lines with these labels, or 0 if there are none.
     fn sum(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
         let has = |of: &Labels| {
-            // A label that is not there is as if empty.
+            // A missing label counts as empty.
             let value = |key: &str| of.get(key).map_or("", String::as_str);
             labels.iter().all(|(key, wanted)| value(key) == *wanted)
         };
@@ -34,8 +35,8 @@ impl Scraped {
     }
 }
 
-/// As Prometheus reads them: `key="value",…`, with `\\`, `\"` and `\n` in values.
-fn labels_of(text: &str) -> Labels {
+/// Parses labels as Prometheus does: `key="value",…`, with `\\`, `\"` and `\n` in values.
+fn parse_labels(text: &str) -> Labels {
     let mut labels = Labels::new();
     let mut rest = text.chars().peekable();
     while rest.peek().is_some() {
@@ -59,9 +60,9 @@ fn labels_of(text: &str) -> Labels {
     labels
 }
 
-/// What is exported of the site is what the report has of it.
+/// Asserts that the exported values of a site agree with the report.
 #[track_caller]
-fn assert_same(scraped: &Scraped, site: &Site) {
+fn assert_exported(scrape: &Scrape, site: &Site) {
     let function = [("function", &*site.name)];
     for (name, count) in [
         ("gpu_time_calls_total", site.calls),
@@ -69,14 +70,14 @@ fn assert_same(scraped: &Scraped, site: &Site) {
         ("gpu_time_skipped_total", site.skipped),
         ("gpu_time_timed_total", site.timed),
     ] {
-        assert_eq!(scraped.sum(name, &function), count as f64, "{name}: {}", site.name);
+        assert_eq!(scrape.sum(name, &function), count as f64, "{name}: {}", site.name);
     }
     assert!(!site.series.is_empty());
-    site.series.iter().for_each(|series| assert_same_series(scraped, &site.name, series));
+    site.series.iter().for_each(|series| assert_series_exported(scrape, &site.name, series));
 }
 
 #[track_caller]
-fn assert_same_series(scraped: &Scraped, function: &str, series: &Series) {
+fn assert_series_exported(scrape: &Scrape, function: &str, series: &Series) {
     let launch = series.launch.as_ref().map(|launch| launch.index.to_string()).unwrap_or_default();
     let labels = [
         ("function", function),
@@ -87,7 +88,7 @@ fn assert_same_series(scraped: &Scraped, function: &str, series: &Series) {
         ("graph", if series.graph { "true" } else { "false" }),
         ("launch", &*launch),
     ];
-    let sum = |name: &str, more: &[(&str, &str)]| scraped.sum(name, &[&labels, more].concat());
+    let sum = |name: &str, more: &[(&str, &str)]| scrape.sum(name, &[&labels, more].concat());
     for (name, count) in [
         ("gpu_time_fed_total", series.fed),
         ("gpu_time_starved_total", series.starved),
@@ -103,8 +104,8 @@ fn assert_same_series(scraped: &Scraped, function: &str, series: &Series) {
         let times = [("fed", fed), ("time", kind)];
         assert_eq!(sum("gpu_time_seconds_count", &times), count as f64, "{series:?}");
     }
-    // To the histogram's resolution: half a step of the events, and 0.2 % of what took over a millisecond, as
-    // calls on a busy host may.
+    // Accurate to the histogram's resolution: half an event step, and 0.2 % of samples over a
+    // millisecond, which occur on a busy host.
     let total_ns = sum("gpu_time_seconds_sum", &[]) * 1e9;
     let stats = series.net_ns.as_ref().or(series.raw_ns.as_ref());
     let truth_ns = stats.map_or(0.0, |s| s.sum);
@@ -113,55 +114,52 @@ fn assert_same_series(scraped: &Scraped, function: &str, series: &Series) {
 }
 
 #[test]
-fn sixteen_threads_record_while_others_scrape_and_publish() {
-    // One bias for all samples: measured, it depends on whether most of them were queued, and what was
-    // published before that changed is not taken back.
+fn concurrent_record_scrape_and_publish() {
+    // One bias for all samples. A measured bias depends on whether most of them were queued, and
+    // values published before that changes are not taken back.
     let run = scenario("export/threads", &[]).env("GPU_TIME_BIAS", "1us").run();
-    let scraped = Scraped::by(&run);
+    let scrape = Scrape::of(&run);
     assert!(run.fact("scrapes") > 0);
     assert_eq!(run.site("export::timed").calls, 1_600);
-    assert_same(&scraped, run.site("export::timed"));
+    assert_exported(&scrape, run.site("export::timed"));
 }
 
 #[test]
 fn every_series_is_exported() {
     let run = scenario("export/series", &[]).run();
-    let scraped = Scraped::by(&run);
+    let scrape = Scrape::of(&run);
     let two = run.site("export::two");
     assert_eq!((two.counts(), two.launch(1).lost("failed")), ((12, 2, 0, 10), 3));
-    assert_same(&scraped, two);
-    assert_same(&scraped, run.site("export <b>\"x\"\\</b>, {y=\"1\"}"));
-    // Sites that were never called are in no scrape.
-    assert_eq!(scraped.0["gpu_time_calls_total"].len(), 2);
-    let gauges = |name: &str| scraped.0.get(name).map_or(0, Vec::len);
-    assert_eq!(
-        (gauges("gpu_time_sample_rate"), scraped.sum("gpu_time_sample_rate", &[])),
-        (2, 2.0)
-    );
+    assert_exported(&scrape, two);
+    assert_exported(&scrape, run.site("export <b>\"x\"\\</b>, {y=\"1\"}"));
+    // Sites that were never called are not exported.
+    assert_eq!(scrape.0["gpu_time_calls_total"].len(), 2);
+    let gauges = |name: &str| scrape.0.get(name).map_or(0, Vec::len);
+    assert_eq!((gauges("gpu_time_sample_rate"), scrape.sum("gpu_time_sample_rate", &[])), (2, 2.0));
     // Without a budget.
     assert_eq!(["gpu_time_budget_share", "gpu_time_budget_cost_share"].map(gauges), [0; 2]);
 }
 
 #[test]
-fn a_budget_is_exported_with_what_timing_cost() {
+fn budget_and_cost_are_exported() {
     let run = scenario("export/series", &[]).env("GPU_TIME_BUDGET", "2%").untraced().run();
-    let scraped = Scraped::by(&run);
+    let scrape = Scrape::of(&run);
     let [share, cost] = ["gpu_time_budget_share", "gpu_time_budget_cost_share"].map(|name| {
-        let [(labels, value)] = &scraped.0[name][..] else { panic!("one `{name}`") };
+        let [(labels, value)] = &scrape.0[name][..] else { panic!("expected one `{name}`") };
         assert!(labels.is_empty(), "{labels:?}");
         *value
     });
     assert_eq!(share, 0.02);
     let reported = run.report().process.budget.as_ref().unwrap().cost_share;
     assert!(cost >= 0.0 && cost.is_finite() && reported.is_finite(), "{cost} {reported}");
-    let rate = scraped.sum("gpu_time_sample_rate", &[("function", "scenario::export::two")]);
+    let rate = scrape.sum("gpu_time_sample_rate", &[("function", "scenario::export::two")]);
     assert!(rate > 0.0 && rate <= 1.0, "{rate}");
 }
 
 #[test]
-fn functions_of_one_name_have_labels_of_their_own() {
+fn equal_names_get_distinct_labels() {
     let run = scenario("export/twins", &[]).run();
-    let scraped = Scraped::by(&run);
+    let scrape = Scrape::of(&run);
     let twins = run.report().sites.iter().filter(|site| site.name == "export twin");
     let twins: Vec<_> =
         twins.map(|site| (site.calls, format!("{}:{}", site.file, site.line))).collect();
@@ -170,33 +168,33 @@ fn functions_of_one_name_have_labels_of_their_own() {
         let function = format!("export twin ({place})");
         assert!(run.stderr.contains(&format!("\n{function}  ")), "{}", run.stderr);
         let function = [("function", &*function)];
-        assert_eq!(scraped.sum("gpu_time_calls_total", &function), *calls as f64);
-        assert_eq!(scraped.sum("gpu_time_fed_total", &function), *calls as f64);
-        assert_eq!(scraped.sum("gpu_time_sample_rate", &function), 1.0);
+        assert_eq!(scrape.sum("gpu_time_calls_total", &function), *calls as f64);
+        assert_eq!(scrape.sum("gpu_time_fed_total", &function), *calls as f64);
+        assert_eq!(scrape.sum("gpu_time_sample_rate", &function), 1.0);
     }
-    assert_eq!(scraped.sum("gpu_time_calls_total", &[]), 8.0);
+    assert_eq!(scrape.sum("gpu_time_calls_total", &[]), 8.0);
 }
 
 #[test]
-fn a_recorder_that_comes_late_is_told_what_came_since() {
+fn late_recorder_gets_later_values() {
     let run = scenario("export/late", &[]).run();
-    let scraped = Scraped::by(&run);
+    let scrape = Scrape::of(&run);
     assert_eq!(run.site("export::timed").calls, 15);
-    assert_eq!(scraped.sum("gpu_time_calls_total", &[]), 5.0);
-    // The function, whose sum is that of its one launch, and that launch.
+    assert_eq!(scrape.sum("gpu_time_calls_total", &[]), 5.0);
+    // The function, whose sum is that of its only launch, and that launch.
     for measure in ["sum", "launch"] {
-        assert_eq!(scraped.sum("gpu_time_seconds_count", &[("measure", measure)]), 5.0);
+        assert_eq!(scrape.sum("gpu_time_seconds_count", &[("measure", measure)]), 5.0);
     }
 }
 
 #[test]
-fn what_is_measured_is_published_by_itself() {
-    let run = scenario("export/by_itself", &[]).run();
-    assert_same(&Scraped::by(&run), run.site("export::timed"));
+fn automatic_publish() {
+    let run = scenario("export/automatic", &[]).run();
+    assert_exported(&Scrape::of(&run), run.site("export::timed"));
 }
 
 #[test]
-fn without_a_recorder_nothing_happens() {
-    let run = scenario("export/to_nobody", &[]).run();
+fn publish_without_recorder() {
+    let run = scenario("export/no_recorder", &[]).run();
     assert_eq!(run.row("export::timed").brackets(), (5, 5, 0, 0));
 }

@@ -1,5 +1,5 @@
-//! Every driver call that the runtime makes fails: the program does what it would do anyway, and the
-//! report says what it cost.
+//! Failure of each driver call that the runtime makes: the program behaves as it would without the
+//! failure, and the report shows what was lost.
 
 mod simulated {
     use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ mod simulated {
     use crate::harness::report::Report;
     use crate::harness::{SMALL_L2, Scenario, scenario};
 
-    /// Functions of the driver that the runtime calls, whether or not the program does.
+    /// The driver functions that the runtime calls, whether or not the program calls them too.
     const CALLED: [&str; 30] = [
         "cuCtxGetCurrent",
         "cuCtxGetDevice",
@@ -44,7 +44,7 @@ mod simulated {
         "cuThreadExchangeStreamCaptureMode",
     ];
 
-    /// Functions that are called for every call or nearly so.
+    /// Functions that are called for nearly every call.
     const OFTEN: [&str; 10] = [
         "cuCtxGetCurrent",
         "cuCtxGetId",
@@ -58,8 +58,8 @@ mod simulated {
         "cuStreamSynchronize",
     ];
 
-    /// For each function, which of its calls in the process are the runtime's. The program's own are
-    /// between marks.
+    /// Returns for each function which of its calls in the process are the runtime's. The program's
+    /// own calls are between marks.
     fn uses(trace: &Trace) -> BTreeMap<&str, Vec<usize>> {
         let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
         let mut uses: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
@@ -80,14 +80,15 @@ mod simulated {
         uses
     }
 
-    /// Flushing a small L2 is quick.
+    /// A small L2 is quick to flush.
     fn program(faults: &str) -> Scenario {
         let configure = |sim: SimDriver| sim.model(SMALL_L2).faults(faults);
         scenario("faults/program", &[]).simulated(configure)
     }
 
-    /// Something was lost, left out with a warning, or stayed unknown.
-    fn is_shown(report: &Report) -> bool {
+    /// Returns `true` if the report shows a failure: something lost, a warning, or an unknown
+    /// value.
+    fn shows_failure(report: &Report) -> bool {
         let unknown = report.devices.iter().any(|device| {
             device.name.is_empty()
                 || device.driver.is_none()
@@ -98,7 +99,7 @@ mod simulated {
         lost > 0 || !report.warnings().is_empty() || unknown
     }
 
-    /// How many samples there are of what, in which state of the L2.
+    /// Returns the number of samples of each series, with the state of the L2.
     fn samples(report: &Report) -> Vec<(&str, Option<u32>, &str, u64)> {
         let rows =
             report.sites.iter().flat_map(|site| site.series.iter().map(move |row| (site, row)));
@@ -109,18 +110,18 @@ mod simulated {
         .collect()
     }
 
-    /// Whether each launch that is to be held was, or else the report says that it was not. The
-    /// first call is not, and while the runtime learns how long a hold must be a slow host may be
-    /// too slow for one.
+    /// Returns `true` if each launch was held, or the report says that it was not. The first call
+    /// is not held, and a slow host may miss holds while the runtime learns how long a hold must
+    /// be.
     fn are_held(report: &Report) -> bool {
         let row = report.site("faults::launches").launch(0);
         row.fed + row.all_lost() >= 120
     }
 
-    /// The first, the second and the hundredth use fail, and all from the first on.
+    /// Lets the first, the second and the hundredth use fail, and all uses from the first on.
     fn fails_with(code: i32) {
         let whole = program("").run();
-        assert!(!is_shown(whole.report()), "{:?}", whole.report().warnings());
+        assert!(!shows_failure(whole.report()), "{:?}", whole.report().warnings());
         assert!(are_held(whole.report()));
         let uses = uses(&whole.trace);
         let called: Vec<&str> = uses.keys().copied().collect();
@@ -138,7 +139,7 @@ mod simulated {
                 for site in run.report().sites.iter().filter(|site| site.calls > 0) {
                     assert_eq!(site.counts(), (130, 0, 0, 130), "{fault}");
                 }
-                // So an event answers that was recorded in a capture.
+                // An event recorded in a capture fails with the same error.
                 let is_as_captured = code == 1 && name == "cuEventElapsedTime_v2";
                 for reason in ["failed", "cancelled", "capture", "stream", "thread", "invalid"] {
                     if is_as_captured && reason == "capture" {
@@ -147,8 +148,8 @@ mod simulated {
                     assert_eq!(run.report().total(|row| row.lost(reason)), 0, "{fault}: {reason}");
                 }
                 assert_eq!(run.report().total(|row| row.in_flight), 0, "{fault}");
-                if !is_shown(run.report()) {
-                    // It was tried again, or it did not matter.
+                if !shows_failure(run.report()) {
+                    // The call was retried, or its failure did not matter.
                     assert_eq!(samples(run.report()), samples(whole.report()), "{fault}");
                     assert!(are_held(run.report()), "{fault}: {}", run.stderr);
                 }

@@ -1,25 +1,25 @@
-//! Fed or starved.
+//! The decision whether a bracket was fed or starved.
 
 use gpu_time_sim_driver::formula::spin_ns;
 
 use crate::harness::{is_real, scenario};
 
-/// What has waited for the host is starved, and what was held is not.
+/// Brackets that waited for the host are starved, held brackets are not.
 #[test]
-fn host_delays_inside_of_brackets() {
+fn host_delays_are_starved() {
     let run = scenario("fed/delays", &[]).untraced().run();
     let fact = |name| run.fact(name);
     let [off, off_and_fed, fed, right] = ["off", "off_and_fed", "fed", "right"].map(fact);
     let worst_ns = fact("worst_ns");
     let held_off_ns = fact("held_off_ns");
     println!(
-        "{off} off, of which {off_and_fed} fed, by {worst_ns} ns at most; {right} right; {fed} fed; a held \
+        "{off} waited, of which {off_and_fed} fed, by {worst_ns} ns at most; {right} accurate; {fed} fed; a held \
          one is off by {held_off_ns} ns at most"
     );
-    // Both kinds must be many, or nothing was tried.
+    // Without many of both kinds the test would prove nothing.
     assert!(off >= 800 && right >= 240, "{off} off, {right} right");
     assert!(off_and_fed * 200 <= off, "{off_and_fed} of {off} that waited count as fed");
-    // Not all that read right can be proved so, but of some it must be.
+    // Not every accurate sample can be proved fed, but some must be.
     assert!(fed >= 120, "{fed} fed");
     assert!(fact("held_starved") * 50 <= 200, "held and starved");
 }
@@ -27,10 +27,10 @@ fn host_delays_inside_of_brackets() {
 mod simulated {
     use super::*;
 
-    /// The GPU sees what is enqueued sooner or later: a start that it reached just after the host had enqueued
+    /// The delay until the GPU sees a command varies: a start reached just after the host enqueued
     /// the stop proves nothing.
     #[test]
-    fn submission_that_varies() {
+    fn submission_jitter() {
         let delays = scenario("fed/delays", &[]).untraced();
         let run = delays.simulated(|sim| sim.model("submit_jitter_ns=8_000")).run();
         let [off, off_and_fed, fed] = ["off", "off_and_fed", "fed"].map(|name| run.fact(name));
@@ -39,9 +39,9 @@ mod simulated {
         assert!(fed >= 120, "{fed} fed");
     }
 
-    /// A clock that steps back proves nothing fed that was not, however far.
+    /// A clock that steps back, however far, must not prove a starved bracket fed.
     #[test]
-    fn the_clock_steps_back() {
+    fn clock_stepping_back() {
         for back in ["1_000", "5_000_000", "25_000_000"] {
             let model = format!("host_back_at_ns=30_000_000,host_back_ns={back}");
             let delays = scenario("fed/delays", &[]).untraced();
@@ -54,15 +54,16 @@ mod simulated {
     }
 }
 
-/// Behind a queue everything is fed.
+/// Behind a queue every bracket is fed.
 #[test]
-fn a_loop_that_never_waits() {
+fn queued_loop_is_fed() {
     let run = scenario("fed/queue", &[]).run();
     let site = run.site("fed::queued");
     for row in [site.row(), site.launch(0), run.row("fed::held")] {
         assert_eq!(row.brackets(), (4_010, 4_010, 0, 0));
         assert!(row.fed * 100 >= row.measured * 95, "{row:?}");
-        // Most had many behind them, and are relieved of the bias that was measured so.
+        // Most brackets had a long queue behind them; the bias measured for such pairs is
+        // subtracted.
         assert!(row.queued * 100 >= row.measured * 80, "{row:?}");
         let device = &run.report().devices[0];
         if let (Some(held), Some(queued)) =
@@ -73,20 +74,21 @@ fn a_loop_that_never_waits() {
             assert!((row.bias_ns.unwrap() - bias).abs() < 1.0, "{row:?}");
         }
         if !is_real() {
-            // What CUPTI would say, in steps.
+            // What CUPTI would report, in steps.
             let off = row.net_ns.as_ref().unwrap().median - spin_ns(5_000) as f64;
             assert!((-2.0..30.0).contains(&off), "{off}: {row:?}");
         }
     }
 }
 
-/// A stop that comes before another in the queue says nothing of the start of one around it.
+/// The stop of an inner bracket in the queue proves nothing about the start of the outer one.
 #[test]
-fn brackets_inside_prove_nothing() {
+fn nested_bracket_does_not_prove_outer_fed() {
     let run = scenario("fed/nested", &[]).untraced().run();
     let outer = run.row("fed::outer");
     assert_eq!((outer.brackets(), outer.nested), ((40, 40, 0, 0), 40));
-    // Its start was passed at once; only a host that is quick beside the kernel may prove it fed.
+    // The GPU passes its start at once. Only a host that is faster than the kernel can prove it
+    // fed.
     assert_eq!(outer.queued, 0, "{outer:?}");
     let alone = run.row("fed::alone");
     assert_eq!((alone.fed, alone.starved, alone.queued), (0, 40, 0), "{alone:?}");

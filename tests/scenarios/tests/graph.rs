@@ -1,21 +1,21 @@
-//! Launches in graphs: their replays are timed, and the graphs stay what they were.
+//! Launches in graphs: replays are timed, and the graphs keep their shape.
 
 use crate::harness::scenario;
 
 #[test]
-fn replays_are_sampled_in_all_modes() {
+fn replays_timed_in_all_capture_modes() {
     for mode in ["global", "thread_local", "relaxed"] {
         for (use_before, replays) in [("first", 200), ("used", 20)] {
             let arguments = [mode, use_before, &replays.to_string()];
             let run = scenario("graph/replay", &arguments).run();
-            // Two launches, and two records around one of them.
+            // Two launches, and two event records around one of them.
             assert_eq!((run.fact("nodes"), run.fact("raw_nodes")), (4, 4), "{mode}, {use_before}");
             let before = u64::from(use_before == "used");
             let node = run.site("graph::node");
             assert_eq!(node.counts(), (3 + before, 0, 0, 3 + before));
             let graph = node.in_graphs(0);
             assert_eq!(graph.brackets(), (replays + 10, replays + 10, 0, 0), "{graph:?}");
-            // One graph begins with it, in the other a launch comes before.
+            // One graph begins with the timed launch; in the other, another launch precedes it.
             assert_eq!((graph.starved, graph.fed), (replays, 10));
             assert_eq!((graph.nested, graph.measure.as_str()), (0, "launch"));
             assert_eq!((graph.cache.as_str(), graph.clock.as_str()), ("as-found", "events"));
@@ -33,16 +33,16 @@ fn replays_are_sampled_in_all_modes() {
 }
 
 #[test]
-fn what_is_timed_in_a_stream_has_the_nodes_looked_at() {
-    let run = scenario("graph/watched", &[]).run();
+fn timed_stream_calls_poll_graph_nodes() {
+    let run = scenario("graph/polled", &[]).run();
     let seen = run.site("graph::node").in_graphs(0).measured;
     assert!((3..=320).contains(&seen), "{seen}");
     assert_eq!(run.row("graph::replayed").measured, 320);
 }
 
 #[test]
-fn no_reading_mixes_two_replays() {
-    let run = scenario("graph/raced", &[]).run();
+fn sample_never_mixes_two_replays() {
+    let run = scenario("graph/concurrent_reports", &[]).run();
     let graph = run.site("graph::node").in_graphs(0);
     assert!((5..=10_000).contains(&graph.measured) && graph.all_lost() == 0, "{graph:?}");
     // Each node runs for 20 µs, and a replay for five times as long.
@@ -50,17 +50,17 @@ fn no_reading_mixes_two_replays() {
 }
 
 #[test]
-fn a_graph_may_go_before_anybody_looks() {
+fn graph_destroyed_before_read() {
     let run = scenario("graph/destroyed", &[]).run();
     let node = run.site("graph::node");
     assert_eq!(node.counts(), (52, 0, 0, 52));
     let graph = node.in_graphs(0);
     assert_eq!(graph.brackets(), (50, 50, 0, 0), "{graph:?}");
-    assert_eq!(node.series.len(), 1, "no other row");
+    assert_eq!(node.series.len(), 1, "there must be no other row");
 }
 
 #[test]
-fn a_graph_may_go_while_its_replay_goes_on() {
+fn graph_destroyed_during_replay() {
     let run = scenario("graph/in_flight", &[]).run();
     let graph = run.site("graph::node").in_graphs(0);
     assert!((1..=40).contains(&graph.measured) && graph.all_lost() == 0, "{graph:?}");
@@ -68,17 +68,17 @@ fn a_graph_may_go_while_its_replay_goes_on() {
 }
 
 #[test]
-fn a_graph_captured_anew_keeps_its_shape() {
+fn recaptured_graph_keeps_its_shape() {
     let run = scenario("graph/update", &[]).run();
     let node = run.site("graph::node");
     assert_eq!(node.counts(), (12, 0, 1, 11));
     assert_eq!(node.in_graphs(0).brackets(), (10, 10, 0, 0));
-    // Without the key, off is off.
+    // Without the `graph` key, calls are skipped while timing is off.
     assert_eq!(run.site("graph::without").counts(), (11, 0, 5, 6));
 }
 
 #[test]
-fn the_first_capture_decides() {
+fn first_capture_decides_on_nodes() {
     let run = scenario("graph/off_first", &[]).run();
     let node = run.site("graph::node");
     assert_eq!(node.counts(), (4, 0, 1, 3));
@@ -86,16 +86,16 @@ fn the_first_capture_decides() {
     assert_eq!(node.row().lost("capture"), 3);
 }
 
-/// A call that is switched off is asked for its stream only while that can make a difference.
+/// While timing is off, a call evaluates its stream only as long as that can make a difference.
 #[test]
-fn off_asks_until_a_capture_has_decided() {
-    let run = scenario("graph/off_asks", &[]).run();
+fn off_evaluates_stream_until_first_capture() {
+    let run = scenario("graph/off_queries_stream", &[]).run();
     assert_eq!(["undecided", "decided", "on"].map(|when| run.fact(when)), [2, 0, 1]);
-    assert_eq!(run.site("graph::asking").counts(), (5, 0, 4, 1));
+    assert_eq!(run.site("graph::querying").counts(), (5, 0, 4, 1));
 }
 
 #[test]
-fn warming_up_does_not_change_a_graph() {
+fn warmup_does_not_change_graph() {
     let run = scenario("graph/warmup", &[]).run();
     let warmed = run.site("graph::warmed");
     assert_eq!(warmed.counts(), (408, 300, 0, 108));
@@ -104,17 +104,17 @@ fn warming_up_does_not_change_a_graph() {
 }
 
 #[test]
-fn a_graph_may_be_launched_on_any_stream() {
+fn graph_launched_on_two_streams() {
     let run = scenario("graph/streams", &[]).run();
     assert_eq!(run.site("graph::node").in_graphs(0).brackets(), (100, 100, 0, 0));
 }
 
 #[test]
-fn a_capture_begins_or_ends_amid_a_call() {
-    let run = scenario("graph/across", &[]).run();
+fn capture_begins_or_ends_mid_call() {
+    let run = scenario("graph/mid_call", &[]).run();
     let partly = run.site("graph::partly");
     assert_eq!(partly.counts(), (3, 0, 0, 3));
-    // The sum of the first call lacks a launch; those of the others were never begun.
+    // The sum of the first call lacks a launch. The sums of the other calls were never started.
     assert_eq!(partly.row().brackets(), (1, 0, 0, 1));
     assert_eq!(partly.row().lost("capture"), 1);
     let (first, second) = (partly.in_graphs(0), partly.in_graphs(1));
@@ -125,7 +125,7 @@ fn a_capture_begins_or_ends_amid_a_call() {
 }
 
 #[test]
-fn a_node_inside_another_is_marked() {
+fn nested_node_is_marked() {
     let run = scenario("graph/nested", &[]).run();
     assert_eq!(run.fact("nodes"), 6);
     let within = run.site("graph::within");
@@ -136,10 +136,10 @@ fn a_node_inside_another_is_marked() {
     assert_eq!(nested, [0, 10]);
 }
 
-/// A graph keeps its shape also where there are no more events for it.
+/// A graph also keeps its shape when there are no more events for it.
 #[test]
-fn more_nodes_than_there_are_events_for() {
-    let run = scenario("graph/many", &[]).untraced().run();
+fn more_nodes_than_events() {
+    let run = scenario("graph/many_nodes", &[]).untraced().run();
     let node = run.site("graph::node");
     assert_eq!(node.counts(), (8_400, 0, 0, 8_400));
     assert!(node.in_graphs(0).lost("events") >= 8_400 - 8_192, "{:?}", node.series);
@@ -152,17 +152,17 @@ mod simulated {
     use crate::harness::{Run, scenario};
 
     #[test]
-    fn every_sample_is_that_of_a_replay() {
+    fn replay_times_match_formula() {
         let run = scenario("graph/replay", &["global", "first", "20"]).run();
         let row = run.site("graph::node").in_graphs(0);
-        // In a graph a kernel is followed closely by what comes after.
+        // In a graph, the next node follows a kernel closely.
         let expected = (formula::spin_ns(20_000) + 120).next_multiple_of(32) + 1_280;
-        near(row.raw().min, expected as f64, "the quickest replay");
+        near(row.raw().min, expected as f64, "the fastest replay");
         near(row.raw().max, expected as f64, "the slowest replay");
     }
 
     #[test]
-    fn events_are_used_again() {
+    fn events_are_reused() {
         let run = scenario("graph/destroyed", &[]).run();
         let pairs = run.trace.calls_of("cuUserObjectCreate").count();
         assert_eq!(pairs, 52);
@@ -171,16 +171,16 @@ mod simulated {
             .calls_of("cuEventRecordWithFlags")
             .filter_map(|call| call.args.get("hEvent")?.as_u64())
             .collect();
-        // Two pairs serve them all: one is read for the last time when the next is wanted.
+        // Two pairs suffice: one is read for the last time when the next is needed.
         assert!(recorded.len() <= 4, "{}", recorded.len());
     }
 
     #[test]
-    fn a_launch_that_fails_is_lost() {
+    fn failed_launch_is_lost() {
         let run = scenario("graph/failing", &[]).simulated(|sim| sim).run();
-        let often = run.site("graph::often");
-        assert_eq!(often.counts(), (24, 0, 0, 24));
-        let rows: Vec<_> = often.series.iter().filter(|row| row.graph).collect();
+        let may_fail = run.site("graph::may_fail");
+        assert_eq!(may_fail.counts(), (24, 0, 0, 24));
+        let rows: Vec<_> = may_fail.series.iter().filter(|row| row.graph).collect();
         let sum = |part: fn(&crate::harness::report::Series) -> u64| {
             rows.iter().map(|row| part(row)).sum::<u64>()
         };
@@ -193,10 +193,10 @@ mod simulated {
         run.trace.kernels("spin_ns").filter(|kernel| kernel.graph).count() as u64
     }
 
-    /// Whatever fails, the program's captures are intact: the scenario checks that, and that every
-    /// kernel of them ran.
+    /// Whatever fails, the program's captures stay intact. The scenario checks that, and that every
+    /// captured kernel ran.
     #[test]
-    fn no_fault_of_ours_ruins_a_capture() {
+    fn runtime_faults_leave_captures_intact() {
         for function in [
             "cuEventCreate",
             "cuEventRecordWithFlags",
@@ -205,7 +205,7 @@ mod simulated {
             "cuStreamIsCapturing",
             "cuUserObjectCreate",
         ] {
-            // The first events are made with the context.
+            // The first events are created with the context.
             let first = if function == "cuEventCreate" { 60 } else { 1 };
             for code in [1, 2, 999] {
                 for nth in [format!("{first}"), format!("{}", first + 3), format!("{first}+")] {
@@ -213,8 +213,8 @@ mod simulated {
                     let run = scenario("graph/failing", &[]).simulated(|sim| sim.faults(&fault));
                     let run = run.run();
                     assert_eq!(kernels(&run), 21, "{fault}");
-                    let often = run.site("graph::often");
-                    assert_eq!(often.counts(), (24, 0, 0, 24), "{fault}");
+                    let may_fail = run.site("graph::may_fail");
+                    assert_eq!(may_fail.counts(), (24, 0, 0, 24), "{fault}");
                     assert_eq!(run.report().total(|row| row.in_flight), 0, "{fault}");
                 }
             }
@@ -222,43 +222,44 @@ mod simulated {
     }
 
     #[test]
-    fn a_release_that_fails_costs_its_events_alone() {
+    fn failed_release_loses_only_its_events() {
         let faults = "cuGraphRetainUserObject:2+=1;cuUserObjectRelease:*=1";
         let run = scenario("graph/failing", &[]).simulated(|sim| sim.faults(faults)).run();
         assert_eq!(kernels(&run), 21);
-        let row = run.site("graph::often").in_graphs(1);
+        let row = run.site("graph::may_fail").in_graphs(1);
         assert!(row.measured >= 1 && row.lost("driver") > 0, "{row:?}");
     }
 
     #[test]
-    fn a_driver_without_the_functions_times_no_graph() {
+    fn driver_without_graph_functions() {
         for symbol in ["cuUserObjectCreate", "cuGraphRetainUserObject", "cuEventRecordWithFlags"] {
             let run = scenario("graph/failing", &[]).without(symbol).run();
-            let often = run.site("graph::often");
-            assert_eq!(often.total(|row| u64::from(row.graph)), 0, "{symbol}");
-            let lost: u64 = often.rows(None).map(|row| row.lost("capture")).sum();
+            let may_fail = run.site("graph::may_fail");
+            assert_eq!(may_fail.total(|row| u64::from(row.graph)), 0, "{symbol}");
+            let lost: u64 = may_fail.rows(None).map(|row| row.lost("capture")).sum();
             assert_eq!((lost, kernels(&run)), (24, 21), "{symbol}");
         }
     }
 
     #[test]
-    fn a_newer_name_of_a_function_does_as_well() {
+    fn driver_with_newer_function_name() {
         let run = scenario("graph/failing", &[]).without("cuStreamGetCaptureInfo_v2").run();
-        let rows = run.site("graph::often").series.iter().filter(|row| row.graph);
+        let rows = run.site("graph::may_fail").series.iter().filter(|row| row.graph);
         assert_eq!(rows.map(|row| row.measured).sum::<u64>(), 21);
     }
 
     #[test]
-    fn a_context_may_go_with_its_graphs() {
+    fn context_destroyed_with_its_graphs() {
         let run = scenario("graph/reset", &[]).simulated(|sim| sim).run();
         assert_eq!(run.site("graph::node").in_graphs(0).brackets(), (1, 1, 0, 0));
         assert_eq!(run.trace.notes("use_after_destroy").count(), 0);
     }
 
-    /// Event records may not be in a graph that kernels launch, and nothing told that it would be one.
+    /// Graphs launched by kernels may not contain event records, and a capture cannot tell that its
+    /// graph will be launched so.
     #[test]
-    fn a_graph_to_be_launched_from_the_device_has_no_room_for_nodes() {
-        let run = scenario("graph/for_device", &[]).simulated(|sim| sim).run();
+    fn device_launched_graph_rejects_nodes() {
+        let run = scenario("graph/device_launch", &[]).simulated(|sim| sim).run();
         const NOT_SUPPORTED: u64 = 801;
         assert_eq!((run.fact("node"), run.fact("without")), (NOT_SUPPORTED, 0));
         let node = run.site("graph::node");
@@ -267,11 +268,11 @@ mod simulated {
     }
 
     #[test]
-    fn off_means_no_nodes() {
+    fn no_nodes_while_off() {
         let failing = || scenario("graph/failing", &[]).simulated(|sim| sim);
         let filtered =
             failing().env("GPU_TIME_FILTER", "nothing::*").warns("the filter leaves").run();
-        assert_eq!(filtered.site("graph::often").counts(), (24, 0, 24, 0));
+        assert_eq!(filtered.site("graph::may_fail").counts(), (24, 0, 24, 0));
         let off = failing().env("GPU_TIME", "off").reports_nothing().run();
         for run in [filtered, off] {
             assert_eq!(

@@ -1,27 +1,27 @@
-//! Clocks and surroundings: what NVML says is in the report, what makes figures doubtful is a warning
-//! each, and clocks that were locked are given back, however the process ends.
+//! Clocks and surroundings: the report has NVML's values, warns of each condition that makes
+//! figures doubtful, and locked clocks are released however the process ends.
 
 use crate::harness::report::Device;
 use crate::harness::{Run, is_real, scenario};
 
-/// A clock of a device; it must be known.
+/// Returns a clock of a device. Panics if it is unknown.
 #[track_caller]
 fn clock(device: &Device, name: &str) -> u32 {
-    let clocks = device.clocks.as_ref().expect("NVML is there");
+    let clocks = device.clocks.as_ref().expect("NVML is available");
     clocks[name].unwrap_or_else(|| panic!("no `{name}`: {device:?}"))
 }
 
 #[track_caller]
-fn the_device(run: &Run) -> &Device {
+fn only_device(run: &Run) -> &Device {
     let [device] = &run.report().devices[..] else { panic!("{:?}", run.report().devices) };
     device
 }
 
-/// On a GPU too, where nothing is set.
+/// Also runs on a GPU, where NVML is only read.
 #[test]
-fn what_nvml_says_is_in_the_report() {
+fn report_has_nvml_values() {
     let run = scenario("health/run", &["1"]).run();
-    let device = the_device(&run);
+    let device = only_device(&run);
     for (now, most) in [("sm", "sm_max_mhz"), ("mem", "mem_max_mhz")] {
         let most = clock(device, most);
         for when in ["start", "end"] {
@@ -34,7 +34,7 @@ fn what_nvml_says_is_in_the_report() {
     assert!(device.persistence.is_some() && device.mig.is_some(), "{device:?}");
     assert!(device.mps.is_some() && device.other_processes.is_some(), "{device:?}");
     let held = device.throttle.as_ref().unwrap().values().flatten();
-    // The process does not live for long.
+    // The process lives for less than a minute.
     assert!(held.into_iter().all(|&ns| ns < 60_000_000_000), "{device:?}");
     assert!(run.stderr.lines().any(|line| line.starts_with("  SM ")), "{}", run.stderr);
     if !is_real() {
@@ -61,30 +61,30 @@ mod simulated {
         scenario("health/run", &["1"]).nvml(Script::calm(1).with(change)).run()
     }
 
-    /// The one warning of the one device, which the table shows too.
+    /// Asserts that the only device has a single warning, which the table shows too.
     #[track_caller]
-    fn warned(run: &Run, begins: &str) {
-        let [warning] = &the_device(run).warnings[..] else {
-            panic!("{:?}", the_device(run).warnings)
+    fn assert_warned(run: &Run, prefix: &str) {
+        let [warning] = &only_device(run).warnings[..] else {
+            panic!("{:?}", only_device(run).warnings)
         };
-        assert!(warning.starts_with(begins), "{warning}");
+        assert!(warning.starts_with(prefix), "{warning}");
         assert!(run.stderr.contains(&format!("warning: cuda:0: {warning}")), "{}", run.stderr);
     }
 
     #[track_caller]
     fn throttle(run: &Run, reason: &str) -> Option<Option<u64>> {
-        the_device(run).throttle.as_ref().unwrap().get(reason).copied()
+        only_device(run).throttle.as_ref().unwrap().get(reason).copied()
     }
 
     #[test]
-    fn each_value_is_the_one_that_was_read() {
+    fn values_match_nvml() {
         let run = run_on(|device| {
             device.sm_mhz = Values(vec![1965, 1950]);
             device.mem_mhz = Values(vec![3201, 3200]);
             device.mem_max_mhz = 3210;
         });
-        let device = the_device(&run);
-        assert_eq!(device.warnings, [""; 0], "they moved by less than the clocks' own noise");
+        let device = only_device(&run);
+        assert_eq!(device.warnings, [""; 0], "the clocks moved by no more than their noise");
         let clocks = device.clocks.as_ref().unwrap();
         let expected = [
             ("sm_start_mhz", 1965),
@@ -102,15 +102,15 @@ mod simulated {
         assert_eq!((device.persistence, device.mig), (Some(true), Some(false)));
         assert_eq!((device.mps, device.other_processes), (Some(false), Some(0)));
         let held: Vec<_> = device.throttle.as_ref().unwrap().iter().collect();
-        assert_eq!(held.len(), 5, "what the driver counts: {held:?}");
+        assert_eq!(held.len(), 5, "the reasons that the driver counts: {held:?}");
         assert!(held.iter().all(|(_, ns)| **ns == Some(0)), "{held:?}");
         let line = "  SM 1965 to 1950 MHz of 1980, memory 3201 to 3200 MHz, 41 °C, 123 W\n";
         assert!(run.stderr.contains(line), "{}", run.stderr);
     }
 
     #[test]
-    fn throttling_is_counted_and_warned_of() {
-        // Both numberings of the drivers.
+    fn counted_throttling_warns() {
+        // Drivers number these fields in two ways.
         for driver in ["570.86", "580.159.04"] {
             for (field, reason) in [
                 (74, "sw_power_cap"),
@@ -126,7 +126,7 @@ mod simulated {
                 script.driver = driver.to_owned();
                 let run = scenario("health/run", &["1"]).nvml(script).run();
                 assert_eq!(throttle(&run, reason), Some(Some(12_300_000)), "{driver}");
-                warned(&run, &format!("throttled by {reason} for 12.30 ms of "));
+                assert_warned(&run, &format!("throttled by {reason} for 12.30 ms of "));
                 let line = format!("clocks lowered by {reason} 12.30 ms\n");
                 assert!(run.stderr.contains(&line), "{}", run.stderr);
             }
@@ -134,7 +134,7 @@ mod simulated {
     }
 
     #[test]
-    fn older_drivers_count_elsewhere() {
+    fn older_driver_counts_by_policy() {
         let run = run_on(|device| {
             device.fields.clear();
             device.policies.insert(0, Values(vec![0, 1_000]));
@@ -142,56 +142,62 @@ mod simulated {
         assert_eq!(throttle(&run, "sw_power_cap"), Some(Some(1_000)));
         assert_eq!(throttle(&run, "sync_boost"), Some(Some(0)));
         assert_eq!(throttle(&run, "sw_thermal_slowdown"), None);
-        warned(&run, "throttled by sw_power_cap for 1.000 µs of ");
+        assert_warned(&run, "throttled by sw_power_cap for 1.000 µs of ");
     }
 
     #[test]
-    fn what_is_not_counted_is_looked_for_twice() {
-        for looks in [vec![HW_SLOWDOWN, 0], vec![0, HW_SLOWDOWN]] {
-            let run = run_on(|device| device.reasons = Values(looks));
+    fn uncounted_throttling_is_sampled_twice() {
+        for samples in [vec![HW_SLOWDOWN, 0], vec![0, HW_SLOWDOWN]] {
+            let run = run_on(|device| device.reasons = Values(samples));
             assert_eq!(throttle(&run, "hw_slowdown"), Some(None));
-            warned(&run, "throttled by hw_slowdown when looked at, for how long is not counted: ");
+            assert_warned(
+                &run,
+                "throttled by hw_slowdown when looked at, for how long is not counted: ",
+            );
         }
-        // What is counted is not taken from the looks, and a setting is no fault.
+        // Counted reasons are not taken from the samples, and a setting is not a fault.
         let run = run_on(|device| {
             device.reasons = Values(vec![SW_POWER_CAP, APPLICATIONS_CLOCKS]);
         });
         assert_eq!(throttle(&run, "sw_power_cap"), Some(Some(0)));
         assert_eq!(throttle(&run, "applications_clocks_setting"), Some(None));
-        assert_eq!(the_device(&run).warnings, [""; 0]);
+        assert_eq!(only_device(&run).warnings, [""; 0]);
     }
 
-    /// A counter that went back, or by more than the time that there was.
+    /// A counter that decreased, or that increased by more than the elapsed time.
     #[test]
-    fn a_counter_that_cannot_be_is_not_believed() {
+    fn implausible_counter_is_ignored() {
         for counter in [vec![5, 3], vec![0, 3_600_000_000_000]] {
             let run = run_on(|device| {
                 device.fields.insert(74, Values(counter));
             });
             assert_eq!(throttle(&run, "sw_power_cap"), None);
-            assert_eq!(the_device(&run).warnings, [""; 0]);
+            assert_eq!(only_device(&run).warnings, [""; 0]);
         }
     }
 
     #[test]
-    fn a_clock_that_moves_is_warned_of_unless_the_gpu_was_idle() {
+    fn moving_clock_warns_unless_idle() {
         let falls = |device: &mut ScriptedDevice| device.sm_mhz = Values(vec![1980, 1755]);
-        warned(&run_on(falls), "its SM clock went from 1980 to 1755 MHz during the run: ");
+        assert_warned(&run_on(falls), "its SM clock went from 1980 to 1755 MHz during the run: ");
         let memory = |device: &mut ScriptedDevice| device.mem_mhz = Values(vec![1593, 3201]);
-        warned(&run_on(memory), "its memory clock went from 1593 to 3201 MHz during the run: ");
-        for looks in [vec![IDLE, 0], vec![0, IDLE]] {
+        assert_warned(
+            &run_on(memory),
+            "its memory clock went from 1593 to 3201 MHz during the run: ",
+        );
+        for samples in [vec![IDLE, 0], vec![0, IDLE]] {
             let run = run_on(|device| {
                 falls(device);
-                device.reasons = Values(looks);
+                device.reasons = Values(samples);
             });
-            assert_eq!(the_device(&run).warnings, [""; 0]);
+            assert_eq!(only_device(&run).warnings, [""; 0]);
         }
     }
 
-    /// An idle GPU is looked at again when the calibration has made it work. Its clocks then are those that
-    /// the run begins with.
+    /// An idle GPU is sampled again after the calibration has made it work. The run's starting
+    /// clocks are then those of the second sample.
     #[test]
-    fn a_clock_that_moves_is_warned_of_when_the_gpu_was_idle_at_first() {
+    fn moving_clock_warns_after_idle_start() {
         let from_idle = |last: u32, reasons: Vec<u64>| {
             run_on(|device| {
                 device.sm_mhz = Values(vec![345, 1980, last]);
@@ -200,73 +206,83 @@ mod simulated {
             })
         };
         let run = from_idle(1755, vec![IDLE, 0, 0]);
-        warned(&run, "its SM clock went from 1980 to 1755 MHz during the run: ");
-        assert_eq!(clock(the_device(&run), "sm_start_mhz"), 1980);
-        assert_eq!(clock(the_device(&run), "mem_start_mhz"), 3201);
+        assert_warned(&run, "its SM clock went from 1980 to 1755 MHz during the run: ");
+        assert_eq!(clock(only_device(&run), "sm_start_mhz"), 1980);
+        assert_eq!(clock(only_device(&run), "mem_start_mhz"), 3201);
         for (last, reasons) in [(1980, vec![IDLE, 0, 0]), (345, vec![IDLE, 0, IDLE])] {
-            assert_eq!(the_device(&from_idle(last, reasons)).warnings, [""; 0], "{last}");
+            assert_eq!(only_device(&from_idle(last, reasons)).warnings, [""; 0], "{last}");
         }
-        // What is idle still says nothing.
+        // A GPU that is still idle gives no warning.
         let run = from_idle(1755, vec![IDLE, IDLE, 0]);
         assert_eq!(
-            (clock(the_device(&run), "sm_start_mhz"), the_device(&run).warnings.len()),
+            (clock(only_device(&run), "sm_start_mhz"), only_device(&run).warnings.len()),
             (345, 0)
         );
     }
 
     #[test]
-    fn other_processes_are_counted_and_named() {
+    fn other_processes_warn() {
         let with = |processes: Vec<Process>| run_on(|device| device.processes = processes);
         let run = with(vec![Process::other(4711, "/usr/bin/python3"), Process::ours()]);
-        assert_eq!(the_device(&run).other_processes, Some(1));
-        warned(&run, "shared with 1 other process (python3 4711): ");
+        assert_eq!(only_device(&run).other_processes, Some(1));
+        assert_warned(&run, "shared with 1 other process (python3 4711): ");
         let many = (1..=5).map(|id| Process::other(id, "trainer"));
         let run = with(many.chain([Process::ours(), Process::ours()]).collect());
-        assert_eq!(the_device(&run).other_processes, Some(5));
-        warned(&run, "shared with 5 other processes (trainer 1, trainer 2, trainer 3, …): ");
-        // In a container: ours is there under another id.
+        assert_eq!(only_device(&run).other_processes, Some(5));
+        assert_warned(&run, "shared with 5 other processes (trainer 1, trainer 2, trainer 3, …): ");
+        // In a container, this process appears under another id.
         let run = with(vec![Process::other(u32::MAX, "")]);
-        assert_eq!(the_device(&run).other_processes, Some(0));
-        assert_eq!(the_device(&run).warnings, [""; 0]);
+        assert_eq!(only_device(&run).other_processes, Some(0));
+        assert_eq!(only_device(&run).warnings, [""; 0]);
     }
 
     #[test]
-    fn modes_that_matter_are_warned_of() {
+    fn mps_mig_and_persistence_warn() {
         let server = || Process::other(99, "nvidia-cuda-mps-server");
         let run = run_on(|device| device.processes.push(server()));
-        assert_eq!((the_device(&run).mps, the_device(&run).other_processes), (Some(true), Some(0)));
-        warned(&run, "MPS is on");
-        warned(&run_on(|device| device.mps_processes.push(Process::ours())), "MPS is on");
+        assert_eq!(
+            (only_device(&run).mps, only_device(&run).other_processes),
+            (Some(true), Some(0))
+        );
+        assert_warned(&run, "MPS is on");
+        assert_warned(&run_on(|device| device.mps_processes.push(Process::ours())), "MPS is on");
         let run = run_on(|device| device.mig = Some(true));
-        assert_eq!(the_device(&run).mig, Some(true));
-        warned(&run, "MIG is on");
+        assert_eq!(only_device(&run).mig, Some(true));
+        assert_warned(&run, "MIG is on");
         let run = run_on(|device| device.mig = None);
-        assert_eq!((the_device(&run).mig, &the_device(&run).warnings[..]), (Some(false), &[][..]));
+        assert_eq!(
+            (only_device(&run).mig, &only_device(&run).warnings[..]),
+            (Some(false), &[][..])
+        );
         let off = |device: &mut ScriptedDevice| device.persistence = false;
         let run = run_on(|device| {
             off(device);
             device.reasons = Values(vec![IDLE, 0]);
         });
-        assert_eq!(the_device(&run).persistence, Some(false));
-        warned(&run, "persistence mode is off and it was idle at first");
-        assert_eq!(the_device(&run_on(off)).warnings, [""; 0], "something else kept it awake");
+        assert_eq!(only_device(&run).persistence, Some(false));
+        assert_warned(&run, "persistence mode is off and it was idle at first");
+        assert_eq!(
+            only_device(&run_on(off)).warnings,
+            [""; 0],
+            "another process kept the GPU awake"
+        );
     }
 
     #[test]
-    fn a_pipe_of_mps_in_the_environment_is_believed_if_it_is_there() {
+    fn mps_pipe_counts_only_if_it_exists() {
         let dir = tempfile::tempdir().unwrap();
         let run = || {
             let pipe = dir.path().to_str().unwrap();
             scenario("health/run", &["1"]).env("CUDA_MPS_PIPE_DIRECTORY", pipe).run()
         };
-        assert_eq!(the_device(&run()).mps, Some(false));
+        assert_eq!(only_device(&run()).mps, Some(false));
         std::fs::write(dir.path().join("control"), "").unwrap();
-        warned(&run(), "MPS is on");
+        assert_warned(&run(), "MPS is on");
     }
 
-    /// The device is the one of the same PCI bus id, whatever the order that either counts in.
+    /// Devices are matched by PCI bus id, in whatever order CUDA and NVML number them.
     #[test]
-    fn devices_are_matched_by_their_bus() {
+    fn devices_matched_by_pci_bus_id() {
         let mut script = Script::calm(2);
         for (temperature, device) in [31, 32].into_iter().zip(&mut script.devices) {
             device.temperature_c = temperature;
@@ -283,13 +299,13 @@ mod simulated {
     }
 
     #[test]
-    fn without_the_library_all_else_works() {
+    fn missing_nvml_loses_only_its_values() {
         let missing = scenario("health/run", &["1"]).without_nvml().warns("no NVML (");
         let uninitialised = Script::calm(1).failing("nvmlInit_v2", NO_PERMISSION);
         let forbidden = scenario("health/run", &["1"]).nvml(uninitialised).warns("no NVML (");
         for run in [missing.run(), forbidden.run()] {
             assert_eq!(run.row("health::timed").brackets(), (5, 5, 0, 0));
-            let device = the_device(&run);
+            let device = only_device(&run);
             assert!(device.clocks.is_none() && device.throttle.is_none(), "{device:?}");
             assert_eq!((device.temperature_c, device.mps), (None, None));
             assert_eq!(device.warnings, [""; 0]);
@@ -298,19 +314,19 @@ mod simulated {
     }
 
     #[test]
-    fn a_device_that_nvml_does_not_know_is_said_so() {
+    fn device_unknown_to_nvml_warns() {
         let run = scenario("health/run", &["1"]).nvml(Script::calm(0)).run();
         assert_eq!(run.row("health::timed").brackets(), (5, 5, 0, 0));
-        assert!(the_device(&run).clocks.is_none());
-        warned(&run, "NVML does not tell of it (");
+        assert!(only_device(&run).clocks.is_none());
+        assert_warned(&run, "NVML does not tell of it (");
     }
 
-    /// What one function would not say is missing, and nothing else.
+    /// A failing function loses its own value only.
     #[test]
-    fn a_call_that_fails_leaves_its_value_out() {
-        /// Whether what the function of this name says is missing.
-        type Missing = (&'static str, fn(&Device) -> bool);
-        let functions: [Missing; 8] = [
+    fn failed_nvml_call_loses_only_its_value() {
+        /// An NVML function, and a check whether its value is missing.
+        type MissingValue = (&'static str, fn(&Device) -> bool);
+        let functions: [MissingValue; 8] = [
             ("nvmlDeviceGetClockInfo", |d| d.clocks.as_ref().unwrap()["sm_end_mhz"].is_none()),
             ("nvmlDeviceGetMaxClockInfo", |d| d.clocks.as_ref().unwrap()["sm_max_mhz"].is_none()),
             ("nvmlDeviceGetTemperature", |d| d.temperature_c.is_none()),
@@ -325,7 +341,7 @@ mod simulated {
         for (failing, _) in functions {
             let script = Script::calm(1).failing(failing, NO_PERMISSION);
             let run = scenario("health/run", &["1"]).nvml(script).run();
-            let device = the_device(&run);
+            let device = only_device(&run);
             for (function, is_missing) in functions {
                 assert_eq!(is_missing(device), function == failing, "{failing}: {device:?}");
             }
@@ -335,11 +351,14 @@ mod simulated {
             .failing("nvmlDeviceGetCurrentClocksThrottleReasons", NOT_SUPPORTED)
             .failing("nvmlDeviceGetMPSComputeRunningProcesses_v3", NOT_SUPPORTED);
         let run = scenario("health/run", &["1"]).nvml(script).run();
-        assert_eq!((the_device(&run).mps, &the_device(&run).warnings[..]), (Some(false), &[][..]));
+        assert_eq!(
+            (only_device(&run).mps, &only_device(&run).warnings[..]),
+            (Some(false), &[][..])
+        );
     }
 
     #[test]
-    fn locked_clocks_are_given_back_once_however_the_process_ends() {
+    fn locked_clocks_released_once_at_any_end() {
         let run = scenario("health/locked", &["drop"]).run();
         assert_eq!(run.nvml, [LOCK, "worked", RESET, "main returns"]);
         let run = scenario("health/locked", &["panic"]).panics().exits(101).run();
@@ -348,12 +367,12 @@ mod simulated {
         assert_eq!(run.nvml, [LOCK, "worked", RESET]);
         let run = scenario("health/locked", &["forget"]).run();
         assert_eq!(run.nvml, [LOCK, "worked", "main returns", RESET]);
-        // The report was made before.
-        assert_eq!(clock(the_device(&run), "sm_end_mhz"), 1500);
+        // The report is made before the clocks are released.
+        assert_eq!(clock(only_device(&run), "sm_end_mhz"), 1500);
     }
 
     #[test]
-    fn where_nvml_is_stuck_the_process_ends_with_its_report() {
+    fn hanging_nvml_does_not_prevent_exit() {
         let says = "gpu-time: NVML does not answer, and clocks may be locked still";
         let (set, reset) = ("nvmlDeviceSetGpuLockedClocks", "nvmlDeviceResetGpuLockedClocks");
         let run = scenario("health/stuck", &[]).nvml(Script::calm(1).hanging(set));
@@ -368,25 +387,25 @@ mod simulated {
     }
 
     #[test]
-    fn locking_makes_no_report_and_needs_no_device_in_use() {
+    fn locking_alone_makes_no_report() {
         let run = scenario("health/locked_first", &[]).reports_nothing().run();
         assert_eq!(run.nvml, [LOCK, RESET]);
         assert_eq!(run.fact("cuda:0"), 1500);
     }
 
     #[test]
-    fn the_clock_that_was_measured_is_told() {
+    fn lock_returns_measured_clock() {
         let script = Script::calm(1).with(|device| device.sm_cap_mhz = 1305);
         let run = scenario("health/locked", &["exit"]).exits(7).nvml(script).run();
         assert_eq!(run.fact("cuda:0"), 1305);
-        warned(&run, "its SM clock is locked at 1500 MHz and reads 1305 MHz: ");
-        // What the lock itself does is no finding.
+        assert_warned(&run, "its SM clock is locked at 1500 MHz and reads 1305 MHz: ");
+        // A clock that reads as locked gives no warning.
         let run = scenario("health/locked", &["exit"]).exits(7).run();
-        assert_eq!((run.fact("cuda:0"), &the_device(&run).warnings[..]), (1500, &[][..]));
+        assert_eq!((run.fact("cuda:0"), &only_device(&run).warnings[..]), (1500, &[][..]));
     }
 
     #[test]
-    fn a_signal_gives_the_clocks_back_and_ends_the_process() {
+    fn signal_releases_clocks() {
         for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM] {
             let run = scenario("health/signal", &[&signal.to_string()]);
             let run = run.killed_by(signal).reports_nothing().run();
@@ -397,17 +416,17 @@ mod simulated {
     }
 
     #[test]
-    fn a_handler_of_the_program_is_not_overruled() {
-        for (name, hands_on) in [("health/own_handler_first", 0), ("health/own_handler_later", 1)] {
+    fn program_signal_handler_stays_installed() {
+        for (name, forwards) in [("health/own_handler_first", 0), ("health/own_handler_later", 1)] {
             let run = scenario(name, &[]).reports_nothing().run();
             assert_eq!(run.nvml, [LOCK, "survived", RESET]);
             assert_eq!((run.fact("handled"), run.fact("still_handled")), (2, 1));
-            assert_eq!(run.fact("previous"), hands_on);
+            assert_eq!(run.fact("previous"), forwards);
         }
     }
 
     #[test]
-    fn a_child_leaves_its_parents_clocks_alone() {
+    fn forked_child_keeps_parent_clocks_locked() {
         let run = scenario("health/locked_before_fork", &[]).reports_nothing().run();
         assert_eq!(run.nvml, [LOCK, "children are gone", RESET]);
     }
@@ -421,7 +440,7 @@ mod simulated {
     }
 
     #[test]
-    fn without_permission_the_error_says_what_to_run() {
+    fn lock_without_permission_suggests_command() {
         let script = Script::calm(2).failing("nvmlDeviceSetGpuLockedClocks", NO_PERMISSION);
         let run = refused("1500", script);
         assert_eq!(run.nvml, ["refused"], "nothing was locked");
@@ -435,7 +454,7 @@ mod simulated {
     }
 
     #[test]
-    fn a_clock_that_is_not_there_is_refused() {
+    fn unsupported_clock_is_rejected() {
         for mhz in ["0", "344", "1981", "4294967295"] {
             let run = refused(mhz, Script::calm(2));
             assert_eq!(run.nvml, ["refused"]);
@@ -444,9 +463,9 @@ mod simulated {
         }
     }
 
-    /// One device that cannot be locked leaves none locked.
+    /// If one device cannot be locked, none stays locked.
     #[test]
-    fn all_devices_are_locked_or_none() {
+    fn lock_is_all_or_nothing() {
         let mut script = Script::calm(2);
         script.devices[1].lock_fails = Some(NOT_SUPPORTED);
         let run = refused("1500", script);
@@ -455,14 +474,14 @@ mod simulated {
     }
 
     #[test]
-    fn two_guards_cannot_live_at_once() {
+    fn second_lock_is_rejected() {
         let run = scenario("health/locked_twice", &[]).reports_nothing().run();
         assert_eq!(run.nvml, [LOCK, RESET, "lock 0000:01:00.0 1200 1200", RESET]);
         assert!(run.text("error").starts_with("clocks are locked already: "));
     }
 
     #[test]
-    fn a_clock_that_is_not_given_back_is_told() {
+    fn failed_release_complains() {
         let script = Script::calm(1).failing("nvmlDeviceResetGpuLockedClocks", NO_PERMISSION);
         let run = scenario("health/locked_first", &[]).reports_nothing();
         let run =

@@ -1,16 +1,16 @@
-//! What waits for a stream that is held: no thread waits for longer than the deadline, and the report
-//! says what came of it.
+//! Functions that wait for their stream while it is held: no thread waits longer than the deadline,
+//! and the report shows the holds that expired.
 
 use std::io::Write;
 
 use crate::harness::{Run, is_real, scenario};
 
-/// Calls that nothing is the matter with, before and after, and those that try the hold.
-const CALM: u64 = 8;
-const TRYING: u64 = 3;
+/// Plain calls, before and after, and blocking calls, made while the stream is held.
+const PLAIN: u64 = 8;
+const BLOCKING: u64 = 3;
 
-/// Beyond the deadline of 5 ms, what the calls do takes its time; but a stream that nobody lets go would
-/// be held for ever.
+/// Asserts that the hold ended. The work itself may take longer than the 5 ms deadline, but a
+/// stream that is never released would be held for ever.
 #[track_caller]
 fn assert_ended(run: &Run) {
     let longest_us = run.fact("longest_us");
@@ -18,44 +18,47 @@ fn assert_ended(run: &Run) {
     assert!(longest_us <= most_us, "{longest_us} µs");
 }
 
-/// All samples are there, and so many at least are not fed. The first call never is, as it is not held.
+/// Asserts that all samples are present and that more than `starved` are starved. The first call
+/// always is, because it is not held.
 #[track_caller]
 fn assert_starved(run: &Run, starved: u64) {
     let site = run.site("hold::held");
     let row = site.row();
-    assert_eq!(row.brackets(), (CALM + TRYING, CALM + TRYING, 0, 0));
+    assert_eq!(row.brackets(), (PLAIN + BLOCKING, PLAIN + BLOCKING, 0, 0));
     assert!(row.starved > starved, "{row:?}");
     if !is_real() {
-        assert!(row.starved <= 1 + TRYING, "{row:?}");
+        assert!(row.starved <= 1 + BLOCKING, "{row:?}");
         assert_eq!(site.warnings, [""; 0], "holds go on");
     }
 }
 
-/// What certainly waits for the held stream meets the deadline.
+/// A call that certainly waits for the held stream waits until the deadline.
 #[test]
-fn who_waits_meets_the_deadline() {
+fn waiting_call_runs_into_deadline() {
     for name in ["waits", "depends"] {
         let run = scenario(&format!("hold/{name}"), &[]).run();
         assert_ended(&run);
-        assert!(run.fact("longest_us") >= 5_000, "{name}: it was not held");
-        assert_starved(&run, TRYING);
+        assert!(run.fact("longest_us") >= 5_000, "{name}: the stream was not held");
+        assert_starved(&run, BLOCKING);
         // The first call is not held.
         let site = run.site("hold::held");
         let (released, expired) = (site.holds_released, site.holds_expired);
-        assert_eq!(released + expired, CALM + TRYING - 1, "{name}");
-        assert!(expired >= TRYING, "{name}: {expired}");
-        let note =
-            format!("hold::held: {expired} of {} holds ended by their deadline", CALM + TRYING - 1);
+        assert_eq!(released + expired, PLAIN + BLOCKING - 1, "{name}");
+        assert!(expired >= BLOCKING, "{name}: {expired}");
+        let note = format!(
+            "hold::held: {expired} of {} holds ended by their deadline",
+            PLAIN + BLOCKING - 1
+        );
         assert!(run.stderr.contains(&note), "{}", run.stderr);
         if !is_real() {
-            assert_eq!(expired, TRYING, "{name}");
+            assert_eq!(expired, BLOCKING, "{name}");
         }
     }
 }
 
-/// What waits in the driver, or does not, as it likes.
+/// Calls for which the driver may or may not wait.
 #[test]
-fn who_allocates_or_loads_or_fills_the_queue_goes_on() {
+fn allocation_module_load_and_full_queue() {
     for name in ["allocates", "loads", "fills"] {
         let run = scenario(&format!("hold/{name}"), &[]).run();
         assert_ended(&run);
@@ -64,21 +67,21 @@ fn who_allocates_or_loads_or_fills_the_queue_goes_on() {
 }
 
 #[test]
-fn a_first_product_goes_on() {
+fn first_cublas_product() {
     let run = scenario("hold/cublas", &[]).run();
     if run.fact("left_out") == 1 {
-        // Past the test runner, which shows nothing of tests that pass.
+        // Written directly to stderr, because the test runner captures the output of passing tests.
         let _ = writeln!(std::io::stderr(), "no libcublas: `hold/cublas` was left out");
     }
-    // How long a library takes to load is its own affair.
+    // The library's loading time is not checked.
     assert_starved(&run, 0);
 }
 
 #[test]
-fn two_threads_that_wait_for_all_streams_go_on() {
+fn two_threads_wait_for_the_device() {
     let run = scenario("hold/threads", &[]).run();
     assert_ended(&run);
-    for (name, calls) in [("held", CALM + TRYING), ("beside", 1 + TRYING)] {
+    for (name, calls) in [("held", PLAIN + BLOCKING), ("beside", 1 + BLOCKING)] {
         let row = run.row(&format!("hold::{name}"));
         assert_eq!(row.brackets(), (calls, calls, 0, 0));
         assert!(row.starved > 0, "each waits for both: {row:?}");
@@ -86,21 +89,21 @@ fn two_threads_that_wait_for_all_streams_go_on() {
 }
 
 #[test]
-fn what_unwinds_lets_the_stream_go() {
+fn unwinding_releases_the_stream() {
     let run = scenario("hold/panics", &[]).run();
     assert_ended(&run);
     let row = run.row("hold::held");
-    assert_eq!((row.measured, row.lost("failed")), (CALM, TRYING));
+    assert_eq!((row.measured, row.lost("failed")), (PLAIN, BLOCKING));
     if !is_real() {
-        assert_eq!(row.fed, CALM - 1, "{row:?}");
-        assert!(run.fact("longest_us") < 1_000, "nobody waits for a deadline");
+        assert_eq!(row.fed, PLAIN - 1, "{row:?}");
+        assert!(run.fact("longest_us") < 1_000, "a call waited for the deadline");
     }
 }
 
 #[test]
-fn the_process_ends_while_a_stream_is_held() {
+fn exit_while_stream_is_held() {
     let run = scenario("hold/exits", &[]).exits(7).run();
     let row = run.row("hold::held");
-    assert_eq!((row.timed, row.measured), (CALM / 2 + 1, CALM / 2));
+    assert_eq!((row.timed, row.measured), (PLAIN / 2 + 1, PLAIN / 2));
     assert_eq!(row.in_flight + row.lost("failed"), 1, "{row:?}");
 }

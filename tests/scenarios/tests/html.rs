@@ -1,11 +1,11 @@
-//! The HTML page, beside the other reports.
+//! The HTML report.
 
 use crate::harness::scenario;
 
 #[test]
-fn the_page_has_what_the_report_has() {
+fn page_lists_sites_and_devices() {
     let run = scenario("exact/fed", &[]).html().run();
-    let page = run.page.as_deref().expect("it is written");
+    let page = run.page.as_deref().expect("the page is written");
     assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>"));
     for site in run.report().sites.iter().filter(|site| site.calls > 0) {
         assert!(page.contains(&format!(">{}<", site.name)), "`{}`", site.name);

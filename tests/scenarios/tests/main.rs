@@ -1,11 +1,10 @@
-//! What must be survived: every test runs one small program and judges what it left.
+//! Each test runs one small program and checks its exit, its report and its tally.
 
 mod absent;
 mod barriers;
 mod bias;
 mod capture;
 mod cold;
-mod course;
 mod devices;
 mod exact;
 mod exit;
@@ -18,6 +17,7 @@ mod health;
 mod hold;
 mod html;
 mod options;
+mod pacing;
 mod random;
 mod rates;
 mod sampling;

@@ -1,4 +1,4 @@
-//! The keys of the attribute, and what the environment and the program make of them.
+//! The attribute's keys, and how the environment and the program override them.
 
 use crate::harness::report::Series;
 use crate::harness::{Run, Scenario, assert_lasts, is_real, scenario};
@@ -7,7 +7,7 @@ fn keys() -> Scenario {
     scenario("options/keys", &[])
 }
 
-/// The states in which the launches of a function met the L2.
+/// Returns the distinct states in which a function's launches found the L2.
 fn caches(run: &Run, name: &str) -> Vec<String> {
     let site = run.site(name);
     let mut caches: Vec<String> = site.series.iter().map(|row| row.cache.clone()).collect();
@@ -17,7 +17,7 @@ fn caches(run: &Run, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn each_key_does_what_it_says() {
+fn keys_take_effect() {
     let run = keys().run();
     for name in ["hot", "cold", "cold_dirty", "cold_thrice", "delayed"] {
         let site = run.site(&format!("options::{name}"));
@@ -38,7 +38,7 @@ fn each_key_does_what_it_says() {
     assert!(warmed.options.contains("WARMUP"), "{}", warmed.options);
     assert_eq!(warmed.row().brackets(), (16, 16, 0, 0));
 
-    // A hold lets the GPU see no gap, except on the first call, which is not held.
+    // A hold hides every gap from the GPU, except on the first call, which is not held.
     for name in ["options::hot", "options::cold", "options::cold_dirty"] {
         let row = run.row(name);
         assert!(row.fed >= row.measured - 1, "{name}: {row:?}");
@@ -51,7 +51,7 @@ fn each_key_does_what_it_says() {
 }
 
 #[test]
-fn the_filter_decides_who_is_timed() {
+fn filter_selects_functions() {
     let run = keys().env("GPU_TIME_FILTER", "*::cold*,!*_dirty").run();
     for (name, is_timed) in [
         ("options::hot", false),
@@ -68,7 +68,7 @@ fn the_filter_decides_who_is_timed() {
 }
 
 #[test]
-fn a_filter_may_leave_nothing() {
+fn filter_without_match_warns() {
     let warning = "the filter leaves none of the ";
     let run = keys().env("GPU_TIME_FILTER", "nobody").warns(warning).run();
     let hot = run.site("options::hot");
@@ -76,9 +76,9 @@ fn a_filter_may_leave_nothing() {
     assert_eq!(run.report().total(|row| row.timed), 0);
 }
 
-/// What is written wrongly would go unnoticed: nobody asks for it.
+/// A misspelt variable would otherwise go unnoticed, since no code reads it.
 #[test]
-fn a_variable_that_nobody_reads_is_named_once() {
+fn unknown_variable_complains_once() {
     let run = keys()
         .env("GPU_TIME_REPROT", "none")
         .env("GPU_TIME_TEST_ANYTHING", "1")
@@ -91,7 +91,7 @@ fn a_variable_that_nobody_reads_is_named_once() {
 }
 
 #[test]
-fn the_environment_overrides_the_keys() {
+fn environment_overrides_keys() {
     let run = keys().env("GPU_TIME_WARMUP", "7").run();
     for name in ["options::hot", "options::cold", "warm it up"] {
         assert_eq!(run.site(name).warmup, 7, "{name}");
@@ -110,7 +110,7 @@ fn the_environment_overrides_the_keys() {
 }
 
 #[test]
-fn switched_by_the_program() {
+fn program_switches_timing() {
     let run = scenario("options/switched", &[]).run();
     for name in ["options::cold", "options::cold_thrice", "options::delayed"] {
         assert_eq!(run.site(name).counts(), (30, 0, 20, 10), "{name}");
@@ -120,22 +120,22 @@ fn switched_by_the_program() {
 }
 
 #[test]
-fn the_program_looks_while_it_works() {
-    let run = scenario("options/looks", &[]).reports(2).run();
+fn snapshots_while_working() {
+    let run = scenario("options/snapshots", &[]).reports(2).run();
     assert_eq!(run.row("options::delayed").brackets(), (20, 20, 0, 0));
 }
 
-/// A function that waits for what it has enqueued is let go by a deadline, a few times, and then no
-/// more held.
+/// A function that waits for its own work is released by the deadline a few times, and is not held
+/// any more after that.
 #[test]
-fn a_hold_that_the_function_waits_for() {
+fn hold_switches_off_for_waiting_function() {
     let run = scenario("options/waits", &[]).run();
     let site = run.site("options::waits_inside");
     assert_eq!(site.row().brackets(), (40, 40, 0, 0));
-    // The first call is not held, and the fifth deadline does not come.
+    // The first call is not held, and there is no fifth deadline.
     assert_eq!((site.holds_released, site.holds_expired), (0, 4));
     if !is_real() {
-        // Four deadlines of 200 µs, however many are met, and 39 calls that take about 15 µs.
+        // Four deadlines of 200 µs in all, and 39 calls of about 15 µs each.
         let took_us = run.fact("all_but_the_first_us");
         assert!((800..1_600).contains(&took_us), "{took_us} µs");
     }
@@ -144,9 +144,9 @@ fn a_hold_that_the_function_waits_for() {
     assert!(run.stderr.contains(warning), "{}", run.stderr);
 }
 
-/// Where each launch waits for its kernel, a hold would never be released.
+/// If every launch waits for its kernel, a hold would never be released.
 #[test]
-fn launches_that_block() {
+fn blocking_launches_are_not_held() {
     let run = keys().env("CUDA_LAUNCH_BLOCKING", "1").run();
     for name in ["options::hot", "options::cold", "options::cold_thrice", "warm it up"] {
         let row = run.row(name);
@@ -154,9 +154,9 @@ fn launches_that_block() {
     }
 }
 
-/// Nothing is done and nothing is said.
+/// With `GPU_TIME=off` the runtime makes no driver calls and prints nothing.
 #[test]
-fn switched_off_by_the_environment() {
+fn environment_switches_timing_off() {
     let run = keys().env("GPU_TIME", "off").reports_nothing().run();
     assert_eq!(run.stderr, "");
     if !is_real() {
@@ -179,9 +179,9 @@ mod simulated {
         assert!((row.raw().median - ns as f64).abs() < 1.0, "{ns}: {:?}", row.raw());
     }
 
-    /// The closed formulas of the model, and no part of it.
+    /// The expected values are closed formulas, independent of the model's code.
     #[test]
-    fn each_state_of_the_cache_has_its_time() {
+    fn copy_times_match_cache_states() {
         let run = keys().run();
         let pair = |ns| formula::fed_pair_ns(&[ns]);
         assert_median(run.row("options::cold"), pair(formula::cold_copy_ns(N16)));

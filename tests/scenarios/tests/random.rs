@@ -1,9 +1,9 @@
-//! Programs that nobody would think of.
+//! Randomly generated random_programs.
 
 mod simulated {
     use std::cell::Cell;
 
-    use gpu_time_scenarios::script::{Call, Course, Mode, SITES, STREAMS, Script, Step};
+    use gpu_time_scenarios::script::{Call, Ending, Mode, SITES, STREAMS, Script, Step};
     use gpu_time_sim_driver::SimDriver;
     use proptest::collection::vec;
     use proptest::prelude::*;
@@ -12,11 +12,11 @@ mod simulated {
     use crate::harness::{Run, SMALL_L2, scenario};
 
     fn call(depth: u32) -> BoxedStrategy<Call> {
-        let course = prop_oneof![
-            6 => Just(Course::Whole),
-            1 => Just(Course::Early),
-            1 => Just(Course::Fails),
-            1 => Just(Course::Panics),
+        let ending = prop_oneof![
+            6 => Just(Ending::Whole),
+            1 => Just(Ending::Early),
+            1 => Just(Ending::Fails),
+            1 => Just(Ending::Panics),
         ];
         let inner = if depth == 0 {
             Just(None).boxed()
@@ -24,8 +24,8 @@ mod simulated {
             prop_oneof![4 => Just(None), 1 => call(depth - 1).prop_map(|call| Some(Box::new(call)))]
                 .boxed()
         };
-        (0..SITES, 0..STREAMS, course, inner)
-            .prop_map(|(site, stream, course, inner)| Call { site, stream, course, inner })
+        (0..SITES, 0..STREAMS, ending, inner)
+            .prop_map(|(site, stream, ending, inner)| Call { site, stream, ending, inner })
             .boxed()
     }
 
@@ -42,7 +42,7 @@ mod simulated {
     }
 
     fn script() -> impl Strategy<Value = Script> {
-        // A program that calls nothing reports nothing.
+        // A program without any call makes no report.
         let first = call(0).prop_map(Step::Call);
         (first, vec(vec(step(), 1..60), 1..4)).prop_map(|(first, mut threads)| {
             threads[0].insert(0, first);
@@ -68,15 +68,16 @@ mod simulated {
     }
 
     fn run(script: &Script, faults: &str) -> Run {
-        let script = serde_json::to_string(script).expect("plain data");
+        let script = serde_json::to_string(script).expect("the script serializes");
         let configure = |sim: SimDriver| sim.model(SMALL_L2).faults(faults);
-        // Running it checks everything that holds for all, each sample's value included.
+        // The harness checks everything that must hold for every run, including each sample's
+        // value.
         scenario("random/script", &[&script]).simulated(configure).run()
     }
 
     #[test]
-    fn programs() {
-        // More of them find more: `PROPTEST_CASES=3000`.
+    fn random_programs() {
+        // `PROPTEST_CASES=3000` searches longer.
         let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
         let cases = cases.unwrap_or(150);
         let config = Config { cases, failure_persistence: None, ..Config::default() };
@@ -92,7 +93,7 @@ mod simulated {
             })
             .unwrap();
         println!("{samples:?} samples, {lost:?} lost");
-        // Programs that measure nothing would prove nothing.
+        // Programs without samples would prove nothing.
         assert!(samples.get() > 1_000 && lost.get() > 100);
     }
 }

@@ -12,7 +12,7 @@ fn near(found: f64, expected: f64) -> bool {
 }
 
 #[test]
-fn work_is_asked_for_by_calls_that_are_timed() {
+fn work_evaluated_for_timed_calls_only() {
     let run = work();
     assert_eq!(run.site("rates::one").counts(), (13, 3, 1, 9));
     assert_eq!(run.fact("of one"), 9);
@@ -21,7 +21,7 @@ fn work_is_asked_for_by_calls_that_are_timed() {
 }
 
 #[test]
-fn the_same_work_goes_by_the_median() {
+fn constant_work_rate_uses_median() {
     let run = work();
     let row = run.row("rates::one");
     let (bytes, flops) = (row.bytes.as_ref().unwrap(), row.flops.as_ref().unwrap());
@@ -38,7 +38,7 @@ fn the_same_work_goes_by_the_median() {
 }
 
 #[test]
-fn a_function_of_several_launches_has_the_work_and_they_have_none() {
+fn work_belongs_to_function_not_launches() {
     let run = work();
     let site = run.site("rates::two");
     let row = site.row();
@@ -56,7 +56,7 @@ fn a_function_of_several_launches_has_the_work_and_they_have_none() {
 }
 
 #[test]
-fn what_a_call_does_not_know_is_left_out() {
+fn unknown_work_is_left_out() {
     let run = work();
     let row = run.row("rates::some");
     assert_eq!((row.measured, row.at_floor), (12, 0));
@@ -70,7 +70,7 @@ fn what_a_call_does_not_know_is_left_out() {
 }
 
 #[test]
-fn work_on_the_cpu_has_a_rate_and_no_peak() {
+fn cpu_work_has_rate_without_peak() {
     let run = work();
     let rate = |row: &Series| {
         let bytes = row.bytes.as_ref().unwrap();
@@ -84,8 +84,8 @@ fn work_on_the_cpu_has_a_rate_and_no_peak() {
 }
 
 #[test]
-fn what_makes_no_sense_is_counted_and_left_out() {
-    let run = scenario("rates/nonsense", &[]).run();
+fn invalid_work_is_left_out_and_warns() {
+    let run = scenario("rates/invalid", &[]).run();
     let row = run.row("rates::measured");
     let (bytes, flops) = (row.bytes.as_ref().unwrap(), row.flops.as_ref().unwrap());
     assert_eq!((bytes.samples, flops.samples, flops.total), (5, 2, 2e9));
@@ -101,7 +101,7 @@ fn what_makes_no_sense_is_counted_and_left_out() {
 }
 
 #[test]
-fn a_call_whose_work_panics_is_skipped() {
+fn panicking_work_skips_call() {
     let run = scenario("rates/panics", &[]).panics().run();
     assert_eq!(run.site("rates::never_entered").counts(), (4, 0, 4, 0));
 }
@@ -111,14 +111,14 @@ mod simulated {
     use gpu_time_sim_driver::formula::{EMPTY_NS, fed_pair_ns, spin_ns};
 
     #[test]
-    fn the_rates_are_those_of_the_formula() {
+    fn rates_match_formula() {
         let run = work();
-        // What a pair reads beyond the kernel in it.
+        // The nanoseconds that a pair reads beyond its kernel.
         let bias = fed_pair_ns(&[EMPTY_NS]) - EMPTY_NS;
         let net = |ns: u64| (fed_pair_ns(&[spin_ns(ns)]) - bias) as f64;
         let close = |found: Option<f64>, expected: f64| {
             let found = found.unwrap();
-            assert!((found / expected - 1.0).abs() < 1e-5, "{found}, not {expected}");
+            assert!((found / expected - 1.0).abs() < 1e-5, "{found}, expected {expected}");
         };
         let one = run.row("rates::one");
         assert_eq!(one.fed, 9);
@@ -128,24 +128,24 @@ mod simulated {
         close(bytes.peak_share, 1048576.0 / net(10_000) / 4_916.736);
         close(one.flops.as_ref().unwrap().tflop_per_s, 2e6 / net(10_000));
 
-        // The first call, whose work is nothing, comes before the clocks are aligned.
+        // The first call, whose amount of work is zero, comes before the clocks are aligned.
         let (two, some) = (run.row("rates::two"), run.row("rates::some"));
         assert!(two.starved <= 1 && some.starved <= 1, "{two:?}, {some:?}");
         let sum = (12 - two.starved) as f64 * (net(5_000) + net(10_000));
         close(two.bytes.as_ref().unwrap().gb_per_s, 66_000.0 / sum);
-        // By the time of the calls that know.
+        // Only the time of calls with known work counts.
         let sum = (6 - some.starved) as f64 * net(10_000);
         close(some.bytes.as_ref().unwrap().gb_per_s, 120.0 / sum);
     }
 
     #[test]
-    fn a_device_that_does_not_tell_its_memory_has_no_peak() {
+    fn unknown_bus_width_has_no_peak() {
         const BUS_WIDTH: u64 = 37;
         let whole = work();
         let mut asked = whole.trace.calls_of("cuDeviceGetAttribute");
         let nth = 1 + asked
             .position(|call| call.args["attrib"].as_u64() == Some(BUS_WIDTH))
-            .expect("the runtime asks for it");
+            .expect("the runtime queries the bus width");
         let fault = format!("cuDeviceGetAttribute:{nth}=1");
         let run = scenario("rates/work", &[]).simulated(|sim| sim.faults(&fault)).run();
         assert_eq!(run.report().devices[0].peak_gb_per_s, None);

@@ -1,24 +1,24 @@
-//! Totals of sampled functions are estimated, and counts stay exact; keys split functions.
+//! Sampling: totals are estimated, counts stay exact. Keys: functions are split into series.
 
 use crate::harness::report::{Series, Site};
 use crate::harness::{Run, scenario};
 
-/// How far the estimate is from the truth, in its standard errors.
+/// Returns the distance of the estimate from the truth, in standard errors.
 fn errors(row: &Series, truth: f64) -> f64 {
     let (total, error) = row.estimate();
     (total - truth).abs() / error
 }
 
-/// All calls that were sampled were measured.
+/// Asserts that all sampled calls were measured.
 fn assert_sampled(site: &Site, calls: u64) {
     assert_eq!(site.calls, calls);
     assert_eq!(site.unsampled + site.timed + site.warmup, calls, "{site:?}");
     assert_eq!(site.row().brackets(), (site.timed, site.timed, 0, 0), "{site:?}");
 }
 
-/// A count that keeps step with the program sees the long calls only, and a share does not.
+/// Counting in step with the program samples the long calls only; random sampling does not.
 #[test]
-fn a_periodic_program_is_judged_by_a_share_and_not_by_a_count() {
+fn periodic_program_biases_every_but_not_sample() {
     let run = scenario("sampling/periodic", &[]).untraced().run();
     let all = run.row("sampling::all");
     let (truth, none) = all.estimate();
@@ -31,9 +31,10 @@ fn a_periodic_program_is_judged_by_a_share_and_not_by_a_count() {
     assert!(counted.estimate().0 > 10.0 * truth, "{counted:?}");
 
     let drawn = run.row("sampling::drawn");
-    // Eight standard errors of a number that is binomial, with 198 as its variance.
+    // Eight standard errors of a binomial count with variance 198.
     assert!(drawn.measured.abs_diff(200) < 8 * 15, "{drawn:?}");
-    // Few of its samples are the long ones, two in the mean: the error itself is known badly.
+    // Few of the samples are long ones, two on average, so the estimated error is itself
+    // inaccurate.
     let (total, error) = drawn.estimate();
     assert!((total - truth).abs() < 8.0 * error.max(truth * 0.35), "{total} {error} {truth}");
 
@@ -42,9 +43,9 @@ fn a_periodic_program_is_judged_by_a_share_and_not_by_a_count() {
     assert_eq!(warmed.sample_rate, 0.1);
 }
 
-/// The error is that of calls. Samples of which a call gives several do not tell it.
+/// The estimated error refers to calls, so several samples per call cannot give it.
 #[test]
-fn a_launch_in_a_loop_is_estimated_without_a_claim_to_its_error() {
+fn looped_launch_has_estimate_without_error() {
     let run = scenario("sampling/loops", &[]).untraced().run();
     let site = run.site("sampling::looping");
     assert_eq!(site.calls, 400);
@@ -56,18 +57,19 @@ fn a_launch_in_a_loop_is_estimated_without_a_claim_to_its_error() {
 }
 
 #[test]
-fn what_is_counted_is_counted_on_over_threads() {
+fn every_counts_on_across_threads() {
     let run = scenario("sampling/threads", &[]).untraced().run();
     for name in ["drawn", "counted"] {
         assert_sampled(run.site(&format!("sampling::{name}")), 4_000);
     }
-    // A lane has one thread at a time. There were four at once, and others on their way out.
+    // Each per-thread recorder belongs to one thread at a time. Four threads ran at once, and
+    // others were ending.
     let counted = run.row("sampling::counted").measured;
     assert!((30..=40).contains(&counted), "{counted}");
 }
 
 #[test]
-fn the_environment_overrides_what_functions_say() {
+fn environment_overrides_sampling() {
     let run = scenario("sampling/periodic", &[]).env("GPU_TIME_SAMPLE", "0.5").untraced().run();
     let truth = 20_000.0 * 1_990.0;
     for name in ["all", "drawn", "counted"] {
@@ -75,7 +77,7 @@ fn the_environment_overrides_what_functions_say() {
         assert_sampled(site, 20_000);
         assert_eq!(site.sample_rate, 0.5);
         assert!(site.timed.abs_diff(10_000) < 8 * 71, "{site:?}");
-        // A spin lasts a little longer than asked.
+        // A spin lasts slightly longer than requested.
         let (total, error) = site.row().estimate();
         assert!(total > truth - 8.0 * error, "{name}: {total} {error}");
         assert!(error < 0.1 * total, "{name}: {total} {error}");
@@ -89,12 +91,12 @@ fn the_environment_overrides_what_functions_say() {
     }
 }
 
-/// Programs that make everything difficult, with half of their calls timed.
+/// The programs with the most difficult bookkeeping, with half of their calls timed.
 #[test]
-fn identities_hold_where_not_all_is_timed() {
+fn identities_hold_with_sampling() {
     let scenarios: [(&str, &[&str]); 4] = [
         ("threads/teardown", &[]),
-        ("threads/streams", &[]),
+        ("threads/own_streams", &[]),
         ("threads/short", &[]),
         ("threads/warmup", &["even"]),
     ];
@@ -102,15 +104,15 @@ fn identities_hold_where_not_all_is_timed() {
         let run = scenario(name, arguments).env("GPU_TIME_SAMPLE", "0.5").untraced().run();
         assert!(run.report().sites.iter().any(|site| site.unsampled > 0), "{name}");
         if name == "threads/short" {
-            // A hundred calls, each on a thread of its own: by fair draws one in a million of such runs
-            // is outside of this.
+            // A hundred calls, each on its own thread: with fair draws, one in a million runs is
+            // outside this range.
             let unsampled = run.site("threads::timed").unsampled;
             assert!((25..=75).contains(&unsampled), "{unsampled}");
         }
     }
 }
 
-/// A graph keeps its shape, whatever is sampled of the calls that are not captured.
+/// A graph keeps its shape, however calls outside captures are sampled.
 #[test]
 fn captured_calls_are_not_sampled() {
     let arguments = ["relaxed", "first", "20"];
@@ -123,7 +125,7 @@ fn captured_calls_are_not_sampled() {
     }
 }
 
-/// The series of these keys, and how many brackets each has.
+/// Returns the keys of a function's series, and the number of samples of each.
 fn by_key<'a>(run: &'a Run, name: &str, launch: Option<u32>) -> Vec<(Option<&'a str>, u64)> {
     let mut keys: Vec<_> =
         run.site(name).rows(launch).map(|row| (row.key.as_deref(), row.measured)).collect();
@@ -142,13 +144,13 @@ fn keys_split_a_function() {
             assert!(row.raw().median > ns && row.raw().median < 1.9 * ns, "{row:?}");
         }
     }
-    // `?` leaves a call without a key; those that are not timed are not asked.
+    // A `?` leaves a call without a key. Calls that are not timed do not evaluate the key.
     let name = "<7>\n\u{1b}[31m";
     assert_eq!(by_key(&run, "sampling::by_name", None), [(None, 33), (Some(name), 32)]);
     assert_eq!(run.fact("formatted"), 32);
     assert!(run.stderr.contains("[<7>\\n\\u{1b}[31m]"), "{}", run.stderr);
 
-    let keys = by_key(&run, "sampling::without_end", None);
+    let keys = by_key(&run, "sampling::unbounded", None);
     assert_eq!(keys.len(), 65);
     let other = keys.iter().find(|(key, _)| *key == Some("<other>")).unwrap();
     assert_eq!(other.1, 4 * (1_000 - 64));
@@ -156,7 +158,7 @@ fn keys_split_a_function() {
 }
 
 #[test]
-fn a_budget_has_calls_passed_over() {
+fn budget_skips_calls() {
     let run = scenario("sampling/budget", &[]).env("GPU_TIME_BUDGET", "1%").untraced().run();
     let site = run.site("sampling::all");
     assert!(site.unsampled > 0 && site.sample_rate < 1.0, "{site:?}");
@@ -170,11 +172,11 @@ fn a_budget_has_calls_passed_over() {
     assert!(total + 8.0 * error > kernels, "{total} {error}");
 }
 
-/// Passed over, they still take something. A warning says so, and of what to have less.
+/// Skipped calls have a cost as well. A warning says so and suggests a filter.
 #[test]
-fn a_budget_that_cannot_be_kept_is_warned_of() {
+fn unattainable_budget_warns() {
     for (budget, is_kept) in [("0.0001%", false), ("90%", true)] {
-        let run = scenario("sampling/passing", &["not asked"])
+        let run = scenario("sampling/skipping", &["not evaluated"])
             .env("GPU_TIME_BUDGET", budget)
             .env("GPU_TIME_SAMPLE", "0")
             .untraced()
@@ -185,28 +187,29 @@ fn a_budget_that_cannot_be_kept_is_warned_of() {
     }
 }
 
-/// Of each call that is timed, all that it takes, but no more than may be an interruption.
+/// The whole cost of each timed call counts, up to a limit beyond which it may be an interruption.
 #[test]
-fn a_budget_counts_what_timed_calls_take_of_the_host() {
-    let run = scenario("sampling/dear", &[]).env("GPU_TIME_BUDGET", "99%").untraced().run();
-    let timed = run.site("sampling::dear_to_time").timed;
+fn budget_counts_host_time_of_timed_calls() {
+    let run = scenario("sampling/costly", &[]).env("GPU_TIME_BUDGET", "99%").untraced().run();
+    let timed = run.site("sampling::costly_to_time").timed;
     let host_ns = run.report().process.budget.as_ref().unwrap().host_ns;
-    // The very first count as what is guessed. A call is 100 µs at most when it begins, and when it ends.
+    // The first calls count with an assumed cost. A call counts at most 100 µs at its beginning and
+    // at its end.
     let fewest = timed.saturating_sub(100) * 50_000;
     assert!(fewest > 0 && (fewest..timed * 250_000).contains(&host_ns), "{timed}: {host_ns}");
 }
 
-/// Calls that come every two seconds, of which each could be timed.
+/// Calls once every two seconds, each of which the budget allows to be timed.
 #[test]
-fn a_budget_notices_that_calls_have_become_rare() {
-    let run = scenario("sampling/drop", &[]).env("GPU_TIME_BUDGET", "0.1%").untraced().run();
+fn budget_adapts_to_load_drop() {
+    let run = scenario("sampling/load_drop", &[]).env("GPU_TIME_BUDGET", "0.1%").untraced().run();
     assert!(run.fact("waited") < 15, "{}", run.fact("waited"));
 }
 
 mod simulated {
     use super::*;
 
-    /// How long the commands of the stream that the copies are in kept it busy.
+    /// Returns the time for which the commands of the copies' stream kept it busy.
     fn busy_ns(run: &Run) -> u64 {
         let copy = run.trace.commands().find(|command| command.name == "copy_f4");
         let stream = copy.expect("there are copies").stream;
@@ -214,10 +217,11 @@ mod simulated {
         own.map(|command| command.end_ns - command.start_ns).sum()
     }
 
-    /// What timing adds to a stream is all counted: events, flushes and holds, and the L2 that copies must
-    /// fill again. What is counted in vain is a hold behind other work, which is over when it begins.
+    /// Everything that timing adds to a stream is counted: events, flushes, holds, and the L2 that
+    /// copies must fill again. A hold behind other work, which has expired when it begins, is
+    /// counted in vain.
     #[test]
-    fn a_budget_counts_what_timing_takes_of_the_device() {
+    fn budget_counts_device_time() {
         let mut wrong = Vec::new();
         for pace in ["queued", "idle"] {
             let cost = |env: &[(&str, &str)]| {
@@ -244,12 +248,12 @@ mod simulated {
         assert!(wrong.is_empty(), "{wrong:#?}");
     }
 
-    /// Where it takes longer to find out that a call is passed over, that is counted; what no call takes
-    /// that is timed.
+    /// If skipping a call takes longer, the additional cost is counted, but nothing that only timed
+    /// calls cost.
     #[test]
-    fn a_budget_counts_what_passing_over_takes_of_the_host() {
+    fn budget_counts_host_time_of_skipped_calls() {
         let host_ns = |function: &str| {
-            let run = scenario("sampling/passing", &[function])
+            let run = scenario("sampling/skipping", &[function])
                 .env("GPU_TIME_BUDGET", "1%")
                 .env("GPU_TIME_SAMPLE", "0")
                 .untraced()
@@ -258,20 +262,20 @@ mod simulated {
             assert_eq!(budget.device_ns, 0);
             budget.host_ns - 6 * 20_000
         };
-        // One call in eight is looked at, or one in 512, and none for more than a microsecond.
-        let (asked, not_asked) = (host_ns("asked"), host_ns("not asked"));
-        assert!(not_asked > 0 && asked > 2 * not_asked, "{asked} {not_asked}");
+        // One call in eight is measured, or one in 512, each for at most a microsecond.
+        let (evaluated, not_evaluated) = (host_ns("stream evaluated"), host_ns("not evaluated"));
+        assert!(not_evaluated > 0 && evaluated > 2 * not_evaluated, "{evaluated} {not_evaluated}");
     }
 
     #[test]
-    fn functions_that_were_called_are_reconfigured() {
+    fn configure_applies_to_known_functions() {
         let run = scenario("sampling/reconfigured", &[]).run();
         let rows = |name: &str| -> Vec<_> {
             let rows =
                 run.site(name).rows(None).map(|row| (&*row.cache, row.brackets().0, row.fed));
             rows.collect()
         };
-        // A flush or a hold before it is longer than it takes to enqueue a call, which is fed then.
+        // A flush or a hold takes longer than enqueueing a call, so the call is fed.
         assert_eq!(run.site("sampling::all").counts(), (50, 3, 0, 47));
         assert_eq!(rows("sampling::all"), [("as-found", 37, 10), ("cold-dirty", 10, 10)]);
         assert_eq!(run.site("sampling::cold_and_warmed").counts(), (50, 3, 0, 47));
@@ -291,18 +295,18 @@ mod simulated {
 }
 
 #[test]
-fn a_program_configures_itself_while_it_runs() {
+fn program_configures_while_running() {
     let complaint = "gpu-time: `configure().budget`: `2` makes no sense";
     let warning = "`configure().budget`: `2` makes no sense";
     let configured = || scenario("sampling/configured", &[]).complains(complaint).warns(warning);
     let run = configured().untraced().run();
     assert_eq!((run.fact("all_timed"), run.fact("all_warmup")), (0, 0));
     let (all, drawn, counted) = ("sampling::all", "sampling::drawn", "sampling::counted");
-    // Nothing, then everything with the warm-up, then everything.
+    // First nothing, then everything with a warm-up, then everything.
     assert_eq!(run.site(all).counts(), (30_000, 3, 10_000, 19_997));
     let drawn = run.site(drawn);
     assert_eq!((drawn.warmup, drawn.calls), (3, 30));
-    // Ten of it were called for while it was filtered out.
+    // Ten of its calls were made while the filter excluded it.
     let counted = run.site(counted);
     assert_eq!((counted.warmup, counted.timed + counted.unsampled), (3, 17), "{counted:?}");
 
@@ -313,7 +317,7 @@ fn a_program_configures_itself_while_it_runs() {
 }
 
 #[test]
-fn a_sampled_function_settles() {
+fn sampled_function_settles() {
     let run = scenario("sampling/settle", &[]).untraced().run();
     assert_eq!(run.fact("settled"), 1);
     assert!(run.row("sampling::drawn").measured >= 50);

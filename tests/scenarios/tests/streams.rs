@@ -9,7 +9,7 @@ fn several_streams() {
     assert_lasts(run.row("streams::timed"), 20_000.0);
 }
 
-/// Every device has its own warm-up, its own row and its own L2.
+/// Asserts that every device has its own warm-up, row and L2.
 #[track_caller]
 fn assert_devices(run: &Run) {
     let devices = run.fact("devices");
@@ -25,7 +25,7 @@ fn assert_devices(run: &Run) {
         }
         let device = run.report().devices.iter().find(|device| device.id == id).unwrap();
         assert!(device.flush_bytes.is_some() && device.event_floor_ns.is_some(), "{device:?}");
-        // On some GPUs the constant of events has two values that take turns, which is said there.
+        // On some GPUs the event constant alternates between two values, which is a warning.
         let has_moved = |warning: &str| is_real() && warning.starts_with("the event bias moved");
         assert!(device.warnings.iter().all(|warning| has_moved(warning)), "{device:?}");
     }
@@ -37,17 +37,17 @@ fn all_devices() {
 }
 
 #[test]
-fn streams_without_an_owner() {
+fn null_per_thread_and_raw_streams() {
     let run = scenario("streams/special", &[]).run();
-    // The warm-up is the device's, whoever calls.
+    // The warm-up counts the device's calls, on whichever thread.
     let per_thread = run.site("streams::on_per_thread");
     assert_eq!(per_thread.counts(), (36, 2, 0, 34));
     for row in [per_thread.row(), per_thread.launch(0)] {
         assert_eq!((row.brackets(), row.cache.as_str()), ((34, 34, 0, 0), "cold"));
         assert_lasts(row, 20_000.0);
     }
-    // Two threads share the NULL stream. A call inside another's bracket is as found, and the other
-    // is marked; what is not marked lasts as long as its kernel.
+    // Two threads share the NULL stream. A call inside another thread's bracket is as found, and
+    // that bracket is marked as nested. Brackets without the mark last as long as their kernel.
     let null = run.site("streams::on_null");
     assert_eq!(null.counts(), (36, 2, 0, 34));
     for launch in [None, Some(0)] {
@@ -72,8 +72,8 @@ fn streams_without_an_owner() {
 }
 
 #[test]
-fn no_stream_is_the_host_clock() {
-    let run = scenario("streams/none", &[]).run();
+fn missing_stream_uses_host_clock() {
+    let run = scenario("streams/optional", &[]).run();
     let site = run.site("streams::maybe");
     assert_eq!(site.counts(), (20, 4, 0, 16));
     let on = |device: &str| site.rows(None).find(|row| row.device == device).unwrap();
@@ -87,7 +87,7 @@ fn no_stream_is_the_host_clock() {
     assert_eq!(run.report().process.timing, "on");
 }
 
-/// cudarc's own waits and records are inside of every bracket, and the report says so.
+/// cudarc's own waits and records are inside every bracket, and the report says so.
 #[test]
 fn event_tracking() {
     let run = scenario("streams/tracked", &[]).run();
@@ -99,7 +99,7 @@ fn event_tracking() {
 }
 
 #[test]
-fn the_stream_is_dropped_inside() {
+fn stream_dropped_inside_function() {
     let run = scenario("streams/dropped", &[]).run();
     let body = run.row("streams::drops_in_body");
     assert_eq!((body.timed, body.measured, body.lost("stream")), (20, 10, 10));
@@ -109,15 +109,15 @@ fn the_stream_is_dropped_inside() {
     }
 }
 
-/// What is pending is bounded, and what is beyond is counted.
+/// The number of pending brackets is bounded, and the ones beyond are counted as lost.
 #[test]
-fn more_is_pending_than_there_are_events() {
+fn more_pending_than_events() {
     let run = scenario("streams/many_pending", &[]).run();
-    // Launches and calls have bounds of their own.
+    // Launches and calls have separate bounds.
     let site = run.site("streams::timed");
     for row in [site.launch(0), site.row()] {
         assert_eq!((row.timed, row.measured + row.lost("events")), (3_001, 3_001));
-        // At least what one stream's queue would take.
+        // At least as many as one stream's queue accepts.
         assert!((1_000..2_500).contains(&row.measured), "{row:?}");
     }
 }

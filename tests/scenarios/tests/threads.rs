@@ -2,7 +2,7 @@
 
 use crate::harness::{Run, scenario};
 
-/// All calls of both functions were measured, on whatever thread.
+/// Asserts that all calls of both functions were measured, on whatever thread.
 #[track_caller]
 fn assert_measured(run: &Run, timed: u64, body: u64) {
     let site = run.site("threads::timed");
@@ -19,17 +19,17 @@ fn assert_measured(run: &Run, timed: u64, body: u64) {
 }
 
 #[test]
-fn each_on_its_own_stream() {
-    assert_measured(&scenario("threads/streams", &[]).run(), 800, 800);
+fn own_streams() {
+    assert_measured(&scenario("threads/own_streams", &[]).run(), 800, 800);
 }
 
 #[test]
-fn all_on_one_stream() {
+fn one_stream() {
     assert_measured(&scenario("threads/one_stream", &[]).run(), 400, 400);
 }
 
 #[test]
-fn a_thread_for_every_call() {
+fn thread_per_call() {
     assert_measured(&scenario("threads/short", &[]).run(), 100, 0);
 }
 
@@ -39,18 +39,18 @@ fn rayon() {
 }
 
 #[test]
-fn calls_while_threads_are_torn_down() {
+fn calls_during_thread_teardown() {
     assert_measured(&scenario("threads/teardown", &[]).run(), 2 * 2 * 3 + 5, 2 * 2 * 3);
 }
 
 #[test]
-fn calls_while_the_main_thread_is_torn_down() {
+fn calls_during_main_thread_teardown() {
     assert_measured(&scenario("threads/teardown_of_main", &[]).run(), 5 + 3, 3);
 }
 
-/// A bracket inside of another is noticed whichever thread it is of, and only on the same stream.
+/// A bracket inside another on the same stream is detected, whichever threads they belong to.
 #[test]
-fn a_bracket_inside_of_another_threads() {
+fn nested_bracket_of_another_thread() {
     let run = scenario("threads/inside", &[]).run();
     let around = run.row("threads::around");
     assert_eq!(around.brackets(), (20, 20, 0, 0));
@@ -59,17 +59,17 @@ fn a_bracket_inside_of_another_threads() {
     for launch in [None, Some(0)] {
         let rows: Vec<_> =
             timed.rows(launch).map(|row| (row.cache.as_str(), row.measured, row.nested)).collect();
-        // One before everything, ten beside a bracket on another stream, and ten inside of one.
+        // One before the others, ten next to a bracket on another stream, and ten inside one.
         assert_eq!(rows, [("as-found", 10, 0), ("cold", 11, 0)]);
     }
 }
 
-/// The first thousand calls are not timed, whoever makes them.
+/// The first thousand calls are not timed, whichever threads make them.
 #[test]
-fn a_shared_warm_up() {
+fn shared_warmup() {
     let run = scenario("threads/warmup", &["uneven"]).run();
     assert_eq!(run.site("threads::warms_up").counts(), (2_000, 1_000, 0, 1_000));
-    // A thread takes several at once for itself, and gives back what it has left at its end.
+    // A thread reserves several warm-up calls at a time and returns the unused ones at its end.
     let run = scenario("threads/warmup", &["even"]).run();
     let site = run.site("threads::warms_up");
     assert_eq!(site.counts(), (2_000, 1_000, 0, 1_000));

@@ -1,11 +1,11 @@
-//! Warm-up on devices whose contexts go and come back at the same address.
+//! Warm-up on devices whose contexts are destroyed and created again at the same address.
 
 use crate::harness::scenario;
 
-/// It is the device that did so many calls, whichever context they came with.
+/// Warm-up counts the calls of a device, in whichever context.
 #[test]
-fn another_context_of_the_device() {
-    for name in ["warmup/two_contexts", "warmup/reset"] {
+fn warmup_continues_in_another_context() {
+    for name in ["warmup/two_contexts", "warmup/device_reset"] {
         let run = scenario(name, &[]).run();
         assert_eq!(run.site("warmup::warms_up").counts(), (1_010, 1_000, 0, 10), "{name}");
     }
@@ -21,7 +21,7 @@ mod simulated {
         run
     }
 
-    /// The calls timed on each device.
+    /// Returns the number of timed calls on each device.
     fn timed(run: &Run) -> [u64; 2] {
         let rows = &run.site("warmup::warms_up").series;
         ["cuda:0", "cuda:1"].map(|id| {
@@ -30,17 +30,17 @@ mod simulated {
         })
     }
 
-    /// What a thread may still do unasked on one device, it does not do on another.
+    /// The warm-up calls that a thread has reserved on one device do not apply to another.
     #[test]
-    fn another_devices_context_has_the_address() {
+    fn reused_address_on_another_device() {
         let run = on_two("warmup/one_thread");
         assert_eq!(run.site("warmup::warms_up").counts(), (2_020, 2_000, 0, 20));
         assert_eq!(timed(&run), [10, 10]);
     }
 
-    /// Nor is it given back to another one.
+    /// Nor are unused reserved calls returned to another device.
     #[test]
-    fn a_thread_ends_when_another_devices_context_has_the_address() {
+    fn thread_ends_after_address_is_reused() {
         let run = on_two("warmup/two_threads");
         assert_eq!(run.site("warmup::warms_up").counts(), (1_012, 1_002, 0, 10));
         assert_eq!(timed(&run), [0, 10]);

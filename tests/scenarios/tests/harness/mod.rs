@@ -1,12 +1,14 @@
-//! Runs a scenario as a child process, and checks what holds for every one: the process ends as the
-//! program wants it, and the report is one, whole, and in accord with the program's own book.
+//! Runs a scenario as a child process and checks what must hold for every run: the process ends as
+//! expected, it writes a single complete report, and the report agrees with the program's own
+//! tally.
 //!
-//! The child runs under the simulated driver, or with `GPU_TIME_TEST_DRIVER=real` on this machine's
-//! GPU. Tests that need the simulation stand in modules named `simulated`, so that a run on a GPU
-//! leaves them out by `--skip simulated::` and the test runner counts them as filtered out.
+//! The child runs on the simulated driver, or with `GPU_TIME_TEST_DRIVER=real` on this machine's
+//! GPU. Tests that need the simulation are in modules named `simulated`, so that `--skip
+//! simulated::` excludes them on a GPU and the test runner counts them as filtered out.
 
 mod child;
-pub mod events;
+pub mod chrome_trace;
+mod driver;
 pub mod report;
 mod run;
 pub mod timeline;
@@ -15,7 +17,7 @@ use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use gpu_time_sim_driver::SimDriver;
@@ -23,86 +25,66 @@ use gpu_time_sim_driver::trace::{Call, Trace};
 use gpu_time_sim_nvml::{Script, SimNvml};
 
 use child::finish;
-use events::Events;
+use chrome_trace::ChromeTrace;
+pub use driver::is_real;
+use driver::{install, sim};
 use report::{Report, Series};
-use run::Book;
 pub use run::Run;
+use run::Tally;
 use timeline::Timeline;
 
-/// What was locked and given back is written to it.
+/// File name of the NVML stand-in's trace, which lists locked and released clocks.
 const NVML_TRACE: &str = "nvml";
-/// So begins the name of the trace for viewers.
-const EVENTS: &str = "events-";
+/// Prefix of the Chrome trace's file name.
+const CHROME_TRACE: &str = "chrome-trace-";
 
-/// The report for a browser.
+/// File name of the HTML report.
 const PAGE: &str = "page.html";
 
-/// No scenario takes that long, unless it says so or hangs.
+/// Longer than any scenario takes that does not set another timeout or hang.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A model that is quick to flush, for programs of which many are run.
+/// A model with a small L2, which is quick to flush, for tests that run many programs.
 pub const SMALL_L2: &str = "l2_bytes=1048576,l2_usable_bytes=983040";
 
-/// Whether scenarios run on this machine's GPU.
-pub fn is_real() -> bool {
-    match std::env::var("GPU_TIME_TEST_DRIVER").as_deref() {
-        Ok("real") => true,
-        Ok("simulated") | Err(_) => false,
-        Ok(other) => panic!("`GPU_TIME_TEST_DRIVER`: `{other}` is neither `real` nor `simulated`"),
-    }
-}
-
-/// How the process is to end.
+/// The expected end of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Code(i32),
     Signal(i32),
 }
 
-/// A scenario and how it is to be run. Made by [`scenario`].
+/// A scenario and the conditions under which it runs. Created by [`scenario`].
 pub struct Scenario {
     arguments: Vec<String>,
     env: Vec<(String, String)>,
     driver: Driver,
     nvml: SimNvml,
     end: End,
-    /// Tables on stderr: one for the end of the process, and one for every `report()`.
+    /// Expected tables on stderr: one at the end of the process and one for every `report()`.
     tables: usize,
     panics: bool,
     counts_agree: bool,
     untraced: bool,
     html: bool,
-    shows: bool,
-    /// Where the report goes beside its JSON.
+    chrome_trace: bool,
+    /// Report target in addition to the JSON file.
     target: String,
     limit: Duration,
-    /// How the one warning about the process begins.
+    /// Prefix of the single expected warning about the process.
     warning: Option<&'static str>,
-    /// How the one line of gpu-time's own on stderr begins.
+    /// Prefix of the single expected `gpu-time:` line on stderr.
     complaint: Option<&'static str>,
 }
 
 enum Driver {
     Given,
     Simulated(SimDriver),
-    /// None at all.
+    /// No driver library at all.
     Absent,
 }
 
-/// The simulated driver and the stand-in for NVML, installed once for all tests.
-fn sim() -> SimDriver {
-    static SIM: OnceLock<SimDriver> = OnceLock::new();
-    SIM.get_or_init(|| install("driver", &[])).clone()
-}
-
-/// Installs both in a folder of this name, the driver without some functions.
-fn install(name: &str, absent: &[&str]) -> SimDriver {
-    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("scenarios").join(name);
-    SimNvml::install(&dir).expect("the stand-in for NVML is installed");
-    SimDriver::install_without(dir, absent).expect("the simulated driver is installed")
-}
-
-/// The scenario of this name, with these arguments.
+/// Creates the scenario with this name and these arguments.
 pub fn scenario(name: &str, arguments: &[&str]) -> Scenario {
     let arguments = [name].iter().chain(arguments).map(|&text| text.to_owned()).collect();
     Scenario {
@@ -116,7 +98,7 @@ pub fn scenario(name: &str, arguments: &[&str]) -> Scenario {
         counts_agree: true,
         untraced: false,
         html: false,
-        shows: false,
+        chrome_trace: false,
         target: "table".to_owned(),
         limit: LIMIT,
         warning: None,
@@ -125,47 +107,47 @@ pub fn scenario(name: &str, arguments: &[&str]) -> Scenario {
 }
 
 impl Scenario {
-    /// Runs it under the simulated driver, set up in this way, whatever the machine has.
+    /// Runs on the simulated driver, set up by `configure`, whatever the machine has.
     pub fn simulated(mut self, configure: impl FnOnce(SimDriver) -> SimDriver) -> Self {
         assert!(
             !is_real(),
-            "this test is for the simulated driver: `--skip simulated::` leaves it out"
+            "this test needs the simulated driver: exclude it with `--skip simulated::`"
         );
         self.driver = Driver::Simulated(configure(sim()));
         self
     }
 
-    /// Runs it under a simulated driver that lacks a function.
+    /// Runs on a simulated driver that lacks a function.
     pub fn without(self, symbol: &str) -> Self {
         self.simulated(|_| install(symbol, &[symbol]))
     }
 
-    /// Scripts the stand-in for NVML, beside the simulated driver.
+    /// Scripts the NVML stand-in.
     pub fn nvml(mut self, script: Script) -> Self {
         self.nvml = SimNvml::new(script);
         self
     }
 
-    /// Runs it where NVML cannot be loaded.
+    /// Runs where NVML cannot be loaded.
     pub fn without_nvml(self) -> Self {
         let sim = install("no-nvml", &[]);
-        SimNvml::install_broken(sim.dir()).expect("it is installed");
+        SimNvml::install_broken(sim.dir()).expect("the broken library is installed");
         self.simulated(|_| sim)
     }
 
-    /// The report has one warning about the process, which begins so.
+    /// Expects a single warning about the process, with this prefix.
     pub fn warns(mut self, warning: &'static str) -> Self {
         self.warning = Some(warning);
         self
     }
 
-    /// Runs it where there is no driver.
+    /// Runs where there is no driver.
     pub fn without_driver(mut self) -> Self {
         self.driver = Driver::Absent;
         self
     }
 
-    /// One line of gpu-time's own on stderr begins so.
+    /// Expects a single `gpu-time:` line on stderr, with this prefix.
     pub fn complains(mut self, complaint: &'static str) -> Self {
         self.complaint = Some(complaint);
         self
@@ -186,137 +168,138 @@ impl Scenario {
         self
     }
 
-    /// It calls `report()` so many times beside the report at the end.
+    /// Expects `times` calls of `report()` in addition to the report at the end.
     pub fn reports(mut self, times: usize) -> Self {
         self.tables += times;
         self
     }
 
-    /// It makes no report at all.
+    /// Expects no report at all.
     pub fn reports_nothing(mut self) -> Self {
         self.tables = 0;
         self
     }
 
-    /// It panics, which std says on stderr.
+    /// Expects a panic message on stderr.
     pub fn panics(mut self) -> Self {
         self.panics = true;
         self
     }
 
-    /// It goes on counting after it has printed its book.
-    pub fn counts_on(mut self) -> Self {
+    /// The program keeps counting after it has printed its tally.
+    pub fn keeps_counting(mut self) -> Self {
         self.counts_agree = false;
         self
     }
 
-    /// Has it write its report as a page, too.
+    /// Also writes the HTML report.
     pub fn html(mut self) -> Self {
         self.html = true;
         self
     }
 
-    /// Runs without a trace, which is for many and long programs.
+    /// Runs without the simulated driver's trace, for programs that are many or long.
     pub fn untraced(mut self) -> Self {
         self.untraced = true;
         self
     }
 
-    /// It writes a trace for viewers too.
-    pub fn shows(mut self) -> Self {
-        self.shows = true;
+    /// Also writes a Chrome trace.
+    pub fn chrome_trace(mut self) -> Self {
+        self.chrome_trace = true;
         self
     }
 
-    /// Sends the report there, and not as a table to stderr.
+    /// Sends the report to `target` instead of a table on stderr.
     pub fn target(mut self, target: &str) -> Self {
         self.target = target.to_owned();
         self
     }
 
-    /// It may take so long.
-    pub fn lasts(mut self, limit: Duration) -> Self {
+    /// Allows the program to run for this long.
+    pub fn timeout(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Runs it and checks what holds for all.
+    /// Runs the scenario and checks what must hold for every run.
     pub fn run(self) -> Run {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let mut command = self.command(dir.path());
         if !self.untraced {
             command.env("GPU_TIME_TEST_SIM_TRACE", dir.path().join("trace-%p"));
         }
-        // Processes take turns on a GPU, and one would see the others' in its times.
+        // Runs take turns on a GPU; a concurrent process would distort the times.
         static TURN: Mutex<()> = Mutex::new(());
         let turn = is_real().then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner));
         let (status, pid, stdout, stderr) = finish(command, self.limit);
         drop(turn);
-        let what = || format!("`{}`: {status}\n{stdout}{stderr}", self.arguments.join(" "));
+        let context = || format!("`{}`: {status}\n{stdout}{stderr}", self.arguments.join(" "));
         let end = match (status.code(), status.signal()) {
             (Some(code), _) => End::Code(code),
             (None, signal) => End::Signal(signal.unwrap_or_default()),
         };
-        assert_eq!(end, self.end, "{}", what());
-        assert_eq!(stderr.contains("panicked at"), self.panics, "{}", what());
+        assert_eq!(end, self.end, "{}", context());
+        assert_eq!(stderr.contains("panicked at"), self.panics, "{}", context());
         let tables = stderr.lines().filter(|line| line.starts_with("gpu-time 0")).count();
-        assert_eq!(tables, self.tables, "{}", what());
+        assert_eq!(tables, self.tables, "{}", context());
         let complaints: Vec<&str> =
             stderr.lines().filter(|line| line.starts_with("gpu-time:")).collect();
-        assert_eq!(complaints.len(), usize::from(self.complaint.is_some()), "{}", what());
-        let begins = |begin: &str| complaints.iter().all(|line| line.starts_with(begin));
-        assert!(self.complaint.is_none_or(begins), "{}", what());
+        assert_eq!(complaints.len(), usize::from(self.complaint.is_some()), "{}", context());
+        let has_prefix = |prefix: &str| complaints.iter().all(|line| line.starts_with(prefix));
+        assert!(self.complaint.is_none_or(has_prefix), "{}", context());
 
-        let book = stdout.lines().last().unwrap_or_default();
-        let book: Book =
-            serde_json::from_str(book).unwrap_or_else(|error| panic!("{error}: {}", what()));
-        let events = self.shows.then(|| {
-            let path = dir.path().join(format!("{EVENTS}{pid}.json"));
-            let text = std::fs::read_to_string(path).expect("it writes a trace");
-            Events::parse(&text, pid)
+        let tally = stdout.lines().last().unwrap_or_default();
+        let tally: Tally =
+            serde_json::from_str(tally).unwrap_or_else(|error| panic!("{error}: {}", context()));
+        let chrome_trace = self.chrome_trace.then(|| {
+            let path = dir.path().join(format!("{CHROME_TRACE}{pid}.json"));
+            let text = std::fs::read_to_string(path).expect("the program writes a Chrome trace");
+            ChromeTrace::parse(&text, pid)
         });
         let mut reports = reports(dir.path());
         let report = reports.remove(&pid);
         if self.tables > 0 {
-            let report = report.as_ref().unwrap_or_else(|| panic!("no report: {}", what()));
+            let report = report.as_ref().unwrap_or_else(|| panic!("no report: {}", context()));
             assert_eq!(report.process.pid, pid);
-            report.check_but(self.warning);
+            report.check_except(self.warning);
             if self.counts_agree {
-                book.check(report);
+                tally.check(report);
             }
         } else {
-            assert!(report.is_none(), "{}", what());
+            assert!(report.is_none(), "{}", context());
         }
         let trace = match Trace::read(dir.path().join(format!("trace-{pid}"))) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Trace::default(),
-            trace => trace.expect("a whole trace"),
+            trace => trace.expect("a complete trace"),
         };
-        // Whatever happens, the runtime uses nothing that is gone.
+        // The runtime must never use destroyed objects.
         let notes: Vec<_> = trace.notes("use_after_destroy").collect();
-        assert!(notes.is_empty(), "{notes:?}, {}", what());
-        // Nor does it ask a driver that is shut down, as a program may that goes on meanwhile.
+        assert!(notes.is_empty(), "{notes:?}, {}", context());
+        // The runtime must not call a driver that is shut down. A program that keeps running
+        // meanwhile may.
         let notes: Vec<_> = trace.notes("exited_call").filter(|_| self.counts_agree).collect();
-        assert!(notes.is_empty(), "{notes:?}, {}", what());
-        // The real driver follows the handles of what went with its context. Only of a context itself
-        // may it be asked whether it is gone.
+        assert!(notes.is_empty(), "{notes:?}, {}", context());
+        // The real driver dereferences handles that were destroyed with their context. The runtime
+        // may call `cuCtxGetId` to find out whether a context is destroyed, but nothing else.
         const CONTEXT_IS_DESTROYED: i32 = 709;
         let is_late = |call: &&Call| {
             call.result == CONTEXT_IS_DESTROYED && !call.scripted && call.name != "cuCtxGetId"
         };
         let late: Vec<_> = trace.calls().filter(is_late).collect();
-        assert!(late.is_empty(), "{late:?}, {}", what());
+        assert!(late.is_empty(), "{late:?}, {}", context());
         if let Some(report) = &report
             && self.counts_agree
             && !self.untraced
             && !is_real()
         {
-            Timeline::of(&trace, &book.kernels).check(report);
+            Timeline::of(&trace, &tally.kernels).check(report);
         }
         let nvml = std::fs::read_to_string(dir.path().join(NVML_TRACE)).unwrap_or_default();
         let nvml = nvml.lines().map(str::to_owned).collect();
         let page = std::fs::read_to_string(dir.path().join(PAGE)).ok();
         let others = reports.into_values().collect();
-        Run { events, report, page, others, book, stderr, trace, nvml }
+        Run { chrome_trace, report, page, others, tally, stderr, trace, nvml }
     }
 
     fn command(&self, dir: &Path) -> Command {
@@ -334,8 +317,8 @@ impl Scenario {
         if self.html {
             targets += &format!(",html:{dir_name}/{PAGE}");
         }
-        if self.shows {
-            targets += &format!(",trace:{dir_name}/{EVENTS}%p.json");
+        if self.chrome_trace {
+            targets += &format!(",trace:{dir_name}/{CHROME_TRACE}%p.json");
         }
         command.env("GPU_TIME_REPORT", targets);
         match &self.driver {
@@ -357,29 +340,31 @@ impl Scenario {
     }
 }
 
-/// The reports in a folder, by process.
+/// Returns the reports in a folder, by process id.
 fn reports(dir: &Path) -> BTreeMap<u32, Report> {
-    let files = std::fs::read_dir(dir).expect("the folder is there");
-    let names = files.map(|file| file.expect("it can be read").file_name());
+    let files = std::fs::read_dir(dir).expect("the folder exists");
+    let names = files.map(|file| file.expect("the entry is readable").file_name());
     names
         .filter(|name| {
             let name = name.to_string_lossy();
             let is_other = [NVML_TRACE, PAGE].contains(&&*name);
-            !is_other && !name.starts_with("trace-") && !name.starts_with(EVENTS)
+            !is_other && !name.starts_with("trace-") && !name.starts_with(CHROME_TRACE)
         })
         .map(|name| {
-            // No temporary file is left behind.
+            // Any other name, such as that of a temporary file, fails the test.
             let name = name.to_string_lossy().into_owned();
             let pid = name.strip_prefix("report-").and_then(|name| name.strip_suffix(".json"));
-            let pid = pid.and_then(|pid| pid.parse().ok()).unwrap_or_else(|| panic!("`{name}`"));
-            let text = std::fs::read_to_string(dir.join(&name)).expect("it can be read");
+            let pid = pid
+                .and_then(|pid| pid.parse().ok())
+                .unwrap_or_else(|| panic!("unexpected file `{name}`"));
+            let text = std::fs::read_to_string(dir.join(&name)).expect("the report is readable");
             (pid, Report::parse(&text))
         })
         .collect()
 }
 
-/// Whether a raw time is that of so much work: on a GPU, the work and at most 20 us around it. In the
-/// simulation every sample has been compared with the trace.
+/// Asserts that a raw time fits this much work: on a GPU, the work plus at most 20 µs. In the
+/// simulation the harness has already compared every sample with the driver's trace.
 #[track_caller]
 pub fn assert_lasts(row: &Series, ns: f64) {
     let raw = row.raw();

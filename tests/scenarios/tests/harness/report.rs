@@ -1,25 +1,20 @@
-//! The JSON report, read as the public contract describes it.
+//! The JSON report, deserialized as the public contract describes it.
 
+mod nullable;
 mod series;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use jsonschema::Validator;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
-use super::is_real;
+use super::driver::is_real;
+use nullable::nullable;
 pub use series::{Series, Stats};
 
-/// A key that must be there, and may be `null`.
-fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
-    from: D,
-) -> Result<Option<T>, D::Error> {
-    Option::deserialize(from)
-}
-
-/// How warnings begin that are about a real GPU and who uses it.
-const OF_THE_MACHINE: [&str; 8] = [
+/// Prefixes of warnings about a real GPU and its other users.
+const MACHINE_WARNINGS: [&str; 8] = [
     "NVML does not tell of it",
     "throttled by",
     "its SM clock",
@@ -30,12 +25,12 @@ const OF_THE_MACHINE: [&str; 8] = [
     "persistence mode is off",
 ];
 
-/// Every report is what its JSON Schema says.
-fn assert_is_of_the_schema(text: &str) {
+/// Asserts that a report conforms to the published JSON Schema.
+fn assert_matches_schema(text: &str) {
     static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
         let schema = include_str!("../../../../gpu-time-report/schema/gpu-time-1.json");
         let schema = serde_json::from_str(schema).expect("the schema is JSON");
-        jsonschema::draft202012::new(&schema).expect("it is a schema")
+        jsonschema::draft202012::new(&schema).expect("the schema is valid")
     });
     let json = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let violations: Vec<String> = SCHEMA
@@ -61,7 +56,7 @@ pub struct Process {
     #[serde(deserialize_with = "nullable")]
     pub budget: Option<Budget>,
     pub warnings: Vec<String>,
-    /// The warning that the budget cannot be kept.
+    /// The warning that the budget cannot be kept, taken out of `warnings`.
     #[serde(skip)]
     pub overrun: Option<String>,
 }
@@ -168,13 +163,13 @@ pub struct Site {
 
 impl Report {
     pub fn parse(text: &str) -> Report {
-        assert_is_of_the_schema(text);
+        assert_matches_schema(text);
         let report = serde_json::from_str(text);
         let mut report: Report =
             report.unwrap_or_else(|error| panic!("the report: {error}\n{text}"));
-        // What else goes on at the machine that runs the tests is none of their business.
+        // Other load on the test machine is not a finding of the test.
         report.process.warnings.retain(|warning| !warning.starts_with("the CPU is overloaded"));
-        // How much a budget must be for calls that are only passed over depends on the machine, too.
+        // The cost of calls that are only skipped also depends on the machine.
         if report.process.budget.is_some() {
             let is_overrun = |warning: &mut String| warning.starts_with("the budget of ");
             report.process.overrun = report.process.warnings.extract_if(.., is_overrun).next();
@@ -184,24 +179,24 @@ impl Report {
             for device in &mut report.devices {
                 device
                     .warnings
-                    .retain(|warning| !OF_THE_MACHINE.iter().any(|w| warning.starts_with(w)));
+                    .retain(|warning| !MACHINE_WARNINGS.iter().any(|w| warning.starts_with(w)));
             }
         }
         report
     }
 
-    /// What holds for every report.
+    /// Asserts what must hold for every report.
     pub fn check(&self) {
-        self.check_but(None);
+        self.check_except(None);
     }
 
-    /// What holds for every report, but for one warning about the process.
-    pub fn check_but(&self, warning: Option<&str>) {
+    /// Asserts what must hold for every report that has at most this warning about the process.
+    pub fn check_except(&self, warning: Option<&str>) {
         assert_eq!(self.schema, "gpu-time/1");
         let warnings = &self.process.warnings;
         assert_eq!(warnings.len(), usize::from(warning.is_some()), "{warnings:?}");
-        let begins = |begin: &str| warnings.iter().all(|warning| warning.starts_with(begin));
-        assert!(warning.is_none_or(begins), "{warnings:?}");
+        let has_prefix = |prefix: &str| warnings.iter().all(|warning| warning.starts_with(prefix));
+        assert!(warning.is_none_or(has_prefix), "{warnings:?}");
         assert!(self.sites.len() > 40, "sites that were never called are listed");
         let mut places: Vec<_> = self.sites.iter().map(|site| (&site.file, site.line)).collect();
         places.dedup();
@@ -216,13 +211,14 @@ impl Report {
         self.sites.iter().find(named).unwrap_or_else(|| panic!("no site `{name}`"))
     }
 
-    /// Σ over all series.
+    /// Sums a number over all series.
     pub fn total(&self, part: impl Fn(&Series) -> u64) -> u64 {
         self.sites.iter().flat_map(|site| &site.series).map(part).sum()
     }
 
-    /// All warnings, whatever they are about; but that of a constant which took another of its values
-    /// meanwhile, as on some H200s, is a fact of the machine. That it is right is tested with a device's own.
+    /// Returns all warnings, whatever they are about, except that the event bias moved: on some
+    /// H200s the constant alternates between values, which is a property of the machine. Tests with
+    /// scripted devices check that warning.
     pub fn warnings(&self) -> Vec<&str> {
         let is_of_run = |warning: &&String| !warning.starts_with("the event bias moved");
         let devices = self.devices.iter().flat_map(|device| &device.warnings).filter(is_of_run);
@@ -240,7 +236,7 @@ impl Device {
             event_bias_source.iter().all(|source| known.contains(&source.as_str())),
             "{self:?}"
         );
-        // How far a given bias is from the true one, nothing here knows; of any other it is always said.
+        // The error of a bias given by the user is unknown. For every other source it is reported.
         let is_calibrated = matches!(event_bias_source.as_deref(), Some("cupti" | "table"));
         assert!(!is_calibrated || self.event_held_empty_ns.is_some(), "{self:?}");
         let is_given = event_bias_source.as_deref() == Some("user");
@@ -277,7 +273,7 @@ impl Site {
         }
         let functions = self.series.iter().filter(|series| series.launch.is_none());
         let begun: u64 = functions.map(|series| series.timed).sum();
-        // A call in launches scope is begun as a sum when it returns.
+        // A call in launches scope starts its sum row only when it returns.
         assert!(begun <= *timed, "`{name}`: {begun} rows of {timed} calls");
         if self.scope == "body" {
             assert!(begun == *timed, "`{name}`: {begun} rows of {timed} calls");
@@ -291,20 +287,20 @@ impl Site {
         }
     }
 
-    /// The function's own row. There must be one only.
+    /// Returns the function's own row. Panics if there is not exactly one.
     pub fn row(&self) -> &Series {
         let rows: Vec<_> = self.rows(None).collect();
         let [row] = rows[..] else { panic!("`{}` has {} rows", self.name, rows.len()) };
         row
     }
 
-    /// The rows of the function, or of one of its launches, in streams.
+    /// Returns the rows of the function, or of one of its launches, in streams.
     pub fn rows(&self, launch: Option<u32>) -> impl Iterator<Item = &Series> {
         let is_its = move |row: &&Series| row.launch.as_ref().map(|l| l.index) == launch;
         self.series.iter().filter(is_its).filter(|row| !row.graph)
     }
 
-    /// The row of one launch as a node of graphs. There must be one only.
+    /// Returns the row of one launch as a node of graphs. Panics if there is not exactly one.
     pub fn in_graphs(&self, index: u32) -> &Series {
         let is_its = |row: &&Series| row.launch.as_ref().is_some_and(|l| l.index == index);
         let rows: Vec<_> = self.series.iter().filter(is_its).filter(|row| row.graph).collect();
@@ -312,19 +308,19 @@ impl Site {
         row
     }
 
-    /// The row of one launch. There must be one only.
+    /// Returns the row of one launch. Panics if there is not exactly one.
     pub fn launch(&self, index: u32) -> &Series {
         let rows: Vec<_> = self.rows(Some(index)).collect();
         let [row] = rows[..] else { panic!("`{}`#{index} has {} rows", self.name, rows.len()) };
         row
     }
 
-    /// `(calls, warmup, skipped, timed)`.
+    /// Returns `(calls, warmup, skipped, timed)`.
     pub fn counts(&self) -> (u64, u64, u64, u64) {
         (self.calls, self.warmup, self.skipped, self.timed)
     }
 
-    /// Σ over its series.
+    /// Sums a number over the site's series.
     pub fn total(&self, part: impl Fn(&Series) -> u64) -> u64 {
         self.series.iter().map(part).sum()
     }

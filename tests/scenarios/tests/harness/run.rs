@@ -1,23 +1,23 @@
-//! What a run left.
+//! The results of a run.
 
 use std::collections::BTreeMap;
 
 use gpu_time_sim_driver::trace::Trace;
 use serde::Deserialize;
 
-use super::events::Events;
+use super::chrome_trace::ChromeTrace;
 use super::report::{Report, Series, Site};
 
-/// What the program printed of itself.
+/// The tally that the program printed.
 #[derive(Debug, Deserialize)]
-pub struct Book {
+pub struct Tally {
     runs: BTreeMap<String, u64>,
     facts: BTreeMap<String, serde_json::Value>,
     pub kernels: BTreeMap<u64, String>,
 }
 
-impl Book {
-    /// The report counts the calls that there were.
+impl Tally {
+    /// Asserts that the report counts the same calls as the program.
     pub fn check(&self, report: &Report) {
         for (name, runs) in &self.runs {
             let sites = report.sites.iter().filter(|site| site.name == *name);
@@ -32,62 +32,62 @@ impl Book {
     }
 }
 
-/// What a run left.
+/// The results of a run.
 pub struct Run {
-    pub(super) events: Option<Events>,
+    pub(super) chrome_trace: Option<ChromeTrace>,
     pub(super) report: Option<Report>,
-    /// The same as a page.
+    /// The HTML report.
     pub page: Option<String>,
-    /// Reports of processes that it forked.
+    /// Reports of processes that the program forked.
     pub others: Vec<Report>,
-    pub(super) book: Book,
+    pub(super) tally: Tally,
     pub stderr: String,
     pub trace: Trace,
-    /// What the stand-in for NVML locked and gave back, and the program's own marks.
+    /// Clocks that the NVML stand-in locked and released, and lines that the program added.
     pub nvml: Vec<String>,
 }
 
 impl Run {
     pub fn report(&self) -> &Report {
-        self.report.as_ref().expect("it makes a report")
+        self.report.as_ref().expect("the program makes a report")
     }
 
-    /// The trace for viewers.
-    pub fn events(&self) -> &Events {
-        self.events.as_ref().expect("it shows what it did")
+    /// Returns the Chrome trace.
+    pub fn chrome_trace(&self) -> &ChromeTrace {
+        self.chrome_trace.as_ref().expect("the scenario writes a Chrome trace")
     }
 
-    /// The site of this path inside the scenarios' crate, or of this name.
+    /// Returns the site with this path inside the scenarios' crate, or with this name.
     pub fn site(&self, name: &str) -> &Site {
         self.report().site(name)
     }
 
-    /// The row of a function that has one only.
+    /// Returns the row of a function that has a single one.
     pub fn row(&self, name: &str) -> &Series {
         self.site(name).row()
     }
 
-    /// What the program noted; it must have.
+    /// Returns a value that the program noted. Panics if it did not.
     pub fn fact(&self, name: &str) -> u64 {
-        self.found(name).unwrap_or_else(|| panic!("no fact `{name}`: {:?}", self.book))
+        self.optional_fact(name).unwrap_or_else(|| panic!("no fact `{name}`: {:?}", self.tally))
     }
 
-    /// What the program noted, if it did.
-    pub fn found(&self, name: &str) -> Option<u64> {
-        let fact = self.book.facts.get(name)?;
+    /// Returns a value that the program noted, if it did.
+    pub fn optional_fact(&self, name: &str) -> Option<u64> {
+        let fact = self.tally.facts.get(name)?;
         fact.as_u64().or(fact.as_bool().map(u64::from)).or(fact.as_f64().map(|fact| fact as u64))
     }
 
-    /// The text that the program noted; it must have.
+    /// Returns a text that the program noted. Panics if it did not.
     pub fn text(&self, name: &str) -> &str {
-        let fact = self.book.facts.get(name).and_then(serde_json::Value::as_str);
-        fact.unwrap_or_else(|| panic!("no text `{name}`: {:?}", self.book))
+        let fact = self.tally.facts.get(name).and_then(serde_json::Value::as_str);
+        fact.unwrap_or_else(|| panic!("no text `{name}`: {:?}", self.tally))
     }
 
-    /// The handle of the kernel of one place.
+    /// Returns the handle of the kernel at this place.
     pub fn kernel(&self, place: &str) -> u64 {
         let full = format!("scenario::{place}");
-        let found = self.book.kernels.iter().find(|(_, known)| **known == full);
-        *found.unwrap_or_else(|| panic!("no kernel is for `{place}`")).0
+        let found = self.tally.kernels.iter().find(|(_, known)| **known == full);
+        *found.unwrap_or_else(|| panic!("no kernel for `{place}`")).0
     }
 }

@@ -1,4 +1,4 @@
-//! What the model says that each bracket's events are apart, told from the trace alone.
+//! Expected bracket durations, computed from the simulated driver's trace alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,17 +6,18 @@ use gpu_time_sim_driver::trace::{Call, Trace};
 
 use super::report::Report;
 
-/// The values that the samples of each launch must have.
+/// The expected samples of each launch.
 ///
-/// A kernel is launched at one place only. So a bracket belongs to the place whose kernel is the
-/// first that the thread launched after the start was recorded, if that was before the stop.
+/// Each kernel is launched at one place only. A bracket therefore belongs to the place whose kernel
+/// is the first that the thread launched after the start was recorded, provided that launch came
+/// before the stop.
 pub struct Timeline(BTreeMap<String, Vec<f64>>);
 
 impl Timeline {
-    /// `kernels` says which place launches which kernel.
+    /// Computes the samples. `kernels` maps each kernel to the place that launches it.
     pub fn of(trace: &Trace, kernels: &BTreeMap<u64, String>) -> Timeline {
         let number = |call: &Call, name: &str| call.args.get(name)?.as_u64();
-        // By thread, the launches in their order; by record, who made it, when and on which stream.
+        // Launches by thread, in order; and for each record its thread, sequence number and stream.
         let mut launches: BTreeMap<u32, Vec<(u64, u64, Option<u64>)>> = BTreeMap::new();
         let mut records: BTreeMap<u64, (u32, u64, Option<u64>)> = BTreeMap::new();
         for call in trace.calls() {
@@ -35,13 +36,13 @@ impl Timeline {
         let mut values: BTreeMap<String, Vec<f64>> =
             kernels.values().map(|place| (place.clone(), Vec::new())).collect();
         let pairs = trace.elapsed();
-        // What a start is behind another start says when, and not how long.
+        // The distance of a start from another start tells when a bracket began, not its duration.
         let starts: BTreeSet<_> = pairs.iter().map(|pair| pair.start.record).collect();
         for elapsed in pairs.iter().filter(|pair| !starts.contains(&pair.stop.record)) {
             let record = |command: &gpu_time_sim_driver::trace::Command| {
                 records.get(&command.record?).copied()
             };
-            // What a graph recorded is nobody's bracket.
+            // Records made by a graph do not belong to a bracket.
             let (Some((thread, start, stream)), Some((_, stop, same))) =
                 (record(elapsed.start), record(elapsed.stop))
             else {
@@ -50,7 +51,8 @@ impl Timeline {
             let Some(launches) = launches.get(&thread) else { continue };
             let next = launches.partition_point(|(seq, ..)| *seq < start);
             let Some((seq, function, its)) = launches.get(next) else { continue };
-            // Events of two streams, or of one that nothing was launched on, compare clocks.
+            // Pairs of two different streams, or of one without a launch in between, only compare
+            // clocks.
             if *seq < stop
                 && (stream, same) == (*its, *its)
                 && let Some(values) = kernels.get(function).and_then(|place| values.get_mut(place))
@@ -62,8 +64,8 @@ impl Timeline {
         Timeline(values)
     }
 
-    /// Every sample of the report is one of these values, and every value is a sample. Answers how
-    /// many were compared.
+    /// Asserts that the samples of the report are exactly these values. Returns the number
+    /// compared.
     pub fn check(&self, report: &Report) -> usize {
         let mut compared = 0;
         for (place, values) in &self.0 {
@@ -72,7 +74,7 @@ impl Timeline {
                 None => (place.as_str(), None),
             };
             let Some(site) = report.sites.iter().find(|site| site.name == name) else { continue };
-            // A function with launches has them for its brackets.
+            // In launches scope, a place without an index is launch 0.
             let launch = match launch {
                 Some(index) => index.parse().ok(),
                 None if site.scope == "launches" => Some(0),
@@ -81,14 +83,14 @@ impl Timeline {
             if launch.is_none() && place.contains('#') {
                 continue;
             }
-            // Other clocks take no event's word.
+            // Other clocks do not use events.
             let rows = || site.rows(launch).filter(|row| row.clock == "events");
             let measured: u64 = rows().map(|row| row.measured).sum();
             assert_eq!(measured, values.len() as u64, "`{place}`: {:?}", site.series);
             compared += values.len();
             let mut values = values.clone();
             values.sort_by(f64::total_cmp);
-            // The shortest are those inside which nothing ran.
+            // Samples at the floor, in which nothing ran, are the shortest.
             let at_floor: u64 = rows().map(|row| row.at_floor).sum();
             let values = &values[at_floor as usize..];
             let (Some(least), Some(most)) = (values.first(), values.last()) else { continue };
@@ -100,7 +102,7 @@ impl Timeline {
                 let stats = row.raw();
                 assert!(stats.min > least - 1.0 && stats.max < most + 1.0, "`{place}`: {row:?}");
             }
-            // The statistics are over fed samples if there are any, and else over all.
+            // The statistics cover the fed samples if there are any, otherwise all samples.
             if let [row] = rows().collect::<Vec<_>>()[..]
                 && (row.fed == 0 || row.starved == 0)
             {
@@ -112,7 +114,10 @@ impl Timeline {
     }
 }
 
-/// The same, but for the driver's single precision.
+/// Asserts equality up to the driver's single precision.
 pub fn near(found: f64, expected: f64, what: &str) {
-    assert!((found - expected).abs() <= expected * 1e-6 + 0.5, "`{what}`: {found}, not {expected}");
+    assert!(
+        (found - expected).abs() <= expected * 1e-6 + 0.5,
+        "`{what}`: {found}, expected {expected}"
+    );
 }

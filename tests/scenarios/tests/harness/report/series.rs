@@ -1,10 +1,10 @@
-//! A series of the report, and what holds for every one.
+//! A series of the report, and the checks that apply to every series.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::nullable;
+use super::nullable::nullable;
 
 #[derive(Debug, Deserialize)]
 pub struct Launch {
@@ -45,16 +45,16 @@ pub struct Series {
     #[serde(deserialize_with = "nullable")]
     pub ci95_ns: Option<[f64; 2]>,
     #[serde(deserialize_with = "nullable")]
-    pub timeline: Option<Course>,
+    pub timeline: Option<SampleTimeline>,
     #[serde(deserialize_with = "nullable")]
     pub bytes: Option<Bytes>,
     #[serde(deserialize_with = "nullable")]
     pub flops: Option<Flops>,
 }
 
-/// When samples were, and what.
+/// When samples were taken, and their durations.
 #[derive(Debug, Deserialize)]
-pub struct Course {
+pub struct SampleTimeline {
     pub origin_ns: u64,
     pub width_ns: u64,
     /// Index, count, least, mean and greatest.
@@ -96,8 +96,9 @@ pub struct Stats {
     pub sum: f64,
 }
 
-impl Course {
-    /// It is of so many samples at least, since others may go on, with these statistics.
+impl SampleTimeline {
+    /// Asserts that the timeline has at least `samples` samples, since unused ones may be included,
+    /// and that its extremes are those of `raw`.
     fn check(&self, samples: u64, raw: &Stats) {
         assert!(self.slots.is_sorted_by(|a, b| a.0 < b.0), "{self:?}");
         assert!(self.slots.iter().all(|slot| slot.0 < 128 && slot.1 > 0), "{self:?}");
@@ -119,7 +120,7 @@ impl Series {
         assert_eq!(*measured, fed + starved + at_floor, "`{site}`: {self:?}");
         assert!(self.nested <= *measured && self.tracked <= *measured, "`{site}`: {self:?}");
         assert!(self.queued <= *fed, "`{site}`: {self:?}");
-        // A replay is no call, and is not sampled like one.
+        // Replays are not calls and are not sampled like calls.
         let is_estimated = !self.graph && fed + starved > 0;
         assert_eq!(self.estimated_total_ns.is_some(), is_estimated, "`{site}`: {self:?}");
         if let (Some(total), Some(net)) = (self.estimated_total_ns, &self.net_ns) {
@@ -129,7 +130,7 @@ impl Series {
             assert!(low <= raw.median && raw.median <= high, "`{site}`: {self:?}");
         }
         if self.graph {
-            // Nothing waits for a replay to be read.
+            // A replay is counted only once it has been read.
             assert!(self.launch.is_some() && self.cache == "as-found", "`{site}`: {self:?}");
             assert_eq!(*in_flight, 0, "`{site}`: {self:?}");
         }
@@ -140,7 +141,7 @@ impl Series {
         assert!(caches.contains(&&*self.cache), "`{site}`: {self:?}");
         assert!(["events", "sync", "host"].contains(&&*self.clock), "`{site}`: {self:?}");
         assert_eq!(self.clock == "host", self.device == "host", "`{site}`: {self:?}");
-        // Of barriers the GPU waits for none.
+        // Between barriers the GPU never waits for the host.
         assert!(self.clock == "events" || starved + at_floor == 0, "`{site}`: {self:?}");
         let bytes = self.bytes.as_ref().map(|bytes| (bytes.samples, bytes.total, bytes.gb_per_s));
         let flops =
@@ -151,14 +152,14 @@ impl Series {
         }
         assert_eq!(self.raw_ns.is_some(), fed + starved > 0, "`{site}`: {self:?}");
         assert_eq!(self.raw_ns.is_some(), self.timeline.is_some(), "`{site}`: {self:?}");
-        if let Some((raw, course)) = self.raw_ns.as_ref().zip(self.timeline.as_ref()) {
-            course.check(if *fed > 0 { *fed } else { *starved }, raw);
+        if let Some((raw, timeline)) = self.raw_ns.as_ref().zip(self.timeline.as_ref()) {
+            timeline.check(if *fed > 0 { *fed } else { *starved }, raw);
         }
         for stats in [&self.raw_ns, &self.net_ns].into_iter().flatten() {
             let Stats { min, p5, median, mean, p95, p99, max, stddev, sum } = *stats;
             let rising = [min, p5, median, p95, p99, max];
             assert!(rising.is_sorted() && min >= 0.0, "`{site}`: {stats:?}");
-            // A mean may be off by what single precision leaves of a bias.
+            // The mean may be off by the single-precision rounding of the bias.
             assert!(
                 min <= mean * 1.000_001 + 1e-3 && mean <= max * 1.000_001 + 1e-3,
                 "`{site}`: {stats:?}"
@@ -167,7 +168,7 @@ impl Series {
         }
     }
 
-    /// How many were lost for this reason. It must be known.
+    /// Returns the number of samples lost for this reason. Panics if the reason is unknown.
     pub fn lost(&self, reason: &str) -> u64 {
         *self.lost.get(reason).unwrap_or_else(|| panic!("no reason `{reason}`"))
     }
@@ -176,12 +177,12 @@ impl Series {
         self.lost.values().sum()
     }
 
-    /// `(timed, measured, in_flight, lost)`.
+    /// Returns `(timed, measured, in_flight, lost)`.
     pub fn brackets(&self) -> (u64, u64, u64, u64) {
         (self.timed, self.measured, self.in_flight, self.all_lost())
     }
 
-    /// What all calls took, and its standard error.
+    /// Returns the estimated total duration of all calls, and its standard error.
     pub fn estimate(&self) -> (f64, f64) {
         let estimate = self.estimated_total_ns.zip(self.estimated_total_error_ns);
         estimate.unwrap_or_else(|| panic!("no estimate: {self:?}"))

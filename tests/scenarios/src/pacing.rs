@@ -1,20 +1,20 @@
-//! Calls at known distances in time.
+//! Calls spaced by known pauses.
 
 use std::sync::Arc;
 
 use cudarc::driver::{CudaStream, DriverError};
 use gpu_time::gpu_timed;
 
-use crate::Scenario;
 use crate::gpu::{Gpu, Spin};
+use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 use crate::time;
 
-pub const SCENARIOS: &[Scenario] = &[("course/paced", paced)];
+pub const SCENARIOS: &[Scenario] = &[("pacing/fixed_pause", fixed_pause)];
 
 type Done = Result<(), DriverError>;
 
-/// Between one call and the next.
+/// The pause between two rounds of calls.
 const PAUSE_NS: u64 = 10_000_000;
 
 #[gpu_timed]
@@ -39,15 +39,15 @@ fn sync(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
 #[gpu_timed(clock = "host")]
 fn host() {
     ran!();
-    // Real time everywhere: the host's clock knows no other.
+    // Real time on every driver: the `host` clock does not follow virtual time.
     std::thread::sleep(std::time::Duration::from_millis(1));
 }
 
-fn paced(_: &[String]) {
+fn fixed_pause(_: &[String]) {
     let gpu = Gpu::new();
-    let alone = gpu.spin("course::one#0");
-    let pair = [gpu.spin("course::two#0"), gpu.spin("course::two#1")];
-    let between = gpu.spin("course::sync");
+    let alone = gpu.spin("pacing::one#0");
+    let pair = [gpu.spin("pacing::two#0"), gpu.spin("pacing::two#1")];
+    let between = gpu.spin("pacing::sync");
     for _ in 0..20 {
         one(&gpu.stream, &alone).unwrap();
         two(&gpu.stream, &pair).unwrap();

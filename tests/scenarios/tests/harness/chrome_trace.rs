@@ -1,4 +1,4 @@
-//! The trace for viewers: read back, and held to what its format wants.
+//! The Chrome trace: parsed, and checked against the rules of its format.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,16 +7,16 @@ use serde_json::Value;
 
 use super::report::Report;
 
-/// Process ids of devices begin here.
+/// The first process id used for devices.
 const FIRST_DEVICE: u64 = 1 << 22;
 
-/// What a trace shows.
-pub struct Events {
+/// A parsed Chrome trace.
+pub struct ChromeTrace {
     pub other: Value,
     /// The calls and the brackets, each in the order of its row.
     pub calls: Vec<Slice>,
     pub brackets: Vec<Slice>,
-    /// From the row of a call to that of a bracket: how many arrows.
+    /// The number of arrows from a call to a bracket.
     pub arrows: usize,
 }
 
@@ -26,15 +26,15 @@ pub struct Slice {
     pub process: String,
     pub row: String,
     pub name: String,
-    /// The host's time.
+    /// Host time.
     pub begin_ns: u64,
     pub end_ns: u64,
     pub args: Value,
-    at: Place,
+    at: RowId,
 }
 
-/// The process and the row, as the trace numbers them.
-type Place = (u64, u64);
+/// The process id and the thread id that identify a row.
+type RowId = (u64, u64);
 
 impl Slice {
     pub fn number(&self, name: &str) -> f64 {
@@ -49,7 +49,8 @@ impl Slice {
         self.args[mark] == true
     }
 
-    /// Whether its row may be that of the stream with this handle: not every row says.
+    /// Returns `true` if the row may be that of the stream with this handle: not every row names
+    /// one.
     fn is_on(&self, stream: u64) -> bool {
         !self.row.starts_with("stream 0x") || self.row.starts_with(&format!("stream {stream:#x}"))
     }
@@ -60,10 +61,10 @@ impl Slice {
 }
 
 fn whole(event: &Value, name: &str) -> u64 {
-    event[name].as_u64().unwrap_or_else(|| panic!("`{name}` is no whole number: {event}"))
+    event[name].as_u64().unwrap_or_else(|| panic!("`{name}` is not a whole number: {event}"))
 }
 
-/// Microseconds with at most three digits after the point, as nanoseconds.
+/// Reads microseconds with at most three decimal places as nanoseconds.
 fn nanoseconds(event: &Value, name: &str) -> u64 {
     let micros = event[name].as_f64().unwrap_or_else(|| panic!("no time `{name}`: {event}"));
     let ns = (micros * 1e3).round();
@@ -71,16 +72,17 @@ fn nanoseconds(event: &Value, name: &str) -> u64 {
     ns as u64
 }
 
-impl Events {
-    /// Reads a trace of this process. Every row has one name, and its slices follow or contain each
-    /// other; every arrow goes from a call to a bracket of that call.
-    pub fn parse(text: &str, pid: u32) -> Events {
-        let trace: Value = serde_json::from_str(text).expect("it is JSON");
+impl ChromeTrace {
+    /// Parses the trace of process `pid`. Asserts that every row has exactly one name, that the
+    /// slices of a row follow or contain each other, and that every arrow goes from a call to a
+    /// bracket of that call.
+    pub fn parse(text: &str, pid: u32) -> ChromeTrace {
+        let trace: Value = serde_json::from_str(text).expect("the trace is JSON");
         assert_eq!(trace["displayTimeUnit"], "ns");
         let origin_ns = whole(&trace["otherData"], "origin_ns");
         let (mut processes, mut rows) = (HashMap::new(), HashMap::new());
         let mut slices: Vec<(Slice, String)> = Vec::new();
-        let mut ends: BTreeMap<u64, [Option<(Place, u64)>; 2]> = BTreeMap::new();
+        let mut ends: BTreeMap<u64, [Option<(RowId, u64)>; 2]> = BTreeMap::new();
         for event in trace["traceEvents"].as_array().expect("a list of events") {
             let at = (whole(event, "pid"), whole(event, "tid"));
             assert!(at.0 == u64::from(pid) || at.0 >= FIRST_DEVICE, "{event}");
@@ -126,22 +128,23 @@ impl Events {
             its.map(|(slice, _)| slice.clone()).collect::<Vec<_>>()
         };
         let other = trace["otherData"].clone();
-        let events = Events { other, calls: of("call"), brackets: of("gpu"), arrows: ends.len() };
-        assert_eq!(events.calls.len() + events.brackets.len(), slices.len());
-        events.replay();
+        let trace =
+            ChromeTrace { other, calls: of("call"), brackets: of("gpu"), arrows: ends.len() };
+        assert_eq!(trace.calls.len() + trace.brackets.len(), slices.len());
+        trace.assert_nested();
         for [tail, head] in ends.into_values() {
             let (tail, head) = (tail.expect("a tail"), head.expect("a head"));
-            let call = innermost(&events.calls, tail);
-            assert_eq!(call.args["call"], innermost(&events.brackets, head).args["call"]);
+            let call = innermost(&trace.calls, tail);
+            assert_eq!(call.args["call"], innermost(&trace.brackets, head).args["call"]);
         }
-        events
+        trace
     }
 
-    /// Follows every row in time, as a viewer does.
-    fn replay(&self) {
-        let mut open: HashMap<Place, Vec<&Slice>> = HashMap::new();
+    /// Walks every row in time order, as a viewer does, and asserts that its slices nest.
+    fn assert_nested(&self) {
+        let mut open: HashMap<RowId, Vec<&Slice>> = HashMap::new();
         let mut all: Vec<&Slice> = self.calls.iter().chain(&self.brackets).collect();
-        // What begins at once is in the order of the file.
+        // Slices that begin at the same time keep the order of the file.
         all.sort_by_key(|slice| slice.begin_ns);
         for slice in all {
             let open = open.entry(slice.at).or_default();
@@ -153,17 +156,17 @@ impl Events {
         }
     }
 
-    /// The brackets of one function or launch.
+    /// Returns the brackets of one function or launch.
     pub fn of(&self, name: &str) -> Vec<&Slice> {
         self.brackets.iter().filter(|slice| slice.name == format!("scenario::{name}")).collect()
     }
 
-    /// Every sample of an event pair is a bracket of the trace, and none is another.
+    /// Asserts that the brackets of the trace are the event samples of the report.
     pub fn check_report(&self, report: &Report) {
         let number = |name: &str| whole(&self.other, name);
         let rows = report.sites.iter().flat_map(|site| {
             let is_launch = site.scope == "launches";
-            // A function with one launch has no row for it.
+            // A function with one launch may have no separate row for it.
             let is_bracket = move |launch: bool| launch == is_launch;
             let has_launches = site.series.iter().any(|row| row.launch.is_some());
             let rows = site.series.iter().filter(|row| row.clock == "events");
@@ -174,8 +177,9 @@ impl Events {
         assert_eq!(self.brackets.len() as u64 + number("dropped"), number("brackets"));
     }
 
-    /// Every bracket lies where the model had it, to the error that it states, and the brackets of a device,
-    /// which are dated by one clock, lie to each other as they did to a tenth of that.
+    /// Asserts that every bracket is where the model had it, within the bracket's stated error. The
+    /// brackets of one device are dated by one clock, so relative to each other they must be
+    /// accurate to a tenth of that.
     pub fn check_model(&self, trace: &Trace) {
         let mut pairs: Vec<_> = trace.elapsed();
         pairs.retain(|pair| pair.start.stream == pair.stop.stream);
@@ -203,8 +207,8 @@ impl Events {
     }
 }
 
-/// The innermost slice at this place and time.
-fn innermost(slices: &[Slice], (at, ns): (Place, u64)) -> &Slice {
+/// Returns the innermost slice of a row at this time.
+fn innermost(slices: &[Slice], (at, ns): (RowId, u64)) -> &Slice {
     let around = slices.iter().filter(|slice| slice.at == at && slice.holds(ns));
     let shortest = around.min_by_key(|slice| slice.end_ns - slice.begin_ns);
     shortest.unwrap_or_else(|| panic!("no slice at {at:?}, {ns}"))

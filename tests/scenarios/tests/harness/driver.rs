@@ -1,0 +1,31 @@
+//! The driver that scenarios run on.
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use gpu_time_sim_driver::SimDriver;
+use gpu_time_sim_nvml::SimNvml;
+
+/// Returns `true` if scenarios run on this machine's GPU.
+pub fn is_real() -> bool {
+    match std::env::var("GPU_TIME_TEST_DRIVER").as_deref() {
+        Ok("real") => true,
+        Ok("simulated") | Err(_) => false,
+        Ok(other) => panic!(
+            "invalid value `{other}` for `GPU_TIME_TEST_DRIVER`: expected `real` or `simulated`"
+        ),
+    }
+}
+
+/// Returns the simulated driver and the NVML stand-in, installed once for all tests.
+pub fn sim() -> SimDriver {
+    static SIM: OnceLock<SimDriver> = OnceLock::new();
+    SIM.get_or_init(|| install("driver", &[])).clone()
+}
+
+/// Installs both in a folder with this name, without the driver functions in `absent`.
+pub fn install(name: &str, absent: &[&str]) -> SimDriver {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("scenarios").join(name);
+    SimNvml::install(&dir).expect("the NVML stand-in is installed");
+    SimDriver::install_without(dir, absent).expect("the simulated driver is installed")
+}
