@@ -3,10 +3,10 @@
 use std::ffi::CString;
 use std::sync::Arc;
 
-use cudarc::driver::{CudaContext, CudaStream, DriverError, sys};
+use cudarc::driver::{CudaContext, CudaStream, sys};
 use gpu_time::gpu_timed;
 
-use crate::gpu::{Gpu, Increment};
+use crate::gpu::{Gpu, Increment, LaunchResult};
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
@@ -57,7 +57,7 @@ fn handle(_: &[String]) {
 }
 
 #[gpu_timed(cold, sleep)]
-fn increment(stream: &Arc<CudaStream>, increment: &mut Increment) -> Result<(), DriverError> {
+fn increment(stream: &Arc<CudaStream>, increment: &mut Increment) -> LaunchResult {
     ran!();
     increment.launch(stream)
 }

@@ -4,11 +4,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
 
-use cudarc::driver::{CudaStream, DriverError, sys};
+use cudarc::driver::{CudaStream, sys};
 use gpu_time::gpu_timed;
 use sys::CUstreamCaptureMode as Mode;
 
-use crate::gpu::{Copy, Gpu, Increment, Spin};
+use crate::gpu::{Copy, Gpu, Increment, LaunchResult, Spin};
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
@@ -19,20 +19,18 @@ pub const SCENARIOS: &[Scenario] = &[
     ("barriers/abandoned", abandoned),
 ];
 
-type Done = Result<(), DriverError>;
-
 /// 3.75 MiB each.
 const BYTES: usize = 15 << 18;
 
 /// The macro sees the launch; the barriers nevertheless enclose the whole body.
 #[gpu_timed(clock = "sync", bytes = 1_000_000)]
-fn one(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn one(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 10_000)
 }
 
 #[gpu_timed(clock = "sync", warmup = 2)]
-fn two(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn two(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 10_000)?;
     spin.launch(stream, 20_000)
@@ -40,13 +38,13 @@ fn two(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
 
 /// The flush completes before the first timestamp is taken.
 #[gpu_timed(clock = "sync", cold)]
-fn cold(stream: &Arc<CudaStream>, copy: &mut Copy) -> Done {
+fn cold(stream: &Arc<CudaStream>, copy: &mut Copy) -> LaunchResult {
     ran!();
     copy.launch(stream)
 }
 
 #[gpu_timed(clock = "sync")]
-fn on_null(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn on_null(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 5_000)
 }
@@ -60,25 +58,25 @@ fn maybe(stream: Option<&Arc<CudaStream>>) {
 
 /// Events inside barriers, and barriers inside events.
 #[gpu_timed(clock = "sync")]
-fn outside(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn outside(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     inside(stream, spin)
 }
 
 #[gpu_timed(scope = "body", cold)]
-fn inside(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn inside(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 5_000)
 }
 
 #[gpu_timed(scope = "body")]
-fn around(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn around(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     barred(stream, spin)
 }
 
 #[gpu_timed(clock = "sync", cold)]
-fn barred(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn barred(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 5_000)
 }
@@ -117,20 +115,20 @@ fn one_function(_: &[String]) {
 }
 
 #[gpu_timed(clock = "sync", cold)]
-fn captured(stream: &Arc<CudaStream>, increment: &mut Increment) -> Done {
+fn captured(stream: &Arc<CudaStream>, increment: &mut Increment) -> LaunchResult {
     ran!();
     increment.launch(stream)
 }
 
 #[gpu_timed(clock = "sync", cold = "dirty")]
-fn elsewhere(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn elsewhere(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 5_000)
 }
 
 /// Begins a capture, which the second barrier encounters.
 #[gpu_timed(clock = "sync")]
-fn begins(stream: &Arc<CudaStream>) -> Done {
+fn begins(stream: &Arc<CudaStream>) -> LaunchResult {
     ran!();
     stream.begin_capture(Mode::CU_STREAM_CAPTURE_MODE_GLOBAL)
 }

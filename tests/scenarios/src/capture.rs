@@ -4,10 +4,10 @@ use std::ptr;
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use cudarc::driver::{CudaGraph, CudaStream, DriverError, sys};
+use cudarc::driver::{CudaGraph, CudaStream, sys};
 use gpu_time::gpu_timed;
 
-use crate::gpu::{Gpu, Increment, Spin};
+use crate::gpu::{Gpu, Increment, LaunchResult, Spin};
 use crate::raw_graph::{mode, nodes};
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
@@ -20,16 +20,14 @@ pub const SCENARIOS: &[Scenario] = &[
     ("capture/first_calls", first_calls),
 ];
 
-type Done = Result<(), DriverError>;
-
 #[gpu_timed(cold, sleep)]
-fn captured(stream: &Arc<CudaStream>, increment: &mut Increment) -> Done {
+fn captured(stream: &Arc<CudaStream>, increment: &mut Increment) -> LaunchResult {
     ran!();
     increment.launch(stream)
 }
 
 #[gpu_timed(scope = "body", cold = "dirty", sleep = "20us")]
-fn captured_body(stream: &Arc<CudaStream>, increment: &mut Increment) -> Done {
+fn captured_body(stream: &Arc<CudaStream>, increment: &mut Increment) -> LaunchResult {
     ran!();
     increment.launch(stream)?;
     increment.launch(stream)
@@ -37,13 +35,13 @@ fn captured_body(stream: &Arc<CudaStream>, increment: &mut Increment) -> Done {
 
 /// Called on threads other than the capturing one.
 #[gpu_timed(cold, sleep, warmup = 5)]
-fn elsewhere(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn elsewhere(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 5_000)
 }
 
 #[gpu_timed(scope = "body", cold = "dirty", sleep = "20us")]
-fn elsewhere_body(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn elsewhere_body(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 5_000)
 }

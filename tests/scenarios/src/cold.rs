@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::{CudaStream, DevicePtr, DriverError, result, sys};
+use cudarc::driver::{CudaStream, DevicePtr, result, sys};
 use gpu_time::gpu_timed;
 
-use crate::gpu::{Gpu, Lines, Read, Spin};
+use crate::gpu::{Gpu, LaunchResult, Lines, Read, Spin};
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
@@ -19,26 +19,24 @@ pub const SCENARIOS: &[Scenario] = &[
     ("cold/persisting", persisting),
 ];
 
-type Done = Result<(), DriverError>;
-
 const ROUNDS: usize = 10;
 /// An upper bound on the size of an L2. No current GPU has a larger one.
 const L2_AT_MOST: usize = 128 << 20;
 
 #[gpu_timed]
-fn found(stream: &Arc<CudaStream>, lines: &mut Lines) -> Done {
+fn found(stream: &Arc<CudaStream>, lines: &mut Lines) -> LaunchResult {
     ran!();
     lines.launch(stream)
 }
 
 #[gpu_timed(cold)]
-fn clean(stream: &Arc<CudaStream>, lines: &mut Lines) -> Done {
+fn clean(stream: &Arc<CudaStream>, lines: &mut Lines) -> LaunchResult {
     ran!();
     lines.launch(stream)
 }
 
 #[gpu_timed(cold = "dirty")]
-fn dirty(stream: &Arc<CudaStream>, lines: &mut Lines) -> Done {
+fn dirty(stream: &Arc<CudaStream>, lines: &mut Lines) -> LaunchResult {
     ran!();
     lines.launch(stream)
 }
@@ -49,7 +47,12 @@ const TOUCHES: [&str; 3] = ["read", "write", "write among others"];
 /// Calls a function `rounds` times on lines that were just touched. Notes the least, median and
 /// greatest share of lines that missed, in thousandths. Apart from `write among others`, the L2
 /// then holds only what the previous call left there.
-fn watch(name: &str, gpu: &Gpu, call: fn(&Arc<CudaStream>, &mut Lines) -> Done, rounds: usize) {
+fn watch(
+    name: &str,
+    gpu: &Gpu,
+    call: fn(&Arc<CudaStream>, &mut Lines) -> LaunchResult,
+    rounds: usize,
+) {
     let stream = &gpu.stream;
     let mut lines = gpu.lines(&format!("cold::{name}"));
     let mut others = stream.alloc_zeros::<u8>(L2_AT_MOST).expect("memory");
@@ -97,13 +100,13 @@ fn lines(arguments: &[String]) {
 }
 
 #[gpu_timed(cold)]
-fn read_clean(stream: &Arc<CudaStream>, read: &mut Read) -> Done {
+fn read_clean(stream: &Arc<CudaStream>, read: &mut Read) -> LaunchResult {
     ran!();
     read.launch(stream)
 }
 
 #[gpu_timed(cold = "dirty")]
-fn read_dirty(stream: &Arc<CudaStream>, read: &mut Read) -> Done {
+fn read_dirty(stream: &Arc<CudaStream>, read: &mut Read) -> LaunchResult {
     ran!();
     read.launch(stream)
 }
@@ -125,19 +128,19 @@ fn reads(arguments: &[String]) {
 }
 
 #[gpu_timed(cold)]
-fn spin_clean(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn spin_clean(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 1_000)
 }
 
 #[gpu_timed]
-fn spin_found(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn spin_found(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 1_000)
 }
 
 #[gpu_timed(cold = "dirty")]
-fn spin_dirty(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn spin_dirty(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 1_000)
 }
@@ -196,7 +199,11 @@ fn concurrent(_: &[String]) {
 
 /// A body that contains a cold call on another stream.
 #[gpu_timed(scope = "body", stream = stream)]
-fn around(stream: &Arc<CudaStream>, other: &Arc<CudaStream>, [spin, inner]: [&Spin; 2]) -> Done {
+fn around(
+    stream: &Arc<CudaStream>,
+    other: &Arc<CudaStream>,
+    [spin, inner]: [&Spin; 2],
+) -> LaunchResult {
     ran!();
     spin.launch(stream, 1_000)?;
     spin_clean(other, inner)

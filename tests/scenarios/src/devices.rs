@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::thread;
 
 use cudarc::driver::{
-    CudaContext, CudaEvent, CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DriverError, result,
+    CudaContext, CudaEvent, CudaSlice, CudaStream, DevicePtr, DevicePtrMut, result,
 };
 use gpu_time::gpu_timed;
 
-use crate::gpu::{Gpu, Spin};
+use crate::gpu::{Gpu, LaunchResult, Spin};
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
@@ -20,20 +20,18 @@ pub const SCENARIOS: &[Scenario] = &[
     ("devices/foreign_event", foreign_event),
 ];
 
-type Done = Result<(), DriverError>;
-
 const ROUNDS: usize = 20;
 /// The size of a copy between devices.
 const BYTES: usize = 4 << 20;
 
 #[gpu_timed]
-fn launched(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn launched(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 20_000)
 }
 
 #[gpu_timed(scope = "body")]
-fn around(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn around(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 20_000)
 }
@@ -117,7 +115,7 @@ fn sent(
     spin: &Spin,
     from: &CudaSlice<u8>,
     to: &mut CudaSlice<u8>,
-) -> Done {
+) -> LaunchResult {
     ran!();
     spin.launch(stream, 20_000)?;
     let contexts = [to.context().cu_ctx(), from.context().cu_ctx()];
@@ -165,7 +163,7 @@ fn peer_copy(_: &[String]) {
 
 /// Waits for work of another device.
 #[gpu_timed(scope = "body")]
-fn after(stream: &Arc<CudaStream>, event: &CudaEvent, spin: &Spin) -> Done {
+fn after(stream: &Arc<CudaStream>, event: &CudaEvent, spin: &Spin) -> LaunchResult {
     ran!();
     stream.wait(event)?;
     spin.launch(stream, 20_000)

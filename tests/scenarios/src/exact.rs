@@ -2,25 +2,23 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::{CudaStream, DriverError};
+use cudarc::driver::CudaStream;
 use gpu_time::gpu_timed;
 
-use crate::gpu::{Gpu, Spin};
+use crate::gpu::{Gpu, LaunchResult, Spin};
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
 pub const SCENARIOS: &[Scenario] = &[("exact/fed", fed), ("exact/starved", starved)];
 
-type Done = Result<(), DriverError>;
-
 #[gpu_timed]
-fn one(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn one(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 10_000)
 }
 
 #[gpu_timed]
-fn three(stream: &Arc<CudaStream>, spins: &[Spin; 3]) -> Done {
+fn three(stream: &Arc<CudaStream>, spins: &[Spin; 3]) -> LaunchResult {
     ran!();
     spins[0].launch(stream, 5_000)?;
     spins[1].launch(stream, 10_000)?;
@@ -28,7 +26,7 @@ fn three(stream: &Arc<CudaStream>, spins: &[Spin; 3]) -> Done {
 }
 
 #[gpu_timed(scope = "body")]
-fn body(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn body(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 5_000)?;
     spin.launch(stream, 10_000)?;
@@ -42,13 +40,13 @@ fn nothing(stream: &Arc<CudaStream>) {
 }
 
 #[gpu_timed(sleep)]
-fn held(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn held(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 10_000)
 }
 
 #[gpu_timed(sleep = "2ms")]
-fn delayed(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn delayed(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 10_000)
 }

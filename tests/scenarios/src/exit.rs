@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use cudarc::driver::{CudaContext, CudaStream, DriverError};
+use cudarc::driver::{CudaContext, CudaStream};
 use gpu_time::gpu_timed;
 
 use crate::child;
-use crate::gpu::{Gpu, Spin, reset_primary_context};
+use crate::gpu::{Gpu, LaunchResult, Spin, reset_primary_context};
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 use crate::time;
@@ -41,13 +41,13 @@ pub const SCENARIOS: &[Scenario] = &[
 ];
 
 #[gpu_timed]
-fn timed(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> Result<(), DriverError> {
+fn timed(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> LaunchResult {
     ran!();
     spin.launch(stream, ns)
 }
 
 #[gpu_timed(scope = "body")]
-fn body(stream: &Arc<CudaStream>, spin: &Spin, then: impl FnOnce()) -> Result<(), DriverError> {
+fn body(stream: &Arc<CudaStream>, spin: &Spin, then: impl FnOnce()) -> LaunchResult {
     ran!();
     spin.launch(stream, 20_000)?;
     then();
@@ -56,7 +56,7 @@ fn body(stream: &Arc<CudaStream>, spin: &Spin, then: impl FnOnce()) -> Result<()
 
 /// Uses everything that the runtime allocates: a kernel, memory that the GPU reads, a flush buffer.
 #[gpu_timed(cold, sleep)]
-fn held(stream: &Arc<CudaStream>, spin: &Spin) -> Result<(), DriverError> {
+fn held(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 20_000)
 }
@@ -295,7 +295,7 @@ fn after_host(_: &[String]) {
 /// Common in a `main`: the value of the stream expression is dropped before the body begins, and
 /// the context that the body creates is dropped before the bracket ends.
 #[gpu_timed(stream = CudaContext::new(0)?.default_stream(), scope = "body")]
-fn published() -> Result<(), DriverError> {
+fn published() -> LaunchResult {
     ran!();
     let gpu = Gpu::new();
     gpu.spin("exit::published").launch(&gpu.context.default_stream(), 20_000)?;
@@ -364,8 +364,8 @@ fn abort(_: &[String]) {
     process::abort();
 }
 
-/// The first call of another thread hangs in the driver. The main thread returns once virtual time
-/// has reached the moment at which that thread hangs.
+/// The first call of another thread hangs in the driver. The hang advances virtual time by the given
+/// duration, which tells the main thread that it has begun.
 fn stuck(arguments: &[String]) {
     let hang_ns = arguments[0].parse().expect("a time in nanoseconds");
     let gpu = Gpu::new();

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use cudarc::driver::{CudaStream, DriverError};
+use cudarc::driver::CudaStream;
 use gpu_time::gpu_timed;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 
-use crate::gpu::{Gpu, Spin};
+use crate::gpu::{Gpu, LaunchResult, Spin};
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
@@ -22,16 +22,14 @@ pub const SCENARIOS: &[Scenario] = &[
     ("export/no_recorder", no_recorder),
 ];
 
-type Done = Result<(), DriverError>;
-
 #[gpu_timed(sleep)]
-fn timed(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> Done {
+fn timed(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> LaunchResult {
     ran!();
     spin.launch(stream, ns)
 }
 
 #[gpu_timed(cold, warmup = 2, launch = "launch_badly")]
-fn two(stream: &Arc<CudaStream>, first: &Spin, second: &Spin, second_is_bad: bool) -> Done {
+fn two(stream: &Arc<CudaStream>, first: &Spin, second: &Spin, second_is_bad: bool) -> LaunchResult {
     ran!();
     first.launch(stream, 20_000)?;
     if second_is_bad { second.launch_badly(stream) } else { second.launch(stream, 40_000) }

@@ -5,18 +5,16 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::{CudaStream, DriverError};
+use cudarc::driver::CudaStream;
 use gpu_time::gpu_timed;
 
-use crate::gpu::{Gpu, Spin};
+use crate::gpu::{Gpu, LaunchResult, Spin};
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 use crate::time::pass;
 
 pub const SCENARIOS: &[Scenario] =
     &[("fed/delays", delays), ("fed/queue", queue), ("fed/nested", nested)];
-
-type Done = Result<(), DriverError>;
 
 const KERNEL_NS: u64 = 5_000;
 /// Enough calls to tell a rate of one in two hundred from chance.
@@ -26,7 +24,7 @@ const OFF_NS: f64 = 500.0;
 
 /// Delays the host twice: between start and launch, and between launch and stop.
 #[gpu_timed(scope = "body")]
-fn delayed(stream: &Arc<CudaStream>, spin: &Spin, [before, after]: [u64; 2]) -> Done {
+fn delayed(stream: &Arc<CudaStream>, spin: &Spin, [before, after]: [u64; 2]) -> LaunchResult {
     ran!();
     pass(before);
     spin.launch(stream, KERNEL_NS)?;
@@ -35,13 +33,13 @@ fn delayed(stream: &Arc<CudaStream>, spin: &Spin, [before, after]: [u64; 2]) -> 
 }
 
 #[gpu_timed(scope = "body", sleep)]
-fn held(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn held(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, KERNEL_NS)
 }
 
 #[gpu_timed]
-fn queued(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn queued(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, KERNEL_NS)
 }
@@ -131,7 +129,7 @@ fn delays(_: &[String]) {
 fn queue(_: &[String]) {
     let gpu = Gpu::new();
     let [spin, in_hold] = ["queued", "held"].map(|name| gpu.spin(&format!("fed::{name}")));
-    let calls: [&dyn Fn() -> Done; 2] =
+    let calls: [&dyn Fn() -> LaunchResult; 2] =
         [&|| queued(&gpu.stream, &spin), &|| held(&gpu.stream, &in_hold)];
     for call in calls {
         // Excludes the loading done by the first calls.
@@ -151,7 +149,7 @@ fn queue(_: &[String]) {
 
 /// A kernel followed by another bracket.
 #[gpu_timed(scope = "body")]
-fn outer(stream: &Arc<CudaStream>, spin: &Spin, inner: &Spin) -> Done {
+fn outer(stream: &Arc<CudaStream>, spin: &Spin, inner: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 300_000)?;
     queued(stream, inner)
@@ -159,7 +157,7 @@ fn outer(stream: &Arc<CudaStream>, spin: &Spin, inner: &Spin) -> Done {
 
 /// Delays the host inside the bracket.
 #[gpu_timed(scope = "body")]
-fn alone(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn alone(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     pass(30_000);
     spin.launch(stream, KERNEL_NS)

@@ -12,6 +12,9 @@ use gpu_time_kernels::workloads;
 
 use crate::tally;
 
+/// The result of a launch.
+pub type LaunchResult = Result<(), DriverError>;
+
 /// A single thread.
 pub const ONE: LaunchConfig =
     LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
@@ -127,13 +130,13 @@ pub fn reset_primary_context() {
 pub struct Spin(CudaFunction);
 
 impl Spin {
-    pub fn launch(&self, stream: &CudaStream, ns: u64) -> Result<(), DriverError> {
+    pub fn launch(&self, stream: &CudaStream, ns: u64) -> LaunchResult {
         // SAFETY: the argument matches the kernel.
         unsafe { stream.launch_builder(&self.0).arg(&ns).launch(ONE) }.map(drop)
     }
 
     /// Attempts a launch with too many threads in a block, which fails on every device.
-    pub fn launch_badly(&self, stream: &CudaStream) -> Result<(), DriverError> {
+    pub fn launch_badly(&self, stream: &CudaStream) -> LaunchResult {
         let config = LaunchConfig { block_dim: (4096, 1, 1), ..ONE };
         // SAFETY: the argument matches the kernel.
         unsafe { stream.launch_builder(&self.0).arg(&1u64).launch(config) }.map(drop)
@@ -152,7 +155,7 @@ pub struct Copy {
 }
 
 impl Copy {
-    pub fn launch(&mut self, stream: &CudaStream) -> Result<(), DriverError> {
+    pub fn launch(&mut self, stream: &CudaStream) -> LaunchResult {
         let n16 = self.from.len() as u64 / 16;
         let config = LaunchConfig { grid_dim: (528, 1, 1), block_dim: (512, 1, 1), ..ONE };
         let mut launch = stream.launch_builder(&self.kernel);
@@ -170,7 +173,7 @@ pub struct Increment {
 }
 
 impl Increment {
-    pub fn launch(&mut self, stream: &CudaStream) -> Result<(), DriverError> {
+    pub fn launch(&mut self, stream: &CudaStream) -> LaunchResult {
         let len = self.x.len() as u32;
         let mut launch = stream.launch_builder(&self.kernel);
         launch.arg(&len).arg(&1.0f32).arg(&self.x).arg(&mut self.y);
@@ -197,7 +200,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    pub fn launch(&mut self, stream: &CudaStream) -> Result<(), DriverError> {
+    pub fn launch(&mut self, stream: &CudaStream) -> LaunchResult {
         let lines = self.cycles.len() as u32 / 2;
         let block = gpu_time_kernels::LINE_LATENCIES_BLOCK;
         let mut launch = stream.launch_builder(&self.kernel);
@@ -229,7 +232,7 @@ pub struct Read {
 }
 
 impl Read {
-    pub fn launch(&mut self, stream: &CudaStream) -> Result<(), DriverError> {
+    pub fn launch(&mut self, stream: &CudaStream) -> LaunchResult {
         let n16 = self.from.len() as u64 / 16;
         let config = LaunchConfig { grid_dim: (528, 1, 1), block_dim: (512, 1, 1), ..ONE };
         let mut launch = stream.launch_builder(&self.kernel);

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 
-use cudarc::driver::{CudaGraph, CudaStream, DriverError, sys};
+use cudarc::driver::{CudaGraph, CudaStream, sys};
 use gpu_time::gpu_timed;
 
-use crate::gpu::{Gpu, Spin, reset_primary_context};
+use crate::gpu::{Gpu, LaunchResult, Spin, reset_primary_context};
 use crate::raw_graph::{Exec, begin, capture, end, mode, nodes};
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
@@ -32,19 +32,17 @@ pub const SCENARIOS: &[Scenario] = &[
     ("graph/device_launch", device_launch),
 ];
 
-type Done = Result<(), DriverError>;
-
 /// The duration of each node's kernel.
 const SPIN_NS: u64 = 20_000;
 
 #[gpu_timed(graph, cold, sleep)]
-fn node(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn node(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, SPIN_NS)
 }
 
 #[gpu_timed]
-fn without(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn without(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, SPIN_NS)
 }
@@ -227,12 +225,12 @@ fn queried(stream: &Arc<CudaStream>) -> &Arc<CudaStream> {
 }
 
 #[gpu_timed(graph, stream = queried(stream))]
-fn querying(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn querying(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, SPIN_NS)
 }
 
-/// Counts how may_fail the stream is evaluated while timing is off: on every call until a capture has
+/// Counts how often the stream is evaluated while timing is off: on every call until a capture has
 /// decided that there are no nodes.
 fn off_queries_stream(_: &[String]) {
     let gpu = Gpu::new();
@@ -271,7 +269,7 @@ fn off_first(_: &[String]) {
 }
 
 #[gpu_timed(graph, warmup = 300)]
-fn warmed(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn warmed(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, SPIN_NS)
 }
@@ -359,16 +357,16 @@ fn mid_call(_: &[String]) {
 }
 
 #[gpu_timed(graph, launch = ["outer", "inner"])]
-fn within(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn within(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     outer(stream, spin, inner(stream, spin))
 }
 
-fn inner(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn inner(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, SPIN_NS)
 }
 
-fn outer(stream: &Arc<CudaStream>, spin: &Spin, before: Done) -> Done {
+fn outer(stream: &Arc<CudaStream>, spin: &Spin, before: LaunchResult) -> LaunchResult {
     before.and_then(|()| spin.launch(stream, SPIN_NS))
 }
 
@@ -388,7 +386,7 @@ fn nested(_: &[String]) {
 }
 
 #[gpu_timed(graph, launch = "launch_badly")]
-fn may_fail(stream: &Arc<CudaStream>, spin: &Spin, fails: bool) -> Done {
+fn may_fail(stream: &Arc<CudaStream>, spin: &Spin, fails: bool) -> LaunchResult {
     ran!();
     if fails { spin.launch_badly(stream) } else { spin.launch(stream, SPIN_NS) }
 }

@@ -5,11 +5,11 @@ use std::io::Write;
 use std::sync::Arc;
 use std::{mem, process, thread};
 
-use cudarc::driver::{CudaStream, DriverError};
+use cudarc::driver::CudaStream;
 use gpu_time::{LockedClocks, gpu_timed, lock_clocks};
 
 use crate::child;
-use crate::gpu::{Gpu, Spin};
+use crate::gpu::{Gpu, LaunchResult, Spin};
 use crate::handler::{self, raise};
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
@@ -29,7 +29,7 @@ pub const SCENARIOS: &[Scenario] = &[
 ];
 
 #[gpu_timed]
-fn timed(stream: &Arc<CudaStream>, spin: &Spin) -> Result<(), DriverError> {
+fn timed(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 20_000)
 }

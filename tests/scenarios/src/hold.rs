@@ -7,10 +7,10 @@ use std::thread;
 
 use cudarc::cublas::sys::cublasOperation_t::CUBLAS_OP_N;
 use cudarc::cublas::{self, CudaBlas, Gemm, GemmConfig};
-use cudarc::driver::{CudaStream, DriverError, sys};
+use cudarc::driver::{CudaStream, sys};
 use gpu_time::gpu_timed;
 
-use crate::gpu::{Gpu, Spin};
+use crate::gpu::{Gpu, LaunchResult, Spin};
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 use crate::time::{is_simulated, now_ns, pass};
@@ -33,7 +33,7 @@ const PLAIN: u32 = 4;
 const BLOCKING: u32 = 3;
 
 #[gpu_timed(scope = "body", sleep)]
-fn held(stream: &Arc<CudaStream>, spin: &Spin, then: impl FnOnce()) -> Result<(), DriverError> {
+fn held(stream: &Arc<CudaStream>, spin: &Spin, then: impl FnOnce()) -> LaunchResult {
     ran!();
     spin.launch(stream, 5_000)?;
     then();
@@ -42,7 +42,7 @@ fn held(stream: &Arc<CudaStream>, spin: &Spin, then: impl FnOnce()) -> Result<()
 
 /// The same function, for another thread.
 #[gpu_timed(scope = "body", sleep)]
-fn beside(stream: &Arc<CudaStream>, spin: &Spin, then: impl FnOnce()) -> Result<(), DriverError> {
+fn beside(stream: &Arc<CudaStream>, spin: &Spin, then: impl FnOnce()) -> LaunchResult {
     ran!();
     spin.launch(stream, 5_000)?;
     then();

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::{CudaStream, DriverError};
+use cudarc::driver::CudaStream;
 use gpu_time::gpu_timed;
 
-use crate::gpu::{Copy, Gpu, Spin};
+use crate::gpu::{Copy, Gpu, LaunchResult, Spin};
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 use crate::time::now_ns;
@@ -18,32 +18,30 @@ pub const SCENARIOS: &[Scenario] = &[
     ("options/traced", traced),
 ];
 
-type Done = Result<(), DriverError>;
-
 /// 3.75 MiB each: both buffers fit into the L2 many times over.
 const BYTES: usize = 15 << 18;
 
 #[gpu_timed(sleep)]
-fn hot(stream: &Arc<CudaStream>, copy: &mut Copy) -> Done {
+fn hot(stream: &Arc<CudaStream>, copy: &mut Copy) -> LaunchResult {
     ran!();
     copy.launch(stream)
 }
 
 #[gpu_timed(cold, sleep)]
-fn cold(stream: &Arc<CudaStream>, copy: &mut Copy) -> Done {
+fn cold(stream: &Arc<CudaStream>, copy: &mut Copy) -> LaunchResult {
     ran!();
     copy.launch(stream)
 }
 
 #[gpu_timed(cold = "dirty", sleep)]
-fn cold_dirty(stream: &Arc<CudaStream>, copy: &mut Copy) -> Done {
+fn cold_dirty(stream: &Arc<CudaStream>, copy: &mut Copy) -> LaunchResult {
     ran!();
     copy.launch(stream)
 }
 
 /// Only the first of the three launches finds the L2 flushed.
 #[gpu_timed(cold)]
-fn cold_thrice(stream: &Arc<CudaStream>, spins: &[Spin; 3]) -> Done {
+fn cold_thrice(stream: &Arc<CudaStream>, spins: &[Spin; 3]) -> LaunchResult {
     ran!();
     spins[0].launch(stream, 5_000)?;
     spins[1].launch(stream, 5_000)?;
@@ -51,7 +49,7 @@ fn cold_thrice(stream: &Arc<CudaStream>, spins: &[Spin; 3]) -> Done {
 }
 
 #[gpu_timed(sleep = "50us")]
-fn delayed(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn delayed(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 5_000)
 }
@@ -59,7 +57,7 @@ fn delayed(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
 const WARMUP: u32 = 2;
 
 #[gpu_timed(warmup = WARMUP * 2, name = "warm it up")]
-fn warmed(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn warmed(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!("warm it up");
     spin.launch(stream, 5_000)
 }
@@ -113,7 +111,7 @@ fn keys(_: &[String]) {
 
 /// Waits for its stream while the stream is held.
 #[gpu_timed(scope = "body", sleep)]
-fn waits_inside(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn waits_inside(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 5_000)?;
     stream.synchronize()

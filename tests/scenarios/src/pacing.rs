@@ -2,36 +2,34 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::{CudaStream, DriverError};
+use cudarc::driver::CudaStream;
 use gpu_time::gpu_timed;
 
-use crate::gpu::{Gpu, Spin};
+use crate::gpu::{Gpu, LaunchResult, Spin};
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 use crate::time;
 
 pub const SCENARIOS: &[Scenario] = &[("pacing/fixed_pause", fixed_pause)];
 
-type Done = Result<(), DriverError>;
-
 /// The pause between two rounds of calls.
 const PAUSE_NS: u64 = 10_000_000;
 
 #[gpu_timed]
-fn one(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn one(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 10_000)
 }
 
 #[gpu_timed]
-fn two(stream: &Arc<CudaStream>, spins: &[Spin; 2]) -> Done {
+fn two(stream: &Arc<CudaStream>, spins: &[Spin; 2]) -> LaunchResult {
     ran!();
     spins[0].launch(stream, 5_000)?;
     spins[1].launch(stream, 10_000)
 }
 
 #[gpu_timed(clock = "sync")]
-fn sync(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn sync(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 10_000)
 }

@@ -3,17 +3,15 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use cudarc::driver::{CudaStream, DriverError};
+use cudarc::driver::CudaStream;
 use gpu_time::gpu_timed;
 
-use crate::gpu::{Gpu, Spin};
+use crate::gpu::{Gpu, LaunchResult, Spin};
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
 pub const SCENARIOS: &[Scenario] =
     &[("rates/work", work), ("rates/invalid", invalid), ("rates/panics", panics)];
-
-type Done = Result<(), DriverError>;
 
 /// Counts the evaluations of `amount` under `name`.
 fn counted<T>(name: &str, amount: T) -> T {
@@ -23,14 +21,14 @@ fn counted<T>(name: &str, amount: T) -> T {
 
 /// The same amount of work in every call.
 #[gpu_timed(warmup = 3, bytes = counted("of one", 1 << 20), flops = 2e9)]
-fn one(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn one(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 10_000)
 }
 
 /// An amount of work that differs between calls, done by two launches.
 #[gpu_timed(bytes = &(1_000 * number), flops = number)]
-fn two(stream: &Arc<CudaStream>, spins: &[Spin; 2], number: u64) -> Done {
+fn two(stream: &Arc<CudaStream>, spins: &[Spin; 2], number: u64) -> LaunchResult {
     ran!();
     spins[0].launch(stream, 5_000)?;
     spins[1].launch(stream, 10_000)
@@ -38,7 +36,7 @@ fn two(stream: &Arc<CudaStream>, spins: &[Spin; 2], number: u64) -> Done {
 
 /// Bytes known to every other call only, and FLOPs known to none.
 #[gpu_timed(scope = "body", bytes = 4 * known?, flops = Err::<f64, _>("unknown")?)]
-fn some(stream: &Arc<CudaStream>, spin: &Spin, known: Option<u32>) -> Done {
+fn some(stream: &Arc<CudaStream>, spin: &Spin, known: Option<u32>) -> LaunchResult {
     ran!();
     spin.launch(stream, 10_000)
 }
@@ -58,7 +56,7 @@ fn host() {
 
 /// The launch returns an error, so this call has no known work.
 #[gpu_timed(bytes = 1, launch = "launch_badly")]
-fn fails(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn fails(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch_badly(stream)
 }
@@ -87,7 +85,7 @@ fn work(_: &[String]) {
 }
 
 #[gpu_timed(scope = "body", bytes = 1_000, flops = flops)]
-fn measured(stream: &Arc<CudaStream>, spin: &Spin, flops: f64) -> Done {
+fn measured(stream: &Arc<CudaStream>, spin: &Spin, flops: f64) -> LaunchResult {
     ran!();
     spin.launch(stream, 10_000)
 }

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cudarc::driver::{CudaStream, DriverError};
+use cudarc::driver::CudaStream;
 use gpu_time::gpu_timed;
 
-use crate::gpu::{Copy, Gpu, Spin};
+use crate::gpu::{Copy, Gpu, LaunchResult, Spin};
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
@@ -28,22 +28,20 @@ pub const SCENARIOS: &[Scenario] = &[
     ("sampling/settle", settle),
 ];
 
-type Done = Result<(), DriverError>;
-
 #[gpu_timed]
-fn all(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> Done {
+fn all(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> LaunchResult {
     ran!();
     spin.launch(stream, ns)
 }
 
 #[gpu_timed(sample = 0.01)]
-fn drawn(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> Done {
+fn drawn(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> LaunchResult {
     ran!();
     spin.launch(stream, ns)
 }
 
 #[gpu_timed(every = 100)]
-fn counted(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> Done {
+fn counted(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> LaunchResult {
     ran!();
     spin.launch(stream, ns)
 }
@@ -72,7 +70,7 @@ fn periodic(_: &[String]) {
 }
 
 #[gpu_timed(sample = 0.5)]
-fn looping(stream: &Arc<CudaStream>, spin: &Spin, times: u64) -> Done {
+fn looping(stream: &Arc<CudaStream>, spin: &Spin, times: u64) -> LaunchResult {
     ran!();
     spin.launch(stream, 1_000)?;
     for _ in 0..times {
@@ -123,13 +121,13 @@ impl fmt::Display for CountingKey {
 }
 
 #[gpu_timed(key = ns, warmup = 10)]
-fn by_time(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> Done {
+fn by_time(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> LaunchResult {
     ran!();
     spin.launch(stream, ns)
 }
 
 #[gpu_timed(key = CountingKey(*name?), scope = "body", every = 2)]
-fn by_name(stream: &Arc<CudaStream>, spin: &Spin, name: Option<&u64>) -> Done {
+fn by_name(stream: &Arc<CudaStream>, spin: &Spin, name: Option<&u64>) -> LaunchResult {
     ran!();
     spin.launch(stream, 5_000)
 }
@@ -188,7 +186,7 @@ fn budget(_: &[String]) {
 }
 
 #[gpu_timed]
-fn copies(stream: &Arc<CudaStream>, copy: &mut Copy) -> Done {
+fn copies(stream: &Arc<CudaStream>, copy: &mut Copy) -> LaunchResult {
     ran!();
     copy.launch(stream)
 }
@@ -208,7 +206,7 @@ fn cost(arguments: &[String]) {
 }
 
 #[gpu_timed(graph)]
-fn graph_capable(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> Done {
+fn graph_capable(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> LaunchResult {
     ran!();
     spin.launch(stream, ns)
 }
@@ -216,7 +214,7 @@ fn graph_capable(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> Done {
 /// The stream of `graph_capable` is evaluated on every call, that of `all` only on timed calls.
 fn skipping(arguments: &[String]) {
     let gpu = Gpu::new();
-    type Function = fn(&Arc<CudaStream>, &Spin, u64) -> Done;
+    type Function = fn(&Arc<CudaStream>, &Spin, u64) -> LaunchResult;
     let (name, function): (_, Function) = match arguments == ["stream evaluated"] {
         true => ("sampling::graph_capable", graph_capable),
         false => ("sampling::all", all),
@@ -347,7 +345,7 @@ fn reconfigured(_: &[String]) {
 }
 
 #[gpu_timed(cold, warmup = 2)]
-fn cold_and_warmed(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> Done {
+fn cold_and_warmed(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> LaunchResult {
     ran!();
     spin.launch(stream, ns)
 }

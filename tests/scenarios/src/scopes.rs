@@ -10,7 +10,7 @@ use std::thread;
 use cudarc::driver::{CudaSlice, CudaStream, DriverError, PushKernelArg};
 use gpu_time::gpu_timed;
 
-use crate::gpu::{Gpu, ONE, Spin};
+use crate::gpu::{Gpu, LaunchResult, ONE, Spin};
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
@@ -24,11 +24,9 @@ pub const SCENARIOS: &[Scenario] = &[
     ("scopes/futures", futures),
 ];
 
-type Done = Result<(), DriverError>;
-
 /// The stream is inferred, and the launch is cudarc's own.
 #[gpu_timed]
-fn one(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn one(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     let ns = 20_000u64;
     // SAFETY: the argument matches the kernel.
@@ -37,7 +35,7 @@ fn one(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
 }
 
 #[gpu_timed]
-fn three(stream: &Arc<CudaStream>, spins: &[Spin; 3]) -> Done {
+fn three(stream: &Arc<CudaStream>, spins: &[Spin; 3]) -> LaunchResult {
     ran!();
     spins[0].launch(stream, 5_000)?;
     spins[1].launch(stream, 10_000)?;
@@ -46,7 +44,7 @@ fn three(stream: &Arc<CudaStream>, spins: &[Spin; 3]) -> Done {
 
 /// A single launch for the macro, executed `times` times.
 #[gpu_timed]
-fn looped(stream: &Arc<CudaStream>, spin: &Spin, times: usize) -> Done {
+fn looped(stream: &Arc<CudaStream>, spin: &Spin, times: usize) -> LaunchResult {
     ran!();
     for _ in 0..times {
         spin.launch(stream, 5_000)?;
@@ -55,7 +53,7 @@ fn looped(stream: &Arc<CudaStream>, spin: &Spin, times: usize) -> Done {
 }
 
 #[gpu_timed(scope = "body")]
-fn body(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn body(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 10_000)?;
     spin.launch(stream, 10_000)
@@ -63,7 +61,7 @@ fn body(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
 
 /// Without a visible launch the whole body is timed. It enqueues no kernel of the scenario's.
 #[gpu_timed]
-fn clears(stream: &Arc<CudaStream>, memory: &mut CudaSlice<u8>) -> Done {
+fn clears(stream: &Arc<CudaStream>, memory: &mut CudaSlice<u8>) -> LaunchResult {
     ran!();
     stream.memset_zeros(memory)
 }
@@ -129,7 +127,7 @@ fn early_returns(_: &[String]) {
 }
 
 #[gpu_timed(launch = "launch_badly")]
-fn fails(stream: &Arc<CudaStream>, spin: &Spin, which: u32) -> Done {
+fn fails(stream: &Arc<CudaStream>, spin: &Spin, which: u32) -> LaunchResult {
     ran!();
     spin.launch(stream, 5_000)?;
     if which == 1 {
@@ -149,7 +147,7 @@ fn forgives(stream: &Arc<CudaStream>, spin: &Spin) -> bool {
 
 /// The whole body is timed even if a launch in it fails.
 #[gpu_timed(scope = "body")]
-fn fails_in_body(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn fails_in_body(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 5_000)?;
     spin.launch_badly(stream)
@@ -158,7 +156,7 @@ fn fails_in_body(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
 fn errors(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("scopes::errors");
-    let code = |done: Done| done.err().map(|error| error.0 as u32);
+    let code = |done: LaunchResult| done.err().map(|error| error.0 as u32);
     for i in 0..10 {
         let answer = code(fails(&gpu.stream, &spin, i % 2));
         assert_eq!(answer, (i % 2 == 1).then_some(1));
@@ -171,7 +169,7 @@ fn errors(_: &[String]) {
 
 /// Panics before its launch (0), in the launch's arguments (1), after it (2), or not at all (3).
 #[gpu_timed]
-fn panics_somewhere(stream: &Arc<CudaStream>, spin: &Spin, at: u32) -> Done {
+fn panics_somewhere(stream: &Arc<CudaStream>, spin: &Spin, at: u32) -> LaunchResult {
     ran!();
     assert_ne!(at, 0, "intentional panic");
     spin.launch(stream, if at == 1 { panic!("intentional panic") } else { 5_000 })?;
@@ -190,7 +188,7 @@ fn panics_in_body(stream: &Arc<CudaStream>, spin: &Spin, at: u32) {
 struct LaunchesInDrop<'a>(&'a Gpu, &'a Spin);
 
 #[gpu_timed]
-fn in_drop(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn in_drop(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 5_000)
 }
@@ -222,7 +220,7 @@ fn panics(_: &[String]) {
 
 /// Each level opens a bracket inside the previous one.
 #[gpu_timed(scope = "body", cold, sleep)]
-fn recurses(stream: &Arc<CudaStream>, spin: &Spin, depth: u32) -> Done {
+fn recurses(stream: &Arc<CudaStream>, spin: &Spin, depth: u32) -> LaunchResult {
     ran!();
     spin.launch(stream, 5_000)?;
     if depth > 1 { recurses(stream, spin, depth - 1) } else { Ok(()) }
@@ -239,7 +237,7 @@ fn recursion(_: &[String]) {
 }
 
 #[gpu_timed(stream = stream, scope = "body", cold, sleep)]
-fn outer(stream: &Arc<CudaStream>, other: &Arc<CudaStream>, spins: &[Spin; 3]) -> Done {
+fn outer(stream: &Arc<CudaStream>, other: &Arc<CudaStream>, spins: &[Spin; 3]) -> LaunchResult {
     ran!();
     spins[0].launch(stream, 5_000)?;
     inner(stream, &spins[1])?;
@@ -247,14 +245,14 @@ fn outer(stream: &Arc<CudaStream>, other: &Arc<CudaStream>, spins: &[Spin; 3]) -
 }
 
 #[gpu_timed(cold, sleep)]
-fn inner(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn inner(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 5_000)
 }
 
 /// Called on another stream than its caller.
 #[gpu_timed(cold, sleep)]
-fn beside(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn beside(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 5_000)
 }
@@ -283,7 +281,7 @@ impl Future for Yield {
 }
 
 #[gpu_timed]
-async fn launches_twice(stream: Arc<CudaStream>, spins: &[Spin; 2]) -> Done {
+async fn launches_twice(stream: Arc<CudaStream>, spins: &[Spin; 2]) -> LaunchResult {
     ran!();
     spins[0].launch(&stream, 5_000)?;
     Yield::default().await;
@@ -291,7 +289,7 @@ async fn launches_twice(stream: Arc<CudaStream>, spins: &[Spin; 2]) -> Done {
 }
 
 #[gpu_timed(scope = "body")]
-async fn waits_in_body(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+async fn waits_in_body(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 5_000)?;
     Yield::default().await;
@@ -302,7 +300,7 @@ async fn waits_in_body(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
 fn boxed<'a>(
     stream: &'a Arc<CudaStream>,
     spin: &'a Spin,
-) -> Pin<Box<dyn Future<Output = Done> + Send + 'a>> {
+) -> Pin<Box<dyn Future<Output = LaunchResult> + Send + 'a>> {
     Box::pin(async move {
         ran!();
         spin.launch(stream, 5_000)?;
@@ -313,7 +311,7 @@ fn boxed<'a>(
 
 /// The handle stands for the stream of whichever thread polls.
 #[gpu_timed(scope = "body")]
-async fn on_per_thread(stream: Arc<CudaStream>, spin: &Spin) -> Done {
+async fn on_per_thread(stream: Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(&stream, 5_000)?;
     Yield::default().await;

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use cudarc::driver::{CudaStream, DriverError, sys};
+use cudarc::driver::{CudaStream, sys};
 use gpu_time::{Settle, Settled, Snapshot, gpu_timed, until_stable};
 
-use crate::gpu::{Copy, Gpu, Spin};
+use crate::gpu::{Copy, Gpu, LaunchResult, Spin};
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
@@ -33,8 +33,6 @@ pub const SCENARIOS: &[Scenario] = &[
     ("settle/unwinding", unwinding),
 ];
 
-type Done = Result<(), DriverError>;
-
 /// A run that takes exactly as long as its samples need. The margin allows for a real GPU whose
 /// readings alternate between two values.
 fn settle() -> Settle {
@@ -52,13 +50,13 @@ fn note(name: &str, settled: &Settled) {
 }
 
 #[gpu_timed(scope = "body", sleep, warmup = 3)]
-fn timed(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> Done {
+fn timed(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> LaunchResult {
     ran!();
     spin.launch(stream, ns)
 }
 
 #[gpu_timed(scope = "body", sleep)]
-fn untouched(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn untouched(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 5_000)
 }
@@ -209,7 +207,7 @@ fn timeout(_: &[String]) {
 }
 
 #[gpu_timed(launch = "launch_badly")]
-fn fails(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn fails(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch_badly(stream)
 }
@@ -226,19 +224,19 @@ fn lost(_: &[String]) {
 const BYTES: usize = 15 << 18;
 
 #[gpu_timed(sleep)]
-fn plain_held(stream: &Arc<CudaStream>, copy: &mut Copy) -> Done {
+fn plain_held(stream: &Arc<CudaStream>, copy: &mut Copy) -> LaunchResult {
     ran!();
     copy.launch(stream)
 }
 
 #[gpu_timed]
-fn plain(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn plain(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 5_000)
 }
 
 #[gpu_timed(cold = "dirty")]
-fn dirty(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn dirty(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 5_000)
 }
@@ -359,7 +357,7 @@ fn any_clock(arguments: &[String]) {
 }
 
 #[gpu_timed(graph, cold, sleep)]
-fn node(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn node(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 10_000)
 }

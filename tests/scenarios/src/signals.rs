@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use cudarc::driver::{CudaStream, DriverError};
+use cudarc::driver::CudaStream;
 use gpu_time::gpu_timed;
 
 use crate::child;
-use crate::gpu::{Gpu, Spin};
+use crate::gpu::{Gpu, LaunchResult, Spin};
 use crate::handler::{self, raise};
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
@@ -37,7 +37,7 @@ pub const SCENARIOS: &[Scenario] = &[
 ];
 
 #[gpu_timed]
-fn timed(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> Result<(), DriverError> {
+fn timed(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> LaunchResult {
     ran!();
     spin.launch(stream, ns)
 }

@@ -6,17 +6,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cudarc::driver::{CudaStream, DriverError};
+use cudarc::driver::CudaStream;
 use gpu_time::gpu_timed;
 
-use crate::gpu::{Gpu, Spin};
+use crate::gpu::{Gpu, LaunchResult, Spin};
 use crate::scenario::Scenario;
 use crate::tally;
 
 pub const SCENARIOS: &[Scenario] = &[("soak/run", run)];
 
-type Done = Result<(), DriverError>;
-type Function = fn(&Arc<CudaStream>, &Spin, u64) -> Done;
+type Function = fn(&Arc<CudaStream>, &Spin, u64) -> LaunchResult;
 
 const THREADS: usize = 16;
 /// Calls between two checks of the end, each of which waits for the stream.
@@ -30,7 +29,7 @@ macro_rules! functions {
     ($n:ident: $($name:ident [$($key:tt)*])*) => {
         $(
             #[gpu_timed($($key)*)]
-            fn $name(stream: &Arc<CudaStream>, spin: &Spin, $n: u64) -> Done {
+            fn $name(stream: &Arc<CudaStream>, spin: &Spin, $n: u64) -> LaunchResult {
                 spin.launch(stream, 500 + $n % 64)
             }
         )*

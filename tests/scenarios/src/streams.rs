@@ -4,10 +4,10 @@ use std::ptr;
 use std::sync::Arc;
 use std::thread;
 
-use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DriverError, PushKernelArg, sys};
+use cudarc::driver::{CudaContext, CudaSlice, CudaStream, PushKernelArg, sys};
 use gpu_time::gpu_timed;
 
-use crate::gpu::{Gpu, ONE, Spin};
+use crate::gpu::{Gpu, LaunchResult, ONE, Spin};
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
@@ -22,10 +22,8 @@ pub const SCENARIOS: &[Scenario] = &[
     ("streams/many_pending", many_pending),
 ];
 
-type Done = Result<(), DriverError>;
-
 #[gpu_timed]
-fn timed(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn timed(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 20_000)
 }
@@ -42,7 +40,7 @@ fn several(_: &[String]) {
 }
 
 #[gpu_timed(warmup = 3, cold, sleep)]
-fn on_device(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn on_device(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 20_000)
 }
@@ -63,7 +61,11 @@ fn devices(_: &[String]) {
 }
 
 #[gpu_timed(scope = "body")]
-fn around(stream: &Arc<CudaStream>, spin: &Spin, inside: impl Fn() -> Done) -> Done {
+fn around(
+    stream: &Arc<CudaStream>,
+    spin: &Spin,
+    inside: impl Fn() -> LaunchResult,
+) -> LaunchResult {
     ran!();
     spin.launch(stream, 20_000)?;
     inside()
@@ -85,13 +87,13 @@ fn device_inside(_: &[String]) {
 
 /// The NULL stream, the per-thread stream, and a handle without an owner.
 #[gpu_timed(warmup = 2, cold, sleep)]
-fn on_null(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn on_null(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 20_000)
 }
 
 #[gpu_timed(warmup = 2, cold, sleep)]
-fn on_per_thread(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn on_per_thread(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 20_000)
 }
@@ -128,7 +130,7 @@ struct Holder {
 
 impl Holder {
     #[gpu_timed(name = "held by a struct")]
-    fn launch_it(&self) -> Done {
+    fn launch_it(&self) -> LaunchResult {
         ran!("held by a struct");
         let ns = 20_000u64;
         // SAFETY: the argument matches the kernel.
@@ -169,7 +171,7 @@ fn special(_: &[String]) {
 }
 
 #[gpu_timed(stream = stream, warmup = 2, cold, sleep)]
-fn maybe(stream: Option<&Arc<CudaStream>>, spin: &Spin) -> Done {
+fn maybe(stream: Option<&Arc<CudaStream>>, spin: &Spin) -> LaunchResult {
     ran!();
     match stream {
         Some(stream) => spin.launch(stream, 20_000),
@@ -195,7 +197,7 @@ fn optional(_: &[String]) {
 }
 
 #[gpu_timed]
-fn with_slices(stream: &Arc<CudaStream>, spin: &Spin, memory: &mut CudaSlice<u8>) -> Done {
+fn with_slices(stream: &Arc<CudaStream>, spin: &Spin, memory: &mut CudaSlice<u8>) -> LaunchResult {
     ran!();
     stream.memset_zeros(memory)?;
     spin.launch(stream, 20_000)
@@ -219,7 +221,7 @@ fn tracked(_: &[String]) {
 
 /// The function owns the stream, and drops it before it returns.
 #[gpu_timed(scope = "body")]
-fn drops_in_body(stream: Arc<CudaStream>, spin: &Spin) -> Done {
+fn drops_in_body(stream: Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(&stream, 20_000)?;
     stream.synchronize()?;
@@ -229,12 +231,12 @@ fn drops_in_body(stream: Arc<CudaStream>, spin: &Spin) -> Done {
 
 /// The last owner of the stream is dropped during the launch.
 #[gpu_timed(launch = "launch_and_drop")]
-fn drops_in_launch(stream: Arc<CudaStream>, spin: &Spin) -> Done {
+fn drops_in_launch(stream: Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     launch_and_drop(stream, spin)
 }
 
-fn launch_and_drop(stream: Arc<CudaStream>, spin: &Spin) -> Done {
+fn launch_and_drop(stream: Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(&stream, 20_000)?;
     stream.synchronize()
 }

@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::thread;
 
-use cudarc::driver::{CudaStream, DriverError};
+use cudarc::driver::CudaStream;
 use gpu_time::gpu_timed;
 use rayon::prelude::*;
 
-use crate::gpu::{Gpu, Spin};
+use crate::gpu::{Gpu, LaunchResult, Spin};
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
@@ -23,16 +23,14 @@ pub const SCENARIOS: &[Scenario] = &[
     ("threads/warmup", warmup),
 ];
 
-type Done = Result<(), DriverError>;
-
 #[gpu_timed(cold, sleep)]
-fn timed(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn timed(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 5_000)
 }
 
 #[gpu_timed(scope = "body")]
-fn body(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn body(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 5_000)
 }
@@ -197,7 +195,7 @@ fn inside(_: &[String]) {
 }
 
 #[gpu_timed(warmup = 1_000)]
-fn warms_up(stream: &Arc<CudaStream>, spin: &Spin) -> Done {
+fn warms_up(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 1_000)
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread;
 
-use cudarc::driver::{CudaStream, DriverError};
+use cudarc::driver::CudaStream;
 use gpu_time::gpu_timed;
 
-use crate::gpu::{Gpu, Spin, reset_primary_context};
+use crate::gpu::{Gpu, LaunchResult, Spin, reset_primary_context};
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
@@ -22,7 +22,7 @@ pub const SCENARIOS: &[Scenario] = &[
 const WARMUP: u32 = 1_000;
 
 #[gpu_timed(warmup = WARMUP)]
-fn warms_up(stream: &Arc<CudaStream>, spin: &Spin) -> Result<(), DriverError> {
+fn warms_up(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 1_000)
 }

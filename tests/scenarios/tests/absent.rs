@@ -1,5 +1,5 @@
 //! Machines on which no GPU work can be timed: the program behaves as if it were not annotated, and
-//! the report assert_reason why.
+//! the report says why.
 
 use crate::harness::{Run, Scenario, scenario};
 

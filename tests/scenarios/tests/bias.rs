@@ -84,9 +84,9 @@ mod simulated {
     /// The pairs recorded when the context is registered fail, those behind holds do not.
     #[test]
     fn floor_from_held_pairs_alone() {
-        let configure =
-            |sim: SimDriver| sim.model("compute_capability=80").faults("cuEventRecord:1=1");
-        let run = fed().simulated(configure).run();
+        let run = fed()
+            .simulated(|sim| sim.model("compute_capability=80").faults("cuEventRecord:1=1"))
+            .run();
         assert_eq!(device(&run).event_floor_ns.map(f64::round), Some(1_280.0));
         assert_bias(&run, 1_280, "floor", Some(fed_pair_ns(&[EMPTY_NS]) - 1_280 + EXTRA + STEP));
     }
@@ -234,8 +234,7 @@ mod simulated {
     /// The calibration's stream makes no progress.
     #[test]
     fn stalled_calibration_is_abandoned() {
-        let hang = |sim: SimDriver| sim.faults("stream:hang=3");
-        let run = scenario("exit/unread", &[]).simulated(hang).run();
+        let run = scenario("exit/unread", &[]).simulated(|sim| sim.faults("stream:hang=3")).run();
         let device = device(&run);
         assert_eq!(device.event_bias_source.as_deref(), Some("floor"), "{device:?}");
         assert_warns(&run, "could not be calibrated (the GPU was busy)");
@@ -262,8 +261,7 @@ mod simulated {
     /// A context registered inside a bracket on another device is calibrated by the next call.
     #[test]
     fn no_calibration_during_bracket() {
-        let two = |sim: SimDriver| sim.devices(2);
-        let run = scenario("streams/device_inside", &[]).simulated(two).run();
+        let run = scenario("streams/device_inside", &[]).simulated(|sim| sim.devices(2)).run();
         for device in &run.report().devices {
             assert_eq!(device.event_bias_source.as_deref(), Some("table"), "{device:?}");
         }

@@ -100,8 +100,7 @@ mod simulated {
     const L2: u64 = 62_914_560;
 
     fn lines(model: &str, faults: &str) -> Run {
-        let configure = |sim: gpu_time_sim_driver::SimDriver| sim.model(model).faults(faults);
-        scenario("cold/lines", &[]).simulated(configure).run()
+        scenario("cold/lines", &[]).simulated(|sim| sim.model(model).faults(faults)).run()
     }
 
     fn caches(run: &Run) -> [&str; 2] {
@@ -162,8 +161,7 @@ mod simulated {
     #[test]
     fn kernels_load_together() {
         let loads = |name: &str, model: &str, faults: &str| {
-            let configure = |sim: gpu_time_sim_driver::SimDriver| sim.model(model).faults(faults);
-            let run = scenario(name, &[]).simulated(configure).run();
+            let run = scenario(name, &[]).simulated(|sim| sim.model(model).faults(faults)).run();
             run.trace.calls().filter(|call| call.name == "cuModuleLoadData").count()
         };
         let (able, unable) = ("compute_capability=80", "compute_capability=75");
@@ -180,30 +178,29 @@ mod simulated {
     #[test]
     fn discarding_and_reading_flush_agree() {
         let times = ["", "compute_capability=75"].map(|model| {
-            let configure = |sim: gpu_time_sim_driver::SimDriver| sim.model(model);
-            let run = scenario("cold/reads", &[]).simulated(configure).run();
+            let run = scenario("cold/reads", &[]).simulated(|sim| sim.model(model)).run();
             run.row("cold::read_clean").raw().median
         });
         assert_eq!(times[0], times[1]);
     }
 
-    /// A clean flush that reads evicts everything that an earlier dirty flush wrote, even from an
-    /// L2 that holds a whole flush.
+    /// A clean flush that reads does not hit the lines that an earlier dirty flush wrote, and so
+    /// evicts all of them, even from an L2 that holds a whole flush.
     #[test]
     fn clean_flush_evicts_dirty_lines() {
         let times = ["", ",compute_capability=75"].map(|reads| {
             let model = format!("l2_usable_bytes={L2}{reads}");
-            let configure = |sim: gpu_time_sim_driver::SimDriver| sim.model(&model);
             // The clean read covers more than the preceding read evicted of the dirty flush's
             // lines.
-            let run = scenario("cold/reads", &["30", "10"]).simulated(configure).run();
+            let run =
+                scenario("cold/reads", &["30", "10"]).simulated(|sim| sim.model(&model)).run();
             run.row("cold::read_clean").raw().median
         });
         assert_eq!(times[0], times[1]);
     }
 
-    /// A flush that leaves lines free may leave room that the next flush fills without evicting
-    /// anything. A flush that reads leaves the L2 full.
+    /// A discarding flush leaves the L2 free, and the next one may fill the free lines without
+    /// evicting anything. A flush that reads leaves the L2 full.
     #[test]
     fn flush_of_a_just_flushed_l2() {
         let run = lines("l2_fills_free=1", "");
@@ -223,8 +220,7 @@ mod simulated {
         // The simulated driver's allocation size.
         let piece = |bytes: u64| (bytes + 16).next_multiple_of(512);
         let (flush, watched) = (piece(L2), piece(L2 + 2_048 * 1_024));
-        let exact = |sim: gpu_time_sim_driver::SimDriver| sim.model("memory_pools=0");
-        let run = scenario("cold/memory", &[]).simulated(exact).run();
+        let run = scenario("cold/memory", &[]).simulated(|sim| sim.model("memory_pools=0")).run();
         assert_eq!([run.fact("clean"), run.fact("both")], [flush, 2 * flush]);
         let run = scenario("cold/memory", &[])
             .without("cuMemFreeAsync")
@@ -309,9 +305,9 @@ mod simulated {
 
     /// Runs `times` calls with a report after every `every` calls.
     fn calls(times: u64, every: u64, faults: &str) -> Run {
-        let configure = |sim: gpu_time_sim_driver::SimDriver| sim.faults(faults);
         let arguments = [times, every].map(|count| count.to_string());
-        let calls = scenario("cold/calls", &[&arguments[0], &arguments[1]]).simulated(configure);
+        let calls = scenario("cold/calls", &[&arguments[0], &arguments[1]])
+            .simulated(|sim| sim.faults(faults));
         calls.reports((times / every) as usize).run()
     }
 

@@ -174,9 +174,9 @@ mod simulated {
     /// Querying an event advances virtual time, here by enough for all pending work to complete.
     #[test]
     fn exit_waits_for_pending_samples() {
-        let patient =
-            |sim: gpu_time_sim_driver::SimDriver| sim.model("cost.cuEventElapsedTime_v2=10000");
-        let run = scenario("exit/unread", &[]).simulated(patient).run();
+        let run = scenario("exit/unread", &[])
+            .simulated(|sim| sim.model("cost.cuEventElapsedTime_v2=10000"))
+            .run();
         assert_eq!(run.row("exit::timed").brackets(), (10, 10, 0, 0));
     }
 

@@ -4,7 +4,6 @@
 mod simulated {
     use std::collections::BTreeMap;
 
-    use gpu_time_sim_driver::SimDriver;
     use gpu_time_sim_driver::trace::Trace;
 
     use crate::harness::report::Report;
@@ -82,8 +81,7 @@ mod simulated {
 
     /// A small L2 is quick to flush.
     fn program(faults: &str) -> Scenario {
-        let configure = |sim: SimDriver| sim.model(SMALL_L2).faults(faults);
-        scenario("faults/program", &[]).simulated(configure)
+        scenario("faults/program", &[]).simulated(|sim| sim.model(SMALL_L2).faults(faults))
     }
 
     /// Returns `true` if the report shows a failure: something lost, a warning, or an unknown

@@ -13,8 +13,8 @@ fn host_delays_are_starved() {
     let worst_ns = fact("worst_ns");
     let held_off_ns = fact("held_off_ns");
     println!(
-        "{off} waited, of which {off_and_fed} fed, by {worst_ns} ns at most; {right} accurate; {fed} fed; a held \
-         one is off by {held_off_ns} ns at most"
+        "{off} waited, of which {off_and_fed} fed, by {worst_ns} ns at most; {right} accurate; \
+         {fed} fed; a held one is off by {held_off_ns} ns at most"
     );
     // Without many of both kinds the test would prove nothing.
     assert!(off >= 800 && right >= 240, "{off} off, {right} right");

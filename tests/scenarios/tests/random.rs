@@ -1,10 +1,9 @@
-//! Randomly generated random_programs.
+//! Randomly generated programs.
 
 mod simulated {
     use std::cell::Cell;
 
     use gpu_time_scenarios::script::{Call, Ending, Mode, SITES, STREAMS, Script, Step};
-    use gpu_time_sim_driver::SimDriver;
     use proptest::collection::vec;
     use proptest::prelude::*;
     use proptest::test_runner::{Config, TestRunner};
@@ -69,10 +68,11 @@ mod simulated {
 
     fn run(script: &Script, faults: &str) -> Run {
         let script = serde_json::to_string(script).expect("the script serializes");
-        let configure = |sim: SimDriver| sim.model(SMALL_L2).faults(faults);
         // The harness checks everything that must hold for every run, including each sample's
         // value.
-        scenario("random/script", &[&script]).simulated(configure).run()
+        scenario("random/script", &[&script])
+            .simulated(|sim| sim.model(SMALL_L2).faults(faults))
+            .run()
     }
 
     #[test]

@@ -85,7 +85,7 @@ fn failed_launches() {
 fn panicking_calls() {
     let run = scenario("scopes/panics", &[]).panics().run();
     let somewhere = run.site("scopes::panics_somewhere");
-    // Three panicking_calls came before the start was recorded, three between start and launch.
+    // Three panics came before the start was recorded, three between start and launch.
     assert_eq!(outcome(somewhere.launch(0), "failed"), (9, 6, 3));
     // Three more came after the only launch, so their sums are complete.
     assert_eq!(outcome(somewhere.row(), "failed"), (12, 6, 6));
