@@ -70,7 +70,7 @@ fn filter_selects_functions() {
 #[test]
 fn filter_without_match_warns() {
     let warning = "the filter leaves none of the ";
-    let run = keys().env("GPU_TIME_FILTER", "nobody").warns(warning).run();
+    let run = keys().env("GPU_TIME_FILTER", "no_such_function").warns(warning).run();
     let hot = run.site("options::hot");
     assert_eq!(hot.counts(), (40, 0, 40, 0));
     assert_eq!(run.report().total(|row| row.timed), 0);
