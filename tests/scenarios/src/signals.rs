@@ -258,7 +258,7 @@ fn init(_: &[String]) {
             let (gpu, spin) = begin();
             for signal in [libc::SIGTERM, libc::SIGINT] {
                 report_on(signal);
-                // A signal soon after another does not wait for its report.
+                // A signal that follows at once would not wait for a report.
                 thread::sleep(Duration::from_millis(1_100));
             }
             ten(&gpu, &spin);

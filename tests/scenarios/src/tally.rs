@@ -26,7 +26,7 @@ fn tally() -> MutexGuard<'static, Tally> {
     TALLY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Counts a run of the enclosing annotated function. The first statement of each of them.
+/// Counts a run of the enclosing annotated function, as the first statement of its body.
 macro_rules! ran {
     () => {{
         fn here() {}

@@ -141,7 +141,7 @@ impl Series {
         assert!(caches.contains(&&*self.cache), "`{site}`: {self:?}");
         assert!(["events", "sync", "host"].contains(&&*self.clock), "`{site}`: {self:?}");
         assert_eq!(self.clock == "host", self.device == "host", "`{site}`: {self:?}");
-        // Between barriers the GPU never waits for the host.
+        // Only event pairs can be starved or at the floor: the GPU does not wait for barriers.
         assert!(self.clock == "events" || starved + at_floor == 0, "`{site}`: {self:?}");
         let bytes = self.bytes.as_ref().map(|bytes| (bytes.samples, bytes.total, bytes.gb_per_s));
         let flops =
