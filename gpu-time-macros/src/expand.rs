@@ -4,7 +4,7 @@
 //! Input:  fn f(stream: &Arc<CudaStream>) -> R { …leading items… …statements… }
 //! Output: fn f(stream: &Arc<CudaStream>) -> R {
 //!             …leading items…
-//!             let scope = enter({ …a static site…; &__GPU_TIME_SITE }, |gate| …the stream…);
+//!             let scope = enter_launches({ …a static site…; &__GPU_TIME_SITE }, || …the stream…, …);
 //!             …statements…
 //!         }
 //! ```
@@ -55,21 +55,27 @@ fn prologue(plan: &Plan) -> TokenStream {
     let private = plan.paths.private(at);
     let scope = &plan.paths.scope;
     let site = site(plan);
-    let target = match &plan.source {
-        Source::Host => None,
-        Source::Streams(streams) => Some(target(streams, &plan.paths)),
-    };
-    let gate = local("gate");
-    let entered = match (target, details(plan)) {
-        (None, None) => quote_spanned!(at=> enter_host(#site)),
-        (None, Some(details)) => quote_spanned!(at=> enter_host_detailed(#site, || #details)),
-        (Some(target), None) => quote_spanned!(at=> enter(#site, |#gate| #target)),
-        (Some(target), Some(details)) => {
-            quote_spanned!(at=> enter_detailed(#site, |#gate| #target, || #details))
+    let details = details(plan);
+    let entered = match &plan.source {
+        Source::Host => quote_spanned!(at=> enter_host(#site, #details)),
+        Source::Streams(streams) => {
+            let enter = format_ident!("{}", entry(plan), span = at);
+            let source = source(streams, &plan.paths);
+            quote_spanned!(at=> #enter(#site, || #source, #details))
         }
     };
     let import = plan.paths.import();
     quote_spanned!(at=> #import let #scope = #private::#entered;)
+}
+
+/// The entry function of a call that may have a stream.
+fn entry(plan: &Plan) -> &'static str {
+    match (plan.clock, plan.scope) {
+        (Clock::Sync, _) => "enter_sync",
+        (_, Scope::Body) => "enter_body",
+        (_, Scope::Launches) if plan.graph => "enter_graph",
+        (_, Scope::Launches) => "enter_launches",
+    }
 }
 
 /// The block that declares the site, registers it and evaluates to a reference to it.
@@ -162,19 +168,19 @@ fn checked(plan: &Plan, value: &Expr, maker: &str) -> TokenStream {
     quote_spanned!(at=> #private::Sampling::#maker(#value))
 }
 
-/// What the closure given to `enter` evaluates.
-fn target(streams: &[Stream], paths: &Paths) -> TokenStream {
+/// The expression that describes the stream of a call.
+fn source(streams: &[Stream], paths: &Paths) -> TokenStream {
     if let [stream @ Stream { cfg: None, .. }] = streams {
-        return target_of(stream, paths);
+        return source_of(stream, paths);
     }
     let at = Span::mixed_site();
     let private = paths.private(at);
-    let target = local("target");
+    let source = local("source");
     let predicate = |stream: &Stream| stream.cfg.clone().unwrap_or_else(|| quote!(all()));
     let lets = streams.iter().map(|stream| {
         let cfg = predicate(stream);
-        let value = target_of(stream, paths);
-        quote_spanned!(at=> #[cfg(#cfg)] let #target = #value;)
+        let value = source_of(stream, paths);
+        quote_spanned!(at=> #[cfg(#cfg)] let #source = #value;)
     });
     let pairs = streams
         .iter()
@@ -192,29 +198,28 @@ fn target(streams: &[Stream], paths: &Paths) -> TokenStream {
         #(#clashes)*
         #(#lets)*
         #[cfg(not(#any))] #private::core::compile_error!(#message);
-        #[cfg(not(#any))] let #target = #private::Target::<()>::Host;
-        #target
+        #[cfg(not(#any))] let #source = #private::Source::<()>::Host;
+        #source
     }}
 }
 
-/// What the value of one stream comes to. The rest is up to the types, so it is not decided here.
-fn target_of(Stream { expr, lent, .. }: &Stream, paths: &Paths) -> TokenStream {
+/// The description of one stream's value, which depends on types that only the compiler knows.
+fn source_of(Stream { expr, lent, .. }: &Stream, paths: &Paths) -> TokenStream {
     let at = ours(expr.span());
     let private = paths.private(at);
-    let value = value_of(expr, quote_spanned!(at=> #private::Target::Host), paths);
-    let owned = format_ident!("{}", if *lent { "lent" } else { "dropped" });
-    let gate = local("gate");
-    quote_spanned!(at=> #private::target!(#value, #owned, #gate))
+    let value = value_of(expr, quote_spanned!(at=> #private::Source::Host), paths);
+    let owner = format_ident!("{}", if *lent { "lent" } else { "owned" });
+    quote_spanned!(at=> #private::source!(#value, #owner))
 }
 
-/// What the user says of a call: its key, and the work that it does. Each value has a closure of its
-/// own, so that one that ends early leaves the others alone.
-fn details(plan: &Plan) -> Option<TokenStream> {
-    if plan.key.is_none() && plan.bytes.is_none() && plan.flops.is_none() {
-        return None;
-    }
+/// The key and the workload of a call. Each value has a closure of its own, so that one that ends early
+/// leaves the others alone.
+fn details(plan: &Plan) -> TokenStream {
     let at = Span::mixed_site();
     let private = plan.paths.private(at);
+    if plan.key.is_none() && plan.bytes.is_none() && plan.flops.is_none() {
+        return quote_spanned!(at=> #private::NoDetails);
+    }
     let amount = |expr: &Option<Expr>| {
         let Some(expr) = expr else { return quote_spanned!(at=> #private::Amount::UNKNOWN) };
         let at = ours(expr.span());
@@ -228,17 +233,15 @@ fn details(plan: &Plan) -> Option<TokenStream> {
         let at = ours(expr.span());
         let private = plan.paths.private(at);
         let value = value_of(expr, none, &plan.paths);
-        quote_spanned!(at=> #private::evaluated(|| {
-            #private::core::option::Option::Some(#private::KeyText::of(#value))
-        }))
+        quote_spanned!(at=> #private::core::option::Option::Some(#private::KeyText::of(#value)))
     });
     let (bytes, flops) = (amount(&plan.bytes), amount(&plan.flops));
-    Some(quote_spanned! {at=>
-        #private::Details {
-            key: #key,
-            workload: #private::Workload { bytes: #bytes, flops: #flops },
+    quote_spanned! {at=>
+        #private::CallDetails {
+            key: || #key,
+            work: || #private::Workload { bytes: #bytes, flops: #flops },
         }
-    })
+    }
 }
 
 /// A reference to the value of the user's expression, in which `?` returns `otherwise` from the

@@ -9,25 +9,26 @@
 
 mod guard;
 
+pub(crate) use guard::Life;
 pub use guard::{
-    Counted, Owner, OwnerBehind, OwnerBehindTwo, OwnerPlain, StreamGuard, WeakStream, WithWorkload,
+    Counted, Liveness, Owner, OwnerBehind, OwnerBehindTwo, OwnerPlain, StreamGuard, WeakStream,
     owner,
 };
 
 use std::ffi::c_void;
 use std::ops::Deref;
 
-/// What the value of a `stream` expression, given by reference, comes to as a [`Target`]. What only timed
-/// calls need is asked once the gate has let the call pass.
+/// Describes the value of a `stream` expression, given by reference, as a
+/// [`Source`](crate::call::source::Source).
 ///
-/// The stream is `lent` if the caller keeps it for longer than the call, else `dropped` at any time.
-/// The reference keeps a place from being moved out of, and the `match` keeps the temporaries of the
-/// expression for as long as they are needed. The variables carry a prefix because hygiene does not
-/// keep a pattern apart from a constant of the user's.
+/// The stream is `lent` if the caller keeps it for longer than the call, else `owned`: it may be dropped
+/// at any time. The reference keeps a place from being moved out of, and the `match` keeps the
+/// temporaries of the expression for as long as they are needed. The variables carry a prefix because
+/// hygiene does not keep a pattern apart from a constant of the user's.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! __gpu_time_target {
-    ($value:expr, $owned:ident, $gate:ident) => {
+macro_rules! __gpu_time_source {
+    ($value:expr, $owner:ident) => {
         match $value {
             __gpu_time_value => {
                 use $crate::private::{RawHandle as _, RawStream as _, Untracking as _};
@@ -37,25 +38,17 @@ macro_rules! __gpu_time_target {
                             __gpu_time_found.cu_stream().gpu_time_of(__gpu_time_found);
                         let __gpu_time_context =
                             $crate::private::context_behind(__gpu_time_stream.context());
-                        let __gpu_time_address = $crate::private::met(
+                        $crate::private::Source::stream(
                             __gpu_time_handle,
                             __gpu_time_context.cu_ctx().gpu_time_address(),
-                        );
-                        if $gate.lets_pass(__gpu_time_handle, __gpu_time_address) {
-                            $crate::private::Target::Stream {
-                                stream: __gpu_time_handle,
-                                context: __gpu_time_address,
-                                tracked: __gpu_time_context.is_in_multi_stream_mode()
-                                    && __gpu_time_context.is_event_tracking(),
-                                keep: $crate::__gpu_time_target!(
-                                    @$owned __gpu_time_stream, __gpu_time_handle
-                                ),
-                            }
-                        } else {
-                            $crate::private::Target::Untimed
-                        }
+                            __gpu_time_context.is_in_multi_stream_mode()
+                                && __gpu_time_context.is_event_tracking(),
+                            $crate::__gpu_time_source!(
+                                @$owner __gpu_time_stream, __gpu_time_handle
+                            ),
+                        )
                     }
-                    $crate::private::core::option::Option::None => $crate::private::Target::Host,
+                    $crate::private::core::option::Option::None => $crate::private::Source::Host,
                 }
             }
         }
@@ -63,29 +56,9 @@ macro_rules! __gpu_time_target {
     (@lent $stream:ident, $handle:ident) => {
         ()
     };
-    (@dropped $stream:ident, $handle:ident) => {
-        $crate::private::owner($stream).gpu_time_keep($handle)
+    (@owned $stream:ident, $handle:ident) => {
+        $crate::private::owner($stream).gpu_time_guard($handle)
     };
-}
-
-/// Where a call runs: what a `stream` expression came to.
-pub enum Target<K> {
-    /// On a stream.
-    Stream {
-        /// The `CUstream`; 0 is the NULL stream, 2 the per-thread one.
-        stream: usize,
-        /// Its `CUcontext`; 0 if a raw handle was given: then it is the stream's own, and for the NULL
-        /// and the per-thread stream the one that is current.
-        context: usize,
-        /// Whether cudarc puts waits and records of its own around launches.
-        tracked: bool,
-        /// What says at the stop whether the stream is still there.
-        keep: K,
-    },
-    /// On the CPU: the expression was `None` or `Err`.
-    Host,
-    /// Wherever that is, the call is not timed, and was counted.
-    Untimed,
 }
 
 /// The value of a `stream` expression, to be asked for its [stream](Given::gpu_time_stream).
