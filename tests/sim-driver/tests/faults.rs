@@ -116,12 +116,12 @@ fn invalid_script_aborts() {
     for (configure, message) in [
         (
             (|sim| sim.faults("cuEventRecord=700")) as fn(SimDriver) -> SimDriver,
-            "`cuEventRecord=700` is not `function:n=code` or `stream:hang=n`",
+            "invalid fault `cuEventRecord=700`: expected `function:n=code` or `stream:hang=n`",
         ),
-        (|sim| sim.model("event_us=1"), "there is no constant `event_us`"),
+        (|sim| sim.model("event_us=1"), "unknown constant `event_us`"),
         (
             |sim| sim.model("event_ns=soon"),
-            "`soon` in `event_ns=soon` is not a whole number",
+            "invalid value `soon` for `event_ns`: expected a whole number",
         ),
     ] {
         let outcome = child!().sim(configure).run_unchecked(|| {

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-use crate::built;
+use crate::library_file;
 use crate::script::{Script, VARIABLE};
 
 const LIBRARY: &str = "libgpu_time_sim_nvml.so";
@@ -27,7 +27,7 @@ impl SimNvml {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let built = built::library(LIBRARY, env!("CARGO_MANIFEST_DIR"))?;
+        let built = library_file::find_or_build(LIBRARY, env!("CARGO_MANIFEST_DIR"))?;
         std::fs::copy(built, library).map(drop)
     }
 

@@ -4,10 +4,10 @@
 #![allow(unsafe_code)] // it stands behind a C interface
 
 mod api;
-#[path = "../../sim-driver/src/built.rs"]
-mod built;
 mod device;
 mod harness;
+#[path = "../../sim-driver/src/library_file.rs"]
+mod library_file;
 mod script;
 
 pub use harness::SimNvml;

@@ -1,29 +1,31 @@
-//! The whole simulated machine: one virtual clock, devices, and everything that handles stand for.
+//! The simulated machine: one virtual clock for host and devices, the devices, and the tables of
+//! all driver objects. All threads share one lock and the clock, so driver calls never overlap.
 
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-use crate::capture::{Capture, CaptureMode, Exec, Graph};
 use crate::constants::{Constants, Costs};
-use crate::context::{Contexts, Primary};
-use crate::event::Event;
 use crate::faults::Faults;
-use crate::graph::{Dying, UserObject};
 use crate::handle::{Handle, Table};
 use crate::l2::L2;
 use crate::memory::Memory;
-use crate::module::{Function, Module};
-use crate::stream::Stream;
+use crate::object::capture::{Capture, CaptureMode};
+use crate::object::context::{Contexts, PrimaryContext};
+use crate::object::event::Event;
+use crate::object::graph::{Graph, GraphExec, PendingRelease, UserObject};
+use crate::object::module::{Function, Module};
+use crate::object::stream::Stream;
+use crate::object::work::Callback;
 use crate::trace::Tracer;
 
-/// A device, as far as its time and its contexts are concerned.
+/// A device that the process sees.
 pub(crate) struct Device {
-    /// Its number in the machine, whatever it is to the process.
+    /// Number of the device in the machine, before `CUDA_VISIBLE_DEVICES`.
     pub installed: usize,
     pub l2: L2,
-    pub primary: Primary,
+    pub primary: PrimaryContext,
 }
 
-/// What the driver keeps for a thread.
+/// Driver state of one thread.
 #[derive(Default)]
 pub(crate) struct Thread {
     /// The stack of current contexts.
@@ -31,16 +33,9 @@ pub(crate) struct Thread {
     pub capture_mode: CaptureMode,
 }
 
-/// A host function that a stream has come to. It runs after the call, outside the model's lock.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Callback {
-    pub function: unsafe extern "C" fn(*mut std::ffi::c_void),
-    pub data: u64,
-}
-
-/// The simulated machine. All of it is behind one lock, and calls take effect in lock order.
+/// The simulated machine. One lock guards all of it, and calls take effect in lock order.
 pub(crate) struct Model {
-    /// Virtual host time. Only driver calls move it, each by what it costs or waits for.
+    /// Virtual host time. Driver calls advance it, each by its cost and by the time it waits.
     pub now: u64,
     pub constants: Constants,
     pub costs: Costs,
@@ -59,23 +54,25 @@ pub(crate) struct Model {
     pub functions: Table<Function>,
     pub captures: Table<Capture>,
     pub graphs: Table<Graph>,
-    pub execs: Table<Exec>,
+    pub execs: Table<GraphExec>,
     pub objects: Table<UserObject>,
-    /// Graphs that the program let go of, until what they launched has ended.
-    pub dying: Vec<Dying>,
+    /// References of graphs that the program has destroyed or updated during a launch.
+    pub pending_releases: Vec<PendingRelease>,
     pub memory: Memory,
-    /// Streams that wait for something whose time is not known yet.
-    pub stuck: Vec<Handle>,
-    /// Whether nothing is enqueued any more.
-    pub is_over: bool,
+    /// Streams with commands whose times are not known yet.
+    pub waiting_streams: Vec<Handle>,
+    /// Whether the process exits and enqueues nothing more.
+    pub is_exiting: bool,
+    /// Host functions and destructors to run after the current call.
     pub callbacks: Vec<Callback>,
     pub counters: Counters,
-    /// The thread that makes the current call, from 1, and what the call wants to tell the trace.
+    /// The thread that makes the current call, counted from 1.
     pub thread: u32,
-    pub findings: Vec<(&'static str, i64)>,
+    /// Results of the current call that are added to its arguments in the trace.
+    pub annotations: Vec<(&'static str, i64)>,
 }
 
-/// The last number given out of each kind.
+/// The last number assigned of each kind.
 #[derive(Default)]
 pub(crate) struct Counters {
     pub stream_ids: u64,
@@ -86,22 +83,23 @@ pub(crate) struct Counters {
 
 static MODEL: LazyLock<Mutex<Model>> = LazyLock::new(|| {
     Mutex::new(Model::from_env().unwrap_or_else(|error| {
-        // A misspelt script must not pass as one that found nothing wrong.
+        // A test with a misspelt script must fail, not run without its faults.
         eprintln!("simulated driver: {error}");
         std::process::abort()
     }))
 });
 
 impl Model {
-    /// Takes the model's lock.
+    /// Locks the model.
     pub fn lock() -> MutexGuard<'static, Self> {
         MODEL.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The program enqueues nothing any more. A thread that is in a call keeps the lock, for long if that hangs.
+    /// Settles the end times of all remaining commands at process exit. Skipped if another thread
+    /// holds the lock, because a hanging call may hold it for a long time.
     pub fn end() {
         if let Ok(mut model) = MODEL.try_lock() {
-            model.run_out();
+            model.finish_records();
         }
     }
 
@@ -114,7 +112,7 @@ impl Model {
             None | Some("all") => false,
             Some("device") => true,
             Some(other) => {
-                return Err(format!("`{other}` is not a trace level: `all` or `device`"));
+                return Err(format!("invalid trace level `{other}`: expected `all` or `device`"));
             }
         };
         let trace = match var("GPU_TIME_TEST_SIM_TRACE") {
@@ -123,7 +121,7 @@ impl Model {
         };
         let installed = match var("GPU_TIME_TEST_SIM_DEVICES") {
             Some(text) => {
-                text.parse().map_err(|_| format!("`{text}` is not a number of devices"))?
+                text.parse().map_err(|_| format!("invalid number of devices `{text}`"))?
             }
             None => 1,
         };
@@ -137,7 +135,7 @@ impl Model {
                     installed,
                     l2: L2::new(constants.l2_usable_bytes)
                         .filling_free(constants.l2_fills_free != 0),
-                    primary: Primary::default(),
+                    primary: PrimaryContext::default(),
                 })
                 .collect(),
             constants,
@@ -155,18 +153,18 @@ impl Model {
             graphs: Table::new(0x56),
             execs: Table::new(0x57),
             objects: Table::new(0x59),
-            dying: Vec::new(),
+            pending_releases: Vec::new(),
             memory: Memory::default(),
-            stuck: Vec::new(),
-            is_over: false,
+            waiting_streams: Vec::new(),
+            is_exiting: false,
             callbacks: Vec::new(),
             counters: Counters::default(),
             thread: 0,
-            findings: Vec::new(),
+            annotations: Vec::new(),
         })
     }
 
-    /// What the driver keeps for the calling thread.
+    /// Returns the driver state of the calling thread.
     pub fn caller(&mut self) -> &mut Thread {
         let index = self.thread as usize - 1;
         if self.threads.len() <= index {
@@ -175,27 +173,27 @@ impl Model {
         &mut self.threads[index]
     }
 
-    /// Lets the host spend what a call of `function` costs.
+    /// Advances the host clock by the cost of a call of `function`.
     pub fn charge(&mut self, function: &str, built_in: u64) {
         self.now += self.costs.of(function, built_in);
-        self.settle();
+        self.advance_streams();
     }
 
-    /// What the host's clock shows now. It can step back.
+    /// Returns the time that the host's clock shows, which can step back.
     pub fn host_clock(&self) -> u64 {
         let Constants { host_back_at_ns, host_back_ns, .. } = self.constants;
         let back = if self.now >= host_back_at_ns { host_back_ns } else { 0 };
         self.now.saturating_sub(back)
     }
 
-    /// Adds something to what the trace says of the current call.
-    pub fn find(&mut self, name: &'static str, value: i64) {
+    /// Adds a value to the arguments of the current call in the trace.
+    pub fn annotate(&mut self, name: &'static str, value: i64) {
         if self.trace.wants_calls() {
-            self.findings.push((name, value));
+            self.annotations.push((name, value));
         }
     }
 
-    /// Puts a note into the trace.
+    /// Writes a note to the trace.
     pub fn note(&mut self, kind: &str, name: impl Into<String>) {
         self.trace.note(kind, name, self.now);
     }
@@ -206,8 +204,8 @@ impl Model {
     }
 }
 
-/// Which of the installed devices the process sees: those that the list names before the first entry
-/// that is none.
+/// Returns the installed devices that the process sees: those listed in `CUDA_VISIBLE_DEVICES`
+/// before its first invalid entry.
 fn visible(installed: usize, list: Option<&str>) -> Vec<usize> {
     match list {
         None => (0..installed).collect(),

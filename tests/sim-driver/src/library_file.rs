@@ -1,13 +1,15 @@
-//! Finds the library of a package that stands in for one of NVIDIA's. The stand-in for NVML has this file
-//! too: it cannot depend on this package, whose symbols would become its own.
+//! Lookup of the shared library of a simulation package. The NVML simulation includes this file
+//! with `#[path]`: it cannot depend on this package, because it would then export the driver's
+//! symbols.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The file that was built together with the running test, of the package in this folder. Cargo puts it
-/// beside the test's own file, or one folder up.
-pub(crate) fn library(file: &str, package: &str) -> io::Result<PathBuf> {
+/// Returns the path of `file`, the library of the package in the folder `package`. Cargo places the
+/// one built together with the running test beside the test's executable or one folder up;
+/// otherwise the library is built now.
+pub(crate) fn find_or_build(file: &str, package: &str) -> io::Result<PathBuf> {
     let program = std::env::current_exe()?;
     let folders = program.ancestors().skip(1).take(3);
     folders
@@ -16,7 +18,7 @@ pub(crate) fn library(file: &str, package: &str) -> io::Result<PathBuf> {
         .map_or_else(|| build(file, Path::new(package), &program), Ok)
 }
 
-/// Builds it, for a program that does not depend on the package, or was carried away.
+/// Builds the library, for a program that does not depend on the package or has been moved.
 fn build(file: &str, package: &Path, program: &Path) -> io::Result<PathBuf> {
     let name = package.file_name().unwrap_or_default();
     let target = program.parent().unwrap_or(program).join(name);
@@ -28,7 +30,7 @@ fn build(file: &str, package: &Path, program: &Path) -> io::Result<PathBuf> {
         .arg(package.join("Cargo.toml"))
         .status()?;
     if !status.success() {
-        return Err(io::Error::other(format!("`{}` does not build", package.display())));
+        return Err(io::Error::other(format!("failed to build `{}`", package.display())));
     }
     Ok(target.join("debug").join(file))
 }

@@ -1,66 +1,22 @@
-//! Streams: what the program's handles stand for, and how streams relate to their context.
+//! Streams: special handles (legacy and per-thread), creation, destruction, and the rule that ties
+//! blocking streams to the legacy stream. Priorities are stored but have no effect.
 
-use crate::code::{Answer, Code};
-use crate::context::ContextRef;
+use crate::code::{Code, DriverResult};
 use crate::handle::Handle;
 use crate::model::Model;
-use crate::queue::Queue;
-
-/// `CU_STREAM_NON_BLOCKING`.
-pub(crate) const NON_BLOCKING: u32 = 1;
-
-pub(crate) struct Stream {
-    pub context: ContextRef,
-    pub flags: u32,
-    pub priority: i32,
-    pub id: u64,
-    /// Whether the program has destroyed it; it lives on until it is empty.
-    pub closed: bool,
-    pub capture: Option<Handle>,
-    /// Kept for who asks; the L2 has no lines that persist.
-    pub window: Window,
-    pub queue: Queue,
-}
-
-/// How `CUaccessPolicyWindow` begins.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Window {
-    base: u64,
-    bytes: u64,
-    hit_ratio: f32,
-    hit: i32,
-    miss: i32,
-}
-
-impl Window {
-    /// `CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW`.
-    pub const ATTRIBUTE: i32 = 1;
-}
-
-impl Stream {
-    pub fn new(context: ContextRef, flags: u32, priority: i32, id: u64) -> Self {
-        let (window, queue) = (Window::default(), Queue::default());
-        Self { context, flags, priority, id, closed: false, capture: None, window, queue }
-    }
-
-    /// Whether it and the legacy stream wait for each other.
-    pub fn is_blocking(&self) -> bool {
-        self.flags & NON_BLOCKING == 0
-    }
-}
+use crate::object::stream::{NON_BLOCKING, Stream};
 
 impl Model {
-    /// A stream that is known to exist.
+    /// Returns a stream by a handle that is known to be live.
     pub fn stream(&self, stream: Handle) -> &Stream {
-        self.streams.get(stream).expect("a handle of the model's own is live")
+        self.streams.get(stream).expect("the stream of a resolved handle is live")
     }
 
     pub fn stream_mut(&mut self, stream: Handle) -> &mut Stream {
-        self.streams.get_mut(stream).expect("a handle of the model's own is live")
+        self.streams.get_mut(stream).expect("the stream of a resolved handle is live")
     }
 
-    pub fn stream_create(&mut self, flags: u32, priority: i32) -> Answer<Handle> {
+    pub fn stream_create(&mut self, flags: u32, priority: i32) -> DriverResult<Handle> {
         let context = self.current()?;
         if flags & !NON_BLOCKING != 0 {
             return Err(Code::INVALID_VALUE);
@@ -70,13 +26,13 @@ impl Model {
         let mut stream = Stream::new(context, flags, priority, self.next_stream_id());
         stream.queue.hangs = hangs;
         let handle = self.streams.insert(stream);
-        self.contexts.get_mut(context).expect("it is current").streams.push(handle);
+        self.contexts.get_mut(context).expect("the current context is live").streams.push(handle);
         Ok(handle)
     }
 
-    /// The stream that the program means, without asking what state it is in. 0 and 1 are the
-    /// current context's legacy stream, 2 is the calling thread's own in that context.
-    pub fn find_stream(&mut self, stream: Handle) -> Answer<Handle> {
+    /// Resolves a handle of the program, whatever state the stream is in. 0 and 1 are the legacy
+    /// stream of the current context, 2 is the calling thread's own stream in that context.
+    pub fn find_stream(&mut self, stream: Handle) -> DriverResult<Handle> {
         match stream {
             0 | 1 => {
                 let context = self.current()?;
@@ -96,7 +52,7 @@ impl Model {
         }
     }
 
-    fn per_thread_stream(&mut self) -> Answer<Handle> {
+    fn per_thread_stream(&mut self) -> DriverResult<Handle> {
         let context = self.current()?;
         if let Some(&stream) = self.context(context)?.per_thread.get(&self.thread) {
             return Ok(stream);
@@ -104,15 +60,15 @@ impl Model {
         let id = self.next_stream_id();
         let stream = self.streams.insert(Stream::new(context, 0, 0, id));
         let thread = self.thread;
-        let context = self.contexts.get_mut(context).expect("it is current");
+        let context = self.contexts.get_mut(context).expect("the current context is live");
         context.per_thread.insert(thread, stream);
         context.streams.push(stream);
         Ok(stream)
     }
 
-    /// The stream, for work or a wait. The legacy stream may not be used while a stream that it
-    /// would have to wait for is capturing; trying to ruins that capture.
-    pub fn usable_stream(&mut self, stream: Handle) -> Answer<Handle> {
+    /// Resolves a stream for work or a wait. The legacy stream cannot be used while a stream that
+    /// it would have to wait for is capturing; the attempt invalidates that capture.
+    pub fn usable_stream(&mut self, stream: Handle) -> DriverResult<Handle> {
         let stream = self.find_stream(stream)?;
         if let Some(capture) = self.implicit_capture(stream) {
             return Err(self.invalidate(capture, Code::CAPTURE_IMPLICIT));
@@ -120,7 +76,7 @@ impl Model {
         Ok(stream)
     }
 
-    /// The capture that the legacy stream would have to wait for.
+    /// Returns the capture that the legacy stream would have to wait for.
     pub fn implicit_capture(&self, stream: Handle) -> Option<Handle> {
         if self.captures.is_empty() {
             return None;
@@ -136,7 +92,7 @@ impl Model {
             .find_map(|other| other.capture.filter(|_| other.is_blocking()))
     }
 
-    pub fn stream_destroy(&mut self, stream: Handle) -> Answer {
+    pub fn stream_destroy(&mut self, stream: Handle) -> DriverResult {
         if stream <= 2 {
             return Err(Code::INVALID_HANDLE);
         }
@@ -156,19 +112,18 @@ impl Model {
         Ok(())
     }
 
-    /// Lets go of a stream that the program has destroyed, once nothing in it waits.
+    /// Removes a stream that the program has destroyed, unless it still has a waiting command.
     pub fn remove_if_empty(&mut self, stream: Handle) {
-        if self.stream(stream).closed && !self.stream(stream).queue.is_stuck() {
-            let removed = self.streams.remove(stream).expect("it was just there");
+        if self.stream(stream).closed && !self.stream(stream).queue.is_waiting() {
+            let removed = self.streams.remove(stream).expect("the stream was just found");
             if let Some(context) = self.contexts.get_mut(removed.context) {
                 context.streams.retain(|&other| other != stream);
-                context.closed_end =
-                    context.closed_end.max(removed.queue.last().get().unwrap_or(0));
+                context.closed_end = context.closed_end.max(removed.queue.last.get().unwrap_or(0));
             }
         }
     }
 
-    /// Drops what a stream of an ended context had queued. Whoever waits for it need not any more.
+    /// Drops the commands queued on a stream of an ended context, and ends all waits for them.
     pub fn abandon_stream(&mut self, stream: Handle) {
         if let Some(capture) = self.stream(stream).capture
             && let Some(dropped) = self.drop_capture(capture)
@@ -177,6 +132,6 @@ impl Model {
         }
         let now = self.now;
         self.stream_mut(stream).queue.abandon(now);
-        self.stuck.retain(|&other| other != stream);
+        self.waiting_streams.retain(|&other| other != stream);
     }
 }
