@@ -71,8 +71,8 @@ impl L2 {
     ///
     /// If the ranges fit, present bytes are hits, the others are misses, and the oldest other
     /// ranges are evicted. If they do not fit, every byte is evicted before it is used again, so
-    /// there are no hits, and afterwards the L2 holds the end of each range, in proportion to its
-    /// length.
+    /// every access is a miss, and afterwards the L2 holds the end of each range, in proportion to
+    /// its length.
     pub fn access(&mut self, touches: &[Touch]) -> Traffic {
         let footprint: u64 = touches.iter().map(|touch| touch.bytes).sum();
         let mut traffic = Traffic::default();
