@@ -1,4 +1,4 @@
-//! Made-up reports.
+//! Builders of reports for the tests and the bench.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,11 +7,11 @@ use gpu_time_report::{
     ScopeKind, Series, Site, Snapshot, Summary,
 };
 
-/// What times of fed and starved samples come to, each less the bias.
+/// Builds a series from the raw times of its fed and starved samples, and its bias.
 pub fn series(device: &str, fed: &[f64], starved: &[f64], bias_ns: f64) -> Series {
     let [all_fed, all_starved] = [fed, starved].map(summary);
-    let shown = if fed.is_empty() { &all_starved } else { &all_fed };
-    let stats = |bias: f64| shown.stats(bias, all_fed.sum(bias) + all_starved.sum(bias));
+    let summary = if fed.is_empty() { &all_starved } else { &all_fed };
+    let stats = |bias: f64| summary.stats(bias, all_fed.sum(bias) + all_starved.sum(bias));
     let samples = (fed.len() + starved.len()) as u64;
     Series {
         device: device.to_owned(),
@@ -39,8 +39,8 @@ pub fn series(device: &str, fed: &[f64], starved: &[f64], bias_ns: f64) -> Serie
         net_sum_ns: stats(bias_ns).map(|net| net.sum),
         estimated_total_ns: stats(bias_ns).map(|net| net.sum),
         estimated_total_error_ns: stats(bias_ns).map(|_| 0.0),
-        ci95_ns: shown.median_interval(),
-        histogram: shown.histogram().clone(),
+        ci95_ns: summary.median_interval(),
+        histogram: summary.histogram().clone(),
         net_histogram: Histogram::default(),
         timeline: None,
         bytes: None,
@@ -54,7 +54,7 @@ fn summary(times: &[f64]) -> Summary {
     distribution.summary()
 }
 
-/// A function with these series.
+/// Builds a function with these series.
 pub fn site(name: &str, line: u32, series: Vec<Series>) -> Site {
     let timed = series.iter().map(|series| series.timed).max().unwrap_or_default();
     Site {
@@ -77,13 +77,13 @@ pub fn site(name: &str, line: u32, series: Vec<Series>) -> Site {
     }
 }
 
-/// The GPU of this id and name.
+/// Builds a GPU with this id and name.
 pub fn gpu(id: &str, name: &str) -> Device {
     let driver = Some("13.0".to_owned());
     Device { driver, event_step_ns: Some(32.0), ..Device::new(id.to_owned(), name.to_owned()) }
 }
 
-/// The report of a process on these devices.
+/// Builds the report of a process.
 pub fn report(pid: u32, devices: Vec<Device>, sites: Vec<Site>) -> Snapshot {
     let started = SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_170_600 + u64::from(pid));
     let wall = Duration::from_secs(2);
