@@ -55,13 +55,7 @@ fn multiply(stream: &Arc<CudaStream>, p: &mut Product) -> Result<(), CublasError
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let stream = match gpu::find() {
-        Ok(stream) => stream,
-        Err(why) => {
-            println!("no GPU here ({why}): this example needs one");
-            return Ok(());
-        }
-    };
+    let Some(stream) = gpu::find_or_explain() else { return Ok(()) };
     // SAFETY: only looks for the library, without which cudarc would panic.
     if !unsafe { cublas::sys::is_culib_present() } {
         println!("there is no libcublas on this machine: this example needs it");

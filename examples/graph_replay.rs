@@ -44,13 +44,7 @@ fn saxpy(stream: &Arc<CudaStream>, v: &mut Vectors) -> Result<(), Box<dyn Error>
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let stream = match gpu::find() {
-        Ok(stream) => stream,
-        Err(why) => {
-            println!("no GPU here ({why}): this example needs one");
-            return Ok(());
-        }
-    };
+    let Some(stream) = gpu::find_or_explain() else { return Ok(()) };
     let module = stream.context().load_module(Ptx::from_src(workloads::PTX))?;
     let mut vectors = Vectors {
         saxpy: module.load_function(workloads::SAXPY)?,

@@ -84,13 +84,7 @@ timed!(QUARTER_32: quarter_hot_32_blocks, quarter_cold_32_blocks, quarter_dirty_
 timed!(QUARTER_FULL: quarter_hot_full_grid, quarter_cold_full_grid, quarter_dirty_full_grid);
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let stream = match gpu::find() {
-        Ok(stream) => stream,
-        Err(why) => {
-            println!("no GPU here ({why}): this example needs one");
-            return Ok(());
-        }
-    };
+    let Some(stream) = gpu::find_or_explain() else { return Ok(()) };
     let context = stream.context();
     let attribute = |attribute| context.attribute(attribute).map(|value| value as usize);
     let l2 = attribute(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?;

@@ -35,6 +35,11 @@ struct Gpu {
 type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
 
 impl Gpu {
+    fn new(stream: Arc<CudaStream>) -> Result<Gpu> {
+        let module = stream.context().load_module(Ptx::from_src(workloads::PTX))?;
+        Ok(Gpu { spin: module.load_function(workloads::SPIN_NS)?, stream })
+    }
+
     fn launch(&self) -> Result<(), DriverError> {
         let mut launch = self.stream.launch_builder(&self.spin);
         // SAFETY: the argument matches the kernel.
@@ -58,13 +63,8 @@ fn held(gpu: &Gpu) -> Result<(), DriverError> {
 }
 
 fn main() -> Result<()> {
-    let gpu = match on_gpu() {
-        Ok(gpu) => gpu,
-        Err(why) => {
-            println!("no GPU here ({why}): this example needs one");
-            return Ok(());
-        }
-    };
+    let Some(stream) = gpu::find_or_explain() else { return Ok(()) };
+    let gpu = Gpu::new(stream)?;
     for _ in 0..WARMUP + CALLS {
         bracketed(&gpu)?;
         gpu.stream.synchronize()?;
@@ -183,13 +183,4 @@ fn cudarc_events(gpu: &Gpu) -> Result<f64> {
         let (start, stop) = events.ok_or("cudarc recorded no events")?;
         Ok(f64::from(start.elapsed_ms(&stop)?) * 1e6)
     })
-}
-
-fn on_gpu() -> Result<Gpu> {
-    let stream = gpu::find()?;
-    let spin = stream
-        .context()
-        .load_module(Ptx::from_src(workloads::PTX))?
-        .load_function(workloads::SPIN_NS)?;
-    Ok(Gpu { stream, spin })
 }

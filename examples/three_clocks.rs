@@ -46,13 +46,8 @@ fn by_host(stream: &Arc<CudaStream>, spin: &Spin) -> Result {
 }
 
 fn main() -> Result {
-    let (stream, spin) = match on_gpu() {
-        Ok(gpu) => gpu,
-        Err(why) => {
-            println!("no GPU here ({why}): this example needs one");
-            return Ok(());
-        }
-    };
+    let Some(stream) = gpu::find_or_explain() else { return Ok(()) };
+    let spin = Spin::new(&stream)?;
     for timed in [by_events, by_barriers, by_host] {
         for _ in 0..CALLS {
             timed(&stream, &spin)?;
@@ -76,6 +71,11 @@ fn main() -> Result {
 struct Spin(CudaFunction);
 
 impl Spin {
+    fn new(stream: &CudaStream) -> Result<Spin> {
+        let module = stream.context().load_module(Ptx::from_src(workloads::PTX))?;
+        Ok(Spin(module.load_function(workloads::SPIN_NS)?))
+    }
+
     fn launch(&self, stream: &CudaStream) -> Result {
         let one = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
         let mut launch = stream.launch_builder(&self.0);
@@ -84,10 +84,4 @@ impl Spin {
         unsafe { launch.launch(one) }?;
         Ok(())
     }
-}
-
-fn on_gpu() -> Result<(Arc<CudaStream>, Spin)> {
-    let stream = gpu::find()?;
-    let module = stream.context().load_module(Ptx::from_src(workloads::PTX))?;
-    Ok((stream, Spin(module.load_function(workloads::SPIN_NS)?)))
 }

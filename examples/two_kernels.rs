@@ -50,12 +50,13 @@ fn step(stream: &Arc<CudaStream>, k: &mut Kernels) -> Result<(), DriverError> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let (stream, mut kernels) = match on_gpu() {
-        Ok(gpu) => gpu,
-        Err(why) => {
-            println!("no GPU here ({why}): this example needs one");
-            return Ok(());
-        }
+    let Some(stream) = gpu::find_or_explain() else { return Ok(()) };
+    let module = stream.context().load_module(Ptx::from_src(workloads::PTX))?;
+    let mut kernels = Kernels {
+        copy: module.load_function(workloads::COPY_F4)?,
+        saxpy: module.load_function(workloads::SAXPY)?,
+        x: stream.clone_htod(&vec![1.0; LEN])?,
+        y: stream.alloc_zeros(LEN)?,
     };
     for _ in 0..WARMUP + CALLS {
         step(&stream, &mut kernels)?;
@@ -77,16 +78,4 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!();
     // The report is printed when the process exits.
     Ok(())
-}
-
-fn on_gpu() -> Result<(Arc<CudaStream>, Kernels), Box<dyn Error>> {
-    let stream = gpu::find()?;
-    let module = stream.context().load_module(Ptx::from_src(workloads::PTX))?;
-    let kernels = Kernels {
-        copy: module.load_function(workloads::COPY_F4)?,
-        saxpy: module.load_function(workloads::SAXPY)?,
-        x: stream.clone_htod(&vec![1.0; LEN])?,
-        y: stream.alloc_zeros(LEN)?,
-    };
-    Ok((stream, kernels))
 }

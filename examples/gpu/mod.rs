@@ -18,3 +18,9 @@ pub fn find() -> Result<Arc<CudaStream>, Box<dyn Error>> {
     unsafe { context.disable_event_tracking() };
     Ok(stream)
 }
+
+/// Like [`find`], but prints why there is no GPU, for examples that need one.
+#[allow(dead_code)] // some examples run on the CPU instead
+pub fn find_or_explain() -> Option<Arc<CudaStream>> {
+    find().map_err(|why| println!("no GPU here ({why}): this example needs one")).ok()
+}

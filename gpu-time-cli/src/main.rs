@@ -3,6 +3,9 @@
 mod args;
 mod compare;
 mod doctor;
+#[cfg(test)]
+#[path = "../tests/fixtures.rs"]
+mod fixtures;
 mod input;
 mod merge;
 mod message;

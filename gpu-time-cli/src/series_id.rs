@@ -73,26 +73,12 @@ pub fn match_sites(base: &[Site], new: &[Site]) -> HashMap<usize, usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gpu_time_report::ScopeKind;
+    use crate::fixtures::site;
 
     fn sites(locations: &[(&str, &str, u32)]) -> Vec<Site> {
         let site = |&(name, file, line): &(&str, &str, u32)| Site {
-            name: name.to_owned(),
             file: file.to_owned(),
-            line,
-            scope: ScopeKind::Body,
-            launches_seen: 0,
-            options: String::new(),
-            calls: 0,
-            warmup: 0,
-            skipped: 0,
-            unsampled: 0,
-            timed: 0,
-            holds_released: 0,
-            holds_expired: 0,
-            sample_rate: 1.0,
-            warnings: Vec::new(),
-            series: Vec::new(),
+            ..site(name, line, Vec::new())
         };
         locations.iter().map(site).collect()
     }

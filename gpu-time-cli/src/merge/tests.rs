@@ -4,10 +4,7 @@ use gpu_time_report::{Bytes, Launches, Series, Snapshot, Stats};
 use proptest::prelude::*;
 
 use super::Merge;
-
-#[path = "../../tests/fixtures.rs"]
-mod fixtures;
-use fixtures::{gpu, report, series, site};
+use crate::fixtures::{gpu, report, series, site};
 
 fn merged(reports: &[Snapshot]) -> Snapshot {
     let mut merge = Merge::default();
