@@ -1,11 +1,12 @@
-//! Shows the attribute and the report: times saxpy with a hot and with a cold L2 and checks the result.
+//! Shows the attribute and the report: times saxpy with a hot and with a cold L2 and checks the
+//! result.
 //!
 //! ```text
 //! cargo run --release --example quickstart
 //! ```
 //!
-//! With an NVIDIA GPU, saxpy runs on it and is timed with CUDA events. On any other machine it runs on the
-//! CPU and is timed with the host clock; `cold` and `sleep` then have no effect.
+//! With an NVIDIA GPU, saxpy runs on it and is timed with CUDA events. On any other machine it runs
+//! on the CPU and is timed with the host clock; `cold` and `sleep` then have no effect.
 
 #![allow(unsafe_code)] // launching a kernel is unsafe in cudarc
 
@@ -29,8 +30,8 @@ enum Vectors {
     Cpu { x: Vec<f32>, y: Vec<f32> },
 }
 
-/// Times 100 calls after ten for warm-up. Each finds the L2 as the previous call left it. `sleep` holds the
-/// stream until the call has been enqueued, so that the GPU does not wait for the CPU.
+/// Times 100 calls after ten for warm-up. Each finds the L2 as the previous call left it. `sleep`
+/// holds the stream until the call has been enqueued, so that the GPU does not wait for the CPU.
 #[gpu_timed(stream = v.stream(), warmup = 10, sleep)]
 fn saxpy_hot(a: f32, v: &mut Vectors) -> Result<(), Box<dyn Error>> {
     v.saxpy(a)

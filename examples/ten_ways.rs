@@ -4,8 +4,9 @@
 //! cargo run --release --example ten_ways
 //! ```
 //!
-//! The kernel spins until the GPU's own timer has advanced by five microseconds, so its duration is known.
-//! The ways range from the most naive one to a held bracket minus the device's bias. Needs an NVIDIA GPU.
+//! The kernel spins until the GPU's own timer has advanced by five microseconds, so its duration is
+//! known. The ways range from the most naive one to a held bracket minus the device's bias. Needs
+//! an NVIDIA GPU.
 
 #![allow(unsafe_code)] // launching a kernel is unsafe in cudarc
 
@@ -112,7 +113,8 @@ fn reported_median(snapshot: &Snapshot, function: &str, net: bool) -> Result<f64
     Ok(stats.ok_or("no samples")?.median())
 }
 
-/// Calls `time_once` repeatedly and returns the median of its results in ns, without those of the warm-up.
+/// Calls `time_once` repeatedly and returns the median of its results in ns, without those of the
+/// warm-up.
 fn median(mut time_once: impl FnMut() -> Result<f64>) -> Result<f64> {
     let mut times = Vec::with_capacity(CALLS as usize);
     for call in 0..WARMUP + CALLS {

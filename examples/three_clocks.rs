@@ -1,11 +1,12 @@
-//! Compares the three clocks of the attribute on one kernel: CUDA events, stream barriers on both sides,
-//! and the host clock alone.
+//! Compares the three clocks of the attribute on one kernel: CUDA events, stream barriers on both
+//! sides, and the host clock alone.
 //!
 //! ```text
 //! cargo run --release --example three_clocks
 //! ```
 //!
-//! The kernel spins for a fixed time by the GPU's own timer, so its duration is known. Needs an NVIDIA GPU.
+//! The kernel spins for a fixed time by the GPU's own timer, so its duration is known. Needs an
+//! NVIDIA GPU.
 
 #![allow(unsafe_code)] // launching a kernel is unsafe in cudarc
 
@@ -25,15 +26,15 @@ const CALLS: usize = 100;
 
 type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
 
-/// Measures GPU time with two events around the launch. `sleep` ensures that the GPU does not wait for the
-/// CPU between them.
+/// Measures GPU time with two events around the launch. `sleep` ensures that the GPU does not wait
+/// for the CPU between them.
 #[gpu_timed(warmup = 10, sleep)]
 fn by_events(stream: &Arc<CudaStream>, spin: &Spin) -> Result {
     spin.launch(stream)
 }
 
-/// Measures from one synchronization of the stream to the next, which includes launching the kernel and
-/// waiting for it.
+/// Measures from one synchronization of the stream to the next, which includes launching the kernel
+/// and waiting for it.
 #[gpu_timed(warmup = 10, clock = "sync")]
 fn by_barriers(stream: &Arc<CudaStream>, spin: &Spin) -> Result {
     spin.launch(stream)

@@ -1,4 +1,5 @@
-//! Shows per-launch rows: average, median, minimum and maximum of two kernels that one function launches.
+//! Shows per-launch rows: average, median, minimum and maximum of two kernels that one function
+//! launches.
 //!
 //! ```text
 //! cargo run --release --example two_kernels

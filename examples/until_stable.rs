@@ -1,12 +1,12 @@
-//! Shows benchmarking with a stopping rule: calls saxpy until its median is known to within half a percent,
-//! with the L2 as found, with a cold L2, and in many calls back to back.
+//! Shows benchmarking with a stopping rule: calls saxpy until its median is known to within half a
+//! percent, with the L2 as found, with a cold L2, and in many calls back to back.
 //!
 //! ```text
 //! cargo run --release --example until_stable
 //! ```
 //!
-//! Without an NVIDIA GPU, saxpy runs on the CPU and is timed with the host clock. A series that does not
-//! settle within the time limit is listed, which is not a failure.
+//! Without an NVIDIA GPU, saxpy runs on the CPU and is timed with the host clock. A series that
+//! does not settle within the time limit is listed, which is not a failure.
 
 #![allow(unsafe_code)] // launching a kernel is unsafe in cudarc
 
@@ -54,8 +54,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     if let Some(stream) = vectors.stream().cloned() {
         let settled = run(settle.graph(stream.cu_stream(), 100), &mut vectors);
         show("back to back", &settled);
-        // The calls are nodes of a graph: the GPU hardly pauses between two of them and does not wait for
-        // the host.
+        // The calls are nodes of a graph: the GPU hardly pauses between two of them and does not
+        // wait for the host.
         settled.back_to_back().iter().for_each(|result| println!("  {result}"));
     }
     // The report is printed when the process exits.

@@ -2,10 +2,11 @@
 
     rivals.py FOLDER [WHEELS]
 
-FOLDER contains `workloads.ptx` and `cases.json`, a list of {"case", "kernel", "ns" or "bytes", "cold"}.
-Writes `rivals.json` there: {"readings": [{"tool", "case", "figure"}], "left_out": [{"case", "why"}]}, with
-times in nanoseconds. Tools that are not installed are listed in `left_out`. WHEELS is a folder of wheels;
-those for this version of Python are unpacked into FOLDER, for tools that are not installed.
+FOLDER contains `workloads.ptx` and `cases.json`, a list of
+{"case", "kernel", "ns" or "bytes", "cold"}. The script writes `rivals.json` there, with times in
+nanoseconds: {"readings": [{"tool", "case", "figure"}], "left_out": [{"case", "why"}]}. Tools that are
+not installed are listed in `left_out`. WHEELS is a folder of wheels; those for this version of Python
+are unpacked into FOLDER and used for tools that are not installed.
 """
 
 import ctypes

@@ -47,8 +47,8 @@ impl Loss {
     }
 }
 
-/// Returns the verdicts on the budget and on the control. If the control differs, both are invalid; if the
-/// budget has not settled, its verdict is.
+/// Returns the verdicts on the budget and on the control. If the control differs, both are invalid;
+/// if the budget has not settled, its verdict is.
 pub fn judge(budget: &Loss, control: &Loss, is_settled: bool) -> [Verdict; 2] {
     if !control.is_negligible() {
         return [Verdict::Invalid; 2];

@@ -4,17 +4,17 @@
 //! cargo bench --bench budget [-- --seconds 220 --settle 32]
 //! ```
 //!
-//! Two runs of a program differ by more than a budget costs: clocks ramp, hosts are shared, threads migrate,
-//! and each process is a percent or two faster or slower for its whole life. Therefore one process runs the
-//! loop on one core, in turns: one with the budget, and two with timing off through `set_enabled`, which
-//! costs a call as much as `GPU_TIME=off`. Each round has one turn of each kind, and all orders occur equally
-//! often. A turn with the budget is much longer than the others, because the budget is a share of all time:
-//! it would spend what the other turns save.
+//! Two runs of a program differ by more than a budget costs: clocks ramp, hosts are shared, threads
+//! migrate, and each process is a percent or two faster or slower for its whole life. Therefore one
+//! process runs the loop on one core, in turns: one with the budget, and two with timing off
+//! through `set_enabled`, which costs a call as much as `GPU_TIME=off`. Each round has one turn of
+//! each kind, and all orders occur equally often. A turn with the budget is much longer than the
+//! others, because the budget is a share of all time: it would spend what the other turns save.
 //!
-//! Measuring starts once the budget has settled, and leaves out the first part of each turn. The result is
-//! the median over all rounds of a turn's loss against the first turn with timing off. The second such turn
-//! is the control: if it differs by more than its bound, the result is `invalid`. Everything is done twice,
-//! with a new process each, within `--seconds` in total.
+//! Measuring starts once the budget has settled, and leaves out the first part of each turn. The
+//! result is the median over all rounds of a turn's loss against the first turn with timing off.
+//! The second such turn is the control: if it differs by more than its bound, the result is
+//! `invalid`. Everything is done twice, with a new process each, within `--seconds` in total.
 
 #![allow(unsafe_code)] // launching a kernel is unsafe in cudarc, and so is pinning a thread
 

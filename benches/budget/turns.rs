@@ -1,4 +1,5 @@
-//! The parent's side: starts a worker process, asks it for turns in a fixed order, and collects the results.
+//! The parent's side: starts a worker process, asks it for turns in a fixed order, and collects the
+//! results.
 
 use std::error::Error;
 use std::fmt;
@@ -18,8 +19,8 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 const TURN_NS: f64 = 60e6;
 /// The part of a turn before the measured one.
 const LEAD_NS: f64 = 10e6;
-/// The same with the budget. It is long so that timing is off for little of the total time, and so that the
-/// controller's first adjustment after a pause, which sees no load, is over.
+/// The same with the budget. It is long so that timing is off for little of the total time, and so
+/// that the controller's first adjustment after a pause, which sees no load, is over.
 const BUDGET_LEAD_NS: f64 = 1.5e9;
 /// The interval between two progress messages.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
@@ -189,8 +190,8 @@ pub struct Rounds {
     lags_ns: Vec<f64>,
     /// The number of calls with the budget.
     calls: f64,
-    /// The number of timed calls among them, and the nanoseconds that the budget counted for them on the
-    /// host and on the device.
+    /// The number of timed calls among them, and the nanoseconds that the budget counted for them
+    /// on the host and on the device.
     accounted: [f64; 3],
 }
 
@@ -224,15 +225,16 @@ impl Rounds {
         Loss::of(self.of(kind), self.of(Kind::Off))
     }
 
-    /// Returns the budget's accounts per timed call: the number of calls per timed one, and the nanoseconds
-    /// counted on the host and on the device, including those of the calls that were not timed. `None` if
-    /// no call was timed.
+    /// Returns the budget's accounts per timed call: the number of calls per timed one, and the
+    /// nanoseconds counted on the host and on the device, including those of the calls that were
+    /// not timed. `None` if no call was timed.
     pub fn accounted(&self) -> Option<[f64; 3]> {
         let [timed, host_ns, device_ns] = self.accounted;
         (timed > 0.0).then(|| [self.calls, host_ns, device_ns].map(|all| all / timed))
     }
 
-    /// Returns the median time by which the GPU was behind the host. If it is 0, the host sets the pace.
+    /// Returns the median time by which the GPU was behind the host. If it is 0, the host sets the
+    /// pace.
     pub fn lag(&self) -> String {
         format!("{:.0} µs", 1e-3 * median(&self.lags_ns))
     }

@@ -45,8 +45,9 @@ impl Loop {
         Ok(started.elapsed().as_nanos() as f64 / f64::from(calls.max(1)))
     }
 
-    /// Takes a turn with timing on or off: `lead` calls that are not measured, then `calls` that are.
-    /// Returns the nanoseconds per call and the nanoseconds by which the GPU was behind after the last one.
+    /// Takes a turn with timing on or off: `lead` calls that are not measured, then `calls` that
+    /// are. Returns the nanoseconds per call and the nanoseconds by which the GPU was behind after
+    /// the last one.
     fn turn(&self, is_on: bool, lead: u32, calls: u32) -> Result<[f64; 2], DriverError> {
         gpu_time::set_enabled(is_on);
         self.calls(lead)?;
@@ -60,8 +61,8 @@ impl Loop {
     }
 }
 
-/// Returns the number of timed calls, and the nanoseconds that the budget counted for all calls on the host
-/// and on the device.
+/// Returns the number of timed calls, and the nanoseconds that the budget counted for all calls on
+/// the host and on the device.
 fn counts() -> [u64; 3] {
     let snapshot = gpu_time::snapshot();
     let timed = snapshot.site("spin").map_or(0, |site| site.timed());
@@ -100,8 +101,8 @@ pub fn run() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Pins the calling thread to the last core that the process may use, which is the same for all processes
-/// and not the core that handles most interrupts. Does nothing if the system refuses.
+/// Pins the calling thread to the last core that the process may use, which is the same for all
+/// processes and not the core that handles most interrupts. Does nothing if the system refuses.
 fn pin() {
     // SAFETY: an all-zero `cpu_set_t` is valid. Both calls get its size, and 0 means this thread.
     unsafe {

@@ -41,8 +41,8 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Returns the number of allocations by this thread. Others do not count, because the thread that monitors
-/// the device's clocks may allocate.
+/// Returns the number of allocations by this thread. Others do not count, because the thread that
+/// monitors the device's clocks may allocate.
 pub fn count_of_thread() -> u64 {
     COUNT.get()
 }

@@ -101,8 +101,8 @@ fn raw_pair(stream: &Arc<CudaStream>, spin: &CudaFunction, pair: Pair) -> Result
     unsafe { sys::cuEventRecord(pair.1, raw) }.result()
 }
 
-/// [`raw_pair`] with the driver calls that a library in production must add: for the capture state of the
-/// stream, for the id of the context, and for the result of an earlier pair.
+/// [`raw_pair`] with the driver calls that a library in production must add: for the capture state
+/// of the stream, for the id of the context, and for the result of an earlier pair.
 fn checked_pair(
     stream: &Arc<CudaStream>,
     spin: &CudaFunction,
@@ -128,8 +128,8 @@ fn checked_pair(
     unsafe { sys::cuEventRecord(pair.1, raw) }.result()
 }
 
-/// [`checked_pair`] with what distinguishes fed from starved: the host's time after the stop record, and the
-/// GPU's time of an earlier start relative to an anchor event.
+/// [`checked_pair`] with what distinguishes fed from starved: the host's time after the stop
+/// record, and the GPU's time of an earlier start relative to an anchor event.
 fn judged_pair(
     stream: &Arc<CudaStream>,
     spin: &CudaFunction,
@@ -274,8 +274,8 @@ fn single(gpu: &Gpu, table: &mut Table) {
     );
 }
 
-/// Compares timed calls with raw pairs on eight threads, each with its own stream, in five alternating turns
-/// of half a second.
+/// Compares timed calls with raw pairs on eight threads, each with its own stream, in five
+/// alternating turns of half a second.
 fn threads(gpu: &Gpu, table: &mut Table) {
     const TURN: Duration = Duration::from_millis(500);
     let rate = |is_timed: bool| {
@@ -361,8 +361,8 @@ fn million(gpu: &Gpu, table: &mut Table) {
         gpu.stream.synchronize().expect("synchronize");
         allocations::in_use() - before
     };
-    // More brackets than a thread may have pending wait behind this kernel, so that none are allocated
-    // later.
+    // More brackets than a thread may have pending wait behind this kernel, so that none are
+    // allocated later.
     // SAFETY: the argument matches the kernel.
     unsafe { gpu.stream.launch_builder(&gpu.spin).arg(&20_000_000u64).launch(SINGLE_THREAD) }
         .expect("launch");

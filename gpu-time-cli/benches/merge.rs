@@ -1,9 +1,9 @@
 //! Time and peak memory of `gpu-time merge` on many reports.
 //!
-//! `cargo bench -p gpu-time-cli` writes 1,000 reports of 200 series, merges them five times, and prints the
-//! wall time, the CPU time, which does not depend on the load of the machine, and the peak memory of each
-//! merge. The times of each series are log-normal, rounded to the step of an event clock. Each process has
-//! its own bias, as on a GPU.
+//! `cargo bench -p gpu-time-cli` writes 1,000 reports of 200 series, merges them five times, and
+//! prints the wall time, the CPU time, which does not depend on the load of the machine, and the
+//! peak memory of each merge. The times of each series are log-normal, rounded to the step of an
+//! event clock. Each process has its own bias, as on a GPU.
 
 use std::fs;
 use std::path::Path;
@@ -88,7 +88,8 @@ fn merge(files: &[impl AsRef<Path>], output: &Path) -> (Duration, u64) {
 fn cpu_seconds() -> f64 {
     const TICKS_PER_SECOND: f64 = 100.0;
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // `cutime` and `cstime` are fields 16 and 17. Counting starts after the name, which may contain spaces.
+    // `cutime` and `cstime` are fields 16 and 17. Counting starts after the name, which may contain
+    // spaces.
     let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
     let ticks: u64 = fields.skip(13).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
     ticks as f64 / TICKS_PER_SECOND

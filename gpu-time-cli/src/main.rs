@@ -55,7 +55,8 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Renders the manual page of a command, or of the tool, whose page refers to those of its commands.
+/// Renders the manual page of a command, or of the tool, whose page refers to those of its
+/// commands.
 fn man(command: Option<&str>) -> Result<Vec<u8>, Failure> {
     let mut tool = Args::command().disable_help_subcommand(true);
     tool.build();
@@ -71,23 +72,24 @@ fn man(command: Option<&str>) -> Result<Vec<u8>, Failure> {
     Ok(page)
 }
 
-/// Prints reports. Several are printed as one table after another, as JSON Lines, or as one CSV table
-/// whose first column is the file.
+/// Prints reports. Several are printed as one table after another, as JSON Lines, or as one CSV
+/// table whose first column is the file.
 fn show(files: &[PathBuf], format: Format) -> Result<(), Failure> {
     for (i, file) in files.iter().enumerate() {
         let snapshot = input::report(file)?;
         let text = match format {
             Format::Table => snapshot.to_table(Terminal::stdout()),
             Format::Json if files.len() == 1 => snapshot.to_json() + "\n",
-            // JSON strings contain no literal line break, so joining the lines changes only the layout.
+            // JSON strings contain no literal line break, so joining the lines changes only the
+            // layout.
             Format::Json => {
                 snapshot.to_json().lines().map(str::trim_start).collect::<String>() + "\n"
             }
             Format::Csv if files.len() == 1 => snapshot.to_csv(),
             Format::Csv => {
                 let name = printable(&file.to_string_lossy()).replace('"', "\"\"");
-                // All reports have the same columns. The new one is called `report`, because `file` is
-                // the source file.
+                // All reports have the same columns. The new one is called `report`, because `file`
+                // is the source file.
                 let csv = snapshot.to_csv();
                 let mut lines = csv.lines();
                 let header = lines.next().filter(|_| i == 0).map(|line| format!("report,{line}\n"));

@@ -33,9 +33,9 @@ pub fn is_same_site(one: &Site, other: &Site) -> bool {
 
 /// Matches the functions of two builds by name. Maps an index into `base` to one into `new`.
 ///
-/// If several functions share a name, those in one file are matched in the order of their lines if both
-/// builds have the same number of them there, else by line. If one remains in each build, the two are
-/// matched wherever they are.
+/// If several functions share a name, those in one file are matched in the order of their lines if
+/// both builds have the same number of them there, else by line. If one remains in each build, the
+/// two are matched wherever they are.
 pub fn match_sites(base: &[Site], new: &[Site]) -> HashMap<usize, usize> {
     let mut by_name: BTreeMap<&str, [Vec<usize>; 2]> = BTreeMap::new();
     for (side, sites) in [base, new].into_iter().enumerate() {

@@ -1,5 +1,5 @@
-// Kernels of known duration and traffic, for tests, examples and benches. Parameters are documented in
-// src/workloads.rs; ../rebuild.sh builds the PTX in ../ptx from this file.
+// Kernels of known duration and traffic, for tests, examples and benches. Parameters are documented
+// in src/workloads.rs; ../rebuild.sh builds the PTX in ../ptx from this file.
 
 static __device__ unsigned long long globaltimer() {
     unsigned long long ns;
@@ -9,8 +9,8 @@ static __device__ unsigned long long globaltimer() {
 
 // Spins for `ns` nanoseconds. One thread.
 extern "C" __global__ void spin_ns(unsigned long long ns) {
-    // The timer advances in steps of 32 ns on some GPUs and 1,024 ns on others. Starting at a step makes
-    // `ns` a lower bound.
+    // The timer advances in steps of 32 ns on some GPUs and 1,024 ns on others. Starting at a step
+    // makes `ns` a lower bound.
     const unsigned long long entry = globaltimer();
     unsigned long long start;
     do {

@@ -11,8 +11,8 @@ pub const PTX: &str = include_str!("../ptx/workloads.ptx");
 /// |---|---|---|
 /// | `ns` | `u64` | nanoseconds |
 ///
-/// Runs for at least `ns`, and at most two steps of `%globaltimer` longer (32 ns each on an H200, 1,024 ns on
-/// some GPUs). Never ends on a GPU whose timer does not advance.
+/// Runs for at least `ns`, and at most two steps of `%globaltimer` longer (32 ns each on an H200,
+/// 1,024 ns on some GPUs). Never ends on a GPU whose timer does not advance.
 pub const SPIN_NS: &str = "spin_ns";
 
 /// Does nothing. No parameters, any geometry.

@@ -4,7 +4,8 @@
 //! cargo bench --bench accuracy
 //! ```
 //!
-//! Needs an NVIDIA GPU and the `libcupti` of a CUDA toolkit. The code is in the library of this package.
+//! Needs an NVIDIA GPU and the `libcupti` of a CUDA toolkit. The code is in the library of this
+//! package.
 
 use std::process::ExitCode;
 

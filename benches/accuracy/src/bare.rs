@@ -1,5 +1,5 @@
-//! A pair of events around a spin of 10 µs, recorded without gpu-time. The spread of its times within one
-//! process is due to the driver and the device alone.
+//! A pair of events around a spin of 10 µs, recorded without gpu-time. The spread of its times
+//! within one process is due to the driver and the device alone.
 
 use cudarc::driver::PushKernelArg;
 use cudarc::driver::sys::CUevent_flags;
@@ -10,7 +10,8 @@ use crate::failure::Failure;
 use crate::figure::Figure;
 use crate::gpu::{Gpu, ONE};
 
-/// The duration of the kernel before each pair, which keeps the GPU busy until the pair has been enqueued.
+/// The duration of the kernel before each pair, which keeps the GPU busy until the pair has been
+/// enqueued.
 const AHEAD_NS: u64 = 50_000;
 const SPIN_NS: u64 = 10_000;
 

@@ -37,7 +37,8 @@ pub struct Case {
 }
 
 impl Case {
-    /// Makes `calls` calls of the annotated function (see [`Case::total_calls`]), after those for warm-up.
+    /// Makes `calls` calls of the annotated function (see [`Case::total_calls`]), after those for
+    /// warm-up.
     ///
     /// # Errors
     /// A driver call fails.

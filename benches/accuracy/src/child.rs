@@ -13,7 +13,8 @@ use serde::de::DeserializeOwned;
 use crate::cupti::toolkit_folders;
 use crate::failure::Failure;
 
-/// Returns a command for this program in another role, with the toolkit's libraries on the loader path.
+/// Returns a command for this program in another role, with the toolkit's libraries on the loader
+/// path.
 pub fn role(arguments: &[&str]) -> Result<Command, Failure> {
     let mut command = Command::new(env::current_exe()?);
     command.args(arguments).env("LD_LIBRARY_PATH", library_path()?);
@@ -23,7 +24,8 @@ pub fn role(arguments: &[&str]) -> Result<Command, Failure> {
 /// Runs a command without the user's gpu-time settings and returns its stdout.
 ///
 /// # Errors
-/// The program does not start, fails, or exceeds the limit. In that case its whole process group is killed.
+/// The program does not start, fails, or exceeds the limit. In that case its whole process group is
+/// killed.
 pub fn run(command: &mut Command, limit: Duration) -> Result<String, Failure> {
     let program = command.get_program().to_string_lossy().into_owned();
     let is_setting =
@@ -48,8 +50,8 @@ pub fn run(command: &mut Command, limit: Duration) -> Result<String, Failure> {
             break status;
         }
         if Instant::now() >= deadline {
-            // SAFETY: kills the process group created above. Its leader has not been waited for, so the id
-            // has not been reused.
+            // SAFETY: kills the process group created above. Its leader has not been waited for, so
+            // the id has not been reused.
             unsafe { libc::kill(-libc::pid_t::try_from(child.id())?, libc::SIGKILL) };
             child.wait()?;
             return Err(format!("`{program}` took more than {} s", limit.as_secs()).into());

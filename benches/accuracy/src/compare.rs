@@ -24,7 +24,8 @@ const NCU: Bound = Bound::share(0.05);
 const MAX_HOST_NS: f64 = 1_000.0;
 /// The bound on the device time of the clean flush.
 const MAX_FLUSH_NS: f64 = 25_000.0;
-/// The bound on the distance from p5 to p95 of `spin_10us`: three steps of the event clock of an H200.
+/// The bound on the distance from p5 to p95 of `spin_10us`: three steps of the event clock of an
+/// H200.
 const MAX_SPREAD_NS: f64 = 96.0;
 
 /// The results of the two processes of a round.
@@ -33,8 +34,8 @@ struct Round {
     truth: TruthReport,
 }
 
-/// Measures and prints the table. Fails if a bound is missed, or if there is a GPU but no CUPTI to compare
-/// with.
+/// Measures and prints the table. Fails if a bound is missed, or if there is a GPU but no CUPTI to
+/// compare with.
 pub fn run() -> Result<ExitCode, Failure> {
     if !gpu::is_present() {
         println!("no GPU here: nothing was measured");

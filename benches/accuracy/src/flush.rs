@@ -52,7 +52,8 @@ impl Method {
     }
 }
 
-/// A flush with the same commands, geometry and length as the runtime's, without anything around it.
+/// A flush with the same commands, geometry and length as the runtime's, without anything around
+/// it.
 pub struct Flush {
     method: Method,
     reader: CudaFunction,
@@ -122,8 +123,8 @@ impl Flush {
             let mut n16 = self.bytes / 16;
             let mut parameters: [*mut c_void; 3] =
                 [(&raw mut address).cast(), (&raw mut n16).cast(), (&raw mut sink).cast()];
-            // SAFETY: the parameters match `FLUSH_READ`, which reads `n16` units and writes nothing,
-            // because all are 0.
+            // SAFETY: the parameters match `FLUSH_READ`, which reads `n16` units and writes
+            // nothing, because all are 0.
             return unsafe { self.kernel(gpu, &self.reader, &mut parameters) };
         }
         let words = usize::try_from(self.bytes)? / 4;

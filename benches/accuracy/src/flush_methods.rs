@@ -1,5 +1,6 @@
-//! The duration of each way to flush the L2, and the lines that remain afterwards: lines that were read
-//! before, lines that were written among other dirty ones, the flush's own lines, and dirty lines.
+//! The duration of each way to flush the L2, and the lines that remain afterwards: lines that were
+//! read before, lines that were written among other dirty ones, the flush's own lines, and dirty
+//! lines.
 
 use std::process::ExitCode;
 
@@ -34,8 +35,8 @@ const LINES: u32 = 2_048;
 /// The length of the read after a flush, during which dirty lines must be written back.
 const READ_BYTES: usize = 30 << 20;
 
-/// Prints a row for each method. Fails without a GPU or CUPTI. With the argument `plain`, makes the calls
-/// that ncu observes.
+/// Prints a row for each method. Fails without a GPU or CUPTI. With the argument `plain`, makes the
+/// calls that ncu observes.
 pub fn flush_methods() -> ExitCode {
     let is_plain = std::env::args().nth(1).is_some_and(|argument| argument == "plain");
     let result = if is_plain { plain() } else { measure() };
@@ -117,8 +118,8 @@ fn plain() -> Result<(), Failure> {
     for &(method, multiple) in CANDIDATES {
         let flush = Flush::new(&gpu, method, multiple * l2_bytes(&gpu)?);
         for _ in 0..ROUNDS {
-            // The read runs even if the device does not support the method, so that ncu's launches keep
-            // their positions.
+            // The read runs even if the device does not support the method, so that ncu's launches
+            // keep their positions.
             if let Ok(flush) = &flush {
                 gpu.stream.memset_zeros(&mut dirty)?;
                 flush.launch(&gpu)?;
@@ -185,7 +186,8 @@ impl Reader {
         let config = LaunchConfig { grid_dim: (528, 1, 1), block_dim: (512, 1, 1), ..ONE };
         let mut launch = gpu.stream.launch_builder(&self.kernel);
         launch.arg(&self.from).arg(&n16).arg(&mut self.out);
-        // SAFETY: the arguments match the kernel: the buffer has `n16` units, and `out` has one word.
+        // SAFETY: the arguments match the kernel: the buffer has `n16` units, and `out` has one
+        // word.
         Ok(unsafe { launch.launch(config) }.map(drop)?)
     }
 }
@@ -212,8 +214,8 @@ impl Lines {
         })
     }
 
-    /// Returns the largest shares of lines that remain in the L2 after a flush: of lines that were read
-    /// before it, of lines that were written among others, and of the flush's own last lines.
+    /// Returns the largest shares of lines that remain in the L2 after a flush: of lines that were
+    /// read before it, of lines that were written among others, and of the flush's own last lines.
     fn remaining(&mut self, gpu: &Gpu, flush: &Flush) -> Result<[f64; 3], Failure> {
         let buffer = self.buffer_address(gpu);
         let own = flush.address(gpu) + flush.bytes() - u64::from(LINES) * LINE_STEP;
@@ -239,8 +241,8 @@ impl Lines {
 
     /// Reads the lines at an address and returns the share that the L2 held.
     ///
-    /// Each line is read twice. The second reads are hits; a miss takes at least 1.4 times as long as 95 %
-    /// of them.
+    /// Each line is read twice. The second reads are hits; a miss takes at least 1.4 times as long
+    /// as 95 % of them.
     fn hits(&mut self, gpu: &Gpu, address: u64) -> Result<f64, Failure> {
         let mut launch = gpu.stream.launch_builder(&self.kernel);
         launch.arg(&address).arg(&LINES).arg(&mut self.cycles).arg(&mut self.done).arg(&1_u64);

@@ -43,8 +43,8 @@ impl Gpu {
         Ok(gpu)
     }
 
-    /// Opens the first device, with cudarc's event tracking, which an application gets by default when it
-    /// calls `new_stream`.
+    /// Opens the first device, with cudarc's event tracking, which an application gets by default
+    /// when it calls `new_stream`.
     ///
     /// # Errors
     /// No driver or no device is found.

@@ -14,7 +14,8 @@ use crate::flush::{Flush, Method};
 use crate::gpu::Gpu;
 use crate::work::{Kind, Work};
 
-/// The number of calls per batch. A call enqueues at most six commands, so a batch fits into the queue.
+/// The number of calls per batch. A call enqueues at most six commands, so a batch fits into the
+/// queue.
 const BATCH: u32 = 100;
 const BATCHES: usize = 40;
 
@@ -28,8 +29,8 @@ fn prepared(stream: &Arc<CudaStream>, work: &mut Work) -> Result<(), Failure> {
     work.launch(stream)
 }
 
-/// Measures, for each batch, a call with `cold` and `sleep` minus a call without them and minus the same
-/// launches made directly. The GPU is idle before each batch.
+/// Measures, for each batch, a call with `cold` and `sleep` minus a call without them and minus the
+/// same launches made directly. The GPU is idle before each batch.
 pub fn measure(gpu: &Gpu, method: Method, flush_bytes: u64) -> Result<Option<Figure>, Failure> {
     let flush = Flush::new(gpu, method, flush_bytes)?;
     let hold_kernel = gpu.runtime_kernel(HOLD)?;

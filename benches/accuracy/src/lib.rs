@@ -42,8 +42,8 @@ use serde::Serialize;
 
 use failure::Failure;
 
-/// Runs the role that the command line names. Compares if it names none, because `cargo bench` passes flags
-/// of its own.
+/// Runs the role that the command line names. Compares if it names none, because `cargo bench`
+/// passes flags of its own.
 pub fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();

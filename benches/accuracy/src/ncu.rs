@@ -1,5 +1,5 @@
-//! Measurements with Nsight Compute, without its clock control: the durations of copies with its cache
-//! flush, and the bytes written back during a kernel that only reads.
+//! Measurements with Nsight Compute, without its clock control: the durations of copies with its
+//! cache flush, and the bytes written back during a kernel that only reads.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,8 +14,8 @@ use crate::figure::Figure;
 use crate::gpu::Gpu;
 use crate::work::Work;
 
-/// The time that ncu adds to the duration of every kernel, in nanoseconds: it measures spins of 1 to 50 µs
-/// as 0.70 to 0.73 µs longer than CUPTI does.
+/// The time that ncu adds to the duration of every kernel, in nanoseconds: it measures spins of 1
+/// to 50 µs as 0.70 to 0.73 µs longer than CUPTI does.
 pub const EXTRA_NS: f64 = 700.0;
 
 const LAUNCHES: usize = 15;
@@ -63,8 +63,8 @@ pub fn measure(folder: &Path) -> Result<Option<Vec<(&'static str, Figure)>>, Fai
     Ok(Some(cases().map(|case| case.name).zip(figures.flatten()).collect()))
 }
 
-/// Measures the bytes written to memory during each of `expected` reads, without ncu's cache control.
-/// Returns `Ok(None)` if ncu is not installed.
+/// Measures the bytes written to memory during each of `expected` reads, without ncu's cache
+/// control. Returns `Ok(None)` if ncu is not installed.
 pub fn dram_writes(folder: &Path, expected: usize) -> Result<Option<Vec<f64>>, Failure> {
     Query { metric: WRITTEN, caches: "none", kernel: workloads::READ_F4 }.run(folder, expected)
 }
@@ -77,7 +77,8 @@ struct Query {
 }
 
 impl Query {
-    /// Runs this program in its role `plain` under ncu and returns the metric of each launch of the kernel.
+    /// Runs this program in its role `plain` under ncu and returns the metric of each launch of the
+    /// kernel.
     fn run(&self, folder: &Path, expected: usize) -> Result<Option<Vec<f64>>, Failure> {
         let Some(ncu) = find() else { return Ok(None) };
         let log = folder.join("ncu.csv");
@@ -103,8 +104,8 @@ fn find() -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// Parses ncu's raw CSV: names, units, then one line per launch, among messages that start with `==`.
-/// Returns the values of the metric in nanoseconds or bytes, in the order of the launches.
+/// Parses ncu's raw CSV: names, units, then one line per launch, among messages that start with
+/// `==`. Returns the values of the metric in nanoseconds or bytes, in the order of the launches.
 fn values(text: &str, metric: &str) -> Result<Vec<f64>, Failure> {
     let table: String =
         text.lines().filter(|line| line.starts_with('"')).flat_map(|line| [line, "\n"]).collect();

@@ -85,8 +85,8 @@ pub fn run(calls: u32, is_tracked: bool) -> Result<OwnReport, Failure> {
     Ok(OwnReport { device, readings, nodes, left_out, bare, host_cost })
 }
 
-/// Returns the reading of a function: its series with the most samples, either of the calls or, with
-/// `in_graphs`, of their launch as a node.
+/// Returns the reading of a function: its series with the most samples, either of the calls or,
+/// with `in_graphs`, of their launch as a node.
 fn read(snapshot: &Snapshot, module: &str, name: &str, in_graphs: bool) -> Option<OwnReading> {
     let path = format!("{module}::{name}");
     let site = snapshot.sites().iter().find(|site| {

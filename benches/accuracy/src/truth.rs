@@ -78,7 +78,8 @@ fn record(
     cupti.take()
 }
 
-/// Separates the records of the flushes, `flush_commands` at the start of each call, from the others.
+/// Separates the records of the flushes, `flush_commands` at the start of each call, from the
+/// others.
 fn split_flushes(
     records: Vec<Activity>,
     calls: u32,

@@ -1,5 +1,5 @@
-//! Tests without a GPU, on the simulated driver. A stand-in for CUPTI, which reads the driver's trace, serves
-//! the role `truth`.
+//! Tests without a GPU, on the simulated driver. A stand-in for CUPTI, which reads the driver's
+//! trace, serves the role `truth`.
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -37,11 +37,11 @@ struct Median {
 }
 
 impl Change {
-    /// Compares two series, timed by a clock that advances in steps of `clock_step_ns`. Changes of at
-    /// most `threshold` are ignored.
+    /// Compares two series, timed by a clock that advances in steps of `clock_step_ns`. Changes of
+    /// at most `threshold` are ignored.
     ///
-    /// Compares net times if both biases come from the same source (`same_bias_source`), else raw times.
-    /// If the biases differ, the interval is widened by their difference.
+    /// Compares net times if both biases come from the same source (`same_bias_source`), else raw
+    /// times. If the biases differ, the interval is widened by their difference.
     pub fn of(
         base: &Series,
         new: &Series,
@@ -102,7 +102,8 @@ impl Median {
     }
 }
 
-/// Returns the bias per bracket of a series. A merged series may have several; this is the median's.
+/// Returns the bias per bracket of a series. A merged series may have several; this is the
+/// median's.
 fn bias_ns(series: &Series) -> Option<f64> {
     Some((series.raw_ns()?.median() - series.net_ns()?.median()) / brackets(series))
 }
@@ -112,8 +113,8 @@ fn brackets(series: &Series) -> f64 {
     series.launches().map_or(1.0, |launches| launches.mean().max(1.0))
 }
 
-/// Returns the verdict on a change by `share`, up to `bias_gap` of which the difference of the biases may
-/// have caused. `None` if it cannot be told.
+/// Returns the verdict on a change by `share`, up to `bias_gap` of which the difference of the
+/// biases may have caused. `None` if it cannot be told.
 fn judge(
     share: f64,
     [low, high]: [f64; 2],
@@ -132,9 +133,9 @@ fn judge(
 
 /// Returns the confidence interval of the share by which a median changed.
 ///
-/// Uses the method of variance estimates recovery (MOVER; Zou and Donner, Statistics in Medicine 27, 2008)
-/// for the difference of two logarithms: the distance to each bound is the root of the sum of the squares
-/// of the two medians' distances to the bounds that lead there.
+/// Uses the method of variance estimates recovery (MOVER; Zou and Donner, Statistics in Medicine
+/// 27, 2008) for the difference of two logarithms: the distance to each bound is the root of the
+/// sum of the squares of the two medians' distances to the bounds that lead there.
 fn share_interval(before: Median, after: Median) -> Option<[f64; 2]> {
     let [before_low, before_high] = before.interval?;
     let [after_low, after_high] = after.interval?;

@@ -11,7 +11,8 @@ use super::combine::{add_warning, agree};
 pub struct Devices(Vec<Device>);
 
 impl Devices {
-    /// Adds the devices of a report. Returns the index of the merged device for each id in the report.
+    /// Adds the devices of a report. Returns the index of the merged device for each id in the
+    /// report.
     pub fn add<'a>(&mut self, devices: &'a [Device]) -> HashMap<&'a str, usize> {
         let index = |device: &'a Device| {
             let id = without_variant(device.id());
@@ -62,7 +63,8 @@ fn without_variant(id: &str) -> &str {
     }
 }
 
-/// Merges another report of the same device. Values that differ become unknown. Throttled times are summed.
+/// Merges another report of the same device. Values that differ become unknown. Throttled times are
+/// summed.
 fn merge(ours: &mut Device, theirs: &Device) {
     agree(&mut ours.l2_bytes, &theirs.l2_bytes);
     agree(&mut ours.peak_gb_per_s, &theirs.peak_gb_per_s);

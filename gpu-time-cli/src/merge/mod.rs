@@ -24,8 +24,8 @@ use series::{MergedSeries, is_finite};
 
 /// Merges the reports in `files`, in that order.
 ///
-/// Parsing takes most of the time, so one thread per core parses. Each holds at most one report until it
-/// has been handed over for merging, which bounds the memory in use.
+/// Parsing takes most of the time, so one thread per core parses. Each holds at most one report
+/// until it has been handed over for merging, which bounds the memory in use.
 pub fn files(files: &[PathBuf]) -> Result<Snapshot, Failure> {
     let cores = thread::available_parallelism().map_or(1, usize::from).min(files.len());
     thread::scope(|scope| {
@@ -46,8 +46,8 @@ pub fn files(files: &[PathBuf]) -> Result<Snapshot, Failure> {
             let report = reader.recv().map_err(|error| error.to_string())??;
             for process in processes(&report) {
                 let Process { name, pid, started, wall_ns, .. } = process;
-                // The wall time in nanoseconds distinguishes containers, whose processes often all have
-                // pid 1 and start in the same second.
+                // The wall time in nanoseconds distinguishes containers, whose processes often all
+                // have pid 1 and start in the same second.
                 let identity = (name.clone(), *pid, started.clone(), *wall_ns);
                 if let Some(holder) = holders.insert(identity, file)
                     && !std::ptr::eq(holder, file)
@@ -135,7 +135,8 @@ impl Merge {
 
     /// Returns the merged report.
     ///
-    /// Sums of forged values can overflow to infinity, which JSON cannot represent: that is an error.
+    /// Sums of forged values can overflow to infinity, which JSON cannot represent: that is an
+    /// error.
     fn finish(self) -> Result<Snapshot, Failure> {
         let process = process(self.processes, self.warnings);
         let (devices, ids) = self.devices.finish();

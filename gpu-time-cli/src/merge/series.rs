@@ -176,8 +176,8 @@ fn add_work(ours: &mut Option<Work>, theirs: Option<Work>) {
     }
 }
 
-/// Merges the numbers of launches. Call this before the sample counts are added, because they are the
-/// weights of the means.
+/// Merges the numbers of launches. Call this before the sample counts are added, because they are
+/// the weights of the means.
 fn merge_launches(ours: &mut Series, theirs: &Series) {
     let weight = |series: &Series| series.fed.saturating_add(series.starved) as f64;
     let (our_weight, their_weight) = (weight(ours), weight(theirs));
@@ -237,7 +237,8 @@ impl Samples {
 }
 
 impl Net {
-    /// Returns the net times as a distribution of their own. `raw` is the one they are derived from.
+    /// Returns the net times as a distribution of their own. `raw` is the one they are derived
+    /// from.
     fn summary(self, raw: &Summary) -> Option<Summary> {
         match self {
             Net::Unknown => None,

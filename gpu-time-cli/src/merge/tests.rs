@@ -62,8 +62,8 @@ fn counts_and_work_are_summed() {
     let site = &both.sites()[0];
     assert_eq!((site.calls(), site.warmup(), site.timed()), (35, 6, 29));
     assert_eq!((site.holds_released(), site.holds_expired()), (1_000, 4));
-    // If the work per call differs, the rate is total work over total time: 42 kB in 21 µs and 60 kB in
-    // 10 µs.
+    // If the work per call differs, the rate is total work over total time: 42 kB in 21 µs and 60
+    // kB in 10 µs.
     let other = bytes(20, 3e3, 6.0);
     let both = merged(&[one(1, with(7, 0, Some(few))), one(2, with(20, 0, Some(other)))]);
     let rate = only(&both).bytes().unwrap();

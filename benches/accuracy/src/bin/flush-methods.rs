@@ -1,4 +1,5 @@
-//! Prints the duration of each way to flush the L2 on this machine, and the lines that remain afterwards.
+//! Prints the duration of each way to flush the L2 on this machine, and the lines that remain
+//! afterwards.
 //!
 //! ```text
 //! cargo run --release -p gpu-time-accuracy --bin flush-methods

@@ -9,8 +9,9 @@ const MEMCPY: u32 = 1;
 const MEMSET: u32 = 2;
 const KERNEL: u32 = 10;
 
-/// The common prefix of the records of each kind. The layout holds for `CUpti_ActivityKernel4` to `13`,
-/// `CUpti_ActivityMemcpy` to `7` and `CUpti_ActivityMemset` to `5`, which are those of CUPTI 9 to 13.5.
+/// The common prefix of the records of each kind. The layout holds for `CUpti_ActivityKernel4` to
+/// `13`, `CUpti_ActivityMemcpy` to `7` and `CUpti_ActivityMemset` to `5`, which are those of CUPTI
+/// 9 to 13.5.
 #[repr(C)]
 struct Prefix {
     kind: u32,

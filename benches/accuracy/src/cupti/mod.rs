@@ -18,7 +18,8 @@ use crate::failure::Failure;
 
 type Status = u32;
 const SUCCESS: Status = 0;
-/// `CUPTI_ERROR_MAX_LIMIT_REACHED`, which `cuptiActivityGetNextRecord` returns at the end of a buffer.
+/// `CUPTI_ERROR_MAX_LIMIT_REACHED`, which `cuptiActivityGetNextRecord` returns at the end of a
+/// buffer.
 const MAX_LIMIT_REACHED: Status = 12;
 
 type Request = extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
@@ -49,11 +50,12 @@ static UNREADABLE: AtomicU32 = AtomicU32::new(SUCCESS);
 pub struct Cupti(&'static Functions);
 
 impl Cupti {
-    /// Starts recording. Only the first call in a process can succeed. It should precede the first driver
-    /// call.
+    /// Starts recording. Only the first call in a process can succeed. It should precede the first
+    /// driver call.
     ///
     /// # Errors
-    /// No library is found, it lacks a function, or CUPTI refuses, as it does for a second profiler.
+    /// No library is found, it lacks a function, or CUPTI refuses, as it does for a second
+    /// profiler.
     pub fn start() -> Result<Cupti, Failure> {
         // Never unloaded, because CUPTI calls back.
         let library: &'static Library = Box::leak(Box::new(open().ok_or(ABSENT)?));
@@ -172,8 +174,8 @@ const BUFFER: Layout = match Layout::from_size_align(4 << 20, 8) {
 
 /// Allocates a buffer for CUPTI to fill.
 extern "C" fn request(buffer: *mut *mut u8, size: *mut usize, max_records: *mut usize) {
-    // SAFETY: CUPTI passes three valid pointers, and the layout's size is not zero. If the allocation
-    // fails, the buffer is null and CUPTI counts the records that it drops.
+    // SAFETY: CUPTI passes three valid pointers, and the layout's size is not zero. If the
+    // allocation fails, the buffer is null and CUPTI counts the records that it drops.
     unsafe {
         *buffer = alloc(BUFFER);
         *size = BUFFER.size();

@@ -1,5 +1,5 @@
-//! A stand-in for CUPTI that returns the activities in the trace of the simulated driver. The test that uses
-//! it compiles it, with the standard library only.
+//! A stand-in for CUPTI that returns the activities in the trace of the simulated driver. The test
+//! that uses it compiles it, with the standard library only.
 
 use std::ffi::{CString, c_char, c_void};
 use std::ptr::null_mut;
