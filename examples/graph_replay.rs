@@ -32,7 +32,7 @@ struct Vectors {
 }
 
 /// Outside of a capture, each call is timed. A captured call becomes a kernel node between two
-/// event records, and each replay is timed whose events are read before the next one.
+/// event records; a replay is timed if its events are read before the next replay.
 #[gpu_timed(graph, sleep)]
 fn saxpy(stream: &Arc<CudaStream>, v: &mut Vectors) -> Result<(), Box<dyn Error>> {
     let len = LEN as u32;

@@ -111,5 +111,5 @@ gpu_time_line_latencies(const unsigned int* buf, unsigned int lines, unsigned in
     if (threadIdx.x == 0) *done = ticket;
 }
 
-// Does nothing, for calibration: the time between two events around it is the bias of a pair.
+// Does nothing, for calibration: the time between two events around it shows the bias of a pair.
 extern "C" __global__ void gpu_time_empty() {}

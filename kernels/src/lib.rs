@@ -111,7 +111,7 @@ pub const LINE_STEP: u64 = 1_024;
 /// The largest number of lines for [`LINE_LATENCIES`].
 pub const MAX_LINES: u32 = 2_048;
 
-/// Does nothing, for calibration: the time between two events around it is the bias that the pair
+/// Does nothing, for calibration: the time between two events around it shows the bias that a pair
 /// adds to every measurement. No parameters, one block of one thread.
 pub const EMPTY: &CStr = c"gpu_time_empty";
 

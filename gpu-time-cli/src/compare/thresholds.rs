@@ -23,7 +23,7 @@ impl FromStr for Share {
             text.trim().strip_suffix('%').and_then(|number| number.trim_end().parse().ok());
         match percent {
             Some(percent) if (0.0..=1000.0).contains(&percent) => Ok(Share(percent / 100.0)),
-            _ => Err(format!("expected a percentage such as `5%`, from 0% to 1000%, not `{text}`")),
+            _ => Err("expected a percentage such as `5%`, from 0% to 1000%".to_owned()),
         }
     }
 }
