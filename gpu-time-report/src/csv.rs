@@ -10,10 +10,14 @@ type Column = (String, Box<dyn Fn(&Site, &Series) -> String>);
 /// What a figure of the statistics is called, and where it is.
 type Figure = (&'static str, fn(&Stats) -> f64);
 
-/// The CSV report.
-pub fn render(snapshot: &Snapshot) -> String {
-    // Writing to memory cannot fail, nor can lines of one length.
-    write(snapshot).ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
+impl Snapshot {
+    /// The CSV report: a header, then one line for each series. Control characters in names are escaped
+    /// as in the table; all else is unchanged. A name that begins with `=`, `+`, `-` or `@`, such as the
+    /// key `-1`, is a formula to a spreadsheet unless its column is imported as text.
+    pub fn to_csv(&self) -> String {
+        // Cannot fail: the target is memory, and all lines have the same length.
+        write(self).ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
+    }
 }
 
 fn write(snapshot: &Snapshot) -> Result<Vec<u8>, csv::Error> {

@@ -30,6 +30,7 @@ mod kinds;
 mod losses;
 #[cfg(test)]
 mod made;
+mod marks;
 mod names;
 mod notes;
 #[doc(hidden)]
@@ -37,6 +38,7 @@ pub mod pattern;
 mod process;
 mod rate;
 mod scale;
+mod schema;
 mod series;
 mod shorten;
 mod site;

@@ -1,22 +1,9 @@
 //! What a reader of the table must know besides its figures, a line each.
 
+use crate::marks::{ESTIMATE, GB_PER_S, LOWER_BOUND, RAW, SYNC, UPPER_BOUND};
 use crate::units::percent;
 use crate::{Budget, CacheState, Clock, Lost, Series, Site, Snapshot};
 
-/// The mark of a time that may be longer than the work.
-pub const UPPER_BOUND: &str = "≤";
-/// The mark of a rate that may be higher.
-pub const LOWER_BOUND: &str = "≥";
-/// The column of bytes by time.
-pub const GB_PER_S: &str = "GB/s";
-/// The column of operations by time.
-pub const TFLOP_PER_S: &str = "TFLOP/s";
-/// The mark of times between two barriers.
-pub const SYNC: &str = "sync";
-/// The mark of a total of which only some calls were timed.
-pub const ESTIMATE: &str = "~";
-/// The mark of times that hold the device's bias still.
-pub const RAW: &str = "raw";
 /// What the macro adds to a function's options where it cannot look for launches, and where those that it
 /// sees are not on the stream that it was told.
 const REMARKS: [&str; 2] = [

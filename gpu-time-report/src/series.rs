@@ -355,6 +355,16 @@ impl Launch {
 }
 
 impl Launches {
+    /// The second line of a sum's label in the table.
+    pub(crate) fn label(&self) -> String {
+        let Launches { min, max, .. } = self;
+        match (min, max) {
+            (1, 1) => "sum of 1 launch".to_owned(),
+            _ if min == max => format!("sum of {max} launches"),
+            _ => format!("sum of {min}–{max} launches"),
+        }
+    }
+
     /// The fewest that a call made.
     pub fn min(&self) -> u32 {
         self.min

@@ -1,12 +1,11 @@
 //! The report: values that hold what was measured.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::json::{self, Schema};
-use crate::{Device, Names, Process, ReadError, Site, Terminal, csv, table};
+use crate::schema::Schema;
+use crate::{Device, Measure, Names, Process, Series, Site, series};
 
 /// What was measured up to a moment: the process, its devices, and every annotated function.
 ///
@@ -76,53 +75,22 @@ impl Snapshot {
         Cow::Owned(told)
     }
 
-    /// The table, as it suits the place that it is written to: with colours, and with names that are
-    /// shortened until a row fits.
-    #[doc(hidden)]
-    pub fn to_table(&self, to: Terminal) -> String {
-        let mut text = String::new();
-        // A string takes all that is written to it.
-        _ = table::render(self, to, &mut text);
-        text
+    /// Returns every series of every function.
+    pub(crate) fn all_series(&self) -> impl Iterator<Item = &Series> + Clone {
+        self.sites.iter().flat_map(|site| &site.series)
     }
 
-    /// The JSON report.
-    pub fn to_json(&self) -> String {
-        json::write(self)
-    }
-
-    /// The snapshot of a JSON report: the same values that it was written from. Fields that are not
-    /// known are passed over, so that reports of later versions are read too.
-    ///
-    /// # Errors
-    ///
-    /// It is no JSON, or not a report of the schema `gpu-time/1`.
-    pub fn from_json(json: &[u8]) -> Result<Snapshot, ReadError> {
-        json::read(json)
-    }
-
-    /// The report as one HTML page that needs nothing else, for people to look at: it sorts and filters
-    /// its rows, and draws what is kept of each. Without scripts it is a table.
-    #[cfg(feature = "html")]
-    pub fn to_html(&self) -> String {
-        crate::html::render(self)
-    }
-
-    /// The CSV report: a header, then one line for each series. Names have control characters escaped, as in
-    /// the table, and are otherwise as they are: one that begins with `=`, `+`, `-` or `@`, such as a key
-    /// `-1`, is a formula to a spreadsheet unless its column is imported as text.
-    pub fn to_csv(&self) -> String {
-        csv::render(self)
+    /// The time of all functions on the device of a series, by the same clock, in nanoseconds: the whole
+    /// of which the table shows the series's share.
+    pub(crate) fn total_beside(&self, series: &Series) -> f64 {
+        series::total(self.all_series().filter(|other| {
+            let is_same = other.device == series.device && other.clock == series.clock;
+            is_same && other.measure != Measure::Launch
+        }))
     }
 
     /// The identities that do not hold, each in a sentence. There should be none.
     pub fn inconsistencies(&self) -> Vec<String> {
         self.sites.iter().flat_map(Site::inconsistencies).collect()
-    }
-}
-
-impl fmt::Display for Snapshot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        table::render(self, Terminal::default(), f)
     }
 }

@@ -4,6 +4,7 @@
 //! the page, and becomes text nodes only.
 
 mod charts;
+mod column;
 mod devices;
 mod rows;
 
@@ -20,8 +21,15 @@ const SCRIPT: &str = include_str!("page.js");
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 
-/// The page.
-pub fn render(snapshot: &Snapshot) -> String {
+impl Snapshot {
+    /// The report as one self-contained HTML page. Scripts sort and filter its rows and draw charts of
+    /// each; without scripts it is a table.
+    pub fn to_html(&self) -> String {
+        render(self)
+    }
+}
+
+fn render(snapshot: &Snapshot) -> String {
     let data = charts::json(snapshot);
     let snapshot = &*snapshot.told_apart();
     let process = &snapshot.process;

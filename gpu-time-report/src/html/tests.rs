@@ -169,7 +169,7 @@ fn estimates_and_the_budget_are_shown() {
     snapshot.process.budget =
         Some(crate::Budget { share: 0.01, cost_share: 0.008, host_ns: 0, device_ns: 0 });
     let text = text(&snapshot);
-    let estimate = |line: &str| line.starts_with(notes::ESTIMATE) && line.contains(" ±");
+    let estimate = |line: &str| line.starts_with(crate::marks::ESTIMATE) && line.contains(" ±");
     assert!(text.lines().any(estimate), "{text}");
     assert!(text.contains("\nbudget: timing took "), "{text}");
 }

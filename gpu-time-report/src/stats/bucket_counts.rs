@@ -1,7 +1,7 @@
 //! Counts of times by bucket, as they are recorded.
 
-use super::Histogram;
 use super::buckets::{BUCKETS, bucket};
+use super::histogram::Histogram;
 
 /// How many times fell into each bucket, in 110 KiB, whatever is recorded. A bucket that has counted
 /// 2^32 - 1 times counts no further.

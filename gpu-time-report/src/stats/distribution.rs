@@ -1,8 +1,8 @@
 //! How a set of times is distributed, in bounded memory.
 
-use super::Summary;
 use super::bucket_counts::BucketCounts;
 use super::moments::Moments;
+use super::summary::Summary;
 
 /// What takes in times: their exact moments, and how many there are in each bucket.
 #[derive(Debug)]

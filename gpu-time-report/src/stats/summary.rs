@@ -1,7 +1,9 @@
 //! What is known of a set of times.
 
+use super::histogram::Histogram;
+use super::median_ranks::median_ranks;
 use super::moments::{self, Moments};
-use super::{Histogram, Stats, median_ranks::median_ranks};
+use super::statistics::Stats;
 
 /// The exact moments of a set of times, and a histogram of them.
 ///
@@ -111,7 +113,7 @@ fn less(ns: f64, bias: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Distribution;
+    use super::super::distribution::Distribution;
     use super::*;
     use proptest::prelude::*;
 
