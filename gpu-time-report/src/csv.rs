@@ -42,6 +42,9 @@ fn columns() -> Vec<Column> {
     add("line", |site, _| site.line.to_string());
     add("scope", |site, _| site.scope().to_owned());
     add("options", |site, _| printable(&site.options));
+    add("remarks", |site, _| {
+        site.remarks.iter().map(|remark| remark.code()).collect::<Vec<_>>().join(" ")
+    });
     add("calls", |site, _| site.calls.to_string());
     add("warmup", |site, _| site.warmup.to_string());
     add("skipped", |site, _| site.skipped.to_string());

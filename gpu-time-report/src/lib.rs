@@ -37,6 +37,7 @@ mod notes;
 pub mod pattern;
 mod process;
 mod rate;
+mod remark;
 mod scale;
 mod schema;
 mod series;
@@ -72,6 +73,8 @@ pub use kinds::{CacheState, Clock, Measure, ScopeKind};
 pub use losses::{Losses, Lost};
 #[doc(hidden)]
 pub use names::Names;
+#[doc(hidden)]
+pub use remark::Remark;
 #[doc(hidden)]
 pub use stats::{Course, Distribution, Summary, step_ns};
 #[doc(hidden)]

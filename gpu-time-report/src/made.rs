@@ -118,22 +118,13 @@ impl Row {
 pub fn site(name: &str, line: u32, scope: ScopeKind, counts: [u64; 3], rows: Vec<Row>) -> Site {
     let [warmup, skipped, timed] = counts;
     Site {
-        name: name.to_owned(),
-        file: "src/main.rs".to_owned(),
-        line,
-        scope,
         launches_seen: if scope == ScopeKind::Launches { 2 } else { 0 },
-        options: String::new(),
         calls: warmup + skipped + timed,
         warmup,
         skipped,
-        unsampled: 0,
         timed,
-        holds_released: 0,
-        holds_expired: 0,
-        sample_rate: 1.0,
-        warnings: Vec::new(),
         series: rows.into_iter().map(Row::series).collect(),
+        ..Site::new(name.to_owned(), "src/main.rs".to_owned(), line, scope)
     }
 }
 
@@ -239,7 +230,8 @@ pub fn everything() -> Snapshot {
     ];
     let mut saxpy = site("app::saxpy", 70, ScopeKind::Body, [0, 5, 140], saxpy);
     (saxpy.holds_released, saxpy.holds_expired) = (130, 10);
-    saxpy.options = "sleep, the body is no Rust that the macro knows: timed as a whole".to_owned();
+    saxpy.options = "sleep".to_owned();
+    saxpy.remarks = vec![Remark::UnparsedBody];
     let decode = row("cuda:0", Measure::Launch, steps(4_000, 7)).in_graphs();
     let hostile = Row { starved: 4, ..row("cuda:0", Measure::Span, [7_000; 4]) };
     let mut hostile = site("a,\"b\"\n\u{1b}<i>", 90, ScopeKind::Body, [0, 0, 4], vec![hostile]);

@@ -2,14 +2,7 @@
 
 use crate::marks::{ESTIMATE, GB_PER_S, LOWER_BOUND, RAW, SYNC, UPPER_BOUND};
 use crate::units::percent;
-use crate::{Budget, CacheState, Clock, Lost, Series, Site, Snapshot};
-
-/// What the macro adds to a function's options where it cannot look for launches, and where those that it
-/// sees are not on the stream that it was told.
-const REMARKS: [&str; 2] = [
-    "the body is no Rust that the macro knows: timed as a whole",
-    "what is launched on another stream than the timed one is not seen",
-];
+use crate::{Budget, CacheState, Clock, Lost, Remark, Series, Site, Snapshot};
 
 /// How many lines of a kind, and names in a line, are shown.
 const MOST: usize = 10;
@@ -26,13 +19,10 @@ pub fn facts(snapshot: &Snapshot) -> Vec<String> {
     let more =
         "more rows have samples that are lost, starved or otherwise doubtful: see the JSON report";
     notes.extend(bounded(gaps.collect(), MOST, more));
-    for (remark, others) in REMARKS.into_iter().zip([
-        "more functions are timed as a whole",
-        "more functions launch on another stream than the timed one",
-    ]) {
-        let remarked = sites.iter().filter(|site| site.options.ends_with(remark));
-        let remarked = remarked.map(|site| format!("{}: {remark}", site.name));
-        notes.extend(bounded(remarked.collect(), MOST, others));
+    for remark in Remark::ALL {
+        let remarked = sites.iter().filter(|site| site.remarks.contains(&remark));
+        let remarked = remarked.map(|site| format!("{}: {}", site.name, remark.sentence()));
+        notes.extend(bounded(remarked.collect(), MOST, "more functions have the same remark"));
     }
     notes.extend(snapshot.process.budget.map(budget));
     let never = sites.iter().filter(|site| site.calls == 0).map(|site| site.name.clone());

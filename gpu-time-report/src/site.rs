@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ScopeKind, Series};
+use crate::{Remark, ScopeKind, Series, remark};
 
 /// An annotated function, what became of its calls, and what was measured of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,6 +19,10 @@ pub struct Site {
     pub launches_seen: u32,
     #[doc(hidden)]
     pub options: String,
+    /// How the attribute times the function, beside what its arguments say. Missing in the first reports.
+    #[doc(hidden)]
+    #[serde(default, deserialize_with = "remark::known")]
+    pub remarks: Vec<Remark>,
     #[doc(hidden)]
     pub calls: u64,
     #[doc(hidden)]
@@ -47,6 +51,30 @@ pub struct Site {
 }
 
 impl Site {
+    /// A function that was not called, with the attribute's defaults.
+    #[doc(hidden)]
+    pub fn new(name: String, file: String, line: u32, scope: ScopeKind) -> Site {
+        Site {
+            name,
+            file,
+            line,
+            scope,
+            launches_seen: 0,
+            options: String::new(),
+            remarks: Vec::new(),
+            calls: 0,
+            warmup: 0,
+            skipped: 0,
+            unsampled: 0,
+            timed: 0,
+            holds_released: 0,
+            holds_expired: 0,
+            sample_rate: 1.0,
+            warnings: Vec::new(),
+            series: Vec::new(),
+        }
+    }
+
     /// Its label: the function's path, or what the attribute's `name` says.
     pub fn name(&self) -> &str {
         &self.name

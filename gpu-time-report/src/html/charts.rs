@@ -1,10 +1,12 @@
 //! What the page's script draws: the JSON report, and in place of its histograms, whose buckets may be
 //! many, the bins of a chart.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::stats::step_ns;
-use crate::{Clock, Series, Snapshot};
+use crate::{Clock, Lost, Series, Snapshot};
 
 /// Bins of a chart: few enough to tell apart, and enough that a single one is no wall.
 const MOST: f64 = 64.0;
@@ -19,6 +21,8 @@ struct Page {
     report: Snapshot,
     /// By site and series.
     bins: Vec<Vec<Option<Bins>>>,
+    /// The meaning of each reason for a loss.
+    lost: BTreeMap<&'static str, &'static str>,
 }
 
 /// How many raw times lie in each of some intervals of one width.
@@ -45,8 +49,9 @@ pub fn json(snapshot: &Snapshot) -> String {
         each.collect()
     });
     let bins = bins.collect();
+    let lost = Lost::ALL.map(|reason| (reason.name(), reason.meaning())).into();
     // Every key is a string and every value a number, a string or a list: nothing here can fail.
-    serde_json::to_string(&Page { report, bins }).unwrap_or_default()
+    serde_json::to_string(&Page { report, bins, lost }).unwrap_or_default()
 }
 
 impl Bins {

@@ -270,17 +270,6 @@
     return pane("Launches", "median · share of their time", bars(entries));
   };
 
-  const LOST = {
-    capture: "the stream was being captured into a graph",
-    failed: "the launch answered an error, or unwound",
-    cancelled: "the future was dropped before it completed",
-    thread: "a per-thread stream was stopped on another thread",
-    stream: "the stream was dropped before the stop",
-    context: "the context was destroyed or reset",
-    events: "the GPU was too far behind for more events",
-    driver: "a driver call of the measurement failed",
-    invalid: "the elapsed time was no time",
-  };
   const samples = (series) => {
     const lost = Object.entries(series.lost).filter(([, n]) => n > 0);
     const parts = [
@@ -288,7 +277,7 @@
       ["starved", "starved", series.starved, "the GPU may have waited for the CPU inside"],
       ["at_floor", "at the floor", series.at_floor, "nothing ran inside"],
       ["in_flight", "in flight", series.in_flight, "not finished when this was written"],
-      ...lost.map(([reason, n]) => ["lost", `lost: ${reason}`, n, LOST[reason] ?? ""]),
+      ...lost.map(([reason, n]) => ["lost", `lost: ${reason}`, n, read().lost[reason] ?? ""]),
     ].filter(([, , n]) => n > 0);
     const marks = Object.entries({
       queued: "with a long queue behind",

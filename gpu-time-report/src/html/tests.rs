@@ -83,6 +83,16 @@ fn the_data_in_the_page_is_the_report() {
 }
 
 #[test]
+fn loss_reasons_are_explained_by_the_data() {
+    let page = everything().to_html();
+    for reason in crate::Lost::ALL {
+        let entry = format!("\"{}\":\"{}\"", reason.name(), reason.meaning());
+        assert!(page.contains(&entry), "{entry}");
+        assert!(!SCRIPT.contains(reason.meaning()), "{entry}");
+    }
+}
+
+#[test]
 fn functions_of_one_name_have_their_places() {
     let mut snapshot = everything();
     for site in &mut snapshot.sites {

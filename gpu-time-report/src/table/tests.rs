@@ -9,12 +9,11 @@ fn the_table_shows_everything() {
 }
 
 #[test]
-fn the_table_says_whose_launches_are_not_on_the_timed_stream() {
+fn remarks_have_a_note() {
     let mut wrong = site("wrong", 1, ScopeKind::Launches, [0, 0, 0], vec![]);
-    wrong.options =
-        "stream = a, what is launched on another stream than the timed one is not seen".to_owned();
+    wrong.remarks = vec![Remark::OtherStream];
     let table = Snapshot::new(process(None), vec![], vec![wrong]).to_string();
-    let remark = "\nwrong: what is launched on another stream than the timed one is not seen\n";
+    let remark = "\nwrong: a launch on another stream than the timed one is not measured: ";
     assert!(table.contains(remark), "{table}");
 }
 

@@ -149,22 +149,13 @@ fn row(
 fn site(name: String, line: u32, series: Vec<Series>) -> Site {
     let timed = series.iter().filter(|row| row.launch().is_none()).map(Series::timed).sum();
     Site {
-        name,
-        file: "src/model.rs".to_owned(),
-        line,
-        scope: ScopeKind::Launches,
         launches_seen: 3,
         options: "warmup = 10".to_owned(),
         calls: timed + 10,
         warmup: 10,
-        skipped: 0,
-        unsampled: 0,
         timed,
-        holds_released: 0,
-        holds_expired: 0,
-        sample_rate: 1.0,
-        warnings: Vec::new(),
         series,
+        ..Site::new(name, "src/model.rs".to_owned(), line, ScopeKind::Launches)
     }
 }
 
