@@ -64,6 +64,7 @@ pub fn site(name: &str, line: u32, series: Vec<Series>) -> Site {
         scope: ScopeKind::Launches,
         launches_seen: 1,
         options: String::new(),
+        remarks: Vec::new(),
         calls: timed.saturating_add(3),
         warmup: 3,
         skipped: 0,

@@ -141,6 +141,7 @@ impl SiteCounts {
             scope: site.spec.scope,
             launches_seen: site.spec.launches.len() as u32,
             options: site.spec.options.to_owned(),
+            remarks: Vec::new(),
             calls: counts.calls(),
             warmup: counts.warmup,
             skipped: counts.all_skipped(),
