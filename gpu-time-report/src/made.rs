@@ -304,6 +304,20 @@ pub fn rated() -> Snapshot {
     Snapshot::new(process(None), vec![gpu, Device::host()], sites)
 }
 
+/// As on a machine without a GPU: every call is timed by the host's clock.
+pub fn on_host() -> Snapshot {
+    let timed = |name: &str, line, options: &str| {
+        let rows = vec![row("host", Measure::Span, [1_000_000 * line; 50])];
+        let site = site(name, line, ScopeKind::Body, [10, 0, 50], rows);
+        Site { options: options.to_owned(), ..site }
+    };
+    let sites = vec![
+        timed("app::hot", 3, "stream = v . stream () , warmup = 10 , sleep"),
+        timed("app::cold", 4, "name = \"sleep, graph, x\" , cold = \"dirty\" , sleep = \"50us\""),
+    ];
+    Snapshot::new(process(Some("no CUDA driver was found")), vec![Device::host()], sites)
+}
+
 /// As on a machine without a driver: calls are counted, nothing is timed.
 pub fn off() -> Snapshot {
     let sites = vec![

@@ -8,6 +8,8 @@ pub const LOWER_BOUND: &str = "≥";
 pub const ESTIMATE: &str = "~";
 /// Marks a row that was timed between two stream barriers.
 pub const SYNC: &str = "sync";
+/// Marks a row that was timed by the host's clock alone.
+pub const HOST: &str = "host";
 /// Marks times that still contain the device's bias.
 pub const RAW: &str = "raw";
 /// The header of the bandwidth column.

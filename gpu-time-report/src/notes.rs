@@ -1,6 +1,6 @@
 //! What a reader of the table must know besides its figures, a line each.
 
-use crate::marks::{ESTIMATE, GB_PER_S, LOWER_BOUND, RAW, SYNC, UPPER_BOUND};
+use crate::marks::{ESTIMATE, GB_PER_S, HOST, LOWER_BOUND, RAW, SYNC, UPPER_BOUND};
 use crate::units::percent;
 use crate::{Budget, CacheState, Clock, Lost, Remark, Series, Site, Snapshot};
 
@@ -24,7 +24,15 @@ pub fn facts(snapshot: &Snapshot) -> Vec<String> {
         let remarked = remarked.map(|site| format!("{}: {}", site.name, remark.sentence()));
         notes.extend(bounded(remarked.collect(), MOST, "more functions have the same remark"));
     }
+    notes.extend(without_effect(snapshot));
     notes.extend(snapshot.process.budget.map(budget));
+    let called = sites.iter().any(|site| site.calls > 0);
+    match sites.len() {
+        0 => {}
+        _ if called => {}
+        1 => notes.push("the one function with `#[gpu_timed]` was not called".to_owned()),
+        all => notes.push(format!("none of the {all} functions with `#[gpu_timed]` was called")),
+    }
     let never = sites.iter().filter(|site| site.calls == 0).map(|site| site.name.clone());
     let never = bounded(never.collect(), MOST, "more");
     if !never.is_empty() {
@@ -45,6 +53,25 @@ pub fn bounded(mut lines: Vec<String>, most: usize, others: &str) -> Vec<String>
         lines.push(format!("{left} {others}"));
     }
     lines
+}
+
+/// Notes on options that need a GPU, for functions that only the host clock timed.
+fn without_effect(snapshot: &Snapshot) -> Vec<String> {
+    let on_host = |site: &&Site| {
+        let mut series = site.series.iter();
+        site.timed > 0 && series.len() > 0 && series.all(|series| series.clock == Clock::Host)
+    };
+    let sites: Vec<&Site> = snapshot.sites.iter().filter(on_host).collect();
+    let note = |key| {
+        let asked = sites.iter().filter(|site| site.has_option(key));
+        let names = bounded(asked.map(|site| site.name.clone()).collect(), MOST, "more functions");
+        let names = Some(names.join(", ")).filter(|names| !names.is_empty())?;
+        Some(format!(
+            "`{key}` had no effect on {names}: the host clock timed every call, because none had a stream \
+             on a GPU"
+        ))
+    };
+    ["cold", "sleep", "graph"].into_iter().filter_map(note).collect()
 }
 
 /// What timing cost of what it may.
@@ -128,6 +155,9 @@ fn legend(snapshot: &Snapshot) -> Vec<String> {
             RAW,
             "calls made different numbers of launches: the bias is taken off the total only",
         );
+    }
+    if any(|s| s.clock == Clock::Host) {
+        explain(HOST, "wall time on the CPU, by the host clock: not GPU time; shares apart");
     }
     if any(|s| s.clock == Clock::Sync) {
         explain(

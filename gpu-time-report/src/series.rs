@@ -274,6 +274,12 @@ impl Series {
         self.flops.as_ref()
     }
 
+    /// Returns `true` if the times are those of the GPU. The clocks `sync` and `host` read the host's time,
+    /// which the GPU's waiting and the launching are part of.
+    pub(crate) fn is_gpu_time(&self) -> bool {
+        self.clock == Clock::Events
+    }
+
     /// Whether a rate is known.
     pub(crate) fn has_rate(&self) -> bool {
         self.bytes.is_some_and(|bytes| bytes.gb_per_s.is_some())

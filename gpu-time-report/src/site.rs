@@ -105,6 +105,15 @@ impl Site {
         &self.options
     }
 
+    /// Returns `true` if the attribute has an argument with this key.
+    pub(crate) fn has_option(&self, key: &str) -> bool {
+        let is_key = |argument: &str| {
+            let (name, _) = argument.split_once('=').unwrap_or((argument, ""));
+            name.trim() == key
+        };
+        arguments(&self.options).any(is_key)
+    }
+
     /// How often it was called: always `warmup + skipped + timed`.
     pub fn calls(&self) -> u64 {
         self.calls
@@ -173,7 +182,39 @@ impl Site {
     }
 }
 
+/// Splits the attribute's arguments at the commas between them. Commas in brackets and in string literals
+/// separate no arguments.
+fn arguments(options: &str) -> impl Iterator<Item = &str> {
+    let (mut depth, mut in_string, mut is_escaped) = (0, false, false);
+    options.split(move |c| {
+        match c {
+            _ if is_escaped => is_escaped = false,
+            '\\' if in_string => is_escaped = true,
+            '"' => in_string = !in_string,
+            _ if in_string => {}
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth -= 1,
+            _ => return c == ',' && depth == 0,
+        }
+        false
+    })
+}
+
 /// The rate of a report that was written before there was one.
 fn all() -> f64 {
     1.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_split_between_brackets_and_strings() {
+        let options = r#"name = "a\", b", stream = f(x, [y, z]), cold"#;
+        assert_eq!(
+            arguments(options).collect::<Vec<_>>(),
+            [r#"name = "a\", b""#, " stream = f(x, [y, z])", " cold"]
+        );
+    }
 }

@@ -36,6 +36,27 @@ fn counts_that_do_not_add_up_are_warned_of() {
     assert_eq!(everything().inconsistencies(), Vec::<String>::new());
 }
 
+/// Host time, and time between two barriers, must not count as GPU time.
+#[test]
+fn the_dashboard_sums_up_gpu_seconds_of_events_only() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/grafana.json");
+    let dashboard = std::fs::read_to_string(path).unwrap();
+    let dashboard: serde_json::Value = serde_json::from_str(&dashboard).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let mut count = 0;
+    for panel in panels.iter().filter(|panel| panel["title"].as_str().unwrap().contains("GPU")) {
+        for target in panel["targets"].as_array().unwrap() {
+            let query = target["expr"].as_str().unwrap();
+            for series in query.split("gpu_time_seconds_").skip(1) {
+                let selector = series.split('}').next().unwrap();
+                assert!(selector.contains("clock=\"events\""), "{query}");
+                count += 1;
+            }
+        }
+    }
+    assert_eq!(count, 3);
+}
+
 #[test]
 fn a_rate_is_compared_with_the_peak_of_its_device() {
     let snapshot = rated();

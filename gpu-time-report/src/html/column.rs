@@ -114,7 +114,7 @@ impl Column {
             }
             Column::On => html! {
                 td.on.less[sheet.snapshot.devices.len() <= 1] {
-                    (printable(&series.device))
+                    @if series.clock == Clock::Host { (marks::HOST) } @else { (printable(&series.device)) }
                     @if series.clock == Clock::Sync { " " span.chip { (marks::SYNC) } }
                 }
             },

@@ -111,10 +111,14 @@ fn tiles(snapshot: &Snapshot) -> Markup {
         all.filter(|series| series.launch.is_none() || series.graph)
     };
     let sum = |of: fn(&Series) -> u64| saturating_sum(functions().map(of));
-    let (measured, fed) = (sum(|series| series.measured), sum(|series| series.fed));
-    let lost = sum(|series| series.lost.total());
-    let on_gpu = functions().filter(|series| series.device != "host" && !series.graph);
-    let gpu_ns = series::total(on_gpu);
+    let (measured, lost) = (sum(|series| series.measured), sum(|series| series.lost.total()));
+    // Samples by the host's clock are neither fed nor GPU time, though they are counted as fed.
+    let on_gpu = || functions().filter(|series| series.is_gpu_time());
+    let on_gpu_sum = |of: fn(&Series) -> u64| saturating_sum(on_gpu().map(of));
+    let (fed, gpu_samples) =
+        (on_gpu_sum(|series| series.fed), on_gpu_sum(|series| series.measured));
+    let host_samples = measured.saturating_sub(gpu_samples);
+    let gpu_ns = series::total(on_gpu().filter(|series| !series.graph));
     let called = sites.iter().filter(|site| site.calls > 0).count();
     let tile = |name: &str, value: Markup| html! { div.tile { dt { (name) } dd { (value) } } };
     html! {
@@ -122,8 +126,13 @@ fn tiles(snapshot: &Snapshot) -> Markup {
             (tile("GPU time measured", html! { (units::time(gpu_ns)) }))
             (tile("functions called", html! { (called) small { " of " (sites.len()) } }))
             (tile("calls", html! { (units::count(saturating_sum(sites.iter().map(|site| site.calls)))) }))
-            (tile("samples", html! { (units::count(measured)) }))
-            (tile("fed", html! { @if measured == 0 { "–" } @else { (units::share(fed as f64, measured as f64)) } }))
+            (tile("samples", html! {
+                (units::count(measured))
+                @if host_samples > 0 { small { " " (units::count(host_samples)) " by the host clock" } }
+            }))
+            (tile("fed", html! {
+                @if gpu_samples == 0 { "–" } @else { (units::share(fed as f64, gpu_samples as f64)) }
+            }))
             (tile("lost", html! { span.bad[lost > 0] { (units::count(lost)) } }))
         }
     }

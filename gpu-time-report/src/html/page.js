@@ -272,8 +272,11 @@
 
   const samples = (series) => {
     const lost = Object.entries(series.lost).filter(([, n]) => n > 0);
+    const isGpuTime = series.clock === "events";
     const parts = [
-      ["fed", "fed", series.fed, "the GPU cannot have waited for the CPU inside"],
+      isGpuTime
+        ? ["fed", "fed", series.fed, "the GPU cannot have waited for the CPU inside"]
+        : ["host", "host", series.fed, "timed by the host clock: not GPU time"],
       ["starved", "starved", series.starved, "the GPU may have waited for the CPU inside"],
       ["at_floor", "at the floor", series.at_floor, "nothing ran inside"],
       ["in_flight", "in flight", series.in_flight, "not finished when this was written"],

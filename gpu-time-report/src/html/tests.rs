@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Site;
-use crate::made::{everything, off, rated};
+use crate::made::{everything, off, on_host, rated};
 
 mod browser;
 #[path = "../../tests/support/chromium.rs"]
@@ -191,6 +191,37 @@ fn nothing_on_a_gpu_took_nothing() {
         site.series.retain(|series| series.device == "host");
         !site.series.is_empty()
     });
+    let text = text(&snapshot);
+    assert!(text.contains("GPU time measured0 ns\n"), "{text}");
+}
+
+#[test]
+fn host_samples_are_not_fed() {
+    let text = text(&on_host());
+    assert!(text.contains("\nfed–\n"), "{text}");
+    assert!(text.contains("\nsamples100 100 by the host clock\n"), "{text}");
+    assert!(text.contains("GPU time measured0 ns\n"), "{text}");
+}
+
+#[test]
+fn host_samples_do_not_raise_the_fed_share() {
+    let mut snapshot = everything();
+    let fed = |snapshot: &Snapshot| {
+        let text = text(snapshot);
+        let tile = text.lines().find(|line| line.starts_with("fed")).unwrap();
+        tile.to_owned()
+    };
+    let with_host = fed(&snapshot);
+    for site in &mut snapshot.sites {
+        site.series.retain(|series| series.device != "host");
+    }
+    assert_eq!(with_host, fed(&snapshot));
+}
+
+#[test]
+fn gpu_time_leaves_out_barriers() {
+    let mut snapshot = rated();
+    snapshot.sites.retain(|site| ["app::sync", "app::host"].contains(&site.name()));
     let text = text(&snapshot);
     assert!(text.contains("GPU time measured0 ns\n"), "{text}");
 }

@@ -204,7 +204,8 @@ impl<'a> Row<'a> {
 fn device(series: &Series) -> String {
     match series.clock {
         Clock::Sync => format!("{} {}", printable(&series.device), marks::SYNC),
-        Clock::Events | Clock::Host => printable(&series.device),
+        Clock::Events => printable(&series.device),
+        Clock::Host => marks::HOST.to_owned(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The table of made-up snapshots.
 
-use crate::made::{everything, gpu, off, process, rated, row, site};
+use crate::made::{everything, gpu, off, on_host, process, rated, row, site};
 use crate::*;
 
 #[test]
@@ -39,6 +39,47 @@ fn functions_of_one_name_have_their_places() {
 #[test]
 fn the_table_says_why_nothing_was_timed() {
     insta::assert_snapshot!(off());
+}
+
+#[test]
+fn host_rows_say_host() {
+    let table = on_host().to_string();
+    let row = table.lines().find(|line| line.starts_with("app::hot")).unwrap();
+    assert_eq!(row.split_whitespace().nth(1), Some("host"), "{table}");
+    assert!(
+        table.contains("\n  host: wall time on the CPU, by the host clock: not GPU time"),
+        "{table}"
+    );
+}
+
+#[test]
+fn options_without_effect_on_the_host_have_a_note() {
+    let table = on_host().to_string();
+    for note in [
+        "`cold` had no effect on app::cold: the host clock timed every call, because none had a stream on \
+         a GPU",
+        "`sleep` had no effect on app::hot, app::cold: the host clock timed every call, because none had \
+         a stream on a GPU",
+    ] {
+        assert!(table.contains(&format!("\n{note}\n")), "{table}");
+    }
+    assert!(!table.contains("`graph`"), "{table}");
+}
+
+#[test]
+fn options_on_a_gpu_have_no_such_note() {
+    let table = everything().to_string();
+    assert!(!table.contains("had no effect"), "{table}");
+}
+
+#[test]
+fn a_report_without_calls_says_so() {
+    let never = |name, line| site(name, line, ScopeKind::Body, [0, 0, 0], vec![]);
+    let sites = vec![never("app::f", 1), never("app::g", 2)];
+    let table = Snapshot::new(process(None), vec![], sites).to_string();
+    let note = "\n\nnone of the 2 functions with `#[gpu_timed]` was called\n\
+                never called: app::f, app::g\n";
+    assert!(table.ends_with(note), "{table}");
 }
 
 #[test]
