@@ -67,22 +67,20 @@ impl Row {
         let on_host = self.device == "host";
         let clock = self.clock.unwrap_or(if on_host { Clock::Host } else { Clock::Events });
         let bias_ns = if clock == Clock::Events { 2207.0 } else { 0.0 };
-        let [least, most] = self.launches.unwrap_or([1, 1]);
-        let mean = f64::from(least + most) / 2.0;
+        let launches =
+            self.launches.map(|[min, max]| Launches { min, mean: f64::from(min + max) / 2.0, max });
         let (starved, fed) = self.times.split_at(self.starved);
-        let summaries = [starved, fed].map(summary);
-        let shown = if fed.is_empty() { &summaries[0] } else { &summaries[1] };
-        let sum = |bias: f64| summaries.iter().map(|summary| summary.sum(bias)).sum();
-        let stats = |bias: f64| shown.stats(bias, sum(bias));
-        let samples = self.times.len() as u64;
-        let measured = (samples > 0 && !self.graph).then(|| [sum(bias_ns * mean), 0.0]);
-        let estimated = self.estimated.or(measured);
+        let course = course(if fed.is_empty() { starved } else { fed });
+        let [fed, starved] = [fed, starved].map(summary);
+        let samples = fed.count() + starved.count();
         let mut lost = Losses::default();
         self.lost.iter().for_each(|&reason| lost.add(reason));
+        let measure = self.measure.unwrap();
+        let series = Series::of_samples(self.device, measure, [&fed, &starved], launches, bias_ns);
+        let all_timed = series.estimated_total_ns.map(|total| [total, 0.0]);
+        let estimated = self.estimated.or(all_timed).filter(|_| !self.graph);
         Series {
-            device: self.device.to_owned(),
             launch: self.launch,
-            measure: self.measure.unwrap(),
             key: self.key,
             cache: self.cache.unwrap_or(CacheState::AsFound),
             clock,
@@ -91,26 +89,15 @@ impl Row {
             measured: samples + self.at_floor,
             in_flight: self.in_flight,
             lost,
-            fed: fed.len() as u64,
-            starved: starved.len() as u64,
             at_floor: self.at_floor,
-            queued: 0,
             nested: self.nested,
             tracked: self.tracked,
-            upper_bound: fed.is_empty() && !starved.is_empty(),
-            launches: self.launches.map(|[min, max]| Launches { min, mean, max }),
-            raw_ns: stats(0.0),
-            net_ns: stats(bias_ns * mean).filter(|_| least == most),
-            bias_ns: Some(bias_ns),
-            net_sum_ns: Some(sum(bias_ns * mean)),
             estimated_total_ns: estimated.map(|[total, _]| total),
             estimated_total_error_ns: estimated.map(|[_, error]| error),
-            ci95_ns: shown.median_interval(),
-            histogram: shown.histogram().clone(),
-            timeline: course(if fed.is_empty() { starved } else { fed }).timeline(0),
-            net_histogram: Histogram::default(),
+            timeline: course.timeline(0),
             bytes: self.bytes,
             flops: self.flops,
+            ..series
         }
     }
 }

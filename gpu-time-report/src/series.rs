@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, CacheState, Clock, Flops, Histogram, Losses, Measure, Stats, Timeline};
+use crate::{
+    Bytes, CacheState, Clock, Flops, Histogram, Losses, Measure, Stats, Summary, Timeline,
+};
 
 /// What was measured of a function or of one of its launches, on one device in one cache state.
 ///
@@ -110,6 +112,57 @@ pub struct Launches {
 }
 
 impl Series {
+    /// The series of a function that CUDA events timed, from the raw times of its fed and starved samples.
+    /// `bias_ns` is removed once for each launch of a sum, and once for each sample of a span or a launch.
+    #[doc(hidden)]
+    pub fn of_samples(
+        device: &str,
+        measure: Measure,
+        [fed, starved]: [&Summary; 2],
+        launches: Option<Launches>,
+        bias_ns: f64,
+    ) -> Series {
+        let shown = if fed.count() > 0 { fed } else { starved };
+        let samples = fed.count().saturating_add(starved.count());
+        let sum = |bias: f64| fed.sum(bias) + starved.sum(bias);
+        let removed_ns = bias_ns * launches.map_or(1.0, |launches| launches.mean);
+        let has_one_bias = launches.is_none_or(|launches| launches.min == launches.max);
+        let net_sum_ns = (samples > 0).then(|| sum(removed_ns));
+        Series {
+            device: device.to_owned(),
+            launch: None,
+            measure,
+            key: None,
+            cache: CacheState::AsFound,
+            clock: Clock::Events,
+            graph: false,
+            timed: samples,
+            measured: samples,
+            in_flight: 0,
+            lost: Losses::default(),
+            fed: fed.count(),
+            starved: starved.count(),
+            at_floor: 0,
+            queued: 0,
+            nested: 0,
+            tracked: 0,
+            upper_bound: fed.count() == 0 && starved.count() > 0,
+            launches,
+            raw_ns: shown.stats(0.0, sum(0.0)),
+            net_ns: shown.stats(removed_ns, sum(removed_ns)).filter(|_| has_one_bias),
+            bias_ns: Some(bias_ns),
+            net_sum_ns,
+            estimated_total_ns: net_sum_ns,
+            estimated_total_error_ns: net_sum_ns.map(|_| 0.0),
+            ci95_ns: shown.median_interval(),
+            histogram: shown.histogram().clone(),
+            net_histogram: Histogram::default(),
+            timeline: None,
+            bytes: None,
+            flops: None,
+        }
+    }
+
     /// `cuda:N`, or `host`.
     pub fn device(&self) -> &str {
         &self.device

@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use fastrand::Rng;
 use gpu_time_report::{
-    CacheState, Clock, Clocks, Course, Device, Distribution, Histogram, Launch, Launches, Losses,
-    Lost, Measure, Process, ScopeKind, Series, Site, Snapshot,
+    CacheState, Clocks, Course, Device, Distribution, Launch, Launches, Losses, Lost, Measure,
+    Process, ScopeKind, Series, Site, Snapshot,
 };
 
 /// What is taken off each time.
@@ -76,73 +76,42 @@ fn row(
     median_ns: f64,
     measure: Measure,
 ) -> Series {
-    let launches = if measure == Measure::Sum { 3 } else { 1 };
-    let bias_ns = BIAS_NS * f64::from(launches);
+    let count = if measure == Measure::Sum { 3 } else { 1 };
+    let launches = (measure == Measure::Sum).then_some(Launches {
+        min: count,
+        mean: f64::from(count),
+        max: count,
+    });
+    let bias_ns = BIAS_NS * f64::from(count);
     let (mut fed, mut starved, mut course) =
         (Distribution::new(), Distribution::new(), Course::new());
-    let [mut fed_count, mut starved_count] = [0, 0];
     let noise = 0.01 + 0.06 * random.f64();
     let is_starved = at % 9 == 5;
     for i in 0..SAMPLES {
         let when = i as f64 / SAMPLES as f64;
-        // Some have two modes, some grow slower while they run, and all are late now and then.
+        // Some series have two modes, some slow down during the run, and all have outliers.
         let mode = if at % 5 == 2 && random.f64() < 0.3 { 1.25 } else { 1.0 };
         let drift = if at % 7 == 3 && when > 0.6 { 1.12 } else { 1.0 };
         let late = if random.f64() < 0.002 { 1.0 + 3.0 * random.f64() } else { 1.0 };
         let ns =
             median_ns * mode * drift * late * (1.0 + noise * normal(random)).max(0.6) + bias_ns;
         let ns = (ns / STEP_NS).round() * STEP_NS;
-        if is_starved || random.f64() < 0.01 {
-            starved.record(ns);
-            starved_count += 1;
-        } else {
-            fed.record(ns);
-            fed_count += 1;
-        }
+        let is_starved = is_starved || random.f64() < 0.01;
+        if is_starved { &mut starved } else { &mut fed }.record(ns);
         course.record((when * WALL.as_nanos() as f64) as u64, ns);
     }
-    let summaries = [fed.summary(), starved.summary()];
-    let shown = if fed_count > 0 { &summaries[0] } else { &summaries[1] };
-    let sum = |bias: f64| summaries.iter().map(|summary| summary.sum(bias)).sum();
-    let stats = |bias: f64| shown.stats(bias, sum(bias));
+    let [fed, starved] = [fed.summary(), starved.summary()];
     let mut lost = Losses::default();
     (0..at % 6).for_each(|_| lost.add(Lost::Capture));
+    let samples = [&fed, &starved];
     Series {
-        device: "cuda:0".to_owned(),
         launch: launch.map(|index| Launch { index, name: "launch".to_owned(), line: 40 + index }),
-        measure,
-        key: None,
         cache,
-        clock: Clock::Events,
-        graph: false,
         timed: SAMPLES + lost.total(),
-        measured: SAMPLES,
-        in_flight: 0,
         lost,
-        fed: fed_count,
-        starved: starved_count,
-        at_floor: 0,
-        queued: fed_count / 3,
-        nested: 0,
-        tracked: 0,
-        upper_bound: fed_count == 0,
-        launches: (measure == Measure::Sum).then(|| Launches {
-            min: launches,
-            mean: f64::from(launches),
-            max: launches,
-        }),
-        raw_ns: stats(0.0),
-        net_ns: stats(bias_ns),
-        bias_ns: Some(BIAS_NS),
-        net_sum_ns: Some(sum(bias_ns)),
-        estimated_total_ns: Some(sum(bias_ns)),
-        estimated_total_error_ns: Some(0.0),
-        ci95_ns: shown.median_interval(),
-        histogram: shown.histogram().clone(),
-        net_histogram: Histogram::default(),
+        queued: fed.count() / 3,
         timeline: course.timeline(0),
-        bytes: None,
-        flops: None,
+        ..Series::of_samples("cuda:0", measure, samples, launches, BIAS_NS)
     }
 }
 
