@@ -1,13 +1,13 @@
-//! The report as CSV: a header, then one line for each series. Names are escaped as in the table, so that
-//! the file may be looked at in a terminal.
+//! The report as CSV: a header, then one line per series. Names are escaped as in the table, so
+//! that the file can be shown in a terminal.
 
 use crate::units::printable;
 use crate::{Lost, Series, Site, Snapshot, Stats};
 
-/// A column's name and what stands in it.
+/// The name of a column and its cell for a series.
 type Column = (String, Box<dyn Fn(&Site, &Series) -> String>);
 
-/// What a figure of the statistics is called, and where it is.
+/// The name of a statistic and its accessor.
 type Figure = (&'static str, fn(&Stats) -> f64);
 
 impl Snapshot {

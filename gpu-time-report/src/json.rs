@@ -1,4 +1,4 @@
-//! The report as JSON, and back.
+//! The report as JSON, written and read.
 
 use std::{fmt, io};
 
@@ -34,7 +34,7 @@ impl Snapshot {
     }
 }
 
-/// The net sum of a series, which the first reports left to be worked out.
+/// Computes the net sum of a series, which the first reports did not have.
 fn net_sum_ns(series: &Series) -> Option<f64> {
     let Series { raw_ns, net_ns, bias_ns, launches, fed, starved, .. } = series;
     let from_raw = || {
@@ -45,19 +45,19 @@ fn net_sum_ns(series: &Series) -> Option<f64> {
     net_ns.as_ref().map(|net| net.sum).or_else(from_raw)
 }
 
-/// Why a text is not a report that can be read.
+/// The reason for which a text could not be read as a report.
 #[derive(Debug)]
 pub struct ReadError(Reason);
 
 #[derive(Debug)]
 enum Reason {
-    /// No JSON, or one that ends early.
+    /// Not JSON, or JSON that ends early.
     Syntax(serde_json::Error),
-    /// JSON of something else.
+    /// JSON that is not a report.
     Foreign,
     /// A report of another schema.
     Schema(String),
-    /// A report that lacks something.
+    /// A report with a missing or invalid field.
     Content(serde_json::Error),
 }
 
@@ -70,7 +70,7 @@ impl ReadError {
         if error.classify() != Category::Data {
             return ReadError(Reason::Syntax(error));
         }
-        // What is wrong may stand before the schema that explains it.
+        // The error may come before the schema that explains it.
         ReadError(match serde_json::from_slice(text) {
             Ok(Head { schema: Some(schema) }) if schema == schema::NAME => Reason::Content(error),
             Ok(Head { schema: Some(schema) }) => Reason::Schema(schema),
@@ -106,14 +106,15 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-/// Down to here a value stands on its own line: the members of a series do, and not what is in them.
+/// The depth down to which values have their own lines: the members of a series, but not the values
+/// inside them.
 const DEEPEST: usize = 5;
 
-/// Indented as far as it serves a reader, and compact within.
+/// A formatter that indents the outer levels for readers and keeps the inner ones compact.
 #[derive(Default)]
 struct Layout {
     depth: usize,
-    /// Whether the array or object that ends has anything in it.
+    /// The current array or object has content.
     has_content: bool,
 }
 

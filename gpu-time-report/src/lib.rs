@@ -1,6 +1,5 @@
-//! What [gpu-time](https://docs.rs/gpu-time) reports: a [`Snapshot`] of what was measured, which is
-//! written as a table, as JSON or as CSV, and read back from JSON. Nothing here measures, and nothing
-//! needs a GPU.
+//! Reports of [gpu-time](https://docs.rs/gpu-time). A [`Snapshot`] holds the measurements; it is written
+//! as a table, JSON, CSV or HTML, and read back from JSON. This crate measures nothing and needs no GPU.
 //!
 //! ```
 //! let json = br#"{
@@ -66,7 +65,7 @@ pub use snapshot::Snapshot;
 pub use stats::{Histogram, Slot, Stats, Timeline};
 pub use terminal::Terminal;
 
-// What the runtime makes reports with.
+// Used by the runtime to build reports.
 #[doc(hidden)]
 pub use kinds::{CacheState, Clock, Measure, ScopeKind};
 #[doc(hidden)]

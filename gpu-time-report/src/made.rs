@@ -1,23 +1,23 @@
-//! Made-up snapshots, one of which has everything.
+//! Snapshots for the tests, one of them with a value of every kind.
 
 use std::time::{Duration, SystemTime};
 
 use crate::*;
 
-/// What differs from one made-up row to the next.
+/// The properties in which the rows differ.
 #[derive(Default)]
 pub struct Row {
     device: &'static str,
     measure: Option<Measure>,
     launch: Option<Launch>,
     key: Option<String>,
-    /// What all calls took, and its error, where not all were timed.
+    /// The estimated total and its error, if not all calls were timed.
     estimated: Option<[f64; 2]>,
     cache: Option<CacheState>,
     clock: Option<Clock>,
     graph: bool,
     times: Vec<f64>,
-    /// How many of the times, the first ones, are starved.
+    /// The number of starved times, which come first.
     starved: usize,
     at_floor: u64,
     nested: u64,
@@ -41,7 +41,7 @@ fn summary(times: &[f64]) -> Summary {
     distribution.summary()
 }
 
-/// As if a time came every 10 ms.
+/// Records one time every 10 ms.
 fn course(times: &[f64]) -> Course {
     let mut course = Course::new();
     times.iter().zip(1..).for_each(|(&ns, nth)| course.record(nth * 10_000_000, ns));
@@ -58,7 +58,7 @@ impl Row {
         Row { key: Some(key.to_owned()), ..self }
     }
 
-    /// A launch that was captured.
+    /// A launch in a graph.
     pub fn in_graphs(self) -> Row {
         Row { graph: true, ..self.launch(0, "launch", 80) }
     }
@@ -123,7 +123,7 @@ pub fn process(off: Option<&str>) -> Process {
     Process { version, ..Process::new("quickstart".to_owned(), 4242, started, wall, off) }
 }
 
-/// As it would be where a tenth of the written lines stayed, which is too many.
+/// The proof of a dirty flush after which a tenth of the written lines stayed, which is too many.
 fn proof() -> FlushProof {
     let clean = Eviction {
         proved: true,
@@ -251,7 +251,7 @@ pub fn everything() -> Snapshot {
     Snapshot::new(process(None), vec![gpu, Device::host()], sites)
 }
 
-/// Work of every kind, beside rows without.
+/// Series with work of every kind, and series without.
 pub fn rated() -> Snapshot {
     let bytes = |samples, per_call, total, gb_per_s| {
         Some(Bytes { samples, per_call, total, gb_per_s: Some(gb_per_s), peak_share: None })
@@ -291,7 +291,7 @@ pub fn rated() -> Snapshot {
     Snapshot::new(process(None), vec![gpu, Device::host()], sites)
 }
 
-/// As on a machine without a GPU: every call is timed by the host's clock.
+/// The report of a machine without a GPU: the host clock times every call.
 pub fn on_host() -> Snapshot {
     let timed = |name: &str, line, options: &str| {
         let rows = vec![row("host", Measure::Span, [1_000_000 * line; 50])];
@@ -305,7 +305,7 @@ pub fn on_host() -> Snapshot {
     Snapshot::new(process(Some("no CUDA driver was found")), vec![Device::host()], sites)
 }
 
-/// As on a machine without a driver: calls are counted, nothing is timed.
+/// The report of a machine without a driver: calls are counted, nothing is timed.
 pub fn off() -> Snapshot {
     let sites = vec![
         site("app::saxpy", 70, ScopeKind::Body, [0, 145, 0], vec![]),

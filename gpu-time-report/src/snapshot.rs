@@ -1,4 +1,4 @@
-//! The report: values that hold what was measured.
+//! The report as values.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::schema::Schema;
 use crate::{Device, Measure, Names, Process, Series, Site, series};
 
-/// What was measured up to a moment: the process, its devices, and every annotated function.
+/// The measurements of a process up to a moment: the process, its devices, and every annotated
+/// function.
 ///
 /// Its `Display` is the table that is printed when the process ends, without colours.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,9 +20,9 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// A snapshot of these values, which warns of counts that do not add up, and compares rates with
-    /// the device's peak. The series of each site are ordered: by device, in the order given; by key; the
-    /// function before its launches, these in streams before in graphs; by cache state.
+    /// Creates a snapshot. It warns of counts that do not add up, and compares rates with the
+    /// device's peak. The series of each site are sorted by device, in the order given; by key; the
+    /// function before its launches, those in streams before those in graphs; and by cache state.
     #[doc(hidden)]
     pub fn new(process: Process, devices: Vec<Device>, mut sites: Vec<Site>) -> Snapshot {
         for site in &mut sites {
@@ -42,37 +43,38 @@ impl Snapshot {
         snapshot
     }
 
-    /// The process.
+    /// Returns the process.
     pub fn process(&self) -> &Process {
         &self.process
     }
 
-    /// The devices that were used, the host among them where its clock told the time.
+    /// Returns the devices that were used, including the host if its clock timed any calls.
     pub fn devices(&self) -> &[Device] {
         &self.devices
     }
 
-    /// Every annotated function, also those that were never called.
+    /// Returns every annotated function, including those that were never called.
     pub fn sites(&self) -> &[Site] {
         &self.sites
     }
 
-    /// The function of this name, the first where several share it.
+    /// Returns the function with this name, the first one if several share it.
     pub fn site(&self, name: &str) -> Option<&Site> {
         self.sites.iter().find(|site| site.name == name)
     }
 
-    /// The same for people: functions of one name are called by their places as well.
-    pub(crate) fn told_apart(&self) -> Cow<'_, Snapshot> {
+    /// Returns the snapshot for renderings that people read: names that several functions share are
+    /// followed by their places in the source.
+    pub(crate) fn with_unique_names(&self) -> Cow<'_, Snapshot> {
         let names: Names = self.sites.iter().map(Site::name).collect();
         if !names.are_shared() {
             return Cow::Borrowed(self);
         }
-        let mut told = self.clone();
-        for site in &mut told.sites {
+        let mut renamed = self.clone();
+        for site in &mut renamed.sites {
             site.name = names.label(&site.name, &site.file, site.line);
         }
-        Cow::Owned(told)
+        Cow::Owned(renamed)
     }
 
     /// Returns every series of every function.
@@ -80,8 +82,8 @@ impl Snapshot {
         self.sites.iter().flat_map(|site| &site.series)
     }
 
-    /// The time of all functions on the device of a series, by the same clock, in nanoseconds: the whole
-    /// of which the table shows the series's share.
+    /// Returns the time of all functions on the device of a series by the same clock, in
+    /// nanoseconds: the whole of which the table shows the share.
     pub(crate) fn total_beside(&self, series: &Series) -> f64 {
         series::total(self.all_series().filter(|other| {
             let is_same = other.device == series.device && other.clock == series.clock;
@@ -89,7 +91,8 @@ impl Snapshot {
         }))
     }
 
-    /// The identities that do not hold, each in a sentence. There should be none.
+    /// Returns the identities that do not hold, one sentence for each. Empty unless a count is
+    /// wrong.
     pub fn inconsistencies(&self) -> Vec<String> {
         self.sites.iter().flat_map(Site::inconsistencies).collect()
     }

@@ -38,7 +38,7 @@ impl fmt::Display for Snapshot {
 }
 
 fn render(snapshot: &Snapshot, to: Terminal, f: &mut impl fmt::Write) -> fmt::Result {
-    let snapshot = &*snapshot.told_apart();
+    let snapshot = &*snapshot.with_unique_names();
     let process = &snapshot.process;
     let title = format!(
         "gpu-time {}: {}, {} from {}",
@@ -78,7 +78,7 @@ fn render(snapshot: &Snapshot, to: Terminal, f: &mut impl fmt::Write) -> fmt::Re
     Ok(())
 }
 
-/// The process, or how many there are in a merged report.
+/// Returns the process, or the number of merged reports.
 fn source(process: &Process) -> String {
     let name = printable(&process.name);
     match process.merged.len() {
@@ -88,10 +88,9 @@ fn source(process: &Process) -> String {
     }
 }
 
-/// Whether a rate is to be compared with the device's peak.
+/// Returns `true` if the table compares a rate with the peak of the device.
 fn has_bytes(snapshot: &Snapshot, device: &str) -> bool {
-    let mut series = snapshot.sites.iter().flat_map(|site| &site.series);
-    series.any(|series| series.device == device && series.bytes.is_some())
+    snapshot.all_series().any(|series| series.device == device && series.bytes.is_some())
 }
 
 fn device_line(device: &Device, with_peak: bool) -> String {
@@ -112,7 +111,7 @@ fn device_line(device: &Device, with_peak: bool) -> String {
     parts.into_iter().flatten().fold(name, |line, part| line + ", " + &part)
 }
 
-/// The clocks at first use and at the report, and what else NVML says.
+/// Returns the clocks at first use and at the report, and other values from NVML.
 fn health_line(device: &Device, clocks: Clocks) -> Option<String> {
     let Clocks { sm_start_mhz, sm_end_mhz, sm_max_mhz, mem_start_mhz, mem_end_mhz, .. } = clocks;
     let clock = |what: &str, start: Option<u32>, end: Option<u32>| {

@@ -30,7 +30,7 @@ pub enum Column {
     TflopPerS,
 }
 
-/// What the cells of all rows depend on.
+/// The values that the cells of all rows share.
 pub struct Sheet<'a> {
     snapshot: &'a Snapshot,
     times: Scale,

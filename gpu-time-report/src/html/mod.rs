@@ -1,7 +1,8 @@
-//! The report as one HTML page that needs nothing else: no network, and no script for its tables.
+//! The report as a self-contained HTML page: it loads nothing from the network, and its tables need
+//! no script.
 //!
-//! What is text here is escaped by `maud`; what the script shows comes from the JSON report inside of
-//! the page, and becomes text nodes only.
+//! `maud` escapes the text of the markup. The script shows values from the JSON report inside the
+//! page, and only as text nodes.
 
 mod charts;
 mod column;
@@ -17,7 +18,7 @@ use crate::{Process, Series, Snapshot, notes};
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// A browser loads nothing for the page, whatever stands in it.
+/// Keeps browsers from loading anything for the page, whatever names it contains.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 
@@ -31,7 +32,7 @@ impl Snapshot {
 
 fn render(snapshot: &Snapshot) -> String {
     let data = charts::json(snapshot);
-    let snapshot = &*snapshot.told_apart();
+    let snapshot = &*snapshot.with_unique_names();
     let process = &snapshot.process;
     let page = html! {
         (DOCTYPE)
@@ -64,8 +65,8 @@ fn render(snapshot: &Snapshot) -> String {
     page.into_string()
 }
 
-/// JSON that cannot end the element that it stands in, and that has no control characters. Both stand in
-/// texts only, where they may be escaped.
+/// Escapes JSON so that it cannot end the element that contains it, and has no control characters.
+/// Both occur in strings only, where they can be escaped.
 fn inert(json: &str) -> String {
     let mut inert = String::with_capacity(json.len());
     for c in json.chars() {
@@ -78,7 +79,7 @@ fn inert(json: &str) -> String {
     inert
 }
 
-/// The process, or how many there are in a merged report.
+/// Returns the process, or the number of merged reports.
 fn source(process: &Process) -> String {
     match process.merged.len() {
         0 => format!("process {}", process.pid),
@@ -103,7 +104,7 @@ fn head(process: &Process) -> Markup {
     }
 }
 
-/// What there is, in a few figures.
+/// Renders the headline figures.
 fn tiles(snapshot: &Snapshot) -> Markup {
     let sites = &snapshot.sites;
     let functions = || {
@@ -112,7 +113,7 @@ fn tiles(snapshot: &Snapshot) -> Markup {
     };
     let sum = |of: fn(&Series) -> u64| saturating_sum(functions().map(of));
     let (measured, lost) = (sum(|series| series.measured), sum(|series| series.lost.total()));
-    // Samples by the host's clock are neither fed nor GPU time, though they are counted as fed.
+    // Samples of the host clock are counted as fed, but are neither fed nor GPU time.
     let on_gpu = || functions().filter(|series| series.is_gpu_time());
     let on_gpu_sum = |of: fn(&Series) -> u64| saturating_sum(on_gpu().map(of));
     let (fed, gpu_samples) =

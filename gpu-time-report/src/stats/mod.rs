@@ -1,4 +1,4 @@
-//! Statistics of times: pure arithmetic that knows nothing of where the times come from.
+//! Statistics of times: pure arithmetic, independent of the source of the times.
 
 mod bucket_counts;
 mod buckets;

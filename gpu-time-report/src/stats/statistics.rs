@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What the times of a series were, in nanoseconds.
+/// Summary statistics of the times of a series, in nanoseconds.
 ///
-/// A percentile is the time of the nearest rank: the shortest of the times that at least so many
-/// percent of them do not exceed. It is therefore a time that was measured, to the resolution of what
-/// is kept: 1 ns up to 2 µs, 32 ns up to 1 ms, 0.2 % above.
+/// Percentiles are by nearest rank: the shortest time that at least that percentage of the times
+/// does not exceed. A percentile is therefore a measured time, to the resolution of the histogram:
+/// 1 ns up to 2 µs, 32 ns up to 1 ms, 0.2 % above.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stats {
     #[doc(hidden)]
@@ -30,48 +30,48 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// The shortest time.
+    /// Returns the shortest time.
     pub fn min(&self) -> f64 {
         self.min
     }
 
-    /// The 5th percentile.
+    /// Returns the 5th percentile.
     pub fn p5(&self) -> f64 {
         self.p5
     }
 
-    /// The 50th percentile.
+    /// Returns the 50th percentile.
     pub fn median(&self) -> f64 {
         self.median
     }
 
-    /// The mean.
+    /// Returns the mean.
     pub fn mean(&self) -> f64 {
         self.mean
     }
 
-    /// The 95th percentile.
+    /// Returns the 95th percentile.
     pub fn p95(&self) -> f64 {
         self.p95
     }
 
-    /// The 99th percentile.
+    /// Returns the 99th percentile.
     pub fn p99(&self) -> f64 {
         self.p99
     }
 
-    /// The longest time.
+    /// Returns the longest time.
     pub fn max(&self) -> f64 {
         self.max
     }
 
-    /// The standard deviation, with `n - 1` in the denominator; 0 for a single time.
+    /// Returns the standard deviation, with `n - 1` in the denominator; 0 for a single time.
     pub fn stddev(&self) -> f64 {
         self.stddev
     }
 
-    /// The sum of all measured times, also of starved ones that the other figures leave out. A sample
-    /// inside which nothing ran adds nothing.
+    /// Returns the sum of all measured times, including the starved ones that the other statistics
+    /// leave out. A sample in which nothing ran adds nothing.
     pub fn sum(&self) -> f64 {
         self.sum
     }

@@ -31,7 +31,7 @@ pub struct Units {
     totals: Scale,
 }
 
-/// What a line of the table is about.
+/// The subject of a line of the table.
 pub enum Row<'a> {
     /// A series of a function or of one of its launches.
     Series { snapshot: &'a Snapshot, site: &'a Site, series: &'a Series, calls: Option<u64> },
@@ -92,10 +92,9 @@ impl Column {
             Column::Median => {
                 let series = series?;
                 let mark = if series.upper_bound { marks::UPPER_BOUND } else { "" };
-                // The second line of a sum's label leaves room here.
-                let raw = if series.is_raw_by_launches() { "\n" } else { "" };
-                let raw_mark = if series.is_raw_by_launches() { marks::RAW } else { "" };
-                format!("{mark}{}{raw}{raw_mark}", units.times.text(series.shown()?.median))
+                let median = format!("{mark}{}", units.times.text(series.shown()?.median));
+                // The second line of a sum's label leaves room for the mark.
+                if series.is_raw_by_launches() { median + "\n" + marks::RAW } else { median }
             }
             Column::Spread => {
                 let stats = series?.shown()?;

@@ -1,5 +1,4 @@
-//! A made-up report of any number of series, to look at and to take the time of. Nothing in it was
-//! measured.
+//! A synthetic report with any number of series, to look at and to measure rendering with.
 
 use std::time::{Duration, SystemTime};
 
@@ -9,25 +8,25 @@ use gpu_time_report::{
     Process, ScopeKind, Series, Site, Snapshot,
 };
 
-/// What is taken off each time.
+/// The bias per bracket.
 const BIAS_NS: f64 = 2207.0;
-/// The step of event times.
+/// The resolution of event times.
 const STEP_NS: f64 = 32.0;
 const WALL: Duration = Duration::from_secs(95);
 const SAMPLES: u64 = 20_000;
 
-/// About 0 with a deviation of 1.
+/// Returns a random number, approximately normal, with mean 0 and standard deviation 1.
 fn normal(random: &mut Rng) -> f64 {
     (0..12).map(|_| random.f64()).sum::<f64>() - 6.0
 }
 
-/// The report.
+/// Builds the report.
 pub fn snapshot(series: usize) -> Snapshot {
     const VERBS: [&str; 8] =
         ["attention", "gemm", "layer_norm", "softmax", "rope", "all_reduce", "gather", "sample"];
     const MODULES: [&str; 5] =
         ["model::decoder", "model::encoder", "train::step", "infer", "ops::fused"];
-    // The page is the same every time.
+    // A fixed seed, so that the page is the same every time.
     let mut random = Rng::with_seed(7);
     let mut sites = Vec::new();
     let mut left = series;
@@ -47,7 +46,7 @@ pub fn snapshot(series: usize) -> Snapshot {
     Snapshot::new(process, vec![device()], sites)
 }
 
-/// One function: plain, or hot and cold, or with launches.
+/// Returns the series of one function: plain, hot and cold, or with launches.
 fn rows(random: &mut Rng, at: usize, most: usize) -> Vec<Series> {
     let median_ns = 3000.0 * (random.f64() * 7.0).exp();
     let mut plain = |cache, launch: Option<u32>, median_ns, measure| {
