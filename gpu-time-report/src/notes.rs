@@ -134,7 +134,7 @@ fn legend(snapshot: &Snapshot) -> Vec<String> {
             "upper bound: no sample was fed, so the GPU may have waited for the CPU; `sleep` usually prevents that",
         );
     }
-    if any(|s| s.net_ns.is_some() && s.clock == Clock::Events) {
+    if any(|s| s.net_ns.is_some() && s.is_gpu_time()) {
         explain("times", "on a GPU, raw event time minus the device's bias, once per bracket");
     }
     let any_bias = |sources: &[&str]| {
