@@ -13,7 +13,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::series::{self, saturating_sum};
 use crate::units::{self, printable};
-use crate::{Process, Series, Snapshot, notes};
+use crate::{Process, Snapshot, notes};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -107,18 +107,14 @@ fn head(process: &Process) -> Markup {
 /// Renders the headline figures.
 fn tiles(snapshot: &Snapshot) -> Markup {
     let sites = &snapshot.sites;
-    let functions = || {
-        let all = sites.iter().flat_map(|site| &site.series);
-        all.filter(|series| series.launch.is_none() || series.graph)
-    };
-    let sum = |of: fn(&Series) -> u64| saturating_sum(functions().map(of));
-    let (measured, lost) = (sum(|series| series.measured), sum(|series| series.lost.total()));
-    // Samples of the host clock are counted as fed, but are neither fed nor GPU time.
+    let functions = || snapshot.all_series().filter(|s| s.launch.is_none() || s.graph);
+    // Samples of the host clock are counted as fed in the report, but they are not GPU time.
     let on_gpu = || functions().filter(|series| series.is_gpu_time());
-    let on_gpu_sum = |of: fn(&Series) -> u64| saturating_sum(on_gpu().map(of));
-    let (fed, gpu_samples) =
-        (on_gpu_sum(|series| series.fed), on_gpu_sum(|series| series.measured));
-    let host_samples = measured.saturating_sub(gpu_samples);
+    let on_host = functions().filter(|series| !series.is_gpu_time());
+    let fed = saturating_sum(on_gpu().map(|series| series.fed));
+    let gpu_samples = saturating_sum(on_gpu().map(|series| series.measured));
+    let host_samples = saturating_sum(on_host.map(|series| series.measured));
+    let lost = saturating_sum(functions().map(|series| series.lost.total()));
     let gpu_ns = series::total(on_gpu().filter(|series| !series.graph));
     let called = sites.iter().filter(|site| site.calls > 0).count();
     let tile = |name: &str, value: Markup| html! { div.tile { dt { (name) } dd { (value) } } };
@@ -127,10 +123,8 @@ fn tiles(snapshot: &Snapshot) -> Markup {
             (tile("GPU time measured", html! { (units::time(gpu_ns)) }))
             (tile("functions called", html! { (called) small { " of " (sites.len()) } }))
             (tile("calls", html! { (units::count(saturating_sum(sites.iter().map(|site| site.calls)))) }))
-            (tile("samples", html! {
-                (units::count(measured))
-                @if host_samples > 0 { small { " " (units::count(host_samples)) " by the host clock" } }
-            }))
+            (tile("GPU samples", html! { (units::count(gpu_samples)) }))
+            @if host_samples > 0 { (tile("host samples", html! { (units::count(host_samples)) })) }
             (tile("fed", html! {
                 @if gpu_samples == 0 { "–" } @else { (units::share(fed as f64, gpu_samples as f64)) }
             }))
