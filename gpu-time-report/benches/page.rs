@@ -4,8 +4,8 @@
 
 #[path = "../tests/support/chromium.rs"]
 mod chromium;
-#[path = "../tests/support/made_up.rs"]
-mod made_up;
+#[path = "../tests/support/synthetic.rs"]
+mod synthetic;
 
 use std::time::Instant;
 
@@ -24,7 +24,7 @@ const PAINTED: &str = r#"
 fn main() {
     // Cargo passes `--bench`.
     let path = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
-    let snapshot = made_up::snapshot(SERIES);
+    let snapshot = synthetic::snapshot(SERIES);
     let mut rendered: Vec<_> = (0..RUNS)
         .map(|_| {
             let begin = Instant::now();

@@ -98,7 +98,7 @@ impl fmt::Display for ReadError {
                 )
             }
             Reason::Content(error) => {
-                write!(f, "not a whole report of `{}`: {error}", schema::NAME)
+                write!(f, "invalid `{}` report: {error}", schema::NAME)
             }
         }
     }

@@ -20,6 +20,8 @@
 mod budget;
 mod csv;
 mod device;
+#[cfg(test)]
+mod fixtures;
 mod flush_proof;
 mod groups;
 #[cfg(feature = "html")]
@@ -27,8 +29,6 @@ mod html;
 mod json;
 mod kinds;
 mod losses;
-#[cfg(test)]
-mod made;
 mod marks;
 mod names;
 mod notes;

@@ -55,7 +55,7 @@ pub struct Series {
     pub net_ns: Option<Stats>,
     #[doc(hidden)]
     pub bias_ns: Option<f64>,
-    /// The net sum. Known too if calls made different numbers of launches, which leaves `net_ns`
+    /// The net sum. Also known if calls made different numbers of launches, which leaves `net_ns`
     /// empty.
     #[doc(hidden)]
     pub net_sum_ns: Option<f64>,

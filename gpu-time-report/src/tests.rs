@@ -1,6 +1,6 @@
 //! Properties of all renderings.
 
-use crate::made::{everything, gpu, process, rated, row, site};
+use crate::fixtures::{everything, gpu, process, rated, row, site};
 use crate::*;
 
 #[test]

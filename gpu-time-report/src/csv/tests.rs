@@ -1,6 +1,6 @@
-//! CSV of made-up snapshots.
+//! CSV of the fixture snapshots.
 
-use crate::made::{everything, off};
+use crate::fixtures::{everything, off};
 
 #[test]
 fn csv_of_everything() {

@@ -86,7 +86,7 @@ impl Bins {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made::everything;
+    use crate::fixtures::everything;
     use crate::{Distribution, Series};
     use proptest::prelude::*;
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Site;
-use crate::made::{everything, off, on_host, rated};
+use crate::fixtures::{everything, off, on_host, rated};
 
 mod browser;
 #[path = "../../tests/support/chromium.rs"]

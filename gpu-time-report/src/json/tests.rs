@@ -1,6 +1,6 @@
-//! JSON of made-up snapshots, and its schema.
+//! JSON of the fixture snapshots, and its schema.
 
-use crate::made::{everything, off, process, rated};
+use crate::fixtures::{everything, off, process, rated};
 use crate::*;
 
 #[test]
@@ -138,7 +138,7 @@ fn from_json_errors_name_the_cause() {
         (with_schema("\\u001b[2J"), "the schema is \"\\u{1b}[2J\", and `gpu-time/1` is what"),
         (
             json.replace("\"calls\"", "\"cells\""),
-            "not a whole report of `gpu-time/1`: missing field `calls` at line ",
+            "invalid `gpu-time/1` report: missing field `calls` at line ",
         ),
     ] {
         let error = Snapshot::from_json(text.as_bytes()).unwrap_err().to_string();

@@ -1,7 +1,7 @@
 //! The cells of the table as text, in order.
 
 use super::column::{Column, Row, Units};
-use super::keys::Hidden;
+use super::keys::HiddenKeys;
 use crate::groups::{self, Group};
 use crate::{Measure, Site, Snapshot, series};
 
@@ -75,7 +75,7 @@ fn total(site: &Site) -> f64 {
 
 /// Returns the rows of one function, from all of its groups.
 fn rows<'a>(snapshot: &'a Snapshot, groups: &[Group<'a>]) -> Vec<Row<'a>> {
-    let hidden = Hidden::of(groups);
+    let hidden = HiddenKeys::of(groups);
     let mut rows = Vec::new();
     for Group { site, head, launches, has_calls, .. } in groups {
         let calls = has_calls.then_some(site.calls);

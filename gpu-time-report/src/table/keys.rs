@@ -10,11 +10,11 @@ use crate::series;
 const SHOWN: usize = 8;
 
 /// The keys of one function that the table leaves out: all but those with the longest totals.
-pub struct Hidden<'a>(HashSet<&'a str>);
+pub struct HiddenKeys<'a>(HashSet<&'a str>);
 
-impl<'a> Hidden<'a> {
+impl<'a> HiddenKeys<'a> {
     /// Decides from the groups of one function, in their order.
-    pub fn of(groups: &[Group<'a>]) -> Hidden<'a> {
+    pub fn of(groups: &[Group<'a>]) -> HiddenKeys<'a> {
         let heads = groups.iter().filter_map(|group| group.head).map(|head| head.series);
         // Launches that were only captured have no group of their own.
         let captured = groups.iter().filter(|group| group.head.is_none());
@@ -27,7 +27,7 @@ impl<'a> Hidden<'a> {
             heads.chain(captured).filter_map(Series::key).filter(|key| seen.insert(*key)).collect();
         // A line "1 more key" would be no shorter than the key itself.
         let hidden = if keys.len() > SHOWN + 1 { keys.split_off(SHOWN) } else { Vec::new() };
-        Hidden(hidden.into_iter().collect())
+        HiddenKeys(hidden.into_iter().collect())
     }
 
     /// Returns the number of keys that are left out.
