@@ -9,25 +9,7 @@ use syn::{Expr, ExprArray, ExprLit, ExprUnary, Ident, Lit, LitStr, Path, Token, 
 
 use crate::bindings::bare;
 use crate::errors::Errors;
-
-/// What may be written: each key with an example of its use.
-const KEYS: [(&str, &str); 15] = [
-    ("stream", "`stream = EXPR`"),
-    ("name", "`name = \"…\"`"),
-    ("warmup", "`warmup = 10`"),
-    ("sample", "`sample = 0.01`"),
-    ("every", "`every = 100`"),
-    ("cold", "`cold` or `cold = \"dirty\"`"),
-    ("sleep", "`sleep` or `sleep = \"50us\"`"),
-    ("graph", "`graph`"),
-    ("scope", "`scope = \"launches\"` or `scope = \"body\"`"),
-    ("launch", "`launch = \"gemm\"` or `launch = [\"gemm\", \"conv\"]`"),
-    ("clock", "`clock = \"events\"`, `clock = \"sync\"` or `clock = \"host\"`"),
-    ("key", "`key = EXPR`"),
-    ("bytes", "`bytes = EXPR`"),
-    ("flops", "`flops = EXPR`"),
-    ("crate", "`crate = PATH`"),
-];
+use crate::rules::{self, Key};
 
 /// What the user wrote between the parentheses.
 #[derive(Default)]
@@ -99,7 +81,7 @@ impl Args {
                     errors.push(error);
                     skip_to_comma(input)?;
                 } else if !input.is_empty() && !input.peek(Token![,]) {
-                    errors.push(input.error("expected `,`"));
+                    errors.push(input.error(rules::EXPECTED_COMMA));
                     skip_to_comma(input)?;
                 }
                 if !input.is_empty() {
@@ -123,30 +105,29 @@ impl Args {
     /// Reads one `key` or `key = value`.
     fn pair(&mut self, input: ParseStream, seen: &mut Vec<String>) -> syn::Result<()> {
         if !input.peek(Ident::peek_any) {
-            return Err(input.error("expected a key, such as `warmup = 10`"));
+            return Err(input.error(rules::EXPECTED_KEY));
         }
         let key = input.call(Ident::parse_any)?;
         let name = key.unraw().to_string();
-        let Some((_, example)) = KEYS.iter().find(|(known, _)| *known == name) else {
-            return Err(syn::Error::new(key.span(), unknown(&name)));
-        };
+        let known = Key::find(&name).map_err(|message| syn::Error::new(key.span(), message))?;
+        let example = known.example;
         if input.peek(syn::token::Paren) {
-            return Err(syn::Error::new(key.span(), format!("write {example}")));
+            return Err(syn::Error::new(key.span(), known.expected()));
         }
         let equals: Option<Token![=]> = input.parse()?;
         if equals.is_some() && (input.is_empty() || input.peek(Token![,])) {
-            return Err(missing(&key, example));
+            return Err(syn::Error::new(key.span(), known.missing_value()));
         }
         if seen.contains(&name) {
             if equals.is_some() {
                 input.parse::<Expr>()?;
             }
-            return Err(syn::Error::new(key.span(), format!("`{name}` is given twice")));
+            return Err(syn::Error::new(key.span(), known.repeated()));
         }
         seen.push(name.clone());
 
         if name == "crate" {
-            equals.ok_or_else(|| missing(&key, example))?;
+            equals.ok_or_else(|| syn::Error::new(key.span(), known.missing_value()))?;
             let value = input
                 .call(Path::parse_mod_style)
                 .map_err(|error| syn::Error::new(error.span(), format!("expected {example}")))?;
@@ -157,9 +138,11 @@ impl Args {
             Some(_) => Some(input.parse::<Expr>()?),
             None => None,
         };
-        let flag = matches!(name.as_str(), "cold" | "sleep" | "graph");
+
         let value = match value {
-            None if !flag => return Err(missing(&key, example)),
+            None if known.needs_value => {
+                return Err(syn::Error::new(key.span(), known.missing_value()));
+            }
             value => value,
         };
         let wrong = |value: &Expr| syn::Error::new_spanned(value, format!("expected {example}"));
@@ -230,7 +213,7 @@ impl Args {
                 }
                 self.launch = Some(Arg { key, value: names });
             }
-            _ => return Err(missing(&key, example)),
+            _ => return Err(syn::Error::new(key.span(), known.missing_value())),
         }
         Ok(())
     }
@@ -239,39 +222,6 @@ impl Args {
 /// The arguments as one line of text.
 fn one_line(tokens: &TokenStream) -> String {
     tokens.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn missing(key: &Ident, example: &str) -> syn::Error {
-    syn::Error::new(key.span(), format!("`{}` needs a value: {example}", key.unraw()))
-}
-
-fn unknown(name: &str) -> String {
-    let keys = KEYS.map(|(key, _)| format!("`{key}`")).join(", ");
-    match KEYS.iter().find(|(key, _)| distance(key, name) <= 2) {
-        Some((near, _)) => {
-            format!("unknown key `{name}`, did you mean `{near}`? the keys are {keys}")
-        }
-        None => format!("unknown key `{name}`; the keys are {keys}"),
-    }
-}
-
-/// How many letters must be changed, added or removed to make one word of the other.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut above_left = i;
-        let mut left = i + 1;
-        if let Some(first) = row.first_mut() {
-            *first = left;
-        }
-        for (cell, y) in row.iter_mut().skip(1).zip(b.chars()) {
-            let above = *cell;
-            left = (above_left + usize::from(x != y)).min(above + 1).min(left + 1);
-            above_left = above;
-            *cell = left;
-        }
-    }
-    row.last().copied().unwrap_or_default()
 }
 
 fn skip_to_comma(input: ParseStream) -> syn::Result<()> {
@@ -336,7 +286,7 @@ fn nanoseconds(text: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{distance, nanoseconds};
+    use super::nanoseconds;
 
     #[test]
     fn times() {
@@ -351,14 +301,5 @@ mod tests {
         {
             assert_eq!(nanoseconds(wrong), None, "{wrong}");
         }
-    }
-
-    #[test]
-    fn distances() {
-        assert_eq!(distance("warmup", "warmup"), 0);
-        assert_eq!(distance("warmup", "warmpu"), 2);
-        assert_eq!(distance("launch", "lanch"), 1);
-        assert_eq!(distance("cold", "clock"), 3);
-        assert_eq!(distance("", "name"), 4);
     }
 }

@@ -11,6 +11,7 @@ use syn::{
 };
 
 use crate::errors::Errors;
+use crate::rules::{self, Item};
 
 /// The static that a rewritten body declares.
 pub const SITE: &str = "__GPU_TIME_SITE";
@@ -51,18 +52,17 @@ impl TimedFn {
             }
         };
         let Some(body) = body else {
-            let message = "this function has no body to time: annotate where it is implemented";
-            errors.at(&sig.ident, message);
+            errors.at(&sig.ident, rules::NO_BODY);
             return None;
         };
         if let Some(constness) = &sig.constness {
-            errors.at(constness, "a `const fn` cannot be timed: it may run in the compiler");
+            errors.at(constness, rules::CONST_FN);
         }
         if let Some(naked) = attrs.iter().find(|attr| is_naked(attr)) {
-            errors.at(naked, "a naked function cannot be timed: it has no body to add to");
+            errors.at(naked, rules::NAKED_FN);
         }
         if has_site(body.stream()) {
-            errors.at(&sig.ident, "`#[gpu_timed]` is given twice for this function");
+            errors.at(&sig.ident, rules::REPEATED_ATTRIBUTE);
         }
         let (lead, rest) = split_lead(body.stream());
         let stmts = Block::parse_within.parse2(rest.clone()).ok();
@@ -253,25 +253,21 @@ fn signature(input: ParseStream) -> syn::Result<(Vec<Attribute>, Signature)> {
     Ok((attrs, sig))
 }
 
-/// Says what the item is, if it is no function.
+/// The error for an item that is not a function; `None` for a function.
 fn not_a_function(header: TokenStream) -> Option<syn::Error> {
-    let kinds = "struct enum union trait impl mod type use static const extern macro_rules let";
     let words = header.into_iter().filter_map(|tree| match tree {
         TokenTree::Ident(ident) => Some(ident),
         _ => None,
     });
     let words: Vec<Ident> = words.collect();
-    if words.iter().any(|word| word == "fn") {
-        return None;
-    }
-    let Some(kind) = words.iter().find(|word| kinds.split(' ').any(|kind| *word == kind)) else {
-        return Some(syn::Error::new(Span::call_site(), "expected a function"));
+    let texts: Vec<String> = words.iter().map(Ident::to_string).collect();
+    let keyword = match rules::item(&texts) {
+        Item::Function(_) => return None,
+        Item::Other(at) => words.get(at),
+        Item::Unknown => None,
     };
-    let what_to_do = match kind.to_string().as_str() {
-        "impl" | "mod" | "trait" => ": annotate the functions in it",
-        _ => "",
-    };
-    Some(syn::Error::new(kind.span(), format!("expected a function, found `{kind}`{what_to_do}")))
+    let message = rules::not_a_function(keyword.map(Ident::to_string).as_deref());
+    Some(syn::Error::new(keyword.map_or_else(Span::call_site, Ident::span), message))
 }
 
 fn is_naked(attr: &Attribute) -> bool {

@@ -15,10 +15,13 @@ mod func;
 mod launches;
 #[cfg(any(feature = "enabled", test))]
 mod marks;
+#[cfg(not(feature = "enabled"))]
+mod off;
 #[cfg(any(feature = "enabled", test))]
 mod paths;
 #[cfg(any(feature = "enabled", test))]
 mod plan;
+mod rules;
 #[cfg(any(feature = "enabled", test))]
 mod source;
 #[cfg(test)]
@@ -232,10 +235,7 @@ pub fn gpu_timed(args: TokenStream, item: TokenStream) -> TokenStream {
     #[cfg(feature = "enabled")]
     return rewrite(args.into(), item.into()).into();
     #[cfg(not(feature = "enabled"))]
-    {
-        let _ = args;
-        item
-    }
+    return off::checked(args, item);
 }
 
 /// Rewrites the item; on any mistake, leaves it as it is and adds every mistake found.

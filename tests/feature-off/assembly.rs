@@ -182,7 +182,36 @@ extern "C" fn called_from_c(stream: usize, n: u32) -> u32 {
     n.rotate_left(black_box(7)) / n
 }
 
-/// Only there where something is to be found.
+/// Commas that are part of a value do not separate keys.
+#[cfg_attr(
+    annotated,
+    gpu_timed(
+        clock = "host",
+        key = first::<u8, u64>(n as u8, n) as u32 >> 1,
+        bytes = <u64 as Either<u8, u64>>::either(n) << 1,
+        flops = u64::from(n < 3 || [n, n].map(|n| n << 1) < [1, 2]),
+        r#every = 3,
+    )
+)]
+fn values(n: u64) -> u64 {
+    n.count_ones().into()
+}
+
+fn first<A, B>(first: A, _: B) -> A {
+    first
+}
+
+trait Either<A, B> {
+    fn either(self) -> B;
+}
+
+impl Either<u8, u64> for u64 {
+    fn either(self) -> u64 {
+        self
+    }
+}
+
+/// Shows that a difference is found.
 #[cfg(changed)]
 fn extra(n: u32) -> u32 {
     n.wrapping_mul(black_box(0x9e37_79b9))
@@ -200,6 +229,7 @@ fn main() {
     println!("{:?}", located(black_box(Some(1))));
     println!("{:?}", twice(black_box(2)) + thrice(black_box(3)));
     println!("{:?}", called_from_c(0, black_box(5)));
+    println!("{:?}", values(black_box(6)));
     let mut layer = Layer { stream: stream.clone(), weights: Vec::new() };
     println!("{:?}", layer.forward(black_box(3)));
     println!("{:?}", layer.by_default(black_box((1, 5))));

@@ -34,7 +34,8 @@ fn cargo(subcommand: &str, feature: Feature) -> Command {
     if feature == On {
         cargo.args(["--features", "gpu-time"]);
     }
-    cargo.env("CARGO_TARGET_DIR", target());
+    // The binaries have the same name: one test must not run what another one has just built.
+    cargo.env("CARGO_TARGET_DIR", target().join(if feature == On { "on" } else { "off" }));
     // They would reach only one of the things compared.
     cargo.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
     cargo
@@ -99,6 +100,41 @@ fn the_assembly_is_that_of_the_plain_source() {
     let changed = [&release[..], &["--cfg=changed"]].concat();
     assert!(plain != assembly("changed", None, &changed));
     assert!(plain != assembly("enabled", Some(&on), &release));
+}
+
+/// Compiles a program of `tests/ui` and returns the errors, as `trybuild` writes them.
+fn mistakes(program: &str, gpu_time: &Path) -> String {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut rustc = Command::new(Path::new(env!("CARGO")).with_file_name("rustc"));
+    rustc.args([program, "--edition=2024", "--crate-type=bin", "--cap-lints=allow"]);
+    rustc.args(["--emit=metadata", "-o"]).arg(target().join("mistakes"));
+    rustc.arg("--extern").arg(format!("gpu_time={}", gpu_time.display()));
+    let dependencies = gpu_time.parent().expect("a file in a folder");
+    rustc.arg("-L").arg(format!("dependency={}", dependencies.display()));
+    let output = rustc.current_dir(workspace).output().expect("rustc runs");
+    assert!(!output.status.success(), "{program} compiles without the feature");
+    let errors = text(&output.stderr).split("error: aborting due to").next().unwrap_or_default();
+    format!("{}\n", errors.trim_end())
+}
+
+#[test]
+fn off_build_reports_wrong_keys_and_items_as_the_enabled_build() {
+    let library = library(Off);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ui/fail");
+    let mut programs = vec!["value/missing.rs".to_owned()];
+    for kind in ["item", "repeated", "unknown"] {
+        let files = std::fs::read_dir(folder.join(kind)).expect("a folder of `tests/ui/fail`");
+        let names = files.map(|file| file.expect("a readable folder").file_name());
+        let names = names.map(|name| name.into_string().expect("a name in UTF-8"));
+        let names = names.filter(|name| name.ends_with(".rs"));
+        programs.extend(names.map(|name| format!("{kind}/{name}")));
+    }
+    assert!(programs.len() > 6, "{programs:?}");
+    for program in programs {
+        let expected = std::fs::read_to_string(folder.join(&program).with_extension("stderr"));
+        let found = mistakes(&format!("tests/ui/fail/{program}"), &library);
+        assert_eq!(found, expected.expect("the enabled build's errors"), "{program}");
+    }
 }
 
 /// Runs the program, and gives what it printed on stdout and on stderr.
