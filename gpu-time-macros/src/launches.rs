@@ -18,9 +18,24 @@ use crate::bindings::{Bindings, Meaning, STREAM_MAKERS, bare};
 use crate::func::contains;
 use crate::marks::Marks;
 
-/// Names that are launches without being asked for.
-pub const LAUNCHES: [&str; 5] =
-    ["launch", "launch_cooperative", "launch_kernel", "cuLaunchKernel", "cuLaunchKernelEx"];
+/// Methods, functions and macros that are launches by default.
+pub const LAUNCHES: [&str; 13] = [
+    // cudarc, cust and the driver.
+    "launch",
+    "launch_cooperative",
+    "launch_kernel",
+    "cuLaunchKernel",
+    "cuLaunchKernelEx",
+    // cuda-core.
+    "launch_kernel_on_stream",
+    "launch_kernel_ex",
+    "launch_kernel_ex_on_stream",
+    "launch_kernel_cooperative",
+    "launch_kernel_cooperative_on_stream",
+    "launch_kernel_ex_cooperative",
+    "launch_kernel_ex_cooperative_on_stream",
+    "cuda_launch",
+];
 
 /// Macros that await what they are given.
 const AWAITING: [&str; 4] = ["select", "select_biased", "join", "try_join"];

@@ -52,7 +52,7 @@ use proc_macro::TokenStream;
 /// | `graph` | launches in a stream capture become timed nodes of the graph, see [below](#graphs) | such a call is lost as `capture` |
 /// | `scope = "launches"` | a bracket around each [visible launch](#what-is-bracketed) | if any is visible and none hidden |
 /// | `scope = "body"` | a bracket around the whole body | otherwise, and with `clock = "host"` or `"sync"` |
-/// | `launch = "gemm"`, `launch = ["gemm", "conv"]` | further methods, functions or macros to treat as launches, by name without path | `launch`, `launch_cooperative`, `launch_kernel`, `cuLaunchKernel`, `cuLaunchKernelEx` |
+/// | `launch = "gemm"`, `launch = ["gemm", "conv"]` | further methods, functions or macros to treat as launches, by name without path | `launch`, `launch_cooperative`, `launch_kernel`, `cuLaunchKernel`, `cuLaunchKernelEx`, and those of NVIDIA's cuda-core: `cuda_launch!`, `launch_kernel_on_stream` and its variants with `ex` and `cooperative` |
 /// | `clock = "events"` | CUDA events tell the time | yes |
 /// | `clock = "sync"` | [barriers](#barriers) on the stream and wall time do | |
 /// | `clock = "host"` | wall time on the CPU does; needs no stream | |

@@ -21,4 +21,17 @@ fn not_yet_there(context: &Tensor) {
 #[gpu_timed(stream = 5?)]
 fn not_fallible() {}
 
+/// The stream of another library.
+struct CudaStream;
+
+#[gpu_timed]
+fn foreign_inferred(stream: &CudaStream) {
+    let _ = stream;
+}
+
+#[gpu_timed(stream = stream.as_ref())]
+fn foreign_in_arc(stream: std::sync::Arc<CudaStream>) {
+    let _ = stream;
+}
+
 fn main() {}
