@@ -1,4 +1,4 @@
-//! [`Plan`] -> tokens. Cannot fail.
+//! Generates the tokens for a [`Plan`]. Cannot fail.
 //!
 //! ```text
 //! Input:  fn f(stream: &Arc<CudaStream>) -> R { …leading items… …statements… }
@@ -8,10 +8,10 @@
 //!             …statements…
 //!         }
 //! ```
-//! The braces are the user's own and nothing is put around their statements: fresh braces would
-//! decide anew when temporaries are dropped, nested ones would be called unused, a bound result would
-//! break `-> !`, and a closure would break borrows. The user's expressions stand outside the block
-//! that holds our items, which hygiene does not hide.
+//! The user's braces are reused and nothing is put around the statements: new braces would change when
+//! temporaries are dropped, nested ones would be linted as unused, a bound result would break `-> !`,
+//! and a closure would break borrows. The user's expressions are outside of the block with our items,
+//! because hygiene does not hide items.
 
 use proc_macro2::{Group, Ident, Literal, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -26,7 +26,7 @@ use crate::paths::{Paths, local, ours};
 use crate::plan::{Body, Plan, Sampling};
 use crate::source::{Source, Stream, no_stream, two_params};
 
-/// Writes the function.
+/// Generates the function.
 pub fn expand(plan: Plan) -> TokenStream {
     let prologue = prologue(&plan);
     let Plan { func, body, .. } = plan;
@@ -49,7 +49,7 @@ pub fn expand(plan: Plan) -> TokenStream {
     quote!(#header #braces)
 }
 
-/// The statement that enters the scope.
+/// Generates the statement that enters the scope.
 fn prologue(plan: &Plan) -> TokenStream {
     let at = Span::mixed_site();
     let private = plan.paths.private(at);
@@ -68,7 +68,7 @@ fn prologue(plan: &Plan) -> TokenStream {
     quote_spanned!(at=> #import let #scope = #private::#entered;)
 }
 
-/// The entry function of a call that may have a stream.
+/// Returns the name of the entry function of a call that may have a stream.
 fn entry(plan: &Plan) -> &'static str {
     match (plan.clock, plan.scope) {
         (Clock::Sync, _) => "enter_sync",
@@ -78,7 +78,7 @@ fn entry(plan: &Plan) -> &'static str {
     }
 }
 
-/// The block that declares the site, registers it and evaluates to a reference to it.
+/// Generates the block that declares the site, registers it and evaluates to a reference to it.
 fn site(plan: &Plan) -> TokenStream {
     let at = Span::mixed_site();
     let private = plan.paths.private(at);
@@ -90,20 +90,20 @@ fn site(plan: &Plan) -> TokenStream {
     let marker = format_ident!("{MARKER}", span = at);
 
     let function = plan.func.sig.ident.span();
-    // These macros tell where their own tokens stand: where the user named the function.
+    // `file!` and the like report the position of their own tokens: that of the function's name.
     let there = plan.paths.private(function);
     let file = quote_spanned!(function=> #there::core::file!());
     let line = quote_spanned!(function=> #there::core::line!());
     let column = quote_spanned!(function=> #there::core::column!());
     let name = option(plan.name.as_ref().map(|name| {
         let text = local("name");
-        // Typed here, because a mismatch inside `Some` would make the compiler explain `Some`.
+        // A typed `let`: for a mismatch inside `Some` the compiler would explain `Some`.
         quote_spanned!(at=> { let #text: &#private::core::primitive::str = #name; #text })
     }));
     let warmup = plan.warmup.as_ref().map_or_else(|| quote!(0), ToTokens::to_token_stream);
     let sampling = match &plan.sampling {
         Sampling::All => quote_spanned!(at=> #private::Sampling::ALL),
-        // These look at the value, and what they say of it is said there.
+        // These functions check the value, and their errors point at it.
         Sampling::Share(share) => checked(plan, share, "share"),
         Sampling::Every(every) => checked(plan, every, "every"),
     };
@@ -161,14 +161,14 @@ fn site(plan: &Plan) -> TokenStream {
     }}
 }
 
-/// A function's `Sampling` of the user's value, located where that is.
+/// Generates a call of a constructor of `Sampling`, located at the user's value.
 fn checked(plan: &Plan, value: &Expr, maker: &str) -> TokenStream {
     let at = ours(value.span());
     let (private, maker) = (plan.paths.private(at), Ident::new(maker, at));
     quote_spanned!(at=> #private::Sampling::#maker(#value))
 }
 
-/// The expression that describes the stream of a call.
+/// Generates the expression that describes the stream of a call.
 fn source(streams: &[Stream], paths: &Paths) -> TokenStream {
     if let [stream @ Stream { cfg: None, .. }] = streams {
         return source_of(stream, paths);
@@ -203,7 +203,7 @@ fn source(streams: &[Stream], paths: &Paths) -> TokenStream {
     }}
 }
 
-/// The description of one stream's value, which depends on types that only the compiler knows.
+/// Generates the description of one stream, which depends on types that only the compiler knows.
 fn source_of(Stream { expr, lent, .. }: &Stream, paths: &Paths) -> TokenStream {
     let at = ours(expr.span());
     let private = paths.private(at);
@@ -212,7 +212,7 @@ fn source_of(Stream { expr, lent, .. }: &Stream, paths: &Paths) -> TokenStream {
     quote_spanned!(at=> #private::source!(#value, #owner))
 }
 
-/// The key and the workload of a call. Each value has a closure of its own, so that one that ends early
+/// Generates the key and the workload of a call. Each value has a closure of its own, so that one that ends early
 /// leaves the others alone.
 fn details(plan: &Plan) -> TokenStream {
     let at = Span::mixed_site();
@@ -244,8 +244,8 @@ fn details(plan: &Plan) -> TokenStream {
     }
 }
 
-/// A reference to the value of the user's expression, in which `?` returns `otherwise` from the
-/// closure that holds it. The reference keeps a place from being moved out of.
+/// Generates a reference to the user's expression, in which `?` returns `otherwise` from the
+/// surrounding closure. The reference prevents a move out of a place.
 fn value_of(expr: &Expr, otherwise: TokenStream, paths: &Paths) -> ExprReference {
     let mut expr = expr.clone();
     Tries { paths, otherwise }.visit_expr_mut(&mut expr);
@@ -257,16 +257,16 @@ fn value_of(expr: &Expr, otherwise: TokenStream, paths: &Paths) -> ExprReference
     }
 }
 
-/// Turns `?` into what ends the evaluation and not the function, for `Option` and `Result` alike.
+/// Rewrites `?` on an `Option` or a `Result` to end the evaluation instead of the function.
 struct Tries<'a> {
     paths: &'a Paths,
-    /// What the evaluation then comes to.
+    /// The value that the evaluation then returns.
     otherwise: TokenStream,
 }
 
 impl VisitMut for Tries<'_> {
     fn visit_expr_mut(&mut self, expr: &mut Expr) {
-        // In these, `?` ends something of their own.
+        // Here `?` ends the closure or block itself.
         if matches!(expr, Expr::Closure(_) | Expr::Async(_) | Expr::Const(_)) {
             return;
         }

@@ -112,9 +112,9 @@ fn skip_value(tokens: &mut Tokens) {
     const BEFORE_OPERAND: [&str; 9] =
         ["return", "break", "move", "async", "if", "while", "match", "in", "else"];
     let mut depth = 0_u32;
-    // Whether an operand is expected here rather than an operator.
+    // An operand is expected here rather than an operator.
     let mut is_operand = true;
-    // Whether this is the type after `as`, where `<` always opens generics.
+    // In the type after `as`, where `<` always opens generics.
     let mut is_type = false;
     let mut last = ' ';
     while let Some(tree) = tokens.next_if(|tree| depth > 0 || !is_punct(Some(tree), ',')) {

@@ -40,7 +40,7 @@ const KEYS: [Key; 15] = [
 ];
 
 impl Key {
-    /// Returns the key of this name, or the message that there is none.
+    /// Returns the key of this name, or the message for an unknown key.
     pub fn find(name: &str) -> Result<&'static Key, String> {
         let known = KEYS.iter().find(|key| key.name == name);
         known.ok_or_else(|| {
@@ -78,7 +78,7 @@ pub const NO_BODY: &str =
     "this function has no body to time: annotate the functions that implement it";
 pub const REPEATED_ATTRIBUTE: &str = "`#[gpu_timed]` is given twice for this function";
 
-/// What an item is, by the words of its header.
+/// The kind of an item, with the position of its keyword.
 #[derive(Debug, PartialEq)]
 pub enum Item {
     /// A function, whose `fn` is at this index.

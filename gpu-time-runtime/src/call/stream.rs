@@ -245,17 +245,19 @@ impl UnknownContext {
     }
 }
 
-/// What a driver handle is made of. A reference is none, though one coerces to a pointer.
+/// A raw driver handle. References do not implement it, though they coerce to pointers.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not the handle of a stream",
-    label = "a `CUstream` goes here: `stream.cu_stream()`"
+    label = "expected a `CUstream`, such as `stream.cu_stream()`"
 )]
 pub trait RawHandle {
     /// The handle as a number.
     fn gpu_time_address(self) -> usize;
 
-    /// The stream whose handle this is. Where a type has no `cu_stream()`, asking the stream through
-    /// what that would have answered keeps the compiler from complaining about `context()` as well.
+    /// Returns the handle as a number, and the stream.
+    ///
+    /// If the type has no `cu_stream()`, the result of this call has no type either, which keeps the
+    /// compiler from reporting `context()` as well.
     fn gpu_time_of<S>(self, stream: &S) -> (usize, &S);
 }
 
