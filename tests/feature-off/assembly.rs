@@ -1,7 +1,7 @@
-//! What the assembly is compared of, annotated and plain: compiled by `rustc` alone, once with
-//! `--cfg annotated`. Each attribute stands on a line of its own, so that all locations stay.
+//! The source whose assembly is compared, plain and annotated. `rustc` compiles it directly, the second
+//! time with `--cfg annotated`. Each attribute has lines of its own, so that locations stay the same.
 
-// What only the attribute names is unused where it does nothing.
+// Items that only the attribute names are unused without the feature.
 #![allow(dead_code, unused_variables)]
 
 use std::fmt::Display;
@@ -16,7 +16,7 @@ use std::task::{Context, Poll, Waker};
 #[cfg(annotated)]
 use gpu_time::gpu_timed;
 
-/// What generated code calls of a stream of cudarc, and a launch.
+/// The methods of a cudarc stream that generated code calls, and a launch.
 struct CudaStream {
     handle: *mut (),
     context: Arc<CudaContext>,
@@ -81,7 +81,7 @@ fn owns(stream: Arc<CudaStream>, mut grids: Vec<u32>) -> usize {
 #[cfg_attr(annotated, gpu_timed(stream = stream, scope = "body"))]
 fn optional(stream: Option<&CudaStream>, values: &[f32], at: usize) -> f32 {
     CALLS.fetch_add(1, Ordering::Relaxed);
-    // Out of bounds is a panic, whose message names this line.
+    // The message of the bounds check names this line.
     values[at] * values.iter().sum::<f32>()
 }
 
@@ -211,7 +211,7 @@ impl Either<u8, u64> for u64 {
     }
 }
 
-/// Shows that a difference is found.
+/// Makes the assembly differ, to show that the comparison notices.
 #[cfg(changed)]
 fn extra(n: u32) -> u32 {
     n.wrapping_mul(black_box(0x9e37_79b9))
