@@ -155,6 +155,23 @@ fn raw_handles_name_no_context() {
 }
 
 #[test]
+fn raw_handles_behind_pointers_and_guards() {
+    let mut handle = std::ptr::without_provenance_mut::<c_void>(5);
+    assert_eq!(seen(target!(&handle)), raw(5));
+    assert_eq!(seen(target!(&&handle)), raw(5));
+    assert_eq!(seen(target!(&mut handle)), raw(5));
+    assert_eq!(seen(target!(Some(&handle))), raw(5));
+    assert_eq!(seen(target!(Box::new(handle))), raw(5));
+    assert_eq!(seen(target!(Rc::new(handle))), raw(5));
+    assert_eq!(seen(target!(Arc::new(handle))), raw(5));
+    assert_eq!(seen(target!(Mutex::new(handle).lock().unwrap())), raw(5));
+    assert_eq!(seen(target!(RwLock::new(handle).read().unwrap())), raw(5));
+    assert_eq!(seen(target!(RwLock::new(handle).write().unwrap())), raw(5));
+    assert_eq!(seen(target!(RefCell::new(handle).borrow())), raw(5));
+    assert_eq!(seen(target!(RefCell::new(handle).borrow_mut())), raw(5));
+}
+
+#[test]
 fn generic_streams() {
     fn through_deref<S: Deref<Target = CudaStream>>(stream: S) -> Seen {
         seen(source!(stream))
