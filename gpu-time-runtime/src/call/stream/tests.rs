@@ -155,6 +155,7 @@ fn raw_handles_name_no_context() {
 }
 
 #[test]
+#[expect(clippy::arc_with_non_send_sync, reason = "a user may have such a pointer")]
 fn raw_handles_behind_pointers_and_guards() {
     let mut handle = std::ptr::without_provenance_mut::<c_void>(5);
     assert_eq!(seen(target!(&handle)), raw(5));
