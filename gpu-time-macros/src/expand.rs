@@ -23,7 +23,7 @@ use syn::{Expr, ExprReference, Stmt};
 use crate::args::{Clock, Cold, Hold, Scope};
 use crate::func::{MARKER, SITE, tail_future};
 use crate::paths::{Paths, local, ours};
-use crate::plan::{Body, Plan, Sampling};
+use crate::plan::{Body, Plan, Remark, Sampling};
 use crate::source::{Source, Stream, no_stream, two_params};
 
 /// Generates the function.
@@ -135,6 +135,14 @@ fn site(plan: &Plan) -> TokenStream {
         quote_spanned!(at=> #private::Launch { name: #name, line: #line })
     });
     let options = &plan.options;
+    let remarks = plan.remark.map(|remark| {
+        let remark = match remark {
+            Remark::UnparsedBody => quote_spanned!(at=> UnparsedBody),
+            Remark::HiddenLaunch => quote_spanned!(at=> HiddenLaunch),
+            Remark::OtherStream => quote_spanned!(at=> OtherStream),
+        };
+        quote_spanned!(at=> #private::Remark::#remark)
+    });
     let (graph, is_async, is_single) = (plan.graph, plan.is_async, plan.is_single);
     quote_spanned! {at=> {
         fn #marker() {}
@@ -155,6 +163,7 @@ fn site(plan: &Plan) -> TokenStream {
             launches: &[#(#launches),*],
             is_single: #is_single,
             options: #options,
+            remarks: &[#remarks],
         });
         #private::inventory::submit! { #private::SiteRef(&#site) }
         &#site

@@ -39,6 +39,7 @@ pub struct Plan {
     /// A call makes at most one launch.
     pub is_single: bool,
     pub options: String,
+    pub remark: Option<Remark>,
     /// The timed code may await.
     pub is_async: bool,
     pub body: Body,
@@ -61,25 +62,15 @@ pub enum Body {
     Future(Vec<Stmt>),
 }
 
-/// A property of the body that limits what its times mean.
+/// A property of the body that limits what its times mean; the report has a sentence for each.
 #[derive(Clone, Copy)]
-enum Remark {
+pub enum Remark {
     /// The macro could not parse the body.
     UnparsedBody,
+    /// A launch is where the macro cannot bracket it, so the whole body is timed.
+    HiddenLaunch,
     /// Every visible launch is on another stream than the timed one.
     OtherStream,
-}
-
-impl Remark {
-    /// The text at the end of the site's options, by which `gpu-time-report` recognises the remark.
-    fn text(self) -> &'static str {
-        match self {
-            Remark::UnparsedBody => "the body is no Rust that the macro knows: timed as a whole",
-            Remark::OtherStream => {
-                "what is launched on another stream than the timed one is not seen"
-            }
-        }
-    }
 }
 
 impl Plan {
@@ -133,22 +124,18 @@ impl Plan {
         }
         let paths = Paths::new(args.krate.map(|arg| arg.value));
         let is_single = scope == Scope::Launches && found.launches.len() == 1 && !found.repeated;
+        let is_partly_hidden = scope == Scope::Body && found.hidden && !found.launches.is_empty();
         let launches = match scope {
             Scope::Launches => found.launches,
             Scope::Body => Vec::new(),
         };
-        let mut options = args.text;
         let marks = Marks { paths: &paths, launches: scope == Scope::Launches, awaits: is_async };
         let remark = match stmts {
             None => Some(Remark::UnparsedBody),
-            Some(_) => is_elsewhere.then_some(Remark::OtherStream),
+            Some(_) if is_elsewhere => Some(Remark::OtherStream),
+            Some(_) if args.scope.is_none() && is_partly_hidden => Some(Remark::HiddenLaunch),
+            Some(_) => None,
         };
-        if let Some(remark) = remark {
-            if !options.is_empty() {
-                options.push_str(", ");
-            }
-            options.push_str(remark.text());
-        }
         let body = match stmts {
             Some(mut stmts) if is_future => {
                 if let Some(block) = tail_future(&mut stmts) {
@@ -183,7 +170,8 @@ impl Plan {
             flops: args.flops.map(|arg| arg.value),
             launches,
             is_single,
-            options,
+            options: args.text,
+            remark,
             is_async,
             body,
         })

@@ -167,7 +167,7 @@ fn sync_clock_implies_body_scope() {
 
 #[test]
 fn stream_is_inferred_through_bindings() {
-    let inferred = |expr: &str| format!("target!(&{expr},lent,");
+    let inferred = |expr: &str| format!("source!(&{expr},lent)");
     let written = |expr: &str| format!("write`stream={expr}`if");
     let made = "thisstreamiscreatedinthebody".to_owned();
     let known = "thisstreamisdeterminedinthebody".to_owned();
@@ -205,7 +205,7 @@ fn stream_is_inferred_through_bindings() {
 
 #[test]
 fn launches_on_another_stream_are_remarked() {
-    let remark = "what is launched on another stream than the timed one is not seen";
+    let remark = "Remark :: OtherStream";
     for (keys, receiver, is_elsewhere) in [
         ("stream = a", "b", true),
         ("stream = &a, cold", "(&b)", true),
@@ -264,7 +264,7 @@ fn unparsed_body_is_kept_verbatim() {
         rewrite(tokens("cold"), tokens("fn f(stream: &CudaStream) { new syntax; k.launch(1) }"));
     let text = output.to_string();
     assert!(text.ends_with("new syntax ; k . launch (1) }"), "{text}");
-    assert!(text.contains("options : \"cold, the body is no Rust that the macro knows"), "{text}");
+    assert!(text.contains("Remark :: UnparsedBody"), "{text}");
     assert!(text.contains("ScopeKind :: Body"), "{text}");
 }
 

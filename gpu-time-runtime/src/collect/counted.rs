@@ -141,7 +141,7 @@ impl SiteCounts {
             scope: site.spec.scope,
             launches_seen: site.spec.launches.len() as u32,
             options: site.spec.options.to_owned(),
-            remarks: Vec::new(),
+            remarks: site.spec.remarks.to_vec(),
             calls: counts.calls(),
             warmup: counts.warmup,
             skipped: counts.all_skipped(),

@@ -158,18 +158,18 @@ fn raw_handles_name_no_context() {
 #[expect(clippy::arc_with_non_send_sync, reason = "a user may have such a pointer")]
 fn raw_handles_behind_pointers_and_guards() {
     let mut handle = std::ptr::without_provenance_mut::<c_void>(5);
-    assert_eq!(seen(target!(&handle)), raw(5));
-    assert_eq!(seen(target!(&&handle)), raw(5));
-    assert_eq!(seen(target!(&mut handle)), raw(5));
-    assert_eq!(seen(target!(Some(&handle))), raw(5));
-    assert_eq!(seen(target!(Box::new(handle))), raw(5));
-    assert_eq!(seen(target!(Rc::new(handle))), raw(5));
-    assert_eq!(seen(target!(Arc::new(handle))), raw(5));
-    assert_eq!(seen(target!(Mutex::new(handle).lock().unwrap())), raw(5));
-    assert_eq!(seen(target!(RwLock::new(handle).read().unwrap())), raw(5));
-    assert_eq!(seen(target!(RwLock::new(handle).write().unwrap())), raw(5));
-    assert_eq!(seen(target!(RefCell::new(handle).borrow())), raw(5));
-    assert_eq!(seen(target!(RefCell::new(handle).borrow_mut())), raw(5));
+    assert_eq!(seen(source!(&handle)), raw(5));
+    assert_eq!(seen(source!(&&handle)), raw(5));
+    assert_eq!(seen(source!(&mut handle)), raw(5));
+    assert_eq!(seen(source!(Some(&handle))), raw(5));
+    assert_eq!(seen(source!(Box::new(handle))), raw(5));
+    assert_eq!(seen(source!(Rc::new(handle))), raw(5));
+    assert_eq!(seen(source!(Arc::new(handle))), raw(5));
+    assert_eq!(seen(source!(Mutex::new(handle).lock().unwrap())), raw(5));
+    assert_eq!(seen(source!(RwLock::new(handle).read().unwrap())), raw(5));
+    assert_eq!(seen(source!(RwLock::new(handle).write().unwrap())), raw(5));
+    assert_eq!(seen(source!(RefCell::new(handle).borrow())), raw(5));
+    assert_eq!(seen(source!(RefCell::new(handle).borrow_mut())), raw(5));
 }
 
 #[test]
