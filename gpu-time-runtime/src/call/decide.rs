@@ -1,8 +1,8 @@
 //! The decision whether a call is timed, and the only place that counts it.
 //!
-//! In this order: the switch and the filter, sampling, the stream, warm-up. What is known to be passed
-//! over, by sampling or by warm-up, is one [skip counter](crate::site::counters) of the thread, so that
-//! such a call asks nothing else.
+//! In this order: the switch and the filter, sampling, the stream, warm-up. Calls that are known to be
+//! passed over, by sampling or as warm-up in a context, are one [skip counter](crate::site::counters) of
+//! the thread, so that such a call asks for nothing else.
 
 use crate::base::{fork, switches};
 use crate::call::first;
@@ -14,7 +14,7 @@ use crate::record::call::StreamCall;
 use crate::record::{threads, timeline};
 use crate::site::callsite::CallSite;
 use crate::site::cost;
-use crate::site::counters::{CallCounters, Outcome, Skipping};
+use crate::site::counters::{CallCounters, Lease, Outcome};
 use crate::types::device::DeviceId;
 use crate::types::key::SeriesKey;
 
@@ -67,14 +67,14 @@ pub(crate) fn admit(site: &'static CallSite) -> Option<Admission> {
         count(site, Outcome::Skipped);
         return None;
     }
-    if !site.may_skip() {
+    if !site.is_sampled() {
         return Some(Admission::new(site, 1.0));
     }
     let counters = threads::counters(site);
     if let Some(counters) = counters
-        && let Some(outcome) = counters.pass_over(site.epoch())
+        && counters.pass_over(0, site.epoch())
     {
-        counters.count(outcome);
+        counters.count(Outcome::Unsampled);
         return None;
     }
     admit_slowly(site, counters)
@@ -131,17 +131,13 @@ fn draw(site: &'static CallSite, known: Option<&'static CallCounters>) -> Result
         threads::current();
         threads::counters(site)
     });
-    if let Some(counters) = counters {
-        // A new thread may have got the counters of one that ended in the middle of a gap.
-        if let Some(outcome) = counters.pass_over(site.epoch()) {
-            return Err(outcome);
-        }
-        if let Some(Skipping { device, calls }) = counters.take_warmup() {
-            site.warmups.give_back(device, SeriesKey::NONE, calls);
-        }
+    // A new thread may have got the counters of one that ended in the middle of a gap.
+    if counters.is_some_and(|counters| counters.pass_over(0, site.epoch())) {
+        return Err(Outcome::Unsampled);
     }
-    if !site.is_sampled() {
-        return Ok(1.0);
+    if let Some(Lease { device, calls }) = counters.and_then(CallCounters::take_warmup) {
+        // The site was not sampled before.
+        site.warmups.give_back(device, SeriesKey::NONE, calls);
     }
     let has_budget = cost::is_on();
     let _timing = cost::time_decision(&site.cost);
@@ -186,8 +182,20 @@ pub(crate) struct EnteredStream<G> {
 pub(crate) fn entry<G>(admission: &mut Admission, source: impl FnOnce() -> Source<G>) -> Entry<G> {
     match source() {
         Source::Host => Entry::Host,
+        Source::Stream(source) if is_leased(admission.site, source.context) => {
+            admission.outcome = Outcome::Warmup;
+            Entry::Untimed
+        }
         Source::Stream(source) => entered(admission, source, false),
     }
+}
+
+/// Uses a warm-up call that the thread has taken for itself in this context, if there is one.
+#[inline(always)]
+fn is_leased(site: &'static CallSite, context: usize) -> bool {
+    !site.is_plain()
+        && context != 0
+        && threads::counters(site).is_some_and(|counters| counters.pass_over(context, site.epoch()))
 }
 
 /// Asks for the stream of a call of a site with `graph`, and samples the call unless it is captured.
@@ -216,7 +224,11 @@ pub(crate) fn graph_entry<G>(
     if !is_on {
         return Entry::Untimed;
     }
-    match draw(site, threads::counters(site)) {
+    let drawn = match site.is_sampled() {
+        true => draw(site, threads::counters(site)),
+        false => Ok(1.0),
+    };
+    match drawn {
         Ok(weight) => admission.weight = weight,
         Err(outcome) => {
             admission.outcome = outcome;
@@ -252,14 +264,14 @@ pub(crate) fn timed_call<G: StreamGuard, D: Details, C>(
     details: D,
     make: impl FnOnce(StreamCall, G, D::Work) -> C,
 ) -> Option<C> {
-    let EnteredStream { source: StreamSource { stream, tracked, guard, .. }, context, is_captured } =
-        entered;
+    let EnteredStream { source, context, is_captured } = entered;
+    let StreamSource { stream, context: handle, tracked, guard } = source;
     let site = admission.site;
     let (key, rest) = details.key();
     let key = key.map_or(SeriesKey::NONE, |text| site.keys.find(&text));
     if !site.is_plain() {
         first::prepare(site, context);
-        if !is_captured && warms_up(&mut admission, context.device_id(), key) {
+        if !is_captured && warms_up(&mut admission, Some((context, handle)), key) {
             return None;
         }
     }
@@ -283,22 +295,36 @@ pub(crate) fn workload<D: Details>(site: &'static CallSite, rest: D::Rest) -> D:
     work
 }
 
-/// Takes a warm-up call of this device and key. Where many are left, the thread takes more for itself,
-/// which its next calls use up without being looked at.
+/// Takes a warm-up call of the context's device, or of the host without one. Where many are left, the
+/// thread takes more for itself, which its next calls in the context use up without being looked at.
 #[inline(never)]
-pub(crate) fn warms_up(admission: &mut Admission, device: DeviceId, key: SeriesKey) -> bool {
+pub(crate) fn warms_up(
+    admission: &mut Admission,
+    on: Option<(&'static Context, usize)>,
+    key: SeriesKey,
+) -> bool {
     let site = admission.site;
     let total = site.warmup();
+    let device = on.map_or(DeviceId::Host, |(context, _)| context.device_id());
     let counters = threads::counters(site);
     if total == 0 || counters.is_some_and(|counters| counters.is_warm(device, key, total)) {
         return false;
     }
-    // Calls are passed over before their key is known, and before a captured stream is.
-    let own = counters.filter(|_| !site.is_sampled() && !site.spec.graph && key == SeriesKey::NONE);
-    let taken = site.warmups.take(device, key, total, if own.is_some() { LEASE } else { 1 });
-    match (own, counters, taken) {
-        (_, Some(counters), 0) => counters.set_warm(device, key, total),
-        (Some(own), _, 2..) => own.skip_warmup(Skipping { device, calls: taken - 1 }, site.epoch()),
+    // Leased calls are passed over by the context that they name, before their key is known. A context
+    // that the program may destroy must not serve: another device's may have its address next.
+    let context = on.and_then(|(context, handle)| context.is_retained().then_some(handle));
+    let can_lease = !site.is_sampled() && !site.spec.graph && key == SeriesKey::NONE;
+    let context = context.filter(|handle| *handle != 0 && can_lease && counters.is_some());
+    // What is left of another context's lease is this one's, too.
+    if let Some(Lease { device, calls }) = counters.and_then(CallCounters::take_warmup) {
+        site.warmups.give_back(device, SeriesKey::NONE, calls);
+    }
+    let taken = site.warmups.take(device, key, total, if context.is_some() { LEASE } else { 1 });
+    match (counters, context, taken) {
+        (Some(counters), _, 0) => counters.set_warm(device, key, total),
+        (Some(counters), Some(context), 2..) => {
+            counters.skip_warmup(Lease { device, calls: taken - 1 }, context, site.epoch());
+        }
         _ => {}
     }
     if taken > 0 {

@@ -34,7 +34,7 @@ impl<W: Work> HostCall<W> {
         let site = admission.site();
         let (key, rest) = details.key();
         let key = key.map_or(SeriesKey::NONE, |text| site.keys.find(&text));
-        if !site.is_plain() && decide::warms_up(&mut admission, DeviceId::Host, key) {
+        if !site.is_plain() && decide::warms_up(&mut admission, None, key) {
             return None;
         }
         let work = decide::workload::<D>(site, rest);

@@ -17,6 +17,10 @@ impl Retain {
     pub fn if_primary(handle: usize, device: &DeviceInfo) -> Retain {
         Retain(AtomicBool::new(retain_if_primary(handle, device)))
     }
+    pub fn is_held(&self) -> bool {
+        self.0.load(Relaxed)
+    }
+
     /// Gives it back, once. The device is the one that it was taken for.
     pub fn give_back(&self, device: &DeviceInfo) {
         if self.0.swap(false, Relaxed) {

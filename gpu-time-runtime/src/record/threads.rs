@@ -11,7 +11,7 @@ use crate::cuda::Context;
 use crate::record::call_sums::CallStatuses;
 use crate::record::recorder::Recorder;
 use crate::site::callsite::CallSite;
-use crate::site::counters::{CallCounters, Counts, Skipping};
+use crate::site::counters::{CallCounters, Counts, Lease};
 use crate::site::registry;
 use crate::stats::sampling::Population;
 use crate::types::key::SeriesKey;
@@ -114,7 +114,7 @@ impl ThreadRecorder {
     /// Gives back the warm-up calls that the thread has taken for itself and will not make.
     fn give_back_warmups(&self) {
         for (id, counters) in self.counters.iter().enumerate() {
-            if let Some(Skipping { device, calls }) = counters.take_warmup()
+            if let Some(Lease { device, calls }) = counters.take_warmup()
                 && let Some(site) = registry::site(id as u32)
             {
                 site.warmups.give_back(device, SeriesKey::NONE, calls);

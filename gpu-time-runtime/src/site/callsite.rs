@@ -70,8 +70,6 @@ const ON: u8 = 2;
 const PLAIN: u8 = 4;
 /// With `ON`: not every call is timed.
 const SAMPLED: u8 = 8;
-/// With `ON`: threads may have calls to pass over, by sampling or as warm-up.
-const SKIPS: u8 = 16;
 
 impl CallSite {
     /// A site without a call so far.
@@ -128,12 +126,6 @@ impl CallSite {
         self.interest.load(Relaxed) & SAMPLED != 0
     }
 
-    /// Returns `true` if threads may have calls to pass over.
-    #[inline(always)]
-    pub(crate) fn may_skip(&self) -> bool {
-        self.interest.load(Relaxed) & SKIPS != 0
-    }
-
     /// The number that changes when threads should decide anew about calls that they would pass over.
     #[inline(always)]
     pub(crate) fn epoch(&self) -> u32 {
@@ -166,18 +158,13 @@ impl CallSite {
         };
         self.warmup.store(config.warmup, Relaxed);
         self.settings.store(settings.pack(), Relaxed);
-        let warms_up = config.warmup > 0;
-        let is_plain = !warms_up && settings == Settings::default() && !self.spec.graph;
+        let is_plain = config.warmup == 0 && settings == Settings::default() && !self.spec.graph;
         self.rate.set(config.sampling);
         self.rate.renew();
         let with = |flag: u8, is_set: bool| if is_set { flag } else { 0 };
         let interest = match config.on {
             false => OFF,
-            true => {
-                ON | with(PLAIN, is_plain)
-                    | with(SAMPLED, config.is_sampled)
-                    | with(SKIPS, config.is_sampled || warms_up)
-            }
+            true => ON | with(PLAIN, is_plain) | with(SAMPLED, config.is_sampled),
         };
         self.interest.store(interest, Release);
     }

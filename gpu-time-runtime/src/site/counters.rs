@@ -52,21 +52,23 @@ impl Counts {
 
 /// Warm-up calls on a device that a thread has taken for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Skipping {
+pub(crate) struct Lease {
     pub device: DeviceId,
     pub calls: u32,
 }
 
 /// The counters of one site on one thread, with its skip counter: the number of calls from here on that
-/// are passed over, as a sampling gap or as warm-up, without asking for their stream.
+/// are passed over, as a sampling gap, or as warm-up in one context.
 ///
 /// Invariant: one thread writes, so a load and a store make an increment. That takes a nanosecond,
 /// where an atomic read-modify-write takes seven, and forty-five when threads share it.
 #[repr(C, align(64))] // a call that is passed over touches the first cache line only
 pub(crate) struct CallCounters {
     skip: AtomicU64,
-    /// The site's epoch in which `skip` was decided, and whether those calls count as warm-up.
-    skip_kind: AtomicU64,
+    /// The site's epoch in which `skip` was decided.
+    skip_epoch: AtomicU64,
+    /// The context that `skip` warms up; 0 for a sampling gap.
+    skip_context: AtomicU64,
     unsampled: AtomicU64,
     warmup: AtomicU64,
     skipped: AtomicU64,
@@ -83,14 +85,12 @@ pub(crate) struct CallCounters {
     sampler: Sampler,
 }
 
-/// Set in `skip_kind` if the calls count as warm-up.
-const IS_WARMUP: u64 = 1 << 32;
-
 impl CallCounters {
     pub const fn new() -> Self {
         CallCounters {
             skip: AtomicU64::new(0),
-            skip_kind: AtomicU64::new(0),
+            skip_epoch: AtomicU64::new(0),
+            skip_context: AtomicU64::new(0),
             unsampled: AtomicU64::new(0),
             warmup: AtomicU64::new(0),
             skipped: AtomicU64::new(0),
@@ -115,15 +115,19 @@ impl CallCounters {
         });
     }
 
-    /// Uses one call of the skip counter, if it was set in this epoch: what to count the call as.
+    /// Passes a call over that has no context yet (0), or this one. Returns `false` if no such call is left
+    /// to pass over in this epoch.
     #[inline(always)]
-    pub fn pass_over(&self, epoch: u32) -> Option<Outcome> {
-        let (left, kind) = (self.skip.load(Relaxed), self.skip_kind.load(Relaxed));
-        if left == 0 || kind as u32 != epoch {
-            return None;
+    pub fn pass_over(&self, context: usize, epoch: u32) -> bool {
+        let left = self.skip.load(Relaxed);
+        if left == 0
+            || self.skip_context.load(Relaxed) != context as u64
+            || self.skip_epoch.load(Relaxed) != u64::from(epoch)
+        {
+            return false;
         }
         self.skip.store(left - 1, Relaxed);
-        Some(if kind & IS_WARMUP == 0 { Outcome::Unsampled } else { Outcome::Warmup })
+        true
     }
 
     /// The number of calls since the last one that was decided about by itself, with this one.
@@ -140,7 +144,8 @@ impl CallCounters {
         }
         let drawn = self.sampler.draw(sampling, longest);
         self.skip.store(drawn.skips, Relaxed);
-        self.skip_kind.store(u64::from(epoch), Relaxed);
+        self.skip_epoch.store(u64::from(epoch), Relaxed);
+        self.skip_context.store(0, Relaxed);
         self.drawn.store(drawn.skips, Relaxed);
         drawn.weight
     }
@@ -150,21 +155,22 @@ impl CallCounters {
         population(&self.sampler, self.read())
     }
 
-    /// Passes over warm-up calls, which the thread has taken for itself.
-    pub fn skip_warmup(&self, skipping: Skipping, epoch: u32) {
-        self.skip_device.store(code(skipping.device), Relaxed);
-        self.skip_kind.store(u64::from(epoch) | IS_WARMUP, Relaxed);
-        self.skip.store(u64::from(skipping.calls), Relaxed);
+    /// Passes over warm-up calls in `context`, which the thread has taken for itself.
+    pub fn skip_warmup(&self, lease: Lease, context: usize, epoch: u32) {
+        self.skip_device.store(code(lease.device), Relaxed);
+        self.skip_context.store(context as u64, Relaxed);
+        self.skip_epoch.store(u64::from(epoch), Relaxed);
+        self.skip.store(u64::from(lease.calls), Relaxed);
     }
 
     /// Gives up the warm-up calls that are left, if there are any.
-    pub fn take_warmup(&self) -> Option<Skipping> {
+    pub fn take_warmup(&self) -> Option<Lease> {
         let left = self.skip.load(Relaxed);
-        if left == 0 || self.skip_kind.load(Relaxed) & IS_WARMUP == 0 {
+        if left == 0 || self.skip_context.load(Relaxed) == 0 {
             return None;
         }
         self.skip.store(0, Relaxed);
-        Some(Skipping { device: device(self.skip_device.load(Relaxed)), calls: left as u32 })
+        Some(Lease { device: device(self.skip_device.load(Relaxed)), calls: left as u32 })
     }
 
     /// Returns `true` if no warm-up call of `total` is left for this device and key, as far as the thread
@@ -299,9 +305,9 @@ mod tests {
         let share = |share| Sampling::of_share(share).unwrap();
         let counters = CallCounters::new();
         assert_eq!(counters.draw(share(0.0), 0, 64), None);
-        assert_eq!(counters.pass_over(0), Some(Outcome::Unsampled));
-        assert_eq!(counters.pass_over(0), Some(Outcome::Unsampled));
-        assert_eq!(counters.pass_over(1), None);
+        assert!(counters.pass_over(0, 0));
+        assert!(counters.pass_over(0, 0));
+        assert!(!counters.pass_over(0, 1));
         assert_eq!(counters.decided(), 3);
         assert_eq!(counters.draw(share(1.0), 1, 64), Some(1.0));
         assert_eq!(counters.decided(), 1);
@@ -312,23 +318,24 @@ mod tests {
         let counters = CallCounters::new();
         let is_timed = |call: u32| {
             let epoch = call / 5;
-            counters.pass_over(epoch).is_none()
-                && counters.draw(Sampling::every(7), epoch, 64).is_some()
+            !counters.pass_over(0, epoch) && counters.draw(Sampling::every(7), epoch, 64).is_some()
         };
         let timed: Vec<u32> = (1..=50).filter(|call| is_timed(*call)).collect();
         assert_eq!(timed, [7, 14, 21, 28, 35, 42, 49]);
     }
 
     #[test]
-    fn warmup_is_skipped_in_its_epoch_and_given_back() {
+    fn warmup_is_skipped_in_its_context_and_given_back() {
         let counters = CallCounters::new();
         let device = DeviceId::Cuda(1);
-        counters.skip_warmup(Skipping { device, calls: 3 }, 5);
-        assert_eq!(counters.pass_over(5), Some(Outcome::Warmup));
-        assert_eq!(counters.pass_over(6), None);
-        assert_eq!(counters.take_warmup(), Some(Skipping { device, calls: 2 }));
+        counters.skip_warmup(Lease { device, calls: 3 }, 7, 5);
+        assert!(counters.pass_over(7, 5));
+        assert!(
+            !counters.pass_over(8, 5) && !counters.pass_over(0, 5) && !counters.pass_over(7, 6)
+        );
+        assert_eq!(counters.take_warmup(), Some(Lease { device, calls: 2 }));
         assert_eq!(counters.take_warmup(), None);
-        assert_eq!(counters.pass_over(5), None);
+        assert!(!counters.pass_over(7, 5));
     }
 
     #[test]
@@ -336,7 +343,7 @@ mod tests {
         let counters = CallCounters::new();
         assert_eq!(counters.draw(Sampling::of_share(0.0).unwrap(), 0, 64), None);
         assert_eq!(counters.take_warmup(), None);
-        assert_eq!(counters.pass_over(0), Some(Outcome::Unsampled));
+        assert!(counters.pass_over(0, 0));
     }
 
     #[test]

@@ -122,6 +122,11 @@ impl Context {
         self.dead.load(Relaxed) || fork::is_forked()
     }
 
+    /// Whether it is there until the process ends or its device is reset.
+    pub fn is_retained(&self) -> bool {
+        self.retain.is_held()
+    }
+
     /// The row of its device.
     pub fn device_id(&self) -> DeviceId {
         DeviceId::Cuda(self.ordinal)
