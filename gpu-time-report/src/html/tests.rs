@@ -4,11 +4,8 @@ use super::*;
 use crate::Site;
 use crate::fixtures::{everything, off, on_host, rated};
 
+#[cfg(feature = "browser-tests")]
 mod browser;
-#[path = "../../tests/support/chromium.rs"]
-mod chromium;
-
-const DESKTOP: [u32; 2] = [1440, 900];
 
 /// Texts that are harmful in a page, in an attribute, in a script or on a terminal.
 const HOSTILE: [&str; 8] = [

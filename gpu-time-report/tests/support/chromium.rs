@@ -72,7 +72,7 @@ pub fn ask(page: &str, [width, height]: [u32; 2], question: &str) -> Seen {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
-    let browser = command.spawn().expect("`chromium` is installed, as `.ci/run` does");
+    let browser = command.spawn().expect("`chromium` is installed");
     let mut browser = Browser(browser);
     let log = BufReader::new(browser.0.stderr.take().expect("piped"));
     let (lines, said) = mpsc::channel();

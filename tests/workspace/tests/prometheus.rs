@@ -1,7 +1,8 @@
-//! Debian's Prometheus scrapes the example `serve_prometheus`, on the simulated driver, and answers what
-//! the report says, and what the dashboard and the docs ask.
+//! Prometheus scrapes the example `serve_prometheus` on the simulated driver. Its answers must agree with
+//! the report, and it must answer every query in the dashboard and the docs.
 //!
-//! Needs `prometheus` on the path: `apt-get install --no-install-recommends prometheus`.
+//! Needs the feature `prometheus-tests`, and `prometheus` on the path, for example from Debian:
+//! `apt-get install --no-install-recommends prometheus`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};

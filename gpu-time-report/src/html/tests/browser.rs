@@ -2,6 +2,11 @@
 
 use super::*;
 
+#[path = "../../../tests/support/chromium.rs"]
+mod chromium;
+
+const DESKTOP: [u32; 2] = [1440, 900];
+
 /// Asks the page of this snapshot, which may have nothing to complain of.
 fn ask(snapshot: &Snapshot, question: &str) -> serde_json::Value {
     let seen = chromium::ask(&snapshot.to_html(), DESKTOP, question);
