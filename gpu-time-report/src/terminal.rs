@@ -1,8 +1,10 @@
 //! Properties of the terminal that the table is written to.
 
 use std::io::{self, IsTerminal};
-
-use terminal_size::{Width, terminal_size_of};
+#[cfg(unix)]
+use std::os::fd::AsRawFd as Handle;
+#[cfg(windows)]
+use std::os::windows::io::AsHandle as Handle;
 
 /// The properties of the target that affect the layout of the table. The default is plain text of
 /// any width.
@@ -17,23 +19,37 @@ pub struct Terminal {
 impl Terminal {
     /// Returns the properties of stdout.
     pub fn stdout() -> Terminal {
-        let is_terminal = io::stdout().is_terminal();
-        Terminal::of(is_terminal, is_terminal.then(|| terminal_size_of(io::stdout())).flatten())
+        Terminal::of(&io::stdout())
     }
 
     /// Returns the properties of stderr.
     pub fn stderr() -> Terminal {
-        let is_terminal = io::stderr().is_terminal();
-        Terminal::of(is_terminal, is_terminal.then(|| terminal_size_of(io::stderr())).flatten())
+        Terminal::of(&io::stderr())
     }
 
-    fn of<T>(is_terminal: bool, size: Option<(Width, T)>) -> Terminal {
-        Terminal {
-            colours: has_colours(is_terminal),
-            // A terminal that does not know its width reports 0.
-            columns: size.map(|(Width(columns), _)| columns.into()).filter(|&columns| columns > 0),
-        }
+    fn of(stream: &(impl IsTerminal + Handle)) -> Terminal {
+        let is_terminal = stream.is_terminal();
+        let columns = is_terminal.then(|| columns(stream)).flatten();
+        // A terminal that does not know its width reports 0.
+        let columns = columns.map(usize::from).filter(|&columns| columns > 0);
+        Terminal { colours: has_colours(is_terminal), columns }
     }
+}
+
+/// Returns the width of a terminal.
+#[cfg(unix)]
+#[allow(unsafe_code, reason = "one system call; the crates that wrap it cost seconds to build")]
+fn columns(terminal: &impl Handle) -> Option<u16> {
+    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: `TIOCGWINSZ` writes one `winsize`, and `size` outlives the call.
+    let status = unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCGWINSZ, &mut size) };
+    (status == 0).then_some(size.ws_col)
+}
+
+/// Returns the width of a terminal.
+#[cfg(windows)]
+fn columns(terminal: &impl Handle) -> Option<u16> {
+    terminal_size::terminal_size_of(terminal).map(|(terminal_size::Width(columns), _)| columns)
 }
 
 /// Decides by `NO_COLOR`, `CLICOLOR_FORCE`, `CLICOLOR` and `TERM`, in this order of precedence.
