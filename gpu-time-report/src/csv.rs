@@ -15,21 +15,35 @@ impl Snapshot {
     /// as in the table; all else is unchanged. A name that begins with `=`, `+`, `-` or `@`, such as the
     /// key `-1`, is a formula to a spreadsheet unless its column is imported as text.
     pub fn to_csv(&self) -> String {
-        // Cannot fail: the target is memory, and all lines have the same length.
-        write(self).ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
+        render(self)
     }
 }
 
-fn write(snapshot: &Snapshot) -> Result<Vec<u8>, csv::Error> {
+fn render(snapshot: &Snapshot) -> String {
     let columns = columns();
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(columns.iter().map(|(name, _)| name))?;
+    let mut text = String::new();
+    write_line(&mut text, columns.iter().map(|(name, _)| name.clone()));
     for site in &snapshot.sites {
         for series in &site.series {
-            writer.write_record(columns.iter().map(|(_, value)| value(site, series)))?;
+            write_line(&mut text, columns.iter().map(|(_, value)| value(site, series)));
         }
     }
-    writer.into_inner().map_err(|error| error.into_error().into())
+    text
+}
+
+/// Appends one line. Cells are quoted where RFC 4180 requires it.
+fn write_line(text: &mut String, cells: impl Iterator<Item = String>) {
+    for (index, cell) in cells.enumerate() {
+        if index > 0 {
+            text.push(',');
+        }
+        if cell.contains([',', '"', '\n', '\r']) {
+            text.extend(["\"", &cell.replace('"', "\"\""), "\""]);
+        } else {
+            text.push_str(&cell);
+        }
+    }
+    text.push('\n');
 }
 
 fn columns() -> Vec<Column> {
