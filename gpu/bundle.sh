@@ -38,6 +38,7 @@ built() {
 built -p gpu-time-scenarios --test scenarios
 built -p gpu-time -p gpu-time-accuracy --features nvml,html --examples --bench '*' \
     --bin kernel-base --bin flush-methods
+built -p gpu-time-tests --features cublas,gpu-time/nvml,gpu-time/html --example async_pitfall
 
 # A package of its own: the workspace has one cudarc only.
 versions=tests/cudarc-versions

@@ -1,7 +1,7 @@
 //! Compares the medians of gpu-time with CUPTI's for the same kernels, in one table.
 //!
 //! ```text
-//! cargo bench --bench accuracy
+//! cargo bench -p gpu-time-accuracy
 //! ```
 //!
 //! Needs an NVIDIA GPU and the `libcupti` of a CUDA toolkit. The code is in the library of this

@@ -2,7 +2,7 @@
 //! by cuBLAS, timed in three ways.
 //!
 //! ```text
-//! cargo run --release --example async_pitfall
+//! cargo run --release --features cublas --example async_pitfall
 //! ```
 //!
 //! A launch returns once the work has been enqueued, so the time of the launch alone says nothing
@@ -11,6 +11,7 @@
 
 #![allow(unsafe_code)] // cudarc's `gemm` is unsafe because it cannot check the matrix shapes
 
+#[path = "../../../examples/gpu/mod.rs"]
 mod gpu;
 
 use std::error::Error;
