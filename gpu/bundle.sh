@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Builds everything that is to run on a GPU into one folder, for x86-64 Linux.
+# Builds everything that runs on a GPU into one folder, for x86-64 Linux.
 #
 #   gpu/bundle.sh [--rivals] [DIR]     default: `bundle` at the root of the repository
 #
-# With `--rivals` NVBench goes along, for the bench `accuracy` to compare with: wheels of `cuda-bench`,
-# which want the PyTorch and the `cuda-bindings` of the machine. They are fetched by `pip`.
+# `--rivals` adds NVBench, which the bench `accuracy` then compares with: wheels of `cuda-bench`, downloaded
+# with `pip`. They need PyTorch and `cuda-bindings` on the GPU machine.
 #
-# Carry that folder to a machine with an NVIDIA GPU, which needs no Rust, and run `bundle/run.sh`.
+# Copy the folder to a machine with an NVIDIA GPU and run `bundle/run.sh` there. No Rust is needed.
 set -euo pipefail
 is_with_rivals=
 if [[ ${1:-} == --rivals ]]; then
@@ -22,25 +22,24 @@ cd "$root"
 rm -rf "$bundle"/{test,bin,example,bench,wheels}
 cp gpu/run.sh gpu/clean.sh "$bundle/"
 
-# built TARGETS…: builds them. Cargo says of each executable what kind of target it is; that becomes its
-# folder.
+# built TARGETS…: builds targets. The kind that cargo reports for each executable becomes its folder.
 built() {
     cargo build --locked --release --message-format=json "$@" |
         sed -n 's/.*"kind":\["\([a-z]*\)"\].*"executable":"\([^"]*\)".*/\1 \2/p' |
         while read -r kind executable; do
-            # Without the hash in its name and without symbols.
+            # Drop the hash in the name, and the symbols.
             name=$(basename "$executable" | sed 's/-[0-9a-f]\{16\}$//')
             mkdir -p "$bundle/$kind"
             strip -o "$bundle/$kind/$name" "$executable"
         done
 }
-# Built together, the benches would have every feature that the scenarios ask for.
+# Separate builds: in one, the benches would get all features that the scenarios ask for.
 built -p gpu-time-scenarios --test scenarios
 built -p gpu-time -p gpu-time-accuracy --features nvml,html --examples --bench '*' \
     --bin kernel-base --bin flush-methods
 built -p gpu-time-tests --features cublas,gpu-time/nvml,gpu-time/html --example async_pitfall
 
-# A package of its own: the workspace has one cudarc only.
+# Outside the workspace, which has only one version of cudarc.
 versions=tests/cudarc-versions
 cargo build --locked --release --manifest-path "$versions/Cargo.toml" \
     --target-dir "${CARGO_TARGET_DIR:-target}/cudarc-versions"
@@ -55,8 +54,8 @@ if [[ -n $is_with_rivals ]]; then
     done
 fi
 
-# The tests with the program that they run, and at least one of each other kind.
+# Fails unless the tests are there with the program that they run, and one of each other kind.
 ls "$bundle"/test/scenarios "$bundle"/bin/{scenario,kernel-base,flush-methods,cudarc-versions} "$bundle"/example/* "$bundle"/bench/*
 size=$(du --summarize --block-size=1M "$bundle" | cut --fields=1)
-((size < limit_mib)) || { echo "\`$bundle\` has $size MiB, more than $limit_mib" >&2; exit 1; }
+((size < limit_mib)) || { echo "\`$bundle\` is $size MiB, more than $limit_mib" >&2; exit 1; }
 echo "$bundle: $size MiB"

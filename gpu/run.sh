@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs everything in this folder on the machine's GPU, and prints a table of it last.
+# Runs everything in this folder on the machine's GPU and prints a table of the results last.
 #
 #   run.sh [OUTDIR [PART…]]     logs and reports go to OUTDIR (default: a new folder in /tmp)
 #
-# With names of parts, such as `scenarios`, `accuracy` or `'example-*'`, only those run.
-# Needs nothing but a driver. `GPU_TIME_TEST_DRIVER=simulated` runs the tests without a GPU, on the
-# machine that built them.
+# Names of parts, such as `scenarios`, `accuracy` or `'example-*'`, restrict the run to those parts.
+# Needs only a driver. `GPU_TIME_TEST_DRIVER=simulated` runs the tests without a GPU, on the machine
+# that built them.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 out=${1:-$(mktemp -d)}
@@ -18,20 +18,20 @@ limit_s=240
 table=
 failed=0
 
-# is_chosen NAME: whether the command line asks for this part.
+# is_chosen NAME: succeeds if the command line asks for this part.
 known=()
 is_chosen() {
     local pattern
     known+=("$1")
     ((${#chosen[@]})) || return 0
     for pattern in "${chosen[@]}"; do
-        # shellcheck disable=SC2053 # it is a pattern
+        # shellcheck disable=SC2053 # a pattern
         [[ $1 == $pattern ]] && return 0
     done
     return 1
 }
 
-# part NAME COMMAND…: runs one part, shows what it prints and keeps it in OUTDIR/NAME.log.
+# part NAME COMMAND…: runs one part and writes its output to the terminal and to OUTDIR/NAME.log.
 part() {
     local name=$1 log=$out/$1.log start=$SECONDS status library verdict=ok
     is_chosen "$name" || return 0
@@ -39,43 +39,43 @@ part() {
     printf '\n== %s\n' "$name"
     (cd "$out" && timeout --kill-after=10 "$limit_s" "$@") </dev/null 2>&1 | tee "$log"
     status=${PIPESTATUS[0]}
-    # What it says that it would need beside a driver.
-    library=$(sed -n '/there is no lib[a-z]* on this machine/{s/.*there is no \(lib[a-z]*\) .*/\1/p;q}' "$log")
+    # The library that the part reports as missing.
+    library=$(sed -n '/no lib[a-z]* on this machine/{s/.*no \(lib[a-z]*\) on .*/\1/p;q}' "$log")
     if ((status == 124 || status == 137)); then
         verdict="FAILED: took more than $limit_s s"
-    elif ((status != 0)) && [[ $library == libcupti ]]; then # without it nothing can be compared
-        verdict="left out: no $library"
+    elif ((status != 0)) && [[ $library == libcupti ]]; then # nothing can be compared without it
+        verdict="skipped: no $library"
     elif ((status != 0)); then
         verdict="FAILED: status $status"
-    elif grep --quiet 'no GPU here' "$log"; then # as examples and benches say and then go on
+    elif grep --quiet 'no GPU here' "$log"; then # examples and benches print this and continue
         verdict='FAILED: ran without a GPU'
     elif [[ -n $library ]]; then
-        verdict="ok, without what needs $library"
+        verdict="ok, skipped what needs $library"
     fi
     [[ $verdict != FAILED* ]] || failed=1
-    # What the test runner says of its tests, also where it left some out.
-    verdict+=$(sed -n 's/^test result: [A-Za-z]*\. \(.*\); 0 ignored.*; \(.*\) filtered out.*/ (\1; \2 left out)/p' "$log")
+    # Add the test runner's counts.
+    verdict+=$(sed -n 's/^test result: [A-Za-z]*\. \(.*\); 0 ignored.*; \(.*\) filtered out.*/ (\1; \2 skipped)/p' "$log")
     table+=$(printf '%-24s %4d s  %s' "$name" $((SECONDS - start)) "$verdict")$'\n'
 }
 
 scenarios() {
     local -a options=()
     local limit_s=400
-    # Tests that need the simulated driver stand in modules of that name, and the soak is a part of its own.
+    # Tests that need the simulated driver are in modules named `simulated`. The soak is a separate part.
     [[ $GPU_TIME_TEST_DRIVER == simulated ]] || options=(--skip simulated:: --skip soak::)
-    # One of them wants cuBLAS, and says where that is not.
+    # One scenario needs cuBLAS and reports if it is missing.
     part scenarios "${toolkit[@]}" GPU_TIME_TEST_DRIVER="$GPU_TIME_TEST_DRIVER" \
         GPU_TIME_TEST_SCENARIO_BIN="$here/bin/scenario" "$here/test/scenarios" "${options[@]}"
 }
 
-# Ten minutes of everything at once, or as long as `SOAK` says, where it is asked for by name.
+# Everything at once for ten minutes, or for the time in `SOAK`. Runs only when named.
 soak() {
     if ((${#chosen[@]})); then
         local limit_s=700
         part soak env GPU_TIME_REPORT="table,json:$out/soak.json" \
             "$here/bin/scenario" soak/run "${SOAK:-600s}"
     else
-        table+=$(printf '%-24s %6s  left out: runs where it is named' soak '')$'\n'
+        table+=$(printf '%-24s %6s  skipped: runs only when named' soak '')$'\n'
     fi
 }
 
@@ -83,7 +83,7 @@ clean() {
     if [[ $GPU_TIME_TEST_DRIVER == real ]] && command -v ncu >/dev/null; then
         part clean "$here/clean.sh" "$here/bin/scenario"
     else
-        table+=$(printf '%-24s %6s  left out: needs a GPU and `ncu`' clean '')$'\n'
+        table+=$(printf '%-24s %6s  skipped: needs a GPU and `ncu`' clean '')$'\n'
     fi
 }
 
@@ -93,8 +93,8 @@ query=(nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.max.sm --form
 machine=$("${query[@]}" 2>&1) || machine="no answer from nvidia-smi: $machine"
 echo "$machine"
 
-# cuBLAS and CUPTI, which are no part of a driver: from Python's wheels, whose users expect them before
-# others, and from a toolkit.
+# cuBLAS and CUPTI do not come with the driver. Python's wheels are searched first, as their users expect,
+# then a toolkit.
 libraries=${LD_LIBRARY_PATH:-}
 wheels=$(python3 -c 'import glob, sysconfig
 print(*glob.glob(sysconfig.get_path("purelib") + "/nvidia/*/lib"))' 2>/dev/null)
@@ -122,7 +122,7 @@ part flush-methods "${toolkit[@]}" "$here/bin/flush-methods"
 for pattern in "${chosen[@]}"; do
     # shellcheck disable=SC2053
     for name in "${known[@]}"; do [[ $name == $pattern ]] && continue 2; done
-    table+="no part is called \`$pattern\`: there are ${known[*]}"$'\n'
+    table+="no part matches \`$pattern\`: expected one of ${known[*]}"$'\n'
     failed=1
 done
 

@@ -1,12 +1,13 @@
-//! A loop of annotated work whose times Prometheus can scrape.
+//! A loop of annotated work that serves its times to Prometheus.
 //!
 //! ```text
 //! cargo run --release --features metrics,signals --example serve_prometheus
 //! curl http://127.0.0.1:9464/metrics
 //! ```
 //!
-//! An argument is the address to serve at. It goes on until a signal ends it; with the feature `signals`
-//! it reports then. On a machine without an NVIDIA GPU the work runs on the CPU, and its rows say `host`.
+//! The optional argument is the address to listen on. The program runs until a signal ends it; with the
+//! feature `signals` it then prints a report. On a machine without an NVIDIA GPU the work runs on the CPU,
+//! and its rows say `host`.
 
 #![allow(unsafe_code)] // launching a kernel is unsafe in cudarc
 
@@ -30,7 +31,7 @@ const LARGEST: usize = 16 << 20;
 
 type Done = Result<(), Box<dyn Error>>;
 
-/// The buckets of the times, in seconds: six in each decade from 1 µs to 10 s, for kernels of any length.
+/// Returns histogram buckets in seconds: six in each decade from 1 µs to 10 s, for kernels of any length.
 fn buckets() -> Vec<f64> {
     let decades = (0..7).map(|decade| 1e-6 * 10f64.powi(decade));
     let steps = |from: f64| [1.0, 1.5, 2.0, 3.0, 5.0, 7.0].map(|step| step * from);
@@ -43,7 +44,7 @@ enum Vectors {
     Cpu { x: Vec<f32>, y: Vec<f32> },
 }
 
-/// A request of so many elements.
+/// Serves a request of `len` elements.
 #[gpu_timed(stream = v.stream(), sleep)]
 fn saxpy(v: &mut Vectors, len: usize) -> Done {
     match v {
@@ -51,7 +52,7 @@ fn saxpy(v: &mut Vectors, len: usize) -> Done {
             let n = len as u32;
             let mut launch = stream.launch_builder(saxpy);
             launch.arg(&n).arg(&2.0f32).arg(x).arg(y);
-            // SAFETY: the arguments are those of the kernel, and both vectors have more elements.
+            // SAFETY: the arguments match the kernel, and both vectors have at least `len` elements.
             unsafe { launch.launch(LaunchConfig::for_num_elems(n)) }?;
         }
         Vectors::Cpu { x, y } => {
@@ -66,7 +67,7 @@ fn saxpy(v: &mut Vectors, len: usize) -> Done {
 fn main() -> Done {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:9464".to_owned());
     let address: SocketAddr = address.parse()?;
-    // gpu-time publishes to whatever recorder there is, about once a second.
+    // gpu-time publishes to the installed recorder about once a second.
     PrometheusBuilder::new()
         .with_http_listener(address)
         .set_buckets_for_metric(Matcher::Full("gpu_time_seconds".to_owned()), &buckets())?
@@ -76,7 +77,7 @@ fn main() -> Done {
         println!("no GPU here ({why}): running on the CPU, timed by the host clock");
         Vectors::Cpu { x: vec![1.0; LARGEST], y: vec![0.0; LARGEST] }
     });
-    // Requests of five sizes, a few of each in every second.
+    // Requests of five sizes, about ten of each per second.
     for size in (0..5).cycle() {
         saxpy(&mut vectors, LARGEST >> (2 * size))?;
         thread::sleep(Duration::from_millis(20));
@@ -96,7 +97,7 @@ fn on_gpu() -> Result<Vectors, Box<dyn Error>> {
 }
 
 impl Vectors {
-    /// The stream that the work goes to; none on the CPU.
+    /// Returns the stream that the work goes to, or `None` on the CPU.
     fn stream(&self) -> Option<&Arc<CudaStream>> {
         match self {
             Vectors::Gpu { stream, .. } => Some(stream),

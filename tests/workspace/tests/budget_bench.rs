@@ -1,5 +1,5 @@
-//! The logic of the bench `budget`: what it concludes, and that it runs to its end. On the simulated driver,
-//! whose time is its own: no figure here is a measurement.
+//! The logic of the bench `budget`: its verdicts, and a complete run. The simulated driver has a virtual
+//! clock, so no figure here is a measurement.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -7,14 +7,14 @@ use std::process::{Command, Output};
 use gpu_time_sim_driver::SimDriver;
 use serde_json::Value;
 
-#[allow(dead_code, reason = "what only the bench prints")]
+#[allow(dead_code, reason = "some of it is only printed by the bench")]
 #[path = "../../../benches/budget/loss.rs"]
 mod loss;
 
 use loss::{Loss, Verdict, judge};
 
-/// Rounds in which the host got slower all the time, and one in seven was disturbed. What is compared takes
-/// turns with something that takes 4,600 ns, and is slower by so many percent.
+/// A loss of `percent` in rounds during which the host slows down steadily and every seventh round is
+/// disturbed. The compared loop alternates with one that takes 4,600 ns.
 fn lost(percent: f64, rounds: u32) -> Loss {
     let off = |round: u32| 4_600.0 * (1.0 + f64::from(round) * 1e-4);
     let disturbed = |round: u32| if round % 7 == 3 { 1.5 } else { 1.0 };
@@ -25,7 +25,7 @@ fn lost(percent: f64, rounds: u32) -> Loss {
 }
 
 #[test]
-fn the_median_of_pairs_sees_through_drift_and_disturbances() {
+fn median_of_pairs_ignores_drift_and_outliers() {
     let loss = lost(0.7, 200);
     assert!((loss.median - 0.7).abs() < 1e-9, "{loss:?}");
     assert!(loss.interval[0] <= loss.median && loss.median <= loss.interval[1], "{loss:?}");
@@ -33,7 +33,7 @@ fn the_median_of_pairs_sees_through_drift_and_disturbances() {
 }
 
 #[test]
-fn without_a_control_that_holds_nothing_is_said() {
+fn verdict_is_invalid_unless_the_control_holds() {
     use Verdict::{Invalid, Missed, Ok};
     let (none, little, much) = (lost(0.1, 200), lost(1.1, 200), lost(1.3, 200));
     assert_eq!(judge(&little, &none, true), [Ok, Ok]);
@@ -42,39 +42,40 @@ fn without_a_control_that_holds_nothing_is_said() {
         assert_eq!(judge(&little, &off, true), [Invalid; 2]);
         assert_eq!(judge(&much, &off, true), [Invalid; 2]);
     }
-    // Nor before the budget has settled, nor by too few rounds, nor by none.
+    // The same before the budget has settled, with too few rounds and without rounds.
     assert_eq!(judge(&little, &none, false), [Invalid, Ok]);
     assert_eq!(judge(&little, &lost(0.1, 4), true), [Invalid; 2]);
     assert_eq!(judge(&little, &lost(0.1, 0), true), [Invalid; 2]);
 }
 
-/// Builds the bench, beside this test, where what it is built of lies already; answers where it is.
+/// Builds the bench in this test's target folder, where its dependencies are built already, and returns its
+/// path.
 fn built() -> String {
     let target =
-        Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it is in the target folder");
+        Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a folder in the target folder");
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(env!("CARGO_MANIFEST_DIR")).env("CARGO_TARGET_DIR", target);
     cargo.args(["build", "--locked", "--quiet", "--message-format=json"]);
     cargo.args(["--package", "gpu-time", "--bench", "budget"]);
     let output = cargo.output().expect("cargo runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let messages = String::from_utf8(output.stdout).expect("it is text");
+    let messages = String::from_utf8(output.stdout).expect("cargo prints text");
     let executable = messages.lines().find_map(|line| {
-        let message: Value = serde_json::from_str(line).expect("it is JSON");
+        let message: Value = serde_json::from_str(line).expect("cargo's messages are JSON");
         let is_it = message["target"]["name"] == "budget";
         message["executable"].as_str().filter(|_| is_it).map(str::to_owned)
     });
-    executable.expect("it was built")
+    executable.expect("cargo builds the bench")
 }
 
 fn run(program: &str, driver: &SimDriver) -> Output {
     let mut command = Command::new(program);
     driver.apply(&mut command).args(["--bench", "--seconds", "1", "--settle", "0.1", "--fast"]);
-    command.output().expect("it runs")
+    command.output().expect("the bench runs")
 }
 
 #[test]
-fn it_runs_to_its_end_and_says_that_it_was_too_short() {
+fn short_run_ends_and_is_invalid() {
     let bench = built();
     let dir = tempfile::tempdir().expect("a temporary folder");
     let driver = SimDriver::install(dir.path()).expect("the simulated driver is installed");
@@ -90,7 +91,7 @@ fn it_runs_to_its_end_and_says_that_it_was_too_short() {
     assert!(row.ends_with(": invalid"), "{said}");
     assert!(said.contains("one call in "), "{said}");
 
-    // A process that cannot run the loop is no figure.
+    // A process that cannot run the loop ends the bench.
     let output = run(&bench, &driver.faults("cuLaunchKernel:20000+=719"));
     let complaints = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{complaints}");

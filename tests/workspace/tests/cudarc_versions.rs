@@ -1,8 +1,8 @@
-//! The same annotations work with every cudarc that is served, side by side in one binary.
+//! The same annotations work with all supported versions of cudarc, side by side in one binary.
 //!
-//! `tests/cudarc-versions` is a package outside the workspace, whose lock has all of them. All run on a GPU,
-//! from the GPU bundle. Here the newest does, on the simulated driver: those before it look up every function
-//! that a driver has at once, and the simulated one has those that are called.
+//! `tests/cudarc-versions` is a package outside the workspace whose lock file has all of them. The GPU
+//! bundle runs all of them on a GPU. Here only the newest runs, on the simulated driver: older versions
+//! look up all functions of a driver at once, and the simulated driver has only those that are called.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,7 +14,7 @@ mod support;
 use support::succeed;
 
 #[test]
-fn every_cudarc_since_0_15() {
+fn every_cudarc_since_0_15_builds_and_the_newest_runs() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cudarc-versions");
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--locked", "--quiet"]);

@@ -1,10 +1,10 @@
-//! What we depend on: from where, under which licence, and for which compiler.
+//! Dependencies: their sources, licences and compiler versions.
 
 use std::process::Command;
 
 use serde_json::Value;
 
-/// The licences as the packages state them; a new one is read before it is added.
+/// The accepted licences, as the packages state them. Read a new one before adding it.
 const LICENCES: [&str; 18] = [
     "(MIT OR Apache-2.0) AND Unicode-3.0",
     "Apache-2.0",
@@ -28,7 +28,7 @@ const LICENCES: [&str; 18] = [
 
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
-/// Every package of the lock file, ours and those that only tests need among them.
+/// Returns all packages of the lock file, including ours and those that only tests need.
 fn packages() -> Vec<Value> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["metadata", "--locked", "--all-features", "--quiet", "--format-version=1"]);
@@ -41,7 +41,7 @@ fn packages() -> Vec<Value> {
 }
 
 #[test]
-fn licences_are_known_and_sources_are_the_registry() {
+fn licences_are_accepted_and_sources_are_the_registry() {
     for package in packages() {
         let (name, licence) = (&package["name"], &package["license"]);
         assert!(LICENCES.iter().any(|known| licence == known), "{name}: licence {licence}");
@@ -59,9 +59,10 @@ fn no_dependency_needs_a_newer_compiler() {
     }
 }
 
-/// All that the first command of the README builds beside what users get: what tests need is elsewhere.
+/// The first command of the README builds these in addition to what users get. Dependencies of tests are in
+/// other packages.
 #[test]
-fn the_first_example_waits_for_nothing_that_only_tests_need() {
+fn first_example_builds_no_dependencies_of_tests() {
     let packages = packages();
     let ours = packages.iter().find(|package| package["name"] == "gpu-time").expect("it is there");
     let dependencies = ours["dependencies"].as_array().expect("they are listed");
@@ -70,7 +71,7 @@ fn the_first_example_waits_for_nothing_that_only_tests_need() {
     assert_eq!(names, ["cudarc", "gpu-time", "gpu-time-kernels", "libc"]);
 }
 
-/// Major and minor.
+/// Parses the major and minor version.
 fn version(text: &str) -> (u32, u32) {
     let mut numbers = text.split('.').map(|number| number.parse().expect("a number"));
     (numbers.next().expect("a major version"), numbers.next().unwrap_or(0))

@@ -16,15 +16,15 @@ use std::time::{Duration, Instant};
 use gpu_time_sim_driver::SimDriver;
 use serde_json::Value;
 
-/// Nothing here takes that long, unless it hangs.
+/// A wait this long means that a process hangs.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// A process that is ended with the test.
+/// A child process, killed when the test ends.
 struct Process(Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -35,9 +35,9 @@ fn start(command: &mut Command) -> Process {
     Process(child)
 }
 
-/// Builds the example with the features that it is to have here.
+/// Builds the example with the features that this test needs and returns its path.
 fn example() -> PathBuf {
-    // Beside this test, where what it is built of lies already.
+    // In this test's target folder, where its dependencies are built already.
     let target =
         Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it is in the target folder");
     let mut cargo = Command::new(env!("CARGO"));
@@ -48,7 +48,7 @@ fn example() -> PathBuf {
     target.join("debug/examples/serve_prometheus")
 }
 
-/// An address on this machine that nobody listens on.
+/// Returns a local address with a free port.
 fn free_address() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("there is a port");
     listener.local_addr().expect("it has an address")
@@ -63,7 +63,8 @@ fn get(address: SocketAddr, path: &str) -> io::Result<String> {
     Ok(body.to_owned())
 }
 
-/// What Prometheus says of an expression, if it is there: for each series its labels and its value.
+/// Evaluates an expression and returns the labels and value of each series, or `None` if Prometheus does not
+/// answer yet.
 fn results(prometheus: SocketAddr, expression: &str) -> Option<Vec<Value>> {
     let encoded: String = expression.bytes().map(|byte| format!("%{byte:02X}")).collect();
     let answer = get(prometheus, &format!("/api/v1/query?query={encoded}")).ok()?;
@@ -72,14 +73,14 @@ fn results(prometheus: SocketAddr, expression: &str) -> Option<Vec<Value>> {
     answer["data"]["result"].as_array().cloned()
 }
 
-/// The same where it is one number, or none yet.
+/// Evaluates an expression whose result is one number, or `None` while there is no result.
 fn query(prometheus: SocketAddr, expression: &str) -> Option<f64> {
     let results = results(prometheus, expression)?;
     assert!(results.len() <= 1, "{expression}: {results:?}");
     results.first()?["value"][1].as_str()?.parse().ok()
 }
 
-/// The first answer that is as it should be.
+/// Repeats `answer` until it returns a value.
 fn wait_for<T>(what: &str, mut answer: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + LIMIT;
     loop {
@@ -91,7 +92,7 @@ fn wait_for<T>(what: &str, mut answer: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// The bounds of the bucket that a time is in, in seconds, as a scrape shows them.
+/// Returns the bounds, in seconds, of the histogram bucket that contains a time.
 fn bucket(metrics: &str, seconds: f64) -> (f64, f64) {
     let lines = metrics.lines().filter(|line| line.starts_with("gpu_time_seconds_bucket{"));
     let bounds = lines.filter_map(|line| line.split_once("le=\"")?.1.split_once('"'));
@@ -102,19 +103,19 @@ fn bucket(metrics: &str, seconds: f64) -> (f64, f64) {
     (below, above)
 }
 
-/// The names of metrics in a scrape, each with those of its labels.
+/// Returns the names of all metrics in a scrape, each with the names of its labels.
 fn labels_of_metrics(metrics: &str) -> BTreeMap<&str, BTreeSet<&str>> {
     let mut labels: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for line in metrics.lines().filter(|line| line.starts_with("gpu_time_")) {
         let (name, rest) = line.split_once(['{', ' ']).expect("a value follows");
-        // No value here has a quote or a comma.
+        // No label value here contains a quote or a comma.
         let pairs = rest.split(',').filter_map(|pair| pair.split_once("=\""));
         labels.entry(name).or_default().extend(pairs.map(|(label, _)| label));
     }
     labels
 }
 
-/// Every metric and every label that an expression names is one that was scraped.
+/// Asserts that all metrics and labels in an expression were scraped.
 fn assert_exported(labels: &BTreeMap<&str, BTreeSet<&str>>, expression: &str) {
     let is_of_name = |c: char| c.is_alphanumeric() || c == '_';
     let mut of_any = BTreeSet::<&str>::new();
@@ -138,7 +139,7 @@ fn assert_exported(labels: &BTreeMap<&str, BTreeSet<&str>>, expression: &str) {
     }
 }
 
-/// What the dashboard asks of Prometheus, each with the labels that its legend shows.
+/// Returns the queries of the dashboard, each with the labels in its legend.
 fn dashboard() -> Vec<(String, Vec<String>)> {
     let dashboard: Value =
         serde_json::from_str(include_str!("../../../docs/grafana.json")).expect("it is JSON");
@@ -153,7 +154,7 @@ fn dashboard() -> Vec<(String, Vec<String>)> {
     asked.collect()
 }
 
-/// The queries in the docs, without their comments.
+/// Returns the queries in the docs, without comments.
 fn documented() -> Vec<String> {
     let blocks = include_str!("../../../docs/production.md").split("```promql\n").skip(1);
     let text: String = blocks.filter_map(|block| block.split("```").next()).collect();
@@ -164,8 +165,8 @@ fn documented() -> Vec<String> {
     text.split("\n\n").map(code).collect()
 }
 
-/// Prometheus answers all that the dashboard and the docs ask. Of what was counted, the example has some of
-/// each kind, so that each panel has something to show.
+/// Asserts that Prometheus answers all queries in the dashboard and the docs. The example counts events of
+/// each kind, so that no panel is empty.
 fn assert_answered(prometheus: SocketAddr, metrics: &str, function: &str) {
     let labels = labels_of_metrics(metrics);
     let (panels, queries) = (dashboard(), documented());
@@ -185,7 +186,7 @@ fn assert_answered(prometheus: SocketAddr, metrics: &str, function: &str) {
         assert_exported(&labels, &expression);
         wait_for(&expression, || results(prometheus, &expression));
     }
-    // The choice of the function.
+    // The variable that selects a function.
     let (metric, label) = ("gpu_time_calls_total", "function");
     let choice = format!("\"label_values({metric}, {label})\"");
     assert!(include_str!("../../../docs/grafana.json").contains(&choice));
@@ -193,18 +194,18 @@ fn assert_answered(prometheus: SocketAddr, metrics: &str, function: &str) {
 }
 
 #[test]
-fn prometheus_answers_what_the_report_says_and_the_dashboard_asks() {
+fn prometheus_agrees_with_report_and_answers_dashboard() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let report = dir.path().join("report.json");
     let sim = SimDriver::install(dir.path().join("driver")).expect("it is installed");
     let example_address = free_address();
-    // Some of the records that fail are in brackets, which are lost then.
+    // Some of the failing records are in brackets, which then count as lost.
     let faults: Vec<_> = (10..40).map(|n| format!("cuEventRecord:{n}00=1")).collect();
     let sim = sim.faults(&faults.join(";"));
     let mut command = Command::new(example());
     command.arg(example_address.to_string()).stdout(Stdio::null());
     command.env("GPU_TIME_REPORT", format!("json:{}", report.display()));
-    // More than all calls cost.
+    // More than all calls cost together.
     command.env("GPU_TIME_BUDGET", "50%");
     let mut example = start(sim.apply(&mut command));
 
@@ -246,7 +247,7 @@ fn prometheus_answers_what_the_report_says_and_the_dashboard_asks() {
     let rate = query(prometheus, &format!("gpu_time_sample_rate{{{function}}}"));
     assert!(rate.is_some_and(|rate| rate > 0.0 && rate <= 1.0), "{rate:?}");
 
-    // By the signal it reports and ends.
+    // SIGTERM makes the example write its report and end.
     let ended = Command::new("kill").args(["-TERM", &example.0.id().to_string()]).status();
     assert!(ended.expect("there is a `kill`").success());
     let status = example.0.wait().expect("it ends");

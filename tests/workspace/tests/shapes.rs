@@ -1,8 +1,8 @@
 //! Annotating a function never changes what it means.
 //!
-//! `tests/shapes` holds functions of every shape, written once. They are built plain and annotated,
-//! in three editions, by a cargo of their own; what the two print and what the compiler says of them
-//! must be the same, without a driver and under the simulated one.
+//! `tests/shapes` holds functions of all shapes. A separate cargo builds them plain and annotated, in three
+//! editions. The two must print the same, without a driver and on the simulated one, and get the same
+//! compiler warnings.
 
 mod support;
 
@@ -16,10 +16,10 @@ use serde_json::Value;
 use support::{succeed, text};
 
 const EDITIONS: [&str; 3] = ["2018", "2021", "2024"];
-/// The crate roots: one forbids unsafe code, the other has the shapes that need it.
+/// Crate roots: one forbids unsafe code, the other has the shapes that need it.
 const ROOTS: [&str; 2] = ["safe", "ffi"];
 
-/// How the shapes run on a simulated GPU.
+/// Settings for runs on a simulated GPU.
 const SETTINGS: [(&str, &[(&str, &str)]); 2] = [
     ("as annotated", &[]),
     ("each call cold and held", &[("GPU_TIME_COLD", "clean"), ("GPU_TIME_SLEEP", "on")]),
@@ -29,7 +29,7 @@ fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../shapes")
 }
 
-/// A folder of this test's own under the workspace's target folder.
+/// Returns a folder for this test in the workspace's target folder.
 fn scratch(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("shapes").join(name)
 }
@@ -54,7 +54,7 @@ impl Variant {
         if self == Annotated {
             cargo.args(["--features", "timed"]);
         }
-        // `-D warnings` is for our own code, not for shapes that are there to be warned of.
+        // `-D warnings` is for our own code. Some shapes exist to cause warnings.
         cargo.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
         cargo
     }
@@ -65,17 +65,17 @@ impl Variant {
         for name in ours.filter(|name| name.to_string_lossy().starts_with("GPU_TIME")) {
             command.env_remove(name);
         }
-        // The shapes' log is all that a run prints, and no real device is ever touched.
+        // Print only the shapes' log, and never touch a real device.
         command.env("GPU_TIME_REPORT", "none").env("CUDA_VISIBLE_DEVICES", "");
         command.env_remove("SHAPES_DRIVER");
         command
     }
 }
 
-/// What each shape logged, in the order of the runs.
+/// The lines that each shape logged, in the order in which the shapes ran.
 struct Log(Vec<Shape>);
 
-/// The name of a shape and its lines.
+/// A shape's name and its lines.
 type Shape = (String, Vec<String>);
 
 impl Log {
@@ -107,9 +107,9 @@ impl Log {
     }
 }
 
-/// The shapes of which at least one annotated function was called, by the report of their run.
+/// Returns the shapes in which at least one annotated function was called, according to the report.
 ///
-/// A shape is the top-level module of its source file that holds the function's line.
+/// A shape is a top-level module; the file and line of a function tell which one it is in.
 fn timed_shapes(report: &Value) -> BTreeSet<String> {
     let sites = report["sites"].as_array().expect("`sites` is a list");
     let called = sites.iter().filter(|site| site["calls"].as_u64() > Some(0));
@@ -129,7 +129,7 @@ fn timed_shapes(report: &Value) -> BTreeSet<String> {
 }
 
 #[test]
-fn what_is_annotated_does_the_same() {
+fn annotated_shapes_print_the_same() {
     let bins = EDITIONS.iter().flat_map(|edition| ROOTS.map(|root| format!("{root}-{edition}")));
     let bins: Vec<String> = bins.flat_map(|bin| ["--bin".into(), bin]).collect();
     for variant in [Plain, Annotated] {
@@ -178,8 +178,7 @@ fn what_is_annotated_does_the_same() {
         drops_by_edition
             .push(all.0.into_iter().filter(|(name, _)| name.starts_with("drops::")).collect());
     }
-    // Each edition has a drop order of its own. Had the logs no eye for that, their being the same
-    // would prove nothing.
+    // Drop order differs between editions. If the logs did not show that, equal logs would prove nothing.
     assert_ne!(drops_by_edition[0], drops_by_edition[1]);
     assert_ne!(drops_by_edition[1], drops_by_edition[2]);
 }
@@ -191,10 +190,10 @@ fn brackets_on_the_gpu(report: &Value) -> u64 {
     on_gpu.map(|series| series["measured"].as_u64().expect("`measured` is a number")).sum()
 }
 
-/// One line for each diagnostic.
+/// Prints one line per diagnostic.
 const SHORT: &str = "--message-format=short";
 
-/// One diagnostic in [`SHORT`] form, without the fix that it suggests.
+/// A diagnostic in [`SHORT`] form, without its suggested fix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Diagnostic {
     file: String,
@@ -212,7 +211,7 @@ impl Diagnostic {
         Some(Self { file, line, column, message })
     }
 
-    /// All that `cargo`, which must succeed, says.
+    /// Runs `cargo`, which must succeed, and returns all diagnostics.
     fn all(cargo: &mut Command) -> BTreeSet<Self> {
         let output = succeed(cargo);
         text(&output.stderr).lines().filter_map(Self::parse).collect()
@@ -220,7 +219,7 @@ impl Diagnostic {
 }
 
 #[test]
-fn what_is_annotated_gets_the_same_warnings() {
+fn annotated_shapes_get_the_same_warnings() {
     let source = std::fs::read_to_string(corpus().join("src/lints.rs")).expect("it is readable");
     let lines = source.lines().zip(1..).filter(|(text, _)| text.ends_with("//~"));
     let expected: BTreeSet<usize> = lines.map(|(_, line)| line).collect();
@@ -231,15 +230,15 @@ fn what_is_annotated_gets_the_same_warnings() {
         let [plain, annotated] = [Plain, Annotated]
             .map(|variant| Diagnostic::all(variant.cargo("build").args(["--bin", &bin, SHORT])));
         let warned: BTreeSet<usize> = plain.iter().map(|diagnostic| diagnostic.line).collect();
-        assert_eq!(warned, expected, "{bin}: the marked lines and no others are warned of");
+        assert_eq!(warned, expected, "{bin}: warnings must be on the marked lines only");
         let (lost, gained) = (&plain - &annotated, &annotated - &plain);
         assert!(lost.is_empty() && gained.is_empty(), "{bin}: lost {lost:#?}, gained {gained:#?}");
     }
 }
 
-/// Clippy sees less of a body once it has been rewritten; it must not see more.
+/// Clippy may see less of a body once the attribute has rewritten it, but not more.
 #[test]
-fn clippy_finds_nothing_new_in_what_is_annotated() {
+fn clippy_finds_nothing_new_in_annotated_shapes() {
     let [plain, annotated] = [Plain, Annotated].map(|variant| {
         let bins = ["safe-2024", "ffi-2024", "lints-2024"];
         let groups = ["clippy::all", "clippy::pedantic", "clippy::nursery"];

@@ -1,8 +1,8 @@
-//! What the tests that run cargo share.
+//! Helpers for tests that run cargo.
 
 use std::process::{Command, Output};
 
-/// What it says, where it succeeds.
+/// Runs a command that must succeed and returns its output.
 pub fn succeed(command: &mut Command) -> Output {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let (out, err) = (text(&output.stdout), text(&output.stderr));
@@ -10,7 +10,7 @@ pub fn succeed(command: &mut Command) -> Output {
     output
 }
 
-/// Its output, as text.
+/// Returns output as text.
 pub fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("output is UTF-8")
 }
