@@ -51,5 +51,6 @@ mod tests {
             listed += usize::from(is_listed);
         }
         assert_eq!(listed, FILES.len());
+        assert!(!include_str!("../../../README.md").contains("```rust,ignore"));
     }
 }
