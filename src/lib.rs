@@ -1,4 +1,8 @@
-#![doc = include_str!("../README.md")]
+#![doc = concat!(include_str!("links.md"), include_str!("../README.md"))]
+
+/// The pages of `docs/`: keys and variables, the meaning of the numbers, production, comparing, costs.
+#[cfg(all(doc, not(doctest)))]
+pub mod guide;
 
 pub use gpu_time_macros::gpu_timed;
 

@@ -6,8 +6,6 @@ use std::ops::Deref;
 use std::time::{Duration, Instant};
 use std::{fmt, iter};
 
-const WHY: &str = "gpu-time was built without its feature `enabled`";
-
 /// Implements accessors with a fixed answer.
 macro_rules! answers {
     ($($name:ident { $($accessor:ident: $value:ty = $answer:expr),* $(,)? })*) => {
@@ -39,6 +37,7 @@ macro_rules! ignored {
 
 mod snapshot;
 
+use snapshot::WHY;
 pub use snapshot::*;
 
 /// Does nothing, because the feature `enabled` is off.

@@ -5,7 +5,8 @@
 use std::iter::Empty;
 use std::{fmt, process};
 
-use super::WHY;
+/// Why there is nothing to report.
+pub(super) const WHY: &str = "gpu-time was built without its feature `enabled`";
 
 /// A snapshot without devices and sites. Its `Display` says why.
 #[derive(Clone, Debug, PartialEq)]

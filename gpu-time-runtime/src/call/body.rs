@@ -1,8 +1,10 @@
 //! A call whose body is timed as a whole.
 
+use std::panic::{RefUnwindSafe, UnwindSafe};
+
 use crate::call::brackets::Bracket;
 use crate::call::host::HostCall;
-use crate::call::scope::{CallTiming, TimedCall, TraceId};
+use crate::call::scope::{CallTiming, Scope, TimedCall, TraceId};
 use crate::call::source::Work;
 use crate::call::stream::StreamGuard;
 use crate::record::call::StreamCall;
@@ -23,6 +25,11 @@ pub struct Body<G> {
     bracket: Option<Bracket>,
     guard: G,
 }
+
+const _: () = {
+    const fn holds_across_awaits_and_unwinding<T: Send + Sync + UnwindSafe + RefUnwindSafe>() {}
+    holds_across_awaits_and_unwinding::<Scope<BodyCall<(), ()>>>();
+};
 
 impl<G: StreamGuard, W: Work> BodyCall<G, W> {
     #[inline(always)]

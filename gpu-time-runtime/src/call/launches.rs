@@ -1,5 +1,7 @@
 //! A call whose launches are timed one by one.
 
+use std::panic::{RefUnwindSafe, UnwindSafe};
+
 use crate::base::fork;
 use crate::call::brackets::{CallState, OpenLaunch};
 use crate::call::host::HostCall;
@@ -28,6 +30,12 @@ pub struct Launches<G, W> {
 /// A launch between its two events. Dropped without a stop, the launch is lost.
 #[must_use]
 pub struct Token(Option<OpenLaunch>);
+
+const _: () = {
+    const fn holds_across_awaits_and_unwinding<T: Send + Sync + UnwindSafe + RefUnwindSafe>() {}
+    holds_across_awaits_and_unwinding::<Scope<LaunchesCall<(), ()>>>();
+    holds_across_awaits_and_unwinding::<Token>();
+};
 
 impl<G, W> LaunchesCall<G, W> {
     #[inline(always)]

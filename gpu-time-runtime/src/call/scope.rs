@@ -1,12 +1,9 @@
 //! The scope that an annotated function holds while it runs.
 
-use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
 use crate::base::fork;
-use crate::call::body::BodyCall;
-use crate::call::launches::{LaunchesCall, Token};
 use crate::record::timeline::{self, CallId};
 use crate::site::cost::{CostTimer, Timing};
 use crate::types::sample::Lost;
@@ -40,13 +37,6 @@ pub struct CallTiming<'a>(pub(crate) Timing<'a>);
 
 /// The number of a call in the trace.
 pub struct TraceId(pub(crate) CallId);
-
-const _: () = {
-    const fn holds_across_awaits_and_unwinding<T: Send + Sync + UnwindSafe + RefUnwindSafe>() {}
-    holds_across_awaits_and_unwinding::<Scope<LaunchesCall<(), ()>>>();
-    holds_across_awaits_and_unwinding::<Scope<BodyCall<(), ()>>>();
-    holds_across_awaits_and_unwinding::<Token>();
-};
 
 impl<C: TimedCall> Scope<C> {
     /// The scope of a call that is not timed. A function rather than a `const`, which would be copied

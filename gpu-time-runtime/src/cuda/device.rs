@@ -108,13 +108,13 @@ fn initialise() -> Result<(), String> {
     check(unsafe { sys::cuInit(0) }).map_err(|fault| format!("CUDA has no GPU here ({fault})"))
 }
 
-/// The ordinals and PCI bus ids of the devices in use: those that something was timed on, and that of
-/// the calling thread's current context. If there are none, device 0, for which CUDA is initialised.
+/// The ordinals and PCI bus ids of the devices in use: the ones given, on which something was timed, and
+/// that of the calling thread's current context. If there are none, device 0, for which CUDA is
+/// initialised.
 #[cfg(feature = "nvml")]
-pub(crate) fn in_use() -> Result<Vec<(u32, String)>, String> {
+pub(crate) fn in_use(mut ordinals: Vec<u32>) -> Result<Vec<(u32, String)>, String> {
     crate::cuda::symbols::symbols()?;
     initialise()?;
-    let mut ordinals: Vec<u32> = super::contexts().iter().map(|c| c.device.ordinal).collect();
     let mut current: c_int = 0;
     // SAFETY: writes one integer, or answers that no context is current.
     if check(unsafe { sys::cuCtxGetDevice(&raw mut current) }).is_ok() {

@@ -54,7 +54,7 @@ pub(crate) fn lock(
         return Err(format!("the process was {}", fork::FORKED));
     }
     let nvml = nvml().map_err(|why| format!("no NVML ({why}), through which clocks are locked"))?;
-    let in_use = cuda::in_use()?;
+    let in_use = cuda::in_use(cuda::contexts().iter().map(|c| c.device.ordinal).collect())?;
     let mut devices = Vec::new();
     for (ordinal, pci_bus_id) in in_use {
         let device = nvml

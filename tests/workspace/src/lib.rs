@@ -16,6 +16,8 @@ macro_rules! doc_tests {
 }
 
 doc_tests! {
+    comparing: "comparing.md",
+    keys: "keys-and-variables.md",
     production: "production.md",
 }
 
