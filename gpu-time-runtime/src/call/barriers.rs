@@ -10,6 +10,7 @@ use crate::call::host::HostCall;
 use crate::call::scope::{CallTiming, TimedCall, TraceId};
 use crate::call::source::Work;
 use crate::call::stream::{Life, StreamGuard};
+use crate::call::stream_timed::StreamTimed;
 use crate::gpu::{Fault, Gpu, Preparation};
 use crate::record::call::StreamCall;
 use crate::record::series_counters::SeriesRef;
@@ -34,13 +35,18 @@ pub struct SyncStream<G, W> {
     work: W,
 }
 
-impl<G: StreamGuard, W: Work> SyncCall<G, W> {
-    /// Waits for the stream and begins the call; `None` if it was lost.
-    pub(crate) fn new(call: StreamCall, guard: G, work: W) -> Option<Self> {
+impl<G: StreamGuard, W: Work> StreamTimed<G, W> for SyncCall<G, W> {
+    const WAITS: bool = true;
+
+    fn on_stream(call: StreamCall, guard: G, work: W) -> Option<Self> {
         let liveness = guard.upgrade();
         let barriers = Barriers::open(call, liveness.life())?;
         drop(liveness);
         Some(SyncCall::Stream(SyncStream { barriers, guard, work }))
+    }
+
+    fn on_host(call: HostCall<W>) -> Self {
+        SyncCall::Host(call)
     }
 }
 

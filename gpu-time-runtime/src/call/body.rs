@@ -7,6 +7,7 @@ use crate::call::host::HostCall;
 use crate::call::scope::{CallTiming, Scope, TimedCall, TraceId};
 use crate::call::source::Work;
 use crate::call::stream::StreamGuard;
+use crate::call::stream_timed::StreamTimed;
 use crate::record::call::StreamCall;
 use crate::types::sample::Lost;
 
@@ -31,13 +32,17 @@ const _: () = {
     holds_across_awaits_and_unwinding::<Scope<BodyCall<(), ()>>>();
 };
 
-impl<G: StreamGuard, W: Work> BodyCall<G, W> {
+impl<G: StreamGuard, W: Work> StreamTimed<G, W> for BodyCall<G, W> {
     #[inline(always)]
-    pub(crate) fn new(call: StreamCall, guard: G, work: W) -> Self {
+    fn on_stream(call: StreamCall, guard: G, work: W) -> Option<Self> {
         let liveness = guard.upgrade();
         let bracket = call.open_body(liveness.life(), work.get());
         drop(liveness);
-        BodyCall::Stream(Body { call, bracket, guard })
+        Some(BodyCall::Stream(Body { call, bracket, guard }))
+    }
+
+    fn on_host(call: HostCall<W>) -> Self {
+        BodyCall::Host(call)
     }
 }
 

@@ -12,6 +12,7 @@ use crate::call::launches::LaunchesCall;
 use crate::call::scope::Scope;
 use crate::call::source::{Details, Source};
 use crate::call::stream::StreamGuard;
+use crate::call::stream_timed::StreamTimed;
 use crate::site::callsite::CallSite;
 use crate::site::cost::CostTimer;
 
@@ -23,29 +24,13 @@ pub fn enter_launches<G: StreamGuard, D: Details>(
     details: D,
 ) -> Scope<LaunchesCall<G, D::Work>> {
     match decide::admit(site) {
-        Some(admission) => begin_launches(admission, source, details),
+        Some(admission) => begin(admission, source, details),
         None => Scope::none(),
     }
 }
 
-#[inline(never)]
-fn begin_launches<G: StreamGuard, D: Details>(
-    mut admission: Admission,
-    source: impl FnOnce() -> Source<G>,
-    details: D,
-) -> Scope<LaunchesCall<G, D::Work>> {
-    let cost = CostTimer::sample(&admission.site().cost);
-    let timing = cost.start();
-    let call = match decide::entry(&mut admission, source) {
-        Entry::Stream(stream) => decide::timed_call(admission, stream, details, LaunchesCall::new),
-        Entry::Host => HostCall::begin(admission, details).map(LaunchesCall::Host),
-        Entry::Untimed => None,
-    };
-    drop(timing);
-    Scope::of(call, cost)
-}
-
-/// The same for a function with `graph`: calls during a capture put timing nodes into the graph.
+/// Begins a call of a function with `graph`: during a capture its launches become timed nodes of the
+/// graph, otherwise they are timed one by one.
 #[inline(always)]
 pub fn enter_graph<G: StreamGuard, D: Details>(
     site: &'static CallSite,
@@ -58,25 +43,6 @@ pub fn enter_graph<G: StreamGuard, D: Details>(
     }
 }
 
-#[inline(never)]
-fn begin_graph<G: StreamGuard, D: Details>(
-    mut admission: Admission,
-    source: impl FnOnce() -> Source<G>,
-    details: D,
-) -> Scope<LaunchesCall<G, D::Work>> {
-    let site = admission.site();
-    let entry = decide::graph_entry(&mut admission, source);
-    let cost = CostTimer::sample(&site.cost);
-    let timing = cost.start();
-    let call = match entry {
-        Entry::Stream(stream) => decide::timed_call(admission, stream, details, LaunchesCall::new),
-        Entry::Host => HostCall::begin(admission, details).map(LaunchesCall::Host),
-        Entry::Untimed => None,
-    };
-    drop(timing);
-    Scope::of(call, cost)
-}
-
 /// Begins a call whose body is timed as a whole by a pair of events.
 #[inline(always)]
 pub fn enter_body<G: StreamGuard, D: Details>(
@@ -85,26 +51,9 @@ pub fn enter_body<G: StreamGuard, D: Details>(
     details: D,
 ) -> Scope<BodyCall<G, D::Work>> {
     match decide::admit(site) {
-        Some(admission) => begin_body(admission, source, details),
+        Some(admission) => begin(admission, source, details),
         None => Scope::none(),
     }
-}
-
-#[inline(never)]
-fn begin_body<G: StreamGuard, D: Details>(
-    mut admission: Admission,
-    source: impl FnOnce() -> Source<G>,
-    details: D,
-) -> Scope<BodyCall<G, D::Work>> {
-    let cost = CostTimer::sample(&admission.site().cost);
-    let timing = cost.start();
-    let call = match decide::entry(&mut admission, source) {
-        Entry::Stream(stream) => decide::timed_call(admission, stream, details, BodyCall::new),
-        Entry::Host => HostCall::begin(admission, details).map(BodyCall::Host),
-        Entry::Untimed => None,
-    };
-    drop(timing);
-    Scope::of(call, cost)
 }
 
 /// Begins a call that is timed on the host between two barriers on its stream.
@@ -115,29 +64,9 @@ pub fn enter_sync<G: StreamGuard, D: Details>(
     details: D,
 ) -> Scope<SyncCall<G, D::Work>> {
     match decide::admit(site) {
-        Some(admission) => begin_sync(admission, source, details),
+        Some(admission) => begin(admission, source, details),
         None => Scope::none(),
     }
-}
-
-#[inline(never)]
-fn begin_sync<G: StreamGuard, D: Details>(
-    mut admission: Admission,
-    source: impl FnOnce() -> Source<G>,
-    details: D,
-) -> Scope<SyncCall<G, D::Work>> {
-    let cost = CostTimer::sample(&admission.site().cost);
-    let mut timing = cost.start();
-    let call = match decide::entry(&mut admission, source) {
-        Entry::Stream(stream) => {
-            timing.waits();
-            decide::timed_call(admission, stream, details, SyncCall::new).flatten()
-        }
-        Entry::Host => HostCall::begin(admission, details).map(SyncCall::Host),
-        Entry::Untimed => None,
-    };
-    drop(timing);
-    Scope::of(call, cost)
 }
 
 /// Begins a call that is timed by the host clock alone.
@@ -150,10 +79,57 @@ pub fn enter_host<D: Details>(site: &'static CallSite, details: D) -> Scope<Host
 }
 
 #[inline(never)]
+fn begin<G: StreamGuard, D: Details, C: StreamTimed<G, D::Work>>(
+    mut admission: Admission,
+    source: impl FnOnce() -> Source<G>,
+    details: D,
+) -> Scope<C> {
+    let cost = CostTimer::sample(&admission.site().cost);
+    let mut timing = cost.start();
+    if C::WAITS {
+        timing.waits();
+    }
+    let entry = decide::entry(&mut admission, source);
+    let call = begin_at(admission, entry, details);
+    drop(timing);
+    Scope::of(call, cost)
+}
+
+/// The time in which a call of a site with `graph` learns its stream is not a timed call's alone: every
+/// call of the site takes it.
+#[inline(never)]
+fn begin_graph<G: StreamGuard, D: Details, C: StreamTimed<G, D::Work>>(
+    mut admission: Admission,
+    source: impl FnOnce() -> Source<G>,
+    details: D,
+) -> Scope<C> {
+    let site = admission.site();
+    let entry = decide::graph_entry(&mut admission, source);
+    let cost = CostTimer::sample(&site.cost);
+    let timing = cost.start();
+    let call = begin_at(admission, entry, details);
+    drop(timing);
+    Scope::of(call, cost)
+}
+
+#[inline(never)]
 fn begin_host<D: Details>(admission: Admission, details: D) -> Scope<HostCall<D::Work>> {
     let cost = CostTimer::sample(&admission.site().cost);
     let timing = cost.start();
     let call = HostCall::begin(admission, details);
     drop(timing);
     Scope::of(call, cost)
+}
+
+#[inline(always)]
+fn begin_at<G: StreamGuard, D: Details, C: StreamTimed<G, D::Work>>(
+    admission: Admission,
+    entry: Entry<G>,
+    details: D,
+) -> Option<C> {
+    match entry {
+        Entry::Stream(stream) => decide::timed_call(admission, stream, details, C::on_stream)?,
+        Entry::Host => HostCall::begin(admission, details).map(C::on_host),
+        Entry::Untimed => None,
+    }
 }

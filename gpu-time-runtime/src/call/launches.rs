@@ -8,6 +8,7 @@ use crate::call::host::HostCall;
 use crate::call::scope::{CallTiming, Scope, TimedCall, TraceId};
 use crate::call::source::Work;
 use crate::call::stream::StreamGuard;
+use crate::call::stream_timed::StreamTimed;
 use crate::record::call::StreamCall;
 use crate::types::sample::Lost;
 
@@ -37,10 +38,14 @@ const _: () = {
     holds_across_awaits_and_unwinding::<Token>();
 };
 
-impl<G, W> LaunchesCall<G, W> {
+impl<G: StreamGuard, W: Work> StreamTimed<G, W> for LaunchesCall<G, W> {
     #[inline(always)]
-    pub(crate) fn new(call: StreamCall, guard: G, work: W) -> Self {
-        LaunchesCall::Stream(Launches { call, state: CallState::default(), guard, work })
+    fn on_stream(call: StreamCall, guard: G, work: W) -> Option<Self> {
+        Some(LaunchesCall::Stream(Launches { call, state: CallState::default(), guard, work }))
+    }
+
+    fn on_host(call: HostCall<W>) -> Self {
+        LaunchesCall::Host(call)
     }
 }
 

@@ -12,3 +12,4 @@ pub mod outcome;
 pub mod scope;
 pub mod source;
 pub mod stream;
+pub(crate) mod stream_timed;
