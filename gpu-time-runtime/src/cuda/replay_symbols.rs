@@ -1,4 +1,4 @@
-//! Driver functions that capture and replay a graph.
+//! The driver functions that capture and replay a graph.
 
 use std::ffi::{c_uint, c_void};
 use std::ptr;
@@ -18,7 +18,7 @@ type Instantiate = unsafe extern "C" fn(*mut Exec, Graph, u64) -> CUresult;
 type Launch = unsafe extern "C" fn(Exec, CUstream) -> CUresult;
 type Destroy = unsafe extern "C" fn(*mut c_void) -> CUresult;
 
-/// The functions that drivers have since CUDA 11.4. Without one of them nothing is replayed.
+/// Functions of drivers since CUDA 11.4. Without all of them nothing is replayed.
 pub(super) struct ReplaySymbols {
     pub begin: Begin,
     pub end: End,
@@ -45,7 +45,7 @@ impl ReplaySymbols {
         }
     }
 
-    /// A graph that can be launched, if this one has any nodes.
+    /// Returns an executable graph, or `None` if this graph has no nodes.
     pub fn instantiate(&self, graph: Graph) -> Result<Option<Exec>, Fault> {
         let mut nodes = 0;
         // SAFETY: the graph is alive; writes one number.

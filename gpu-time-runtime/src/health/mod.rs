@@ -113,7 +113,7 @@ pub(crate) fn describe(to: &mut report::Device, device: &DeviceInfo) {
 
 /// What is wrong with the process's surroundings, if any device was met.
 pub(crate) fn warnings() -> Vec<String> {
-    if fork::is_forked() || crate::cuda::contexts().is_empty() {
+    if fork::is_forked() || !crate::cuda::has_contexts() {
         return Vec::new();
     }
     let missing = nvml().err().map(|why| {
