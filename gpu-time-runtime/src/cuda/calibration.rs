@@ -359,10 +359,10 @@ impl Bench<'_> {
         deadline_ns: u64,
         enqueue: impl FnOnce(&Self) -> Result<(), Fault>,
     ) -> Result<HoldResult, Fault> {
-        let held = self.equipment.holds.hold(self.stream, deadline_ns)?;
+        let hold = self.equipment.holds.hold(self.stream, deadline_ns)?;
         let enqueued = enqueue(self);
-        let hold = self.equipment.holds.release(held);
-        enqueued.map(|()| hold)
+        let result = self.equipment.holds.release(hold);
+        enqueued.map(|()| result)
     }
 
     fn enqueue(&self, pair: &EventPair) -> Result<(), Fault> {

@@ -8,7 +8,7 @@ use gpu_time_kernels::hold_max_cycles;
 
 use crate::cuda::mapped::{MappedPage, PagePool};
 use crate::cuda::module::{Kernel, Module};
-use crate::gpu::{Fault, Held, HoldResult};
+use crate::gpu::{Fault, HoldResult, StreamHold};
 use crate::types::handles::Stream;
 
 /// Streams that can be held at once in one context. Slot 0 serves holds of a fixed length.
@@ -68,12 +68,12 @@ impl Holds {
         }
     }
 
-    pub fn hold(&self, stream: Stream, deadline_ns: u64) -> Result<Held, Fault> {
+    pub fn hold(&self, stream: Stream, deadline_ns: u64) -> Result<StreamHold, Fault> {
         let slots = self.slots()?;
         let slot = slots.claim().ok_or(Fault::Exhausted)?;
         let ticket = slots.words.0[slot][LAST_TICKET].fetch_add(1, Relaxed) + 1;
         match slots.launch(stream, slot, ticket, deadline_ns) {
-            Ok(()) => Ok(Held { slot: slot as u32, ticket }),
+            Ok(()) => Ok(StreamHold { slot: slot as u32, ticket }),
             Err(fault) => {
                 slots.unclaim(slot);
                 Err(fault)
@@ -85,8 +85,8 @@ impl Holds {
         self.slots()?.launch(stream, 0, u64::MAX, ns)
     }
 
-    pub fn release(&self, held: Held) -> HoldResult {
-        let Held { slot, ticket } = held;
+    pub fn release(&self, hold: StreamHold) -> HoldResult {
+        let StreamHold { slot, ticket } = hold;
         if let Ok(slots) = self.slots()
             && let Some(words) = slots.words.0.get(slot as usize)
         {

@@ -9,7 +9,7 @@ use crate::cuda::context_guard::with_current;
 use crate::cuda::driver::id_of;
 use crate::cuda::objects::{create_event, elapsed};
 use crate::cuda::result::{check, raw};
-use crate::gpu::{Fault, Gpu, Held, HoldResult};
+use crate::gpu::{Fault, Gpu, HoldResult, StreamHold};
 use crate::stats::clock_fit::ClockFit;
 use crate::types::attribute::Cold;
 use crate::types::handles::{Event, EventPair, Stream};
@@ -21,6 +21,16 @@ const MAX_EVENTS: u32 = 1 << 16;
 /// for ever after.
 const CAPTURED_EVENT: u32 = CUresult::CUDA_ERROR_CAPTURED_EVENT as u32;
 const INVALID_VALUE: u32 = CUresult::CUDA_ERROR_INVALID_VALUE as u32;
+
+impl Context {
+    #[inline]
+    fn record(&self, event: &Event, stream: Stream) -> Result<(), Fault> {
+        // SAFETY: the event was created in this context and is never destroyed; the stream is live.
+        self.on_stream(stream, || unsafe {
+            (self.symbols.event_record)(event.handle() as CUevent, raw(stream))
+        })
+    }
+}
 
 impl Gpu for Context {
     #[inline]
@@ -60,11 +70,13 @@ impl Gpu for Context {
     }
 
     #[inline]
-    fn record(&self, event: &Event, stream: Stream) -> Result<(), Fault> {
-        // SAFETY: the event was made in this context and is never destroyed; the stream is live.
-        self.on_stream(stream, || unsafe {
-            (self.symbols.event_record)(event.handle() as CUevent, raw(stream))
-        })
+    fn record_start(&self, pair: &EventPair, stream: Stream) -> Result<(), Fault> {
+        self.record(&pair.start, stream)
+    }
+
+    #[inline]
+    fn record_stop(&self, pair: &EventPair, stream: Stream) -> Result<(), Fault> {
+        self.record(&pair.stop, stream)
     }
 
     fn check_alive(&self) -> Result<(), Fault> {
@@ -113,7 +125,7 @@ impl Gpu for Context {
         self.noting(with_current(self.handle as CUcontext, || self.flushes.enqueue(stream, cold)))
     }
 
-    fn hold(&self, stream: Stream, deadline_ns: u64) -> Result<Held, Fault> {
+    fn hold(&self, stream: Stream, deadline_ns: u64) -> Result<StreamHold, Fault> {
         self.noting(with_current(self.handle as CUcontext, || self.holds.hold(stream, deadline_ns)))
     }
 
@@ -121,8 +133,8 @@ impl Gpu for Context {
         self.noting(with_current(self.handle as CUcontext, || self.holds.delay(stream, ns)))
     }
 
-    fn release(&self, held: Held) -> HoldResult {
-        self.holds.release(held)
+    fn release(&self, hold: StreamHold) -> HoldResult {
+        self.holds.release(hold)
     }
 
     fn has_expired(&self, hold: HoldResult) -> bool {
