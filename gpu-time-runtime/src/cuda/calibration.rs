@@ -19,7 +19,8 @@ use crate::cuda::objects::{create_event, create_stream, elapsed, record_event};
 use crate::cuda::symbols::Symbols;
 use crate::gpu::{Fault, HoldResult};
 use crate::stats::bias::Calibration;
-use crate::stats::pair_constant::{PairConstant, quantile};
+use crate::stats::pair_constant::PairConstant;
+use crate::stats::quantile::quantile;
 use crate::types::handles::{Event, EventPair, Stream};
 
 /// Pairs that are used in turn, which is also the length of the long queue.
