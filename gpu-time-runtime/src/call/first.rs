@@ -88,10 +88,10 @@ pub(crate) fn find(stream: Stream, context: usize) -> Result<&'static Context, F
     let context = cuda::find(stream, context)?;
     exit::arm_for_driver();
     if !context.is_calibrated() {
-        health::meet(&context.device);
+        health::observe(&context.device);
         if !stream_state::has_open() {
             context.calibrate(stream);
-            health::meet_at_work(&context.device);
+            health::observe_at_work(&context.device);
         }
     }
     Ok(context)

@@ -1,11 +1,12 @@
-//! Calibration of the event bias: times of pairs of events around an empty kernel, and around nothing.
+//! Calibration of the event bias: times of pairs of events around an empty kernel, and around
+//! nothing.
 //!
-//! The kernel is measured in two regimes, because a pair with a long queue behind it reads about 0.6 µs
-//! more than one that is alone (H200). Pairs that are to be alone cannot be enqueued ahead: each has a hold
-//! of its own, and the host gives the GPU time to finish it before it enqueues the next. So the first call
-//! in a context spends some milliseconds here, and no other thread waits for that. The host queries the GPU
-//! a bounded number of times. If the GPU is busy with other work, which would disturb the figures anyway,
-//! the calibration is repeated when a report is made.
+//! The kernel is measured in two regimes, because a pair with a long queue behind it reads about
+//! 0.6 µs more than one that is alone (H200). Pairs that are to be alone cannot be enqueued ahead:
+//! each has a hold of its own, and the host gives the GPU time to finish it before it enqueues the
+//! next. So the first call in a context spends some milliseconds here, and no other thread waits
+//! for that. The host queries the GPU a bounded number of times. If the GPU is busy with other
+//! work, which would disturb the figures anyway, the calibration is repeated when a report is made.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -27,18 +28,19 @@ use crate::types::handles::{Event, EventPair, Stream};
 const PAIRS: usize = 32;
 /// The last pairs of a queue have too little behind them to count as queued.
 const LAST: usize = 12;
-/// Pairs that come first and are not read, while the GPU raises its clocks: about 2 ms, in most of which the
-/// hold keeps it busy.
+/// Pairs that come first and are not read, while the GPU raises its clocks: about 2 ms, in most of
+/// which the hold keeps it busy.
 const RAMP: usize = 100;
 /// Held pairs of a calibration, and of a check whether the bias has moved.
 const SAMPLES: usize = 200;
 const CHECKED: usize = 64;
 /// Rounds of samples that are taken at most until they agree.
 const ROUNDS: usize = 3;
-/// Steps within which samples must lie to agree. The half is for times that are not whole nanoseconds.
+/// Steps within which samples must lie to agree. The half is for times that are not whole
+/// nanoseconds.
 const AGREEMENT_STEPS: f64 = 3.5;
-/// The distance of the two values between which the constant alternates on some H200s: 0.22 µs. The first
-/// calibration may have seen only one of them.
+/// The distance of the two values between which the constant alternates on some H200s: 0.22 µs. The
+/// first calibration may have seen only one of them.
 const SECOND_NS: f64 = 256.0;
 /// Steps by which a constant must differ to count as moved: more than two.
 const MOVED_STEPS: f64 = 2.5;
@@ -46,11 +48,12 @@ const MOVED_STEPS: f64 = 2.5;
 const ASSUMED_STEP_NS: f64 = 32.0;
 /// Time from a release until the GPU has finished the pair: about 7 µs, with room for a slower GPU.
 const PACE: Duration = Duration::from_micros(12);
-/// Deadlines of holds. Enqueueing a pair takes 5 µs. A pair whose hold expired was not held and does not count.
+/// Deadlines of holds. Enqueueing a pair takes 5 µs. A pair whose hold expired was not held and
+/// does not count.
 const HOLD_NS: u64 = 200_000;
 const QUEUE_HOLD_NS: u64 = 5_000_000;
-/// Queries of unfinished events in one calibration: at 0.1 µs each about 2 ms. They are counted and not
-/// timed, so that a descheduled host gets as many.
+/// Queries of unfinished events in one calibration: at 0.1 µs each about 2 ms. They are counted and
+/// not timed, so that a descheduled host gets as many.
 const QUERIES: u32 = 20_000;
 
 /// The parts of a context that a calibration uses.
@@ -69,15 +72,15 @@ pub(super) struct Calibrator {
     tools: Mutex<Tools>,
     /// Never locked during a driver call, so that a report need not wait for one.
     results: Mutex<Results>,
-    /// How much more a pair reads with a long queue behind it, as bits of an `f64`, for timed calls, which
-    /// do not lock anything for it.
+    /// How much more a pair reads with a long queue behind it, as bits of an `f64`, for timed
+    /// calls, which do not lock anything for it.
     queued_extra: AtomicU64,
 }
 
 #[derive(Default)]
 struct Tools {
-    /// A stream for calibrations alone. On the context's own stream the clock's events would come between
-    /// the pairs, and the holds before those.
+    /// A stream for calibrations alone. On the context's own stream the clock's events would come
+    /// between the pairs, and the holds before those.
     stream: Option<Stream>,
     pairs: Vec<EventPair>,
 }
@@ -126,7 +129,8 @@ impl Calibrator {
         self.tried.load(Relaxed)
     }
 
-    /// Calibrates, unless that was tried before or another thread is calibrating. The context must be current.
+    /// Calibrates, unless that was tried before or another thread is calibrating. The context must
+    /// be current.
     pub fn calibrate(
         &self,
         step_ns: Option<f64>,
@@ -138,8 +142,8 @@ impl Calibrator {
         })
     }
 
-    /// Checks whether the constant has moved, or calibrates if there is no calibration. The context must be
-    /// current.
+    /// Checks whether the constant has moved, or calibrates if there is no calibration. The context
+    /// must be current.
     pub fn check(
         &self,
         step_ns: Option<f64>,
@@ -166,8 +170,8 @@ impl Calibrator {
         worked
     }
 
-    /// Gives the list of pairs back, once the context has been destroyed. Returns `false` if another thread is
-    /// calibrating.
+    /// Gives the list of pairs back, once the context has been destroyed. Returns `false` if
+    /// another thread is calibrating.
     pub fn retire(&self) -> bool {
         self.tools.try_lock().map(|mut tools| *tools = Tools::default()).is_ok()
     }
@@ -197,7 +201,8 @@ impl Calibrator {
         match results.last? {
             Ok(last) => has_moved(&first.held, &last, step_ns).then(|| {
                 format!(
-                    "the event bias moved by {:+.0} ns while the program ran; net times may be off by as much",
+                    "the event bias moved by {:+.0} ns while the program ran, and net times may have \
+                     moved with it",
                     last.ns - first.held.ns
                 )
             }),
@@ -236,8 +241,8 @@ impl Results {
             bench.held(RAMP, Bench::enqueue)?;
             let last = bench.agreeing(CHECKED, step_ns)?;
             let [low, high] = last.interval_ns;
-            // A wide interval shows nothing unless it excludes the first constant. A second value counts as
-            // agreement.
+            // A wide interval shows nothing unless it excludes the first constant. A second value
+            // counts as agreement.
             let second_ns = first.spread_ns.max(SECOND_NS);
             let is_certain = high - low <= agreement_ns(step_ns) + second_ns;
             let is_conclusive = is_certain || has_moved(&first, &last, step_ns);
@@ -278,8 +283,8 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Returns the constant of the first round whose `count` samples agree. If none does, returns that of all
-    /// rounds together, because picking one of them would pick a value.
+    /// Returns the constant of the first round whose `count` samples agree. If none does, returns
+    /// that of all rounds together, because picking one of them would pick a value.
     fn agreeing(
         &mut self,
         count: usize,
@@ -307,7 +312,8 @@ impl Bench<'_> {
         Ok(quantile(&samples, 0.5))
     }
 
-    /// Returns the times of `count` pairs, each alone behind a hold, without those whose hold expired.
+    /// Returns the times of `count` pairs, each alone behind a hold, without those whose hold
+    /// expired.
     fn held(
         &mut self,
         count: usize,
@@ -354,7 +360,8 @@ impl Bench<'_> {
         Ok(None)
     }
 
-    /// Enqueues work while the stream is held, and releases the stream whether or not that succeeds.
+    /// Enqueues work while the stream is held, and releases the stream whether or not that
+    /// succeeds.
     fn behind_hold(
         &self,
         deadline_ns: u64,

@@ -1,9 +1,9 @@
 //! Alignment of the device's clock with the host's.
 //!
 //! Now and then an event is recorded on our own idle stream, and the host's time after that call is
-//! noted. The GPU passes such an event about a microsecond later. The least delay of several events is the
-//! best case of an idle GPU and aligns the clocks. The two clocks also run at slightly different rates,
-//! which the difference between two rounds shows.
+//! noted. The GPU passes such an event about a microsecond later. The least delay of several events
+//! is the best case of an idle GPU and aligns the clocks. The two clocks also run at slightly
+//! different rates, which the difference between two rounds shows.
 
 use std::sync::{Mutex, TryLockError};
 
@@ -40,7 +40,8 @@ struct Alignment {
     /// The events of two rounds: one round is in use while the next is made.
     events: [Vec<Event>; 2],
     rounds: usize,
-    /// The markers of the round that is being made, and whether the GPU has yet to pass the last of them.
+    /// The markers of the round that is being made, and whether the GPU has yet to pass the last of
+    /// them.
     markers: Vec<Marker>,
     is_pending: bool,
     due_ns: u64,
@@ -80,8 +81,8 @@ struct Round {
 }
 
 impl DeviceClock {
-    /// Makes the first round, which takes some tens of microseconds if the GPU comes to our stream at once;
-    /// the context must be current. If the GPU does not, the round is finished later.
+    /// Makes the first round, which takes some tens of microseconds if the GPU comes to our stream
+    /// at once; the context must be current. If the GPU does not, the round is finished later.
     pub fn start(symbols: &'static Symbols, own_stream: Result<Stream, Fault>) -> DeviceClock {
         let own_stream = own_stream.ok();
         let events = || (0..MARKERS).map(|_| create_event()).collect::<Result<Vec<_>, _>>();
@@ -105,8 +106,8 @@ impl DeviceClock {
         *locked(&self.fit)
     }
 
-    /// Continues the round that is being made, or begins one that is due, and returns the fit, if there is
-    /// one. Never waits. The context must exist.
+    /// Continues the round that is being made, or begins one that is due, and returns the fit, if
+    /// there is one. Never waits. The context must exist.
     pub fn fit(&self) -> Option<ClockFit> {
         let mut alignment = match self.alignment.try_lock() {
             Ok(alignment) => alignment,
@@ -122,8 +123,8 @@ impl DeviceClock {
         alignment.fit
     }
 
-    /// Gives the lists of events back, once the context has been destroyed. Returns `false` if another thread
-    /// works on the alignment.
+    /// Gives the lists of events back, once the context has been destroyed. Returns `false` if
+    /// another thread works on the alignment.
     pub fn retire(&self) -> bool {
         self.alignment.try_lock().map(|mut alignment| *alignment = Alignment::default()).is_ok()
     }
@@ -173,7 +174,8 @@ impl Alignment {
             rate(last, round, device_ns)
         });
         let (rate, rate_error) = rate.unwrap_or((1.0, UNKNOWN_RATE));
-        // The best case of an idle GPU is the same in every round, but not every round is queried promptly.
+        // The best case of an idle GPU is the same in every round, but not every round is queried
+        // promptly.
         let width_ns = round.late_ns - round.early_ns;
         let least_ns = self.least_width_ns.map_or(width_ns, |least| least.min(width_ns));
         self.least_width_ns = Some(least_ns);
@@ -212,7 +214,8 @@ impl Alignment {
 impl Round {
     fn new(anchor: Event, markers: &[Marker]) -> Round {
         let (zero_ns, spread_ns) = latest(markers, |marker| marker.enqueued_ns);
-        // The GPU passed an event between the call that recorded it and the query that found it passed.
+        // The GPU passed an event between the call that recorded it and the query that found it
+        // passed.
         let (early_ns, early_spread_ns) = latest(markers, |marker| marker.asked_ns);
         let seen = markers.iter().map(|marker| marker.seen_ns as f64 - marker.device_ns);
         let late_ns = seen.fold(f64::INFINITY, f64::min).max(early_ns);
@@ -220,7 +223,8 @@ impl Round {
     }
 }
 
-/// Returns the latest host time that a marker gives for the anchor, and how much later than most it is.
+/// Returns the latest host time that a marker gives for the anchor, and how much later than most it
+/// is.
 fn latest(markers: &[Marker], host_ns: impl Fn(&Marker) -> u64) -> (f64, f64) {
     let times = markers.iter().map(|marker| host_ns(marker) as f64 - marker.device_ns);
     let mut times: Vec<f64> = times.collect();
@@ -231,8 +235,8 @@ fn latest(markers: &[Marker], host_ns: impl Fn(&Marker) -> u64) -> (f64, f64) {
     (latest_ns, latest_ns - usual_ns)
 }
 
-/// Returns the host nanoseconds in a device nanosecond and the error of that, if two rounds give it more
-/// precisely than the assumption for any clocks.
+/// Returns the host nanoseconds in a device nanosecond and the error of that, if two rounds give it
+/// more precisely than the assumption for any clocks.
 fn rate(last: Round, round: Round, device_ns: f64) -> Option<(f64, f64)> {
     let rate = (round.zero_ns - last.zero_ns) / device_ns;
     let error = (last.spread_ns + round.spread_ns) / device_ns + LEAST_RATE_ERROR;
@@ -256,7 +260,8 @@ mod tests {
 
     #[test]
     fn least_delay_aligns_clocks() {
-        // Delays of up to 9,000 ns after the host's time, on a device whose clock started at 50,000 of it.
+        // Delays of up to 9,000 ns after the host's time, on a device whose clock started at 50,000
+        // of it.
         let delays = [300, 0, 100, 200, 9_000, 50, 100, 100];
         let times: Vec<_> = delays
             .iter()

@@ -27,15 +27,15 @@ pub(super) fn with_current<R>(
         unsafe { sys::cuCtxPopCurrent_v2(&raw mut popped) }
     });
     if popped.is_err() {
-        // Makes the caller's context current even so, which leaves an extra entry on the thread's stack.
-        // SAFETY: it was current on entry.
+        // Makes the caller's context current even so, which leaves an extra entry on the thread's
+        // stack. SAFETY: it was current on entry.
         _ = check(unsafe { sys::cuCtxSetCurrent(current) });
     }
     result.and_then(|value| popped.map(|()| value))
 }
 
-/// Runs `f` in relaxed capture mode, in which our calls cannot invalidate a capture of the application, on any
-/// thread.
+/// Runs `f` in relaxed capture mode, in which our calls cannot invalidate a capture of the
+/// application, on any thread.
 pub(super) fn relaxed<R>(f: impl FnOnce() -> Result<R, Fault>) -> Result<R, Fault> {
     let mut mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
     // SAFETY: swaps this thread's mode with the one in `mode`.

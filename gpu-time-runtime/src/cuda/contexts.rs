@@ -11,8 +11,9 @@ use crate::cuda::driver::{context_of, id_of};
 use crate::gpu::Fault;
 use crate::types::handles::Stream;
 
-/// Destroyed contexts that stay listed for the report, on each device. A program may create contexts again
-/// and again, and what the later ones would add to the report is what the first ones have added.
+/// Destroyed contexts that stay listed for the report, on each device. A program may create
+/// contexts again and again, and what the later ones would add to the report is what the first ones
+/// have added.
 const DESTROYED: usize = 8;
 
 /// Never locked during a driver call, so that a report need not wait for one.
@@ -54,12 +55,14 @@ pub(crate) fn find(stream: Stream, handle: usize) -> Result<&'static Context, Fa
         Some(context) => context,
         None => register(handle, id)?,
     };
-    // A context that is not calibrated yet, for example because of a capture, must be looked up again.
+    // A context that is not calibrated yet, for example because of a capture, must be looked up
+    // again.
     RECENT.set(Some(context).filter(|context| context.is_calibrated()));
     Ok(context)
 }
 
-/// Drivers without ids cannot tell a dead context from another at its address, so there it counts as gone.
+/// Drivers without ids cannot tell a dead context from another at its address, so there it counts
+/// as gone.
 fn registered(handle: usize, id: Option<u64>) -> Option<&'static Context> {
     let is_it = |c: &&'static Context| c.is(handle, id) && (id.is_some() || !c.is_dead());
     locked(&CONTEXTS).iter().copied().find(is_it)
@@ -77,8 +80,8 @@ fn register(handle: usize, id: Option<u64>) -> Result<&'static Context, Fault> {
     Ok(context)
 }
 
-/// Gives back what destroyed contexts had, and removes all but the first of them from the list. `handle` is
-/// that of a new context.
+/// Gives back what destroyed contexts had, and removes all but the first of them from the list.
+/// `handle` is that of a new context.
 fn retire_destroyed(handle: usize) {
     let mut retired = Vec::new();
     for context in contexts() {
@@ -95,9 +98,9 @@ fn retire_destroyed(handle: usize) {
     });
 }
 
-/// Removes all but the first destroyed contexts of each device. `destroyed` returns the ordinal of the device
-/// of a destroyed context, and whether it was calibrated. The first one that was is kept in any case: it is
-/// the one whose bias the report subtracts.
+/// Removes all but the first destroyed contexts of each device. `destroyed` returns the ordinal of
+/// the device of a destroyed context, and whether it was calibrated. The first one that was is kept
+/// in any case: it is the one whose bias the report subtracts.
 fn keep_first<T>(contexts: &mut Vec<T>, destroyed: impl Fn(&T) -> Option<(u32, bool)>) {
     let mut kept: HashMap<u32, (usize, bool)> = HashMap::new();
     contexts.retain(|context| {

@@ -13,7 +13,8 @@ pub(crate) struct DeviceInfo {
     pub ordinal: u32,
     /// Empty if the driver does not tell it.
     pub name: String,
-    /// Such as `0000:01:00.0`, which other libraries know the device by too. Empty if the driver does not tell it.
+    /// Such as `0000:01:00.0`, which other libraries know the device by too. Empty if the driver
+    /// does not tell it.
     #[cfg(feature = "nvml")]
     pub pci_bus_id: String,
     /// 0 if the driver does not tell it.
@@ -83,8 +84,8 @@ fn pci_bus_id(ordinal: c_int) -> String {
     })
 }
 
-/// Returns the name and the PCI bus id of every device, each empty if the driver does not tell it. Initializes
-/// CUDA, and creates no context.
+/// Returns the name and the PCI bus id of every device, each empty if the driver does not tell it.
+/// Initializes CUDA, and creates no context.
 #[cfg(feature = "nvml")]
 pub(crate) fn all() -> Result<Vec<(String, String)>, String> {
     crate::cuda::symbols::symbols()?;
@@ -108,8 +109,9 @@ fn initialize() -> Result<(), String> {
     check(unsafe { sys::cuInit(0) }).map_err(|fault| format!("CUDA found no GPU ({fault})"))
 }
 
-/// Returns the ordinals and PCI bus ids of the devices in use: those that calls were timed on, and that of the
-/// calling thread's current context. If there are none, initializes CUDA and returns device 0.
+/// Returns the ordinals and PCI bus ids of the devices in use: those that calls were timed on, and
+/// that of the calling thread's current context. If there are none, initializes CUDA and returns
+/// device 0.
 #[cfg(feature = "nvml")]
 pub(crate) fn in_use() -> Result<Vec<(u32, String)>, String> {
     crate::cuda::symbols::symbols()?;
@@ -134,9 +136,9 @@ pub(crate) fn in_use() -> Result<Vec<(u32, String)>, String> {
     ordinals.into_iter().map(with_id).collect()
 }
 
-/// Returns the bytes per second of two transfers in each cycle over the whole bus. `None` if that is less than
-/// a gigabyte or more than a hundred terabytes, which no GPU's memory has: then the driver's figures are
-/// meaningless.
+/// Returns the bytes per second of two transfers in each cycle over the whole bus. `None` if that
+/// is less than a gigabyte or more than a hundred terabytes, which no GPU's memory has: then the
+/// driver's figures are meaningless.
 fn peak_bandwidth(clock_khz: u32, bus_bits: u32) -> Option<u64> {
     let peak = (2_000 * u64::from(clock_khz)).saturating_mul(u64::from(bus_bits)) / 8;
     (1_000_000_000..=100_000_000_000_000).contains(&peak).then_some(peak)

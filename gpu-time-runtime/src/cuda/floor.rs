@@ -1,4 +1,5 @@
-//! The floor of event times: the time of an empty pair of events, and the step in which times advance.
+//! The floor of event times: the time of an empty pair of events, and the step in which times
+//! advance.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -16,9 +17,9 @@ const EVENTS: usize = 33;
 
 /// Measures the floor of one context.
 ///
-/// Empty pairs are enqueued on our own stream when the context is first seen, and read when the floor is
-/// first asked for, so nothing waits for them. They read too much if the host enqueued them slowly, so the
-/// value that a calibration measures behind holds takes precedence.
+/// Empty pairs are enqueued on our own stream when the context is first seen, and read when the
+/// floor is first asked for, so nothing waits for them. They read too much if the host enqueued
+/// them slowly, so the value that a calibration measures behind holds takes precedence.
 pub(super) struct FloorProbe {
     symbols: &'static Symbols,
     /// Empty once they were read.
@@ -27,7 +28,8 @@ pub(super) struct FloorProbe {
     /// Time of a held empty pair, as bits of an `f64`; 0 until it was measured.
     held_pair: AtomicU64,
     step: Step,
-    /// Longest raw time of a bracket in which nothing ran, as bits of an `f64`; 0 until it is final.
+    /// Longest raw time of a bracket in which nothing ran, as bits of an `f64`; 0 until it is
+    /// final.
     limit: AtomicU64,
 }
 
@@ -45,8 +47,8 @@ impl FloorProbe {
         }
     }
 
-    /// Returns the floor, once the GPU has passed every event or a calibration has measured it. The context
-    /// must exist.
+    /// Returns the floor, once the GPU has passed every event or a calibration has measured it. The
+    /// context must exist.
     pub fn get(&self) -> Option<Floor> {
         if self.pair_ns.get().is_none() {
             let mut events = locked(&self.events);
@@ -126,7 +128,8 @@ fn record_all(own_stream: Stream) -> Result<Vec<Event>, Fault> {
     Ok(events)
 }
 
-/// Derives the step from samples: the greatest number of nanoseconds of which all times are multiples.
+/// Derives the step from samples: the greatest number of nanoseconds of which all times are
+/// multiples.
 #[derive(Default)]
 struct Step {
     /// The greatest common divisor so far, and the last time; 0 before the first sample.
@@ -140,9 +143,11 @@ struct Step {
 impl Step {
     /// Samples that are used.
     const ENOUGH: u32 = 4_096;
-    /// Differing samples from which on the divisor is the step. That of fewer may be any number of steps.
+    /// Differing samples from which on the divisor is the step. That of fewer may be any number of
+    /// steps.
     const EVIDENCE: u32 = 8;
-    /// Longest time that is used. Times are `f32` milliseconds: up to here the nearest nanosecond is exact.
+    /// Longest time that is used. Times are `f32` milliseconds: up to here the nearest nanosecond
+    /// is exact.
     const LONGEST_NS: f64 = 8e6;
 
     fn get(&self) -> Option<f64> {

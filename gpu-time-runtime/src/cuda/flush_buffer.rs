@@ -17,16 +17,16 @@ use crate::types::handles::Stream;
 pub(super) struct FlushBuffer {
     address: CUdeviceptr,
     bytes: u64,
-    /// A word behind the buffer, in the same allocation. The reading kernel would write to it only if it read
-    /// anything but zeros.
+    /// A word behind the buffer, in the same allocation. The reading kernel would write to it only
+    /// if it read anything but zeros.
     sink: CUdeviceptr,
     /// Blocks that fill the GPU once.
     blocks: u32,
 }
 
 impl FlushBuffer {
-    /// Allocates a buffer, whose size is a multiple of a line, and enqueues its first write; the context must
-    /// be current.
+    /// Allocates a buffer, whose size is a multiple of a line, and enqueues its first write; the
+    /// context must be current.
     pub fn allocate(
         bytes: u64,
         device: &DeviceInfo,
@@ -68,37 +68,39 @@ impl FlushBuffer {
         let (mut address, mut n16, mut sink) = (self.address, self.bytes / 16, self.sink);
         let mut parameters: [*mut c_void; 3] =
             [(&raw mut address).cast(), (&raw mut n16).cast(), (&raw mut sink).cast()];
-        // SAFETY: the parameters of `FLUSH_READ` in their order; nothing is enqueued on a buffer after it
-        // was freed.
+        // SAFETY: the parameters of `FLUSH_READ` in their order; nothing is enqueued on a buffer
+        // after it was freed.
         unsafe { reader.launch(stream, (self.blocks, FLUSH_READ_BLOCK), &mut parameters) }
     }
 
     /// Enqueues a write of the whole buffer; the context must be current.
     pub fn write(self, stream: Stream) -> Result<(), Fault> {
-        // SAFETY: the buffer has this many words; nothing is enqueued on a buffer after it was freed.
+        // SAFETY: the buffer has this many words; nothing is enqueued on a buffer after it was
+        // freed.
         check(unsafe {
             sys::cuMemsetD32Async(self.address, 0, self.bytes as usize / 4, raw(stream))
         })
     }
 
-    /// Enqueues a kernel that discards the lines of the whole buffer from the L2, without writing them back;
-    /// the context must be current.
+    /// Enqueues a kernel that discards the lines of the whole buffer from the L2, without writing
+    /// them back; the context must be current.
     ///
-    /// After that the contents are indeterminate: most likely what is in memory, which is zeros too if they
-    /// were ever written back.
+    /// After that the contents are indeterminate: most likely what is in memory, which is zeros too
+    /// if they were ever written back.
     pub fn discard(self, discarder: Kernel, stream: Stream) -> Result<(), Fault> {
         let (mut address, mut lines) = (self.address, self.bytes / DISCARDED_LINE);
         let mut parameters: [*mut c_void; 2] = [(&raw mut address).cast(), (&raw mut lines).cast()];
-        // SAFETY: the parameters of `DISCARD` in their order; allocations are aligned to lines; nothing is
-        // enqueued on a buffer after it was freed.
+        // SAFETY: the parameters of `DISCARD` in their order; allocations are aligned to lines;
+        // nothing is enqueued on a buffer after it was freed.
         unsafe { discarder.launch(stream, (self.blocks, FLUSH_READ_BLOCK), &mut parameters) }
     }
 
-    /// Frees the whole allocation in the order of `own_stream`, which is idle; the context must be current.
-    /// Does nothing if the driver could free it only by waiting for other streams.
+    /// Frees the whole allocation in the order of `own_stream`, which is idle; the context must be
+    /// current. Does nothing if the driver could free it only by waiting for other streams.
     pub fn free(self, symbols: &Symbols, own_stream: Stream) {
         let Some(free) = symbols.free_async else { return };
-        // SAFETY: the address is that of our own allocation, and nothing enqueued on other streams uses it.
+        // SAFETY: the address is that of our own allocation, and nothing enqueued on other streams
+        // uses it.
         let freed = check(unsafe { free(self.address, raw(own_stream)) });
         if freed.is_ok() {
             // The driver keeps memory that is not from a pool until the stream is synchronized.

@@ -1,6 +1,7 @@
 //! Driver calls for launches that become nodes of a graph.
 //!
-//! All of them are legal during a capture of any mode, and none invalidates the capture if it fails.
+//! All of them are legal during a capture of any mode, and none invalidates the capture if it
+//! fails.
 
 use std::ffi::c_uint;
 use std::sync::atomic::AtomicBool;
@@ -20,8 +21,8 @@ use crate::types::handles::{Event, EventPair, Stream};
 const EXTERNAL: c_uint = 1;
 const INVALID_CONTEXT: u32 = CUresult::CUDA_ERROR_INVALID_CONTEXT as u32;
 
-/// Returns `true` if the stream is being captured, for callers without a [`Context`]. `handle` is 0 if the
-/// caller has only the stream.
+/// Returns `true` if the stream is being captured, for callers without a [`Context`]. `handle` is 0
+/// if the caller has only the stream.
 pub(crate) fn is_captured(stream: Stream, handle: usize) -> bool {
     let Ok(symbols) = symbols() else { return false };
     let Some(graph) = symbols.graph.as_ref().filter(|_| !stream.is_legacy()) else { return false };
@@ -50,8 +51,8 @@ impl Context {
         }
     }
 
-    /// Returns the event from which the device's times of replays are counted. It is recorded on our own stream
-    /// when a capture is first seen, and never again. `None` if that failed.
+    /// Returns the event from which the device's times of replays are counted. It is recorded on
+    /// our own stream when a capture is first seen, and never again. `None` if that failed.
     pub fn origin(&self) -> Option<Event> {
         *self.origin.get_or_init(|| {
             self.symbols.graph.as_ref()?;

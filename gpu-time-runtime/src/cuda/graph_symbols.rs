@@ -98,7 +98,8 @@ impl GraphSymbols {
         let mut graph: Graph = ptr::null_mut();
         let (no_nodes, no_edges, mut count) = (ptr::null_mut(), ptr::null_mut(), 0);
         let stream = raw(stream);
-        // SAFETY: writes a status, two numbers and a handle; the optional results are not requested.
+        // SAFETY: writes a status, two numbers and a handle; the optional results are not
+        // requested.
         check(unsafe {
             match self.info {
                 CaptureInfo::V2(info) => info(
@@ -142,8 +143,8 @@ impl GraphSymbols {
     }
 }
 
-/// Runs when the last graph with these events has been destroyed, on a driver thread that must not make driver
-/// calls.
+/// Runs when the last graph with these events has been destroyed, on a driver thread that must not
+/// make driver calls.
 unsafe extern "C" fn release(flag: *mut c_void) {
     // SAFETY: it is the flag given to `keep`, which is never freed.
     unsafe { &*flag.cast::<AtomicBool>() }.store(true, Release);

@@ -15,11 +15,13 @@ use crate::types::handles::Stream;
 const SLOTS: usize = 64;
 const WORDS: usize = 16;
 
-/// Word of a slot: the ticket up to which its holds are released. Written by the host, polled by the GPU.
+/// Word of a slot: the ticket up to which its holds are released. Written by the host, polled by
+/// the GPU.
 const RELEASED: usize = 0;
 /// Word of a slot: its last ticket. The host's alone.
 const LAST_TICKET: usize = 1;
-/// Word of a slot: the ticket that was let go before its bracket had been enqueued. The host's alone.
+/// Word of a slot: the ticket that was let go before its bracket had been enqueued. The host's
+/// alone.
 const LET_GO: usize = 2;
 /// Words of a slot: the tickets of its last holds that ran into their deadline. Written by the GPU.
 const EXPIRED: usize = 8;
@@ -28,9 +30,9 @@ const EXPIRED_WORDS: usize = 8;
 
 /// The holds of one context.
 ///
-/// Invariants: a slot is claimed by one hold at a time. The tickets of a slot rise, also from one context
-/// that uses the page to the next, so that a release can free no later hold, and a late hold can be freed
-/// by any later release.
+/// Invariants: a slot is claimed by one hold at a time. The tickets of a slot rise, also from one
+/// context that uses the page to the next, so that a release can free no later hold, and a late
+/// hold can be freed by any later release.
 #[derive(Default)]
 pub(super) struct Holds(OnceLock<Result<Slots, Fault>>);
 
@@ -60,8 +62,8 @@ impl Holds {
 
     /// Gives the words back for the next context, once the context has been destroyed.
     ///
-    /// Another thread may still release a hold here, or try to begin one. The tickets are those of the
-    /// next context too, so this can neither release one of its holds nor pass for one.
+    /// Another thread may still release a hold here, or try to begin one. The tickets are those of
+    /// the next context too, so this can neither release one of its holds nor pass for one.
     pub fn retire(&self) {
         if let Ok(slots) = self.slots() {
             slots.words.give_back();
@@ -137,8 +139,8 @@ impl Slots {
         let kernel = module.kernels()?.hold;
         let words = PAGES.map(Words::new)?;
         let slots = Slots { words, kernel, claimed: AtomicU64::new(1) };
-        // The first launch of a kernel may load it, which waits for the GPU. Here no stream is held.
-        // Ticket 0 is released from the start.
+        // The first launch of a kernel may load it, which waits for the GPU. Here no stream is
+        // held. Ticket 0 is released from the start.
         slots.launch(own_stream, 0, 0, 1)?;
         Ok(slots)
     }
@@ -174,7 +176,8 @@ impl Slots {
             (&raw mut max_cycles).cast(),
             (&raw mut expired).cast(),
         ];
-        // SAFETY: the parameters of `HOLD` in their order; both words lie in memory that is never freed.
+        // SAFETY: the parameters of `HOLD` in their order; both words lie in memory that is never
+        // freed.
         unsafe { self.kernel.launch(stream, (1, 1), &mut parameters) }
     }
 }

@@ -84,8 +84,8 @@ fn lines(device: &DeviceInfo) -> u32 {
 }
 
 impl LineProbe {
-    /// Maps a sheet and runs the kernel once on no line, because the first launch of a kernel may load it.
-    /// The context must be current.
+    /// Maps a sheet and runs the kernel once on no line, because the first launch of a kernel may
+    /// load it. The context must be current.
     pub fn new(
         device: &DeviceInfo,
         kernels: Kernels,
@@ -99,15 +99,15 @@ impl LineProbe {
         Ok(probe)
     }
 
-    /// Brings the lines into the L2 by reading and by writing them, with and without `evict` after that,
-    /// and times a read of each: about 7 ms of an idle GPU's time. Returns `None` if the GPU had not
-    /// finished by the deadline. `discarded` is memory that `evict` should have taken out of the L2 again;
-    /// its last lines are timed too.
+    /// Brings the lines into the L2 by reading and by writing them, with and without `evict` after
+    /// that, and times a read of each: about 7 ms of an idle GPU's time. Returns `None` if the GPU
+    /// had not finished by the deadline. `discarded` is memory that `evict` should have taken out
+    /// of the L2 again; its last lines are timed too.
     ///
-    /// Before the lines are written the L2 is filled with other dirty lines, as by a producer of much
-    /// data. Where the L2 evicts clean lines first, dirty ones are safest in such company: on an H200 a
-    /// read flush of the size of the L2 leaves 2 % of them if they are few, and 82 % if all lines are
-    /// dirty.
+    /// Before the lines are written the L2 is filled with other dirty lines, as by a producer of
+    /// much data. Where the L2 evicts clean lines first, dirty ones are safest in such company: on
+    /// an H200 a read flush of the size of the L2 leaves 2 % of them if they are few, and 82 % if
+    /// all lines are dirty.
     ///
     /// Then the lines are brought in after a flush and flushed again, as when one cold call follows
     /// another: a flush that discards leaves an L2 that is mostly free, and filling that need evict
@@ -177,9 +177,9 @@ impl LineProbe {
             (&raw mut ticket).cast(),
         ];
         let geometry = (1, LINE_LATENCIES_BLOCK);
-        // SAFETY: the parameters of `LINE_LATENCIES` in their order; the buffer has `lines` lines, the
-        // sheet has room for two words for each and is never freed; the buffer is freed behind this
-        // launch.
+        // SAFETY: the parameters of `LINE_LATENCIES` in their order; the buffer has `lines` lines,
+        // the sheet has room for two words for each and is never freed; the buffer is freed behind
+        // this launch.
         unsafe { self.kernels.line_latencies.launch(self.own_stream, geometry, &mut parameters) }
     }
 

@@ -1,9 +1,9 @@
 //! Pages of host memory that the GPU reads and writes, and their reuse.
 //!
-//! The memory belongs to the runtime and not to the driver. The driver frees its own memory with the
-//! context, and a late release may still write to a page after that. So pages are never freed: when a
-//! context has been destroyed, its pages go back to their pool and serve the next context. A program may
-//! create contexts again and again.
+//! The memory belongs to the runtime and not to the driver. The driver frees its own memory with
+//! the context, and a late release may still write to a page after that. So pages are never freed:
+//! when a context has been destroyed, its pages go back to their pool and serve the next context. A
+//! program may create contexts again and again.
 
 use std::ffi::c_void;
 use std::ops::Deref;
@@ -24,9 +24,9 @@ const ALREADY_REGISTERED: Fault =
 
 /// The pages of one kind that no context uses.
 ///
-/// The driver locks whole pages, so `T` should fill its own. A page is `Sync`, and two contexts may hold a
-/// reference to it for a moment: all that is in it must be accessed through atomics, and what a late
-/// access through the older reference can do to the newer context is for `T` to bound.
+/// The driver locks whole pages, so `T` should fill its own. A page is `Sync`, and two contexts may
+/// hold a reference to it for a moment: all that is in it must be accessed through atomics, and
+/// what a late access through the older reference can do to the newer context is for `T` to bound.
 pub(super) struct PagePool<T: 'static> {
     idle: Mutex<Vec<&'static T>>,
 }
@@ -86,8 +86,8 @@ impl<T: Sync> MappedPage<T> {
         self.address
     }
 
-    /// Gives the page back to its pool, once. To be called when the context has been destroyed: then the
-    /// GPU does not write to the page any more, and the page is not registered.
+    /// Gives the page back to its pool, once. To be called when the context has been destroyed:
+    /// then the GPU does not write to the page any more, and the page is not registered.
     pub fn give_back(&self) {
         if !self.is_given_back.swap(true, Relaxed) {
             locked(&self.pool.idle).push(self.page);
@@ -114,7 +114,8 @@ impl<T: Sync> Drop for MappedPage<T> {
 fn register<T: Sync>(page: &'static T) -> Result<CUdeviceptr, Fault> {
     let host = ptr::from_ref(page).cast_mut().cast::<c_void>();
     let flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
-    // SAFETY: the memory has `size_of::<T>()` bytes, is never freed, and is accessed through atomics only.
+    // SAFETY: the memory has `size_of::<T>()` bytes, is never freed, and is accessed through
+    // atomics only.
     check(unsafe { sys::cuMemHostRegister_v2(host, size_of::<T>(), flags) })?;
     let mut address: CUdeviceptr = 0;
     // SAFETY: `host` was registered as mapped memory; writes one address.

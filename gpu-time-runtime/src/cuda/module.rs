@@ -20,8 +20,8 @@ impl Kernel {
     ///
     /// # Safety
     ///
-    /// `parameters` must point to values of the types and in the order that the kernel declares, whose device
-    /// pointers are valid for it, and the kernel's context must be current.
+    /// `parameters` must point to values of the types and in the order that the kernel declares,
+    /// whose device pointers are valid for it, and the kernel's context must be current.
     pub unsafe fn launch(
         self,
         stream: Stream,
@@ -70,11 +70,11 @@ impl Module {
         Module { kernels: OnceLock::new(), discard: can_discard.then(OnceLock::new) }
     }
 
-    /// Returns the kernels, which are loaded on first use. The context must be current and the thread in
-    /// relaxed capture mode.
+    /// Returns the kernels, which are loaded on first use. The context must be current and the
+    /// thread in relaxed capture mode.
     ///
-    /// The driver may wait until no kernel runs before it loads a module, so the module that discards is loaded
-    /// at the same time. If that fails, it is loaded again when it is needed.
+    /// The driver may wait until no kernel runs before it loads a module, so the module that
+    /// discards is loaded at the same time. If that fails, it is loaded again when it is needed.
     pub fn kernels(&self) -> Result<Kernels, Fault> {
         *self.kernels.get_or_init(|| {
             let function = load(gpu_time_kernels::PTX)?;
@@ -93,8 +93,8 @@ impl Module {
         })
     }
 
-    /// Returns the kernel that discards lines, if the device can and the driver loads it. The context must be
-    /// current and the thread in relaxed capture mode.
+    /// Returns the kernel that discards lines, if the device can and the driver loads it. The
+    /// context must be current and the thread in relaxed capture mode.
     pub fn discard(&self) -> Option<Kernel> {
         *self.discard.as_ref()?.get_or_init(|| load_discard().ok())
     }

@@ -10,8 +10,9 @@ use crate::cuda::symbols::Symbols;
 use crate::gpu::Fault;
 use crate::types::handles::{Event, Stream};
 
-/// Creates a stream in the current context that waits for no other stream, and that no other stream waits for.
-/// It is never destroyed. Work of the runtime that must not stand in the application's streams goes there.
+/// Creates a stream in the current context that waits for no other stream, and that no other stream
+/// waits for. It is never destroyed. Work of the runtime that must not stand in the application's
+/// streams goes there.
 pub(super) fn create_stream() -> Result<Stream, Fault> {
     let mut stream: CUstream = ptr::null_mut();
     let flags = CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
@@ -30,7 +31,8 @@ pub(super) fn create_event() -> Result<Event, Fault> {
     Ok(Event::new(event as usize))
 }
 
-/// Records an event on a stream of the runtime's own; both must have been created in the current context.
+/// Records an event on a stream of the runtime's own; both must have been created in the current
+/// context.
 pub(super) fn record_event(event: &Event, own_stream: Stream) -> Result<(), Fault> {
     // SAFETY: event and stream were created in the current context and are never destroyed.
     check(unsafe { sys::cuEventRecord(event.handle() as CUevent, raw(own_stream)) })

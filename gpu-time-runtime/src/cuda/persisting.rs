@@ -1,8 +1,9 @@
-//! Detection of persisting lines: those that the application asked the L2 to keep, and that no flush evicts.
+//! Detection of persisting lines: those that the application asked the L2 to keep, and that no
+//! flush evicts.
 //!
-//! The driver can reset such lines (`cuCtxResetPersistingL2Cache`), but does so at once and not in the
-//! order of a stream: work that is enqueued already would create new ones before the flush, and work that
-//! runs would lose what it asked for. So they are only detected.
+//! The driver can reset such lines (`cuCtxResetPersistingL2Cache`), but does so at once and not in
+//! the order of a stream: work that is enqueued already would create new ones before the flush, and
+//! work that runs would lose what it asked for. So they are only detected.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -15,8 +16,8 @@ use crate::cuda::symbols::{StreamAttribute, Symbols};
 use crate::gpu::Fault;
 use crate::types::handles::Stream;
 
-/// The sixteenths of the L2 that driver 580 sets aside for persisting lines on an H200 by default. Programs
-/// that use such lines ask for more, or give a stream a window.
+/// The sixteenths of the L2 that driver 580 sets aside for persisting lines on an H200 by default.
+/// Programs that use such lines ask for more, or give a stream a window.
 const USUAL_SIXTEENTHS: u64 = 3;
 /// Time between two questions for the share that is set aside. Programs change it once.
 const INTERVAL_NS: u64 = 100_000_000;
@@ -35,11 +36,11 @@ pub(super) struct L2<'a> {
 /// The evidence of persisting lines in one context.
 #[derive(Default)]
 pub(super) struct PersistingLines {
-    /// At some flush, more of the L2 was set aside than the driver does by itself, or the stream had a window.
-    /// The lines that this brought in stay, whatever comes next.
+    /// At some flush, more of the L2 was set aside than the driver does by itself, or the stream
+    /// had a window. The lines that this brought in stay, whatever comes next.
     seen: AtomicBool,
-    /// The bytes that were set aside when the driver was last asked, and when that was. Asking costs
-    /// microseconds.
+    /// The bytes that were set aside when the driver was last asked, and when that was. Asking
+    /// costs microseconds.
     bytes: AtomicU64,
     asked_ns: AtomicU64,
 }
@@ -64,8 +65,8 @@ impl PersistingLines {
         })
     }
 
-    /// Returns the bytes of the L2 that may be set aside for persisting lines, as of a moment ago. Devices
-    /// without such lines answer with an error, which counts as 0.
+    /// Returns the bytes of the L2 that may be set aside for persisting lines, as of a moment ago.
+    /// Devices without such lines answer with an error, which counts as 0.
     fn set_aside(&self, l2: &L2<'_>) -> u64 {
         let (now_ns, asked_ns) = (l2.symbols.now_ns(), self.asked_ns.load(Relaxed));
         if asked_ns == 0 || now_ns.saturating_sub(asked_ns) > INTERVAL_NS {
@@ -87,8 +88,8 @@ fn limit(l2: &L2<'_>) -> u64 {
     bytes.unwrap_or(0)
 }
 
-/// Returns `true` if the stream has a window whose accesses persist. There is no way to ask about windows of
-/// single launches, or about hints in a kernel's code.
+/// Returns `true` if the stream has a window whose accesses persist. There is no way to ask about
+/// windows of single launches, or about hints in a kernel's code.
 fn has_window(l2: &L2<'_>, stream: Stream) -> bool {
     let Some(attribute) = l2.symbols.stream_attribute else { return false };
     let has_window = inside(l2.handle, || {

@@ -22,7 +22,8 @@ thread_local! {
     static IS_RECORDING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns `true` while the calling thread records calls to replay them. Such a graph gets no timing nodes.
+/// Returns `true` while the calling thread records calls to replay them. Such a graph gets no
+/// timing nodes.
 pub(crate) fn is_recording() -> bool {
     IS_RECORDING.get()
 }
@@ -46,7 +47,8 @@ impl fmt::Display for Refusal {
             Refusal::Captured => f.write_str("the stream is already being captured"),
             Refusal::Ruined(fault) => write!(
                 f,
-                "the closure does something that a capture does not allow, such as waiting or allocating ({fault})"
+                "the closure does something that a capture does not allow, such as waiting or \
+                 allocating ({fault})"
             ),
             Refusal::Unjoined => f.write_str(
                 "the closure leaves work on another stream that is never joined to this one",
@@ -60,7 +62,8 @@ impl fmt::Display for Refusal {
 
 /// A capture of our own.
 ///
-/// Invariant: the capture lasts until the recording is finished or dropped, on the thread that began it.
+/// Invariant: the capture lasts until the recording is finished or dropped, on the thread that
+/// began it.
 pub(crate) struct Recording {
     context: &'static Context,
     symbols: &'static ReplaySymbols,
@@ -153,7 +156,8 @@ impl Replay {
 
 impl Drop for Replay {
     fn drop(&mut self) {
-        // SAFETY: it is our own, and not used after this; the driver lets a running launch end first.
+        // SAFETY: it is our own, and not used after this; the driver lets a running launch end
+        // first.
         _ = self.context.inside(|| check(unsafe { (self.symbols.destroy_exec)(self.exec) }));
     }
 }

@@ -1,4 +1,5 @@
-//! The retain of a device's primary context, which keeps it alive after the application has released it.
+//! The retain of a device's primary context, which keeps it alive after the application has
+//! released it.
 
 use std::ffi::{c_int, c_uint};
 use std::ptr;
@@ -9,7 +10,8 @@ use cudarc::driver::sys::{self, CUcontext};
 use crate::cuda::device::DeviceInfo;
 use crate::cuda::result::check;
 
-/// Holds `true` while the primary context of a device is retained: for ever, unless it is given back.
+/// Holds `true` while the primary context of a device is retained: for ever, unless it is given
+/// back.
 pub(super) struct Retain(AtomicBool);
 
 impl Retain {
@@ -41,7 +43,8 @@ fn retain_if_primary(handle: usize, device: &DeviceInfo) -> bool {
         return false;
     }
     let mut primary: CUcontext = ptr::null_mut();
-    // SAFETY: writes one pointer; the retain is given back below or by `give_back`, or kept for ever.
+    // SAFETY: writes one pointer; the retain is given back below or by `give_back`, or kept for
+    // ever.
     if check(unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut primary, ordinal) }).is_err() {
         return false;
     }

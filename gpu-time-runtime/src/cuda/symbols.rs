@@ -1,4 +1,5 @@
-//! The driver library: checks that it can be used, and looks up the symbols that cudarc does not offer.
+//! The driver library: checks that it can be used, and looks up the symbols that cudarc does not
+//! offer.
 
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
@@ -24,7 +25,8 @@ type FreeAsync = unsafe extern "C" fn(CUdeviceptr, CUstream) -> CUresult;
 type GetId = unsafe extern "C" fn(CUcontext, *mut u64) -> CUresult;
 type GetAttribute = unsafe extern "C" fn(CUstream, c_int, *mut StreamAttribute) -> CUresult;
 
-/// `CUstreamAttrValue` with an access policy window: a union of 64 bytes, with room for a larger one.
+/// `CUstreamAttrValue` with an access policy window: a union of 64 bytes, with room for a larger
+/// one.
 #[repr(C)]
 pub(super) struct StreamAttribute {
     pub base: *mut c_void,
@@ -35,11 +37,11 @@ pub(super) struct StreamAttribute {
     pub rest: [u64; 16],
 }
 
-/// Driver functions that the runtime cannot name through cudarc, because cudarc offers them for some CUDA
-/// versions only, which the application's features choose.
+/// Driver functions that the runtime cannot name through cudarc, because cudarc offers them for
+/// some CUDA versions only, which the application's features choose.
 ///
-/// The functions that every timed call uses come first, next to each other: between two driver calls, every
-/// cache line that is touched costs time.
+/// The functions that every timed call uses come first, next to each other: between two driver
+/// calls, every cache line that is touched costs time.
 #[repr(C, align(64))]
 pub(super) struct Symbols {
     /// Tells a context from a later one at the same address. In drivers since 12.0.
@@ -53,8 +55,8 @@ pub(super) struct Symbols {
     pub context_limit: Option<GetLimit>,
     /// Tells which accesses of a stream persist in the L2. In drivers since 11.0.
     pub stream_attribute: Option<GetAttribute>,
-    /// Frees memory without waiting for all work of the GPU. In drivers since 11.2. Without it no memory is
-    /// freed.
+    /// Frees memory without waiting for all work of the GPU. In drivers since 11.2. Without it no
+    /// memory is freed.
     pub free_async: Option<FreeAsync>,
     /// The functions that time launches in graphs.
     pub graph: Option<GraphSymbols>,
@@ -114,7 +116,8 @@ const NEEDED: &[&str] = &[
 
 static SYMBOLS: OnceLock<Result<Symbols, String>> = OnceLock::new();
 
-/// Returns the host's time in nanoseconds, by the clock that dates events. Does not load the driver.
+/// Returns the host's time in nanoseconds, by the clock that dates events. Does not load the
+/// driver.
 pub(crate) fn now_ns() -> u64 {
     match SYMBOLS.get() {
         Some(Ok(symbols)) => symbols.now_ns(),
@@ -159,8 +162,8 @@ fn load() -> Result<Symbols, String> {
         // SAFETY: `cuCtxGetLimit` has the signature of `GetLimit` in every driver.
         unsafe { library.get::<GetLimit>("cuCtxGetLimit") }.ok().map(|symbol| *symbol);
     let stream_attribute =
-        // SAFETY: `cuStreamGetAttribute` has the signature of `GetAttribute` in every driver that has
-        // it.
+        // SAFETY: `cuStreamGetAttribute` has the signature of `GetAttribute` in every driver that
+        // has it.
         unsafe { library.get::<GetAttribute>("cuStreamGetAttribute") }.ok().map(|symbol| *symbol);
     let free_async =
         // SAFETY: `cuMemFreeAsync` has the signature of `FreeAsync` in every driver that has it.
@@ -202,7 +205,8 @@ pub(crate) fn start_ns() -> u64 {
 /// Opens the library that the process has loaded, or would load.
 fn open() -> Option<Library> {
     ["libcuda.so", "libcuda.so.1"].into_iter().find_map(|name| {
-        // SAFETY: loading the CUDA driver runs its initializers, as cudarc does under the same names.
+        // SAFETY: loading the CUDA driver runs its initializers, as cudarc does under the same
+        // names.
         unsafe { Library::new(name) }.ok()
     })
 }

@@ -1,5 +1,5 @@
-//! The interface through which brackets use a GPU: the [`Gpu`] trait and its types. The recorder's tests run on
-//! a scripted fake.
+//! The interface through which brackets use a GPU: the [`Gpu`] trait and its types. The recorder's
+//! tests run on a scripted fake.
 
 #[cfg(test)]
 pub(crate) mod fake;
@@ -51,8 +51,8 @@ impl From<Fault> for Lost {
 
 /// A hold of a stream, by a kernel that waits for the host.
 ///
-/// Invariant: released exactly once by [`Gpu::release`]. If the deadline passes first, the kernel ends by
-/// itself.
+/// Invariant: released exactly once by [`Gpu::release`]. If the deadline passes first, the kernel
+/// ends by itself.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct StreamHold {
     pub slot: u32,
@@ -82,31 +82,32 @@ pub(crate) enum HoldPlan {
     For(u64),
 }
 
-/// The driver as the recorder uses it. No method waits for the GPU, panics, or changes the caller's context or
-/// capture mode.
+/// The driver as the recorder uses it. No method waits for the GPU, panics, or changes the caller's
+/// context or capture mode.
 pub(crate) trait Gpu: Sync + 'static {
     /// Returns `true` if `stream` is being captured into a graph.
     fn is_capturing(&self, stream: Stream) -> Result<bool, Fault>;
     /// Creates an idle event.
     fn create_event(&self) -> Result<Event, Fault>;
-    /// Destroys events that were recorded while their stream was being captured, which can never be read
-    /// again.
+    /// Destroys events that were recorded while their stream was being captured, which can never be
+    /// read again.
     fn discard(&self, pair: &EventPair);
     /// Enqueues the record of the pair's start.
     fn record_start(&self, pair: &EventPair, stream: Stream) -> Result<(), Fault>;
     /// Enqueues the record of the pair's stop.
     fn record_stop(&self, pair: &EventPair, stream: Stream) -> Result<(), Fault>;
-    /// Asks the driver whether the context still exists. To be called before [`Gpu::elapsed`]: the driver
-    /// dereferences the handle of an event even if its context is gone.
+    /// Asks the driver whether the context still exists. To be called before [`Gpu::elapsed`]: the
+    /// driver dereferences the handle of an event even if its context is gone.
     fn check_alive(&self) -> Result<(), Fault>;
     /// Returns `true` if the context is known to be gone, without asking the driver.
     fn is_gone(&self) -> bool;
-    /// Returns the time between two recorded events in nanoseconds, or `None` while the GPU has not passed both.
+    /// Returns the time between two recorded events in nanoseconds, or `None` while the GPU has not
+    /// passed both.
     ///
     /// This also serves to ask for completion: it takes no lock, where a query takes the context's.
     fn elapsed(&self, pair: &EventPair) -> Result<Option<f64>, Fault>;
-    /// Returns the nanoseconds from the first event of the pair to the second, which the GPU has passed.
-    /// Negative if the second came first. `None` if the driver fails.
+    /// Returns the nanoseconds from the first event of the pair to the second, which the GPU has
+    /// passed. Negative if the second came first. `None` if the driver fails.
     fn since(&self, pair: &EventPair) -> Option<f64>;
     /// Returns the alignment of the device's clock with the host's, once it is known.
     fn clock(&self) -> Option<ClockFit>;
@@ -120,8 +121,8 @@ pub(crate) trait Gpu: Sync + 'static {
     fn delay(&self, stream: Stream, ns: u64) -> Result<(), Fault>;
     /// Releases the stream.
     fn release(&self, hold: StreamHold) -> HoldResult;
-    /// Returns `true` if the hold ended by its deadline. The answer is final once the GPU has passed the hold.
-    /// Just after the release, the kernel may be ending at that moment.
+    /// Returns `true` if the hold ended by its deadline. The answer is final once the GPU has
+    /// passed the hold. Just after the release, the kernel may be ending at that moment.
     fn has_expired(&self, hold: HoldResult) -> bool;
     /// Returns `true` if a raw time in nanoseconds is that of a bracket in which nothing ran.
     fn is_at_floor(&self, raw_ns: f64) -> bool;

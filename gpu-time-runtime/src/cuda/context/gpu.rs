@@ -17,8 +17,8 @@ use crate::types::handles::{Event, EventPair, Stream};
 /// The most events that the runtime creates in one context.
 const MAX_EVENTS: u32 = 1 << 16;
 
-/// Errors of the driver for the time of an event that was captured: the first during the capture, the second
-/// for ever after.
+/// Errors of the driver for the time of an event that was captured: the first during the capture,
+/// the second for ever after.
 const CAPTURED_EVENT: u32 = CUresult::CUDA_ERROR_CAPTURED_EVENT as u32;
 const INVALID_VALUE: u32 = CUresult::CUDA_ERROR_INVALID_VALUE as u32;
 
@@ -61,7 +61,8 @@ impl Gpu for Context {
     fn discard(&self, pair: &EventPair) {
         _ = self.inside(|| {
             for event in [&pair.start, &pair.stop] {
-                // SAFETY: made by `create_event` in this context, which exists; the caller gives it up.
+                // SAFETY: made by `create_event` in this context, which exists; the caller gives it
+                // up.
                 check(unsafe { sys::cuEventDestroy_v2(event.handle() as CUevent) })?;
                 self.events.fetch_sub(1, Relaxed);
             }

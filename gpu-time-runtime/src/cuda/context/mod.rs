@@ -1,4 +1,5 @@
-//! A CUDA context with all that the runtime has in it: events, kernels, a stream of its own, calibration.
+//! A CUDA context with all that the runtime has in it: events, kernels, a stream of its own,
+//! calibration.
 
 mod gpu;
 
@@ -34,13 +35,13 @@ use gpu_time_report::FlushProof;
 
 /// A CUDA context, from the first call that used it to the end of the process.
 ///
-/// The primary context of a device is retained, so that its events can still be read after the application
-/// has released its own handle. References live for ever, because brackets and threads keep them, so a
-/// context that has been destroyed stays in memory. What it used beside that is given back by
-/// [`Context::retire`].
+/// The primary context of a device is retained, so that its events can still be read after the
+/// application has released its own handle. References live for ever, because brackets and threads
+/// keep them, so a context that has been destroyed stays in memory. What it used beside that is
+/// given back by [`Context::retire`].
 ///
-/// Invariant: a context is never revived. One that is created at the address of a dead one is another
-/// `Context`.
+/// Invariant: a context is never revived. One that is created at the address of a dead one is
+/// another `Context`.
 #[repr(C, align(64))] // the fields that every timed call reads come first, together
 pub(crate) struct Context {
     pub(super) symbols: &'static Symbols,
@@ -124,8 +125,9 @@ impl Context {
         self.dead.load(Relaxed) || fork::is_forked()
     }
 
-    /// Returns `true` if the driver says that the context has been destroyed. A context that failed for good
-    /// has not been. Drivers without ids do not say; there a dead context counts as destroyed.
+    /// Returns `true` if the driver says that the context has been destroyed. A context that failed
+    /// for good has not been. Drivers without ids do not say; there a dead context counts as
+    /// destroyed.
     pub(super) fn is_destroyed(&self) -> bool {
         match self.id {
             None => self.is_dead(),
@@ -135,8 +137,8 @@ impl Context {
         }
     }
 
-    /// Gives back what a destroyed context used beside its place in memory: the pages that the GPU writes to,
-    /// and lists of events. Returns `false` if another thread still uses some of it.
+    /// Gives back what a destroyed context used beside its place in memory: the pages that the GPU
+    /// writes to, and lists of events. Returns `false` if another thread still uses some of it.
     pub(super) fn retire(&self) -> bool {
         self.dead.store(true, Relaxed);
         self.holds.retire();
@@ -160,9 +162,9 @@ impl Context {
         DeviceId::Cuda(self.ordinal)
     }
 
-    /// Returns `true` if flushes of this kind can be enqueued, after preparing them if `is_free` allows
-    /// it: preparing enqueues work, which must not end up inside a bracket. If flushes stay impossible,
-    /// the report says why.
+    /// Returns `true` if flushes of this kind can be enqueued, after preparing them if `is_free`
+    /// allows it: preparing enqueues work, which must not end up inside a bracket. If flushes stay
+    /// impossible, the report says why.
     pub fn can_flush(&self, cold: Cold, is_free: bool) -> bool {
         let can = self.is_ready_to_flush(cold) || (is_free && self.search_flush(cold).is_ok());
         if !can && self.own_stream.is_ok() {
@@ -203,7 +205,8 @@ impl Context {
         Resources { symbols, device, module, own_stream }
     }
 
-    /// Returns `true` if the GPU has done all that was enqueued on a stream, which is not being captured.
+    /// Returns `true` if the GPU has done all that was enqueued on a stream, which is not being
+    /// captured.
     fn is_idle(&self, stream: Stream) -> bool {
         // SAFETY: the stream is live.
         relaxed(|| self.on_stream(stream, || unsafe { sys::cuStreamQuery(raw(stream)) })).is_ok()
@@ -260,8 +263,8 @@ impl Context {
         self.floor.known()
     }
 
-    /// Returns how much later than in the best case the GPU must reach a start for the sample to count as
-    /// fed, once the clocks are aligned.
+    /// Returns how much later than in the best case the GPU must reach a start for the sample to
+    /// count as fed, once the clocks are aligned.
     pub fn fed_margin_ns(&self) -> Option<f64> {
         Some(self.clock.known()?.margin_ns)
     }
@@ -271,8 +274,8 @@ impl Context {
         self.calibrator.is_tried()
     }
 
-    /// Calibrates the event bias, once, unless `stream` is being captured. Takes some milliseconds. To be
-    /// called while no bracket is open.
+    /// Calibrates the event bias, once, unless `stream` is being captured. Takes some milliseconds.
+    /// To be called while no bracket is open.
     pub fn calibrate(&self, stream: Stream) {
         if !self.is_calibrated() && self.is_capturing(stream) == Ok(false) {
             let step_ns = self.step_ns();
@@ -281,8 +284,8 @@ impl Context {
         }
     }
 
-    /// Checks whether the event bias has moved, and searches again for flushes whose effect could not be
-    /// measured. To be called while the GPU is idle and no bracket is open.
+    /// Checks whether the event bias has moved, and searches again for flushes whose effect could
+    /// not be measured. To be called while the GPU is idle and no bracket is open.
     pub fn check_calibration(&self) {
         if self.check_alive().is_ok() {
             let step_ns = self.step_ns();
@@ -316,7 +319,8 @@ impl Context {
         self.calibrator.get()
     }
 
-    /// Returns how much longer a pair of events takes with a long queue behind it, or 0 if that is not known.
+    /// Returns how much longer a pair of events takes with a long queue behind it, or 0 if that is
+    /// not known.
     #[inline]
     pub(super) fn queued_extra_ns(&self) -> f64 {
         self.calibrator.queued_extra_ns()
@@ -346,8 +350,8 @@ impl Context {
         warnings
     }
 
-    /// Runs driver calls in this context, and leaves the calling thread's context and capture mode as they
-    /// were.
+    /// Runs driver calls in this context, and leaves the calling thread's context and capture mode
+    /// as they were.
     pub(super) fn inside<R>(&self, f: impl FnOnce() -> Result<R, Fault>) -> Result<R, Fault> {
         if self.is_dead() {
             return Err(Fault::ContextGone);
@@ -385,8 +389,9 @@ impl Context {
         Ok(status.get())
     }
 
-    /// Waits until the GPU has done all that was enqueued on the stream. An error of that work is not taken
-    /// from the application: it stays with the context, and the application's next call returns it too.
+    /// Waits until the GPU has done all that was enqueued on the stream. An error of that work is
+    /// not taken from the application: it stays with the context, and the application's next call
+    /// returns it too.
     pub fn synchronize(&self, stream: Stream) -> Result<(), Fault> {
         relaxed(|| {
             // SAFETY: the stream is live.
@@ -394,7 +399,8 @@ impl Context {
         })
     }
 
-    /// Marks the context dead if the result says so, and gives its retain back if it failed for good.
+    /// Marks the context dead if the result says so, and gives its retain back if it failed for
+    /// good.
     fn noting<R>(&self, result: Result<R, Fault>) -> Result<R, Fault> {
         match result {
             Err(Fault::ContextGone) => self.dead.store(true, Relaxed),

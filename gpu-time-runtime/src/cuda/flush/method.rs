@@ -8,8 +8,8 @@ use crate::types::handles::Stream;
 
 /// The largest flush, in multiples of the reported L2.
 const LARGEST: u32 = 4;
-/// The largest flush that writes and discards. If that does not empty the L2, reading may, and takes no more
-/// memory traffic then.
+/// The largest flush that writes and discards. If that does not empty the L2, reading may, and
+/// takes no more memory traffic then.
 const LARGEST_DISCARD: u32 = 2;
 
 /// A way to evict lines.
@@ -24,8 +24,8 @@ pub(super) enum Method {
 }
 
 impl Method {
-    /// Returns the methods for this kind of flush in the order in which they are tried, each with the
-    /// multiple of the L2 that it reads or writes.
+    /// Returns the methods for this kind of flush in the order in which they are tried, each with
+    /// the multiple of the L2 that it reads or writes.
     pub fn candidates(cold: Cold, module: &Module) -> Result<Vec<(Method, u32)>, Fault> {
         let up_to = |most, method: Method| (1..=most).map(move |multiple| (method, multiple));
         Ok(match cold {
@@ -49,8 +49,9 @@ impl Method {
         }
     }
 
-    /// Launches the kernel once, on our own stream: the first launch may load it, which must not happen in
-    /// the user's stream. A failure is ignored, because the eviction itself will fail too.
+    /// Launches the kernel once, on our own stream: the first launch may load it, which must not
+    /// happen in the user's stream. A failure is ignored, because the eviction itself will fail
+    /// too.
     pub fn make_ready(self, buffer: FlushBuffer, own_stream: Stream) {
         _ = match self {
             // An earlier candidate may have discarded the zeros.
@@ -74,8 +75,8 @@ impl Method {
         }
     }
 
-    /// Returns the memory that it should have taken out of the L2 again. A line that the L2 does not hold
-    /// is not dirty.
+    /// Returns the memory that it should have taken out of the L2 again. A line that the L2 does
+    /// not hold is not dirty.
     pub fn discarded(self, buffer: FlushBuffer) -> Option<FlushBuffer> {
         matches!(self, Method::WriteDiscard(_)).then_some(buffer)
     }

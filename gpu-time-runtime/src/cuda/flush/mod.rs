@@ -1,5 +1,5 @@
-//! The flushes of a context, which empty the L2: each is searched for when it is first needed and kept with
-//! what was measured of it.
+//! The flushes of a context, which empty the L2: each is searched for when it is first needed and
+//! kept with what was measured of it.
 
 mod method;
 mod search;
@@ -16,8 +16,8 @@ use crate::types::handles::Stream;
 use gpu_time_report::{Eviction, FlushProof};
 use search::{Doubt, Flush, SearchError, Tools};
 
-/// Searches for a flush whose effect could not be measured: one at the first cold call, the rest when
-/// reports are made.
+/// Searches for a flush whose effect could not be measured: one at the first cold call, the rest
+/// when reports are made.
 const SEARCHES: usize = 4;
 
 /// The flushes of one context. Each lives as long as the context.
@@ -29,8 +29,8 @@ pub(super) struct Flushes {
     tools: Mutex<Tools>,
 }
 
-/// The results of the searches for one kind of flush. The last flush is the one in use. Earlier ones stay,
-/// because they may still be enqueued.
+/// The results of the searches for one kind of flush. The last flush is the one in use. Earlier
+/// ones stay, because they may still be enqueued.
 #[derive(Default)]
 struct Searches {
     results: [OnceLock<Result<Box<Flush>, SearchError>>; SEARCHES],
@@ -43,11 +43,11 @@ impl Flushes {
         self.flush(cold).is_some()
     }
 
-    /// Searches for the flush of this kind, once. Other threads that need one wait for this search: their
-    /// work would evict the lines that it times.
+    /// Searches for the flush of this kind, once. Other threads that need one wait for this search:
+    /// their work would evict the lines that it times.
     ///
-    /// The search waits for our own stream: some milliseconds if the GPU is idle, and a bounded time if it
-    /// is busy.
+    /// The search waits for our own stream: some milliseconds if the GPU is idle, and a bounded
+    /// time if it is busy.
     pub fn prepare(&self, cold: Cold, resources: &Resources<'_>) -> Result<(), Fault> {
         let [first, ..] = &self.searches(cold).results;
         match first.get_or_init(|| self.search(cold, resources, &mut locked(&self.tools))) {
@@ -66,8 +66,8 @@ impl Flushes {
         self.searches(cold).doubt().is_some()
     }
 
-    /// Searches again for a flush whose effect could not be measured. Our own stream must be idle. Returns
-    /// at once if another thread is searching.
+    /// Searches again for a flush whose effect could not be measured. Our own stream must be idle.
+    /// Returns at once if another thread is searching.
     pub fn search_again(&self, cold: Cold, resources: &Resources<'_>) {
         let Ok(mut tools) = self.tools.try_lock() else { return };
         let searches = self.searches(cold);
@@ -78,8 +78,8 @@ impl Flushes {
         }
     }
 
-    /// Gives back what the searches used, once the context has been destroyed. Returns `false` if another
-    /// thread is searching.
+    /// Gives back what the searches used, once the context has been destroyed. Returns `false` if
+    /// another thread is searching.
     pub fn retire(&self) -> bool {
         self.tools.try_lock().map(|mut tools| *tools = Tools::default()).is_ok()
     }

@@ -41,8 +41,8 @@ pub(super) struct Tools {
 /// A flush, as a search found it.
 pub(super) struct Flush {
     pub method: Method,
-    /// The buffer that it reads or writes. The two kinds do not share one: a clean flush that reads what a
-    /// dirty one wrote would hit those lines and leave them dirty.
+    /// The buffer that it reads or writes. The two kinds do not share one: a clean flush that reads
+    /// what a dirty one wrote would hit those lines and leave them dirty.
     pub buffer: FlushBuffer,
     pub eviction: Result<Eviction, Doubt>,
 }
@@ -82,9 +82,9 @@ impl Flush {
     }
 }
 
-/// Returns the first flush that measurably empties the L2. If none does, returns the best that there is
-/// memory for, or the first if nothing can be measured. `buffer` is that of an earlier search, which is used
-/// again.
+/// Returns the first flush that measurably empties the L2. If none does, returns the best that
+/// there is memory for, or the first if nothing can be measured. `buffer` is that of an earlier
+/// search, which is used again.
 pub(super) fn search(
     cold: Cold,
     resources: &Resources<'_>,
@@ -151,8 +151,8 @@ pub(super) fn search(
 /// The memory of one search.
 struct Memory<'a> {
     resources: &'a Resources<'a>,
-    /// The largest buffer so far. At first that of an earlier search, which is never freed: it may be
-    /// enqueued on other streams.
+    /// The largest buffer so far. At first that of an earlier search, which is never freed: it may
+    /// be enqueued on other streams.
     largest: Option<FlushBuffer>,
     /// Allocations that can be freed.
     allocated: Vec<FlushBuffer>,
