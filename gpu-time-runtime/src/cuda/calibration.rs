@@ -72,8 +72,8 @@ pub(super) struct Calibrator {
     tools: Mutex<Tools>,
     /// Never locked during a driver call, so that a report need not wait for one.
     results: Mutex<Results>,
-    /// How much more a pair reads with a long queue behind it, as bits of an `f64`, for timed
-    /// calls, which do not lock anything for it.
+    /// Extra time of a pair with a long queue behind it, as bits of an `f64`. Timed calls read it
+    /// without a lock.
     queued_extra: AtomicU64,
 }
 
@@ -89,7 +89,7 @@ struct Tools {
 struct Results {
     /// The calibration in use, or why there is none.
     first: Option<Result<Calibration, CalibrationError>>,
-    /// What the last check measured, or why it measured nothing.
+    /// The result of the last check, or why it failed.
     last: Option<Result<PairConstant, CalibrationError>>,
 }
 
@@ -284,7 +284,8 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     /// Returns the constant of the first round whose `count` samples agree. If none does, returns
-    /// that of all rounds together, because picking one of them would pick a value.
+    /// that of all rounds together: with two alternating values, picking a round would pick one of
+    /// them by chance.
     fn agreeing(
         &mut self,
         count: usize,
@@ -321,7 +322,7 @@ impl Bench<'_> {
     ) -> Result<Vec<f64>, CalibrationError> {
         let mut samples = Vec::with_capacity(count);
         let mut holds: [Option<HoldResult>; PAIRS] = [None; PAIRS];
-        // Goes round once more to read the last ones.
+        // The last round only reads.
         for n in 0..count + PAIRS {
             let (pair, hold) = (self.pairs[n % PAIRS], &mut holds[n % PAIRS]);
             if let Some(hold) = hold.take() {

@@ -71,12 +71,12 @@ struct Round {
     anchor: Event,
     /// The host's time at which the anchor would have been enqueued, had it met the least delay.
     zero_ns: f64,
-    /// How much longer than the least delay most events took.
+    /// Delay of most events beyond the least delay.
     spread_ns: f64,
     /// The host's times between which the GPU passed the anchor.
     early_ns: f64,
     late_ns: f64,
-    /// How much later `early_ns` is than most of the calls say.
+    /// Time by which `early_ns` is later than most of the markers say.
     early_spread_ns: f64,
 }
 

@@ -27,8 +27,8 @@ pub(super) fn with_current<R>(
         unsafe { sys::cuCtxPopCurrent_v2(&raw mut popped) }
     });
     if popped.is_err() {
-        // Makes the caller's context current even so, which leaves an extra entry on the thread's
-        // stack. SAFETY: it was current on entry.
+        // Makes the caller's context current even so, which leaves an extra entry on the stack.
+        // SAFETY: it was current on entry.
         _ = check(unsafe { sys::cuCtxSetCurrent(current) });
     }
     result.and_then(|value| popped.map(|()| value))

@@ -11,10 +11,9 @@ use crate::cuda::driver::{context_of, id_of};
 use crate::gpu::Fault;
 use crate::types::handles::Stream;
 
-/// Destroyed contexts that stay listed for the report, on each device. A program may create
-/// contexts again and again, and what the later ones would add to the report is what the first ones
-/// have added.
-const DESTROYED: usize = 8;
+/// Destroyed contexts of each device that stay listed for the report. A program may create contexts
+/// again and again, and the later ones add nothing to the report that the first ones have not.
+const MAX_DESTROYED: usize = 8;
 
 /// Never locked during a driver call, so that a report need not wait for one.
 static CONTEXTS: Mutex<Vec<&'static Context>> = Mutex::new(Vec::new());
@@ -106,7 +105,7 @@ fn keep_first<T>(contexts: &mut Vec<T>, destroyed: impl Fn(&T) -> Option<(u32, b
     contexts.retain(|context| {
         let Some((ordinal, is_calibrated)) = destroyed(context) else { return true };
         let (count, has_calibrated) = kept.entry(ordinal).or_default();
-        let is_kept = *count < DESTROYED || (is_calibrated && !*has_calibrated);
+        let is_kept = *count < MAX_DESTROYED || (is_calibrated && !*has_calibrated);
         if is_kept {
             *count += 1;
             *has_calibrated |= is_calibrated;
@@ -127,15 +126,15 @@ mod tests {
     #[test]
     fn destroyed_contexts_are_bounded() {
         let is_live = |n: &usize| n.is_multiple_of(2_500);
-        let destroyed = |n: &usize| (!is_live(n)).then(|| (*n as u32 % 2, *n >= 5_000));
+        let destroyed = |n: &usize| (!is_live(n)).then_some((*n as u32 % 2, *n >= 5_000));
         let mut contexts = Vec::new();
         for n in 0..10_000 {
             contexts.push(n);
             keep_first(&mut contexts, destroyed);
-            assert!(contexts.len() <= 4 + 2 * (DESTROYED + 1), "{contexts:?}");
+            assert!(contexts.len() <= 4 + 2 * (MAX_DESTROYED + 1), "{contexts:?}");
         }
         assert_eq!(contexts.iter().filter(|n| is_live(n)).count(), 4);
-        // Of each device the first ones, and the first that was calibrated.
+        // The first ones of each device stay, and the first one that was calibrated.
         assert!(contexts.starts_with(&[0, 1, 2, 3, 4]), "{contexts:?}");
         assert!(contexts.contains(&5_001) && contexts.contains(&5_002), "{contexts:?}");
     }

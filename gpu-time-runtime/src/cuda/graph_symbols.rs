@@ -36,19 +36,19 @@ type InfoV3 = unsafe extern "C" fn(
     *mut *const c_void,
     *mut usize,
 ) -> CUresult;
-type Record = unsafe extern "C" fn(CUevent, CUstream, c_uint) -> CUresult;
+type RecordEvent = unsafe extern "C" fn(CUevent, CUstream, c_uint) -> CUresult;
 type CreateObject =
     unsafe extern "C" fn(*mut Object, *mut c_void, Destructor, c_uint, c_uint) -> CUresult;
 type ReleaseObject = unsafe extern "C" fn(Object, c_uint) -> CUresult;
-type Retain = unsafe extern "C" fn(Graph, Object, c_uint, c_uint) -> CUresult;
+type RetainObject = unsafe extern "C" fn(Graph, Object, c_uint, c_uint) -> CUresult;
 
 /// Functions of drivers since CUDA 11.3. Without all of them no graph is timed.
 pub(super) struct GraphSymbols {
     info: CaptureInfo,
-    pub record: Record,
+    pub record: RecordEvent,
     create_object: CreateObject,
     release_object: ReleaseObject,
-    retain: Retain,
+    retain: RetainObject,
 }
 
 #[derive(Clone, Copy)]
@@ -84,10 +84,10 @@ impl GraphSymbols {
             };
             Some(GraphSymbols {
                 info,
-                record: *library.get::<Record>("cuEventRecordWithFlags").ok()?,
+                record: *library.get::<RecordEvent>("cuEventRecordWithFlags").ok()?,
                 create_object: *library.get::<CreateObject>("cuUserObjectCreate").ok()?,
                 release_object: *library.get::<ReleaseObject>("cuUserObjectRelease").ok()?,
-                retain: *library.get::<Retain>("cuGraphRetainUserObject").ok()?,
+                retain: *library.get::<RetainObject>("cuGraphRetainUserObject").ok()?,
             })
         }
     }

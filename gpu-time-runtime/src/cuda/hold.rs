@@ -108,8 +108,8 @@ impl Holds {
         words[expired_word(hold.ticket)].load(Relaxed) >= hold.ticket
     }
 
-    /// Releases every hold. With `for_ever`, also those that begin from now on.
-    pub fn release_all(&self, for_ever: bool) {
+    /// Releases every hold. With `forever`, also those that begin from now on.
+    pub fn release_all(&self, forever: bool) {
         let Ok(slots) = self.slots() else { return };
         let claimed = slots.claimed.load(Relaxed);
         for (slot, words) in slots.words.0.iter().enumerate() {
@@ -117,7 +117,7 @@ impl Holds {
             if claimed >> slot & 1 == 1 {
                 words[LET_GO].store(ticket, Relaxed);
             }
-            words[RELEASED].fetch_max(if for_ever { u64::MAX - 1 } else { ticket }, Release);
+            words[RELEASED].fetch_max(if forever { u64::MAX - 1 } else { ticket }, Release);
         }
     }
 

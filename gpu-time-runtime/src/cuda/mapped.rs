@@ -103,7 +103,7 @@ impl<T: Sync> Deref for MappedPage<T> {
     }
 }
 
-/// Where a context could not use the page after all, another one can.
+/// Returns the page if the context could not use it after all.
 impl<T: Sync> Drop for MappedPage<T> {
     fn drop(&mut self) {
         self.give_back();

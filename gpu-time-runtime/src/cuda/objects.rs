@@ -46,8 +46,8 @@ pub(super) fn elapsed(
     stop: &Event,
 ) -> Result<Option<f64>, Fault> {
     let mut ms = 0.0f32;
-    // SAFETY: both events were made by `create_event` and are never destroyed; an event whose
-    // context is gone is answered with an error.
+    // SAFETY: both events were created by `create_event` and have not been destroyed; callers check
+    // that their context exists, and the driver returns an error for one that has just gone.
     let result = unsafe {
         (symbols.elapsed_time)(&raw mut ms, start.handle() as CUevent, stop.handle() as CUevent)
     };

@@ -19,7 +19,7 @@ use crate::types::handles::Stream;
 /// The sixteenths of the L2 that driver 580 sets aside for persisting lines on an H200 by default.
 /// Programs that use such lines ask for more, or give a stream a window.
 const USUAL_SIXTEENTHS: u64 = 3;
-/// Time between two questions for the share that is set aside. Programs change it once.
+/// Interval at which the driver is asked for the share that is set aside. Programs change it once.
 const INTERVAL_NS: u64 = 100_000_000;
 /// `CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW`.
 const WINDOW: c_int = 1;
@@ -37,7 +37,7 @@ pub(super) struct L2<'a> {
 #[derive(Default)]
 pub(super) struct PersistingLines {
     /// At some flush, more of the L2 was set aside than the driver does by itself, or the stream
-    /// had a window. The lines that this brought in stay, whatever comes next.
+    /// had a window. The persisting lines from then may still be in the L2.
     seen: AtomicBool,
     /// The bytes that were set aside when the driver was last asked, and when that was. Asking
     /// costs microseconds.
@@ -59,8 +59,8 @@ impl PersistingLines {
 
     pub fn warning(&self) -> Option<String> {
         self.seen.load(Relaxed).then(|| {
-            "persisting lines of the application may be in the L2, which no flush evicts: `cold` calls \
-             are `partial`"
+            "persisting lines of the application may be in the L2, which no flush evicts: `cold` \
+             calls are `partial`"
                 .to_owned()
         })
     }

@@ -89,7 +89,7 @@ impl Context {
         if self.is_capturing(stream).map_err(Refusal::Failed)? {
             return Err(Refusal::Captured);
         }
-        // SAFETY: the stream is live, as its giver vouched.
+        // SAFETY: the stream is live, which the caller vouched for.
         let begun =
             self.on_stream(stream, || unsafe { (symbols.begin)(raw(stream), THREAD_LOCAL) });
         begun.map_err(Refusal::Failed)?;

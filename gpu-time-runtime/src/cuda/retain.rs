@@ -10,7 +10,7 @@ use cudarc::driver::sys::{self, CUcontext};
 use crate::cuda::device::DeviceInfo;
 use crate::cuda::result::check;
 
-/// Holds `true` while the primary context of a device is retained: for ever, unless it is given
+/// Holds `true` while the primary context of a device is retained: forever, unless it is given
 /// back.
 pub(super) struct Retain(AtomicBool);
 

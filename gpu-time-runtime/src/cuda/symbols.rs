@@ -51,7 +51,7 @@ pub(super) struct Symbols {
     /// The host's time in a simulated driver, whose calls take no real time.
     simulated_now: Option<Now>,
     pub elapsed_time: ElapsedTime,
-    /// Of the current context. Without it persisting lines cannot be detected.
+    /// Reads a limit of the current context. Without it persisting lines cannot be detected.
     pub context_limit: Option<GetLimit>,
     /// Tells which accesses of a stream persist in the L2. In drivers since 11.0.
     pub stream_attribute: Option<GetAttribute>,

@@ -32,7 +32,7 @@ struct Script {
 }
 
 impl FakeGpu {
-    /// Creates a GPU that lives for ever, as a context does.
+    /// Creates a GPU that lives forever, as a context does.
     pub fn leak() -> &'static FakeGpu {
         Box::leak(Box::default())
     }

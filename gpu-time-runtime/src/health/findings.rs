@@ -97,7 +97,8 @@ fn clock_warnings(start: &Reading, end: &Reading, locked_mhz: Option<u32>) -> Ve
     let at_work = start.is_at_work && end.is_at_work;
     match (locked_mhz, start.sm_mhz, end.sm_mhz) {
         (Some(locked), _, Some(end)) if differ(locked, end) => warnings.push(format!(
-            "its SM clock is locked at {locked} MHz and reads {end} MHz: lock a clock that it can sustain"
+            "its SM clock is locked at {locked} MHz and reads {end} MHz: lock a clock that it can \
+             sustain"
         )),
         (None, Some(start), Some(end)) if at_work && differ(start, end) => warnings.push(format!(
             "its SM clock went from {start} to {end} MHz during the run: fix it with `lock_clocks`"

@@ -18,8 +18,8 @@ fn overload(loadavg: &str, stat: &str) -> Option<String> {
     let cores = stat.lines().filter(is_core).count();
     (cores > 0 && load > cores as f64).then(|| {
         format!(
-            "the CPU is overloaded, with {load} threads on {cores} cores in the last minute, which delays \
-             launches: use `sleep`, or end other programs"
+            "the CPU is overloaded, with {load} threads on {cores} cores in the last minute, which \
+             delays launches: use `sleep`, or end other programs"
         )
     })
 }

@@ -18,7 +18,7 @@ use crate::types::handles::{Event, EventPair, Stream};
 const MAX_EVENTS: u32 = 1 << 16;
 
 /// Errors of the driver for the time of an event that was captured: the first during the capture,
-/// the second for ever after.
+/// the second forever after.
 const CAPTURED_EVENT: u32 = CUresult::CUDA_ERROR_CAPTURED_EVENT as u32;
 const INVALID_VALUE: u32 = CUresult::CUDA_ERROR_INVALID_VALUE as u32;
 

@@ -1,5 +1,4 @@
-//! A CUDA context with all that the runtime has in it: events, kernels, a stream of its own,
-//! calibration.
+//! A CUDA context with what the runtime keeps in it: events, kernels, a stream, calibration.
 
 mod gpu;
 
@@ -36,9 +35,9 @@ use gpu_time_report::FlushProof;
 /// A CUDA context, from the first call that used it to the end of the process.
 ///
 /// The primary context of a device is retained, so that its events can still be read after the
-/// application has released its own handle. References live for ever, because brackets and threads
-/// keep them, so a context that has been destroyed stays in memory. What it used beside that is
-/// given back by [`Context::retire`].
+/// application has released its own handle. Brackets and threads keep references, so a `Context`
+/// is never freed, also after the driver's context has been destroyed. [`Context::retire`] gives
+/// back what it used beside its own place in memory.
 ///
 /// Invariant: a context is never revived. One that is created at the address of a dead one is
 /// another `Context`.
@@ -125,9 +124,9 @@ impl Context {
         self.dead.load(Relaxed) || fork::is_forked()
     }
 
-    /// Returns `true` if the driver says that the context has been destroyed. A context that failed
-    /// for good has not been. Drivers without ids do not say; there a dead context counts as
-    /// destroyed.
+    /// Returns `true` if the driver says that the context has been destroyed. A context that has
+    /// failed for good still exists. Drivers without ids cannot be asked; there a dead context
+    /// counts as destroyed.
     pub(super) fn is_destroyed(&self) -> bool {
         match self.id {
             None => self.is_dead(),
@@ -224,9 +223,9 @@ impl Context {
         self.holds.is_ready()
     }
 
-    /// Releases every held stream. With `for_ever`, also those that are held from now on.
-    pub fn release_holds(&self, for_ever: bool) {
-        self.holds.release_all(for_ever);
+    /// Releases every held stream. With `forever`, also those that are held from now on.
+    pub fn release_holds(&self, forever: bool) {
+        self.holds.release_all(forever);
     }
 
     /// Returns the state in which a flush that is enqueued on the stream now leaves the L2.

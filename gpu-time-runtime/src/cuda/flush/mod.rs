@@ -14,7 +14,7 @@ use crate::gpu::Fault;
 use crate::types::attribute::Cold;
 use crate::types::handles::Stream;
 use gpu_time_report::{Eviction, FlushProof};
-use search::{Doubt, Flush, SearchError, Tools};
+use search::{Doubt, Flush, SearchError, SearchState};
 
 /// Searches for a flush whose effect could not be measured: one at the first cold call, the rest
 /// when reports are made.
@@ -26,7 +26,7 @@ pub(super) struct Flushes {
     clean: Searches,
     dirty: Searches,
     /// Locked during a search, because lines can be timed for one flush at a time.
-    tools: Mutex<Tools>,
+    state: Mutex<SearchState>,
 }
 
 /// The results of the searches for one kind of flush. The last flush is the one in use. Earlier
@@ -50,7 +50,7 @@ impl Flushes {
     /// time if it is busy.
     pub fn prepare(&self, cold: Cold, resources: &Resources<'_>) -> Result<(), Fault> {
         let [first, ..] = &self.searches(cold).results;
-        match first.get_or_init(|| self.search(cold, resources, &mut locked(&self.tools))) {
+        match first.get_or_init(|| self.search(cold, resources, &mut locked(&self.state))) {
             Ok(_) => Ok(()),
             Err(SearchError::Memory(fault) | SearchError::Fault(fault)) => Err(*fault),
         }
@@ -69,19 +69,19 @@ impl Flushes {
     /// Searches again for a flush whose effect could not be measured. Our own stream must be idle.
     /// Returns at once if another thread is searching.
     pub fn search_again(&self, cold: Cold, resources: &Resources<'_>) {
-        let Ok(mut tools) = self.tools.try_lock() else { return };
+        let Ok(mut state) = self.state.try_lock() else { return };
         let searches = self.searches(cold);
         if searches.doubt().is_some()
             && let Some(next) = searches.results.iter().find(|result| result.get().is_none())
         {
-            next.get_or_init(|| self.search(cold, resources, &mut tools));
+            next.get_or_init(|| self.search(cold, resources, &mut state));
         }
     }
 
     /// Gives back what the searches used, once the context has been destroyed. Returns `false` if
     /// another thread is searching.
     pub fn retire(&self) -> bool {
-        self.tools.try_lock().map(|mut tools| *tools = Tools::default()).is_ok()
+        self.state.try_lock().map(|mut state| *state = SearchState::default()).is_ok()
     }
 
     /// Enqueues the eviction; the context must be current.
@@ -128,20 +128,20 @@ impl Flushes {
         let is_left_out = |(cold, _): &(Cold, _)| self.searches(*cold).is_left_out();
         let left_out = kinds.into_iter().filter(is_left_out).map(|(_, key)| {
             format!(
-                "{key} calls were timed as found: a bracket was open at each of them, and a flush can only \
-                 be prepared while no bracket is open"
+                "{key} calls were timed as found: a bracket was open at each of them, and a flush \
+                 can only be prepared while no bracket is open"
             )
         });
         let doubts = kinds.into_iter().filter_map(|(cold, key)| match &self.flush(cold)?.eviction {
             Ok(eviction) if eviction.proved() => self.searches(cold).first_doubt().map(|why| {
                 format!(
-                    "at first it could not be shown that {key} empties the L2 ({why}): earlier calls are \
-                     `partial`"
+                    "at first it could not be shown that {key} empties the L2 ({why}): earlier calls \
+                     are `partial`"
                 )
             }),
             Ok(eviction) => Some(format!(
-                "{key} did not empty the L2, with a buffer of {} times its size: {:.1} % of lines were \
-                 evicted after a read, {:.1} % after a write; such calls are `partial`",
+                "{key} did not empty the L2, with a buffer of {} times its size: {:.1} % of lines \
+                 were evicted after a read, {:.1} % after a write; such calls are `partial`",
                 eviction.multiple(),
                 100.0 * eviction.missed_after_read(),
                 100.0 * eviction.missed_after_write(),
@@ -168,10 +168,10 @@ impl Flushes {
         &self,
         cold: Cold,
         resources: &Resources<'_>,
-        tools: &mut Tools,
+        state: &mut SearchState,
     ) -> Result<Box<Flush>, SearchError> {
         let buffer = self.flush(cold).map(|flush| flush.buffer);
-        search::search(cold, resources, buffer, tools).map(Box::new)
+        search::search(cold, resources, buffer, state).map(Box::new)
     }
 }
 

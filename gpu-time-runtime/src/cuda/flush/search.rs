@@ -30,9 +30,9 @@ pub(in crate::cuda) struct Resources<'a> {
     pub own_stream: Stream,
 }
 
-/// What one search leaves for the next.
+/// The state that one search leaves for the next.
 #[derive(Default)]
-pub(super) struct Tools {
+pub(super) struct SearchState {
     line_probe: Option<Result<LineProbe, Fault>>,
     /// Memory of a search that did not come to its end.
     unfinished: Option<ProbedMemory>,
@@ -89,7 +89,7 @@ pub(super) fn search(
     cold: Cold,
     resources: &Resources<'_>,
     buffer: Option<FlushBuffer>,
-    tools: &mut Tools,
+    state: &mut SearchState,
 ) -> Result<Flush, SearchError> {
     let deadline = Instant::now() + PATIENCE;
     let mut memory = Memory { resources, largest: buffer, allocated: Vec::new() };
@@ -107,11 +107,11 @@ pub(super) fn search(
             }
         };
         method.make_ready(buffer, resources.own_stream);
-        let line_probe = tools.line_probe.get_or_insert_with(|| {
+        let line_probe = state.line_probe.get_or_insert_with(|| {
             LineProbe::new(resources.device, resources.module.kernels()?, resources.own_stream)
         });
         // After the buffer: where memory is short, a flush matters more than its proof.
-        let probed = probed.get_or_insert_with(|| memory.probed(tools.unfinished.take()));
+        let probed = probed.get_or_insert_with(|| memory.probed(state.unfinished.take()));
         let eviction = match (line_probe, &*probed) {
             (Ok(line_probe), Ok(probed)) => measure(
                 || {
@@ -130,7 +130,7 @@ pub(super) fn search(
             // The GPU may not have come to some of this work yet, so its memory must stay.
             Err(Doubt::Fault(_) | Doubt::Busy) => {
                 memory.allocated.clear();
-                tools.unfinished = probed.ok();
+                state.unfinished = probed.ok();
             }
             _ => {}
         }
