@@ -1,15 +1,15 @@
-//! What a clock around a launch says, and what the GPU does: a product of two 8192 × 8192 `f32`
-//! matrices by cuBLAS, timed in three ways.
+//! Shows why timing a launch on the host is misleading: a product of two 8192 × 8192 `f32` matrices
+//! by cuBLAS, timed in three ways.
 //!
 //! ```text
 //! cargo run --release --example async_pitfall
 //! ```
 //!
-//! A launch returns when the work has been enqueued, so a clock around it alone says nothing of the
-//! work. With a synchronisation it says the work, the way there and back, and whatever the stream had
-//! to do before. On a machine without an NVIDIA GPU or without cuBLAS it says so.
+//! A launch returns once the work has been enqueued, so the time of the launch alone says nothing
+//! about the work. With a synchronization, the host measures the work, the latency of launch and
+//! wake-up, and everything that was in the stream before. Needs an NVIDIA GPU and cuBLAS.
 
-#![allow(unsafe_code)] // a product is unsafe in cudarc, which cannot check its shape
+#![allow(unsafe_code)] // cudarc's `gemm` is unsafe because it cannot check the matrix shapes
 
 mod gpu;
 
@@ -33,10 +33,11 @@ struct Product {
     c: CudaSlice<f32>,
 }
 
-/// `c = a * b`. The macro is told that `gemm` launches; the bracket is around it alone.
+/// Computes `c = a * b`. `launch = "gemm"` declares `gemm` as a launch; only that call is
+/// bracketed.
 #[gpu_timed(warmup = WARMUP, launch = "gemm")]
 fn multiply(stream: &Arc<CudaStream>, p: &mut Product) -> Result<(), CublasError> {
-    debug_assert!(Arc::ptr_eq(stream, p.c.stream()), "cuBLAS was given this stream");
+    debug_assert!(Arc::ptr_eq(stream, p.c.stream()), "cuBLAS uses another stream");
     let rows = ROWS as i32;
     let product = GemmConfig {
         transa: CUBLAS_OP_N,
@@ -50,21 +51,15 @@ fn multiply(stream: &Arc<CudaStream>, p: &mut Product) -> Result<(), CublasError
         beta: 0.0,
         ldc: rows,
     };
-    // SAFETY: all three matrices are as large as the product says.
+    // SAFETY: all three matrices have `ROWS * ROWS` elements, as the configuration requires.
     unsafe { p.blas.gemm(product, &p.a, &p.b, &mut p.c) }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let stream = match gpu::find() {
-        Ok(stream) => stream,
-        Err(why) => {
-            println!("no GPU here ({why}): there is nothing to wait for");
-            return Ok(());
-        }
-    };
-    // SAFETY: looks for cuBLAS; without it cudarc would panic.
+    let Some(stream) = gpu::find_or_explain() else { return Ok(()) };
+    // SAFETY: only looks for the library, without which cudarc would panic.
     if !unsafe { cublas::sys::is_culib_present() } {
-        println!("there is no libcublas on this machine, and so no product to time");
+        println!("there is no libcublas on this machine: this example needs it");
         return Ok(());
     }
     let ones = stream.clone_htod(&vec![1.0; ROWS * ROWS])?;
@@ -75,16 +70,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         c: stream.alloc_zeros(ROWS * ROWS)?,
     };
 
-    let (mut launched, mut synchronised) = (Vec::new(), Vec::new());
+    let (mut launch_times, mut total_times) = (Vec::new(), Vec::new());
     for call in 0..WARMUP + CALLS {
         stream.synchronize()?;
         let start = Instant::now();
         multiply(&stream, &mut product)?;
-        let enqueued = start.elapsed();
+        let launch_time = start.elapsed();
         stream.synchronize()?;
         if call >= WARMUP {
-            launched.push(enqueued);
-            synchronised.push(start.elapsed());
+            launch_times.push(launch_time);
+            total_times.push(start.elapsed());
         }
     }
     let c = stream.clone_dtoh(&product.c)?;
@@ -98,10 +93,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         times.sort();
         times[times.len() / 2].as_secs_f64() * 1e3
     };
-    println!("{ROWS} × {ROWS} f32 matrix product, medians of {CALLS}: every result is right\n");
-    println!("launch, by the host's clock            {:>9.3} ms", median(launched));
-    println!("kernel, by events                      {:>9.3} ms", net.median() / 1e6);
-    println!("launch to the end, by the host's clock {:>9.3} ms\n", median(synchronised));
-    // The report comes by itself when the process ends.
+    println!(
+        "{ROWS} × {ROWS} f32 matrix product, medians of {CALLS} calls, all results are correct\n"
+    );
+    println!("launch, host clock                      {:>9.3} ms", median(launch_times));
+    println!("kernel, CUDA events                     {:>9.3} ms", net.median() / 1e6);
+    println!("launch and synchronization, host clock  {:>9.3} ms\n", median(total_times));
+    // The report is printed when the process exits.
     Ok(())
 }

@@ -1,10 +1,11 @@
-//! Times one small kernel in a stream, and as a node of a CUDA graph that holds it ten times.
+//! Shows timing inside CUDA graphs: one small kernel in a stream, and as a node of a graph that
+//! contains it ten times.
 //!
 //! ```text
 //! cargo run --release --example graph_replay
 //! ```
 //!
-//! It needs an NVIDIA GPU, and says so where there is none.
+//! Needs an NVIDIA GPU.
 
 #![allow(unsafe_code)] // launching a kernel is unsafe in cudarc
 
@@ -30,26 +31,20 @@ struct Vectors {
     y: CudaSlice<f32>,
 }
 
-/// In a stream each call is timed. Captured, it becomes a node between two event records, and what is
-/// timed is each replay that somebody looks at.
+/// Outside of a capture, each call is timed. A captured call becomes a kernel node between two
+/// event records; a replay is timed if its events are read before the next replay.
 #[gpu_timed(graph, sleep)]
 fn saxpy(stream: &Arc<CudaStream>, v: &mut Vectors) -> Result<(), Box<dyn Error>> {
     let len = LEN as u32;
     let mut launch = stream.launch_builder(&v.saxpy);
     launch.arg(&len).arg(&1.0f32).arg(&v.x).arg(&mut v.y);
-    // SAFETY: the arguments are those of the kernel, and both vectors have `len` elements.
+    // SAFETY: the arguments match the kernel, and both vectors have `len` elements.
     unsafe { launch.launch(LaunchConfig::for_num_elems(len)) }?;
     Ok(())
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let stream = match gpu::find() {
-        Ok(stream) => stream,
-        Err(why) => {
-            println!("no GPU here ({why}): this example needs one");
-            return Ok(());
-        }
-    };
+    let Some(stream) = gpu::find_or_explain() else { return Ok(()) };
     let module = stream.context().load_module(Ptx::from_src(workloads::PTX))?;
     let mut vectors = Vectors {
         saxpy: module.load_function(workloads::SAXPY)?,
@@ -69,7 +64,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     for _ in 0..REPLAYS {
         graph.launch()?;
         stream.synchronize()?;
-        // Looks at what the replay left. Without this the report at the end sees the last one.
+        // Reads the events of this replay. Without it, the report at exit would read only the last
+        // one.
         gpu_time::snapshot();
     }
 
@@ -77,22 +73,22 @@ fn main() -> Result<(), Box<dyn Error>> {
     stream.synchronize()?;
     let expected = (CALLS + REPLAYS * NODES) as f32;
     assert!(y.iter().all(|&y| y == expected), "saxpy computed {:?}…, not {expected}", &y[..4]);
-    print();
+    print_medians();
     Ok(())
 }
 
-fn print() {
+fn print_medians() {
     let snapshot = gpu_time::snapshot();
     let launches = snapshot.site("graph_replay::saxpy").map_or(&[][..], |site| site.series());
-    println!("one saxpy on {LEN} elements, in microseconds:");
+    println!("one saxpy on {LEN} elements, medians in µs (net: p5 to p95):");
     for launch in launches.iter().filter(|series| series.launch().is_some()) {
-        let place = if launch.graph() { "in a graph of ten" } else { "in a stream" };
+        let place = if launch.graph() { "in a graph" } else { "in a stream" };
         let Some((raw, net)) = launch.raw_ns().zip(launch.net_ns()) else { continue };
         let [raw, net, low, high] =
             [raw.median(), net.median(), net.p5(), net.p95()].map(|ns| ns / 1e3);
         let samples = launch.histogram().count();
         println!(
-            "  {place:17}  raw {raw:.2}  net {net:.2} ({low:.2} to {high:.2})  {samples} samples"
+            "  {place:11}  raw {raw:.2}  net {net:.2} ({low:.2} to {high:.2})  {samples} samples"
         );
     }
 }

@@ -1,16 +1,17 @@
-//! Copies within the L2: with what the call before left there, with the L2 emptied before every call, and
-//! with the L2 full of other lines that have to be written back.
+//! Shows the effect of the L2 on a copy kernel in three cache states: hot, as the previous call
+//! left the L2; cold, with the L2 flushed before every call; and dirty, with the L2 full of other
+//! lines that must be written back.
 //!
 //! ```text
 //! cargo run --release --example hot_cold
 //! ```
 //!
-//! This comparison is usually published for half the L2. Source and destination are then the whole of it,
-//! so that a hot copy evicts some of what it is about to read: on an H200 it was slower than a cold one.
-//! With a quarter both fit, and hot is fast.
+//! This comparison is usually published for buffers of half the L2. Source and destination then
+//! fill it completely, so a hot copy evicts lines that it is about to read: on an H200 it was
+//! slower than a cold one. With a quarter of the L2 both fit, and hot is fast.
 //!
-//! Each runs in 32 blocks of 1,024 threads, as it is usually published, which cannot use all of a large
-//! GPU, and in a grid that fills it. On a machine without an NVIDIA GPU it says so.
+//! Each copy runs in 32 blocks of 1,024 threads, as usually published, which cannot use all of a
+//! large GPU, and in a grid that fills it. Needs an NVIDIA GPU.
 
 #![allow(unsafe_code)] // launching a kernel is unsafe in cudarc
 
@@ -29,15 +30,15 @@ use gpu_time_kernels::workloads;
 
 const CALLS: usize = 110;
 
-/// A kernel that copies, with its buffers and its grid.
-struct Copy {
+/// A copy kernel with its buffers and its grid.
+struct CopyKernel {
     kernel: CudaFunction,
     from: CudaSlice<u8>,
     to: CudaSlice<u8>,
     blocks: u32,
 }
 
-impl Copy {
+impl CopyKernel {
     fn launch(&mut self, stream: &CudaStream) -> Result<(), DriverError> {
         let n16 = self.from.len() as u64 / 16;
         let config = LaunchConfig {
@@ -47,32 +48,32 @@ impl Copy {
         };
         let mut launch = stream.launch_builder(&self.kernel);
         launch.arg(&self.from).arg(&mut self.to).arg(&n16);
-        // SAFETY: the arguments are those of the kernel, and both buffers hold `n16` units.
+        // SAFETY: the arguments match the kernel, and both buffers hold `n16` units.
         unsafe { launch.launch(config) }.map(drop)
     }
 }
 
-type Timed = fn(&Arc<CudaStream>, &mut Copy) -> Result<(), DriverError>;
+type TimedFn = fn(&Arc<CudaStream>, &mut CopyKernel) -> Result<(), DriverError>;
 
-/// Three annotated functions, each with figures of its own, for one size and one grid.
+/// Defines three annotated functions for one buffer size and one grid. Each has its own row.
 macro_rules! timed {
     ($name:ident: $hot:ident, $cold:ident, $dirty:ident) => {
         #[gpu_timed(warmup = 10, sleep)]
-        fn $hot(stream: &Arc<CudaStream>, copy: &mut Copy) -> Result<(), DriverError> {
+        fn $hot(stream: &Arc<CudaStream>, copy: &mut CopyKernel) -> Result<(), DriverError> {
             copy.launch(stream)
         }
 
         #[gpu_timed(warmup = 10, cold, sleep)]
-        fn $cold(stream: &Arc<CudaStream>, copy: &mut Copy) -> Result<(), DriverError> {
+        fn $cold(stream: &Arc<CudaStream>, copy: &mut CopyKernel) -> Result<(), DriverError> {
             copy.launch(stream)
         }
 
         #[gpu_timed(warmup = 10, cold = "dirty", sleep)]
-        fn $dirty(stream: &Arc<CudaStream>, copy: &mut Copy) -> Result<(), DriverError> {
+        fn $dirty(stream: &Arc<CudaStream>, copy: &mut CopyKernel) -> Result<(), DriverError> {
             copy.launch(stream)
         }
 
-        const $name: [(&str, Timed); 3] =
+        const $name: [(&str, TimedFn); 3] =
             [(stringify!($hot), $hot), (stringify!($cold), $cold), (stringify!($dirty), $dirty)];
     };
 }
@@ -83,13 +84,7 @@ timed!(QUARTER_32: quarter_hot_32_blocks, quarter_cold_32_blocks, quarter_dirty_
 timed!(QUARTER_FULL: quarter_hot_full_grid, quarter_cold_full_grid, quarter_dirty_full_grid);
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let stream = match gpu::find() {
-        Ok(stream) => stream,
-        Err(why) => {
-            println!("no GPU here ({why}): there is no L2 to be hot or cold");
-            return Ok(());
-        }
-    };
+    let Some(stream) = gpu::find_or_explain() else { return Ok(()) };
     let context = stream.context();
     let attribute = |attribute| context.attribute(attribute).map(|value| value as usize);
     let l2 = attribute(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?;
@@ -102,7 +97,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     println!("device          {}", context.name()?);
     println!("DRAM            {:.1} GiB", dram as f64 / f64::from(1 << 30));
-    // Two transfers a clock.
+    // The memory transfers twice per clock cycle.
     println!("peak bandwidth  {:.0} GB/s", 2.0 * (memory_khz * bus_bytes) as f64 / 1e6);
     println!("L2              {:.1} MiB", l2 as f64 / f64::from(1 << 20));
 
@@ -119,7 +114,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (size, part, blocks, functions) in columns {
         let zeros = || stream.alloc_zeros(l2 / part / 16 * 16);
         let kernel = module.load_function(workloads::COPY_F4)?;
-        let mut copy = Copy { kernel, from: zeros()?, to: zeros()?, blocks };
+        let mut copy = CopyKernel { kernel, from: zeros()?, to: zeros()?, blocks };
         sizes += &format!("{size:>14}");
         grids += &format!("{:>14}", format!("{blocks} blocks"));
         for ((name, timed), row) in functions.into_iter().zip(&mut rows) {
@@ -128,13 +123,13 @@ fn main() -> Result<(), Box<dyn Error>> {
             *row += &format!("{:>11.2} µs", median_us(name));
         }
     }
-    println!("\n{:<14}{sizes}\n{:<14}{grids}", "of the L2", "");
+    println!("\n{:<14}{sizes}\n{:<14}{grids}", "share of L2", "grid");
     println!("{}\n", rows.join("\n"));
-    // The report comes by itself when the process ends.
+    // The report is printed when the process exits.
     Ok(())
 }
 
-/// The median of a function's calls, net; NaN without samples.
+/// Returns the net median of a function; NaN without samples.
 fn median_us(function: &str) -> f64 {
     let snapshot = gpu_time::snapshot();
     let site = snapshot.site(&format!("{}::{function}", module_path!()));

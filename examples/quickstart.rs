@@ -1,11 +1,12 @@
-//! Times saxpy, hot and cold, and checks the result.
+//! Shows the attribute and the report: times saxpy with a hot and with a cold L2 and checks the
+//! result.
 //!
 //! ```text
 //! cargo run --release --example quickstart
 //! ```
 //!
-//! On a machine with an NVIDIA GPU the work runs there and CUDA events tell the time. On any other
-//! machine the same functions run on the CPU, and their rows in the report say `host`.
+//! With an NVIDIA GPU, saxpy runs on it and is timed with CUDA events. On any other machine it runs
+//! on the CPU and is timed with the host clock; `cold` and `sleep` then have no effect.
 
 #![allow(unsafe_code)] // launching a kernel is unsafe in cudarc
 
@@ -19,7 +20,7 @@ use cudarc::nvrtc::Ptx;
 use gpu_time::gpu_timed;
 use gpu_time_kernels::workloads;
 
-/// 16 MiB in each vector: both fit into the L2 of a large GPU together.
+/// 16 MiB per vector: both together fit into the L2 of a large GPU.
 const LEN: usize = 4 << 20;
 const CALLS: usize = 110;
 
@@ -29,14 +30,14 @@ enum Vectors {
     Cpu { x: Vec<f32>, y: Vec<f32> },
 }
 
-/// The first ten calls warm up. The other hundred find in the L2 what the call before left there.
-/// `sleep` holds the stream until a call has been enqueued, so that the GPU need not wait for the CPU.
+/// Times 100 calls after ten for warm-up. Each finds the L2 as the previous call left it. `sleep`
+/// holds the stream until the call has been enqueued, so that the GPU does not wait for the CPU.
 #[gpu_timed(stream = v.stream(), warmup = 10, sleep)]
 fn saxpy_hot(a: f32, v: &mut Vectors) -> Result<(), Box<dyn Error>> {
     v.saxpy(a)
 }
 
-/// The same with the L2 emptied before every call.
+/// The same with the L2 flushed before every call.
 #[gpu_timed(stream = v.stream(), warmup = 10, cold, sleep)]
 fn saxpy_cold(a: f32, v: &mut Vectors) -> Result<(), Box<dyn Error>> {
     v.saxpy(a)
@@ -46,7 +47,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut vectors = match on_gpu() {
         Ok(vectors) => vectors,
         Err(why) => {
-            println!("no GPU here ({why}): running on the CPU, timed by the host clock");
+            println!(
+                "no GPU here ({why}): running on the CPU, timed with the host clock; `cold` and `sleep` \
+                 have no effect"
+            );
             Vectors::Cpu { x: vec![1.0; LEN], y: vec![0.0; LEN] }
         }
     };
@@ -59,20 +63,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     let y = vectors.y()?;
     let expected = 2.0 * (2 * CALLS) as f32;
     assert!(y.iter().all(|&y| y == expected), "saxpy computed {:?}…, not {expected}", &y[..4]);
-    println!("saxpy ran {} times on {LEN} elements: every result is right", 2 * CALLS);
-    // The report comes by itself when the process ends.
+    println!("saxpy ran {} times on {LEN} elements, all results are correct", 2 * CALLS);
+    // The report is printed when the process exits.
     Ok(())
 }
 
 fn on_gpu() -> Result<Vectors, Box<dyn Error>> {
-    // SAFETY: looks for the driver's library; without it cudarc would panic.
+    // SAFETY: only looks for the library of the driver, without which cudarc would panic.
     if !unsafe { sys::is_culib_present() } {
         return Err("no CUDA driver".into());
     }
     let context = CudaContext::new(0)?;
     let stream = context.new_stream()?;
-    // One stream is all there is, so cudarc need not order several.
-    // SAFETY: every slice below is used on this stream alone.
+    // With a single stream, cudarc need not order accesses from several.
+    // SAFETY: all slices below are used on this stream only.
     unsafe { context.disable_event_tracking() };
     let module = context.load_module(Ptx::from_src(workloads::PTX))?;
     Ok(Vectors::Gpu {
@@ -84,7 +88,7 @@ fn on_gpu() -> Result<Vectors, Box<dyn Error>> {
 }
 
 impl Vectors {
-    /// The stream that the work goes to; none on the CPU.
+    /// Returns the stream to launch on, `None` on the CPU.
     fn stream(&self) -> Option<&Arc<CudaStream>> {
         match self {
             Vectors::Gpu { stream, .. } => Some(stream),
@@ -98,7 +102,7 @@ impl Vectors {
                 let len = LEN as u32;
                 let mut launch = stream.launch_builder(saxpy);
                 launch.arg(&len).arg(&a).arg(x).arg(y);
-                // SAFETY: the arguments are those of the kernel, and both vectors have `len` elements.
+                // SAFETY: the arguments match the kernel, and both vectors have `len` elements.
                 unsafe { launch.launch(LaunchConfig::for_num_elems(len)) }?;
             }
             Vectors::Cpu { x, y } => {

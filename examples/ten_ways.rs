@@ -1,12 +1,12 @@
-//! One small kernel, timed in ten ways, beside the time that it knows from inside.
+//! Compares ten ways to time one small kernel with its true duration.
 //!
 //! ```text
 //! cargo run --release --example ten_ways
 //! ```
 //!
-//! The kernel spins until the GPU's own timer has advanced by five microseconds, so what it takes is
-//! known. The ways go from the most naive to a held bracket less the device's bias. On a machine without
-//! an NVIDIA GPU it says so.
+//! The kernel spins until the GPU's own timer has advanced by five microseconds, so its duration is
+//! known. The ways range from the most naive one to a held bracket minus the device's bias. Needs
+//! an NVIDIA GPU.
 
 #![allow(unsafe_code)] // launching a kernel is unsafe in cudarc
 
@@ -22,10 +22,10 @@ use cudarc::nvrtc::Ptx;
 use gpu_time::{Snapshot, gpu_timed};
 use gpu_time_kernels::workloads;
 
-const NS: u64 = 5_000;
+const SPIN_NS: u64 = 5_000;
 const WARMUP: u32 = 20;
 const CALLS: u32 = 200;
-const ONE: LaunchConfig =
+const SINGLE_THREAD: LaunchConfig =
     LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
 
 struct Gpu {
@@ -33,13 +33,18 @@ struct Gpu {
     spin: CudaFunction,
 }
 
-/// Why a way has no answer.
-type Failure = Box<dyn Error>;
+type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
 
 impl Gpu {
+    fn new(stream: Arc<CudaStream>) -> Result<Gpu> {
+        let module = stream.context().load_module(Ptx::from_src(workloads::PTX))?;
+        Ok(Gpu { spin: module.load_function(workloads::SPIN_NS)?, stream })
+    }
+
     fn launch(&self) -> Result<(), DriverError> {
-        // SAFETY: the argument is the kernel's.
-        unsafe { self.stream.launch_builder(&self.spin).arg(&NS).launch(ONE) }.map(drop)
+        let mut launch = self.stream.launch_builder(&self.spin);
+        // SAFETY: the argument matches the kernel.
+        unsafe { launch.arg(&SPIN_NS).launch(SINGLE_THREAD) }.map(drop)
     }
 }
 
@@ -58,14 +63,9 @@ fn held(gpu: &Gpu) -> Result<(), DriverError> {
     gpu.launch()
 }
 
-fn main() -> Result<(), Failure> {
-    let gpu = match on_gpu() {
-        Ok(gpu) => gpu,
-        Err(why) => {
-            println!("no GPU here ({why}): there is no kernel to time");
-            return Ok(());
-        }
-    };
+fn main() -> Result<()> {
+    let Some(stream) = gpu::find_or_explain() else { return Ok(()) };
+    let gpu = Gpu::new(stream)?;
     for _ in 0..WARMUP + CALLS {
         bracketed(&gpu)?;
         gpu.stream.synchronize()?;
@@ -74,50 +74,51 @@ fn main() -> Result<(), Failure> {
         gpu.stream.synchronize()?;
     }
     let snapshot = gpu_time::snapshot();
-    let ours = |function: &str, net: bool| median_of(&snapshot, function, net);
+    let reported = |function: &str, net: bool| reported_median(&snapshot, function, net);
 
     let ways = [
-        ("a clock around the launch", by_clock(&gpu, false)),
-        ("a clock around launch and wait", by_clock(&gpu, true)),
-        ("the same in a loop, by the number of launches", in_a_loop(&gpu)),
-        ("two new events a call, and a wait", by_new_events(&gpu)),
-        ("two events made before", by_old_events(&gpu)),
-        ("cudarc's `record_kernel_launch`", by_cudarc(&gpu)),
-        ("`#[gpu_timed(clock = \"sync\")]`", ours("between_barriers", false)),
-        ("`#[gpu_timed]`, raw", ours("bracketed", false)),
-        ("`#[gpu_timed(sleep)]`, raw", ours("held", false)),
-        ("`#[gpu_timed(sleep)]`, net", ours("held", true)),
+        ("host clock around the launch", host_clock(&gpu, false)),
+        ("host clock around launch and synchronization", host_clock(&gpu, true)),
+        ("the same around a loop, per launch", host_clock_per_launch(&gpu)),
+        ("two events, created for each call", new_events(&gpu)),
+        ("two events, reused", reused_events(&gpu)),
+        ("cudarc's `record_kernel_launch`", cudarc_events(&gpu)),
+        ("`#[gpu_timed(clock = \"sync\")]`", reported("between_barriers", false)),
+        ("`#[gpu_timed]`, raw", reported("bracketed", false)),
+        ("`#[gpu_timed(sleep)]`, raw", reported("held", false)),
+        ("`#[gpu_timed(sleep)]`, net", reported("held", true)),
     ];
-    println!("the kernel spins for {:.3} µs by the GPU's own timer\n", NS as f64 / 1e3);
-    println!("{:<48} {:>9} {:>9}  µs", "", "median", "off by");
+    println!("the kernel spins for {:.3} µs by the GPU's own timer\n", SPIN_NS as f64 / 1e3);
+    println!("{:<48} {:>9} {:>9}  µs", "", "median", "error");
     for (way, ns) in ways {
         match ns {
-            Ok(ns) => println!("{way:<48} {:>9.2} {:>+9.2}", ns / 1e3, (ns - NS as f64) / 1e3),
+            Ok(ns) => println!("{way:<48} {:>9.2} {:>+9.2}", ns / 1e3, (ns - SPIN_NS as f64) / 1e3),
             Err(why) => println!("{way:<48} {why}"),
         }
     }
     println!(
-        "\nCUPTI and Nsight Systems date starting and ending a kernel with it: about 0.7 µs more than the"
+        "\nCUPTI and Nsight Systems include starting and ending a kernel in its time: about 0.7 µs more"
     );
-    println!("kernel sees on an H200. The last way is to agree with them.\n");
-    // The report comes by itself when the process ends.
+    println!("than the kernel itself measures on an H200. The last way should agree with them.\n");
+    // The report is printed when the process exits.
     Ok(())
 }
 
-/// What a function's own row says.
-fn median_of(snapshot: &Snapshot, function: &str, net: bool) -> Result<f64, Failure> {
+/// Returns the median of an annotated function, as in the report.
+fn reported_median(snapshot: &Snapshot, function: &str, net: bool) -> Result<f64> {
     let name = format!("{}::{function}", module_path!());
-    let site = snapshot.site(&name).ok_or("it was never called")?;
-    let series = site.series().first().ok_or("it was never timed")?;
+    let site = snapshot.site(&name).ok_or("never called")?;
+    let series = site.series().first().ok_or("never timed")?;
     let stats = if net { series.net_ns() } else { series.raw_ns() };
-    Ok(stats.ok_or("there are no samples")?.median())
+    Ok(stats.ok_or("no samples")?.median())
 }
 
-/// The median of so many answers, after some that do not count.
-fn median(mut once: impl FnMut() -> Result<f64, Failure>) -> Result<f64, Failure> {
+/// Calls `time_once` repeatedly and returns the median of its results in ns, without those of the
+/// warm-up.
+fn median(mut time_once: impl FnMut() -> Result<f64>) -> Result<f64> {
     let mut times = Vec::with_capacity(CALLS as usize);
     for call in 0..WARMUP + CALLS {
-        let ns = once()?;
+        let ns = time_once()?;
         if call >= WARMUP {
             times.push(ns);
         }
@@ -126,11 +127,11 @@ fn median(mut once: impl FnMut() -> Result<f64, Failure>) -> Result<f64, Failure
     Ok(times[times.len() / 2])
 }
 
-fn by_clock(gpu: &Gpu, waits: bool) -> Result<f64, Failure> {
+fn host_clock(gpu: &Gpu, synchronize: bool) -> Result<f64> {
     median(|| {
         let start = Instant::now();
         gpu.launch()?;
-        if waits {
+        if synchronize {
             gpu.stream.synchronize()?;
         }
         let ns = start.elapsed().as_nanos() as f64;
@@ -139,7 +140,7 @@ fn by_clock(gpu: &Gpu, waits: bool) -> Result<f64, Failure> {
     })
 }
 
-fn in_a_loop(gpu: &Gpu) -> Result<f64, Failure> {
+fn host_clock_per_launch(gpu: &Gpu) -> Result<f64> {
     const LAUNCHES: u32 = 100;
     median(|| {
         let start = Instant::now();
@@ -151,7 +152,7 @@ fn in_a_loop(gpu: &Gpu) -> Result<f64, Failure> {
     })
 }
 
-fn by_new_events(gpu: &Gpu) -> Result<f64, Failure> {
+fn new_events(gpu: &Gpu) -> Result<f64> {
     let flags = Some(CUevent_flags::CU_EVENT_DEFAULT);
     median(|| {
         let (start, stop) =
@@ -163,7 +164,7 @@ fn by_new_events(gpu: &Gpu) -> Result<f64, Failure> {
     })
 }
 
-fn by_old_events(gpu: &Gpu) -> Result<f64, Failure> {
+fn reused_events(gpu: &Gpu) -> Result<f64> {
     let flags = Some(CUevent_flags::CU_EVENT_DEFAULT);
     let (start, stop) =
         (gpu.stream.context().new_event(flags)?, gpu.stream.context().new_event(flags)?);
@@ -175,22 +176,13 @@ fn by_old_events(gpu: &Gpu) -> Result<f64, Failure> {
     })
 }
 
-fn by_cudarc(gpu: &Gpu) -> Result<f64, Failure> {
+fn cudarc_events(gpu: &Gpu) -> Result<f64> {
     median(|| {
         let mut launch = gpu.stream.launch_builder(&gpu.spin);
-        launch.arg(&NS).record_kernel_launch(CUevent_flags::CU_EVENT_DEFAULT);
-        // SAFETY: the argument is the kernel's.
-        let events = unsafe { launch.launch(ONE) }?;
-        let (start, stop) = events.ok_or("it recorded nothing")?;
+        launch.arg(&SPIN_NS).record_kernel_launch(CUevent_flags::CU_EVENT_DEFAULT);
+        // SAFETY: the argument matches the kernel.
+        let events = unsafe { launch.launch(SINGLE_THREAD) }?;
+        let (start, stop) = events.ok_or("cudarc recorded no events")?;
         Ok(f64::from(start.elapsed_ms(&stop)?) * 1e6)
     })
-}
-
-fn on_gpu() -> Result<Gpu, Failure> {
-    let stream = gpu::find()?;
-    let spin = stream
-        .context()
-        .load_module(Ptx::from_src(workloads::PTX))?
-        .load_function(workloads::SPIN_NS)?;
-    Ok(Gpu { stream, spin })
 }

@@ -1,11 +1,11 @@
-//! Two kernels in turn, a hundred times: average, median, minimum and maximum of each.
+//! Shows per-launch rows: average, median, minimum and maximum of two kernels that one function
+//! launches.
 //!
 //! ```text
 //! cargo run --release --example two_kernels
 //! ```
 //!
-//! One attribute on the function that launches both: each launch in it has a row of its own. On a
-//! machine without an NVIDIA GPU it says so.
+//! The function has one attribute; each launch in it has its own row. Needs an NVIDIA GPU.
 
 #![allow(unsafe_code)] // launching a kernel is unsafe in cudarc
 
@@ -32,7 +32,7 @@ struct Kernels {
     y: CudaSlice<f32>,
 }
 
-/// Copies `x` into `y`, and adds twice `x` to it.
+/// Copies `x` into `y` and adds `2 * x` to it.
 #[gpu_timed(warmup = WARMUP, sleep)]
 fn step(stream: &Arc<CudaStream>, k: &mut Kernels) -> Result<(), DriverError> {
     let (len, n16, two) = (LEN as u32, LEN as u64 / 4, 2.0_f32);
@@ -40,30 +40,31 @@ fn step(stream: &Arc<CudaStream>, k: &mut Kernels) -> Result<(), DriverError> {
 
     let mut copy = stream.launch_builder(&k.copy);
     copy.arg(&k.x).arg(&mut k.y).arg(&n16);
-    // SAFETY: the arguments are those of the kernel, and both vectors hold `n16` units.
+    // SAFETY: the arguments match the kernel, and both vectors hold `n16` units.
     unsafe { copy.launch(config) }?;
 
     let mut saxpy = stream.launch_builder(&k.saxpy);
     saxpy.arg(&len).arg(&two).arg(&k.x).arg(&mut k.y);
-    // SAFETY: the arguments are those of the kernel, and both vectors hold `len` elements.
+    // SAFETY: the arguments match the kernel, and both vectors hold `len` elements.
     unsafe { saxpy.launch(config) }?;
     Ok(())
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let (stream, mut kernels) = match on_gpu() {
-        Ok(gpu) => gpu,
-        Err(why) => {
-            println!("no GPU here ({why}): there are no kernels to time");
-            return Ok(());
-        }
+    let Some(stream) = gpu::find_or_explain() else { return Ok(()) };
+    let module = stream.context().load_module(Ptx::from_src(workloads::PTX))?;
+    let mut kernels = Kernels {
+        copy: module.load_function(workloads::COPY_F4)?,
+        saxpy: module.load_function(workloads::SAXPY)?,
+        x: stream.clone_htod(&vec![1.0; LEN])?,
+        y: stream.alloc_zeros(LEN)?,
     };
     for _ in 0..WARMUP + CALLS {
         step(&stream, &mut kernels)?;
     }
     let y = stream.clone_dtoh(&kernels.y)?;
     assert!(y.iter().all(|&y| y == 3.0), "copy and saxpy computed {:?}…, not 3", &y[..4]);
-    println!("both ran {} times: every result is right\n", WARMUP + CALLS);
+    println!("both kernels ran {} times, all results are correct\n", WARMUP + CALLS);
 
     println!("{:<8} {:>9} {:>9} {:>9} {:>9}  µs", "", "average", "median", "minimum", "maximum");
     let snapshot = gpu_time::snapshot();
@@ -71,23 +72,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     for series in site.series() {
         let (Some(launch), Some(net)) = (series.launch(), series.net_ns()) else { continue };
         let kernel = ["copy", "saxpy"][launch.index() as usize];
-        let [average, median, least, most] =
+        let [average, median, min, max] =
             [net.mean(), net.median(), net.min(), net.max()].map(|ns| ns / 1e3);
-        println!("{kernel:<8} {average:>9.2} {median:>9.2} {least:>9.2} {most:>9.2}");
+        println!("{kernel:<8} {average:>9.2} {median:>9.2} {min:>9.2} {max:>9.2}");
     }
     println!();
-    // The report comes by itself when the process ends.
+    // The report is printed when the process exits.
     Ok(())
-}
-
-fn on_gpu() -> Result<(Arc<CudaStream>, Kernels), Box<dyn Error>> {
-    let stream = gpu::find()?;
-    let module = stream.context().load_module(Ptx::from_src(workloads::PTX))?;
-    let kernels = Kernels {
-        copy: module.load_function(workloads::COPY_F4)?,
-        saxpy: module.load_function(workloads::SAXPY)?,
-        x: stream.clone_htod(&vec![1.0; LEN])?,
-        y: stream.alloc_zeros(LEN)?,
-    };
-    Ok((stream, kernels))
 }

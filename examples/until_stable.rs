@@ -1,12 +1,12 @@
-//! A benchmark: saxpy until its times are known to half a percent, as found, with an empty L2, and many
-//! calls back to back.
+//! Shows benchmarking with a stopping rule: calls saxpy until its median is known to within half a
+//! percent, with the L2 as found, with a cold L2, and in many calls back to back.
 //!
 //! ```text
 //! cargo run --release --example until_stable
 //! ```
 //!
-//! On a machine without an NVIDIA GPU the same function runs on the CPU, and the host clock tells the
-//! time. What has not settled within the time limit is named, and is no failure.
+//! Without an NVIDIA GPU, saxpy runs on the CPU and is timed with the host clock. A series that
+//! does not settle within the time limit is listed, which is not a failure.
 
 #![allow(unsafe_code)] // launching a kernel is unsafe in cudarc
 
@@ -21,7 +21,7 @@ use cudarc::nvrtc::Ptx;
 use gpu_time::{Settle, Settled, gpu_timed, until_stable};
 use gpu_time_kernels::workloads;
 
-/// 4 MiB in each vector: both fit into the L2 of a large GPU many times.
+/// 4 MiB per vector: both are much smaller than the L2 of a large GPU.
 const LEN: usize = 1 << 20;
 
 /// The vectors, on a GPU or on the CPU.
@@ -30,7 +30,7 @@ enum Vectors {
     Cpu { x: Vec<f32>, y: Vec<f32> },
 }
 
-/// The attribute says what is measured; whether the L2 is emptied, each run says for itself.
+/// The attribute does not mention `cold`, because each run decides whether to flush the L2.
 #[gpu_timed(stream = v.stream(), warmup = 10, sleep)]
 fn saxpy(a: f32, v: &mut Vectors) -> Result<(), Box<dyn Error>> {
     v.saxpy(a)
@@ -40,33 +40,37 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut vectors = match on_gpu() {
         Ok(vectors) => vectors,
         Err(why) => {
-            println!("no GPU here ({why}): running on the CPU, timed by the host clock");
+            println!(
+                "no GPU here ({why}): running on the CPU, timed with the host clock; `cold` and `sleep` \
+                 have no effect"
+            );
             Vectors::Cpu { x: vec![1.0; LEN], y: vec![0.0; LEN] }
         }
     };
     let settle = Settle::default().timeout(Duration::from_secs(5));
     show("as found", &run(settle, &mut vectors));
-    // On the CPU there is nothing to empty: this is a second run like the first.
+    // Nothing is flushed on the CPU, where this run equals the first.
     show("cold", &run(settle.cold(), &mut vectors));
     if let Some(stream) = vectors.stream().cloned() {
         let settled = run(settle.graph(stream.cu_stream(), 100), &mut vectors);
         show("back to back", &settled);
-        // Next to no time passes between two calls, and none of it is the host's.
-        settled.back_to_back().iter().for_each(|found| println!("  {found}"));
+        // The calls are nodes of a graph: the GPU hardly pauses between two of them and does not
+        // wait for the host.
+        settled.back_to_back().iter().for_each(|result| println!("  {result}"));
     }
-    // The report comes by itself when the process ends.
+    // The report is printed when the process exits.
     Ok(())
 }
 
-/// The closure of a benchmark has nobody to give an error to.
+/// Runs the benchmark. Panics on a launch error, because the closure cannot return one.
 fn run(settle: Settle, vectors: &mut Vectors) -> Settled {
-    until_stable(settle, || saxpy(2.0, vectors).expect("the launch is right"))
+    until_stable(settle, || saxpy(2.0, vectors).expect("launch saxpy"))
 }
 
-fn show(what: &str, settled: &Settled) {
+fn show(title: &str, settled: &Settled) {
     let elapsed = settled.elapsed().as_secs_f64();
     let verdict = if settled.is_settled() { "settled" } else { "not settled" };
-    println!("{what}: {verdict} after {} calls in {elapsed:.1} s", settled.calls());
+    println!("{title}: {verdict} after {} calls in {elapsed:.1} s", settled.calls());
     settled.unmet().iter().for_each(|unmet| println!("  {unmet}"));
 }
 
@@ -82,7 +86,7 @@ fn on_gpu() -> Result<Vectors, Box<dyn Error>> {
 }
 
 impl Vectors {
-    /// The stream that the work goes to; none on the CPU.
+    /// Returns the stream to launch on, `None` on the CPU.
     fn stream(&self) -> Option<&Arc<CudaStream>> {
         match self {
             Vectors::Gpu { stream, .. } => Some(stream),
@@ -96,7 +100,7 @@ impl Vectors {
                 let len = LEN as u32;
                 let mut launch = stream.launch_builder(saxpy);
                 launch.arg(&len).arg(&a).arg(x).arg(y);
-                // SAFETY: the arguments are those of the kernel, and both vectors have `len` elements.
+                // SAFETY: the arguments match the kernel, and both vectors have `len` elements.
                 unsafe { launch.launch(LaunchConfig::for_num_elems(len)) }?;
             }
             Vectors::Cpu { x, y } => {

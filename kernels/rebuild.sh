@@ -2,14 +2,14 @@
 # Rebuilds ptx/*.ptx from cuda/*.cu, in place.
 #
 #   kernels/rebuild.sh           rebuild
-#   kernels/rebuild.sh --check   rebuild elsewhere and compare byte for byte
+#   kernels/rebuild.sh --check   build in a temporary folder and compare byte for byte
 #
-# Needs Python 3 with venv and access to PyPI, but neither a GPU, a driver nor the CUDA toolkit.
+# Needs Python 3 with venv and access to PyPI, but no GPU, driver or CUDA toolkit.
 #
-# Why NVRTC 12.0: a driver refuses PTX of an ISA newer than itself. CUDA 12.0 writes PTX ISA 8.0,
-# which driver 525 and every later one loads.
-# Why sm_70: PTX runs on its target and on everything after it, and what is here gains from a later one
-# only where a file's name says so. The memory model whose system scope the hold relies on begins with
+# NVRTC 12.0, because a driver refuses PTX of a newer ISA than its own. CUDA 12.0 writes PTX ISA 8.0,
+# which driver 525 and later load.
+# sm_70, because PTX runs on its target and all later ones, and these kernels benefit from a later target
+# only if the file name says so. The hold relies on system scope in the memory model, which starts with
 # sm_70 (Volta).
 set -euo pipefail
 
@@ -29,7 +29,7 @@ case "$#:${1-}" in
     ;;
 esac
 
-# The mark is set last, so that an interrupted installation is begun anew.
+# `complete` is created last, so that an interrupted installation is repeated.
 if [[ ! -e $venv/complete ]]; then
     python3 -m venv --clear "$venv"
     "$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps --only-binary=:all: \
@@ -44,7 +44,7 @@ for cu in "$here"/cuda/*.cu; do
     [[ $name =~ _sm_([0-9]+)\.ptx$ ]] && target=${BASH_REMATCH[1]}
     "$venv/bin/python" "$here/nvrtc.py" "$cu" "$out/$name" "compute_$target"
     if ! cmp --silent "$out/$name" "$here/ptx/$name"; then
-        echo "\`kernels/ptx/$name\` is not what its source compiles to:" \
+        echo "\`kernels/ptx/$name\` does not match its source:" \
             "run \`kernels/rebuild.sh\` and commit the result" >&2
         status=1
     fi

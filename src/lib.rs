@@ -10,7 +10,7 @@ pub use gpu_time_runtime::{
     snapshot, until_stable,
 };
 
-/// What generated code names. Not a public interface.
+/// The items that generated code names. Not a public interface.
 #[cfg(feature = "enabled")]
 #[doc(hidden)]
 pub use gpu_time_runtime::private as __private;

@@ -1,17 +1,52 @@
-//! The same names where the feature `enabled` is off, so that code which uses them needs no `cfg`.
+//! The public API without the feature `enabled`, so that code which uses it needs no `cfg`.
 //!
-//! There is nothing to report: no devices and no sites, whose types have no values.
+//! There is nothing to report: a snapshot has no devices and no sites, and their types have no values.
 
+use std::ops::Deref;
+use std::time::{Duration, Instant};
 use std::{fmt, iter};
 
 const WHY: &str = "gpu-time was built without its feature `enabled`";
 
+/// Implements accessors with a fixed answer.
+macro_rules! answers {
+    ($($name:ident { $($accessor:ident: $value:ty = $answer:expr),* $(,)? })*) => {
+        $(impl $name {
+            $(
+                #[doc = concat!("Returns `", stringify!($answer), "`.")]
+                pub fn $accessor(&self) -> $value {
+                    $answer
+                }
+            )*
+        })*
+    };
+}
+
+/// Implements builder methods that ignore their options.
+macro_rules! ignored {
+    ($name:ident { $($option:ident($($value:ident: $of:ty),*))* }) => {
+        impl $name {
+            $(
+                /// Does nothing, because the feature `enabled` is off.
+                pub fn $option(self $(, $value: $of)*) -> Self {
+                    $(_ = $value;)*
+                    self
+                }
+            )*
+        }
+    };
+}
+
+mod snapshot;
+
+pub use snapshot::*;
+
 /// Does nothing, because the feature `enabled` is off.
 pub fn report() {}
 
-/// A snapshot of nothing, because the feature `enabled` is off.
+/// Returns an empty snapshot, because the feature `enabled` is off.
 pub fn snapshot() -> Snapshot {
-    Snapshot::nothing()
+    Snapshot::empty()
 }
 
 /// Does nothing, because the feature `enabled` is off.
@@ -20,7 +55,7 @@ pub fn publish() {}
 /// Does nothing, because the feature `enabled` is off.
 pub fn set_enabled(_on: bool) {}
 
-/// Answers that the features `enabled` and `nvml` are needed for it.
+/// Returns an error that names the features `enabled` and `nvml`.
 ///
 /// # Errors
 ///
@@ -29,7 +64,7 @@ pub fn lock_clocks(_mhz: u32) -> Result<LockedClocks, ClockError> {
     Err(ClockError(()))
 }
 
-/// Why the clocks were not fixed.
+/// The error of [`lock_clocks`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClockError(());
 
@@ -47,75 +82,113 @@ impl std::error::Error for ClockError {}
 pub enum LockedClocks {}
 
 impl LockedClocks {
-    /// Never called, because there is nothing to call it on.
+    /// Never called, because there is no value to call it on.
     pub fn sm_mhz(&self) -> impl Iterator<Item = (&str, Option<u32>)> + '_ {
         iter::empty()
     }
 }
 
-/// Options for the whole process, which do nothing because the feature `enabled` is off.
+/// Options for the whole process, ignored because the feature `enabled` is off.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use = "nothing happens until `apply`"]
 pub struct Configure(());
 
-/// Options that do nothing, because the feature `enabled` is off.
+/// Returns options that are ignored, because the feature `enabled` is off.
 pub fn configure() -> Configure {
     Configure::default()
 }
 
-/// Methods that take an option and do nothing with it.
-macro_rules! ignored {
-    ($($option:ident: $value:ty),* $(,)?) => {
-        impl Configure {
-            $(
-                /// Does nothing, because the feature `enabled` is off.
-                pub fn $option(self, _value: $value) -> Self {
-                    self
-                }
-            )*
-
-            /// Does nothing, because the feature `enabled` is off.
-            pub fn apply(self) {}
-        }
-    };
+ignored! {
+    Configure {
+        report(targets: &str)
+        filter(patterns: &str)
+        sample(share: impl Into<Option<f64>>)
+        budget(share: impl Into<Option<f64>>)
+        warmup(calls: impl Into<Option<u32>>)
+        cold(state: &str)
+        sleep(time: &str)
+        bias(ns: &str)
+        trace_last(calls: impl Into<Option<usize>>)
+    }
 }
+
+impl Configure {
+    /// Does nothing, because the feature `enabled` is off.
+    pub fn apply(self) {}
+}
+
+/// Calls the closure once, because the feature `enabled` is off.
+pub fn until_stable(_settle: Settle, mut closure: impl FnMut()) -> Settled {
+    let started = Instant::now();
+    closure();
+    Settled { snapshot: snapshot(), elapsed: started.elapsed() }
+}
+
+/// Options of [`until_stable`], ignored because the feature `enabled` is off.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[must_use]
+pub struct Settle(());
+
+/// A driver handle.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the handle of a stream",
+    label = "expected a `CUstream`, such as `stream.cu_stream()`"
+)]
+pub trait RawHandle {}
+
+impl<T> RawHandle for *mut T {}
 
 ignored! {
-    report: &str,
-    filter: &str,
-    sample: impl Into<Option<f64>>,
-    budget: impl Into<Option<f64>>,
-    warmup: impl Into<Option<u32>>,
-    cold: &str,
-    sleep: &str,
-    bias: &str,
-    trace_last: impl Into<Option<usize>>,
+    Settle {
+        margin(share: f64)
+        min_samples(count: u64)
+        min_time(time: Duration)
+        timeout(time: Duration)
+        as_found()
+        cold()
+        cold_dirty()
+        graph(stream: impl RawHandle, calls: u32)
+    }
 }
 
-/// A type without values, with the accessors that it has with the feature `enabled`.
-macro_rules! no_values {
-    ($(#[$more:meta])* $name:ident: $($accessor:ident -> $value:ty),* $(,)?) => {
-        /// Has no values, because the feature `enabled` is off.
-        $(#[$more])*
-        #[derive(Clone, Debug, PartialEq)]
-        pub enum $name {}
-
-        impl $name {
-            $(
-                /// Never called, because there is nothing to call it on.
-                pub fn $accessor(&self) -> $value {
-                    match *self {}
-                }
-            )*
-        }
-    };
+/// The result of [`until_stable`]: an empty snapshot.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settled {
+    snapshot: Snapshot,
+    elapsed: Duration,
 }
 
-mod settle;
-mod snapshot;
+answers! {
+    Settled {
+        is_settled: bool = true,
+        unmet: &[Unmet] = &[],
+        calls: u64 = 1,
+        back_to_back: Option<&BackToBack> = None,
+    }
+}
 
-pub use settle::{BackToBack, Settle, Settled, Unmet, until_stable};
-pub use snapshot::{
-    Budget, Bytes, Clocks, Device, Eviction, Flops, FlushProof, Histogram, Launch, Launches,
-    Process, ReadError, Series, Site, Slot, Snapshot, Stats, Timeline,
-};
+impl Settled {
+    /// Returns how long the call of the closure took.
+    pub fn elapsed(&self) -> Duration {
+        self.elapsed
+    }
+
+    /// Returns the snapshot alone.
+    pub fn into_snapshot(self) -> Snapshot {
+        self.snapshot
+    }
+}
+
+impl Deref for Settled {
+    type Target = Snapshot;
+
+    fn deref(&self) -> &Snapshot {
+        &self.snapshot
+    }
+}
+
+impl fmt::Display for Settled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.snapshot.fmt(f)
+    }
+}

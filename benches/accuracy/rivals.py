@@ -1,11 +1,12 @@
-"""What other tools say of the same kernels: NVBench, Triton's do_bench, and events through PyTorch.
+"""Times the same kernels with other tools: NVBench, Triton's do_bench, and events through PyTorch.
 
     rivals.py FOLDER [WHEELS]
 
-What is not installed may lie as wheels in the folder WHEELS: those for this Python are unpacked into
-FOLDER. FOLDER holds `workloads.ptx` and `cases.json`, a list of {"case", "kernel", "ns" or "bytes", "cold"}.
-Writes `rivals.json` there: {"readings": [{"tool", "case", "figure"}], "left_out": [{"case", "why"}]},
-times in nanoseconds. A tool that is not installed is left out.
+FOLDER contains `workloads.ptx` and `cases.json`, a list of
+{"case", "kernel", "ns" or "bytes", "cold"}. The script writes `rivals.json` there, with times in
+nanoseconds: {"readings": [{"tool", "case", "figure"}], "left_out": [{"case", "why"}]}. Tools that are
+not installed are listed in `left_out`. WHEELS is a folder of wheels; those for this version of Python
+are unpacked into FOLDER and used for tools that are not installed.
 """
 
 import ctypes
@@ -22,11 +23,11 @@ cuda = ctypes.CDLL("libcuda.so.1")
 
 def check(status):
     if status != 0:
-        raise RuntimeError(f"the driver answers {status}")
+        raise RuntimeError(f"driver error {status}")
 
 
 class Case:
-    """A kernel of `workloads.ptx` with its arguments, launched by the driver as ours are."""
+    """A kernel of `workloads.ptx` with its arguments, launched through the driver API."""
 
     def __init__(self, torch, module, case):
         self.name, self.cold = case["case"], case["cold"]
@@ -64,7 +65,7 @@ def record(tool, case, times_ns):
 
 
 def torch_events(torch, cases):
-    """A pair of events around each launch, as found, with nothing that holds the stream."""
+    """Times each launch with a pair of events, without flushing the L2 or holding the stream."""
     stream = torch.cuda.current_stream()
     for case in (case for case in cases if not case.cold):
         pairs = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(220)]
@@ -77,7 +78,7 @@ def torch_events(torch, cases):
 
 
 def do_bench(torch, cases):
-    """Flushes by writing, before each run: spins have nothing in the cache, so they do not care."""
+    """Flushes the L2 by writing before each run. This does not affect spins, which use no memory."""
     from triton.testing import do_bench
 
     stream = torch.cuda.current_stream().cuda_stream
@@ -87,7 +88,7 @@ def do_bench(torch, cases):
 
 
 def nvbench(torch, cases):
-    """Flushes by writing as well, and holds the stream."""
+    """Flushes the L2 by writing as well, and holds the stream."""
     import cuda.bench as bench
     from cuda.bench.results import BenchmarkResult
 
@@ -114,8 +115,8 @@ def nvbench(torch, cases):
             record("NVBench", case, [s * 1e9 for s in state.samples])
 
 
-def carry(wheels):
-    """Makes what lies there importable, behind what is installed."""
+def add_wheels(wheels):
+    """Makes the wheels in a folder importable, after installed packages."""
     tag = f"-cp{sys.version_info.major}{sys.version_info.minor}-"
     unpacked = os.path.join(folder, "wheels")
     for wheel in (path for path in glob.glob(os.path.join(wheels, "*.whl")) if tag in path):
@@ -126,10 +127,10 @@ def carry(wheels):
 
 def main():
     if len(sys.argv) > 2:
-        carry(sys.argv[2])
+        add_wheels(sys.argv[2])
     import torch
 
-    torch.zeros(1, device="cuda")  # makes the primary context current
+    torch.zeros(1, device="cuda")  # creates the primary context and makes it current
     module = ctypes.c_void_p()
     with open(os.path.join(folder, "workloads.ptx"), "rb") as file:
         check(cuda.cuModuleLoadData(ctypes.byref(module), file.read() + b"\0"))
@@ -138,7 +139,7 @@ def main():
     for tool in (torch_events, do_bench, nvbench):
         try:
             tool(torch, cases)
-        except Exception as why:  # one tool's trouble is not the others'
+        except Exception as why:  # continue with the other tools
             left_out.append({"case": tool.__name__, "why": f"{type(why).__name__}: {why}"})
 
 
@@ -146,6 +147,6 @@ try:
     main()
 except Exception as why:
     left_out.append({"case": "all", "why": f"{type(why).__name__}: {why}"})
-# Not to stdout, where the tools print too.
+# Not to stdout, because the tools print there.
 with open(os.path.join(folder, "rivals.json"), "w") as file:
     json.dump({"readings": readings, "left_out": left_out}, file)

@@ -1,36 +1,37 @@
-//! What turns lost against others, and what that says of a bound: pure.
+//! Slowdown statistics and verdicts, without I/O.
 
 use std::fmt;
 
-/// What the budget may cost, and by how much two loops with timing off may differ, in percent.
-pub const MOST: f64 = 1.2;
-pub const CONTROL: f64 = 0.2;
+/// The largest loss with a budget of 1 %, in percent.
+pub const MAX_LOSS: f64 = 1.2;
+/// The largest difference between two loops with timing off, in percent.
+pub const MAX_CONTROL: f64 = 0.2;
 
-/// By how much turns were slower than others, in percent.
+/// The slowdown of turns, in percent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Loss {
     pub median: f64,
-    /// Between these the median lies with 95 %, if rounds do not depend on each other.
+    /// The 95 % confidence interval of the median, for independent rounds.
     pub interval: [f64; 2],
-    /// Four of five rounds lie between these.
+    /// The 10th and 90th percentile of the rounds.
     pub spread: [f64; 2],
 }
 
-/// Whether a bound holds.
+/// The verdict on a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Ok,
     Missed,
-    /// It cannot be told.
+    /// The measurement cannot show whether the bound holds.
     Invalid,
 }
 
 impl Loss {
-    /// Of each turn against the other of its round.
+    /// Computes the loss of each turn against the other turn of its round.
     pub fn of(own: &[f64], others: &[f64]) -> Loss {
         let losses = own.iter().zip(others).map(|(own, other)| 100.0 * (own / other - 1.0));
         let losses = sorted(losses.collect());
-        // The number of values below the median is binomial.
+        // The number of values below the median is binomially distributed.
         let half = 0.98 / (losses.len() as f64).sqrt();
         Loss {
             median: quantile(&losses, 0.5),
@@ -39,20 +40,20 @@ impl Loss {
         }
     }
 
-    /// Whether it is none, as far as that matters, and known well enough.
-    fn is_none(&self) -> bool {
+    /// Returns `true` if the loss is negligible and known with sufficient precision.
+    fn is_negligible(&self) -> bool {
         let [low, high] = self.interval;
-        self.median.abs() <= CONTROL && high - low <= 2.0 * CONTROL
+        self.median.abs() <= MAX_CONTROL && high - low <= 2.0 * MAX_CONTROL
     }
 }
 
-/// What is to be said of the budget and of the control. No budget is judged by turns whose control differs,
-/// or before it has settled.
+/// Returns the verdicts on the budget and on the control. If the control differs, both are invalid;
+/// if the budget has not settled, its verdict is.
 pub fn judge(budget: &Loss, control: &Loss, is_settled: bool) -> [Verdict; 2] {
-    if !control.is_none() {
+    if !control.is_negligible() {
         return [Verdict::Invalid; 2];
     }
-    let verdict = match budget.median <= MOST {
+    let verdict = match budget.median <= MAX_LOSS {
         _ if !is_settled => Verdict::Invalid,
         true => Verdict::Ok,
         false => Verdict::Missed,
@@ -69,7 +70,7 @@ fn sorted(mut values: Vec<f64>) -> Vec<f64> {
     values
 }
 
-/// Of sorted values; not a number where there are none.
+/// Returns a quantile of sorted values; NaN if there are none.
 fn quantile(sorted: &[f64], q: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
     let at = q.clamp(0.0, 1.0) * last as f64;

@@ -1,18 +1,20 @@
-//! What a budget of 1 % slows a program down by: a loop of 3 µs kernels that never waits.
+//! The slowdown of a program by a budget of 1 %: a loop of 3 µs kernels that never synchronizes.
 //!
 //! ```text
 //! cargo bench --bench budget [-- --seconds 220 --settle 32]
 //! ```
 //!
-//! Two runs of a program differ by more than a budget costs: clocks ramp, a host is shared, a thread is
-//! moved, and a process is faster or slower by a percent or two for as long as it lives. So one process runs
-//! the loop, on one core, in turns: with the budget, and twice with timing off, by `set_enabled`, which costs
-//! a call what `GPU_TIME=off` does. The order changes, each as often as any other. A turn with the budget
-//! is much longer than the others, because the budget counts all of the time: what those save it would
-//! spend. Nothing is measured before it has settled, nor in the first part of a turn. What is shown is
-//! the median over all rounds of what a turn lost against the first with timing off. The second of these
-//! is the control: where it differs by more than it may, nothing is known, and the bench says
-//! `invalid`. All of it is done twice, with new processes, in `--seconds` together.
+//! Two runs of a program differ by more than a budget costs: clocks ramp, hosts are shared, threads
+//! migrate, and each process is a percent or two faster or slower for its whole life. Therefore one
+//! process runs the loop on one core, in turns: one with the budget, and two with timing off
+//! through `set_enabled`, which costs a call as much as `GPU_TIME=off`. Each round has one turn of
+//! each kind, and all orders occur equally often. A turn with the budget is much longer than the
+//! others, because the budget is a share of all time: it would spend what the other turns save.
+//!
+//! Measuring starts once the budget has settled, and leaves out the first part of each turn. The
+//! result is the median over all rounds of a turn's loss against the first turn with timing off.
+//! The second such turn is the control: if it differs by more than its bound, the result is
+//! `invalid`. Everything is done twice, with a new process each, within `--seconds` in total.
 
 #![allow(unsafe_code)] // launching a kernel is unsafe in cudarc, and so is pinning a thread
 
@@ -29,15 +31,15 @@ use cudarc::driver::sys;
 use loss::{Verdict, judge, median};
 use turns::{Kind, Rounds, Worker};
 
-/// What a budget must have had to itself, by the contract, before it is judged.
-const SETTLED: Duration = Duration::from_secs(30);
-/// How often all of it is done, with new processes.
+/// The time that a budget needs to settle, by its documentation.
+const SETTLING_TIME: Duration = Duration::from_secs(30);
+/// The number of repetitions, each with a new process.
 const GROUPS: u32 = 2;
 
 struct Options {
-    /// How long all may take.
+    /// The duration of the whole bench.
     seconds: Duration,
-    /// How long the budget runs before anything counts.
+    /// The time for which the budget settles before measuring.
     settle: Duration,
 }
 
@@ -52,7 +54,9 @@ impl Options {
                 "--settle" => &mut options.settle,
                 "--bench" => continue, // by cargo
                 _ => {
-                    eprintln!("budget: `{word}`: there are `--seconds` and `--settle`");
+                    eprintln!(
+                        "budget: unknown option `{word}`: expected `--seconds` or `--settle`"
+                    );
                     continue;
                 }
             };
@@ -60,7 +64,9 @@ impl Options {
             let seconds = value.parse().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
             match seconds {
                 Some(seconds) => *option = seconds,
-                None => eprintln!("budget: `{word} {value}`: it takes a number of seconds"),
+                None => {
+                    eprintln!("budget: invalid value `{value}` for `{word}`: expected seconds");
+                }
             }
         }
         options
@@ -68,8 +74,8 @@ impl Options {
 }
 
 fn main() -> ExitCode {
-    let outcome = if turns::is_worker() { worker::work().map(|()| true) } else { bench() };
-    match outcome {
+    let result = if turns::is_worker() { worker::run().map(|()| true) } else { bench() };
+    match result {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -79,9 +85,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// Answers whether all bounds hold.
+/// Runs the bench. Returns `true` if all bounds hold.
 fn bench() -> Result<bool, Box<dyn Error>> {
-    // SAFETY: looks for the driver's library; without it cudarc would panic.
+    // SAFETY: only looks for the library of the driver, without which cudarc would panic.
     if !unsafe { sys::is_culib_present() } {
         println!("no GPU here (no CUDA driver): nothing was timed");
         return Ok(true);
@@ -93,14 +99,14 @@ fn bench() -> Result<bool, Box<dyn Error>> {
         let mut worker = Worker::start()?;
         println!("group {number} of {GROUPS}: a process on {}", worker.device);
         worker.settle(options.settle)?;
-        let own = worker.take_turns(started + options.seconds * number / GROUPS)?;
-        println!("group {number} of {GROUPS}: {own}");
-        rounds.append(own);
+        let group = worker.take_turns(started + options.seconds * number / GROUPS)?;
+        println!("group {number} of {GROUPS}: {group}");
+        rounds.append(group);
     }
-    Ok(show(&rounds, options.settle >= SETTLED))
+    Ok(show(&rounds, options.settle >= SETTLING_TIME))
 }
 
-/// The table; answers whether all bounds hold.
+/// Prints the table. Returns `true` if all bounds hold.
 fn show(rounds: &Rounds, is_settled: bool) -> bool {
     let [budget, control] = [Kind::Budget, Kind::Control].map(|kind| rounds.loss(kind));
     let verdicts = judge(&budget, &control, is_settled);
@@ -120,18 +126,18 @@ fn show(rounds: &Rounds, is_settled: bool) -> bool {
         rounds.len(),
         rounds.lag()
     );
-    if let Some([one_in, host_ns, device_ns]) = rounds.known() {
-        let each_ns = 0.01 * budget.median * ns(Kind::Off) * one_in;
+    if let Some([one_in, host_ns, device_ns]) = rounds.accounted() {
+        let cost_ns = 0.01 * budget.median * ns(Kind::Off) * one_in;
         println!(
-            "one call in {one_in:.0} was timed: it and those before it took {each_ns:.0} ns, and were counted as \
-             {host_ns:.0} ns of the host and {device_ns:.0} ns of the device"
+            "one call in {one_in:.0} was timed: it and the calls before it cost {cost_ns:.0} ns; the budget \
+             counted {host_ns:.0} ns on the host and {device_ns:.0} ns on the device"
         );
     }
     if !is_settled {
-        println!("the budget had less than {} s to settle", SETTLED.as_secs());
+        println!("the budget had less than {} s to settle", SETTLING_TIME.as_secs());
     }
     if verdicts.contains(&Verdict::Invalid) {
-        println!("invalid: two loops with timing off differ by too much, or it was too short");
+        println!("invalid: two loops with timing off differ too much, or the bench was too short");
     }
     verdicts.iter().all(|verdict| *verdict == Verdict::Ok)
 }

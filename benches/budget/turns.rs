@@ -1,4 +1,5 @@
-//! The process that runs the loop, and the order of its turns.
+//! The parent's side: starts a worker process, asks it for turns in a fixed order, and collects the
+//! results.
 
 use std::error::Error;
 use std::fmt;
@@ -8,21 +9,23 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::loss::{CONTROL, Loss, MOST, median};
+use crate::loss::{Loss, MAX_CONTROL, MAX_LOSS, median};
 
-/// Set in the process that runs the loop.
+/// The variable that is set in the worker process.
 const WORKER: &str = "GPU_TIME_TEST_BENCH_WORKER";
-/// How long it may take to start, or to answer longer than it was asked to run.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// What counts of a turn, and what comes before it. With the budget that is long, so that timing is off for
-/// little of the time; and its first look at the load after a pause sees none, and is to be over.
+/// The time limit for starting and for an answer, beyond the time that the request runs.
+const TIMEOUT: Duration = Duration::from_secs(20);
+/// The measured part of a turn.
 const TURN_NS: f64 = 60e6;
+/// The part of a turn before the measured one.
 const LEAD_NS: f64 = 10e6;
+/// The same with the budget. It is long so that timing is off for little of the total time, and so
+/// that the controller's first adjustment after a pause, which sees no load, is over.
 const BUDGET_LEAD_NS: f64 = 1.5e9;
-/// How often it is said how far it has come.
-const NEWS: Duration = Duration::from_secs(10);
+/// The interval between two progress messages.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Every order is followed equally often, and none by itself.
+/// All orders of the turns of a round, used one after another so that each occurs equally often.
 const ORDERS: [[Kind; 3]; 6] = {
     use Kind::{Budget, Control, Off};
     [
@@ -35,12 +38,12 @@ const ORDERS: [[Kind; 3]; 6] = {
     ]
 };
 
-/// Whether this process is one that runs the loop.
+/// Returns `true` if this process is a worker.
 pub fn is_worker() -> bool {
     std::env::var_os(WORKER).is_some()
 }
 
-/// What is compared.
+/// A kind of turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Off,
@@ -49,7 +52,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether timing is on, and how long that runs before it counts.
+    /// Returns the state of timing and the lead before the measured part.
     fn turn(self) -> (&'static str, f64) {
         match self {
             Kind::Off | Kind::Control => ("off", LEAD_NS),
@@ -57,12 +60,12 @@ impl Kind {
         }
     }
 
-    /// What it may lose.
+    /// Describes the bound on the loss.
     pub fn bound(self) -> String {
         match self {
             Kind::Off => String::new(),
-            Kind::Budget => format!("at most {MOST} %"),
-            Kind::Control => format!("within {CONTROL} %"),
+            Kind::Budget => format!("at most {MAX_LOSS} %"),
+            Kind::Control => format!("within {MAX_CONTROL} %"),
         }
     }
 }
@@ -77,20 +80,20 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A process that runs the loop when it is asked to. Ended with this.
+/// A process that runs the loop on request. Killed on drop.
 pub struct Worker {
     process: Child,
     requests: ChildStdin,
     answers: Receiver<String>,
     pub device: String,
-    /// What a call takes about.
+    /// The approximate duration of a call.
     call_ns: f64,
 }
 
 impl Worker {
     pub fn start() -> Result<Worker, Box<dyn Error>> {
         let mut command = Command::new(std::env::current_exe()?);
-        // What the shell says of timing is not what is compared.
+        // The user's settings must not affect the comparison.
         for (name, _) in std::env::vars_os() {
             let name = name.to_string_lossy();
             if name.starts_with("GPU_TIME") && !name.starts_with("GPU_TIME_TEST_") {
@@ -100,11 +103,11 @@ impl Worker {
         command.env(WORKER, "").env("GPU_TIME_REPORT", "none").env("GPU_TIME_BUDGET", "1%");
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let (requests, output) =
-            process.stdin.take().zip(process.stdout.take()).ok_or("its pipes are gone")?;
+            process.stdin.take().zip(process.stdout.take()).ok_or("the worker has no pipes")?;
         let (sender, answers) = channel();
         thread::spawn(move || {
             let lines = BufReader::new(output).lines().map_while(Result::ok);
-            // Nobody listens any more.
+            // Ends when the receiver is gone.
             lines.map(|line| sender.send(line)).find(Result::is_err)
         });
         let mut worker = Worker { process, requests, answers, device: String::new(), call_ns: 0.0 };
@@ -113,16 +116,16 @@ impl Worker {
     }
 
     fn answer(&self, within: Duration) -> Result<String, Box<dyn Error>> {
-        self.answers.recv_timeout(within + PATIENCE).map_err(|why| {
+        self.answers.recv_timeout(within + TIMEOUT).map_err(|why| {
             let why = match why {
                 RecvTimeoutError::Timeout => "does not answer",
-                RecvTimeoutError::Disconnected => "has ended",
+                RecvTimeoutError::Disconnected => "has exited",
             };
-            format!("a process that runs the loop {why}").into()
+            format!("the worker process {why}").into()
         })
     }
 
-    /// What it answers, which may take so long.
+    /// Sends a request that runs for `within` and returns the numbers in the answer.
     fn ask<const N: usize>(
         &mut self,
         request: &str,
@@ -132,10 +135,10 @@ impl Worker {
         let answer = self.answer(within)?;
         let numbers = answer.split(' ').map(str::parse).collect::<Result<Vec<f64>, _>>();
         let numbers = numbers.ok().and_then(|numbers| numbers.try_into().ok());
-        numbers.ok_or_else(|| format!("`{request}` is answered by `{answer}`").into())
+        numbers.ok_or_else(|| format!("unexpected answer `{answer}` to `{request}`").into())
     }
 
-    /// Lets the budget find what it needs.
+    /// Runs the loop while the budget settles.
     pub fn settle(&mut self, time: Duration) -> Result<(), Box<dyn Error>> {
         println!("the budget settles for {:.0} s", time.as_secs_f64());
         let [ns] = self.ask(&format!("settle {}", time.as_millis()), time)?;
@@ -144,12 +147,12 @@ impl Worker {
         Ok(())
     }
 
-    /// Rounds until the deadline, and as many as there are orders at least.
+    /// Runs rounds until the deadline, but at least one per order.
     pub fn take_turns(&mut self, deadline: Instant) -> Result<Rounds, Box<dyn Error>> {
         let call_ns = self.call_ns.max(1.0);
         let calls = |ns: f64| (ns / call_ns).ceil();
         let before: [f64; 3] = self.ask("count", Duration::ZERO)?;
-        let (mut rounds, mut told) = (Rounds::default(), Instant::now());
+        let (mut rounds, mut last_progress) = (Rounds::default(), Instant::now());
         while rounds.len() < ORDERS.len() || Instant::now() < deadline {
             let mut turns = [[0.0; 2]; 3];
             for kind in ORDERS[rounds.len() % ORDERS.len()] {
@@ -158,38 +161,38 @@ impl Worker {
                 turns[kind as usize] = self.ask(&request, Duration::ZERO)?;
             }
             rounds.push(turns);
-            if told.elapsed() > NEWS {
+            if last_progress.elapsed() > PROGRESS_INTERVAL {
                 println!("{rounds}");
-                told = Instant::now();
+                last_progress = Instant::now();
             }
         }
         let after: [f64; 3] = self.ask("count", Duration::ZERO)?;
         rounds.calls = rounds.len() as f64 * (calls(BUDGET_LEAD_NS) + calls(TURN_NS));
-        rounds.counted = std::array::from_fn(|i| after[i] - before[i]);
+        rounds.accounted = std::array::from_fn(|i| after[i] - before[i]);
         Ok(rounds)
     }
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // Both fail if the process has already exited.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// What turns took.
+/// The results of all turns.
 #[derive(Default)]
 pub struct Rounds {
-    /// Nanoseconds of a call, by kind.
+    /// The time per call of each turn, by kind.
     ns: [Vec<f64>; 3],
-    /// By how many nanoseconds the GPU was behind at the end of each turn.
+    /// The time by which the GPU was behind the host at the end of each turn.
     lags_ns: Vec<f64>,
-    /// Calls with the budget.
+    /// The number of calls with the budget.
     calls: f64,
-    /// Those of them that were timed, and the nanoseconds of the host and of the device that it was told
-    /// that this took.
-    counted: [f64; 3],
+    /// The number of timed calls among them, and the nanoseconds that the budget counted for them
+    /// on the host and on the device.
+    accounted: [f64; 3],
 }
 
 impl Rounds {
@@ -201,12 +204,12 @@ impl Rounds {
     }
 
     pub fn append(&mut self, mut other: Rounds) {
-        for (all, own) in self.ns.iter_mut().zip(&mut other.ns) {
-            all.append(own);
+        for (all, more) in self.ns.iter_mut().zip(&mut other.ns) {
+            all.append(more);
         }
         self.lags_ns.append(&mut other.lags_ns);
         self.calls += other.calls;
-        self.counted = std::array::from_fn(|i| self.counted[i] + other.counted[i]);
+        self.accounted = std::array::from_fn(|i| self.accounted[i] + other.accounted[i]);
     }
 
     pub fn len(&self) -> usize {
@@ -217,19 +220,21 @@ impl Rounds {
         &self.ns[kind as usize]
     }
 
-    /// What turns of this kind lost against those of the same round with timing off.
+    /// Returns the loss of turns of this kind against those with timing off in the same round.
     pub fn loss(&self, kind: Kind) -> Loss {
         Loss::of(self.of(kind), self.of(Kind::Off))
     }
 
-    /// What the budget knew of a timed call, if there were any: one in how many it was, and the nanoseconds
-    /// of the host and of the device that were counted for each, with those of the calls passed over.
-    pub fn known(&self) -> Option<[f64; 3]> {
-        let [timed, host_ns, device_ns] = self.counted;
+    /// Returns the budget's accounts per timed call: the number of calls per timed one, and the
+    /// nanoseconds counted on the host and on the device, including those of the calls that were
+    /// not timed. `None` if no call was timed.
+    pub fn accounted(&self) -> Option<[f64; 3]> {
+        let [timed, host_ns, device_ns] = self.accounted;
         (timed > 0.0).then(|| [self.calls, host_ns, device_ns].map(|all| all / timed))
     }
 
-    /// How far the GPU was behind: where that is nothing, the host sets the pace.
+    /// Returns the median time by which the GPU was behind the host. If it is 0, the host sets the
+    /// pace.
     pub fn lag(&self) -> String {
         format!("{:.0} µs", 1e-3 * median(&self.lags_ns))
     }

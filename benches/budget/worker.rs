@@ -1,4 +1,4 @@
-//! A process that runs the loop whenever it is asked to, and says how long that took.
+//! The worker process: runs the loop on request and answers with its duration.
 
 use std::error::Error;
 use std::io;
@@ -12,16 +12,16 @@ use cudarc::nvrtc::Ptx;
 use gpu_time::gpu_timed;
 use gpu_time_kernels::workloads;
 
-const NS: u64 = 3_000;
-const ONE: LaunchConfig =
+const SPIN_NS: u64 = 3_000;
+const SINGLE_THREAD: LaunchConfig =
     LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
-/// Calls between two looks at the clock, where time is all that matters.
+/// The number of calls between two reads of the clock while the budget settles.
 const BATCH: u32 = 256;
 
 #[gpu_timed(name = "spin")]
 fn spin(stream: &Arc<CudaStream>, kernel: &CudaFunction) -> Result<(), DriverError> {
-    // SAFETY: the argument is the kernel's.
-    unsafe { stream.launch_builder(kernel).arg(&NS).launch(ONE) }.map(drop)
+    // SAFETY: the argument matches the kernel.
+    unsafe { stream.launch_builder(kernel).arg(&SPIN_NS).launch(SINGLE_THREAD) }.map(drop)
 }
 
 struct Loop {
@@ -34,7 +34,7 @@ impl Loop {
         (0..calls).try_for_each(|_| spin(&self.stream, &self.kernel))
     }
 
-    /// Runs for some time; answers the nanoseconds of a call.
+    /// Runs the loop for a time and returns the nanoseconds per call.
     fn settle(&self, time: Duration) -> Result<f64, DriverError> {
         let (started, mut calls) = (Instant::now(), 0);
         while started.elapsed() < time {
@@ -45,8 +45,9 @@ impl Loop {
         Ok(started.elapsed().as_nanos() as f64 / f64::from(calls.max(1)))
     }
 
-    /// Takes a turn with timing on or off, of which the first calls do not count. Answers the nanoseconds of a call, and by how
-    /// many the GPU was behind after the last.
+    /// Takes a turn with timing on or off: `lead` calls that are not measured, then `calls` that
+    /// are. Returns the nanoseconds per call and the nanoseconds by which the GPU was behind after
+    /// the last one.
     fn turn(&self, is_on: bool, lead: u32, calls: u32) -> Result<[f64; 2], DriverError> {
         gpu_time::set_enabled(is_on);
         self.calls(lead)?;
@@ -60,7 +61,8 @@ impl Loop {
     }
 }
 
-/// How many calls were timed, and what that and all others were counted as, of the host and of the device.
+/// Returns the number of timed calls, and the nanoseconds that the budget counted for all calls on
+/// the host and on the device.
 fn counts() -> [u64; 3] {
     let snapshot = gpu_time::snapshot();
     let timed = snapshot.site("spin").map_or(0, |site| site.timed());
@@ -69,8 +71,8 @@ fn counts() -> [u64; 3] {
     [timed, host_ns, device_ns]
 }
 
-/// Answers each line of stdin by one on stdout, until there is none.
-pub fn work() -> Result<(), Box<dyn Error>> {
+/// Answers each line of stdin with one on stdout, until stdin ends.
+pub fn run() -> Result<(), Box<dyn Error>> {
     let context = CudaContext::new(0)?;
     let stream = context.new_stream()?;
     // SAFETY: no memory is shared between streams here.
@@ -78,7 +80,7 @@ pub fn work() -> Result<(), Box<dyn Error>> {
     let kernel =
         context.load_module(Ptx::from_src(workloads::PTX))?.load_function(workloads::SPIN_NS)?;
     let spins = Loop { stream, kernel };
-    // The driver's own threads are where they like to be.
+    // Pinning comes last, so that the driver's threads do not inherit it.
     pin();
     println!("{}", context.name()?);
     for request in io::stdin().lines() {
@@ -93,16 +95,16 @@ pub fn work() -> Result<(), Box<dyn Error>> {
                 let [timed, host_ns, device_ns] = counts();
                 println!("{timed} {host_ns} {device_ns}");
             }
-            _ => return Err(format!("nobody asks `{request}`").into()),
+            _ => return Err(format!("unknown request `{request}`").into()),
         }
     }
     Ok(())
 }
 
-/// Keeps the calling thread on the last core that the process may use: the same for all, and not the one
-/// that most interrupts go to. Where that cannot be had, it goes on without.
+/// Pins the calling thread to the last core that the process may use, which is the same for all
+/// processes and not the core that handles most interrupts. Does nothing if the system refuses.
 fn pin() {
-    // SAFETY: a set of cores is bits and nothing else; both calls get its size, and 0 is this thread.
+    // SAFETY: an all-zero `cpu_set_t` is valid. Both calls get its size, and 0 means this thread.
     unsafe {
         let mut cores: libc::cpu_set_t = std::mem::zeroed();
         let size = size_of_val(&cores);

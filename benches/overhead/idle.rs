@@ -1,4 +1,4 @@
-//! Calls that are not timed, or hardly ever: what they cost over the plain function.
+//! The cost of calls that are never or rarely timed, over the plain function.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -36,31 +36,31 @@ fn sampled(x: u64) -> u64 {
     black_box(x)
 }
 
-/// Nanoseconds a call on each of so many threads at once, in the mean.
-fn each_of(threads: usize, call: fn(u64) -> u64) -> f64 {
+/// Returns the mean nanoseconds per call on `threads` threads at once.
+fn ns_per_call_on(threads: usize, call: fn(u64) -> u64) -> f64 {
     let barrier = Barrier::new(threads);
     let sum: f64 = thread::scope(|scope| {
         let run = || {
             barrier.wait();
-            each(call)
+            ns_per_call(call)
         };
         let running: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
-        running.into_iter().map(|thread| thread.join().expect("it only calls")).sum()
+        running.into_iter().map(|thread| thread.join().expect("join a thread")).sum()
     });
     sum / threads as f64
 }
 
-/// The figure of `call` on so many threads less the plain function's on as many, in pairs.
+/// Measures `call` minus the plain function, both on `threads` threads, in alternating repetitions.
 fn over_plain_on(threads: usize, call: fn(u64) -> u64) -> Figure {
-    let pair = |_| {
-        let plain = each_of(threads, plain);
-        each_of(threads, call) - plain
+    let difference = |_| {
+        let plain = ns_per_call_on(threads, plain);
+        ns_per_call_on(threads, call) - plain
     };
-    Figure::of((0..REPETITIONS).map(pair).collect())
+    Figure::of((0..REPETITIONS).map(difference).collect())
 }
 
-/// Nanoseconds a call, in each repetition.
-fn each(mut call: impl FnMut(u64) -> u64) -> f64 {
+/// Returns the mean nanoseconds per call.
+fn ns_per_call(mut call: impl FnMut(u64) -> u64) -> f64 {
     let start = Instant::now();
     for i in 0..CALLS {
         black_box(call(u64::from(i)));
@@ -68,29 +68,26 @@ fn each(mut call: impl FnMut(u64) -> u64) -> f64 {
     start.elapsed().as_nanos() as f64 / f64::from(CALLS)
 }
 
-/// The figure of `call` less the plain function's, in pairs.
+/// Measures `call` minus the plain function, in alternating repetitions.
 pub fn over_plain(mut call: impl FnMut(u64) -> u64) -> Figure {
-    Figure::of(
-        (0..REPETITIONS)
-            .map(|_| {
-                let plain = each(plain);
-                each(&mut call) - plain
-            })
-            .collect(),
-    )
+    let difference = |_| {
+        let plain = ns_per_call(plain);
+        ns_per_call(&mut call) - plain
+    };
+    Figure::of((0..REPETITIONS).map(difference).collect())
 }
 
-/// So long the processor gets to come to its working clock.
+/// The time for which the processor ramps up to its working clock.
 const RAMP: Duration = Duration::from_millis(500);
 
 pub fn run(table: &mut Table) {
     let started = Instant::now();
     while started.elapsed() < RAMP {
-        each(plain);
+        ns_per_call(plain);
     }
     table.row(
         "plain call",
-        Figure::of((0..REPETITIONS).map(|_| each(plain)).collect()),
+        Figure::of((0..REPETITIONS).map(|_| ns_per_call(plain)).collect()),
         "ns",
         Bound::None,
     );
@@ -98,7 +95,7 @@ pub fn run(table: &mut Table) {
     table.row("switched off, over plain", over_plain(switched), "ns", Bound::AtMost(2.0));
     gpu_time::set_enabled(true);
     table.row("filtered out, over plain", over_plain(filtered), "ns", Bound::AtMost(2.0));
-    let (alone, crowded) = (over_plain(sampled), over_plain_on(THREADS, sampled));
-    table.row("not sampled (sample = 0.001), over plain", alone, "ns", Bound::AtMost(4.0));
-    table.row("the same on 8 threads at once", crowded, "ns", Bound::AtMost(6.0));
+    let (single, parallel) = (over_plain(sampled), over_plain_on(THREADS, sampled));
+    table.row("not sampled (sample = 0.001), over plain", single, "ns", Bound::AtMost(4.0));
+    table.row("the same on 8 threads at once", parallel, "ns", Bound::AtMost(6.0));
 }

@@ -1,12 +1,14 @@
-//! What a timed call costs the host, beside what one would write by hand.
+//! The host cost of a timed call, compared with events recorded without gpu-time.
 //!
 //! ```text
 //! cargo bench --bench overhead
 //! ```
 //!
-//! Prints one table and fails where a bound is missed. A batch is at most 200 calls, and the GPU is
-//! drained between batches, outside the timed part: behind a full queue every call waits for the GPU,
-//! which would hide what the call itself costs. Calls of a batch harvest what the batch before left.
+//! Prints one table and fails if a bound is missed. A batch has at most 200 calls, and the GPU is
+//! synchronized between batches, outside of the timed part: with a full queue, every call would
+//! wait for the GPU, which would hide the cost of the call itself. The calls of a batch read the
+//! results of the previous one. The labels of the rows are compared between builds, so they must
+//! not change.
 
 #![allow(unsafe_code)] // launching a kernel is unsafe in cudarc; events are recorded by hand
 
@@ -18,17 +20,17 @@ mod table;
 use table::Table;
 
 fn main() {
-    // SAFETY: no other thread runs yet.
+    // SAFETY: no other thread is running yet.
     unsafe {
         std::env::set_var("GPU_TIME_FILTER", "!bench::filtered_out");
         std::env::set_var("GPU_TIME_REPORT", "none");
     }
-    // cargo passes `--bench`, and its test runner other flags: there is nothing to choose here.
+    // Arguments, such as cargo's `--bench`, are ignored.
     let mut table = Table::default();
     idle::run(&mut table);
     match gpu::Gpu::new() {
         Ok(gpu) => gpu::run(&gpu, &mut table),
-        Err(why) => println!("no GPU here ({why}): only what needs none was timed"),
+        Err(why) => println!("no GPU here ({why}): rows that need one are missing"),
     }
     print!("{table}");
     if table.has_missed() {

@@ -1,8 +1,8 @@
-//! Rows of figures with their bounds.
+//! The table of figures and their bounds.
 
 use std::fmt;
 
-/// Repetitions of one measurement: a median with its spread.
+/// The median and the spread of repeated measurements.
 #[derive(Clone, Copy)]
 pub struct Figure {
     pub median: f64,
@@ -11,7 +11,7 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// Of at least one repetition.
+    /// Computes the figure of `values`, which must not be empty.
     pub fn of(mut values: Vec<f64>) -> Figure {
         values.sort_by(f64::total_cmp);
         let at = |q: f64| values[((values.len() - 1) as f64 * q).round() as usize];
@@ -19,7 +19,7 @@ impl Figure {
     }
 }
 
-/// What a figure must not exceed, or fall below.
+/// A bound on the median of a figure.
 pub enum Bound {
     AtMost(f64),
     AtLeast(f64),
@@ -27,26 +27,26 @@ pub enum Bound {
 }
 
 struct Row {
-    what: &'static str,
+    label: &'static str,
     figure: Figure,
     unit: &'static str,
     bound: Bound,
 }
 
-/// The table that is printed last.
+/// The table that the bench prints at the end.
 #[derive(Default)]
 pub struct Table {
     rows: Vec<Row>,
 }
 
 impl Table {
-    pub fn row(&mut self, what: &'static str, figure: Figure, unit: &'static str, bound: Bound) {
-        self.rows.push(Row { what, figure, unit, bound });
+    pub fn row(&mut self, label: &'static str, figure: Figure, unit: &'static str, bound: Bound) {
+        self.rows.push(Row { label, figure, unit, bound });
     }
 
-    /// A single value, with no spread.
-    pub fn value(&mut self, what: &'static str, value: f64, unit: &'static str, bound: Bound) {
-        self.row(what, Figure { median: value, p5: value, p95: value }, unit, bound);
+    /// Adds a row with a single value, without spread.
+    pub fn value(&mut self, label: &'static str, value: f64, unit: &'static str, bound: Bound) {
+        self.row(label, Figure { median: value, p5: value, p95: value }, unit, bound);
     }
 
     pub fn has_missed(&self) -> bool {
@@ -82,7 +82,7 @@ impl fmt::Display for Table {
             writeln!(
                 f,
                 "{:<58} {median:>10.2} {p5:>10.2} {p95:>10.2}  {:<9} {bound}{verdict}",
-                row.what, row.unit
+                row.label, row.unit
             )?;
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! What the command line says.
+//! The command line.
 
 use std::path::PathBuf;
 
@@ -7,10 +7,11 @@ use clap_complete::Shell;
 
 use crate::compare::{FailOn, Share};
 
-/// Shows, draws, merges and compares the JSON reports of gpu-time, and looks over what a GPU is like to
-/// measure on.
+/// Shows, merges and compares the JSON reports of gpu-time, and checks whether a machine is ready
+/// for measuring.
 ///
-/// A report is what a program with `#[gpu_timed]` functions writes with GPU_TIME_REPORT=json:PATH.
+/// A program with `#[gpu_timed]` functions writes such a report if GPU_TIME_REPORT=json:PATH is
+/// set.
 #[derive(Parser)]
 #[command(name = "gpu-time", version)]
 pub struct Args {
@@ -22,118 +23,129 @@ pub struct Args {
 pub enum Command {
     /// Shows reports as the table that the program would have printed.
     ///
-    /// Several reports as JSON are a line each; as CSV, one table whose first column, `report`, is the file.
+    /// As JSON, each of several reports is printed on a line of its own. As CSV, several reports
+    /// become one table, whose first column, `report`, names the file.
     Show {
         /// JSON reports.
         #[arg(required = true, value_hint = ValueHint::FilePath)]
         files: Vec<PathBuf>,
-        /// How to show them.
+        /// The output format.
         #[arg(long, value_enum, default_value_t = Format::Table)]
         format: Format,
     },
-    /// Makes an HTML page of a report, for a browser: one file that needs no other.
+    /// Turns a report into a self-contained HTML page.
     Html {
-        /// A JSON report, a merged one too.
+        /// A JSON report, which may be a merged one.
         #[arg(value_hint = ValueHint::FilePath)]
         file: PathBuf,
-        /// Where to write the page; else to stdout.
+        /// The file to write; stdout by default.
         #[arg(short, long, value_hint = ValueHint::FilePath)]
         output: Option<PathBuf>,
     },
-    /// Makes one JSON report of many, of one program on many machines or in many runs.
+    /// Merges the reports of several processes, runs or machines into one.
     ///
-    /// Functions are the same by name, file and line; their series by device, launch, measure, key,
-    /// cache state, clock, and whether in graphs. Devices of one id with different names or drivers
-    /// stay apart: their ids become cuda:0/1, cuda:0/2, in the order of names and drivers.
+    /// Functions are matched by name, file and line. Their series are matched by device, launch,
+    /// measure, key, cache state, clock, and whether they were measured in a graph. Devices with
+    /// the same id but different names or drivers are kept apart: their ids become cuda:0/1,
+    /// cuda:0/2, ordered by name and driver.
     ///
-    /// Counts, sums, shortest and longest times are exact; mean and standard deviation too, but for
-    /// rounding. Percentiles and the median's interval come from the merged histograms, to their
-    /// resolution, and are never averaged. Net times are each report's raw times less its own bias;
-    /// where biases differ, net percentiles have up to twice the resolution's error. A rate of work
-    /// that varies from call to call is that of all work in all time, each report's time worked out
-    /// from its own rate. What the reports do not agree in is left out. Where a series has fed samples
-    /// in any report, its statistics are over fed ones only, as in a report of one process.
+    /// Counts, sums, minima and maxima are exact. Means and standard deviations are exact except
+    /// for rounding. Percentiles and the confidence interval of the median are computed from the
+    /// merged histograms, at their resolution; they are never averaged. Net times are the raw times
+    /// of each report minus that report's bias; where biases differ, the error of net percentiles
+    /// is up to twice the histogram resolution. If the work per call varies, the rate is total work
+    /// over total time, where each report's time is derived from its own rate. Values on which the
+    /// reports disagree are left out. If any report has fed samples of a series, the statistics of
+    /// that series cover fed samples only, as in the report of a single process.
     ///
-    /// A report that two of the files hold is refused, for it would count twice. Of a process that
-    /// reported while it ran, only the last report is to be merged: each holds what the one before did.
+    /// A report that two of the files contain is refused, because it would be counted twice. If a
+    /// process wrote several reports while it ran, merge only the last one: each contains the
+    /// samples of those before it.
     Merge {
         /// JSON reports.
         #[arg(required = true, value_hint = ValueHint::FilePath)]
         files: Vec<PathBuf>,
-        /// Where to write the merged report; else to stdout.
+        /// The file to write; stdout by default.
         #[arg(short, long, value_hint = ValueHint::FilePath)]
         output: Option<PathBuf>,
     },
-    /// Compares the medians of two reports; exits with 1 if anything became slower.
+    /// Compares the medians of two reports; exits with 1 if any series became slower.
     ///
-    /// For each series in both: the change of the median, net where both are, with its 95 % interval
-    /// and a verdict. The interval is made of those of the two medians, on a logarithmic scale, by the
-    /// squares of their reaches (MOVER, Zou and Donner 2008); neither is taken to be narrower than the
-    /// clock's step. It knows of the samples' spread, not of what differs between two runs, such as
-    /// clocks and neighbours: compare merged reports of several runs where that matters. Where the bias
-    /// that net times are relieved of differs, because the device's does, which a note says, or because
-    /// most samples of the one series were queued and of the other not, what that may have done is no
-    /// change: the interval is that much wider. Where it comes from another source, raw medians are compared.
+    /// For each series in both reports, prints the change of the median with its 95 % confidence
+    /// interval and a verdict. Net medians are compared where both reports have them. The interval
+    /// is computed from the intervals of the two medians on a logarithmic scale (MOVER, Zou and
+    /// Donner 2008); neither is taken to be narrower than the clock's step. It covers the spread of
+    /// the samples, not differences between the two runs, such as GPU clocks or other processes;
+    /// where those matter, compare merged reports of several runs.
     ///
-    /// Functions are the same by name, wherever they moved to; several of one name in a file by the order
-    /// of their lines, or by line and file where one report has more of them. Launches are the same by
-    /// index and name. What only the base has is not compared: a line on stderr says how many series.
+    /// Net times are raw times minus a bias. If the bias differs, because the device's bias differs
+    /// (which a note reports) or because most samples of only one of the two series were queued,
+    /// the interval is widened by the difference. If the biases come from different sources, raw
+    /// medians are compared.
     ///
-    /// slower, faster: by more than the threshold, with no change outside of the interval. same: by no
-    /// more than the threshold, known at least that well. unknown: anything else, such as too few
-    /// samples, or starved ones only, whose times are upper bounds.
+    /// Functions are matched by name, even if they moved to another line or file. Functions with
+    /// the same name in one file are matched in the order of their lines, or by line if one report
+    /// has more of them. Launches are matched by index and name. Series that only the base has are
+    /// not compared; a line on stderr gives their number.
     ///
-    /// Exits with 0 if nothing is slower, 1 if something is, or is what --fail-on names, 2 if the reports
-    /// cannot be compared.
+    /// Verdicts: slower, faster: changed by more than the threshold, and the interval excludes
+    /// zero. same: changed by no more than the threshold, and known at least that precisely.
+    /// unknown: anything else, such as too few samples, or only starved ones, whose times are upper
+    /// bounds.
+    ///
+    /// Exit codes: 0 if no series is slower, 1 if one is or if a condition of --fail-on holds, 2 if
+    /// the reports cannot be compared.
     Compare {
         /// The JSON report to compare with.
         #[arg(value_hint = ValueHint::FilePath)]
         base: PathBuf,
-        /// The JSON report of what is new.
+        /// The JSON report to judge.
         #[arg(value_hint = ValueHint::FilePath)]
         new: PathBuf,
-        /// A change of no more than this is none, such as 2%; wins over `threshold` in the file.
+        /// The largest change to ignore, such as 2%; overrides `threshold` in the file. [default:
+        /// 5%]
         #[arg(long, value_name = "PERCENT")]
         threshold: Option<Share>,
-        /// A TOML file: `threshold = "5%"`, and in a table [functions] patterns of names with `*` and
-        /// the threshold of each, such as `"*::decode" = "2%"`; the longest pattern that fits counts, and one that
-        /// fits no function is named on stderr.
+        /// A TOML file with `threshold = "5%"` and a table [functions] that maps name patterns with
+        /// `*` to thresholds, such as `"*::decode" = "2%"`. The longest matching pattern wins;
+        /// patterns that match no function are reported on stderr.
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         thresholds: Option<PathBuf>,
-        /// What to exit with 1 for, beside what is slower: a list, or given again for each.
+        /// The conditions for exit code 1, in addition to `slower`; separated by commas or given
+        /// repeatedly.
         #[arg(
             long,
-            value_name = "WHAT",
+            value_name = "CONDITION",
             value_enum,
             value_delimiter = ',',
             default_value = "slower"
         )]
         fail_on: Vec<FailOn>,
     },
-    /// Looks at the driver, the GPUs, their clocks, modes, neighbours and permissions, and says what to
-    /// do about each thing that makes times doubtful.
+    /// Checks the driver, the GPUs, their clocks and modes, other processes and permissions, and
+    /// suggests a remedy for anything that makes times unreliable.
     ///
-    /// Exits with 0 if GPU time can be measured, however well, and with 1 if not.
+    /// Exits with 0 if GPU time can be measured at all, and with 1 if not.
     Doctor,
-    /// Prints a script that completes these commands in a shell.
+    /// Prints a completion script for a shell.
     Completions {
         /// The shell.
         shell: Shell,
     },
-    /// Prints the manual page, or that of a command.
+    /// Prints the manual page of the tool or of a command.
     Man {
         /// The command, such as `compare`.
         command: Option<String>,
     },
 }
 
-/// How a report is shown.
+/// An output format of `show`.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// For people.
+    /// A table for reading.
     Table,
-    /// Everything.
+    /// The complete report.
     Json,
-    /// A line for each series.
+    /// One line per series.
     Csv,
 }

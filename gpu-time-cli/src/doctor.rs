@@ -1,4 +1,4 @@
-//! What a machine is like to measure on, with a line of advice for each thing that is not as it should be.
+//! The `doctor` command: checks whether a machine is ready for measuring and suggests remedies.
 
 use std::fs;
 use std::process::ExitCode;
@@ -6,28 +6,29 @@ use std::process::ExitCode;
 use gpu_time_report::{Clocks, Device, printable};
 use gpu_time_runtime::doctor::{Checkup, examine};
 
-use crate::{Failure, output};
+use crate::message::Failure;
+use crate::output;
 
-/// The exit code where nothing can be timed on a GPU.
-const NOTHING: u8 = 1;
+/// The exit code if GPU time cannot be measured.
+const NO_GPU: u8 = 1;
 
-/// What was found, and what to do about it.
+/// The state of one part of the machine, and a remedy for each problem.
 struct Finding {
-    what: String,
+    state: String,
     advice: Vec<String>,
 }
 
 impl Finding {
-    fn fine(what: impl Into<String>) -> Finding {
-        Finding { what: what.into(), advice: Vec::new() }
+    fn ok(state: impl Into<String>) -> Finding {
+        Finding { state: state.into(), advice: Vec::new() }
     }
 
-    fn with(what: impl Into<String>, advice: &str) -> Finding {
-        Finding { what: what.into(), advice: vec![advice.to_owned()] }
+    fn problem(state: impl Into<String>, advice: &str) -> Finding {
+        Finding { state: state.into(), advice: vec![advice.to_owned()] }
     }
 }
 
-/// Looks and tells.
+/// Runs all checks, prints the findings and returns the exit code.
 pub fn run() -> Result<ExitCode, Failure> {
     let checkup = examine();
     let mut findings = hardware(&checkup);
@@ -36,39 +37,39 @@ pub fn run() -> Result<ExitCode, Failure> {
         findings.extend(permissions(&params, &status));
     }
     findings.push(match &checkup.cpu_overload {
-        Some(overload) => Finding::with("host", overload),
-        None => Finding::fine("host: the CPU is not overloaded"),
+        Some(overload) => Finding::problem("host", overload),
+        None => Finding::ok("host: the CPU is not overloaded"),
     });
     let mut text = String::new();
-    for Finding { what, advice } in findings {
-        text += &format!("{}\n", printable(&what));
+    for Finding { state, advice } in findings {
+        text += &format!("{}\n", printable(&state));
         advice.iter().for_each(|line| text += &format!("  ! {}\n", printable(line)));
     }
     output::write(None, &text)?;
     let is_usable = checkup.driver.is_ok() && !checkup.devices.is_empty();
-    Ok(if is_usable { ExitCode::SUCCESS } else { ExitCode::from(NOTHING) })
+    Ok(if is_usable { ExitCode::SUCCESS } else { ExitCode::from(NO_GPU) })
 }
 
-/// The driver, NVML and the GPUs.
+/// Checks the driver, NVML and the GPUs.
 fn hardware(checkup: &Checkup) -> Vec<Finding> {
     let Checkup { driver, no_nvml, devices, .. } = checkup;
     let version = match driver {
         Ok(version) => version,
         Err(why) => {
-            let advice = "install NVIDIA's driver, or give the container its GPUs, as by `--gpus all`: \
-                          until then only the host's clock tells the time";
-            return vec![Finding::with(format!("driver: {why}"), advice)];
+            let advice = "install the NVIDIA driver, or pass the GPUs to the container, for example with \
+                          `--gpus all`: until then, only host time can be measured";
+            return vec![Finding::problem(format!("driver: {why}"), advice)];
         }
     };
-    let mut findings = vec![Finding::fine(format!("driver: CUDA {version}"))];
+    let mut findings = vec![Finding::ok(format!("driver: CUDA {version}"))];
     if devices.is_empty() {
-        let advice = "look at `CUDA_VISIBLE_DEVICES`, which may hide all of them";
-        findings.push(Finding::with("GPUs: none", advice));
+        let advice = "check `CUDA_VISIBLE_DEVICES`, which may hide all GPUs";
+        findings.push(Finding::problem("GPUs: none", advice));
     }
     if let Some(why) = no_nvml {
-        let advice = "clocks, throttling and neighbours are not known: NVML comes with the driver, as \
-                      libnvidia-ml.so.1";
-        findings.push(Finding::with(format!("NVML: {why}"), advice));
+        let advice = "clocks, throttling and other processes are unknown: install libnvidia-ml.so.1, which \
+                      is part of the driver";
+        findings.push(Finding::problem(format!("NVML: {why}"), advice));
     }
     findings.extend(devices.iter().map(|(device, idle)| gpu(device, *idle)));
     findings
@@ -78,21 +79,22 @@ fn gpu(device: &Device, idle: Option<bool>) -> Finding {
     let mut advice = device.warnings().to_vec();
     if idle == Some(false) && device.other_processes() == Some(0) {
         advice.push(
-            "something runs on it that is not seen from here, as in another container: wait until it \
-             is idle"
+            "the GPU is busy, but its processes are not visible here; they may be in another container: \
+             wait until it is idle"
                 .to_owned(),
         );
     }
-    Finding { what: device_line(device, idle), advice }
+    Finding { state: device_line(device, idle), advice }
 }
 
 fn device_line(device: &Device, idle: Option<bool>) -> String {
     let clocks = device.clocks();
-    let clock = |what, now: fn(&Clocks) -> Option<u32>, most: fn(&Clocks) -> Option<u32>| {
-        let most = clocks.and_then(most).map(|most| format!(" of {most}")).unwrap_or_default();
-        clocks.and_then(now).map(|now| format!("{what} {now}{most} MHz"))
+    let clock = |name, now: fn(&Clocks) -> Option<u32>, max: fn(&Clocks) -> Option<u32>| {
+        let max = clocks.and_then(max).map(|max| format!(" of {max}")).unwrap_or_default();
+        clocks.and_then(now).map(|now| format!("{name} {now}{max} MHz"))
     };
-    let mode = |is: Option<bool>, on: &str, off: &str| Some(if is? { on } else { off }.to_owned());
+    let mode =
+        |is_on: Option<bool>, on: &str, off: &str| Some(if is_on? { on } else { off }.to_owned());
     let parts = [
         mode(idle, "idle", "busy"),
         clock("SM", Clocks::sm_end_mhz, Clocks::sm_max_mhz),
@@ -107,33 +109,35 @@ fn device_line(device: &Device, idle: Option<bool>) -> String {
     parts.into_iter().flatten().fold(name, |line, part| line + ", " + &part)
 }
 
-/// Who may profile and lock clocks, by the driver's parameters and the state of this process.
+/// Checks whether this process may profile and lock clocks.
+///
+/// `params` is the content of `/proc/driver/nvidia/params`, `status` that of `/proc/self/status`.
 fn permissions(params: &str, status: &str) -> [Finding; 2] {
-    const SYS_ADMIN: u32 = 21;
+    const CAP_SYS_ADMIN: u32 = 21;
     let field = |text: &str, name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;
         Some(line.trim_start_matches(':').trim().to_owned())
     };
     let capabilities = field(status, "CapEff").and_then(|hex| u64::from_str_radix(&hex, 16).ok());
-    let is_admin = capabilities.is_some_and(|all| all >> SYS_ADMIN & 1 == 1);
+    let is_admin = capabilities.is_some_and(|all| all >> CAP_SYS_ADMIN & 1 == 1);
     let is_root =
         field(status, "Uid").is_some_and(|ids| ids.split_whitespace().nth(1) == Some("0"));
     let admin_only = field(params, "RmProfilingAdminOnly").is_none_or(|value| value != "0");
     let profiling = if is_admin || !admin_only {
-        Finding::fine("profiling: CUPTI and Nsight Compute may use the counters")
+        Finding::ok("profiling: CUPTI and Nsight Compute may use the performance counters")
     } else {
-        Finding::with(
-            "profiling: the counters are for root only, which gpu-time does not need",
-            "to compare with Nsight Compute, run that as root, or load the driver's module with \
+        Finding::problem(
+            "profiling: the performance counters are restricted to root (gpu-time does not use them)",
+            "to compare with Nsight Compute, run it as root, or load the driver's kernel module with \
              `NVreg_RestrictProfilingToAdminUsers=0`",
         )
     };
     let clocks = if is_root {
-        Finding::fine("clocks: `lock_clocks` may fix them")
+        Finding::ok("clocks: may be locked with `lock_clocks`")
     } else {
-        Finding::with(
-            "clocks: root alone may fix them",
-            "run as root what calls `lock_clocks`, or `nvidia-smi -lgc MHZ` before",
+        Finding::problem(
+            "clocks: only root may lock them",
+            "run the program that calls `lock_clocks` as root, or run `nvidia-smi -lgc MHZ` as root first",
         )
     };
     [profiling, clocks]
@@ -147,13 +151,14 @@ mod tests {
     const ROOT: &str = "Name:\tx\nUid:\t0\t0\t0\t0\nCapEff:\t000001ffffffffff\n";
 
     #[test]
-    fn permissions_are_those_of_the_driver_and_the_user() {
-        let (closed, open) = ("A: 1\nRmProfilingAdminOnly: 1\n", "RmProfilingAdminOnly: 0\n");
-        let may = |params, status| permissions(params, status).map(|found| found.advice.is_empty());
-        assert_eq!(may(closed, USER), [false, false]);
-        assert_eq!(may(open, USER), [true, false]);
-        assert_eq!(may(closed, ROOT), [true, true]);
-        // An older driver restricts nobody knows whom.
-        assert_eq!(may("", ""), [false, false]);
+    fn permissions_depend_on_driver_and_user() {
+        let (restricted, open) = ("A: 1\nRmProfilingAdminOnly: 1\n", "RmProfilingAdminOnly: 0\n");
+        let allowed =
+            |params, status| permissions(params, status).map(|finding| finding.advice.is_empty());
+        assert_eq!(allowed(restricted, USER), [false, false]);
+        assert_eq!(allowed(open, USER), [true, false]);
+        assert_eq!(allowed(restricted, ROOT), [true, true]);
+        // Older drivers do not publish the parameter: assume that they restrict.
+        assert_eq!(allowed("", ""), [false, false]);
     }
 }

@@ -1,12 +1,16 @@
-//! The tool of gpu-time: `show`, `html`, `merge`, `compare`, `doctor`.
+//! The command-line tool of gpu-time: `show`, `html`, `merge`, `compare`, `doctor`.
 
 mod args;
 mod compare;
 mod doctor;
+#[cfg(test)]
+#[path = "../tests/fixtures.rs"]
+mod fixtures;
 mod input;
 mod merge;
+mod message;
 mod output;
-mod place;
+mod series_id;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,16 +19,14 @@ use clap::{CommandFactory, Parser};
 
 use args::{Args, Command, Format};
 use gpu_time_report::{Terminal, printable};
+use message::Failure;
 
-/// What went wrong, in one line.
-type Failure = String;
-
-/// The exit code for input that cannot be used; clap's for arguments is the same.
+/// The exit code for unusable input. clap exits with the same code for invalid arguments.
 const UNUSABLE: u8 = 2;
 
 fn main() -> ExitCode {
     run(Args::parse().command).unwrap_or_else(|failure| {
-        output::complain(&failure);
+        message::print(&failure);
         ExitCode::from(UNUSABLE)
     })
 }
@@ -53,42 +55,44 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The manual page of the tool, which names those of its commands, or of one of these.
+/// Renders the manual page of a command, or of the tool, whose page refers to those of its
+/// commands.
 fn man(command: Option<&str>) -> Result<Vec<u8>, Failure> {
     let mut tool = Args::command().disable_help_subcommand(true);
     tool.build();
-    let of = match command {
+    let command = match command {
         None => &tool,
         Some(name) => tool
             .find_subcommand(name)
-            .ok_or_else(|| format!("`{name}` is no command; `gpu-time --help` lists them"))?,
+            .ok_or_else(|| format!("unknown command `{name}`: see `gpu-time --help`"))?,
     };
     let mut page = Vec::new();
     // Writing to memory cannot fail.
-    _ = clap_mangen::Man::new(of.clone()).render(&mut page);
+    _ = clap_mangen::Man::new(command.clone()).render(&mut page);
     Ok(page)
 }
 
-/// Several reports come as several tables; as JSON, each in a line of its own; or as one table in CSV, with
-/// the file in front.
+/// Prints reports. Several are printed as one table after another, as JSON Lines, or as one CSV
+/// table whose first column is the file.
 fn show(files: &[PathBuf], format: Format) -> Result<(), Failure> {
-    for (at, file) in files.iter().enumerate() {
+    for (i, file) in files.iter().enumerate() {
         let snapshot = input::report(file)?;
         let text = match format {
             Format::Table => snapshot.to_table(Terminal::stdout()),
             Format::Json if files.len() == 1 => snapshot.to_json() + "\n",
-            // No string in it has a line break, so that only those of the layout go.
+            // JSON strings contain no literal line break, so joining the lines changes only the
+            // layout.
             Format::Json => {
                 snapshot.to_json().lines().map(str::trim_start).collect::<String>() + "\n"
             }
             Format::Csv if files.len() == 1 => snapshot.to_csv(),
             Format::Csv => {
                 let name = printable(&file.to_string_lossy()).replace('"', "\"\"");
-                // The same columns in each, of which one is named `file` already.
-                let lines = snapshot.to_csv();
-                let mut lines = lines.lines();
-                let header =
-                    lines.next().filter(|_| at == 0).map(|line| format!("report,{line}\n"));
+                // All reports have the same columns. The new one is called `report`, because `file`
+                // is the source file.
+                let csv = snapshot.to_csv();
+                let mut lines = csv.lines();
+                let header = lines.next().filter(|_| i == 0).map(|line| format!("report,{line}\n"));
                 let rows = lines.map(|line| format!("\"{name}\",{line}\n"));
                 header.into_iter().chain(rows).collect()
             }

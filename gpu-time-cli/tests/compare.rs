@@ -4,28 +4,28 @@ use std::path::PathBuf;
 
 use gpu_time_report::{Device, Launch, Launches, Measure, Series, Snapshot};
 
-use crate::made::{gpu, report, series, site};
-use crate::{Folder, Run, first, tool};
+use crate::fixtures::{gpu, report, series, site};
+use crate::{Folder, Run, first_version, tool};
 
-/// Times around a median, 2 % apart at most.
+/// Builds a series with times within 1 % of `ns`.
 fn around(ns: f64) -> Series {
     let times: Vec<f64> = (0..101).map(|i| ns * (0.99 + 0.0002 * f64::from(i))).collect();
     series("cuda:0", &times, &[], 1000.0)
 }
 
-fn of(sites: Vec<(&str, Series)>) -> Snapshot {
+fn report_of(sites: Vec<(&str, Series)>) -> Snapshot {
     let sites = sites.into_iter().map(|(name, series)| site(name, 1, vec![series])).collect();
     report(1, vec![gpu("cuda:0", "H200")], sites)
 }
 
 fn compare(base: Vec<(&str, Series)>, new: Vec<(&str, Series)>, more: &[PathBuf]) -> Run {
     let folder = Folder::new();
-    let base = folder.report("base.json", &of(base));
-    let new = folder.report("new.json", &of(new));
+    let base = folder.report("base.json", &report_of(base));
+    let new = folder.report("new.json", &report_of(new));
     tool(&[&["compare".into(), base, new], more].concat())
 }
 
-/// The row of a function, without the room between its columns.
+/// Returns the row of a function, with its columns separated by single spaces.
 #[track_caller]
 fn row(run: &Run, name: &str) -> String {
     let name = format!("{name} on ");
@@ -35,7 +35,7 @@ fn row(run: &Run, name: &str) -> String {
 }
 
 #[test]
-fn slower_is_an_exit_code_and_the_first_row() {
+fn slower_series_comes_first_and_exits_with_1() {
     let run = compare(
         vec![("same", around(51e3)), ("slow", around(21e3)), ("fast", around(21e3))],
         vec![("same", around(51e3)), ("slow", around(23e3)), ("fast", around(17e3))],
@@ -54,16 +54,16 @@ fn slower_is_an_exit_code_and_the_first_row() {
 }
 
 #[test]
-fn faster_and_the_same_are_fine() {
+fn faster_and_same_exit_with_0() {
     let run = compare(vec![("f", around(21e3))], vec![("f", around(17e3))], &[]);
-    assert!(run.fine().ends_with(" faster\n\n0 slower, 1 faster, 0 the same, 0 unknown\n"));
+    assert!(run.success().ends_with(" faster\n\n0 slower, 1 faster, 0 the same, 0 unknown\n"));
     let run = compare(vec![("f", around(21e3))], vec![("f", around(21.5e3))], &[]);
     assert!(row(&run, "f").ends_with(" same"), "{}", run.stdout);
     assert_eq!(run.code, Some(0));
 }
 
 #[test]
-fn thresholds_come_from_a_file_and_an_option() {
+fn thresholds_from_file_and_option() {
     let folder = Folder::new();
     let limits =
         folder.write("limits.toml", "threshold = \"50%\"\n[functions]\n\"app::*\" = \"1%\"\n");
@@ -80,14 +80,16 @@ fn thresholds_come_from_a_file_and_an_option() {
         run.stdout
     );
 
-    let wrong = folder.write("wrong.toml", "threshold = \"50%\"\nfunctions = 3\n");
-    let line = with(&["--thresholds".into(), wrong]).refused();
-    assert!(line.contains("wrong.toml`, line 2: "), "{line}");
-    assert!(with(&["--threshold=much".into()]).stderr.contains("no share such as `5%`"));
+    let invalid = folder.write("invalid.toml", "threshold = \"50%\"\nfunctions = 3\n");
+    let line = with(&["--thresholds".into(), invalid]).refusal();
+    assert!(line.contains("invalid.toml`, line 2: "), "{line}");
+    assert!(
+        with(&["--threshold=much".into()]).stderr.contains("expected a percentage such as `5%`")
+    );
 }
 
 #[test]
-fn what_cannot_be_told_is_unknown() {
+fn unknown_verdict_gives_reason() {
     let few = || series("cuda:0", &[9e3; 3], &[], 1000.0);
     let starved = || series("cuda:0", &[], &[9e3; 30], 1000.0);
     let wide = |ns: f64| {
@@ -108,7 +110,7 @@ fn what_cannot_be_told_is_unknown() {
     for (name, why) in [
         ("few", "too few samples"),
         ("starved", "starved"),
-        ("wide", "too wide an interval"),
+        ("wide", "interval too wide"),
         ("none", "no samples"),
     ] {
         assert!(row(&run, name).ends_with(&format!(" unknown: {why}")), "{}", run.stdout);
@@ -117,7 +119,7 @@ fn what_cannot_be_told_is_unknown() {
 }
 
 #[test]
-fn what_only_one_has_is_listed() {
+fn series_in_only_one_report_are_listed() {
     let run = compare(
         vec![("f", around(20e3)), ("gone", around(20e3))],
         vec![("f", around(20e3)), ("new\u{1b}[31m", around(20e3))],
@@ -126,13 +128,14 @@ fn what_only_one_has_is_listed() {
     assert!(run.stdout.contains("\nonly in the base: gone on cuda:0\n"), "{}", run.stdout);
     assert!(run.stdout.ends_with(" 0 unknown, 1 only in the base\n"), "{}", run.stdout);
     assert_eq!(run.stderr, "gpu-time: 1 series only in the base: not compared\n");
-    assert!(run.stdout.contains("\nonly in the new: new\\u{1b}[31m on cuda:0\n"), "{}", run.stdout);
-    let line = compare(vec![("f", around(2e4))], vec![("g", around(2e4))], &[]).refused();
-    assert_eq!(line, "the reports have no series in common, so nothing can be compared");
+    let added = "\nonly in the new report: new\\u{1b}[31m on cuda:0\n";
+    assert!(run.stdout.contains(added), "{}", run.stdout);
+    let line = compare(vec![("f", around(2e4))], vec![("g", around(2e4))], &[]).refusal();
+    assert_eq!(line, "cannot compare: the reports have no series in common");
 }
 
 #[test]
-fn what_could_not_be_judged_fails_where_it_is_to() {
+fn fail_on_unknown_and_missing() {
     let starved = || vec![("f", series("cuda:0", &[], &[9e3; 30], 1000.0)), ("g", around(2e4))];
     let code = |base, new, fail_on: &[&str]| {
         let options: Vec<PathBuf> =
@@ -158,18 +161,18 @@ fn what_could_not_be_judged_fails_where_it_is_to() {
 }
 
 #[test]
-fn a_threshold_of_no_function_is_named() {
+fn unused_threshold_pattern_is_reported() {
     let folder = Folder::new();
     let patterns = "[functions]\n\"f\" = \"9%\"\n\"*::decoed\" = \"2%\"\n\"x\" = \"2%\"\n";
     let limits = folder.write("limits.toml", patterns);
     let f = || vec![("f", around(2e4))];
     let run = compare(f(), f(), &["--thresholds".into(), limits.clone()]);
-    let line = format!("gpu-time: `{}`: no function fits `*::decoed`, `x`\n", limits.display());
+    let line = format!("gpu-time: `{}`: no function matches `*::decoed`, `x`\n", limits.display());
     assert_eq!((run.code, run.stderr), (Some(0), line));
 }
 
 #[test]
-fn what_moved_is_compared() {
+fn moved_function_is_compared() {
     let folder = Folder::new();
     let at = |file: &str, line: u32, ns: f64| {
         let launch = Launch { index: 0, name: "launch".to_owned(), line: line + 4 };
@@ -184,7 +187,7 @@ fn what_moved_is_compared() {
 }
 
 #[test]
-fn functions_of_one_name_have_their_places() {
+fn functions_with_equal_names_show_location() {
     let folder = Folder::new();
     let two = |file: &str, other: u32| {
         let sites = [1, other].map(|line| site("f", line, vec![around(20e3)])).to_vec();
@@ -201,26 +204,26 @@ fn functions_of_one_name_have_their_places() {
 }
 
 #[test]
-fn a_key_is_said_once() {
+fn key_is_shown_once() {
     let keyed = || Series { key: Some("4x4".to_owned()), ..around(20e3) };
     let run = compare(vec![("f", keyed())], vec![("f", keyed())], &[]);
     assert!(row(&run, "f").starts_with("f on cuda:0, key 4x4 19.01 µs "), "{}", run.stdout);
 }
 
 #[test]
-fn another_gpu_is_noted() {
+fn different_gpu_is_noted() {
     let folder = Folder::new();
     let on = |file: &str, gpu_name: &str| {
         let site = site("f", 1, vec![around(20e3)]);
         folder.report(file, &report(1, vec![gpu("cuda:0", gpu_name)], vec![site]))
     };
     let run = tool(&["compare".into(), on("base", "H200"), on("new", "A100")]);
-    assert!(run.fine().contains("\nnote: cuda:0 was H200 and is A100\n"));
+    assert!(run.success().contains("\nnote: cuda:0 changed from H200 to A100\n"));
 }
 
-/// What the samples say is the same; only what is subtracted from them is not.
+/// The raw times are equal; only the biases subtracted from them differ.
 #[test]
-fn another_bias_alone_is_no_change() {
+fn bias_difference_alone_is_unknown() {
     let folder = Folder::new();
     let with = |file: &str, source: &str, bias_ns: f64, raw_ns: f64| {
         let times: Vec<f64> = (0..101).map(|i| raw_ns * (0.999 + 0.00002 * f64::from(i))).collect();
@@ -234,45 +237,45 @@ fn another_bias_alone_is_no_change() {
     let run = |source, bias_ns, raw_ns| {
         tool(&["compare".into(), base.clone(), with("new", source, bias_ns, raw_ns)])
     };
-    for (bias_ns, is) in [(2000.0, "2.000"), (2400.0, "2.400")] {
+    for (bias_ns, new) in [(2000.0, "2.000"), (2400.0, "2.400")] {
         let run = run("table", bias_ns, 5e3);
-        assert!(row(&run, "f").ends_with(" unknown: the bias is another"), "{}", run.stdout);
+        assert!(row(&run, "f").ends_with(" unknown: the biases differ"), "{}", run.stdout);
         let note = format!(
-            "\nnote: the bias of cuda:0 was 2.200 µs (table) and is {is} µs (table): a change within that \
-             is none\n"
+            "\nnote: the bias of cuda:0 changed from 2.200 µs (table) to {new} µs (table): changes within \
+             that difference are ignored\n"
         );
-        assert!(run.fine().contains(&note));
+        assert!(run.success().contains(&note));
     }
-    // Nor does it make a change out of one that is too small to matter.
+    // A bias difference does not lift a small change over the threshold either.
     let small = run("table", 2000.0, 5.1e3);
-    assert!(row(&small, "f").ends_with(" unknown: the bias is another"), "{}", small.stdout);
+    assert!(row(&small, "f").ends_with(" unknown: the biases differ"), "{}", small.stdout);
     let real = run("table", 2150.0, 6e3);
     assert!(row(&real, "f").ends_with(" slower"), "{}", real.stdout);
     let raw = run("floor", 1280.0, 5e3);
     assert!(row(&raw, "f").starts_with("f on cuda:0 5.002 µs 5.002 µs +0.0% "), "{}", raw.stdout);
-    assert!(raw.fine().contains(
-        "\nnote: the bias of cuda:0 was 2.200 µs (table) and is 1.280 µs (floor): raw times are compared\n"
+    assert!(raw.success().contains(
+        "\nnote: the bias of cuda:0 changed from 2.200 µs (table) to 1.280 µs (floor): comparing raw times\n"
     ));
-    // One that shows in no figure is not worth a note.
-    assert!(!run("table", 2200.01, 5e3).fine().contains("note"));
+    // A difference below the printed precision is not noted.
+    assert!(!run("table", 2200.01, 5e3).success().contains("note"));
 }
 
-/// The bias of one launch more is no other bias.
+/// One more launch adds one more bias; the bias per launch is the same.
 #[test]
-fn another_number_of_launches_is_a_change() {
-    let of = |count: u32, ns: f64| {
+fn more_launches_are_a_change() {
+    let calls = |count: u32, ns: f64| {
         let bias_ns = 2200.0 * f64::from(count);
         let launches = Launches { min: count, mean: count.into(), max: count };
         let times: Vec<f64> = (0..101).map(|i| ns + f64::from(i)).collect();
         let series = series("cuda:0", &times, &[], bias_ns);
         vec![("f", Series { bias_ns: Some(2200.0), launches: Some(launches), ..series })]
     };
-    let run = compare(of(2, 10e3), of(3, 13e3), &[]);
+    let run = compare(calls(2, 10e3), calls(3, 13e3), &[]);
     assert!(row(&run, "f").ends_with(" slower"), "{}", run.stdout);
 }
 
 #[test]
-fn the_first_reports_are_compared() {
-    let run = tool(&["compare".into(), first(), first()]);
-    assert!(run.fine().contains("\n0 slower, 0 faster, "));
+fn reports_of_first_version_are_compared() {
+    let run = tool(&["compare".into(), first_version(), first_version()]);
+    assert!(run.success().contains("\n0 slower, 0 faster, "));
 }

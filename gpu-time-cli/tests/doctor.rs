@@ -1,4 +1,4 @@
-//! `doctor`, on the simulated driver and the stand-in for NVML.
+//! Tests of `doctor` on the simulated driver and the simulated NVML.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,37 +18,36 @@ fn command() -> Command {
     command
 }
 
-/// With two GPUs, the first one scripted so.
-fn examined(name: &str, change: impl FnOnce(&mut ScriptedDevice)) -> Run {
-    let sim =
-        SimDriver::install(folder(name)).expect("the simulated driver is installed").devices(2);
-    SimNvml::install(sim.dir()).expect("the stand-in for NVML is installed");
+/// Runs `doctor` on two GPUs. `change` scripts the first one.
+fn doctor(name: &str, change: impl FnOnce(&mut ScriptedDevice)) -> Run {
+    let sim = SimDriver::install(folder(name)).expect("install the simulated driver").devices(2);
+    SimNvml::install(sim.dir()).expect("install the simulated NVML");
     let traces = Folder::new();
     let mut command = command();
     sim.apply(&mut command);
     SimNvml::new(Script::calm(2).with(change)).apply(&mut command, &traces.path("nvml"));
     let run = run(&mut command);
-    assert!(!traces.path("nvml").exists(), "nothing was set");
+    assert!(!traces.path("nvml").exists(), "no setting of a GPU was changed");
     run
 }
 
 #[test]
-fn two_calm_gpus_are_fine() {
-    let out = examined("calm", |_| {}).fine();
-    let begins = |start: &str| out.lines().any(|line| line.starts_with(start));
-    assert!(begins("driver: CUDA ") && begins("cuda:0: ") && begins("cuda:1: "), "{out}");
+fn lists_driver_and_gpus() {
+    let out = doctor("calm", |_| {}).success();
+    let has_line = |start: &str| out.lines().any(|line| line.starts_with(start));
+    assert!(has_line("driver: CUDA ") && has_line("cuda:0: ") && has_line("cuda:1: "), "{out}");
     assert!(out.contains(" of ") && out.contains(" MHz, ") && out.contains("MIG off"), "{out}");
-    assert!(begins("host"), "{out}");
+    assert!(has_line("host"), "{out}");
 }
 
 #[test]
-fn each_thing_has_its_line_of_advice() {
-    let out = examined("wrong", |gpu| {
+fn each_problem_has_a_line_of_advice() {
+    let out = doctor("problems", |gpu| {
         gpu.persistence = false;
         gpu.mig = Some(true);
         gpu.reasons = 1.into();
     })
-    .fine();
+    .success();
     let gpu: Vec<&str> = out
         .lines()
         .skip_while(|line| !line.starts_with("cuda:0: "))
@@ -61,20 +60,19 @@ fn each_thing_has_its_line_of_advice() {
 }
 
 #[test]
-fn without_nvml_the_driver_is_still_looked_at() {
-    let sim = SimDriver::install(folder("no-nvml")).expect("the simulated driver is installed");
-    SimNvml::install_broken(sim.dir()).expect("it is installed");
+fn driver_is_checked_without_nvml() {
+    let sim = SimDriver::install(folder("no-nvml")).expect("install the simulated driver");
+    SimNvml::install_broken(sim.dir()).expect("install the broken NVML");
     let mut command = command();
     sim.apply(&mut command);
-    let out = run(&mut command).fine();
+    let out = run(&mut command).success();
     assert!(out.contains("\nNVML: ") && out.contains("\n  ! clocks, throttling and"), "{out}");
     assert!(out.contains("\ncuda:0: "), "{out}");
 }
 
 #[test]
-fn without_a_gpu_it_says_so() {
-    let sim =
-        SimDriver::install(folder("none")).expect("the simulated driver is installed").devices(0);
+fn no_gpu_exits_with_1() {
+    let sim = SimDriver::install(folder("none")).expect("install the simulated driver").devices(0);
     let mut command = command();
     sim.apply(&mut command);
     let none = run(&mut command);

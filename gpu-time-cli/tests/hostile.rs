@@ -1,4 +1,4 @@
-//! Input that is none: one line names the file, and nothing panics.
+//! Invalid and malicious input: the error names the file, and the tool does not panic.
 
 use std::path::PathBuf;
 
@@ -6,13 +6,13 @@ use gpu_time_report::{Series, Snapshot, Stats};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use crate::made::{gpu, report, series, site};
-use crate::{Folder, first, tool};
+use crate::fixtures::{gpu, report, series, site};
+use crate::{Folder, first_version, tool};
 
 #[test]
-fn what_is_no_report_is_named() {
+fn invalid_report_is_refused() {
     let folder = Folder::new();
-    let text = std::fs::read_to_string(first()).unwrap();
+    let text = std::fs::read_to_string(first_version()).unwrap();
     let half = &text[..text.len() / 2];
     let future = text.replacen("gpu-time/1", "gpu-time/2", 1);
     for (name, text, why) in [
@@ -30,40 +30,40 @@ fn what_is_no_report_is_named() {
     ] {
         let file = folder.write(name, text);
         for command in ["show", "merge"] {
-            let line = tool(&[command.into(), file.clone()]).refused();
+            let line = tool(&[command.into(), file.clone()]).refusal();
             assert!(line.contains(&format!("{}`: {why}", name.escape_default())), "{line}");
         }
-        let line = tool(&["compare".into(), first(), file]).refused();
+        let line = tool(&["compare".into(), first_version(), file]).refusal();
         assert!(line.contains(why), "{line}");
     }
-    let line = tool(&["show".into(), folder.path("missing")]).refused();
-    assert!(line.contains("missing` cannot be read: "), "{line}");
-    let line = tool(&["show".into(), folder.path("")]).refused();
-    assert!(line.contains("cannot be read: "), "{line}");
+    let line = tool(&["show".into(), folder.path("missing")]).refusal();
+    assert!(line.starts_with("cannot read `") && line.contains("missing`: "), "{line}");
+    let line = tool(&["show".into(), folder.path("")]).refusal();
+    assert!(line.starts_with("cannot read `"), "{line}");
 }
 
 #[test]
-fn what_is_too_large_is_not_read() {
+fn file_over_1_gib_is_refused() {
     let folder = Folder::new();
     let file = folder.write("huge", "");
-    // A hole takes no room.
+    // A sparse file takes no disk space.
     std::fs::File::options().write(true).open(&file).unwrap().set_len((1 << 30) + 1).unwrap();
-    let line = tool(&["show".into(), file]).refused();
-    assert!(line.ends_with("huge` is larger than 1 GiB, so no report"), "{line}");
+    let line = tool(&["show".into(), file]).refusal();
+    assert!(line.ends_with("huge` is not a report: it is larger than 1 GiB"), "{line}");
 }
 
 #[test]
-fn nesting_without_end_is_refused() {
+fn deep_nesting_is_refused() {
     let folder = Folder::new();
     for field in ["devices", "unknown"] {
         let deep = format!("{{\"schema\": \"gpu-time/1\", \"{field}\": {}", "[".repeat(1_000_000));
-        let line = tool(&["show".into(), folder.write("deep", deep)]).refused();
+        let line = tool(&["show".into(), folder.write("deep", deep)]).refusal();
         assert!(line.contains("deep`: "), "{line}");
     }
 }
 
-/// Two reports of functions with these counts and times.
-fn too_much(folder: &Folder, count: u64, ns: f64) -> [PathBuf; 2] {
+/// Writes two reports, in which every series has `count` samples of up to `ns`.
+fn two_large(folder: &Folder, count: u64, ns: f64) -> [PathBuf; 2] {
     let times = series("cuda:0", &[20e3; 9], &[], 1000.0);
     let stats = times.raw_ns.map(|raw| Stats { max: ns, mean: ns, sum: ns, ..raw });
     let histogram = [(20e3, count), (21e3, count)].into_iter().collect();
@@ -77,38 +77,40 @@ fn too_much(folder: &Folder, count: u64, ns: f64) -> [PathBuf; 2] {
 }
 
 #[test]
-fn as_much_as_can_be_counted_is_shown_and_merged() {
+fn largest_counts_are_shown_and_merged() {
     let folder = Folder::new();
     for count in [1 << 63, u64::MAX] {
-        let [file, other] = too_much(&folder, count, 20e3);
-        assert!(tool(&["html".into(), file.clone()]).fine().contains("18\u{202f}446\u{202f}744"));
+        let [file, other] = two_large(&folder, count, 20e3);
+        assert!(
+            tool(&["html".into(), file.clone()]).success().contains("18\u{202f}446\u{202f}744")
+        );
         let merged = folder.path("merged");
-        tool(&["merge".into(), file, other, "-o".into(), merged.clone()]).fine();
-        tool(&["show".into(), merged]).fine();
+        tool(&["merge".into(), file, other, "-o".into(), merged.clone()]).success();
+        tool(&["show".into(), merged]).success();
     }
 }
 
 #[test]
-fn what_adds_up_to_no_number_is_not_merged() {
+fn merge_rejects_overflowing_sum() {
     let folder = Folder::new();
-    let [file, other] = too_much(&folder, 9, 1e308);
-    tool(&["show".into(), file.clone()]).fine();
-    let line = tool(&["merge".into(), file, other]).refused();
+    let [file, other] = two_large(&folder, 9, 1e308);
+    tool(&["show".into(), file.clone()]).success();
+    let line = tool(&["merge".into(), file, other]).refusal();
     assert_eq!(
         line,
-        "the reports cannot be merged: the times or the work of `f` come to more than a number can hold"
+        "cannot merge the reports: the sum of the times or of the work of `f` overflows"
     );
 }
 
-/// What can happen to a text, or to a value in it.
+/// A corruption of a file: truncation, a changed byte, or a replaced number.
 #[derive(Clone, Debug)]
-enum Harm {
+enum Corruption {
     Cut(Index),
     Byte(Index, u8),
     Number(Index, String),
 }
 
-fn harm() -> impl Strategy<Value = Harm> {
+fn corruption() -> impl Strategy<Value = Corruption> {
     let number = prop_oneof![
         Just("0".to_owned()),
         Just("-1".to_owned()),
@@ -120,22 +122,22 @@ fn harm() -> impl Strategy<Value = Harm> {
         Just("[[1,2]]".to_owned()),
     ];
     prop_oneof![
-        any::<Index>().prop_map(Harm::Cut),
-        (any::<Index>(), any::<u8>()).prop_map(|(at, byte)| Harm::Byte(at, byte)),
-        (any::<Index>(), number).prop_map(|(at, text)| Harm::Number(at, text)),
+        any::<Index>().prop_map(Corruption::Cut),
+        (any::<Index>(), any::<u8>()).prop_map(|(at, byte)| Corruption::Byte(at, byte)),
+        (any::<Index>(), number).prop_map(|(at, text)| Corruption::Number(at, text)),
     ]
 }
 
-fn harmed(text: &str, harms: &[Harm]) -> Vec<u8> {
+fn corrupt(text: &str, corruptions: &[Corruption]) -> Vec<u8> {
     let mut bytes = text.as_bytes().to_vec();
-    for harm in harms {
-        match harm {
-            Harm::Cut(at) => bytes.truncate(at.index(bytes.len().max(1))),
-            Harm::Byte(at, byte) if !bytes.is_empty() => {
+    for corruption in corruptions {
+        match corruption {
+            Corruption::Cut(at) => bytes.truncate(at.index(bytes.len().max(1))),
+            Corruption::Byte(at, byte) if !bytes.is_empty() => {
                 let at = at.index(bytes.len());
                 bytes[at] = *byte;
             }
-            Harm::Number(at, text) if !bytes.is_empty() => {
+            Corruption::Number(at, text) if !bytes.is_empty() => {
                 let from = at.index(bytes.len());
                 let is_digit = |b: &u8| b.is_ascii_digit();
                 let Some(start) = bytes[from..].iter().position(is_digit) else { continue };
@@ -144,7 +146,7 @@ fn harmed(text: &str, harms: &[Harm]) -> Vec<u8> {
                 let length = rest.take_while(|b| is_digit(b) || **b == b'.').count();
                 bytes.splice(start..start + length, text.bytes());
             }
-            Harm::Byte(..) | Harm::Number(..) => {}
+            Corruption::Byte(..) | Corruption::Number(..) => {}
         }
     }
     bytes
@@ -154,9 +156,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn harmed_reports_are_read_or_refused(harms in prop::collection::vec(harm(), 1..4)) {
-        let text = std::fs::read_to_string(first()).unwrap();
-        if let Ok(report) = Snapshot::from_json(&harmed(&text, &harms)) {
+    fn corrupt_reports_are_read_or_refused(
+        corruptions in prop::collection::vec(corruption(), 1..4),
+    ) {
+        let text = std::fs::read_to_string(first_version()).unwrap();
+        if let Ok(report) = Snapshot::from_json(&corrupt(&text, &corruptions)) {
             for text in [report.to_string(), report.to_csv()] {
                 prop_assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{}", text);
             }
@@ -166,26 +170,28 @@ proptest! {
 }
 
 proptest! {
-    // Each is four or five runs of the tool.
+    // Each case runs the tool four or five times.
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn the_tool_takes_what_is_harmed(harms in prop::collection::vec(harm(), 1..4)) {
+    fn commands_survive_corrupt_reports(
+        corruptions in prop::collection::vec(corruption(), 1..4),
+    ) {
         let folder = Folder::new();
-        let text = std::fs::read_to_string(first()).unwrap();
-        let file = folder.write("harmed", harmed(&text, &harms));
+        let text = std::fs::read_to_string(first_version()).unwrap();
+        let file = folder.write("corrupt", corrupt(&text, &corruptions));
         for run in [
             tool(&["show".into(), file.clone()]),
             tool(&["html".into(), file.clone()]),
-            tool(&["compare".into(), first(), file.clone()]),
+            tool(&["compare".into(), first_version(), file.clone()]),
         ] {
             prop_assert!(matches!(run.code, Some(0..=2)), "{}", run.stderr);
             prop_assert!(!run.stderr.contains("panicked"), "{}", run.stderr);
         }
         let merged = folder.path("merged");
-        // Of another process.
+        // Another process, so that merging does not refuse it as a duplicate.
         let other = text.replacen("\"pid\": 4242", "\"pid\": 4243", 1);
-        let other = folder.write("other", harmed(&other, &harms));
+        let other = folder.write("other", corrupt(&other, &corruptions));
         let merge = ["merge".into(), file, other, "-o".into(), merged.clone()];
         if tool(&merge).code == Some(0) {
             let shown = tool(&["show".into(), merged]);

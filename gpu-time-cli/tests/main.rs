@@ -1,9 +1,9 @@
-//! The tool as its users run it.
+//! Tests that run the tool as a command.
 
 mod compare;
 mod doctor;
+mod fixtures;
 mod hostile;
-mod made;
 mod merge;
 mod show;
 
@@ -13,7 +13,7 @@ use std::process::{Command, Output};
 
 use gpu_time_report::Snapshot;
 
-/// What came of a run.
+/// The result of one run.
 struct Run {
     code: Option<i32>,
     stdout: String,
@@ -27,35 +27,35 @@ fn tool(arguments: &[impl AsRef<OsStr>]) -> Run {
 }
 
 fn run(command: &mut Command) -> Run {
-    let Output { status, stdout, stderr } = command.output().expect("the tool starts");
-    let text = |bytes| String::from_utf8(bytes).expect("it says UTF-8");
+    let Output { status, stdout, stderr } = command.output().expect("run the tool");
+    let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
     Run { code: status.code(), stdout: text(stdout), stderr: text(stderr) }
 }
 
 impl Run {
-    /// Its output; nothing was wrong.
+    /// Returns stdout. Panics if the run failed or wrote to stderr.
     #[track_caller]
-    fn fine(self) -> String {
+    fn success(self) -> String {
         assert_eq!((self.code, &*self.stderr), (Some(0), ""), "{}", self.stdout);
         self.stdout
     }
 
-    /// The one line that says what was wrong.
+    /// Returns the error message. Panics unless the run refused its input with exactly one line.
     #[track_caller]
-    fn refused(self) -> String {
+    fn refusal(self) -> String {
         assert_eq!((self.code, &*self.stdout), (Some(2), ""), "{}", self.stderr);
-        let line = self.stderr.strip_suffix('\n').expect("a line");
+        let line = self.stderr.strip_suffix('\n').expect("stderr ends with a line break");
         assert!(line.chars().all(|c| !c.is_control()), "{line:?}");
-        line.strip_prefix("gpu-time: ").expect("it says who says it").to_owned()
+        line.strip_prefix("gpu-time: ").expect("the message names the tool").to_owned()
     }
 }
 
-/// A folder of its own for each test, gone at its end.
+/// A temporary folder of one test.
 struct Folder(tempfile::TempDir);
 
 impl Folder {
     fn new() -> Folder {
-        Folder(tempfile::tempdir().expect("a folder"))
+        Folder(tempfile::tempdir().expect("create a temporary folder"))
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -64,7 +64,7 @@ impl Folder {
 
     fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
-        std::fs::write(&path, text).expect("it is written");
+        std::fs::write(&path, text).expect("write the file");
         path
     }
 
@@ -73,7 +73,7 @@ impl Folder {
     }
 }
 
-/// A report of the first version that wrote any.
-fn first() -> PathBuf {
+/// Returns a report written by the first version that wrote reports.
+fn first_version() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reports/first.json"))
 }

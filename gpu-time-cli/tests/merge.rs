@@ -1,11 +1,11 @@
-//! `merge`; what it computes is tested beside it.
+//! Tests of `merge` as a command. Unit tests next to the code cover the merged values.
 
 use std::process::Command;
 
 use gpu_time_report::Snapshot;
 
-use crate::made::{gpu, report, series, site};
-use crate::{Folder, TOOL, first, run, tool};
+use crate::fixtures::{gpu, report, series, site};
+use crate::{Folder, TOOL, first_version, run, tool};
 
 fn two(folder: &Folder) -> [std::path::PathBuf; 2] {
     let part = |pid: u32, ns: f64| {
@@ -16,62 +16,65 @@ fn two(folder: &Folder) -> [std::path::PathBuf; 2] {
 }
 
 #[test]
-fn the_merged_report_is_a_report() {
+fn merged_report_can_be_read() {
     let folder = Folder::new();
     let [one, two] = two(&folder);
     let output = folder.path("merged.json");
     let arguments = ["merge".into(), one.clone(), two.clone(), "-o".into(), output.clone()];
-    assert_eq!(tool(&arguments).fine(), "");
+    assert_eq!(tool(&arguments).success(), "");
     let merged = Snapshot::from_json(&std::fs::read(&output).unwrap()).unwrap();
-    assert_eq!(tool(&["merge".into(), one, two]).fine(), merged.to_json() + "\n");
+    assert_eq!(tool(&["merge".into(), one, two]).success(), merged.to_json() + "\n");
     let raw = merged.sites()[0].series()[0].raw_ns().unwrap();
     assert_eq!((raw.min(), raw.mean(), raw.max(), raw.sum()), (1000.0, 2000.0, 3000.0, 28_000.0));
-    assert!(tool(&["show".into(), output]).fine().contains("2 reports of app merged"));
+    assert!(tool(&["show".into(), output]).success().contains("2 reports of app merged"));
 }
 
 #[test]
-fn no_report_counts_twice() {
+fn merge_rejects_duplicate_report() {
     let folder = Folder::new();
     let [one, two] = two(&folder);
     let all = folder.path("all.json");
-    tool(&["merge".into(), one.clone(), two.clone(), "-o".into(), all.clone()]).fine();
+    tool(&["merge".into(), one.clone(), two.clone(), "-o".into(), all.clone()]).success();
     for (first, second, pid) in [(&one, &one, 1), (&one, &all, 1), (&two, &all, 2), (&all, &all, 1)]
     {
-        let line = tool(&["merge".into(), first.clone(), second.clone()]).refused();
+        let line = tool(&["merge".into(), first.clone(), second.clone()]).refusal();
         let [first, second] = [first, second].map(|path| path.display());
         let started = format!("2026-11-20T10:30:0{pid}Z");
         assert_eq!(
             line,
             format!(
-                "`{first}` and `{second}` both hold the report of app (pid {pid}) from {started}, which would \
-                 count twice: leave one of them out"
+                "`{first}` and `{second}` both contain the report of app (pid {pid}) from {started}, which \
+                 would be counted twice: omit one of them"
             )
         );
     }
 }
 
 #[test]
-fn what_cannot_be_merged_or_written_is_named() {
+fn merge_errors_name_the_file() {
     let folder = Folder::new();
     let [one, _] = two(&folder);
-    let line = tool(&["merge".into(), one.clone(), first()]).refused();
-    assert!(line.contains("first.json` cannot be merged: it has no histograms"), "{line}");
+    let line = tool(&["merge".into(), one.clone(), first_version()]).refusal();
+    assert!(line.starts_with("cannot merge `"), "{line}");
+    assert!(line.contains("first.json`: it has no histograms"), "{line}");
     let output = folder.path("missing").join("merged.json");
-    let line = tool(&["merge".into(), one, "--output".into(), output]).refused();
-    assert!(line.contains("merged.json` cannot be written: "), "{line}");
+    let line = tool(&["merge".into(), one, "--output".into(), output]).refusal();
+    assert!(line.starts_with("cannot write `"), "{line}");
+    assert!(line.contains("merged.json`: "), "{line}");
 }
 
-/// No file may grow, as on a full disk.
+/// A file-size limit of 0 makes every write fail, as on a full disk.
 #[cfg(unix)]
 #[test]
-fn a_full_disk_leaves_what_was_there() {
+fn failed_write_keeps_old_file() {
     let folder = Folder::new();
     let [one, _] = two(&folder);
     let output = folder.write("old", "old");
     let mut shell = Command::new("sh");
     shell.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh", TOOL, "merge"]);
-    let line = run(shell.arg(one).arg("-o").arg(&output)).refused();
-    assert!(line.contains("old` cannot be written: "), "{line}");
+    let line = run(shell.arg(one).arg("-o").arg(&output)).refusal();
+    assert!(line.starts_with("cannot write `"), "{line}");
+    assert!(line.contains("old`: "), "{line}");
     assert_eq!(std::fs::read_to_string(output).unwrap(), "old");
     assert_eq!(std::fs::read_dir(folder.path("")).unwrap().count(), 3);
 }

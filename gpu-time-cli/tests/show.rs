@@ -1,29 +1,29 @@
-//! `show`, and what every tool has.
+//! Tests of `show`, `html`, help, completions and manual pages.
 
 use gpu_time_report::{Snapshot, Terminal};
 
-use crate::made::{report, site};
-use crate::{Folder, first, tool};
+use crate::fixtures::{report, site};
+use crate::{Folder, first_version, tool};
 
 #[test]
-fn the_table_is_the_one_that_the_program_printed() {
-    let table = tool(&["show".into(), first()]).fine();
-    let report = Snapshot::from_json(&std::fs::read(first()).unwrap()).unwrap();
+fn show_prints_table_of_program() {
+    let table = tool(&["show".into(), first_version()]).success();
+    let report = Snapshot::from_json(&std::fs::read(first_version()).unwrap()).unwrap();
     assert_eq!(table, report.to_string());
     assert!(table.contains("app::train"), "{table}");
-    // A name with an escape and a line break.
+    // A function name with an escape character and a line break.
     assert!(table.contains("a,\"b\"\\n\\u{1b}<i>"), "{table}");
 }
 
 #[test]
-fn functions_of_one_name_have_their_places() {
+fn functions_with_equal_names_show_location() {
     let folder = Folder::new();
     let sites = || [7, 9].map(|line| site("app::f", line, vec![])).into();
     let files =
         [1, 2].map(|pid| folder.write(&pid.to_string(), report(pid, vec![], sites()).to_json()));
     let [one, both] = [&files[..1], &files].map(|files| {
         let arguments = ["show".into()].into_iter().chain(files.iter().cloned());
-        tool(&arguments.collect::<Vec<_>>()).fine()
+        tool(&arguments.collect::<Vec<_>>()).success()
     });
     for table in [one, both] {
         for line in [7, 9] {
@@ -32,7 +32,7 @@ fn functions_of_one_name_have_their_places() {
     }
 }
 
-/// The table as it is shown on a terminal of so many columns.
+/// Runs `show` on a terminal of the given width and returns its output.
 #[cfg(target_os = "linux")]
 fn on_terminal(columns: u16, variables: &[(&str, &str)]) -> String {
     use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
@@ -46,12 +46,12 @@ fn on_terminal(columns: u16, variables: &[(&str, &str)]) -> String {
     let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
     tcsetwinsize(&terminal, size).unwrap();
     let mut tool = Command::new(env!("CARGO_BIN_EXE_gpu-time"));
-    tool.args(["show".into(), first()]).env_clear().envs(variables.iter().copied());
+    tool.args(["show".into(), first_version()]).env_clear().envs(variables.iter().copied());
     let mut child = tool.stdout(peer).spawn().unwrap();
-    // The command has a copy of the terminal's other end, without which reading comes to one.
+    // `tool` holds a copy of the peer, which would keep the read below from ending.
     drop(tool);
     let mut text = Vec::new();
-    // That end is told by an error on Linux.
+    // On Linux, the end of the output is reported as an error.
     _ = File::from(terminal).read_to_end(&mut text);
     assert!(child.wait().unwrap().success());
     String::from_utf8(text).unwrap().replace("\r\n", "\n")
@@ -59,8 +59,8 @@ fn on_terminal(columns: u16, variables: &[(&str, &str)]) -> String {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_terminal_has_colours_unless_it_must_not() {
-    let report = Snapshot::from_json(&std::fs::read(first()).unwrap()).unwrap();
+fn terminal_colours_follow_environment() {
+    let report = Snapshot::from_json(&std::fs::read(first_version()).unwrap()).unwrap();
     let terminal = |colours| Terminal { colours, columns: Some(200) };
     let xterm = ("TERM", "xterm-256color");
     assert_eq!(on_terminal(200, &[xterm]), report.to_table(terminal(true)));
@@ -80,23 +80,25 @@ fn a_terminal_has_colours_unless_it_must_not() {
 }
 
 #[test]
-fn it_shows_other_formats_and_many_files() {
-    let csv = tool(&["show".into(), first(), "--format".into(), "csv".into()]).fine();
+fn show_csv_json_and_several_tables() {
+    let csv = tool(&["show".into(), first_version(), "--format".into(), "csv".into()]).success();
     assert!(csv.starts_with("site,file,line,"), "{csv}");
-    let json = tool(&["show".into(), first(), "--format=json".into()]).fine();
-    let report = Snapshot::from_json(&std::fs::read(first()).unwrap()).unwrap();
+    let json = tool(&["show".into(), first_version(), "--format=json".into()]).success();
+    let report = Snapshot::from_json(&std::fs::read(first_version()).unwrap()).unwrap();
     assert_eq!((csv, json), (report.to_csv(), report.to_json() + "\n"));
-    let table = tool(&["show".into(), first(), first()]).fine();
+    let table = tool(&["show".into(), first_version(), first_version()]).success();
     assert_eq!(table, report.to_string().repeat(2));
 }
 
-/// What programs read is one table, or a document in each line.
+/// Several files become one CSV table, or JSON Lines.
 #[test]
-fn many_files_make_one_output() {
+fn several_files_become_one_csv_or_json_lines() {
     let folder = Folder::new();
-    let second = folder.write("a,\"b\".json", std::fs::read(first()).unwrap());
-    let show = |format: &str| tool(&["show".into(), first(), second.clone(), format.into()]).fine();
-    let report = Snapshot::from_json(&std::fs::read(first()).unwrap()).unwrap();
+    let second = folder.write("a,\"b\".json", std::fs::read(first_version()).unwrap());
+    let show = |format: &str| {
+        tool(&["show".into(), first_version(), second.clone(), format.into()]).success()
+    };
+    let report = Snapshot::from_json(&std::fs::read(first_version()).unwrap()).unwrap();
     let json = show("--format=json");
     assert_eq!(json.lines().count(), 2);
     for line in json.lines() {
@@ -107,7 +109,7 @@ fn many_files_make_one_output() {
     let alone = report.to_csv();
     let (header, rows) = alone.split_once('\n').unwrap();
     assert_eq!(lines.next(), Some(&*format!("report,{header}")));
-    for file in [first(), second] {
+    for file in [first_version(), second] {
         let name = file.display().to_string().replace('"', "\"\"");
         for row in rows.lines() {
             assert_eq!(lines.next(), Some(&*format!("\"{name}\",{row}")));
@@ -117,38 +119,38 @@ fn many_files_make_one_output() {
 }
 
 #[test]
-fn a_page_holds_the_report() {
+fn html_page_contains_report() {
     let folder = Folder::new();
     let page = folder.path("page.html");
-    assert_eq!(tool(&["html".into(), first(), "-o".into(), page.clone()]).fine(), "");
+    assert_eq!(tool(&["html".into(), first_version(), "-o".into(), page.clone()]).success(), "");
     let page = std::fs::read_to_string(page).unwrap();
-    assert_eq!(tool(&["html".into(), first()]).fine(), page);
+    assert_eq!(tool(&["html".into(), first_version()]).success(), page);
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("app::train"), "{page}");
-    // The name with an escape and a line break.
+    // The markup in a function's name is escaped.
     assert!(!page.contains("<i>"), "{page}");
 }
 
 #[test]
-fn it_explains_itself() {
-    assert!(tool(&["--help"]).fine().contains("GPU_TIME_REPORT=json:PATH"));
-    assert!(tool(&["completions", "bash"]).fine().contains("complete -F"));
+fn help_and_completions() {
+    assert!(tool(&["--help"]).success().contains("GPU_TIME_REPORT=json:PATH"));
+    assert!(tool(&["completions", "bash"]).success().contains("complete -F"));
     assert_eq!(tool(&["nonsense"]).code, Some(2));
 }
 
-/// No page is named that there is none of.
+/// The tool's page lists exactly the commands that have a page.
 #[test]
 fn every_command_has_a_manual_page() {
-    let page = tool(&["man"]).fine();
+    let page = tool(&["man"]).success();
     assert!(page.starts_with(".ie") && page.contains(".SH DESCRIPTION"), "{page}");
     let pages = page.lines().filter_map(|line| line.strip_prefix("gpu\\-time\\-"));
     let commands: Vec<&str> = pages.filter_map(|page| page.strip_suffix("(1)")).collect();
     let known = ["show", "html", "merge", "compare", "doctor", "completions", "man"];
     assert_eq!(commands, known);
     for command in known {
-        let page = tool(&["man", command]).fine();
+        let page = tool(&["man", command]).success();
         assert!(page.contains(&format!("\ngpu\\-time\\-{command} \\- ")), "{page}");
     }
-    assert!(tool(&["man", "compare"]).fine().contains("\\-\\-threshold\\fR"));
-    let line = tool(&["man", "help"]).refused();
-    assert_eq!(line, "`help` is no command; `gpu-time --help` lists them");
+    assert!(tool(&["man", "compare"]).success().contains("\\-\\-threshold\\fR"));
+    let line = tool(&["man", "help"]).refusal();
+    assert_eq!(line, "unknown command `help`: see `gpu-time --help`");
 }

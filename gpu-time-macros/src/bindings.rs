@@ -1,4 +1,4 @@
-//! What the names that a body binds stand for, as far as that can be said before it.
+//! Resolves names that a body binds to expressions that are valid before the body.
 
 use proc_macro2::Ident;
 use syn::visit::{self, Visit};
@@ -7,53 +7,53 @@ use syn::{Expr, ExprField, ExprIndex, ExprMethodCall, ExprTry, Local, Pat};
 /// Methods of a cudarc context or stream that make a stream.
 pub const STREAM_MAKERS: [&str; 3] = ["new_stream", "new_stream_with_priority", "fork"];
 
-/// Methods that hand on what they are called on.
+/// Methods that return the value inside their receiver.
 const HANDING_ON: [&str; 2] = ["unwrap", "expect"];
 
-/// What an expression of the body is before the body.
+/// The meaning, before the body, of an expression in it.
 #[derive(Clone)]
 pub enum Meaning {
-    /// This, which names nothing that the body binds.
+    /// This expression, which names nothing that the body binds.
     Before(Expr),
-    /// Nothing: it is a stream that the body makes.
+    /// A stream that the body creates.
     Made,
-    /// Who knows.
+    /// Cannot be determined.
     Unknown,
 }
 
-/// The names that the statements so far have bound, in the blocks that are still open.
+/// The names bound by the statements so far, in the blocks that are still open.
 #[derive(Default)]
 pub struct Bindings(Vec<(String, Meaning)>);
 
 impl Bindings {
-    /// How many there are.
+    /// Returns the number of bindings.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// Forgets all but the first so many, at the end of a block.
-    pub fn forget(&mut self, all_but: usize) {
-        self.0.truncate(all_but);
+    /// Drops the bindings of a block at its end; `count` is the number before the block.
+    pub fn truncate(&mut self, count: usize) {
+        self.0.truncate(count);
     }
 
-    /// Binds a name to what cannot be told.
+    /// Binds a name to an unknown value.
     pub fn bind(&mut self, name: &Ident) {
         self.0.push((name.to_string(), Meaning::Unknown));
     }
 
-    /// Whether the statement is a `let` of one name, and its value's meaning.
+    /// Returns the name and the meaning of the value of a `let` that binds one name.
     pub fn of_let<'a>(&self, local: &'a Local) -> Option<(&'a Ident, Meaning)> {
         let pat = match &local.pat {
             Pat::Type(typed) => &*typed.pat,
             pat => pat,
         };
         let (Pat::Ident(name), Some(init)) = (pat, &local.init) else { return None };
-        // One that may change, or with a `cfg` may not be there, stands for nothing that is known.
+        // A mutable name may change, and a `let` with a `cfg` may not be there.
         let is_plain = name.mutability.is_none() && name.subpat.is_none() && local.attrs.is_empty();
         is_plain.then(|| (&name.ident, self.meaning(&init.expr)))
     }
 
-    /// Binds a name to what has this meaning.
+    /// Binds a name to a value of this meaning.
     pub fn bind_to(&mut self, name: &Ident, meaning: Meaning) {
         self.0.push((name.to_string(), meaning));
     }
@@ -64,12 +64,12 @@ impl Bindings {
         self.0.iter().rev().find(|(bound, _)| name == bound).map(|(_, meaning)| meaning)
     }
 
-    /// What the expression is before the body.
+    /// Returns the meaning of the expression before the body.
     pub fn meaning(&self, expr: &Expr) -> Meaning {
         self.chain(same(expr))
     }
 
-    /// The same of a chain of fields and calls, which starts at a name.
+    /// Returns the meaning of a chain of fields and calls that starts at a name.
     fn chain(&self, expr: &Expr) -> Meaning {
         match bare(expr) {
             Expr::MethodCall(call) if is_one_of(&call.method, &STREAM_MAKERS) => Meaning::Made,
@@ -99,7 +99,7 @@ impl Bindings {
         }
     }
 
-    /// What a link makes of the meaning of the chain so far, if it makes something else of it at all.
+    /// Extends the meaning of a chain by one link. A link that `hands_on` returns the value inside.
     fn linked(&self, chain: &Expr, hands_on: bool, link: impl FnOnce(Expr) -> Expr) -> Meaning {
         match self.chain(chain) {
             Meaning::Before(expr) => Meaning::Before(link(expr)),
@@ -108,7 +108,7 @@ impl Bindings {
         }
     }
 
-    /// Whether it is the same before the body, as it stands.
+    /// Returns `true` if the expression means the same before the body.
     fn is_before(&self, expr: &Expr) -> bool {
         struct Look<'a>(&'a Bindings, bool);
         impl<'ast> Visit<'ast> for Look<'_> {
@@ -116,7 +116,7 @@ impl Bindings {
                 self.1 &= match expr {
                     Expr::Path(_) => self.0.get(expr).is_none(),
                     Expr::MethodCall(call) => !is_one_of(&call.method, &STREAM_MAKERS),
-                    // What else there is would be long to write, or may not stand there.
+                    // Other expressions are long to repeat, or invalid in the attribute.
                     _ => matches!(
                         expr,
                         Expr::Binary(_)
@@ -141,7 +141,7 @@ impl Bindings {
     }
 }
 
-/// The expression under parentheses and macro fragments.
+/// Strips parentheses and macro fragments.
 pub fn bare(expr: &Expr) -> &Expr {
     match expr {
         Expr::Paren(paren) => bare(&paren.expr),
@@ -150,7 +150,7 @@ pub fn bare(expr: &Expr) -> &Expr {
     }
 }
 
-/// The expression without references and parentheses around it.
+/// Strips references and parentheses.
 pub fn place(expr: &Expr) -> &Expr {
     match bare(expr) {
         Expr::Reference(reference) => place(&reference.expr),
@@ -158,7 +158,7 @@ pub fn place(expr: &Expr) -> &Expr {
     }
 }
 
-/// What is referred to, or cloned, which for a stream is the same.
+/// Strips references and clones: a clone of a stream is the same stream.
 fn same(expr: &Expr) -> &Expr {
     match place(expr) {
         Expr::MethodCall(call) if call.method == "clone" => same(&call.receiver),

@@ -1,19 +1,19 @@
-//! Every mistake found, to be reported together.
+//! Collects all errors, so that they are reported together.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
 
-/// The mistakes so far.
+/// The errors so far.
 #[derive(Default)]
 pub struct Errors(Option<syn::Error>);
 
 impl Errors {
-    /// Notes a mistake at the given tokens.
+    /// Adds an error at the given tokens.
     pub fn at(&mut self, tokens: impl ToTokens, message: impl std::fmt::Display) {
         self.push(syn::Error::new_spanned(tokens, message));
     }
 
-    /// Notes a mistake.
+    /// Adds an error.
     pub fn push(&mut self, error: syn::Error) {
         match &mut self.0 {
             Some(all) => all.combine(error),
@@ -21,12 +21,12 @@ impl Errors {
         }
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are no errors.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// One `compile_error!` for each.
+    /// Returns one `compile_error!` for each error.
     pub fn into_tokens(self) -> TokenStream {
         self.0.map(|all| all.to_compile_error()).unwrap_or_default()
     }

@@ -1,17 +1,17 @@
-//! [`Plan`] -> tokens. Cannot fail.
+//! Generates the tokens for a [`Plan`]. Cannot fail.
 //!
 //! ```text
 //! Input:  fn f(stream: &Arc<CudaStream>) -> R { …leading items… …statements… }
 //! Output: fn f(stream: &Arc<CudaStream>) -> R {
 //!             …leading items…
-//!             let scope = enter({ …a static site…; &__GPU_TIME_SITE }, |gate| …the stream…);
+//!             let scope = enter_launches({ …a static site…; &__GPU_TIME_SITE }, || …the stream…, …);
 //!             …statements…
 //!         }
 //! ```
-//! The braces are the user's own and nothing is put around their statements: fresh braces would
-//! decide anew when temporaries are dropped, nested ones would be called unused, a bound result would
-//! break `-> !`, and a closure would break borrows. The user's expressions stand outside the block
-//! that holds our items, which hygiene does not hide.
+//! The user's braces are reused and nothing is put around the statements: new braces would change when
+//! temporaries are dropped, nested ones would be linted as unused, a bound result would break `-> !`,
+//! and a closure would break borrows. The user's expressions are outside of the block with our items,
+//! because hygiene does not hide items.
 
 use proc_macro2::{Group, Ident, Literal, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -23,10 +23,10 @@ use syn::{Expr, ExprReference, Stmt};
 use crate::args::{Clock, Cold, Hold, Scope};
 use crate::func::{MARKER, SITE, tail_future};
 use crate::paths::{Paths, local, ours};
-use crate::plan::{Body, Plan, Sampling};
+use crate::plan::{Body, Plan, Remark, Sampling};
 use crate::source::{Source, Stream, no_stream, two_params};
 
-/// Writes the function.
+/// Generates the function.
 pub fn expand(plan: Plan) -> TokenStream {
     let prologue = prologue(&plan);
     let Plan { func, body, .. } = plan;
@@ -49,30 +49,36 @@ pub fn expand(plan: Plan) -> TokenStream {
     quote!(#header #braces)
 }
 
-/// The statement that enters the scope.
+/// Generates the statement that enters the scope.
 fn prologue(plan: &Plan) -> TokenStream {
     let at = Span::mixed_site();
     let private = plan.paths.private(at);
     let scope = &plan.paths.scope;
     let site = site(plan);
-    let target = match &plan.source {
-        Source::Host => None,
-        Source::Streams(streams) => Some(target(streams, &plan.paths)),
-    };
-    let gate = local("gate");
-    let entered = match (target, details(plan)) {
-        (None, None) => quote_spanned!(at=> enter_host(#site)),
-        (None, Some(details)) => quote_spanned!(at=> enter_host_detailed(#site, || #details)),
-        (Some(target), None) => quote_spanned!(at=> enter(#site, |#gate| #target)),
-        (Some(target), Some(details)) => {
-            quote_spanned!(at=> enter_detailed(#site, |#gate| #target, || #details))
+    let details = details(plan);
+    let entered = match &plan.source {
+        Source::Host => quote_spanned!(at=> enter_host(#site, #details)),
+        Source::Streams(streams) => {
+            let enter = format_ident!("{}", entry(plan), span = at);
+            let source = source(streams, &plan.paths);
+            quote_spanned!(at=> #enter(#site, || #source, #details))
         }
     };
     let import = plan.paths.import();
     quote_spanned!(at=> #import let #scope = #private::#entered;)
 }
 
-/// The block that declares the site, registers it and evaluates to a reference to it.
+/// Returns the name of the entry function of a call that may have a stream.
+fn entry(plan: &Plan) -> &'static str {
+    match (plan.clock, plan.scope) {
+        (Clock::Sync, _) => "enter_sync",
+        (_, Scope::Body) => "enter_body",
+        (_, Scope::Launches) if plan.graph => "enter_graph",
+        (_, Scope::Launches) => "enter_launches",
+    }
+}
+
+/// Generates the block that declares the site, registers it and evaluates to a reference to it.
 fn site(plan: &Plan) -> TokenStream {
     let at = Span::mixed_site();
     let private = plan.paths.private(at);
@@ -84,20 +90,20 @@ fn site(plan: &Plan) -> TokenStream {
     let marker = format_ident!("{MARKER}", span = at);
 
     let function = plan.func.sig.ident.span();
-    // These macros tell where their own tokens stand: where the user named the function.
+    // `file!` and the like report the position of their own tokens: that of the function's name.
     let there = plan.paths.private(function);
     let file = quote_spanned!(function=> #there::core::file!());
     let line = quote_spanned!(function=> #there::core::line!());
     let column = quote_spanned!(function=> #there::core::column!());
     let name = option(plan.name.as_ref().map(|name| {
         let text = local("name");
-        // Typed here, because a mismatch inside `Some` would make the compiler explain `Some`.
+        // A typed `let`: for a mismatch inside `Some` the compiler would explain `Some`.
         quote_spanned!(at=> { let #text: &#private::core::primitive::str = #name; #text })
     }));
     let warmup = plan.warmup.as_ref().map_or_else(|| quote!(0), ToTokens::to_token_stream);
     let sampling = match &plan.sampling {
         Sampling::All => quote_spanned!(at=> #private::Sampling::ALL),
-        // These look at the value, and what they say of it is said there.
+        // These functions check the value, and their errors point at it.
         Sampling::Share(share) => checked(plan, share, "share"),
         Sampling::Every(every) => checked(plan, every, "every"),
     };
@@ -129,6 +135,14 @@ fn site(plan: &Plan) -> TokenStream {
         quote_spanned!(at=> #private::Launch { name: #name, line: #line })
     });
     let options = &plan.options;
+    let remarks = plan.remark.map(|remark| {
+        let remark = match remark {
+            Remark::UnparsedBody => quote_spanned!(at=> UnparsedBody),
+            Remark::HiddenLaunch => quote_spanned!(at=> HiddenLaunch),
+            Remark::OtherStream => quote_spanned!(at=> OtherStream),
+        };
+        quote_spanned!(at=> #private::Remark::#remark)
+    });
     let (graph, is_async, is_single) = (plan.graph, plan.is_async, plan.is_single);
     quote_spanned! {at=> {
         fn #marker() {}
@@ -149,32 +163,33 @@ fn site(plan: &Plan) -> TokenStream {
             launches: &[#(#launches),*],
             is_single: #is_single,
             options: #options,
+            remarks: &[#remarks],
         });
         #private::inventory::submit! { #private::SiteRef(&#site) }
         &#site
     }}
 }
 
-/// A function's `Sampling` of the user's value, located where that is.
+/// Generates a call of a constructor of `Sampling`, located at the user's value.
 fn checked(plan: &Plan, value: &Expr, maker: &str) -> TokenStream {
     let at = ours(value.span());
     let (private, maker) = (plan.paths.private(at), Ident::new(maker, at));
     quote_spanned!(at=> #private::Sampling::#maker(#value))
 }
 
-/// What the closure given to `enter` evaluates.
-fn target(streams: &[Stream], paths: &Paths) -> TokenStream {
+/// Generates the expression that describes the stream of a call.
+fn source(streams: &[Stream], paths: &Paths) -> TokenStream {
     if let [stream @ Stream { cfg: None, .. }] = streams {
-        return target_of(stream, paths);
+        return source_of(stream, paths);
     }
     let at = Span::mixed_site();
     let private = paths.private(at);
-    let target = local("target");
+    let source = local("source");
     let predicate = |stream: &Stream| stream.cfg.clone().unwrap_or_else(|| quote!(all()));
     let lets = streams.iter().map(|stream| {
         let cfg = predicate(stream);
-        let value = target_of(stream, paths);
-        quote_spanned!(at=> #[cfg(#cfg)] let #target = #value;)
+        let value = source_of(stream, paths);
+        quote_spanned!(at=> #[cfg(#cfg)] let #source = #value;)
     });
     let pairs = streams
         .iter()
@@ -192,29 +207,28 @@ fn target(streams: &[Stream], paths: &Paths) -> TokenStream {
         #(#clashes)*
         #(#lets)*
         #[cfg(not(#any))] #private::core::compile_error!(#message);
-        #[cfg(not(#any))] let #target = #private::Target::<()>::Host;
-        #target
+        #[cfg(not(#any))] let #source = #private::Source::<()>::Host;
+        #source
     }}
 }
 
-/// What the value of one stream comes to. The rest is up to the types, so it is not decided here.
-fn target_of(Stream { expr, lent, .. }: &Stream, paths: &Paths) -> TokenStream {
+/// Generates the description of one stream, which depends on types that only the compiler knows.
+fn source_of(Stream { expr, lent, .. }: &Stream, paths: &Paths) -> TokenStream {
     let at = ours(expr.span());
     let private = paths.private(at);
-    let value = value_of(expr, quote_spanned!(at=> #private::Target::Host), paths);
-    let owned = format_ident!("{}", if *lent { "lent" } else { "dropped" });
-    let gate = local("gate");
-    quote_spanned!(at=> #private::target!(#value, #owned, #gate))
+    let value = value_of(expr, quote_spanned!(at=> #private::Source::Host), paths);
+    let owner = format_ident!("{}", if *lent { "lent" } else { "owned" });
+    quote_spanned!(at=> #private::source!(#value, #owner))
 }
 
-/// What the user says of a call: its key, and the work that it does. Each value has a closure of its
-/// own, so that one that ends early leaves the others alone.
-fn details(plan: &Plan) -> Option<TokenStream> {
-    if plan.key.is_none() && plan.bytes.is_none() && plan.flops.is_none() {
-        return None;
-    }
+/// Generates the key and the workload of a call. Each value has a closure of its own, so that one that ends early
+/// leaves the others alone.
+fn details(plan: &Plan) -> TokenStream {
     let at = Span::mixed_site();
     let private = plan.paths.private(at);
+    if plan.key.is_none() && plan.bytes.is_none() && plan.flops.is_none() {
+        return quote_spanned!(at=> #private::NoDetails);
+    }
     let amount = |expr: &Option<Expr>| {
         let Some(expr) = expr else { return quote_spanned!(at=> #private::Amount::UNKNOWN) };
         let at = ours(expr.span());
@@ -228,21 +242,19 @@ fn details(plan: &Plan) -> Option<TokenStream> {
         let at = ours(expr.span());
         let private = plan.paths.private(at);
         let value = value_of(expr, none, &plan.paths);
-        quote_spanned!(at=> #private::evaluated(|| {
-            #private::core::option::Option::Some(#private::KeyText::of(#value))
-        }))
+        quote_spanned!(at=> #private::core::option::Option::Some(#private::KeyText::of(#value)))
     });
     let (bytes, flops) = (amount(&plan.bytes), amount(&plan.flops));
-    Some(quote_spanned! {at=>
-        #private::Details {
-            key: #key,
-            workload: #private::Workload { bytes: #bytes, flops: #flops },
+    quote_spanned! {at=>
+        #private::CallDetails {
+            key: || #key,
+            work: || #private::Workload { bytes: #bytes, flops: #flops },
         }
-    })
+    }
 }
 
-/// A reference to the value of the user's expression, in which `?` returns `otherwise` from the
-/// closure that holds it. The reference keeps a place from being moved out of.
+/// Generates a reference to the user's expression, in which `?` returns `otherwise` from the
+/// surrounding closure. The reference prevents a move out of a place.
 fn value_of(expr: &Expr, otherwise: TokenStream, paths: &Paths) -> ExprReference {
     let mut expr = expr.clone();
     Tries { paths, otherwise }.visit_expr_mut(&mut expr);
@@ -254,16 +266,16 @@ fn value_of(expr: &Expr, otherwise: TokenStream, paths: &Paths) -> ExprReference
     }
 }
 
-/// Turns `?` into what ends the evaluation and not the function, for `Option` and `Result` alike.
+/// Rewrites `?` on an `Option` or a `Result` to end the evaluation instead of the function.
 struct Tries<'a> {
     paths: &'a Paths,
-    /// What the evaluation then comes to.
+    /// The value that the evaluation then returns.
     otherwise: TokenStream,
 }
 
 impl VisitMut for Tries<'_> {
     fn visit_expr_mut(&mut self, expr: &mut Expr) {
-        // In these, `?` ends something of their own.
+        // Here `?` ends the closure or block itself.
         if matches!(expr, Expr::Closure(_) | Expr::Async(_) | Expr::Const(_)) {
             return;
         }

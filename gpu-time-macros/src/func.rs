@@ -1,4 +1,4 @@
-//! Item tokens -> [`TimedFn`]: the signature parsed, the body kept as the user wrote it.
+//! Parses the item's tokens into [`TimedFn`]. The tokens of the body are kept as well.
 
 use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 use quote::ToTokens;
@@ -11,28 +11,29 @@ use syn::{
 };
 
 use crate::errors::Errors;
+use crate::rules::{self, Item};
 
 /// The static that a rewritten body declares.
 pub const SITE: &str = "__GPU_TIME_SITE";
-/// The function before it, whose type name is its path.
+/// The function declared before it, whose type name contains the path of the user's function.
 pub const MARKER: &str = "__gpu_time_marker";
 
 /// The function under the attribute.
 pub struct TimedFn {
     pub sig: Signature,
-    /// Everything before the body, as the user wrote it.
+    /// The tokens before the body.
     pub header: TokenStream,
-    /// The user's own braces: their edition decides when temporaries of the tail are dropped.
+    /// The span of the user's braces: its edition decides when temporaries of the tail are dropped.
     pub braces: Span,
-    /// Inner attributes and leading items: what stays before our statement.
+    /// Inner attributes and leading items, which stay before our statement.
     pub lead: TokenStream,
-    /// The other statements, as the user wrote them.
+    /// The tokens of the other statements.
     pub rest: TokenStream,
-    /// The same, parsed; `None` if this is no Rust that the parser knows.
+    /// The other statements; `None` if `syn` cannot parse them.
     pub stmts: Option<Vec<Stmt>>,
 }
 
-/// A parameter that has a name and a type.
+/// A parameter with a name and a type.
 pub struct Param<'a> {
     pub name: &'a Ident,
     pub ty: &'a Type,
@@ -40,7 +41,7 @@ pub struct Param<'a> {
 }
 
 impl TimedFn {
-    /// Splits the item, or says in `errors` why it is not a function that can be timed.
+    /// Parses the item, and reports why it cannot be timed.
     pub fn parse(item: TokenStream, errors: &mut Errors) -> Option<TimedFn> {
         let (header, body) = split_body(item);
         let (attrs, sig) = match signature.parse2(header.clone()) {
@@ -51,25 +52,24 @@ impl TimedFn {
             }
         };
         let Some(body) = body else {
-            let message = "this function has no body to time: annotate where it is implemented";
-            errors.at(&sig.ident, message);
+            errors.at(&sig.ident, rules::NO_BODY);
             return None;
         };
         if let Some(constness) = &sig.constness {
-            errors.at(constness, "a `const fn` cannot be timed: it may run in the compiler");
+            errors.at(constness, rules::CONST_FN);
         }
         if let Some(naked) = attrs.iter().find(|attr| is_naked(attr)) {
-            errors.at(naked, "a naked function cannot be timed: it has no body to add to");
+            errors.at(naked, rules::NAKED_FN);
         }
         if has_site(body.stream()) {
-            errors.at(&sig.ident, "`#[gpu_timed]` is given twice for this function");
+            errors.at(&sig.ident, rules::REPEATED_ATTRIBUTE);
         }
         let (lead, rest) = split_lead(body.stream());
         let stmts = Block::parse_within.parse2(rest.clone()).ok();
         Some(TimedFn { sig, header, braces: body.span(), lead, rest, stmts })
     }
 
-    /// The parameters that are bound to one name each.
+    /// Returns the parameters that bind one name each.
     pub fn params(&self) -> impl Iterator<Item = Param<'_>> {
         self.sig.inputs.iter().filter_map(|input| match input {
             FnArg::Typed(arg) => match &*arg.pat {
@@ -82,7 +82,7 @@ impl TimedFn {
         })
     }
 
-    /// Every name that the parameters bind.
+    /// Returns every name that the parameters bind.
     pub fn bound_names(&self) -> Vec<String> {
         #[derive(Default)]
         struct Names(Vec<String>);
@@ -100,7 +100,7 @@ impl TimedFn {
         names.0
     }
 
-    /// What in the return type runs only after the function has returned.
+    /// Returns the name in the return type of a value whose work is done after the function returns.
     pub fn returns_lazily(&self) -> Option<&Ident> {
         #[derive(Default)]
         struct Lazy<'ast>(Option<&'ast Ident>);
@@ -113,7 +113,7 @@ impl TimedFn {
                 self.note(&ty.path, LAZY_TYPES);
                 visit::visit_type_path(self, ty);
             }
-            // What a returned function would return is its own affair.
+            // The return type of a returned function does not count.
             fn visit_parenthesized_generic_arguments(
                 &mut self,
                 _: &'ast ParenthesizedGenericArguments,
@@ -153,8 +153,8 @@ const LAZY_TRAITS: &[&str] = &[
 ];
 const LAZY_TYPES: &[&str] = &["BoxFuture", "LocalBoxFuture", "BoxStream", "LocalBoxStream"];
 
-/// The block of the future that the statements end in: `async {…}`, `Box::pin(async {…})` (which is
-/// what `async_trait` makes of a method) or `async {…}.boxed()`.
+/// Returns the block of the future at the end of the statements: `async {…}`, `Box::pin(async {…})`
+/// (which `async_trait` generates) or `async {…}.boxed()`.
 pub fn tail_future(stmts: &mut [Stmt]) -> Option<&mut Block> {
     let Some(Stmt::Expr(tail, None)) = stmts.last_mut() else { return None };
     let future = match tail {
@@ -180,8 +180,8 @@ pub fn tail_future(stmts: &mut [Stmt]) -> Option<&mut Block> {
     }
 }
 
-/// The type under references, `Option`, parentheses and macro fragments, and whether a shared
-/// reference was among them.
+/// Strips references, `Option`, parentheses and macro fragments; `true` if one was a shared
+/// reference.
 pub fn peel(ty: &Type) -> (&Type, bool) {
     match ty {
         Type::Reference(reference) => {
@@ -198,7 +198,7 @@ pub fn peel(ty: &Type) -> (&Type, bool) {
     }
 }
 
-/// The single type argument of a path that ends in the given name.
+/// Returns the single type argument of a path that ends in the given name.
 pub fn argument<'a>(path: &'a TypePath, name: &str) -> Option<&'a Type> {
     let last = path.path.segments.last()?;
     let PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
@@ -210,7 +210,7 @@ pub fn argument<'a>(path: &'a TypePath, name: &str) -> Option<&'a Type> {
     }
 }
 
-/// Whether a token of the kind occurs at any depth.
+/// Returns `true` if a matching token occurs at any depth.
 pub fn contains(tokens: &TokenStream, wanted: &dyn Fn(&TokenTree) -> bool) -> bool {
     tokens.clone().into_iter().any(|tree| {
         wanted(&tree)
@@ -218,7 +218,7 @@ pub fn contains(tokens: &TokenStream, wanted: &dyn Fn(&TokenTree) -> bool) -> bo
     })
 }
 
-/// Takes the braces at the end off an item.
+/// Splits an item into its header and the braces at its end.
 fn split_body(item: TokenStream) -> (TokenStream, Option<Group>) {
     let mut trees: Vec<TokenTree> = item.into_iter().collect();
     let body = trees.pop_if(|last| matches!(last, TokenTree::Group(g) if braces(g).is_some()));
@@ -229,7 +229,7 @@ fn split_body(item: TokenStream) -> (TokenStream, Option<Group>) {
     (trees.into_iter().collect(), body)
 }
 
-/// The braces that a group is, also where a `macro_rules!` fragment wraps them.
+/// Returns the group if it has braces, also if a `macro_rules!` fragment wraps it.
 fn braces(group: &Group) -> Option<Group> {
     match group.delimiter() {
         Delimiter::Brace => Some(group.clone()),
@@ -253,25 +253,21 @@ fn signature(input: ParseStream) -> syn::Result<(Vec<Attribute>, Signature)> {
     Ok((attrs, sig))
 }
 
-/// Says what the item is, if it is no function.
+/// The error for an item that is not a function; `None` for a function.
 fn not_a_function(header: TokenStream) -> Option<syn::Error> {
-    let kinds = "struct enum union trait impl mod type use static const extern macro_rules let";
     let words = header.into_iter().filter_map(|tree| match tree {
         TokenTree::Ident(ident) => Some(ident),
         _ => None,
     });
     let words: Vec<Ident> = words.collect();
-    if words.iter().any(|word| word == "fn") {
-        return None;
-    }
-    let Some(kind) = words.iter().find(|word| kinds.split(' ').any(|kind| *word == kind)) else {
-        return Some(syn::Error::new(Span::call_site(), "expected a function"));
+    let texts: Vec<String> = words.iter().map(Ident::to_string).collect();
+    let keyword = match rules::item(&texts) {
+        Item::Function(_) => return None,
+        Item::Other(at) => words.get(at),
+        Item::Unknown => None,
     };
-    let what_to_do = match kind.to_string().as_str() {
-        "impl" | "mod" | "trait" => ": annotate the functions in it",
-        _ => "",
-    };
-    Some(syn::Error::new(kind.span(), format!("expected a function, found `{kind}`{what_to_do}")))
+    let message = rules::not_a_function(keyword.map(Ident::to_string).as_deref());
+    Some(syn::Error::new(keyword.map_or_else(Span::call_site, Ident::span), message))
 }
 
 fn is_naked(attr: &Attribute) -> bool {
@@ -281,7 +277,7 @@ fn is_naked(attr: &Attribute) -> bool {
     )
 }
 
-/// Whether the body was rewritten before: whether it has a block that starts as ours does.
+/// Returns `true` if the body was rewritten before: it contains a block that starts like ours.
 fn has_site(body: TokenStream) -> bool {
     let mut start = body.clone().into_iter().filter_map(|tree| match tree {
         TokenTree::Ident(ident) => Some(ident.to_string()),
@@ -293,7 +289,7 @@ fn has_site(body: TokenStream) -> bool {
         || body.into_iter().any(|tree| matches!(tree, TokenTree::Group(g) if has_site(g.stream())))
 }
 
-/// Separates inner attributes and leading items from the statements.
+/// Splits inner attributes and leading items from the other statements.
 fn split_lead(body: TokenStream) -> (TokenStream, TokenStream) {
     let rest = |input: ParseStream| {
         input.call(Attribute::parse_inner)?;

@@ -18,36 +18,51 @@ use crate::bindings::{Bindings, Meaning, STREAM_MAKERS, bare};
 use crate::func::contains;
 use crate::marks::Marks;
 
-/// Names that are launches without being asked for.
-pub const LAUNCHES: [&str; 5] =
-    ["launch", "launch_cooperative", "launch_kernel", "cuLaunchKernel", "cuLaunchKernelEx"];
+/// Methods, functions and macros that are launches by default.
+pub const LAUNCHES: [&str; 13] = [
+    // cudarc, cust and the driver.
+    "launch",
+    "launch_cooperative",
+    "launch_kernel",
+    "cuLaunchKernel",
+    "cuLaunchKernelEx",
+    // cuda-core.
+    "launch_kernel_on_stream",
+    "launch_kernel_ex",
+    "launch_kernel_ex_on_stream",
+    "launch_kernel_cooperative",
+    "launch_kernel_cooperative_on_stream",
+    "launch_kernel_ex_cooperative",
+    "launch_kernel_ex_cooperative_on_stream",
+    "cuda_launch",
+];
 
-/// Macros that await what they are given.
+/// Macros that await their arguments.
 const AWAITING: [&str; 4] = ["select", "select_biased", "join", "try_join"];
 
-/// What a walk met.
+/// The result of a walk.
 #[derive(Default)]
 pub struct Findings {
-    /// The visible launches, in source order, each by the name that launches.
+    /// The names of the visible launches, in source order.
     pub launches: Vec<Ident>,
-    /// Whether one of them is in a loop.
+    /// One of them is in a loop.
     pub repeated: bool,
-    /// Whether a launch name occurs where the macro does not look.
+    /// A launch name occurs where the walk does not go.
     pub hidden: bool,
     /// Every `X` of a visible `X.launch_builder(…)`.
     pub builders: Vec<Builder>,
-    /// Calls that make a stream.
+    /// Calls that create a stream.
     pub made: Vec<Ident>,
 }
 
 /// The `X` of an `X.launch_builder(…)`.
 pub struct Builder {
-    /// As the user wrote it.
+    /// The expression in the source.
     pub expr: Expr,
     pub meaning: Meaning,
 }
 
-/// Looks and changes nothing.
+/// Finds the launches without changing the statements.
 pub fn find(stmts: &[Stmt], names: &[String]) -> Findings {
     let mut stmts = stmts.to_vec();
     let mut walk = Walk::new(names, None);
@@ -55,7 +70,7 @@ pub fn find(stmts: &[Stmt], names: &[String]) -> Findings {
     walk.found
 }
 
-/// Puts the marks into the statements.
+/// Puts marks around the launches and awaits in the statements.
 pub fn mark(stmts: &mut Vec<Stmt>, names: &[String], marks: Marks) {
     Walk::new(names, Some(marks)).statements(stmts);
 }
@@ -65,7 +80,7 @@ struct Walk<'a> {
     marks: Option<Marks<'a>>,
     found: Findings,
     bindings: Bindings,
-    /// How many loops are around what is walked.
+    /// The number of loops around the current expression.
     loops: usize,
 }
 
@@ -87,7 +102,7 @@ impl<'a> Walk<'a> {
         self.names.iter().any(|launch| name.unraw() == launch)
     }
 
-    /// The name by which the expression itself launches.
+    /// Returns the name of the called launch, if the expression itself is a launch.
     fn launch_name(&self, expr: &Expr) -> Option<Ident> {
         let name = match expr {
             Expr::MethodCall(call) => &call.method,
@@ -101,7 +116,7 @@ impl<'a> Walk<'a> {
         self.is_launch(name).then(|| name.clone())
     }
 
-    /// Notes whether a launch name is called or defined in tokens that are not walked.
+    /// Skips tokens, and notes if a launch name is called or defined in them.
     fn skip(&mut self, tokens: impl ToTokens) {
         self.found.hidden = self.found.hidden || self.mentions(tokens.into_token_stream());
     }
@@ -125,7 +140,7 @@ impl<'a> Walk<'a> {
         false
     }
 
-    /// Walks the parts of a launch in the order of the source, and gives the launch its number.
+    /// Walks the parts of a launch in source order, and returns the launch's number.
     fn number(&mut self, launch: &mut Expr, name: &Ident) -> u32 {
         match launch {
             Expr::Await(awaited) => return self.number(bare_mut(&mut awaited.base), name),
@@ -173,8 +188,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// An await that is a statement, or all that a `let` has: it ends in a mark that is a statement
-    /// of its own, because lints know an await from a call.
+    /// Marks an await that is a statement or the whole value of a `let`, and returns the statement after
+    /// it. A mark around the await itself would hide it from lints.
     fn await_statement(&mut self, stmt: &mut Stmt) -> Option<Stmt> {
         let marks = self.await_marks()?;
         let (expr, outer) = match stmt {
@@ -195,9 +210,9 @@ impl<'a> Walk<'a> {
         Some(after)
     }
 
-    /// A macro at the end of a block, whose value is the block's.
+    /// Walks a macro at the end of a block, whose value is that of the block.
     fn tail_macro(&mut self, call: StmtMacro) -> Stmt {
-        // In braces it may expand to several statements, and then it is no expression.
+        // With braces it may expand to several statements instead of an expression.
         if matches!(call.mac.delimiter, MacroDelimiter::Brace(_)) && !awaits_by_name(&call.mac) {
             self.skip(&call);
             return Stmt::Macro(call);
@@ -213,7 +228,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A macro whose value, if it has one, is not used.
+    /// Walks a macro whose value, if any, is unused.
     fn macro_statement(&mut self, call: StmtMacro, out: &mut Vec<Stmt>) {
         self.skip(&call.mac.tokens);
         let name = call.mac.path.segments.last().map(|last| last.ident.clone());
@@ -247,7 +262,7 @@ impl VisitMut for Walk<'_> {
                 None
             }
         };
-        // What stood before the expression stands before the call that it becomes part of.
+        // Attributes of the expression move to the call that it becomes part of.
         let attrs = take_attrs(expr);
         self.watch(expr);
         if let (Some(marks), Some(name), Some(number)) = (self.launch_marks(), launch, number) {
@@ -259,7 +274,7 @@ impl VisitMut for Walk<'_> {
     fn visit_block_mut(&mut self, block: &mut Block) {
         let outside = self.bindings.count();
         self.statements(&mut block.stmts);
-        self.bindings.forget(outside);
+        self.bindings.truncate(outside);
     }
 
     fn visit_item_mut(&mut self, item: &mut Item) {
@@ -268,7 +283,7 @@ impl VisitMut for Walk<'_> {
 
     fn visit_local_mut(&mut self, local: &mut Local) {
         let bound = self.bindings.of_let(local).map(|(name, meaning)| (name.clone(), meaning));
-        // What it binds is in scope after it.
+        // The names are in scope only after the `let`.
         if let Some(init) = &mut local.init {
             self.visit_local_init_mut(init);
         }
@@ -287,7 +302,7 @@ impl VisitMut for Walk<'_> {
 }
 
 impl Walk<'_> {
-    /// Notes what inference wants to know.
+    /// Notes the calls from which a stream is inferred.
     fn note(&mut self, expr: &Expr) {
         match expr {
             Expr::MethodCall(call) if call.method == "launch_builder" => {
@@ -303,7 +318,7 @@ impl Walk<'_> {
     }
 }
 
-/// What is awaited, or else the expression itself.
+/// Returns the operand of an await, or else the expression itself.
 fn awaited(expr: &Expr) -> &Expr {
     match expr {
         Expr::Await(awaited) => bare(&awaited.base),
@@ -319,7 +334,7 @@ fn bare_mut(expr: &mut Expr) -> &mut Expr {
     }
 }
 
-/// The attributes of an expression that marks may go around.
+/// Returns the attributes of an expression that can be marked.
 fn attrs(expr: &mut Expr) -> Option<&mut Vec<Attribute>> {
     match expr {
         Expr::MethodCall(expr) => Some(&mut expr.attrs),

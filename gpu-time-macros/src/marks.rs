@@ -1,4 +1,4 @@
-//! What is put around a launch and around an await.
+//! The calls that are put around a launch and around an await.
 
 use proc_macro2::{Delimiter, Group, Ident, Literal, Span, TokenStream};
 use quote::{ToTokens, quote_spanned};
@@ -7,10 +7,10 @@ use syn::{Attribute, Expr, Stmt, StmtMacro};
 
 use crate::paths::{Paths, local, ours};
 
-/// Launches that answer the driver's status code.
+/// Launches that return the driver's status code.
 const RAW_LAUNCHES: [&str; 2] = ["cuLaunchKernel", "cuLaunchKernelEx"];
 
-/// What to put marks around.
+/// Selects what is marked.
 #[derive(Clone, Copy)]
 pub struct Marks<'a> {
     pub paths: &'a Paths,
@@ -24,8 +24,8 @@ impl Marks<'_> {
     /// Output: stop((Scope::start(&scope, 0), b.launch(cfg)), &scope, |answer| probe(answer).failed())
     /// ```
     /// A call evaluates its arguments in order and adds no block, closure or temporary scope around
-    /// the launch. The tuple is there for lints: on arguments of type `()`, and on parentheses around
-    /// an argument.
+    /// the launch. The tuple avoids the lints on arguments of type `()` and on parentheses around an
+    /// argument.
     pub fn bracket(self, launch: &mut Expr, name: &Ident, number: u32) {
         let at = ours(name.span());
         let private = self.paths.private(at);
@@ -46,8 +46,8 @@ impl Marks<'_> {
         *launch = self.call_in_place_of(launch, "stop", arguments);
     }
 
-    /// The same for a macro whose value, if it has one, is not used. It may expand to any
-    /// statements, so it stays one.
+    /// Brackets a macro whose value, if any, is unused. It may expand to any statements, so it stays a
+    /// statement.
     pub fn bracket_statement(self, call: StmtMacro, number: u32) -> [Stmt; 3] {
         let at = ours(call.mac.path.span());
         let (private, scope, attrs) = (self.paths.private(at), &self.paths.scope, &call.attrs);
@@ -64,7 +64,7 @@ impl Marks<'_> {
     /// Input:  work.await
     /// Output: awaited(((), awaiting((work,), &scope).await), &scope)
     /// ```
-    /// A scope that is dropped in between belongs to a future that was cancelled.
+    /// A scope that is dropped between the two calls belongs to a cancelled future.
     pub fn watch(self, expr: &mut Expr) {
         self.watch_operand(expr);
         let scope = &self.paths.scope;
@@ -83,14 +83,14 @@ impl Marks<'_> {
         *awaited.base = self.call_in_place_of(operand, "awaiting", arguments);
     }
 
-    /// The statement after an await whose operand has its mark.
+    /// Returns the statement after an await whose operand is marked.
     pub fn watched(self, attrs: &[Attribute], at: Span) -> Stmt {
         let at = ours(at);
         let (private, scope) = (self.paths.private(at), &self.paths.scope);
         statement(quote_spanned!(at=> #(#attrs)* #private::awaited(((), ()), &#scope);))
     }
 
-    /// Does for a macro that may await what [`watch`](Self::watch) does for an await.
+    /// Marks a macro that may await, like [`watch`](Self::watch).
     pub fn watch_macro(self, expr: &mut Expr) {
         let at = ours(expr.span());
         let (private, scope) = (self.paths.private(at), &self.paths.scope);
@@ -98,7 +98,7 @@ impl Marks<'_> {
         *expr = self.call_in_place_of(expr, "awaited", arguments);
     }
 
-    /// The same where its value, if it has one, is not used.
+    /// Marks a macro that may await and whose value, if any, is unused.
     pub fn watch_statement(self, call: StmtMacro) -> [Stmt; 3] {
         let at = ours(call.mac.path.span());
         let (private, scope, attrs) = (self.paths.private(at), &self.paths.scope, &call.attrs);
@@ -107,8 +107,8 @@ impl Marks<'_> {
         [statement(before), Stmt::Macro(call), after]
     }
 
-    /// A call of one of our functions that takes the place of an expression: it has the span of the
-    /// expression, so that what the compiler would say of the one it says of the other.
+    /// Returns a call of one of our functions that replaces an expression. It has the span of the
+    /// expression, so that compiler messages point at the same code.
     fn call_in_place_of(self, expr: &Expr, function: &str, arguments: TokenStream) -> Expr {
         let (first, last) = ends(expr);
         let private = self.paths.private(first);
@@ -119,7 +119,7 @@ impl Marks<'_> {
     }
 }
 
-/// The spans of the first and the last token: what is spanned by both spans the expression.
+/// Returns the spans of the first and the last token.
 fn ends(expr: &Expr) -> (Span, Span) {
     let mut tokens = expr.to_token_stream().into_iter();
     let first = tokens.next().map_or_else(Span::mixed_site, |tree| tree.span());

@@ -1,14 +1,14 @@
-//! How generated code spells what it names: nothing that the user can shadow, see or be shadowed by.
+//! Paths and variables of generated code. The user's code can neither shadow nor see them.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote_spanned};
 use syn::Path;
 use syn::spanned::Spanned;
 
-/// The name of our module in a function that says where `gpu-time` lives.
+/// The name by which a function with `crate = PATH` imports our module.
 const IMPORT: &str = "__gpu_time_private";
 
-/// Where `gpu-time` lives, and our locals.
+/// The path of `gpu-time`, and the generated variables.
 pub struct Paths {
     krate: Option<Path>,
     /// The variable that holds the scope.
@@ -21,7 +21,7 @@ impl Paths {
         Paths { krate, scope: local("scope") }
     }
 
-    /// The module of ours that generated code may name.
+    /// Returns the path of the module that generated code may name.
     pub fn private(&self, at: Span) -> TokenStream {
         match &self.krate {
             Some(_) => Ident::new(IMPORT, at).into_token_stream(),
@@ -29,8 +29,8 @@ impl Paths {
         }
     }
 
-    /// The item by which the user's path is named once: where it leads nowhere, they are told so once,
-    /// and there.
+    /// Returns the `use` of the user's path. It is the only item with that path, so that an invalid path
+    /// causes one error, located at the path.
     pub fn import(&self) -> Option<TokenStream> {
         let path = self.krate.as_ref()?;
         let at = ours(path.segments.last().span());
@@ -39,14 +39,14 @@ impl Paths {
     }
 }
 
-/// A variable that the user's code can neither see nor hide.
+/// Returns a variable that the user's code can neither see nor shadow.
 ///
-/// The prefix keeps it apart from constants and unit structs, which hygiene does not.
+/// The prefix is for constants and unit structs, which hygiene does not cover.
 pub fn local(name: &str) -> Ident {
     format_ident!("__gpu_time_{name}", span = Span::mixed_site())
 }
 
-/// A span of code that is ours, so that lints spare it, located where the user would look.
+/// Returns a span that lints treat as macro code, located at the user's tokens.
 pub fn ours(at: Span) -> Span {
     Span::mixed_site().located_at(at)
 }

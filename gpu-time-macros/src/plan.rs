@@ -1,5 +1,7 @@
-//! Args + function -> [`Plan`]: the rules that need both. A `Plan` is made nowhere else, and what it
-//! says can be written down without another question.
+//! Combines [`Args`] and [`TimedFn`] into a [`Plan`], and checks the rules that need both.
+//!
+//! A `Plan` is created nowhere else. It holds everything that the expansion needs, so that the
+//! expansion cannot fail.
 
 use proc_macro2::{Ident, TokenTree};
 use syn::ext::IdentExt;
@@ -13,7 +15,7 @@ use crate::marks::Marks;
 use crate::paths::Paths;
 use crate::source::{Source, await_in, is_elsewhere};
 
-/// What to make of the function.
+/// The decisions about one annotated function.
 pub struct Plan {
     pub func: TimedFn,
     pub paths: Paths,
@@ -22,45 +24,57 @@ pub struct Plan {
     pub sampling: Sampling,
     pub cold: Option<Cold>,
     pub hold: Option<Hold>,
-    /// Launches in a capture become timed nodes of the graph.
+    /// Launches in a stream capture become timed nodes of the graph.
     pub graph: bool,
     pub scope: Scope,
     pub clock: Clock,
     pub source: Source,
-    /// What splits the site into series.
+    /// The value that splits the site into series.
     pub key: Option<Expr>,
-    /// The work that a call does.
+    /// The work of a call, as are `flops`.
     pub bytes: Option<Expr>,
     pub flops: Option<Expr>,
-    /// The launches that have marks, in the order of their numbers.
+    /// The names of the marked launches, in the order of their numbers.
     pub launches: Vec<Ident>,
-    /// A call makes one launch at most.
+    /// A call makes at most one launch.
     pub is_single: bool,
     pub options: String,
-    /// The work may wait for futures.
+    pub remark: Option<Remark>,
+    /// The timed code may await.
     pub is_async: bool,
     pub body: Body,
 }
 
-/// Which calls are timed.
+/// The calls that are timed.
 pub enum Sampling {
     All,
     Share(Expr),
     Every(Expr),
 }
 
-/// What follows our statement.
+/// The code after our statement.
 pub enum Body {
-    /// The user's tokens as they are.
+    /// The user's tokens, unchanged.
     Verbatim,
-    /// Statements with marks in them.
+    /// Statements with marks.
     Marked(Vec<Stmt>),
-    /// All statements of a function whose last one is a future: our statement goes into that.
+    /// All statements of a function that ends in a future, into which our statement goes.
     Future(Vec<Stmt>),
 }
 
+/// A property of the body that limits what its times mean; the report has a sentence for each.
+#[derive(Clone, Copy)]
+pub enum Remark {
+    /// The macro could not parse the body.
+    UnparsedBody,
+    /// A launch is where the macro cannot bracket it, so the whole body is timed.
+    HiddenLaunch,
+    /// Every visible launch is on another stream than the timed one.
+    OtherStream,
+}
+
 impl Plan {
-    /// Applies every rule; `None` if one was broken.
+    /// Applies every rule; `None` if there are errors.
     pub fn new(args: Args, mut func: TimedFn, errors: &mut Errors) -> Option<Plan> {
         conflicts(&args, errors);
         let mut names: Vec<String> = LAUNCHES.map(str::to_owned).to_vec();
@@ -70,7 +84,7 @@ impl Plan {
         let mut stmts = func.stmts.take();
         let found = stmts.as_deref().map(|stmts| find(stmts, &names)).unwrap_or_default();
         let future = match stmts.as_deref_mut().and_then(tail_future) {
-            // What launches before it makes the future is no future's work.
+            // Launches before the future are not part of its work.
             Some(_) if func.sig.asyncness.is_some() || !found.launches.is_empty() => None,
             future => future,
         };
@@ -93,12 +107,15 @@ impl Plan {
             returns_when_done(&func, errors);
         }
         let source = Source::new(&args, &func, &found, errors);
-        // A whole body may well fork from its stream and join it again.
+        // A body in body scope may fork from its stream and join it again.
         let is_elsewhere = scope == Scope::Launches && is_elsewhere(&source, &func, &found);
         for value in [&args.series, &args.bytes, &args.flops].into_iter().flatten() {
             if let Some(at) = await_in(&value.value) {
                 let key = &value.key;
-                errors.at(at, format!("`{key}` cannot be awaited: it is needed before the body"));
+                errors.at(
+                    at,
+                    format!("`{key}` cannot contain `.await`: it is evaluated before the body"),
+                );
             }
         }
 
@@ -107,24 +124,18 @@ impl Plan {
         }
         let paths = Paths::new(args.krate.map(|arg| arg.value));
         let is_single = scope == Scope::Launches && found.launches.len() == 1 && !found.repeated;
+        let is_partly_hidden = scope == Scope::Body && found.hidden && !found.launches.is_empty();
         let launches = match scope {
             Scope::Launches => found.launches,
             Scope::Body => Vec::new(),
         };
-        let mut options = args.text;
         let marks = Marks { paths: &paths, launches: scope == Scope::Launches, awaits: is_async };
-        let remark = if stmts.is_none() {
-            Some("the body is no Rust that the macro knows: timed as a whole")
-        } else if is_elsewhere {
-            Some("what is launched on another stream than the timed one is not seen")
-        } else {
-            None
+        let remark = match stmts {
+            None => Some(Remark::UnparsedBody),
+            Some(_) if is_elsewhere => Some(Remark::OtherStream),
+            Some(_) if args.scope.is_none() && is_partly_hidden => Some(Remark::HiddenLaunch),
+            Some(_) => None,
         };
-        if let Some(remark) = remark {
-            let comma = if options.is_empty() { "" } else { ", " };
-            options.push_str(comma);
-            options.push_str(remark);
-        }
         let body = match stmts {
             Some(mut stmts) if is_future => {
                 if let Some(block) = tail_future(&mut stmts) {
@@ -159,14 +170,15 @@ impl Plan {
             flops: args.flops.map(|arg| arg.value),
             launches,
             is_single,
-            options,
+            options: args.text,
+            remark,
             is_async,
             body,
         })
     }
 }
 
-/// Keys that contradict each other.
+/// Reports keys that contradict each other.
 fn conflicts(args: &Args, errors: &mut Errors) {
     let launches = args.scope.as_ref().filter(|arg| arg.value == Scope::Launches);
     let launches = [
@@ -175,10 +187,10 @@ fn conflicts(args: &Args, errors: &mut Errors) {
     ];
     if args.has_clock(Clock::Host) {
         let keys = [
-            args.stream.as_ref().map(|arg| (&arg.key, "stream", "needs no stream")),
-            args.cold.as_ref().map(|arg| (&arg.key, "cold", "has no L2 to evict")),
-            args.sleep.as_ref().map(|arg| (&arg.key, "sleep", "has no stream to hold")),
-            args.graph.as_ref().map(|arg| (&arg.key, "graph", "has no graph to put events into")),
+            args.stream.as_ref().map(|arg| (&arg.key, "stream", "uses no stream")),
+            args.cold.as_ref().map(|arg| (&arg.key, "cold", "does not involve an L2")),
+            args.sleep.as_ref().map(|arg| (&arg.key, "sleep", "uses no stream")),
+            args.graph.as_ref().map(|arg| (&arg.key, "graph", "uses no events")),
         ];
         for (key, what, why) in launches.into_iter().chain(keys).flatten() {
             errors.at(key, format!("`{what}` conflicts with `clock = \"host\"`, which {why}"));
@@ -186,24 +198,24 @@ fn conflicts(args: &Args, errors: &mut Errors) {
     }
     if args.has_clock(Clock::Sync) {
         let keys = [
-            args.sleep.as_ref().map(|arg| (&arg.key, "sleep", "would wait for the held stream")),
-            args.graph.as_ref().map(|arg| (&arg.key, "graph", "has no events to put into a graph")),
+            args.sleep.as_ref().map(|arg| (&arg.key, "sleep", "waits for the stream")),
+            args.graph.as_ref().map(|arg| (&arg.key, "graph", "uses no events")),
         ];
         for (key, what, why) in launches.into_iter().chain(keys).flatten() {
             errors.at(key, format!("`{what}` conflicts with `clock = \"sync\"`, which {why}"));
         }
     }
     if let (Some(_), Some(every)) = (&args.sample, &args.every) {
-        let message = "`every` conflicts with `sample`: calls are either counted or drawn";
+        let message = "`every` conflicts with `sample`: give one of them";
         errors.at(&every.key, message);
     }
     if let (Some(launch), Some(Arg { value: Scope::Body, .. })) = (&args.launch, &args.scope) {
-        let message = "`launch` conflicts with `scope = \"body\"`, which times no single launches";
+        let message = "`launch` conflicts with `scope = \"body\"`, which times the whole body";
         errors.at(&launch.key, message);
     }
 }
 
-/// Keys that would keep an executor from its other work.
+/// Reports keys that would block an executor.
 fn not_async(args: &Args, errors: &mut Errors) {
     let keys = [
         args.sleep
@@ -219,21 +231,21 @@ fn not_async(args: &Args, errors: &mut Errors) {
     }
 }
 
-/// What a bracket goes around, as asked for, or else launches if any is visible and none is hidden.
+/// Returns the scope that is asked for, or else launches if any is visible and none is hidden.
 fn scope(args: &Args, parsed: bool, found: &Findings, errors: &mut Errors) -> Scope {
     let visible = !found.launches.is_empty();
     match &args.scope {
         _ if args.has_clock(Clock::Sync) || args.has_clock(Clock::Host) => Scope::Body,
         Some(arg) if arg.value == Scope::Launches && !visible => {
             let message = match (parsed, found.hidden) {
-                (false, _) => "the macro cannot read this body: write `scope = \"body\"`",
+                (false, _) => "cannot parse this body to find launches: write `scope = \"body\"`",
                 (_, false) => {
-                    "no launch is visible in this body: name it, as in `launch = \"gemm\"`, or \
-                     write `scope = \"body\"`"
+                    "no visible launch in this body: name one, as in `launch = \"gemm\"`, or write \
+                     `scope = \"body\"`"
                 }
                 (_, true) => {
-                    "every launch of this body is in a closure, an async block, a nested item or a \
-                     macro's arguments: write `scope = \"body\"`"
+                    "no visible launch: every launch of this body is in a closure, an async block, a \
+                     nested item or a macro's arguments; move one out, or write `scope = \"body\"`"
                 }
             };
             errors.at(&arg.key, message);
@@ -245,46 +257,44 @@ fn scope(args: &Args, parsed: bool, found: &Findings, errors: &mut Errors) -> Sc
     }
 }
 
-/// Why the body is timed as a whole, where `graph` would have single launches timed.
+/// The error for `graph` in body scope, which says why the scope is not launches.
 fn graph_in_body_scope(args: &Args, parsed: bool, found: &Findings) -> &'static str {
     match (&args.scope, parsed, found.hidden) {
-        (Some(_), ..) => {
-            "`graph` conflicts with `scope = \"body\"`: in a graph only single launches are timed"
-        }
+        (Some(_), ..) => "`graph` conflicts with `scope = \"body\"`: it times single launches",
         (None, false, _) => {
-            "`graph` times single launches, and the macro cannot read this body: move them into a \
-             function that it can read, and annotate that"
+            "`graph` needs visible launches, and this body cannot be parsed: move the launches into \
+             a function of their own and annotate that"
         }
         (None, true, true) => {
-            "`graph` times single launches, and one of this body is in a closure, an async block, a \
-             nested item or a macro's arguments: move it out of there, or write `scope = \"launches\"` \
-             to time the others alone"
+            "`graph` needs visible launches, and one is in a closure, an async block, a nested item \
+             or a macro's arguments: move it out, or write `scope = \"launches\"` to time only the \
+             others"
         }
         (None, true, false) => {
-            "`graph` times single launches, and none is visible in this body: name it, as in \
+            "`graph` needs visible launches, and this body has none: name one, as in \
              `launch = \"gemm\"`"
         }
     }
 }
 
-/// Only a function whose work is done when it returns can be timed as a whole.
+/// Reports a function that returns before its work is done, which body scope would miss.
 fn returns_when_done(func: &TimedFn, errors: &mut Errors) {
     if let Some(lazy) = func.returns_lazily() {
         let message = format!(
-            "this function returns before its work is done, so timing its body would miss it: \
-             annotate the function that does what this `{lazy}` stands for"
+            "this function returns before its work is done (`{lazy}`): annotate the function that \
+             does the work"
         );
         errors.at(lazy, message);
     }
 }
 
-/// A launch name that occurs nowhere is a slip of the pen.
+/// Reports launch names that do not occur in the body, which are probably misspelt.
 fn unused_names(args: &Args, func: &TimedFn, errors: &mut Errors) {
     for name in args.launch.iter().flat_map(|arg| &arg.value) {
         let wanted = name.value();
         let occurs = |tree: &TokenTree| matches!(tree, TokenTree::Ident(i) if i.unraw() == wanted);
         if !contains(&func.lead, &occurs) && !contains(&func.rest, &occurs) {
-            errors.at(name, format!("`{wanted}` does not occur in this body"));
+            errors.at(name, format!("`{wanted}` does not occur in this body: expected a method, function or macro that it calls"));
         }
     }
 }

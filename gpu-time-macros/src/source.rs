@@ -1,4 +1,4 @@
-//! Where the time comes from: the stream, as asked for or inferred.
+//! The stream of a function: given by `stream = EXPR` or inferred.
 
 use std::fmt::Display;
 
@@ -14,38 +14,37 @@ use crate::errors::Errors;
 use crate::func::{Param, TimedFn, argument, peel};
 use crate::launches::{Builder, Findings};
 
-/// Where the time comes from.
+/// The source of a function's times.
 pub enum Source {
     /// The host clock.
     Host,
-    /// Events on a stream: the one of these that is not configured out. At most one has no `cfg`.
+    /// Events on a stream: the one of these that no `cfg` removes. At most one has no `cfg`.
     Streams(Vec<Stream>),
 }
 
-/// An expression for the stream.
+/// An expression for a stream.
 pub struct Stream {
     pub expr: Expr,
-    /// The predicate of the parameter that it names.
+    /// The `cfg` predicate of the parameter that it names.
     pub cfg: Option<TokenStream>,
-    /// Whether the caller keeps the stream until the call is over, so that we need not.
+    /// The caller keeps the stream alive until the call returns.
     pub lent: bool,
 }
 
 impl Source {
-    /// The stream, as asked for or inferred.
+    /// Returns the stream that is given or inferred.
     pub fn new(args: &Args, func: &TimedFn, found: &Findings, errors: &mut Errors) -> Source {
         if args.has_clock(Clock::Host) {
             return Source::Host;
         }
         if let Some(arg) = &args.stream {
             if let Some(at) = await_in(&arg.value) {
-                errors
-                    .at(at, "a stream cannot be awaited: it is needed before the function begins");
+                errors.at(at, "`stream` cannot contain `.await`: it is evaluated before the body");
             }
             let lent = is_lent(&arg.value, func);
             return Source::Streams(vec![Stream { expr: arg.value.clone(), cfg: None, lent }]);
         }
-        // What could not be read may have been the stream.
+        // An argument that could not be parsed may have been the stream.
         if !args.complete {
             return Source::Host;
         }
@@ -62,19 +61,19 @@ impl Source {
     }
 }
 
-/// What to say where inference would have to choose.
+/// The error for two parameters that could be the stream.
 pub fn two_params(one: impl Display, two: impl Display) -> String {
     format!(
-        "`{one}` and `{two}` could both be the stream: write `stream = {one}` or `stream = {two}`"
+        "both `{one}` and `{two}` could be the stream: write `stream = {one}` or `stream = {two}`"
     )
 }
 
-/// What to say where inference finds nothing.
+/// The error for a function without a stream.
 pub fn no_stream() -> &'static str {
-    "no stream to time on: write `stream = EXPR`, or `clock = \"host\"` for the time on the CPU"
+    "no stream found: write `stream = EXPR`, or `clock = \"host\"` to time on the CPU"
 }
 
-/// The one `X` of every visible `X.launch_builder(…)`.
+/// Infers the stream from the visible `X.launch_builder(…)` calls, which must have the same `X`.
 fn from_builders(func: &TimedFn, found: &Findings, errors: &mut Errors) -> Source {
     if found.builders.is_empty() {
         match found.made.first() {
@@ -101,8 +100,8 @@ fn from_builders(func: &TimedFn, found: &Findings, errors: &mut Errors) -> Sourc
     if let Some(other) = exprs.iter().find(|expr| text(expr) != one) {
         let two = text(other);
         let message = format!(
-            "this body launches on `{one}` and on `{two}`: write `stream = {one}`, and time what \
-             runs on the other in a function of its own"
+            "this body launches on `{one}` and `{two}`: write `stream = {one}`, and move the launches \
+             on the other stream into a function of their own"
         );
         errors.at(other, message);
         return Source::Host;
@@ -114,10 +113,10 @@ fn from_builders(func: &TimedFn, found: &Findings, errors: &mut Errors) -> Sourc
     Source::Streams(streams.collect())
 }
 
-/// Whether everything that the body launches goes to other streams than this one, as far as names tell: a
-/// bracket on the one sees nothing of that.
+/// Returns `true` if, judged by names, every visible launch is on another stream than the timed one. A
+/// bracket does not measure those.
 pub fn is_elsewhere(source: &Source, func: &TimedFn, found: &Findings) -> bool {
-    // A parameter that is a stream, or a field.
+    // The name of a parameter that is a stream, or of a field.
     let name = |expr: &Expr| {
         let expr = place(expr);
         let is_stream = |root: &Ident| func.params().any(|p| p.name == root && is_stream(p.ty));
@@ -128,7 +127,7 @@ pub fn is_elsewhere(source: &Source, func: &TimedFn, found: &Findings) -> bool {
     let Source::Streams(streams) = source else { return false };
     let [stream] = streams.as_slice() else { return false };
     let Some(stream) = name(&stream.expr) else { return false };
-    // One may be what the other dereferences to.
+    // One may be the target to which the other dereferences.
     let is_in = |part: &str, whole: &str| {
         part.strip_prefix(whole).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };
@@ -142,7 +141,7 @@ pub fn is_elsewhere(source: &Source, func: &TimedFn, found: &Findings) -> bool {
     !found.builders.is_empty() && found.builders.iter().all(is_other)
 }
 
-/// The expression as one would write it.
+/// The source text of an expression, formatted.
 fn text(expr: &Expr) -> String {
     let spaced = expr.to_token_stream().to_string();
     let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
@@ -150,7 +149,7 @@ fn text(expr: &Expr) -> String {
     let mut rest = spaced.chars().peekable();
     while let Some(c) = rest.next() {
         let last = text.chars().next_back();
-        // Between words and after a comma.
+        // Spaces are kept between words and after a comma.
         if c != ' ' || last == Some(',') || is_word(last) && is_word(rest.peek().copied()) {
             text.push(c);
         }
@@ -159,30 +158,30 @@ fn text(expr: &Expr) -> String {
 }
 
 fn made_in_body() -> &'static str {
-    "this stream is made in the body, and is needed before it: take the stream as a parameter, or \
-     move the launches into a function that does and annotate that"
+    "this stream is created in the body, but timing needs it before: take it as a parameter, or move \
+     the launches into a function that does and annotate that"
 }
 
 fn known_in_body() -> &'static str {
-    "this stream is known only in the body, and is needed before it: write `stream = EXPR` with what \
-     is known before, or move the launches into a function that takes the stream as a parameter and \
-     annotate that"
+    "this stream is determined in the body, but timing needs it before: write `stream = EXPR` with an \
+     expression that is valid there, or move the launches into a function that takes the stream as a \
+     parameter and annotate that"
 }
 
 fn not_inferred(expr: &Expr) -> String {
     let expr = text(expr);
     format!(
-        "a stream is inferred only where it is a parameter, `self` or a field of one: write \
-         `stream = {expr}` if that is the same stream every time"
+        "a stream is inferred only from a parameter, `self` or a field of one: write \
+         `stream = {expr}` if that returns the same stream every time"
     )
 }
 
-/// Whether the expression is a path that starts at a parameter.
+/// Returns `true` for a parameter or `self`, or a chain of fields that starts at one.
 fn is_rooted(expr: &Expr, func: &TimedFn) -> bool {
     root(expr).is_some_and(|root| root == "self" || func.bound_names().iter().any(|n| root == n))
 }
 
-/// The variable at which a chain of fields starts.
+/// Returns the variable at which a chain of fields starts.
 fn root(expr: &Expr) -> Option<&Ident> {
     match expr {
         Expr::Path(path) => path.path.get_ident(),
@@ -191,8 +190,8 @@ fn root(expr: &Expr) -> Option<&Ident> {
     }
 }
 
-/// Whether the expression reaches the stream through a shared reference that the caller lent for
-/// longer than the call: then the body cannot drop it.
+/// Returns `true` if the expression reaches the stream through a shared reference of the caller's, so
+/// that the body cannot drop the stream.
 fn is_lent(expr: &Expr, func: &TimedFn) -> bool {
     let Some(root) = root(place(expr)) else { return false };
     if root == "self" {
@@ -209,7 +208,7 @@ fn from_param(param: &Param) -> Stream {
     Stream { expr: parse_quote!(#name), cfg: cfg(param.attrs), lent: peel(param.ty).1 }
 }
 
-/// Whether the type is one of a stream, through references and `Option`.
+/// Returns `true` for the type of a stream, through references and `Option`.
 fn is_stream(ty: &Type) -> bool {
     let (Type::Path(path), _) = peel(ty) else { return false };
     let last = |path: &syn::TypePath, name: &str| {
@@ -221,7 +220,7 @@ fn is_stream(ty: &Type) -> bool {
     }
 }
 
-/// The predicate under which the attributes leave something in.
+/// Returns the predicate of the `cfg` attributes.
 fn cfg(attrs: &[Attribute]) -> Option<TokenStream> {
     let predicates: Vec<TokenStream> = attrs
         .iter()
@@ -235,7 +234,7 @@ fn cfg(attrs: &[Attribute]) -> Option<TokenStream> {
     }
 }
 
-/// The first await of the expression itself.
+/// Returns the first `.await` of the expression, not counting nested closures and async blocks.
 pub fn await_in(expr: &Expr) -> Option<Token![await]> {
     struct Find(Option<Token![await]>);
     impl<'ast> Visit<'ast> for Find {

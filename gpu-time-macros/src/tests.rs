@@ -1,4 +1,4 @@
-//! What functions become, read as text. The snapshots are in `snapshots/`.
+//! Expansions of functions as text. The snapshots are in `snapshots/`.
 
 use std::str::FromStr;
 
@@ -10,7 +10,7 @@ fn tokens(text: &str) -> TokenStream {
     TokenStream::from_str(text).unwrap()
 }
 
-/// The rewritten item, formatted, without the declaration of the site unless it is of interest.
+/// Returns the rewritten item, formatted.
 fn expanded(args: &str, item: &str) -> String {
     let output = rewrite(tokens(args), tokens(item));
     prettyplease::unparse(&syn::parse2(output).unwrap())
@@ -46,7 +46,7 @@ macro_rules! snapshot {
 }
 
 #[test]
-fn the_site() {
+fn site_declaration() {
     insta::assert_snapshot!(expanded(
         "name = \"gemm\", warmup = WARMUP * 2, cold = \"dirty\", sleep = \"50us\"",
         "fn f(stream: &CudaStream) { stream.launch_builder(k).launch(cfg); }",
@@ -54,7 +54,7 @@ fn the_site() {
 }
 
 snapshot!(
-    launches_with_every_way_to_stand,
+    launches_in_every_position,
     "",
     "unsafe fn f(stream: &Arc<CudaStream>, cfg: Cfg) -> Result<(), E> {
         let mut b = stream.launch_builder(&self.k);
@@ -70,7 +70,7 @@ snapshot!(
 );
 
 snapshot!(
-    macro_launches,
+    launch_macros,
     "stream = self.stream",
     "fn f(&self) -> u32 {
         launch_kernel!(a);
@@ -82,7 +82,7 @@ snapshot!(
 );
 
 snapshot!(
-    hidden_launches_mean_body_scope_and_verbatim_tokens,
+    hidden_launch_implies_body_scope,
     "",
     "fn f(stream: CUstream) -> u32 {
         #![allow(unused)]
@@ -95,13 +95,13 @@ snapshot!(
 );
 
 snapshot!(
-    owned_streams_are_kept_weakly,
+    owned_stream,
     "stream = device.as_cuda()?.stream(|x| x?)",
     "fn f(device: Device) { drop(device); }"
 );
 
 snapshot!(
-    async_functions_mark_their_awaits,
+    async_function,
     "",
     "async fn f(stream: Arc<CudaStream>) -> Result<u32, E> {
         k.launch(1).await?;
@@ -113,7 +113,7 @@ snapshot!(
 );
 
 snapshot!(
-    boxed_futures_are_bracketed_inside,
+    boxed_future,
     "scope = \"body\"",
     "fn f<'life0, 'async_trait>(&'life0 self, x: u32) -> Pin<Box<dyn Future<Output = u32> + 'async_trait>> {
         Box::pin(async move {
@@ -127,27 +127,27 @@ snapshot!(
 );
 
 snapshot!(
-    configured_parameters,
+    parameters_with_cfg,
     "",
     "fn f(#[cfg(gpu)] stream: &CudaStream, #[cfg(not(gpu))] stream: Option<&CudaStream>) {}"
 );
 
 snapshot!(
-    the_host_clock_and_a_crate_path,
+    host_clock_with_crate_path,
     "clock = \"host\", crate = crate::reexports::timing",
     "pub(crate) async unsafe extern \"C\" fn f<T: Into<u8>>((a, b): (u8, T)) where T: Copy {}"
 );
 
 snapshot!(
-    work_is_evaluated_apart_from_the_stream,
+    stream_with_work,
     "stream = device.stream()?, bytes = 4 * self.x.len(), flops = self.flops(n)?",
     "fn f(&self, n: usize) -> u8 { self.run(); 3 }"
 );
 
-snapshot!(work_on_the_host, "clock = \"host\", flops = n", "fn f(n: usize) {}");
+snapshot!(host_clock_with_work, "clock = \"host\", flops = n", "fn f(n: usize) {}");
 
 #[test]
-fn the_host_clock_times_the_body_whatever_it_launches() {
+fn host_clock_implies_body_scope() {
     let output = rewrite(tokens("clock = \"host\""), tokens("fn f() { k.launch(1) }"));
     let text = output.to_string();
     assert!(text.ends_with("k . launch (1) }"), "{text}");
@@ -155,7 +155,7 @@ fn the_host_clock_times_the_body_whatever_it_launches() {
 }
 
 #[test]
-fn barriers_go_around_the_body_whatever_it_launches() {
+fn sync_clock_implies_body_scope() {
     let output = rewrite(
         tokens("clock = \"sync\", cold"),
         tokens("fn f(stream: &CudaStream) { k.launch(1) }"),
@@ -166,17 +166,17 @@ fn barriers_go_around_the_body_whatever_it_launches() {
 }
 
 #[test]
-fn a_name_in_the_body_stands_for_what_it_was_bound_to() {
-    let inferred = |expr: &str| format!("target!(&{expr},lent,");
+fn stream_is_inferred_through_bindings() {
+    let inferred = |expr: &str| format!("source!(&{expr},lent)");
     let written = |expr: &str| format!("write`stream={expr}`if");
-    let made = "thisstreamismadeinthebody".to_owned();
-    let known = "thisstreamisknownonlyinthebody".to_owned();
+    let made = "thisstreamiscreatedinthebody".to_owned();
+    let known = "thisstreamisdeterminedinthebody".to_owned();
     for (body, outcome) in [
         ("net.s.launch_builder(k);", inferred("net.s")),
         ("let s = &net.s; s.launch_builder(k);", inferred("net.s")),
         ("let s: Arc<_> = Arc::clone(&net.s); s.launch_builder(k);", inferred("net.s")),
         ("let net = &net.inner; (&net.s).clone().launch_builder(k);", inferred("net.inner.s")),
-        // What a name is bound to later, or in a block that has ended, is not meant.
+        // Later bindings of the name, and those of blocks that have ended, do not count.
         ("net.launch_builder(k); let net = net.fork()?;", inferred("net")),
         ("{ let net = net.fork()?; } net.launch_builder(k);", inferred("net")),
         ("let s = net.s; let net = x?; s.launch_builder(k);", inferred("net.s")),
@@ -193,7 +193,7 @@ fn a_name_in_the_body_stands_for_what_it_was_bound_to() {
         (
             "let (a, b) = (&net.s, &net.t); let a = &net.s; let b = &net.t; \
              a.launch_builder(k); b.launch_builder(k);",
-            "launcheson`net.s`andon`net.t`:write`stream=net.s`,".to_owned(),
+            "launcheson`net.s`and`net.t`:write`stream=net.s`,".to_owned(),
         ),
         ("if let Some(net) = net { net.launch_builder(k); }", known),
     ] {
@@ -204,8 +204,8 @@ fn a_name_in_the_body_stands_for_what_it_was_bound_to() {
 }
 
 #[test]
-fn launches_on_another_stream_than_the_timed_one_are_remarked_upon() {
-    let remark = "what is launched on another stream than the timed one is not seen";
+fn launches_on_another_stream_are_remarked() {
+    let remark = "Remark :: OtherStream";
     for (keys, receiver, is_elsewhere) in [
         ("stream = a", "b", true),
         ("stream = &a, cold", "(&b)", true),
@@ -214,14 +214,14 @@ fn launches_on_another_stream_than_the_timed_one_are_remarked_upon() {
         ("stream = self.s", "a", true),
         ("stream = self.s", "self.other", true),
         ("stream = &self.s", "self.s", false),
-        // One may be what the other dereferences to.
+        // One may dereference to the other.
         ("stream = self.s", "self.s.inner", false),
         ("stream = self.s.inner", "self.s", false),
-        // Who knows which stream these are.
+        // The names do not tell which stream these are.
         ("stream = a.clone()", "b", false),
         ("stream = a", "device", false),
         ("stream = a", "b.other()", false),
-        // It may fork from the one and join it again.
+        // The body may fork from the stream and join it again.
         ("stream = a, scope = \"body\"", "b", false),
     ] {
         let body = format!("{receiver}.launch_builder(k).launch(c)");
@@ -245,7 +245,7 @@ fn launches_on_another_stream_than_the_timed_one_are_remarked_upon() {
         ("let s = stream.unwrap(); s.launch_builder(k).launch(c);", false),
         ("stream.launch_builder(k).launch(c); let stream = stream.fork()?;", false),
         ("{ let stream = stream.fork()?; } stream.launch_builder(k).launch(c);", false),
-        // What goes to the one stream is seen.
+        // A launch on the timed stream is measured.
         ("net.s.launch_builder(k).launch(c); stream.launch_builder(k).launch(c);", false),
         ("net.launch_builder(k).launch(c);", false),
         ("stream.memset(); k.launch(c);", false),
@@ -259,13 +259,13 @@ fn launches_on_another_stream_than_the_timed_one_are_remarked_upon() {
 }
 
 #[test]
-fn a_body_that_is_no_known_rust_stays_as_it_is() {
+fn unparsed_body_is_kept_verbatim() {
     let output =
         rewrite(tokens("cold"), tokens("fn f(stream: &CudaStream) { new syntax; k.launch(1) }"));
     let text = output.to_string();
     assert!(text.ends_with("new syntax ; k . launch (1) }"), "{text}");
-    assert!(text.contains("options : \"cold, the body is no Rust that the macro knows"), "{text}");
+    assert!(text.contains("Remark :: UnparsedBody"), "{text}");
     assert!(text.contains("ScopeKind :: Body"), "{text}");
 }
 
-snapshot!(a_mistake_leaves_the_function_alone, "warmpu = 10, cold = 3", "const fn f() -> u8 { 3 }");
+snapshot!(errors_leave_the_function_unchanged, "warmpu = 10, cold = 3", "const fn f() -> u8 { 3 }");

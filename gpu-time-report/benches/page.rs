@@ -1,18 +1,18 @@
-//! The HTML page of 500 made-up series: how long it takes to write, how large it is, and, where Chromium
-//! is installed, when that shows it first: `cargo bench -p gpu-time-report --features html`. With a path
-//! after `--`, the page is kept there.
+//! Measures the HTML page of 500 synthetic series: the time to write it, its size, and, if Chromium
+//! is installed, the time to the first paint. Run it with `cargo bench -p gpu-time-report
+//! --features html`. A path after `--` keeps the page there.
 
 #[path = "../tests/support/chromium.rs"]
 mod chromium;
-#[path = "../tests/support/made_up.rs"]
-mod made_up;
+#[path = "../tests/support/synthetic.rs"]
+mod synthetic;
 
 use std::time::Instant;
 
 const SERIES: usize = 500;
 const RUNS: usize = 5;
 
-/// Answers when something was painted first, and when a text was, in ms since the page was opened.
+/// Returns the times of the first paint and of the first text, in ms since the page was opened.
 const PAINTED: &str = r#"
     for (let waited = 0; waited < 1000; waited++) {
         const paints = performance.getEntriesByType("paint");
@@ -22,9 +22,9 @@ const PAINTED: &str = r#"
 "#;
 
 fn main() {
-    // Cargo adds `--bench`.
+    // Cargo passes `--bench`.
     let path = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
-    let snapshot = made_up::snapshot(SERIES);
+    let snapshot = synthetic::snapshot(SERIES);
     let mut rendered: Vec<_> = (0..RUNS)
         .map(|_| {
             let begin = Instant::now();
@@ -40,8 +40,8 @@ fn main() {
     if let Some(path) = path {
         std::fs::write(path, &page).expect("the page is kept");
     }
-    let is_there = std::process::Command::new("chromium").arg("--version").output().is_ok();
-    if !is_there {
+    let is_installed = std::process::Command::new("chromium").arg("--version").output().is_ok();
+    if !is_installed {
         return println!("no Chromium to show it in");
     }
     let mut painted: Vec<f64> = (0..RUNS)

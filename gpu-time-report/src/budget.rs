@@ -1,8 +1,8 @@
-//! What timing may cost, and what it did.
+//! The budget for the cost of timing.
 
 use serde::{Deserialize, Serialize};
 
-/// The budget of a process.
+/// The budget of a process: the share of wall time that timing may take, and the cost so far.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Budget {
     #[doc(hidden)]
@@ -18,23 +18,24 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// The share of the wall time that timing may cost: of the host and of the device, added up over all
-    /// threads.
+    /// Returns the share of wall time that timing may take on the host and on the device, added up
+    /// over all threads.
     pub fn share(&self) -> f64 {
         self.share
     }
 
-    /// The share that it cost lately, in the mean over about ten seconds.
+    /// Returns the share that timing took recently, averaged over about ten seconds.
     pub fn cost_share(&self) -> f64 {
         self.cost_share
     }
 
-    /// What it cost the host since there is this budget, over all threads.
+    /// Returns the time that timing took on the host since the budget was set, over all threads.
     pub fn host_ns(&self) -> u64 {
         self.host_ns
     }
 
-    /// What it cost the devices: events, holds, flushes, and what kernels do again because of these.
+    /// Returns the time that timing took on the devices: events, holds, flushes, and the work that
+    /// kernels repeat because of them.
     pub fn device_ns(&self) -> u64 {
         self.device_ns
     }

@@ -1,19 +1,23 @@
-//! The report as CSV: a header, then one line for each series. Names are escaped as in the table, so that
-//! the file may be looked at in a terminal.
+//! The report as CSV: a header, then one line per series. Names are escaped as in the table, so
+//! that the file can be shown in a terminal.
 
 use crate::units::printable;
 use crate::{Lost, Series, Site, Snapshot, Stats};
 
-/// A column's name and what stands in it.
+/// The name of a column and its cell for a series.
 type Column = (String, Box<dyn Fn(&Site, &Series) -> String>);
 
-/// What a figure of the statistics is called, and where it is.
+/// The name of a statistic and its accessor.
 type Figure = (&'static str, fn(&Stats) -> f64);
 
-/// The CSV report.
-pub fn render(snapshot: &Snapshot) -> String {
-    // Writing to memory cannot fail, nor can lines of one length.
-    write(snapshot).ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
+impl Snapshot {
+    /// The CSV report: a header, then one line for each series. Control characters in names are escaped
+    /// as in the table; all else is unchanged. A name that begins with `=`, `+`, `-` or `@`, such as the
+    /// key `-1`, is a formula to a spreadsheet unless its column is imported as text.
+    pub fn to_csv(&self) -> String {
+        // Cannot fail: the target is memory, and all lines have the same length.
+        write(self).ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
+    }
 }
 
 fn write(snapshot: &Snapshot) -> Result<Vec<u8>, csv::Error> {
@@ -38,6 +42,9 @@ fn columns() -> Vec<Column> {
     add("line", |site, _| site.line.to_string());
     add("scope", |site, _| site.scope().to_owned());
     add("options", |site, _| printable(&site.options));
+    add("remarks", |site, _| {
+        site.remarks.iter().map(|remark| remark.code()).collect::<Vec<_>>().join(" ")
+    });
     add("calls", |site, _| site.calls.to_string());
     add("warmup", |site, _| site.warmup.to_string());
     add("skipped", |site, _| site.skipped.to_string());

@@ -1,15 +1,16 @@
-//! What a flush was seen to evict: the proof that cold is cold.
+//! The measured effect of L2 flushes: the evidence that cold calls find a cold cache.
 
 use serde::{Deserialize, Serialize};
 
-/// How much of the L2 a flush of some size was seen to evict.
+/// The share of the L2 that a flush of some size evicted.
 ///
-/// A line missed if it took longer to read than nearly all lines that the same L2 was known to hold.
+/// A line missed if it took longer to read than nearly all lines that the same L2 was known to
+/// hold.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Eviction {
     #[doc(hidden)]
     pub proved: bool,
-    /// Empty in the first reports, whose flushes read to leave clean lines and wrote to leave dirty ones.
+    /// Empty in the first reports, whose clean flushes read and whose dirty flushes wrote.
     #[doc(hidden)]
     #[serde(default)]
     pub method: String,
@@ -33,8 +34,8 @@ pub struct Eviction {
     pub threshold_cycles: u32,
 }
 
-/// What was seen of the two kinds of flush on a device, each `None` if it was not prepared or nothing
-/// could be seen.
+/// The measured effects of the two kinds of flush on a device. Each is `None` if that flush was not
+/// prepared, or if its effect could not be measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlushProof {
     #[doc(hidden)]
@@ -44,74 +45,74 @@ pub struct FlushProof {
 }
 
 impl Eviction {
-    /// Whether at least 99 % of the lines missed, after reads and after writes, and half of those
-    /// that the flush itself discarded.
+    /// Returns `true` if at least 99 % of the lines missed, after reads and after writes, and half
+    /// of those that the flush itself discarded.
     pub fn proved(&self) -> bool {
         self.proved
     }
 
-    /// `"read"`, which leaves clean lines, `"write"`, which leaves dirty ones, or `"write-discard"`, which
-    /// leaves none.
+    /// Returns `"read"`, which leaves clean lines, `"write"`, which leaves dirty ones, or
+    /// `"write-discard"`, which leaves none.
     pub fn method(&self) -> &str {
         &self.method
     }
 
-    /// The flush's size as a multiple of the L2 that the driver reports.
+    /// Returns the flush's size as a multiple of the L2 size that the driver reports.
     pub fn multiple(&self) -> u32 {
         self.multiple
     }
 
-    /// The flush's size in bytes.
+    /// Returns the flush's size in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// How many lines were watched.
+    /// Returns the number of cache lines that were watched.
     pub fn lines(&self) -> u32 {
         self.lines
     }
 
-    /// The share of lines, read before the flush, that missed after it: in an L2 that was full or in one that
-    /// had just been flushed, whichever is less.
+    /// Returns the share of lines, read before the flush, that missed after it: in an L2 that was
+    /// full, or in one that had just been flushed, whichever is less.
     pub fn missed_after_read(&self) -> f64 {
         self.missed_after_read
     }
 
-    /// The share of lines, written before the flush, that missed after it, in the same way.
+    /// Returns the share of lines, written before the flush, that missed after it, in the same way.
     pub fn missed_after_write(&self) -> f64 {
         self.missed_after_write
     }
 
-    /// The share of lines, written and discarded by the flush itself, that missed after it: that
-    /// shows that discarding has an effect. `None` where the flush discards nothing.
+    /// Returns the share of lines, written and discarded by the flush itself, that missed after it,
+    /// which shows that discarding has an effect. `None` if the flush discards nothing.
     pub fn missed_discarded(&self) -> Option<f64> {
         self.missed_discarded
     }
 
-    /// Median latency of a hit, in cycles of the SM's clock.
+    /// Returns the median latency of a hit, in cycles of the SM's clock.
     pub fn hit_cycles(&self) -> u32 {
         self.hit_cycles
     }
 
-    /// Median latency of the lines that missed, in the same cycles.
+    /// Returns the median latency of the lines that missed, in the same cycles.
     pub fn miss_cycles(&self) -> Option<u32> {
         self.miss_cycles
     }
 
-    /// What takes longer than this is a miss, in the same cycles: nearly all lines known to be in the
-    /// L2 took less.
+    /// Returns the latency above which a read counts as a miss, in the same cycles: nearly all
+    /// lines known to be in the L2 took less.
     pub fn threshold_cycles(&self) -> u32 {
         self.threshold_cycles
     }
 }
 
 impl FlushProof {
-    /// Of `cold`, which leaves nothing dirty.
+    /// Returns the effect of the flush of `cold`, which leaves no dirty lines.
     pub fn clean(&self) -> Option<&Eviction> {
         self.clean.as_ref()
     }
 
-    /// Of `cold = "dirty"`, which writes.
+    /// Returns the effect of the flush of `cold = "dirty"`, which writes.
     pub fn dirty(&self) -> Option<&Eviction> {
         self.dirty.as_ref()
     }

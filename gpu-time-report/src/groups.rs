@@ -1,55 +1,57 @@
-//! How rows are shown: a function and its launches are a group, and groups stand in the order of their
-//! totals.
+//! Rows in the order in which the table and the page show them: a function and its launches form a
+//! group, and groups are sorted by total time.
 
 use std::collections::HashSet;
 
 use crate::{CacheState, Series, Site, Snapshot, series};
 
-/// A function on one device in one cache state, and its launches.
+/// A function on one device in one cache state, with its launches.
 pub struct Group<'a> {
-    /// Its place in the report.
-    pub site: usize,
-    /// The function's own series. One whose calls were all captured has none.
+    /// The index of the site in the report.
+    pub at: usize,
+    /// The function.
+    pub site: &'a Site,
+    /// The function's own series. `None` if every call was captured, or none was timed.
     pub head: Option<Row<'a>>,
-    /// What its calls launched.
+    /// The launches that its calls made.
     pub launches: Vec<Row<'a>>,
-    /// Calls are counted by function, so they stand once.
+    /// Set in the first group of a function, the one that shows its number of calls: calls are counted
+    /// per function, not per device or cache state.
     pub has_calls: bool,
 }
 
-/// A series, and where it stands in its site.
+/// A series and its index in its site.
 #[derive(Clone, Copy)]
 pub struct Row<'a> {
-    /// The place.
+    /// The index.
     #[cfg_attr(not(feature = "html"), expect(dead_code, reason = "only the page refers to it"))]
     pub at: usize,
     /// The series.
     pub series: &'a Series,
 }
 
-/// The groups of a report, the one that took the most first.
+/// Returns the groups of a report, the one with the longest total first.
 pub fn of(snapshot: &Snapshot) -> Vec<Group<'_>> {
     let sites = snapshot.sites.iter().enumerate();
     let mut groups: Vec<Group> = sites.flat_map(|(at, site)| of_site(at, site)).collect();
     groups.sort_by(|a, b| b.total().total_cmp(&a.total()));
     let mut seen = HashSet::new();
-    groups.iter_mut().for_each(|group| group.has_calls = seen.insert(group.site));
+    groups.iter_mut().for_each(|group| group.has_calls = seen.insert(group.at));
     groups
 }
 
-/// The groups of a site that was called.
-fn of_site<'a>(at: usize, site: &'a Site) -> Vec<Group<'a>> {
+/// Returns the groups of one site, or none if it was never called.
+fn of_site(at: usize, site: &Site) -> Vec<Group<'_>> {
     let rows = || site.series.iter().enumerate().map(|(at, series)| Row { at, series });
-    let group = |head| Group { site: at, head, launches: Vec::new(), has_calls: false };
+    let group = |head| Group { at, site, head, launches: Vec::new(), has_calls: false };
     let heads = rows().filter(|row| row.series.launch.is_none());
     let mut groups: Vec<Group> = heads.map(|row| group(Some(row))).collect();
     for row in rows().filter(|row| row.series.launch.is_some()) {
-        let is_its = |group: &&mut Group| {
-            group
-                .head
-                .is_some_and(|head| !row.series.graph && is_launch_of(row.series, head.series))
+        let owns = |group: &&mut Group| {
+            let head = group.head.filter(|_| !row.series.graph);
+            head.is_some_and(|head| is_launch_of(row.series, head.series))
         };
-        match groups.iter_mut().find(is_its) {
+        match groups.iter_mut().find(owns) {
             Some(group) => group.launches.push(row),
             None => match groups.iter_mut().find(|group| group.head.is_none()) {
                 Some(headless) => headless.launches.push(row),
@@ -63,8 +65,8 @@ fn of_site<'a>(at: usize, site: &'a Site) -> Vec<Group<'a>> {
     groups
 }
 
-/// Whether the launch was made by calls of this series: the launches after the first of a cold call
-/// run after it.
+/// Returns `true` if calls of this series made the launch. The later launches of a cold call run in the
+/// state `after-cold`.
 fn is_launch_of(launch: &Series, calls: &Series) -> bool {
     let is_cold = calls.cache != CacheState::AsFound;
     let cache = launch.cache == calls.cache || (is_cold && launch.cache == CacheState::AfterCold);
@@ -72,7 +74,7 @@ fn is_launch_of(launch: &Series, calls: &Series) -> bool {
 }
 
 impl Group<'_> {
-    /// What orders the groups.
+    /// The time that groups are sorted by.
     fn total(&self) -> f64 {
         let launches = || series::total(self.launches.iter().map(|row| row.series));
         self.head.map_or_else(launches, |head| head.series.total().unwrap_or_default())

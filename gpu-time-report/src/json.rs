@@ -1,55 +1,40 @@
-//! The report as JSON, and back.
+//! The report as JSON, written and read.
 
 use std::{fmt, io};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
 use serde_json::ser::Formatter;
 
-use crate::{Series, Snapshot};
+use crate::{Series, Snapshot, schema};
 
-/// The schema that is written, and the only one that is read.
-const SCHEMA: &str = "gpu-time/1";
-
-/// The name of the schema: a report that was read has this one.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Schema;
-
-impl Serialize for Schema {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(SCHEMA)
+impl Snapshot {
+    /// The JSON report.
+    pub fn to_json(&self) -> String {
+        let mut text = Vec::new();
+        let mut serializer = serde_json::Serializer::with_formatter(&mut text, Layout::default());
+        // Cannot fail: every key is a string and every value a number, a string or a list.
+        _ = self.serialize(&mut serializer);
+        String::from_utf8(text).unwrap_or_default()
     }
-}
 
-impl<'de> Deserialize<'de> for Schema {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Schema, D::Error> {
-        match String::deserialize(deserializer)?.as_str() {
-            SCHEMA => Ok(Schema),
-            other => Err(de::Error::invalid_value(de::Unexpected::Str(other), &SCHEMA)),
+    /// Reads a JSON report: the result equals the snapshot that it was written from. Unknown fields are
+    /// ignored, so reports of later versions can be read too.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the text is not JSON, or not a report of the schema `gpu-time/1`.
+    pub fn from_json(json: &[u8]) -> Result<Snapshot, ReadError> {
+        let mut snapshot: Snapshot =
+            serde_json::from_slice(json).map_err(|error| ReadError::of(json, error))?;
+        for series in snapshot.sites.iter_mut().flat_map(|site| &mut site.series) {
+            series.net_sum_ns = series.net_sum_ns.or_else(|| net_sum_ns(series));
         }
+        Ok(snapshot)
     }
 }
 
-/// The text of a report.
-pub fn write(snapshot: &Snapshot) -> String {
-    let mut text = Vec::new();
-    let mut serializer = serde_json::Serializer::with_formatter(&mut text, Layout::default());
-    // Every key is a string and every value a number, a string or a list: nothing here can fail.
-    _ = snapshot.serialize(&mut serializer);
-    String::from_utf8(text).unwrap_or_default()
-}
-
-/// The report of a text.
-pub fn read(text: &[u8]) -> Result<Snapshot, ReadError> {
-    let mut snapshot: Snapshot =
-        serde_json::from_slice(text).map_err(|error| ReadError::of(text, error))?;
-    for series in snapshot.sites.iter_mut().flat_map(|site| &mut site.series) {
-        series.net_sum_ns = series.net_sum_ns.or_else(|| net_sum_ns(series));
-    }
-    Ok(snapshot)
-}
-
-/// The net sum of a series, which the first reports left to be worked out.
+/// Computes the net sum of a series, which the first reports did not have.
 fn net_sum_ns(series: &Series) -> Option<f64> {
     let Series { raw_ns, net_ns, bias_ns, launches, fed, starved, .. } = series;
     let from_raw = || {
@@ -60,19 +45,19 @@ fn net_sum_ns(series: &Series) -> Option<f64> {
     net_ns.as_ref().map(|net| net.sum).or_else(from_raw)
 }
 
-/// Why a text is not a report that can be read.
+/// The reason for which a text could not be read as a report.
 #[derive(Debug)]
 pub struct ReadError(Reason);
 
 #[derive(Debug)]
 enum Reason {
-    /// No JSON, or one that ends early.
+    /// Not JSON, or JSON that ends early.
     Syntax(serde_json::Error),
-    /// JSON of something else.
+    /// JSON that is not a report.
     Foreign,
     /// A report of another schema.
     Schema(String),
-    /// A report that lacks something.
+    /// A report with a missing or invalid field.
     Content(serde_json::Error),
 }
 
@@ -85,9 +70,9 @@ impl ReadError {
         if error.classify() != Category::Data {
             return ReadError(Reason::Syntax(error));
         }
-        // What is wrong may stand before the schema that explains it.
+        // The error may come before the schema that explains it.
         ReadError(match serde_json::from_slice(text) {
-            Ok(Head { schema: Some(schema) }) if schema == SCHEMA => Reason::Content(error),
+            Ok(Head { schema: Some(schema) }) if schema == schema::NAME => Reason::Content(error),
             Ok(Head { schema: Some(schema) }) => Reason::Schema(schema),
             Ok(Head { schema: None }) => Reason::Foreign,
             Err(error) if error.classify() == Category::Data => Reason::Foreign,
@@ -106,23 +91,30 @@ impl fmt::Display for ReadError {
             Reason::Foreign => write!(f, "not a report of gpu-time: no `schema` says so"),
             Reason::Schema(schema) => {
                 let shown: String = schema.chars().take(40).collect();
-                write!(f, "the schema is {shown:?}, and `{SCHEMA}` is what this version reads")
+                write!(
+                    f,
+                    "the schema is {shown:?}, and `{}` is what this version reads",
+                    schema::NAME
+                )
             }
-            Reason::Content(error) => write!(f, "not a whole report of `{SCHEMA}`: {error}"),
+            Reason::Content(error) => {
+                write!(f, "invalid `{}` report: {error}", schema::NAME)
+            }
         }
     }
 }
 
 impl std::error::Error for ReadError {}
 
-/// Down to here a value stands on its own line: the members of a series do, and not what is in them.
+/// The depth down to which values have their own lines: the members of a series, but not the values
+/// inside them.
 const DEEPEST: usize = 5;
 
-/// Indented as far as it serves a reader, and compact within.
+/// A formatter that indents the outer levels for readers and keeps the inner ones compact.
 #[derive(Default)]
 struct Layout {
     depth: usize,
-    /// Whether the array or object that ends has anything in it.
+    /// The current array or object has content.
     has_content: bool,
 }
 

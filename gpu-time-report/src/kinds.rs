@@ -1,25 +1,25 @@
-//! What a report has a few words for: each kind is read and written by its name.
+//! Enums of the report, written and read by name.
 
 use serde::{Deserialize, Serialize};
 
-/// What the L2 held when the bracket began.
+/// The contents of the L2 at the start of the bracket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheState {
-    /// Whatever the work before it left there.
+    /// As the work before it left them.
     AsFound,
-    /// None of the work's data, and nothing to write back.
+    /// None of the work's data, and no dirty lines.
     Cold,
-    /// None of the work's data, and dirty lines that must be written back.
+    /// None of the work's data, but dirty lines that must be written back.
     ColdDirty,
-    /// What the earlier launches of a cold call left there.
+    /// As the earlier launches of a cold call left them.
     AfterCold,
-    /// Less of the work's data than before, but it could not be emptied.
+    /// Less of the work's data than before: the L2 could not be emptied.
     Partial,
 }
 
 impl CacheState {
-    /// Every state, in the order of their discriminants.
+    /// Every state, in the order of the discriminants.
     pub const ALL: [CacheState; 5] = [
         CacheState::AsFound,
         CacheState::Cold,
@@ -28,7 +28,7 @@ impl CacheState {
         CacheState::Partial,
     ];
 
-    /// Its name in the reports.
+    /// Returns the name in the reports.
     pub fn name(self) -> &'static str {
         match self {
             CacheState::AsFound => "as-found",
@@ -40,20 +40,20 @@ impl CacheState {
     }
 }
 
-/// What the time of a series is the time of.
+/// The interval that the times of a series measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
     /// The launches of one call, added up.
     Sum,
-    /// One call, from the first thing that it enqueued to the last.
+    /// One call, from the first operation that it enqueued to the last.
     Span,
     /// One launch.
     Launch,
 }
 
 impl Measure {
-    /// Its name in the reports.
+    /// Returns the name in the reports.
     pub fn name(self) -> &'static str {
         match self {
             Measure::Sum => "sum",
@@ -63,7 +63,7 @@ impl Measure {
     }
 }
 
-/// What a bracket goes around.
+/// The work that a bracket surrounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScopeKind {
@@ -74,7 +74,7 @@ pub enum ScopeKind {
 }
 
 impl ScopeKind {
-    /// Its name in the reports.
+    /// Returns the name in the reports.
     pub fn name(self) -> &'static str {
         match self {
             ScopeKind::Launches => "launches",
@@ -83,20 +83,20 @@ impl ScopeKind {
     }
 }
 
-/// What tells the time.
+/// The clock that measures the times of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Clock {
     /// CUDA events.
     Events,
-    /// Wall time on the host, between two moments at which the stream was idle.
+    /// Wall time on the host between two moments at which the stream was idle.
     Sync,
     /// Wall time on the host.
     Host,
 }
 
 impl Clock {
-    /// Its name in the reports.
+    /// Returns the name in the reports.
     pub fn name(self) -> &'static str {
         match self {
             Clock::Events => "events",
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_is_what_is_read_and_written() {
+    fn name_matches_serialization() {
         fn same<T>(kinds: &[T], name: fn(T) -> &'static str)
         where
             T: Copy + PartialEq + std::fmt::Debug + Serialize + for<'a> Deserialize<'a>,

@@ -1,6 +1,5 @@
-//! What [gpu-time](https://docs.rs/gpu-time) reports: a [`Snapshot`] of what was measured, which is
-//! written as a table, as JSON or as CSV, and read back from JSON. Nothing here measures, and nothing
-//! needs a GPU.
+//! Reports of [gpu-time](https://docs.rs/gpu-time). A [`Snapshot`] holds the measurements; it is written
+//! as a table, JSON, CSV or HTML, and read back from JSON. This crate measures nothing and needs no GPU.
 //!
 //! ```
 //! let json = br#"{
@@ -21,6 +20,8 @@
 mod budget;
 mod csv;
 mod device;
+#[cfg(test)]
+mod fixtures;
 mod flush_proof;
 mod groups;
 #[cfg(feature = "html")]
@@ -28,15 +29,16 @@ mod html;
 mod json;
 mod kinds;
 mod losses;
-#[cfg(test)]
-mod made;
+mod marks;
 mod names;
 mod notes;
 #[doc(hidden)]
 pub mod pattern;
 mod process;
 mod rate;
+mod remark;
 mod scale;
+mod schema;
 mod series;
 mod shorten;
 mod site;
@@ -63,13 +65,15 @@ pub use snapshot::Snapshot;
 pub use stats::{Histogram, Slot, Stats, Timeline};
 pub use terminal::Terminal;
 
-// What the runtime makes reports with.
+// Used by the runtime to build reports.
 #[doc(hidden)]
 pub use kinds::{CacheState, Clock, Measure, ScopeKind};
 #[doc(hidden)]
 pub use losses::{Losses, Lost};
 #[doc(hidden)]
 pub use names::Names;
+#[doc(hidden)]
+pub use remark::Remark;
 #[doc(hidden)]
 pub use stats::{Course, Distribution, Summary, step_ns};
 #[doc(hidden)]

@@ -1,30 +1,31 @@
-//! Why brackets gave no sample, and how many.
+//! Reasons for lost samples, and their counts.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Why a bracket gave no sample.
+/// The reason for which a bracket gave no sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lost {
     /// The stream was being captured into a graph.
     Capture,
-    /// The launch answered an error, or unwound.
+    /// The launch returned an error or unwound.
     Failed,
     /// The future was dropped before it completed.
     Cancelled,
-    /// Start and stop came from different threads of a stream that each thread has its own of.
+    /// The start and the stop were called on different threads, on a stream that is a different one
+    /// for each thread.
     Thread,
     /// The stream was dropped before the stop.
     Stream,
     /// The context was destroyed or reset.
     Context,
-    /// The bound on events was reached: the GPU was too far behind.
+    /// The limit on pending events was reached, because the GPU was too far behind.
     Events,
-    /// A driver call of ours failed.
+    /// A driver call of gpu-time failed.
     Driver,
-    /// The elapsed time was no time.
+    /// The elapsed time was negative or not a number.
     Invalid,
 }
 
@@ -42,37 +43,45 @@ impl Lost {
         Lost::Invalid,
     ];
 
-    /// Its key in the reports.
+    /// Returns the name of the reason in the reports.
     pub fn name(self) -> &'static str {
         self.words().0
     }
 
-    /// What happened, in a clause.
+    /// Returns a clause that explains the reason.
     pub fn meaning(self) -> &'static str {
         self.words().1
     }
 
     fn words(self) -> (&'static str, &'static str) {
         match self {
-            Lost::Capture => ("capture", "the stream was being captured into a graph"),
-            Lost::Failed => ("failed", "the launch answered an error, or unwound"),
+            Lost::Capture => (
+                "capture",
+                "the stream was being captured; `graph` in the attribute times launches in graphs",
+            ),
+            Lost::Failed => ("failed", "the launch returned an error or panicked"),
             Lost::Cancelled => ("cancelled", "the future was dropped before it completed"),
-            Lost::Thread => ("thread", "a per-thread stream was stopped on another thread"),
-            Lost::Stream => ("stream", "the stream was dropped before the stop"),
+            Lost::Thread => (
+                "thread",
+                "the stop of a per-thread default stream was on another thread than its start",
+            ),
+            Lost::Stream => ("stream", "the stream was dropped before the stop event"),
             Lost::Context => ("context", "the context was destroyed or reset"),
-            Lost::Events => ("events", "the GPU was too far behind for more events"),
-            Lost::Driver => ("driver", "a driver call of the measurement failed"),
-            Lost::Invalid => ("invalid", "the elapsed time was no time"),
+            Lost::Events => {
+                ("events", "the GPU was so far behind that the limit on pending events was reached")
+            }
+            Lost::Driver => ("driver", "a driver call of gpu-time failed"),
+            Lost::Invalid => ("invalid", "the elapsed time was negative or not a number"),
         }
     }
 }
 
-/// How many brackets were lost, by reason.
+/// The number of lost brackets for each reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses([u64; Lost::ALL.len()]);
 
 impl Losses {
-    /// Counts one more.
+    /// Counts one lost bracket.
     #[inline]
     pub fn add(&mut self, reason: Lost) {
         if let Some(count) = self.0.get_mut(reason as usize) {
@@ -80,7 +89,7 @@ impl Losses {
         }
     }
 
-    /// Counts what another counted.
+    /// Adds the counts of another.
     pub fn add_all(&mut self, other: Losses) {
         self.0
             .iter_mut()
@@ -88,7 +97,7 @@ impl Losses {
             .for_each(|(count, more)| *count = count.saturating_add(more));
     }
 
-    /// Takes off what another counted.
+    /// Subtracts the counts of another.
     pub fn take_off(&mut self, other: Losses) {
         self.0
             .iter_mut()
@@ -96,30 +105,31 @@ impl Losses {
             .for_each(|(count, less)| *count = count.saturating_sub(less));
     }
 
-    /// How many were lost for this reason.
+    /// Returns the number of brackets lost for a reason.
     pub fn of(&self, reason: Lost) -> u64 {
         self.0.get(reason as usize).copied().unwrap_or_default()
     }
 
-    /// Every reason with its count.
+    /// Returns every reason with its count.
     pub fn iter(&self) -> impl Iterator<Item = (Lost, u64)> + '_ {
         Lost::ALL.into_iter().zip(self.0)
     }
 
-    /// The sum over all reasons.
+    /// Returns the number of lost brackets over all reasons.
     pub fn total(&self) -> u64 {
         self.0.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 }
 
-/// An object of every reason's name and count, zeros too, so that scripts need no default.
+/// Serializes to an object with every reason, zero counts included, so that scripts need no
+/// default.
 impl Serialize for Losses {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.iter())
     }
 }
 
-/// Reasons that are not there count 0.
+/// Missing reasons count 0.
 impl<'de> Deserialize<'de> for Losses {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Losses, D::Error> {
         let counts = BTreeMap::<Lost, u64>::deserialize(deserializer)?;
@@ -132,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reason_is_counted_by_itself() {
+    fn add_counts_each_reason_separately() {
         let mut losses = Losses::default();
         for (i, reason) in Lost::ALL.into_iter().enumerate() {
             for _ in 0..=i {
@@ -146,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_are_an_object_with_every_reason() {
+    fn json_has_every_reason() {
         let mut losses = Losses::default();
         losses.add(Lost::Capture);
         let json = serde_json::to_value(losses).unwrap();

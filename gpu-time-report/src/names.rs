@@ -1,13 +1,13 @@
-//! What functions are called where several have one name.
+//! Labels of functions that share a name.
 
 use std::collections::HashMap;
 
-/// Which names of functions are those of several.
+/// The number of functions with each name.
 #[doc(hidden)]
 pub struct Names<'a>(HashMap<&'a str, usize>);
 
 impl<'a> FromIterator<&'a str> for Names<'a> {
-    /// The names of all functions that there are.
+    /// Counts the names of all functions.
     fn from_iter<I: IntoIterator<Item = &'a str>>(names: I) -> Self {
         let mut counts = HashMap::new();
         names.into_iter().for_each(|name| *counts.entry(name).or_default() += 1);
@@ -16,12 +16,13 @@ impl<'a> FromIterator<&'a str> for Names<'a> {
 }
 
 impl Names<'_> {
-    /// What tells a function from all others: its name, and where several have that, its place as well.
+    /// Returns a unique label: the name, followed by the place in the source if several functions
+    /// share the name.
     pub fn label(&self, name: &str, file: &str, line: u32) -> String {
         if self.is_shared(name) { format!("{name} ({file}:{line})") } else { name.to_owned() }
     }
 
-    /// Whether any name is that of several.
+    /// Returns `true` if any functions share a name.
     pub(crate) fn are_shared(&self) -> bool {
         self.0.values().any(|count| *count > 1)
     }
@@ -36,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_of_several_has_its_place() {
+    fn label_of_a_shared_name_has_the_place() {
         let names: Names = ["f", "g", "f"].into_iter().collect();
         assert!(names.are_shared());
         assert_eq!(names.label("f", "src/a.rs", 7), "f (src/a.rs:7)");

@@ -1,33 +1,14 @@
-//! What a reader of the table must know besides its figures, a line each.
+//! Notes and warnings below the table and the page, one line each.
 
+use crate::marks::{ESTIMATE, GB_PER_S, HOST, LOWER_BOUND, RAW, SYNC, UPPER_BOUND};
 use crate::units::percent;
-use crate::{Budget, CacheState, Clock, Lost, Series, Site, Snapshot};
+use crate::{Budget, CacheState, Clock, Lost, Remark, Series, Site, Snapshot};
 
-/// The mark of a time that may be longer than the work.
-pub const UPPER_BOUND: &str = "≤";
-/// The mark of a rate that may be higher.
-pub const LOWER_BOUND: &str = "≥";
-/// The column of bytes by time.
-pub const GB_PER_S: &str = "GB/s";
-/// The column of operations by time.
-pub const TFLOP_PER_S: &str = "TFLOP/s";
-/// The mark of times between two barriers.
-pub const SYNC: &str = "sync";
-/// The mark of a total of which only some calls were timed.
-pub const ESTIMATE: &str = "~";
-/// The mark of times that hold the device's bias still.
-pub const RAW: &str = "raw";
-/// What the macro adds to a function's options where it cannot look for launches, and where those that it
-/// sees are not on the stream that it was told.
-const REMARKS: [&str; 2] = [
-    "the body is no Rust that the macro knows: timed as a whole",
-    "what is launched on another stream than the timed one is not seen",
-];
-
-/// How many lines of a kind, and names in a line, are shown.
+/// The maximum number of lines of one kind, and of names in one line.
 const MOST: usize = 10;
 
-/// The notes: what became of calls without a sample, and what marks mean.
+/// Returns the notes: calls and samples that are missing from the figures, then the legend of
+/// marks.
 pub fn facts(snapshot: &Snapshot) -> Vec<String> {
     let sites = &snapshot.sites;
     let mut notes = bounded(
@@ -36,32 +17,37 @@ pub fn facts(snapshot: &Snapshot) -> Vec<String> {
         "more functions had calls that were not timed: see the JSON report",
     );
     let gaps = sites.iter().flat_map(|site| site.series.iter().filter_map(|s| gaps(site, s)));
-    let more =
-        "more rows have samples that are lost, starved or otherwise doubtful: see the JSON report";
+    let more = "more rows have lost, starved or doubtful samples: see the JSON report";
     notes.extend(bounded(gaps.collect(), MOST, more));
-    for (remark, others) in REMARKS.into_iter().zip([
-        "more functions are timed as a whole",
-        "more functions launch on another stream than the timed one",
-    ]) {
-        let remarked = sites.iter().filter(|site| site.options.ends_with(remark));
-        let remarked = remarked.map(|site| format!("{}: {remark}", site.name));
-        notes.extend(bounded(remarked.collect(), MOST, others));
+    for remark in Remark::ALL {
+        let remarked = sites.iter().filter(|site| site.remarks.contains(&remark));
+        let remarked = remarked.map(|site| format!("{}: {}", site.name, remark.sentence()));
+        notes.extend(bounded(remarked.collect(), MOST, "more functions have the same remark"));
     }
+    notes.extend(without_effect(snapshot));
     notes.extend(snapshot.process.budget.map(budget));
+    let called = sites.iter().any(|site| site.calls > 0);
+    match sites.len() {
+        0 => {}
+        _ if called => {}
+        1 => notes.push("the one function with `#[gpu_timed]` was not called".to_owned()),
+        all => notes.push(format!("none of the {all} functions with `#[gpu_timed]` was called")),
+    }
     let never = sites.iter().filter(|site| site.calls == 0).map(|site| site.name.clone());
     let never = bounded(never.collect(), MOST, "more");
     if !never.is_empty() {
         notes.push(format!("never called: {}", never.join(", ")));
     }
     if sites.is_empty() {
-        // There are none in the program, or none was called in a part of it.
+        // The program has none, or a part of it that was measured apart called none.
         notes.push("no call of a function with `#[gpu_timed]` was timed".to_owned());
     }
     notes.extend(legend(snapshot));
     notes
 }
 
-/// The first ones, and how many others there are. One more line is no longer than to say so.
+/// Keeps the first `most` lines and counts the rest in one more line. A single line too many is
+/// kept: the count would be no shorter.
 pub fn bounded(mut lines: Vec<String>, most: usize, others: &str) -> Vec<String> {
     if lines.len() > most + 1 {
         let left = lines.split_off(most).len();
@@ -70,27 +56,51 @@ pub fn bounded(mut lines: Vec<String>, most: usize, others: &str) -> Vec<String>
     lines
 }
 
-/// What timing cost of what it may.
+/// Notes on options that need a GPU, for functions that only the host clock timed.
+fn without_effect(snapshot: &Snapshot) -> Vec<String> {
+    let on_host = |site: &&Site| {
+        let mut series = site.series.iter();
+        site.timed > 0 && series.len() > 0 && series.all(|series| series.clock == Clock::Host)
+    };
+    let sites: Vec<&Site> = snapshot.sites.iter().filter(on_host).collect();
+    let note = |key| {
+        let asked = sites.iter().filter(|site| site.has_option(key));
+        let names = bounded(asked.map(|site| site.name.clone()).collect(), MOST, "more functions");
+        let names = Some(names.join(", ")).filter(|names| !names.is_empty())?;
+        Some(format!(
+            "`{key}` had no effect on {names}: the host clock timed every call, because none had a stream \
+             on a GPU"
+        ))
+    };
+    ["cold", "sleep", "graph"].into_iter().filter_map(note).collect()
+}
+
+/// Compares the cost of timing with the budget.
 fn budget(Budget { share, cost_share, .. }: Budget) -> String {
     let [cost, limit] = [cost_share, share].map(percent);
-    format!("budget: timing took {cost} of the wall time lately, of {limit}")
+    format!("budget: timing took {cost} of recent wall time; the limit is {limit}")
 }
 
-/// The calls of a function that were not to be timed.
+/// Counts the calls of a function that were not timed.
 fn untimed(site: &Site) -> Option<String> {
     let skipped = site.skipped.saturating_sub(site.unsampled);
-    let parts =
-        [(site.warmup, "to warm up"), (skipped, "skipped"), (site.unsampled, "not sampled")];
+    let parts = [(site.warmup, "warm-up"), (skipped, "skipped"), (site.unsampled, "not sampled")];
     let rate = site.sample_rate;
-    let rate = if rate < 1.0 { format!("; {} is timed now", percent(rate)) } else { String::new() };
-    listed(&parts).map(|parts| format!("{}: of {} calls {parts}{rate}", site.name, site.calls))
+    let rate = if rate < 1.0 {
+        format!("; the sampling rate is {} now", percent(rate))
+    } else {
+        String::new()
+    };
+    let Site { name, calls, .. } = site;
+    listed(&parts).map(|parts| format!("{name}: of {calls} calls, {parts}{rate}"))
 }
 
-/// The brackets of a series that are not in its statistics, and those that held more than the work.
+/// Counts the samples of a series that are missing from its statistics, and those that contain more
+/// than the work.
 fn gaps(site: &Site, series: &Series) -> Option<String> {
     let lost = series.lost.iter().map(|(reason, count)| (count, reason.name()));
     let lost = listed(&lost.collect::<Vec<_>>()).map(|lost| format!("lost: {lost}"));
-    // Where none was fed, the starved ones are what is shown.
+    // If no sample was fed, the figures are of the starved ones.
     let starved = if series.upper_bound { 0 } else { series.starved };
     let counts = listed(&[
         (series.in_flight, "in flight"),
@@ -113,19 +123,19 @@ fn listed(parts: &[(u64, &str)]) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// What the words and marks mean that occur in this report.
+/// Explains the words and marks that this report uses.
 fn legend(snapshot: &Snapshot) -> Vec<String> {
-    let any = |is: fn(&Series) -> bool| snapshot.sites.iter().flat_map(|site| &site.series).any(is);
+    let any = |is: fn(&Series) -> bool| snapshot.all_series().any(is);
     let mut lines = Vec::new();
     let mut explain = |word: &str, meaning: &str| lines.push(format!("  {word}: {meaning}"));
     if any(|s| s.upper_bound) {
         explain(
             UPPER_BOUND,
-            "no sample was fed, so the GPU may have waited for the CPU inside: an upper bound",
+            "upper bound: no sample was fed, so the GPU may have waited for the CPU; `sleep` usually prevents that",
         );
     }
-    if any(|s| s.net_ns.is_some() && s.clock == Clock::Events) {
-        explain("times", "on a GPU, raw event time less the device's bias, once for each bracket");
+    if any(|s| s.net_ns.is_some() && s.is_gpu_time()) {
+        explain("times", "on a GPU, raw event time minus the device's bias, once per bracket");
     }
     let any_bias = |sources: &[&str]| {
         snapshot.devices.iter().any(|d| d.event_bias_source().is_some_and(|s| sources.contains(&s)))
@@ -133,43 +143,49 @@ fn legend(snapshot: &Snapshot) -> Vec<String> {
     if any_bias(&["cupti", "table"]) {
         explain(
             "bias",
-            "a held empty kernel less what CUPTI says of one, so that fed kernels read as in CUPTI and Nsight Systems",
+            "event time of a held empty kernel minus its CUPTI time, so fed kernels read as in CUPTI and \
+             Nsight Systems",
         );
     }
     if any_bias(&["floor"]) {
         explain(
             "bias (floor)",
-            "an empty pair: a kernel's time is about 1 µs longer than in Nsight Systems; \
-             `GPU_TIME_BIAS=cupti:TIME`, what CUPTI says of an empty kernel, removes that",
+            "event time of an empty pair, so kernels read about 1 µs longer than in Nsight Systems; to \
+             correct that, set `GPU_TIME_BIAS=cupti:TIME` to CUPTI's time of an empty kernel",
         );
     }
     if any(|s| s.graph) {
-        explain("in graphs", "replays of a node, of which those are missing that nobody looked at");
+        explain("in graphs", "replays of a graph node; not every replay is sampled");
     }
     if any(Series::is_raw_by_launches) {
         explain(
             RAW,
-            "calls made different numbers of launches: the bias is taken off the total only",
+            "calls made different numbers of launches, so the bias is removed from the total only",
         );
+    }
+    if any(|s| s.clock == Clock::Host) {
+        explain(HOST, "wall time on the CPU, not GPU time; shares are of host time");
     }
     if any(|s| s.clock == Clock::Sync) {
         explain(
             SYNC,
-            "wall time from an idle stream to an idle one, launching and waiting included; shares apart",
+            "wall time between two stream barriers, launching and waiting included; shares are of such time",
         );
     }
     if any(|s| s.bytes.is_some() || s.flops.is_some()) {
         explain(
             "rates",
-            "a call's work by the median, or where work varies all work by all time, of the samples \
-             shown",
+            "work per call by median time; where the work varies, total work by total time of the samples",
         );
     }
     if any(|s| s.bytes.is_some_and(|bytes| bytes.peak_share.is_some())) {
-        explain(GB_PER_S, "in brackets the share of the memory's peak, which caches can exceed");
+        explain(
+            GB_PER_S,
+            "in parentheses, the share of the memory's peak bandwidth; above 100%, caches served a part",
+        );
     }
     if any(|s| s.upper_bound && s.has_rate()) {
-        explain(LOWER_BOUND, "by times that are upper bounds: a lower bound");
+        explain(LOWER_BOUND, "lower bound: computed from times that are upper bounds");
     }
     if any(|s| s.total().is_some()) {
         explain("share", "of all time measured on that device; nested functions count twice");
@@ -177,52 +193,67 @@ fn legend(snapshot: &Snapshot) -> Vec<String> {
     if snapshot.sites.iter().any(Site::is_sampled) {
         explain(
             ESTIMATE,
-            "of the calls that were sampled: an estimate of what all took, ± its standard error",
+            "total of all calls, estimated from the sampled ones, ± its standard error",
         );
     }
     if snapshot.sites.iter().any(|site| site.skipped > site.unsampled) {
-        explain("skipped", "switched off, filtered out, or could not be timed");
+        explain(
+            "skipped",
+            "timing was off, the filter excluded the function, or the call could not be timed",
+        );
     }
     if any(|s| s.in_flight > 0) {
-        explain("in flight", "had not returned or finished when this was written");
+        explain("in flight", "had not returned or finished when the report was made");
     }
     if any(|s| s.starved > 0 && !s.upper_bound) {
-        explain("starved", "the GPU may have waited for the CPU inside; in the total only");
+        explain(
+            "starved",
+            "the GPU may have waited for the CPU, so the sample counts in the total only; `sleep` \
+             usually prevents that",
+        );
     }
     if any(|s| s.at_floor > 0) {
-        explain("at the floor", "nothing ran inside; left out");
+        explain(
+            "at the floor",
+            "nothing ran between the events, so the sample is left out; check that the work is on the \
+             timed stream",
+        );
     }
     if any(|s| s.cache == CacheState::Partial) {
-        explain("partial", "the L2 was flushed, but some of it may have stayed");
+        explain("partial", "the L2 was flushed, but some lines may have stayed in it");
     }
     if any(|s| s.nested > 0) {
-        explain("nested", "another timed bracket lay inside, which adds about 3 µs");
+        explain("nested", "contains another timed bracket, which adds about 3 µs");
     }
     if any(|s| s.tracked > 0) {
-        explain("tracked", "cudarc's event tracking put waits and records of its own inside");
+        explain(
+            "tracked",
+            "contains waits and records of cudarc's event tracking; `disable_event_tracking` of the \
+             context removes them",
+        );
     }
     for reason in Lost::ALL {
-        let count = |series: &Series| series.lost.of(reason);
-        if snapshot.sites.iter().flat_map(|site| &site.series).any(|series| count(series) > 0) {
+        if snapshot.all_series().any(|series| series.lost.of(reason) > 0) {
             explain(reason.name(), reason.meaning());
         }
     }
     lines
 }
 
-/// The holds of a function that did not do what they are for, unless hardly any did not.
+/// Warns of holds that ended by their deadline, unless fewer than 1 % did.
 fn expired(site: &Site) -> Option<String> {
     let Site { holds_expired: expired, holds_released: released, .. } = site;
     let all = released.saturating_add(*expired);
     (*expired > 0 && expired.saturating_mul(100) >= all).then(|| {
         format!(
-            "{expired} of {all} holds ended by their deadline: what the function does while its stream is held \
-             waits for it, or takes much longer than usual"
+            "{expired} of {all} holds ended by their deadline: while its stream is held, the function waits \
+             for the stream, or takes much longer than usual; remove `sleep`, or move the wait out of the \
+             function"
         )
     })
 }
 
-/// What makes the figures doubtful.
+/// Returns the warnings: reasons to doubt the figures.
 pub fn warnings(snapshot: &Snapshot) -> impl Iterator<Item = String> + '_ {
     let process = snapshot.process.warnings.iter().cloned();
     let devices = snapshot.devices.iter().flat_map(|device| {

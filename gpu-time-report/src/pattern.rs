@@ -1,9 +1,9 @@
-//! Patterns of names.
+//! Name patterns with wildcards.
 
-/// Whether the pattern matches the whole name, with `*` for any text, also across `::`.
+/// Returns `true` if the pattern matches the whole name. `*` stands for any text, `::` included.
 ///
-/// The text between two stars may as well be found at its first place, which leaves the most to what
-/// follows; only the text after the last star is bound to the end.
+/// The text between two stars is matched at its first occurrence, which leaves the most for the
+/// rest of the pattern; only the text after the last star is anchored at the end.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == name };
     let (middle, tail) = rest.rsplit_once('*').unwrap_or(("", rest));
@@ -24,7 +24,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn stars_match_nothing_and_anything() {
+    fn stars_match_any_text() {
         for (pattern, name) in [
             ("*", ""),
             ("**", "x"),
@@ -42,7 +42,7 @@ mod tests {
         }
     }
 
-    /// The definition: a star stands for nothing, or for one character and a star.
+    /// The definition: a star stands for nothing, or for one character followed by a star.
     fn by_definition(pattern: &[char], name: &[char]) -> bool {
         match (pattern, name) {
             ([], []) => true,
@@ -57,7 +57,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn matching_follows_the_definition(pattern in "[ab*]{0,8}", name in "[ab]{0,10}") {
+        fn matches_agrees_with_the_definition(pattern in "[ab*]{0,8}", name in "[ab]{0,10}") {
             let chars = |text: &str| text.chars().collect::<Vec<_>>();
             prop_assert_eq!(matches(&pattern, &name), by_definition(&chars(&pattern), &chars(&name)));
         }

@@ -1,4 +1,4 @@
-//! The process that was measured.
+//! The measured process.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -6,41 +6,34 @@ use serde::{Deserialize, Serialize};
 
 use crate::Budget;
 
-/// The process that was measured.
+/// The measured process, or several whose reports were merged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Process {
-    /// The program's file name.
     #[doc(hidden)]
     pub name: String,
     #[doc(hidden)]
     pub pid: u32,
-    /// When the first annotated function was called, by RFC 3339 in UTC.
     #[doc(hidden)]
     pub started: String,
-    /// Wall time from then to the report.
     #[doc(hidden)]
     pub wall_ns: u64,
-    /// The version of gpu-time.
     #[doc(hidden)]
     pub version: String,
-    /// Why nothing could be timed on a GPU, or `None` where it could.
     #[serde(rename = "timing", with = "on_or_off")]
     #[doc(hidden)]
     pub off: Option<String>,
-    /// What timing may cost, if that has a limit.
     #[serde(default)]
     #[doc(hidden)]
     pub budget: Option<Budget>,
     #[doc(hidden)]
     pub warnings: Vec<String>,
-    /// The processes whose reports were merged into this one.
     #[doc(hidden)]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub merged: Vec<Process>,
 }
 
 impl Process {
-    /// The process of this name and id, which began to be measured at `started`, a time of `wall` ago.
+    /// Creates a process whose measurement began at `started`, which is `wall` ago.
     #[doc(hidden)]
     pub fn new(
         name: String,
@@ -62,54 +55,54 @@ impl Process {
         }
     }
 
-    /// The program's file name.
+    /// Returns the file name of the program.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The process id.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// When measuring began, by RFC 3339 in UTC.
+    /// Returns the time at which measuring began, by RFC 3339 in UTC.
     pub fn started(&self) -> &str {
         &self.started
     }
 
-    /// Wall time from then to the snapshot, in nanoseconds.
+    /// Returns the wall time from the start to the snapshot, in nanoseconds.
     pub fn wall_ns(&self) -> u64 {
         self.wall_ns
     }
 
-    /// The version of gpu-time.
+    /// Returns the version of gpu-time.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// Why nothing could be timed on a GPU, or `None` where it could.
+    /// Returns the reason for which nothing could be timed on a GPU, or `None` if it could.
     pub fn off(&self) -> Option<&str> {
         self.off.as_deref()
     }
 
-    /// What timing may cost, and what it did; `None` where it may cost what it does.
+    /// Returns the budget of timing and its cost so far, or `None` without a limit.
     pub fn budget(&self) -> Option<&Budget> {
         self.budget.as_ref()
     }
 
-    /// What makes the figures doubtful, and what the user configured wrongly.
+    /// Returns the reasons to doubt the figures, and errors in the configuration.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// The processes whose reports this one was merged from, empty for that of a single process. Its
-    /// own wall time is then that of all of them added up.
+    /// Returns the processes whose reports were merged into this one, or nothing for the report of
+    /// a single process. The wall time of a merged report is the sum of theirs.
     pub fn merged(&self) -> &[Process] {
         &self.merged
     }
 }
 
-/// `on`, or `off: ` and why.
+/// Serializes to `on`, or to `off: ` followed by the reason.
 mod on_or_off {
     use serde::{Deserialize, Deserializer, Serializer, de};
 
@@ -133,7 +126,7 @@ mod on_or_off {
     }
 }
 
-/// The time as `2026-11-20T10:30:00Z`; a time before 1970 as its beginning.
+/// Formats a time as `2026-11-20T10:30:00Z`. Times before 1970 become 1970-01-01.
 fn rfc3339(time: SystemTime) -> String {
     let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let (days, of_day) = (seconds / 86_400, seconds % 86_400);
@@ -142,10 +135,10 @@ fn rfc3339(time: SystemTime) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// The Gregorian date of a day, counted from 1970-01-01.
+/// Returns the Gregorian date of a day, counted from 1970-01-01.
 ///
-/// Years are counted from March, so that the leap day comes last and the lengths of the months before
-/// it repeat every five: 153 days.
+/// Years begin in March, so that the leap day is the last one and the lengths of the months before
+/// it repeat every five months: 153 days.
 fn date(days: u64) -> (u64, u64, u64) {
     const DAYS_IN_400_YEARS: u64 = 146_097;
     // From 0000-03-01 to 1970-01-01.
@@ -168,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_rfc_3339() {
+    fn rfc3339_of_edge_dates() {
         assert_eq!(at(0), "1970-01-01T00:00:00Z");
         assert_eq!(at(951_782_399), "2000-02-28T23:59:59Z");
         assert_eq!(at(951_782_400), "2000-02-29T00:00:00Z");
@@ -179,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_follow_the_calendar() {
+    fn date_agrees_with_the_calendar() {
         let (mut year, mut month, mut day) = (1970, 1, 1);
         for days in 0..200_000 {
             assert_eq!(date(days), (year, month, day), "{days}");

@@ -1,8 +1,8 @@
-//! One unit for a whole column, so that its figures can be compared at a glance.
+//! A common unit for the times of a column, so that they can be compared at a glance.
 
 use crate::units::{self, Unit};
 
-/// A unit, and the number of decimals that all figures of a column have.
+/// A unit and a number of decimals, for all figures of a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
     unit: Unit,
@@ -10,8 +10,8 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// The unit of the middle one of the times, with as many decimals as show so many digits of most of
-    /// them.
+    /// Chooses the unit of the median time, and enough decimals to show `digits` digits of most
+    /// times.
     pub fn of(times: impl Iterator<Item = f64>, digits: u8) -> Scale {
         let mut times: Vec<f64> = times.filter(|&ns| ns > 0.0).collect();
         times.sort_by(f64::total_cmp);
@@ -22,25 +22,25 @@ impl Scale {
         Scale { unit, decimals }
     }
 
-    /// The unit.
+    /// Returns the unit.
     pub fn unit(self) -> Unit {
         self.unit
     }
 
-    /// A time, by this scale.
+    /// Formats a time in this scale.
     pub fn number(self, ns: f64) -> String {
         units::grouped(&format!("{:.*}", self.decimals, self.unit.multiple(ns)))
     }
 
-    /// The unit for a time: its own where this scale leaves fewer than two digits of it, or makes it too
-    /// wide.
+    /// Returns the unit for a time: another than the scale's if the scale would show fewer than two
+    /// digits of it, or make it too wide.
     pub fn unit_for(self, ns: f64) -> Unit {
         let last_digit = 0.1f64.powi(self.decimals as i32);
         let fits = (10.0 * last_digit..1e6).contains(&self.unit.multiple(ns));
         if fits || ns == 0.0 { self.unit } else { Unit::of(ns) }
     }
 
-    /// A time by this scale, or with its own unit where that is another.
+    /// Formats a time in this scale, or with a unit of its own if it needs another.
     pub fn text(self, ns: f64) -> String {
         if self.unit_for(ns) == self.unit { self.number(ns) } else { units::time(ns) }
     }
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_a_column_has_its_own_unit() {
+    fn text_of_an_outlier_has_its_own_unit() {
         let scale = Scale::of([10.5e3, 20e3, 30e3].into_iter(), 4);
         assert_eq!(scale.unit().name(), "µs");
         for (ns, text) in [

@@ -1,10 +1,12 @@
-//! A series of the report.
+//! Series of the report.
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, CacheState, Clock, Flops, Histogram, Losses, Measure, Stats, Timeline};
+use crate::{
+    Bytes, CacheState, Clock, Flops, Histogram, Losses, Measure, Stats, Summary, Timeline,
+};
 
-/// What was measured of a function or of one of its launches, on one device in one cache state.
+/// The measurements of a function or of one of its launches, on one device in one cache state.
 ///
 /// Always `timed = measured + in_flight + lost` and `measured = fed + starved + at_floor`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,17 +47,15 @@ pub struct Series {
     pub tracked: u64,
     #[doc(hidden)]
     pub upper_bound: bool,
-    /// Launches per call, where this is a sum of them.
     #[doc(hidden)]
     pub launches: Option<Launches>,
     #[doc(hidden)]
     pub raw_ns: Option<Stats>,
     #[doc(hidden)]
     pub net_ns: Option<Stats>,
-    /// What `net_ns` is relieved of for each bracket.
     #[doc(hidden)]
     pub bias_ns: Option<f64>,
-    /// The net sum, which is known also where calls of different numbers of launches leave `net_ns`
+    /// The net sum. Also known if calls made different numbers of launches, which leaves `net_ns`
     /// empty.
     #[doc(hidden)]
     pub net_sum_ns: Option<f64>,
@@ -67,16 +67,14 @@ pub struct Series {
     pub estimated_total_error_ns: Option<f64>,
     #[doc(hidden)]
     pub ci95_ns: Option<[f64; 2]>,
-    /// The raw times that `raw_ns` is over, but for its sum.
     #[doc(hidden)]
     #[serde(default)]
     pub histogram: Histogram,
-    /// How the raw times of the histogram changed while the program ran.
     #[doc(hidden)]
     #[serde(default)]
     pub timeline: Option<Timeline>,
-    /// The net times that `net_ns` is over, where one bias does not lead to them from the raw ones: in
-    /// a merged report whose sources had different ones.
+    /// The net times, in a merged report whose sources had different biases. Elsewhere they follow
+    /// from the raw times by subtracting one bias.
     #[doc(hidden)]
     #[serde(default, skip_serializing_if = "Histogram::is_empty")]
     pub net_histogram: Histogram,
@@ -91,14 +89,13 @@ pub struct Series {
 pub struct Launch {
     #[doc(hidden)]
     pub index: u32,
-    /// The method, function or macro that launches.
     #[doc(hidden)]
     pub name: String,
     #[doc(hidden)]
     pub line: u32,
 }
 
-/// How many launches the calls of a sum made.
+/// The number of launches that the calls of a sum made.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Launches {
     #[doc(hidden)]
@@ -110,216 +107,283 @@ pub struct Launches {
 }
 
 impl Series {
-    /// `cuda:N`, or `host`.
+    /// Creates the series of a function timed by CUDA events, from the raw times of its fed and its
+    /// starved samples. `bias_ns` is the bias per bracket.
+    #[doc(hidden)]
+    pub fn of_samples(
+        device: &str,
+        measure: Measure,
+        [fed, starved]: [&Summary; 2],
+        launches: Option<Launches>,
+        bias_ns: f64,
+    ) -> Series {
+        let shown = if fed.count() > 0 { fed } else { starved };
+        let samples = fed.count().saturating_add(starved.count());
+        let sum = |bias: f64| fed.sum(bias) + starved.sum(bias);
+        let removed_ns = bias_ns * launches.map_or(1.0, |launches| launches.mean);
+        let has_one_bias = launches.is_none_or(|launches| launches.min == launches.max);
+        let net_sum_ns = (samples > 0).then(|| sum(removed_ns));
+        Series {
+            device: device.to_owned(),
+            launch: None,
+            measure,
+            key: None,
+            cache: CacheState::AsFound,
+            clock: Clock::Events,
+            graph: false,
+            timed: samples,
+            measured: samples,
+            in_flight: 0,
+            lost: Losses::default(),
+            fed: fed.count(),
+            starved: starved.count(),
+            at_floor: 0,
+            queued: 0,
+            nested: 0,
+            tracked: 0,
+            upper_bound: fed.count() == 0 && starved.count() > 0,
+            launches,
+            raw_ns: shown.stats(0.0, sum(0.0)),
+            net_ns: shown.stats(removed_ns, sum(removed_ns)).filter(|_| has_one_bias),
+            bias_ns: Some(bias_ns),
+            net_sum_ns,
+            estimated_total_ns: net_sum_ns,
+            estimated_total_error_ns: net_sum_ns.map(|_| 0.0),
+            ci95_ns: shown.median_interval(),
+            histogram: shown.histogram().clone(),
+            net_histogram: Histogram::default(),
+            timeline: None,
+            bytes: None,
+            flops: None,
+        }
+    }
+
+    /// Returns `cuda:N` or `host`.
     pub fn device(&self) -> &str {
         &self.device
     }
 
-    /// The launch, or `None` for the function.
+    /// Returns the launch, or `None` for the function.
     pub fn launch(&self) -> Option<&Launch> {
         self.launch.as_ref()
     }
 
-    /// What the time is the time of: `sum`, a call's launches added up; `span`, a call from the first
-    /// thing that it enqueued to the last; `launch`, one launch.
+    /// Returns the kind of time: `sum`, the launches of a call added up; `span`, a call from the
+    /// first operation that it enqueued to the last; `launch`, one launch.
     pub fn measure(&self) -> &str {
         self.measure.name()
     }
 
-    /// The value that splits the function into series, or `None` where nothing does.
+    /// Returns the value that splits the function into series, or `None` without one.
     pub fn key(&self) -> Option<&str> {
         self.key.as_deref()
     }
 
-    /// What the L2 held: `as-found`, `cold`, `cold-dirty`, `after-cold` or `partial`.
+    /// Returns the state of the L2 at the start: `as-found`, `cold`, `cold-dirty`, `after-cold` or
+    /// `partial`.
     pub fn cache(&self) -> &str {
         self.cache.name()
     }
 
-    /// What told the time: `events`; `sync`, the host's clock between two barriers; or `host`.
+    /// Returns the clock: `events`; `sync`, the host's clock between two barriers; or `host`.
     pub fn clock(&self) -> &str {
         self.clock.name()
     }
 
-    /// The launch is a node of graphs, and the samples are replays, of which not every one is seen.
+    /// Returns `true` if the launch is a node of graphs. The samples are then replays, and not
+    /// every replay is sampled.
     pub fn graph(&self) -> bool {
         self.graph
     }
 
-    /// Brackets begun, or calls for a sum; in graphs, replays that were read, and launches that were
-    /// lost on their way into a graph.
+    /// Returns the number of brackets begun, or of calls for a sum; in graphs, the number of
+    /// replays read and of launches lost on their way into a graph.
     pub fn timed(&self) -> u64 {
         self.timed
     }
 
-    /// Those that gave a sample.
+    /// Returns the number of those that gave a sample.
     pub fn measured(&self) -> u64 {
         self.measured
     }
 
-    /// Those that the GPU had not finished.
+    /// Returns the number of those that the GPU had not finished.
     pub fn in_flight(&self) -> u64 {
         self.in_flight
     }
 
-    /// Those that gave no sample, by reason; every reason is listed.
+    /// Returns the number of those that gave no sample, for every reason.
     pub fn lost(&self) -> impl Iterator<Item = (&str, u64)> + '_ {
         self.lost.iter().map(|(reason, count)| (reason.name(), count))
     }
 
-    /// Samples inside which the GPU cannot have waited for the CPU. Those of the clocks `sync` and `host`
-    /// all count as fed: they are the host's time, whoever waited for whom.
+    /// Returns the number of samples in which the GPU cannot have waited for the CPU. All samples
+    /// of the clocks `sync` and `host` are counted here too: they are the host's time, not the
+    /// GPU's.
     pub fn fed(&self) -> u64 {
         self.fed
     }
 
-    /// Samples inside which the GPU may have waited for the CPU.
+    /// Returns the number of samples in which the GPU may have waited for the CPU.
     pub fn starved(&self) -> u64 {
         self.starved
     }
 
-    /// Samples inside which nothing ran. They are in no statistics.
+    /// Returns the number of samples in which nothing ran. No statistic includes them.
     pub fn at_floor(&self) -> u64 {
         self.at_floor
     }
 
-    /// Fed samples with so much queued behind them when the GPU passed them that their events read more
-    /// than those of a single bracket. A sum counts if all its launches do.
+    /// Returns the number of fed samples with a queue behind them that was long enough to lengthen
+    /// the times of their events. A sum counts if all its launches do.
     pub fn queued(&self) -> u64 {
         self.queued
     }
 
-    /// Samples with another timed bracket inside, or overlapping.
+    /// Returns the number of samples with another timed bracket inside, or overlapping.
     pub fn nested(&self) -> u64 {
         self.nested
     }
 
-    /// Samples with waits and records of cudarc's event tracking inside.
+    /// Returns the number of samples with waits and records of cudarc's event tracking inside.
     pub fn tracked(&self) -> u64 {
         self.tracked
     }
 
-    /// No sample was fed, so the figures are over starved ones and bound the time from above.
+    /// Returns `true` if no sample was fed. The figures are then of starved samples, and upper
+    /// bounds.
     pub fn upper_bound(&self) -> bool {
         self.upper_bound
     }
 
-    /// How many launches each call added up, where this is a sum.
+    /// Returns the number of launches per call, if this is a sum.
     pub fn launches(&self) -> Option<&Launches> {
         self.launches.as_ref()
     }
 
-    /// What the clock said, or `None` without samples.
+    /// Returns the times as measured, or `None` without samples.
     pub fn raw_ns(&self) -> Option<&Stats> {
         self.raw_ns.as_ref()
     }
 
-    /// What is removed from a raw time for each bracket in it, in nanoseconds: the device's event bias,
-    /// or what that is behind a queue, if most fed samples were [`queued`](Series::queued).
+    /// Returns the bias that is removed from a raw time once per bracket, in nanoseconds: that of
+    /// the device, or the one behind a queue if most fed samples were [`queued`](Series::queued).
     pub fn bias_ns(&self) -> Option<f64> {
         self.bias_ns
     }
 
-    /// Each raw time less the device's event bias, once for each bracket in it, and never below 0. The
-    /// host's clock has no bias. `None` without samples, where the bias is not known, and for a sum
-    /// whose calls made different numbers of launches: one bias does not fit all of its times. The net
-    /// sum is then the raw sum less the bias times [`Launches::mean`] times `fed + starved`.
+    /// Returns the raw times minus the bias, once per bracket, and never below 0. The host's clock
+    /// has no bias. `None` without samples, if the bias is unknown, and for a sum whose calls made
+    /// different numbers of launches, which no single bias fits. The net sum is then the raw sum
+    /// minus the bias times [`Launches::mean`] times `fed + starved`.
     pub fn net_ns(&self) -> Option<&Stats> {
         self.net_ns.as_ref()
     }
 
-    /// What all calls took together that were to be timed or sampled: the net sum, or the raw one where no
-    /// bias is known, of the samples and of what they stand for. Where every call is timed, it is the sum
-    /// of the samples. `None` in graphs, whose replays nobody counts, and without samples. What was lost
-    /// or is in flight is not in it.
+    /// Returns the estimated total time of all calls that were timed or passed over by sampling:
+    /// the net sum, or the raw one if the bias is unknown, extrapolated from the samples to the
+    /// calls that they represent. If every call is timed, it is the sum of the samples. `None` in
+    /// graphs, whose replays are not counted, and without samples. Lost samples and those in flight
+    /// are not included.
     pub fn estimated_total_ns(&self) -> Option<f64> {
         self.estimated_total_ns
     }
 
-    /// The standard error of that: 0 where every call is timed. Of calls that are counted out, as with
-    /// `every`, it is what it would be if they came in random order. `None` also for a launch that sampled
-    /// calls make several times, as in a loop: its samples were not drawn each by itself. It is the error
-    /// of drawing alone. That a rare timed call lasts longer than those that are passed over, with caches
-    /// cold and the clock to be read, is not in it: by the host's clock, the total of a function of tens of
-    /// nanoseconds is several times too high.
+    /// Returns the standard error of the estimated total: 0 if every call is timed. For calls
+    /// picked by number, as with `every`, it is the error that a random order of calls would have.
+    /// `None` also for a launch that sampled calls make several times, as in a loop: its samples
+    /// were not drawn independently.
+    ///
+    /// It is the error of sampling alone. A rare timed call takes longer than a call that is passed
+    /// over, because caches are cold and the clock is read; by the host clock, the total of a
+    /// function of tens of nanoseconds is therefore several times too high.
     pub fn estimated_total_error_ns(&self) -> Option<f64> {
         self.estimated_total_error_ns
     }
 
-    /// The interval that holds the raw median with 95 % confidence, or `None` with fewer than 6 samples.
+    /// Returns the 95 % confidence interval of the raw median, or `None` with fewer than 6 samples.
     pub fn ci95_ns(&self) -> Option<[f64; 2]> {
         self.ci95_ns
     }
 
-    /// The raw times that the percentiles are of: fed ones, or starved ones where there are no fed
-    /// ones. Empty without samples.
+    /// Returns the histogram of the raw times that the percentiles are of: fed ones, or starved
+    /// ones if none was fed. Empty without samples.
     pub fn histogram(&self) -> &Histogram {
         &self.histogram
     }
 
-    /// How these times changed while the program ran. `None` without samples, and where several reports
-    /// were merged.
+    /// Returns the course of these times during the run. `None` without samples, and in merged
+    /// reports.
     pub fn timeline(&self) -> Option<&Timeline> {
         self.timeline.as_ref()
     }
 
-    /// The bytes that calls moved. `None` where the attribute does not say, for a launch of a function
-    /// that makes several, and while no sample's are known.
+    /// Returns the bytes that calls moved. `None` if the attribute does not give them, for a launch
+    /// of a function that makes several, and while the bytes of no sample are known.
     pub fn bytes(&self) -> Option<&Bytes> {
         self.bytes.as_ref()
     }
 
-    /// The floating-point operations that calls did. `None` as for [`bytes`](Series::bytes).
+    /// Returns the floating-point operations that calls did. `None` as for
+    /// [`bytes`](Series::bytes).
     pub fn flops(&self) -> Option<&Flops> {
         self.flops.as_ref()
     }
 
-    /// Whether a rate is known.
+    /// Returns `true` if the times are GPU time. The clocks `sync` and `host` measure host time,
+    /// which includes launching and waiting.
+    pub(crate) fn is_gpu_time(&self) -> bool {
+        self.clock == Clock::Events
+    }
+
+    /// Returns `true` if a rate is known.
     pub(crate) fn has_rate(&self) -> bool {
         self.bytes.is_some_and(|bytes| bytes.gb_per_s.is_some())
             || self.flops.is_some_and(|flops| flops.tflop_per_s.is_some())
     }
 
-    /// Compares the rate with the peak of its device.
+    /// Computes the rate as a share of the peak of its device.
     pub(crate) fn compare_with(&mut self, peak_gb_per_s: Option<f64>) {
         if let Some(bytes) = &mut self.bytes {
             bytes.peak_share = bytes.gb_per_s.zip(peak_gb_per_s).map(|(rate, peak)| rate / peak);
         }
     }
 
-    /// The statistics that a reader wants: net where they are known, else raw.
+    /// Returns the statistics to show: net if they are known, else raw.
     pub(crate) fn shown(&self) -> Option<&Stats> {
         self.net_ns.as_ref().or(self.raw_ns.as_ref())
     }
 
-    /// What all calls took: net where that is known, else raw. In graphs, what was seen.
+    /// Returns the total time of all calls: net if it is known, else raw. In graphs, that of the
+    /// sampled replays.
     pub(crate) fn total(&self) -> Option<f64> {
         self.estimated_total_ns.or(self.net_sum_ns).or(self.raw_ns.map(|raw| raw.sum))
     }
 
-    /// Whether only raw figures can be shown because calls made different numbers of launches.
+    /// Returns `true` if only raw figures can be shown, because calls made different numbers of
+    /// launches.
     pub(crate) fn is_raw_by_launches(&self) -> bool {
         self.net_ns.is_none() && self.net_sum_ns.is_some()
     }
 
-    /// The identities that do not hold, each in a sentence.
+    /// Returns the identities that do not hold, one sentence for each.
     #[doc(hidden)]
     pub fn inconsistencies(&self) -> impl Iterator<Item = String> {
         let Series { timed, measured, in_flight, fed, starved, at_floor, .. } = self;
         let lost = self.lost.total();
         let brackets = (*timed != saturating_sum([*measured, *in_flight, lost])).then(|| {
-            format!(
-                "{timed} timed are not {measured} measured + {in_flight} in flight + {lost} lost"
-            )
+            format!("{timed} timed, but {measured} measured + {in_flight} in flight + {lost} lost")
         });
         let samples = (*measured != saturating_sum([*fed, *starved, *at_floor])).then(|| {
-            format!("{measured} measured are not {fed} fed + {starved} starved + {at_floor} at the floor")
+            format!(
+                "{measured} measured, but {fed} fed + {starved} starved + {at_floor} at the floor"
+            )
         });
         let place = self.place();
         brackets.into_iter().chain(samples).map(move |broken| format!("{place}: {broken}"))
     }
 
-    /// Device, launch, graph, cache state and key, for a sentence.
+    /// Describes the series in a sentence by device, launch, graph, cache state and key.
     #[doc(hidden)]
     pub fn place(&self) -> String {
         let launch = self.launch.as_ref().map(|launch| format!(", {}", launch.label()));
@@ -333,50 +397,61 @@ impl Series {
 }
 
 impl Launch {
-    /// Its place among the launches in the body, from 0.
+    /// Returns its index among the launches in the body, from 0.
     pub fn index(&self) -> u32 {
         self.index
     }
 
-    /// The method, function or macro that launches.
+    /// Returns the method, function or macro that launches.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its line.
+    /// Returns its line.
     pub fn line(&self) -> u32 {
         self.line
     }
 
-    /// How the table calls it. The index tells launches on one line apart.
+    /// Returns the label in the table. The index distinguishes launches on one line.
     pub(crate) fn label(&self) -> String {
         format!("{} {}, line {}", self.name, self.index, self.line)
     }
 }
 
 impl Launches {
-    /// The fewest that a call made.
+    /// Returns the second line of the label of a sum in the table.
+    pub(crate) fn label(&self) -> String {
+        let Launches { min, max, .. } = self;
+        match (min, max) {
+            (1, 1) => "sum of 1 launch".to_owned(),
+            _ if min == max => format!("sum of {max} launches"),
+            _ => format!("sum of {min}–{max} launches"),
+        }
+    }
+
+    /// Returns the minimum per call.
     pub fn min(&self) -> u32 {
         self.min
     }
 
-    /// The mean number.
+    /// Returns the mean per call.
     pub fn mean(&self) -> f64 {
         self.mean
     }
 
-    /// The most that a call made.
+    /// Returns the maximum per call.
     pub fn max(&self) -> u32 {
         self.max
     }
 }
 
-/// What calls of all of these took. An empty sum of floating-point numbers would be -0.
+/// Returns the total time of all of these. Starts from +0: an empty sum of floating-point numbers
+/// is -0.
 pub(crate) fn total<'a>(all: impl Iterator<Item = &'a Series>) -> f64 {
     all.filter_map(Series::total).fold(0.0, |sum, ns| sum + ns)
 }
 
-/// What a hostile report says may be too much to add up.
+/// Adds up counts. A malicious report may hold more than fits.
 pub(crate) fn saturating_sum(counts: impl IntoIterator<Item = u64>) -> u64 {
     counts.into_iter().fold(0, u64::saturating_add)
 }

@@ -1,13 +1,15 @@
-//! Names that are too wide, cut in the middle, so that no two of them come to look the same.
+//! Shortening of long names in the middle, so that no two of them look the same.
 
 use std::collections::HashMap;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// How many of twelve parts of a short form are the text's begin: names have more to say at their end.
+/// The length of the kept beginning, in twelfths of the short form, for each attempt. The end of a
+/// name says more than its beginning.
 const HEADS: [usize; 4] = [4, 6, 8, 10];
 
-/// The texts by their short forms: none is wider than so many columns, unless it would look like another.
+/// Returns a short form for each text, at most `columns` wide unless it would look like another
+/// text.
 pub fn shortened<'a>(
     texts: impl Iterator<Item = &'a str>,
     columns: usize,
@@ -31,8 +33,8 @@ pub fn shortened<'a>(
     }
 }
 
-/// The text's begin and end, with each attempt of other lengths, and at last the whole of it: after all
-/// of [`HEADS`], twice as wide.
+/// Returns the beginning and the end of the text, of different lengths on each attempt. After every
+/// [`HEADS`] attempts the width doubles, so that the last attempt returns the whole text.
 fn cut(text: &str, columns: usize, attempt: usize) -> String {
     let doubled = u32::try_from(attempt / HEADS.len()).unwrap_or(u32::MAX);
     let columns = columns.max(1).saturating_mul(2usize.saturating_pow(doubled));
@@ -46,7 +48,7 @@ fn cut(text: &str, columns: usize, attempt: usize) -> String {
     String::from_iter(fitting(text.chars(), head)) + "…" + &String::from_iter(tail)
 }
 
-/// As many of the characters, from the first on, as fit.
+/// Returns the longest prefix of the characters that fits.
 fn fitting(chars: impl Iterator<Item = char>, mut room: usize) -> impl Iterator<Item = char> {
     chars.map_while(move |c| {
         room = room.checked_sub(c.width().unwrap_or_default())?;
@@ -64,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_too_wide_is_cut() {
+    fn shortened_cuts_only_wide_names() {
         assert_eq!(
             all(&["short", "model::decoder::attention::forward"], 16),
             ["short", "model…n::forward"]
@@ -73,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_look_the_same_is_cut_less() {
+    fn shortened_names_stay_distinct() {
         let names: Vec<String> =
             (0..300).map(|i| format!("model::decoder::layer_{i}::forward")).collect();
         let texts: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -82,14 +84,14 @@ mod tests {
         short.sort();
         short.dedup();
         assert_eq!(short.len(), 300);
-        // What looks like a cut from the start is no name of another.
+        // A name that looks like a shortened one is not taken for it.
         assert_eq!(all(&["ab…gh", "abcdefgh"], 5), ["ab…gh", "a…fgh"]);
         assert_eq!(all(&["a…fgh", "abcdefgh"], 5)[0], "a…fgh");
         assert_ne!(all(&["a…fgh", "abcdefgh"], 5)[1], "a…fgh");
     }
 
     #[test]
-    fn wide_characters_count_twice() {
+    fn wide_characters_take_two_columns() {
         let [short] = &all(&["名前名前名前名前名前"], 9)[..] else { panic!() };
         assert_eq!(short, "名…前名前");
         assert!(short.width() <= 9);

@@ -1,14 +1,14 @@
-//! The report: values that hold what was measured.
+//! The report as values.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::json::{self, Schema};
-use crate::{Device, Names, Process, ReadError, Site, Terminal, csv, table};
+use crate::schema::Schema;
+use crate::{Device, Measure, Names, Process, Series, Site, series};
 
-/// What was measured up to a moment: the process, its devices, and every annotated function.
+/// The measurements of a process up to a moment: the process, its devices, and every annotated
+/// function.
 ///
 /// Its `Display` is the table that is printed when the process ends, without colours.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,9 +20,9 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// A snapshot of these values, which warns of counts that do not add up, and compares rates with
-    /// the device's peak. The series of each site are ordered: by device, in the order given; by key; the
-    /// function before its launches, these in streams before in graphs; by cache state.
+    /// Creates a snapshot. It warns of counts that do not add up, and compares rates with the
+    /// device's peak. The series of each site are sorted by device, in the order given; by key; the
+    /// function before its launches, those in streams before those in graphs; and by cache state.
     #[doc(hidden)]
     pub fn new(process: Process, devices: Vec<Device>, mut sites: Vec<Site>) -> Snapshot {
         for site in &mut sites {
@@ -43,86 +43,57 @@ impl Snapshot {
         snapshot
     }
 
-    /// The process.
+    /// Returns the process.
     pub fn process(&self) -> &Process {
         &self.process
     }
 
-    /// The devices that were used, the host among them where its clock told the time.
+    /// Returns the devices that were used, including the host if its clock timed any calls.
     pub fn devices(&self) -> &[Device] {
         &self.devices
     }
 
-    /// Every annotated function, also those that were never called.
+    /// Returns every annotated function, including those that were never called.
     pub fn sites(&self) -> &[Site] {
         &self.sites
     }
 
-    /// The function of this name, the first where several share it.
+    /// Returns the function with this name, the first one if several share it.
     pub fn site(&self, name: &str) -> Option<&Site> {
         self.sites.iter().find(|site| site.name == name)
     }
 
-    /// The same for people: functions of one name are called by their places as well.
-    pub(crate) fn told_apart(&self) -> Cow<'_, Snapshot> {
+    /// Returns the snapshot for renderings that people read: names that several functions share are
+    /// followed by their places in the source.
+    pub(crate) fn with_unique_names(&self) -> Cow<'_, Snapshot> {
         let names: Names = self.sites.iter().map(Site::name).collect();
         if !names.are_shared() {
             return Cow::Borrowed(self);
         }
-        let mut told = self.clone();
-        for site in &mut told.sites {
+        let mut renamed = self.clone();
+        for site in &mut renamed.sites {
             site.name = names.label(&site.name, &site.file, site.line);
         }
-        Cow::Owned(told)
+        Cow::Owned(renamed)
     }
 
-    /// The table, as it suits the place that it is written to: with colours, and with names that are
-    /// shortened until a row fits.
-    #[doc(hidden)]
-    pub fn to_table(&self, to: Terminal) -> String {
-        let mut text = String::new();
-        // A string takes all that is written to it.
-        _ = table::render(self, to, &mut text);
-        text
+    /// Returns every series of every function.
+    pub(crate) fn all_series(&self) -> impl Iterator<Item = &Series> + Clone {
+        self.sites.iter().flat_map(|site| &site.series)
     }
 
-    /// The JSON report.
-    pub fn to_json(&self) -> String {
-        json::write(self)
+    /// Returns the time of all functions on the device of a series by the same clock, in
+    /// nanoseconds: the whole of which the table shows the share.
+    pub(crate) fn total_beside(&self, series: &Series) -> f64 {
+        series::total(self.all_series().filter(|other| {
+            let is_same = other.device == series.device && other.clock == series.clock;
+            is_same && other.measure != Measure::Launch
+        }))
     }
 
-    /// The snapshot of a JSON report: the same values that it was written from. Fields that are not
-    /// known are passed over, so that reports of later versions are read too.
-    ///
-    /// # Errors
-    ///
-    /// It is no JSON, or not a report of the schema `gpu-time/1`.
-    pub fn from_json(json: &[u8]) -> Result<Snapshot, ReadError> {
-        json::read(json)
-    }
-
-    /// The report as one HTML page that needs nothing else, for people to look at: it sorts and filters
-    /// its rows, and draws what is kept of each. Without scripts it is a table.
-    #[cfg(feature = "html")]
-    pub fn to_html(&self) -> String {
-        crate::html::render(self)
-    }
-
-    /// The CSV report: a header, then one line for each series. Names have control characters escaped, as in
-    /// the table, and are otherwise as they are: one that begins with `=`, `+`, `-` or `@`, such as a key
-    /// `-1`, is a formula to a spreadsheet unless its column is imported as text.
-    pub fn to_csv(&self) -> String {
-        csv::render(self)
-    }
-
-    /// The identities that do not hold, each in a sentence. There should be none.
+    /// Returns the identities that do not hold, one sentence for each. Empty unless a count is
+    /// wrong.
     pub fn inconsistencies(&self) -> Vec<String> {
         self.sites.iter().flat_map(Site::inconsistencies).collect()
-    }
-}
-
-impl fmt::Display for Snapshot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        table::render(self, Terminal::default(), f)
     }
 }

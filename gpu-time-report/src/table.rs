@@ -1,30 +1,44 @@
-//! The report as a table, for people.
+//! The report as a table for the terminal.
 
+mod column;
+mod grid;
 mod keys;
 mod layout;
-mod lines;
+mod style;
 
 use std::fmt;
 
-use anstyle::{AnsiColor, Style};
+use anstyle::Style;
 
 use crate::units::{self, printable};
 use crate::{Clocks, Device, Process, Snapshot, Terminal, notes};
+use grid::Grid;
 use layout::fitted;
-use lines::lines;
-#[cfg(feature = "html")]
-pub use lines::{sum_of, total};
+use style::{DIMMED, DOUBTFUL, TITLE};
 
-/// How many warnings are shown.
+/// The number of warnings that the table shows.
 const WARNINGS: usize = 20;
 
-const TITLE: Style = Style::new().bold();
-const LESS: Style = Style::new().dimmed();
-const DOUBTFUL: Style = AnsiColor::Yellow.on_default();
+impl Snapshot {
+    /// The table, laid out for a terminal: with colours if it shows them, and with names shortened until
+    /// a row fits.
+    #[doc(hidden)]
+    pub fn to_table(&self, to: Terminal) -> String {
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        _ = render(self, to, &mut text);
+        text
+    }
+}
 
-/// Writes the table.
-pub fn render(snapshot: &Snapshot, to: Terminal, f: &mut impl fmt::Write) -> fmt::Result {
-    let snapshot = &*snapshot.told_apart();
+impl fmt::Display for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        render(self, Terminal::default(), f)
+    }
+}
+
+fn render(snapshot: &Snapshot, to: Terminal, f: &mut impl fmt::Write) -> fmt::Result {
+    let snapshot = &*snapshot.with_unique_names();
     let process = &snapshot.process;
     let title = format!(
         "gpu-time {}: {}, {} from {}",
@@ -44,9 +58,9 @@ pub fn render(snapshot: &Snapshot, to: Terminal, f: &mut impl fmt::Write) -> fmt
         let line = format!("nothing was timed on a GPU: {}", printable(why));
         writeln!(f, "{}", to.styled(DOUBTFUL, &line))?;
     }
-    let lines = lines(snapshot);
-    if lines.len() > 1 {
-        writeln!(f, "\n{}", fitted(lines, to))?;
+    let grid = Grid::of(snapshot);
+    if !grid.rows.is_empty() {
+        writeln!(f, "\n{}", fitted(grid, to))?;
     }
     let facts = notes::facts(snapshot);
     let warnings: Vec<String> = notes::warnings(snapshot).collect();
@@ -54,8 +68,8 @@ pub fn render(snapshot: &Snapshot, to: Terminal, f: &mut impl fmt::Write) -> fmt
         writeln!(f)?;
     }
     for fact in facts {
-        // What a word or a mark means is indented.
-        let style = if fact.starts_with(' ') { LESS } else { Style::new() };
+        // Explanations of words and marks are indented.
+        let style = if fact.starts_with(' ') { DIMMED } else { Style::new() };
         writeln!(f, "{}", to.styled(style, &printable(&fact)))?;
     }
     for warning in notes::bounded(warnings, WARNINGS, "more warnings are in the JSON report") {
@@ -64,7 +78,7 @@ pub fn render(snapshot: &Snapshot, to: Terminal, f: &mut impl fmt::Write) -> fmt
     Ok(())
 }
 
-/// The process, or how many there are in a merged report.
+/// Returns the process, or the number of merged reports.
 fn source(process: &Process) -> String {
     let name = printable(&process.name);
     match process.merged.len() {
@@ -74,10 +88,9 @@ fn source(process: &Process) -> String {
     }
 }
 
-/// Whether a rate is to be compared with the device's peak.
+/// Returns `true` if the table compares a rate with the peak of the device.
 fn has_bytes(snapshot: &Snapshot, device: &str) -> bool {
-    let mut series = snapshot.sites.iter().flat_map(|site| &site.series);
-    series.any(|series| series.device == device && series.bytes.is_some())
+    snapshot.all_series().any(|series| series.device == device && series.bytes.is_some())
 }
 
 fn device_line(device: &Device, with_peak: bool) -> String {
@@ -98,7 +111,7 @@ fn device_line(device: &Device, with_peak: bool) -> String {
     parts.into_iter().flatten().fold(name, |line, part| line + ", " + &part)
 }
 
-/// The clocks at first use and at the report, and what else NVML says.
+/// Returns the clocks at first use and at the report, and other values from NVML.
 fn health_line(device: &Device, clocks: Clocks) -> Option<String> {
     let Clocks { sm_start_mhz, sm_end_mhz, sm_max_mhz, mem_start_mhz, mem_end_mhz, .. } = clocks;
     let clock = |what: &str, start: Option<u32>, end: Option<u32>| {
@@ -127,12 +140,6 @@ fn health_line(device: &Device, clocks: Clocks) -> Option<String> {
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join(", "))
-}
-
-impl Terminal {
-    fn styled(self, style: Style, text: &str) -> String {
-        if self.colours { format!("{style}{text}{style:#}") } else { text.to_owned() }
-    }
 }
 
 #[cfg(test)]

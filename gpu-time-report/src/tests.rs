@@ -1,10 +1,10 @@
-//! What holds for all renderings.
+//! Properties of all renderings.
 
-use crate::made::{everything, gpu, process, rated, row, site};
+use crate::fixtures::{everything, gpu, process, rated, row, site};
 use crate::*;
 
 #[test]
-fn the_renderings_hold_no_control_characters() {
+fn renderings_have_no_control_characters() {
     let snapshot = everything();
     for text in [snapshot.to_string(), snapshot.to_json(), snapshot.to_csv()] {
         assert!(text.chars().all(|c| c == '\n' || !c.is_control()));
@@ -12,7 +12,7 @@ fn the_renderings_hold_no_control_characters() {
 }
 
 #[test]
-fn counts_that_do_not_add_up_are_warned_of() {
+fn inconsistent_counts_have_a_warning() {
     let mut sites = vec![site(
         "app::f",
         1,
@@ -24,9 +24,9 @@ fn counts_that_do_not_add_up_are_warned_of() {
     sites[0].series[0].timed = 3;
     sites[0].series[0].fed = 1;
     let broken = [
-        "`app::f`: 7 calls are not 1 of warm-up + 2 skipped + 3 timed",
-        "`app::f` on cuda:0: 3 timed are not 2 measured + 0 in flight + 0 lost",
-        "`app::f` on cuda:0: 2 measured are not 1 fed + 0 starved + 0 at the floor",
+        "`app::f`: 7 calls, but 1 warm-up + 2 skipped + 3 timed",
+        "`app::f` on cuda:0: 3 timed, but 2 measured + 0 in flight + 0 lost",
+        "`app::f` on cuda:0: 2 measured, but 1 fed + 0 starved + 0 at the floor",
     ];
     let snapshot = Snapshot::new(process(None), vec![gpu()], sites);
     assert_eq!(snapshot.process().warnings(), broken);
@@ -36,13 +36,34 @@ fn counts_that_do_not_add_up_are_warned_of() {
     assert_eq!(everything().inconsistencies(), Vec::<String>::new());
 }
 
+/// Host time, and time between two barriers, must not count as GPU time.
 #[test]
-fn a_rate_is_compared_with_the_peak_of_its_device() {
+fn dashboard_gpu_panels_select_the_events_clock() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/grafana.json");
+    let dashboard = std::fs::read_to_string(path).unwrap();
+    let dashboard: serde_json::Value = serde_json::from_str(&dashboard).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let mut count = 0;
+    for panel in panels.iter().filter(|panel| panel["title"].as_str().unwrap().contains("GPU")) {
+        for target in panel["targets"].as_array().unwrap() {
+            let query = target["expr"].as_str().unwrap();
+            for series in query.split("gpu_time_seconds_").skip(1) {
+                let selector = series.split('}').next().unwrap();
+                assert!(selector.contains("clock=\"events\""), "{query}");
+                count += 1;
+            }
+        }
+    }
+    assert_eq!(count, 3);
+}
+
+#[test]
+fn peak_share_is_of_the_series_device() {
     let snapshot = rated();
     let peak_share =
         |name: &str| snapshot.site(name).unwrap().series[0].bytes().unwrap().peak_share();
     assert_eq!(peak_share("app::copy"), Some(0.8));
-    // The host has no peak.
+    // The host has no peak bandwidth.
     assert_eq!(peak_share("app::host"), None);
 }
 

@@ -1,4 +1,4 @@
-//! Times and shares as a person reads them.
+//! Formatting of times, shares and counts for people.
 
 /// A unit of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -8,7 +8,8 @@ pub struct Unit {
 }
 
 impl Unit {
-    /// The unit in which a time has one to three digits before the point, as far as there is one.
+    /// Returns the unit in which the time has one to three digits before the point, as far as there
+    /// is one.
     pub fn of(ns: f64) -> Unit {
         let (name, ns) = match ns {
             ns if ns < 999.5 => ("ns", 1.0),
@@ -19,23 +20,23 @@ impl Unit {
         Unit { name, ns }
     }
 
-    /// A time in this unit, to four digits, or to the nanosecond.
+    /// Formats a time in this unit, to four digits, or to the nanosecond.
     pub fn number(self, ns: f64) -> String {
         if self.ns == 1.0 { format!("{ns:.0}") } else { figure(ns / self.ns) }
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(self) -> &'static str {
         self.name
     }
 
-    /// A time as a multiple of it.
+    /// Returns the time as a multiple of the unit.
     pub fn multiple(self, ns: f64) -> f64 {
         ns / self.ns
     }
 }
 
-/// A figure to four digits, or to a thousandth.
+/// Formats a figure to four digits, or to a thousandth.
 pub fn figure(value: f64) -> String {
     let decimals = match value {
         v if v < 9.9995 => 3,
@@ -46,31 +47,31 @@ pub fn figure(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// A time in its own unit.
+/// Formats a time in the unit that suits it.
 pub fn time(ns: f64) -> String {
     let unit = Unit::of(ns);
     format!("{} {}", unit.number(ns), unit.name)
 }
 
-/// A share of a whole, in percent.
+/// Formats a share of a whole in percent, empty if the whole is zero.
 pub fn share(part: f64, whole: f64) -> String {
     if whole > 0.0 { format!("{:.1}%", 100.0 * part / whole) } else { String::new() }
 }
 
-/// A share of which little may be left.
+/// Formats a small share in percent.
 pub fn percent(share: f64) -> String {
     let percent = 100.0 * share;
-    // Two digits that say something.
+    // Two significant digits.
     let digits = (1.0 - percent.max(1e-6).log10().floor()).clamp(0.0, 6.0);
     format!("{percent:.*}%", digits as usize)
 }
 
-/// A count, its digits in groups of three.
+/// Formats a count, with its digits in groups of three.
 pub fn count(count: u64) -> String {
     grouped(&count.to_string())
 }
 
-/// A number with its whole digits in groups of three.
+/// Groups the digits before the point by three.
 pub fn grouped(number: &str) -> String {
     let whole = number.find('.').unwrap_or(number.len());
     let mut text = String::new();
@@ -83,8 +84,8 @@ pub fn grouped(number: &str) -> String {
     text
 }
 
-/// The text without what would move a terminal's cursor or change its colours, or turn the order of
-/// what is read.
+/// Escapes control characters, which could move the cursor or change colours on a terminal, and
+/// characters that change the direction of the text.
 pub fn printable(text: &str) -> String {
     let is_hidden =
         |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -98,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_have_four_digits() {
+    fn time_has_four_digits() {
         for (ns, text) in [
             (0.0, "0 ns"),
             (32.4, "32 ns"),
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn digits_stand_in_groups_of_three() {
+    fn digits_are_grouped_by_three() {
         for (number, text) in [
             ("7", "7"),
             ("321", "321"),
@@ -132,13 +133,13 @@ mod tests {
     }
 
     #[test]
-    fn what_would_move_a_cursor_or_turn_the_order_is_shown() {
+    fn printable_escapes_control_characters() {
         let hostile = "a\u{1b}[2J\n\t\u{7}\u{9b}\u{202e}b\u{2066}µ";
         assert_eq!(printable(hostile), r"a\u{1b}[2J\n\t\u{7}\u{9b}\u{202e}b\u{2066}µ");
     }
 
     #[test]
-    fn a_share_of_nothing_is_blank() {
+    fn share_of_nothing_is_blank() {
         assert_eq!(share(1.0, 8.0), "12.5%");
         assert_eq!(share(0.0, 0.0), "");
     }

@@ -1,26 +1,26 @@
-//! The work of several series.
+//! Work of several series, added up.
 
 use crate::{Bytes, Flops};
 
-/// Work of one kind, in the unit of its rate for each nanosecond.
+/// Work of one kind, in units per nanosecond of its rate.
 #[derive(Clone, Copy, Default)]
 pub struct Work {
     samples: u64,
-    /// The same in every report, or `None`.
+    /// The work per call. `None` if reports differ.
     per_call: Option<f64>,
     total: f64,
-    /// What has a rate, and the time that it took by that.
+    /// The work that has a rate, and the time that the rate implies.
     rated: f64,
     rated_ns: f64,
 }
 
 impl Work {
-    /// The bytes of a series.
+    /// Returns the bytes of a series.
     pub fn of_bytes(bytes: &Bytes) -> Work {
         Work::new(bytes.samples, bytes.per_call, bytes.total, bytes.gb_per_s)
     }
 
-    /// The operations of a series.
+    /// Returns the operations of a series.
     pub fn of_flops(flops: &Flops) -> Work {
         let per_ns = flops.tflop_per_s.map(|rate| rate * 1e3);
         Work::new(flops.samples, flops.per_call, flops.total, per_ns)
@@ -33,7 +33,7 @@ impl Work {
         Work { samples, per_call, total, rated, rated_ns }
     }
 
-    /// Takes in that of another report.
+    /// Adds the work of another report.
     pub fn add(&mut self, other: Work) {
         self.samples = self.samples.saturating_add(other.samples);
         self.per_call = self.per_call.filter(|_| self.per_call == other.per_call);
@@ -42,26 +42,26 @@ impl Work {
         self.rated_ns += other.rated_ns;
     }
 
-    /// How many samples' work is known.
+    /// Returns the number of samples with known work.
     pub fn samples(&self) -> u64 {
         self.samples
     }
 
-    /// As bytes, where the net median of so many samples is this.
+    /// Converts to bytes, for a series with this many samples and this net median.
     pub fn bytes(self, samples: u64, median_ns: Option<f64>) -> Bytes {
         let gb_per_s = self.per_ns(samples, median_ns);
         let Work { samples, per_call, total, .. } = self;
         Bytes { samples, per_call, total, gb_per_s, peak_share: None }
     }
 
-    /// As operations.
+    /// Converts to operations, in the same way.
     pub fn flops(self, samples: u64, median_ns: Option<f64>) -> Flops {
         let tflop_per_s = self.per_ns(samples, median_ns).map(|rate| rate / 1e3);
         let Work { samples, per_call, total, .. } = self;
         Flops { samples, per_call, total, tflop_per_s }
     }
 
-    /// By the median where every sample did the same work, else by all time.
+    /// Computes the rate: by the median if every sample did the same work, else by the total time.
     fn per_ns(&self, samples: u64, median_ns: Option<f64>) -> Option<f64> {
         let (amount, ns) = match (self.per_call, median_ns) {
             (Some(same), Some(ns)) if self.samples == samples => (same, ns),

@@ -1,11 +1,11 @@
-// What takes compute capability 8.0. Parameters and launch geometry are documented in src/lib.rs; the PTX
-// in ../ptx is built from this file by ../rebuild.sh.
+// The kernel that requires compute capability 8.0. Parameters and launch geometry are documented in
+// src/lib.rs; ../rebuild.sh builds the PTX in ../ptx from this file.
 
-// Takes `lines` lines of 128 bytes out of the L2 without writing them back. What they hold from then on
-// is nobody's guess.
+// Discards `lines` lines of 128 bytes from the L2 without writing them back. Their content is
+// indeterminate afterwards.
 //
-// A kernel of its own, and not the end of one that writes: a line that is discarded while others are still
-// being written makes room for those, and then they evict nothing.
+// This is separate from the kernel that writes the lines. A line that is discarded while others are
+// still being written makes room for those, and then they evict nothing.
 extern "C" __global__ void gpu_time_discard(char* buf, unsigned long long lines) {
     const unsigned long long stride = (unsigned long long)gridDim.x * blockDim.x;
     for (unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; i < lines;

@@ -1,5 +1,5 @@
-// Kernels of known length and traffic for tests, examples and benches. Parameters are documented in
-// src/workloads.rs; the PTX in ../ptx is built from this file by ../rebuild.sh.
+// Kernels of known duration and traffic, for tests, examples and benches. Parameters are documented
+// in src/workloads.rs; ../rebuild.sh builds the PTX in ../ptx from this file.
 
 static __device__ unsigned long long globaltimer() {
     unsigned long long ns;
@@ -7,10 +7,10 @@ static __device__ unsigned long long globaltimer() {
     return ns;
 }
 
-// Runs for `ns` nanoseconds. One thread.
+// Spins for `ns` nanoseconds. One thread.
 extern "C" __global__ void spin_ns(unsigned long long ns) {
-    // The timer moves in steps, of 32 ns on some parts and 1,024 ns on others. Counting from a step
-    // rather than from somewhere inside one makes `ns` a lower bound.
+    // The timer advances in steps of 32 ns on some GPUs and 1,024 ns on others. Starting at a step
+    // makes `ns` a lower bound.
     const unsigned long long entry = globaltimer();
     unsigned long long start;
     do {
@@ -23,17 +23,17 @@ extern "C" __global__ void spin_ns(unsigned long long ns) {
 // Does nothing.
 extern "C" __global__ void empty() {}
 
-// y = a * x + y over `n` elements.
+// Computes y = a * x + y for `n` elements.
 extern "C" __global__ void saxpy(unsigned int n, float a, const float* x, float* y) {
     const unsigned long long stride = (unsigned long long)gridDim.x * blockDim.x;
     for (unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; i < n;
          i += stride) {
-        // Spelled out, so that a check on the host can ask for the very same bits.
+        // An explicit fma, so that the host can check for the same bits.
         y[i] = fmaf(a, x[i], y[i]);
     }
 }
 
-// Reads `n16` 16-byte words and writes nothing, if they are all zero.
+// Reads `n16` 16-byte words. Writes nothing if all are zero.
 extern "C" __global__ void read_f4(const float4* in, unsigned long long n16, float* out) {
     const unsigned long long stride = (unsigned long long)gridDim.x * blockDim.x;
     float seen = 0;

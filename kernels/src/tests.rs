@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::ffi::CStr;
 
-/// The entries of a PTX module, with the types of their parameters.
+/// Returns the entries of a PTX module, with the types of their parameters.
 fn entries(ptx: &str) -> BTreeMap<&str, Vec<&str>> {
     ptx.split(".visible .entry ")
         .skip(1)
@@ -17,7 +17,7 @@ fn entries(ptx: &str) -> BTreeMap<&str, Vec<&str>> {
         .collect()
 }
 
-/// What follows a directive such as `.target`, of which a module has one.
+/// Returns the value of a directive such as `.target`, which must occur exactly once.
 fn directive<'a>(ptx: &'a str, name: &str) -> &'a str {
     let mut found = ptx.lines().filter_map(|line| line.strip_prefix(name));
     let value = found.next().expect("the module has the directive").trim();
@@ -34,7 +34,7 @@ fn assert_loads_with_driver_525(ptx: &str, target: &str) {
 }
 
 #[test]
-fn the_runtime_module_is_what_the_docs_say() {
+fn runtime_module_matches_docs() {
     let ptx = crate::PTX.to_str().unwrap();
     assert_loads_with_driver_525(ptx, "sm_70");
     let name = |name: &'static CStr| name.to_str().unwrap();
@@ -50,7 +50,7 @@ fn the_runtime_module_is_what_the_docs_say() {
 }
 
 #[test]
-fn the_module_for_later_parts_is_what_the_docs_say() {
+fn sm_80_module_matches_docs() {
     let ptx = crate::PTX_SM_80.to_str().unwrap();
     assert_loads_with_driver_525(ptx, "sm_80");
     assert_eq!(entries(ptx), BTreeMap::from([(crate::DISCARD.to_str().unwrap(), vec!["u64"; 2])]));
@@ -60,7 +60,7 @@ fn the_module_for_later_parts_is_what_the_docs_say() {
 
 #[cfg(feature = "workloads")]
 #[test]
-fn the_workloads_are_what_the_docs_say() {
+fn workloads_module_matches_docs() {
     use crate::workloads::{COPY_F4, EMPTY, PTX, READ_F4, SAXPY, SPIN_NS};
 
     assert_loads_with_driver_525(PTX, "sm_70");
@@ -77,14 +77,14 @@ fn the_workloads_are_what_the_docs_say() {
 }
 
 #[test]
-fn the_flush_fills_the_gpu_once() {
+fn flush_read_grid_fills_gpu_once() {
     assert_eq!(crate::flush_read_grid(132, 2048) * crate::FLUSH_READ_BLOCK, 132 * 2048);
     assert_eq!(crate::flush_read_grid(84, 1536) * crate::FLUSH_READ_BLOCK, 84 * 1536);
     assert_eq!(crate::flush_read_grid(40, 1024) * crate::FLUSH_READ_BLOCK, 40 * 1024);
 }
 
 #[test]
-fn a_hold_without_a_bound_in_time_has_none_in_cycles() {
+fn hold_max_cycles_saturates() {
     assert_eq!(crate::hold_max_cycles(5_000_000), 20_000_000);
     assert_eq!(crate::hold_max_cycles(u64::MAX), u64::MAX);
 }

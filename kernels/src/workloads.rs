@@ -1,24 +1,24 @@
-//! Kernels of known length and traffic for tests, examples and benches.
+//! Kernels of known duration and traffic, for tests, examples and benches.
 //!
-//! Text and names are `&str` here, as `Ptx::from_src` and `load_function` of cudarc take them.
+//! PTX and names are `&str`, the type that cudarc's `Ptx::from_src` and `load_function` take.
 
-/// The module with all of them.
+/// The module with all kernels.
 pub const PTX: &str = include_str!("../ptx/workloads.ptx");
 
-/// Runs for a given time by the GPU's own timer. One block of one thread.
+/// Spins for a given time by the GPU's own timer. One block of one thread.
 ///
 /// | parameter | type | meaning |
 /// |---|---|---|
 /// | `ns` | `u64` | nanoseconds |
 ///
-/// It lasts at least `ns`, and at most two steps of `%globaltimer` longer (32 ns each on an H200,
-/// 1,024 on some parts). It never ends on a GPU whose timer stands still.
+/// Runs for at least `ns`, and at most two steps of `%globaltimer` longer (32 ns each on an H200,
+/// 1,024 ns on some GPUs). Never ends on a GPU whose timer does not advance.
 pub const SPIN_NS: &str = "spin_ns";
 
-/// Does nothing and takes no parameters, at any geometry.
+/// Does nothing. No parameters, any geometry.
 pub const EMPTY: &str = "empty";
 
-/// `y = a * x + y`, at any geometry: each thread takes every so many-th element.
+/// Computes `y = a * x + y` with any geometry, in a grid-stride loop.
 ///
 /// | parameter | type | meaning |
 /// |---|---|---|
@@ -30,20 +30,20 @@ pub const EMPTY: &str = "empty";
 /// Rounded once, so that [`f32::mul_add`] gives the same bits.
 pub const SAXPY: &str = "saxpy";
 
-/// Reads, at any geometry: each thread takes every so many-th unit.
+/// Reads a buffer with any geometry, in a grid-stride loop.
 ///
 /// | parameter | type | meaning |
 /// |---|---|---|
 /// | `in` | `*const float4` | 16-byte aligned, **all zero** |
 /// | `n16` | `u64` | its length in units of 16 bytes |
-/// | `out` | `*mut f32` | one word, written only if `in` holds something else than zero |
+/// | `out` | `*mut f32` | one word, written only if `in` contains a value other than zero |
 pub const READ_F4: &str = "read_f4";
 
-/// Copies, at any geometry: each thread takes every so many-th unit.
+/// Copies a buffer with any geometry, in a grid-stride loop.
 ///
 /// | parameter | type | meaning |
 /// |---|---|---|
 /// | `in` | `*const float4` | 16-byte aligned |
-/// | `out` | `*mut float4` | 16-byte aligned, apart from `in` |
+/// | `out` | `*mut float4` | 16-byte aligned, must not overlap `in` |
 /// | `n16` | `u64` | length of each in units of 16 bytes |
 pub const COPY_F4: &str = "copy_f4";

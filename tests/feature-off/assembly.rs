@@ -1,7 +1,7 @@
-//! What the assembly is compared of, annotated and plain: compiled by `rustc` alone, once with
-//! `--cfg annotated`. Each attribute stands on a line of its own, so that all locations stay.
+//! The source whose assembly is compared, plain and annotated. `rustc` compiles it directly, the second
+//! time with `--cfg annotated`. Each attribute has lines of its own, so that locations stay the same.
 
-// What only the attribute names is unused where it does nothing.
+// Items that only the attribute names are unused without the feature.
 #![allow(dead_code, unused_variables)]
 
 use std::fmt::Display;
@@ -16,7 +16,7 @@ use std::task::{Context, Poll, Waker};
 #[cfg(annotated)]
 use gpu_time::gpu_timed;
 
-/// What generated code calls of a stream of cudarc, and a launch.
+/// The methods of a cudarc stream that generated code calls, and a launch.
 struct CudaStream {
     handle: *mut (),
     context: Arc<CudaContext>,
@@ -81,7 +81,7 @@ fn owns(stream: Arc<CudaStream>, mut grids: Vec<u32>) -> usize {
 #[cfg_attr(annotated, gpu_timed(stream = stream, scope = "body"))]
 fn optional(stream: Option<&CudaStream>, values: &[f32], at: usize) -> f32 {
     CALLS.fetch_add(1, Ordering::Relaxed);
-    // Out of bounds is a panic, whose message names this line.
+    // The message of the bounds check names this line.
     values[at] * values.iter().sum::<f32>()
 }
 
@@ -182,7 +182,36 @@ extern "C" fn called_from_c(stream: usize, n: u32) -> u32 {
     n.rotate_left(black_box(7)) / n
 }
 
-/// Only there where something is to be found.
+/// Commas that are part of a value do not separate keys.
+#[cfg_attr(
+    annotated,
+    gpu_timed(
+        clock = "host",
+        key = first::<u8, u64>(n as u8, n) as u32 >> 1,
+        bytes = <u64 as Either<u8, u64>>::either(n) << 1,
+        flops = u64::from(n < 3 || [n, n].map(|n| n << 1) < [1, 2]),
+        r#every = 3,
+    )
+)]
+fn values(n: u64) -> u64 {
+    n.count_ones().into()
+}
+
+fn first<A, B>(first: A, _: B) -> A {
+    first
+}
+
+trait Either<A, B> {
+    fn either(self) -> B;
+}
+
+impl Either<u8, u64> for u64 {
+    fn either(self) -> u64 {
+        self
+    }
+}
+
+/// Makes the assembly differ, to show that the comparison notices.
 #[cfg(changed)]
 fn extra(n: u32) -> u32 {
     n.wrapping_mul(black_box(0x9e37_79b9))
@@ -200,6 +229,7 @@ fn main() {
     println!("{:?}", located(black_box(Some(1))));
     println!("{:?}", twice(black_box(2)) + thrice(black_box(3)));
     println!("{:?}", called_from_c(0, black_box(5)));
+    println!("{:?}", values(black_box(6)));
     let mut layer = Layer { stream: stream.clone(), weights: Vec::new() };
     println!("{:?}", layer.forward(black_box(3)));
     println!("{:?}", layer.by_default(black_box((1, 5))));

@@ -1,10 +1,11 @@
-//! How far a median is from what CUPTI says of the same kernel, in one table.
+//! Compares the medians of gpu-time with CUPTI's for the same kernels, in one table.
 //!
 //! ```text
 //! cargo bench --bench accuracy
 //! ```
 //!
-//! Needs an NVIDIA GPU and the `libcupti` of a CUDA toolkit. All of it is in `accuracy/`.
+//! Needs an NVIDIA GPU and the `libcupti` of a CUDA toolkit. The code is in the library of this
+//! package.
 
 use std::process::ExitCode;
 

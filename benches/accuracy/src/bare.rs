@@ -1,20 +1,21 @@
-//! What a pair of events by hand reads around a spin of 10 µs, with nothing of gpu-time's: how far its
-//! constant moves within one process is the driver's and the device's doing.
+//! A pair of events around a spin of 10 µs, recorded without gpu-time. The spread of its times
+//! within one process is due to the driver and the device alone.
 
 use cudarc::driver::PushKernelArg;
 use cudarc::driver::sys::CUevent_flags;
 use gpu_time_kernels::workloads;
 
-use crate::Failure;
 use crate::case::WARMUP;
+use crate::failure::Failure;
 use crate::figure::Figure;
 use crate::gpu::{Gpu, ONE};
 
-/// The GPU is busy for so long before each pair, in which all of it is enqueued.
+/// The duration of the kernel before each pair, which keeps the GPU busy until the pair has been
+/// enqueued.
 const AHEAD_NS: u64 = 50_000;
 const SPIN_NS: u64 = 10_000;
 
-/// So many pairs, the stream synchronised after each.
+/// Times `pairs` pairs and synchronizes the stream after each.
 pub fn measure(gpu: &Gpu, pairs: u32) -> Result<Option<Figure>, Failure> {
     let stream = &gpu.stream;
     let (ahead, spin) = (gpu.workload(workloads::SPIN_NS)?, gpu.workload(workloads::SPIN_NS)?);
@@ -22,10 +23,10 @@ pub fn measure(gpu: &Gpu, pairs: u32) -> Result<Option<Figure>, Failure> {
     let (start, stop) = (event()?, event()?);
     let mut times = Vec::new();
     for _ in 0..WARMUP + pairs {
-        // SAFETY: the argument is the kernel's.
+        // SAFETY: the argument matches the kernel.
         unsafe { stream.launch_builder(&ahead).arg(&AHEAD_NS).launch(ONE) }?;
         start.record(stream)?;
-        // SAFETY: the argument is the kernel's.
+        // SAFETY: the argument matches the kernel.
         unsafe { stream.launch_builder(&spin).arg(&SPIN_NS).launch(ONE) }?;
         stop.record(stream)?;
         stream.synchronize()?;

@@ -1,31 +1,31 @@
-//! How far a figure may be from the truth.
+//! Bounds on the difference between a measured time and the true one.
 
 use std::fmt;
 
-/// What the difference from the truth must not exceed: the larger of a time and a share.
+/// The largest difference from the true value that is accepted: the larger of a time and a share.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound {
-    /// In nanoseconds.
+    /// The difference in nanoseconds.
     pub ns: f64,
-    /// Of the truth.
+    /// The difference as a share of the true value.
     pub share: f64,
 }
 
 impl Bound {
-    /// So many nanoseconds.
+    /// A bound in nanoseconds.
     pub const fn ns(ns: f64) -> Bound {
         Bound { ns, share: 0.0 }
     }
 
-    /// Such a share of the truth.
+    /// A bound as a share of the true value.
     pub const fn share(share: f64) -> Bound {
         Bound { ns: 0.0, share }
     }
 
-    /// Whether a figure is as near to the truth as it must be.
-    pub fn holds(&self, figure: f64, truth: f64) -> bool {
-        // A comparison with what is not a number is false: that misses.
-        (figure - truth).abs() <= self.ns.max(self.share * truth)
+    /// Returns `true` if a value is within the bound of the true one.
+    pub fn holds(&self, value: f64, truth: f64) -> bool {
+        // Comparisons with NaN are false, so NaN misses the bound.
+        (value - truth).abs() <= self.ns.max(self.share * truth)
     }
 }
 
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bound_in_time_holds_on_both_sides() {
+    fn time_bound_holds_on_both_sides() {
         let bound = Bound::ns(150.0);
         assert!(bound.holds(695.0, 545.0) && bound.holds(395.0, 545.0));
         assert!(!bound.holds(696.0, 545.0) && !bound.holds(394.0, 545.0));
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn the_larger_of_time_and_share_counts() {
+    fn larger_of_time_and_share_applies() {
         let bound = Bound { ns: 250.0, share: 0.01 };
         assert!(bound.holds(1_250.0, 1_000.0) && !bound.holds(1_251.0, 1_000.0));
         assert!(bound.holds(343_400.0, 340_000.0) && !bound.holds(343_401.0, 340_000.0));
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_read_as_they_are_meant() {
+    fn display_shows_time_and_share() {
         assert_eq!(Bound::ns(150.0).to_string(), "0.15 µs");
         assert_eq!(Bound { ns: 250.0, share: 0.01 }.to_string(), "0.25 µs or 1 %");
         assert_eq!(Bound::share(0.05).to_string(), "5 %");

@@ -1,24 +1,24 @@
-//! What is compared with the truth, each in an annotated function of its own.
+//! The cases that are compared with CUPTI, each in its own annotated function.
 
 use std::sync::Arc;
 
 use cudarc::driver::CudaStream;
 use gpu_time::gpu_timed;
 
-use crate::Failure;
 use crate::bound::Bound;
+use crate::failure::Failure;
 use crate::gpu::Gpu;
 use crate::work::{Kind, Work};
 
-/// Calls of each case that nobody counts.
+/// The number of warm-up calls of each case, which are not evaluated.
 pub const WARMUP: u32 = 20;
 
-/// How the calls of a case follow each other.
+/// The way in which the calls of a case follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// The stream is synchronised after each.
+    /// The stream is synchronized after each call.
     Single,
-    /// Nothing is waited for until the last.
+    /// The stream is synchronized after the last call only.
     Queued,
 }
 
@@ -26,38 +26,37 @@ pub enum Pace {
 pub struct Case {
     /// The function's name.
     pub name: &'static str,
-    /// The work.
     pub kind: Kind,
-    /// How its calls follow each other.
     pub pace: Pace,
     /// The cache state that its series must have.
     pub cache: &'static str,
-    /// How far the median may be from CUPTI's; without one the row is only shown.
+    /// The accepted difference from CUPTI's median. A row without one is shown but not judged.
     pub bound: Option<Bound>,
     /// The annotated function.
     timed: fn(&Arc<CudaStream>, &mut Work) -> Result<(), Failure>,
 }
 
 impl Case {
-    /// Makes its calls through the annotated function, and so many more to warm up.
+    /// Makes `calls` calls of the annotated function (see [`Case::total_calls`]), after those for
+    /// warm-up.
     ///
     /// # Errors
-    /// The driver's.
+    /// A driver call fails.
     pub fn time(&self, gpu: &Gpu, work: &mut Work, calls: u32) -> Result<(), Failure> {
-        self.make(gpu, calls, || (self.timed)(&gpu.stream, work))
+        self.repeat(gpu, calls, || (self.timed)(&gpu.stream, work))
     }
 
-    /// Makes the same calls in the same pace through something else.
+    /// Makes the same number of calls of `call`, at the same pace.
     ///
     /// # Errors
-    /// The call's.
-    pub fn make(
+    /// `call` or a driver call fails.
+    pub fn repeat(
         &self,
         gpu: &Gpu,
         calls: u32,
         mut call: impl FnMut() -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        for _ in 0..self.calls(calls) {
+        for _ in 0..self.total_calls(calls) {
             call()?;
             if self.pace == Pace::Single {
                 gpu.stream.synchronize()?;
@@ -66,23 +65,23 @@ impl Case {
         Ok(gpu.stream.synchronize()?)
     }
 
-    /// How many calls that is, those that warm up included.
-    pub fn calls(&self, calls: u32) -> u32 {
+    /// Returns the number of calls, including the warm-up. Queued cases make five times as many.
+    pub fn total_calls(&self, calls: u32) -> u32 {
         WARMUP
             + match self.pace {
                 Pace::Single => calls,
-                // Long enough for the queue to fill and stay full.
+                // Enough for the queue to fill and stay full.
                 Pace::Queued => 5 * calls,
             }
     }
 
-    /// Whether the L2 is emptied before each call.
+    /// Returns `true` if the L2 is flushed before each call.
     pub fn is_cold(&self) -> bool {
         self.cache == "cold"
     }
 }
 
-/// One annotated function, whose launch is the one that a user would have in it.
+/// Defines an annotated function that launches the work as a user would.
 macro_rules! timed {
     ($name:ident ($($keys:tt)*)) => {
         #[gpu_timed(warmup = WARMUP, $($keys)*)]
@@ -98,7 +97,7 @@ macro_rules! cases {
     })*) => {
         $($(timed!($name $keys);)*)*
 
-        /// In the order of the table.
+        /// All cases, in the order of the table.
         pub const CASES: &[Case] = &[$($(Case {
             name: stringify!($name),
             kind: $kind,
@@ -148,7 +147,7 @@ cases! {
         queued_spin_200us: Kind::Spin(200_000), QUEUED;
         queued_copy_30mib: Kind::Copy(30 * MIB), QUEUED;
     }
-    // Nobody promises these: they show what much that is queued behind a pair adds to it.
+    // Without bounds: these show how much a long queue behind a pair adds to its time.
     Queued "as-found" (sleep) {
         held_queued_spin_10us: Kind::Spin(10_000), None;
         held_queued_spin_200us: Kind::Spin(200_000), None;

@@ -1,4 +1,4 @@
-//! Programs that are run for a figure, each with a limit.
+//! Runs other programs with a time limit and reads what they print.
 
 use std::env;
 use std::ffi::OsString;
@@ -10,20 +10,22 @@ use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 
-use crate::Failure;
 use crate::cupti::toolkit_folders;
+use crate::failure::Failure;
 
-/// This program in one of its roles, which finds the libraries of the toolkit.
+/// Returns a command for this program in another role, with the toolkit's libraries on the loader
+/// path.
 pub fn role(arguments: &[&str]) -> Result<Command, Failure> {
     let mut command = Command::new(env::current_exe()?);
     command.args(arguments).env("LD_LIBRARY_PATH", library_path()?);
     Ok(command)
 }
 
-/// Runs it, and gives what it printed. It sees none of the user's settings for gpu-time.
+/// Runs a command without the user's gpu-time settings and returns its stdout.
 ///
 /// # Errors
-/// It does not start, fails, or takes longer than the limit and is ended with all that it started.
+/// The program does not start, fails, or exceeds the limit. In that case its whole process group is
+/// killed.
 pub fn run(command: &mut Command, limit: Duration) -> Result<String, Failure> {
     let program = command.get_program().to_string_lossy().into_owned();
     let is_setting =
@@ -34,10 +36,10 @@ pub fn run(command: &mut Command, limit: Duration) -> Result<String, Failure> {
         }
     }
     command.env("GPU_TIME_REPORT", "none");
-    // A group of its own, so that the limit also meets what it starts.
+    // Its own process group, so that the limit also applies to its children.
     command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped());
-    let mut child = command.spawn().map_err(|why| format!("`{program}` does not start: {why}"))?;
-    let mut stdout = child.stdout.take().expect("it is piped");
+    let mut child = command.spawn().map_err(|why| format!("cannot start `{program}`: {why}"))?;
+    let mut stdout = child.stdout.take().expect("stdout is piped");
     let reader = std::thread::spawn(move || {
         let mut text = String::new();
         stdout.read_to_string(&mut text).map(|_| text)
@@ -48,7 +50,8 @@ pub fn run(command: &mut Command, limit: Duration) -> Result<String, Failure> {
             break status;
         }
         if Instant::now() >= deadline {
-            // SAFETY: the group that was made above, whose leader has not been waited for.
+            // SAFETY: kills the process group created above. Its leader has not been waited for, so
+            // the id has not been reused.
             unsafe { libc::kill(-libc::pid_t::try_from(child.id())?, libc::SIGKILL) };
             child.wait()?;
             return Err(format!("`{program}` took more than {} s", limit.as_secs()).into());
@@ -57,15 +60,15 @@ pub fn run(command: &mut Command, limit: Duration) -> Result<String, Failure> {
     };
     let text = reader.join().map_err(|_| "the reader panicked")??;
     if !status.success() {
-        return Err(format!("`{program}` ended with {status}").into());
+        return Err(format!("`{program}` failed with {status}").into());
     }
     Ok(text)
 }
 
-/// What a program prints as one line of JSON, which is its last.
+/// Parses the last line of a program's output as JSON.
 pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
-    let line = text.lines().last().ok_or("it printed nothing")?;
-    serde_json::from_str(line).map_err(|why| format!("it printed `{line}`: {why}").into())
+    let line = text.lines().last().ok_or("the output is empty")?;
+    serde_json::from_str(line).map_err(|why| format!("invalid output `{line}`: {why}").into())
 }
 
 fn library_path() -> Result<OsString, Failure> {
@@ -84,20 +87,20 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_prints_is_its_last_line() {
+    fn parse_reads_last_line() {
         let text = shell("echo noise; echo '[1, 2]'", Duration::from_secs(60)).unwrap();
         assert_eq!(parse::<Vec<u32>>(&text).unwrap(), [1, 2]);
         assert!(parse::<Vec<u32>>("").is_err());
     }
 
     #[test]
-    fn a_program_that_fails_has_no_figure() {
+    fn run_reports_exit_status() {
         let why = shell("echo '[1]'; exit 3", Duration::from_secs(60)).unwrap_err();
         assert!(why.to_string().contains("exit status: 3"), "{why}");
     }
 
     #[test]
-    fn a_program_that_hangs_is_ended_with_what_it_started() {
+    fn run_kills_process_group_at_limit() {
         let why = shell("sleep 1000 | cat", Duration::ZERO).unwrap_err();
         assert!(why.to_string().contains("took more than"), "{why}");
     }

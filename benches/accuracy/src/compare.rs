@@ -1,51 +1,54 @@
-//! Runs the others in turn, and judges what they print.
+//! Runs the other roles in turn and compares their results.
 
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use crate::bound::Bound;
 use crate::case::{CASES, Case, Pace};
+use crate::failure::{Failure, Omission};
 use crate::figure::Figure;
 use crate::node::{self, NODES};
-use crate::ours::{self, Ours};
-use crate::rivals::{self, Rivals};
+use crate::ours::{OwnReading, OwnReport};
+use crate::rivals::{self, RivalReport};
 use crate::table::{Row, Table};
-use crate::truth::{self, Truth};
-use crate::{Failure, LeftOut, child, cupti, gpu, ncu};
+use crate::truth::{TrueSpan, TruthReport};
+use crate::{child, cupti, gpu, ncu};
 
 const ROUNDS: usize = 3;
 const CALLS: u32 = 200;
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Of the cold copies to ncu.
+/// The bound on cold copies against ncu.
 const NCU: Bound = Bound::share(0.05);
-/// Host time of `cold` and `sleep` over their two launches, in nanoseconds.
-const MOST_HOST_NS: f64 = 1_000.0;
-/// Device time of the clean flush, in nanoseconds.
-const MOST_FLUSH_NS: f64 = 25_000.0;
-/// From the 5th to the 95th percentile of `spin_10us`, in nanoseconds: three steps of an H200's events.
-const MOST_SPREAD_NS: f64 = 96.0;
+/// The bound on the host time of `cold` and `sleep`, beyond their two launches.
+const MAX_HOST_NS: f64 = 1_000.0;
+/// The bound on the device time of the clean flush.
+const MAX_FLUSH_NS: f64 = 25_000.0;
+/// The bound on the distance from p5 to p95 of `spin_10us`: three steps of the event clock of an
+/// H200.
+const MAX_SPREAD_NS: f64 = 96.0;
 
-/// What the two processes of a round said.
+/// The results of the two processes of a round.
 struct Round {
-    ours: Ours,
-    truth: Truth,
+    ours: OwnReport,
+    truth: TruthReport,
 }
 
-/// Measures, prints the table, and fails where a bound is missed, or where there is a GPU and no truth.
+/// Measures and prints the table. Fails if a bound is missed, or if there is a GPU but no CUPTI to
+/// compare with.
 pub fn run() -> Result<ExitCode, Failure> {
-    if !gpu::is_there() {
+    if !gpu::is_present() {
         println!("no GPU here: nothing was measured");
         return Ok(ExitCode::SUCCESS);
     }
     if !cupti::is_present() {
-        println!("{}, and so no truth to compare with: nothing was measured", cupti::ABSENT);
+        println!("{}: nothing was measured", cupti::ABSENT);
         return Ok(ExitCode::FAILURE);
     }
     let folder = tempfile::tempdir()?;
     let rounds = (0..ROUNDS).map(|_| round()).collect::<Result<Vec<_>, _>>()?;
     let calls = CALLS.to_string();
-    let tracked: Ours = role(&["ours", &calls, "tracked"])?;
+    let tracked: OwnReport = role(&["ours", &calls, "tracked"])?;
     let ncu = ncu::measure(folder.path());
     let rivals = rivals::measure(folder.path());
 
@@ -53,10 +56,10 @@ pub fn run() -> Result<ExitCode, Failure> {
     for case in CASES {
         table.push(compare(case, &rounds));
     }
-    nodes(&rounds, &mut table);
-    shape(&rounds, &mut table);
-    against_ncu(&rounds, ncu, &mut table);
-    others(&rounds, &tracked, rivals, &mut table);
+    add_nodes(&rounds, &mut table);
+    add_spreads_and_costs(&rounds, &mut table);
+    add_ncu(&rounds, ncu, &mut table);
+    add_unbounded(&rounds, &tracked, rivals, &mut table);
 
     println!("{}", heading(&rounds[0]));
     print!("{table}");
@@ -67,9 +70,9 @@ pub fn run() -> Result<ExitCode, Failure> {
 
 fn round() -> Result<Round, Failure> {
     let calls = CALLS.to_string();
-    let ours: Ours = role(&["ours", &calls])?;
+    let ours: OwnReport = role(&["ours", &calls])?;
     let flush_bytes = ours.device.flush_bytes.ok_or("the report has no `flush_bytes`")?;
-    let method = ours.device.flush_method.as_deref().ok_or("no flush was proved")?;
+    let method = ours.device.flush_method.as_deref().ok_or("no flush was verified")?;
     let truth = role(&["truth", &calls, method, &flush_bytes.to_string()])?;
     Ok(Round { ours, truth })
 }
@@ -97,7 +100,7 @@ fn heading(round: &Round) -> String {
     )
 }
 
-/// A case: the median of the rounds' medians, on both sides.
+/// Compares the median of the rounds' medians of a case with that of CUPTI.
 fn compare(case: &Case, rounds: &[Round]) -> Row {
     if let Some(left_out) = rounds.iter().find_map(|round| {
         find(&round.ours.left_out, case.name).or_else(|| find(&round.truth.left_out, case.name))
@@ -108,13 +111,12 @@ fn compare(case: &Case, rounds: &[Round]) -> Row {
     judge(case, rounds.len(), &readings, truth(case.name, rounds))
 }
 
-fn judge(case: &Case, rounds: usize, ours: &[&ours::Reading], truth: Option<Figure>) -> Row {
+fn judge(case: &Case, rounds: usize, ours: &[&OwnReading], truth: Option<Figure>) -> Row {
     let nets: Vec<Figure> = ours.iter().filter_map(|reading| reading.net).collect();
     let (Some(net), Some(truth)) = (Figure::over(&nets), truth) else {
-        return Row::missed(case.name, "a side has no samples");
+        return Row::missed(case.name, "no samples of gpu-time or of CUPTI");
     };
-    let sum =
-        |part: fn(&ours::Reading) -> u64| ours.iter().map(|reading| part(reading)).sum::<u64>();
+    let sum = |part: fn(&OwnReading) -> u64| ours.iter().map(|reading| part(reading)).sum::<u64>();
     let (timed, fed) = (sum(|reading| reading.timed), sum(|reading| reading.fed));
     let raws: Vec<Figure> = ours.iter().filter_map(|reading| reading.raw).collect();
     let raw = Figure::over(&raws).map_or(0.0, |raw| raw.median / 1e3);
@@ -126,20 +128,20 @@ fn judge(case: &Case, rounds: usize, ours: &[&ours::Reading], truth: Option<Figu
     if nets.len() < rounds {
         return row.fail("a round has no samples");
     }
-    // Starved figures are upper bounds, which promise nothing, and few fed ones are not those of the case.
+    // Starved times are only upper bounds, and a few fed samples do not represent the case.
     if ours.iter().any(|reading| 2 * reading.fed < reading.timed) {
-        return row.fail("a round has less than half of its samples fed");
+        return row.fail("fewer than half of the samples of a round are fed");
     }
     match ours.iter().find(|reading| reading.cache != case.cache) {
-        Some(other) => row.fail(&format!("the cache was {}", other.cache)),
+        Some(other) => row.fail(&format!("the cache state was {}", other.cache)),
         None => row,
     }
 }
 
-/// Nodes of graphs beside the same launches in a stream, both by us.
-fn nodes(rounds: &[Round], table: &mut Table) {
+/// Adds rows that compare graph nodes with the same launches in a stream, both timed by gpu-time.
+fn add_nodes(rounds: &[Round], table: &mut Table) {
     for node in NODES {
-        let what = format!("{}, beside {} in a stream", node.name, node.beside);
+        let label = format!("{}, beside {} in a stream", node.name, node.beside);
         let readings = rounds.iter().flat_map(|round| &round.ours.nodes);
         let nets: Vec<Figure> = readings
             .filter(|reading| reading.case == node.name)
@@ -147,71 +149,77 @@ fn nodes(rounds: &[Round], table: &mut Table) {
             .collect();
         table.push(match (Figure::over(&nets), net(node.beside, rounds)) {
             (Some(net), Some(beside)) if nets.len() == rounds.len() => {
-                Row::against(&what, net, beside, Some(node::BOUND))
+                Row::against(&label, net, beside, Some(node::BOUND))
             }
-            _ => Row::missed(&what, "a round has no samples"),
+            _ => Row::missed(&label, "a round has no samples"),
         });
     }
 }
 
-/// What is bounded beside medians.
-fn shape(rounds: &[Round], table: &mut Table) {
-    let or_missed = |what: &str, figure: Option<Figure>, row: &dyn Fn(Figure) -> Row| {
-        figure.map_or_else(|| Row::missed(what, "it was not measured"), row)
+/// Adds rows for spreads and for the costs of `cold` and `sleep`.
+fn add_spreads_and_costs(rounds: &[Round], table: &mut Table) {
+    let or_missed = |label: &str, figure: Option<Figure>, row: &dyn Fn(Figure) -> Row| {
+        figure.map_or_else(|| Row::missed(label, "not measured"), row)
     };
-    let mut at_most = |what: &str, figures: Vec<Figure>, most: f64| {
+    let mut at_most = |label: &str, figures: Vec<Figure>, max: f64| {
         let figure = Figure::over(&figures);
-        table.push(or_missed(what, figure, &|figure| Row::at_most(what, figure, most)));
+        table.push(or_missed(label, figure, &|figure| Row::at_most(label, figure, max)));
     };
     let spreads = rounds.iter().filter_map(|round| {
         let spin = round.ours.readings.iter().find(|reading| reading.case == "spin_10us")?;
         Figure::of(vec![spin.net?.spread()])
     });
-    at_most("spin_10us, from p5 to p95", spreads.collect(), MOST_SPREAD_NS);
+    at_most("spin_10us, from p5 to p95", spreads.collect(), MAX_SPREAD_NS);
     let host = rounds.iter().filter_map(|round| round.ours.host_cost);
-    at_most("cold and sleep, host time over their launches", host.collect(), MOST_HOST_NS);
+    at_most("cold and sleep, host time over their launches", host.collect(), MAX_HOST_NS);
     let flush = rounds.iter().filter_map(|round| round.truth.flush);
-    at_most("clean flush, device time by CUPTI", flush.collect(), MOST_FLUSH_NS);
-    // The same spin between events that are none of ours: a pair cannot be steadier than that.
+    at_most("clean flush, device time by CUPTI", flush.collect(), MAX_FLUSH_NS);
+    // The same spin between events recorded without gpu-time, whose spread no pair can undercut.
     let bare: Vec<Figure> = rounds.iter().filter_map(|round| round.ours.bare).collect();
     let spreads: Vec<f64> = bare.iter().map(Figure::spread).collect();
-    for (what, figure) in [
+    for (label, figure) in [
         ("spin_10us between bare events, raw", Figure::over(&bare)),
         ("the same, from p5 to p95", Figure::of(spreads)),
     ] {
-        table.push(or_missed(what, figure, &|figure| Row::shown(what, figure)));
+        table.push(or_missed(label, figure, &|figure| Row::shown(label, figure)));
     }
 }
 
 type Durations = Vec<(&'static str, Figure)>;
 
-fn against_ncu(rounds: &[Round], ncu: Result<Option<Durations>, Failure>, table: &mut Table) {
+/// Adds rows that compare cold copies with ncu.
+fn add_ncu(rounds: &[Round], ncu: Result<Option<Durations>, Failure>, table: &mut Table) {
     let durations = match ncu {
         Ok(Some(durations)) => durations,
-        Ok(None) => return table.push(Row::left_out("ncu", "it is not installed")),
+        Ok(None) => return table.push(Row::left_out("ncu", "not installed")),
         Err(why) => return table.push(Row::missed("ncu", &why.to_string())),
     };
     for (name, duration) in durations {
-        let what = format!("{name}, truth by ncu less 0.7 µs");
-        let less = |ns: f64| ns - ncu::EXTRA_NS;
+        let label = format!("{name}, truth by ncu less 0.7 µs");
+        let corrected = |ns: f64| ns - ncu::EXTRA_NS;
         let Figure { median, p5, p95 } = duration;
-        let truth = Figure { median: less(median), p5: less(p5), p95: less(p95) };
+        let truth = Figure { median: corrected(median), p5: corrected(p5), p95: corrected(p95) };
         table.push(match net(name, rounds) {
-            Some(net) => Row::against(&what, net, truth, Some(NCU)),
-            None => Row::missed(&what, "no samples"),
+            Some(net) => Row::against(&label, net, truth, Some(NCU)),
+            None => Row::missed(&label, "no samples"),
         });
     }
 }
 
-/// What is shown without a bound: our own figures with cudarc's event tracking on, and other tools'.
-fn others(rounds: &[Round], tracked: &Ours, rivals: Result<Rivals, Failure>, table: &mut Table) {
+/// Adds rows without a bound: gpu-time with cudarc's event tracking on, and other tools.
+fn add_unbounded(
+    rounds: &[Round],
+    tracked: &OwnReport,
+    rivals: Result<RivalReport, Failure>,
+    table: &mut Table,
+) {
     for case in CASES.iter().filter(|case| case.pace == Pace::Single) {
         let reading = tracked.readings.iter().find(|reading| reading.case == case.name);
         let figures = reading.and_then(|reading| reading.net).zip(truth(case.name, rounds));
         if let (Some(reading), Some((net, truth))) = (reading, figures) {
             let note = format!("tracked {} of {}", reading.tracked, reading.timed);
-            let what = format!("{}, event tracking on", case.name);
-            table.push(Row::against(&what, net, truth, None).note(note));
+            let label = format!("{}, event tracking on", case.name);
+            table.push(Row::against(&label, net, truth, None).note(note));
         }
     }
     let rivals = match rivals {
@@ -219,21 +227,21 @@ fn others(rounds: &[Round], tracked: &Ours, rivals: Result<Rivals, Failure>, tab
         Err(why) => return table.push(Row::left_out("other tools", &why.to_string())),
     };
     for reading in rivals.readings {
-        let what = format!("{}, by {}", reading.case, reading.tool);
+        let label = format!("{}, by {}", reading.case, reading.tool);
         if let Some(truth) = truth(&reading.case, rounds) {
-            table.push(Row::against(&what, reading.figure, truth, None));
+            table.push(Row::against(&label, reading.figure, truth, None));
         }
     }
-    for LeftOut { case, why } in rivals.left_out {
+    for Omission { case, why } in rivals.left_out {
         table.push(Row::left_out(&format!("other tools: {case}"), &why));
     }
 }
 
-fn find<'a>(left_out: &'a [LeftOut], case: &str) -> Option<&'a LeftOut> {
+fn find<'a>(left_out: &'a [Omission], case: &str) -> Option<&'a Omission> {
     left_out.iter().find(|left_out| left_out.case == case)
 }
 
-fn readings<'a>(case: &Case, rounds: &'a [Round]) -> Vec<&'a ours::Reading> {
+fn readings<'a>(case: &Case, rounds: &'a [Round]) -> Vec<&'a OwnReading> {
     let of =
         |round: &'a Round| round.ours.readings.iter().find(|reading| reading.case == case.name);
     rounds.iter().filter_map(of).collect()
@@ -248,7 +256,7 @@ fn net(case: &str, rounds: &[Round]) -> Option<Figure> {
 
 fn truth(case: &str, rounds: &[Round]) -> Option<Figure> {
     let readings = rounds.iter().flat_map(|round| &round.truth.readings);
-    let spans = readings.filter(|reading: &&truth::Reading| reading.case == case);
+    let spans = readings.filter(|reading: &&TrueSpan| reading.case == case);
     Figure::over(&spans.map(|reading| reading.span).collect::<Vec<_>>())
 }
 
@@ -260,8 +268,8 @@ mod tests {
         Figure { median, p5: median, p95: median }
     }
 
-    fn reading(net: f64, fed: u64, cache: &str) -> ours::Reading {
-        ours::Reading {
+    fn reading(net: f64, fed: u64, cache: &str) -> OwnReading {
+        OwnReading {
             case: "unused".to_owned(),
             cache: cache.to_owned(),
             net: Some(at(net)),
@@ -274,24 +282,24 @@ mod tests {
         }
     }
 
-    /// `CASES[0]` is an empty kernel, as found, within 150 ns.
-    fn is_missed(ours: &[ours::Reading], truth: Option<Figure>) -> bool {
-        let ours: Vec<&ours::Reading> = ours.iter().collect();
+    /// Judges `CASES[0]`: an empty kernel with the cache as found, within 150 ns.
+    fn is_missed(ours: &[OwnReading], truth: Option<Figure>) -> bool {
+        let ours: Vec<&OwnReading> = ours.iter().collect();
         judge(&CASES[0], 3, &ours, truth).is_missed()
     }
 
     #[test]
-    fn a_case_holds_when_every_round_is_fed_and_the_medians_are_near() {
+    fn case_holds_if_rounds_are_fed_and_medians_close() {
         let near = [550.0, 690.0, 640.0].map(|net| reading(net, 198, "as-found"));
         assert!(!is_missed(&near, Some(at(545.0))));
-        assert!(is_missed(&near, Some(at(400.0))), "too far off");
+        assert!(is_missed(&near, Some(at(400.0))), "too far from the truth");
         assert!(is_missed(&near, None), "no truth");
         assert!(is_missed(&near[..2], Some(at(545.0))), "a round is missing");
-        assert!(is_missed(&[], Some(at(545.0))), "none of ours");
+        assert!(is_missed(&[], Some(at(545.0))), "no rounds");
     }
 
     #[test]
-    fn an_upper_bound_or_another_cache_state_is_no_match() {
+    fn case_fails_if_starved_or_cache_state_differs() {
         let mut rounds = [545.0; 3].map(|net| reading(net, 200, "as-found"));
         for (fed, is_enough) in [(0, false), (1, false), (99, false), (100, true)] {
             rounds[1].fed = fed;

@@ -1,10 +1,10 @@
-//! A median with its spread.
+//! Medians with their spread.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Times of one thing, in nanoseconds.
+/// The median and the spread of repeated measurements, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     /// The 50th percentile.
@@ -16,7 +16,7 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// Of these times; `None` of none.
+    /// Computes the figure of `times`. Returns `None` if there are none.
     pub fn of(mut times: Vec<f64>) -> Option<Figure> {
         times.sort_by(f64::total_cmp);
         let last = times.len().checked_sub(1)?;
@@ -24,7 +24,7 @@ impl Figure {
         Some(Figure { median: at(0.5), p5: at(0.05), p95: at(0.95) })
     }
 
-    /// Of several rounds: the median of each of the three. `None` of no rounds.
+    /// Combines rounds by the median of each percentile. Returns `None` if there are no rounds.
     pub fn over(rounds: &[Figure]) -> Option<Figure> {
         let middle = |part: fn(&Figure) -> f64| {
             Figure::of(rounds.iter().map(part).collect()).map(|figure| figure.median)
@@ -36,13 +36,13 @@ impl Figure {
         })
     }
 
-    /// From the 5th to the 95th percentile.
+    /// Returns the distance from the 5th to the 95th percentile.
     pub fn spread(&self) -> f64 {
         self.p95 - self.p5
     }
 }
 
-/// In microseconds.
+/// Formats in microseconds.
 impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [median, p5, p95] = [self.median, self.p5, self.p95].map(|ns| ns / 1e3);
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_figure_is_of_ranks() {
+    fn of_picks_ranks() {
         let figure = Figure::of((0..=100).rev().map(f64::from).collect()).unwrap();
         assert_eq!(figure, Figure { median: 50.0, p5: 5.0, p95: 95.0 });
         assert_eq!(figure.spread(), 90.0);
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn one_odd_round_of_three_does_not_count() {
+    fn over_ignores_one_outlier_of_three() {
         let round = |ns: f64| Figure { median: ns, p5: ns - 1.0, p95: ns + 1.0 };
         let rounds = [round(10.0), round(99.0), round(11.0)];
         assert_eq!(Figure::over(&rounds), Some(round(11.0)));

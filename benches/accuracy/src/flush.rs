@@ -1,4 +1,4 @@
-//! The flushes of the runtime, made by hand.
+//! The L2 flushes of the runtime, launched directly.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -11,10 +11,10 @@ use gpu_time_kernels::{
     DISCARD, DISCARDED_LINE, FLUSH_READ, FLUSH_READ_BLOCK, PTX_SM_80, flush_read_grid,
 };
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::gpu::Gpu;
 
-/// How a flush evicts, as the report calls it.
+/// A flush method, with its name in the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     Read,
@@ -38,13 +38,13 @@ impl FromStr for Method {
     fn from_str(name: &str) -> Result<Method, Failure> {
         let all = [Method::Read, Method::Write, Method::WriteDiscard];
         let known = all.into_iter().find(|method| method.to_string() == name);
-        known.ok_or_else(|| format!("`{name}` is no method to flush by").into())
+        known.ok_or_else(|| format!("unknown flush method `{name}`").into())
     }
 }
 
 impl Method {
-    /// How many pieces of work it enqueues.
-    pub fn pieces(self) -> usize {
+    /// Returns the number of commands that a flush enqueues.
+    pub fn commands(self) -> usize {
         match self {
             Method::Read | Method::Write => 1,
             Method::WriteDiscard => 2,
@@ -52,23 +52,24 @@ impl Method {
     }
 }
 
-/// The same commands, geometry and length as the runtime's, launched with nothing around them.
+/// A flush with the same commands, geometry and length as the runtime's, without anything around
+/// it.
 pub struct Flush {
     method: Method,
     reader: CudaFunction,
-    /// There from compute capability 8.0 on.
+    /// The kernel that discards lines, for [`Method::WriteDiscard`].
     discarder: Option<CudaFunction>,
     blocks: u32,
     bytes: u64,
-    /// Whole lines, and a word after them that stays 0.
+    /// Whole lines, followed by one word that stays 0.
     buffer: CudaSlice<u64>,
 }
 
 impl Flush {
-    /// One over so many bytes.
+    /// Prepares a flush of `bytes` bytes, rounded down to whole lines.
     ///
     /// # Errors
-    /// The driver's, or the device cannot.
+    /// A driver call fails, or the device does not support the method.
     pub fn new(gpu: &Gpu, method: Method, bytes: u64) -> Result<Flush, Failure> {
         let attribute = |attribute| -> Result<u32, Failure> {
             Ok(gpu.context.attribute(attribute)?.try_into()?)
@@ -77,7 +78,7 @@ impl Flush {
         let threads = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?;
         let discarder = match method {
             Method::WriteDiscard if gpu.context.compute_capability()? < (8, 0) => {
-                return Err("it takes compute capability 8.0 to discard".into());
+                return Err("discarding requires compute capability 8.0".into());
             }
             Method::WriteDiscard => {
                 let module = gpu.context.load_module(Ptx::from_src(PTX_SM_80.to_str()?))?;
@@ -100,45 +101,47 @@ impl Flush {
         self.method
     }
 
-    /// Where its buffer begins.
+    /// Returns the address of the buffer.
     pub fn address(&self, gpu: &Gpu) -> u64 {
         self.buffer.device_ptr(&gpu.stream).0
     }
 
-    /// How long it is.
+    /// Returns the length of the buffer.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The address of a word that is always 0.
+    /// Returns the address of a word that is always 0.
     pub fn zero(&self, gpu: &Gpu) -> u64 {
         self.address(gpu) + self.bytes
     }
 
-    /// Enqueues it.
+    /// Enqueues the flush.
     pub fn launch(&self, gpu: &Gpu) -> Result<(), Failure> {
         let (mut address, mut sink) = (self.address(gpu), self.zero(gpu));
         if self.method == Method::Read {
             let mut n16 = self.bytes / 16;
             let mut parameters: [*mut c_void; 3] =
                 [(&raw mut address).cast(), (&raw mut n16).cast(), (&raw mut sink).cast()];
-            // SAFETY: the parameters of `FLUSH_READ`, which reads `n16` units and, as they are 0, writes
-            // nothing.
+            // SAFETY: the parameters match `FLUSH_READ`, which reads `n16` units and writes
+            // nothing, because all are 0.
             return unsafe { self.kernel(gpu, &self.reader, &mut parameters) };
         }
         let words = usize::try_from(self.bytes)? / 4;
-        // SAFETY: the buffer has so many words.
+        // SAFETY: the buffer has at least `words` words.
         unsafe { sys::cuMemsetD32Async(address, 0, words, gpu.stream.cu_stream()) }.result()?;
         let Some(discarder) = &self.discarder else { return Ok(()) };
         let mut lines = self.bytes / DISCARDED_LINE;
         let mut parameters: [*mut c_void; 2] = [(&raw mut address).cast(), (&raw mut lines).cast()];
-        // SAFETY: the parameters of `DISCARD`, and the buffer has so many lines.
+        // SAFETY: the parameters match `DISCARD`, and the buffer has `lines` lines.
         unsafe { self.kernel(gpu, discarder, &mut parameters) }
     }
 
+    /// Launches a kernel of the flush.
+    ///
     /// # Safety
     ///
-    /// The parameters are the kernel's.
+    /// The parameters must match the kernel.
     unsafe fn kernel(
         &self,
         gpu: &Gpu,
@@ -147,7 +150,7 @@ impl Flush {
     ) -> Result<(), Failure> {
         let (grid, block) = ((self.blocks, 1, 1), (FLUSH_READ_BLOCK, 1, 1));
         let (kernel, stream) = (kernel.cu_function(), gpu.stream.cu_stream());
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that the parameters match.
         Ok(unsafe { result::launch_kernel(kernel, grid, block, 0, stream, parameters) }?)
     }
 }
@@ -157,11 +160,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn methods_are_called_as_in_the_report() {
+    fn method_names_round_trip() {
         for method in [Method::Read, Method::Write, Method::WriteDiscard] {
             assert_eq!(method.to_string().parse::<Method>().unwrap(), method);
         }
         let why = "readd".parse::<Method>().unwrap_err().to_string();
-        assert_eq!(why, "`readd` is no method to flush by");
+        assert_eq!(why, "unknown flush method `readd`");
     }
 }

@@ -1,5 +1,6 @@
-//! What each way to evict the L2 takes, and what it leaves: of lines that were read, of lines that were
-//! written in the company of other written ones, of its own lines, and to be written back.
+//! The duration of each way to flush the L2, and the lines that remain afterwards: lines that were
+//! read before, lines that were written among other dirty ones, the flush's own lines, and dirty
+//! lines.
 
 use std::process::ExitCode;
 
@@ -8,15 +9,15 @@ use cudarc::driver::sys::CUdevice_attribute_enum::CU_DEVICE_ATTRIBUTE_L2_CACHE_S
 use cudarc::driver::{CudaFunction, CudaSlice, LaunchConfig, PushKernelArg};
 use gpu_time_kernels::{LINE_LATENCIES, LINE_LATENCIES_BLOCK, LINE_STEP, workloads};
 
-use crate::Failure;
 use crate::cupti::Cupti;
+use crate::failure::Failure;
 use crate::figure::Figure;
 use crate::flush::{Flush, Method};
-use crate::gpu::{Gpu, ONE, is_there};
+use crate::gpu::{Gpu, ONE, is_present};
 use crate::ncu;
 use crate::truth::spans;
 
-/// By how many times the L2, in order of what they move.
+/// Flush methods with their length in multiples of the L2, ordered by traffic.
 const CANDIDATES: &[(Method, u64)] = &[
     (Method::Read, 1),
     (Method::Read, 2),
@@ -28,18 +29,18 @@ const CANDIDATES: &[(Method, u64)] = &[
     (Method::WriteDiscard, 2),
 ];
 const CALLS: u32 = 50;
-/// So often lines are watched; the round that leaves most counts.
+/// The number of repetitions. The one that leaves the most lines is shown.
 const ROUNDS: u32 = 5;
 const LINES: u32 = 2_048;
-/// What is read after a flush, to see what must be written back meanwhile.
+/// The length of the read after a flush, during which dirty lines must be written back.
 const READ_BYTES: usize = 30 << 20;
 
-/// Prints a row for each. Without a GPU or CUPTI it says so. With the argument `plain` it makes the calls
-/// that ncu watches.
+/// Prints a row for each method. Fails without a GPU or CUPTI. With the argument `plain`, makes the
+/// calls that ncu observes.
 pub fn flush_methods() -> ExitCode {
     let is_plain = std::env::args().nth(1).is_some_and(|argument| argument == "plain");
-    let done = if is_plain { plain() } else { measure() };
-    match done {
+    let result = if is_plain { plain() } else { measure() };
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("flush-methods: {why}");
@@ -49,10 +50,10 @@ pub fn flush_methods() -> ExitCode {
 }
 
 fn measure() -> Result<(), Failure> {
-    if !is_there() {
+    if !is_present() {
         return Err("no GPU here".into());
     }
-    // Before the first context, so that all of it is seen.
+    // CUPTI must start before the first context is created, so that it records everything.
     let cupti = Cupti::start()?;
     let folder = tempfile::tempdir()?;
     let writes = match ncu::dram_writes(folder.path(), CANDIDATES.len() * ROUNDS as usize) {
@@ -79,7 +80,7 @@ fn measure() -> Result<(), Failure> {
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    for (at, &(method, multiple)) in CANDIDATES.iter().enumerate() {
+    for (i, &(method, multiple)) in CANDIDATES.iter().enumerate() {
         let flush = match Flush::new(&gpu, method, multiple * l2_bytes(&gpu)?) {
             Ok(flush) => flush,
             Err(why) => {
@@ -87,19 +88,19 @@ fn measure() -> Result<(), Failure> {
                 continue;
             }
         };
-        let (took, read) = times(&cupti, &gpu, &flush, &mut reader)?;
-        let mut row = vec![method.to_string(), multiple.to_string(), took.to_string()];
-        for left in lines.left(&gpu, &flush)? {
-            row.push(format!("{:.1}", 100.0 * left));
+        let (duration, read) = times(&cupti, &gpu, &flush, &mut reader)?;
+        let mut row = vec![method.to_string(), multiple.to_string(), duration.to_string()];
+        for share in lines.remaining(&gpu, &flush)? {
+            row.push(format!("{:.1}", 100.0 * share));
         }
         row.push(read.to_string());
         row.push(writes.as_ref().map_or_else(
             |why: &Failure| format!("ncu: {why}"),
             |bytes| {
-                let rounds = &bytes[at * ROUNDS as usize..][..ROUNDS as usize];
-                // The first is beside the profiler's own start.
-                let most = rounds.iter().skip(1).copied().fold(0.0, f64::max);
-                format!("{:.1}", most / 1e3)
+                let rounds = &bytes[i * ROUNDS as usize..][..ROUNDS as usize];
+                // The first round includes writes of the profiler's own start.
+                let max = rounds.iter().skip(1).copied().fold(0.0, f64::max);
+                format!("{:.1}", max / 1e3)
             },
         ));
         table.add_row(row);
@@ -108,7 +109,7 @@ fn measure() -> Result<(), Failure> {
     Ok(())
 }
 
-/// What runs under ncu: each flush of an L2 that was all dirty with a read after it, again and again.
+/// Runs under ncu: repeats each flush of a completely dirty L2 with a read after it.
 fn plain() -> Result<(), Failure> {
     let gpu = Gpu::new()?;
     gpu.ramp()?;
@@ -117,7 +118,8 @@ fn plain() -> Result<(), Failure> {
     for &(method, multiple) in CANDIDATES {
         let flush = Flush::new(&gpu, method, multiple * l2_bytes(&gpu)?);
         for _ in 0..ROUNDS {
-            // One that the device cannot make has a place all the same.
+            // The read runs even if the device does not support the method, so that ncu's launches
+            // keep their positions.
             if let Ok(flush) = &flush {
                 gpu.stream.memset_zeros(&mut dirty)?;
                 flush.launch(&gpu)?;
@@ -133,7 +135,7 @@ fn l2_bytes(gpu: &Gpu) -> Result<u64, Failure> {
     Ok(gpu.context.attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?.try_into()?)
 }
 
-/// By CUPTI: the flush, of an L2 that was all dirty, and the read after it.
+/// Measures with CUPTI the flush of a completely dirty L2 and the read after it.
 fn times(
     cupti: &Cupti,
     gpu: &Gpu,
@@ -141,7 +143,7 @@ fn times(
     reader: &mut Reader,
 ) -> Result<(Figure, Figure), Failure> {
     let mut dirty = gpu.stream.alloc_zeros::<u8>(usize::try_from(l2_bytes(gpu)?)?)?;
-    // A first launch may load what it needs.
+    // The first launch may load modules.
     flush.launch(gpu)?;
     reader.launch(gpu)?;
     gpu.stream.synchronize()?;
@@ -153,18 +155,19 @@ fn times(
         gpu.stream.synchronize()?;
     }
     let records = cupti.take()?;
-    let pieces = flush.method().pieces();
-    let calls = records.chunks(pieces + 2);
-    let flushes: Vec<_> = calls.clone().flat_map(|call| call.iter().skip(1).take(pieces)).collect();
-    let reads: Vec<_> = calls.filter_map(|call| call.get(pieces + 1)).collect();
+    let commands = flush.method().commands();
+    let calls = records.chunks(commands + 2);
+    let flushes: Vec<_> =
+        calls.clone().flat_map(|call| call.iter().skip(1).take(commands)).collect();
+    let reads: Vec<_> = calls.filter_map(|call| call.get(commands + 1)).collect();
     let figure = |records: Vec<_>| -> Result<Figure, Failure> {
         let records: Vec<_> = records.into_iter().cloned().collect();
-        Figure::of(spans(&records, CALLS)?).ok_or_else(|| "nothing was recorded".into())
+        Figure::of(spans(&records, CALLS)?).ok_or_else(|| "CUPTI recorded nothing".into())
     };
     Ok((figure(flushes)?, figure(reads)?))
 }
 
-/// A kernel that only reads.
+/// A kernel that only reads, with its buffers.
 struct Reader {
     kernel: CudaFunction,
     from: CudaSlice<u8>,
@@ -183,16 +186,17 @@ impl Reader {
         let config = LaunchConfig { grid_dim: (528, 1, 1), block_dim: (512, 1, 1), ..ONE };
         let mut launch = gpu.stream.launch_builder(&self.kernel);
         launch.arg(&self.from).arg(&n16).arg(&mut self.out);
-        // SAFETY: the buffer holds `n16` units, and the result has its word.
+        // SAFETY: the arguments match the kernel: the buffer has `n16` units, and `out` has one
+        // word.
         Ok(unsafe { launch.launch(config) }.map(drop)?)
     }
 }
 
-/// Lines whose reads are timed.
+/// Memory lines whose reads are timed to determine whether the L2 holds them.
 struct Lines {
     kernel: CudaFunction,
     buffer: CudaSlice<u8>,
-    /// As many others as the L2 holds.
+    /// Other lines, as many as the L2 holds.
     others: CudaSlice<u8>,
     cycles: CudaSlice<u32>,
     done: CudaSlice<u64>,
@@ -210,24 +214,24 @@ impl Lines {
         })
     }
 
-    /// The shares of lines that a flush leaves at most: of those that were read before it, of those that
-    /// were written among others, and of its own last ones.
-    fn left(&mut self, gpu: &Gpu, flush: &Flush) -> Result<[f64; 3], Failure> {
+    /// Returns the largest shares of lines that remain in the L2 after a flush: of lines that were
+    /// read before it, of lines that were written among others, and of the flush's own last lines.
+    fn remaining(&mut self, gpu: &Gpu, flush: &Flush) -> Result<[f64; 3], Failure> {
         let buffer = self.buffer_address(gpu);
         let own = flush.address(gpu) + flush.bytes() - u64::from(LINES) * LINE_STEP;
-        let mut left = [0.0_f64; 3];
+        let mut shares = [0.0_f64; 3];
         for _ in 0..ROUNDS {
             self.hits(gpu, buffer)?;
             flush.launch(gpu)?;
-            left[0] = left[0].max(self.hits(gpu, buffer)?);
+            shares[0] = shares[0].max(self.hits(gpu, buffer)?);
             gpu.stream.memset_zeros(&mut self.others)?;
             gpu.stream.memset_zeros(&mut self.buffer)?;
             flush.launch(gpu)?;
-            left[1] = left[1].max(self.hits(gpu, buffer)?);
+            shares[1] = shares[1].max(self.hits(gpu, buffer)?);
             flush.launch(gpu)?;
-            left[2] = left[2].max(self.hits(gpu, own)?);
+            shares[2] = shares[2].max(self.hits(gpu, own)?);
         }
-        Ok(left)
+        Ok(shares)
     }
 
     fn buffer_address(&self, gpu: &Gpu) -> u64 {
@@ -235,20 +239,22 @@ impl Lines {
         self.buffer.device_ptr(&gpu.stream).0
     }
 
-    /// Reads the lines at an address, and answers which share of them the L2 held: the second reads are
-    /// hits, and a miss takes at least 1.4 times as long as nearly all of those.
+    /// Reads the lines at an address and returns the share that the L2 held.
+    ///
+    /// Each line is read twice. The second reads are hits; a miss takes at least 1.4 times as long
+    /// as 95 % of them.
     fn hits(&mut self, gpu: &Gpu, address: u64) -> Result<f64, Failure> {
         let mut launch = gpu.stream.launch_builder(&self.kernel);
         launch.arg(&address).arg(&LINES).arg(&mut self.cycles).arg(&mut self.done).arg(&1_u64);
         let config = LaunchConfig { block_dim: (LINE_LATENCIES_BLOCK, 1, 1), ..ONE };
-        // SAFETY: the arguments are the kernel's, and the buffers as long as it wants them.
+        // SAFETY: the arguments match the kernel, and the buffers are as long as it requires.
         unsafe { launch.launch(config) }?;
         let mut first = gpu.stream.clone_dtoh(&self.cycles)?;
         gpu.stream.synchronize()?;
-        let mut again = first.split_off(first.len() / 2);
-        again.sort_unstable();
-        let most = again[again.len() * 19 / 20] * 7 / 5;
-        let hits = first.iter().filter(|&&cycles| cycles <= most).count();
+        let mut second = first.split_off(first.len() / 2);
+        second.sort_unstable();
+        let longest_hit = second[second.len() * 19 / 20] * 7 / 5;
+        let hits = first.iter().filter(|&&cycles| cycles <= longest_hit).count();
         Ok(hits as f64 / first.len() as f64)
     }
 }

@@ -1,4 +1,4 @@
-//! A device and a stream of our own, brought to its working clock.
+//! The device under test, with one stream.
 
 use std::cell::OnceCell;
 use std::ffi::CStr;
@@ -9,15 +9,15 @@ use cudarc::driver::{CudaContext, CudaFunction, CudaStream, LaunchConfig, PushKe
 use cudarc::nvrtc::Ptx;
 use gpu_time_kernels::workloads;
 
-use crate::Failure;
+use crate::failure::Failure;
 
-/// One thread.
+/// A launch of a single thread.
 pub const ONE: LaunchConfig =
     LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
 
-/// Whether there is a driver with a device. Makes no context.
-pub fn is_there() -> bool {
-    // SAFETY: looks for the driver's library; without it cudarc would panic.
+/// Returns `true` if there is a driver with a device. Creates no context.
+pub fn is_present() -> bool {
+    // SAFETY: only looks for the library of the driver, without which cudarc would panic.
     (unsafe { sys::is_culib_present() }) && CudaContext::device_count().is_ok_and(|n| n > 0)
 }
 
@@ -27,28 +27,29 @@ pub struct Gpu {
     pub context: Arc<CudaContext>,
     /// The stream that everything runs on.
     pub stream: Arc<CudaStream>,
-    /// The library of matrix products, with a handle on the stream.
+    /// cuBLAS with a handle on the stream, created on first use.
     blas: OnceCell<Arc<CudaBlas>>,
 }
 
 impl Gpu {
-    /// The device, without cudarc's event tracking.
+    /// Opens the first device, without cudarc's event tracking.
     ///
     /// # Errors
-    /// There is no driver or no device.
+    /// No driver or no device is found.
     pub fn new() -> Result<Gpu, Failure> {
         let gpu = Gpu::tracked()?;
-        // SAFETY: there is one stream, so nothing is to be ordered.
+        // SAFETY: there is only one stream, so nothing needs ordering.
         unsafe { gpu.context.disable_event_tracking() };
         Ok(gpu)
     }
 
-    /// The device, with cudarc's event tracking, as an application has it that calls `new_stream`.
+    /// Opens the first device, with cudarc's event tracking, which an application gets by default
+    /// when it calls `new_stream`.
     ///
     /// # Errors
-    /// There is no driver or no device.
+    /// No driver or no device is found.
     pub fn tracked() -> Result<Gpu, Failure> {
-        if !is_there() {
+        if !is_present() {
             return Err("no GPU here".into());
         }
         let context = CudaContext::new(0)?;
@@ -56,13 +57,13 @@ impl Gpu {
         Ok(Gpu { context, stream, blas: OnceCell::new() })
     }
 
-    /// A kernel of [`workloads`].
+    /// Loads a kernel of [`workloads`].
     pub fn workload(&self, name: &str) -> Result<CudaFunction, Failure> {
         let module = self.context.load_module(Ptx::from_src(workloads::PTX))?;
         Ok(module.load_function(name)?)
     }
 
-    /// A kernel of the runtime's own module.
+    /// Loads a kernel of the runtime's own module.
     pub fn runtime_kernel(&self, name: &CStr) -> Result<CudaFunction, Failure> {
         let module = self.context.load_module(Ptx::from_src(gpu_time_kernels::PTX.to_str()?))?;
         Ok(module.load_function(name.to_str()?)?)
@@ -72,7 +73,7 @@ impl Gpu {
         if let Some(blas) = self.blas.get() {
             return Ok(blas.clone());
         }
-        // SAFETY: looks for the library; without it cudarc would panic.
+        // SAFETY: only looks for the library, without which cudarc would panic.
         if !unsafe { cublas::sys::is_culib_present() } {
             return Err("no libcublas".into());
         }
@@ -80,15 +81,15 @@ impl Gpu {
         Ok(self.blas.get_or_init(|| blas).clone())
     }
 
-    /// Lets it work for a while, so that what follows meets the clock that work has.
+    /// Keeps the GPU busy for 150 ms, so that it reaches its working clock.
     ///
     /// # Errors
-    /// The driver's.
+    /// A driver call fails.
     pub fn ramp(&self) -> Result<(), Failure> {
         const TEN_MS: u64 = 10_000_000;
         let spin = self.workload(workloads::SPIN_NS)?;
         for _ in 0..15 {
-            // SAFETY: the argument is the kernel's.
+            // SAFETY: the argument matches the kernel.
             unsafe { self.stream.launch_builder(&spin).arg(&TEN_MS).launch(ONE) }?;
         }
         Ok(self.stream.synchronize()?)

@@ -1,4 +1,4 @@
-//! What `cold` and `sleep` cost the host beside the launches that they enqueue.
+//! Host time of `cold` and `sleep` beyond that of the launches that they enqueue.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -8,13 +8,14 @@ use cudarc::driver::{CudaFunction, CudaStream, result};
 use gpu_time::gpu_timed;
 use gpu_time_kernels::HOLD;
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::figure::Figure;
 use crate::flush::{Flush, Method};
 use crate::gpu::Gpu;
 use crate::work::{Kind, Work};
 
-/// Six commands a call at most: a batch fits into the queue.
+/// The number of calls per batch. A call enqueues at most six commands, so a batch fits into the
+/// queue.
 const BATCH: u32 = 100;
 const BATCHES: usize = 40;
 
@@ -28,8 +29,8 @@ fn prepared(stream: &Arc<CudaStream>, work: &mut Work) -> Result<(), Failure> {
     work.launch(stream)
 }
 
-/// Batch by batch, a call with both less one without and the launches made by hand. The GPU is idle
-/// before each batch.
+/// Measures, for each batch, a call with `cold` and `sleep` minus a call without them and minus the
+/// same launches made directly. The GPU is idle before each batch.
 pub fn measure(gpu: &Gpu, method: Method, flush_bytes: u64) -> Result<Option<Figure>, Failure> {
     let flush = Flush::new(gpu, method, flush_bytes)?;
     let hold_kernel = gpu.runtime_kernel(HOLD)?;
@@ -49,17 +50,17 @@ pub fn measure(gpu: &Gpu, method: Method, flush_bytes: u64) -> Result<Option<Fig
         let as_found = batch(&mut |work| as_found(&gpu.stream, work))?;
         let launches = batch(&mut |_| {
             flush.launch(gpu)?;
-            hold(gpu, &hold_kernel, zero)
+            launch_hold(gpu, &hold_kernel, zero)
         })?;
         let prepared = batch(&mut |work| prepared(&gpu.stream, work))?;
         differences.push(prepared - as_found - launches);
     }
-    // The first meets what is loaded and allocated on first use.
+    // The first batch includes loading and allocation on first use.
     Ok(Figure::of(differences.split_off(1)))
 }
 
-/// A hold that is released from the beginning, so that it reads one word and ends.
-fn hold(gpu: &Gpu, kernel: &CudaFunction, zero: u64) -> Result<(), Failure> {
+/// Launches a hold that is already released, so that it reads one word and ends.
+fn launch_hold(gpu: &Gpu, kernel: &CudaFunction, zero: u64) -> Result<(), Failure> {
     let (mut word, mut ticket, mut ns, mut cycles, mut expired) = (zero, 0_u64, 0_u64, 0_u64, zero);
     let mut parameters: [*mut c_void; 5] = [
         (&raw mut word).cast(),
@@ -69,6 +70,6 @@ fn hold(gpu: &Gpu, kernel: &CudaFunction, zero: u64) -> Result<(), Failure> {
         (&raw mut expired).cast(),
     ];
     let (one, kernel, stream) = ((1, 1, 1), kernel.cu_function(), gpu.stream.cu_stream());
-    // SAFETY: the parameters of `HOLD`, which reads a word of a live buffer.
+    // SAFETY: the parameters match `HOLD`, which only reads one word of a live buffer.
     Ok(unsafe { result::launch_kernel(kernel, one, one, 0, stream, &mut parameters) }?)
 }

@@ -1,21 +1,20 @@
-//! What CUPTI says of an empty kernel: with the time that a pair of events reads around one, that is
-//! the bias of the pair.
+//! CUPTI's duration of an empty kernel. The time that a pair of events measures around one, minus
+//! this duration, is the bias of the pair.
 
 use std::process::ExitCode;
 
 use cudarc::driver::PushKernelArg;
 use gpu_time_kernels::{EMPTY, workloads};
 
-use crate::Failure;
 use crate::cupti::Cupti;
+use crate::failure::Failure;
 use crate::figure::Figure;
-use crate::gpu::{Gpu, ONE, is_there};
+use crate::gpu::{Gpu, ONE, is_present};
 
 const LAUNCHES: usize = 2_000;
 
-/// Prints the row of this machine: the figure of launches that the stream was held for, and of
-/// launches that each found it idle; then the setting that makes it the base here. Without a GPU or
-/// CUPTI it says so.
+/// Prints the duration on this machine for launches behind a hold and for launches on an idle
+/// stream, then the setting that uses it. Fails without a GPU or CUPTI.
 pub fn kernel_base() -> ExitCode {
     match measure() {
         Ok((row, held)) => {
@@ -33,15 +32,15 @@ pub fn kernel_base() -> ExitCode {
 }
 
 fn measure() -> Result<(String, Figure), Failure> {
-    if !is_there() {
+    if !is_present() {
         return Err("no GPU here".into());
     }
-    // Before the first context, so that all of it is seen.
+    // CUPTI must start before the first context is created, so that it records everything.
     let cupti = Cupti::start()?;
     let gpu = Gpu::new()?;
     gpu.ramp()?;
-    let held = empty(&cupti, &gpu, true)?;
-    let idle = empty(&cupti, &gpu, false)?;
+    let held = empty_kernel(&cupti, &gpu, true)?;
+    let idle = empty_kernel(&cupti, &gpu, false)?;
     let (major, minor) = gpu.context.compute_capability()?;
     let range = |figure: Figure| format!("{} ({}–{})", figure.median, figure.p5, figure.p95);
     let row = format!(
@@ -55,19 +54,21 @@ fn measure() -> Result<(String, Figure), Failure> {
     Ok((row, held))
 }
 
-/// Launches with the stream held until a hundred have been enqueued, or each on an idle one.
-fn empty(cupti: &Cupti, gpu: &Gpu, is_held: bool) -> Result<Figure, Failure> {
+/// Measures empty kernels, either each on an idle stream or in batches of 100, with the stream held
+/// until the batch has been enqueued.
+fn empty_kernel(cupti: &Cupti, gpu: &Gpu, is_held: bool) -> Result<Figure, Failure> {
     const BATCH: usize = 100;
-    const LONGER_THAN_A_BATCH: u64 = 2_000_000;
+    /// Longer than enqueueing a batch takes.
+    const HOLD_NS: u64 = 2_000_000;
     let stream = &gpu.stream;
     let (kernel, spin) = (gpu.runtime_kernel(EMPTY)?, gpu.workload(workloads::SPIN_NS)?);
     drop(cupti.take()?);
     for i in 0..LAUNCHES {
         if is_held && i % BATCH == 0 {
-            // SAFETY: the argument is the kernel's.
-            unsafe { stream.launch_builder(&spin).arg(&LONGER_THAN_A_BATCH).launch(ONE) }?;
+            // SAFETY: the argument matches the kernel.
+            unsafe { stream.launch_builder(&spin).arg(&HOLD_NS).launch(ONE) }?;
         }
-        // SAFETY: the kernel takes nothing.
+        // SAFETY: the kernel has no parameters.
         unsafe { stream.launch_builder(&kernel).launch(ONE) }?;
         if !is_held || (i + 1) % BATCH == 0 {
             stream.synchronize()?;
@@ -86,7 +87,8 @@ fn empty(cupti: &Cupti, gpu: &Gpu, is_held: bool) -> Result<Figure, Failure> {
     Figure::of(times).ok_or_else(|| "no launches".into())
 }
 
-/// The driver's own version where the kernel module says it, else the CUDA version that it implements.
+/// Returns the version of the driver's kernel module if it is known, else the CUDA version of the
+/// driver.
 fn driver() -> Result<String, Failure> {
     let module = std::fs::read_to_string("/proc/driver/nvidia/version").unwrap_or_default();
     if let Some(version) = module_version(&module) {
@@ -98,7 +100,7 @@ fn driver() -> Result<String, Failure> {
     Ok(format!("CUDA {}.{}", version / 1000, version % 1000 / 10))
 }
 
-/// The word that is numbers with dots between them.
+/// Returns the first word that consists of numbers separated by dots.
 fn module_version(text: &str) -> Option<&str> {
     let is_version = |word: &&str| {
         word.split('.').count() >= 2 && word.split('.').all(|part| part.parse::<u32>().is_ok())
@@ -111,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_drivers_version_stands_among_words() {
+    fn module_version_is_found_in_text() {
         let text = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  Tue Sep 9 2025\n\
                     GCC version:  gcc version 12.3.0\n";
         assert_eq!(module_version(text), Some("580.159.04"));

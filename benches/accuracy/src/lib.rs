@@ -1,14 +1,14 @@
-//! How far the medians of gpu-time are from the truth, as CUPTI and Nsight Compute say it.
+//! Compares the medians of gpu-time with those of CUPTI and Nsight Compute for the same kernels.
 //!
-//! One program in several roles, each a process of its own, because a profiler disturbs what it
-//! watches: the one that compares starts the others in turn, several rounds of them.
+//! The program has several roles, each in a process of its own because a profiler disturbs what it
+//! observes. The comparing process starts the others in turn, for several rounds.
 //!
 //! | role | does |
 //! |---|---|
 //! | `ours CALLS`, `ours CALLS tracked` | times every case, without and with cudarc's event tracking |
 //! | `truth CALLS METHOD FLUSH_BYTES` | makes the same calls and reads CUPTI's records of them |
-//! | `plain` | makes the cold ones, for ncu to watch |
-//! | none of these | compares, and judges |
+//! | `plain` | makes the cold calls under ncu |
+//! | none of these | compares and judges |
 
 #![allow(unsafe_code)] // launches, and CUPTI
 
@@ -18,6 +18,7 @@ mod case;
 mod child;
 mod compare;
 mod cupti;
+mod failure;
 mod figure;
 mod flush;
 mod flush_methods;
@@ -35,43 +36,36 @@ mod work;
 pub use flush_methods::flush_methods;
 pub use kernel_base::kernel_base;
 
-use std::error::Error;
 use std::process::ExitCode;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-type Failure = Box<dyn Error>;
+use failure::Failure;
 
-/// A case that this machine has no means for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct LeftOut {
-    case: String,
-    why: String,
-}
-
-/// Plays the role that the command line names, or compares: `cargo bench` passes flags of its own.
+/// Runs the role that the command line names. Compares if it names none, because `cargo bench`
+/// passes flags of its own.
 pub fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let done = match *arguments.as_slice() {
-        ["ours", calls] => count(calls).and_then(|calls| print(&ours::run(calls, false)?)),
+    let result = match *arguments.as_slice() {
+        ["ours", calls] => parse_count(calls).and_then(|calls| print(&ours::run(calls, false)?)),
         ["ours", calls, "tracked"] => {
-            count(calls).and_then(|calls| print(&ours::run(calls, true)?))
+            parse_count(calls).and_then(|calls| print(&ours::run(calls, true)?))
         }
-        ["truth", calls, method, flush_bytes] => count(calls).and_then(|calls| {
+        ["truth", calls, method, flush_bytes] => parse_count(calls).and_then(|calls| {
             print(&truth::run(calls, method.parse()?, flush_bytes.parse::<u64>()?)?)
         }),
         ["plain"] => ncu::plain().map(|()| ExitCode::SUCCESS),
         _ => compare::run(),
     };
-    done.unwrap_or_else(|why| {
+    result.unwrap_or_else(|why| {
         eprintln!("{}: {why}", arguments.join(" "));
         ExitCode::FAILURE
     })
 }
 
-fn count(calls: &str) -> Result<u32, Failure> {
-    calls.parse().map_err(|_| format!("`{calls}` is no number of calls").into())
+fn parse_count(calls: &str) -> Result<u32, Failure> {
+    calls.parse().map_err(|_| format!("invalid number of calls `{calls}`").into())
 }
 
 fn print(value: &impl Serialize) -> Result<ExitCode, Failure> {

@@ -1,5 +1,5 @@
-//! What Nsight Compute says: of the copies after it has emptied the caches, and of what a kernel that only
-//! reads causes to be written back; clocks left alone.
+//! Measurements with Nsight Compute, without its clock control: the durations of copies with its
+//! cache flush, and the bytes written back during a kernel that only reads.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,21 +7,21 @@ use std::time::Duration;
 
 use gpu_time_kernels::workloads;
 
-use crate::Failure;
 use crate::case::{CASES, Case};
 use crate::child;
+use crate::failure::Failure;
 use crate::figure::Figure;
 use crate::gpu::Gpu;
 use crate::work::Work;
 
-/// What it adds to the duration of every kernel, in nanoseconds: it reads spins of 1 to 50 µs as 0.70
-/// to 0.73 µs longer than CUPTI does.
+/// The time that ncu adds to the duration of every kernel, in nanoseconds: it measures spins of 1
+/// to 50 µs as 0.70 to 0.73 µs longer than CUPTI does.
 pub const EXTRA_NS: f64 = 700.0;
 
 const LAUNCHES: usize = 15;
 const DURATION: &str = "gpu__time_duration.sum";
 const WRITTEN: &str = "dram__bytes_write.sum";
-/// The units that it prints, in ours.
+/// The units that ncu prints, in nanoseconds or bytes.
 const UNITS: &[(&str, f64)] = &[
     ("ns", 1.0),
     ("nsecond", 1.0),
@@ -35,12 +35,12 @@ const UNITS: &[(&str, f64)] = &[
 ];
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// The cases that it can say something of.
+/// Returns the cases that ncu can measure: the cold ones.
 fn cases() -> impl Iterator<Item = &'static Case> {
     CASES.iter().filter(|case| case.is_cold())
 }
 
-/// What runs under it: each case in turn, and nothing else from the same kernel.
+/// Runs under ncu: each case in turn, without any other launch of the same kernel.
 pub fn plain() -> Result<(), Failure> {
     let gpu = Gpu::new()?;
     gpu.ramp()?;
@@ -54,31 +54,32 @@ pub fn plain() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Duration of each case, as it says it. `Ok(None)` without ncu on this machine.
+/// Measures the duration of each case. Returns `Ok(None)` if ncu is not installed.
 pub fn measure(folder: &Path) -> Result<Option<Vec<(&'static str, Figure)>>, Failure> {
     let expected = cases().count() * LAUNCHES;
-    let watched = Watched { metric: DURATION, caches: "all", kernel: workloads::COPY_F4 };
-    let Some(durations) = watched.values(folder, expected)? else { return Ok(None) };
+    let query = Query { metric: DURATION, caches: "all", kernel: workloads::COPY_F4 };
+    let Some(durations) = query.run(folder, expected)? else { return Ok(None) };
     let figures = durations.chunks(LAUNCHES).map(|case| Figure::of(case.to_vec()));
     Ok(Some(cases().map(|case| case.name).zip(figures.flatten()).collect()))
 }
 
-/// The bytes that memory was written while each of so many reads ran, caches left alone. `Ok(None)`
-/// without ncu on this machine.
+/// Measures the bytes written to memory during each of `expected` reads, without ncu's cache
+/// control. Returns `Ok(None)` if ncu is not installed.
 pub fn dram_writes(folder: &Path, expected: usize) -> Result<Option<Vec<f64>>, Failure> {
-    Watched { metric: WRITTEN, caches: "none", kernel: workloads::READ_F4 }.values(folder, expected)
+    Query { metric: WRITTEN, caches: "none", kernel: workloads::READ_F4 }.run(folder, expected)
 }
 
-/// What it is asked for.
-struct Watched {
+/// A metric of one kernel, with ncu's setting for the caches.
+struct Query {
     metric: &'static str,
     caches: &'static str,
     kernel: &'static str,
 }
 
-impl Watched {
-    /// The metric of each launch of the kernel that this program makes in its role `plain`.
-    fn values(&self, folder: &Path, expected: usize) -> Result<Option<Vec<f64>>, Failure> {
+impl Query {
+    /// Runs this program in its role `plain` under ncu and returns the metric of each launch of the
+    /// kernel.
+    fn run(&self, folder: &Path, expected: usize) -> Result<Option<Vec<f64>>, Failure> {
         let Some(ncu) = find() else { return Ok(None) };
         let log = folder.join("ncu.csv");
         let mut command = Command::new(ncu);
@@ -103,8 +104,8 @@ fn find() -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// The metric's values in nanoseconds or bytes, in the order of the launches, from a page of raw CSV:
-/// names, then units, then a line for each launch, among lines of ncu's own that begin with `==`.
+/// Parses ncu's raw CSV: names, units, then one line per launch, among messages that start with
+/// `==`. Returns the values of the metric in nanoseconds or bytes, in the order of the launches.
 fn values(text: &str, metric: &str) -> Result<Vec<f64>, Failure> {
     let table: String =
         text.lines().filter(|line| line.starts_with('"')).flat_map(|line| [line, "\n"]).collect();
@@ -148,13 +149,13 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_read_in_the_unit_that_stands_above_them() {
+    fn values_are_converted_from_printed_unit() {
         assert_eq!(durations(&page("ns", ["9,970", "10016"])).unwrap(), [9_970.0, 10_016.0]);
         assert_eq!(durations(&page("us", ["9.97", "10.016"])).unwrap(), [9_970.0, 10_016.0]);
     }
 
     #[test]
-    fn what_is_not_such_a_page_is_an_error() {
+    fn invalid_pages_are_errors() {
         assert!(durations("==ERROR== no permission\n").is_err());
         assert!(durations(&page("cycle", ["1", "2"])).is_err());
         assert!(durations(&page("ns", ["1", "n/a"])).is_err());

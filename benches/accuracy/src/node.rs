@@ -1,4 +1,4 @@
-//! Launches that are nodes of graphs, beside the same ones in a stream.
+//! Launches as graph nodes, which are compared with the same launches in a stream.
 
 use std::sync::Arc;
 
@@ -6,25 +6,25 @@ use cudarc::driver::CudaStream;
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use gpu_time::gpu_timed;
 
-use crate::Failure;
 use crate::bound::Bound;
+use crate::failure::Failure;
 use crate::gpu::Gpu;
 use crate::work::{Kind, Work};
 
-/// How far a node's median may be from that of its launch in a stream.
+/// The accepted difference between the medians of a node and of the same launch in a stream.
 pub const BOUND: Bound = Bound::ns(300.0);
 
 /// An annotated function whose launch is captured.
 pub struct Node {
     /// The function's name.
     pub name: &'static str,
-    /// The case with the same work in a stream.
+    /// The name of the case with the same work in a stream.
     pub beside: &'static str,
     kind: Kind,
     timed: fn(&Arc<CudaStream>, &mut Work) -> Result<(), Failure>,
 }
 
-/// Each held in the stream, and so as little in want of the host as in a graph.
+/// All nodes. Their cases in a stream use `sleep`, so that neither waits for the host.
 pub const NODES: &[Node] = &[
     Node {
         name: "node_spin_10us",
@@ -51,13 +51,13 @@ fn node_copy_15mib(stream: &Arc<CudaStream>, work: &mut Work) -> Result<(), Fail
 }
 
 impl Node {
-    /// Captures a launch and replays it so many times, but for a first replay that nobody looks at.
+    /// Captures a launch and times `replays` replays, after a first one that is not evaluated.
     ///
     /// # Errors
-    /// The driver's.
+    /// A driver call fails.
     pub fn replay(&self, gpu: &Gpu, replays: u32) -> Result<(), Failure> {
         let (stream, mut work) = (&gpu.stream, Work::new(gpu, self.kind)?);
-        // What a graph begins with waits for the graph.
+        // The first node of a graph waits for the graph's start, so it is not the one under test.
         let mut first = Work::new(gpu, Kind::Spin(5_000))?;
         stream.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)?;
         let captured = first.launch(stream).and_then(|()| (self.timed)(stream, &mut work));
@@ -68,7 +68,7 @@ impl Node {
         for _ in 0..replays {
             graph.launch()?;
             stream.synchronize()?;
-            // A replay leaves its times until the next one.
+            // Reads the times of this replay, which the next one overwrites.
             drop(gpu_time::snapshot());
         }
         Ok(())

@@ -1,31 +1,31 @@
-//! What gpu-time says of the cases, in a process of its own.
+//! The role `ours`: times the cases with gpu-time.
 
 use gpu_time::{FlushProof, Series, Snapshot, Stats};
 use serde::{Deserialize, Serialize};
 
 use crate::case::{CASES, Case};
+use crate::failure::{Failure, Omission};
 use crate::figure::Figure;
 use crate::gpu::Gpu;
 use crate::node::NODES;
 use crate::work::Work;
-use crate::{Failure, LeftOut, bare, host_cost};
+use crate::{bare, host_cost};
 
-/// What the process prints.
+/// The result that the process prints.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Ours {
+pub struct OwnReport {
     pub device: Device,
-    pub readings: Vec<Reading>,
-    /// Of nodes of graphs.
-    pub nodes: Vec<Reading>,
-    pub left_out: Vec<LeftOut>,
-    /// What bare events read around a held spin of 10 µs.
+    pub readings: Vec<OwnReading>,
+    /// The readings of graph nodes.
+    pub nodes: Vec<OwnReading>,
+    pub left_out: Vec<Omission>,
+    /// The time between events recorded without gpu-time around a held spin of 10 µs.
     pub bare: Option<Figure>,
-    /// Host time of a call with `cold` and `sleep` over one without and the launches that they
-    /// enqueue.
+    /// The host time of `cold` and `sleep`, beyond that of the launches that they enqueue.
     pub host_cost: Option<Figure>,
 }
 
-/// What the report says of the device.
+/// The device, as in the report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Device {
     pub name: String,
@@ -35,13 +35,13 @@ pub struct Device {
     pub bias_source: Option<String>,
     pub bias_error_ns: Option<f64>,
     pub flush_bytes: Option<u64>,
-    /// Of the clean flush.
+    /// The method of the clean flush.
     pub flush_method: Option<String>,
 }
 
-/// What the report says of a case.
+/// The measurements of a case, as in the report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Reading {
+pub struct OwnReading {
     pub case: String,
     pub cache: String,
     pub net: Option<Figure>,
@@ -50,19 +50,19 @@ pub struct Reading {
     pub fed: u64,
     pub starved: u64,
     pub at_floor: u64,
-    /// Samples that cudarc's event tracking put something into.
+    /// The number of samples that include work of cudarc's event tracking.
     pub tracked: u64,
 }
 
-/// Times every case so many times.
-pub fn run(calls: u32, is_tracked: bool) -> Result<Ours, Failure> {
+/// Times `calls` calls of every case.
+pub fn run(calls: u32, is_tracked: bool) -> Result<OwnReport, Failure> {
     let gpu = if is_tracked { Gpu::tracked() } else { Gpu::new() }?;
     gpu.ramp()?;
     let mut left_out = Vec::new();
     for case in CASES {
-        match case.kind.lacks(&gpu) {
+        match case.kind.missing_requirement(&gpu) {
             None => case.time(&gpu, &mut Work::new(&gpu, case.kind)?, calls)?,
-            Some(why) => left_out.push(LeftOut { case: case.name.to_owned(), why }),
+            Some(why) => left_out.push(Omission { case: case.name.to_owned(), why }),
         }
     }
     let mut bare = None;
@@ -75,27 +75,27 @@ pub fn run(calls: u32, is_tracked: bool) -> Result<Ours, Failure> {
     let readings = CASES.iter().filter_map(read_case).collect();
     let nodes = NODES.iter().filter_map(|node| read(&snapshot, "node", node.name, true)).collect();
     let device = device(&snapshot)?;
-    // The snapshot's proof says what a flush by hand must be.
+    // A flush without gpu-time needs the method and the length that the report verified.
     let host_cost = match (device.flush_bytes, &device.flush_method) {
         (Some(bytes), Some(method)) if !is_tracked => {
             host_cost::measure(&gpu, method.parse()?, bytes)?
         }
         _ => None,
     };
-    Ok(Ours { device, readings, nodes, left_out, bare, host_cost })
+    Ok(OwnReport { device, readings, nodes, left_out, bare, host_cost })
 }
 
-/// Of the function of this name in this module: the series with the most samples, of the calls or of
-/// their launch as a node.
-fn read(snapshot: &Snapshot, module: &str, name: &str, in_graphs: bool) -> Option<Reading> {
+/// Returns the reading of a function: its series with the most samples, either of the calls or,
+/// with `in_graphs`, of their launch as a node.
+fn read(snapshot: &Snapshot, module: &str, name: &str, in_graphs: bool) -> Option<OwnReading> {
     let path = format!("{module}::{name}");
     let site = snapshot.sites().iter().find(|site| {
-        site.name().strip_suffix(&*path).is_some_and(|before| before.ends_with("::"))
+        site.name().strip_suffix(&*path).is_some_and(|prefix| prefix.ends_with("::"))
     })?;
     let is_wanted =
         |series: &&Series| series.graph() == in_graphs && series.launch().is_some() == in_graphs;
     let series = site.series().iter().filter(is_wanted).max_by_key(|series| series.measured())?;
-    Some(Reading {
+    Some(OwnReading {
         case: name.to_owned(),
         cache: series.cache().to_owned(),
         net: series.net_ns().map(figure),

@@ -1,4 +1,4 @@
-//! What other tools say of the same kernels, through Python where they are installed.
+//! Measurements of the same kernels by other tools, through Python where they are installed.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,31 +10,31 @@ use serde_json::{Value, json};
 
 use crate::case::{CASES, Case, Pace};
 use crate::child;
+use crate::failure::{Failure, Omission};
 use crate::figure::Figure;
 use crate::work::Kind;
-use crate::{Failure, LeftOut};
 
 const SCRIPT: &str = include_str!("../rivals.py");
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What the script writes.
+/// The result that the script writes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Rivals {
-    pub readings: Vec<Reading>,
-    /// Tools instead of cases.
-    pub left_out: Vec<LeftOut>,
+pub struct RivalReport {
+    pub readings: Vec<RivalReading>,
+    /// The tools that could not run; `case` is the name of the tool.
+    pub left_out: Vec<Omission>,
 }
 
-/// What a tool says of a case.
+/// A tool's measurement of a case.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Reading {
+pub struct RivalReading {
     pub tool: String,
     pub case: String,
     pub figure: Figure,
 }
 
-/// Runs all of them.
-pub fn measure(folder: &Path) -> Result<Rivals, Failure> {
+/// Runs all tools.
+pub fn measure(folder: &Path) -> Result<RivalReport, Failure> {
     let cases: Vec<Value> = CASES.iter().filter_map(describe).collect();
     let script = folder.join("rivals.py");
     std::fs::write(&script, SCRIPT)?;
@@ -46,13 +46,13 @@ pub fn measure(folder: &Path) -> Result<Rivals, Failure> {
     Ok(serde_json::from_str(&std::fs::read_to_string(folder.join("rivals.json"))?)?)
 }
 
-/// The folder that `gpu/bundle.sh --rivals` leaves beside this program's own.
+/// Returns the folder of wheels in a bundle, which `gpu/bundle.sh --rivals` creates.
 fn wheels() -> Option<PathBuf> {
     let bundle = std::env::current_exe().ok()?.ancestors().nth(2)?.to_owned();
     Some(bundle.join("wheels")).filter(|wheels| wheels.is_dir())
 }
 
-/// A case for the script; `None` for one that it does not know how to launch.
+/// Describes a case for the script. Returns `None` if the script cannot launch it.
 fn describe(case: &Case) -> Option<Value> {
     if case.pace == Pace::Queued {
         return None;

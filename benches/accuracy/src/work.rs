@@ -1,4 +1,4 @@
-//! What is timed.
+//! The work of the cases.
 
 use std::sync::Arc;
 
@@ -7,31 +7,31 @@ use cudarc::cublas::{CudaBlas, Gemm, GemmConfig};
 use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, LaunchConfig, PushKernelArg};
 use gpu_time_kernels::workloads;
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::gpu::{Gpu, ONE};
 
-/// A piece of work and its size.
+/// A kind of work, with its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A kernel that does nothing.
     Empty,
-    /// One thread that runs for so many nanoseconds.
+    /// One thread that runs for the given number of nanoseconds.
     Spin(u64),
-    /// A kernel that copies so many bytes.
+    /// A kernel that copies the given number of bytes.
     Copy(usize),
     /// A kernel that adds to one element.
     AddOne,
-    /// A product of two square `f32` matrices of so many rows, by cuBLAS.
+    /// A cuBLAS product of two square `f32` matrices with the given number of rows.
     Product(usize),
-    /// A memset of so many bytes.
+    /// A memset of the given number of bytes.
     Memset(usize),
-    /// A copy of so many bytes within the device, by the driver.
+    /// A copy of the given number of bytes within the device, by the driver.
     DeviceCopy(usize),
 }
 
 impl Kind {
-    /// What this machine lacks for it, in words.
-    pub fn lacks(self, gpu: &Gpu) -> Option<String> {
+    /// Returns what this machine lacks for this kind of work, `None` if it lacks nothing.
+    pub fn missing_requirement(self, gpu: &Gpu) -> Option<String> {
         match self {
             Kind::Product(_) => gpu.blas().err().map(|why| why.to_string()),
             _ => None,
@@ -39,7 +39,7 @@ impl Kind {
     }
 }
 
-/// The same with its kernel and its memory.
+/// Work of some [`Kind`], with its kernel and its memory.
 pub enum Work {
     /// See [`Kind::Empty`].
     Empty(CudaFunction),
@@ -58,10 +58,10 @@ pub enum Work {
 }
 
 impl Work {
-    /// Loads and allocates what it needs, and waits until that is done.
+    /// Loads the kernel, allocates the memory, and waits until both are ready.
     ///
     /// # Errors
-    /// A library is missing, or the driver's.
+    /// A library is missing or a driver call fails.
     pub fn new(gpu: &Gpu, kind: Kind) -> Result<Work, Failure> {
         let bytes = |n| gpu.stream.alloc_zeros::<u8>(n);
         let floats = |n| gpu.stream.alloc_zeros::<f32>(n);
@@ -94,15 +94,15 @@ impl Work {
         Ok(work)
     }
 
-    /// Enqueues it once.
+    /// Enqueues the work once.
     pub fn launch(&mut self, stream: &Arc<CudaStream>) -> Result<(), Failure> {
         match self {
             Work::Empty(kernel) => {
-                // SAFETY: the kernel takes nothing.
+                // SAFETY: the kernel has no parameters.
                 unsafe { stream.launch_builder(kernel).launch(ONE) }?;
             }
             Work::Spin(kernel, ns) => {
-                // SAFETY: the argument is the kernel's.
+                // SAFETY: the argument matches the kernel.
                 unsafe { stream.launch_builder(kernel).arg(&*ns).launch(ONE) }?;
             }
             Work::Copy(kernel, [from, to]) => {
@@ -110,17 +110,17 @@ impl Work {
                 let config = LaunchConfig { grid_dim: (528, 1, 1), block_dim: (512, 1, 1), ..ONE };
                 let mut launch = stream.launch_builder(kernel);
                 launch.arg(from).arg(to).arg(&n16);
-                // SAFETY: both buffers hold `n16` units.
+                // SAFETY: the arguments match the kernel, and both buffers have `n16` units.
                 unsafe { launch.launch(config) }?;
             }
             Work::AddOne(kernel, [x, y]) => {
                 let mut launch = stream.launch_builder(kernel);
                 launch.arg(&1_u32).arg(&1.0_f32).arg(x).arg(y);
-                // SAFETY: both vectors hold one element.
+                // SAFETY: the arguments match the kernel, and both vectors have one element.
                 unsafe { launch.launch(ONE) }?;
             }
             Work::Product(blas, product, [a, b, c]) => {
-                // SAFETY: the matrices are as large as the product says.
+                // SAFETY: the matrices have the size in the configuration.
                 unsafe { blas.gemm(*product, a, b, c) }?;
             }
             Work::Memset(buffer) => stream.memset_zeros(buffer)?,

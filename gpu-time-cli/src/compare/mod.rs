@@ -1,4 +1,4 @@
-//! What changed between two reports.
+//! The `compare` command: how the medians of two reports differ.
 
 mod change;
 mod thresholds;
@@ -12,16 +12,17 @@ use comfy_table::{CellAlignment, Table, presets};
 use gpu_time_report::units;
 use gpu_time_report::{Device, Names, Series, Site, Snapshot, printable};
 
-use crate::place::{Place, same_sites};
-use crate::{Failure, input, output};
+use crate::message::{self, Failure};
+use crate::series_id::{SeriesId, match_sites};
+use crate::{input, output};
 use change::{Change, Verdict};
 pub use thresholds::Share;
 use thresholds::Thresholds;
 
-/// The exit code where something is slower, or what the user names is so.
+/// The exit code if a series is slower or a condition of `--fail-on` holds.
 const FAILED: u8 = 1;
 
-/// Compares two files, and says how it went by the exit code.
+/// Compares two files, prints the result and returns the exit code.
 pub fn files(
     base: &Path,
     new: &Path,
@@ -29,29 +30,30 @@ pub fn files(
     thresholds: Option<&Path>,
     fail_on: &[FailOn],
 ) -> Result<ExitCode, Failure> {
-    let mut limits = thresholds.map(Thresholds::read).transpose()?.unwrap_or_default();
+    let thresholds_file = thresholds;
+    let mut thresholds = thresholds_file.map(Thresholds::read).transpose()?.unwrap_or_default();
     if let Some(share) = threshold {
-        limits.default = share;
+        thresholds.default = share;
     }
     let (base, new) = (input::report(base)?, input::report(new)?);
-    if let Some(file) = thresholds {
-        let unused = limits.unused(&base, &new);
+    if let Some(file) = thresholds_file {
+        let unused = thresholds.unused(&base, &new);
         if !unused.is_empty() {
-            output::complain(&format!(
-                "`{}`: no function fits {}",
+            message::print(&format!(
+                "`{}`: no function matches {}",
                 file.display(),
                 unused.join(", ")
             ));
         }
     }
-    let mut comparison = Comparison::of(&base, &new, &limits);
+    let mut comparison = Comparison::of(&base, &new, &thresholds);
     if comparison.rows.is_empty() {
-        return Err("the reports have no series in common, so nothing can be compared".to_owned());
+        return Err("cannot compare: the reports have no series in common".to_owned());
     }
     output::write(None, &comparison.render())?;
     if let missing @ 1.. = comparison.missing.len() {
-        // Whoever looks at the exit code alone would take them for no slower.
-        output::complain(&format!("{missing} series only in the base: not compared"));
+        // The exit code alone does not show that these series were not compared.
+        message::print(&format!("{missing} series only in the base: not compared"));
     }
     let any = |verdict| comparison.rows.iter().any(|row| row.change.verdict == verdict);
     let fails = any(Verdict::Slower)
@@ -60,66 +62,67 @@ pub fn files(
     Ok(if fails { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
 }
 
-/// What a comparison is to fail for.
+/// A condition for exit code 1.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum FailOn {
-    /// A series that became slower; always.
+    /// A series became slower; always in effect.
     Slower,
-    /// A series of which nothing can be said.
+    /// The verdict on a series is unknown.
     Unknown,
-    /// A series that only the base has.
+    /// A series is only in the base.
     Missing,
 }
 
-/// All series of two reports.
+/// The result of comparing two reports.
 struct Comparison {
     rows: Vec<Row>,
-    /// Only in the first.
+    /// The series that only the base has.
     missing: Vec<String>,
-    /// Only in the second.
+    /// The series that only the new report has.
     added: Vec<String>,
-    /// What makes the comparison doubtful.
+    /// Differences between the devices, which make the comparison less certain.
     notes: Vec<String>,
 }
 
-/// A series that both have.
+/// A series in both reports.
 struct Row {
     name: String,
     change: Change,
 }
 
 impl Comparison {
-    fn of(base: &Snapshot, new: &Snapshot, limits: &Thresholds) -> Comparison {
+    fn of(base: &Snapshot, new: &Snapshot, thresholds: &Thresholds) -> Comparison {
         let mut comparison = Comparison {
             rows: vec![],
             missing: vec![],
             added: vec![],
-            notes: other_devices(base, new),
+            notes: device_differences(base, new),
         };
-        let same = same_sites(base.sites(), new.sites());
-        let [names, new_names] =
+        let matches = match_sites(base.sites(), new.sites());
+        let [base_names, new_names] =
             [base, new].map(|snapshot| snapshot.sites().iter().map(Site::name).collect::<Names>());
-        let mut known = HashSet::new();
-        for (at, site) in base.sites().iter().enumerate() {
-            let now = same.get(&at).copied();
-            let there = now.map(|now| new.sites()[now].series()).unwrap_or_default();
+        let mut matched = HashSet::new();
+        for (i, site) in base.sites().iter().enumerate() {
+            let new_site = matches.get(&i).copied();
+            let candidates = new_site.map(|i| new.sites()[i].series()).unwrap_or_default();
             for series in site.series() {
-                let name = name(&names, site, series);
-                let Some(found) = there.iter().position(|there| is_same(there, series)) else {
+                let name = name(&base_names, site, series);
+                let Some(found) = candidates.iter().position(|other| is_same(other, series)) else {
                     comparison.missing.push(name);
                     continue;
                 };
-                let step_ns = step_ns(base, series).max(step_ns(new, &there[found]));
-                let alike = bias_source(base, series) == bias_source(new, &there[found]);
-                let limit = limits.of(site.name());
-                let change = Change::of(series, &there[found], alike, step_ns, limit);
+                let other = &candidates[found];
+                let step_ns = step_ns(base, series).max(step_ns(new, other));
+                let same_bias_source = bias_source(base, series) == bias_source(new, other);
+                let threshold = thresholds.of(site.name());
+                let change = Change::of(series, other, same_bias_source, step_ns, threshold);
                 comparison.rows.push(Row { name, change });
-                known.extend(now.map(|now| (now, found)));
+                matched.extend(new_site.map(|new_site| (new_site, found)));
             }
         }
-        for (at, site) in new.sites().iter().enumerate() {
+        for (new_site, site) in new.sites().iter().enumerate() {
             for (i, series) in site.series().iter().enumerate() {
-                if !known.contains(&(at, i)) {
+                if !matched.contains(&(new_site, i)) {
                     comparison.added.push(name(&new_names, site, series));
                 }
             }
@@ -159,11 +162,11 @@ impl Comparison {
             }
         }
         let mut text = table.trim_fmt() + "\n\n";
-        for (what, names) in [("only in the base", &self.missing), ("only in the new", &self.added)]
-        {
-            for name in names {
-                text += &format!("{what}: {}\n", printable(name));
-            }
+        for name in &self.missing {
+            text += &format!("only in the base: {}\n", printable(name));
+        }
+        for name in &self.added {
+            text += &format!("only in the new report: {}\n", printable(name));
         }
         for note in &self.notes {
             text += &format!("note: {}\n", printable(note));
@@ -184,9 +187,9 @@ impl Comparison {
     }
 }
 
-/// Whether two series of a function are the same.
+/// Returns `true` if two series of matching functions are the same.
 fn is_same(one: &Series, other: &Series) -> bool {
-    one.device() == other.device() && Place::of(one) == Place::of(other)
+    one.device() == other.device() && SeriesId::of(one) == SeriesId::of(other)
 }
 
 fn name(names: &Names, site: &Site, series: &Series) -> String {
@@ -194,12 +197,12 @@ fn name(names: &Names, site: &Site, series: &Series) -> String {
     format!("{label} on {}", series.place())
 }
 
-/// The step in which the clock of a series advances.
+/// Returns the step of the clock that timed a series; 0 if unknown.
 fn step_ns(snapshot: &Snapshot, series: &Series) -> f64 {
     device(snapshot, series).and_then(Device::event_step_ns).unwrap_or(0.0)
 }
 
-/// Where the bias of a series comes from.
+/// Returns the source of a series' bias.
 fn bias_source<'a>(snapshot: &'a Snapshot, series: &Series) -> Option<&'a str> {
     device(snapshot, series).and_then(Device::event_bias_source)
 }
@@ -208,36 +211,34 @@ fn device<'a>(snapshot: &'a Snapshot, series: &Series) -> Option<&'a Device> {
     snapshot.devices().iter().find(|device| device.id() == series.device())
 }
 
-/// Devices of one id that are not the same, or whose bias is not.
-fn other_devices(base: &Snapshot, new: &Snapshot) -> Vec<String> {
-    let pairs = base.devices().iter().filter_map(|was| {
-        let is = new.devices().iter().find(|is| is.id() == was.id())?;
-        Some((was, is))
+/// Describes differences between devices with the same id: name, driver, bias.
+fn device_differences(base: &Snapshot, new: &Snapshot) -> Vec<String> {
+    let pairs = base.devices().iter().filter_map(|before| {
+        let after = new.devices().iter().find(|after| after.id() == before.id())?;
+        Some((before, after))
     });
     let mut notes = Vec::new();
-    for (was, is) in pairs {
-        if was.name() != is.name() {
-            notes.push(format!("{} was {} and is {}", was.id(), was.name(), is.name()));
+    for (before, after) in pairs {
+        let id = before.id();
+        if before.name() != after.name() {
+            notes.push(format!("{id} changed from {} to {}", before.name(), after.name()));
         }
-        if let (Some(old), Some(new)) = (was.driver(), is.driver())
+        if let (Some(old), Some(new)) = (before.driver(), after.driver())
             && old != new
         {
-            notes.push(format!(
-                "the driver of {} was for CUDA {old} and is for CUDA {new}",
-                was.id()
-            ));
+            notes.push(format!("the driver of {id} changed from CUDA {old} to CUDA {new}"));
         }
-        let [old, new] = [was, is].map(|device| {
+        let [old, new] = [before, after].map(|device| {
             let bias = device.event_bias_ns().map_or("unknown".to_owned(), units::time);
             format!("{bias} ({})", device.event_bias_source().unwrap_or("unknown"))
         });
         if old != new {
-            let so = if was.event_bias_source() == is.event_bias_source() {
-                "a change within that is none"
+            let consequence = if before.event_bias_source() == after.event_bias_source() {
+                "changes within that difference are ignored"
             } else {
-                "raw times are compared"
+                "comparing raw times"
             };
-            notes.push(format!("the bias of {} was {old} and is {new}: {so}", was.id()));
+            notes.push(format!("the bias of {id} changed from {old} to {new}: {consequence}"));
         }
     }
     notes

@@ -1,4 +1,4 @@
-//! How much of a change matters.
+//! Thresholds: the largest change to ignore, by function.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,9 +8,10 @@ use gpu_time_report::{Snapshot, pattern};
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
 
-use crate::{Failure, input};
+use crate::input;
+use crate::message::Failure;
 
-/// A share, written in percent.
+/// A share such as 0.05, written in percent: `5%`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Share(pub f64);
 
@@ -22,7 +23,7 @@ impl FromStr for Share {
             text.trim().strip_suffix('%').and_then(|number| number.trim_end().parse().ok());
         match percent {
             Some(percent) if (0.0..=1000.0).contains(&percent) => Ok(Share(percent / 100.0)),
-            _ => Err(format!("`{text}` is no share such as `5%`, from 0% to 1000%")),
+            _ => Err("expected a percentage such as `5%`, from 0% to 1000%".to_owned()),
         }
     }
 }
@@ -33,13 +34,13 @@ impl<'de> Deserialize<'de> for Share {
     }
 }
 
-/// How much of a change matters, by the function's name.
+/// The largest change to ignore, by function name.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Thresholds {
     #[serde(rename = "threshold", default = "five_percent")]
     pub default: Share,
-    /// By pattern.
+    /// The thresholds by name pattern.
     #[serde(default)]
     functions: BTreeMap<String, Share>,
 }
@@ -55,31 +56,31 @@ impl Default for Thresholds {
 }
 
 impl Thresholds {
-    /// Those of a TOML file.
+    /// Reads the thresholds from a TOML file.
     pub fn read(path: &Path) -> Result<Thresholds, Failure> {
         let bytes = input::bytes(path)?;
         let text = str::from_utf8(&bytes)
-            .map_err(|error| format!("`{}` is no text: {error}", path.display()))?;
+            .map_err(|error| format!("`{}` is not valid UTF-8: {error}", path.display()))?;
         toml::from_str(text).map_err(|error| {
             let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count());
             format!("`{}`, line {}: {}", path.display(), line + 1, error.message())
         })
     }
 
-    /// That of a function: the longest pattern that fits its name has it.
+    /// Returns the threshold of a function: that of the longest pattern that matches its name.
     pub fn of(&self, name: &str) -> Share {
-        let fitting = self.functions.iter().filter(|(known, _)| pattern::matches(known, name));
-        fitting.max_by_key(|(known, _)| known.len()).map_or(self.default, |(_, share)| *share)
+        let matching = self.functions.iter().filter(|(text, _)| pattern::matches(text, name));
+        matching.max_by_key(|(text, _)| text.len()).map_or(self.default, |(_, share)| *share)
     }
 
-    /// The patterns that fit no function of the two reports, in quotes.
+    /// Returns the patterns that match no function of the two reports, in backquotes.
     pub fn unused(&self, base: &Snapshot, new: &Snapshot) -> Vec<String> {
-        let fits = |known: &str| {
+        let is_used = |text: &str| {
             let mut sites = base.sites().iter().chain(new.sites());
-            sites.any(|site| pattern::matches(known, site.name()))
+            sites.any(|site| pattern::matches(text, site.name()))
         };
-        let unused = self.functions.keys().filter(|known| !fits(known));
-        unused.map(|known| format!("`{known}`")).collect()
+        let unused = self.functions.keys().filter(|text| !is_used(text));
+        unused.map(|text| format!("`{text}`")).collect()
     }
 }
 
@@ -88,22 +89,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_is_in_percent() {
+    fn share_parses_percentages() {
         assert_eq!("5%".parse(), Ok(Share(0.05)));
         assert_eq!(" 2.5 % ".parse(), Ok(Share(0.025)));
-        for wrong in ["", "5", "%", "-1%", "nan%", "1e9%", "x%"] {
-            assert!(wrong.parse::<Share>().is_err(), "{wrong}");
+        for invalid in ["", "5", "%", "-1%", "nan%", "1e9%", "x%"] {
+            assert!(invalid.parse::<Share>().is_err(), "{invalid}");
         }
     }
 
     #[test]
-    fn the_longest_pattern_counts() {
-        let limits: Thresholds =
+    fn longest_matching_pattern_wins() {
+        let thresholds: Thresholds =
             toml::from_str("[functions]\n\"*\" = \"9%\"\n\"app::*\" = \"1%\"\n\"app::f\" = \"2%\"")
                 .unwrap();
-        assert_eq!(limits.default, Share(0.05));
+        assert_eq!(thresholds.default, Share(0.05));
         for (name, share) in [("app::f", 0.02), ("app::g", 0.01), ("f", 0.09)] {
-            assert_eq!(limits.of(name), Share(share), "{name}");
+            assert_eq!(thresholds.of(name), Share(share), "{name}");
         }
         assert!(toml::from_str::<Thresholds>("threshhold = \"5%\"").is_err());
         assert!(toml::from_str::<Thresholds>("threshold = 5").is_err());

@@ -4,47 +4,48 @@ use std::collections::{BTreeMap, HashMap};
 
 use gpu_time_report::Device;
 
-use super::add_warning;
+use super::combine::{add_warning, agree};
 
-/// The devices so far. One is known by id, name and driver.
+/// The devices of the reports merged so far, distinguished by id, name and driver.
 #[derive(Default)]
 pub struct Devices(Vec<Device>);
 
 impl Devices {
-    /// Takes in the devices of a report, and says which of ours each of its ids means.
+    /// Adds the devices of a report. Returns the index of the merged device for each id in the
+    /// report.
     pub fn add<'a>(&mut self, devices: &'a [Device]) -> HashMap<&'a str, usize> {
-        let place = |device: &'a Device| {
-            let is_it = |ours: &Device| {
-                (ours.id(), ours.name(), ours.driver())
-                    == (plain(device.id()), device.name(), device.driver())
+        let index = |device: &'a Device| {
+            let id = without_variant(device.id());
+            let is_same = |ours: &Device| {
+                (ours.id(), ours.name(), ours.driver()) == (id, device.name(), device.driver())
             };
-            let at = match self.0.iter().position(is_it) {
-                Some(at) => {
-                    merge(&mut self.0[at], device);
-                    at
+            let index = match self.0.iter().position(is_same) {
+                Some(known) => {
+                    merge(&mut self.0[known], device);
+                    known
                 }
                 None => {
-                    self.0.push(Device { id: plain(device.id()).to_owned(), ..device.clone() });
+                    self.0.push(Device { id: id.to_owned(), ..device.clone() });
                     self.0.len() - 1
                 }
             };
-            (device.id(), at)
+            (device.id(), index)
         };
-        devices.iter().map(place).collect()
+        devices.iter().map(index).collect()
     }
 
-    /// The devices, and the id that each got.
+    /// Returns the devices, sorted by id, and the final id of each index.
     pub fn finish(self) -> (Vec<Device>, Vec<String>) {
         let mut devices = self.0;
         let mut variants: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-        for (at, device) in devices.iter().enumerate() {
-            variants.entry(device.id.clone()).or_default().push(at);
+        for (i, device) in devices.iter().enumerate() {
+            variants.entry(device.id.clone()).or_default().push(i);
         }
         for (id, mut same) in variants {
             if same.len() > 1 {
-                same.sort_by_key(|&at| (devices[at].name.clone(), devices[at].driver.clone()));
-                for (i, at) in same.into_iter().enumerate() {
-                    devices[at].id = format!("{id}/{}", i + 1);
+                same.sort_by_key(|&i| (devices[i].name.clone(), devices[i].driver.clone()));
+                for (variant, i) in (1..).zip(same) {
+                    devices[i].id = format!("{id}/{variant}");
                 }
             }
         }
@@ -54,16 +55,16 @@ impl Devices {
     }
 }
 
-/// An id as it was before reports were merged.
-fn plain(id: &str) -> &str {
+/// Returns an id without the `/N` that an earlier merge appended.
+fn without_variant(id: &str) -> &str {
     match id.rsplit_once('/') {
         Some((id, variant)) if variant.parse::<u32>().is_ok() => id,
         _ => id,
     }
 }
 
-/// Takes in what another report says of the same device: what they do not agree in is not known,
-/// times add up.
+/// Merges another report of the same device. Values that differ become unknown. Throttled times are
+/// summed.
 fn merge(ours: &mut Device, theirs: &Device) {
     agree(&mut ours.l2_bytes, &theirs.l2_bytes);
     agree(&mut ours.peak_gb_per_s, &theirs.peak_gb_per_s);
@@ -90,12 +91,5 @@ fn merge(ours: &mut Device, theirs: &Device) {
     }
     for warning in &theirs.warnings {
         add_warning(&mut ours.warnings, warning);
-    }
-}
-
-/// Keeps what both say.
-pub fn agree<T: PartialEq>(ours: &mut Option<T>, theirs: &Option<T>) {
-    if *ours != *theirs {
-        *ours = None;
     }
 }

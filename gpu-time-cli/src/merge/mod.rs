@@ -1,5 +1,6 @@
-//! One report of many.
+//! The `merge` command: combines many reports into one.
 
+mod combine;
 mod device;
 mod series;
 
@@ -14,16 +15,17 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use gpu_time_report::{Process, Site, Snapshot};
 
-use crate::place::is_same_site;
-use crate::{Failure, input};
+use crate::input;
+use crate::message::Failure;
+use crate::series_id::is_same_site;
+use combine::{add, add_warning};
 use device::Devices;
-use series::{Merged, is_finite};
+use series::{MergedSeries, is_finite};
 
-/// So many different warnings are kept of all reports.
-const WARNINGS: usize = 100;
-
-/// The merged report of these files. Reading takes most of the time, so that every core does it; one
-/// waits for each to be merged, in the order given, and no more of them are in memory.
+/// Merges the reports in `files`, in that order.
+///
+/// Parsing takes most of the time, so one thread per core parses. Each holds at most one report
+/// until it has been handed over for merging, which bounds the memory in use.
 pub fn files(files: &[PathBuf]) -> Result<Snapshot, Failure> {
     let cores = thread::available_parallelism().map_or(1, usize::from).min(files.len());
     thread::scope(|scope| {
@@ -32,7 +34,7 @@ pub fn files(files: &[PathBuf]) -> Result<Snapshot, Failure> {
                 let (sender, reader) = mpsc::sync_channel(0);
                 scope.spawn(move || {
                     let mut own = files.iter().skip(first).step_by(cores);
-                    // Nobody receives after a failure.
+                    // Sending fails once merging has failed and the receivers are gone.
                     own.all(|file| sender.send(input::report(file)).is_ok())
                 });
                 reader
@@ -44,14 +46,15 @@ pub fn files(files: &[PathBuf]) -> Result<Snapshot, Failure> {
             let report = reader.recv().map_err(|error| error.to_string())??;
             for process in processes(&report) {
                 let Process { name, pid, started, wall_ns, .. } = process;
-                // By the nanosecond, for many a container's process has the id 1 and starts with others.
-                let report = (name.clone(), *pid, started.clone(), *wall_ns);
-                if let Some(holder) = holders.insert(report, file)
+                // The wall time in nanoseconds distinguishes containers, whose processes often all
+                // have pid 1 and start in the same second.
+                let identity = (name.clone(), *pid, started.clone(), *wall_ns);
+                if let Some(holder) = holders.insert(identity, file)
                     && !std::ptr::eq(holder, file)
                 {
                     return Err(format!(
-                        "`{}` and `{}` both hold the report of {name} (pid {pid}) from {started}, which would \
-                         count twice: leave one of them out",
+                        "`{}` and `{}` both contain the report of {name} (pid {pid}) from {started}, which \
+                         would be counted twice: omit one of them",
                         holder.display(),
                         file.display()
                     ));
@@ -59,13 +62,13 @@ pub fn files(files: &[PathBuf]) -> Result<Snapshot, Failure> {
             }
             merge
                 .add(&report)
-                .map_err(|why| format!("`{}` cannot be merged: {why}", file.display()))?;
+                .map_err(|why| format!("cannot merge `{}`: {why}", file.display()))?;
         }
         merge.finish()
     })
 }
 
-/// The processes that a report is of.
+/// Returns the processes that a report covers: one, or several if it is itself merged.
 fn processes(report: &Snapshot) -> &[Process] {
     match report.process().merged() {
         [] => std::slice::from_ref(report.process()),
@@ -73,21 +76,21 @@ fn processes(report: &Snapshot) -> &[Process] {
     }
 }
 
-/// What the reports so far come to.
+/// The sum of the reports added so far.
 #[derive(Default)]
 struct Merge {
     processes: Vec<Process>,
     warnings: Vec<String>,
     devices: Devices,
     sites: Vec<MergedSite>,
-    /// The sites of each name, by their index.
-    named: HashMap<String, Vec<usize>>,
+    /// The indices into `sites` for each name.
+    by_name: HashMap<String, Vec<usize>>,
 }
 
 struct MergedSite {
-    /// Without its series.
+    /// The site, with an empty list of series.
     site: Site,
-    series: Vec<Merged>,
+    series: Vec<MergedSeries>,
 }
 
 impl Merge {
@@ -96,41 +99,44 @@ impl Merge {
         for warning in process.warnings() {
             add_warning(&mut self.warnings, warning);
         }
-        let alone = |process: &Process| Process { warnings: Vec::new(), ..process.clone() };
-        self.processes.extend(processes(snapshot).iter().map(alone));
-        // What the ids of this report mean among all.
+        let without_warnings =
+            |process: &Process| Process { warnings: Vec::new(), ..process.clone() };
+        self.processes.extend(processes(snapshot).iter().map(without_warnings));
         let devices = self.devices.add(snapshot.devices());
         for site in snapshot.sites() {
-            let merged = self.site(site);
+            let index = self.add_site(site);
+            let merged = &mut self.sites[index].series;
             for series in site.series() {
                 let device = devices.get(series.device()).copied();
-                let device = device.ok_or("it has series of devices that it does not list")?;
-                match self.sites[merged].series.iter_mut().find(|m| m.is_of(device, series)) {
+                let device =
+                    device.ok_or("a series names a device that the report does not list")?;
+                match merged.iter_mut().find(|merged| merged.is_of(device, series)) {
                     Some(known) => known.add(series)?,
-                    None => self.sites[merged].series.push(Merged::new(device, series)?),
+                    None => merged.push(MergedSeries::new(device, series)?),
                 }
             }
         }
         Ok(())
     }
 
-    /// The place of a function among the merged ones, with its counts added.
-    fn site(&mut self, site: &Site) -> usize {
-        let named = self.named.get(site.name());
-        let known = named.into_iter().flatten().copied();
-        let known = known.into_iter().find(|&at| is_same_site(&self.sites[at].site, site));
-        if let Some(at) = known {
-            self.sites[at].add(site);
-            return at;
+    /// Adds the counts of a site, without its series, and returns its index.
+    fn add_site(&mut self, site: &Site) -> usize {
+        let mut named = self.by_name.get(site.name()).into_iter().flatten().copied();
+        if let Some(known) = named.find(|&i| is_same_site(&self.sites[i].site, site)) {
+            self.sites[known].add(site);
+            return known;
         }
-        let at = self.sites.len();
-        self.named.entry(site.name().to_owned()).or_default().push(at);
+        let index = self.sites.len();
+        self.by_name.entry(site.name().to_owned()).or_default().push(index);
         let site = Site { series: Vec::new(), ..site.clone() };
         self.sites.push(MergedSite { site, series: Vec::new() });
-        at
+        index
     }
 
-    /// The merged report. What only a hostile report adds up to is no number, and JSON has none for it.
+    /// Returns the merged report.
+    ///
+    /// Sums of forged values can overflow to infinity, which JSON cannot represent: that is an
+    /// error.
     fn finish(self) -> Result<Snapshot, Failure> {
         let process = process(self.processes, self.warnings);
         let (devices, ids) = self.devices.finish();
@@ -138,8 +144,7 @@ impl Merge {
             let series: Vec<_> = series.into_iter().map(|merged| merged.finish(&ids)).collect();
             if !site.sample_rate.is_finite() || !series.iter().all(is_finite) {
                 return Err(format!(
-                    "the reports cannot be merged: the times or the work of `{}` come to more than a \
-                     number can hold",
+                    "cannot merge the reports: the sum of the times or of the work of `{}` overflows",
                     site.name
                 ));
             }
@@ -165,7 +170,7 @@ impl MergedSite {
         if ours.options != other.options || ours.scope != other.scope {
             add_warning(
                 &mut ours.warnings,
-                "the reports differ in its options; the first ones are shown",
+                "the options differ between the reports; those of the first are shown",
             );
         }
         for warning in &other.warnings {
@@ -174,7 +179,7 @@ impl MergedSite {
     }
 }
 
-/// All processes as one.
+/// Combines all processes into one.
 fn process(merged: Vec<Process>, warnings: Vec<String>) -> Process {
     let Some((first, others)) = merged.split_first() else {
         return Process::new(String::new(), 0, UNIX_EPOCH, Duration::ZERO, None);
@@ -198,24 +203,10 @@ fn process(merged: Vec<Process>, warnings: Vec<String>) -> Process {
         process.name = format!("{} and {others} other {programs}", first.name);
     }
     process.pid = 0;
-    // Each of the processes has its own.
+    // Each process had its own budget.
     process.budget = None;
     process.version = env!("CARGO_PKG_VERSION").to_owned();
     process.warnings = warnings;
     process.merged = merged;
     process
-}
-
-/// Adds a count; what a hostile report says may be too much.
-fn add(count: &mut u64, more: u64) {
-    *count = count.saturating_add(more);
-}
-
-/// Adds a warning that is not there yet.
-fn add_warning(warnings: &mut Vec<String>, warning: &str) {
-    const REST: &str = "there were more warnings, in the reports that were merged";
-    if warnings.len() <= WARNINGS && !warnings.iter().any(|known| known == warning) {
-        let is_last = warnings.len() == WARNINGS;
-        warnings.push(if is_last { REST.to_owned() } else { warning.to_owned() });
-    }
 }

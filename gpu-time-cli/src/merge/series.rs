@@ -1,48 +1,47 @@
-//! A series of merged reports.
+//! A series of the merged report.
 
 use gpu_time_report::{Histogram, Launch, Series, Stats, Summary, Work};
 
-use super::add;
-use super::device::agree;
-use crate::place::Place;
+use super::combine::{add, agree};
+use crate::series_id::SeriesId;
 
-/// What a series of several reports comes to.
-pub struct Merged {
-    /// Which of the merged devices it is on.
+/// The sum of one series over several reports.
+pub struct MergedSeries {
+    /// The index of its device among the merged ones.
     device: usize,
-    /// Its counts and names; the statistics are kept beside it until the end.
+    /// The identity and the counts. The statistics are computed at the end, from the other fields.
     series: Series,
-    /// The times of the statistics, `None` before there are any.
-    shown: Option<Shown>,
+    /// The times behind the statistics; `None` if there are no samples yet.
+    samples: Option<Samples>,
     raw_sum_ns: f64,
     bytes: Option<Work>,
     flops: Option<Work>,
 }
 
-/// The times that percentiles are of: all fed, or all starved.
-struct Shown {
+/// The times behind percentiles: those of all fed samples, or of all starved ones.
+struct Samples {
     fed: bool,
     bias_ns: Option<f64>,
     raw: Summary,
     net: Net,
 }
 
-/// The same times without bias.
+/// The net times of [`Samples`].
 enum Net {
-    /// Not known of all.
+    /// At least one report has none.
     Unknown,
-    /// So much less than the raw ones, all of them.
-    Less(f64),
-    /// By different biases.
-    Own(Summary),
+    /// The raw times minus this bias, in nanoseconds.
+    Offset(f64),
+    /// A distribution of its own, because the biases of the reports differ.
+    Separate(Summary),
 }
 
-impl Merged {
-    /// What one report says.
-    pub fn new(device: usize, series: &Series) -> Result<Merged, &'static str> {
-        Ok(Merged {
+impl MergedSeries {
+    /// Creates the sum of one report.
+    pub fn new(device: usize, series: &Series) -> Result<MergedSeries, &'static str> {
+        Ok(MergedSeries {
             device,
-            shown: Shown::of(series)?,
+            samples: Samples::of(series)?,
             raw_sum_ns: series.raw_ns.map_or(0.0, |raw| raw.sum),
             bytes: series.bytes.as_ref().map(Work::of_bytes),
             flops: series.flops.as_ref().map(Work::of_flops),
@@ -50,15 +49,15 @@ impl Merged {
         })
     }
 
-    /// Whether a series belongs to it.
+    /// Returns `true` if a series of another report belongs to this one.
     pub fn is_of(&self, device: usize, series: &Series) -> bool {
         let line = |series: &Series| series.launch().map(Launch::line);
         self.device == device
-            && Place::of(&self.series) == Place::of(series)
+            && SeriesId::of(&self.series) == SeriesId::of(series)
             && line(&self.series) == line(series)
     }
 
-    /// Takes in the same series of another report.
+    /// Adds the same series of another report.
     pub fn add(&mut self, theirs: &Series) -> Result<(), &'static str> {
         let ours = &mut self.series;
         let estimate = add_estimates(estimate(ours), estimate(theirs));
@@ -66,7 +65,7 @@ impl Merged {
         ours.estimated_total_error_ns = estimate.and_then(|(_, error)| error);
         if let Some(raw) = &theirs.raw_ns {
             self.raw_sum_ns += raw.sum;
-            ours.net_sum_ns = match self.shown {
+            ours.net_sum_ns = match self.samples {
                 None => theirs.net_sum_ns,
                 Some(_) => ours.net_sum_ns.zip(theirs.net_sum_ns).map(|(ours, more)| ours + more),
             };
@@ -88,7 +87,7 @@ impl Merged {
         ours.lost.add_all(theirs.lost);
         add_work(&mut self.bytes, theirs.bytes.as_ref().map(Work::of_bytes));
         add_work(&mut self.flops, theirs.flops.as_ref().map(Work::of_flops));
-        match (&mut self.shown, Shown::of(theirs)?) {
+        match (&mut self.samples, Samples::of(theirs)?) {
             (Some(ours), Some(theirs)) => ours.add(theirs),
             (none @ None, theirs) => *none = theirs,
             (Some(_), None) => {}
@@ -96,38 +95,38 @@ impl Merged {
         Ok(())
     }
 
-    /// The series, with the ids of the merged devices.
+    /// Returns the merged series. `ids` are the ids of the merged devices.
     pub fn finish(self, ids: &[String]) -> Series {
-        let Merged { device, mut series, shown, raw_sum_ns, bytes, flops } = self;
-        // The reports were not made at one time.
+        let MergedSeries { device, mut series, samples, raw_sum_ns, bytes, flops } = self;
+        // The reports cover different periods.
         series.timeline = None;
         series.device = ids.get(device).cloned().unwrap_or_default();
-        let samples = series.fed.saturating_add(series.starved);
+        let count = series.fed.saturating_add(series.starved);
         series.upper_bound = series.fed == 0 && series.starved > 0;
-        if let Some(Shown { bias_ns, raw, net, .. }) = shown {
+        if let Some(Samples { bias_ns, raw, net, .. }) = samples {
             series.bias_ns = bias_ns;
             let net_sum_ns = series.net_sum_ns.unwrap_or_default();
             series.raw_ns = raw.stats(0.0, raw_sum_ns);
             series.net_ns = match &net {
                 Net::Unknown => None,
-                Net::Less(bias) => raw.stats(*bias, net_sum_ns),
-                Net::Own(net) => net.stats(0.0, net_sum_ns),
+                Net::Offset(bias) => raw.stats(*bias, net_sum_ns),
+                Net::Separate(net) => net.stats(0.0, net_sum_ns),
             };
             series.ci95_ns = raw.median_interval();
             series.net_histogram = match net {
-                Net::Own(net) => net.histogram().clone(),
-                Net::Unknown | Net::Less(_) => Histogram::default(),
+                Net::Separate(net) => net.histogram().clone(),
+                Net::Unknown | Net::Offset(_) => Histogram::default(),
             };
             series.histogram = raw.histogram().clone();
         }
         let median_ns = series.net_ns.map(|net| net.median);
-        series.bytes = bytes.map(|work| work.bytes(samples, median_ns));
-        series.flops = flops.map(|work| work.flops(samples, median_ns));
+        series.bytes = bytes.map(|work| work.bytes(count, median_ns));
+        series.flops = flops.map(|work| work.flops(count, median_ns));
         series
     }
 }
 
-/// Whether every figure of a series is one.
+/// Returns `true` if every number of a series is finite.
 pub fn is_finite(series: &Series) -> bool {
     let stats = [series.raw_ns, series.net_ns].into_iter().flatten().flat_map(|stats| {
         let Stats { min, p5, median, mean, p95, p99, max, stddev, sum } = stats;
@@ -146,8 +145,9 @@ pub fn is_finite(series: &Series) -> bool {
     stats.chain(others).chain(series.ci95_ns.into_iter().flatten()).all(f64::is_finite)
 }
 
-/// What all calls of a series took, and its standard error, where that is known. The first reports had no
-/// sampling.
+/// Returns the estimated total time of all calls of a series, and its standard error if known.
+///
+/// Reports from before sampling have no estimate. They measured every call, so their sum is exact.
 fn estimate(series: &Series) -> Option<(f64, Option<f64>)> {
     let sum_ns = series.net_sum_ns.or(series.raw_ns.map(|raw| raw.sum));
     let estimate =
@@ -155,7 +155,7 @@ fn estimate(series: &Series) -> Option<(f64, Option<f64>)> {
     estimate.or(sum_ns.map(|sum_ns| (sum_ns, Some(0.0)))).filter(|_| !series.graph)
 }
 
-/// The sum of estimates that know nothing of each other.
+/// Adds two independent estimates: their variances add up.
 fn add_estimates(
     ours: Option<(f64, Option<f64>)>,
     theirs: Option<(f64, Option<f64>)>,
@@ -176,7 +176,8 @@ fn add_work(ours: &mut Option<Work>, theirs: Option<Work>) {
     }
 }
 
-/// Before the samples are added, which weigh the means.
+/// Merges the numbers of launches. Call this before the sample counts are added, because they are
+/// the weights of the means.
 fn merge_launches(ours: &mut Series, theirs: &Series) {
     let weight = |series: &Series| series.fed.saturating_add(series.starved) as f64;
     let (our_weight, their_weight) = (weight(ours), weight(theirs));
@@ -192,27 +193,27 @@ fn merge_launches(ours: &mut Series, theirs: &Series) {
     }
 }
 
-impl Shown {
-    /// Those of one report, `None` without samples.
-    fn of(series: &Series) -> Result<Option<Shown>, &'static str> {
+impl Samples {
+    /// Returns the samples of one report, `None` if it has none.
+    fn of(series: &Series) -> Result<Option<Samples>, &'static str> {
         let Some(raw) = &series.raw_ns else { return Ok(None) };
         if series.histogram.is_empty() {
-            return Err("it has no histograms, as the first reports had none");
+            return Err("it has no histograms, so an early version of gpu-time wrote it");
         }
         let brackets = series.launches.map_or(1, |launches| launches.max);
         let net = match (&series.net_ns, series.bias_ns) {
             (Some(net), _) if !series.net_histogram.is_empty() => {
-                Net::Own(Summary::of(net, series.net_histogram.clone()))
+                Net::Separate(Summary::of(net, series.net_histogram.clone()))
             }
-            (Some(_), Some(bias)) => Net::Less(bias * f64::from(brackets)),
+            (Some(_), Some(bias)) => Net::Offset(bias * f64::from(brackets)),
             _ => Net::Unknown,
         };
         let raw = Summary::of(raw, series.histogram.clone());
-        Ok(Some(Shown { fed: series.fed > 0, bias_ns: series.bias_ns, raw, net }))
+        Ok(Some(Samples { fed: series.fed > 0, bias_ns: series.bias_ns, raw, net }))
     }
 
-    /// Takes in those of another report; fed ones leave starved ones out.
-    fn add(&mut self, theirs: Shown) {
+    /// Adds the samples of another report. Fed samples replace starved ones.
+    fn add(&mut self, theirs: Samples) {
         match (self.fed, theirs.fed) {
             (true, false) => {}
             (false, true) => *self = theirs,
@@ -220,11 +221,11 @@ impl Shown {
                 agree(&mut self.bias_ns, &theirs.bias_ns);
                 let ours = std::mem::replace(&mut self.net, Net::Unknown);
                 self.net = match (ours, theirs.net) {
-                    (Net::Less(ours), Net::Less(same)) if ours == same => Net::Less(ours),
+                    (Net::Offset(ours), Net::Offset(same)) if ours == same => Net::Offset(ours),
                     (ours, net) => match (ours.summary(&self.raw), net.summary(&theirs.raw)) {
                         (Some(mut ours), Some(net)) => {
                             ours.merge(&net);
-                            Net::Own(ours)
+                            Net::Separate(ours)
                         }
                         _ => Net::Unknown,
                     },
@@ -236,14 +237,15 @@ impl Shown {
 }
 
 impl Net {
-    /// The net times on their own.
+    /// Returns the net times as a distribution of their own. `raw` is the one they are derived
+    /// from.
     fn summary(self, raw: &Summary) -> Option<Summary> {
         match self {
             Net::Unknown => None,
-            Net::Less(bias) => {
+            Net::Offset(bias) => {
                 Some(Summary::of(&raw.stats(bias, 0.0)?, raw.histogram().less(bias)))
             }
-            Net::Own(net) => Some(net),
+            Net::Separate(net) => Some(net),
         }
     }
 }

@@ -1,17 +1,14 @@
-//! Reports that are merged, and what a single process would have reported.
+//! Tests that a merged report equals the report that a single process would have written.
 
 use gpu_time_report::{Bytes, Launches, Series, Snapshot, Stats};
 use proptest::prelude::*;
 
 use super::Merge;
-
-#[path = "../../tests/made.rs"]
-mod made;
-use made::{gpu, report, series, site};
+use crate::fixtures::{gpu, report, series, site};
 
 fn merged(reports: &[Snapshot]) -> Snapshot {
     let mut merge = Merge::default();
-    // As it comes from a file.
+    // Merge what a file would contain.
     for report in reports {
         let read = Snapshot::from_json(report.to_json().as_bytes()).unwrap();
         assert_eq!(merge.add(&read), Ok(()));
@@ -27,7 +24,7 @@ fn only(snapshot: &Snapshot) -> &Series {
     &snapshot.sites()[0].series()[0]
 }
 
-/// What rounding leaves of exactness.
+/// Returns `true` if two statistics are equal except for rounding.
 fn is_near(one: &Stats, other: &Stats) -> bool {
     let near = |a: f64, b: f64| (a - b).abs() <= 1e-6 * (1.0 + a.abs());
     one.min == other.min
@@ -42,7 +39,7 @@ fn percentiles(stats: &Stats) -> [f64; 4] {
 }
 
 #[test]
-fn counts_and_work_add_up() {
+fn counts_and_work_are_summed() {
     let with = |timed: u64, in_flight: u64, bytes: Option<Bytes>| {
         let times = vec![4000.0; (timed - in_flight) as usize];
         Series { timed, in_flight, bytes, ..series("cuda:0", &times, &[], 1000.0) }
@@ -65,7 +62,8 @@ fn counts_and_work_add_up() {
     let site = &both.sites()[0];
     assert_eq!((site.calls(), site.warmup(), site.timed()), (35, 6, 29));
     assert_eq!((site.holds_released(), site.holds_expired()), (1_000, 4));
-    // Different work goes by all time: 42 kB in 21 µs and 60 kB in 10 µs.
+    // If the work per call differs, the rate is total work over total time: 42 kB in 21 µs and 60
+    // kB in 10 µs.
     let other = bytes(20, 3e3, 6.0);
     let both = merged(&[one(1, with(7, 0, Some(few))), one(2, with(20, 0, Some(other)))]);
     let rate = only(&both).bytes().unwrap();
@@ -73,7 +71,7 @@ fn counts_and_work_add_up() {
 }
 
 #[test]
-fn processes_are_listed_and_merging_again_keeps_them() {
+fn merging_a_merged_report_keeps_processes() {
     let report = |pid| one(pid, series("cuda:0", &[5000.0], &[], 0.0));
     let two = merged(&[report(7), report(5)]);
     let three = merged(&[two, report(9)]);
@@ -86,7 +84,7 @@ fn processes_are_listed_and_merging_again_keeps_them() {
 }
 
 #[test]
-fn what_could_not_be_timed_everywhere_is_not_off() {
+fn timing_is_off_only_if_off_in_every_report() {
     let with = |off: Option<&str>| {
         let mut report = report(1, vec![], vec![]);
         let json = report.to_json();
@@ -103,7 +101,7 @@ fn what_could_not_be_timed_everywhere_is_not_off() {
 }
 
 #[test]
-fn estimates_add_up_and_so_do_the_squares_of_their_errors() {
+fn estimate_errors_add_in_quadrature() {
     let of = |total: f64, error: f64| {
         let (total, error) = (Some(total), Some(error));
         let series = series("cuda:0", &[4000.0; 3], &[], 1000.0);
@@ -115,7 +113,7 @@ fn estimates_add_up_and_so_do_the_squares_of_their_errors() {
 }
 
 #[test]
-fn calls_of_different_numbers_of_launches_keep_their_own_biases() {
+fn net_times_use_bias_of_each_launch_count() {
     let of = |ns: f64, min: u32, max: u32| {
         let mean = f64::from(min + max) / 2.0;
         let series = series("cuda:0", &[ns; 10], &[], 500.0 * mean);
@@ -132,7 +130,7 @@ fn calls_of_different_numbers_of_launches_keep_their_own_biases() {
 }
 
 #[test]
-fn devices_of_one_id_that_differ_stay_apart() {
+fn different_devices_with_same_id_are_kept_apart() {
     let on = |name: &str, ns: f64| {
         let site = site("f", 1, vec![series("cuda:0", &[ns; 9], &[], 0.0)]);
         report(1, vec![gpu("cuda:0", name)], vec![site])
@@ -147,19 +145,19 @@ fn devices_of_one_id_that_differ_stay_apart() {
 }
 
 #[test]
-fn what_has_no_histogram_cannot_be_merged() {
+fn merge_rejects_report_without_histogram() {
     let first = include_bytes!("../../tests/reports/first.json");
     let read = Snapshot::from_json(first).unwrap();
     assert!(Merge::default().add(&read).unwrap_err().contains("no histograms"));
 }
 
 #[test]
-fn what_is_too_much_is_no_panic() {
+fn counts_saturate() {
     let full = Series { timed: u64::MAX, ..series("cuda:0", &[5.0], &[], 0.0) };
     assert_eq!(only(&merged(&[one(1, full.clone()), one(2, full)])).timed(), u64::MAX);
 }
 
-/// Times of one process: most fed, some starved, sometimes none of a kind.
+/// The fed and the starved times of one process. Either may be empty.
 type Times = (Vec<f64>, Vec<f64>);
 
 fn times() -> impl Strategy<Value = Times> {
@@ -171,7 +169,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn with_one_bias_it_is_what_a_single_process_would_say(
+    fn equal_biases_merge_like_a_single_process(
         parts in prop::collection::vec(times(), 1..6),
     ) {
         let report = |(pid, (fed, starved)): (usize, &Times)| {
@@ -199,7 +197,7 @@ proptest! {
     }
 
     #[test]
-    fn each_report_is_relieved_of_its_own_bias_in_any_order(
+    fn different_biases_are_subtracted_per_report(
         parts in prop::collection::vec((times(), 0..5u32), 2..5),
     ) {
         let bias = |step: u32| 1000.0 + 32.0 * f64::from(step);

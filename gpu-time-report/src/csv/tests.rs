@@ -1,20 +1,20 @@
-//! The CSV of made-up snapshots.
+//! CSV of the fixture snapshots.
 
-use crate::made::{everything, off};
+use crate::fixtures::{everything, off};
 
 #[test]
-fn the_csv_has_everything() {
+fn csv_of_everything() {
     insta::assert_snapshot!(everything().to_csv());
 }
 
 #[test]
-fn the_csv_always_has_its_header() {
+fn csv_without_series_has_the_header() {
     let (all, none) = (everything().to_csv(), off().to_csv());
     assert_eq!(none.lines().collect::<Vec<_>>(), [all.lines().next().unwrap()]);
 }
 
 #[test]
-fn the_csv_reads_back_what_was_hostile() {
+fn csv_escapes_control_characters() {
     let csv = everything().to_csv();
     let mut reader = ::csv::Reader::from_reader(csv.as_bytes());
     let names: Vec<String> = reader.records().map(|record| record.unwrap()[0].to_owned()).collect();

@@ -1,37 +1,42 @@
-//! What the page's script draws: the JSON report, and in place of its histograms, whose buckets may be
-//! many, the bins of a chart.
+//! Data of the page's script: the JSON report, with the histograms replaced by the bins of a chart,
+//! because their buckets may be many.
+
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use crate::stats::step_ns;
-use crate::{Clock, Series, Snapshot};
+use crate::{Clock, Lost, Series, Snapshot};
 
-/// Bins of a chart: few enough to tell apart, and enough that a single one is no wall.
+/// The number of bins of a chart: few enough to tell apart, and enough that one bin does not fill
+/// the chart.
 const MOST: f64 = 64.0;
 const FEWEST: usize = 16;
 
-/// So many times as far above the 95th percentile as this lies above the 5th, a time is an outlier,
-/// which is counted and not drawn to scale.
+/// A time is an outlier if it lies above the 95th percentile by more than this multiple of the
+/// distance between the 5th and the 95th percentile. Outliers are counted, but not drawn to scale.
 const OUTLIER: f64 = 2.0;
 
 #[derive(Serialize)]
 struct Page {
     report: Snapshot,
-    /// By site and series.
+    /// Indexed by site, then by series.
     bins: Vec<Vec<Option<Bins>>>,
+    /// The meaning of each reason for a loss.
+    lost: BTreeMap<&'static str, &'static str>,
 }
 
-/// How many raw times lie in each of some intervals of one width.
+/// The numbers of raw times in adjacent intervals of equal width.
 #[derive(Debug, PartialEq, Serialize)]
 struct Bins {
     low_ns: f64,
     width_ns: f64,
     counts: Vec<u64>,
-    /// The times that are longer.
+    /// The number of longer times.
     above: u64,
 }
 
-/// The data of the page, as JSON.
+/// Returns the data of the page as JSON.
 pub fn json(snapshot: &Snapshot) -> String {
     let mut report = snapshot.clone();
     let Snapshot { devices, sites, .. } = &mut report;
@@ -45,8 +50,9 @@ pub fn json(snapshot: &Snapshot) -> String {
         each.collect()
     });
     let bins = bins.collect();
-    // Every key is a string and every value a number, a string or a list: nothing here can fail.
-    serde_json::to_string(&Page { report, bins }).unwrap_or_default()
+    let lost = Lost::ALL.map(|reason| (reason.name(), reason.meaning())).into();
+    // Cannot fail: every key is a string and every value a number, a string or a list.
+    serde_json::to_string(&Page { report, bins, lost }).unwrap_or_default()
 }
 
 impl Bins {
@@ -57,7 +63,7 @@ impl Bins {
         let spread = stats.p95 - stats.p5;
         let most = stats.p95 + OUTLIER * if spread > 0.0 { spread } else { 0.01 * stats.p95 };
         let (last, _) = times.iter().take_while(|&(ns, _)| ns <= most).last()?;
-        // Times of events lie on a grid: bins that do not would be full and empty by turns.
+        // Event times lie on a grid. Bins that do not follow it would be full and empty by turns.
         let event_step = event_step_ns.filter(|_| series.clock == Clock::Events);
         let step = step_ns(last).max(event_step.unwrap_or(1.0)).max(1.0);
         let width_ns = ((last - first) / step / MOST).ceil().max(1.0) * step;
@@ -80,7 +86,7 @@ impl Bins {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made::everything;
+    use crate::fixtures::everything;
     use crate::{Distribution, Series};
     use proptest::prelude::*;
 
@@ -94,8 +100,8 @@ mod tests {
     }
 
     #[test]
-    fn bins_are_as_wide_as_the_steps_of_events() {
-        // A time for each step of 32 ns: no bin may have more than another.
+    fn bins_follow_the_event_step() {
+        // One time per step of 32 ns: all bins must be equally full.
         let times: Vec<f64> = (0..400).map(|step| 5000.0 + 32.0 * f64::from(step)).collect();
         let bins = Bins::of(&series(&times), Some(32.0)).unwrap();
         assert_eq!(bins.width_ns % 32.0, 0.0);
@@ -106,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn outliers_do_not_make_the_rest_small() {
+    fn bins_count_outliers_apart() {
         let mut times: Vec<f64> = (0..1000).map(|i| 10_000.0 + f64::from(i % 50) * 10.0).collect();
         times.extend([5e6, 7e7]);
         let bins = Bins::of(&series(&times), None).unwrap();
@@ -115,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_time_stands_in_the_middle() {
+    fn bins_center_a_single_time() {
         let bins = Bins::of(&series(&[7000.0; 5]), Some(32.0)).unwrap();
         assert_eq!((bins.counts.len(), bins.above), (FEWEST, 0));
         assert_eq!(bins.counts.iter().position(|&count| count == 5), Some(FEWEST / 2 - 1));
@@ -124,7 +130,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_time_is_in_a_bin_or_above(
+        fn bins_count_every_time(
             times in prop::collection::vec(0.0f64..1e9, 1..200),
             spread in 0.0f64..9.0,
         ) {

@@ -1,14 +1,14 @@
-//! The devices: what is known of each, and of its clocks.
+//! Cards of the devices: their clocks, and the parameters of their measurements.
 
 use maud::{Markup, html};
 
 use crate::units::{self, printable};
 use crate::{Clocks, Device, Eviction, Snapshot};
 
-/// What is known, and its value.
+/// A label and its value.
 type Fact = (&'static str, String);
 
-/// A card for each device but the host, of which nothing is known.
+/// Renders a card for each device except the host, which has nothing to show.
 pub fn panel(snapshot: &Snapshot) -> Markup {
     html! {
         div.devices {
@@ -20,14 +20,14 @@ pub fn panel(snapshot: &Snapshot) -> Markup {
 }
 
 fn card(device: &Device) -> Markup {
-    let (now, always) = (state(device), nature(device));
+    let (now, always) = (state(device), properties(device));
     html! {
         section.card {
             h3 { (printable(&device.name)) " " span.chip { (printable(&device.id)) } }
             (list(&now))
             @if !always.is_empty() {
                 details {
-                    summary { "how it measures" }
+                    summary { "measurement details" }
                     (list(&always))
                 }
             }
@@ -45,7 +45,7 @@ fn list(facts: &[Fact]) -> Markup {
     }
 }
 
-/// What it did meanwhile.
+/// Returns the state of the device during the run.
 fn state(device: &Device) -> Vec<Fact> {
     let clocks = device.clocks;
     let sm = |clocks: Clocks| {
@@ -71,8 +71,8 @@ fn state(device: &Device) -> Vec<Fact> {
     ])
 }
 
-/// What it is, and what that does to a measurement.
-fn nature(device: &Device) -> Vec<Fact> {
+/// Returns the properties of the device that affect a measurement.
+fn properties(device: &Device) -> Vec<Fact> {
     let time = |ns: Option<f64>| ns.map(units::time);
     let error = device.event_bias_error_ns.map(|ns| format!(" ±{}", units::time(ns)));
     let source = device.event_bias_source.as_ref().map(|source| format!(" ({source})"));
@@ -112,7 +112,7 @@ fn mib(bytes: u64) -> String {
     format!("{} MiB", bytes >> 20)
 }
 
-/// What a flush was seen to evict, of the lines that stayed longest.
+/// Returns the share of lines that a flush evicted, in the worse of the two cases.
 fn eviction(seen: &Eviction) -> String {
     let missed = seen.missed_after_read.min(seen.missed_after_write);
     let proved = if seen.proved { "" } else { ", not proved" };

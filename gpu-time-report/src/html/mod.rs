@@ -1,9 +1,11 @@
-//! The report as one HTML page that needs nothing else: no network, and no script for its tables.
+//! The report as a self-contained HTML page: it loads nothing from the network, and its tables need
+//! no script.
 //!
-//! What is text here is escaped by `maud`; what the script shows comes from the JSON report inside of
-//! the page, and becomes text nodes only.
+//! `maud` escapes the text of the markup. The script shows values from the JSON report inside the
+//! page, and only as text nodes.
 
 mod charts;
+mod column;
 mod devices;
 mod rows;
 
@@ -11,19 +13,26 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::series::{self, saturating_sum};
 use crate::units::{self, printable};
-use crate::{Process, Series, Snapshot, notes};
+use crate::{Process, Snapshot, notes};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// A browser loads nothing for the page, whatever stands in it.
+/// Keeps browsers from loading anything for the page, whatever names it contains.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 
-/// The page.
-pub fn render(snapshot: &Snapshot) -> String {
+impl Snapshot {
+    /// The report as one self-contained HTML page. Scripts sort and filter its rows and draw charts of
+    /// each; without scripts it is a table.
+    pub fn to_html(&self) -> String {
+        render(self)
+    }
+}
+
+fn render(snapshot: &Snapshot) -> String {
     let data = charts::json(snapshot);
-    let snapshot = &*snapshot.told_apart();
+    let snapshot = &*snapshot.with_unique_names();
     let process = &snapshot.process;
     let page = html! {
         (DOCTYPE)
@@ -56,8 +65,8 @@ pub fn render(snapshot: &Snapshot) -> String {
     page.into_string()
 }
 
-/// JSON that cannot end the element that it stands in, and that has no control characters. Both stand in
-/// texts only, where they may be escaped.
+/// Escapes JSON so that it cannot end the element that contains it, and has no control characters.
+/// Both occur in strings only, where they can be escaped.
 fn inert(json: &str) -> String {
     let mut inert = String::with_capacity(json.len());
     for c in json.chars() {
@@ -70,7 +79,7 @@ fn inert(json: &str) -> String {
     inert
 }
 
-/// The process, or how many there are in a merged report.
+/// Returns the process, or the number of merged reports.
 fn source(process: &Process) -> String {
     match process.merged.len() {
         0 => format!("process {}", process.pid),
@@ -95,18 +104,18 @@ fn head(process: &Process) -> Markup {
     }
 }
 
-/// What there is, in a few figures.
+/// Renders the headline figures.
 fn tiles(snapshot: &Snapshot) -> Markup {
     let sites = &snapshot.sites;
-    let functions = || {
-        let all = sites.iter().flat_map(|site| &site.series);
-        all.filter(|series| series.launch.is_none() || series.graph)
-    };
-    let sum = |of: fn(&Series) -> u64| saturating_sum(functions().map(of));
-    let (measured, fed) = (sum(|series| series.measured), sum(|series| series.fed));
-    let lost = sum(|series| series.lost.total());
-    let on_gpu = functions().filter(|series| series.device != "host" && !series.graph);
-    let gpu_ns = series::total(on_gpu);
+    let functions = || snapshot.all_series().filter(|s| s.launch.is_none() || s.graph);
+    // Samples of the host clock are counted as fed in the report, but they are not GPU time.
+    let on_gpu = || functions().filter(|series| series.is_gpu_time());
+    let on_host = functions().filter(|series| !series.is_gpu_time());
+    let fed = saturating_sum(on_gpu().map(|series| series.fed));
+    let gpu_samples = saturating_sum(on_gpu().map(|series| series.measured));
+    let host_samples = saturating_sum(on_host.map(|series| series.measured));
+    let lost = saturating_sum(functions().map(|series| series.lost.total()));
+    let gpu_ns = series::total(on_gpu().filter(|series| !series.graph));
     let called = sites.iter().filter(|site| site.calls > 0).count();
     let tile = |name: &str, value: Markup| html! { div.tile { dt { (name) } dd { (value) } } };
     html! {
@@ -114,8 +123,11 @@ fn tiles(snapshot: &Snapshot) -> Markup {
             (tile("GPU time measured", html! { (units::time(gpu_ns)) }))
             (tile("functions called", html! { (called) small { " of " (sites.len()) } }))
             (tile("calls", html! { (units::count(saturating_sum(sites.iter().map(|site| site.calls)))) }))
-            (tile("samples", html! { (units::count(measured)) }))
-            (tile("fed", html! { @if measured == 0 { "–" } @else { (units::share(fed as f64, measured as f64)) } }))
+            (tile("GPU samples", html! { (units::count(gpu_samples)) }))
+            @if host_samples > 0 { (tile("host samples", html! { (units::count(host_samples)) })) }
+            (tile("fed", html! {
+                @if gpu_samples == 0 { "–" } @else { (units::share(fed as f64, gpu_samples as f64)) }
+            }))
             (tile("lost", html! { span.bad[lost > 0] { (units::count(lost)) } }))
         }
     }

@@ -1,12 +1,12 @@
 "use strict";
 (() => {
-  // Read when something is first opened or looked for, so that the table is shown at once.
+  // Parsed on first use, so that the table is shown at once.
   let data;
   const read = () => (data ??= JSON.parse(document.getElementById("report").textContent));
   const all = (selector, within = document) => [...within.querySelectorAll(selector)];
   const table = document.querySelector(".rows");
 
-  // ---- Elements. Text only ever becomes a text node, so names cannot become markup.
+  // ---- Elements. Texts become text nodes only, so names cannot become markup.
 
   const HIDDEN = /[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu;
   const SHORT = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
@@ -45,7 +45,7 @@
   };
   const count = (n) => n.toLocaleString("en").replaceAll(",", "\u202f");
   const percent = (part, whole) => (whole > 0 ? `${((100 * part) / whole).toFixed(1)} %` : "");
-  // Round values from low to high, about so many.
+  // Returns about `about` round values from low to high.
   const ticks = (low, high, about) => {
     const rough = (high - low) / Math.max(1, about);
     if (!(rough > 0)) return [low];
@@ -65,10 +65,10 @@
     });
   };
 
-  // ---- What a series says.
+  // ---- Values of a series.
 
   const shown = (series) => series.net_ns ?? series.raw_ns;
-  // What the shown times are less than the raw ones, by which charts of raw times are moved.
+  // The bias that is removed from the shown times. Charts of raw times are shifted by it.
   const bias = (series) =>
     series.net_ns && series.raw_ns ? series.raw_ns.max - series.net_ns.max : 0;
   const net = (series) => {
@@ -79,7 +79,7 @@
     a.device === b.device && a.graph === b.graph && a.key === b.key && a.clock === b.clock;
   const launchName = (launch) => `${launch.name} ${launch.index}, line ${launch.line}`;
 
-  // ---- Charts: drawn anew for every width they are given.
+  // ---- Charts, redrawn whenever their width changes.
 
   const chart = (height, label, draw) => {
     const node = svg("svg", { role: "img", "aria-label": label, height });
@@ -109,7 +109,7 @@
       }),
     ];
   };
-  // Says what is under the pointer in place of the note.
+  // Replaces the note of a pane by a description of what is under the pointer.
   const follow = (section, node, describe) => {
     const note = section.querySelector("header span");
     const before = note.textContent;
@@ -173,7 +173,7 @@
     const first = origin + slots[0][0] * wide;
     const last = origin + (slots.at(-1)[0] + 1) * wide;
     const high = Math.max(...slots.map((slot) => less(slot[4])));
-    // Outliers must not flatten the rest.
+    // Keeps outliers from flattening the rest.
     const tops = slots.map((slot) => less(slot[3])).sort((a, b) => a - b);
     const bottom = Math.min(...slots.map((slot) => less(slot[2])));
     const usual = tops.at(-1);
@@ -182,7 +182,7 @@
     const low = top - bottom > 0.6 * top ? 0 : Math.max(0, bottom - margin);
     const ceiling = top + margin;
     const x = (ns, width) => GUTTER + ((ns - first) / (last - first)) * (width - GUTTER);
-    const label = `Time line: means from ${time(tops[0])} to ${time(usual)}`;
+    const label = `Timeline: means from ${time(tops[0])} to ${time(usual)}`;
     const node = chart(150, label, (width, height) => {
       const base = height - 20;
       const y = (ns) => base - (base - 6) * Math.min(1.04, (ns - low) / (ceiling - low));
@@ -206,7 +206,7 @@
         xAxis(first, last, (ns) => x(ns, width), base, width, GUTTER),
       ];
     });
-    const section = pane("Over the run", "mean, within least and most", node);
+    const section = pane("Over the run", "mean, min to max", node);
     section.classList.add("half");
     follow(section, node, (at, width) => {
       const when = first + ((at - GUTTER) / (width - GUTTER)) * (last - first);
@@ -227,7 +227,7 @@
     }));
   };
 
-  // Hot against cold: box from p5 to p95 and a line at the median, on one axis.
+  // Cache states of the same work: a box from p5 to p95 with a line at the median, on one axis.
   const caches = (series, others) => {
     const high = Math.max(...others.map((other) => shown(other).p95)) * 1.04;
     const lowest = Math.min(...others.map((other) => shown(other).p5));
@@ -267,33 +267,25 @@
       value: shown(other).sum,
       text: `${time(shown(other).median)} · ${percent(shown(other).sum, total)}`,
     }));
-    return pane("Launches", "median · share of their time", bars(entries));
+    return pane("Launches", "median · share of the launches' time", bars(entries));
   };
 
-  const LOST = {
-    capture: "the stream was being captured into a graph",
-    failed: "the launch answered an error, or unwound",
-    cancelled: "the future was dropped before it completed",
-    thread: "a per-thread stream was stopped on another thread",
-    stream: "the stream was dropped before the stop",
-    context: "the context was destroyed or reset",
-    events: "the GPU was too far behind for more events",
-    driver: "a driver call of the measurement failed",
-    invalid: "the elapsed time was no time",
-  };
   const samples = (series) => {
     const lost = Object.entries(series.lost).filter(([, n]) => n > 0);
+    const isGpuTime = series.clock === "events";
     const parts = [
-      ["fed", "fed", series.fed, "the GPU cannot have waited for the CPU inside"],
-      ["starved", "starved", series.starved, "the GPU may have waited for the CPU inside"],
-      ["at_floor", "at the floor", series.at_floor, "nothing ran inside"],
-      ["in_flight", "in flight", series.in_flight, "not finished when this was written"],
-      ...lost.map(([reason, n]) => ["lost", `lost: ${reason}`, n, LOST[reason] ?? ""]),
+      isGpuTime
+        ? ["fed", "fed", series.fed, "the GPU cannot have waited for the CPU"]
+        : ["host", "host", series.fed, "wall time on the host, not GPU time"],
+      ["starved", "starved", series.starved, "the GPU may have waited for the CPU: an upper bound"],
+      ["at_floor", "at the floor", series.at_floor, "nothing ran between the events"],
+      ["in_flight", "in flight", series.in_flight, "not finished when the report was made"],
+      ...lost.map(([reason, n]) => ["lost", `lost: ${reason}`, n, read().lost[reason] ?? ""]),
     ].filter(([, , n]) => n > 0);
     const marks = Object.entries({
-      queued: "with a long queue behind",
-      nested: "with another timed bracket inside",
-      tracked: "with waits and records of cudarc's event tracking inside",
+      queued: "work was queued behind the bracket",
+      nested: "contains another timed bracket",
+      tracked: "contains waits and records of cudarc's event tracking",
     }).filter(([mark]) => series[mark] > 0);
     return pane("Samples", `${count(series.measured)} of ${count(series.timed)} timed`,
       el("div", { class: "stack" }, parts.map(([kind, , n]) => styled(el("i", { class: kind }), { flex: `${n} 0 0` }))),
@@ -305,7 +297,7 @@
 
   const figures = (series) => {
     const { raw_ns: raw, net_ns: less, ci95_ns: ci } = series;
-    const names = { min: "least", p5: "5 %", median: "median", mean: "mean", p95: "95 %", p99: "99 %", max: "most", stddev: "std. dev.", sum: "sum" };
+    const names = { min: "min", p5: "p5", median: "median", mean: "mean", p95: "p95", p99: "p99", max: "max", stddev: "std. dev.", sum: "sum" };
     const sources = less && bias(series) > 0 ? [["net", less], ["raw", raw]] : [["", less ?? raw]];
     const rows = Object.entries(names).map(([key, name]) =>
       el("tr", {}, el("th", {}, name), sources.map(([, stats]) => el("td", { class: "n" }, time(stats[key])))));
@@ -322,13 +314,13 @@
       ["launch", series.launch && launchName(series.launch)],
       ["key", series.key && el("code", {}, series.key)],
       ["options", site.options && el("code", {}, site.options)],
-      ["measures", { sum: "the sum of a call's launches", span: "a call, from first to last", launch: "one launch" }[series.measure]],
-      ["clock", { events: "CUDA events", sync: "wall time between two barriers", host: "wall time on the CPU" }[series.clock]],
-      ["in graphs", series.graph ? "yes: samples are replays that were seen" : undefined],
+      ["measures", { sum: "sum of a call's launches", span: "whole call, from first to last operation", launch: "one launch" }[series.measure]],
+      ["clock", { events: "CUDA events", sync: "wall time between two stream barriers", host: "wall time on the CPU" }[series.clock]],
+      ["in graphs", series.graph ? "yes: samples are replays, and not every replay is sampled" : undefined],
       ["calls", `${count(site.calls)}: ${count(site.timed)} timed, ${count(site.warmup)} warm-up, ${count(site.skipped)} skipped`],
-      ["bias", series.bias_ns ? `${time(series.bias_ns)} for each bracket` : undefined],
-      ["bytes", series.bytes?.per_call && `${count(series.bytes.per_call)} a call`],
-      ["operations", series.flops?.per_call && `${count(series.flops.per_call)} a call`],
+      ["bias", series.bias_ns ? `${time(series.bias_ns)} per bracket` : undefined],
+      ["bytes", series.bytes?.per_call && `${count(series.bytes.per_call)} per call`],
+      ["operations", series.flops?.per_call && `${count(series.flops.per_call)} per call`],
     ];
     const facts = entries.filter(([, value]) => value);
     const section = pane("About", "",
@@ -359,7 +351,7 @@
     return panes.filter(Boolean);
   };
 
-  // ---- The table: rows that open, a sort and a filter.
+  // ---- The table: rows that open, sorting and filtering.
 
   const toggle = (row) => {
     const button = row.querySelector("button");
@@ -382,7 +374,7 @@
   const groups = all("tbody", table);
   const heads = all("thead th", table);
   const isNumeric = (column) => heads[column].classList.contains("n");
-  // A function without a figure of its own goes by its launches'.
+  // A function without a value of its own is sorted by that of its first launch.
   const value = (group, column) => {
     const cells = all(".row", group).map((row) => row.cells[column]);
     const found = cells.map((cell) => (isNumeric(column) ? cell.dataset.value : cell.textContent));
@@ -449,7 +441,7 @@
   withLaunches?.addEventListener("change", () =>
     document.body.classList.toggle("without-launches", !withLaunches.checked));
 
-  // ---- Light and dark.
+  // ---- Light and dark theme.
 
   const theme = document.querySelector(".theme");
   const prefersDark = matchMedia("(prefers-color-scheme: dark)");

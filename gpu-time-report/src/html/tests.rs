@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Site;
-use crate::made::{everything, off, rated};
+use crate::fixtures::{everything, off, on_host, rated};
 
 mod browser;
 #[path = "../../tests/support/chromium.rs"]
@@ -10,7 +10,7 @@ mod chromium;
 
 const DESKTOP: [u32; 2] = [1440, 900];
 
-/// What would do harm in a page, in an attribute, in a script or on a terminal.
+/// Texts that are harmful in a page, in an attribute, in a script or on a terminal.
 const HOSTILE: [&str; 8] = [
     "<script>document.title = 'owned'</script>",
     "</script><script>document.title = 'owned'</script>",
@@ -22,7 +22,7 @@ const HOSTILE: [&str; 8] = [
     "&lt;b&gt;&amp;${1}{{1}}%p,\"\"",
 ];
 
-/// The names, and all other texts, are hostile.
+/// Returns a snapshot in which all texts are harmful.
 fn hostile() -> Snapshot {
     let mut snapshot = everything();
     let mut texts = HOSTILE.into_iter().cycle().map(str::to_owned);
@@ -53,9 +53,9 @@ fn hostile() -> Snapshot {
 }
 
 #[test]
-fn hostile_texts_are_no_markup() {
+fn hostile_texts_are_escaped() {
     let page = hostile().to_html();
-    // The data and the page's own script.
+    // The data and the script of the page.
     assert_eq!(page.matches("<script").count(), 2);
     assert_eq!(page.matches("</script").count(), 2);
     assert_eq!(page.matches("<!--").count(), 0);
@@ -64,7 +64,7 @@ fn hostile_texts_are_no_markup() {
 }
 
 #[test]
-fn the_data_in_the_page_is_the_report() {
+fn data_is_the_report() {
     let snapshot = hostile();
     let page = snapshot.to_html();
     let (_, rest) = page.split_once("id=\"report\">").unwrap();
@@ -83,7 +83,17 @@ fn the_data_in_the_page_is_the_report() {
 }
 
 #[test]
-fn functions_of_one_name_have_their_places() {
+fn loss_reasons_are_explained_by_the_data() {
+    let page = everything().to_html();
+    for reason in crate::Lost::ALL {
+        let entry = format!("\"{}\":\"{}\"", reason.name(), reason.meaning());
+        assert!(page.contains(&entry), "{entry}");
+        assert!(!SCRIPT.contains(reason.meaning()), "{entry}");
+    }
+}
+
+#[test]
+fn shared_names_have_places() {
     let mut snapshot = everything();
     for site in &mut snapshot.sites {
         site.name = "same".to_owned();
@@ -96,14 +106,14 @@ fn functions_of_one_name_have_their_places() {
 }
 
 #[test]
-fn the_page_loads_nothing() {
+fn page_loads_nothing() {
     for page in [everything(), hostile(), off()].map(|snapshot| snapshot.to_html()) {
         assert!(
             page.contains(&format!("http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\""))
         );
     }
     let page = everything().to_html();
-    // The name of a language, which nothing is loaded from.
+    // An XML namespace, which browsers do not load.
     let page = page.replace("http://www.w3.org/2000/svg", "");
     for load in ["http:", "https:", "url(", "@import", "import(", "fetch(", "src=", "<iframe"] {
         assert!(!page.contains(load), "{load}");
@@ -112,7 +122,7 @@ fn the_page_loads_nothing() {
     assert!(links.len() == 1 && links[0].starts_with("\"data:,\""), "{links:?}");
 }
 
-/// The page's text, a line for each cell.
+/// Returns the text of the page, one line per cell.
 fn text(snapshot: &Snapshot) -> String {
     let page = snapshot.to_html();
     let (_, body) = page.split_once("<body>").unwrap();
@@ -131,19 +141,19 @@ fn text(snapshot: &Snapshot) -> String {
 }
 
 #[test]
-fn without_scripts_it_is_a_table() {
+fn page_without_scripts() {
     insta::assert_snapshot!(text(&everything()));
 }
 
 #[test]
-fn rates_have_columns_where_any_row_does() {
+fn rates_have_columns_if_any_row_has_one() {
     let (with, without) = (text(&rated()), text(&everything()));
     assert!(with.contains("\nGB/s\nTFLOP/s\n") && with.contains("\n4000 80%\n"), "{with}");
     assert!(!without.contains("GB/s\n"), "{without}");
 }
 
 #[test]
-fn a_run_that_was_off_says_why() {
+fn page_of_a_run_with_timing_off() {
     let text = text(&off());
     assert!(text.contains("\nnothing was timed on a GPU: no CUDA driver was found\n"), "{text}");
     assert!(text.contains("app::saxpy"), "{text}");
@@ -152,10 +162,10 @@ fn a_run_that_was_off_says_why() {
 }
 
 #[test]
-fn many_rows_stand_in_the_order_of_their_totals() {
+fn rows_are_sorted_by_total() {
     let page = text(&everything());
     let at = |name: &str| page.find(name).unwrap_or_else(|| panic!("{name}: {page}"));
-    // 100 ms on the host, and on the GPU 2.5, 0.26 and 0.08 ms; launches follow their function.
+    // 100 ms on the host, and 2.5, 0.26 and 0.08 ms on the GPU. Launches follow their function.
     assert!(at("app::saxpy") < at("app::train"));
     assert!(at("app::train") < at("launch 0, line 40"));
     assert!(at("launch 0, line 40") < at("gemm 1, line 44"));
@@ -164,18 +174,18 @@ fn many_rows_stand_in_the_order_of_their_totals() {
 }
 
 #[test]
-fn estimates_and_the_budget_are_shown() {
+fn estimates_and_budget_are_shown() {
     let mut snapshot = everything();
     snapshot.process.budget =
         Some(crate::Budget { share: 0.01, cost_share: 0.008, host_ns: 0, device_ns: 0 });
     let text = text(&snapshot);
-    let estimate = |line: &str| line.starts_with(notes::ESTIMATE) && line.contains(" ±");
+    let estimate = |line: &str| line.starts_with(crate::marks::ESTIMATE) && line.contains(" ±");
     assert!(text.lines().any(estimate), "{text}");
     assert!(text.contains("\nbudget: timing took "), "{text}");
 }
 
 #[test]
-fn nothing_on_a_gpu_took_nothing() {
+fn gpu_time_without_a_gpu_is_zero() {
     let mut snapshot = everything();
     snapshot.sites.retain_mut(|site| {
         site.series.retain(|series| series.device == "host");
@@ -186,7 +196,38 @@ fn nothing_on_a_gpu_took_nothing() {
 }
 
 #[test]
-fn a_merged_report_is_of_no_process() {
+fn host_samples_are_not_fed() {
+    let text = text(&on_host());
+    assert!(text.contains("\nfed–\n"), "{text}");
+    assert!(text.contains("\nGPU samples0\nhost samples100\n"), "{text}");
+    assert!(text.contains("GPU time measured0 ns\n"), "{text}");
+}
+
+#[test]
+fn host_samples_do_not_raise_the_fed_share() {
+    let mut snapshot = everything();
+    let fed = |snapshot: &Snapshot| {
+        let text = text(snapshot);
+        let tile = text.lines().find(|line| line.starts_with("fed")).unwrap();
+        tile.to_owned()
+    };
+    let with_host = fed(&snapshot);
+    for site in &mut snapshot.sites {
+        site.series.retain(|series| series.device != "host");
+    }
+    assert_eq!(with_host, fed(&snapshot));
+}
+
+#[test]
+fn gpu_time_leaves_out_barriers() {
+    let mut snapshot = rated();
+    snapshot.sites.retain(|site| ["app::sync", "app::host"].contains(&site.name()));
+    let text = text(&snapshot);
+    assert!(text.contains("GPU time measured0 ns\n"), "{text}");
+}
+
+#[test]
+fn merged_report_has_no_process_id() {
     let mut snapshot = everything();
     snapshot.process.merged = vec![off().process, off().process];
     snapshot.process.pid = 0;

@@ -1,20 +1,20 @@
-//! The JSON of made-up snapshots, and its schema.
+//! JSON of the fixture snapshots, and its schema.
 
-use crate::made::{everything, off, process, rated};
+use crate::fixtures::{everything, off, process, rated};
 use crate::*;
 
 #[test]
-fn the_json_has_everything() {
+fn json_of_everything() {
     insta::assert_snapshot!(everything().to_json());
 }
 
 #[test]
-fn the_json_of_a_run_that_was_off_has_the_same_shape() {
+fn json_of_a_run_with_timing_off() {
     insta::assert_snapshot!(off().to_json());
 }
 
 #[test]
-fn the_json_is_read_back_as_it_was() {
+fn json_round_trips() {
     for snapshot in [everything(), rated(), off()] {
         let json = snapshot.to_json();
         let read = Snapshot::from_json(json.as_bytes()).unwrap();
@@ -23,7 +23,7 @@ fn the_json_is_read_back_as_it_was() {
     }
 }
 
-/// Something in every field that there is.
+/// Returns a snapshot with a value in every field.
 fn in_full() -> Snapshot {
     let mut snapshot = everything();
     snapshot.process.budget =
@@ -38,7 +38,7 @@ fn in_full() -> Snapshot {
     snapshot
 }
 
-/// The text of the schema, as the package has it.
+/// The schema that the package contains.
 const JSON_SCHEMA: &str = include_str!("../../schema/gpu-time-1.json");
 
 fn violations(schema: &serde_json::Value, snapshot: &Snapshot) -> Vec<String> {
@@ -49,19 +49,19 @@ fn violations(schema: &serde_json::Value, snapshot: &Snapshot) -> Vec<String> {
 }
 
 #[test]
-fn the_json_is_of_the_schema() {
+fn json_conforms_to_the_schema() {
     let schema = serde_json::from_str(JSON_SCHEMA).unwrap();
     assert!(jsonschema::draft202012::meta::is_valid(&schema));
     for snapshot in [in_full(), everything(), rated(), off()] {
         assert_eq!(violations(&schema, &snapshot), [""; 0]);
     }
-    // Readers pass over what they do not know.
+    // Readers ignore unknown fields.
     let more = everything().to_json().replacen("\"pid\":", "\"new\": [], \"pid\":", 1);
     assert!(jsonschema::draft202012::is_valid(&schema, &serde_json::from_str(&more).unwrap()));
 }
 
 #[test]
-fn the_schema_describes_every_field_and_no_other() {
+fn schema_describes_exactly_the_fields() {
     let json =
         JSON_SCHEMA.replace("\"additionalProperties\": true", "\"additionalProperties\": false");
     assert_ne!(json, JSON_SCHEMA);
@@ -77,7 +77,7 @@ fn the_schema_describes_every_field_and_no_other() {
                 assert!(described(field), "{name}");
                 count += 1;
             }
-            // Those that are left out where they are empty as well: here none is.
+            // Fields that are left out when empty are required too: this report has them all.
             object["required"] = properties.as_object().unwrap().keys().cloned().collect();
         }
         match object {
@@ -87,22 +87,22 @@ fn the_schema_describes_every_field_and_no_other() {
         }
     }
     assert!(count > 100, "{count}");
-    // The one process that was merged is not one of merged ones.
+    // The process inside `merged` is not merged itself.
     let violations = violations(&schema, &in_full());
     assert_eq!(violations, ["/process/merged/0: \"merged\" is a required property"]);
 }
 
 #[test]
-fn fields_that_are_not_known_are_passed_over() {
+fn from_json_ignores_unknown_fields() {
     let json = everything().to_json();
     let more = json.replace("\"launches_seen\":", "\"new\": [{\"a\": null}], \"launches_seen\":");
     assert_ne!(more, json);
     assert_eq!(Snapshot::from_json(more.as_bytes()).unwrap(), everything());
 }
 
-/// Written before reports had histograms and net sums.
+/// Written before reports had histograms, net sums and remarks.
 #[test]
-fn the_first_reports_are_read() {
+fn from_json_reads_the_first_reports() {
     let mut json: serde_json::Value = serde_json::from_str(&everything().to_json()).unwrap();
     let sites = json["sites"].as_array_mut().unwrap();
     for series in sites.iter_mut().flat_map(|site| site["series"].as_array_mut().unwrap()) {
@@ -110,13 +110,18 @@ fn the_first_reports_are_read() {
             series.as_object_mut().unwrap().remove(field).unwrap();
         }
     }
+    for site in sites {
+        site.as_object_mut().unwrap().remove("remarks").unwrap();
+    }
     let read = Snapshot::from_json(json.to_string().as_bytes()).unwrap();
     assert!(read.sites.iter().flat_map(Site::series).all(|s| s.histogram.is_empty()));
-    assert_eq!(read.to_string(), everything().to_string());
+    let mut expected = everything();
+    expected.sites.iter_mut().for_each(|site| site.remarks.clear());
+    assert_eq!(read.to_string(), expected.to_string());
 }
 
 #[test]
-fn what_is_not_read_is_named() {
+fn from_json_errors_name_the_cause() {
     let json = off().to_json();
     let with_schema = |schema: &str| json.replacen("gpu-time/1", schema, 1);
     for (text, message) in [
@@ -133,7 +138,7 @@ fn what_is_not_read_is_named() {
         (with_schema("\\u001b[2J"), "the schema is \"\\u{1b}[2J\", and `gpu-time/1` is what"),
         (
             json.replace("\"calls\"", "\"cells\""),
-            "not a whole report of `gpu-time/1`: missing field `calls` at line ",
+            "invalid `gpu-time/1` report: missing field `calls` at line ",
         ),
     ] {
         let error = Snapshot::from_json(text.as_bytes()).unwrap_err().to_string();

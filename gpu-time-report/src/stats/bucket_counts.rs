@@ -1,20 +1,20 @@
-//! Counts of times by bucket, as they are recorded.
+//! Counts of times by bucket, while they are recorded.
 
-use super::Histogram;
 use super::buckets::{BUCKETS, bucket};
+use super::histogram::Histogram;
 
-/// How many times fell into each bucket, in 110 KiB, whatever is recorded. A bucket that has counted
-/// 2^32 - 1 times counts no further.
+/// The number of times in each bucket, in 110 KiB regardless of the number of times. The count of a
+/// bucket saturates at 2^32 - 1.
 #[derive(Debug)]
 pub struct BucketCounts(Box<[u32]>);
 
 impl BucketCounts {
-    /// Counts of nothing.
+    /// Creates empty counts.
     pub fn new() -> Self {
         BucketCounts(vec![0; BUCKETS].into_boxed_slice())
     }
 
-    /// Counts a time.
+    /// Counts one time.
     #[inline]
     pub fn record(&mut self, ns: f64) {
         if let Some(count) = self.0.get_mut(bucket(ns)) {
@@ -22,13 +22,13 @@ impl BucketCounts {
         }
     }
 
-    /// The buckets that are not empty.
+    /// Returns the buckets that are not empty.
     pub fn histogram(&self) -> Histogram {
         let counted = self.0.iter().enumerate().filter(|&(_, &count)| count > 0);
         Histogram::of_buckets(counted.map(|(bucket, &count)| (bucket as u16, count.into())))
     }
 
-    /// The memory that the counts take, in bytes.
+    /// Returns the heap memory of the counts, in bytes.
     pub fn heap_bytes(&self) -> usize {
         size_of_val(&*self.0)
     }
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_bucket_stays_full() {
+    fn record_saturates() {
         let mut counts = BucketCounts::new();
         counts.0[bucket(500.0)] = u32::MAX;
         counts.record(500.0);

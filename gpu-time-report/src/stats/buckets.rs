@@ -1,16 +1,18 @@
-//! Buckets of times, narrow enough for the report and few enough to count in for ever.
+//! Buckets of times: narrow enough for the report, and few enough to count into for the lifetime of
+//! a process.
 //!
-//! Resolution: 1 ns up to 2 µs, at most 32 ns of error up to 1 ms, at most 0.2 % above, for times from
-//! 1 ns to 73 minutes; shorter and longer ones count as the shortest and the longest.
+//! Resolution: 1 ns up to 2 µs, an error of at most 32 ns up to 1 ms, at most 0.2 % above, for
+//! times from 1 ns to 73 minutes. Shorter and longer times are counted as the shortest and the
+//! longest.
 
-/// Times from here on share the last bucket: 2^42 ns are an hour and 13 minutes.
+/// The number of octaves. Longer times share the last bucket: 2^42 ns are an hour and 13 minutes.
 const OCTAVES: usize = 42;
 
-/// Bucket widths, as powers of two, by octave of the time.
+/// Returns the bucket width, as a power of two, for an octave of times.
 ///
-/// The width is exact to 1 ns below 2 µs, then keeps a thousandth of the time up to 64 ns, which is
-/// two steps of an event clock, stays there to 1 ms, and is 0.4 % of the time above. A value is at
-/// most half a width from the middle of its bucket.
+/// The width is 1 ns below 2 µs, then a thousandth of the time up to 64 ns, which is two steps of
+/// an event clock. It stays 64 ns up to 1 ms, and is 0.4 % of the time above. A value is at most
+/// half a width from the middle of its bucket.
 const fn shift(octave: usize) -> usize {
     match octave {
         0..=10 => 0,
@@ -20,7 +22,7 @@ const fn shift(octave: usize) -> usize {
     }
 }
 
-/// The first bucket of each octave, and after the last octave the number of buckets.
+/// The first bucket of each octave, followed by the number of buckets.
 const FIRST: [usize; OCTAVES + 1] = {
     let mut first = [0; OCTAVES + 1];
     let mut octave = 0;
@@ -34,17 +36,17 @@ const FIRST: [usize; OCTAVES + 1] = {
 /// The number of buckets.
 pub const BUCKETS: usize = FIRST[OCTAVES];
 
-/// The bucket of a time.
+/// Returns the bucket of a time.
 #[inline]
 pub fn bucket(ns: f64) -> usize {
-    // To the nearest, as `round` would without a call; the cast takes what is negative or too large to
-    // the nearest bound.
+    // Rounds to nearest, like `round` but without a call. The cast saturates negative and large
+    // values.
     let ns = ((ns + 0.5) as u64).clamp(1, (1 << OCTAVES) - 1);
     let octave = ns.ilog2() as usize;
     FIRST[octave] + ((ns - (1 << octave)) >> shift(octave)) as usize
 }
 
-/// The middle of the times, in whole nanoseconds, that share a bucket.
+/// Returns the middle of the times, in whole nanoseconds, that share a bucket.
 pub fn middle(bucket: usize) -> f64 {
     let octave = FIRST.partition_point(|&first| first <= bucket).saturating_sub(1);
     let shift = shift(octave);
@@ -52,7 +54,7 @@ pub fn middle(bucket: usize) -> f64 {
     first as f64 + ((1u64 << shift) - 1) as f64 / 2.0
 }
 
-/// The width of the bucket that a time falls into: times nearer to each other may look the same.
+/// Returns the width of the bucket of a time: closer times may look the same.
 pub fn step_ns(ns: f64) -> f64 {
     let octave = FIRST.partition_point(|&first| first <= bucket(ns)).saturating_sub(1);
     (1u64 << shift(octave)) as f64
@@ -64,7 +66,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn buckets_follow_each_other_without_gap_or_overlap() {
+    fn buckets_are_contiguous() {
         let mut next = 1;
         for b in 0..BUCKETS {
             assert_eq!(bucket(next as f64), b, "{next} ns");
@@ -77,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn the_step_is_the_width_of_a_bucket() {
+    fn step_ns_is_the_bucket_width() {
         for (ns, step) in [(0.0, 1.0), (2_000.0, 1.0), (2_050.0, 2.0), (100e3, 64.0), (2e6, 4096.0)]
         {
             assert_eq!(step_ns(ns), step, "{ns}");
@@ -89,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_range_goes_to_the_ends() {
+    fn bucket_saturates_out_of_range() {
         assert_eq!(bucket(-1.0), 0);
         assert_eq!(bucket(0.0), 0);
         assert_eq!(bucket(f64::NAN), 0);
@@ -99,7 +101,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_middle_is_as_near_as_promised(ns in 1.0f64..4e12) {
+        fn middle_is_within_the_promised_error(ns in 1.0f64..4e12) {
             let error = (middle(bucket(ns)) - ns).abs();
             let bound = if ns < 2000.0 { 0.5 } else if ns < 1e6 { 32.5 } else { 0.002 * ns };
             prop_assert!(error <= bound, "{error} at {ns}");

@@ -1,28 +1,27 @@
-//! What takes in times as a program runs, to tell how they changed.
+//! Recording of times over the run of a program.
 
 use super::timeline::{Slot, Timeline};
 
-/// Slots at most.
+/// The maximum number of slots.
 const SLOTS: usize = 128;
 
-/// The width of a slot at first, 16 µs, as a power of two of nanoseconds.
+/// The initial width of a slot, 16 µs, as a power of two of nanoseconds.
 const FIRST_WIDTH: u32 = 14;
 
-/// What takes in times with the moment of each: their count, mean and extremes in at most 128 slots of
-/// equal width. From the first moment on they cover all of them; where that would take more slots,
-/// their width doubles.
+/// Records times and their moments: count, mean and extremes in at most 128 slots of equal width,
+/// from the first moment on. When a moment does not fit, the width doubles.
 ///
-/// Nothing is allocated after [`Course::new`]. A moment before the first, which another thread may
-/// have seen, counts as the first.
+/// Allocates in [`Course::new`] only. A moment before the first one, which another thread may
+/// report, counts as the first.
 #[derive(Clone, Debug)]
 pub struct Course {
     origin_ns: u64,
-    /// As a power of two.
+    /// As a power of two of nanoseconds.
     width: u32,
     slots: Vec<Moments>,
 }
 
-/// What is kept of the times of a slot.
+/// The moments of the times in a slot.
 #[derive(Clone, Copy, Debug)]
 struct Moments {
     count: u64,
@@ -44,13 +43,13 @@ impl Moments {
 }
 
 impl Course {
-    /// A course of nothing.
+    /// Creates an empty course.
     #[expect(clippy::new_without_default, reason = "it allocates")]
     pub fn new() -> Self {
         Course { origin_ns: 0, width: FIRST_WIDTH, slots: Vec::with_capacity(SLOTS) }
     }
 
-    /// Takes in a time of `ns` at the moment `at_ns`.
+    /// Records a time of `ns` at the moment `at_ns`.
     #[inline]
     pub fn record(&mut self, at_ns: u64, ns: f64) {
         if self.slots.is_empty() {
@@ -69,7 +68,7 @@ impl Course {
         }
     }
 
-    /// Makes one slot of every two.
+    /// Merges the slots in pairs.
     #[cold]
     fn widen(&mut self) {
         self.width += 1;
@@ -85,7 +84,7 @@ impl Course {
         self.slots.truncate(half);
     }
 
-    /// The time line so far, with moments counted from `start_ns`; `None` if there were no times.
+    /// Returns the timeline so far, with moments relative to `start_ns`, or `None` without times.
     pub fn timeline(&self, start_ns: u64) -> Option<Timeline> {
         let counted = self.slots.iter().enumerate().filter(|(_, slot)| slot.count > 0);
         let slots: Vec<Slot> = counted
@@ -102,7 +101,7 @@ impl Course {
         })
     }
 
-    /// The memory that it takes, in bytes.
+    /// Returns the memory that it takes, in bytes.
     pub fn bytes(&self) -> usize {
         size_of::<Self>() + self.slots.capacity() * size_of::<Moments>()
     }
@@ -120,12 +119,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_no_time_line() {
+    fn timeline_of_nothing_is_none() {
         assert_eq!(Course::new().timeline(0), None);
     }
 
     #[test]
-    fn slots_double_where_they_are_full() {
+    fn slots_widen_when_full() {
         const WIDTH: u64 = 1 << FIRST_WIDTH;
         let full: Vec<(u64, f64)> = (0..128).map(|at| (5_000 + at * WIDTH, at as f64)).collect();
         let narrow = of(&full).timeline(1_000).unwrap();
@@ -141,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_before_the_first_or_far_beyond_has_a_slot() {
+    fn moments_out_of_order_have_a_slot() {
         let line = of(&[(1_000, 5.0), (0, 9.0), (u64::MAX, 6.0)]).timeline(2_000).unwrap();
         assert_eq!(line.origin_ns(), 0);
         assert_eq!(line.slots()[0], Slot(0, 2, 5, 7, 9));
@@ -150,7 +149,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_time_is_in_the_slot_of_its_moment(
+        fn each_time_is_in_the_slot_of_its_moment(
             steps in prop::collection::vec((0u64..1 << 34, 0u32..1_000_000), 1..300),
             sparse in 0u32..34,
         ) {

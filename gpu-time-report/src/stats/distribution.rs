@@ -1,10 +1,10 @@
-//! How a set of times is distributed, in bounded memory.
+//! Recording of a set of times in bounded memory.
 
-use super::Summary;
 use super::bucket_counts::BucketCounts;
 use super::moments::Moments;
+use super::summary::Summary;
 
-/// What takes in times: their exact moments, and how many there are in each bucket.
+/// Records times: exact moments, and counts by bucket.
 #[derive(Debug)]
 pub struct Distribution {
     moments: Moments,
@@ -12,25 +12,25 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// A distribution of nothing.
+    /// Creates an empty distribution.
     #[expect(clippy::new_without_default, reason = "it allocates")]
     pub fn new() -> Self {
         Distribution { moments: Moments::default(), counts: BucketCounts::new() }
     }
 
-    /// Takes in one more time.
+    /// Records one time.
     #[inline]
     pub fn record(&mut self, ns: f64) {
         self.moments.record(ns);
         self.counts.record(ns);
     }
 
-    /// What is known of the times so far.
+    /// Returns a summary of the times so far.
     pub fn summary(&self) -> Summary {
         Summary::new(self.moments, self.counts.histogram())
     }
 
-    /// The memory that it takes, in bytes.
+    /// Returns the memory that it takes, in bytes.
     pub fn bytes(&self) -> usize {
         size_of::<Self>() + self.counts.heap_bytes()
     }

@@ -1,4 +1,4 @@
-//! How many times there are of which length.
+//! Histograms of times.
 
 use std::cmp::Ordering;
 
@@ -6,10 +6,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::buckets::{BUCKETS, bucket, middle};
 
-/// How many times there are of which length.
+/// The number of times in each bucket.
 ///
-/// Times that share a bucket look the same: 1 ns up to 2 µs, at most 64 ns apart up to 1 ms, 0.4 % above.
-/// In JSON, a list of `[ns, count]`, the middle of each bucket to the nanosecond.
+/// Times in the same bucket look the same: the buckets are 1 ns wide up to 2 µs, at most 64 ns up
+/// to 1 ms, and 0.4 % above. In JSON, a list of `[ns, count]` with the middle of each bucket,
+/// rounded up to a nanosecond.
 // Invariant: the buckets ascend, and none is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram(Vec<(u16, u64)>);
@@ -17,22 +18,23 @@ pub struct Histogram(Vec<(u16, u64)>);
 const _: () = assert!(BUCKETS <= 1 << u16::BITS);
 
 impl Histogram {
-    /// How many times there are.
+    /// Returns the number of times.
     pub fn count(&self) -> u64 {
         self.0.iter().fold(0, |sum, (_, count)| sum.saturating_add(*count))
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are no times.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The middle of every bucket that is not empty, in nanoseconds, with its count, in ascending order.
+    /// Returns the middle of each non-empty bucket in nanoseconds and its count, in ascending
+    /// order.
     pub fn iter(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
         self.0.iter().map(|&(bucket, count)| (middle(bucket.into()), count))
     }
 
-    /// Takes in the times of another.
+    /// Adds the times of another histogram.
     pub(super) fn merge(&mut self, other: &Histogram) {
         let mut merged = Vec::with_capacity(self.0.len().max(other.0.len()));
         let (mut ours, mut theirs) = (self.0.iter().peekable(), other.0.iter().peekable());
@@ -52,7 +54,7 @@ impl Histogram {
         self.0 = merged;
     }
 
-    /// The times that an earlier one of the same series did not have.
+    /// Returns the times that an earlier histogram of the same series did not have.
     pub(super) fn since(&self, earlier: &Histogram) -> Histogram {
         let had = |bucket: u16| {
             let at = earlier.0.binary_search_by_key(&bucket, |&(bucket, _)| bucket).ok();
@@ -63,13 +65,14 @@ impl Histogram {
         Histogram::of_buckets(left.filter(|(_, count)| *count > 0))
     }
 
-    /// The same times, each less `ns`: their buckets are other ones, so that the error may double.
+    /// Returns the times minus `ns`. They fall into other buckets, so the error may double.
     #[doc(hidden)]
     pub fn less(&self, ns: f64) -> Histogram {
         self.iter().map(|(time, count)| (time - ns, count)).collect()
     }
 
-    /// The time of the given rank, from 1 for the shortest; the longest where the rank is too high.
+    /// Returns the time with this rank, counted from 1 for the shortest; the longest if the rank is
+    /// too high.
     pub(super) fn at_rank(&self, rank: u64) -> f64 {
         let mut below = 0u64;
         let found = self.0.iter().find(|(_, count)| {
@@ -79,13 +82,13 @@ impl Histogram {
         found.or(self.0.last()).map_or(0.0, |&(bucket, _)| middle(bucket.into()))
     }
 
-    /// From buckets that are not empty, in ascending order.
+    /// Creates a histogram from non-empty buckets in ascending order.
     pub(super) fn of_buckets(buckets: impl Iterator<Item = (u16, u64)>) -> Histogram {
         Histogram(buckets.collect())
     }
 }
 
-/// From times and how many there are of each, in any order.
+/// Collects times and their counts, in any order.
 impl FromIterator<(f64, u64)> for Histogram {
     fn from_iter<I: IntoIterator<Item = (f64, u64)>>(times: I) -> Histogram {
         let counted = times.into_iter().filter(|(_, count)| *count > 0);
@@ -105,7 +108,7 @@ impl FromIterator<(f64, u64)> for Histogram {
 
 impl Serialize for Histogram {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // There are many of them: whole numbers are short and quick to read, and tell the bucket.
+        // Whole numbers keep the JSON short and quick to read, and identify the bucket.
         serializer.collect_seq(self.iter().map(|(ns, count)| (ns.ceil() as u64, count)))
     }
 }
@@ -122,7 +125,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_an_earlier_one_had_is_taken_off() {
+    fn since_subtracts_earlier_counts() {
         let of = |times: &[(f64, u64)]| times.iter().copied().collect::<Histogram>();
         let earlier = of(&[(100.0, 2), (300.0, 7)]);
         let now = of(&[(50.0, 1), (100.0, 5), (300.0, 7), (900.0, 4)]);
@@ -132,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_beyond_the_last_is_the_longest() {
+    fn at_rank_saturates() {
         let histogram: Histogram = [(300.0, 2), (100.0, 1)].into_iter().collect();
         assert_eq!(
             [0, 1, 2, 3, 9].map(|rank| histogram.at_rank(rank)),
@@ -142,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn json_may_be_in_any_order_and_hold_what_is_too_much() {
+    fn json_in_any_order_is_read() {
         let read = |json| serde_json::from_str::<Histogram>(json).unwrap();
         assert_eq!(
             read("[[300,2],[100,1],[300.2,1],[7,0]]"),
@@ -154,7 +157,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parts_make_the_whole(
+        fn merge_agrees_with_collect(
             one in prop::collection::vec((1.0f64..5e3, 1..9u64), 0..50),
             other in prop::collection::vec((1.0f64..5e3, 1..9u64), 0..50),
         ) {
@@ -164,7 +167,7 @@ mod tests {
         }
 
         #[test]
-        fn json_is_read_back(times in prop::collection::vec((1.0f64..1e13, 1..u64::MAX), 0..50)) {
+        fn json_round_trips(times in prop::collection::vec((1.0f64..1e13, 1..u64::MAX), 0..50)) {
             let histogram: Histogram = times.into_iter().collect();
             let json = serde_json::to_string(&histogram).unwrap();
             prop_assert!(!json.contains('.'), "{json}");

@@ -1,19 +1,20 @@
-//! Between which order statistics the median lies.
+//! Ranks of a confidence interval of the median.
 
-/// Up to here the binomial probabilities are added up; beyond, the normal curve is as good.
+/// The maximum count for which the binomial probabilities are added up; the normal approximation is
+/// as good above.
 const EXACT: u64 = 1000;
 
-/// The ranks, from 1, of two of `count` ordered values that hold the median between them with a
-/// probability of at least 95 %, or `None` where all of them together do not: fewer than 6.
+/// Returns the ranks, from 1, of two of `count` sorted values that enclose the median with a
+/// probability of at least 95 %, or `None` if even the extremes do not: with fewer than 6 values.
 ///
-/// Nothing is assumed of how the values are distributed, only that they are independent: each lies
-/// below the median as a coin falls, so the number that do is binomial.
+/// Assumes only that the values are independent, whatever their distribution: each lies below the
+/// median with probability one half, so the number below is binomial.
 pub fn median_ranks(count: u64) -> Option<(u64, u64)> {
     let low = if count <= EXACT { exact(count) } else { normal(count) };
     (low > 0).then(|| (low, count - low + 1))
 }
 
-/// The highest rank that is above the median with a probability of at most 2.5 %.
+/// Returns the highest rank whose value exceeds the median with a probability of at most 2.5 %.
 fn exact(count: u64) -> u64 {
     let n = count as f64;
     let mut term = 0.5f64.powf(n);
@@ -29,7 +30,7 @@ fn exact(count: u64) -> u64 {
     }
 }
 
-/// The same from the normal approximation of the binomial.
+/// Computes the same by the normal approximation of the binomial.
 fn normal(count: u64) -> u64 {
     let n = count as f64;
     ((n - 1.96 * n.sqrt()) / 2.0).floor() as u64
@@ -40,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ranks_are_those_of_the_tables() {
+    fn ranks_agree_with_published_tables() {
         for few in 0..=5 {
             assert_eq!(median_ranks(few), None);
         }
@@ -51,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn the_curve_takes_over_where_it_agrees() {
+    fn approximation_agrees_at_the_switch() {
         for count in EXACT - 200..=EXACT {
             assert!(exact(count).abs_diff(normal(count)) <= 1, "{count}");
         }
@@ -60,14 +61,14 @@ mod tests {
     }
 
     #[test]
-    fn there_may_be_as_many_as_can_be_counted() {
+    fn ranks_of_the_maximum_count() {
         let (low, high) = median_ranks(u64::MAX).unwrap();
         assert!(low <= high, "{low} {high}");
     }
 
     #[test]
-    fn they_hold_the_median_as_often_as_promised() {
-        // Of a fixed seed: the share is the same in every run.
+    fn interval_covers_the_median_as_promised() {
+        // A fixed seed, so that the share is the same in every run.
         let mut random = fastrand::Rng::with_seed(1);
         let (low, high) = median_ranks(50).unwrap();
         let held = (0..4000)

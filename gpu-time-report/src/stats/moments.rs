@@ -1,8 +1,8 @@
-//! What can be kept exactly of any number of values: count, extremes, sum and spread.
+//! Moments of values, exact for any number of them: count, extremes, sum and spread.
 
-/// Count, extremes, sum and sum of squared deviations of the values seen.
+/// Count, extremes, sum and sum of squared deviations of values.
 ///
-/// Invariant: with a count of 0 the other fields are 0. The deviations are from the running mean
+/// Invariant: with a count of 0 all other fields are 0. The deviations are from the running mean
 /// (Welford's recurrence), because the difference of two sums of squares loses the spread of long
 /// times that lie close together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -16,7 +16,7 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// Takes in one more value.
+    /// Records one value.
     #[inline]
     pub fn record(&mut self, value: f64) {
         self.count += 1;
@@ -31,7 +31,7 @@ impl Moments {
         self.deviations += from_old_mean * (value - self.mean);
     }
 
-    /// Those of so many values of this mean and standard deviation, between these extremes.
+    /// Restores the moments of `count` values with this mean, standard deviation and extremes.
     pub fn of(count: u64, min: f64, max: f64, mean: f64, stddev: f64) -> Moments {
         if count == 0 {
             return Moments::default();
@@ -41,8 +41,7 @@ impl Moments {
         Moments { count, min, max, sum: mean * n, mean, deviations }
     }
 
-    /// Takes in all that another has seen: exact, but for rounding (the parallel form of the
-    /// recurrence).
+    /// Adds the values of another, exactly but for rounding (the parallel form of the recurrence).
     pub fn merge(&mut self, other: &Moments) {
         if self.count == 0 || other.count == 0 {
             if self.count == 0 {
@@ -61,8 +60,8 @@ impl Moments {
         self.deviations += other.deviations + apart * apart * ours * share;
     }
 
-    /// Those of the values that an earlier one had not seen, which lie between these extremes: exact, but
-    /// for rounding.
+    /// Returns the moments of the values that an earlier one had not recorded, which lie between
+    /// these extremes. Exact but for rounding.
     pub fn since(&self, earlier: &Moments, min: f64, max: f64) -> Moments {
         let count = self.count.saturating_sub(earlier.count);
         if count == 0 {
@@ -76,34 +75,34 @@ impl Moments {
         Moments { count, min, max, sum: mean * ours, mean, deviations }
     }
 
-    /// How many values were seen.
+    /// Returns the number of values.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The least value.
+    /// Returns the least value.
     pub fn min(&self) -> f64 {
         self.min
     }
 
-    /// The greatest value.
+    /// Returns the greatest value.
     pub fn max(&self) -> f64 {
         self.max
     }
 
-    /// The sum of the values.
+    /// Returns the sum of the values.
     pub fn sum(&self) -> f64 {
         self.sum
     }
 
-    /// The standard deviation that the values let expect of what they were drawn from (`n - 1` in the
-    /// denominator), 0 for fewer than two.
+    /// Returns the sample standard deviation (`n - 1` in the denominator), 0 for fewer than two
+    /// values.
     pub fn stddev(&self) -> f64 {
         stddev(self.deviations, self.count)
     }
 }
 
-/// The standard deviation from a sum of squared deviations from the mean.
+/// Computes the sample standard deviation from a sum of squared deviations.
 pub fn stddev(deviations: f64, count: u64) -> f64 {
     if count < 2 { 0.0 } else { (deviations / (count - 1) as f64).max(0.0).sqrt() }
 }
@@ -120,22 +119,22 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_no_spread() {
+    fn stddev_of_few_values_is_zero() {
         assert_eq!(of(&[]), Moments::default());
         assert_eq!(of(&[7.0]).stddev(), 0.0);
         assert_eq!(of(&[7.0]).min(), 7.0);
     }
 
     #[test]
-    fn the_spread_of_long_times_survives() {
-        // A second each, 32 ns apart: the squares differ beyond what a double can hold.
+    fn stddev_of_long_times_is_exact() {
+        // One second each, 32 ns apart: their squares differ by less than a double resolves.
         let values: Vec<f64> = (0..100_000).map(|i| 1e9 + f64::from(i % 2) * 32.0).collect();
         assert!((of(&values).stddev() - 16.0).abs() < 0.01);
     }
 
     proptest! {
         #[test]
-        fn parts_make_the_whole(values in prop::collection::vec(0.0f64..1e7, 0..200), cut in 0.0..1.0) {
+        fn merge_agrees_with_record(values in prop::collection::vec(0.0f64..1e7, 0..200), cut in 0.0..1.0) {
             let (one, other) = values.split_at((cut * values.len() as f64) as usize);
             let restored = |values: &[f64]| {
                 let all = of(values);
@@ -149,7 +148,7 @@ mod tests {
         }
 
         #[test]
-        fn a_part_is_what_the_whole_has_more(values in prop::collection::vec(0.0f64..1e7, 1..200), cut in 0.0..1.0) {
+        fn since_agrees_with_record(values in prop::collection::vec(0.0f64..1e7, 1..200), cut in 0.0..1.0) {
             let (one, other) = values.split_at((cut * values.len() as f64) as usize);
             let (part, whole) = (of(other), of(&values));
             let found = whole.since(&of(one), part.min(), part.max());
@@ -159,7 +158,7 @@ mod tests {
         }
 
         #[test]
-        fn they_are_the_textbook_ones(values in prop::collection::vec(0.0f64..1e7, 2..200)) {
+        fn moments_agree_with_their_definitions(values in prop::collection::vec(0.0f64..1e7, 2..200)) {
             let moments = of(&values);
             let n = values.len() as f64;
             let mean = values.iter().sum::<f64>() / n;

@@ -1,13 +1,15 @@
-//! What is known of a set of times.
+//! Summaries of sets of times.
 
+use super::histogram::Histogram;
+use super::median_ranks::median_ranks;
 use super::moments::{self, Moments};
-use super::{Histogram, Stats, median_ranks::median_ranks};
+use super::statistics::Stats;
 
-/// The exact moments of a set of times, and a histogram of them.
+/// The exact moments of a set of times, and their histogram.
 ///
-/// The figures can be asked for with a bias removed: each time less the bias, or 0 where the bias is
-/// the longer one. That is exact but for times shorter than the bias, which are known to the
-/// histogram's resolution.
+/// Statistics can be computed with a bias removed: each time minus the bias, or 0 if the bias is
+/// longer. They are exact except for times shorter than the bias, which are known to the resolution
+/// of the histogram.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
     moments: Moments,
@@ -15,25 +17,25 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// The summary of times of these moments in this histogram.
+    /// Creates a summary from moments and a histogram of the same times.
     pub fn new(moments: Moments, histogram: Histogram) -> Summary {
         Summary { moments, histogram }
     }
 
-    /// The summary of times whose statistics are known beside their histogram.
+    /// Restores a summary from statistics and a histogram of the same times.
     pub fn of(stats: &Stats, histogram: Histogram) -> Summary {
         let Stats { min, max, mean, stddev, .. } = *stats;
         Summary { moments: Moments::of(histogram.count(), min, max, mean, stddev), histogram }
     }
 
-    /// Takes in the times of another.
+    /// Adds the times of another.
     pub fn merge(&mut self, other: &Summary) {
         self.moments.merge(&other.moments);
         self.histogram.merge(&other.histogram);
     }
 
-    /// The times that an earlier one of the same series did not have. Their extremes are known as well as
-    /// their percentiles are.
+    /// Returns the times that an earlier summary of the same series did not have. Their extremes
+    /// are only as precise as their percentiles.
     pub fn since(&self, earlier: &Summary) -> Summary {
         let histogram = self.histogram.since(&earlier.histogram);
         let within = |ns: f64| ns.max(self.moments.min()).min(self.moments.max());
@@ -41,17 +43,18 @@ impl Summary {
         Summary { moments: self.moments.since(&earlier.moments, min, max), histogram }
     }
 
-    /// How many times there are.
+    /// Returns the number of times.
     pub fn count(&self) -> u64 {
         self.moments.count()
     }
 
-    /// The histogram.
+    /// Returns the histogram.
     pub fn histogram(&self) -> &Histogram {
         &self.histogram
     }
 
-    /// The statistics, each time less `bias`, with `sum` as their sum; `None` if there are no times.
+    /// Returns the statistics of the times minus `bias`, with `sum` as their sum, or `None` without
+    /// times.
     pub fn stats(&self, bias: f64, sum: f64) -> Option<Stats> {
         let count = self.moments.count();
         if count == 0 {
@@ -73,13 +76,13 @@ impl Summary {
         })
     }
 
-    /// The sum of the times, each less `bias`.
+    /// Returns the sum of the times minus `bias` each.
     pub fn sum(&self, bias: f64) -> f64 {
         let cut: f64 = self.cut(bias).map(|(ns, count)| count as f64 * (bias - ns)).sum();
         (self.moments.sum() - self.moments.count() as f64 * bias + cut).max(0.0)
     }
 
-    /// The interval that holds the median with 95 % confidence, or `None` with fewer than 6 times.
+    /// Returns the 95 % confidence interval of the median, or `None` with fewer than 6 times.
     pub fn median_interval(&self) -> Option<[f64; 2]> {
         let (low, high) = median_ranks(self.histogram.count())?;
         Some([self.at_rank(low), self.at_rank(high)])
@@ -94,12 +97,12 @@ impl Summary {
         moments::stddev(self.histogram.iter().map(square).sum(), self.moments.count())
     }
 
-    /// The times that are shorter than `bias`, with their counts.
+    /// Returns the times shorter than `bias`, with their counts.
     fn cut(&self, bias: f64) -> impl Iterator<Item = (f64, u64)> + '_ {
         self.histogram.iter().take_while(move |&(ns, _)| ns < bias)
     }
 
-    /// The time of a rank, within the extremes, which are known exactly.
+    /// Returns the time with this rank, clamped to the extremes, which are exact.
     fn at_rank(&self, rank: u64) -> f64 {
         self.histogram.at_rank(rank).max(self.moments.min()).min(self.moments.max())
     }
@@ -111,7 +114,7 @@ fn less(ns: f64, bias: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Distribution;
+    use super::super::distribution::Distribution;
     use super::*;
     use proptest::prelude::*;
 
@@ -127,14 +130,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_no_statistics() {
+    fn stats_of_nothing_are_none() {
         assert_eq!(of(&[]).stats(0.0, 0.0), None);
         assert_eq!(of(&[]).sum(0.0), 0.0);
         assert_eq!(of(&[]).median_interval(), None);
     }
 
     #[test]
-    fn what_came_later_has_statistics_of_its_own() {
+    fn since_leaves_the_later_times() {
         let (early, late) = ([10_000.0; 30], [100_000.0, 300_000.0, 200_000.0]);
         let all: Vec<f64> = early.into_iter().chain(late).collect();
         let run = of(&all).since(&of(&early));
@@ -154,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn one_time_is_every_percentile() {
+    fn stats_of_one_time() {
         let stats = plain(&[12_345.5]);
         for figure in
             [stats.min, stats.p5, stats.median, stats.mean, stats.p95, stats.p99, stats.max]
@@ -165,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rank_is_the_nearest() {
+    fn percentiles_are_by_nearest_rank() {
         let times: Vec<f64> = (1..=100).map(f64::from).collect();
         let stats = plain(&times);
         assert_eq!((stats.p5, stats.median, stats.p95, stats.p99), (5.0, 50.0, 95.0, 99.0));
@@ -175,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bias_longer_than_a_time_leaves_nothing_of_it() {
+    fn bias_is_clamped_to_the_time() {
         let stats = of(&[1000.0, 1500.0, 1800.0]).stats(1200.0, 0.0).unwrap();
         assert_eq!((stats.min, stats.median, stats.max), (0.0, 300.0, 600.0));
         assert_eq!((stats.mean, stats.stddev), (300.0, 300.0));
@@ -189,7 +192,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn they_are_those_of_the_sorted_times(times in times(), bias in 0.0f64..5000.0) {
+        fn stats_agree_with_sorted_times(times in times(), bias in 0.0f64..5000.0) {
             let mut sorted: Vec<f64> = times.iter().map(|ns| (ns - bias).max(0.0)).collect();
             sorted.sort_by(f64::total_cmp);
             let n = sorted.len();

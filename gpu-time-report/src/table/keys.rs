@@ -1,4 +1,4 @@
-//! The keys of a function that the table leaves to the other renderings.
+//! Keys of a function that the table leaves to the other renderings.
 
 use std::collections::HashSet;
 
@@ -6,17 +6,17 @@ use crate::Series;
 use crate::groups::Group;
 use crate::series;
 
-/// How many keys of a function are shown.
+/// The number of keys that the table shows per function.
 const SHOWN: usize = 8;
 
-/// Those of one function that are not shown: all but the ones that took the most.
-pub struct Hidden<'a>(HashSet<&'a str>);
+/// The keys of one function that the table leaves out: all but those with the longest totals.
+pub struct HiddenKeys<'a>(HashSet<&'a str>);
 
-impl<'a> Hidden<'a> {
-    /// From the groups of one function, in their order.
-    pub fn of(groups: &[Group<'a>]) -> Hidden<'a> {
+impl<'a> HiddenKeys<'a> {
+    /// Decides from the groups of one function, in their order.
+    pub fn of(groups: &[Group<'a>]) -> HiddenKeys<'a> {
         let heads = groups.iter().filter_map(|group| group.head).map(|head| head.series);
-        // What was only captured is in no group of its own.
+        // Launches that were only captured have no group of their own.
         let captured = groups.iter().filter(|group| group.head.is_none());
         let mut captured: Vec<&Series> =
             captured.flat_map(|group| &group.launches).map(|row| row.series).collect();
@@ -25,22 +25,22 @@ impl<'a> Hidden<'a> {
         let mut seen = HashSet::new();
         let mut keys: Vec<&str> =
             heads.chain(captured).filter_map(Series::key).filter(|key| seen.insert(*key)).collect();
-        // One more key is no longer than to say so.
+        // A line "1 more key" would be no shorter than the key itself.
         let hidden = if keys.len() > SHOWN + 1 { keys.split_off(SHOWN) } else { Vec::new() };
-        Hidden(hidden.into_iter().collect())
+        HiddenKeys(hidden.into_iter().collect())
     }
 
-    /// How many there are.
+    /// Returns the number of keys that are left out.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether the row is one of them.
+    /// Returns `true` if the series has one of these keys.
     pub fn has(&self, series: &Series) -> bool {
         series.key().is_some_and(|key| self.0.contains(key))
     }
 
-    /// The samples of their calls, and what these took.
+    /// Returns the number of samples of the calls with these keys, and their total time.
     pub fn sum(&self, groups: &[Group]) -> (u64, f64) {
         let heads = || {
             let heads = groups.iter().filter_map(|group| group.head).map(|head| head.series);

@@ -1,26 +1,25 @@
-//! The table of made-up snapshots.
+//! Tables of the fixture snapshots.
 
-use crate::made::{everything, gpu, off, process, rated, row, site};
+use crate::fixtures::{everything, gpu, off, on_host, process, rated, row, site};
 use crate::*;
 
 #[test]
-fn the_table_shows_everything() {
+fn table_of_everything() {
     insta::assert_snapshot!(everything());
 }
 
 #[test]
-fn the_table_says_whose_launches_are_not_on_the_timed_stream() {
+fn remarks_have_a_note() {
     let mut wrong = site("wrong", 1, ScopeKind::Launches, [0, 0, 0], vec![]);
-    wrong.options =
-        "stream = a, what is launched on another stream than the timed one is not seen".to_owned();
+    wrong.remarks = vec![Remark::OtherStream];
     let table = Snapshot::new(process(None), vec![], vec![wrong]).to_string();
-    let remark = "\nwrong: what is launched on another stream than the timed one is not seen\n";
+    let remark = "\nwrong: a launch on another stream than the timed one is not measured: ";
     assert!(table.contains(remark), "{table}");
 }
 
-/// In the rows, and in what is said of them.
+/// In the rows and in the notes.
 #[test]
-fn functions_of_one_name_have_their_places() {
+fn shared_names_have_places() {
     let namesakes = [("f", 7), ("g", 8), ("f", 9)].map(|(name, line)| {
         let rows = vec![row("host", Measure::Span, [1_000 * line; 3])];
         site(name, line, ScopeKind::Body, [2, 0, 3], rows)
@@ -29,21 +28,59 @@ fn functions_of_one_name_have_their_places() {
     let snapshot = Snapshot::new(process(None), vec![], namesakes.into());
     let (table, json) = (snapshot.to_string(), snapshot.to_json());
     assert_eq!(names(&table), [format!("f ({other}:9)"), "g".to_owned(), format!("f ({file}:7)")]);
-    for said in [format!("f ({file}:7)"), "g".to_owned(), format!("f ({other}:9)")] {
-        assert!(table.contains(&format!("\n{said}: of 5 calls 2 to warm up\n")), "{table}");
+    for label in [format!("f ({file}:7)"), "g".to_owned(), format!("f ({other}:9)")] {
+        assert!(table.contains(&format!("\n{label}: of 5 calls, 2 warm-up\n")), "{table}");
     }
-    // What machines read has places of its own.
+    // The JSON and CSV reports have separate fields for the place.
     assert_eq!(json.matches("\"name\": \"f\"").count(), 2, "{json}");
     assert_eq!(snapshot.to_csv().matches(&format!("f ({file}")).count(), 0);
 }
 
 #[test]
-fn the_table_says_why_nothing_was_timed() {
+fn table_of_a_run_with_timing_off() {
     insta::assert_snapshot!(off());
 }
 
 #[test]
-fn the_table_of_a_report_without_sites_says_so() {
+fn host_rows_say_host() {
+    let table = on_host().to_string();
+    let row = table.lines().find(|line| line.starts_with("app::hot")).unwrap();
+    assert_eq!(row.split_whitespace().nth(1), Some("host"), "{table}");
+    assert!(table.contains("\n  host: wall time on the CPU, not GPU time"), "{table}");
+}
+
+#[test]
+fn options_without_effect_on_the_host_have_a_note() {
+    let table = on_host().to_string();
+    for note in [
+        "`cold` had no effect on app::cold: the host clock timed every call, because none had a stream on \
+         a GPU",
+        "`sleep` had no effect on app::hot, app::cold: the host clock timed every call, because none had \
+         a stream on a GPU",
+    ] {
+        assert!(table.contains(&format!("\n{note}\n")), "{table}");
+    }
+    assert!(!table.contains("`graph`"), "{table}");
+}
+
+#[test]
+fn options_on_a_gpu_have_no_such_note() {
+    let table = everything().to_string();
+    assert!(!table.contains("had no effect"), "{table}");
+}
+
+#[test]
+fn a_report_without_calls_says_so() {
+    let never = |name, line| site(name, line, ScopeKind::Body, [0, 0, 0], vec![]);
+    let sites = vec![never("app::f", 1), never("app::g", 2)];
+    let table = Snapshot::new(process(None), vec![], sites).to_string();
+    let note = "\n\nnone of the 2 functions with `#[gpu_timed]` was called\n\
+                never called: app::f, app::g\n";
+    assert!(table.ends_with(note), "{table}");
+}
+
+#[test]
+fn report_without_sites_says_so() {
     let snapshot = Snapshot::new(process(None), vec![], vec![]);
     assert!(
         snapshot.to_string().ends_with("\nno call of a function with `#[gpu_timed]` was timed\n")
@@ -51,7 +88,7 @@ fn the_table_of_a_report_without_sites_says_so() {
 }
 
 #[test]
-fn the_table_is_narrow_where_names_are_short() {
+fn table_with_short_names_is_narrow() {
     let table = everything().to_string();
     let rows = table
         .lines()
@@ -62,9 +99,9 @@ fn the_table_is_narrow_where_names_are_short() {
     }
 }
 
-/// Nobody takes one unit for another: each cell of a row beside much shorter ones says its own.
+/// A column has one unit. A cell in another unit must name it, or readers would misread it.
 #[test]
-fn a_range_in_another_unit_than_its_column_says_so() {
+fn cell_in_another_unit_names_it() {
     let short = (0..20).map(|i| {
         let rows = vec![row("host", Measure::Span, [40, 50, 60])];
         site(&format!("short_{i}"), i, ScopeKind::Body, [0, 0, 3], rows)
@@ -81,7 +118,7 @@ fn a_range_in_another_unit_than_its_column_says_so() {
     assert!(words("short_7").contains(" 50 40–60 "), "{table}");
 }
 
-/// Several hundred functions, most of them never called.
+/// Returns a report with several hundred functions, most of them never called.
 fn crowded() -> Snapshot {
     let name = |what: &str, i| {
         format!("model::decoder::{what}_{i}::attention::with::a::long::path::forward")
@@ -94,7 +131,7 @@ fn crowded() -> Snapshot {
     Snapshot::new(process(None), vec![gpu()], called.chain(never).collect())
 }
 
-/// The first column of the table.
+/// Returns the first column of the table.
 fn names(table: &str) -> Vec<&str> {
     let rows = table.lines().skip_while(|line| !line.starts_with("function"));
     let rows = rows.skip(1).take_while(|line| !line.is_empty());
@@ -102,14 +139,14 @@ fn names(table: &str) -> Vec<&str> {
 }
 
 #[test]
-fn hundreds_of_functions_stay_readable() {
+fn hundreds_of_functions_are_readable() {
     let snapshot = crowded();
     let table = snapshot.to_string();
     assert!(table.lines().count() < 340, "{table}");
     assert!(table.contains(" 190 more\n"), "{table}");
     assert!(table.contains("\n290 more functions had calls that were not timed: see"), "{table}");
     let mut names = names(&table);
-    // By their totals.
+    // Sorted by total.
     assert!(names[0].contains("layer_299") && names[299].contains("layer_0"), "{table}");
     names.sort_unstable();
     names.dedup();
@@ -117,7 +154,7 @@ fn hundreds_of_functions_stay_readable() {
 }
 
 #[test]
-fn names_are_shortened_until_the_terminal_is_wide_enough() {
+fn names_are_shortened_to_the_terminal_width() {
     let snapshot = crowded();
     for columns in [110, 120, 140] {
         let table = snapshot.to_table(Terminal { colours: false, columns: Some(columns) });
@@ -135,7 +172,7 @@ fn names_are_shortened_until_the_terminal_is_wide_enough() {
 }
 
 #[test]
-fn colours_are_all_that_they_add() {
+fn colours_change_nothing_else() {
     let coloured = Terminal { colours: true, columns: None };
     for snapshot in [everything(), rated(), off(), crowded()] {
         let (plain, mut text) = (snapshot.to_string(), snapshot.to_table(coloured));
@@ -153,20 +190,21 @@ fn colours_are_all_that_they_add() {
 }
 
 #[test]
-fn a_device_line_is_no_longer_than_what_is_known() {
+fn device_line_omits_unknown_values() {
     let table = Snapshot::new(process(None), vec![Device::host()], vec![]).to_string();
     assert!(table.contains("\nhost: host clock\n"), "{table}");
 }
 
 #[test]
-fn the_table_has_rates_where_any_row_does() {
+fn table_with_rates() {
     insta::assert_snapshot!(rated().to_string());
     let table = everything().to_string();
     assert!(!table.contains("GB/s") && !table.contains("TFLOP/s"), "{table}");
 }
 
-/// A function with so many keys, the later ones longer, on two devices.
-fn keyed(count: u32, of: impl Fn(&'static str, u32) -> crate::made::Row) -> Snapshot {
+/// Returns a report of a function with `count` keys on two devices, the later keys with longer
+/// times.
+fn keyed(count: u32, of: impl Fn(&'static str, u32) -> crate::fixtures::Row) -> Snapshot {
     let rows = (0..count).flat_map(|i| {
         let key = format!("{i}x{i}");
         ["cuda:0", "cuda:1"].map(|device| of(device, i).key(&key))
@@ -185,7 +223,7 @@ fn keyed(count: u32, of: impl Fn(&'static str, u32) -> crate::made::Row) -> Snap
     Snapshot::new(process(None), vec![gpu()], sites)
 }
 
-/// The keys of the table, and what it says of the others.
+/// Returns the keys in the table, and the words of its line about the others.
 fn keys(table: &str) -> (Vec<&str>, Option<Vec<&str>>) {
     let lines = || table.lines().map(str::trim);
     let keys = lines().filter_map(|line| line.strip_prefix('[')?.split_once(']'));
@@ -194,7 +232,7 @@ fn keys(table: &str) -> (Vec<&str>, Option<Vec<&str>>) {
 }
 
 #[test]
-fn of_many_keys_those_that_took_most_are_shown() {
+fn keys_with_the_longest_totals_are_shown() {
     let span = |device, i| row(device, Measure::Span, [100_000 * (i + 1) + 2_207]);
     let snapshot = keyed(64, span);
     let table = snapshot.to_string();
@@ -209,7 +247,7 @@ fn of_many_keys_those_that_took_most_are_shown() {
         let (json, csv) = (snapshot.to_json(), snapshot.to_csv());
         assert!(json.contains(&key) && csv.contains(&key), "{key}");
     }
-    // To say that there is one more is no shorter than to show it.
+    // A line about one more key would be no shorter than its row.
     for (count, expected) in [(1, (2, None)), (9, (18, None)), (10, (16, Some("2")))] {
         let table = keyed(count, span).to_string();
         let (shown, rest) = keys(&table);
@@ -217,9 +255,9 @@ fn of_many_keys_those_that_took_most_are_shown() {
     }
 }
 
-/// They have no row of the function's to go by.
+/// Keys that occur in graphs only have no row of the function that could rank them.
 #[test]
-fn of_many_keys_in_graphs_those_that_took_most_are_shown() {
+fn graph_keys_with_the_longest_totals_are_shown() {
     let node = |device, i| row(device, Measure::Launch, [100_000 * (i + 1)]).in_graphs();
     let table = keyed(20, node).to_string();
     let (shown, rest) = keys(&table);

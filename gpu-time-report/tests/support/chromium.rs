@@ -1,4 +1,5 @@
-//! A browser that looks at a page: Debian's `chromium`, with nothing left of earlier runs.
+//! Headless Chromium for tests and the bench: Debian's `chromium`, with a fresh profile for each
+//! page.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -7,10 +8,10 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// No page takes that long, unless the browser hangs.
+/// The maximum wait for an answer. Longer means that the browser hangs.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// What the browser is asked for beside the page itself: no services of its own, and its console.
+/// Switches off background services, and logs the console to stderr.
 const FLAGS: &[&str] = &[
     "--headless",
     "--no-sandbox",
@@ -23,8 +24,8 @@ const FLAGS: &[&str] = &[
     "--enable-logging=stderr",
 ];
 
-/// Runs after the scripts of the page, in a function that may wait. The answer goes to the console, as
-/// JSON of letters that need no escape there.
+/// A script that runs after those of the page, in an async function. It logs the answer to the
+/// console as JSON in printable ASCII, which needs no escapes there.
 const ASK: &str = r#"<script type="module">
 let answer;
 try { answer = await (async () => { QUESTION })(); } catch (error) { answer = `${error.stack}`; }
@@ -33,28 +34,30 @@ const text = JSON.stringify(answer ?? null)
 console.log(`ANSWER<${text}>ANSWER`);
 </script></body>"#;
 
-/// What a script answered, and what the browser wrote to its console before, such as errors.
+/// The answer of a script, and the lines that the page logged to the console before, such as
+/// errors.
 pub struct Seen {
     pub answer: serde_json::Value,
     pub console: Vec<String>,
 }
 
-/// Ends the browser.
+/// Ends the browser when dropped.
 struct Browser(Child);
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have exited already.
         _ = self.0.kill();
         _ = self.0.wait();
     }
 }
 
-/// Opens the page in a window of this size, and asks it by a script: the body of a function.
+/// Opens the page in a window of this size and runs a script in it: the body of an async function
+/// that returns the answer.
 ///
 /// # Panics
 ///
-/// There is no Chromium, or it gives no answer.
+/// Panics if Chromium is not installed or does not answer.
 pub fn ask(page: &str, [width, height]: [u32; 2], question: &str) -> Seen {
     let page = page.replace("</body>", &ASK.replace("QUESTION", question));
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -6,76 +6,103 @@ use std::time::Duration;
 
 use crate::base::lock::locked;
 use crate::call::brackets::obstacle;
-use crate::cuda::Context;
-use crate::gpu::Preparation;
-use crate::gpu::{Fault, Gpu};
+use crate::call::host::HostCall;
+use crate::call::scope::{CallTiming, TimedCall, TraceId};
+use crate::call::source::Work;
+use crate::call::stream::{Life, StreamGuard};
+use crate::gpu::{Fault, Gpu, Preparation};
 use crate::record::call::StreamCall;
 use crate::record::series_counters::SeriesRef;
 use crate::record::stream_state::{Mark, StreamKey, StreamState};
-use crate::record::threads::ThreadRecorder;
-use crate::record::timeline::{self, CallId};
-use crate::site::callsite::CallSite;
+use crate::record::timeline;
 use crate::site::cost;
-use crate::types::handles::Stream;
 use crate::types::sample::{CacheState, Lost, Sample};
 use crate::types::workload::Workload;
 
-/// A call whose stream was idle when it began.
+/// A call that is timed on the host between two barriers on its stream.
+pub enum SyncCall<G, W> {
+    /// On a stream.
+    Stream(SyncStream<G, W>),
+    /// On the CPU, where there is no stream to wait for.
+    Host(HostCall<W>),
+}
+
+/// The barriers of a call, with what tells whether its stream still exists.
+pub struct SyncStream<G, W> {
+    barriers: Barriers,
+    guard: G,
+    work: W,
+}
+
+impl<G: StreamGuard, W: Work> SyncCall<G, W> {
+    /// Waits for the stream and begins the call; `None` if it was lost.
+    pub(crate) fn new(call: StreamCall, guard: G, work: W) -> Option<Self> {
+        let liveness = guard.upgrade();
+        let barriers = Barriers::open(call, liveness.life())?;
+        drop(liveness);
+        Some(SyncCall::Stream(SyncStream { barriers, guard, work }))
+    }
+}
+
+impl<G: StreamGuard, W: Work> TimedCall for SyncCall<G, W> {
+    fn end(&mut self, lost: Option<Lost>, timing: &mut CallTiming<'_>) {
+        match (self, lost) {
+            (SyncCall::Host(call), lost) => call.end(lost, timing),
+            (SyncCall::Stream(stream), Some(reason)) => stream.barriers.abandon(reason),
+            (SyncCall::Stream(SyncStream { barriers, guard, work }), None) => {
+                timing.0.waits();
+                let liveness = guard.upgrade();
+                barriers.close(liveness.life(), work.get());
+            }
+        }
+    }
+
+    fn id(&self) -> TraceId {
+        match self {
+            SyncCall::Stream(stream) => TraceId(stream.barriers.call.call_id),
+            SyncCall::Host(call) => call.id(),
+        }
+    }
+}
+
+/// A stream that was idle when the call began.
 ///
-/// Invariant: it is open on its track, and in flight in its row, until it is closed or abandoned.
-pub(crate) struct Barriers {
-    site: &'static CallSite,
-    thread: &'static ThreadRecorder,
-    context: &'static Context,
-    stream: Stream,
+/// Invariant: a bracket is open on the stream's state, and a call in flight in its series, until this is
+/// closed or abandoned.
+struct Barriers {
+    call: StreamCall,
     stream_state: &'static StreamState,
     begun: Mark,
-    entry: SeriesRef,
-    /// cudarc puts waits and records of its own around what is launched.
-    tracked: bool,
-    /// The call as a trace knows it.
-    pub call_id: CallId,
-    /// How many calls this one stands for.
-    weight: f32,
+    series: SeriesRef,
     /// The host's time after the first barrier.
     began_ns: u64,
 }
 
 impl Barriers {
-    /// Flushes if that is to be, waits for the stream and takes the time; or counts the call as lost.
-    /// `is_alive` says whether the stream still is.
+    /// Flushes if that is wanted, waits for the stream and takes the time; or counts the call as lost.
     #[cold]
-    pub fn open(place: &StreamCall, is_alive: bool) -> Option<Barriers> {
-        let StreamCall { site, thread, context, stream, tracked, call_id, key, weight } = *place;
-        let obstacle = if is_alive { obstacle(context, stream) } else { Some(Lost::Stream) };
-        let stream_state =
-            locked(&thread.recorder).stream_state(context, StreamKey::new(stream, thread));
+    fn open(call: StreamCall, life: Life<'_>) -> Option<Barriers> {
+        let StreamCall { site, thread, context, stream, call_id, key, .. } = call;
+        let obstacle = life.obstacle().or_else(|| obstacle(context, stream));
+        let key_of_stream = StreamKey::new(stream, thread);
+        let stream_state = locked(&thread.recorder).stream_state(context, key_of_stream);
         let (prepare, cache) = match obstacle {
-            None => place.preparation(site.settings(), stream_state.is_busy(), None),
+            None => call.preparation(site.settings(), stream_state.is_busy(), None),
             Some(_) => (Preparation::default(), CacheState::AsFound),
         };
-        let entry =
-            locked(&thread.recorder).series.begin(site, None, context.device_id(), cache, key);
+        let device = context.device_id();
+        let series = locked(&thread.recorder).series.begin(site, None, device, cache, key);
         let begun = stream_state.begin();
-        let barriers = Barriers {
-            site,
-            thread,
-            context,
-            stream,
-            stream_state,
-            begun,
-            entry,
-            tracked,
-            call_id,
-            weight,
-            began_ns: 0,
-        };
+        let mut barriers = Barriers { call, stream_state, begun, series, began_ns: 0 };
         let began = match obstacle {
             Some(reason) => Err(reason),
             None => barriers.begin(prepare).map_err(Lost::from),
         };
         match began {
-            Ok(began_ns) => Some(Barriers { began_ns, ..barriers }),
+            Ok(began_ns) => {
+                barriers.began_ns = began_ns;
+                Some(barriers)
+            }
             Err(reason) => {
                 barriers.abandon(reason);
                 timeline::end(call_id);
@@ -85,40 +112,41 @@ impl Barriers {
     }
 
     fn begin(&self, prepare: Preparation) -> Result<u64, Fault> {
+        let StreamCall { site, context, stream, .. } = self.call;
         if let Some(cold) = prepare.cold {
-            self.context.flush(self.stream, cold)?;
+            context.flush(stream, cold)?;
             if cost::is_on() {
-                self.site.meter.spend(self.context.flush_cost_ns(cold));
+                site.cost.spend(context.flush_cost_ns(cold));
             }
         }
-        self.context.synchronize(self.stream)?;
-        Ok(self.context.now_ns())
+        context.synchronize(stream)?;
+        Ok(context.now_ns())
     }
 
-    /// Waits for the stream once more and takes the time. `is_alive` says whether the stream still is.
+    /// Waits for the stream once more and takes the time.
     #[cold]
-    pub fn close(&self, is_alive: bool, workload: Workload) {
-        let Barriers { context, stream, stream_state, .. } = *self;
-        let obstacle = if is_alive { obstacle(context, stream) } else { Some(Lost::Stream) };
-        let ended_ns = match obstacle {
+    fn close(&self, life: Life<'_>, workload: Workload) {
+        let StreamCall { thread, context, stream, tracked, weight, .. } = self.call;
+        let ended_ns = match life.obstacle().or_else(|| obstacle(context, stream)) {
             Some(reason) => Err(reason),
             None => context.synchronize(stream).map_err(Lost::from),
         }
         .map(|()| context.now_ns());
-        let nested = stream_state.end() != self.begun;
+        let nested = self.stream_state.end() != self.begun;
         let outcome = ended_ns.map(|ended_ns| {
             let took = Duration::from_nanos(ended_ns.saturating_sub(self.began_ns));
-            let mut sample = Sample::by_host(took, ended_ns).weighted(self.weight);
-            (sample.nested, sample.tracked) = (nested, self.tracked);
+            let mut sample = Sample::by_host(took, ended_ns).weighted(weight);
+            (sample.nested, sample.tracked) = (nested, tracked);
             sample
         });
-        locked(&self.thread.recorder).deliver(self.entry, outcome, workload);
+        locked(&thread.recorder).deliver(self.series, outcome, workload);
     }
 
     /// Gives the call up without waiting.
     #[cold]
-    pub fn abandon(&self, reason: Lost) {
+    fn abandon(&self, reason: Lost) {
         self.stream_state.end();
-        locked(&self.thread.recorder).deliver(self.entry, Err(reason), Workload::UNKNOWN);
+        let mut recorder = locked(&self.call.thread.recorder);
+        recorder.deliver(self.series, Err(reason), Workload::UNKNOWN);
     }
 }

@@ -1,23 +1,22 @@
-//! Where a timed call runs, and how its brackets are opened and closed there.
+//! Opening and closing the brackets of a call on a stream.
 
 use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::base::lock::locked;
 use crate::base::thread_id;
+use crate::call::stream::Life;
 use crate::control::cold_override;
 use crate::cuda::{self, Context};
-use crate::gpu::Gpu;
-use crate::gpu::{HoldPlan, Preparation};
+use crate::gpu::{Gpu, HoldPlan, Preparation};
 use crate::record::bracket::{self, Subject};
 use crate::record::call::StreamCall;
 use crate::record::call_sums::SumId;
-use crate::record::drain;
 use crate::record::graph::{self, Node, Opened};
-use crate::record::pool;
 use crate::record::recorder::Recorder;
 use crate::record::stream_state::StreamKey;
 use crate::record::threads::ThreadRecorder;
+use crate::record::{drain, pool};
 use crate::site::cost;
 use crate::types::attribute::Hold;
 use crate::types::handles::Stream;
@@ -28,29 +27,28 @@ use crate::types::workload::Workload;
 /// An open bracket on a real GPU.
 pub(crate) type Bracket = Box<bracket::Bracket<Context>>;
 
-/// A launch that has begun: in a stream, by the lane of its call, or as a node of a graph.
-pub(crate) enum Open {
+/// A launch that was started: in a stream, or as a node of a graph.
+pub(crate) enum OpenLaunch {
     Bracket(&'static ThreadRecorder, Bracket),
     Node(Box<Node>),
 }
 
-/// What the launches of one call share. Shared references suffice, because a future may be looked at
-/// from several threads; but only the function itself writes, so that plain loads and stores do.
+/// The state that the launches of one call share. Shared references suffice, because a future may be
+/// looked at from several threads; but only the function itself writes, so plain loads and stores do.
 #[derive(Debug, Default)]
 pub(crate) struct CallState {
     /// The number of the call's sum; 0 is none.
-    call: AtomicU32,
-    /// 0 before the first launch, then 1 + the state in which it met the L2.
+    sum: AtomicU32,
+    /// 0 before the first launch, then 1 + the cache state that it met.
     cache: AtomicU8,
-    /// Which launches were made, each as the bit of its index; one in 64 share a bit.
+    /// The launches that were made, as the bits of their indices; one in 64 share a bit.
     made: AtomicU64,
 }
 
 impl StreamCall {
-    /// Opens the bracket around a body, or counts it as lost. `is_alive` says whether the stream still
-    /// is.
-    pub fn open_body(&self, is_alive: bool, workload: Workload) -> Option<Bracket> {
-        self.open(None, None, self.obstacle_now(is_alive), workload)
+    /// Opens the bracket around a body, or counts it as lost.
+    pub fn open_body(&self, life: Life<'_>, workload: Workload) -> Option<Bracket> {
+        self.open(None, None, self.obstacle(life), workload)
     }
 
     /// Opens the bracket around a launch, or counts it and its call's sum as lost.
@@ -58,23 +56,23 @@ impl StreamCall {
         &self,
         launch: u32,
         state: &CallState,
-        is_alive: bool,
+        life: Life<'_>,
         workload: Workload,
-    ) -> Option<Open> {
-        let obstacle = self.obstacle_now(is_alive);
+    ) -> Option<OpenLaunch> {
+        let obstacle = self.obstacle(life);
         if obstacle == Some(Lost::Capture)
             && let Some(opened) = self.open_node(launch, state)
         {
             return match opened {
-                Opened::Node(node) => Some(Open::Node(node)),
+                Opened::Node(node) => Some(OpenLaunch::Node(node)),
                 _ => None,
             };
         }
         let bracket = self.open(Some(launch), Some(state), obstacle, workload)?;
-        Some(Open::Bracket(self.thread, bracket))
+        Some(OpenLaunch::Bracket(self.thread, bracket))
     }
 
-    /// What becomes of a launch in a capture whose site wants nodes.
+    /// Makes a launch in a capture a node of the graph, if the site wants nodes.
     #[cold]
     fn open_node(&self, launch: u32, state: &CallState) -> Option<Opened> {
         if !self.site.spec.graph {
@@ -88,9 +86,10 @@ impl StreamCall {
         Some(opened)
     }
 
+    /// The reason why nothing can be recorded now, if there is one.
     #[inline]
-    fn obstacle_now(&self, is_alive: bool) -> Option<Lost> {
-        if is_alive { obstacle(self.context, self.stream) } else { Some(Lost::Stream) }
+    fn obstacle(&self, life: Life<'_>) -> Option<Lost> {
+        life.obstacle().or_else(|| obstacle(self.context, self.stream))
     }
 
     #[inline(always)] // into two callers, each of which is a call of its own
@@ -165,7 +164,7 @@ impl StreamCall {
         match bracket.start(prepare, by_host, thread_id) {
             Ok(()) => {
                 if cost::is_on() {
-                    site.meter.spend(context.cost_ns(prepare));
+                    site.cost.spend(context.cost_ns(prepare));
                 }
                 Some(bracket)
             }
@@ -204,12 +203,11 @@ impl StreamCall {
         (recorder, opened)
     }
 
-    /// Records the stop, and hands the bracket over to wait for the GPU. `is_alive` says whether the
-    /// stream still is.
-    pub fn close(&self, mut bracket: Bracket, is_alive: bool) {
+    /// Records the stop, and hands the bracket over to wait for the GPU.
+    pub fn close(&self, mut bracket: Bracket, life: Life<'_>) {
         let thread = self.thread;
-        let obstacle = if !is_alive {
-            Some(Lost::Stream)
+        let obstacle = if let Some(reason) = life.obstacle() {
+            Some(reason)
         } else if bracket.thread_id().is_some_and(|id| id != thread_id::current()) {
             Some(Lost::Thread)
         } else if self.stream.is_implicit() {
@@ -225,7 +223,7 @@ impl StreamCall {
         }
         let stopped = bracket.stop();
         if cost::is_on() {
-            self.site.meter.spend(bracket.held_ns());
+            self.site.cost.spend(bracket.held_ns());
         }
         let mut recorder = locked(&thread.recorder);
         let is_due = match stopped {
@@ -250,10 +248,10 @@ impl StreamCall {
         abandon(self.thread, bracket, reason);
     }
 
-    /// The function of a call in launches scope has returned, or was left for the reason given.
-    pub fn leave(&self, state: &CallState, lost: Option<Lost>) {
-        match state.call() {
-            Some(call) => self.thread.returns.set(call, lost),
+    /// Ends a call whose launches are timed one by one: it returned, or was left for the reason given.
+    pub fn end_launches(&self, state: &CallState, lost: Option<Lost>) {
+        match state.sum() {
+            Some(sum) => self.thread.returns.set(sum, lost),
             None if state.first_cache().is_none() => {
                 // It made no launch.
                 let outcome = lost.map_or(Ok(Sample::NOTHING), Err);
@@ -289,7 +287,9 @@ impl StreamCall {
             None => later(first),
         };
         let hold = match settings.hold {
-            Some(Hold::UntilEnqueued) => self.site.hold_policy().deadline_ns().map(HoldPlan::Until),
+            Some(Hold::UntilEnqueued) => {
+                self.site.hold_deadline().deadline_ns().map(HoldPlan::Until)
+            }
             Some(Hold::For(ns)) => Some(HoldPlan::For(ns)),
             None => None,
         };
@@ -300,7 +300,7 @@ impl StreamCall {
     }
 }
 
-/// Why nothing can be recorded on the stream now, if so.
+/// The reason why nothing can be recorded on the stream now, if there is one.
 #[inline(always)]
 pub(crate) fn obstacle(context: &Context, stream: Stream) -> Option<Lost> {
     if context.is_dead() {
@@ -313,83 +313,86 @@ pub(crate) fn obstacle(context: &Context, stream: Stream) -> Option<Lost> {
     }
 }
 
-/// Gives a bracket of the lane up.
+/// Gives a bracket of the thread recorder up.
 fn abandon(thread: &'static ThreadRecorder, mut bracket: Bracket, reason: Lost) {
     bracket.abandon();
     locked(&thread.recorder).abandon(bracket, reason, &thread.returns);
 }
 
-impl Open {
+impl OpenLaunch {
+    /// Stops the launch.
+    pub fn close(self, call: &StreamCall, life: Life<'_>) {
+        match self {
+            OpenLaunch::Bracket(_, bracket) => call.close(bracket, life),
+            OpenLaunch::Node(node) => node.close(life.obstacle().is_none()),
+        }
+    }
+
     /// Gives the launch up for the reason given.
     pub fn abandon(self, reason: Lost) {
         match self {
-            Open::Bracket(thread, bracket) => abandon(thread, bracket, reason),
-            Open::Node(node) => node.abandon(reason),
+            OpenLaunch::Bracket(thread, bracket) => abandon(thread, bracket, reason),
+            OpenLaunch::Node(node) => node.abandon(reason),
         }
     }
 }
 
 impl CallState {
-    /// Begins a launch that met the L2 in the state given; the first begins the call's sum, unless
-    /// that is the launch itself.
+    /// Begins a launch that met the L2 in the state given. The first one begins the call's sum, unless
+    /// the launch itself is the sum.
     #[inline]
     fn begin(
         &self,
-        place: &StreamCall,
+        call: &StreamCall,
         recorder: &mut Recorder<Context>,
         cache: CacheState,
         workload: Workload,
     ) -> Option<SumId> {
         if self.cache.load(Relaxed) == 0 {
             self.cache.store(1 + cache as u8, Relaxed);
-            if place.site.spec.is_single {
+            if call.site.spec.is_single {
                 return None;
             }
-            let entry = recorder.series.begin(
-                place.site,
-                None,
-                place.context.device_id(),
-                cache,
-                place.key,
-            );
-            if let Some(call) = recorder.open_call(entry, workload, &place.thread.returns) {
-                self.call.store(call.number(), Relaxed);
+            let device = call.context.device_id();
+            let series = recorder.series.begin(call.site, None, device, cache, call.key);
+            if let Some(sum) = recorder.open_call(series, workload, &call.thread.returns) {
+                self.sum.store(sum.number(), Relaxed);
             }
         }
-        let call = self.call()?;
-        recorder.begin_launch(call);
-        Some(call)
+        let sum = self.sum()?;
+        recorder.begin_launch(sum);
+        Some(sum)
     }
 
-    /// A launch of the call became a node of a graph, which no sum has: neither is there one of later
-    /// launches, nor is one of earlier ones whole.
+    /// Notes that a launch of the call became a node of a graph, which no sum contains: a sum that was
+    /// begun is lost, and later launches begin none.
     #[cold]
-    fn leave_to_graph(&self, place: &StreamCall) {
+    fn leave_to_graph(&self, call: &StreamCall) {
         if self.cache.load(Relaxed) == 0 {
             self.cache.store(1 + CacheState::AsFound as u8, Relaxed);
-        } else if let Some(call) = self.call() {
-            locked(&place.thread.recorder).lose_sum(call, Lost::Capture, &place.thread.returns);
+        } else if let Some(sum) = self.sum() {
+            locked(&call.thread.recorder).lose_sum(sum, Lost::Capture, &call.thread.returns);
         }
     }
 
-    /// Whether the call made this launch before. It has now.
+    /// Returns `true` if the call made this launch before, and notes that it has now.
     fn makes_again(&self, launch: u32) -> bool {
         let (made, bit) = (self.made.load(Relaxed), 1 << (launch % u64::BITS));
         self.made.store(made | bit, Relaxed);
         made & bit != 0
     }
 
-    fn call(&self) -> Option<SumId> {
-        SumId::numbered(self.call.load(Relaxed))
+    fn sum(&self) -> Option<SumId> {
+        SumId::numbered(self.sum.load(Relaxed))
     }
 
-    /// In which state the first launch met the L2, if there was one.
+    /// The cache state that the first launch met, if there was one.
     fn first_cache(&self) -> Option<CacheState> {
         CacheState::ALL.get(usize::from(self.cache.load(Relaxed).checked_sub(1)?)).copied()
     }
 }
 
-/// The state in which a launch meets the L2 that was not emptied for it, by that of the first.
+/// The cache state of a launch without a flush of its own, by that of the call's first launch.
 fn later(first: Option<CacheState>) -> CacheState {
     match first {
         None | Some(CacheState::AsFound) => CacheState::AsFound,

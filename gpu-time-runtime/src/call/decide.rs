@@ -1,122 +1,359 @@
-//! Whether a call is timed: what is known of that before its stream is, and what its stream decides.
+//! The decision whether a call is timed, and the only place that counts it.
+//!
+//! In this order: the switch and the filter, sampling, the stream, warm-up. Calls that are known to be
+//! passed over, by sampling or as warm-up in a context, are one [skip counter](crate::site::counters) of
+//! the thread, so that such a call asks for nothing else.
 
-use crate::base::fork;
+use crate::base::{fork, switches};
+use crate::call::first;
+use crate::call::source::{Details, Source, StreamSource, Work};
+use crate::call::stream::StreamGuard;
 use crate::control::budget_control;
-use crate::cuda;
-use crate::record::threads;
+use crate::cuda::{self, Context};
+use crate::record::call::StreamCall;
+use crate::record::{threads, timeline};
 use crate::site::callsite::CallSite;
 use crate::site::cost;
-use crate::site::counters::Outcome;
-use crate::site::counters::Slot;
-use crate::types::handles::Stream;
+use crate::site::counters::{CallCounters, Lease, Outcome};
+use crate::types::device::DeviceId;
+use crate::types::key::SeriesKey;
 
-/// Whether a call is timed, as far as that is known before its stream is.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Drawn {
-    /// It stands for so many calls.
-    Weight(f32),
-    /// Whether it goes into a graph must be known first.
-    Later,
-    /// Timing is off, but it may go into a graph that must keep its shape.
-    Off,
-}
-
-/// Decides about a call whose stream is known, before anything is asked that only timed calls need.
-pub struct Gate {
-    site: &'static CallSite,
-    drawn: Drawn,
-}
-
-impl Gate {
-    pub(crate) fn new(site: &'static CallSite, drawn: Drawn) -> Gate {
-        Gate { site, drawn }
-    }
-
-    /// How many calls this one stands for; none where that was not drawn, which goes for captured ones.
-    pub(crate) fn weight(&self) -> Option<f32> {
-        match self.drawn {
-            Drawn::Weight(weight) => Some(weight),
-            Drawn::Later | Drawn::Off => None,
-        }
-    }
-
-    /// Whether the call may be timed, on this stream of this context. Else it has been counted.
-    #[inline(always)] // into the one closure that asks
-    pub fn lets_pass(&mut self, stream: usize, context: usize) -> bool {
-        let (site, stream) = (self.site, Stream(stream));
-        match self.drawn {
-            Drawn::Off => return true,
-            Drawn::Later if !cuda::is_captured(stream, context) => match draw(site) {
-                Some(weight) => self.drawn = Drawn::Weight(weight),
-                None => return false,
-            },
-            Drawn::Later | Drawn::Weight(_) => {}
-        }
-        if let Some(slot) = threads::slot(site)
-            && slot.use_lease(context)
-        {
-            if !goes_into_graph(site, stream, context) {
-                slot.count(Outcome::Warmup);
-                return false;
-            }
-            slot.return_lease();
-        }
-        true
-    }
-}
-
-/// Whether the call's launches become nodes of a graph, which is no warm-up: then the shape of the
-/// graph would depend on how many calls went before.
-#[inline]
-pub(crate) fn goes_into_graph(site: &'static CallSite, stream: Stream, context: usize) -> bool {
-    site.spec.graph && cuda::is_captured(stream, context) && !cuda::is_recording()
-}
-
-/// Calls at most that are passed over before the sampling rate is asked for again; fewer with a budget,
+/// Calls that a sampling gap may pass over before the rate is looked up again; fewer with a budget,
 /// which changes the rate.
 const LONGEST_GAP: u64 = 4_096;
 const LONGEST_GAP_WITH_BUDGET: u64 = 64;
 
-/// Decides whether a call is timed where not all are: with which weight, if so. Else counts it.
-#[inline]
-pub(crate) fn draw(site: &'static CallSite) -> Option<f32> {
-    if !site.is_sampled() {
-        return Some(1.0);
+/// A call that is to be timed unless its stream or its warm-up decides otherwise.
+///
+/// Invariant: the call is counted once, when this is dropped: as skipped, unless it was given another
+/// outcome before. So a panic in one of the user's expressions leaves the call counted as skipped.
+pub(crate) struct Admission {
+    site: &'static CallSite,
+    /// The number of calls that this one stands for.
+    weight: f32,
+    outcome: Outcome,
+}
+
+impl Admission {
+    #[inline(always)]
+    fn new(site: &'static CallSite, weight: f32) -> Admission {
+        Admission { site, weight, outcome: Outcome::Skipped }
     }
-    match threads::slot(site) {
-        Some(slot) if slot.pass_over(site.epoch()) => None,
-        slot => draw_slowly(site, slot),
+
+    #[inline(always)]
+    pub fn site(&self) -> &'static CallSite {
+        self.site
+    }
+
+    /// Counts the call as timed, and returns its weight.
+    #[inline(always)]
+    pub fn time(mut self) -> f32 {
+        self.outcome = Outcome::Timed;
+        self.weight
+    }
+}
+
+impl Drop for Admission {
+    #[inline(always)]
+    fn drop(&mut self) {
+        count(self.site, self.outcome);
+    }
+}
+
+/// Decides whether a call is timed, as far as that is known without its stream. Counts it if not.
+#[inline(always)]
+pub(crate) fn admit(site: &'static CallSite) -> Option<Admission> {
+    if !is_wanted(site) {
+        count(site, Outcome::Skipped);
+        return None;
+    }
+    if !site.is_sampled() {
+        return Some(Admission::new(site, 1.0));
+    }
+    let counters = threads::counters(site);
+    if let Some(counters) = counters
+        && counters.pass_over(0, site.epoch())
+    {
+        counters.count(Outcome::Unsampled);
+        return None;
+    }
+    admit_slowly(site, counters)
+}
+
+#[cold]
+fn admit_slowly(
+    site: &'static CallSite,
+    counters: Option<&'static CallCounters>,
+) -> Option<Admission> {
+    match draw(site, counters) {
+        Ok(weight) => Some(Admission::new(site, weight)),
+        Err(outcome) => {
+            count(site, outcome);
+            None
+        }
+    }
+}
+
+/// The same for a site with `graph`, whose captured calls are timed whatever the sampling says. A graph
+/// that is captured anew must keep its shape, so they are timed even while timing is switched off, if
+/// the site's captures have nodes.
+#[inline(always)]
+pub(crate) fn admit_graph(site: &'static CallSite) -> Option<Admission> {
+    if !is_wanted(site) && !may_need_nodes(site) {
+        count(site, Outcome::Skipped);
+        return None;
+    }
+    Some(Admission::new(site, 1.0))
+}
+
+#[inline]
+fn is_wanted(site: &'static CallSite) -> bool {
+    match site.is_on() {
+        Some(on) => on && switches::is_on(),
+        None => first::first_call(site) && switches::is_on(),
     }
 }
 
 #[cold]
-fn draw_slowly(site: &'static CallSite, known: Option<&'static Slot>) -> Option<f32> {
+fn may_need_nodes(site: &'static CallSite) -> bool {
+    // A site that was filtered out before its first capture never gets nodes.
+    let is_undecided = site.is_on() == Some(true) && !site.has_no_nodes();
+    (is_undecided || site.has_nodes()) && !switches::is_closed() && !cuda::is_recording()
+}
+
+/// Decides by sampling: the weight of a call that is timed, or what to count it as.
+#[inline(never)]
+fn draw(site: &'static CallSite, known: Option<&'static CallCounters>) -> Result<f32, Outcome> {
     if fork::is_forked() {
-        return None;
+        return Err(Outcome::Skipped);
     }
-    let slot = known.or_else(|| {
+    let counters = known.or_else(|| {
         threads::current();
-        threads::slot(site)
+        threads::counters(site)
     });
-    // The lane of a thread that is new may be in the middle of a gap of the thread that had it before.
-    if known.is_none() && slot.is_some_and(|slot| slot.pass_over(site.epoch())) {
-        return None;
+    // A new thread may have got the counters of one that ended in the middle of a gap.
+    if counters.is_some_and(|counters| counters.pass_over(0, site.epoch())) {
+        return Err(Outcome::Unsampled);
     }
-    let is_metered = cost::is_on();
-    let _look = site.meter.look();
-    if is_metered {
-        // Before it is drawn, so that the call gains by what is decided.
-        budget_control::look(site, slot.map_or(1, Slot::decided));
+    if let Some(Lease { device, calls }) = counters.and_then(CallCounters::take_warmup) {
+        // The site was not sampled before.
+        site.warmups.give_back(device, SeriesKey::NONE, calls);
     }
-    let weight = match slot {
-        Some(slot) => {
-            let longest = if is_metered { LONGEST_GAP_WITH_BUDGET } else { LONGEST_GAP };
-            slot.draw(site.sampling(), site.epoch(), longest)
+    let has_budget = cost::is_on();
+    let _timing = cost::time_decision(&site.cost);
+    if has_budget {
+        // Before the draw, so that this call gains by the adjustment.
+        budget_control::look(site, counters.map_or(1, CallCounters::decided));
+    }
+    let weight = match counters {
+        Some(counters) => {
+            let longest = if has_budget { LONGEST_GAP_WITH_BUDGET } else { LONGEST_GAP };
+            counters.draw(site.sampling(), site.epoch(), longest)
         }
-        None => site.shared_counts.draw(site.sampling()),
+        None => site.shared_counters.draw(site.sampling()),
     };
-    if is_metered && weight.is_some() {
-        site.meter.count_timed();
+    if has_budget && weight.is_some() {
+        site.cost.count_timed();
     }
-    weight
+    weight.ok_or(Outcome::Unsampled)
+}
+
+/// Where an admitted call runs.
+pub(crate) enum Entry<G> {
+    /// On a stream whose context is known.
+    Stream(EnteredStream<G>),
+    /// On the host.
+    Host,
+    /// Nowhere that can be timed.
+    Untimed,
+}
+
+/// The stream of an admitted call.
+pub(crate) struct EnteredStream<G> {
+    source: StreamSource<G>,
+    context: &'static Context,
+    /// The call is captured into a graph, so it does not count as warm-up: the shape of the graph would
+    /// depend on how many calls went before.
+    is_captured: bool,
+}
+
+/// Asks for the stream of a call.
+#[inline(always)]
+pub(crate) fn entry<G>(admission: &mut Admission, source: impl FnOnce() -> Source<G>) -> Entry<G> {
+    match source() {
+        Source::Host => Entry::Host,
+        Source::Stream(source) if is_leased(admission.site, source.context) => {
+            admission.outcome = Outcome::Warmup;
+            Entry::Untimed
+        }
+        Source::Stream(source) => entered(admission, source, false),
+    }
+}
+
+/// Uses a warm-up call that the thread has taken for itself in this context, if there is one.
+#[inline(always)]
+fn is_leased(site: &'static CallSite, context: usize) -> bool {
+    !site.is_plain()
+        && context != 0
+        && threads::counters(site).is_some_and(|counters| counters.pass_over(context, site.epoch()))
+}
+
+/// Asks for the stream of a call of a site with `graph`, and samples the call unless it is captured.
+#[inline(always)]
+pub(crate) fn graph_entry<G>(
+    admission: &mut Admission,
+    source: impl FnOnce() -> Source<G>,
+) -> Entry<G> {
+    let site = admission.site;
+    // The time that this takes is not a timed call's alone: every call of the site pays it.
+    let timing = cost::time_decision(&site.cost);
+    let source = source();
+    drop(timing);
+    let is_on = is_wanted(site);
+    if let Source::Stream(StreamSource { stream, context, .. }) = &source
+        && cuda::is_captured(*stream, *context)
+        && !cuda::is_recording()
+    {
+        let Source::Stream(source) = source else { return Entry::Untimed };
+        return if is_on || site.gets_nodes(false) {
+            entered(admission, source, true)
+        } else {
+            Entry::Untimed
+        };
+    }
+    if !is_on {
+        return Entry::Untimed;
+    }
+    let drawn = match site.is_sampled() {
+        true => draw(site, threads::counters(site)),
+        false => Ok(1.0),
+    };
+    match drawn {
+        Ok(weight) => admission.weight = weight,
+        Err(outcome) => {
+            admission.outcome = outcome;
+            return Entry::Untimed;
+        }
+    }
+    match source {
+        Source::Host => Entry::Host,
+        Source::Stream(source) => entered(admission, source, false),
+    }
+}
+
+#[inline(always)]
+fn entered<G>(admission: &mut Admission, source: StreamSource<G>, is_captured: bool) -> Entry<G> {
+    let context = match cuda::recent(source.context) {
+        Some(context) => context,
+        None => match first::context(admission.site, source.stream, source.context) {
+            Ok(context) => context,
+            Err(outcome) => {
+                admission.outcome = outcome;
+                return Entry::Untimed;
+            }
+        },
+    };
+    Entry::Stream(EnteredStream { source, context, is_captured })
+}
+
+/// Makes the timed call on a stream; `None` if it serves to warm up.
+#[inline(always)]
+pub(crate) fn timed_call<G: StreamGuard, D: Details, C>(
+    mut admission: Admission,
+    entered: EnteredStream<G>,
+    details: D,
+    make: impl FnOnce(StreamCall, G, D::Work) -> C,
+) -> Option<C> {
+    let EnteredStream { source, context, is_captured } = entered;
+    let StreamSource { stream, context: handle, tracked, guard } = source;
+    let site = admission.site;
+    let (key, rest) = details.key();
+    let key = key.map_or(SeriesKey::NONE, |text| site.keys.find(&text));
+    if !site.is_plain() {
+        first::prepare(site, context);
+        if !is_captured && warms_up(&mut admission, Some((context, handle)), key) {
+            return None;
+        }
+    }
+    let work = workload::<D>(site, rest);
+    let weight = admission.time();
+    let (thread, call_id) = (threads::current(), timeline::begin(site));
+    Some(make(
+        StreamCall { site, thread, context, stream, tracked, call_id, key, weight },
+        guard,
+        work,
+    ))
+}
+
+/// Evaluates the workload of a call, and notes an invalid one.
+#[inline(always)]
+pub(crate) fn workload<D: Details>(site: &'static CallSite, rest: D::Rest) -> D::Work {
+    let work = D::work(rest);
+    if work.get().is_invalid() {
+        site.count_invalid_workload();
+    }
+    work
+}
+
+/// Takes a warm-up call of the context's device, or of the host without one. Where many are left, the
+/// thread takes more for itself, which its next calls in the context use up without being looked at.
+#[inline(never)]
+pub(crate) fn warms_up(
+    admission: &mut Admission,
+    on: Option<(&'static Context, usize)>,
+    key: SeriesKey,
+) -> bool {
+    let site = admission.site;
+    let total = site.warmup();
+    let device = on.map_or(DeviceId::Host, |(context, _)| context.device_id());
+    let counters = threads::counters(site);
+    if total == 0 || counters.is_some_and(|counters| counters.is_warm(device, key, total)) {
+        return false;
+    }
+    // Leased calls are passed over by the context that they name, before their key is known. A context
+    // that the program may destroy must not serve: another device's may have its address next.
+    let context = on.and_then(|(context, handle)| context.is_retained().then_some(handle));
+    let can_lease = !site.is_sampled() && !site.spec.graph && key == SeriesKey::NONE;
+    let context = context.filter(|handle| *handle != 0 && can_lease && counters.is_some());
+    // What is left of another context's lease is this one's, too.
+    if let Some(Lease { device, calls }) = counters.and_then(CallCounters::take_warmup) {
+        site.warmups.give_back(device, SeriesKey::NONE, calls);
+    }
+    let taken = site.warmups.take(device, key, total, if context.is_some() { LEASE } else { 1 });
+    match (counters, context, taken) {
+        (Some(counters), _, 0) => counters.set_warm(device, key, total),
+        (Some(counters), Some(context), 2..) => {
+            counters.skip_warmup(Lease { device, calls: taken - 1 }, context, site.epoch());
+        }
+        _ => {}
+    }
+    if taken > 0 {
+        admission.outcome = Outcome::Warmup;
+    }
+    taken > 0
+}
+
+/// Warm-up calls at most that a thread takes for itself at once.
+const LEASE: u32 = 64;
+
+/// Counts a call on the calling thread.
+#[inline(always)]
+fn count(site: &'static CallSite, outcome: Outcome) {
+    match threads::counters(site) {
+        Some(counters) => counters.count(outcome),
+        None => count_slowly(site, outcome),
+    }
+}
+
+#[cold]
+fn count_slowly(site: &'static CallSite, outcome: Outcome) {
+    if fork::is_forked() {
+        // A forked child reports nothing, and another thread may have held a lock at the fork.
+        return;
+    }
+    threads::current();
+    match threads::counters(site) {
+        Some(counters) => counters.count(outcome),
+        None => site.shared_counters.count(outcome),
+    }
 }

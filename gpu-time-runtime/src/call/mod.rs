@@ -1,10 +1,14 @@
 //! A call of an annotated function, from its entry to the record of its stop event.
 
 pub(crate) mod barriers;
+pub(crate) mod body;
 pub(crate) mod brackets;
-pub mod decide;
+pub(crate) mod decide;
 pub mod enter;
-pub mod first;
+pub(crate) mod first;
+pub(crate) mod host;
+pub mod launches;
 pub mod outcome;
 pub mod scope;
+pub mod source;
 pub mod stream;

@@ -9,53 +9,56 @@
 
 mod guard;
 
+pub(crate) use guard::Life;
 pub use guard::{
-    Counted, Owner, OwnerBehind, OwnerBehindTwo, OwnerPlain, StreamGuard, WeakStream, WithWorkload,
+    Counted, Liveness, Owner, OwnerBehind, OwnerBehindTwo, OwnerPlain, StreamGuard, WeakStream,
     owner,
 };
 
+use std::cell::{Cell, Ref, RefMut};
 use std::ffi::c_void;
+use std::marker::PhantomData;
 use std::ops::Deref;
+use std::rc::Rc;
+use std::sync::{Arc, MutexGuard, RwLockReadGuard, RwLockWriteGuard};
 
-/// What the value of a `stream` expression, given by reference, comes to as a [`Target`]. What only timed
-/// calls need is asked once the gate has let the call pass.
+/// Describes the value of a `stream` expression, given by reference, as a
+/// [`Source`](crate::call::source::Source).
 ///
-/// The stream is `lent` if the caller keeps it for longer than the call, else `dropped` at any time.
-/// The reference keeps a place from being moved out of, and the `match` keeps the temporaries of the
-/// expression for as long as they are needed. The variables carry a prefix because hygiene does not
-/// keep a pattern apart from a constant of the user's.
+/// The stream is `lent` if the caller keeps it for longer than the call, else `owned`: it may be dropped
+/// at any time. The reference keeps a place from being moved out of, and the `match` keeps the
+/// temporaries of the expression for as long as they are needed. The second `match` is not a `let`
+/// because clippy takes the candidate around a guard for the guard itself, which it would have dropped
+/// earlier. The variables carry a prefix because hygiene does not keep a pattern apart from a constant of
+/// the user's.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! __gpu_time_target {
-    ($value:expr, $owned:ident, $gate:ident) => {
+macro_rules! __gpu_time_source {
+    ($value:expr, $owner:ident) => {
         match $value {
             __gpu_time_value => {
-                use $crate::private::{RawHandle as _, RawStream as _, Untracking as _};
+                use $crate::private::{RawHandle as _, Untracking as _};
                 match $crate::private::given(__gpu_time_value).gpu_time_stream() {
                     $crate::private::core::option::Option::Some(__gpu_time_found) => {
-                        let (__gpu_time_handle, __gpu_time_stream) =
-                            __gpu_time_found.cu_stream().gpu_time_of(__gpu_time_found);
-                        let __gpu_time_context =
-                            $crate::private::context_behind(__gpu_time_stream.context());
-                        let __gpu_time_address = $crate::private::met(
-                            __gpu_time_handle,
-                            __gpu_time_context.cu_ctx().gpu_time_address(),
-                        );
-                        if $gate.lets_pass(__gpu_time_handle, __gpu_time_address) {
-                            $crate::private::Target::Stream {
-                                stream: __gpu_time_handle,
-                                context: __gpu_time_address,
-                                tracked: __gpu_time_context.is_in_multi_stream_mode()
-                                    && __gpu_time_context.is_event_tracking(),
-                                keep: $crate::__gpu_time_target!(
-                                    @$owned __gpu_time_stream, __gpu_time_handle
-                                ),
+                        match $crate::private::candidate(__gpu_time_found) {
+                            __gpu_time_given => {
+                                let (__gpu_time_handle, __gpu_time_stream) =
+                                    __gpu_time_given.cu_stream().gpu_time_of(&__gpu_time_given);
+                                let __gpu_time_context =
+                                    $crate::private::context_behind((*__gpu_time_stream).context());
+                                $crate::private::Source::stream(
+                                    __gpu_time_handle,
+                                    __gpu_time_context.cu_ctx().gpu_time_address(),
+                                    __gpu_time_context.is_in_multi_stream_mode()
+                                        && __gpu_time_context.is_event_tracking(),
+                                    $crate::__gpu_time_source!(
+                                        @$owner __gpu_time_found, __gpu_time_handle
+                                    ),
+                                )
                             }
-                        } else {
-                            $crate::private::Target::Untimed
                         }
                     }
-                    $crate::private::core::option::Option::None => $crate::private::Target::Host,
+                    $crate::private::core::option::Option::None => $crate::private::Source::Host,
                 }
             }
         }
@@ -63,29 +66,9 @@ macro_rules! __gpu_time_target {
     (@lent $stream:ident, $handle:ident) => {
         ()
     };
-    (@dropped $stream:ident, $handle:ident) => {
-        $crate::private::owner($stream).gpu_time_keep($handle)
+    (@owned $stream:ident, $handle:ident) => {
+        $crate::private::owner($stream).gpu_time_guard($handle)
     };
-}
-
-/// Where a call runs: what a `stream` expression came to.
-pub enum Target<K> {
-    /// On a stream.
-    Stream {
-        /// The `CUstream`; 0 is the NULL stream, 2 the per-thread one.
-        stream: usize,
-        /// Its `CUcontext`; 0 if a raw handle was given: then it is the stream's own, and for the NULL
-        /// and the per-thread stream the one that is current.
-        context: usize,
-        /// Whether cudarc puts waits and records of its own around launches.
-        tracked: bool,
-        /// What says at the stop whether the stream is still there.
-        keep: K,
-    },
-    /// On the CPU: the expression was `None` or `Err`.
-    Host,
-    /// Wherever that is, the call is not timed, and was counted.
-    Untimed,
 }
 
 /// The value of a `stream` expression, to be asked for its [stream](Given::gpu_time_stream).
@@ -187,24 +170,70 @@ impl<T, E> Tried<Result<T, E>> {
     }
 }
 
-/// A raw `CUstream`, with the methods that generated code calls on a `CudaStream`.
-pub trait RawStream {
-    /// The handle.
-    fn cu_stream(&self) -> *mut c_void;
+/// A value that is expected to be a stream: a raw handle, or else a type with methods of its own.
+///
+/// `R` is `&S`. The type names no lifetime and is invariant, because the compiler shows the message of
+/// [`IsStream`] only if the type of the receiver is, region variables included, that of the bound.
+pub struct Candidate<R, S>(R, PhantomData<Cell<(R, S)>>);
 
-    /// In the place of a cudarc context.
-    fn context(&self) -> &'static &'static UnknownContext;
+/// Wraps a value that is expected to be a stream.
+pub fn candidate<S>(value: &S) -> Candidate<&S, S> {
+    Candidate(value, PhantomData)
 }
 
-impl<T> RawStream for *mut T {
-    fn cu_stream(&self) -> *mut c_void {
-        self.cast()
+/// The methods that generated code calls on a `CudaStream`, for raw handles.
+impl<R, S> Candidate<R, S>
+where
+    Self: IsStream<S>,
+{
+    /// Returns the handle.
+    pub fn cu_stream(&self) -> *mut c_void {
+        self.gpu_time_handle()
     }
 
-    fn context(&self) -> &'static &'static UnknownContext {
+    /// Stands in for a cudarc context.
+    pub fn context(&self) -> &'static &'static UnknownContext {
         &&UnknownContext
     }
 }
+
+impl<R, S> Deref for Candidate<R, S> {
+    type Target = R;
+
+    fn deref(&self) -> &R {
+        &self.0
+    }
+}
+
+/// Implemented for a [`Candidate`] that is a raw handle.
+///
+/// The type of the value is a parameter for the sake of the message, which could not name it otherwise.
+#[diagnostic::on_unimplemented(
+    message = "`{S}` is not a stream",
+    label = "expected a `CudaStream` of cudarc or a raw handle",
+    note = "to pass a raw handle, write for example `stream = s.as_inner()` (cust) or \
+            `stream = cudaStream_t::from(s)` (era_cudart)"
+)]
+pub trait IsStream<S> {
+    /// Returns the handle.
+    fn gpu_time_handle(&self) -> *mut c_void;
+}
+
+/// A raw handle, also behind a reference, a smart pointer or a guard. One implementation for each,
+/// because the compiler would explain the bounds of a generic one instead.
+macro_rules! handles {
+    ($($handle:ty),*) => {
+        $(impl<T> IsStream<$handle> for Candidate<&$handle, $handle> {
+            fn gpu_time_handle(&self) -> *mut c_void {
+                self.0.cast()
+            }
+        })*
+    };
+}
+
+handles!(*mut T, &*mut T, &&*mut T, &mut *mut T, Box<*mut T>, Rc<*mut T>, Arc<*mut T>);
+handles!(Ref<'_, *mut T>, RefMut<'_, *mut T>, MutexGuard<'_, *mut T>);
+handles!(RwLockReadGuard<'_, *mut T>, RwLockWriteGuard<'_, *mut T>);
 
 /// The context of a stream that does not name one.
 pub struct UnknownContext;
@@ -216,17 +245,19 @@ impl UnknownContext {
     }
 }
 
-/// What a driver handle is made of. A reference is none, though one coerces to a pointer.
+/// A raw driver handle. References do not implement it, though they coerce to pointers.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not the handle of a stream",
-    label = "a `CUstream` goes here: `stream.cu_stream()`"
+    label = "expected a `CUstream`, such as `stream.cu_stream()`"
 )]
 pub trait RawHandle {
     /// The handle as a number.
     fn gpu_time_address(self) -> usize;
 
-    /// The stream whose handle this is. Where a type has no `cu_stream()`, asking the stream through
-    /// what that would have answered keeps the compiler from complaining about `context()` as well.
+    /// Returns the handle as a number, and the stream.
+    ///
+    /// If the type has no `cu_stream()`, the result of this call has no type either, which keeps the
+    /// compiler from reporting `context()` as well.
     fn gpu_time_of<S>(self, stream: &S) -> (usize, &S);
 }
 

@@ -121,16 +121,16 @@ impl SiteCounts {
         let rows = shown.into_iter().filter_map(row).collect();
         let mut warnings = Vec::new();
         let (holds, is_off) = {
-            let policy = site.hold_policy();
+            let policy = site.hold_deadline();
             (policy.counts(), policy.is_off())
         };
         if is_off {
             warnings.push("holds hit their deadline too often and were switched off".to_owned());
         }
-        let nonsense = site.nonsense();
-        if nonsense > 0 {
+        let invalid = site.invalid_workloads();
+        if invalid > 0 {
             warnings.push(format!(
-            "`bytes` or `flops` of {nonsense} timed calls make no sense and are left out; accepted are finite \
+            "`bytes` or `flops` of {invalid} timed calls are invalid and left out: expected finite \
              numbers that are not negative, and `None` where the work is not known"
         ));
         }
@@ -141,7 +141,8 @@ impl SiteCounts {
             scope: site.spec.scope,
             launches_seen: site.spec.launches.len() as u32,
             options: site.spec.options.to_owned(),
-            calls: counts.calls,
+            remarks: site.spec.remarks.to_vec(),
+            calls: counts.calls(),
             warmup: counts.warmup,
             skipped: counts.all_skipped(),
             unsampled: counts.unsampled,

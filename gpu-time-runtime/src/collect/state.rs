@@ -142,6 +142,7 @@ mod tests {
             scope: ScopeKind::Body,
             launches_seen: 0,
             options: String::new(),
+            remarks: Vec::new(),
             calls,
             warmup: 0,
             skipped: 0,

@@ -9,7 +9,7 @@ use crate::base::{clock, console};
 use crate::config::{self, Config};
 use crate::control::budget_control;
 use crate::record::timeline;
-use crate::site::callsite::{CallSite, Mode};
+use crate::site::callsite::{CallSite, SiteConfig};
 use crate::site::registry;
 use crate::types::sampling::Sampling;
 
@@ -89,7 +89,7 @@ fn configure_site(site: &'static CallSite, config: &Config) -> bool {
     let on = config.is_on() && config.admits(site.name());
     let sampling = config.sampling(site.spec.sampling);
     let budgeted = if on { budget_control::join(site, sampling) } else { None };
-    site.configure(Mode {
+    site.configure(SiteConfig {
         on,
         warmup: config.warmup(site.spec.warmup),
         cold: config.cold(site.spec.cold),

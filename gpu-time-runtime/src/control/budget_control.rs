@@ -76,7 +76,7 @@ pub(crate) fn join(site: &'static CallSite, most: Sampling) -> Option<Sampling> 
 
 /// It is to be decided about a call of a site, of so many since the last. Adjusts if that is due.
 pub(crate) fn look(site: &'static CallSite, calls: u64) {
-    site.meter.count(calls);
+    site.cost.count(calls);
     let now = clock::now_ns();
     if now >= DUE_NS.load(Relaxed) {
         adjust(now);
@@ -109,10 +109,10 @@ impl Controller {
         if elapsed_ns < SHORTEST_NS {
             return None;
         }
-        let usages = self.sites.iter().map(|site| site.meter.take());
+        let usages = self.sites.iter().map(|site| site.cost.take());
         let rates = self.budget.adjust(elapsed_ns as f64, usages, self.took_ns as f64);
         for (site, rate) in self.sites.iter().zip(rates) {
-            site.steer(rate);
+            site.set_rate(rate);
         }
         self.adjusted_ns = now;
         let took_ns = clock::now_ns().saturating_sub(now);
@@ -156,7 +156,7 @@ fn plausible_ns(took_ns: u64, sites: usize) -> u64 {
 pub(crate) fn settled() -> Option<Reported> {
     let steering = locked(&STEERING);
     let Controller { budget, sites, .. } = steering.as_ref()?;
-    let spent = budget.spent(sites.iter().map(|site| site.meter.peek()));
+    let spent = budget.spent(sites.iter().map(|site| site.cost.peek()));
     Some(Reported {
         share: budget.share(),
         cost_share: budget.cost_share(),
@@ -182,7 +182,7 @@ pub(crate) fn warning() -> Option<String> {
 mod tests {
     use super::*;
     use crate::gpu::fake;
-    use crate::site::cost::LONGEST_NS as CALL_NS;
+    use crate::site::cost::{self, LONGEST_NS as CALL_NS};
 
     /// Calls that all take as long to time, by a clock of the test's own: it is far ahead, so that adjusting
     /// takes no time.
@@ -199,13 +199,13 @@ mod tests {
             }
             due += f64::from(STEP_CALLS) * site.sampling().rate();
             while due >= 1.0 {
-                site.meter.count_timed();
+                site.cost.count_timed();
                 if timed % 8 == 0 {
-                    site.meter.meter(Duration::from_nanos(CALL_NS));
+                    cost::count_call_of(&site.cost, Duration::from_nanos(CALL_NS));
                 }
                 (due, timed) = (due - 1.0, timed + 1);
             }
-            site.meter.count(STEP_CALLS.into());
+            site.cost.count(STEP_CALLS.into());
             assert_eq!(steering.adjust(begin + step * PAUSE_NS), Some(PAUSE_NS));
         }
         let share = ((timed - settled) * CALL_NS) as f64 / (400 * PAUSE_NS) as f64;

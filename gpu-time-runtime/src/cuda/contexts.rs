@@ -93,7 +93,7 @@ fn retire_destroyed(handle: usize) {
     }
     keep_first(&mut locked(&CONTEXTS), |context| {
         let is_retired = retired.iter().any(|retired| std::ptr::eq(*retired, *context));
-        is_retired.then(|| (context.ordinal(), context.calibration().is_some()))
+        is_retired.then(|| (context.device.ordinal, context.calibration().is_some()))
     });
 }
 

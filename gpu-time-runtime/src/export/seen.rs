@@ -49,7 +49,7 @@ impl Seen {
         let seen = self.sites.entry(site.id()).or_insert_with(|| Site::of(site));
         let function = &seen.function;
         let figures = [
-            (names::CALLS, counts.calls),
+            (names::CALLS, counts.calls()),
             (names::WARMUP, counts.warmup),
             (names::SKIPPED, counts.all_skipped()),
             (names::TIMED, counts.timed),

@@ -199,6 +199,7 @@ pub(crate) fn site() -> &'static CallSite {
         launches: &[Launch { name: "launch", line: 1 }, Launch { name: "launch", line: 2 }],
         is_single: false,
         options: "",
+        remarks: &[],
     })))
 }
 

@@ -218,7 +218,7 @@ impl<G: Gpu> Bracket<G> {
         };
         if self.subject.site.settings().hold == Some(Hold::UntilEnqueued) {
             let by_deadline = released.map(|hold| self.gpu.has_expired(hold));
-            self.subject.site.hold_policy().enqueued(took_ns, by_deadline);
+            self.subject.site.hold_deadline().enqueued(took_ns, by_deadline);
         }
     }
 
@@ -340,7 +340,7 @@ impl<G: Gpu> Bracket<G> {
 
     fn has_expired(&self, hold: HoldResult) -> bool {
         let expired = self.gpu.has_expired(hold);
-        self.subject.site.hold_policy().count(expired);
+        self.subject.site.hold_deadline().count(expired);
         expired
     }
 }

@@ -11,10 +11,10 @@ use crate::cuda::Context;
 use crate::record::call_sums::CallStatuses;
 use crate::record::recorder::Recorder;
 use crate::site::callsite::CallSite;
-use crate::site::counters::{Counts, Outcome, Slot};
+use crate::site::counters::{CallCounters, Counts, Lease};
 use crate::site::registry;
 use crate::stats::sampling::Population;
-use crate::types::device::DeviceId;
+use crate::types::key::SeriesKey;
 
 /// Sites that may register after a thread's lane was made and still be counted in it.
 const SPARE: usize = 16;
@@ -25,7 +25,7 @@ const SPARE: usize = 16;
 /// Invariant: the slots have one writer, the lane's thread. The work is locked by that thread for
 /// each step, and by whoever makes a report.
 pub(crate) struct ThreadRecorder {
-    slots: Box<[Slot]>,
+    counters: Box<[CallCounters]>,
     pub recorder: Mutex<Recorder<Context>>,
     /// Which of the lane's calls have returned.
     pub returns: CallStatuses,
@@ -36,62 +36,40 @@ struct Threads {
     idle: Vec<&'static ThreadRecorder>,
 }
 
-static LANES: Mutex<Threads> = Mutex::new(Threads { all: Vec::new(), idle: Vec::new() });
+static THREADS: Mutex<Threads> = Mutex::new(Threads { all: Vec::new(), idle: Vec::new() });
 
 /// Gives the lane back when its thread ends.
 struct ThreadExit(&'static ThreadRecorder);
 
 impl Drop for ThreadExit {
     fn drop(&mut self) {
-        LANE.set(None);
+        CURRENT.set(None);
         thread_id::mark_ending();
         if fork::is_forked() {
             // Another thread may have held a lock when the process was forked.
             return;
         }
-        self.0.return_leases();
-        locked(&LANES).idle.push(self.0);
+        self.0.give_back_warmups();
+        locked(&THREADS).idle.push(self.0);
     }
 }
 
 thread_local! {
     // These have no destructor and can be read as long as the thread runs at all.
-    static LANE: Cell<Option<&'static ThreadRecorder>> = const { Cell::new(None) };
-    static KEEPER: Cell<Option<ThreadExit>> = const { Cell::new(None) };
+    static CURRENT: Cell<Option<&'static ThreadRecorder>> = const { Cell::new(None) };
+    static ON_EXIT: Cell<Option<ThreadExit>> = const { Cell::new(None) };
 }
 
-/// Counts a call on the calling thread.
-#[inline]
-pub(crate) fn count(site: &'static CallSite, outcome: Outcome) {
-    match slot(site) {
-        Some(slot) => slot.count(outcome),
-        None => count_slowly(site, outcome),
-    }
-}
-
-/// The calling thread's counters of the site, if it has a lane by now.
-#[inline]
-pub(crate) fn slot(site: &'static CallSite) -> Option<&'static Slot> {
-    LANE.get()?.slots.get(site.id() as usize)
-}
-
-#[cold]
-fn count_slowly(site: &'static CallSite, outcome: Outcome) {
-    if fork::is_forked() {
-        // Nobody reports here, and another thread may have held a lock when the process was forked.
-        return;
-    }
-    current();
-    match slot(site) {
-        Some(slot) => slot.count(outcome),
-        None => site.shared_counts.count(outcome),
-    }
+/// The calling thread's counters of the site, if the thread has a recorder by now.
+#[inline(always)]
+pub(crate) fn counters(site: &'static CallSite) -> Option<&'static CallCounters> {
+    CURRENT.get()?.counters.get(site.id() as usize)
 }
 
 /// The calling thread's lane. Threads that are being torn down share one.
 #[inline]
 pub(crate) fn current() -> &'static ThreadRecorder {
-    match LANE.get() {
+    match CURRENT.get() {
         Some(thread) => thread,
         None => join(),
     }
@@ -102,15 +80,15 @@ fn join() -> &'static ThreadRecorder {
     if thread_id::is_ending() {
         return shared();
     }
-    let thread = locked(&LANES).take();
-    let cell = KEEPER.try_with(|keeper| keeper.set(Some(ThreadExit(thread))));
+    let thread = locked(&THREADS).take();
+    let cell = ON_EXIT.try_with(|keeper| keeper.set(Some(ThreadExit(thread))));
     if cell.is_err() {
         // The thread's destructors have run: nobody would give the lane back.
         thread_id::mark_ending();
-        locked(&LANES).idle.push(thread);
+        locked(&THREADS).idle.push(thread);
         return shared();
     }
-    LANE.set(Some(thread));
+    CURRENT.set(Some(thread));
     thread
 }
 
@@ -119,27 +97,27 @@ fn shared() -> &'static ThreadRecorder {
     static SHARED: std::sync::OnceLock<&'static ThreadRecorder> = std::sync::OnceLock::new();
     SHARED.get_or_init(|| {
         let thread = leak(0);
-        locked(&LANES).all.push(thread);
+        locked(&THREADS).all.push(thread);
         thread
     })
 }
 
-fn leak(slots: usize) -> &'static ThreadRecorder {
+fn leak(sites: usize) -> &'static ThreadRecorder {
     Box::leak(Box::new(ThreadRecorder {
-        slots: (0..slots).map(|_| Slot::new()).collect(),
+        counters: (0..sites).map(|_| CallCounters::new()).collect(),
         recorder: Mutex::new(Recorder::default()),
         returns: CallStatuses::default(),
     }))
 }
 
 impl ThreadRecorder {
-    /// Gives the warm-up calls back that the lane's thread has leased and will not make.
-    fn return_leases(&self) {
-        let leases = self.slots.iter().map(|slot| slot.take_lease(None)).enumerate();
-        for (id, (device, calls)) in leases.filter_map(|(id, lease)| Some((id, lease?))) {
-            let site = registry::sites().into_iter().find(|site| site.id() as usize == id);
-            if let Some(site) = site {
-                site.return_warmup(DeviceId::Cuda(device), calls);
+    /// Gives back the warm-up calls that the thread has taken for itself and will not make.
+    fn give_back_warmups(&self) {
+        for (id, counters) in self.counters.iter().enumerate() {
+            if let Some(Lease { device, calls }) = counters.take_warmup()
+                && let Some(site) = registry::site(id as u32)
+            {
+                site.warmups.give_back(device, SeriesKey::NONE, calls);
             }
         }
     }
@@ -158,7 +136,7 @@ impl Threads {
 
 /// Every lane that there is.
 pub(crate) fn all() -> AllThreads {
-    AllThreads(locked(&LANES))
+    AllThreads(locked(&THREADS))
 }
 
 /// Every lane. A thread that needs a new one waits for as long as this is held.
@@ -174,12 +152,12 @@ impl Deref for AllThreads {
 
 /// What the threads of these lanes counted of a site, and what they sampled of it.
 pub(crate) fn counts(site: &'static CallSite, threads_: &AllThreads) -> (Counts, Population) {
-    let mut counts = site.shared_counts.read();
-    let mut population = site.shared_counts.population();
+    let mut counts = site.shared_counters.read();
+    let mut population = site.shared_counters.population();
     for thread in threads_.iter() {
-        if let Some(slot) = thread.slots.get(site.id() as usize) {
-            counts.add(slot.read());
-            population.add(slot.population());
+        if let Some(counters) = thread.counters.get(site.id() as usize) {
+            counts.add(counters.read());
+            population.add(counters.population());
         }
     }
     (counts, population)

@@ -178,6 +178,7 @@ mod tests {
             scope: ScopeKind::Body,
             launches_seen: 0,
             options: String::new(),
+            remarks: Vec::new(),
             calls: warmup,
             warmup,
             skipped: 0,

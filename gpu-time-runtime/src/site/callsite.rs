@@ -1,4 +1,4 @@
-//! A call site: one annotated function, with its counts and its series.
+//! The call site of one annotated function.
 
 use std::sync::atomic::{
     AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed,
@@ -8,8 +8,9 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use crate::base::lock::locked;
 use crate::site::cost::CostMeter;
-use crate::site::counters::SharedCounts;
+use crate::site::counters::SharedCounters;
 use crate::site::series_id::{SeriesCell, SeriesId};
+use crate::site::warmup::Warmups;
 use crate::stats::hold_deadline::HoldDeadline;
 use crate::stats::sampling::CurrentRate;
 use crate::stats::series::Series;
@@ -21,78 +22,79 @@ use crate::types::sample::CacheState;
 use crate::types::sampling::Sampling;
 use crate::types::settings::Settings;
 
-/// One annotated function: its specification, its counts and its series.
+/// One annotated function: its attribute, its settings and its series.
 ///
-/// Lives in a `static` that generated code declares, so that a call reaches it without a look-up.
-#[repr(C)] // what every call looks at comes first, together
+/// Lives in a `static` that generated code declares, so that a call reaches it without a look-up. It is
+/// registered and configured at its first call, and again when the program changes the configuration.
+#[repr(C)] // the fields that every call reads come first, in one cache line
 pub struct CallSite {
-    /// 0 until registered, then its place in the registry, from 1.
+    /// The place in the registry, from 1; 0 before the site is registered.
     id: AtomicU32,
-    mode: AtomicU8,
-    pace: CurrentRate,
+    interest: AtomicU8,
+    rate: CurrentRate,
     pub(crate) spec: Spec,
-    /// The settings, packed.
+    /// The [`Settings`], packed.
     settings: AtomicU64,
     warmup: AtomicU32,
     name: OnceLock<String>,
-    /// Counts of calls that no lane can count: on threads that are being torn down.
-    pub(crate) shared_counts: SharedCounts,
-    /// Rows and what is kept of them under one lock, so that there is no order to take two in.
+    /// Calls on threads that have no counters of their own any more, while they are torn down.
+    pub(crate) shared_counters: SharedCounters,
+    /// The identities and the data of the series, under one lock.
     series: Mutex<Vec<SeriesCell>>,
-    /// How many calls served to warm up, by device, or are leased.
-    warmups: Mutex<Vec<(DeviceId, u32)>>,
-    hold_policy: Mutex<HoldDeadline>,
-    /// Whether its captured launches get nodes of ours.
+    pub(crate) warmups: Warmups,
+    hold_deadline: Mutex<HoldDeadline>,
+    /// The decision whether captured launches get timing nodes.
     nodes: AtomicU8,
-    /// Timed calls whose `bytes` or `flops` were no amount.
-    nonsense: AtomicU64,
+    /// Timed calls whose `bytes` or `flops` were invalid.
+    invalid_workloads: AtomicU64,
     pub(crate) keys: Keys,
-    pub(crate) meter: CostMeter,
+    pub(crate) cost: CostMeter,
 }
 
-/// The settings that the configuration comes to for one site.
-pub(crate) struct Mode {
+/// The configuration of one site.
+pub(crate) struct SiteConfig {
     pub on: bool,
     pub warmup: u32,
     pub cold: Option<Cold>,
     pub hold: Option<Hold>,
     pub sampling: Sampling,
-    /// Not every call is timed.
+    /// Not every call is timed, or a budget may decide so.
     pub is_sampled: bool,
 }
 
+// Values of `interest`: the verdict on a site's calls that the configuration allows to cache.
 const UNKNOWN: u8 = 0;
 const OFF: u8 = 1;
 const ON: u8 = 2;
-/// With `ON`: nothing is asked of a timed call but to be timed.
+/// With `ON`: no warm-up, no `cold`, no `sleep`, no `graph`.
 const PLAIN: u8 = 4;
 /// With `ON`: not every call is timed.
 const SAMPLED: u8 = 8;
 
 impl CallSite {
-    /// A site that nobody has called yet.
+    /// A site without a call so far.
     pub const fn new(spec: Spec) -> Self {
         CallSite {
             id: AtomicU32::new(0),
-            mode: AtomicU8::new(UNKNOWN),
-            pace: CurrentRate::new(),
+            interest: AtomicU8::new(UNKNOWN),
+            rate: CurrentRate::new(),
             spec,
             settings: AtomicU64::new(Settings::NONE),
             warmup: AtomicU32::new(0),
             name: OnceLock::new(),
-            shared_counts: SharedCounts::new(),
+            shared_counters: SharedCounters::new(),
             series: Mutex::new(Vec::new()),
-            warmups: Mutex::new(Vec::new()),
-            hold_policy: Mutex::new(HoldDeadline::new()),
+            warmups: Warmups::new(),
+            hold_deadline: Mutex::new(HoldDeadline::new()),
             nodes: AtomicU8::new(UNKNOWN),
-            nonsense: AtomicU64::new(0),
+            invalid_workloads: AtomicU64::new(0),
             keys: Keys::new(),
-            meter: CostMeter::new(),
+            cost: CostMeter::new(),
         }
     }
 
-    /// Its place in the registry, from 1; 0 before it was registered.
-    #[inline]
+    /// The place in the registry, from 1; 0 before the site is registered.
+    #[inline(always)]
     pub(crate) fn id(&self) -> u32 {
         self.id.load(Relaxed)
     }
@@ -101,92 +103,89 @@ impl CallSite {
         self.id.store(id, Relaxed);
     }
 
-    /// Whether calls are timed, or `None` before anyone asked the configuration.
-    #[inline]
+    /// Returns whether calls are timed, or `None` before the site is configured.
+    #[inline(always)]
     pub(crate) fn is_on(&self) -> Option<bool> {
-        // Whoever sees the mode sees the id and the settings that were made before it.
-        match self.mode.load(Acquire) {
+        // Pairs with the store in `configure`: the id and the settings are visible with the verdict.
+        match self.interest.load(Acquire) {
             UNKNOWN => None,
-            mode => Some(mode & ON != 0),
+            interest => Some(interest & ON != 0),
         }
     }
 
-    /// Whether a call asks for nothing but to be timed, so that nobody needs to look at the settings.
-    #[inline]
+    /// Returns `true` if a timed call is not warmed up, evicted, held or captured, so that its settings
+    /// need not be read.
+    #[inline(always)]
     pub(crate) fn is_plain(&self) -> bool {
-        self.mode.load(Relaxed) & PLAIN != 0
+        self.interest.load(Relaxed) & PLAIN != 0
     }
 
-    /// Whether not every call is timed.
-    #[inline]
+    /// Returns `true` if not every call is timed.
+    #[inline(always)]
     pub(crate) fn is_sampled(&self) -> bool {
-        self.mode.load(Relaxed) & SAMPLED != 0
+        self.interest.load(Relaxed) & SAMPLED != 0
     }
 
-    /// Changes when calls that are passed over had better be decided about anew.
-    #[inline]
+    /// The number that changes when threads should decide anew about calls that they would pass over.
+    #[inline(always)]
     pub(crate) fn epoch(&self) -> u32 {
-        self.pace.epoch()
+        self.rate.epoch()
     }
 
-    /// Which calls are timed now.
+    /// The sampling in force.
     pub(crate) fn sampling(&self) -> Sampling {
-        self.pace.get()
+        self.rate.get()
     }
 
-    /// Whether its captured launches were decided to get nodes of ours.
-    pub(crate) fn has_nodes(&self) -> bool {
-        self.nodes.load(Relaxed) == ON
-    }
-
-    /// Changes how often calls are timed.
-    pub(crate) fn steer(&self, rate: f64) {
+    /// Changes the share of the calls that is timed.
+    pub(crate) fn set_rate(&self, rate: f64) {
         if let Some(sampling) = Sampling::of_share(rate) {
-            self.pace.set(sampling);
+            self.rate.set(sampling);
         }
     }
 
-    /// Has every thread decide about its next call, though that was to be passed over.
+    /// Has every thread decide about its next call.
     pub(crate) fn renew(&self) {
-        self.pace.renew();
+        self.rate.renew();
     }
 
     /// Sets which calls are timed, and how.
-    pub(crate) fn configure(&self, mode: Mode) {
+    pub(crate) fn configure(&self, config: SiteConfig) {
         let settings = Settings {
-            cold: mode.cold,
+            cold: config.cold,
             // A barrier would wait for the kernel that holds the stream.
-            hold: mode.hold.filter(|_| !self.spec.is_async && self.spec.clock == Clock::Events),
+            hold: config.hold.filter(|_| !self.spec.is_async && self.spec.clock == Clock::Events),
         };
-        self.warmup.store(mode.warmup, Relaxed);
+        self.warmup.store(config.warmup, Relaxed);
         self.settings.store(settings.pack(), Relaxed);
-        let is_plain = mode.warmup == 0 && settings == Settings::default() && !self.spec.graph;
-        self.pace.set(mode.sampling);
+        let is_plain = config.warmup == 0 && settings == Settings::default() && !self.spec.graph;
+        self.rate.set(config.sampling);
+        self.rate.renew();
         let with = |flag: u8, is_set: bool| if is_set { flag } else { 0 };
-        let flags = match mode.on {
+        let interest = match config.on {
             false => OFF,
-            true => ON | with(PLAIN, is_plain) | with(SAMPLED, mode.is_sampled),
+            true => ON | with(PLAIN, is_plain) | with(SAMPLED, config.is_sampled),
         };
-        self.mode.store(flags, Release);
+        self.interest.store(interest, Release);
     }
 
-    /// What it is called in reports.
+    /// The name in reports.
     pub(crate) fn name(&self) -> &str {
         self.name
             .get_or_init(|| self.spec.name.map_or_else(|| label((self.spec.path)()), str::to_owned))
     }
 
-    /// What goes before a bracket now; until the site is introduced, nothing.
+    /// The preparation of each bracket; none before the site is configured.
     pub(crate) fn settings(&self) -> Settings {
         Settings::unpack(self.settings.load(Relaxed))
     }
 
-    /// How many calls warm each device up.
+    /// The number of calls that warm up each device, and each key on it.
     pub(crate) fn warmup(&self) -> u32 {
         self.warmup.load(Relaxed)
     }
 
-    /// The row of these properties, made on first use.
+    /// The series with this identity, created on first use.
     pub(crate) fn series_id(
         &self,
         launch: Option<u32>,
@@ -197,7 +196,7 @@ impl CallSite {
         self.find_series_id(launch, device, cache, key, false)
     }
 
-    /// The row of a launch that became a node of a graph, made on first use.
+    /// The series of a launch that became a node of a graph, created on first use.
     pub(crate) fn graph_series_id(
         &self,
         launch: u32,
@@ -238,63 +237,43 @@ impl CallSite {
         id
     }
 
-    /// Whether captured launches of the site get nodes of ours. The first capture decides, by
-    /// `wanted`, and later ones follow: a graph captured anew then has the shape of the one before,
-    /// which an update of what was instantiated asks for.
+    /// Decides whether captured launches get timing nodes, and returns the decision. The first capture
+    /// decides, by `wanted`, and later ones follow: a graph that is captured anew must have the shape of
+    /// the one before, or it cannot update what was instantiated.
     pub(crate) fn gets_nodes(&self, wanted: bool) -> bool {
         let decided = if wanted { ON } else { OFF };
-        let was = self.nodes.compare_exchange(UNKNOWN, decided, Relaxed, Relaxed);
-        was.map_or_else(|known| known == ON, |_| wanted)
+        let before = self.nodes.compare_exchange(UNKNOWN, decided, Relaxed, Relaxed);
+        before.map_or_else(|known| known == ON, |_| wanted)
     }
 
-    /// Whether that is decided, and against them: nothing a capture does changes that.
+    /// Returns `true` once a capture has decided for nodes.
+    pub(crate) fn has_nodes(&self) -> bool {
+        self.nodes.load(Relaxed) == ON
+    }
+
+    /// Returns `true` once a capture has decided against nodes.
     pub(crate) fn has_no_nodes(&self) -> bool {
         self.nodes.load(Relaxed) == OFF
     }
 
-    /// Every row with what is kept of it, by its index.
+    /// Every series with its data, in the order of their indices.
     pub(crate) fn series(&self) -> MutexGuard<'_, Vec<SeriesCell>> {
         locked(&self.series)
     }
 
-    /// Takes up to `most` of the warm-up calls that `device` still owes of `total`, leaving enough of them
-    /// to the other threads that the last ones are handed out singly.
-    pub(crate) fn lease_warmup(&self, device: DeviceId, total: u32, most: u32) -> u32 {
-        if total == 0 {
-            return 0;
-        }
-        let mut warmups = locked(&self.warmups);
-        let at = warmups.iter().position(|(d, _)| *d == device).unwrap_or_else(|| {
-            warmups.push((device, 0));
-            warmups.len() - 1
-        });
-        let Some((_, taken)) = warmups.get_mut(at) else { return 0 };
-        let left = total.saturating_sub(*taken);
-        let lease = left.min(most.min(left / 256).max(1));
-        *taken += lease;
-        lease
-    }
-
-    /// Gives back warm-up calls that were leased and not used.
-    pub(crate) fn return_warmup(&self, device: DeviceId, calls: u32) {
-        let mut warmups = locked(&self.warmups);
-        if let Some((_, taken)) = warmups.iter_mut().find(|(of, _)| *of == device) {
-            *taken = taken.saturating_sub(calls);
-        }
-    }
-
-    /// Counts a timed call whose `bytes` or `flops` are no amount.
+    /// Counts a timed call whose `bytes` or `flops` are invalid.
     #[cold]
-    pub(crate) fn count_nonsense(&self) {
-        self.nonsense.fetch_add(1, Relaxed);
+    pub(crate) fn count_invalid_workload(&self) {
+        self.invalid_workloads.fetch_add(1, Relaxed);
     }
 
-    /// How many there were.
-    pub(crate) fn nonsense(&self) -> u64 {
-        self.nonsense.load(Relaxed)
+    /// Timed calls whose `bytes` or `flops` were invalid.
+    pub(crate) fn invalid_workloads(&self) -> u64 {
+        self.invalid_workloads.load(Relaxed)
     }
 
-    pub(crate) fn hold_policy(&self) -> MutexGuard<'_, HoldDeadline> {
-        locked(&self.hold_policy)
+    /// How long the site's holds may last.
+    pub(crate) fn hold_deadline(&self) -> MutexGuard<'_, HoldDeadline> {
+        locked(&self.hold_deadline)
     }
 }

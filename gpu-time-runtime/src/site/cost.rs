@@ -1,6 +1,5 @@
-//! What timing a site costs: counted for the budget, and only while there is one.
+//! The cost of timing a site, counted for the budget and only while there is one.
 
-use std::borrow::Borrow;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
@@ -9,28 +8,28 @@ use crate::base::switches::SWITCHES;
 use crate::stats::budget::Usage;
 use crate::stats::sampling::generator;
 
-/// One timed call of so many has its host time taken, and so has one look of so many.
+/// The host time of one timed call in this many is measured, and of one decision in as many.
 const ONE_IN: u8 = 8;
-/// What a call takes of the host beyond this is no cost of each: its context was calibrated, or the
-/// stream was full, for which the launch would have waited too.
+/// Upper bound on the host cost of one timed call. Anything longer is not a cost of each call: its
+/// context was calibrated, or the stream was full, for which the launch itself would have waited.
 pub(crate) const LONGEST_NS: u64 = 100_000;
-/// What a look at a call that is passed over takes beyond this is none of its own: the rates were adjusted,
-/// which is counted by itself, or the thread stood still.
-const LONGEST_LOOK_NS: u64 = 1_000;
+/// Upper bound on the cost of one sampling decision. Anything longer is a rate adjustment, which is
+/// counted separately, or preemption.
+const LONGEST_DECISION_NS: u64 = 1_000;
 
-/// What was counted of a site since somebody looked.
-#[repr(align(64))] // written by timed calls, and not where every call reads
+/// The cost of one site since it was last taken.
+#[repr(align(64))] // written by timed calls, so apart from what every call reads
 pub(crate) struct CostMeter {
     calls: AtomicU64,
     timed: AtomicU64,
     device_ns: AtomicU64,
     metered: AtomicU64,
     metered_ns: AtomicU64,
-    looked_ns: AtomicU64,
+    decision_ns: AtomicU64,
 }
 
-/// Whether costs are counted.
-#[inline]
+/// Returns `true` while costs are counted.
+#[inline(always)]
 pub(crate) fn is_on() -> bool {
     SWITCHES.budget.load(Relaxed)
 }
@@ -43,46 +42,32 @@ impl CostMeter {
             device_ns: AtomicU64::new(0),
             metered: AtomicU64::new(0),
             metered_ns: AtomicU64::new(0),
-            looked_ns: AtomicU64::new(0),
+            decision_ns: AtomicU64::new(0),
         }
     }
 
-    /// Counts calls of which it is decided whether they are timed.
+    /// Counts calls that were decided about.
     pub fn count(&self, calls: u64) {
         self.calls.fetch_add(calls, Relaxed);
     }
 
-    /// Counts one of them that is.
+    /// Counts one of them that is timed.
     pub fn count_timed(&self) {
         self.timed.fetch_add(1, Relaxed);
     }
 
-    /// Counts what a timed call takes of the device.
+    /// Counts device time that a timed call adds.
     #[cold]
     pub fn spend(&self, device_ns: f64) {
         self.device_ns.fetch_add(device_ns as u64, Relaxed);
     }
 
-    /// Begins to decide about a call: what that takes may be what is taken of it.
-    #[inline]
-    pub fn look(&'static self) -> Option<Look> {
-        (is_on() && one_in(ONE_IN)).then(|| Look { meter: self, began: Instant::now() })
-    }
-
-    /// Takes the host time of a call that began so long ago.
-    #[cfg(test)]
-    pub fn meter(&'static self, ago: std::time::Duration) {
-        let mut stint = Stint::none();
-        stint.take(self);
-        stint.0.as_mut().unwrap().began -= ago;
-    }
-
-    /// What was counted, which is then forgotten.
+    /// Returns the counters and resets them.
     pub fn take(&self) -> Usage {
         self.read(|count| count.swap(0, Relaxed))
     }
 
-    /// What was counted.
+    /// Returns the counters.
     pub fn peek(&self) -> Usage {
         self.read(|count| count.load(Relaxed))
     }
@@ -95,156 +80,136 @@ impl CostMeter {
             device_ns: number(&self.device_ns),
             metered: number(&self.metered),
             metered_ns: number(&self.metered_ns),
-            looked_ns: number(&self.looked_ns),
+            looked_ns: number(&self.decision_ns),
         }
     }
 }
 
-/// The time that it takes to decide about a call, from its beginning to its drop, as one of those that stand
-/// for all.
-#[must_use]
-pub(crate) struct Look {
-    meter: &'static CostMeter,
-    began: Instant,
-}
-
-impl Drop for Look {
-    #[cold]
-    fn drop(&mut self) {
-        let took = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let all_ns = u64::from(ONE_IN) * took.min(LONGEST_LOOK_NS);
-        self.meter.looked_ns.fetch_add(all_ns, Relaxed);
-    }
-}
-
-/// Whether this is the one of so many, by a generator of the thread's own.
+/// Returns `true` for one call in `many`, drawn by a generator of the thread's own.
 fn one_in(many: u8) -> bool {
     thread_local! {
         static SEED: Cell<u64> = const { Cell::new(0) };
     }
     SEED.with(|seed| {
         let mut rng = generator(seed.get());
-        let is_it = rng.u8(..many) == 0;
+        let is_drawn = rng.u8(..many) == 0;
         seed.set(rng.get_seed());
-        is_it
+        is_drawn
     })
 }
 
-/// What the bookkeeping of one timed call takes of the host, where that is taken.
+/// The host time of one timed call, if it is one of those that are measured.
 ///
-/// Invariant: it is counted when the call ends, once, so that a time and its count are never looked at
+/// Invariant: the time is counted once, when the call ends, so that a time and its count are never read
 /// apart, however long the call takes.
-pub(crate) struct Tab {
+pub(crate) struct CostTimer {
     meter: Option<&'static CostMeter>,
     ns: AtomicU64,
 }
 
-impl Tab {
-    /// That of a call whose host time is not taken.
-    pub const fn none() -> Tab {
-        Tab::of(None, 0)
+impl CostTimer {
+    /// A timer that measures nothing.
+    pub const fn off() -> CostTimer {
+        CostTimer { meter: None, ns: AtomicU64::new(0) }
     }
 
-    const fn of(meter: Option<&'static CostMeter>, ns: u64) -> Tab {
-        Tab { meter, ns: AtomicU64::new(ns) }
+    /// A timer for one call, which measures one call in [`ONE_IN`].
+    #[inline(always)]
+    pub fn sample(meter: &'static CostMeter) -> CostTimer {
+        if is_on() { CostTimer::draw(meter) } else { CostTimer::off() }
     }
 
     #[cold]
-    fn count(&mut self, meter: &CostMeter) {
-        meter.metered_ns.fetch_add(*self.ns.get_mut(), Relaxed);
-        meter.metered.fetch_add(1, Relaxed);
+    fn draw(meter: &'static CostMeter) -> CostTimer {
+        CostTimer { meter: one_in(ONE_IN).then_some(meter), ns: AtomicU64::new(0) }
+    }
+
+    /// Measures until the answer is dropped.
+    #[inline(always)]
+    pub fn start(&self) -> Timing<'_> {
+        Timing(if self.meter.is_some() { Some(Stretch::new(&self.ns)) } else { None })
     }
 }
 
-impl Drop for Tab {
-    #[inline]
+impl Drop for CostTimer {
+    #[inline(always)]
     fn drop(&mut self) {
         if let Some(meter) = self.meter {
-            self.count(meter);
+            count_call(meter, *self.ns.get_mut());
         }
     }
 }
 
-/// A stretch of such bookkeeping, from its beginning to its drop.
-#[must_use]
-pub(crate) struct Stint<T: Borrow<Tab>>(Option<Running<T>>);
+#[cold]
+fn count_call(meter: &CostMeter, ns: u64) {
+    meter.metered_ns.fetch_add(ns, Relaxed);
+    meter.metered.fetch_add(1, Relaxed);
+}
 
-struct Running<T> {
-    tab: T,
+/// A stretch of a call's host time, from [`CostTimer::start`] to its drop.
+#[must_use]
+pub(crate) struct Timing<'a>(Option<Stretch<'a>>);
+
+struct Stretch<'a> {
+    ns: &'a AtomicU64,
     began: Instant,
     longest_ns: u64,
 }
 
-impl<'a> Stint<&'a Tab> {
-    /// Goes on with a call, if its host time is taken.
-    #[inline]
-    pub fn of(tab: &'a Tab) -> Self {
-        if tab.meter.is_some() { Stint::on(tab) } else { Stint(None) }
+impl<'a> Stretch<'a> {
+    #[cold]
+    fn new(ns: &'a AtomicU64) -> Self {
+        Stretch { ns, began: Instant::now(), longest_ns: LONGEST_NS }
     }
 }
 
-impl Stint<Tab> {
-    /// That of a call whose host time is not taken.
-    pub const fn none() -> Self {
-        Stint(None)
-    }
-
-    /// Begins a timed call: its host time may be one of those that are taken. In its place, because most are
-    /// not, and nothing is to be moved for them.
-    #[inline]
-    pub fn begin(&mut self, meter: &'static CostMeter) {
-        if is_on() && one_in(ONE_IN) {
-            self.take(meter);
-        }
-    }
-
-    #[cold]
-    fn take(&mut self, meter: &'static CostMeter) {
-        *self = Stint::on(Tab::of(Some(meter), 0));
-    }
-
-    /// Ends the first one. The tab is the call's, which goes on.
-    #[inline]
-    pub fn end(&mut self) -> Tab {
-        let (meter, ns) = if self.0.is_some() { self.end_taken() } else { (None, 0) };
-        Tab::of(meter, ns)
-    }
-
-    #[cold]
-    fn end_taken(&mut self) -> (Option<&'static CostMeter>, u64) {
-        let Some(mut running) = self.0.take() else { return (None, 0) };
-        running.end();
-        (running.tab.meter.take(), *running.tab.ns.get_mut())
-    }
-}
-
-impl<T: Borrow<Tab>> Stint<T> {
-    fn on(tab: T) -> Self {
-        Stint(Some(Running { tab, began: Instant::now(), longest_ns: LONGEST_NS }))
-    }
-
-    /// The call waits for the GPU, which costs all that it takes.
+impl Timing<'_> {
+    /// Marks that the call waits for the GPU, so that all of the time is its cost.
+    #[inline(always)]
     pub fn waits(&mut self) {
-        if let Some(running) = &mut self.0 {
-            running.longest_ns = u64::MAX;
+        if let Some(stretch) = &mut self.0 {
+            stretch.longest_ns = u64::MAX;
         }
     }
 }
 
-impl<T: Borrow<Tab>> Drop for Stint<T> {
-    #[inline]
-    fn drop(&mut self) {
-        if let Some(running) = &self.0 {
-            running.end();
-        }
-    }
-}
-
-impl<T: Borrow<Tab>> Running<T> {
+impl Drop for Stretch<'_> {
     #[cold]
-    fn end(&self) {
+    fn drop(&mut self) {
         let took = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.tab.borrow().ns.fetch_add(took.min(self.longest_ns), Relaxed);
+        self.ns.fetch_add(took.min(self.longest_ns), Relaxed);
+    }
+}
+
+/// Measures the time of one decision in [`ONE_IN`], until the answer is dropped.
+#[inline]
+pub(crate) fn time_decision(meter: &'static CostMeter) -> Option<DecisionTiming> {
+    (is_on() && one_in(ONE_IN)).then(|| DecisionTiming { meter, began: Instant::now() })
+}
+
+/// The time of one decision, which stands for [`ONE_IN`] of them.
+#[must_use]
+pub(crate) struct DecisionTiming {
+    meter: &'static CostMeter,
+    began: Instant,
+}
+
+impl Drop for DecisionTiming {
+    #[cold]
+    fn drop(&mut self) {
+        let took = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let all_ns = u64::from(ONE_IN) * took.min(LONGEST_DECISION_NS);
+        self.meter.decision_ns.fetch_add(all_ns, Relaxed);
+    }
+}
+
+/// Counts a call that began `ago`, as one whose host time is measured.
+#[cfg(test)]
+pub(crate) fn count_call_of(meter: &'static CostMeter, ago: std::time::Duration) {
+    let timer = CostTimer { meter: Some(meter), ns: AtomicU64::new(0) };
+    let mut timing = timer.start();
+    if let Some(stretch) = &mut timing.0 {
+        stretch.began -= ago;
     }
 }
 
@@ -255,39 +220,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_is_counted_once_and_when_it_ends() {
+    fn call_is_counted_once_when_it_ends() {
         static METER: CostMeter = CostMeter::new();
-        let taken = || {
-            let mut stint = Stint::none();
-            stint.take(&METER);
-            stint
-        };
-        let tab = taken().end();
-        drop(Stint::of(&tab));
-        assert_eq!((METER.take().metered, METER.take().metered_ns), (0.0, 0.0));
-        drop(tab);
-        assert_eq!(METER.take().metered, 1.0);
-        // One that was not timed after all is counted as well.
-        drop(taken());
+        let timer = CostTimer { meter: Some(&METER), ns: AtomicU64::new(0) };
+        drop(timer.start());
+        drop(timer.start());
+        let usage = METER.take();
+        assert_eq!((usage.metered, usage.metered_ns), (0.0, 0.0));
+        drop(timer);
         assert_eq!(METER.take().metered, 1.0);
     }
 
-    /// All of it, up to what may be an interruption.
     #[test]
-    fn a_timed_call_costs_what_it_takes() {
+    fn interrupted_call_counts_up_to_the_bound() {
         static METER: CostMeter = CostMeter::new();
-        METER.meter(Duration::from_nanos(50_000));
+        count_call_of(&METER, Duration::from_nanos(50_000));
         let took = METER.take().metered_ns;
         assert!((50_000.0..=LONGEST_NS as f64).contains(&took), "{took}");
-        METER.meter(Duration::from_secs(1));
+        count_call_of(&METER, Duration::from_secs(1));
         assert_eq!(METER.take().metered_ns, LONGEST_NS as f64);
     }
 
-    /// However long it took: it may have been interrupted.
     #[test]
-    fn a_look_stands_for_others_and_is_no_timed_call() {
+    fn interrupted_decision_counts_up_to_the_bound() {
         static METER: CostMeter = CostMeter::new();
-        drop(Look { meter: &METER, began: Instant::now() - Duration::from_secs(1) });
+        let began = Instant::now() - Duration::from_secs(1);
+        drop(DecisionTiming { meter: &METER, began });
         let usage = METER.take();
         assert_eq!((usage.metered, usage.metered_ns, usage.looked_ns), (0.0, 0.0, 8_000.0));
     }

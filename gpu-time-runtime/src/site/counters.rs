@@ -1,36 +1,30 @@
-//! How often a site was called and what became of the calls.
+//! Call counters of a site, and the calls that a thread passes over without looking at them.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::thread;
-use std::time::Duration;
 
 use crate::base::lock::locked;
 use crate::stats::sampling::{Population, Sampler};
+use crate::types::device::DeviceId;
+use crate::types::key::SeriesKey;
 use crate::types::sampling::Sampling;
 
-/// How often a reading is taken before it is believed, at first without a pause.
-const ATTEMPTS: u32 = 2_000;
-const SPINS: u32 = 1_000;
-const PAUSE: Duration = Duration::from_micros(100);
-
-/// What becomes of a call.
+/// The outcome of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// It served to warm up.
     Warmup,
-    /// It was switched off, filtered out, or could not be timed at all.
+    /// Timing was switched off, the filter excluded the function, or the call could not be timed.
     Skipped,
-    /// It was not sampled.
+    /// Sampling passed it over.
     Unsampled,
     /// It is measured, or lost in the attempt.
     Timed,
 }
 
-/// A reading of counters. `calls = warmup + skipped + unsampled + timed`, each counted by itself.
+/// Calls by outcome. The number of calls is their sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
-    pub calls: u64,
     pub warmup: u64,
     pub skipped: u64,
     pub unsampled: u64,
@@ -38,21 +32,17 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    pub fn is_consistent(&self) -> bool {
-        self.calls == self.sum()
-    }
-
-    fn sum(&self) -> u64 {
+    /// The number of calls.
+    pub fn calls(&self) -> u64 {
         self.warmup + self.all_skipped() + self.timed
     }
 
-    /// Calls that were skipped for whatever reason, as reports count them.
+    /// Calls that were skipped for any reason, as reports count them.
     pub fn all_skipped(&self) -> u64 {
         self.skipped + self.unsampled
     }
 
     pub fn add(&mut self, other: Counts) {
-        self.calls += other.calls;
         self.warmup += other.warmup;
         self.skipped += other.skipped;
         self.unsampled += other.unsampled;
@@ -60,58 +50,63 @@ impl Counts {
     }
 }
 
-/// The counters of one site on one thread, and the thread's lease of warm-up calls.
+/// Warm-up calls on a device that a thread has taken for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lease {
+    pub device: DeviceId,
+    pub calls: u32,
+}
+
+/// The counters of one site on one thread, with its skip counter: the number of calls from here on that
+/// are passed over, as a sampling gap, or as warm-up in one context.
 ///
-/// Invariant: one thread writes, so a load and a store make an increment. That is a nanosecond, where
-/// an atomic read-modify-write takes seven, and forty-five when threads share it.
-#[repr(C, align(64))] // what a call that is not timed touches lies in one line of memory
-pub(crate) struct Slot {
-    calls: AtomicU64,
+/// Invariant: one thread writes, so a load and a store make an increment. That takes a nanosecond,
+/// where an atomic read-modify-write takes seven, and forty-five when threads share it.
+#[repr(C, align(64))] // a call that is passed over touches the first cache line only
+pub(crate) struct CallCounters {
+    skip: AtomicU64,
+    /// The site's epoch in which `skip` was decided.
+    skip_epoch: AtomicU64,
+    /// The context that `skip` warms up; 0 for a sampling gap.
+    skip_context: AtomicU64,
     unsampled: AtomicU64,
-    /// So many calls from here on are not sampled.
-    gap: AtomicU64,
-    /// The epoch of the site in which that was drawn.
-    epoch: AtomicU64,
-    skipped: AtomicU64,
     warmup: AtomicU64,
-    lease_context: AtomicU64,
-    lease: AtomicU64,
-    timed: AtomicU64, // from here on in another line
-    /// The device of the lease.
-    lease_device: AtomicU64,
-    /// The device for which no warm-up call was left when the thread last asked.
-    warm_device: AtomicU64,
-    /// How many there were in all.
-    warm_total: AtomicU64,
-    /// The gap as it was drawn.
+    skipped: AtomicU64,
+    timed: AtomicU64,
+    /// The sampling gap as it was drawn.
     drawn: AtomicU64,
+    /// The device that `skip` warms up, as [`code`] numbers it.
+    skip_device: AtomicU64,
+    /// The device and the number of warm-up calls for which `warm_keys` holds.
+    warm_device: AtomicU64,
+    warm_total: AtomicU64,
+    /// The keys for which no warm-up call was left when the thread last asked, one bit each.
+    warm_keys: [AtomicU64; 2],
     sampler: Sampler,
 }
 
-impl Slot {
+impl CallCounters {
     pub const fn new() -> Self {
-        Slot {
-            calls: AtomicU64::new(0),
+        CallCounters {
+            skip: AtomicU64::new(0),
+            skip_epoch: AtomicU64::new(0),
+            skip_context: AtomicU64::new(0),
             unsampled: AtomicU64::new(0),
-            gap: AtomicU64::new(0),
-            epoch: AtomicU64::new(0),
-            skipped: AtomicU64::new(0),
             warmup: AtomicU64::new(0),
-            lease_context: AtomicU64::new(0),
-            lease: AtomicU64::new(0),
+            skipped: AtomicU64::new(0),
             timed: AtomicU64::new(0),
-            lease_device: AtomicU64::new(0),
+            drawn: AtomicU64::new(0),
+            skip_device: AtomicU64::new(0),
             warm_device: AtomicU64::new(0),
             warm_total: AtomicU64::new(0),
-            drawn: AtomicU64::new(0),
+            warm_keys: [const { AtomicU64::new(0) }; 2],
             sampler: Sampler::new(),
         }
     }
 
     /// Counts one call.
-    #[inline]
+    #[inline(always)]
     pub fn count(&self, outcome: Outcome) {
-        bump(&self.calls);
         bump(match outcome {
             Outcome::Warmup => &self.warmup,
             Outcome::Skipped => &self.skipped,
@@ -120,124 +115,119 @@ impl Slot {
         });
     }
 
-    /// Counts a call that is not sampled, if that is decided, and was in this epoch.
-    #[inline]
-    pub fn pass_over(&self, epoch: u32) -> bool {
-        let left = self.gap.load(Relaxed);
-        if left == 0 || self.epoch.load(Relaxed) != u64::from(epoch) {
+    /// Passes a call over that has no context yet (0), or this one. Returns `false` if no such call is left
+    /// to pass over in this epoch.
+    #[inline(always)]
+    pub fn pass_over(&self, context: usize, epoch: u32) -> bool {
+        let left = self.skip.load(Relaxed);
+        if left == 0
+            || self.skip_context.load(Relaxed) != context as u64
+            || self.skip_epoch.load(Relaxed) != u64::from(epoch)
+        {
             return false;
         }
-        self.gap.store(left - 1, Relaxed);
-        self.count(Outcome::Unsampled);
+        self.skip.store(left - 1, Relaxed);
         true
     }
 
-    /// How many calls it is with this one since the last that was decided about by itself.
+    /// The number of calls since the last one that was decided about by itself, with this one.
     pub fn decided(&self) -> u64 {
-        1 + self.drawn.load(Relaxed).saturating_sub(self.gap.load(Relaxed))
+        1 + self.drawn.load(Relaxed).saturating_sub(self.skip.load(Relaxed))
     }
 
-    /// Decides whether the call is timed, and gives its weight if so; else counts it. At most `longest`
-    /// that follow are passed over, and none in another epoch.
+    /// Decides whether the call is timed, and returns its weight if so. Passes over at most `longest` of
+    /// the calls that follow, and none in another epoch.
     pub fn draw(&self, sampling: Sampling, epoch: u32, longest: u64) -> Option<f32> {
-        let left = self.gap.load(Relaxed);
+        let left = self.skip.load(Relaxed);
         if left > 0 {
             self.sampler.cut(left);
         }
         let drawn = self.sampler.draw(sampling, longest);
-        self.gap.store(drawn.skips, Relaxed);
+        self.skip.store(drawn.skips, Relaxed);
+        self.skip_epoch.store(u64::from(epoch), Relaxed);
+        self.skip_context.store(0, Relaxed);
         self.drawn.store(drawn.skips, Relaxed);
-        self.epoch.store(u64::from(epoch), Relaxed);
-        if drawn.weight.is_none() {
-            self.count(Outcome::Unsampled);
-        }
         drawn.weight
     }
 
-    /// What was sampled, and of how many calls.
+    /// The sampled calls, and the calls that they stand for.
     pub fn population(&self) -> Population {
         population(&self.sampler, self.read())
     }
 
-    /// Uses one call of the warm-up lease for `context`, if there is one.
-    #[inline]
-    pub fn use_lease(&self, context: usize) -> bool {
-        let left = self.lease.load(Relaxed);
-        if left == 0 || self.lease_context.load(Relaxed) != context as u64 {
-            return false;
-        }
-        self.lease.store(left - 1, Relaxed);
-        true
+    /// Passes over warm-up calls in `context`, which the thread has taken for itself.
+    pub fn skip_warmup(&self, lease: Lease, context: usize, epoch: u32) {
+        self.skip_device.store(code(lease.device), Relaxed);
+        self.skip_context.store(context as u64, Relaxed);
+        self.skip_epoch.store(u64::from(epoch), Relaxed);
+        self.skip.store(u64::from(lease.calls), Relaxed);
     }
 
-    /// Gives back what the last [`Slot::use_lease`] took.
-    pub fn return_lease(&self) {
-        bump(&self.lease);
-    }
-
-    /// Whether nothing was left to lease for `device`, of so many in all. What is used up stays so.
-    pub fn is_warm(&self, device: u32, total: u32) -> bool {
-        self.warm_device.load(Relaxed) == u64::from(device)
-            && self.warm_total.load(Relaxed) >= u64::from(total)
-    }
-
-    /// Remembers that nothing is left to lease for `device`, of so many in all.
-    pub fn set_warm(&self, device: u32, total: u32) {
-        self.warm_device.store(u64::from(device), Relaxed);
-        self.warm_total.store(u64::from(total), Relaxed);
-    }
-
-    /// Gives up what is left of the lease, if it is on this device, or on whatever one: its device, and
-    /// how many calls.
-    pub fn take_lease(&self, device: Option<u32>) -> Option<(u32, u32)> {
-        let (of, left) = (self.lease_device.load(Relaxed) as u32, self.lease.load(Relaxed));
-        if left == 0 || device.is_some_and(|device| device != of) {
+    /// Gives up the warm-up calls that are left, if there are any.
+    pub fn take_warmup(&self) -> Option<Lease> {
+        let left = self.skip.load(Relaxed);
+        if left == 0 || self.skip_context.load(Relaxed) == 0 {
             return None;
         }
-        self.lease.store(0, Relaxed);
-        Some((of, left as u32))
+        self.skip.store(0, Relaxed);
+        Some(Lease { device: device(self.skip_device.load(Relaxed)), calls: left as u32 })
     }
 
-    /// Whether a lease, of whatever context, has calls left.
-    pub fn has_lease(&self) -> bool {
-        self.lease.load(Relaxed) > 0
+    /// Returns `true` if no warm-up call of `total` is left for this device and key, as far as the thread
+    /// knows. Warm-up calls that were made once stay made.
+    pub fn is_warm(&self, device: DeviceId, key: SeriesKey, total: u32) -> bool {
+        let (word, bit) = key_bit(key);
+        self.warm_device.load(Relaxed) == code(device)
+            && self.warm_total.load(Relaxed) >= u64::from(total)
+            && self.warm_keys.get(word).is_some_and(|keys| keys.load(Relaxed) & bit != 0)
     }
 
-    /// Keeps a lease of `calls` warm-up calls on `device` for `context`; there must be none left.
-    pub fn set_lease(&self, context: usize, device: u32, calls: u32) {
-        self.lease_context.store(context as u64, Relaxed);
-        self.lease_device.store(u64::from(device), Relaxed);
-        self.lease.store(u64::from(calls), Relaxed);
+    /// Remembers that no warm-up call of `total` is left for this device and key.
+    pub fn set_warm(&self, device: DeviceId, key: SeriesKey, total: u32) {
+        let (word, bit) = key_bit(key);
+        let (device, total) = (code(device), u64::from(total));
+        if self.warm_device.load(Relaxed) != device || self.warm_total.load(Relaxed) != total {
+            self.warm_keys.iter().for_each(|keys| keys.store(0, Relaxed));
+            self.warm_device.store(device, Relaxed);
+            self.warm_total.store(total, Relaxed);
+        }
+        if let Some(keys) = self.warm_keys.get(word) {
+            keys.store(keys.load(Relaxed) | bit, Relaxed);
+        }
     }
 
     /// Reads the counters while their thread goes on counting.
-    ///
-    /// A reading between the two stores of [`Slot::count`] is one call short on one side; it is
-    /// taken again. A thread that was preempted there gets time to go on; one that will never run
-    /// again, as in a process that ends, has its call left out.
     pub fn read(&self) -> Counts {
-        for attempt in 0..ATTEMPTS {
-            let counts = self.read_once();
-            if counts.is_consistent() {
-                return counts;
-            }
-            if attempt >= SPINS {
-                thread::sleep(PAUSE);
-            }
-        }
-        let counts = self.read_once();
-        Counts { calls: counts.sum(), ..counts }
-    }
-
-    fn read_once(&self) -> Counts {
         Counts {
             warmup: self.warmup.load(Relaxed),
             skipped: self.skipped.load(Relaxed),
             unsampled: self.unsampled.load(Relaxed),
             timed: self.timed.load(Relaxed),
-            calls: self.calls.load(Relaxed),
         }
     }
+}
+
+/// A device as a number; 0 is none.
+fn code(device: DeviceId) -> u64 {
+    match device {
+        DeviceId::Cuda(ordinal) => 3 + u64::from(ordinal),
+        DeviceId::Unknown => 2,
+        DeviceId::Host => 1,
+    }
+}
+
+fn device(code: u64) -> DeviceId {
+    match code.checked_sub(3) {
+        Some(ordinal) => DeviceId::Cuda(ordinal as u32),
+        None if code == 2 => DeviceId::Unknown,
+        None => DeviceId::Host,
+    }
+}
+
+/// The word and the bit of a key in `warm_keys`.
+fn key_bit(key: SeriesKey) -> (usize, u64) {
+    let index = key.index();
+    (index / 64, 1 << (index % 64))
 }
 
 #[inline]
@@ -245,17 +235,16 @@ fn bump(counter: &AtomicU64) {
     counter.store(counter.load(Relaxed).wrapping_add(1), Relaxed);
 }
 
-/// The population that a sampler and counts come to.
+/// The population of a sampler, with the calls that were timed without sampling.
 fn population(sampler: &Sampler, counts: Counts) -> Population {
     let mut population = sampler.population(counts.unsampled);
-    // The others were timed while every call was.
+    // The others were timed while every call was timed.
     population.add_unasked((counts.timed + counts.warmup).saturating_sub(sampler.sampled()));
     population
 }
 
-/// The same counters where several threads write.
-pub(crate) struct SharedCounts {
-    calls: AtomicU64,
+/// The same counters for threads that have none of their own any more.
+pub(crate) struct SharedCounters {
     warmup: AtomicU64,
     skipped: AtomicU64,
     unsampled: AtomicU64,
@@ -263,10 +252,9 @@ pub(crate) struct SharedCounts {
     sampler: Mutex<Sampler>,
 }
 
-impl SharedCounts {
+impl SharedCounters {
     pub const fn new() -> Self {
-        SharedCounts {
-            calls: AtomicU64::new(0),
+        SharedCounters {
             warmup: AtomicU64::new(0),
             skipped: AtomicU64::new(0),
             unsampled: AtomicU64::new(0),
@@ -275,22 +263,18 @@ impl SharedCounts {
         }
     }
 
-    /// Decides whether a call is timed, and gives its weight if so; else counts it.
+    /// Decides whether a call is timed, and returns its weight if so.
     pub fn draw(&self, sampling: Sampling) -> Option<f32> {
-        let weight = locked(&self.sampler).draw(sampling, 0).weight;
-        if weight.is_none() {
-            self.count(Outcome::Unsampled);
-        }
-        weight
+        locked(&self.sampler).draw(sampling, 0).weight
     }
 
-    /// What was sampled, and of how many calls.
+    /// The sampled calls, and the calls that they stand for.
     pub fn population(&self) -> Population {
         population(&locked(&self.sampler), self.read())
     }
 
+    /// Counts one call.
     pub fn count(&self, outcome: Outcome) {
-        self.calls.fetch_add(1, Relaxed);
         match outcome {
             Outcome::Warmup => &self.warmup,
             Outcome::Skipped => &self.skipped,
@@ -300,13 +284,13 @@ impl SharedCounts {
         .fetch_add(1, Relaxed);
     }
 
+    /// Reads the counters.
     pub fn read(&self) -> Counts {
         Counts {
             warmup: self.warmup.load(Relaxed),
             skipped: self.skipped.load(Relaxed),
             unsampled: self.unsampled.load(Relaxed),
             timed: self.timed.load(Relaxed),
-            calls: self.calls.load(Relaxed),
         }
     }
 }
@@ -315,61 +299,66 @@ impl SharedCounts {
 mod tests {
     use super::*;
 
+    /// When the rate rises, a long gap that was drawn before would keep calls out for too long.
     #[test]
-    fn a_reading_is_consistent_while_the_thread_counts() {
-        let slot = Slot::new();
-        std::thread::scope(|s| {
-            let writer = s.spawn(|| {
-                for i in 0..200_000u32 {
-                    slot.count(match i % 4 {
-                        0 => Outcome::Warmup,
-                        1 => Outcome::Skipped,
-                        2 => Outcome::Unsampled,
-                        _ => Outcome::Timed,
-                    });
-                }
-            });
-            while !writer.is_finished() {
-                assert!(slot.read().is_consistent());
-            }
-        });
-        assert_eq!(slot.read().calls, 200_000);
-    }
-
-    /// Where calls become rare, those that were passed over while they were many would take for ever.
-    #[test]
-    fn a_gap_ends_with_its_epoch() {
+    fn gap_ends_with_its_epoch() {
         let share = |share| Sampling::of_share(share).unwrap();
-        let slot = Slot::new();
-        assert_eq!(slot.draw(share(0.0), 0, 64), None);
-        assert!(slot.pass_over(0) && slot.pass_over(0));
-        assert!(!slot.pass_over(1));
-        assert_eq!(slot.decided(), 3);
-        assert_eq!(slot.draw(share(1.0), 1, 64), Some(1.0));
-        let counts = slot.read();
-        assert_eq!((counts.calls, counts.unsampled, slot.decided()), (3, 3, 1));
+        let counters = CallCounters::new();
+        assert_eq!(counters.draw(share(0.0), 0, 64), None);
+        assert!(counters.pass_over(0, 0));
+        assert!(counters.pass_over(0, 0));
+        assert!(!counters.pass_over(0, 1));
+        assert_eq!(counters.decided(), 3);
+        assert_eq!(counters.draw(share(1.0), 1, 64), Some(1.0));
+        assert_eq!(counters.decided(), 1);
     }
 
     #[test]
-    fn a_count_goes_on_over_epochs() {
-        let slot = Slot::new();
+    fn count_goes_on_over_epochs() {
+        let counters = CallCounters::new();
         let is_timed = |call: u32| {
             let epoch = call / 5;
-            !slot.pass_over(epoch) && slot.draw(Sampling::every(7), epoch, 64).is_some()
+            !counters.pass_over(0, epoch) && counters.draw(Sampling::every(7), epoch, 64).is_some()
         };
         let timed: Vec<u32> = (1..=50).filter(|call| is_timed(*call)).collect();
         assert_eq!(timed, [7, 14, 21, 28, 35, 42, 49]);
     }
 
     #[test]
-    fn a_lease_serves_its_own_context_only() {
-        let slot = Slot::new();
-        slot.set_lease(7, 1, 2);
-        assert!(!slot.use_lease(8));
-        assert!(slot.use_lease(7));
-        assert_eq!(slot.take_lease(Some(2)), None);
-        assert_eq!(slot.take_lease(Some(1)), Some((1, 1)));
-        assert_eq!(slot.take_lease(None), None);
-        assert!(!slot.use_lease(7));
+    fn warmup_is_skipped_in_its_context_and_given_back() {
+        let counters = CallCounters::new();
+        let device = DeviceId::Cuda(1);
+        counters.skip_warmup(Lease { device, calls: 3 }, 7, 5);
+        assert!(counters.pass_over(7, 5));
+        assert!(
+            !counters.pass_over(8, 5) && !counters.pass_over(0, 5) && !counters.pass_over(7, 6)
+        );
+        assert_eq!(counters.take_warmup(), Some(Lease { device, calls: 2 }));
+        assert_eq!(counters.take_warmup(), None);
+        assert!(!counters.pass_over(7, 5));
+    }
+
+    #[test]
+    fn sampling_gap_is_not_given_back_as_warmup() {
+        let counters = CallCounters::new();
+        assert_eq!(counters.draw(Sampling::of_share(0.0).unwrap(), 0, 64), None);
+        assert_eq!(counters.take_warmup(), None);
+        assert!(counters.pass_over(0, 0));
+    }
+
+    #[test]
+    fn warm_keys_hold_for_one_device_and_total() {
+        let counters = CallCounters::new();
+        let (device, keys) = (DeviceId::Cuda(0), [SeriesKey::NONE, SeriesKey::OTHER]);
+        for key in keys {
+            assert!(!counters.is_warm(device, key, 10));
+            counters.set_warm(device, key, 10);
+            assert!(counters.is_warm(device, key, 10) && counters.is_warm(device, key, 9));
+        }
+        assert!(!counters.is_warm(device, keys[0], 11));
+        assert!(!counters.is_warm(DeviceId::Host, keys[0], 10));
+        counters.set_warm(DeviceId::Host, keys[1], 10);
+        assert!(!counters.is_warm(device, keys[1], 10));
+        assert!(!counters.is_warm(DeviceId::Host, keys[0], 10));
     }
 }

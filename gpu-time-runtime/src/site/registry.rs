@@ -41,6 +41,11 @@ pub(crate) fn len() -> usize {
     locked(registry()).len()
 }
 
+/// The site with this id.
+pub(crate) fn site(id: u32) -> Option<&'static CallSite> {
+    locked(registry()).get((id as usize).checked_sub(1)?).copied()
+}
+
 /// Every site, in the order of their ids.
 pub(crate) fn sites() -> Vec<&'static CallSite> {
     locked(registry()).clone()

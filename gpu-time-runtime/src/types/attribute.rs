@@ -1,7 +1,7 @@
 //! What the attribute says of one function.
 
 use crate::types::sampling::Sampling;
-pub use gpu_time_report::{Clock, ScopeKind};
+pub use gpu_time_report::{Clock, Remark, ScopeKind};
 
 /// What the attribute said, as constants that the compiler checked.
 ///
@@ -38,8 +38,10 @@ pub struct Spec {
     pub launches: &'static [Launch],
     /// A call makes one launch at most: then a call's sum is its launch, and is not kept twice.
     pub is_single: bool,
-    /// The attribute's arguments as the user wrote them, and a note where the macro fell back.
+    /// The attribute's arguments as the user wrote them.
     pub options: &'static str,
+    /// The macro's remarks on how it times the function.
+    pub remarks: &'static [Remark],
 }
 
 /// A launch that the macro saw.

@@ -95,11 +95,17 @@ pub(crate) struct SeriesKey(u8);
 impl SeriesKey {
     /// The call has none.
     pub const NONE: SeriesKey = SeriesKey(0);
-    const OTHER: SeriesKey = SeriesKey(MOST as u8 + 1);
+    /// The call has one of the values beyond the first [`MOST`].
+    pub const OTHER: SeriesKey = SeriesKey(MOST as u8 + 1);
 
-    /// A number that tells it apart.
+    /// A number that tells it apart, at most [`MOST`] + 1.
     pub fn number(self) -> u8 {
         self.0
+    }
+
+    /// The same as an index.
+    pub fn index(self) -> usize {
+        usize::from(self.0)
     }
 }
 

@@ -1,7 +1,5 @@
 //! The work that one call does, as the attribute's `bytes` and `flops` say.
 
-use crate::types::key::KeyText;
-
 /// So many bytes, or so many floating-point operations.
 ///
 /// Invariant: a finite number that is not negative; NaN where it is unknown; or negative infinity where what
@@ -23,14 +21,14 @@ impl Amount {
     pub const UNKNOWN: Amount = Amount(f64::NAN);
 
     /// What makes no sense as one.
-    const NONSENSE: Amount = Amount(f64::NEG_INFINITY);
+    const INVALID: Amount = Amount(f64::NEG_INFINITY);
 
     /// The amount that a value of the user's says.
     pub fn of<V: Quantity>(value: &V) -> Amount {
         match value.quantity() {
             None => Amount::UNKNOWN,
             Some(amount) if amount.is_finite() && amount >= 0.0 => Amount(amount),
-            Some(_) => Amount::NONSENSE,
+            Some(_) => Amount::INVALID,
         }
     }
 
@@ -53,7 +51,7 @@ impl Workload {
 
     /// Whether something was said that is no amount.
     #[inline]
-    pub(crate) fn is_nonsense(self) -> bool {
+    pub(crate) fn is_invalid(self) -> bool {
         [self.bytes, self.flops].iter().any(|amount| amount.0 == f64::NEG_INFINITY)
     }
 }
@@ -62,19 +60,6 @@ impl Workload {
 #[inline]
 pub fn evaluated<T>(value: impl FnOnce() -> T) -> T {
     value()
-}
-
-/// What the attribute says of one call, beside its stream.
-pub struct Details {
-    /// `key = EXPR`.
-    pub key: Option<KeyText>,
-    /// `bytes = EXPR`, `flops = EXPR`.
-    pub workload: Workload,
-}
-
-impl Details {
-    /// Nothing is said.
-    pub const NONE: Details = Details { key: None, workload: Workload::UNKNOWN };
 }
 
 /// What `bytes` and `flops` take.
@@ -143,11 +128,11 @@ mod tests {
             assert_eq!(Amount::of(&unknown).get(), None, "{unknown:?}");
         }
         assert_eq!(Amount::of(&Err::<u8, _>("none")).get(), None);
-        let nonsense = |value: &dyn Quantity| {
-            Workload { flops: Amount::of(&value), ..Workload::UNKNOWN }.is_nonsense()
+        let is_invalid = |value: &dyn Quantity| {
+            Workload { flops: Amount::of(&value), ..Workload::UNKNOWN }.is_invalid()
         };
-        assert!(nonsense(&-1) && nonsense(&f32::NAN) && nonsense(&f64::NEG_INFINITY));
-        assert!(!nonsense(&None::<f64>) && !nonsense(&0) && !Workload::UNKNOWN.is_nonsense());
+        assert!(is_invalid(&-1) && is_invalid(&f32::NAN) && is_invalid(&f64::NEG_INFINITY));
+        assert!(!is_invalid(&None::<f64>) && !is_invalid(&0) && !Workload::UNKNOWN.is_invalid());
         assert!(Workload::UNKNOWN.is_unknown());
         assert!(!Workload { flops: Amount::of(&0), ..Workload::UNKNOWN }.is_unknown());
     }

@@ -1,11 +1,12 @@
-//! One annotation, every cudarc since 0.15.
+//! Applies `#[gpu_timed]` to functions that use each cudarc version since 0.15, and checks the
+//! report.
 #![deny(warnings)]
 
 use std::rc::Rc;
 
 use gpu_time::{Snapshot, gpu_timed};
 
-/// Streams in all the ways that they are handed around, and inference from a builder.
+/// Functions that receive the stream in every supported way, for one version of cudarc.
 macro_rules! version {
     ($name:ident, $cudarc:ident) => {
         mod $name {
@@ -35,17 +36,17 @@ macro_rules! version {
             }
 
             #[gpu_timed(stream = stream, scope = "body")]
-            fn maybe(stream: Option<&Arc<CudaStream>>, work: impl FnOnce()) {
+            fn optional(stream: Option<&Arc<CudaStream>>, work: impl FnOnce()) {
                 work();
             }
 
             #[gpu_timed(stream = Rc::clone(stream), scope = "body")]
-            fn counted(stream: &Rc<Arc<CudaStream>>, work: impl FnOnce()) {
+            fn rc(stream: &Rc<Arc<CudaStream>>, work: impl FnOnce()) {
                 work();
             }
 
             #[gpu_timed(stream = CudaContext::new(0)?.default_stream(), scope = "body")]
-            fn made(work: impl FnOnce()) {
+            fn temporary(work: impl FnOnce()) {
                 work();
             }
 
@@ -74,9 +75,9 @@ macro_rules! version {
                 for _ in 0..3 {
                     inferred(&stream, &kernel)?;
                     owned(stream.clone(), &kernel)?;
-                    maybe(Some(&stream), || ());
-                    counted(&Rc::new(stream.clone()), || ());
-                    made(|| ());
+                    optional(Some(&stream), || ());
+                    rc(&Rc::new(stream.clone()), || ());
+                    temporary(|| ());
                     raw(stream.cu_stream().cast(), || ());
                     Holder { stream: stream.clone() }.through_self(&kernel)?;
                 }
@@ -91,10 +92,10 @@ version!(cudarc_0_17, cudarc_17);
 version!(cudarc_0_18, cudarc_18);
 version!(cudarc_0_19, cudarc_19);
 
-/// The module with the workload kernels.
+/// PTX of the workload kernels.
 const PTX: &str = include_str!("../../../kernels/ptx/workloads.ptx");
 
-/// Runs them with every cudarc, or with those that are named.
+/// Runs the functions with every version of cudarc, or with those given as arguments.
 fn main() {
     type Run = fn() -> Result<(), String>;
     let versions: [(&str, Run); 5] = [
@@ -104,22 +105,23 @@ fn main() {
         ("0.18", || cudarc_0_18::run().map_err(|error| format!("{error:?}"))),
         ("0.19", || cudarc_0_19::run().map_err(|error| format!("{error:?}"))),
     ];
-    let named: Vec<String> = std::env::args().skip(1).collect();
-    let is_wanted = |version: &str| named.is_empty() || named.iter().any(|name| name == version);
-    for (version, run) in versions.into_iter().filter(|(version, _)| is_wanted(version)) {
+    let selected: Vec<String> = std::env::args().skip(1).collect();
+    let is_selected =
+        |version: &str| selected.is_empty() || selected.iter().any(|name| name == version);
+    for (version, run) in versions.into_iter().filter(|(version, _)| is_selected(version)) {
         assert_eq!(run(), Ok(()), "cudarc {version}");
         check(&gpu_time::snapshot(), version);
     }
 }
 
-/// Every function was timed with this cudarc, and nothing was lost.
+/// Panics unless every function was timed with this version of cudarc without losing a sample.
 fn check(snapshot: &Snapshot, version: &str) {
     const FUNCTIONS: [(&str, u64); 7] = [
         ("inferred", 3),
-        ("owned", 2), // one call more is warm-up
-        ("maybe", 3),
-        ("counted", 3),
-        ("made", 3),
+        ("owned", 2), // plus one warm-up call
+        ("optional", 3),
+        ("rc", 3),
+        ("temporary", 3),
         ("raw", 3),
         ("Holder::through_self", 3),
     ];

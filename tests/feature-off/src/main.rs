@@ -1,8 +1,8 @@
-//! Uses all that gpu-time offers, the same with its feature `enabled` and without.
+//! Uses the whole API of gpu-time; compiles with and without the feature `enabled`.
 //!
-//! Prints what the snapshot holds; on stderr there is at most the report, twice.
+//! Prints the contents of the snapshot. With the feature, stderr has the report twice.
 
-// What only the attribute names is unused where it does nothing.
+// Items that only the attribute names are unused without the feature.
 #![allow(dead_code, unused_variables)]
 
 use std::error::Error;
@@ -20,7 +20,7 @@ use gpu_time::{
     set_enabled, snapshot, until_stable,
 };
 
-/// What generated code calls of a stream of cudarc.
+/// The methods of a cudarc stream that generated code calls.
 struct CudaStream {
     context: Arc<CudaContext>,
 }
@@ -69,7 +69,7 @@ async fn awaited(stream: Option<&Arc<CudaStream>>, work: &Work) {
     work.run();
 }
 
-/// Runs on the CPU: there is never a stream.
+/// Work on the CPU: there is never a stream.
 struct Work {
     stream: Option<Arc<CudaStream>>,
 }
@@ -80,7 +80,7 @@ impl Work {
     fn go(&self) {}
 }
 
-/// Every option once, as they are by default.
+/// Sets every option once, to its default.
 fn configured() -> Configure {
     let options = configure().report("").filter("").sample(None).budget(None).warmup(None);
     same(&options);
@@ -111,7 +111,7 @@ fn main() {
     line("clocks", lock_clocks(1500).map_err(show_error).map(|locked| show_locked(&locked)));
 }
 
-/// Six samples of what takes no time are soon had.
+/// Settles quickly: six samples suffice.
 fn settle() -> Settled {
     let (brief, long) = (Duration::ZERO, Duration::from_secs(60));
     let options = Settle::default().margin(0.9).min_samples(6).min_time(brief).timeout(long);
@@ -134,7 +134,7 @@ fn show_settled(settled: &Settled) -> impl Debug {
     assert_eq!(settled.clone().into_snapshot(), **settled);
     let unmet: Vec<_> = settled.unmet().iter().map(show_unmet).collect();
     let replays = settled.back_to_back().map(show_replays);
-    // So often at least as six samples take.
+    // At least as many calls as samples; more if a sample was lost.
     (settled.calls().min(6), settled.is_settled(), unmet, replays)
 }
 
@@ -175,7 +175,7 @@ fn show(snapshot: &Snapshot) {
     line("inconsistencies", snapshot.inconsistencies());
 }
 
-/// What some values can besides; `same` tells what all can. It is the compiler that looks.
+/// Asserts traits of single types at compile time, in addition to those in `same`.
 const _: () = {
     const fn are_plain<T: Copy>() {}
     const fn are_equal_to_themselves<T: Eq>() {}
@@ -196,7 +196,7 @@ const _: () = {
     are_shown::<Unmet>();
 };
 
-/// Values can be copied about, compared and looked at.
+/// Asserts the traits that all types have.
 fn same<T: Clone + Debug + PartialEq + Send + Sync + 'static>(value: &T) {
     assert_eq!(&value.clone(), value);
 }

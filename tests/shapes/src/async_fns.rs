@@ -1,4 +1,4 @@
-//! `async fn`: what it may be, hold, drop and return.
+//! `async fn`: every form, and what it holds, drops and returns.
 
 pub mod plain_async {
     use crate::support::*;

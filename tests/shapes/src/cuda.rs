@@ -1,9 +1,9 @@
 //! Streams with the method names of cudarc's. A launch logs itself and enqueues nothing.
 //!
 //! With `SHAPES_DRIVER` set, an annotated run has a driver's stream behind each of them, so that
-//! the brackets are recorded; otherwise the handles are made up. That is for the simulated driver,
-//! which answers with an error where a real one need not: some shapes drop a stream while it is
-//! being timed.
+//! the brackets are recorded; otherwise the handles are invented. That is for the simulated driver only,
+//! which returns an error for a destroyed stream where a real one need not: some shapes drop a stream
+//! while it is being timed.
 
 #![allow(clippy::all, clippy::pedantic, clippy::nursery)] // the two variants differ here
 
@@ -23,10 +23,10 @@ mod driver {
     use std::panic::AssertUnwindSafe;
     use std::sync::{Arc, OnceLock};
 
-    /// Said to be unwind safe because the made-up stream is.
+    /// Asserted unwind safe because the stream without a driver is.
     pub type Stream = AssertUnwindSafe<Arc<cudarc::driver::CudaStream>>;
 
-    /// A new stream of the first device, if this run has one.
+    /// Creates a stream on the first device, if this run has a driver.
     pub fn stream() -> Option<Stream> {
         static DEVICE: OnceLock<Option<Arc<cudarc::driver::CudaContext>>> = OnceLock::new();
         let device = DEVICE.get_or_init(|| {
@@ -81,7 +81,7 @@ impl CudaStream {
         if let Some(stream) = &self.context.stream {
             return stream.cu_stream().cast();
         }
-        // None of the handles that are special to the driver.
+        // Not one of the driver's special handles.
         (self.number << 12) as CUstream
     }
 

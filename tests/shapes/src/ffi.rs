@@ -1,10 +1,10 @@
-//! The shapes that do need unsafe code.
+//! The shapes that need unsafe code.
 #![deny(warnings)]
 
-#[allow(dead_code, unused_imports)] // Either root uses its part of it.
+#[allow(dead_code, unused_imports)] // Each root uses a part of it.
 mod cuda;
 mod launch_unsafe;
-#[allow(dead_code, unused_imports)] // Either root uses its part of it.
+#[allow(dead_code, unused_imports)] // Each root uses a part of it.
 mod support;
 mod unsafes;
 

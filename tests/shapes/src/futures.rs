@@ -140,7 +140,7 @@ pub mod returns_a_boxed_future {
     }
 }
 
-/// What async-trait 0.1 writes.
+/// The expansion of async-trait 0.1.
 pub mod async_trait_output {
     use crate::support::*;
 

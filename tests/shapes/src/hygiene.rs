@@ -1,4 +1,4 @@
-//! User code that takes the names of std, or those that an expansion might use.
+//! User code that reuses the names of std, or names that an expansion might use.
 
 pub mod shadowed_types {
     #[cfg(feature = "timed")]
@@ -270,7 +270,7 @@ pub mod constants_as_bindings {
     #![allow(non_upper_case_globals)]
     use crate::support::*;
 
-    // A binding that meets a constant of its name becomes a pattern.
+    // A binding with the name of a constant in scope becomes a constant pattern.
     #[allow(dead_code)]
     const __scope: u8 = 1;
     #[allow(dead_code)]

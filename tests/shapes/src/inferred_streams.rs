@@ -1,6 +1,6 @@
-//! Streams that the attribute finds for itself, and what a body may do with them.
+//! Streams that the attribute infers, and what a body may do with them.
 
-/// The attribute finds the stream by the parameter's type.
+/// The attribute infers the stream from the parameter's type.
 pub mod inferred_from_a_parameter {
     use crate::support::*;
 

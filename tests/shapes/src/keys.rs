@@ -175,7 +175,7 @@ pub mod work {
         }
     }
 
-    /// A value that is moved by the body, and an expression that moves nothing.
+    /// The body moves the value, and the expression does not.
     #[cfg_attr(feature = "timed", gpu_timed(bytes = data.len(), flops = data.iter().map(|noisy| noisy.0.len()).sum::<usize>()))]
     fn consume(stream: &CudaStream, data: Vec<Noisy>) -> usize {
         let _ = stream;
@@ -190,7 +190,7 @@ pub mod work {
         format!("{:?}", items)
     }
 
-    /// `?` in a value leaves the evaluation and not the function, whatever that returns.
+    /// `?` in a value ends the evaluation and not the function, whatever its return type.
     #[cfg_attr(
         feature = "timed",
         gpu_timed(bytes = text.parse::<u64>()? + 1, flops = text.find('7')? as f64 / 2.0)

@@ -1,4 +1,4 @@
-//! `launch` as cudarc has it: the caller vouches for the kernel.
+//! `launch` as in cudarc: unsafe, because the caller is responsible for the kernel.
 
 use crate::cuda::{Builder, Refused};
 

@@ -1,4 +1,4 @@
-//! Launches by every name and of every type.
+//! Launches with every name and result type.
 
 pub mod results_of_every_type {
     use crate::support::*;

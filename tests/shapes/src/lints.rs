@@ -1,5 +1,5 @@
-//! Functions that the compiler warns of. Each marked line gets one warning or more, no other line
-//! gets any, and an annotation must change nothing of that.
+//! Functions with compiler warnings. Each marked line has at least one warning, no other line has any,
+//! and the attribute must not change that.
 #![warn(unused, nonstandard_style, future_incompatible, rust_2018_idioms, keyword_idents)]
 #![warn(unused_results, unused_qualifications, unused_lifetimes, single_use_lifetimes)]
 #![warn(trivial_casts, trivial_numeric_casts, let_underscore_drop, unit_bindings)]
@@ -7,7 +7,7 @@
 #![warn(non_ascii_idents, redundant_imports, redundant_lifetimes, unsafe_code, unsafe_op_in_unsafe_fn)]
 #![warn(impl_trait_redundant_captures, unreachable_pub, missing_docs, unused_crate_dependencies)]
 
-#[allow(warnings)] // Either root uses its part of it.
+#[allow(warnings)] // Each root uses a part of it.
 mod cuda;
 #[allow(warnings)]
 mod launch_safe;
@@ -96,7 +96,7 @@ mod variables {
         needless
     }
 
-    // Without the underscore the two would differ: a stream that only the attribute reads is used.
+    // Without the underscore the two would differ: a stream that only the attribute reads counts as used.
     #[allow(clippy::used_underscore_binding)]
     #[cfg_attr(feature = "timed", gpu_timed(scope = "body"))]
     pub(crate) fn stream(_stream: &CudaStream, mut n: u8) -> u8 { //~

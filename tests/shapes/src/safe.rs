@@ -5,7 +5,7 @@
 mod async_fns;
 mod attributes;
 mod control;
-#[allow(dead_code, unused_imports)] // Either root uses its part of it.
+#[allow(dead_code, unused_imports)] // Each root uses a part of it.
 mod cuda;
 mod drops;
 mod futures;
@@ -20,7 +20,7 @@ mod launch_safe;
 mod launches;
 mod methods;
 mod patterns;
-#[allow(dead_code, unused_imports)] // Either root uses its part of it.
+#[allow(dead_code, unused_imports)] // Each root uses a part of it.
 mod support;
 mod traits;
 

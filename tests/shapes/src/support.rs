@@ -1,5 +1,5 @@
-//! What a shape says about itself: whatever can be observed of a function goes to stdout, and the
-//! annotated run must print exactly what the plain one prints.
+//! Logs the observable behaviour of shapes to stdout. The annotated run must print exactly what the
+//! plain one prints.
 
 pub use crate::cuda::*;
 #[cfg(feature = "timed")]
@@ -19,7 +19,7 @@ macro_rules! log {
 }
 pub(crate) use log;
 
-/// Lists the auto traits of a value's type, which an annotation could take away without any error.
+/// Lists the auto traits of a value's type, which the attribute could remove without an error.
 macro_rules! log_auto_traits {
     ($value:expr) => {
         match Probe(&$value) {
@@ -36,8 +36,8 @@ macro_rules! log_auto_traits {
 }
 pub(crate) use log_auto_traits;
 
-/// A value whose type is asked for its traits: a method here is found only where its bound holds,
-/// else [`No`] answers.
+/// A value whose type is checked for its traits: a method of this type applies only if its bound holds,
+/// else the one of [`No`] does.
 pub struct Probe<'a, T>(pub &'a T);
 
 pub trait No {
@@ -114,7 +114,7 @@ pub fn type_of<T>(_: &T) -> &'static str {
     std::any::type_name::<T>()
 }
 
-/// Logs whether `f` returned, and what; the hook has logged how it panicked.
+/// Logs the return value of `f`, or that it panicked. The panic hook has logged the panic itself.
 pub fn attempt<R: Debug>(f: impl FnOnce() -> R) {
     match catch_unwind(std::panic::AssertUnwindSafe(f)) {
         Ok(value) => log!("returned {:?}", value),
@@ -122,7 +122,7 @@ pub fn attempt<R: Debug>(f: impl FnOnce() -> R) {
     }
 }
 
-/// Polls to the end on this thread.
+/// Polls to completion on this thread.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = Box::pin(future);
     let mut polls = 0;
@@ -144,7 +144,7 @@ pub fn cancel<F: Future>(future: F) {
     log!("cancelled");
 }
 
-/// Answers at the second poll.
+/// Is ready at the second poll.
 pub fn yield_now() -> Yield {
     Yield(false)
 }
@@ -165,7 +165,7 @@ pub fn shape(name: &str, run: fn()) {
     run();
 }
 
-/// A panic is part of what a shape shows: its message and its place.
+/// Logs panics with their message and location, which are part of a shape's behaviour.
 pub fn log_panics() {
     std::panic::set_hook(Box::new(|info| {
         let message = info.payload_as_str().unwrap_or("(not a string)");
@@ -173,7 +173,7 @@ pub fn log_panics() {
     }));
 }
 
-/// Runs `group: shape …;` in order. A shape that is not listed is dead code, hence an error.
+/// Runs `group: shape …;` in order. A shape that is missing here is dead code, which is an error.
 macro_rules! run {
     ($($group:ident: $($shape:ident)*;)*) => {
         $($(support::shape(

@@ -1,4 +1,4 @@
-//! What the compiler cannot vouch for: unsafe and foreign functions, and unsafe launches.
+//! Unsafe and foreign functions, and unsafe launches.
 
 pub mod unsafe_functions {
     use crate::support::*;

@@ -1,13 +1,13 @@
-//! The driver's result codes that the model can answer.
+//! Result codes: those that the model returns, and the names of all codes of CUDA 13.
 
 use std::ffi::CStr;
 
-/// A driver call's failure. Success is `Ok(())` and is no `Code`.
+/// The error code of a failed driver call. Success is `Ok(())`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Code(pub i32);
 
-/// What a driver call answers.
-pub(crate) type Answer<T = ()> = Result<T, Code>;
+/// The result of a driver call.
+pub(crate) type DriverResult<T = ()> = Result<T, Code>;
 
 impl Code {
     pub const INVALID_VALUE: Self = Self(1);
@@ -41,17 +41,17 @@ impl Code {
     pub const CAPTURE_WRONG_THREAD: Self = Self(908);
     pub const GRAPH_EXEC_UPDATE_FAILURE: Self = Self(910);
 
-    /// Not the driver's: a wait that would never end. The caller blocks for real outside the
-    /// model's lock and then answers [`Code::LAUNCH_FAILED`].
+    /// A wait that would never end; not a code of the driver. The exported function blocks in real
+    /// time, outside of the model's lock, and then returns [`Code::LAUNCH_FAILED`].
     pub const HUNG: Self = Self(-1);
 }
 
-/// The driver's name of a code, and a sentence. Unknown codes have neither.
+/// Returns the driver's name for a code, or `None` if the code is unknown.
 pub(crate) fn name(code: i32) -> Option<&'static CStr> {
     NAMES.iter().find(|(known, _)| *known == code).map(|(_, name)| *name)
 }
 
-/// Every code of CUDA 13 with its name.
+/// All codes of CUDA 13 with their names.
 const NAMES: &[(i32, &CStr)] = &[
     (0, c"CUDA_SUCCESS"),
     (1, c"CUDA_ERROR_INVALID_VALUE"),

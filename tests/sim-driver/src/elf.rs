@@ -1,5 +1,5 @@
-//! Takes exported symbols out of a shared library, so that looking them up fails as it does with a
-//! driver that is too old to have them.
+//! Removal of exported symbols from a shared library, to simulate a driver that is too old to have
+//! them.
 
 use std::io;
 
@@ -12,7 +12,7 @@ struct Elf<'a>(&'a mut [u8]);
 
 impl Elf<'_> {
     fn number<const N: usize>(&self, at: usize) -> io::Result<usize> {
-        let bytes = self.0.get(at..at + N).ok_or_else(|| invalid("the file is cut off"))?;
+        let bytes = self.0.get(at..at + N).ok_or_else(|| invalid("the ELF file is truncated"))?;
         let mut padded = [0; 8];
         padded[..N].copy_from_slice(bytes);
         Ok(u64::from_le_bytes(padded) as usize)
@@ -27,7 +27,7 @@ impl Elf<'_> {
         rest.starts_with(name.as_bytes()) && rest.get(name.len()) == Some(&0)
     }
 
-    /// Marks the dynamic symbol as undefined, which makes a lookup pass it over.
+    /// Marks a dynamic symbol as undefined, so that lookups ignore it.
     fn undefine(&mut self, name: &str) -> io::Result<()> {
         for index in 0..self.number::<2>(0x3c)? {
             let section = self.section(index)?;
@@ -39,7 +39,7 @@ impl Elf<'_> {
             let strings = self.number::<8>(strings + 24)?;
             for symbol in (start..start + bytes).step_by(SYMBOL_BYTES) {
                 if self.name_is(strings + self.number::<4>(symbol)?, name) {
-                    // The section that it is in, and its address.
+                    // Clears the section index and the address.
                     self.0[symbol + 6..symbol + 16].fill(0);
                     return Ok(());
                 }
@@ -53,11 +53,10 @@ fn invalid(message: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, message)
 }
 
-/// Takes the symbols out of the library image.
+/// Removes symbols from the image of a library.
 pub(crate) fn remove_symbols(image: &mut [u8], symbols: &[&str]) -> io::Result<()> {
-    // 64-bit, little-endian.
     if !image.starts_with(b"\x7fELF\x02\x01") {
-        return Err(invalid("the library is no 64-bit little-endian ELF file"));
+        return Err(invalid("the library is not a 64-bit little-endian ELF file"));
     }
     let mut elf = Elf(image);
     symbols.iter().try_for_each(|symbol| elf.undefine(symbol))

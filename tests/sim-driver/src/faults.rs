@@ -1,21 +1,22 @@
-//! Scripted failures, from `GPU_TIME_TEST_SIM_FAULTS`.
+//! Scripted failures of driver calls, from `GPU_TIME_TEST_SIM_FAULTS`.
 //!
-//! `cuEventRecord:3=700` fails the third call, `cuMemAlloc_v2:2+=2` the second and all later ones,
-//! `cuEventQuery:*=719` every one; calls are counted by function over the whole process. A call
-//! that fails so has no effect. `cuEventQuery:2=hang` lets the second call wait as for a device that
-//! never answers. `stream:hang=2` lets the second stream that is
-//! created make no progress.
+//! `cuEventRecord:3=700` fails the third call with code 700, `cuMemAlloc_v2:2+=2` fails the second
+//! and all later calls, and `cuEventQuery:*=719` fails every call. Calls are counted per function
+//! over the whole process. A call that fails this way has no effect. `cuEventQuery:2=hang` makes
+//! the second call block as for a device that does not respond. `stream:hang=2` makes the second
+//! created stream never progress.
 
 use crate::code::Code;
 
-/// The script, and how far it has been played.
+/// The script, with the number of calls so far.
 #[derive(Default)]
 pub(crate) struct Faults {
-    rules: Vec<Rule>,
+    faults: Vec<Fault>,
     hanging_streams: Vec<u64>,
 }
 
-struct Rule {
+/// Failures of calls `first` to `last` of one function, counted from 1.
+struct Fault {
     function: String,
     first: u64,
     last: u64,
@@ -24,13 +25,15 @@ struct Rule {
 }
 
 impl Faults {
-    /// Reads clauses separated by `;`.
+    /// Parses clauses separated by `;`.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut faults = Self::default();
         for clause in text.split(';').map(str::trim).filter(|clause| !clause.is_empty()) {
-            let expected = || format!("`{clause}` is not `function:n=code` or `stream:hang=n`");
-            let (function, rule) = clause.split_once(':').ok_or_else(expected)?;
-            let (when, value) = rule.split_once('=').ok_or_else(expected)?;
+            let expected = || {
+                format!("invalid fault `{clause}`: expected `function:n=code` or `stream:hang=n`")
+            };
+            let (function, failure) = clause.split_once(':').ok_or_else(expected)?;
+            let (when, value) = failure.split_once('=').ok_or_else(expected)?;
             if (function, when) == ("stream", "hang") {
                 faults.hanging_streams.push(value.parse().map_err(|_| expected())?);
                 continue;
@@ -44,24 +47,30 @@ impl Faults {
                 "hang" => Code::HUNG,
                 code => Code(code.parse().map_err(|_| expected())?),
             };
-            faults.rules.push(Rule { function: function.to_owned(), first, last, code, calls: 0 });
+            faults.faults.push(Fault {
+                function: function.to_owned(),
+                first,
+                last,
+                code,
+                calls: 0,
+            });
         }
         Ok(faults)
     }
 
-    /// Counts one call of `function`, and says whether it is to fail.
+    /// Counts a call of `function`, and returns the code that it fails with, if any.
     pub fn next(&mut self, function: &str) -> Option<Code> {
         let mut failure = None;
-        for rule in self.rules.iter_mut().filter(|rule| rule.function == function) {
-            rule.calls += 1;
-            if (rule.first..=rule.last).contains(&rule.calls) {
-                failure = failure.or(Some(rule.code));
+        for fault in self.faults.iter_mut().filter(|fault| fault.function == function) {
+            fault.calls += 1;
+            if (fault.first..=fault.last).contains(&fault.calls) {
+                failure = failure.or(Some(fault.code));
             }
         }
         failure
     }
 
-    /// Whether the `n`th stream that is created (from 1) hangs.
+    /// Returns `true` if the `n`th created stream, counted from 1, hangs.
     pub fn hangs(&self, n: u64) -> bool {
         self.hanging_streams.contains(&n)
     }

@@ -1,15 +1,16 @@
-//! Handles that can be told apart from stale ones.
+//! Handles of streams, events, modules, functions, captures, graphs and user objects.
 //!
-//! The real driver hands out pointers and trusts them. Here a handle carries the generation of its
-//! slot, so that using one after its object was destroyed is an answer, never undefined behaviour.
+//! The handles of the real driver are pointers, which it does not check. Here a handle contains the
+//! generation of its slot, so that using it after its object is destroyed is an error, never
+//! undefined behaviour.
 
-/// What the C side sees: as wide as a pointer, never dereferenced.
+/// A handle as the C caller sees it: as wide as a pointer, never dereferenced.
 pub(crate) type Handle = u64;
 
 const INDEX_BITS: u32 = 24;
 const TAG_SHIFT: u32 = 56;
 
-/// Objects of one kind, by handle: `tag << 56 | generation << 24 | index`.
+/// Objects of one kind. A handle is `tag << 56 | generation << 24 | index`.
 pub(crate) struct Table<T> {
     tag: u64,
     slots: Vec<Slot<T>>,
@@ -22,8 +23,8 @@ struct Slot<T> {
 }
 
 impl<T> Table<T> {
-    /// An empty table whose handles start with `tag`, which is not zero, so that no handle is null
-    /// or one of the special streams.
+    /// Creates an empty table whose handles contain `tag`, which must not be 0, so that no handle
+    /// is null or equals one of the special streams.
     pub fn new(tag: u8) -> Self {
         assert!(tag != 0);
         Self { tag: u64::from(tag), slots: Vec::new(), free: Vec::new() }
@@ -32,9 +33,9 @@ impl<T> Table<T> {
     pub fn insert(&mut self, value: T) -> Handle {
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot { generation: 0, value: None });
-            u32::try_from(self.slots.len() - 1).expect("fewer than 2^24 objects of a kind")
+            u32::try_from(self.slots.len() - 1).expect("more than 2^24 objects of one kind")
         });
-        assert!(index < 1 << INDEX_BITS, "fewer than 2^24 objects of a kind");
+        assert!(index < 1 << INDEX_BITS, "more than 2^24 objects of one kind");
         let slot = &mut self.slots[index as usize];
         slot.generation = slot.generation.wrapping_add(1);
         slot.value = Some(value);
@@ -63,7 +64,8 @@ impl<T> Table<T> {
         Some(value)
     }
 
-    /// Whether `handle` looks like one that this table gave out and has taken back.
+    /// Returns `true` if `handle` has the form of a handle from this table whose object was
+    /// removed.
     pub fn was_removed(&self, handle: Handle) -> bool {
         let index = (handle & ((1 << INDEX_BITS) - 1)) as usize;
         handle >> TAG_SHIFT == self.tag && index < self.slots.len() && self.get(handle).is_none()

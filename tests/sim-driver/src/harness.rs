@@ -1,18 +1,18 @@
-//! What a test needs to run a child process under the simulated driver.
+//! Setup for tests that run a child process under the simulated driver.
 
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::built;
 use crate::elf;
+use crate::library_file;
 use crate::trace::Trace;
 
 const LIBRARY: &str = "libgpu_time_sim_driver.so";
 const TRACE: &str = "trace.jsonl";
 
-/// A simulated driver in a directory of its own, and the environment that a child needs to find it.
+/// A simulated driver installed in its own directory, with the environment for a child process.
 #[derive(Clone, Debug)]
 pub struct SimDriver {
     dir: PathBuf,
@@ -20,17 +20,18 @@ pub struct SimDriver {
 }
 
 impl SimDriver {
-    /// Copies the library into `dir`, which is created, as `libcuda.so.1` with the link
-    /// `libcuda.so`: one file under both names, so that a process which loads both gets one driver.
+    /// Creates `dir` and copies the library into it as `libcuda.so.1`, with the link `libcuda.so`:
+    /// one file under both names, so that a process that loads both gets one driver.
     pub fn install(dir: impl AsRef<Path>) -> io::Result<Self> {
         Self::install_without(dir, &[])
     }
 
-    /// The same with a driver that lacks some functions.
+    /// Like [`SimDriver::install`], for a driver without the functions in `absent`.
     pub fn install_without(dir: impl AsRef<Path>, absent: &[&str]) -> io::Result<Self> {
         let dir = dir.as_ref().to_path_buf();
         std::fs::create_dir_all(&dir)?;
-        let mut image = std::fs::read(built::library(LIBRARY, env!("CARGO_MANIFEST_DIR"))?)?;
+        let mut image =
+            std::fs::read(library_file::find_or_build(LIBRARY, env!("CARGO_MANIFEST_DIR"))?)?;
         elf::remove_symbols(&mut image, absent)?;
         let (library, link) = (dir.join("libcuda.so.1"), dir.join("libcuda.so"));
         for stale in [&library, &link, &dir.join(TRACE)] {
@@ -44,22 +45,22 @@ impl SimDriver {
         Ok(Self { dir, env: vec![("GPU_TIME_TEST_SIM", "1".into())] })
     }
 
-    /// The directory with the library.
+    /// Returns the directory of the library.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// How many devices there are: one unless said otherwise.
+    /// Sets the number of devices. The default is 1.
     pub fn devices(self, n: usize) -> Self {
         self.with("GPU_TIME_TEST_SIM_DEVICES", n.to_string())
     }
 
-    /// Other numbers for the model: `key=value,…`.
+    /// Overrides constants of the model: `key=value,…`.
     pub fn model(self, text: &str) -> Self {
         self.with("GPU_TIME_TEST_SIM_MODEL", text)
     }
 
-    /// Scripted failures: `function:n=code;…`.
+    /// Scripts failures: `function:n=code;…`.
     pub fn faults(self, text: &str) -> Self {
         self.with("GPU_TIME_TEST_SIM_FAULTS", text)
     }
@@ -70,7 +71,7 @@ impl SimDriver {
         self.with("GPU_TIME_TEST_SIM_TRACE", path)
     }
 
-    /// Leaves the calls out of the trace.
+    /// Omits calls from the trace.
     pub fn commands_only(self) -> Self {
         self.with("GPU_TIME_TEST_SIM_TRACE_LEVEL", "device")
     }
@@ -81,7 +82,8 @@ impl SimDriver {
         self
     }
 
-    /// Lets `command` run under this driver, without what the environment says of real devices.
+    /// Sets the environment of `command` to load this driver, and removes variables that configure
+    /// the real one.
     pub fn apply<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         let mut path = OsString::from(&self.dir);
         if let Some(rest) = std::env::var_os("LD_LIBRARY_PATH").filter(|rest| !rest.is_empty()) {
@@ -94,7 +96,7 @@ impl SimDriver {
         command.env("LD_LIBRARY_PATH", path).envs(self.env.iter().map(|(k, v)| (k, v)))
     }
 
-    /// What happened so far. A driver that was never called has written nothing.
+    /// Reads the trace written so far. It is empty if no driver function was called.
     pub fn trace(&self) -> io::Result<Trace> {
         match Trace::read(self.dir.join(TRACE)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Trace::default()),

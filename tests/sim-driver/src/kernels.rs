@@ -1,26 +1,56 @@
-//! What the known kernels do, and how long they take.
+//! The known kernels: their effects on memory and the L2, and their lengths. Grid and block sizes
+//! have no influence; the length depends on the arguments only.
 
-use crate::code::{Answer, Code};
+use crate::code::{Code, DriverResult};
 use crate::constants::Constants;
 use crate::l2::{L2, Touch};
 use crate::memory::Memory;
 
-/// A launch of a kernel, with its arguments. Any kernel that is not listed is `Unknown`.
+/// A kernel with the arguments of one launch.
 #[derive(Clone, Debug)]
 pub(crate) enum Kernel {
     Empty,
-    Spin { ns: u64 },
-    Saxpy { n: u32, a: f32, x: u64, y: u64 },
-    CopyF4 { from: u64, to: u64, n16: u64 },
-    ReadF4 { from: u64, n16: u64, out: u64 },
-    FlushRead { buffer: u64, n16: u64, sink: u64 },
-    Discard { buffer: u64, lines: u64 },
-    LineLatencies { buffer: u64, lines: u32, cycles: u64, done: u64, ticket: u64 },
+    Spin {
+        ns: u64,
+    },
+    Saxpy {
+        n: u32,
+        a: f32,
+        x: u64,
+        y: u64,
+    },
+    CopyF4 {
+        from: u64,
+        to: u64,
+        n16: u64,
+    },
+    ReadF4 {
+        from: u64,
+        n16: u64,
+        out: u64,
+    },
+    FlushRead {
+        buffer: u64,
+        n16: u64,
+        sink: u64,
+    },
+    Discard {
+        buffer: u64,
+        lines: u64,
+    },
+    LineLatencies {
+        buffer: u64,
+        lines: u32,
+        cycles: u64,
+        done: u64,
+        ticket: u64,
+    },
     Hold(HoldArgs),
+    /// A kernel that the model does not implement.
     Unknown,
 }
 
-/// The arguments of the kernel that holds its stream.
+/// The arguments of `gpu_time_hold`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HoldArgs {
     pub released: u64,
@@ -31,14 +61,15 @@ pub(crate) struct HoldArgs {
 }
 
 impl HoldArgs {
-    /// How long it holds at most: whichever of its two bounds is met first.
+    /// Returns the maximum duration of the hold: the smaller of its two bounds.
     pub fn limit_ns(&self, constants: &Constants) -> u64 {
         let cycles = u128::from(self.max_cycles) * 1_000_000 / u128::from(constants.sm_khz.max(1));
         self.max_ns.min(u64::try_from(cycles).unwrap_or(u64::MAX))
     }
 }
 
-/// The parameters of the known kernels, in bytes. One of the same name that takes others is not it.
+/// Parameter sizes of the known kernels, in bytes. A kernel with the same name but other parameters
+/// is unknown.
 const SIGNATURES: &[(&str, &[usize])] = &[
     ("empty", &[]),
     ("gpu_time_empty", &[]),
@@ -52,7 +83,7 @@ const SIGNATURES: &[(&str, &[usize])] = &[
     ("gpu_time_line_latencies", &[8, 4, 8, 8, 8]),
 ];
 
-/// Whether the kernel `name` with these parameters is one that the model knows.
+/// Returns `true` if the model implements a kernel with this name and these parameter sizes.
 pub(crate) fn is_known(name: &str, parameters: &[usize]) -> bool {
     SIGNATURES.contains(&(name, parameters))
 }
@@ -62,17 +93,17 @@ pub(crate) fn is_known(name: &str, parameters: &[usize]) -> bool {
 /// # Safety
 /// `arguments` holds at least `n + 1` pointers, and the last of these points to a `T`.
 unsafe fn argument<T: Copy>(arguments: *const *const T, n: usize) -> T {
-    // SAFETY: the caller's promise; the program need not align what it passes.
+    // SAFETY: guaranteed by the caller. The argument may be unaligned.
     unsafe { (*arguments.add(n)).read_unaligned() }
 }
 
 impl Kernel {
-    /// A launch of a known kernel.
+    /// Reads the arguments of a known kernel.
     ///
     /// # Safety
     /// `arguments` holds a pointer for each parameter of the kernel, as `cuLaunchKernel` asks.
     pub unsafe fn known(name: &str, arguments: *const *const std::ffi::c_void) -> Self {
-        // SAFETY: the caller's promise, with the types that the signature was checked for.
+        // SAFETY: guaranteed by the caller. The types match the checked parameter sizes.
         let u64_at = |n| unsafe { argument::<u64>(arguments.cast(), n) };
         match name {
             "spin_ns" => Self::Spin { ns: u64_at(0) },
@@ -109,9 +140,9 @@ impl Kernel {
         }
     }
 
-    /// Runs it, and answers its length as CUPTI would date it. For a hold that is its length once
-    /// it is let go.
-    pub fn run(&self, memory: &Memory, l2: &mut L2, constants: &Constants) -> Answer<u64> {
+    /// Executes the kernel and returns its length as CUPTI would report it. For a hold, that is the
+    /// length after the end of the wait.
+    pub fn run(&self, memory: &Memory, l2: &mut L2, constants: &Constants) -> DriverResult<u64> {
         Ok(match *self {
             Self::Empty | Self::Hold(_) => constants.empty_ns,
             Self::Unknown => constants.unknown_ns,
@@ -169,7 +200,7 @@ pub(crate) fn write(start: u64, bytes: u64) -> Touch {
     Touch { start, bytes, write: true }
 }
 
-/// The length of a command that moves these bytes through the L2.
+/// Returns the length of a command that moves these bytes through the L2.
 pub(crate) fn moving_ns(touches: &[Touch], l2: &mut L2, constants: &Constants) -> u64 {
     let traffic = l2.access(touches);
     constants.body_ns
@@ -178,14 +209,14 @@ pub(crate) fn moving_ns(touches: &[Touch], l2: &mut L2, constants: &Constants) -
         + Constants::at_rate(traffic.written_back, constants.writeback_bytes_per_ns)
 }
 
-/// What the first read of each line takes, and then what the second ones do, in cycles.
+/// Returns the cycles of the first read of each line, followed by those of the second reads.
 fn line_latencies(
     memory: &Memory,
     l2: &mut L2,
     constants: &Constants,
     buffer: u64,
     lines: u32,
-) -> Answer<Vec<u32>> {
+) -> DriverResult<Vec<u32>> {
     const STEP: u64 = 1_024;
     let lines = u64::from(lines);
     memory.check(buffer, lines * STEP)?;
@@ -195,25 +226,25 @@ fn line_latencies(
         held.iter().any(|&(start, end)| (start..end).contains(&address))
     };
     let (hit, miss) = (constants.l2_hit_cycles as u32, constants.l2_miss_cycles as u32);
-    // Which comes first does not matter: none evicts another.
+    // The order does not matter, because no line evicts another.
     let mut taken: Vec<u32> = (0..lines).map(|i| if is_held(i) { hit } else { miss }).collect();
     taken.resize(2 * taken.len(), hit);
-    // The lines alone would be more ranges than are kept apart.
+    // The L2 then holds the whole buffer: single lines would exceed the number of separate ranges.
     l2.access(&[read(buffer, lines * STEP)]);
     Ok(taken)
 }
 
-fn saxpy(memory: &Memory, n: u32, a: f32, x: u64, y: u64) -> Answer {
+fn saxpy(memory: &Memory, n: u32, a: f32, x: u64, y: u64) -> DriverResult {
     let bytes = 4 * u64::from(n);
     memory.check(x, bytes)?;
     memory.check(y, bytes)?;
     for i in 0..n as usize {
-        // SAFETY: both ranges were checked to lie in live allocations; `x` and `y` may overlap, so
-        // no slices are made of them.
+        // SAFETY: both ranges were checked to lie in live allocations. `x` and `y` may overlap, so
+        // the code does not create slices.
         unsafe {
             let x = (x as *const f32).add(i).read_unaligned();
             let y = (y as *mut f32).add(i);
-            // The kernel's own fused multiply-add, so that a check can ask for the same bits.
+            // Fused multiply-add like the real kernel, so that results are identical to the bit.
             y.write_unaligned(a.mul_add(x, y.read_unaligned()));
         }
     }

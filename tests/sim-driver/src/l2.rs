@@ -1,12 +1,14 @@
-//! What a device's L2 holds: address ranges, clean or dirty, least recently used first.
+//! A device's L2 cache as address ranges, clean or dirty, in LRU order. Sets, sectors and
+//! replacement within a set are not modelled: on the measured copies, times are within 4 % (8 % for
+//! dirty lines).
 
 use std::collections::VecDeque;
 
-/// How many separate ranges are kept. A program with thousands of small buffers would otherwise
-/// make every launch scan them all; the oldest are forgotten, as if evicted.
+/// Maximum number of separate ranges; the oldest are dropped as if evicted. Without a limit, a
+/// program with thousands of small buffers would make every launch scan all of them.
 const MAX_RANGES: usize = 1_024;
 
-/// One range that a command reads or writes.
+/// A range that a command reads or writes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Touch {
     pub start: u64,
@@ -14,7 +16,7 @@ pub(crate) struct Touch {
     pub write: bool,
 }
 
-/// What the touches of one command met, in bytes.
+/// L2 traffic of one command, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Traffic {
     pub hit: u64,
@@ -45,12 +47,13 @@ fn dirty_bytes(ranges: &[Range]) -> u64 {
     ranges.iter().filter(|range| range.dirty).map(|range| range.bytes()).sum()
 }
 
-/// The cache. Invariant: ranges are disjoint and not empty, `used` is their sum, at most `usable`.
+/// An L2 cache. Invariant: ranges are disjoint and not empty, and `used` is their sum and at most
+/// `usable`.
 pub(crate) struct L2 {
     usable: u64,
     used: u64,
     ranges: VecDeque<Range>,
-    /// Whether a command that streams through fills what is free first, and then evicts only itself.
+    /// Whether a command that does not fit fills the free part first, and then evicts only itself.
     fills_free: bool,
 }
 
@@ -59,16 +62,17 @@ impl L2 {
         Self { usable, used: 0, ranges: VecDeque::new(), fills_free: false }
     }
 
-    /// The same, in which what comes to an L2 that is mostly free evicts nothing that was there.
+    /// Sets whether a command that does not fit into a mostly free L2 keeps the existing ranges.
     pub fn filling_free(self, fills_free: bool) -> Self {
         Self { fills_free, ..self }
     }
 
-    /// One command touches these ranges.
+    /// Performs the accesses of one command and returns its traffic.
     ///
-    /// If they fit, what is there is hit, the rest missed, and the oldest others make room. If not,
-    /// the command streams through: each byte has gone before it comes round again, so nothing is
-    /// hit, and afterwards each range has its share, the end of it.
+    /// If the ranges fit, present bytes are hits, the others are misses, and the oldest other
+    /// ranges are evicted. If they do not fit, every byte is evicted before it is used again, so
+    /// every access is a miss, and afterwards the L2 holds the end of each range, in proportion to
+    /// its length.
     pub fn access(&mut self, touches: &[Touch]) -> Traffic {
         let footprint: u64 = touches.iter().map(|touch| touch.bytes).sum();
         let mut traffic = Traffic::default();
@@ -104,13 +108,13 @@ impl L2 {
         traffic
     }
 
-    /// What it holds of `start..end`: where each range starts and ends.
+    /// Returns the start and the end of each cached range within `start..end`.
     pub fn overlaps(&self, start: u64, end: u64) -> Vec<(u64, u64)> {
         let ranges = self.ranges.iter().filter(|range| range.start < end && start < range.end);
         ranges.map(|range| (range.start.max(start), range.end.min(end))).collect()
     }
 
-    /// Forgets a range that was discarded, or whose memory was freed; nothing is written back.
+    /// Removes a range that is discarded or freed, without writing it back.
     pub fn forget(&mut self, start: u64, bytes: u64) {
         self.take(start, start + bytes);
     }
@@ -120,7 +124,7 @@ impl L2 {
         self.ranges.drain(..).collect()
     }
 
-    /// Puts a range at the most recently used end, and answers how much of it was there already.
+    /// Makes a range the most recently used, and returns the number of bytes that were present.
     fn insert(&mut self, touch: Touch) -> u64 {
         let end = touch.end();
         let mut present = self.take(touch.start, end);
@@ -128,7 +132,7 @@ impl L2 {
         if touch.write {
             self.push(touch.start, end, true);
         } else {
-            // Reading leaves dirty lines dirty.
+            // A read keeps dirty lines dirty.
             present.retain(|range| range.dirty);
             present.sort_by_key(|range| range.start);
             let mut from = touch.start;
@@ -149,7 +153,7 @@ impl L2 {
         }
     }
 
-    /// Removes what overlaps `start..end` and answers the overlaps.
+    /// Removes `start..end` and returns the parts that were present.
     fn take(&mut self, start: u64, end: u64) -> Vec<Range> {
         let mut taken = Vec::new();
         let mut i = 0;
@@ -173,7 +177,7 @@ impl L2 {
         taken
     }
 
-    /// Evicts the oldest until the rest fits, and answers how much of that was dirty.
+    /// Evicts the oldest ranges until the rest fits, and returns the number of dirty bytes evicted.
     fn make_room(&mut self) -> u64 {
         let mut written_back = 0;
         while self.used > self.usable || self.ranges.len() > MAX_RANGES {
@@ -206,20 +210,20 @@ mod tests {
     }
 
     #[test]
-    fn what_streams_through_may_leave_what_was_there() {
+    fn oversized_access_keeps_earlier_ranges_if_filling_free() {
         for (fills_free, left) in [(false, 0), (true, 10)] {
             let mut l2 = L2::new(100).filling_free(fills_free);
             l2.access(&[write(0, 10)]);
             assert_eq!(l2.access(&[write(200, 120)]).miss, 120);
             assert_eq!(l2.access(&[read(0, 10)]).hit, left, "{fills_free}");
-            // It is full now.
+            // The L2 is full now.
             l2.access(&[write(400, 120)]);
             assert_eq!(l2.access(&[read(0, 10)]).hit, 0, "{fills_free}");
         }
     }
 
     #[test]
-    fn what_was_touched_is_hit() {
+    fn touched_bytes_are_hits() {
         let mut l2 = L2::new(100);
         assert_eq!(l2.access(&[read(0, 40)]), Traffic { hit: 0, miss: 40, written_back: 0 });
         assert_eq!(l2.access(&[read(20, 40)]), Traffic { hit: 20, miss: 20, written_back: 0 });
@@ -229,17 +233,17 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_makes_room_and_dirty_lines_are_written_back() {
+    fn oldest_range_is_evicted_and_written_back_if_dirty() {
         let mut l2 = L2::new(100);
         l2.access(&[write(0, 60)]);
         l2.access(&[read(1_000, 40)]);
         assert_eq!(l2.access(&[read(2_000, 30)]), Traffic { hit: 0, miss: 30, written_back: 30 });
-        // The evicted half is the one that was written first.
+        // The lower half of the oldest range was evicted.
         assert_eq!(l2.access(&[read(30, 30)]).hit, 30);
     }
 
     #[test]
-    fn reading_a_dirty_line_leaves_it_dirty() {
+    fn read_keeps_dirty_lines_dirty() {
         let mut l2 = L2::new(100);
         l2.access(&[write(20, 10)]);
         l2.access(&[read(0, 50)]);
@@ -247,11 +251,11 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_does_not_fit_hits_nothing() {
+    fn oversized_access_has_no_hits() {
         let mut l2 = L2::new(100);
         l2.access(&[write(0, 100)]);
         let traffic = l2.access(&[read(0, 60), write(1_000, 60)]);
-        // All that was dirty, and the 10 of its own writes that it could not keep.
+        // 100 dirty bytes from before, and 10 of its own writes that did not stay.
         assert_eq!(traffic, Traffic { hit: 0, miss: 120, written_back: 110 });
     }
 
@@ -264,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn many_small_ranges_stay_bounded() {
+    fn number_of_ranges_is_bounded() {
         let mut l2 = L2::new(1 << 40);
         for i in 0..10_000 {
             l2.access(&[read(i * 10, 5)]);

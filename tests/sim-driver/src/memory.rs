@@ -1,29 +1,29 @@
-//! Memory of the devices and page-locked memory of the host.
+//! Device memory and page-locked host memory.
 //!
-//! Both are host memory here, and a device pointer is its address, so that results are real. Every
-//! access of a simulated command is checked against the table of allocations first.
+//! Both are host memory here, and a device pointer is a host address, so that results are real.
+//! Every access by a simulated command is first checked against the table of allocations.
 
 use std::collections::BTreeMap;
 
-use crate::code::{Answer, Code};
-use crate::context::ContextRef;
+use crate::code::{Code, DriverResult};
+use crate::object::context::ContextRef;
 
-/// Allocations are aligned to this and so are their lengths, which keeps neighbours apart.
+/// Alignment of the addresses and lengths of allocations, which keeps neighbours apart.
 const ALIGNMENT: u64 = 512;
 
-/// Where an allocation belongs.
+/// The kind of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum MemoryKind {
     Device,
-    /// Allocated by the driver, page-locked and mapped.
+    /// Page-locked and mapped host memory, allocated by the driver.
     Host,
-    /// The program's own, page-locked by the driver.
+    /// Host memory of the program, page-locked by the driver.
     Registered,
 }
 
 struct Block {
     bytes: u64,
-    place: Place,
+    kind: MemoryKind,
     context: ContextRef,
 }
 
@@ -35,18 +35,23 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Bytes of device memory in use.
+    /// Returns the bytes of device memory in use.
     pub fn device_bytes(&self) -> u64 {
         self.device_bytes
     }
 
-    /// New memory, all zero.
-    pub fn allocate(&mut self, bytes: u64, place: Place, context: ContextRef) -> Answer<u64> {
+    /// Allocates zeroed memory.
+    pub fn allocate(
+        &mut self,
+        bytes: u64,
+        kind: MemoryKind,
+        context: ContextRef,
+    ) -> DriverResult<u64> {
         if bytes == 0 {
             return Err(Code::INVALID_VALUE);
         }
         let bytes = bytes.checked_next_multiple_of(ALIGNMENT).ok_or(Code::OUT_OF_MEMORY)?;
-        // SAFETY: an anonymous mapping at an address of the kernel's choice touches nothing of ours.
+        // SAFETY: an anonymous mapping at an address of the kernel's choice does not affect others.
         let address = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -60,46 +65,46 @@ impl Memory {
         if address == libc::MAP_FAILED {
             return Err(Code::OUT_OF_MEMORY);
         }
-        if place == Place::Device {
+        if kind == MemoryKind::Device {
             self.device_bytes += bytes;
         }
-        self.blocks.insert(address as u64, Block { bytes, place, context });
+        self.blocks.insert(address as u64, Block { bytes, kind, context });
         Ok(address as u64)
     }
 
-    /// Page-locks memory of the program's.
-    pub fn register(&mut self, address: u64, bytes: u64, context: ContextRef) -> Answer {
+    /// Registers memory of the program as page-locked.
+    pub fn register(&mut self, address: u64, bytes: u64, context: ContextRef) -> DriverResult {
         if address == 0 || bytes == 0 {
             return Err(Code::INVALID_VALUE);
         }
         if self.block(address).is_some() {
             return Err(Code::HOST_MEMORY_ALREADY_REGISTERED);
         }
-        self.blocks.insert(address, Block { bytes, place: Place::Registered, context });
+        self.blocks.insert(address, Block { bytes, kind: MemoryKind::Registered, context });
         Ok(())
     }
 
-    /// Gives back what starts at `address`, which must be of this kind; answers its length.
-    pub fn free(&mut self, address: u64, place: Place) -> Answer<u64> {
+    /// Frees the allocation of this kind that starts at `address`, and returns its length.
+    pub fn free(&mut self, address: u64, kind: MemoryKind) -> DriverResult<u64> {
         match self.blocks.get(&address) {
-            Some(block) if block.place == place => {}
-            _ if place == Place::Registered => return Err(Code::HOST_MEMORY_NOT_REGISTERED),
+            Some(block) if block.kind == kind => {}
+            _ if kind == MemoryKind::Registered => return Err(Code::HOST_MEMORY_NOT_REGISTERED),
             _ => return Err(Code::INVALID_VALUE),
         }
-        let block = self.blocks.remove(&address).expect("it was just found");
-        if place != Place::Registered {
+        let block = self.blocks.remove(&address).expect("the block was just found");
+        if kind != MemoryKind::Registered {
             // SAFETY: `allocate` mapped exactly this range, and it was in the table until now.
             unsafe { libc::munmap(address as *mut libc::c_void, block.bytes as usize) };
         }
-        if place == Place::Device {
+        if kind == MemoryKind::Device {
             self.device_bytes -= block.bytes;
         }
         Ok(block.bytes)
     }
 
-    /// Takes away what belonged to a context that is gone. Page-locked memory stays mapped without
-    /// access: a program that still uses it faults at once, as it would with the real driver,
-    /// instead of writing into whatever is mapped there next.
+    /// Frees all allocations of an ended context. Page-locked memory stays mapped without access: a
+    /// program that still uses it faults at once, as with the real driver, instead of writing to
+    /// memory that is mapped there later.
     pub fn free_all_of(&mut self, context: ContextRef) {
         let device_bytes = &mut self.device_bytes;
         self.blocks.retain(|&address, block| {
@@ -107,14 +112,14 @@ impl Memory {
                 return true;
             }
             let (start, bytes) = (address as *mut libc::c_void, block.bytes as usize);
-            match block.place {
-                Place::Registered => {}
-                Place::Device => {
+            match block.kind {
+                MemoryKind::Registered => {}
+                MemoryKind::Device => {
                     *device_bytes -= block.bytes;
                     // SAFETY: `allocate` mapped exactly this range, and it leaves the table now.
                     unsafe { libc::munmap(start, bytes) };
                 }
-                Place::Host => {
+                MemoryKind::Host => {
                     // SAFETY: as above; the range stays mapped, so nothing else can move there.
                     unsafe { libc::mprotect(start, bytes, libc::PROT_NONE) };
                 }
@@ -128,18 +133,18 @@ impl Memory {
         (address - start < block.bytes).then_some((start, block))
     }
 
-    /// The allocation that holds `address`: its start, its length, its kind.
-    pub fn find(&self, address: u64) -> Option<(u64, u64, Place)> {
-        self.block(address).map(|(start, block)| (start, block.bytes, block.place))
+    /// Returns the start, the length and the kind of the allocation that contains `address`.
+    pub fn find(&self, address: u64) -> Option<(u64, u64, MemoryKind)> {
+        self.block(address).map(|(start, block)| (start, block.bytes, block.kind))
     }
 
-    /// The context that the allocation with `address` belongs to.
+    /// Returns the context of the allocation that contains `address`.
     pub fn context_of(&self, address: u64) -> Option<ContextRef> {
         self.block(address).map(|(_, block)| block.context)
     }
 
-    /// Fails unless a device may touch all of `address .. address + bytes`.
-    pub fn check(&self, address: u64, bytes: u64) -> Answer {
+    /// Fails unless devices may access all of `address .. address + bytes`.
+    pub fn check(&self, address: u64, bytes: u64) -> DriverResult {
         if bytes == 0 {
             return Ok(());
         }
@@ -148,29 +153,30 @@ impl Memory {
         if end > start + block.bytes { Err(Code::ILLEGAL_ADDRESS) } else { Ok(()) }
     }
 
-    /// The word of the program's page-locked memory at `address`, if it is still there.
+    /// Loads the word at `address`. Returns `None` if it is not aligned or not in a live
+    /// allocation.
     pub fn load(&self, address: u64) -> Option<u64> {
         self.check(address, 8).ok()?;
         if !address.is_multiple_of(8) {
             return None;
         }
-        // SAFETY: checked just now to lie in a live allocation, and aligned; the host stores to it
-        // atomically, so an atomic load does not race.
+        // SAFETY: the word was checked to lie in a live allocation and to be aligned. The host
+        // stores to it atomically, so an atomic load does not race.
         let word = unsafe { &*(address as *const std::sync::atomic::AtomicU64) };
         Some(word.load(std::sync::atomic::Ordering::Acquire))
     }
 
-    /// Stores `word` at `address`, where that is memory of ours.
+    /// Stores `word` at `address`, if it is aligned and in a live allocation.
     pub fn store(&self, address: u64, word: u64) {
         if self.check(address, 8).is_ok() && address.is_multiple_of(8) {
             // SAFETY: as in `load`.
-            let place = unsafe { &*(address as *const std::sync::atomic::AtomicU64) };
-            place.store(word, std::sync::atomic::Ordering::Release);
+            let target = unsafe { &*(address as *const std::sync::atomic::AtomicU64) };
+            target.store(word, std::sync::atomic::Ordering::Release);
         }
     }
 
-    /// Copies between two ranges that a device may touch; they may overlap.
-    pub fn copy(&self, to: u64, from: u64, bytes: u64) -> Answer {
+    /// Copies between two ranges, which may overlap.
+    pub fn copy(&self, to: u64, from: u64, bytes: u64) -> DriverResult {
         self.check(to, bytes)?;
         self.check(from, bytes)?;
         // SAFETY: both ranges were checked to lie in live allocations.
@@ -179,18 +185,19 @@ impl Memory {
     }
 
     /// Writes `data` to a range that a device may touch.
-    pub fn write(&self, to: u64, data: &[u8]) -> Answer {
+    pub fn write(&self, to: u64, data: &[u8]) -> DriverResult {
         self.check(to, data.len() as u64)?;
         // SAFETY: the range was checked to lie in a live allocation, and `data` is borrowed.
         unsafe { std::ptr::copy(data.as_ptr(), to as *mut u8, data.len()) };
         Ok(())
     }
 
-    /// Fills a range that a device may touch with a pattern of 1, 2 or 4 bytes.
-    pub fn fill(&self, to: u64, pattern: &[u8], count: u64) -> Answer {
+    /// Fills a range with a pattern of 1, 2 or 4 bytes.
+    pub fn fill(&self, to: u64, pattern: &[u8], count: u64) -> DriverResult {
         let bytes = count.checked_mul(pattern.len() as u64).ok_or(Code::INVALID_VALUE)?;
         self.check(to, bytes)?;
-        // SAFETY: the range was checked to lie in a live allocation, which no Rust reference covers.
+        // SAFETY: the range was checked to lie in a live allocation, which no Rust reference
+        // covers.
         let range = unsafe { std::slice::from_raw_parts_mut(to as *mut u8, bytes as usize) };
         match pattern {
             [byte, rest @ ..] if rest.iter().all(|other| other == byte) => range.fill(*byte),

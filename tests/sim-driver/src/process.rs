@@ -1,4 +1,4 @@
-//! The beginning and the end of the driver in a process.
+//! The state of the driver in a process: alive, after its exit handler, or in a forked child.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -10,28 +10,28 @@ const FORKED: u8 = 2;
 
 static STATE: AtomicU8 = AtomicU8::new(ALIVE);
 
-/// Whether calls reach the model.
+/// Lifecycle of the driver in this process. Calls reach the model only while it is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum ProcessState {
     Alive,
-    /// The driver's own exit handler has run.
+    /// The driver's exit handler has run.
     Exited,
-    /// A child of a process that had initialised the driver. It may not even take the model's lock:
-    /// the thread that held it at the fork does not exist here.
+    /// A child forked after the driver was initialised. It must not even take the model's lock,
+    /// because the thread that held it at the fork does not exist in the child.
     Forked,
 }
 
-/// Where the process stands.
-pub(crate) fn state() -> State {
+/// Returns the state of this process.
+pub(crate) fn state() -> ProcessState {
     match STATE.load(Ordering::Relaxed) {
-        ALIVE => State::Alive,
-        EXITED => State::Exited,
-        _ => State::Forked,
+        ALIVE => ProcessState::Alive,
+        EXITED => ProcessState::Exited,
+        _ => ProcessState::Forked,
     }
 }
 
 extern "C" fn exited() {
-    // A forked child stays what it is.
+    // A forked child stays in its state.
     if STATE.compare_exchange(ALIVE, EXITED, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
         Model::end();
     }
@@ -41,11 +41,11 @@ extern "C" fn forked() {
     STATE.store(FORKED, Ordering::Relaxed);
 }
 
-/// Registers the handlers. Exit handlers run in the reverse order of their registration, so those
-/// that the program registers after this still find a live driver.
-pub(crate) fn watch() {
-    // SAFETY: both are plain functions that live as long as the library, which is never unloaded
-    // while the model is in use, and only store to an atomic.
+/// Registers the exit and fork handlers. Exit handlers run in the reverse order of their
+/// registration, so handlers that the program registers later still find the driver alive.
+pub(crate) fn register_handlers() {
+    // SAFETY: both are functions of this library, which is not unloaded while the model is in use.
+    // The fork handler only stores to an atomic, and the exit handler does not block.
     unsafe {
         libc::atexit(exited);
         libc::pthread_atfork(None, None, Some(forked));

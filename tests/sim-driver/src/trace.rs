@@ -1,4 +1,5 @@
-//! What happened under the simulated driver, as JSON lines: written by the model, read by tests.
+//! The trace of a process under the simulated driver: driver calls, device commands and notes as
+//! JSON lines, written by the model and read by tests.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,25 +17,26 @@ use serde_json::Value;
 pub enum Line {
     /// A driver call, in the order in which the calls took the model's lock.
     Call(Call),
-    /// A command of a device, written when its times became known.
+    /// A device command, written when its times became known.
     Command(Command),
-    /// Something that a test may want to know of.
+    /// An occurrence that is neither a call nor a command.
     Note(Note),
 }
 
 /// A driver call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Call {
-    /// Counts the calls from 1.
+    /// Number of the call, from 1.
     pub seq: u64,
-    /// Counts the threads in the order of their first call, from 1.
+    /// Number of the thread, from 1 in the order of first calls.
     pub thread: u32,
-    /// The exported function.
+    /// Name of the exported function.
     pub name: String,
-    /// Its arguments by name (numbers and strings; no output pointers), and what it found out:
-    /// `start_record`, `stop_record` and `elapsed_ns` of an elapsed-time call, `record` of a record.
+    /// Arguments by name (numbers and strings, but not output pointers) and additional results:
+    /// `start_record`, `stop_record` and `elapsed_ns` of an elapsed-time call, `record` of a
+    /// record.
     pub args: BTreeMap<String, Value>,
-    /// The result code.
+    /// Result code.
     pub result: i32,
     /// Whether the failure was scripted.
     pub scripted: bool,
@@ -44,70 +46,70 @@ pub struct Call {
     pub after_ns: u64,
 }
 
-/// A command that a stream has run.
+/// A command that a stream has executed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Command {
-    /// The handle of the stream; of the legacy and the per-thread stream one of the model's own.
+    /// Handle of the stream. The legacy and the per-thread streams have an internal handle here.
     pub stream: u64,
-    /// The id of the stream's context, as `cuCtxGetId` answers it.
+    /// Id of the stream's context, as returned by `cuCtxGetId`.
     pub context: u64,
     /// `kernel`, `record`, `wait`, `memset`, `copy`, `free` or `host`.
     pub kind: String,
-    /// The kernel's name, or a word that says more about the kind.
+    /// Name of the kernel, or the direction of a copy.
     pub name: String,
-    /// Virtual host time at which the call that enqueued it returned.
+    /// Virtual host time at which the enqueueing call returned.
     pub enqueued_ns: u64,
-    /// Device time at which the stream came to it.
+    /// Device time at which the stream reached the command.
     pub start_ns: u64,
-    /// Device time at which the stream went on; for a record, the event's time.
+    /// Device time at which the stream continued; for a record, the time of the event.
     pub end_ns: u64,
-    /// Its length as CUPTI would date it; zero for a record or a wait.
+    /// Length as CUPTI would report it; 0 for a record or a wait.
     pub duration_ns: u64,
-    /// For a record, the handle of the event.
+    /// Handle of the event, for a record.
     pub event: Option<u64>,
-    /// For a record, which one it was: records are counted from 1 over the process.
+    /// Number of the record, for a record: counted from 1 over the process.
     pub record: Option<u64>,
-    /// Whether it ran as a node of a graph.
+    /// Whether the command ran as a node of a graph.
     pub graph: bool,
 }
 
-/// An occurrence that is neither a call nor a command.
+/// A noteworthy occurrence, such as a full queue or the use of a destroyed handle.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Note {
     /// `forked_call`, `exited_call`, `use_after_destroy`, `queue_full`, `hold_expired`,
     /// `hold_released`, `capture_invalidated`, `illegal_address`, `hang` or `context_gone`.
     pub kind: String,
-    /// The function, or the handle, that it is about.
+    /// The function or handle concerned.
     pub name: String,
-    /// Virtual host time (0 where the model may not be asked).
+    /// Virtual host time, or 0 where the model must not be locked.
     pub at_ns: u64,
 }
 
-/// A trace that was read back.
+/// A trace read from a file.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     /// All lines in order.
     pub lines: Vec<Line>,
 }
 
-/// An elapsed-time call that succeeded, and what it should have answered.
+/// A successful elapsed-time call, with the two records that determine its result.
 #[derive(Clone, Copy, Debug)]
 pub struct Elapsed<'a> {
-    /// The record that the start event stood for.
+    /// Record of the start event.
     pub start: &'a Command,
-    /// The record that the stop event stood for.
+    /// Record of the stop event.
     pub stop: &'a Command,
-    /// What the call answered, in nanoseconds.
+    /// Result of the call, in nanoseconds.
     pub reported_ns: i64,
 }
 
 impl Elapsed<'_> {
-    /// The difference of the two records' times.
+    /// Returns the difference between the times of the two records.
     pub fn expected_ns(&self) -> i64 {
         self.stop.end_ns as i64 - self.start.end_ns as i64
     }
 
-    /// What runs, or ran, on the stop's stream between the two records.
+    /// Returns the commands on the stop's stream between the two records.
     pub fn between<'a>(&self, trace: &'a Trace) -> Vec<&'a Command> {
         let (start, stop) = (self.start, self.stop);
         trace
@@ -119,7 +121,7 @@ impl Elapsed<'_> {
 }
 
 impl Trace {
-    /// Reads a trace file. A last line that was cut off by the end of the process is left out.
+    /// Reads a trace file. Ignores a last line that was truncated by the end of the process.
     pub fn read(path: impl AsRef<Path>) -> io::Result<Self> {
         let text = std::fs::read_to_string(path)?;
         let mut lines = Vec::new();
@@ -133,7 +135,7 @@ impl Trace {
         Ok(Self { lines })
     }
 
-    /// The driver calls.
+    /// Returns the driver calls.
     pub fn calls(&self) -> impl Iterator<Item = &Call> {
         self.lines.iter().filter_map(|line| match line {
             Line::Call(call) => Some(call),
@@ -141,12 +143,12 @@ impl Trace {
         })
     }
 
-    /// The calls of one function.
+    /// Returns the calls of one function.
     pub fn calls_of<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Call> {
         self.calls().filter(move |call| call.name == name)
     }
 
-    /// The device's commands.
+    /// Returns the device commands.
     pub fn commands(&self) -> impl Iterator<Item = &Command> {
         self.lines.iter().filter_map(|line| match line {
             Line::Command(command) => Some(command),
@@ -154,12 +156,12 @@ impl Trace {
         })
     }
 
-    /// The kernels of one name.
+    /// Returns the kernels with this name.
     pub fn kernels<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Command> {
         self.commands().filter(move |command| command.kind == "kernel" && command.name == name)
     }
 
-    /// The notes of one kind.
+    /// Returns the notes of one kind.
     pub fn notes<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Note> {
         self.lines.iter().filter_map(move |line| match line {
             Line::Note(note) if note.kind == kind => Some(note),
@@ -167,7 +169,7 @@ impl Trace {
         })
     }
 
-    /// Every elapsed-time call that succeeded, in order: the raw value of every sample.
+    /// Returns the successful elapsed-time calls in order: the raw value of every sample.
     pub fn elapsed(&self) -> Vec<Elapsed<'_>> {
         let records: BTreeMap<u64, &Command> =
             self.commands().filter_map(|c| Some((c.record?, c))).collect();
@@ -185,11 +187,10 @@ impl Trace {
     }
 }
 
-/// The file behind the trace, for those who may not take the model's lock.
+/// Descriptor of the trace file, for code that must not take the model's lock.
 static FILE: AtomicI32 = AtomicI32::new(-1);
 
-/// Writes the trace, if one was asked for. Each line is one `write`, so that a process that aborts
-/// loses nothing.
+/// Writer of the trace, if enabled. Each line is one `write`, so that an abort does not lose any.
 #[derive(Default)]
 pub(crate) struct Tracer {
     file: Option<File>,
@@ -198,7 +199,7 @@ pub(crate) struct Tracer {
 }
 
 impl Tracer {
-    /// Appends to `path`, where `%p` stands for the process id.
+    /// Opens `path` for appending, with `%p` replaced by the process id.
     pub fn open(path: &str, commands_only: bool) -> Result<Self, String> {
         let path = path.replace("%p", &std::process::id().to_string());
         let file = File::options()
@@ -210,17 +211,17 @@ impl Tracer {
         Ok(Self { file: Some(file), commands_only, calls: 0 })
     }
 
-    /// Whether calls are wanted, with their arguments.
+    /// Returns `true` if the trace includes calls.
     pub fn wants_calls(&self) -> bool {
         self.file.is_some() && !self.commands_only
     }
 
-    /// Whether commands and notes are wanted.
+    /// Returns `true` if the trace is enabled.
     pub fn wants_commands(&self) -> bool {
         self.file.is_some()
     }
 
-    /// Writes a call, and numbers it.
+    /// Writes a call and assigns its number.
     pub fn call(&mut self, mut call: Call) {
         self.calls += 1;
         call.seq = self.calls;
@@ -239,15 +240,17 @@ impl Tracer {
 
     fn write(&mut self, line: &Line) {
         if let Some(file) = &mut self.file {
-            let mut text = serde_json::to_string(line).expect("a line is plain data");
+            let mut text = serde_json::to_string(line).expect("a trace line always serializes");
             text.push('\n');
-            // A full disk must not change what the program under test sees; its reader will notice.
+            // A full disk must not affect the program under test; the reader of the trace will
+            // notice.
             let _ = file.write_all(text.as_bytes());
         }
     }
 }
 
-/// Notes a call that may not touch the model: in a forked child, or after the driver's own exit.
+/// Writes a note about a call that must not lock the model: in a forked child, or after the
+/// driver's exit handler.
 pub(crate) fn note_without_model(kind: &str, name: &str) {
     let file = FILE.load(Ordering::Relaxed);
     if file < 0 {
@@ -255,6 +258,6 @@ pub(crate) fn note_without_model(kind: &str, name: &str) {
     }
     let text =
         format!("{{\"type\":\"note\",\"kind\":\"{kind}\",\"name\":\"{name}\",\"at_ns\":0}}\n");
-    // SAFETY: the buffer is valid for its length; a stale descriptor only makes the write fail.
+    // SAFETY: the buffer is valid for its length. With a stale descriptor, the write fails.
     let _ = unsafe { libc::write(file, text.as_ptr().cast(), text.len()) };
 }

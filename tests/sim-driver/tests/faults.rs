@@ -1,5 +1,5 @@
-//! Scripted failures, absent functions, and when there is no driver at all.
-#![allow(unsafe_code)] // it talks to a driver
+//! Scripted failures, removed functions, and drivers without a device.
+#![allow(unsafe_code)] // calls the driver's C interface
 
 mod support;
 
@@ -12,99 +12,81 @@ use gpu_time_sim_driver::SimDriver;
 use support::*;
 
 #[test]
-fn the_nth_call_fails_and_has_no_effect() {
-    let script = "cuEventRecord:2=700;cuEventQuery:2+=719; cuCtxSynchronize:*=999";
-    let outcome = child(
-        this_test!(),
-        |sim| sim.faults(script),
-        || {
-            start();
-            let (stream, event) = (stream(), event());
-            // SAFETY: the simulated driver checks handles.
-            let record = || unsafe { sys::cuEventRecord(event, stream) as i32 };
-            assert_eq!([record(), record(), record()], [0, 700, 0]);
-            assert_eq!([query(event), query(event), query(event)], [600, 719, 719]);
-            // SAFETY: there is nothing to get wrong.
-            unsafe {
-                fails(999, sys::cuCtxSynchronize());
-                fails(999, sys::cuCtxSynchronize());
-            }
-        },
-    )
-    .passed();
+fn scripted_call_fails_without_effect() {
+    const SCRIPT: &str = "cuEventRecord:2=700;cuEventQuery:2+=719; cuCtxSynchronize:*=999";
+    let outcome = child!().sim(|sim| sim.faults(SCRIPT)).run(|| {
+        start();
+        let (stream, event) = (stream(), event());
+        // SAFETY: the simulated driver checks handles.
+        let record = || unsafe { sys::cuEventRecord(event, stream) as i32 };
+        assert_eq!([record(), record(), record()], [0, 700, 0]);
+        assert_eq!([query(event), query(event), query(event)], [600, 719, 719]);
+        // SAFETY: the call has no preconditions.
+        unsafe {
+            fails(999, sys::cuCtxSynchronize());
+            fails(999, sys::cuCtxSynchronize());
+        }
+    });
     assert_eq!(outcome.trace.commands().filter(|command| command.kind == "record").count(), 2);
     assert_eq!(outcome.trace.calls().filter(|call| call.scripted).count(), 5);
 }
 
 #[test]
-fn calls_are_counted_over_all_threads() {
-    child(
-        this_test!(),
-        |sim| sim.faults("cuEventRecord:100=2"),
-        || {
-            start();
-            let failures: usize = std::thread::scope(|scope| {
-                let threads: Vec<_> = (0..4)
-                    .map(|_| {
-                        scope.spawn(|| {
-                            start();
-                            let (stream, event) = (stream(), event());
-                            // SAFETY: the simulated driver checks handles.
-                            let record = || unsafe { sys::cuEventRecord(event, stream) as i32 };
-                            (0..50).filter(|_| record() == 2).count()
-                        })
+fn fault_counts_span_threads() {
+    child!().sim(|sim| sim.faults("cuEventRecord:100=2")).run(|| {
+        start();
+        let failures: usize = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4)
+                .map(|_| {
+                    scope.spawn(|| {
+                        start();
+                        let (stream, event) = (stream(), event());
+                        // SAFETY: the simulated driver checks handles.
+                        let record = || unsafe { sys::cuEventRecord(event, stream) as i32 };
+                        (0..50).filter(|_| record() == 2).count()
                     })
-                    .collect();
-                threads.into_iter().map(|thread| thread.join().unwrap()).sum()
-            });
-            assert_eq!(failures, 1);
-        },
-    )
-    .passed();
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+        assert_eq!(failures, 1);
+    });
 }
 
 #[test]
-fn an_absent_function_cannot_be_found() {
-    child_without(
-        this_test!(),
-        &["cuCtxGetId", "cuEventElapsedTime_v2"],
-        |sim| sim,
-        || {
-            start();
-            let library = library();
-            type Function = unsafe extern "C" fn() -> i32;
-            // SAFETY: the functions are only looked for, not called.
-            let has = |name: &str| unsafe { library.get::<Function>(name).is_ok() };
-            assert!(!has("cuCtxGetId") && !has("cuEventElapsedTime_v2"));
-            assert!(has("cuCtxGetFlags") && has("cuEventElapsedTime"));
-            // The driver's own way of looking finds the older version.
-            let mut found: *mut c_void = ptr::null_mut();
-            let mut lookup = |name: &std::ffi::CStr| {
-                // SAFETY: the pointer is good for a result, and the name ends in NUL.
-                unsafe {
-                    sys::cuGetProcAddress_v2(name.as_ptr(), &mut found, 13_000, 0, ptr::null_mut())
-                        as i32
-                }
-            };
-            assert_eq!(lookup(c"cuCtxGetId"), 500);
-            assert_eq!(lookup(c"cuEventElapsedTime"), 0);
-            // SAFETY: only the address is taken.
-            let older = unsafe { *library.get::<*mut c_void>(c"cuEventElapsedTime").unwrap() };
-            assert_eq!(found, older);
-        },
-    )
-    .passed();
+fn removed_function_is_not_found() {
+    child!().without(&["cuCtxGetId", "cuEventElapsedTime_v2"]).run(|| {
+        start();
+        let library = library();
+        type Function = unsafe extern "C" fn() -> i32;
+        // SAFETY: the functions are looked up but not called.
+        let has = |name: &str| unsafe { library.get::<Function>(name).is_ok() };
+        assert!(!has("cuCtxGetId") && !has("cuEventElapsedTime_v2"));
+        assert!(has("cuCtxGetFlags") && has("cuEventElapsedTime"));
+        // The driver's own lookup finds the older version.
+        let mut found: *mut c_void = ptr::null_mut();
+        let mut lookup = |name: &std::ffi::CStr| {
+            // SAFETY: the pointer is valid for a result, and the name ends in NUL.
+            unsafe {
+                sys::cuGetProcAddress_v2(name.as_ptr(), &mut found, 13_000, 0, ptr::null_mut())
+                    as i32
+            }
+        };
+        assert_eq!(lookup(c"cuCtxGetId"), 500);
+        assert_eq!(lookup(c"cuEventElapsedTime"), 0);
+        // SAFETY: only the address is used.
+        let older = unsafe { *library.get::<*mut c_void>(c"cuEventElapsedTime").unwrap() };
+        assert_eq!(found, older);
+    });
     let dir = tempfile::tempdir().unwrap();
     let error = SimDriver::install_without(dir.path(), &["cuNothing"]).unwrap_err();
     assert_eq!(error.to_string(), "the library does not export `cuNothing`");
 }
 
 #[test]
-fn a_hung_stream_never_ends() {
-    let outcome = child(
-        this_test!(),
-        |sim| sim.faults("stream:hang=2").model("hang_limit_ms=200"),
-        || {
+fn hung_stream_never_progresses() {
+    let outcome =
+        child!().sim(|sim| sim.faults("stream:hang=2").model("hang_limit_ms=200")).run(|| {
             start();
             let (kernels, good, hung) = (Kernels::load(), stream(), stream());
             let (event, good_event) = (event(), event());
@@ -119,29 +101,30 @@ fn a_hung_stream_never_ends() {
             // SAFETY: the simulated driver checks handles.
             fails(719, unsafe { sys::cuStreamSynchronize(hung) });
             assert!(started.elapsed().as_millis() >= 200);
-            // Its queue fills up without moving.
+            // The queue fills up without progress.
             for _ in 0..1_500 {
                 record(event, hung);
             }
             assert_eq!(query(event), 600);
-        },
-    )
-    .passed();
+        });
     assert_eq!(outcome.trace.notes("hang").count(), 1);
     assert!(outcome.trace.notes("queue_full").count() > 0);
 }
 
 #[test]
-fn a_misspelt_script_is_refused() {
+fn invalid_script_aborts() {
     for (configure, message) in [
         (
             (|sim| sim.faults("cuEventRecord=700")) as fn(SimDriver) -> SimDriver,
-            "`cuEventRecord=700` is not `function:n=code` or `stream:hang=n`",
+            "invalid fault `cuEventRecord=700`: expected `function:n=code` or `stream:hang=n`",
         ),
-        (|sim| sim.model("event_us=1"), "there is no constant `event_us`"),
-        (|sim| sim.model("event_ns=soon"), "`soon` in `event_ns=soon` is not a whole number"),
+        (|sim| sim.model("event_us=1"), "unknown constant `event_us`"),
+        (
+            |sim| sim.model("event_ns=soon"),
+            "invalid value `soon` for `event_ns`: expected a whole number",
+        ),
     ] {
-        let outcome = child(this_test!(), configure, || {
+        let outcome = child!().sim(configure).run_unchecked(|| {
             start();
         });
         assert!(!outcome.status.success());
@@ -149,12 +132,12 @@ fn a_misspelt_script_is_refused() {
     }
 }
 
-/// What `cuInit` answers in a child with this environment.
+/// Returns the results of `cuInit` and `cuDeviceGetCount` in a child with this environment.
 fn init(test: &str, configure: impl FnOnce(&mut Command)) -> String {
     const CHILD: &str = "SIM_DRIVER_INIT_CHILD";
     if std::env::var_os(CHILD).is_some() {
         let mut count = -1;
-        // SAFETY: the pointer is good for a result.
+        // SAFETY: the pointer is valid for a result.
         let (init, devices) =
             unsafe { (sys::cuInit(0) as i32, sys::cuDeviceGetCount(&mut count) as i32) };
         eprintln!("init {init} devices {devices} {count} end");
@@ -171,7 +154,7 @@ fn init(test: &str, configure: impl FnOnce(&mut Command)) -> String {
 }
 
 #[test]
-fn a_copy_that_is_found_by_accident_has_no_device() {
+fn driver_without_opt_in_has_no_device() {
     assert_eq!(init(this_test!(), |_| {}), "init 0 devices 0 2");
     let unset = |command: &mut Command| {
         command.env_remove("GPU_TIME_TEST_SIM");
@@ -180,7 +163,7 @@ fn a_copy_that_is_found_by_accident_has_no_device() {
 }
 
 #[test]
-fn devices_can_be_hidden() {
+fn visible_devices_hides_devices() {
     let with = |name: &'static str, value: &'static str| {
         init(this_test!().trim_end_matches("::{{closure}}"), move |command| {
             command.env(name, value);
@@ -193,22 +176,14 @@ fn devices_can_be_hidden() {
 }
 
 #[test]
-fn errors_have_names() {
-    child(
-        this_test!(),
-        |sim| sim,
-        || {
-            let mut name: *const c_char = ptr::null();
-            // SAFETY: the pointer is good for a result, which is a text that lives for ever.
-            unsafe {
-                ok(sys::cuGetErrorName(
-                    sys::CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
-                    &mut name,
-                ));
-                let name = std::ffi::CStr::from_ptr(name);
-                assert_eq!(name, c"CUDA_ERROR_STREAM_CAPTURE_IMPLICIT");
-            }
-        },
-    )
-    .passed();
+fn error_names() {
+    child!().run(|| {
+        let mut name: *const c_char = ptr::null();
+        // SAFETY: the pointer is valid for a result, which is a static string.
+        unsafe {
+            ok(sys::cuGetErrorName(sys::CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, &mut name));
+            let name = std::ffi::CStr::from_ptr(name);
+            assert_eq!(name, c"CUDA_ERROR_STREAM_CAPTURE_IMPLICIT");
+        }
+    });
 }

@@ -1,5 +1,5 @@
-//! The end of a process, and forked ones.
-#![allow(unsafe_code)] // it talks to a driver and forks
+//! The driver at process exit, after a fork and after an abort, and its trace.
+#![allow(unsafe_code)] // calls the driver's C interface and forks
 
 mod support;
 
@@ -11,16 +11,16 @@ use support::*;
 
 static EVENT: AtomicU64 = AtomicU64::new(0);
 
-fn ask() -> i32 {
+fn query_event() -> i32 {
     query(EVENT.load(Ordering::Relaxed) as sys::CUevent)
 }
 
-extern "C" fn tell_early() {
-    eprintln!("early handler: {}", ask());
+extern "C" fn print_early() {
+    eprintln!("early handler: {}", query_event());
 }
 
-extern "C" fn tell_late() {
-    eprintln!("late handler: {}", ask());
+extern "C" fn print_late() {
+    eprintln!("late handler: {}", query_event());
 }
 
 fn record_one() {
@@ -31,52 +31,43 @@ fn record_one() {
 }
 
 #[test]
-fn the_driver_ends_with_its_own_exit_handler() {
-    let outcome = child(
-        this_test!(),
-        |sim| sim,
-        || {
-            // SAFETY: the handlers are plain functions.
-            unsafe { libc::atexit(tell_early) };
-            start();
-            // SAFETY: as above.
-            unsafe { libc::atexit(tell_late) };
-            record_one();
-            std::process::exit(7);
-        },
-    );
+fn driver_ends_at_its_exit_handler() {
+    let outcome = child!().run_unchecked(|| {
+        // SAFETY: the handler is a function of the program and does not unwind.
+        unsafe { libc::atexit(print_early) };
+        start();
+        // SAFETY: as above.
+        unsafe { libc::atexit(print_late) };
+        record_one();
+        std::process::exit(7);
+    });
     assert_eq!(outcome.status.code(), Some(7), "{}", outcome.stderr);
-    // Last registered, first run.
+    // The handler registered last runs first.
     assert!(outcome.stderr.contains("late handler: 0\nearly handler: 4"), "{}", outcome.stderr);
     assert_eq!(outcome.trace.notes("exited_call").count(), 1);
 }
 
 #[test]
-fn calls_from_a_threads_destructors_work() {
-    struct Asks(Cell<bool>);
-    impl Drop for Asks {
+fn thread_local_destructors_can_call_driver() {
+    struct QueryOnDrop(Cell<bool>);
+    impl Drop for QueryOnDrop {
         fn drop(&mut self) {
-            eprintln!("destructor: {}", ask());
+            eprintln!("destructor: {}", query_event());
         }
     }
-    thread_local!(static ASKS: Asks = const { Asks(Cell::new(false)) });
-    let outcome = child(
-        this_test!(),
-        |sim| sim,
-        || {
-            start();
-            record_one();
-            std::thread::spawn(|| ASKS.with(|asks| asks.0.set(true))).join().unwrap();
-        },
-    )
-    .passed();
+    thread_local!(static QUERY: QueryOnDrop = const { QueryOnDrop(Cell::new(false)) });
+    let outcome = child!().run(|| {
+        start();
+        record_one();
+        std::thread::spawn(|| QUERY.with(|query| query.0.set(true))).join().unwrap();
+    });
     assert!(outcome.stderr.contains("destructor: 0"), "{}", outcome.stderr);
 }
 
-/// Forks, runs `body` in the forked process, and answers its exit code.
+/// Forks, runs `body` in the child, and returns its exit code.
 fn fork(body: impl FnOnce() -> i32) -> i32 {
-    // SAFETY: the forked process only makes driver calls and ends at once; nothing that it touches
-    // is locked by another thread.
+    // SAFETY: the child only makes driver calls and exits at once, and does not use anything that
+    // another thread could have locked.
     unsafe {
         match libc::fork() {
             0 => libc::_exit(body()),
@@ -90,73 +81,54 @@ fn fork(body: impl FnOnce() -> i32) -> i32 {
 }
 
 #[test]
-fn a_forked_process_has_no_driver() {
-    let outcome = child(
-        this_test!(),
-        |sim| sim,
-        || {
-            // Before the driver is initialised, a forked process is like any other.
-            let before = fork(|| {
-                // SAFETY: there is nothing to get wrong.
-                unsafe { sys::cuInit(0) as i32 }
-            });
-            assert_eq!(before, 0);
-            start();
-            record_one();
-            // SAFETY: as above.
-            assert_eq!(fork(|| unsafe { sys::cuInit(0) as i32 }), 3);
-            assert_eq!(fork(ask), 3);
-            assert_eq!(ask(), 0);
-        },
-    )
-    .passed();
+fn forked_child_has_no_driver() {
+    let outcome = child!().run(|| {
+        // A child forked before the driver is initialised can initialise it.
+        let before = fork(|| {
+            // SAFETY: the call has no preconditions.
+            unsafe { sys::cuInit(0) as i32 }
+        });
+        assert_eq!(before, 0);
+        start();
+        record_one();
+        // SAFETY: as above.
+        assert_eq!(fork(|| unsafe { sys::cuInit(0) as i32 }), 3);
+        assert_eq!(fork(query_event), 3);
+        assert_eq!(query_event(), 0);
+    });
     let names: Vec<_> = outcome.trace.notes("forked_call").map(|note| note.name.clone()).collect();
     assert_eq!(names, ["cuInit", "cuEventQuery"]);
 }
 
 #[test]
-fn the_trace_survives_an_abort() {
-    let outcome = child(
-        this_test!(),
-        |sim| sim,
-        || {
-            start();
-            record_one();
-            std::process::abort();
-        },
-    );
+fn trace_survives_abort() {
+    let outcome = child!().run_unchecked(|| {
+        start();
+        record_one();
+        std::process::abort();
+    });
     assert!(!outcome.status.success());
     assert_eq!(outcome.trace.calls().last().unwrap().name, "cuStreamSynchronize");
 }
 
 #[test]
-fn a_trace_can_leave_the_calls_out() {
-    let outcome = child(
-        this_test!(),
-        |sim| sim.commands_only(),
-        || {
-            start();
-            record_one();
-        },
-    )
-    .passed();
+fn trace_level_device_omits_calls() {
+    let outcome = child!().sim(|sim| sim.commands_only()).run(|| {
+        start();
+        record_one();
+    });
     assert_eq!((outcome.trace.calls().count(), outcome.trace.commands().count()), (0, 1));
 }
 
 #[test]
-fn both_names_are_one_driver() {
-    child(
-        this_test!(),
-        |sim| sim,
-        || {
-            // cudarc looks for `libcuda.so`, this for `libcuda.so.1`.
-            start();
-            let before = now();
-            advance(1_000);
-            // SAFETY: there is nothing to get wrong.
-            ok(unsafe { sys::cuProfilerStart() });
-            assert_eq!(now() - before, 1_100);
-        },
-    )
-    .passed();
+fn both_library_names_load_one_driver() {
+    child!().run(|| {
+        // cudarc loads `libcuda.so`, `now` and `advance` load `libcuda.so.1`.
+        start();
+        let before = now();
+        advance(1_000);
+        // SAFETY: the call has no preconditions.
+        ok(unsafe { sys::cuProfilerStart() });
+        assert_eq!(now() - before, 1_100);
+    });
 }

@@ -1,14 +1,15 @@
-//! The exported functions, with the signatures of `nvml.h`.
+//! The exported functions of NVML, with the signatures of `nvml.h`. Every result comes from the
+//! script, except for locked clocks, which the library remembers.
 
 use std::ffi::{CStr, c_char};
 use std::thread;
 
 use crate::device::{
-    Code, INSUFFICIENT_SIZE, INVALID_ARGUMENT, Library, NOT_FOUND, library, trace,
+    Code, INSUFFICIENT_SIZE, INVALID_ARGUMENT, Library, NOT_FOUND, NOT_SUPPORTED, library, trace,
 };
 use crate::script::Process;
 
-/// What only this library has, so that a program can tell it from the real one.
+/// Marker by which a program distinguishes this library from the real one.
 #[unsafe(no_mangle)]
 pub extern "C" fn gpu_time_sim_nvml() {}
 
@@ -20,7 +21,7 @@ pub struct FieldValue {
     timestamp: i64,
     latency_us: i64,
     kind: u32,
-    answer: Code,
+    result: Code,
     value: u64,
 }
 
@@ -44,13 +45,14 @@ const UNSIGNED_LONG_LONG: u32 = 3;
 const NO_INSTANCE: u32 = u32::MAX;
 const SM: u32 = 1;
 const MEMORY: u32 = 2;
-/// From this driver on the fields of the clocks' event reasons have other numbers.
-const RENUMBERED: (u32, u32) = (580, 82);
+/// First driver version with new numbers for the fields of the clocks' event reasons.
+const RENUMBERED_IN: (u32, u32) = (580, 82);
 
-/// Defines exported functions: `fn name(argument: type, …) |library| answer;`
+/// Defines exported functions: `fn name(argument: type, …) |library| result;`
 macro_rules! nvml {
     ($(fn $name:ident($($arg:ident: $type:ty),*) |$library:pat_param| $body:expr;)+) => {$(
-        /// As NVML has it. Every pointer is null or good for what the function writes.
+        /// See `nvml.h`. Every pointer must be null or valid for the values that the function
+        /// writes.
         #[unsafe(no_mangle)]
         #[allow(non_snake_case)]
         pub unsafe extern "C" fn $name($($arg: $type),*) -> Code {
@@ -59,8 +61,9 @@ macro_rules! nvml {
     )+};
 }
 
+/// Executes one call: hangs or fails as scripted, or runs `body`.
 fn run(name: &str, body: impl FnOnce(&mut Library) -> Result<(), Code>) -> Code {
-    let answer = library().and_then(|mut library| {
+    let result = library().and_then(|mut library| {
         if library.script.hanging.contains(name) {
             drop(library);
             trace(&format!("hangs {name}"));
@@ -73,35 +76,35 @@ fn run(name: &str, body: impl FnOnce(&mut Library) -> Result<(), Code>) -> Code 
             None => body(&mut library),
         }
     });
-    answer.err().unwrap_or(0)
+    result.err().unwrap_or(0)
 }
 
-/// Stores a result, unless there is no place for it.
+/// Stores a result. Fails if the pointer is null.
 fn put<T>(to: *mut T, value: T) -> Result<(), Code> {
     if to.is_null() {
         return Err(INVALID_ARGUMENT);
     }
-    // SAFETY: not null, so the caller promises that it is good for one value.
+    // SAFETY: the caller guarantees that a pointer that is not null is valid for one value.
     unsafe { to.write(value) };
     Ok(())
 }
 
-/// Stores a text with its NUL.
+/// Stores a NUL-terminated string.
 fn put_text(to: *mut c_char, len: u32, text: &str) -> Result<(), Code> {
     if text.len() >= len as usize {
         return Err(INSUFFICIENT_SIZE);
     }
     let bytes = text.bytes().chain([0]);
-    // SAFETY: the caller's buffer holds `len` characters, and no more than that are written.
+    // SAFETY: the caller's buffer has `len` bytes, and at most `len` are written.
     bytes.enumerate().try_for_each(|(i, byte)| put(unsafe { to.add(i) }, byte as c_char))
 }
 
-/// Stores a list, for which the caller has `*count` places, or answers how long it is.
+/// Stores a list if the caller has room for it (`*count` items). Stores the length in either case.
 fn put_list<T>(count: *mut u32, to: *mut T, list: Vec<T>) -> Result<(), Code> {
     if count.is_null() {
         return Err(INVALID_ARGUMENT);
     }
-    // SAFETY: not null, so the caller promises that it holds a number.
+    // SAFETY: the caller guarantees that a pointer that is not null points to a number.
     let room = unsafe { count.read() } as usize;
     put(count, list.len() as u32)?;
     if list.len() > room {
@@ -122,23 +125,24 @@ fn infos(processes: &[Process]) -> Vec<ProcessInfo> {
 }
 
 impl Library {
-    /// The field as older drivers number it, by which scripts name it.
+    /// Returns the number of a field in older drivers, which scripts use.
     fn old_field(&self, field: u32) -> u32 {
         let mut version = self.script.driver.split('.').map(|part| part.parse().unwrap_or(0));
         let version = (version.next().unwrap_or(0), version.next().unwrap_or(0));
         match field {
-            269..=273 if version >= RENUMBERED => field - 18,
-            251..=268 if version >= RENUMBERED => field + 5,
+            269..=273 if version >= RENUMBERED_IN => field - 18,
+            251..=268 if version >= RENUMBERED_IN => field + 5,
             field => field,
         }
     }
 
+    /// Reads one field of a device.
     fn fill(&mut self, device: usize, value: &mut FieldValue) {
         let field = self.old_field(value.field);
         value.kind = UNSIGNED_LONG_LONG;
         match self.next(device, &format!("field {field}"), |device| device.fields.get(&field)) {
-            Ok(ns) => (value.answer, value.value) = (0, ns),
-            Err(code) => value.answer = code,
+            Ok(ns) => (value.result, value.value) = (0, ns),
+            Err(code) => value.result = code,
         }
     }
 }
@@ -164,7 +168,7 @@ nvml! {
         if id.is_null() {
             return Err(INVALID_ARGUMENT);
         }
-        // SAFETY: not null, so the caller promises a text that ends in NUL.
+        // SAFETY: the caller guarantees that a pointer that is not null is a NUL-terminated string.
         let id = unsafe { CStr::from_ptr(id) }.to_str().map_err(|_| INVALID_ARGUMENT)?;
         put(to, library.find(id)?)
     };
@@ -196,7 +200,7 @@ nvml! {
             return Err(INVALID_ARGUMENT);
         }
         for i in 0..usize::try_from(count).map_err(|_| INVALID_ARGUMENT)? {
-            // SAFETY: the caller has `count` values there, with the fields filled in.
+            // SAFETY: the caller passes `count` values with the field numbers set.
             library.fill(device, unsafe { &mut *values.add(i) });
         }
         Ok(())
@@ -216,7 +220,7 @@ nvml! {
         put(to, u32::from(library.device(device)?.persistence))
     };
     fn nvmlDeviceGetMigMode(device: usize, current: *mut u32, pending: *mut u32) |library| {
-        let mode = library.device(device)?.mig.ok_or(crate::device::NOT_SUPPORTED)?;
+        let mode = library.device(device)?.mig.ok_or(NOT_SUPPORTED)?;
         put(current, u32::from(mode))?;
         put(pending, u32::from(mode))
     };
@@ -230,8 +234,8 @@ nvml! {
     ) |library| {
         put_list(count, to, infos(&library.device(device)?.mps_processes))
     };
-    fn nvmlDeviceSetGpuLockedClocks(device: usize, least: u32, most: u32) |library| {
-        library.lock(device, least, most)
+    fn nvmlDeviceSetGpuLockedClocks(device: usize, min: u32, max: u32) |library| {
+        library.lock(device, min, max)
     };
     fn nvmlDeviceResetGpuLockedClocks(device: usize) |library| library.reset(device);
 }

@@ -1,11 +1,12 @@
-//! The devices and what has become of them.
+//! The state of the library: the script, read counts of scripted values, locked clocks and the
+//! trace. Clocks do not change over time: each read returns the next scripted value.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::script::{Script, ScriptedDevice, VARIABLE, Values};
+use crate::script::{SCRIPT_VARIABLE, Script, ScriptedDevice, TRACE_VARIABLE, Values};
 
 /// An error code of NVML.
 pub type Code = u32;
@@ -15,22 +16,22 @@ pub const NOT_FOUND: Code = 6;
 pub const INSUFFICIENT_SIZE: Code = 7;
 pub const DRIVER_NOT_LOADED: Code = 9;
 
-/// The library in this process.
+/// State of the library in this process.
 pub struct Library {
     pub script: Script,
-    /// How often each value of each device was read.
+    /// Number of reads of each value of each device.
     reads: BTreeMap<(usize, String), usize>,
-    /// The locked clock of each device.
+    /// Locked clock of each device, if any.
     locked: BTreeMap<usize, u32>,
 }
 
-/// The library, if a test wants it.
+/// Locks the library. Fails unless a test has set a script.
 pub fn library() -> Result<MutexGuard<'static, Library>, Code> {
     static LIBRARY: OnceLock<Option<Mutex<Library>>> = OnceLock::new();
     let library = LIBRARY.get_or_init(|| {
-        let script = std::env::var(VARIABLE).ok()?;
+        let script = std::env::var(SCRIPT_VARIABLE).ok()?;
         let script = serde_json::from_str(&script).unwrap_or_else(|error| {
-            eprintln!("{VARIABLE}: {error}");
+            eprintln!("invalid script in `{SCRIPT_VARIABLE}`: {error}");
             std::process::abort()
         });
         Some(Mutex::new(Library { script, reads: BTreeMap::new(), locked: BTreeMap::new() }))
@@ -40,12 +41,13 @@ pub fn library() -> Result<MutexGuard<'static, Library>, Code> {
 }
 
 impl Library {
-    /// The device of a handle, which is its index and one.
+    /// Returns the device of a handle, which is the index plus one.
     pub fn device(&self, handle: usize) -> Result<&ScriptedDevice, Code> {
         self.script.devices.get(handle.wrapping_sub(1)).ok_or(INVALID_ARGUMENT)
     }
 
-    /// The handle of a device, by a bus id in any of the usual spellings.
+    /// Returns the handle of a device by its bus id, with any number of leading zeros and in either
+    /// case.
     pub fn find(&self, pci_bus_id: &str) -> Result<usize, Code> {
         let numbers = |id: &str| -> Option<Vec<u32>> {
             id.split([':', '.']).map(|part| u32::from_str_radix(part, 16).ok()).collect()
@@ -55,7 +57,7 @@ impl Library {
         self.script.devices.iter().position(same).map(|index| index + 1).ok_or(NOT_FOUND)
     }
 
-    /// The next of a device's values, if it has any.
+    /// Returns the next value from a list of a device. Fails if the device does not have it.
     pub fn next<T: Copy>(
         &mut self,
         handle: usize,
@@ -68,7 +70,7 @@ impl Library {
         value.ok_or(NOT_SUPPORTED)
     }
 
-    /// The SM clock, locked or not.
+    /// Returns the SM clock, locked or not.
     pub fn sm_mhz(&mut self, handle: usize) -> Result<u32, Code> {
         let cap = self.device(handle)?.sm_cap_mhz;
         match self.locked.get(&handle) {
@@ -78,17 +80,17 @@ impl Library {
     }
 
     /// Locks the SM clock.
-    pub fn lock(&mut self, handle: usize, least: u32, most: u32) -> Result<(), Code> {
+    pub fn lock(&mut self, handle: usize, min: u32, max: u32) -> Result<(), Code> {
         let device = self.device(handle)?;
         if let Some(code) = device.lock_fails {
             return Err(code);
         }
-        trace(&format!("lock {} {least} {most}", device.pci_bus_id));
-        self.locked.insert(handle, most);
+        trace(&format!("lock {} {min} {max}", device.pci_bus_id));
+        self.locked.insert(handle, max);
         Ok(())
     }
 
-    /// Gives the SM clock back.
+    /// Unlocks the SM clock.
     pub fn reset(&mut self, handle: usize) -> Result<(), Code> {
         trace(&format!("reset {}", self.device(handle)?.pci_bus_id));
         self.locked.remove(&handle);
@@ -98,11 +100,11 @@ impl Library {
 
 /// Appends a line to the trace.
 pub fn trace(line: &str) {
-    let Some(path) = std::env::var_os(crate::harness::TRACE) else { return };
+    let Some(path) = std::env::var_os(TRACE_VARIABLE) else { return };
     let file = OpenOptions::new().create(true).append(true).open(path);
     let written = file.and_then(|mut file| writeln!(file, "{line}"));
     if let Err(error) = written {
-        eprintln!("the trace of NVML: {error}");
+        eprintln!("cannot write the NVML trace: {error}");
         std::process::abort();
     }
 }

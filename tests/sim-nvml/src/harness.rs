@@ -1,25 +1,23 @@
-//! What a test needs to let a child process find the stand-in.
+//! Setup for tests that run a child process with the simulated NVML.
 
 use std::io;
 use std::path::Path;
 use std::process::Command;
 
-use crate::built;
-use crate::script::{Script, VARIABLE};
+use crate::library_file;
+use crate::script::{SCRIPT_VARIABLE, Script, TRACE_VARIABLE};
 
 const LIBRARY: &str = "libgpu_time_sim_nvml.so";
 const NAME: &str = "libnvidia-ml.so.1";
-/// The variable that names the file of the trace.
-pub(crate) const TRACE: &str = "GPU_TIME_TEST_SIM_NVML_TRACE";
 
-/// A stand-in with its script.
+/// A simulated NVML with its script.
 #[derive(Clone, Debug)]
 pub struct SimNvml {
     script: Script,
 }
 
 impl SimNvml {
-    /// Copies the library into `dir`, under the name by which NVML is loaded.
+    /// Copies the library into `dir`, under the file name of NVML.
     pub fn install(dir: &Path) -> io::Result<()> {
         std::fs::create_dir_all(dir)?;
         let library = dir.join(NAME);
@@ -27,25 +25,25 @@ impl SimNvml {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let built = built::library(LIBRARY, env!("CARGO_MANIFEST_DIR"))?;
+        let built = library_file::find_or_build(LIBRARY, env!("CARGO_MANIFEST_DIR"))?;
         std::fs::copy(built, library).map(drop)
     }
 
-    /// Puts a file there that is no library.
+    /// Creates a file under the name of NVML that is not a library.
     pub fn install_broken(dir: &Path) -> io::Result<()> {
         std::fs::create_dir_all(dir)?;
         std::fs::write(dir.join(NAME), "not a library")
     }
 
-    /// A stand-in that answers like this.
+    /// Creates a simulation with this script.
     pub fn new(script: Script) -> SimNvml {
         SimNvml { script }
     }
 
-    /// Scripts it for `command`, which must find it by its library path. What is locked and given
-    /// back is appended to `trace`.
+    /// Passes the script to `command`, which must find the library by its library path. Locked and
+    /// unlocked clocks are appended to the file `trace`.
     pub fn apply<'c>(&self, command: &'c mut Command, trace: &Path) -> &'c mut Command {
-        let script = serde_json::to_string(&self.script).expect("plain data");
-        command.env(VARIABLE, script).env(TRACE, trace)
+        let script = serde_json::to_string(&self.script).expect("a script always serializes");
+        command.env(SCRIPT_VARIABLE, script).env(TRACE_VARIABLE, trace)
     }
 }

@@ -1,13 +1,13 @@
-//! A stand-in for NVIDIA's management library, for the tests of gpu-time.
+//! A simulated NVML (NVIDIA's management library) with scripted results, for the tests of gpu-time.
 //!
 #![doc = include_str!("../README.md")]
-#![allow(unsafe_code)] // it stands behind a C interface
+#![allow(unsafe_code)] // implements a C interface
 
 mod api;
-#[path = "../../sim-driver/src/built.rs"]
-mod built;
 mod device;
 mod harness;
+#[path = "../../sim-driver/src/library_file.rs"]
+mod library_file;
 mod script;
 
 pub use harness::SimNvml;

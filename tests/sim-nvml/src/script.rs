@@ -1,26 +1,29 @@
-//! What the stand-in is to answer.
+//! The script: driver version, devices and processes that the simulated NVML reports, and functions
+//! that fail or hang.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-/// The variable that holds it.
-pub const VARIABLE: &str = "GPU_TIME_TEST_SIM_NVML";
+/// Variable with the path of the trace file.
+pub const TRACE_VARIABLE: &str = "GPU_TIME_TEST_SIM_NVML_TRACE";
+/// Variable with the script as JSON.
+pub const SCRIPT_VARIABLE: &str = "GPU_TIME_TEST_SIM_NVML";
 
-/// What the library is to answer.
+/// The results of the library.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Script {
-    /// The driver's version.
+    /// Version of the driver.
     pub driver: String,
-    /// In the order in which an index names them.
+    /// Devices in index order.
     pub devices: Vec<ScriptedDevice>,
-    /// Functions that fail, each with its error code.
+    /// Functions that fail, with their error codes.
     pub failing: BTreeMap<String, u32>,
-    /// Functions that never return. The trace says when one is called.
+    /// Functions that never return. Each call is written to the trace.
     pub hanging: BTreeSet<String>,
 }
 
-/// Values of one kind, each for one call, the last one for all that follow.
+/// The values returned by successive calls. The last one is repeated.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Values<T>(pub Vec<T>);
@@ -32,65 +35,65 @@ impl<T> From<T> for Values<T> {
 }
 
 impl<T: Copy> Values<T> {
-    /// The value of the `n`th call, counted from 0.
+    /// Returns the value of call `n`, counted from 0.
     pub(crate) fn get(&self, n: usize) -> Option<T> {
         self.0.get(n).or(self.0.last()).copied()
     }
 }
 
-/// A device as it is to look.
+/// The reported state of a device.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ScriptedDevice {
-    /// As `0000:01:00.0`.
+    /// PCI bus id, such as `0000:01:00.0`.
     pub pci_bus_id: String,
-    /// The SM clock while it is not locked.
+    /// SM clock while it is not locked.
     pub sm_mhz: Values<u32>,
-    /// What there is at most.
+    /// Maximum SM clock.
     pub sm_max_mhz: u32,
-    /// What a locked clock comes to at most.
+    /// Upper limit of a locked SM clock.
     pub sm_cap_mhz: u32,
-    /// With which code locking its clock fails, if it does.
+    /// Error code of locking the clock, if that fails.
     pub lock_fails: Option<u32>,
-    /// The memory clock.
+    /// Memory clock.
     pub mem_mhz: Values<u32>,
-    /// What there is at most.
+    /// Maximum memory clock.
     pub mem_max_mhz: u32,
-    /// The bits of the clocks' event reasons.
+    /// Bits of the clocks' event reasons.
     pub reasons: Values<u64>,
-    /// Counters by their field, in nanoseconds.
+    /// Counters by field, in nanoseconds.
     pub fields: BTreeMap<u32, Values<u64>>,
-    /// Counters by their performance policy, in nanoseconds.
+    /// Counters by performance policy, in nanoseconds.
     pub policies: BTreeMap<u32, Values<u64>>,
-    /// In degrees.
+    /// Temperature in degrees Celsius.
     pub temperature_c: u32,
-    /// In milliwatts.
+    /// Power in milliwatts.
     pub power_mw: u32,
-    /// Whether it is on.
+    /// Whether persistence mode is on.
     pub persistence: bool,
-    /// Whether it is on; `None` for a part without it.
+    /// Whether MIG mode is on; `None` if the device does not support MIG.
     pub mig: Option<bool>,
-    /// Those with a compute context.
+    /// Processes with a compute context.
     pub processes: Vec<Process>,
-    /// Those that are there through MPS.
+    /// Processes that use the device through MPS.
     pub mps_processes: Vec<Process>,
 }
 
-/// A process as the library lists it.
+/// A process listed by the library.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Process {
-    /// `None` is the process that asks.
+    /// Process id; `None` for the calling process.
     pub id: Option<u32>,
-    /// The path of its program.
+    /// Path of the executable.
     pub name: String,
 }
 
 impl Process {
-    /// The process that asks.
+    /// Returns the calling process.
     pub fn ours() -> Process {
         Process { id: None, name: "/usr/bin/ours".to_owned() }
     }
 
-    /// Another one.
+    /// Returns another process.
     pub fn other(id: u32, name: &str) -> Process {
         Process { id: Some(id), name: name.to_owned() }
     }
@@ -101,9 +104,9 @@ impl Process {
 }
 
 impl ScriptedDevice {
-    /// A device that nothing is wrong with.
+    /// Returns a device without any throttling or other problem.
     pub fn calm(pci_bus_id: &str) -> ScriptedDevice {
-        let none_held = |keys: &[u32]| keys.iter().map(|&key| (key, 0.into())).collect();
+        let zero = |keys: &[u32]| keys.iter().map(|&key| (key, 0.into())).collect();
         ScriptedDevice {
             pci_bus_id: pci_bus_id.to_owned(),
             sm_mhz: 1980.into(),
@@ -113,9 +116,9 @@ impl ScriptedDevice {
             mem_mhz: 3201.into(),
             mem_max_mhz: 3201,
             reasons: 0.into(),
-            // The power cap, the sync boost, the two thermal slowdowns and the power brake.
-            fields: none_held(&[74, 76, 251, 252, 253]),
-            policies: none_held(&[0, 2]),
+            // Power cap, sync boost, the two thermal slowdowns and power brake.
+            fields: zero(&[74, 76, 251, 252, 253]),
+            policies: zero(&[0, 2]),
             temperature_c: 41,
             power_mw: 123_400,
             persistence: true,
@@ -127,7 +130,7 @@ impl ScriptedDevice {
 }
 
 impl Script {
-    /// Devices that nothing is wrong with, where the simulated driver has its own.
+    /// Returns devices without any problem, on the PCI buses of the simulated driver's devices.
     pub fn calm(devices: usize) -> Script {
         Script {
             driver: "570.86".to_owned(),
@@ -139,19 +142,19 @@ impl Script {
         }
     }
 
-    /// Lets a function never return.
+    /// Makes a function hang.
     pub fn hanging(mut self, function: &str) -> Script {
         self.hanging.insert(function.to_owned());
         self
     }
 
-    /// Lets a function fail with this code.
+    /// Makes a function fail with this code.
     pub fn failing(mut self, function: &str, code: u32) -> Script {
         self.failing.insert(function.to_owned(), code);
         self
     }
 
-    /// Changes the first device.
+    /// Modifies the first device.
     pub fn with(mut self, change: impl FnOnce(&mut ScriptedDevice)) -> Script {
         change(&mut self.devices[0]);
         self

@@ -1,6 +1,6 @@
-//! Without the feature `enabled` there is nothing: two packages, the same assembly, an empty report.
+//! The build without the feature `enabled`: two packages, the same assembly, an empty report.
 //!
-//! `tests/feature-off` is a package outside the workspace, which a cargo of its own builds here.
+//! `tests/feature-off` is a package outside of the workspace, built by a separate cargo.
 
 mod support;
 
@@ -19,7 +19,7 @@ fn target() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("feature-off")
 }
 
-/// Whether gpu-time's feature `enabled` is on.
+/// The state of gpu-time's feature `enabled`.
 #[derive(Clone, Copy, PartialEq)]
 enum Feature {
     Off,
@@ -29,19 +29,20 @@ use Feature::{Off, On};
 
 fn cargo(subcommand: &str, feature: Feature) -> Command {
     let mut cargo = Command::new(env!("CARGO"));
-    // `--locked` goes to the network only for packages that this machine does not have yet.
+    // `--locked` uses the network only for packages that are not downloaded yet.
     cargo.args([subcommand, "--locked", "--quiet"]).current_dir(package());
     if feature == On {
         cargo.args(["--features", "gpu-time"]);
     }
-    cargo.env("CARGO_TARGET_DIR", target());
-    // They would reach only one of the things compared.
+    // The binaries have the same name: one test must not run what another one has just built.
+    cargo.env("CARGO_TARGET_DIR", target().join(if feature == On { "on" } else { "off" }));
+    // These would affect only one of the two builds that are compared.
     cargo.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
     cargo
 }
 
 #[test]
-fn the_graph_is_two_packages() {
+fn off_build_has_two_packages() {
     let packages = |feature| -> Vec<String> {
         let tree = ["-e", "normal,build", "--target", "all", "--prefix", "none", "-f", "{p}"];
         let output = succeed(cargo("tree", feature).args(tree));
@@ -49,15 +50,15 @@ fn the_graph_is_two_packages() {
         names.map(str::to_owned).collect()
     };
     assert_eq!(packages(Off), ["feature-off", "gpu-time", "gpu-time-macros"]);
-    // The same list does see the rest where it is there.
+    // The list does include further packages if there are any.
     assert!(packages(On).iter().any(|name| name == "cudarc"));
 }
 
-/// Assembles `assembly.rs`; with a library, annotated.
+/// Compiles `assembly.rs` to assembly, annotated if a library is given.
 fn assembly(name: &str, gpu_time: Option<&Path>, flags: &[&str]) -> Vec<u8> {
     let path = target().join(name).with_extension("s");
     let mut rustc = Command::new(Path::new(env!("CARGO")).with_file_name("rustc"));
-    // What a symbol is called depends on the crate's name and metadata: they are the same for all.
+    // Symbol names depend on the crate's name and metadata, so these are the same for all.
     rustc.args(["assembly.rs", "--edition=2024", "--crate-name=assembly", "-Cmetadata=one"]);
     rustc.args(["-Ccodegen-units=1", "--cap-lints=allow", "--emit"]);
     rustc.arg(format!("asm={}", path.display())).args(flags).current_dir(package());
@@ -71,7 +72,7 @@ fn assembly(name: &str, gpu_time: Option<&Path>, flags: &[&str]) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The compiled library of gpu-time.
+/// Builds gpu-time and returns the path of its library.
 fn library(feature: Feature) -> PathBuf {
     let output = succeed(cargo("build", feature).arg("--message-format=json"));
     let messages = text(&output.stdout).lines().map(serde_json::from_str::<Value>);
@@ -79,29 +80,64 @@ fn library(feature: Feature) -> PathBuf {
     let ours = messages.rfind(|message| message["target"]["name"] == "gpu_time");
     let file = ours.and_then(|message| Some(message["filenames"][0].as_str()?.to_owned()));
     let file = PathBuf::from(file.expect("gpu-time was built"));
-    // Beside it lie those that it depends upon, under names with a hash.
+    // Its dependencies are in the same folder, under names with a hash.
     assert_eq!(file.extension().and_then(|extension| extension.to_str()), Some("rlib"));
     file
 }
 
 #[test]
-fn the_assembly_is_that_of_the_plain_source() {
+fn off_build_has_plain_assembly() {
     let (off, on) = (library(Off), library(On));
-    // With debug information, for the lines are to be the same too. Without optimisation the compiler
-    // takes generic functions from libraries that happen to have them, used or not.
+    // Debug information is compared too, because lines must stay the same. Without optimisation the
+    // compiler would reuse generic functions of any library that contains them.
     let release = ["-Copt-level=3", "-Cdebuginfo=2"];
     let plain = assembly("plain", None, &release);
     let annotated = assembly("annotated", Some(&off), &release);
     let same = plain == annotated;
     assert!(same, "compare `plain.s` and `annotated.s` in {}", target().display());
 
-    // The comparison sees one more function, and the attributes are really there.
+    // The comparison notices another function, and the attributes are in effect when enabled.
     let changed = [&release[..], &["--cfg=changed"]].concat();
     assert!(plain != assembly("changed", None, &changed));
     assert!(plain != assembly("enabled", Some(&on), &release));
 }
 
-/// Runs the program, and gives what it printed on stdout and on stderr.
+/// Compiles a program of `tests/ui` and returns the errors, as `trybuild` writes them.
+fn mistakes(program: &str, gpu_time: &Path) -> String {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut rustc = Command::new(Path::new(env!("CARGO")).with_file_name("rustc"));
+    rustc.args([program, "--edition=2024", "--crate-type=bin", "--cap-lints=allow"]);
+    rustc.args(["--emit=metadata", "-o"]).arg(target().join("mistakes"));
+    rustc.arg("--extern").arg(format!("gpu_time={}", gpu_time.display()));
+    let dependencies = gpu_time.parent().expect("a file in a folder");
+    rustc.arg("-L").arg(format!("dependency={}", dependencies.display()));
+    let output = rustc.current_dir(workspace).output().expect("rustc runs");
+    assert!(!output.status.success(), "{program} compiles without the feature");
+    let errors = text(&output.stderr).split("error: aborting due to").next().unwrap_or_default();
+    format!("{}\n", errors.trim_end())
+}
+
+#[test]
+fn off_build_reports_wrong_keys_and_items_as_the_enabled_build() {
+    let library = library(Off);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ui/fail");
+    let mut programs = vec!["value/missing.rs".to_owned()];
+    for kind in ["item", "repeated", "unknown"] {
+        let files = std::fs::read_dir(folder.join(kind)).expect("a folder of `tests/ui/fail`");
+        let names = files.map(|file| file.expect("a readable folder").file_name());
+        let names = names.map(|name| name.into_string().expect("a name in UTF-8"));
+        let names = names.filter(|name| name.ends_with(".rs"));
+        programs.extend(names.map(|name| format!("{kind}/{name}")));
+    }
+    assert!(programs.len() > 6, "{programs:?}");
+    for program in programs {
+        let expected = std::fs::read_to_string(folder.join(&program).with_extension("stderr"));
+        let found = mistakes(&format!("tests/ui/fail/{program}"), &library);
+        assert_eq!(found, expected.expect("the enabled build's errors"), "{program}");
+    }
+}
+
+/// Runs the program and returns its stdout and stderr.
 fn run(feature: Feature) -> (String, String) {
     let mut command = cargo("run", feature);
     for (name, _) in std::env::vars_os() {
@@ -114,7 +150,7 @@ fn run(feature: Feature) -> (String, String) {
 }
 
 #[test]
-fn one_program_runs_with_the_feature_and_without() {
+fn program_runs_in_both_builds() {
     let (out, err) = run(Off);
     assert_eq!(err, "", "without the feature nothing is reported");
     let kinds: Vec<_> = out.lines().filter_map(|line| line.split(": ").next()).collect();
@@ -133,9 +169,9 @@ fn one_program_runs_with_the_feature_and_without() {
     assert_eq!(tables, 2, "one by `report()` and one at the end\n{err}");
 }
 
-/// The program cannot fall behind what the runtime offers.
+/// A new accessor must be added to the program, and so to the off build.
 #[test]
-fn the_program_calls_every_accessor() {
+fn program_calls_every_accessor() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let read = |path: PathBuf| {
         std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -150,7 +186,7 @@ fn the_program_calls_every_accessor() {
         .map(|name| format!("gpu-time-runtime/src/{name}.rs"));
     let mut accessors = 0;
     for file in report.chain(runtime) {
-        // What the packages have of each other is hidden, and a constructor is no accessor.
+        // Hidden functions are for the other packages, and functions without `self` are constructors.
         let source = read(root.join(&file)).replace("    #[doc(hidden)]\n    pub fn ", "");
         let public = source.lines().filter_map(|line| line.strip_prefix("    pub fn "));
         let public = public.filter(|rest| rest.contains("self"));

@@ -1,4 +1,4 @@
-//! What `cargo bench --bench accuracy` runs, as a program of its own.
+//! The bench `accuracy` as a program, for `gpu/bundle.sh` and for the tests.
 
 use std::process::ExitCode;
 

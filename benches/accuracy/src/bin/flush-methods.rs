@@ -1,10 +1,11 @@
-//! Prints what each way to evict the L2 takes on this machine, and what it leaves.
+//! Prints the duration of each way to flush the L2 on this machine, and the lines that remain
+//! afterwards.
 //!
 //! ```text
 //! cargo run --release -p gpu-time-accuracy --bin flush-methods
 //! ```
 //!
-//! Needs an NVIDIA GPU and the `libcupti` of a CUDA toolkit; what is dirty only `ncu` can say.
+//! Needs an NVIDIA GPU and the `libcupti` of a CUDA toolkit. The column of dirty lines needs `ncu`.
 
 use std::process::ExitCode;
 

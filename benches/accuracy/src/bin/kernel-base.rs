@@ -1,4 +1,4 @@
-//! Prints what CUPTI says of an empty kernel on this machine.
+//! Prints the duration of an empty kernel on this machine, as measured by CUPTI.
 //!
 //! ```text
 //! cargo run --release -p gpu-time-accuracy --bin kernel-base

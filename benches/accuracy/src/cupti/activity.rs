@@ -1,4 +1,4 @@
-//! One piece of device work as CUPTI dates it.
+//! CUPTI's activity records.
 
 use std::ffi::{CStr, c_char};
 use std::mem::offset_of;
@@ -9,8 +9,9 @@ const MEMCPY: u32 = 1;
 const MEMSET: u32 = 2;
 const KERNEL: u32 = 10;
 
-/// How the record of each kind begins. So it is in `CUpti_ActivityKernel4` to `13`,
-/// `CUpti_ActivityMemcpy` to `7` and `CUpti_ActivityMemset` to `5`, which are those of CUPTI 9 to 13.5.
+/// The common prefix of the records of each kind. The layout holds for `CUpti_ActivityKernel4` to
+/// `13`, `CUpti_ActivityMemcpy` to `7` and `CUpti_ActivityMemset` to `5`, which are those of CUPTI
+/// 9 to 13.5.
 #[repr(C)]
 struct Prefix {
     kind: u32,
@@ -19,7 +20,7 @@ struct Prefix {
     end_ns: u64,
 }
 
-/// How the record of a kernel goes on, in the same versions.
+/// The longer prefix of kernel records, in the same versions.
 #[repr(C)]
 struct KernelPrefix {
     prefix: Prefix,
@@ -39,41 +40,41 @@ const _: () = {
 pub struct Activity {
     /// The kernel's name; `None` for a copy or a memset.
     pub kernel: Option<String>,
-    /// On CUPTI's clock, in nanoseconds.
+    /// The start on CUPTI's clock, in nanoseconds.
     pub start_ns: u64,
-    /// On the same clock.
+    /// The end on the same clock.
     pub end_ns: u64,
 }
 
 impl Activity {
-    /// How long it ran, in nanoseconds.
+    /// Returns the duration in nanoseconds.
     pub fn duration_ns(&self) -> u64 {
         self.end_ns - self.start_ns
     }
 
-    /// Reads a record; `None` for one of another kind, or without its two times.
+    /// Reads a record. Returns `None` for one of another kind or without its two times.
     ///
     /// # Safety
     /// `record` points to an activity record of CUPTI, aligned to 8 bytes.
     pub unsafe fn read(record: *const u8) -> Option<Activity> {
-        // SAFETY: every record begins with its kind.
+        // SAFETY: every record starts with its kind.
         let kind = unsafe { record.cast::<u32>().read() };
         if !KINDS.contains(&kind) {
             return None;
         }
-        // SAFETY: records of these kinds begin so.
+        // SAFETY: records of these kinds start with `Prefix`.
         let Prefix { start_ns, end_ns, .. } = unsafe { record.cast::<Prefix>().read() };
-        // CUPTI writes 0 where it could not learn a time.
+        // CUPTI writes 0 for a time that it could not determine.
         if start_ns == 0 || end_ns < start_ns {
             return None;
         }
         let kernel = (kind == KERNEL).then(|| {
-            // SAFETY: a kernel's record begins so.
+            // SAFETY: the records of kernels start with `KernelPrefix`.
             let name = unsafe { (*record.cast::<KernelPrefix>()).name };
             if name.is_null() {
                 return String::new();
             }
-            // SAFETY: the name ends in a NUL and stays while CUPTI is loaded.
+            // SAFETY: the name is NUL-terminated and lives as long as CUPTI is loaded.
             unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
         });
         Some(Activity { kernel, start_ns, end_ns })
@@ -84,7 +85,7 @@ impl Activity {
 mod tests {
     use super::*;
 
-    /// A record of 216 bytes, as `CUpti_ActivityKernel10` is.
+    /// Builds a record of 216 bytes, the size of `CUpti_ActivityKernel10`.
     fn record(kind: u32, start: u64, end: u64, name: &CStr) -> [u64; 27] {
         let mut words = [0xABAB_ABAB_ABAB_ABAB; 27];
         words[0] = 0xABAB_ABAB_0000_0000 | u64::from(kind);
@@ -95,12 +96,12 @@ mod tests {
     }
 
     fn read(words: &[u64; 27]) -> Option<Activity> {
-        // SAFETY: built as CUPTI does it.
+        // SAFETY: the record is laid out as CUPTI does it.
         unsafe { Activity::read(words.as_ptr().cast()) }
     }
 
     #[test]
-    fn a_kernel_has_a_name_and_others_have_none() {
+    fn only_kernels_have_names() {
         let kernel = read(&record(KERNEL, 1_000, 1_545, c"empty")).unwrap();
         assert_eq!(kernel.kernel.as_deref(), Some("empty"));
         assert_eq!(kernel.duration_ns(), 545);
@@ -111,8 +112,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_work_or_has_no_times_is_passed_over() {
-        assert_eq!(read(&record(3, 1, 2, c"a `KERNEL` that serialises")), None);
+    fn other_kinds_and_missing_times_are_ignored() {
+        assert_eq!(read(&record(3, 1, 2, c"`KERNEL`, not `CONCURRENT_KERNEL`")), None);
         assert_eq!(read(&record(KERNEL, 0, 0, c"unknown")), None);
         assert_eq!(read(&record(KERNEL, 9, 7, c"backwards")), None);
     }

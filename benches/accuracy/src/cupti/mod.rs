@@ -1,6 +1,6 @@
-//! CUPTI's activity records: when the device ran what, by the toolkit's own library.
+//! Activity recording with CUPTI: the start and end of each kernel, copy and memset.
 //!
-//! The library is opened at run time, so that this builds without a toolkit.
+//! The library is loaded at run time, so that the crate builds without a toolkit.
 
 mod activity;
 
@@ -14,11 +14,12 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use libloading::Library;
 
-use crate::Failure;
+use crate::failure::Failure;
 
 type Status = u32;
 const SUCCESS: Status = 0;
-/// What `cuptiActivityGetNextRecord` answers at a buffer's end: `CUPTI_ERROR_MAX_LIMIT_REACHED`.
+/// `CUPTI_ERROR_MAX_LIMIT_REACHED`, which `cuptiActivityGetNextRecord` returns at the end of a
+/// buffer.
 const MAX_LIMIT_REACHED: Status = 12;
 
 type Request = extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
@@ -39,28 +40,29 @@ struct Functions {
     version: u32,
 }
 
-/// What CUPTI's callbacks, which get no pointer of ours, must reach.
+/// CUPTI's functions. Static like the records, because CUPTI's callbacks get no user pointer.
 static FUNCTIONS: OnceLock<Functions> = OnceLock::new();
 static RECORDS: Mutex<Vec<Activity>> = Mutex::new(Vec::new());
-/// What CUPTI last answered instead of a record.
+/// The last error that CUPTI returned instead of a record.
 static UNREADABLE: AtomicU32 = AtomicU32::new(SUCCESS);
 
 /// CUPTI, recording kernels, copies and memsets of this process.
 pub struct Cupti(&'static Functions);
 
 impl Cupti {
-    /// Begins to record. Of all calls of a process only the first may succeed, and it should come
-    /// before the first driver call.
+    /// Starts recording. Only the first call in a process can succeed. It should precede the first
+    /// driver call.
     ///
     /// # Errors
-    /// No library was found, it lacks a function, or CUPTI refuses, as it does to a second profiler.
+    /// No library is found, it lacks a function, or CUPTI refuses, as it does for a second
+    /// profiler.
     pub fn start() -> Result<Cupti, Failure> {
-        // Never unloaded: CUPTI calls back.
+        // Never unloaded, because CUPTI calls back.
         let library: &'static Library = Box::leak(Box::new(open().ok_or(ABSENT)?));
-        /// Takes a function of the library, as the type that is wanted.
+        /// Loads a function of the library, with the type from the context.
         macro_rules! function {
             ($name:literal) => {
-                // SAFETY: the type is the function's in every CUPTI since 9.
+                // SAFETY: the function has this type in every CUPTI since 9.
                 *unsafe { library.get($name) }?
             };
         }
@@ -68,7 +70,7 @@ impl Cupti {
         let register: RegisterCallbacks = function!("cuptiActivityRegisterCallbacks");
         let enable: Enable = function!("cuptiActivityEnable");
         let mut version = 0;
-        // SAFETY: writes one integer.
+        // SAFETY: the call writes one integer.
         unsafe { version_of(&raw mut version) };
         let functions = Functions {
             flush_all: function!("cuptiActivityFlushAll"),
@@ -78,34 +80,35 @@ impl Cupti {
             version,
         };
         if FUNCTIONS.set(functions).is_err() {
-            return Err("CUPTI records already".into());
+            return Err("CUPTI is already recording".into());
         }
         let cupti = Cupti(FUNCTIONS.get().expect("just set"));
         // SAFETY: both callbacks live as long as the process.
         cupti.check(unsafe { register(request, complete) })?;
         for kind in activity::KINDS {
-            // SAFETY: a kind that CUPTI knows.
+            // SAFETY: CUPTI knows the kind.
             cupti.check(unsafe { enable(kind) })?;
         }
         Ok(cupti)
     }
 
-    /// The version of CUPTI's interface, as `cuptiGetVersion` says it.
+    /// Returns CUPTI's API version, from `cuptiGetVersion`.
     pub fn version(&self) -> u32 {
         self.0.version
     }
 
-    /// What the device has run since the last call, in its order. The device must be idle.
+    /// Returns the activities since the last call, ordered by their start. The device must be idle.
     ///
     /// # Errors
-    /// CUPTI could not hand out its records, or had to drop some.
+    /// CUPTI cannot return its records or has dropped some.
     pub fn take(&self) -> Result<Vec<Activity>, Failure> {
-        const EVEN_UNFINISHED: u32 = 1;
-        // SAFETY: no argument but a flag.
-        self.check(unsafe { (self.0.flush_all)(EVEN_UNFINISHED) })?;
+        /// `CUPTI_ACTIVITY_FLAG_FLUSH_FORCED`.
+        const FORCED: u32 = 1;
+        // SAFETY: the only argument is a flag.
+        self.check(unsafe { (self.0.flush_all)(FORCED) })?;
         self.check(UNREADABLE.load(Relaxed))?;
         let mut dropped = 0;
-        // SAFETY: writes one integer; no context and stream 0 stand for all.
+        // SAFETY: the call writes one integer. A null context and stream 0 mean all of them.
         self.check(unsafe { (self.0.dropped)(std::ptr::null_mut(), 0, &raw mut dropped) })?;
         if dropped > 0 {
             return Err(format!("CUPTI dropped {dropped} records").into());
@@ -121,19 +124,19 @@ impl Cupti {
             return Ok(());
         }
         let mut text: *const c_char = std::ptr::null();
-        // SAFETY: writes the address of a constant text.
+        // SAFETY: the call writes the address of a constant string.
         let known = unsafe { (self.0.result_string)(status, &raw mut text) } == SUCCESS;
         let text = if known && !text.is_null() {
-            // SAFETY: a constant text of CUPTI's.
+            // SAFETY: CUPTI returned a constant string.
             unsafe { CStr::from_ptr(text) }.to_string_lossy()
         } else {
-            "an error that it has no name for".into()
+            "unknown error".into()
         };
-        Err(format!("CUPTI answers {status}: {text}").into())
+        Err(format!("CUPTI error {status}: {text}").into())
     }
 }
 
-/// Where toolkits keep the libraries that need not be on the loader's path.
+/// Returns the library folders of installed toolkits, which are often not on the loader's path.
 pub fn toolkit_folders() -> Vec<PathBuf> {
     let homes = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(std::env::var_os);
     let homes = homes.map(PathBuf::from).chain(["/usr/local/cuda".into(), "/opt/cuda".into()]);
@@ -145,10 +148,10 @@ pub fn toolkit_folders() -> Vec<PathBuf> {
         .collect()
 }
 
-/// What to say where there is none.
+/// The error message without CUPTI. `gpu/run.sh` parses it.
 pub const ABSENT: &str = "there is no libcupti on this machine";
 
-/// Whether there is a library to open.
+/// Returns `true` if the library can be loaded.
 pub fn is_present() -> bool {
     open().is_some()
 }
@@ -159,26 +162,28 @@ fn open() -> Option<Library> {
     let toolkit = toolkit_folders().into_iter();
     let toolkit = toolkit.flat_map(|folder| NAMES.map(|name| folder.join(name)));
     plain.chain(toolkit).find_map(|path| {
-        // SAFETY: loading CUPTI runs its initialisers.
+        // SAFETY: loading CUPTI runs only its initializers.
         unsafe { Library::new(path) }.ok()
     })
 }
 
 const BUFFER: Layout = match Layout::from_size_align(4 << 20, 8) {
     Ok(layout) => layout,
-    Err(_) => panic!("a power of two"),
+    Err(_) => panic!("the alignment is not a power of two"),
 };
 
-extern "C" fn request(buffer: *mut *mut u8, size: *mut usize, most_records: *mut usize) {
-    // SAFETY: CUPTI passes three places to write to; the size is not zero. Without memory the buffer
-    // is null, and CUPTI counts what it drops.
+/// Allocates a buffer for CUPTI to fill.
+extern "C" fn request(buffer: *mut *mut u8, size: *mut usize, max_records: *mut usize) {
+    // SAFETY: CUPTI passes three valid pointers, and the layout's size is not zero. If the
+    // allocation fails, the buffer is null and CUPTI counts the records that it drops.
     unsafe {
         *buffer = alloc(BUFFER);
         *size = BUFFER.size();
-        *most_records = 0; // as many as fit
+        *max_records = 0; // no limit
     }
 }
 
+/// Reads the records of a filled buffer and frees it.
 extern "C" fn complete(_: *mut c_void, _: u32, buffer: *mut u8, _: usize, valid: usize) {
     let Some(functions) = FUNCTIONS.get() else { return };
     if buffer.is_null() {
@@ -187,9 +192,9 @@ extern "C" fn complete(_: *mut c_void, _: u32, buffer: *mut u8, _: usize, valid:
     let mut records = RECORDS.lock().unwrap_or_else(PoisonError::into_inner);
     let mut record: *mut u8 = std::ptr::null_mut();
     loop {
-        // SAFETY: the buffer holds so many valid bytes, and `record` is null or what was found last.
+        // SAFETY: the buffer has `valid` valid bytes, and `record` is null or the previous record.
         match unsafe { (functions.next_record)(buffer, valid, &raw mut record) } {
-            // SAFETY: CUPTI answered with a record.
+            // SAFETY: CUPTI returned a record.
             SUCCESS => records.extend(unsafe { Activity::read(record) }),
             MAX_LIMIT_REACHED => break,
             status => {
@@ -199,6 +204,6 @@ extern "C" fn complete(_: *mut c_void, _: u32, buffer: *mut u8, _: usize, valid:
         }
     }
     drop(records);
-    // SAFETY: from `request`, and no longer CUPTI's.
+    // SAFETY: the buffer was allocated in `request` with this layout, and CUPTI no longer uses it.
     unsafe { dealloc(buffer, BUFFER) };
 }

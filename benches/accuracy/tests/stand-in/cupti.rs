@@ -1,5 +1,5 @@
-//! A library that answers as CUPTI does, with what the simulated driver wrote into its trace. Compiled
-//! by the test that uses it, with nothing but the standard library.
+//! A stand-in for CUPTI that returns the activities in the trace of the simulated driver. The test
+//! that uses it compiles it, with the standard library only.
 
 use std::ffi::{CString, c_char, c_void};
 use std::ptr::null_mut;
@@ -10,11 +10,11 @@ type Complete = extern "C" fn(*mut c_void, u32, *mut u8, usize, usize);
 
 const SUCCESS: u32 = 0;
 const MAX_LIMIT_REACHED: u32 = 12;
-/// The length of a `CUpti_ActivityKernel10`; the other records are made as long.
+/// The length of a `CUpti_ActivityKernel10`. All records have this length here.
 const RECORD: usize = 216;
 
 static CALLBACKS: Mutex<Option<(Request, Complete)>> = Mutex::new(None);
-/// Bytes of the trace that were handed out.
+/// The number of bytes of the trace that have been returned.
 static SEEN: Mutex<usize> = Mutex::new(0);
 
 #[unsafe(no_mangle)]
@@ -46,14 +46,14 @@ extern "C" fn cuptiActivityGetNumDroppedRecords(
 
 #[unsafe(no_mangle)]
 extern "C" fn cuptiGetResultString(_status: u32, text: *mut *const c_char) -> u32 {
-    unsafe { *text = c"the stand-in has one answer".as_ptr() };
+    unsafe { *text = c"an error of the stand-in".as_ptr() };
     SUCCESS
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cuptiActivityFlushAll(_flag: u32) -> u32 {
     let Some((request, complete)) = *CALLBACKS.lock().unwrap() else { return SUCCESS };
-    let path = std::env::var("GPU_TIME_TEST_SIM_TRACE").expect("the trace is on");
+    let path = std::env::var("GPU_TIME_TEST_SIM_TRACE").expect("tracing is enabled");
     let path = path.replace("%p", &std::process::id().to_string());
     let trace = std::fs::read_to_string(path).unwrap_or_default();
     let mut seen = SEEN.lock().unwrap();
@@ -63,7 +63,7 @@ extern "C" fn cuptiActivityFlushAll(_flag: u32) -> u32 {
     while !records.is_empty() {
         let (mut buffer, mut size, mut most) = (null_mut(), 0, 0);
         request(&raw mut buffer, &raw mut size, &raw mut most);
-        // Few to a buffer, so that there are several buffers.
+        // At most 100 records per buffer, so that several buffers are needed.
         let fit = records.len().min(size / RECORD).min(100);
         for (i, record) in records[..fit].iter().enumerate() {
             let to = unsafe { buffer.add(i * RECORD) };
@@ -92,7 +92,7 @@ extern "C" fn cuptiActivityGetNextRecord(
     SUCCESS
 }
 
-/// A line of the trace as a record; `None` for what CUPTI was not asked for.
+/// Converts a line of the trace to a record. Returns `None` for kinds that are not recorded.
 fn record(line: &str) -> Option<[u64; RECORD / 8]> {
     let field = |name: &str| {
         let (_, rest) = line.split_once(&format!("\"{name}\":"))?;
@@ -110,7 +110,7 @@ fn record(line: &str) -> Option<[u64; RECORD / 8]> {
     words[0] = u64::MAX << 32 | kind;
     words[2] = start;
     words[3] = start + length;
-    // Kept for good, as CUPTI keeps names.
+    // Leaked, because names live as long as CUPTI is loaded.
     words[13] = CString::new(field("name")?).ok()?.into_raw() as u64;
     Some(words)
 }

@@ -9,7 +9,7 @@ fn ask(snapshot: &Snapshot, question: &str) -> serde_json::Value {
     seen.answer
 }
 
-/// Opens every row, and gives the charts a moment to be drawn.
+/// Opens every row, and waits until the charts are drawn.
 const OPEN: &str = r#"
     const all = (selector) => [...document.querySelectorAll(selector)];
     const drawn = () => new Promise((resolve) => setTimeout(resolve, 300));
@@ -18,7 +18,7 @@ const OPEN: &str = r#"
 "#;
 
 #[test]
-fn every_row_opens_and_is_drawn() {
+fn rows_open_with_charts() {
     let seen = ask(
         &everything(),
         &format!(
@@ -47,7 +47,7 @@ fn every_row_opens_and_is_drawn() {
 }
 
 #[test]
-fn cache_states_of_a_function_stand_side_by_side() {
+fn cache_states_share_a_chart() {
     let mut snapshot = everything();
     let saxpy = snapshot.sites.iter_mut().find(|site| site.name == "app::saxpy").unwrap();
     let mut cold = saxpy.series[0].clone();
@@ -69,13 +69,14 @@ fn cache_states_of_a_function_stand_side_by_side() {
     }
 }
 
-/// As browsers order texts: letters of either case alike, after digits, after everything else.
+/// Approximates the order of browsers: case is ignored, digits come before letters, and all else
+/// comes first.
 fn collated(text: &str) -> String {
     text.to_lowercase().replace(|c: char| !c.is_alphanumeric(), " ")
 }
 
 #[test]
-fn rows_are_sorted_by_every_column() {
+fn columns_sort_in_both_directions() {
     let seen = ask(
         &everything(),
         r#"
@@ -114,7 +115,7 @@ fn rows_are_sorted_by_every_column() {
                 _ => collated(a) <= collated(b),
             }
         };
-        // Rows without a value come last, whatever the order.
+        // Rows without a value come last in both directions.
         let known: Vec<&&str> = values.iter().filter(|value| !value.is_empty()).collect();
         assert!(known.windows(2).all(|pair| in_order(pair[0], pair[1])), "{column}");
         assert!(
@@ -126,12 +127,12 @@ fn rows_are_sorted_by_every_column() {
             sorted.iter().find(|column| column["title"].as_str().unwrap().starts_with(title));
         column.map(|column| column["order"].as_str().unwrap())
     };
-    // What is looked for first: names from A, figures from the largest.
+    // The first click sorts names from A and figures from the largest.
     assert_eq!([of("function"), of("median")], [Some("ascending"), Some("descending")]);
 }
 
 #[test]
-fn rows_are_filtered_by_what_names_them() {
+fn filter_matches_names_launches_and_devices() {
     let seen = ask(
         &everything(),
         r#"
@@ -148,7 +149,7 @@ fn rows_are_filtered_by_what_names_them() {
 }
 
 #[test]
-fn rows_are_filtered_by_the_places_of_functions() {
+fn filter_matches_places() {
     let mut snapshot = everything();
     for site in &mut snapshot.sites {
         site.name = "same".to_owned();
@@ -170,7 +171,7 @@ fn rows_are_filtered_by_the_places_of_functions() {
 }
 
 #[test]
-fn launches_and_the_theme_are_switched() {
+fn launches_and_theme_toggle() {
     let seen = ask(
         &everything(),
         r#"
@@ -187,7 +188,7 @@ fn launches_and_the_theme_are_switched() {
 }
 
 #[test]
-fn hostile_texts_are_shown_as_they_are() {
+fn hostile_texts_are_shown_verbatim() {
     let snapshot = hostile();
     let seen = ask(
         &snapshot,
@@ -202,7 +203,7 @@ fn hostile_texts_are_shown_as_they_are() {
         ),
     );
     assert_ne!(seen["title"], "owned");
-    // The data, the page's script, and the one that asks.
+    // The data, the script of the page, and the script of the test.
     assert_eq!(seen["foreign"], 3);
     let list = |key: &str| -> Vec<String> { serde_json::from_value(seen[key].clone()).unwrap() };
     let names = list("names");
@@ -220,8 +221,8 @@ fn hostile_texts_are_shown_as_they_are() {
 }
 
 #[test]
-fn it_fits_a_phone() {
-    // A window is never that narrow, but a frame may be.
+fn page_fits_a_phone() {
+    // A window cannot be that narrow, but a frame can.
     let page = serde_json::to_string(&everything().to_html()).unwrap().replace('<', "\\u003c");
     let outer = format!("<body><script>const page = {page};</script></body>");
     let seen = chromium::ask(
@@ -270,7 +271,7 @@ fn long_names_and_keys_fit_a_small_window() {
 }
 
 #[test]
-fn reports_of_every_age_are_drawn() {
+fn reports_without_histograms_are_drawn() {
     let mut old = everything();
     for series in old.sites.iter_mut().flat_map(|site| &mut site.series) {
         (series.histogram, series.timeline) = (Default::default(), None);

@@ -1,91 +1,105 @@
-//! What of a stream is kept while the body of the user may let go of it.
+//! Weak guards that detect whether the user's stream was dropped before the stop event.
 //!
-//! [`Owner`] decides what that is by method lookup, as [`Given`](super::Given) does.
+//! [`Owner`] picks the guard by method lookup, as [`Given`](super::Given) finds the stream.
 
+use std::marker::PhantomData;
 use std::ops::Deref;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::rc::{self, Rc};
 use std::sync::{self, Arc};
 
-use crate::types::workload::Workload;
+use crate::types::sample::Lost;
 
-/// What can say, later, whether a stream is still there, without keeping it alive until then.
+/// Detects whether a stream was dropped, without keeping it alive.
 pub trait StreamGuard {
-    /// Keeps the stream alive while a handle to it is being used.
-    type Held;
+    /// Keeps the stream alive while a handle to it is used.
+    type Strong;
 
-    /// `None` if the stream has gone.
-    fn hold(&self) -> Option<Self::Held>;
+    /// Keeps the stream alive, unless it was dropped.
+    fn upgrade(&self) -> Liveness<Self::Strong>;
+}
 
-    /// The work of the call, for those that carry it along.
-    fn workload(&self) -> Workload {
-        Workload::UNKNOWN
+/// A stream that is kept alive, or that was dropped.
+pub enum Liveness<S> {
+    /// The value keeps the stream alive.
+    Alive(S),
+    /// The stream was dropped.
+    Gone,
+}
+
+/// Proof that the stream of a call was checked, and is kept alive if it was alive, for as long as `'a`.
+#[derive(Clone, Copy)]
+pub(crate) struct Life<'a> {
+    is_alive: bool,
+    strong: PhantomData<&'a ()>,
+}
+
+impl<S> Liveness<S> {
+    fn of(strong: Option<S>) -> Self {
+        strong.map_or(Liveness::Gone, Liveness::Alive)
+    }
+
+    /// The proof, which lives no longer than this value.
+    #[inline(always)]
+    pub(crate) fn life(&self) -> Life<'_> {
+        Life { is_alive: matches!(self, Liveness::Alive(_)), strong: PhantomData }
     }
 }
 
-/// A stream that outlives the call anyway.
+impl Life<'_> {
+    /// The reason why nothing can be recorded, if the stream was dropped.
+    #[inline(always)]
+    pub fn obstacle(self) -> Option<Lost> {
+        if self.is_alive { None } else { Some(Lost::Stream) }
+    }
+}
+
+/// A stream that outlives the call.
 impl StreamGuard for () {
-    type Held = ();
+    type Strong = ();
 
-    fn hold(&self) -> Option<()> {
-        Some(())
+    #[inline(always)]
+    fn upgrade(&self) -> Liveness<()> {
+        Liveness::Alive(())
     }
 }
 
-/// Keeps a stream by a weak pointer: a strong count of ours would break the user's `try_unwrap`.
+/// A weak reference to the stream's owner: a strong one would break the user's `try_unwrap`.
 ///
-/// Invariant: empty exactly for a handle that no one owns, because an `Arc` around one of those may
-/// be a temporary that was made to name it, as by cudarc's `default_stream()`.
+/// Invariant: empty exactly for a handle without an owner. An `Arc` around such a handle may be a
+/// temporary that was made to name it, as by cudarc's `default_stream()`.
 pub struct WeakStream<W>(Option<W>);
 
-// It stays with the call, so it must not cost the user's function its unwind safety.
+// The guard stays with the call, so it must not cost the user's function its unwind safety.
 impl<W> UnwindSafe for WeakStream<W> {}
 impl<W> RefUnwindSafe for WeakStream<W> {}
 
 impl<W> WeakStream<W> {
     fn new(stream: usize, downgrade: impl FnOnce() -> W) -> Self {
-        // The NULL stream, the legacy one and the per-thread one are never destroyed.
+        // The NULL stream, the legacy stream and the per-thread stream are never destroyed.
         WeakStream((stream > 2).then(downgrade))
     }
 }
 
 impl<T: ?Sized> StreamGuard for WeakStream<sync::Weak<T>> {
-    type Held = Option<Arc<T>>;
+    type Strong = Option<Arc<T>>;
 
-    fn hold(&self) -> Option<Option<Arc<T>>> {
-        self.0.as_ref().map_or(Some(None), |weak| weak.upgrade().map(Some))
+    #[inline]
+    fn upgrade(&self) -> Liveness<Option<Arc<T>>> {
+        Liveness::of(self.0.as_ref().map_or(Some(None), |weak| weak.upgrade().map(Some)))
     }
 }
 
 impl<T: ?Sized> StreamGuard for WeakStream<rc::Weak<T>> {
-    type Held = Option<Rc<T>>;
+    type Strong = Option<Rc<T>>;
 
-    fn hold(&self) -> Option<Option<Rc<T>>> {
-        self.0.as_ref().map_or(Some(None), |weak| weak.upgrade().map(Some))
+    #[inline]
+    fn upgrade(&self) -> Liveness<Option<Rc<T>>> {
+        Liveness::of(self.0.as_ref().map_or(Some(None), |weak| weak.upgrade().map(Some)))
     }
 }
 
-/// A stream's keep with the work of the call: calls whose work nobody asked for do not carry any.
-pub struct WithWorkload<K> {
-    /// What says whether the stream is still there.
-    pub keep: K,
-    /// The work of the call.
-    pub workload: Workload,
-}
-
-impl<K: StreamGuard> StreamGuard for WithWorkload<K> {
-    type Held = K::Held;
-
-    fn hold(&self) -> Option<K::Held> {
-        self.keep.hold()
-    }
-
-    fn workload(&self) -> Workload {
-        self.workload
-    }
-}
-
-/// A stream that the body may let go of, to be asked for what it can [keep](Owner::gpu_time_keep).
+/// A stream that the body may let go of, to be asked for what it can [keep](Owner::gpu_time_guard).
 ///
 /// Lookup meets an `Arc` or `Rc` first, then one behind a reference, box or guard, then anything.
 pub struct Owner<'a, S>(OwnerBehind<'a, S>);
@@ -131,7 +145,7 @@ impl<T: ?Sized> Counted for Rc<T> {
 
 impl<S: Counted> Owner<'_, S> {
     /// What to keep of the owner of this handle.
-    pub fn gpu_time_keep(&self, stream: usize) -> WeakStream<S::Weak> {
+    pub fn gpu_time_guard(&self, stream: usize) -> WeakStream<S::Weak> {
         WeakStream::new(stream, || self.0.0.0.0.downgrade())
     }
 }
@@ -142,7 +156,7 @@ where
     S::Target: Counted,
 {
     /// What to keep of the owner of this handle.
-    pub fn gpu_time_keep(&self, stream: usize) -> WeakStream<<S::Target as Counted>::Weak> {
+    pub fn gpu_time_guard(&self, stream: usize) -> WeakStream<<S::Target as Counted>::Weak> {
         WeakStream::new(stream, || self.0.0.0.deref().downgrade())
     }
 }
@@ -154,7 +168,7 @@ where
     <S::Target as Deref>::Target: Counted,
 {
     /// What to keep of the owner of this handle.
-    pub fn gpu_time_keep(
+    pub fn gpu_time_guard(
         &self,
         stream: usize,
     ) -> WeakStream<<<S::Target as Deref>::Target as Counted>::Weak> {
@@ -164,7 +178,7 @@ where
 
 impl<S> OwnerPlain<'_, S> {
     /// Nothing to keep.
-    pub fn gpu_time_keep(&self, _stream: usize) {}
+    pub fn gpu_time_guard(&self, _stream: usize) {}
 }
 
 impl<'a, S> Deref for Owner<'a, S> {

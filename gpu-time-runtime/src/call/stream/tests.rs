@@ -8,18 +8,16 @@ use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, RwLock};
 
-use crate::call::decide::{Drawn, Gate};
-use crate::call::stream::StreamGuard;
-use crate::call::stream::Target;
-use crate::call::stream::Tried;
+use crate::call::source::{Source, StreamSource};
+use crate::call::stream::{Liveness, StreamGuard, Tried};
+use crate::types::handles::Stream;
 
-macro_rules! target {
-    ($value:expr, $owned:ident) => {{
-        let mut gate = Gate::new(crate::gpu::fake::site(), Drawn::Off);
-        crate::__gpu_time_target!($value, $owned, gate)
-    }};
+macro_rules! source {
+    ($value:expr, $owner:ident) => {
+        crate::__gpu_time_source!($value, $owner)
+    };
     ($value:expr) => {
-        target!(&$value, dropped)
+        source!(&$value, owned)
     };
 }
 
@@ -71,11 +69,10 @@ enum Seen {
     Stream { stream: usize, context: usize, tracked: bool },
 }
 
-fn seen<K>(target: Target<K>) -> Seen {
-    match target {
-        Target::Host => Seen::Host,
-        Target::Untimed => unreachable!(),
-        Target::Stream { stream, context, tracked, .. } => {
+fn seen<G>(source: Source<G>) -> Seen {
+    match source {
+        Source::Host => Seen::Host,
+        Source::Stream(StreamSource { stream: Stream(stream), context, tracked, .. }) => {
             Seen::Stream { stream, context, tracked }
         }
     }
@@ -92,15 +89,15 @@ fn raw(stream: usize) -> Seen {
 #[test]
 fn owned_borrowed_counted_and_boxed() {
     let stream = CudaStream::new(5);
-    assert_eq!(seen(target!(stream)), on(5));
-    assert_eq!(seen(target!(&stream)), on(5));
-    assert_eq!(seen(target!(&&stream)), on(5));
-    assert_eq!(seen(target!(&mut CudaStream::new(6))), on(6));
-    assert_eq!(seen(target!(Arc::new(CudaStream::new(7)))), on(7));
-    assert_eq!(seen(target!(&Arc::new(CudaStream::new(7)))), on(7));
-    assert_eq!(seen(target!(Rc::new(CudaStream::new(8)))), on(8));
-    assert_eq!(seen(target!(Box::new(CudaStream::new(9)))), on(9));
-    assert_eq!(seen(target!(Box::new(Arc::new(CudaStream::new(9))))), on(9));
+    assert_eq!(seen(source!(stream)), on(5));
+    assert_eq!(seen(source!(&stream)), on(5));
+    assert_eq!(seen(source!(&&stream)), on(5));
+    assert_eq!(seen(source!(&mut CudaStream::new(6))), on(6));
+    assert_eq!(seen(source!(Arc::new(CudaStream::new(7)))), on(7));
+    assert_eq!(seen(source!(&Arc::new(CudaStream::new(7)))), on(7));
+    assert_eq!(seen(source!(Rc::new(CudaStream::new(8)))), on(8));
+    assert_eq!(seen(source!(Box::new(CudaStream::new(9)))), on(9));
+    assert_eq!(seen(source!(Box::new(Arc::new(CudaStream::new(9))))), on(9));
 }
 
 #[test]
@@ -109,33 +106,33 @@ fn places_are_not_moved_out_of() {
         stream: Arc<CudaStream>,
     }
     let net = &Net { stream: Arc::new(CudaStream::new(5)) };
-    assert_eq!(seen(target!(net.stream)), on(5));
-    assert_eq!(seen(target!(net.stream)), on(5));
+    assert_eq!(seen(source!(net.stream)), on(5));
+    assert_eq!(seen(source!(net.stream)), on(5));
 }
 
 #[test]
 fn behind_guards() {
     let mutex = Mutex::new(Arc::new(CudaStream::new(5)));
-    assert_eq!(seen(target!(mutex.lock().unwrap())), on(5));
+    assert_eq!(seen(source!(mutex.lock().unwrap())), on(5));
     let lock = RwLock::new(Some(CudaStream::new(6)));
-    assert_eq!(seen(target!(lock.read().unwrap())), on(6));
+    assert_eq!(seen(source!(lock.read().unwrap())), on(6));
     let cell = RefCell::new(CudaStream::new(7));
-    assert_eq!(seen(target!(cell.borrow())), on(7));
-    assert_eq!(seen(target!(cell.borrow_mut())), on(7));
+    assert_eq!(seen(source!(cell.borrow())), on(7));
+    assert_eq!(seen(source!(cell.borrow_mut())), on(7));
 }
 
 #[test]
 fn options_and_results() {
     let stream = Arc::new(CudaStream::new(5));
-    assert_eq!(seen(target!(Some(&stream))), on(5));
-    assert_eq!(seen(target!(&Some(stream.clone()))), on(5));
-    assert_eq!(seen(target!(Ok::<_, String>(&stream))), on(5));
-    assert_eq!(seen(target!(None::<&Arc<CudaStream>>)), Seen::Host);
-    assert_eq!(seen(target!(Err::<CudaStream, _>("no device"))), Seen::Host);
+    assert_eq!(seen(source!(Some(&stream))), on(5));
+    assert_eq!(seen(source!(&Some(stream.clone()))), on(5));
+    assert_eq!(seen(source!(Ok::<_, String>(&stream))), on(5));
+    assert_eq!(seen(source!(None::<&Arc<CudaStream>>)), Seen::Host);
+    assert_eq!(seen(source!(Err::<CudaStream, _>("no device"))), Seen::Host);
     let mut option = Some(CudaStream::new(6));
-    assert_eq!(seen(target!(option.as_mut())), on(6));
-    assert_eq!(seen(target!(&mut option)), on(6));
-    assert_eq!(seen(target!(option)), on(6));
+    assert_eq!(seen(source!(option.as_mut())), on(6));
+    assert_eq!(seen(source!(&mut option)), on(6));
+    assert_eq!(seen(source!(option)), on(6));
 }
 
 #[test]
@@ -150,20 +147,38 @@ fn question_marks() {
 fn raw_handles_name_no_context() {
     #[repr(C)]
     struct CUstreamSt(u8);
-    assert_eq!(seen(target!(std::ptr::without_provenance_mut::<c_void>(5))), raw(5));
-    assert_eq!(seen(target!(std::ptr::without_provenance_mut::<CUstreamSt>(6))), raw(6));
-    assert_eq!(seen(target!(Some(std::ptr::null_mut::<CUstreamSt>()))), raw(0));
+    assert_eq!(seen(source!(std::ptr::without_provenance_mut::<c_void>(5))), raw(5));
+    assert_eq!(seen(source!(std::ptr::without_provenance_mut::<CUstreamSt>(6))), raw(6));
+    assert_eq!(seen(source!(Some(std::ptr::null_mut::<CUstreamSt>()))), raw(0));
     let null: cudarc::driver::sys::CUstream = std::ptr::null_mut();
-    assert_eq!(seen(target!(null)), raw(0));
+    assert_eq!(seen(source!(null)), raw(0));
+}
+
+#[test]
+#[expect(clippy::arc_with_non_send_sync, reason = "a user may have such a pointer")]
+fn raw_handles_behind_pointers_and_guards() {
+    let mut handle = std::ptr::without_provenance_mut::<c_void>(5);
+    assert_eq!(seen(source!(&handle)), raw(5));
+    assert_eq!(seen(source!(&&handle)), raw(5));
+    assert_eq!(seen(source!(&mut handle)), raw(5));
+    assert_eq!(seen(source!(Some(&handle))), raw(5));
+    assert_eq!(seen(source!(Box::new(handle))), raw(5));
+    assert_eq!(seen(source!(Rc::new(handle))), raw(5));
+    assert_eq!(seen(source!(Arc::new(handle))), raw(5));
+    assert_eq!(seen(source!(Mutex::new(handle).lock().unwrap())), raw(5));
+    assert_eq!(seen(source!(RwLock::new(handle).read().unwrap())), raw(5));
+    assert_eq!(seen(source!(RwLock::new(handle).write().unwrap())), raw(5));
+    assert_eq!(seen(source!(RefCell::new(handle).borrow())), raw(5));
+    assert_eq!(seen(source!(RefCell::new(handle).borrow_mut())), raw(5));
 }
 
 #[test]
 fn generic_streams() {
     fn through_deref<S: Deref<Target = CudaStream>>(stream: S) -> Seen {
-        seen(target!(stream))
+        seen(source!(stream))
     }
     fn through_as_ref<S: AsRef<CudaStream>>(stream: &S) -> Seen {
-        seen(target!(stream.as_ref()))
+        seen(source!(stream.as_ref()))
     }
     assert_eq!(through_deref(Arc::new(CudaStream::new(5))), on(5));
     assert_eq!(through_deref(&CudaStream::new(6)), on(6));
@@ -172,58 +187,61 @@ fn generic_streams() {
 
 #[test]
 fn tracking_is_what_that_version_can_do() {
-    fn tracked<K>(target: Target<K>) -> bool {
-        matches!(target, Target::Stream { tracked: true, .. })
+    fn tracked<G>(source: Source<G>) -> bool {
+        matches!(source, Source::Stream(StreamSource { tracked: true, .. }))
     }
-    assert!(!tracked(target!(unknown::CudaStream::new(5))));
-    assert!(tracked(target!(v0_15::CudaStream::new(5))));
-    assert!(tracked(target!(v0_16::CudaStream::new(5))));
-    assert!(!tracked(target!(v0_19::CudaStream::new(5))));
+    assert!(!tracked(source!(unknown::CudaStream::new(5))));
+    assert!(tracked(source!(v0_15::CudaStream::new(5))));
+    assert!(tracked(source!(v0_16::CudaStream::new(5))));
+    assert!(!tracked(source!(v0_19::CudaStream::new(5))));
 }
 
 /// The real types, which cannot be made without a driver.
 #[expect(dead_code, reason = "compiled, not run")]
 fn real_cudarc(stream: &Arc<cudarc::driver::CudaStream>, owned: cudarc::driver::CudaStream) {
-    seen(target!(stream));
-    seen(target!(Some(stream)));
-    seen(target!(stream.context().default_stream()));
-    seen(target!(stream.context().new_stream()));
-    seen(target!(owned));
+    seen(source!(stream));
+    seen(source!(Some(stream)));
+    seen(source!(stream.context().default_stream()));
+    seen(source!(stream.context().new_stream()));
+    seen(source!(owned));
 }
 
 #[test]
 fn nothing_is_kept_alive_and_what_has_gone_is_known() {
-    fn keep<K>(target: Target<K>) -> K {
-        match target {
-            Target::Stream { keep, .. } => keep,
-            Target::Host | Target::Untimed => unreachable!(),
+    fn guard<G>(source: Source<G>) -> G {
+        match source {
+            Source::Stream(StreamSource { guard, .. }) => guard,
+            Source::Host => unreachable!(),
         }
     }
+    fn is_alive(guard: &impl StreamGuard) -> bool {
+        matches!(guard.upgrade(), Liveness::Alive(_))
+    }
     let stream = Arc::new(CudaStream::new(5));
-    let by_value = keep(target!(stream));
-    let by_reference = keep(target!(Some(&stream)));
-    assert!(by_value.hold().is_some());
-    assert!(by_reference.hold().is_some());
+    let by_value = guard(source!(stream));
+    let by_reference = guard(source!(Some(&stream)));
+    assert!(is_alive(&by_value));
+    assert!(is_alive(&by_reference));
     assert!(Arc::try_unwrap(stream).is_ok());
-    assert!(by_value.hold().is_none());
-    assert!(by_reference.hold().is_none());
+    assert!(!is_alive(&by_value));
+    assert!(!is_alive(&by_reference));
 
     let counted = Rc::new(CudaStream::new(5));
     let behind_guard = RefCell::new(counted.clone());
-    let cell = keep(target!(behind_guard.borrow()));
+    let cell = guard(source!(behind_guard.borrow()));
     drop(counted);
-    assert!(cell.hold().is_some());
+    assert!(is_alive(&cell));
     drop(behind_guard);
-    assert!(cell.hold().is_none());
+    assert!(!is_alive(&cell));
 
     // A pointer made only to name a stream that is always there.
-    let named = keep(target!(Arc::new(CudaStream::new(0))));
-    assert!(named.hold().is_some());
+    let named = guard(source!(Arc::new(CudaStream::new(0))));
+    assert!(is_alive(&named));
 
     // Kept by the caller.
-    let () = keep(target!(&&Arc::new(CudaStream::new(5)), lent));
+    let () = guard(source!(&&Arc::new(CudaStream::new(5)), lent));
 
     // Nothing counts these, so nothing is kept.
-    let () = keep(target!(CudaStream::new(5)));
-    let () = keep(target!(Box::new(CudaStream::new(5))));
+    let () = guard(source!(CudaStream::new(5)));
+    let () = guard(source!(Box::new(CudaStream::new(5))));
 }

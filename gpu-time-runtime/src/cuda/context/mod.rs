@@ -151,11 +151,6 @@ impl Context {
         self.retain.is_held()
     }
 
-    /// Returns the ordinal of its device.
-    pub fn ordinal(&self) -> u32 {
-        self.ordinal
-    }
-
     /// Returns the id of its device in the report.
     pub fn device_id(&self) -> DeviceId {
         DeviceId::Cuda(self.ordinal)

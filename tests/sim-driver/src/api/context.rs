@@ -1,15 +1,17 @@
-//! Contexts.
+//! Context functions: primary and created contexts, the current context, limits and flags. Of the
+//! limits, only the one for persisting L2 lines is stored; cache configurations are ignored.
 
-use super::{Out, driver};
-use crate::code::{Answer, Code};
+use super::args::Out;
+use super::call::driver;
+use crate::code::{Code, DriverResult};
 use crate::handle::Handle;
 use crate::model::Model;
 
-/// What a context is created with beyond its flags, none of which the model has.
+/// Creation parameters beyond the flags. The model ignores them.
 type Parameters = *const std::ffi::c_void;
 
 impl Model {
-    fn limit(&mut self, limit: u32) -> Answer<usize> {
+    fn limit(&mut self, limit: u32) -> DriverResult<usize> {
         let current = self.current()?;
         match limit {
             0 => Ok(1_024),   // stack
@@ -17,15 +19,15 @@ impl Model {
             2 => Ok(8 << 20), // heap
             5 => Ok(32),      // largest fetch from memory into the L2
             6 => {
-                let asked = self.context(current)?.persisting_l2_bytes;
+                let configured = self.context(current)?.persisting_l2_bytes;
                 let c = &self.constants;
-                Ok(asked.unwrap_or((c.l2_bytes / 16 * c.persisting_sixteenths) as usize))
+                Ok(configured.unwrap_or((c.l2_bytes / 16 * c.persisting_sixteenths) as usize))
             }
             _ => Ok(0),
         }
     }
 
-    fn set_limit(&mut self, limit: u32, value: usize) -> Answer {
+    fn set_limit(&mut self, limit: u32, value: usize) -> DriverResult {
         let current = self.current()?;
         if limit == 6 {
             let context = self.contexts.get_mut(current).ok_or(Code::CONTEXT_IS_DESTROYED)?;
@@ -36,18 +38,18 @@ impl Model {
 }
 
 driver! {
-    fn cuDevicePrimaryCtxRetain(pctx: Out<Handle>, dev: i32) [200, Free] |m| {
+    fn cuDevicePrimaryCtxRetain(pctx: Out<Handle>, dev: i32) [200, AfterInit] |m| {
         pctx.put(m.primary_retain(dev)?)
     };
-    fn cuDevicePrimaryCtxRelease_v2(dev: i32) [200, Free] |m| m.primary_release(dev);
+    fn cuDevicePrimaryCtxRelease_v2(dev: i32) [200, AfterInit] |m| m.primary_release(dev);
     fn cuDevicePrimaryCtxReset_v2(dev: i32) [10_000, NotInCapture] |m| m.primary_reset(dev);
-    fn cuDevicePrimaryCtxGetState(dev: i32, flags: Out<u32>, active: Out<i32>) [50, Free] |m| {
+    fn cuDevicePrimaryCtxGetState(dev: i32, flags: Out<u32>, active: Out<i32>) [50, AfterInit] |m| {
         let (state, is_active) = m.primary_state(dev)?;
         flags.put_if_wanted(state);
         active.put_if_wanted(i32::from(is_active));
         Ok(())
     };
-    fn cuDevicePrimaryCtxSetFlags_v2(dev: i32, flags: u32) [50, Free] |m| {
+    fn cuDevicePrimaryCtxSetFlags_v2(dev: i32, flags: u32) [50, AfterInit] |m| {
         m.primary_set_flags(dev, flags)
     };
     fn cuCtxCreate_v2(pctx: Out<Handle>, flags: u32, dev: i32) [100_000, NotInCapture] |m| {
@@ -60,23 +62,23 @@ driver! {
         pctx: Out<Handle>, params: Parameters, flags: u32, dev: i32,
     ) [100_000, NotInCapture] |m| pctx.put(m.context_create(flags, dev)?);
     fn cuCtxDestroy_v2(ctx: Handle) [10_000, NotInCapture] |m| m.context_destroy(ctx);
-    fn cuCtxGetCurrent(pctx: Out<Handle>) [8, Free] |m| pctx.put(m.current_handle());
-    fn cuCtxSetCurrent(ctx: Handle) [10, Free] |m| m.set_current(ctx);
-    fn cuCtxPushCurrent_v2(ctx: Handle) [10, Free] |m| m.push_current(ctx);
-    fn cuCtxPopCurrent_v2(pctx: Out<Handle>) [10, Free] |m| {
+    fn cuCtxGetCurrent(pctx: Out<Handle>) [8, AfterInit] |m| pctx.put(m.current_handle());
+    fn cuCtxSetCurrent(ctx: Handle) [10, AfterInit] |m| m.set_current(ctx);
+    fn cuCtxPushCurrent_v2(ctx: Handle) [10, AfterInit] |m| m.push_current(ctx);
+    fn cuCtxPopCurrent_v2(pctx: Out<Handle>) [10, AfterInit] |m| {
         let popped = m.pop_current()?;
         pctx.put_if_wanted(popped);
         Ok(())
     };
-    fn cuCtxGetDevice(device: Out<i32>) [10, Free] |m| {
+    fn cuCtxGetDevice(device: Out<i32>) [10, AfterInit] |m| {
         let current = m.current()?;
         device.put(m.context(current)?.device as i32)
     };
-    fn cuCtxGetDevice_v2(device: Out<i32>, ctx: Handle) [10, Free] |m| {
+    fn cuCtxGetDevice_v2(device: Out<i32>, ctx: Handle) [10, AfterInit] |m| {
         let context = m.context_or_current(ctx)?;
         device.put(m.context(context)?.device as i32)
     };
-    fn cuCtxGetId(ctx: Handle, ctxId: Out<u64>) [10, Free] |m| {
+    fn cuCtxGetId(ctx: Handle, ctxId: Out<u64>) [10, AfterInit] |m| {
         ctxId.put(m.context_or_current(ctx)?.id)
     };
     fn cuCtxSynchronize() [500, NotInCapture] |m| {
@@ -87,29 +89,31 @@ driver! {
         let context = m.context_or_current(ctx)?;
         m.context_synchronize(context)
     };
-    fn cuCtxGetFlags(flags: Out<u32>) [10, Free] |m| {
+    fn cuCtxGetFlags(flags: Out<u32>) [10, AfterInit] |m| {
         let current = m.current()?;
         flags.put(m.context(current)?.flags)
     };
-    fn cuCtxSetFlags(flags: u32) [10, Free] |m| {
+    fn cuCtxSetFlags(flags: u32) [10, AfterInit] |m| {
         let current = m.current()?;
         m.contexts.get_mut(current).ok_or(Code::CONTEXT_IS_DESTROYED)?.flags = flags;
         Ok(())
     };
-    fn cuCtxGetLimit(pvalue: Out<usize>, limit: u32) [10, Free] |m| pvalue.put(m.limit(limit)?);
-    fn cuCtxSetLimit(limit: u32, value: usize) [10, Free] |m| m.set_limit(limit, value);
-    fn cuCtxGetCacheConfig(pconfig: Out<u32>) [10, Free] |m| {
+    fn cuCtxGetLimit(
+        pvalue: Out<usize>, limit: u32,
+    ) [10, AfterInit] |m| pvalue.put(m.limit(limit)?);
+    fn cuCtxSetLimit(limit: u32, value: usize) [10, AfterInit] |m| m.set_limit(limit, value);
+    fn cuCtxGetCacheConfig(pconfig: Out<u32>) [10, AfterInit] |m| {
         m.current()?;
         pconfig.put(0)
     };
-    fn cuCtxSetCacheConfig(config: u32) [10, Free] |m| m.current().map(drop);
-    fn cuCtxGetApiVersion(ctx: Handle, version: Out<u32>) [10, Free] |m| {
+    fn cuCtxSetCacheConfig(config: u32) [10, AfterInit] |m| m.current().map(drop);
+    fn cuCtxGetApiVersion(ctx: Handle, version: Out<u32>) [10, AfterInit] |m| {
         m.context_or_current(ctx)?;
         version.put(m.constants.driver_version as u32)
     };
     fn cuCtxGetStreamPriorityRange(
         leastPriority: Out<i32>, greatestPriority: Out<i32>,
-    ) [10, Free] |m| {
+    ) [10, AfterInit] |m| {
         m.current()?;
         leastPriority.put_if_wanted(0);
         greatestPriority.put_if_wanted(-5);

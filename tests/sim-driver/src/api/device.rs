@@ -1,7 +1,9 @@
-//! Initialisation and devices.
+//! Initialisation and device functions. Attributes are those of an H200; attributes that the model
+//! does not know are 0.
 
-use super::{Out, driver};
-use crate::code::{Answer, Code};
+use super::args::Out;
+use super::call::driver;
+use crate::code::{Code, DriverResult};
 use crate::model::Model;
 use crate::process;
 
@@ -9,9 +11,9 @@ use crate::process;
 type Uuid = [u8; 16];
 
 impl Model {
-    /// Refuses unless a test has asked for the simulation, so that a copy which is found by
-    /// accident looks like a driver without devices.
-    fn init(&mut self, flags: u32) -> Answer {
+    /// Fails unless a test has requested the simulation, so that a program that finds the library
+    /// by accident sees a driver without devices.
+    fn init(&mut self, flags: u32) -> DriverResult {
         if flags != 0 {
             return Err(Code::INVALID_VALUE);
         }
@@ -21,12 +23,12 @@ impl Model {
         }
         if !self.initialized {
             self.initialized = true;
-            process::watch();
+            process::register_handlers();
         }
         Ok(())
     }
 
-    fn attribute(&self, attribute: i32) -> Answer<i32> {
+    fn attribute(&self, attribute: i32) -> DriverResult<i32> {
         let c = &self.constants;
         let value = match attribute {
             1..=3 => 1_024,           // threads per block, block dimensions x and y
@@ -58,8 +60,8 @@ impl Model {
         Ok(i32::try_from(value).unwrap_or(i32::MAX))
     }
 
-    /// The number by which the machine, and not the process, knows a device.
-    fn installed(&self, device: i32) -> Answer<usize> {
+    /// Returns the number of a device in the machine, before `CUDA_VISIBLE_DEVICES`.
+    fn installed(&self, device: i32) -> DriverResult<usize> {
         Ok(self.devices[self.device(device)?].installed)
     }
 
@@ -70,14 +72,14 @@ impl Model {
     }
 }
 
-/// Copies a text into a buffer of the caller's, cut to its length.
-fn put_text(text: &str, buffer: Out<u8>, len: i32) -> Answer {
+/// Copies a string into a buffer of the caller, truncated to the length of the buffer.
+fn put_text(text: &str, buffer: Out<u8>, len: i32) -> DriverResult {
     let len = usize::try_from(len).ok().filter(|&len| len > 0).ok_or(Code::INVALID_VALUE)?;
     if buffer.0.is_null() {
         return Err(Code::INVALID_VALUE);
     }
     let cut = &text.as_bytes()[..text.len().min(len - 1)];
-    // SAFETY: the caller's buffer has `len` bytes, and no more than that are written.
+    // SAFETY: the caller's buffer has `len` bytes, and at most `len` are written.
     unsafe {
         std::ptr::copy_nonoverlapping(cut.as_ptr(), buffer.0, cut.len());
         buffer.0.add(cut.len()).write(0);
@@ -86,47 +88,49 @@ fn put_text(text: &str, buffer: Out<u8>, len: i32) -> Answer {
 }
 
 driver! {
-    fn cuInit(Flags: u32) [0, Any] |m| m.init(Flags);
-    fn cuDriverGetVersion(driverVersion: Out<i32>) [10, Any] |m| {
+    fn cuInit(Flags: u32) [0, Always] |m| m.init(Flags);
+    fn cuDriverGetVersion(driverVersion: Out<i32>) [10, Always] |m| {
         driverVersion.put(m.constants.driver_version as i32)
     };
-    fn cuDeviceGet(device: Out<i32>, ordinal: i32) [10, Free] |m| {
+    fn cuDeviceGet(device: Out<i32>, ordinal: i32) [10, AfterInit] |m| {
         device.put(m.device(ordinal)? as i32)
     };
-    fn cuDeviceGetCount(count: Out<i32>) [10, Free] |m| count.put(m.devices.len() as i32);
-    fn cuDeviceGetName(name: Out<u8>, len: i32, dev: i32) [100, Free] |m| {
+    fn cuDeviceGetCount(count: Out<i32>) [10, AfterInit] |m| count.put(m.devices.len() as i32);
+    fn cuDeviceGetName(name: Out<u8>, len: i32, dev: i32) [100, AfterInit] |m| {
         m.device(dev)?;
-        // One of another capability is another part.
+        // A device with another compute capability is not an H200.
         let part = if m.constants.compute_capability == 90 { "H200" } else { "GPU" };
         put_text(&format!("Simulated {part}"), name, len)
     };
-    fn cuDeviceGetUuid(uuid: Out<Uuid>, dev: i32) [100, Free] |m| uuid.put(Model::uuid(m.installed(dev)?));
-    fn cuDeviceGetUuid_v2(uuid: Out<Uuid>, dev: i32) [100, Free] |m| {
+    fn cuDeviceGetUuid(
+        uuid: Out<Uuid>, dev: i32,
+    ) [100, AfterInit] |m| uuid.put(Model::uuid(m.installed(dev)?));
+    fn cuDeviceGetUuid_v2(uuid: Out<Uuid>, dev: i32) [100, AfterInit] |m| {
         uuid.put(Model::uuid(m.installed(dev)?))
     };
-    fn cuDeviceGetPCIBusId(pciBusId: Out<u8>, len: i32, dev: i32) [100, Free] |m| {
+    fn cuDeviceGetPCIBusId(pciBusId: Out<u8>, len: i32, dev: i32) [100, AfterInit] |m| {
         put_text(&format!("0000:{:02X}:00.0", m.installed(dev)? + 1), pciBusId, len)
     };
-    fn cuDeviceTotalMem_v2(bytes: Out<usize>, dev: i32) [100, Free] |m| {
+    fn cuDeviceTotalMem_v2(bytes: Out<usize>, dev: i32) [100, AfterInit] |m| {
         m.device(dev)?;
         bytes.put(m.constants.memory_bytes as usize)
     };
-    fn cuDeviceGetAttribute(pi: Out<i32>, attrib: i32, dev: i32) [20, Free] |m| {
+    fn cuDeviceGetAttribute(pi: Out<i32>, attrib: i32, dev: i32) [20, AfterInit] |m| {
         let installed = m.installed(dev)?;
-        // PCI bus: the devices sit on buses of their own.
+        // 33 is the PCI bus number: each device has its own bus.
         pi.put(if attrib == 33 { installed as i32 + 1 } else { m.attribute(attrib)? })
     };
-    fn cuDeviceCanAccessPeer(canAccessPeer: Out<i32>, dev: i32, peerDev: i32) [20, Free] |m| {
+    fn cuDeviceCanAccessPeer(canAccessPeer: Out<i32>, dev: i32, peerDev: i32) [20, AfterInit] |m| {
         let (device, peer) = (m.device(dev)?, m.device(peerDev)?);
         canAccessPeer.put(i32::from(device != peer))
     };
-    fn cuDeviceGetDefaultMemPool(pool: Out<u64>, dev: i32) [20, Free] |m| {
+    fn cuDeviceGetDefaultMemPool(pool: Out<u64>, dev: i32) [20, AfterInit] |m| {
         pool.put(m.device(dev)? as u64 + 1)
     };
-    fn cuDeviceGetMemPool(pool: Out<u64>, dev: i32) [20, Free] |m| {
+    fn cuDeviceGetMemPool(pool: Out<u64>, dev: i32) [20, AfterInit] |m| {
         pool.put(m.device(dev)? as u64 + 1)
     };
-    fn cuDeviceSetMemPool(dev: i32, pool: u64) [20, Free] |m| {
+    fn cuDeviceSetMemPool(dev: i32, pool: u64) [20, AfterInit] |m| {
         if pool == m.device(dev)? as u64 + 1 { Ok(()) } else { Err(Code::INVALID_VALUE) }
     };
 }

@@ -1,16 +1,19 @@
-//! Errors, entry points, the profiler, and what only the simulation has.
+//! Error names, symbol lookup, the profiler switches, and the two functions that only the
+//! simulation exports.
 
 use std::ffi::{CString, c_char, c_void};
 
-use super::{Out, Text, driver};
+use super::args::{Out, Text};
+use super::call::driver;
 use crate::code::{self, Code};
 use crate::model::Model;
-use crate::process::{self, State};
+use crate::process::{self, ProcessState};
 
-/// The address of an exported function, found as a program would find it, so that one which was
-/// made absent is absent here too. A plain name stands for its newest version.
+/// Looks up an exported function with `dlsym`, as a program would, so that a symbol removed from
+/// the library is not found here either. A name without a version suffix selects the newest
+/// version.
 fn address_of(symbol: &str) -> Option<*mut c_void> {
-    // SAFETY: an all-zero `Dl_info` is valid, and the address is one of our own functions.
+    // SAFETY: an all-zero `Dl_info` is valid, and the address belongs to this library.
     let file = unsafe {
         let mut info: libc::Dl_info = std::mem::zeroed();
         libc::dladdr(cuInit_address(), &mut info);
@@ -19,7 +22,7 @@ fn address_of(symbol: &str) -> Option<*mut c_void> {
     if file.is_null() {
         return None;
     }
-    // SAFETY: `file` is the name of a loaded object, and `NOLOAD` only finds it again.
+    // SAFETY: `file` is the name of a loaded object, and `RTLD_NOLOAD` only returns its handle.
     let library = unsafe { libc::dlopen(file, libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
     if library.is_null() {
         return None;
@@ -30,7 +33,7 @@ fn address_of(symbol: &str) -> Option<*mut c_void> {
         let address = unsafe { libc::dlsym(library, name.as_ptr()) };
         (!address.is_null()).then_some(address)
     });
-    // SAFETY: closes what was opened above; the library itself stays, for this code runs in it.
+    // SAFETY: closes the handle opened above. The library stays loaded, because this code is in it.
     unsafe { libc::dlclose(library) };
     found
 }
@@ -41,18 +44,18 @@ fn cuInit_address() -> *const c_void {
 }
 
 driver! {
-    fn cuGetErrorName(error: i32, pStr: Out<*const c_char>) [5, Any] |_| {
+    fn cuGetErrorName(error: i32, pStr: Out<*const c_char>) [5, Always] |_| {
         pStr.put(code::name(error).map_or(std::ptr::null(), |name| name.as_ptr()))?;
         code::name(error).map(drop).ok_or(Code::INVALID_VALUE)
     };
-    // The name has to do for a sentence.
-    fn cuGetErrorString(error: i32, pStr: Out<*const c_char>) [5, Any] |_| {
+    // Returns the name instead of a description.
+    fn cuGetErrorString(error: i32, pStr: Out<*const c_char>) [5, Always] |_| {
         pStr.put(code::name(error).map_or(std::ptr::null(), |name| name.as_ptr()))?;
         code::name(error).map(drop).ok_or(Code::INVALID_VALUE)
     };
     fn cuGetProcAddress_v2(
         symbol: Text, pfn: Out<*mut c_void>, cudaVersion: i32, flags: u64, symbolStatus: Out<u32>,
-    ) [100, Any] |_| {
+    ) [100, Always] |_| {
         let found = address_of(&symbol.get()?);
         pfn.put(found.unwrap_or(std::ptr::null_mut()))?;
         symbolStatus.put_if_wanted(u32::from(found.is_none()));
@@ -60,29 +63,30 @@ driver! {
     };
     fn cuGetProcAddress(
         symbol: Text, pfn: Out<*mut c_void>, cudaVersion: i32, flags: u64,
-    ) [100, Any] |_| {
+    ) [100, Always] |_| {
         let found = address_of(&symbol.get()?);
         pfn.put(found.unwrap_or(std::ptr::null_mut()))?;
         found.map(drop).ok_or(Code::NOT_FOUND)
     };
-    fn cuProfilerStart() [100, Free] |m| m.current().map(drop);
-    fn cuProfilerStop() [100, Free] |m| m.current().map(drop);
+    fn cuProfilerStart() [100, AfterInit] |m| m.current().map(drop);
+    fn cuProfilerStop() [100, AfterInit] |m| m.current().map(drop);
 }
 
-/// What the host's clock shows of virtual time, in nanoseconds. It moves nothing and settles nothing.
+/// Returns the virtual time in nanoseconds that the host's clock shows. Unlike a driver call, this
+/// neither advances the clock nor any stream.
 #[unsafe(no_mangle)]
 pub extern "C" fn gpu_time_sim_now() -> u64 {
-    if process::state() == State::Alive { Model::lock().host_clock() } else { 0 }
+    if process::state() == ProcessState::Alive { Model::lock().host_clock() } else { 0 }
 }
 
-/// Lets the host spend `ns` nanoseconds of virtual time. Held streams are looked at before and
-/// after, as by any other call.
+/// Advances the virtual time by `ns` nanoseconds of host time. Held streams advance before and
+/// after, as in any other call.
 #[unsafe(no_mangle)]
 pub extern "C" fn gpu_time_sim_advance(ns: u64) {
-    if process::state() == State::Alive {
+    if process::state() == ProcessState::Alive {
         let mut model = Model::lock();
-        model.settle();
+        model.advance_streams();
         model.now += ns;
-        model.settle();
+        model.advance_streams();
     }
 }

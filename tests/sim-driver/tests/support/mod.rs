@@ -1,21 +1,23 @@
-//! Runs the body of a test in a child process under the simulated driver, and a few words for
-//! talking to that driver.
-#![allow(dead_code)] // each test file uses a part of it
+//! Test support: child processes under the simulated driver, and short wrappers of driver calls.
+#![allow(dead_code)] // each test file uses a part of this module
 
 use std::ffi::{CString, c_void};
 use std::process::{Command, ExitStatus, Stdio};
 use std::ptr;
 
-use cudarc::driver::sys::{self, CUcontext, CUevent, CUfunction, CUmodule, CUresult, CUstream};
+use cudarc::driver::sys::{
+    self, CUcontext, CUevent, CUfunction, CUgraph, CUgraphExec, CUmodule, CUresult, CUstream,
+    CUstreamCaptureMode,
+};
 use gpu_time_sim_driver::SimDriver;
 use gpu_time_sim_driver::trace::Trace;
 
 /// Set in the child.
 const CHILD: &str = "SIM_DRIVER_TEST_CHILD";
-/// What the child says first. Without it, a misspelt name would run no test and pass.
+/// First output of the child. Without it, a misspelt test name would run no test and pass.
 const BEGAN: &str = "child began";
 
-/// The name by which the test harness knows the function that this is used in.
+/// Returns the name of the test function that contains the call, as the test harness knows it.
 macro_rules! this_test {
     () => {{
         fn here() {}
@@ -26,92 +28,111 @@ macro_rules! this_test {
 }
 pub(crate) use this_test;
 
-/// What became of a child.
+/// The result of a child process.
 pub struct Outcome {
     pub status: ExitStatus,
     pub stderr: String,
     pub trace: Trace,
 }
 
-impl Outcome {
-    /// The child's body came to its end.
-    pub fn passed(self) -> Self {
-        assert!(self.status.success(), "{}\n{}", self.status, self.stderr);
-        self
+/// Creates the [`Child`] of the test function that contains the call.
+macro_rules! child {
+    () => {
+        $crate::support::Child::new($crate::support::this_test!())
+    };
+}
+pub(crate) use child;
+
+/// Runs the body of a test in a child process under a simulated driver.
+pub struct Child {
+    test: &'static str,
+    absent: &'static [&'static str],
+    configure: fn(SimDriver) -> SimDriver,
+}
+
+impl Child {
+    pub fn new(test: &'static str) -> Self {
+        Self { test, absent: &[], configure: |sim| sim }
+    }
+
+    /// Removes functions from the driver.
+    pub fn without(self, absent: &'static [&'static str]) -> Self {
+        Self { absent, ..self }
+    }
+
+    /// Configures the driver.
+    pub fn sim(self, configure: fn(SimDriver) -> SimDriver) -> Self {
+        Self { configure, ..self }
+    }
+
+    /// Runs `body` in a child process. Panics unless the child succeeds.
+    #[track_caller]
+    pub fn run(self, body: impl FnOnce()) -> Outcome {
+        let outcome = self.run_unchecked(body);
+        assert!(outcome.status.success(), "{}\n{}", outcome.status, outcome.stderr);
+        outcome
+    }
+
+    /// Runs `body` in a child process, which may fail.
+    #[track_caller]
+    pub fn run_unchecked(self, body: impl FnOnce()) -> Outcome {
+        let Self { test, absent, configure } = self;
+        if std::env::var_os(CHILD).is_some() {
+            eprintln!("{BEGAN}");
+            body();
+            std::process::exit(0);
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let sim = configure(SimDriver::install_without(dir.path(), absent).unwrap().traced());
+        let output = sim
+            .apply(&mut Command::new(std::env::current_exe().unwrap()))
+            .args([test, "--exact", "--nocapture"])
+            .env(CHILD, "1")
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(stderr.contains(BEGAN), "`{test}` did not run: {stderr}");
+        Outcome { status: output.status, stderr, trace: sim.trace().unwrap() }
     }
 }
 
-/// Runs `body` in a child process under a driver that `configure` sets up.
-pub fn child(
-    test: &str,
-    configure: impl FnOnce(SimDriver) -> SimDriver,
-    body: impl FnOnce(),
-) -> Outcome {
-    child_without(test, &[], configure, body)
-}
-
-/// The same with a driver that lacks some functions.
-pub fn child_without(
-    test: &str,
-    absent: &[&str],
-    configure: impl FnOnce(SimDriver) -> SimDriver,
-    body: impl FnOnce(),
-) -> Outcome {
-    if std::env::var_os(CHILD).is_some() {
-        eprintln!("{BEGAN}");
-        body();
-        std::process::exit(0);
-    }
-    let dir = tempfile::tempdir().unwrap();
-    let sim = configure(SimDriver::install_without(dir.path(), absent).unwrap().traced());
-    let output = sim
-        .apply(&mut Command::new(std::env::current_exe().unwrap()))
-        .args([test, "--exact", "--nocapture"])
-        .env(CHILD, "1")
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(stderr.contains(BEGAN), "`{test}` did not run: {stderr}");
-    Outcome { status: output.status, stderr, trace: sim.trace().unwrap() }
-}
-
-/// The driver that is loaded in the child.
+/// Opens the driver loaded in the child.
 pub fn library() -> libloading::Library {
-    // SAFETY: the library runs nothing when it is loaded.
+    // SAFETY: loading the library does not run any code.
     unsafe { libloading::Library::new("libcuda.so.1").unwrap() }
 }
 
-/// The virtual host time.
+/// Returns the virtual host time.
 pub fn now() -> u64 {
     let library = library();
-    // SAFETY: this is the signature.
+    // SAFETY: the type matches the exported function.
     unsafe { library.get::<unsafe extern "C" fn() -> u64>(c"gpu_time_sim_now").unwrap()() }
 }
 
-/// Lets virtual time pass.
+/// Advances the virtual time.
 pub fn advance(ns: u64) {
     let library = library();
-    // SAFETY: this is the signature.
+    // SAFETY: the type matches the exported function.
     unsafe { library.get::<unsafe extern "C" fn(u64)>(c"gpu_time_sim_advance").unwrap()(ns) }
 }
 
-/// Panics unless a call succeeded.
+/// Panics unless the call succeeded.
 #[track_caller]
 pub fn ok(result: CUresult) {
     assert_eq!(result as i32, 0);
 }
 
-/// Panics unless a call answered this code.
+/// Panics unless the call failed with `code`.
 #[track_caller]
 pub fn fails(code: i32, result: CUresult) {
     assert_eq!(result as i32, code);
 }
 
-/// Initialises the driver and makes the first device's primary context current.
+/// Initialises the driver and makes the primary context of the first device current.
 pub fn start() -> CUcontext {
     let mut context = ptr::null_mut();
-    // SAFETY: the pointers are good for a result each.
+    // SAFETY: each pointer is valid for one result.
     unsafe {
         ok(sys::cuInit(0));
         ok(sys::cuDevicePrimaryCtxRetain(&mut context, 0));
@@ -120,14 +141,15 @@ pub fn start() -> CUcontext {
     context
 }
 
+/// Creates a non-blocking stream.
 pub fn stream() -> CUstream {
     stream_with(1)
 }
 
-/// A stream with these flags: 0 is one that synchronises with the legacy stream.
+/// Creates a stream with these flags: 0 is a blocking stream, 1 a non-blocking one.
 pub fn stream_with(flags: u32) -> CUstream {
     let mut stream = ptr::null_mut();
-    // SAFETY: the pointer is good for a result.
+    // SAFETY: the pointer is valid for a result.
     ok(unsafe { sys::cuStreamCreate(&mut stream, flags) });
     stream
 }
@@ -138,7 +160,7 @@ pub fn event() -> CUevent {
 
 pub fn event_with(flags: u32) -> CUevent {
     let mut event = ptr::null_mut();
-    // SAFETY: the pointer is good for a result.
+    // SAFETY: the pointer is valid for a result.
     ok(unsafe { sys::cuEventCreate(&mut event, flags) });
     event
 }
@@ -158,17 +180,49 @@ pub fn sync(stream: CUstream) {
     ok(unsafe { sys::cuStreamSynchronize(stream) });
 }
 
-/// The elapsed time in nanoseconds, or the code.
+/// Returns the elapsed time in nanoseconds, or the error code.
 pub fn elapsed(start: CUevent, stop: CUevent) -> Result<u64, i32> {
     let mut ms = 0.0;
-    // SAFETY: the pointer is good for a result, and the simulated driver checks handles.
+    // SAFETY: the pointer is valid for a result, and the simulated driver checks handles.
     match unsafe { sys::cuEventElapsedTime_v2(&mut ms, start, stop) } as i32 {
         0 => Ok((f64::from(ms) * 1e6).round() as u64),
         code => Err(code),
     }
 }
 
-/// A PTX text with these kernels: the name and the types of the parameters of each.
+/// Records a pair of new events around `work`, waits for the stream, and returns the elapsed time.
+#[track_caller]
+pub fn measure(stream: CUstream, work: impl FnOnce()) -> u64 {
+    let (start, stop) = (event(), event());
+    record(start, stream);
+    work();
+    record(stop, stream);
+    sync(stream);
+    elapsed(start, stop).unwrap()
+}
+
+pub fn begin_capture(stream: CUstream, mode: CUstreamCaptureMode) {
+    // SAFETY: the simulated driver checks handles.
+    ok(unsafe { sys::cuStreamBeginCapture_v2(stream, mode) });
+}
+
+pub fn end_capture(stream: CUstream) -> Result<CUgraph, i32> {
+    let mut graph = ptr::null_mut();
+    // SAFETY: the pointer is valid for a result.
+    match unsafe { sys::cuStreamEndCapture(stream, &mut graph) } as i32 {
+        0 => Ok(graph),
+        code => Err(code),
+    }
+}
+
+pub fn instantiate(graph: CUgraph) -> CUgraphExec {
+    let mut exec = ptr::null_mut();
+    // SAFETY: the pointer is valid for a result.
+    ok(unsafe { sys::cuGraphInstantiateWithFlags(&mut exec, graph, 0) });
+    exec
+}
+
+/// Returns a PTX text with these kernels, each given by its name and its parameter types.
 pub fn ptx(kernels: &[(&str, &[&str])]) -> String {
     let mut text = String::from(".version 8.0\n.target sm_70\n.address_size 64\n");
     for (name, types) in kernels {
@@ -199,7 +253,7 @@ pub fn function(module: CUmodule, name: &str) -> CUfunction {
     function
 }
 
-/// The kernels that the model knows.
+/// Kernels that the model implements, and one that it does not.
 pub struct Kernels {
     pub empty: CUfunction,
     pub spin_ns: CUfunction,
@@ -207,7 +261,8 @@ pub struct Kernels {
     pub copy_f4: CUfunction,
     pub flush: CUfunction,
     pub hold: CUfunction,
-    pub other: CUfunction,
+    /// A kernel that the model does not implement.
+    pub unknown: CUfunction,
 }
 
 impl Kernels {
@@ -219,7 +274,7 @@ impl Kernels {
             ("copy_f4", &["u64", "u64", "u64"]),
             ("gpu_time_flush_read", &["u64", "u64", "u64"]),
             ("gpu_time_hold", &["u64", "u64", "u64", "u64", "u64"]),
-            ("somebody_elses", &["u64", "f64"]),
+            ("unknown", &["u64", "f64"]),
         ]));
         let get = |name| function(module, name);
         Self {
@@ -229,7 +284,7 @@ impl Kernels {
             copy_f4: get("copy_f4"),
             flush: get("gpu_time_flush_read"),
             hold: get("gpu_time_hold"),
-            other: get("somebody_elses"),
+            unknown: get("unknown"),
         }
     }
 
@@ -237,7 +292,7 @@ impl Kernels {
         launch(self.spin_ns, stream, &mut [arg(&ns)]);
     }
 
-    /// Keeps the stream busy for `ns`.
+    /// Keeps the stream busy for 1 ms.
     pub fn busy(&self, stream: CUstream) {
         self.spin(stream, 1_000_000);
     }
@@ -250,7 +305,8 @@ impl Kernels {
         launch(self.flush, stream, &mut [arg(&buffer), arg(&n16), arg(&sink)]);
     }
 
-    /// Holds the stream until `words[0] >= ticket`, or `max_ns` have passed; then `words[1]` is set.
+    /// Holds the stream until `words[0] >= ticket`, or until `max_ns` have passed, which sets
+    /// `words[1]` to the ticket.
     pub fn hold(&self, stream: CUstream, words: u64, ticket: u64, max_ns: u64) {
         let (expired, cycles) = (words + 8, u64::MAX);
         launch(
@@ -266,7 +322,7 @@ pub fn arg<T>(value: &T) -> *mut c_void {
 }
 
 pub fn try_launch(function: CUfunction, stream: CUstream, args: &mut [*mut c_void]) -> CUresult {
-    // SAFETY: the caller passes what the kernel takes.
+    // SAFETY: the caller passes the arguments of the kernel.
     unsafe {
         sys::cuLaunchKernel(
             function,
@@ -291,21 +347,22 @@ pub fn launch(function: CUfunction, stream: CUstream, args: &mut [*mut c_void]) 
 
 pub fn device_memory(bytes: usize) -> u64 {
     let mut address = 0;
-    // SAFETY: the pointer is good for a result.
+    // SAFETY: the pointer is valid for a result.
     ok(unsafe { sys::cuMemAlloc_v2(&mut address, bytes) });
     address
 }
 
-/// Eight words of page-locked memory: what has been released, what has expired, and some more.
+/// Allocates eight words of page-locked memory: the released ticket, the expired ticket, and six
+/// spare words.
 pub fn words() -> u64 {
     let mut address = ptr::null_mut();
-    // SAFETY: the pointer is good for a result.
+    // SAFETY: the pointer is valid for a result.
     ok(unsafe { sys::cuMemHostAlloc(&mut address, 64, 2) });
     address as u64
 }
 
 pub fn set_word(address: u64, value: u64) {
-    // SAFETY: one of the words that `words` has made.
+    // SAFETY: the address is one of those that `words` returned.
     unsafe {
         (*(address as *const std::sync::atomic::AtomicU64))
             .store(value, std::sync::atomic::Ordering::Release)
@@ -313,7 +370,7 @@ pub fn set_word(address: u64, value: u64) {
 }
 
 pub fn word(address: u64) -> u64 {
-    // SAFETY: one of the words that `words` has made.
+    // SAFETY: the address is one of those that `words` returned.
     unsafe {
         (*(address as *const std::sync::atomic::AtomicU64))
             .load(std::sync::atomic::Ordering::Acquire)

@@ -1,4 +1,4 @@
-//! Every key, with every kind of value that it takes.
+//! Every key with every kind of value.
 #![deny(warnings)]
 #![forbid(unsafe_code)]
 
@@ -44,7 +44,7 @@ fn barriers(stream: Option<&CudaStream>, n: usize) {
     let _ = (stream, n);
 }
 
-/// Numbers of every kind, owned and borrowed, that may be missing.
+/// Numbers of every type, owned, borrowed and optional.
 #[gpu_timed(clock = "host", flops = sizes.first(), bytes = sizes.iter().copied().max()? * 4)]
 fn sizes(sizes: &[u16]) {
     let _ = sizes;
@@ -65,7 +65,7 @@ fn counted(names: &[String]) {
     let _ = names;
 }
 
-/// A place is not moved out of, and a panic would be the program's own.
+/// The expressions do not move out of places, and their panics propagate.
 #[gpu_timed(key = format_args!("{}x{}", shape[0], shape[1]), sample = 1.0, bytes = shape[0])]
 fn split(stream: Option<&CudaStream>, shape: [usize; 2]) -> [usize; 2] {
     let _ = stream;

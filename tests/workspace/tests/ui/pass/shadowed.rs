@@ -1,4 +1,4 @@
-//! Nothing of the user's can hide what generated code names, nor the other way round.
+//! User names cannot shadow those of generated code, nor the other way round.
 #![deny(warnings)]
 #![forbid(unsafe_code)]
 #![allow(dead_code, non_camel_case_types, non_snake_case, unused_macros)]

@@ -1,5 +1,4 @@
-//! Every kind of stream that the attribute takes, of the real cudarc. Compiled; run only where no
-//! driver is needed.
+//! Every kind of stream of the real cudarc. All are compiled; those that need no driver are run.
 #![deny(warnings)]
 #![allow(dead_code)]
 

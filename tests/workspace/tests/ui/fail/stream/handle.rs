@@ -1,4 +1,4 @@
-//! What coerces to a pointer is not the handle of a stream.
+//! A value that coerces to a pointer is not a stream handle.
 
 use std::sync::Arc;
 

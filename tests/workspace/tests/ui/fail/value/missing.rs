@@ -17,9 +17,6 @@ fn parentheses(_stream: &CudaStream) {}
 #[gpu_timed(cold warmup = 10)]
 fn comma(_stream: &CudaStream) {}
 
-#[gpu_timed(warmup = 10 cold)]
-fn comma_after_value(_stream: &CudaStream) {}
-
 #[gpu_timed(clock = "host", bytes)]
 fn no_value() {}
 

@@ -1,0 +1,14 @@
+//! Messages to the user on stderr, one line each.
+
+use std::io::{self, Write};
+
+use gpu_time_report::printable;
+
+/// An error message: one line without the program's name.
+pub type Failure = String;
+
+/// Prints a message to stderr, with the program's name before it and control characters escaped.
+pub fn print(message: &str) {
+    // A failed write to stderr cannot be reported anywhere.
+    _ = writeln!(io::stderr(), "gpu-time: {}", printable(message));
+}

@@ -1,0 +1,110 @@
+//! The identity of functions and series across reports: which ones of two reports are the same.
+
+use std::collections::{BTreeMap, HashMap};
+
+use gpu_time_report::{CacheState, Clock, Measure, Series, Site};
+
+/// The identity of a series among those of one function on one device.
+///
+/// Line numbers are not part of it, because code moves between builds.
+#[derive(PartialEq, Eq, Clone, Copy)]
+pub struct SeriesId<'a> {
+    launch: Option<(u32, &'a str)>,
+    measure: Measure,
+    key: Option<&'a str>,
+    cache: CacheState,
+    clock: Clock,
+    graph: bool,
+}
+
+impl<'a> SeriesId<'a> {
+    /// Returns the identity of a series.
+    pub fn of(series: &'a Series) -> SeriesId<'a> {
+        let &Series { measure, cache, clock, graph, .. } = series;
+        let launch = series.launch().map(|launch| (launch.index(), launch.name()));
+        SeriesId { launch, measure, key: series.key(), cache, clock, graph }
+    }
+}
+
+/// Returns `true` if two sites are the same function of the same build.
+pub fn is_same_site(one: &Site, other: &Site) -> bool {
+    (one.name(), one.file(), one.line()) == (other.name(), other.file(), other.line())
+}
+
+/// Matches the functions of two builds by name. Maps an index into `base` to one into `new`.
+///
+/// If several functions share a name, those in one file are matched in the order of their lines if
+/// both builds have the same number of them there, else by line. If one remains in each build, the
+/// two are matched wherever they are.
+pub fn match_sites(base: &[Site], new: &[Site]) -> HashMap<usize, usize> {
+    let mut by_name: BTreeMap<&str, [Vec<usize>; 2]> = BTreeMap::new();
+    for (side, sites) in [base, new].into_iter().enumerate() {
+        for (i, site) in sites.iter().enumerate() {
+            by_name.entry(site.name()).or_default()[side].push(i);
+        }
+    }
+    let mut matches = HashMap::new();
+    for [mut base_group, mut new_group] in by_name.into_values() {
+        base_group.sort_by_key(|&i| (base[i].file(), base[i].line()));
+        new_group.sort_by_key(|&i| (new[i].file(), new[i].line()));
+        let in_file = |sites: &[Site], group: &[usize], file: &str| {
+            group.iter().filter(|&&i| sites[i].file() == file).count()
+        };
+        let (mut unmatched, mut free) = (Vec::new(), new_group.clone());
+        for &old in &base_group {
+            let site = &base[old];
+            let by_order =
+                in_file(base, &base_group, site.file()) == in_file(new, &new_group, site.file());
+            let found = free.iter().position(|&i| {
+                new[i].file() == site.file() && (by_order || new[i].line() == site.line())
+            });
+            match found {
+                Some(found) => _ = matches.insert(old, free.remove(found)),
+                None => unmatched.push(old),
+            }
+        }
+        if let ([old], [new]) = (&*unmatched, &*free) {
+            matches.insert(*old, *new);
+        }
+    }
+    matches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::site;
+
+    fn sites(locations: &[(&str, &str, u32)]) -> Vec<Site> {
+        let site = |&(name, file, line): &(&str, &str, u32)| Site {
+            file: file.to_owned(),
+            ..site(name, line, Vec::new())
+        };
+        locations.iter().map(site).collect()
+    }
+
+    #[track_caller]
+    fn check(base: &[(&str, &str, u32)], new: &[(&str, &str, u32)], expected: &[(usize, usize)]) {
+        let mut matches: Vec<(usize, usize)> =
+            match_sites(&sites(base), &sites(new)).into_iter().collect();
+        matches.sort_unstable();
+        assert_eq!(matches, expected);
+    }
+
+    #[test]
+    fn match_sites_follows_moved_functions() {
+        check(&[("f", "a", 1), ("g", "a", 5)], &[("g", "b", 9), ("f", "a", 2)], &[(0, 1), (1, 0)]);
+        // The first moved to the old line of the second.
+        check(&[("f", "a", 1), ("f", "a", 5)], &[("f", "a", 5), ("f", "a", 9)], &[(0, 0), (1, 1)]);
+        check(&[("f", "a", 5), ("f", "b", 1)], &[("f", "b", 2), ("f", "a", 7)], &[(0, 1), (1, 0)]);
+        check(&[("f", "a", 5), ("f", "b", 1)], &[("f", "c", 1), ("f", "a", 5)], &[(0, 1), (1, 0)]);
+    }
+
+    #[test]
+    fn match_sites_skips_ambiguous_functions() {
+        check(&[("f", "a", 1), ("f", "a", 5)], &[("f", "a", 5)], &[(1, 0)]);
+        check(&[("f", "a", 1), ("f", "a", 5)], &[("f", "a", 3)], &[]);
+        check(&[("f", "a", 1)], &[("f", "b", 1), ("f", "c", 1)], &[]);
+        check(&[("f", "a", 1)], &[("g", "a", 1)], &[]);
+    }
+}

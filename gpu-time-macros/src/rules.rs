@@ -1,0 +1,178 @@
+//! The rules that hold with and without the feature `enabled`: which keys exist, which items can be
+//! annotated, and the messages for both.
+//!
+//! Imports nothing, because without the feature the macro has no dependencies.
+
+/// A key of the attribute.
+pub struct Key {
+    pub name: &'static str,
+    /// Its accepted forms, for messages.
+    pub example: &'static str,
+    /// `false` if the key alone has a meaning.
+    pub needs_value: bool,
+}
+
+const fn value(name: &'static str, example: &'static str) -> Key {
+    Key { name, example, needs_value: true }
+}
+
+const fn flag(name: &'static str, example: &'static str) -> Key {
+    Key { name, example, needs_value: false }
+}
+
+/// All keys, in the order in which messages list them.
+const KEYS: [Key; 15] = [
+    value("stream", "`stream = EXPR`"),
+    value("name", "`name = \"…\"`"),
+    value("warmup", "`warmup = 10`"),
+    value("sample", "`sample = 0.01`"),
+    value("every", "`every = 100`"),
+    flag("cold", "`cold` or `cold = \"dirty\"`"),
+    flag("sleep", "`sleep` or `sleep = \"50us\"`"),
+    flag("graph", "`graph`"),
+    value("scope", "`scope = \"launches\"` or `scope = \"body\"`"),
+    value("launch", "`launch = \"gemm\"` or `launch = [\"gemm\", \"conv\"]`"),
+    value("clock", "`clock = \"events\"`, `clock = \"sync\"` or `clock = \"host\"`"),
+    value("key", "`key = EXPR`"),
+    value("bytes", "`bytes = EXPR`"),
+    value("flops", "`flops = EXPR`"),
+    value("crate", "`crate = PATH`"),
+];
+
+impl Key {
+    /// Returns the key of this name, or the message for an unknown key.
+    pub fn find(name: &str) -> Result<&'static Key, String> {
+        let known = KEYS.iter().find(|key| key.name == name);
+        known.ok_or_else(|| {
+            let names: Vec<String> = KEYS.iter().map(|key| format!("`{}`", key.name)).collect();
+            let hint = match KEYS.iter().find(|key| distance(key.name, name) <= 2) {
+                Some(near) => format!("; did you mean `{}`?", near.name),
+                None => String::new(),
+            };
+            format!("unknown key `{name}`: expected one of {}{hint}", names.join(", "))
+        })
+    }
+
+    /// The message for a key without its value.
+    pub fn missing_value(&self) -> String {
+        format!("`{}` needs a value: {}", self.name, self.example)
+    }
+
+    /// The message for a value of the wrong form.
+    pub fn expected(&self) -> String {
+        format!("expected {}", self.example)
+    }
+
+    /// The message for a key that was given before.
+    pub fn repeated(&self) -> String {
+        format!("`{}` is given twice", self.name)
+    }
+}
+
+pub const EXPECTED_KEY: &str = "expected a key, such as `warmup = 10`";
+pub const EXPECTED_COMMA: &str = "expected `,`";
+pub const CONST_FN: &str = "a `const fn` cannot be timed: it may be evaluated at compile time";
+pub const NAKED_FN: &str =
+    "a naked function cannot be timed: its body must be a single `naked_asm!`";
+pub const NO_BODY: &str =
+    "this function has no body to time: annotate the functions that implement it";
+pub const REPEATED_ATTRIBUTE: &str = "`#[gpu_timed]` is given twice for this function";
+
+/// The kind of an item, with the position of its keyword.
+#[derive(Debug, PartialEq)]
+pub enum Item {
+    /// A function, whose `fn` is at this index.
+    Function(usize),
+    /// Another item, whose keyword is at this index.
+    Other(usize),
+    Unknown,
+}
+
+/// Classifies an item by the identifiers of its header that are outside of all delimiters.
+pub fn item(words: &[String]) -> Item {
+    const QUALIFIERS: [&str; 8] =
+        ["pub", "default", "const", "async", "gen", "unsafe", "safe", "extern"];
+    const KEYWORDS: [&str; 13] = [
+        "struct",
+        "enum",
+        "union",
+        "trait",
+        "impl",
+        "mod",
+        "type",
+        "use",
+        "static",
+        "const",
+        "extern",
+        "macro_rules",
+        "let",
+    ];
+    let position = |is: &dyn Fn(&str) -> bool| words.iter().position(|word| is(word));
+    match position(&|word| !QUALIFIERS.contains(&word)) {
+        Some(at) if words.get(at).is_some_and(|word| word == "fn") => Item::Function(at),
+        _ => position(&|word| KEYWORDS.contains(&word)).map_or(Item::Unknown, Item::Other),
+    }
+}
+
+/// The message for an item that is not a function.
+pub fn not_a_function(keyword: Option<&str>) -> String {
+    match keyword {
+        Some(keyword @ ("impl" | "mod" | "trait")) => {
+            format!("expected a function, found `{keyword}`: annotate the functions in it")
+        }
+        Some(keyword) => format!("expected a function, found `{keyword}`"),
+        None => "expected a function".to_owned(),
+    }
+}
+
+/// Returns the Levenshtein distance: the letters to change, add or remove to turn one word into the
+/// other.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut above_left = i;
+        let mut left = i + 1;
+        if let Some(first) = row.first_mut() {
+            *first = left;
+        }
+        for (cell, y) in row.iter_mut().skip(1).zip(b.chars()) {
+            let above = *cell;
+            left = (above_left + usize::from(x != y)).min(above + 1).min(left + 1);
+            above_left = above;
+            *cell = left;
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Item, distance, item};
+
+    #[test]
+    fn distances() {
+        assert_eq!(distance("warmup", "warmup"), 0);
+        assert_eq!(distance("warmup", "warmpu"), 2);
+        assert_eq!(distance("launch", "lanch"), 1);
+        assert_eq!(distance("cold", "clock"), 3);
+        assert_eq!(distance("", "name"), 4);
+    }
+
+    #[test]
+    fn items() {
+        for (header, expected) in [
+            ("fn f", Item::Function(0)),
+            ("pub default unsafe extern fn f", Item::Function(4)),
+            ("pub const async fn f const N usize", Item::Function(3)),
+            ("static F fn", Item::Other(0)),
+            ("pub const F fn", Item::Other(1)),
+            ("unsafe extern", Item::Other(1)),
+            ("unsafe impl Send for fn", Item::Other(1)),
+            ("f", Item::Unknown),
+            ("", Item::Unknown),
+        ] {
+            let words: Vec<String> = header.split_whitespace().map(str::to_owned).collect();
+            assert_eq!(item(&words), expected, "{header}");
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! The columns of the page's table. To add one: a variant here, and an arm in each method.
+
+use maud::{Markup, html};
+
+use crate::scale::Scale;
+use crate::units::{self, figure, printable};
+use crate::{Clock, Series, Site, Snapshot, Stats, marks};
+
+/// The number of digits that most times show.
+const DIGITS: u8 = 3;
+
+/// A column, in the order from left to right. Its class in the stylesheet hides it where it does not
+/// fit: `wide` on a small window, `less` on a phone.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Column {
+    Function,
+    Key,
+    On,
+    Cache,
+    Calls,
+    Samples,
+    Median,
+    P5,
+    P95,
+    /// A bar from p5 to p95.
+    Spread,
+    Total,
+    Share,
+    GbPerS,
+    TflopPerS,
+}
+
+/// The values that the cells of all rows share.
+pub struct Sheet<'a> {
+    snapshot: &'a Snapshot,
+    times: Scale,
+    totals: Scale,
+    /// The ends of the axis of [`Column::Spread`]: the shortest p5 and the longest p95 of all rows, as
+    /// natural logarithms.
+    axis: (f64, f64),
+}
+
+/// A row: a function, or one of its launches.
+pub struct Row<'a> {
+    pub site: &'a Site,
+    /// `None` for a function without a series of its own.
+    pub series: Option<&'a Series>,
+    /// The number of calls, in the row of the function that shows it.
+    pub calls: Option<u64>,
+}
+
+impl Column {
+    /// Returns the columns for a report. Keys and rates have a column if any row has one.
+    pub fn of(snapshot: &Snapshot) -> Vec<Column> {
+        use Column::*;
+        let any = |has: fn(&Series) -> bool| snapshot.all_series().any(has);
+        let mut columns = vec![Function];
+        columns.extend(any(|series| series.key.is_some()).then_some(Key));
+        columns.extend([On, Cache, Calls, Samples, Median, P5, P95, Spread, Total, Share]);
+        columns.extend(any(|series| series.bytes.is_some()).then_some(GbPerS));
+        columns.extend(any(|series| series.flops.is_some()).then_some(TflopPerS));
+        columns
+    }
+
+    pub fn header(self, sheet: &Sheet) -> Markup {
+        let (times, totals) = (sheet.times.unit().name(), sheet.totals.unit().name());
+        html! {
+            @match self {
+                Column::Function => th data-sortable { "function" },
+                Column::Key => th data-sortable { "key" },
+                Column::On => th data-sortable { "on" },
+                Column::Cache => th data-sortable { "cache" },
+                Column::Calls => th.n.wide data-sortable { "calls" },
+                Column::Samples => th.n data-sortable { "samples" },
+                Column::Median => th.n data-sortable { "median " small { (times) } },
+                Column::P5 => th.n.wide data-sortable { "p5 " small { (times) } },
+                Column::P95 => th.n.wide data-sortable { "p95 " small { (times) } },
+                Column::Spread => th { "p5–p95 " small { "log" } },
+                Column::Total => {
+                    th.n data-sortable aria-sort="descending" { "total " small { (totals) } }
+                }
+                Column::Share => th.n data-sortable { "share" },
+                Column::GbPerS => th.n data-sortable { (marks::GB_PER_S) },
+                Column::TflopPerS => th.n data-sortable { (marks::TFLOP_PER_S) },
+            }
+        }
+    }
+
+    /// Returns the cell of a row.
+    pub fn cell(self, row: &Row, sheet: &Sheet) -> Markup {
+        self.filled(row, sheet).unwrap_or_else(|| match self {
+            Column::Calls => html! { td.n.wide.less {} },
+            _ => html! { td.less {} },
+        })
+    }
+
+    /// Returns `None` if the column says nothing about the row.
+    fn filled(self, row: &Row, sheet: &Sheet) -> Option<Markup> {
+        if self == Column::Function {
+            return Some(row.name());
+        }
+        if self == Column::Calls {
+            let calls = row.calls?;
+            return Some(html! {
+                td.n.wide.less data-value=(calls) data-label="calls" { (units::count(calls)) }
+            });
+        }
+        let Sheet { times, totals, .. } = sheet;
+        let series = row.series?;
+        Some(match self {
+            Column::Function | Column::Calls => return None,
+            Column::Key => {
+                html! { td.keyed.less { (printable(series.key.as_deref().unwrap_or_default())) } }
+            }
+            Column::On => html! {
+                td.on.less[sheet.snapshot.devices.len() <= 1] {
+                    @if series.clock == Clock::Host { (marks::HOST) } @else { (printable(&series.device)) }
+                    @if series.clock == Clock::Sync { " " span.chip { (marks::SYNC) } }
+                }
+            },
+            Column::Cache => html! {
+                td.cache { span class={ "chip " (series.cache()) } { (series.cache()) } }
+            },
+            Column::Samples => html! {
+                td.n.less data-value=(series.measured) { (units::count(series.measured)) }
+            },
+            Column::Median => {
+                let median = series.shown()?.median;
+                let mark = if series.upper_bound { marks::UPPER_BOUND } else { "" };
+                html! {
+                    td.n.bound[series.upper_bound] data-value=(median)
+                        data-label={ "median, " (times.unit().name()) }
+                    {
+                        (mark) (times.number(median))
+                        @if series.is_raw_by_launches() { " " span.chip { (marks::RAW) } }
+                    }
+                }
+            }
+            Column::P5 => {
+                let Stats { p5, .. } = series.shown()?;
+                html! { td.n.wide.less data-value=(p5) { (times.number(*p5)) } }
+            }
+            Column::P95 => {
+                let Stats { p95, .. } = series.shown()?;
+                html! { td.n.wide.less data-value=(p95) { (times.number(*p95)) } }
+            }
+            Column::Spread => {
+                let Stats { p5, median, p95, .. } = *series.shown()?;
+                let [low, middle, high] = [p5, median, p95].map(|ns| sheet.on_axis(ns));
+                html! {
+                    td.spread title={ (units::time(p5)) " – " (units::time(p95)) } {
+                        i style={ "--lo:" (low) ";--mid:" (middle) ";--hi:" (high) } {}
+                    }
+                }
+            }
+            Column::Total => {
+                let total = series.shown().and(series.total())?;
+                let error = series.estimated_total_error_ns.filter(|_| row.site.is_sampled());
+                html! {
+                    td.n data-value=(total) data-label={ "total, " (totals.unit().name()) } {
+                        @match error {
+                            Some(error) => {
+                                (marks::ESTIMATE) (totals.number(total))
+                                " " small.soft { "±" (units::share(error, total)) }
+                            }
+                            None => (totals.number(total)),
+                        }
+                    }
+                }
+            }
+            // A graph node is in no function's time, and not every replay was sampled.
+            Column::Share if series.graph => html! { td.n.share {} },
+            Column::Share => {
+                let total = series.shown().and(series.total())?;
+                let all = sheet.snapshot.total_beside(series);
+                let share = if all > 0.0 { total / all } else { 0.0 };
+                html! {
+                    td.n.share data-value=(share) data-label="share" {
+                        i style={ "--share:" (format!("{share:.4}")) } {}
+                        (units::share(total, all))
+                    }
+                }
+            }
+            Column::GbPerS => {
+                let bytes = series.bytes?;
+                let rate = bytes.gb_per_s?;
+                html! {
+                    td.n data-value=(rate) data-label=(marks::GB_PER_S) {
+                        (at_least(series)) (figure(rate))
+                        @if let Some(peak) = bytes.peak_share {
+                            " " small.soft { (format!("{:.0}%", 100.0 * peak)) }
+                        }
+                    }
+                }
+            }
+            Column::TflopPerS => {
+                let rate = series.flops?.tflop_per_s?;
+                html! {
+                    td.n data-value=(rate) data-label=(marks::TFLOP_PER_S) {
+                        (at_least(series)) (figure(rate))
+                    }
+                }
+            }
+        })
+    }
+}
+
+impl<'a> Sheet<'a> {
+    pub fn of(snapshot: &'a Snapshot) -> Sheet<'a> {
+        let shown = || snapshot.all_series().filter_map(Series::shown);
+        let ends = shown().flat_map(|stats| [stats.p5.max(1.0).ln(), stats.p95.max(1.0).ln()]);
+        Sheet {
+            snapshot,
+            times: Scale::of(shown().map(|stats| stats.median), DIGITS),
+            totals: Scale::of(snapshot.all_series().filter_map(Series::total), DIGITS),
+            axis: ends.fold((f64::MAX, 0.0), |(low, high), end| (end.min(low), end.max(high))),
+        }
+    }
+
+    /// Returns the position of a time on the logarithmic axis of all rows.
+    fn on_axis(&self, ns: f64) -> String {
+        let (low, high) = self.axis;
+        let at = if high > low { (ns.max(1.0).ln() - low) / (high - low) } else { 0.5 };
+        format!("{:.1}%", 100.0 * at)
+    }
+}
+
+impl Row<'_> {
+    fn name(&self) -> Markup {
+        let series = self.series;
+        let launch = series.and_then(|series| series.launch.as_ref());
+        let launches = series.and_then(|series| series.launches).filter(|all| all.max != 1);
+        html! {
+            th scope="row" {
+                @match launch {
+                    Some(launch) => {
+                        div.name { (printable(&launch.label())) }
+                        @if series.is_some_and(|series| series.graph) { small { "in graphs" } }
+                    }
+                    None => {
+                        div.name { (printable(&self.site.name)) }
+                        @if let Some(launches) = launches { small { (launches.label()) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Returns the mark of a rate that is computed from a time that is an upper bound.
+fn at_least(series: &Series) -> &'static str {
+    if series.upper_bound { marks::LOWER_BOUND } else { "" }
+}

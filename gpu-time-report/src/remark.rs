@@ -1,0 +1,72 @@
+//! Remarks of the attribute on how it times a function.
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// A remark of the attribute on how it times a function. The macro decides at compile time which remarks
+/// apply; the JSON report has their codes, and the table and the page their sentences.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Remark {
+    /// The macro could not parse the body, so it cannot look for launches.
+    UnparsedBody,
+    /// A launch is where the macro cannot bracket it, so the whole body is timed.
+    HiddenLaunch,
+    /// A launch is on another stream than the one that is timed.
+    OtherStream,
+}
+
+impl Remark {
+    /// Every remark, in the order of the report.
+    pub const ALL: [Remark; 3] = [Remark::UnparsedBody, Remark::HiddenLaunch, Remark::OtherStream];
+
+    /// The code of the remark in the JSON and CSV reports.
+    pub fn code(self) -> &'static str {
+        match self {
+            Remark::UnparsedBody => "unparsed-body",
+            Remark::HiddenLaunch => "hidden-launch",
+            Remark::OtherStream => "other-stream",
+        }
+    }
+
+    /// The remark as a clause.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Remark::UnparsedBody => {
+                "the macro could not parse the body, so the whole function is timed (`scope = \"body\"`)"
+            }
+            Remark::HiddenLaunch => {
+                "a launch is in a closure, an async block, a nested item or a macro's arguments, so the \
+                 whole function is timed (`scope = \"body\"`)"
+            }
+            Remark::OtherStream => {
+                "a launch on another stream than the timed one is not measured: name its stream with \
+                 `stream = …`, or annotate a function of its own"
+            }
+        }
+    }
+}
+
+/// Deserializes the remarks of a site. Codes of later versions are ignored.
+pub fn known<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Remark>, D::Error> {
+    let codes = Vec::<String>::deserialize(from)?;
+    let remark = |code: &String| Remark::ALL.into_iter().find(|remark| remark.code() == code);
+    Ok(codes.iter().filter_map(remark).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_has_the_code() {
+        for remark in Remark::ALL {
+            assert_eq!(serde_json::to_value(remark).unwrap(), remark.code());
+        }
+    }
+
+    #[test]
+    fn unknown_codes_are_ignored() {
+        let mut json = serde_json::Deserializer::from_str(r#"["of-2027", "other-stream"]"#);
+        assert_eq!(known(&mut json).unwrap(), [Remark::OtherStream]);
+    }
+}

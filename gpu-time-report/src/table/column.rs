@@ -1,0 +1,226 @@
+//! The columns of the table. To add one: a variant here, and an arm in each method.
+
+use comfy_table::CellAlignment;
+
+use crate::scale::Scale;
+use crate::units::{self, printable};
+use crate::{Clock, Series, Site, Snapshot, marks};
+
+/// The number of digits that most times show.
+const DIGITS: u8 = 4;
+
+/// A column, in the order from left to right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Column {
+    Function,
+    On,
+    Cache,
+    Calls,
+    Samples,
+    Median,
+    Spread,
+    Total,
+    Share,
+    GbPerS,
+    TflopPerS,
+}
+
+/// The units of the columns of times, each one chosen so that most rows are readable in it.
+pub struct Units {
+    times: Scale,
+    totals: Scale,
+}
+
+/// The subject of a line of the table.
+pub enum Row<'a> {
+    /// A series of a function or of one of its launches.
+    Series { snapshot: &'a Snapshot, site: &'a Site, series: &'a Series, calls: Option<u64> },
+    /// A function without a series of its own: every call was captured, or none was timed.
+    Untimed { site: &'a Site, calls: Option<u64> },
+    /// The keys of a function that the table leaves out, with the samples and the total of their calls.
+    OtherKeys { site: &'a Site, keys: usize, samples: u64, total: f64 },
+}
+
+impl Column {
+    /// Returns the columns for a report that has series. Rates have a column if any row has one.
+    pub fn of(snapshot: &Snapshot) -> Vec<Column> {
+        use Column::*;
+        let any = |has: fn(&Series) -> bool| snapshot.all_series().any(has);
+        let mut columns = vec![Function, On, Cache, Calls, Samples, Median, Spread, Total, Share];
+        columns.extend(any(|series| series.bytes.is_some()).then_some(GbPerS));
+        columns.extend(any(|series| series.flops.is_some()).then_some(TflopPerS));
+        columns
+    }
+
+    pub fn header(self, units: &Units) -> String {
+        let [times, totals] = [units.times, units.totals].map(|scale| scale.unit().name());
+        match self {
+            Column::Function => "function".to_owned(),
+            Column::On => "on".to_owned(),
+            Column::Cache => "cache".to_owned(),
+            Column::Calls => "calls".to_owned(),
+            Column::Samples => "samples".to_owned(),
+            Column::Median => format!("median {times}"),
+            Column::Spread => format!("p5–p95 {times}"),
+            Column::Total => format!("total {totals}"),
+            Column::Share => "share".to_owned(),
+            Column::GbPerS => marks::GB_PER_S.to_owned(),
+            Column::TflopPerS => marks::TFLOP_PER_S.to_owned(),
+        }
+    }
+
+    pub fn alignment(self) -> CellAlignment {
+        match self {
+            Column::Function | Column::On | Column::Cache => CellAlignment::Left,
+            _ => CellAlignment::Right,
+        }
+    }
+
+    /// Returns the text of a cell, empty if the column says nothing about the row.
+    pub fn cell(self, row: &Row, units: &Units) -> String {
+        self.text(row, units).unwrap_or_default()
+    }
+
+    fn text(self, row: &Row, units: &Units) -> Option<String> {
+        let series = row.series();
+        Some(match self {
+            Column::Function => row.label(),
+            Column::On => device(series?),
+            Column::Cache => series?.cache().to_owned(),
+            Column::Calls => row.calls()?.to_string(),
+            Column::Samples => row.samples()?.to_string(),
+            Column::Median => {
+                let series = series?;
+                let mark = if series.upper_bound { marks::UPPER_BOUND } else { "" };
+                let median = format!("{mark}{}", units.times.text(series.shown()?.median));
+                // The second line of a sum's label leaves room for the mark.
+                if series.is_raw_by_launches() { median + "\n" + marks::RAW } else { median }
+            }
+            Column::Spread => {
+                let stats = series?.shown()?;
+                let unit = units.times.unit_for(stats.median);
+                let is_own = unit != units.times.unit();
+                let name = if is_own { format!(" {}", unit.name()) } else { String::new() };
+                format!("{}–{}{name}", unit.number(stats.p5), unit.number(stats.p95))
+            }
+            Column::Total => {
+                let total = row.total()?;
+                let is_estimate = row.is_estimate();
+                let mark = if is_estimate { marks::ESTIMATE } else { "" };
+                let error = series.and_then(|series| series.estimated_total_error_ns);
+                let error = error.filter(|_| is_estimate);
+                let error = error.map(|error| format!("\n±{}", units::share(error, total)));
+                format!("{mark}{}{}", units.totals.text(total), error.unwrap_or_default())
+            }
+            Column::Share => match row {
+                // A graph node is in no function's time, and not every replay was sampled.
+                Row::Series { snapshot, series, .. } if !series.graph => {
+                    units::share(row.total()?, snapshot.total_beside(series))
+                }
+                _ => return None,
+            },
+            Column::GbPerS => {
+                let bytes = series?.bytes?;
+                let peak = bytes.peak_share.map(|share| format!(" ({:.0}%)", 100.0 * share));
+                rate(series?, bytes.gb_per_s?) + &peak.unwrap_or_default()
+            }
+            Column::TflopPerS => rate(series?, series?.flops?.tflop_per_s?),
+        })
+    }
+}
+
+impl Units {
+    pub fn of(snapshot: &Snapshot) -> Units {
+        let medians = snapshot.all_series().filter_map(|series| Some(series.shown()?.median));
+        Units {
+            times: Scale::of(medians, DIGITS),
+            totals: Scale::of(snapshot.all_series().filter_map(Series::total), DIGITS),
+        }
+    }
+}
+
+impl<'a> Row<'a> {
+    /// Returns `true` for a line that belongs to the function above it.
+    pub fn is_below_function(&self) -> bool {
+        match self {
+            Row::Series { series, .. } => series.launch.is_some(),
+            Row::Untimed { .. } => false,
+            Row::OtherKeys { .. } => true,
+        }
+    }
+
+    fn series(&self) -> Option<&'a Series> {
+        match self {
+            Row::Series { series, .. } => Some(series),
+            Row::Untimed { .. } | Row::OtherKeys { .. } => None,
+        }
+    }
+
+    fn label(&self) -> String {
+        match self {
+            Row::Series { site, series, .. } => label(site, series),
+            Row::Untimed { site, .. } => printable(&site.name),
+            Row::OtherKeys { keys, .. } => format!("  … {keys} more keys"),
+        }
+    }
+
+    fn calls(&self) -> Option<u64> {
+        match self {
+            Row::Series { calls, .. } | Row::Untimed { calls, .. } => *calls,
+            Row::OtherKeys { .. } => None,
+        }
+    }
+
+    fn samples(&self) -> Option<u64> {
+        match self {
+            Row::Series { series, .. } => Some(series.measured),
+            Row::Untimed { .. } => None,
+            Row::OtherKeys { samples, .. } => Some(*samples).filter(|samples| *samples > 0),
+        }
+    }
+
+    fn total(&self) -> Option<f64> {
+        match self {
+            Row::Series { series, .. } => series.shown().and(series.total()),
+            Row::Untimed { .. } => None,
+            Row::OtherKeys { total, .. } => self.samples().map(|_| *total),
+        }
+    }
+
+    /// Returns `true` if the total is extrapolated from a sample of the calls.
+    fn is_estimate(&self) -> bool {
+        match self {
+            Row::Series { site, series, .. } => {
+                site.is_sampled() && series.estimated_total_ns.is_some()
+            }
+            Row::Untimed { .. } => false,
+            Row::OtherKeys { site, .. } => site.is_sampled(),
+        }
+    }
+}
+
+/// Returns the device, and the clock if it is not the one that times most rows of the device.
+fn device(series: &Series) -> String {
+    match series.clock {
+        Clock::Sync => format!("{} {}", printable(&series.device), marks::SYNC),
+        Clock::Events => printable(&series.device),
+        Clock::Host => marks::HOST.to_owned(),
+    }
+}
+
+fn label(site: &Site, series: &Series) -> String {
+    let key = series.key().map(|key| format!("\n  [{}]", printable(key))).unwrap_or_default();
+    match (&series.launch, series.launches) {
+        (Some(launch), _) => {
+            let graph = if series.graph { "\n    in graphs" } else { "" };
+            format!("  {}{key}{graph}", printable(&launch.label()))
+        }
+        (None, Some(launches)) => format!("{}{key}\n  {}", printable(&site.name), launches.label()),
+        (None, None) => printable(&site.name) + &key,
+    }
+}
+
+fn rate(series: &Series, rate: f64) -> String {
+    let mark = if series.upper_bound { marks::LOWER_BOUND } else { "" };
+    format!("{mark}{}", units::figure(rate))
+}

@@ -1,0 +1,24 @@
+//! Colours of the table.
+
+use anstyle::{AnsiColor, Style};
+
+use crate::Terminal;
+
+pub const TITLE: Style = Style::new().bold();
+pub const FUNCTION: Style = AnsiColor::Cyan.on_default().bold();
+/// Text of less importance, such as the explanation of a mark.
+pub const DIMMED: Style = Style::new().dimmed();
+/// Figures and messages that call for a second look.
+pub const DOUBTFUL: Style = AnsiColor::Yellow.on_default();
+
+/// Returns the text in a style, with escape sequences.
+pub fn paint(style: Style, text: &str) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+impl Terminal {
+    /// Returns the text in a style if the terminal shows colours, else as it is.
+    pub fn styled(self, style: Style, text: &str) -> String {
+        if self.colours { paint(style, text) } else { text.to_owned() }
+    }
+}

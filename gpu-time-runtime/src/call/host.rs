@@ -1,0 +1,72 @@
+//! A call that the host clock times.
+
+use std::time::Instant;
+
+use crate::base::clock;
+use crate::base::lock::locked;
+use crate::call::decide::{self, Admission};
+use crate::call::scope::{CallTiming, TimedCall, TraceId};
+use crate::call::source::{Details, Work};
+use crate::record::series_counters::SeriesRef;
+use crate::record::threads::{self, ThreadRecorder};
+use crate::record::timeline::{self, CallId};
+use crate::types::device::DeviceId;
+use crate::types::key::SeriesKey;
+use crate::types::sample::{CacheState, Lost, Sample};
+
+/// A call between two readings of the host clock.
+pub struct HostCall<W> {
+    thread: &'static ThreadRecorder,
+    series: SeriesRef,
+    started: Instant,
+    /// The number of calls that this one stands for.
+    weight: f32,
+    work: W,
+    call_id: CallId,
+}
+
+impl<W: Work> HostCall<W> {
+    /// Begins the call, unless it serves to warm up.
+    pub(crate) fn begin<D: Details<Work = W>>(
+        mut admission: Admission,
+        details: D,
+    ) -> Option<HostCall<W>> {
+        let site = admission.site();
+        let (key, rest) = details.key();
+        let key = key.map_or(SeriesKey::NONE, |text| site.keys.find(&text));
+        if !site.is_plain() && decide::warms_up(&mut admission, None, key) {
+            return None;
+        }
+        let work = decide::workload::<D>(site, rest);
+        let weight = admission.time();
+        let thread = threads::current();
+        let series = locked(&thread.recorder).series.begin(
+            site,
+            None,
+            DeviceId::Host,
+            CacheState::AsFound,
+            key,
+        );
+        let call_id = timeline::begin(site);
+        Some(HostCall { thread, series, weight, work, call_id, started: Instant::now() })
+    }
+}
+
+impl<W: Work> TimedCall for HostCall<W> {
+    fn end(&mut self, lost: Option<Lost>, _: &mut CallTiming<'_>) {
+        let ended = Instant::now();
+        let outcome = match lost {
+            Some(reason) => Err(reason),
+            None => {
+                let took = ended.saturating_duration_since(self.started);
+                let sample = Sample::by_host(took, clock::since_start_ns(ended));
+                Ok(sample.weighted(self.weight))
+            }
+        };
+        locked(&self.thread.recorder).deliver(self.series, outcome, self.work.get());
+    }
+
+    fn id(&self) -> TraceId {
+        TraceId(self.call_id)
+    }
+}

@@ -1,0 +1,120 @@
+//! A call whose launches are timed one by one.
+
+use crate::base::fork;
+use crate::call::brackets::{CallState, OpenLaunch};
+use crate::call::host::HostCall;
+use crate::call::scope::{CallTiming, Scope, TimedCall, TraceId};
+use crate::call::source::Work;
+use crate::call::stream::StreamGuard;
+use crate::record::call::StreamCall;
+use crate::types::sample::Lost;
+
+/// A call whose launches are timed one by one.
+pub enum LaunchesCall<G, W> {
+    /// On a stream, with a pair of events around each launch.
+    Stream(Launches<G, W>),
+    /// On the CPU, where there is no stream to record events in.
+    Host(HostCall<W>),
+}
+
+/// The launches of a call on a stream.
+pub struct Launches<G, W> {
+    call: StreamCall,
+    state: CallState,
+    guard: G,
+    work: W,
+}
+
+/// A launch between its two events. Dropped without a stop, the launch is lost.
+#[must_use]
+pub struct Token(Option<OpenLaunch>);
+
+impl<G, W> LaunchesCall<G, W> {
+    #[inline(always)]
+    pub(crate) fn new(call: StreamCall, guard: G, work: W) -> Self {
+        LaunchesCall::Stream(Launches { call, state: CallState::default(), guard, work })
+    }
+}
+
+impl<G: StreamGuard, W: Work> Scope<LaunchesCall<G, W>> {
+    /// Starts the launch with this index in [`Spec::launches`](crate::types::attribute::Spec::launches).
+    #[inline]
+    pub fn start(&self, launch: u32) -> Token {
+        Token(match self.timed() {
+            _ if fork::is_forked() => None,
+            Some((LaunchesCall::Stream(launches), cost)) => {
+                let _timing = cost.start();
+                let Launches { call, state, guard, work } = launches;
+                let liveness = guard.upgrade();
+                call.open_launch(launch, state, liveness.life(), work.get())
+            }
+            _ => None,
+        })
+    }
+
+    fn close(&self, launch: OpenLaunch, has_failed: bool) {
+        if fork::is_forked() {
+            return;
+        }
+        let Some((LaunchesCall::Stream(Launches { call, guard, .. }), cost)) = self.timed() else {
+            return;
+        };
+        let _timing = cost.start();
+        if has_failed {
+            return launch.abandon(Lost::Failed);
+        }
+        let liveness = guard.upgrade();
+        launch.close(call, liveness.life());
+    }
+}
+
+/// Stops a launch; `failed` returns `true` if its result says that nothing was launched.
+#[inline]
+pub fn stop<R, G: StreamGuard, W: Work>(
+    (mut token, result): (Token, R),
+    scope: &Scope<LaunchesCall<G, W>>,
+    failed: impl FnOnce(&R) -> bool,
+) -> R {
+    if let Some(launch) = token.0.take() {
+        scope.close(launch, failed(&result));
+    }
+    result
+}
+
+/// Stops a launch without a result.
+#[inline]
+pub fn stop_statement<G: StreamGuard, W: Work>(
+    mut token: Token,
+    scope: &Scope<LaunchesCall<G, W>>,
+) {
+    if let Some(launch) = token.0.take() {
+        scope.close(launch, false);
+    }
+}
+
+/// The function left the launch by unwinding, or by a `return` or `?` among its arguments.
+impl Drop for Token {
+    fn drop(&mut self) {
+        if let Some(launch) = self.0.take()
+            && !fork::is_forked()
+        {
+            launch.abandon(Lost::Failed);
+        }
+    }
+}
+
+impl<G: StreamGuard, W: Work> TimedCall for LaunchesCall<G, W> {
+    fn end(&mut self, lost: Option<Lost>, timing: &mut CallTiming<'_>) {
+        match self {
+            LaunchesCall::Stream(Launches { call, state, .. }) => call.end_launches(state, lost),
+            LaunchesCall::Host(call) => call.end(lost, timing),
+        }
+    }
+
+    fn id(&self) -> TraceId {
+        match self {
+            LaunchesCall::Stream(launches) => TraceId(launches.call.call_id),
+            LaunchesCall::Host(call) => call.id(),
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The values that generated code passes in: the stream of a call, and what the attribute says of it.
+
+use crate::call::first;
+use crate::types::handles::Stream;
+use crate::types::key::KeyText;
+use crate::types::workload::Workload;
+
+/// The value of a `stream` expression.
+pub enum Source<G> {
+    /// A stream.
+    Stream(StreamSource<G>),
+    /// The expression was `None` or `Err`: the call runs on the CPU.
+    Host,
+}
+
+/// A stream as the application's own types describe it.
+pub struct StreamSource<G> {
+    pub(crate) stream: Stream,
+    /// The `CUcontext`. 0 for a raw handle: then it is the stream's own, and for the NULL and the
+    /// per-thread stream the current one.
+    pub(crate) context: usize,
+    /// cudarc puts waits and records of its own around launches.
+    pub(crate) tracked: bool,
+    /// Detects later whether the stream was dropped.
+    pub(crate) guard: G,
+}
+
+impl<G> Source<G> {
+    /// Describes a stream. Called while the value of the expression still lives.
+    ///
+    /// For a stream that is never destroyed, that value may be a temporary, and with it the last owner
+    /// of the context. So its context is registered, which retains it, before the value is dropped.
+    #[inline]
+    pub fn stream(stream: usize, context: usize, tracked: bool, guard: G) -> Source<G> {
+        let stream = Stream(stream);
+        if stream.is_implicit() && context != 0 {
+            first::register_context(stream, context);
+        }
+        Source::Stream(StreamSource { stream, context, tracked, guard })
+    }
+}
+
+/// The key and the workload of a call, each evaluated at most once.
+pub trait Details {
+    /// The type in which the workload travels with the call.
+    type Work: Work;
+    /// The expressions that are left when the key is known.
+    type Rest;
+
+    /// Evaluates `key`. Asked for timed calls, and to know which series a call warms up.
+    fn key(self) -> (Option<KeyText>, Self::Rest);
+
+    /// Evaluates `bytes` and `flops`. Asked for timed calls only.
+    fn work(rest: Self::Rest) -> Self::Work;
+}
+
+/// The workload of a call; `()` for calls without `bytes` and `flops`, which carry none.
+pub trait Work: Copy + Send + Sync + 'static {
+    /// The workload.
+    fn get(self) -> Workload;
+}
+
+impl Work for () {
+    #[inline(always)]
+    fn get(self) -> Workload {
+        Workload::UNKNOWN
+    }
+}
+
+impl Work for Workload {
+    #[inline(always)]
+    fn get(self) -> Workload {
+        self
+    }
+}
+
+/// The details of an attribute without `key`, `bytes` and `flops`.
+pub struct NoDetails;
+
+impl Details for NoDetails {
+    type Work = ();
+    type Rest = ();
+
+    #[inline(always)]
+    fn key(self) -> (Option<KeyText>, ()) {
+        (None, ())
+    }
+
+    #[inline(always)]
+    fn work((): ()) {}
+}
+
+/// The user's expressions as closures.
+pub struct CallDetails<K, W> {
+    /// `key = EXPR`.
+    pub key: K,
+    /// `bytes = EXPR`, `flops = EXPR`.
+    pub work: W,
+}
+
+impl<K, W> Details for CallDetails<K, W>
+where
+    K: FnOnce() -> Option<KeyText>,
+    W: FnOnce() -> Workload,
+{
+    type Work = Workload;
+    type Rest = W;
+
+    #[inline(always)]
+    fn key(self) -> (Option<KeyText>, W) {
+        ((self.key)(), self.work)
+    }
+
+    #[inline(always)]
+    fn work(rest: W) -> Workload {
+        rest()
+    }
+}

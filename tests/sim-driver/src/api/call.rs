@@ -1,0 +1,158 @@
+//! The path of every driver call: process state, lock, scripted faults, clock, capture rules,
+//! trace.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::args::Argument;
+use crate::code::{Code, DriverResult};
+use crate::model::Model;
+use crate::process::{self, ProcessState};
+use crate::trace;
+
+/// The state in which a function may be called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Availability {
+    /// Even before `cuInit`.
+    Always,
+    /// After `cuInit`.
+    AfterInit,
+    /// After `cuInit`, except during a capture that the call could disturb.
+    NotInCapture,
+}
+
+/// The static properties of an exported function.
+pub(crate) struct EntryPoint {
+    pub name: &'static str,
+    pub cost_ns: u64,
+    pub availability: Availability,
+}
+
+/// Defines exported functions: `fn name(argument: type, …) [cost in ns, availability] |model|
+/// result;`
+macro_rules! driver {
+    ($(
+        fn $name:ident($($arg:ident: $type:ty),* $(,)?)
+            [$cost:expr, $availability:ident] |$model:pat_param| $body:expr;
+    )+) => {$(
+        #[unsafe(no_mangle)]
+        #[allow(non_snake_case, clippy::too_many_arguments)]
+        pub unsafe extern "C" fn $name($($arg: $type),*) -> i32 {
+            const FUNCTION: crate::api::call::EntryPoint = crate::api::call::EntryPoint {
+                name: stringify!($name),
+                cost_ns: $cost,
+                availability: crate::api::call::Availability::$availability,
+            };
+            crate::api::call::run(&FUNCTION, &[$((stringify!($arg), &$arg)),*], |$model| $body)
+        }
+    )+};
+}
+pub(crate) use driver;
+
+/// Returns the number of the calling thread, counted from 1 in the order of first calls.
+fn thread() -> u32 {
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    thread_local! {
+        // Has no destructor, so that it is usable while the destructors of other thread locals run.
+        static NUMBER: Cell<u32> = const { Cell::new(0) };
+    }
+    NUMBER.with(|number| {
+        if number.get() == 0 {
+            number.set(LAST.fetch_add(1, Ordering::Relaxed) + 1);
+        }
+        number.get()
+    })
+}
+
+/// Executes one driver call: takes the lock, applies scripted faults, charges the cost, checks the
+/// availability, runs `body`, writes the trace, and finally runs callbacks without the lock.
+pub(crate) fn run(
+    function: &EntryPoint,
+    arguments: &[(&str, &dyn Argument)],
+    body: impl FnOnce(&mut Model) -> DriverResult,
+) -> i32 {
+    match process::state() {
+        ProcessState::Alive => {}
+        ProcessState::Exited => {
+            trace::note_without_model("exited_call", function.name);
+            return Code::DEINITIALIZED.0;
+        }
+        ProcessState::Forked => {
+            trace::note_without_model("forked_call", function.name);
+            return Code::NOT_INITIALIZED.0;
+        }
+    }
+    let mut model = Model::lock();
+    model.thread = thread();
+    let before = model.now;
+    let scripted = model.faults.next(function.name);
+    // A hold ends at the first call that sees its ticket released, so streams advance before the
+    // clock does. `charge` lets them advance again afterwards.
+    model.advance_streams();
+    model.charge(function.name, function.cost_ns);
+    model.release_after_launches();
+    let outcome = match (scripted, function.availability) {
+        (Some(code), _) => Err(code),
+        (None, Availability::Always) => body(&mut model),
+        (None, _) if !model.initialized => Err(Code::NOT_INITIALIZED),
+        (None, Availability::AfterInit) => body(&mut model),
+        (None, Availability::NotInCapture) => {
+            model.forbid_during_capture().and_then(|()| body(&mut model))
+        }
+    };
+    let hangs = outcome == Err(Code::HUNG);
+    let result = match outcome {
+        Ok(()) => 0,
+        Err(Code::HUNG) => Code::LAUNCH_FAILED.0,
+        Err(code) => code.0,
+    };
+    let limit = Duration::from_millis(model.constants.hang_limit_ms);
+    if hangs {
+        model.note("hang", function.name);
+        model.now += limit.as_nanos() as u64;
+    }
+    if model.trace.wants_calls() {
+        let annotations = std::mem::take(&mut model.annotations);
+        let args: BTreeMap<String, Value> = arguments
+            .iter()
+            .filter_map(|(name, value)| Some(((*name).to_owned(), value.show()?)))
+            .chain(annotations.into_iter().map(|(name, value)| (name.to_owned(), value.into())))
+            .collect();
+        let call = trace::Call {
+            seq: 0,
+            thread: model.thread,
+            name: function.name.to_owned(),
+            args,
+            result,
+            scripted: scripted.is_some(),
+            before_ns: before,
+            after_ns: model.now,
+        };
+        model.trace.call(call);
+    }
+    let callbacks = std::mem::take(&mut model.callbacks);
+    drop(model);
+    for callback in callbacks {
+        // SAFETY: the program passed this function for this data, and its stream has reached it or
+        // its object has lost its last reference. The lock is free, so the function may block and
+        // call the driver.
+        unsafe { (callback.function)(callback.data as *mut std::ffi::c_void) };
+    }
+    if hangs {
+        block_for_real(limit);
+    }
+    result
+}
+
+/// Blocks in real time, as the real driver does for a device that does not respond, but only up to
+/// `limit` or until the process exits. Other threads continue meanwhile.
+fn block_for_real(limit: Duration) {
+    let end = Instant::now() + limit;
+    while Instant::now() < end && process::state() == ProcessState::Alive {
+        std::thread::sleep(Duration::from_millis(100).min(limit));
+    }
+}

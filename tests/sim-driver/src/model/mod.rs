@@ -1,0 +1,14 @@
+//! The simulated machine and the driver's rules: one file per kind of object, each extending
+//! [`Model`] with the operations that the exported functions in `api` call.
+
+mod capture;
+mod context;
+mod event;
+mod graph;
+mod machine;
+mod module;
+mod queue;
+mod stream;
+mod work;
+
+pub(crate) use machine::Model;

@@ -1,0 +1,8 @@
+use gpu_time::gpu_timed;
+
+struct CudaStream;
+
+#[gpu_timed(warmup = 10 cold)]
+fn after_value(_stream: &CudaStream) {}
+
+fn main() {}
