@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
-use crate::base::lock::locked;
+use crate::base::lock::{locked, locked_by};
 use crate::cuda::hold::Holds;
 use crate::cuda::module::Kernel;
 use crate::cuda::objects::{create_event, create_stream, elapsed, record_event};
@@ -173,7 +173,8 @@ impl Calibrator {
     /// Gives the list of pairs back, once the context has been destroyed. Returns `false` if
     /// another thread is calibrating.
     pub fn retire(&self) -> bool {
-        self.tools.try_lock().map(|mut tools| *tools = Tools::default()).is_ok()
+        let tools = locked_by(&self.tools, Instant::now());
+        tools.map(|mut tools| *tools = Tools::default()).is_some()
     }
 
     pub fn queued_extra_ns(&self) -> f64 {

@@ -6,8 +6,9 @@
 //! different rates, which the difference between two rounds shows.
 
 use std::sync::{Mutex, TryLockError};
+use std::time::Instant;
 
-use crate::base::lock::locked;
+use crate::base::lock::{locked, locked_by};
 use crate::cuda::objects::{create_event, elapsed, record_event};
 use crate::cuda::symbols::Symbols;
 use crate::gpu::Fault;
@@ -126,7 +127,8 @@ impl DeviceClock {
     /// Gives the lists of events back, once the context has been destroyed. Returns `false` if
     /// another thread works on the alignment.
     pub fn retire(&self) -> bool {
-        self.alignment.try_lock().map(|mut alignment| *alignment = Alignment::default()).is_ok()
+        let alignment = locked_by(&self.alignment, Instant::now());
+        alignment.map(|mut alignment| *alignment = Alignment::default()).is_some()
     }
 }
 

@@ -8,8 +8,9 @@ pub(super) use search::Resources;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
+use std::time::Instant;
 
-use crate::base::lock::locked;
+use crate::base::lock::{locked, locked_by};
 use crate::gpu::Fault;
 use crate::types::attribute::Cold;
 use crate::types::handles::Stream;
@@ -81,7 +82,8 @@ impl Flushes {
     /// Gives back what the searches used, once the context has been destroyed. Returns `false` if
     /// another thread is searching.
     pub fn retire(&self) -> bool {
-        self.state.try_lock().map(|mut state| *state = SearchState::default()).is_ok()
+        let state = locked_by(&self.state, Instant::now());
+        state.map(|mut state| *state = SearchState::default()).is_some()
     }
 
     /// Enqueues the eviction; the context must be current.
