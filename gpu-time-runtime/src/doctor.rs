@@ -1,29 +1,29 @@
-//! What there is to measure with, before anything is measured. Not a public interface: it changes without
-//! notice.
+//! A checkup of the driver and the GPUs, for `gpu-time doctor`. Not a public interface: it changes
+//! without notice.
 
 use crate::cuda;
 use crate::health;
 use gpu_time_report::Device;
 
-/// What there is to measure with.
+/// The state of the driver, the GPUs and the CPU.
 pub struct Checkup {
-    /// The version of CUDA that the driver implements, or why there is no GPU to time.
+    /// The version of CUDA that the driver implements, or why no GPU can be timed.
     pub driver: Result<String, String>,
-    /// Why NVML tells nothing, if so.
+    /// Why NVML cannot be used, if that is so.
     pub no_nvml: Option<String>,
-    /// Each with what NVML knows of it and a warning for each finding, and whether it was idle, where that
-    /// is known.
+    /// The GPUs with NVML's readings and warnings. The second value is `true` if the GPU was idle,
+    /// and `None` if that is not known.
     pub devices: Vec<(Device, Option<bool>)>,
-    /// That the CPU has more to do than it can.
+    /// A warning if the CPU is overloaded.
     pub cpu_overload: Option<String>,
 }
 
-/// Looks at the driver and every GPU, and leaves all as it is.
+/// Examines the driver and every GPU, without changing any state.
 pub fn examine() -> Checkup {
-    let found = cuda::all_devices();
-    let driver = found.clone().map(|_| cuda::driver_version().unwrap_or_default());
+    let all = cuda::all_devices();
+    let driver = all.clone().map(|_| cuda::driver_version().unwrap_or_default());
     let cpu_overload = health::cpu_overload();
-    let named = found.unwrap_or_default().into_iter().enumerate();
+    let named = all.unwrap_or_default().into_iter().enumerate();
     let mut devices: Vec<(String, Device)> = named
         .map(|(ordinal, (name, pci_bus_id))| {
             (pci_bus_id, Device::new(format!("cuda:{ordinal}"), name))

@@ -72,10 +72,10 @@ pub(crate) fn find(stream: Stream, handle: usize) -> Result<&'static Context, Fa
     let context = cuda::find(stream, handle)?;
     exit::arm_for_driver();
     if !context.is_calibrated() {
-        health::meet(&context.device);
+        health::observe(&context.device);
         if !stream_state::has_open() {
             context.calibrate(stream);
-            health::meet_at_work(&context.device);
+            health::observe_at_work(&context.device);
         }
     }
     Ok(context)

@@ -43,7 +43,7 @@ impl Biases {
 
 /// The devices that contexts were seen of, and the host where its clock told the time.
 pub(super) fn seen(states: &[SiteState]) -> Vec<report::Device> {
-    let driver = cuda::contexts().first().and_then(|_| cuda::driver_version());
+    let driver = cuda::has_contexts().then(cuda::driver_version).flatten();
     let mut devices: Vec<report::Device> = Vec::new();
     let mut contexts = cuda::contexts();
     contexts.sort_by_key(|context| context.device.ordinal);

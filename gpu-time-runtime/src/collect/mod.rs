@@ -132,7 +132,7 @@ fn filters_all(states: &[SiteState]) -> Option<String> {
 /// The sites alone, in the order of their ids, and how many threads could not be asked.
 pub(crate) fn states() -> (Vec<SiteState>, usize) {
     let deadline = Instant::now() + PATIENCE;
-    let mut stuck = drain_all(deadline) + usize::from(cuda::is_meeting(deadline));
+    let mut stuck = drain_all(deadline) + usize::from(cuda::is_registering(deadline));
     // All at once and no new ones, so that no bracket is counted on one side only while threads go on.
     // No driver call is made meanwhile.
     let deadline = Instant::now() + PATIENCE; // looking may have taken long beside many busy threads
@@ -197,7 +197,7 @@ fn why_off(states: &[SiteState]) -> Option<String> {
     let on_gpu: Vec<_> =
         sites_and_reports.filter(|(site, _)| site.spec.clock != Clock::Host).collect();
     let asks_for_gpu = on_gpu.iter().any(|(_, report)| report.calls > report.warmup);
-    if !asks_for_gpu || !cuda::contexts().is_empty() {
+    if !asks_for_gpu || cuda::has_contexts() {
         return None;
     }
     let hidden =

@@ -1,63 +1,62 @@
-//! Measuring what a pair of events reads around a kernel that does nothing, and around nothing at all.
+//! Calibration of the event bias: times of pairs of events around an empty kernel, and around
+//! nothing.
 //!
-//! The kernel is measured in two regimes, because a pair with a long queue behind it reads about 0.6 µs more than
-//! one that is alone (H200). What is alone cannot be enqueued ahead: each pair has a hold of its own,
-//! and the host gives the GPU the time to finish it before it enqueues the next. So whoever meets a
-//! context first spends some milliseconds here, once; nobody else waits for that. The host never waits
-//! for the GPU beyond a bounded number of looks: one that is busy with other work, which would
-//! disturb the figures anyway, is asked again when a report is made.
+//! The kernel is measured in two regimes, because a pair with a long queue behind it reads about
+//! 0.6 µs more than one that is alone (H200). Pairs that are to be alone cannot be enqueued ahead:
+//! each has a hold of its own, and the host gives the GPU time to finish it before it enqueues the
+//! next. So the first call in a context spends some milliseconds here, and no other thread waits
+//! for that. The host queries the GPU a bounded number of times. If the GPU is busy with other
+//! work, which would disturb the figures anyway, the calibration is repeated when a report is made.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
-use cudarc::driver::sys::{self, CUevent};
-
-use crate::base::lock::locked;
-use crate::cuda::event::{create_event, elapsed};
+use crate::base::lock::{locked, locked_by};
 use crate::cuda::hold::Holds;
 use crate::cuda::module::Kernel;
-use crate::cuda::private_stream;
-use crate::cuda::result::check;
-use crate::cuda::result::raw;
+use crate::cuda::objects::{create_event, create_stream, elapsed, record_event};
 use crate::cuda::symbols::Symbols;
 use crate::gpu::{Fault, HoldResult};
 use crate::stats::bias::Calibration;
-use crate::stats::pair_constant::{PairConstant, quantile};
+use crate::stats::pair_constant::PairConstant;
+use crate::stats::quantile::quantile;
 use crate::types::handles::{Event, EventPair, Stream};
 
-/// Pairs that are used in turn, and the length of the long queue.
+/// Pairs that are used in turn, which is also the length of the long queue.
 const PAIRS: usize = 32;
 /// The last pairs of a queue have too little behind them to count as queued.
 const LAST: usize = 12;
-/// Pairs that come first and are not looked at. The GPU raises its clocks meanwhile: about 2 ms, in
-/// most of which the hold keeps it busy.
+/// Pairs that come first and are not read, while the GPU raises its clocks: about 2 ms, in most of
+/// which the hold keeps it busy.
 const RAMP: usize = 100;
-/// Held pairs of a calibration, and of a check whether it still holds.
+/// Held pairs of a calibration, and of a check whether the bias has moved.
 const SAMPLES: usize = 200;
 const CHECKED: usize = 64;
-/// They are taken so often at most until they agree.
+/// Rounds of samples that are taken at most until they agree.
 const ROUNDS: usize = 3;
-/// Samples that agree lie within so many steps. The half is for times that are no whole nanoseconds.
+/// Steps within which samples must lie to agree. The half is for times that are not whole
+/// nanoseconds.
 const AGREEMENT_STEPS: f64 = 3.5;
-/// So far apart are the two values that the constant takes in turn on some H200s: 0.22 µs. The second may
-/// not have been seen at first.
+/// The distance of the two values between which the constant alternates on some H200s: 0.22 µs. The
+/// first calibration may have seen only one of them.
 const SECOND_NS: f64 = 256.0;
-/// A constant that differs by more steps than this, which is more than two, has moved.
+/// Steps by which a constant must differ to count as moved: more than two.
 const MOVED_STEPS: f64 = 2.5;
-/// The step of an H200, for as long as the device's own is not known.
+/// The step of an H200, used until the device's own is known.
 const ASSUMED_STEP_NS: f64 = 32.0;
-/// From a release until the GPU has finished the pair: about 7 µs, with room for a slower one.
+/// Time from a release until the GPU has finished the pair: about 7 µs, with room for a slower GPU.
 const PACE: Duration = Duration::from_micros(12);
-/// Enqueueing a pair takes 5 µs; one whose hold ran out was not held and does not count.
+/// Deadlines of holds. Enqueueing a pair takes 5 µs. A pair whose hold expired was not held and
+/// does not count.
 const HOLD_NS: u64 = 200_000;
 const QUEUE_HOLD_NS: u64 = 5_000_000;
-/// Looks at unfinished events in one calibration, all in all: at 0.1 µs each about 2 ms. Counted, not
-/// timed, so that a host that is busy elsewhere gets no fewer.
-const LOOKS: u32 = 20_000;
+/// Queries of unfinished events in one calibration: at 0.1 µs each about 2 ms. They are counted and
+/// not timed, so that a descheduled host gets as many.
+const QUERIES: u32 = 20_000;
 
-/// What calibrating needs of a context.
+/// The parts of a context that a calibration uses.
 pub(super) struct Equipment<'a> {
     pub symbols: &'static Symbols,
     pub holds: &'a Holds,
@@ -67,59 +66,61 @@ pub(super) struct Equipment<'a> {
 /// The calibration of one context.
 #[derive(Default)]
 pub(super) struct Calibrator {
-    /// Whether it has been tried. What failed is tried again at a report only.
+    /// A calibration has been tried. One that failed is repeated only when a report is made.
     tried: AtomicBool,
-    /// Locked by who calibrates.
+    /// Locked during a calibration.
     tools: Mutex<Tools>,
-    /// Never locked during a driver call: who makes a report must not wait for one.
-    outcome: Mutex<Outcome>,
-    /// What a pair reads more where a long queue is behind it, as bits of a float: for timed calls, which
-    /// lock nothing for it.
+    /// Never locked during a driver call, so that a report need not wait for one.
+    results: Mutex<Results>,
+    /// Extra time of a pair with a long queue behind it, as bits of an `f64`. Timed calls read it
+    /// without a lock.
     queued_extra: AtomicU64,
 }
 
 #[derive(Default)]
 struct Tools {
-    /// A stream that nothing else of ours uses: the clock's events would stand among the pairs, and
-    /// the holds before those.
+    /// A stream for calibrations alone. On the context's own stream the clock's events would come
+    /// between the pairs, and the holds before those.
     stream: Option<Stream>,
     pairs: Vec<EventPair>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Outcome {
-    /// The calibration in force, or why there is none.
-    first: Option<Result<Calibration, Obstacle>>,
-    /// What the last check said, or why it said nothing.
-    last: Option<Result<PairConstant, Obstacle>>,
+struct Results {
+    /// The calibration in use, or why there is none.
+    first: Option<Result<Calibration, CalibrationError>>,
+    /// The result of the last check, or why it failed.
+    last: Option<Result<PairConstant, CalibrationError>>,
 }
 
-/// Why there is no calibration.
+/// The reasons why a calibration failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Obstacle {
+pub(super) enum CalibrationError {
     Fault(Fault),
-    /// The GPU did not come to our work, or the host did not come to enqueue it.
+    /// The GPU did not run the pairs in time, or the host did not enqueue them in time.
     Busy,
-    /// What pairs read differs by too much to tell.
+    /// The times of the pairs differ too much.
     Disagreement,
-    /// A launch returns when its kernel has ended, so that nothing can be held.
+    /// A launch returns when its kernel has ended, so that no stream can be held.
     Blocking,
 }
 
-impl fmt::Display for Obstacle {
+impl fmt::Display for CalibrationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Obstacle::Fault(fault) => fault.fmt(f),
-            Obstacle::Busy => f.write_str("the GPU was busy"),
-            Obstacle::Disagreement => f.write_str("pairs differ by too much among themselves"),
-            Obstacle::Blocking => f.write_str("every launch waits for its kernel"),
+            CalibrationError::Fault(fault) => fault.fmt(f),
+            CalibrationError::Busy => f.write_str("the GPU was busy"),
+            CalibrationError::Disagreement => f.write_str("the measured times differ too much"),
+            CalibrationError::Blocking => {
+                f.write_str("`CUDA_LAUNCH_BLOCKING` makes every launch wait for its kernel")
+            }
         }
     }
 }
 
-impl From<Fault> for Obstacle {
-    fn from(fault: Fault) -> Obstacle {
-        Obstacle::Fault(fault)
+impl From<Fault> for CalibrationError {
+    fn from(fault: Fault) -> CalibrationError {
+        CalibrationError::Fault(fault)
     }
 }
 
@@ -128,44 +129,52 @@ impl Calibrator {
         self.tried.load(Relaxed)
     }
 
-    /// Calibrates, unless that was tried before or somebody is at it. The context must be current.
+    /// Calibrates, unless that was tried before or another thread is calibrating. The context must
+    /// be current.
     pub fn calibrate(
         &self,
         step_ns: Option<f64>,
-        equipment: Result<Equipment<'_>, Obstacle>,
+        equipment: Result<Equipment<'_>, CalibrationError>,
     ) -> Result<(), Fault> {
-        self.work(|tools, outcome| match outcome.first {
-            None => outcome.calibrate(tools, step_ns, equipment),
+        self.work(|tools, results| match results.first {
+            None => results.calibrate(tools, step_ns, equipment),
             Some(_) => Ok(()),
         })
     }
 
-    /// Looks whether the constant has moved, or calibrates where that has not been done. The context
+    /// Checks whether the constant has moved, or calibrates if there is no calibration. The context
     /// must be current.
     pub fn check(
         &self,
         step_ns: Option<f64>,
-        equipment: Result<Equipment<'_>, Obstacle>,
+        equipment: Result<Equipment<'_>, CalibrationError>,
     ) -> Result<(), Fault> {
-        self.work(|tools, outcome| match outcome.first {
-            Some(Ok(first)) => outcome.check(first.held, tools, step_ns, equipment),
-            _ => outcome.calibrate(tools, step_ns, equipment),
+        self.work(|tools, results| match results.first {
+            Some(Ok(first)) => results.check(first.held, tools, step_ns, equipment),
+            _ => results.calibrate(tools, step_ns, equipment),
         })
     }
 
     fn work(
         &self,
-        f: impl FnOnce(&mut Tools, &mut Outcome) -> Result<(), Fault>,
+        f: impl FnOnce(&mut Tools, &mut Results) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
         let Ok(mut tools) = self.tools.try_lock() else { return Ok(()) };
         self.tried.store(true, Relaxed);
-        let mut outcome = *locked(&self.outcome);
-        let worked = f(&mut tools, &mut outcome);
-        *locked(&self.outcome) = outcome;
-        if let Some(Ok(first)) = outcome.first {
+        let mut results = *locked(&self.results);
+        let worked = f(&mut tools, &mut results);
+        *locked(&self.results) = results;
+        if let Some(Ok(first)) = results.first {
             self.queued_extra.store(first.queued_extra_ns().to_bits(), Relaxed);
         }
         worked
+    }
+
+    /// Gives the list of pairs back, once the context has been destroyed. Returns `false` if
+    /// another thread is calibrating.
+    pub fn retire(&self) -> bool {
+        let tools = locked_by(&self.tools, Instant::now());
+        tools.map(|mut tools| *tools = Tools::default()).is_some()
     }
 
     pub fn queued_extra_ns(&self) -> f64 {
@@ -173,44 +182,44 @@ impl Calibrator {
     }
 
     pub fn get(&self) -> Option<Calibration> {
-        locked(&self.outcome).first?.ok()
+        locked(&self.results).first?.ok()
     }
 
-    /// What is wrong with it, for the report.
+    /// Returns what is wrong with the calibration, for the report.
     pub fn warning(&self, step_ns: Option<f64>) -> Option<String> {
-        let outcome = *locked(&self.outcome);
-        let first = match outcome.first {
+        let results = *locked(&self.results);
+        let first = match results.first {
             Some(Ok(first)) => first,
-            Some(Err(obstacle)) => {
-                return Some(format!("the event bias could not be calibrated ({obstacle})"));
+            Some(Err(error)) => {
+                return Some(format!("the event bias could not be calibrated ({error})"));
             }
             None => {
                 let is_under_way = matches!(self.tools.try_lock(), Err(TryLockError::WouldBlock));
-                return is_under_way.then(|| {
-                    "the calibration of the event bias had not come to an end".to_owned()
-                });
+                return is_under_way
+                    .then(|| "the calibration of the event bias was still running".to_owned());
             }
         };
-        match outcome.last? {
+        match results.last? {
             Ok(last) => has_moved(&first.held, &last, step_ns).then(|| {
                 format!(
-                    "the event bias moved by {:+.0} ns while the program ran, and so may net times",
+                    "the event bias moved by {:+.0} ns while the program ran, and net times may have \
+                     moved with it",
                     last.ns - first.held.ns
                 )
             }),
-            Err(obstacle) => Some(format!(
-                "whether the event bias moved while the program ran could not be checked ({obstacle})"
+            Err(error) => Some(format!(
+                "could not check whether the event bias moved while the program ran ({error})"
             )),
         }
     }
 }
 
-impl Outcome {
+impl Results {
     fn calibrate(
         &mut self,
         tools: &mut Tools,
         step_ns: Option<f64>,
-        equipment: Result<Equipment<'_>, Obstacle>,
+        equipment: Result<Equipment<'_>, CalibrationError>,
     ) -> Result<(), Fault> {
         let measured = tools.bench(equipment).and_then(|mut bench| {
             bench.held(RAMP, Bench::enqueue)?;
@@ -227,18 +236,18 @@ impl Outcome {
         first: PairConstant,
         tools: &mut Tools,
         step_ns: Option<f64>,
-        equipment: Result<Equipment<'_>, Obstacle>,
+        equipment: Result<Equipment<'_>, CalibrationError>,
     ) -> Result<(), Fault> {
         let measured = tools.bench(equipment).and_then(|mut bench| {
             bench.held(RAMP, Bench::enqueue)?;
             let last = bench.agreeing(CHECKED, step_ns)?;
             let [low, high] = last.interval_ns;
-            // Where that holds whatever the constant may have become, nothing was seen. A second value is no
-            // disagreement.
+            // A wide interval shows nothing unless it excludes the first constant. A second value
+            // counts as agreement.
             let second_ns = first.spread_ns.max(SECOND_NS);
             let is_certain = high - low <= agreement_ns(step_ns) + second_ns;
-            let says = is_certain || has_moved(&first, &last, step_ns);
-            says.then_some(last).ok_or(Obstacle::Disagreement)
+            let is_conclusive = is_certain || has_moved(&first, &last, step_ns);
+            is_conclusive.then_some(last).ok_or(CalibrationError::Disagreement)
         });
         self.last = Some(measured);
         fault_of(measured)
@@ -246,20 +255,20 @@ impl Outcome {
 }
 
 impl Tools {
-    /// Everything in its place: the pairs made, the kernel loaded by its first launch.
+    /// Creates the stream and the pairs if needed, and loads the kernel by its first launch.
     fn bench<'a>(
         &'a mut self,
-        equipment: Result<Equipment<'a>, Obstacle>,
-    ) -> Result<Bench<'a>, Obstacle> {
+        equipment: Result<Equipment<'a>, CalibrationError>,
+    ) -> Result<Bench<'a>, CalibrationError> {
         let equipment = equipment?;
         let stream = match self.stream {
             Some(stream) => stream,
-            None => *self.stream.insert(private_stream::create()?),
+            None => *self.stream.insert(create_stream()?),
         };
         while self.pairs.len() < PAIRS {
             self.pairs.push(EventPair { start: create_event()?, stop: create_event()? });
         }
-        let bench = Bench { equipment, stream, pairs: &self.pairs, looks: LOOKS };
+        let bench = Bench { equipment, stream, pairs: &self.pairs, queries: QUERIES };
         bench.launch_empty()?;
         Ok(bench)
     }
@@ -270,45 +279,51 @@ struct Bench<'a> {
     equipment: Equipment<'a>,
     stream: Stream,
     pairs: &'a [EventPair],
-    /// How often it may still look at something that is not finished.
-    looks: u32,
+    /// Queries of unfinished events that are left.
+    queries: u32,
 }
 
 impl Bench<'_> {
-    /// What so many held pairs say, of the first round that agrees; else what all rounds say together,
-    /// because to pick one would be to pick a value.
-    fn agreeing(&mut self, count: usize, step_ns: Option<f64>) -> Result<PairConstant, Obstacle> {
+    /// Returns the constant of the first round whose `count` samples agree. If none does, returns
+    /// that of all rounds together: with two alternating values, picking a round would pick one of
+    /// them by chance.
+    fn agreeing(
+        &mut self,
+        count: usize,
+        step_ns: Option<f64>,
+    ) -> Result<PairConstant, CalibrationError> {
         let mut all = Vec::new();
         for _ in 0..ROUNDS {
             let samples = self.held(count, Bench::enqueue)?;
             if samples.len() < count / 2 {
-                return Err(Obstacle::Busy);
+                return Err(CalibrationError::Busy);
             }
             all.extend_from_slice(&samples);
-            let found = PairConstant::of(samples).ok_or(Obstacle::Busy)?;
-            if found.spread_ns <= agreement_ns(step_ns) {
-                return Ok(found);
+            let constant = PairConstant::of(samples).ok_or(CalibrationError::Busy)?;
+            if constant.spread_ns <= agreement_ns(step_ns) {
+                return Ok(constant);
             }
         }
-        PairConstant::of(all).ok_or(Obstacle::Busy)
+        PairConstant::of(all).ok_or(CalibrationError::Busy)
     }
 
-    /// The median of pairs with nothing between; `None` where no hold lasted.
-    fn floor(&mut self) -> Result<Option<f64>, Obstacle> {
+    /// Returns the median time of empty pairs, or `None` if every hold expired.
+    fn floor(&mut self) -> Result<Option<f64>, CalibrationError> {
         let mut samples = self.held(PAIRS, Bench::enqueue_nothing)?;
         samples.sort_by(f64::total_cmp);
         Ok(quantile(&samples, 0.5))
     }
 
-    /// So many pairs, each alone behind a hold, less those whose hold ran out.
+    /// Returns the times of `count` pairs, each alone behind a hold, without those whose hold
+    /// expired.
     fn held(
         &mut self,
         count: usize,
         enqueue: impl Fn(&Self, &EventPair) -> Result<(), Fault>,
-    ) -> Result<Vec<f64>, Obstacle> {
+    ) -> Result<Vec<f64>, CalibrationError> {
         let mut samples = Vec::with_capacity(count);
         let mut holds: [Option<HoldResult>; PAIRS] = [None; PAIRS];
-        // Once more round to read the last ones.
+        // The last round only reads.
         for n in 0..count + PAIRS {
             let (pair, hold) = (self.pairs[n % PAIRS], &mut holds[n % PAIRS]);
             if let Some(hold) = hold.take() {
@@ -328,8 +343,8 @@ impl Bench<'_> {
         Ok(samples)
     }
 
-    /// The median of the pairs of a long queue that have much of it behind them.
-    fn queued(&mut self) -> Result<Option<f64>, Obstacle> {
+    /// Returns the median time of those pairs of a long queue that have enough of it behind them.
+    fn queued(&mut self) -> Result<Option<f64>, CalibrationError> {
         for _ in 0..ROUNDS {
             let hold = self.behind_hold(QUEUE_HOLD_NS, |bench| {
                 bench.pairs.iter().try_for_each(|pair| bench.enqueue(pair))
@@ -347,16 +362,17 @@ impl Bench<'_> {
         Ok(None)
     }
 
-    /// Enqueues while the stream is held, and lets it go whatever comes of that.
+    /// Enqueues work while the stream is held, and releases the stream whether or not that
+    /// succeeds.
     fn behind_hold(
         &self,
         deadline_ns: u64,
         enqueue: impl FnOnce(&Self) -> Result<(), Fault>,
     ) -> Result<HoldResult, Fault> {
-        let held = self.equipment.holds.hold(self.stream, deadline_ns)?;
+        let hold = self.equipment.holds.hold(self.stream, deadline_ns)?;
         let enqueued = enqueue(self);
-        let hold = self.equipment.holds.release(held);
-        enqueued.map(|()| hold)
+        let result = self.equipment.holds.release(hold);
+        enqueued.map(|()| result)
     }
 
     fn enqueue(&self, pair: &EventPair) -> Result<(), Fault> {
@@ -371,8 +387,7 @@ impl Bench<'_> {
     }
 
     fn record(&self, event: &Event) -> Result<(), Fault> {
-        // SAFETY: event and stream were made in the current context and are never destroyed.
-        check(unsafe { sys::cuEventRecord(event.handle() as CUevent, raw(self.stream)) })
+        record_event(event, self.stream)
     }
 
     fn launch_empty(&self) -> Result<(), Fault> {
@@ -380,20 +395,20 @@ impl Bench<'_> {
         unsafe { self.equipment.empty.launch(self.stream, (1, 1), &mut []) }
     }
 
-    /// The time of a pair, once the GPU has passed it.
-    fn wait(&mut self, pair: &EventPair) -> Result<f64, Obstacle> {
+    /// Waits until the GPU has passed a pair, and returns its time.
+    fn wait(&mut self, pair: &EventPair) -> Result<f64, CalibrationError> {
         loop {
             if let Some(ns) = elapsed(self.equipment.symbols, &pair.start, &pair.stop)? {
                 return Ok(ns);
             }
-            self.looks = self.looks.checked_sub(1).ok_or(Obstacle::Busy)?;
+            self.queries = self.queries.checked_sub(1).ok_or(CalibrationError::Busy)?;
         }
     }
 }
 
-fn fault_of<T>(measured: Result<T, Obstacle>) -> Result<(), Fault> {
+fn fault_of<T>(measured: Result<T, CalibrationError>) -> Result<(), Fault> {
     match measured {
-        Err(Obstacle::Fault(fault)) => Err(fault),
+        Err(CalibrationError::Fault(fault)) => Err(fault),
         _ => Ok(()),
     }
 }

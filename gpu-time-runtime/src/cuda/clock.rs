@@ -1,101 +1,99 @@
-//! The device's clock against the host's.
+//! Alignment of the device's clock with the host's.
 //!
 //! Now and then an event is recorded on our own idle stream, and the host's time after that call is
-//! noted. The GPU passes such an event a microsecond or so later; the least delay of a few of them is
-//! what an idle GPU takes at best, and tells how the clocks lie. The host's clock and the device's also
-//! run at slightly different rates, which shows from one such round to the next.
+//! noted. The GPU passes such an event about a microsecond later. The least delay of several events
+//! is the best case of an idle GPU and aligns the clocks. The two clocks also run at slightly
+//! different rates, which the difference between two rounds shows.
 
 use std::sync::{Mutex, TryLockError};
+use std::time::Instant;
 
-use cudarc::driver::sys::{self, CUevent};
-
-use crate::base::lock::locked;
-use crate::cuda::event::{create_event, elapsed};
-use crate::cuda::result::check;
-use crate::cuda::result::raw;
+use crate::base::lock::{locked, locked_by};
+use crate::cuda::objects::{create_event, elapsed, record_event};
 use crate::cuda::symbols::Symbols;
 use crate::gpu::Fault;
 use crate::stats::clock_fit::ClockFit;
 use crate::types::handles::{Event, Stream};
 
-/// Events in a round. The first is the one that the device's time is counted from.
-const PROBES: usize = 8;
-/// How often the first round asks whether the GPU has passed an event before it goes on without.
+/// Events in a round. The device's time is counted from the first, the anchor.
+const MARKERS: usize = 8;
+/// Queries of the first round. After these it is finished later.
 const ATTEMPTS: u32 = 20_000;
-/// A round is due so long after the one before, at first sooner, because that tells the rates.
+/// Times between rounds. The first are shorter, because two rounds give the ratio of the rates.
 const INTERVALS_NS: [u64; 3] = [10_000_000, 100_000_000, 1_000_000_000];
-/// By how much rates may differ that nobody has compared, and by how much no clocks do.
+/// The assumed error of a rate that was not measured, and a deviation that no real clock has.
 const UNKNOWN_RATE: f64 = 50e-6;
 const ABSURD_RATE: f64 = 500e-6;
-/// Event times are 32-bit floats: over a long time they say no more than this share of it.
+/// The relative error of a long event time, which is an `f32`.
 const LEAST_RATE_ERROR: f64 = 1e-6;
 
-/// The alignment of one context's device with the host.
+/// The alignment of one context's device clock with the host's.
 pub(super) struct DeviceClock {
     symbols: &'static Symbols,
-    side: Option<Stream>,
-    state: Mutex<State>,
-    /// The state's fit, for those who come while it is being looked after.
+    own_stream: Option<Stream>,
+    alignment: Mutex<Alignment>,
+    /// The fit of the alignment, for threads that come while another one works on it.
     fit: Mutex<Option<ClockFit>>,
 }
 
 #[derive(Default)]
-struct State {
-    /// Two rounds' events: one round is in use while the next is made.
+struct Alignment {
+    /// The events of two rounds: one round is in use while the next is made.
     events: [Vec<Event>; 2],
     rounds: usize,
-    /// The probes of the round that is being made, and whether the last of them was not seen yet.
-    probes: Vec<Probe>,
+    /// The markers of the round that is being made, and whether the GPU has yet to pass the last of
+    /// them.
+    markers: Vec<Marker>,
     is_pending: bool,
     due_ns: u64,
-    /// The host's time when somebody last looked.
-    looked_ns: u64,
+    /// The host's time at the last step.
+    stepped_ns: u64,
     last: Option<Round>,
-    /// The shortest time between which and which the GPU passed a round's anchor.
+    /// The shortest interval of any round in which the GPU passed its anchor.
     least_width_ns: Option<f64>,
     fit: Option<ClockFit>,
 }
 
-/// One event.
+/// The times of one event.
 #[derive(Clone, Copy)]
-struct Probe {
-    /// The host's time before it was enqueued, and after.
+struct Marker {
+    /// The host's time before the event was enqueued, and after.
     asked_ns: u64,
     enqueued_ns: u64,
-    /// The host's time after it was seen that the GPU had passed it.
+    /// The host's time when a query found that the GPU had passed it.
     seen_ns: u64,
-    /// The device's time since the first of the round.
+    /// The device's time since the anchor of the round.
     device_ns: f64,
 }
 
-/// What a round showed.
+/// The result of a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Round {
     anchor: Event,
     /// The host's time at which the anchor would have been enqueued, had it met the least delay.
     zero_ns: f64,
-    /// How much longer than at best most of them took.
+    /// Delay of most events beyond the least delay.
     spread_ns: f64,
     /// The host's times between which the GPU passed the anchor.
     early_ns: f64,
     late_ns: f64,
-    /// How much later than most calls say the first of these is.
+    /// Time by which `early_ns` is later than most of the markers say.
     early_spread_ns: f64,
 }
 
 impl DeviceClock {
-    /// Makes the first round, which takes some tens of microseconds on a GPU that has nothing else to
-    /// do for our stream; the context must be current. Where the GPU does not come to it, the round is
-    /// left to later.
-    pub fn start(symbols: &'static Symbols, side: Result<Stream, Fault>) -> DeviceClock {
-        let side = side.ok();
-        let events = || (0..PROBES).map(|_| create_event()).collect::<Result<Vec<_>, _>>();
-        let state = match (side, events(), events()) {
-            (Some(_), Ok(one), Ok(other)) => State { events: [one, other], ..State::default() },
-            _ => State::default(),
+    /// Makes the first round, which takes some tens of microseconds if the GPU comes to our stream
+    /// at once; the context must be current. If the GPU does not, the round is finished later.
+    pub fn start(symbols: &'static Symbols, own_stream: Result<Stream, Fault>) -> DeviceClock {
+        let own_stream = own_stream.ok();
+        let events = || (0..MARKERS).map(|_| create_event()).collect::<Result<Vec<_>, _>>();
+        let events = match (own_stream, events(), events()) {
+            (Some(_), Ok(one), Ok(other)) => [one, other],
+            _ => <[Vec<Event>; 2]>::default(),
         };
-        let state = State { probes: Vec::with_capacity(PROBES), ..state };
-        let clock = DeviceClock { symbols, side, state: Mutex::new(state), fit: Mutex::new(None) };
+        let markers = Vec::with_capacity(MARKERS);
+        let alignment = Mutex::new(Alignment { events, markers, ..Alignment::default() });
+        let clock = DeviceClock { symbols, own_stream, alignment, fit: Mutex::new(None) };
         for _ in 0..ATTEMPTS {
             if clock.fit().is_some() {
                 break;
@@ -104,69 +102,71 @@ impl DeviceClock {
         clock
     }
 
-    /// How the clocks lay when somebody last looked.
+    /// Returns the last fit.
     pub fn known(&self) -> Option<ClockFit> {
         *locked(&self.fit)
     }
 
-    /// How the clocks lie, as far as that is known. The context must be there. Looks after the round that is being made, or
-    /// begins one that is due; never waits.
+    /// Continues the round that is being made, or begins one that is due, and returns the fit, if
+    /// there is one. Never waits. The context must exist.
     pub fn fit(&self) -> Option<ClockFit> {
-        let mut state = match self.state.try_lock() {
-            Ok(state) => state,
+        let mut alignment = match self.alignment.try_lock() {
+            Ok(alignment) => alignment,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // Another thread looks after it.
+            // Another thread works on it.
             Err(TryLockError::WouldBlock) => return *locked(&self.fit),
         };
-        let before = state.fit;
-        state.step(self.symbols, self.side);
-        if state.fit != before {
-            *locked(&self.fit) = state.fit;
+        let before = alignment.fit;
+        alignment.step(self.symbols, self.own_stream);
+        if alignment.fit != before {
+            *locked(&self.fit) = alignment.fit;
         }
-        state.fit
+        alignment.fit
+    }
+
+    /// Gives the lists of events back, once the context has been destroyed. Returns `false` if
+    /// another thread works on the alignment.
+    pub fn retire(&self) -> bool {
+        let alignment = locked_by(&self.alignment, Instant::now());
+        alignment.map(|mut alignment| *alignment = Alignment::default()).is_some()
     }
 }
 
-impl State {
+impl Alignment {
     /// Takes the round one step further, if one is under way or due.
-    fn step(&mut self, symbols: &Symbols, side: Option<Stream>) {
+    fn step(&mut self, symbols: &Symbols, own_stream: Option<Stream>) {
         let now_ns = symbols.now_ns();
-        if now_ns < self.looked_ns {
-            self.start_again();
+        if now_ns < self.stepped_ns {
+            self.restart();
         }
-        self.looked_ns = now_ns;
+        self.stepped_ns = now_ns;
         let events = &self.events[self.rounds % 2];
-        let (Some(side), Some(anchor)) = (side, events.first()) else { return };
+        let (Some(own_stream), Some(anchor)) = (own_stream, events.first()) else { return };
         if self.is_pending {
-            let Some((event, probe)) =
-                events.get(self.probes.len() - 1).zip(self.probes.last_mut())
-            else {
-                return;
-            };
+            let last = events.get(self.markers.len() - 1).zip(self.markers.last_mut());
+            let Some((event, marker)) = last else { return };
             match elapsed(symbols, anchor, event) {
                 Ok(Some(device_ns)) => {
-                    (probe.device_ns, probe.seen_ns) = (device_ns, symbols.now_ns());
+                    (marker.device_ns, marker.seen_ns) = (device_ns, symbols.now_ns());
                 }
                 Ok(None) => return,
                 Err(_) => return self.give_up(),
             }
             self.is_pending = false;
-            if self.probes.len() == PROBES {
-                let round = Round::of(*anchor, &self.probes);
+            if self.markers.len() == MARKERS {
+                let round = Round::new(*anchor, &self.markers);
                 return self.finish(symbols, round);
             }
-        } else if self.probes.is_empty() && now_ns < self.due_ns {
+        } else if self.markers.is_empty() && now_ns < self.due_ns {
             return;
         }
-        let Some(event) = self.events[self.rounds % 2].get(self.probes.len()) else { return };
+        let Some(event) = self.events[self.rounds % 2].get(self.markers.len()) else { return };
         let asked_ns = symbols.now_ns();
-        // SAFETY: event and stream were made in the same context and are never destroyed.
-        let recorded = check(unsafe { sys::cuEventRecord(event.handle() as CUevent, raw(side)) });
-        if recorded.is_err() {
+        if record_event(event, own_stream).is_err() {
             return self.give_up();
         }
         let enqueued_ns = symbols.now_ns();
-        self.probes.push(Probe { asked_ns, enqueued_ns, seen_ns: 0, device_ns: 0.0 });
+        self.markers.push(Marker { asked_ns, enqueued_ns, seen_ns: 0, device_ns: 0.0 });
         self.is_pending = true;
     }
 
@@ -176,8 +176,8 @@ impl State {
             rate(last, round, device_ns)
         });
         let (rate, rate_error) = rate.unwrap_or((1.0, UNKNOWN_RATE));
-        // What an idle GPU takes at best is the same in every round, but not in every round somebody
-        // looks at once.
+        // The best case of an idle GPU is the same in every round, but not every round is queried
+        // promptly.
         let width_ns = round.late_ns - round.early_ns;
         let least_ns = self.least_width_ns.map_or(width_ns, |least| least.min(width_ns));
         self.least_width_ns = Some(least_ns);
@@ -194,49 +194,51 @@ impl State {
         let interval = INTERVALS_NS.get(self.rounds).or(INTERVALS_NS.last()).copied();
         self.due_ns = symbols.now_ns() + interval.unwrap_or_default();
         self.rounds += 1;
-        self.probes.clear();
+        self.markers.clear();
     }
 
-    /// The host's clock has stepped back: nothing is aligned any more.
+    /// Starts over, because the host's clock has stepped back.
     #[cold]
-    fn start_again(&mut self) {
+    fn restart(&mut self) {
         (self.fit, self.last, self.least_width_ns) = (None, None, None);
         (self.rounds, self.due_ns, self.is_pending) = (0, 0, false);
-        self.probes.clear();
+        self.markers.clear();
     }
 
-    /// Makes no more rounds: the context is no more, or something is wrong with it.
+    /// Makes no more rounds, because the context is gone or has failed.
     fn give_up(&mut self) {
         self.due_ns = u64::MAX;
-        self.probes.clear();
+        self.markers.clear();
         self.is_pending = false;
     }
 }
 
 impl Round {
-    fn of(anchor: Event, probes: &[Probe]) -> Round {
-        let (zero_ns, spread_ns) = latest(probes, |probe| probe.enqueued_ns);
-        // The GPU passed an event between the call that recorded it and the one that saw it passed.
-        let (early_ns, early_spread_ns) = latest(probes, |probe| probe.asked_ns);
-        let seen = probes.iter().map(|probe| probe.seen_ns as f64 - probe.device_ns);
+    fn new(anchor: Event, markers: &[Marker]) -> Round {
+        let (zero_ns, spread_ns) = latest(markers, |marker| marker.enqueued_ns);
+        // The GPU passed an event between the call that recorded it and the query that found it
+        // passed.
+        let (early_ns, early_spread_ns) = latest(markers, |marker| marker.asked_ns);
+        let seen = markers.iter().map(|marker| marker.seen_ns as f64 - marker.device_ns);
         let late_ns = seen.fold(f64::INFINITY, f64::min).max(early_ns);
         Round { anchor, zero_ns, spread_ns, early_ns, late_ns, early_spread_ns }
     }
 }
 
-/// The latest time of the host's that a probe gives for the anchor, and how much later than most.
-fn latest(probes: &[Probe], host_ns: impl Fn(&Probe) -> u64) -> (f64, f64) {
-    let times = probes.iter().map(|probe| host_ns(probe) as f64 - probe.device_ns);
+/// Returns the latest host time that a marker gives for the anchor, and how much later than most it
+/// is.
+fn latest(markers: &[Marker], host_ns: impl Fn(&Marker) -> u64) -> (f64, f64) {
+    let times = markers.iter().map(|marker| host_ns(marker) as f64 - marker.device_ns);
     let mut times: Vec<f64> = times.collect();
     times.sort_by(f64::total_cmp);
     let latest_ns = times.last().copied().unwrap_or_default();
-    // A quarter of them may have met something unusual, such as a thread that was not running.
+    // A quarter of them may have been delayed, for example while the thread was descheduled.
     let usual_ns = times.get(times.len() / 4).copied().unwrap_or(latest_ns);
     (latest_ns, latest_ns - usual_ns)
 }
 
-/// Host nanoseconds in a device nanosecond and how far off that may be, if two rounds tell more than
-/// is known of any clocks.
+/// Returns the host nanoseconds in a device nanosecond and the error of that, if two rounds give it
+/// more precisely than the assumption for any clocks.
 fn rate(last: Round, round: Round, device_ns: f64) -> Option<(f64, f64)> {
     let rate = (round.zero_ns - last.zero_ns) / device_ns;
     let error = (last.spread_ns + round.spread_ns) / device_ns + LEAST_RATE_ERROR;
@@ -247,9 +249,9 @@ fn rate(last: Round, round: Round, device_ns: f64) -> Option<(f64, f64)> {
 mod tests {
     use super::*;
 
-    fn probes(of: &[(u64, f64)]) -> Vec<Probe> {
+    fn markers(of: &[(u64, f64)]) -> Vec<Marker> {
         of.iter()
-            .map(|&(enqueued_ns, device_ns)| Probe {
+            .map(|&(enqueued_ns, device_ns)| Marker {
                 asked_ns: enqueued_ns - 800,
                 enqueued_ns,
                 seen_ns: 54_000 + device_ns as u64,
@@ -259,10 +261,11 @@ mod tests {
     }
 
     #[test]
-    fn the_least_delay_aligns_the_clocks() {
-        // Delays of 1,000 ns more or less around a device that started at the host's 50,000.
+    fn least_delay_aligns_clocks() {
+        // Delays of up to 9,000 ns after the host's time, on a device whose clock started at 50,000
+        // of it.
         let delays = [300, 0, 100, 200, 9_000, 50, 100, 100];
-        let probes: Vec<_> = delays
+        let times: Vec<_> = delays
             .iter()
             .enumerate()
             .map(|(i, delay)| {
@@ -270,22 +273,22 @@ mod tests {
                 (enqueued, (10_000 * i as u64 + delay) as f64)
             })
             .collect();
-        let round = Round::of(Event::new(1), &self::probes(&probes));
+        let round = Round::new(Event::new(1), &markers(&times));
         assert_eq!((round.zero_ns, round.spread_ns), (50_000.0, 200.0));
         assert_eq!((round.early_ns, round.late_ns), (49_200.0, 54_000.0));
     }
 
     #[test]
-    fn a_rate_is_believed_when_the_rounds_lie_far_enough_apart() {
+    fn rate_of_close_rounds_is_rejected() {
         let anchor = Event::new(1);
-        let last = Round { zero_ns: 1e6, spread_ns: 300.0, ..Round::of(anchor, &[]) };
+        let last = Round { zero_ns: 1e6, spread_ns: 300.0, ..Round::new(anchor, &[]) };
         let after = |device_ns: f64, rate: f64| {
             let round = Round { zero_ns: 1e6 + device_ns * rate, ..last };
             super::rate(last, round, device_ns)
         };
-        assert_eq!(after(1e7, 1.0), None, "600 ns of 10 ms are 60 ppm");
+        assert_eq!(after(1e7, 1.0), None, "600 ns in 10 ms are 60 ppm");
         let (rate, error) = after(1e9, 1.000_02).unwrap();
         assert!((rate - 1.000_02).abs() < 1e-9 && (error - 1.6e-6).abs() < 1e-9, "{rate} {error}");
-        assert_eq!(after(1e9, 1.01), None, "no clock is off by a hundredth");
+        assert_eq!(after(1e9, 1.01), None, "no clock deviates by 1 %");
     }
 }

@@ -1,4 +1,4 @@
-//! Leaving the calling thread as it was: its current context and its capture mode.
+//! Guards that restore the calling thread's current context and capture mode after driver calls.
 
 use std::ptr;
 
@@ -7,7 +7,7 @@ use cudarc::driver::sys::{self, CUcontext, CUresult, CUstreamCaptureMode};
 use crate::cuda::result::check;
 use crate::gpu::Fault;
 
-/// Runs `f` with `context` current, and gives the caller's context back.
+/// Runs `f` with `context` current, and makes the caller's context current again.
 pub(super) fn with_current<R>(
     context: CUcontext,
     f: impl FnOnce() -> Result<R, Fault>,
@@ -21,32 +21,32 @@ pub(super) fn with_current<R>(
     // SAFETY: `context` was a live context when the caller's stream was; a stale one is an error.
     check(unsafe { sys::cuCtxPushCurrent_v2(context) })?;
     let result = f();
-    let popped = insist(|| {
+    let popped = retry(|| {
         let mut popped: CUcontext = ptr::null_mut();
         // SAFETY: pops what was pushed above on this same thread.
         unsafe { sys::cuCtxPopCurrent_v2(&raw mut popped) }
     });
     if popped.is_err() {
-        // The caller's context is to be current, at the price of a level on its stack.
-        // SAFETY: it was current when we came.
+        // Makes the caller's context current even so, which leaves an extra entry on the stack.
+        // SAFETY: it was current on entry.
         _ = check(unsafe { sys::cuCtxSetCurrent(current) });
     }
     result.and_then(|value| popped.map(|()| value))
 }
 
-/// Runs `f` in the relaxed capture mode, in which no call of ours can break a capture of the
-/// application, on whatever thread that is.
+/// Runs `f` in relaxed capture mode, in which our calls cannot invalidate a capture of the
+/// application, on any thread.
 pub(super) fn relaxed<R>(f: impl FnOnce() -> Result<R, Fault>) -> Result<R, Fault> {
     let mut mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
     // SAFETY: swaps this thread's mode with the one in `mode`.
     check(unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut mode) })?;
     let result = f();
-    // SAFETY: as above; `mode` holds what was there before.
-    let restored = insist(|| unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut mode) });
+    // SAFETY: as above; `mode` holds the previous mode.
+    let restored = retry(|| unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut mode) });
     result.and_then(|value| restored.map(|()| value))
 }
 
-/// Gives back what is the caller's: where that fails, it is tried once more.
-fn insist(mut give_back: impl FnMut() -> CUresult) -> Result<(), Fault> {
-    check(give_back()).or_else(|_| check(give_back()))
+/// Restores the caller's state, with a second attempt if the first one fails.
+fn retry(mut restore: impl FnMut() -> CUresult) -> Result<(), Fault> {
+    check(restore()).or_else(|_| check(restore()))
 }

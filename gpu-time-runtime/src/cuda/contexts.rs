@@ -1,6 +1,7 @@
-//! Every context that was seen, and how a call finds its own.
+//! The registry of contexts: finds the context of a call, and registers it when it is first seen.
 
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -10,65 +11,131 @@ use crate::cuda::driver::{context_of, id_of};
 use crate::gpu::Fault;
 use crate::types::handles::Stream;
 
-/// Never locked during a driver call: who makes a report must not wait for one.
+/// Destroyed contexts of each device that stay listed for the report. A program may create contexts
+/// again and again, and the later ones add nothing to the report that the first ones have not.
+const MAX_DESTROYED: usize = 8;
+
+/// Never locked during a driver call, so that a report need not wait for one.
 static CONTEXTS: Mutex<Vec<&'static Context>> = Mutex::new(Vec::new());
-/// Locked by who makes a new one.
-static MEETING: Mutex<()> = Mutex::new(());
+/// Locked while a new context is registered.
+static REGISTRATION: Mutex<()> = Mutex::new(());
 
 thread_local! {
     static RECENT: Cell<Option<&'static Context>> = const { Cell::new(None) };
 }
 
-/// Every context that was seen.
+/// Returns every context that exists, and the first destroyed ones of each device.
 pub(crate) fn contexts() -> Vec<&'static Context> {
     locked(&CONTEXTS).clone()
 }
 
-/// The context of this handle, if it is the one that the calling thread asked for last.
+/// Returns `true` if a context was registered.
+pub(crate) fn has_contexts() -> bool {
+    !locked(&CONTEXTS).is_empty()
+}
+
+/// Returns the context with this handle if it is the one that the calling thread looked up last.
 #[inline]
 pub(crate) fn recent(handle: usize) -> Option<&'static Context> {
     let recent = RECENT.get()?;
     (recent.handle() == handle && recent.is_still_the_same()).then_some(recent)
 }
 
-/// The calling thread's next call finds its context anew.
+/// Makes the calling thread look its context up at its next call.
 pub(crate) fn forget_recent() {
     RECENT.set(None);
 }
 
-/// The context of a stream. `handle` is 0 where the caller had only the stream.
+/// Returns the context of a stream. `handle` is 0 if the caller had only the stream.
 pub(crate) fn find(stream: Stream, handle: usize) -> Result<&'static Context, Fault> {
     let handle = if handle == 0 { context_of(stream)? } else { handle };
     let id = id_of(handle)?;
-    let context = match known(handle, id) {
+    let context = match registered(handle, id) {
         Some(context) => context,
-        None => meet(handle, id)?,
+        None => register(handle, id)?,
     };
-    // One that was not calibrated yet, because of a capture say, is to be met again.
+    // A context that is not calibrated yet, for example because of a capture, must be looked up
+    // again.
     RECENT.set(Some(context).filter(|context| context.is_calibrated()));
     Ok(context)
 }
 
-/// Without ids a dead context cannot be told from another at its address, so it counts as gone.
-fn known(handle: usize, id: Option<u64>) -> Option<&'static Context> {
+/// Drivers without ids cannot tell a dead context from another at its address, so there it counts
+/// as gone.
+fn registered(handle: usize, id: Option<u64>) -> Option<&'static Context> {
     let is_it = |c: &&'static Context| c.is(handle, id) && (id.is_some() || !c.is_dead());
     locked(&CONTEXTS).iter().copied().find(is_it)
 }
 
-fn meet(handle: usize, id: Option<u64>) -> Result<&'static Context, Fault> {
-    let meeting = locked(&MEETING);
-    if let Some(context) = known(handle, id) {
+fn register(handle: usize, id: Option<u64>) -> Result<&'static Context, Fault> {
+    let registration = locked(&REGISTRATION);
+    if let Some(context) = registered(handle, id) {
         return Ok(context);
     }
-    let same = |c: &&Context| c.handle() == handle;
-    contexts().into_iter().filter(same).for_each(|c| c.give_up());
+    retire_destroyed(handle);
     let context: &'static Context = Box::leak(Box::new(Context::new(handle, id)?));
     locked(&CONTEXTS).push(context);
-    drop(meeting);
+    drop(registration);
     Ok(context)
 }
 
-/// Whether a thread is at a context that nobody knew, and does not come out of that before the deadline.
-pub(crate) fn is_meeting(deadline: Instant) -> bool {
-    locked_by(&MEETING, deadline).is_none()
+/// Gives back what destroyed contexts had, and removes all but the first of them from the list.
+/// `handle` is that of a new context.
+fn retire_destroyed(handle: usize) {
+    let mut retired = Vec::new();
+    for context in contexts() {
+        if context.handle() == handle {
+            context.give_up();
+        }
+        if context.is_destroyed() && context.retire() {
+            retired.push(context);
+        }
+    }
+    keep_first(&mut locked(&CONTEXTS), |context| {
+        let is_retired = retired.iter().any(|retired| std::ptr::eq(*retired, *context));
+        is_retired.then(|| (context.device.ordinal, context.calibration().is_some()))
+    });
+}
+
+/// Removes all but the first destroyed contexts of each device. `destroyed` returns the ordinal of
+/// the device of a destroyed context, and whether it was calibrated. The first one that was is kept
+/// in any case: it is the one whose bias the report subtracts.
+fn keep_first<T>(contexts: &mut Vec<T>, destroyed: impl Fn(&T) -> Option<(u32, bool)>) {
+    let mut kept: HashMap<u32, (usize, bool)> = HashMap::new();
+    contexts.retain(|context| {
+        let Some((ordinal, is_calibrated)) = destroyed(context) else { return true };
+        let (count, has_calibrated) = kept.entry(ordinal).or_default();
+        let is_kept = *count < MAX_DESTROYED || (is_calibrated && !*has_calibrated);
+        if is_kept {
+            *count += 1;
+            *has_calibrated |= is_calibrated;
+        }
+        is_kept
+    });
+}
+
+/// Returns `true` if another thread is still registering a context when the deadline passes.
+pub(crate) fn is_registering(deadline: Instant) -> bool {
+    locked_by(&REGISTRATION, deadline).is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn destroyed_contexts_are_bounded() {
+        let is_live = |n: &usize| n.is_multiple_of(2_500);
+        let destroyed = |n: &usize| (!is_live(n)).then_some((*n as u32 % 2, *n >= 5_000));
+        let mut contexts = Vec::new();
+        for n in 0..10_000 {
+            contexts.push(n);
+            keep_first(&mut contexts, destroyed);
+            assert!(contexts.len() <= 4 + 2 * (MAX_DESTROYED + 1), "{contexts:?}");
+        }
+        assert_eq!(contexts.iter().filter(|n| is_live(n)).count(), 4);
+        // The first ones of each device stay, and the first one that was calibrated.
+        assert!(contexts.starts_with(&[0, 1, 2, 3, 4]), "{contexts:?}");
+        assert!(contexts.contains(&5_001) && contexts.contains(&5_002), "{contexts:?}");
+    }
 }

@@ -1,4 +1,4 @@
-//! What the driver says of a device.
+//! The properties of a device, as the driver reports them.
 
 use std::ffi::{CStr, c_char, c_int};
 
@@ -7,27 +7,28 @@ use cudarc::driver::sys::{self, CUdevice_attribute, CUresult};
 use crate::cuda::result::check;
 use crate::gpu::Fault;
 
-/// A device as the report describes it.
+/// The properties of a device that the report shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DeviceInfo {
     pub ordinal: u32,
-    /// Empty where the driver would not say.
+    /// Empty if the driver does not tell it.
     pub name: String,
-    /// As `0000:01:00.0`, by which other libraries find it too. Empty where the driver would not say.
+    /// Such as `0000:01:00.0`, which other libraries know the device by too. Empty if the driver
+    /// does not tell it.
     #[cfg(feature = "nvml")]
     pub pci_bus_id: String,
-    /// 0 where the driver would not say.
+    /// 0 if the driver does not tell it.
     pub l2_bytes: u64,
     pub multiprocessors: u32,
     pub threads_per_multiprocessor: u32,
-    /// Compute capability, major and minor; (0, 0) where the driver would not say.
+    /// Compute capability, major and minor; (0, 0) if the driver does not tell it.
     pub capability: (u32, u32),
-    /// Bytes a second, where the driver's figures make a memory of them.
+    /// Bytes per second, if the driver's figures are plausible.
     pub peak_bandwidth: Option<u64>,
 }
 
 impl DeviceInfo {
-    /// Asks the driver about the device of the current context.
+    /// Returns the properties of the current context's device.
     pub(super) fn of_current() -> Result<DeviceInfo, Fault> {
         let mut ordinal: c_int = 0;
         // SAFETY: writes one integer.
@@ -65,11 +66,11 @@ impl DeviceInfo {
     }
 }
 
-/// A text that the driver writes, or an empty one.
+/// Returns a string that the driver writes, or an empty one if the driver fails.
 fn text(write: impl FnOnce(*mut c_char, c_int) -> CUresult) -> String {
     let mut text = [0 as c_char; 256];
     match check(write(text.as_mut_ptr(), text.len() as c_int)) {
-        // SAFETY: the driver has terminated the string within the buffer.
+        // SAFETY: the driver has NUL-terminated the string within the buffer.
         Ok(()) => unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned(),
         Err(_) => String::new(),
     }
@@ -83,16 +84,16 @@ fn pci_bus_id(ordinal: c_int) -> String {
     })
 }
 
-/// Every device: its name and its PCI bus id, each empty where the driver would not say. CUDA is
-/// initialised for it, and no context is made.
+/// Returns the name and the PCI bus id of every device, each empty if the driver does not tell it.
+/// Initializes CUDA, and creates no context.
 #[cfg(feature = "nvml")]
 pub(crate) fn all() -> Result<Vec<(String, String)>, String> {
     crate::cuda::symbols::symbols()?;
-    initialise()?;
+    initialize()?;
     let mut count: c_int = 0;
     // SAFETY: writes one integer.
     check(unsafe { sys::cuDeviceGetCount(&raw mut count) })
-        .map_err(|fault| format!("CUDA does not count its GPUs ({fault})"))?;
+        .map_err(|fault| format!("the CUDA driver does not tell the number of GPUs ({fault})"))?;
     let named = |ordinal| {
         // SAFETY: writes at most `len` characters, the last one a NUL.
         let name = text(|to, len| unsafe { sys::cuDeviceGetName(to, len, ordinal) });
@@ -101,22 +102,22 @@ pub(crate) fn all() -> Result<Vec<(String, String)>, String> {
     Ok((0..count).map(named).collect())
 }
 
-/// Where CUDA is initialised already, this does nothing.
+/// Initializes CUDA, unless that was done before.
 #[cfg(feature = "nvml")]
-fn initialise() -> Result<(), String> {
+fn initialize() -> Result<(), String> {
     // SAFETY: takes no pointer.
-    check(unsafe { sys::cuInit(0) }).map_err(|fault| format!("CUDA has no GPU here ({fault})"))
+    check(unsafe { sys::cuInit(0) }).map_err(|fault| format!("CUDA found no GPU ({fault})"))
 }
 
-/// The ordinals and PCI bus ids of the devices in use: the ones given, on which something was timed, and
-/// that of the calling thread's current context. If there are none, device 0, for which CUDA is
-/// initialised.
+/// Returns the ordinals and PCI bus ids of the devices in use: the ones given, that calls were timed on,
+/// and that of the calling thread's current context. If there are none, initializes CUDA and returns
+/// device 0.
 #[cfg(feature = "nvml")]
 pub(crate) fn in_use(mut ordinals: Vec<u32>) -> Result<Vec<(u32, String)>, String> {
     crate::cuda::symbols::symbols()?;
-    initialise()?;
+    initialize()?;
     let mut current: c_int = 0;
-    // SAFETY: writes one integer, or answers that no context is current.
+    // SAFETY: writes one integer, or fails because no context is current.
     if check(unsafe { sys::cuCtxGetDevice(&raw mut current) }).is_ok() {
         ordinals.push(u32::try_from(current).unwrap_or(0));
     }
@@ -126,14 +127,17 @@ pub(crate) fn in_use(mut ordinals: Vec<u32>) -> Result<Vec<(u32, String)>, Strin
     ordinals.sort_unstable();
     ordinals.dedup();
     let with_id = |ordinal: u32| match pci_bus_id(ordinal as c_int) {
-        id if id.is_empty() => Err(format!("the CUDA driver does not say where cuda:{ordinal} is")),
+        id if id.is_empty() => {
+            Err(format!("the CUDA driver does not tell the PCI bus id of cuda:{ordinal}"))
+        }
         id => Ok((ordinal, id)),
     };
     ordinals.into_iter().map(with_id).collect()
 }
 
-/// Two transfers in each cycle over the whole bus, in bytes a second. `None` where that is less than a
-/// gigabyte or more than a hundred terabytes: no GPU's memory, but an answer that means nothing.
+/// Returns the bytes per second of two transfers in each cycle over the whole bus. `None` if that
+/// is less than a gigabyte or more than a hundred terabytes, which no GPU's memory has: then the
+/// driver's figures are meaningless.
 fn peak_bandwidth(clock_khz: u32, bus_bits: u32) -> Option<u64> {
     let peak = (2_000 * u64::from(clock_khz)).saturating_mul(u64::from(bus_bits)) / 8;
     (1_000_000_000..=100_000_000_000_000).contains(&peak).then_some(peak)
@@ -144,7 +148,7 @@ mod tests {
     use super::peak_bandwidth;
 
     #[test]
-    fn the_peak_is_known_where_the_answers_make_sense() {
+    fn implausible_peak_bandwidth_is_unknown() {
         // An H200, and a part with one 64-bit channel.
         assert_eq!(peak_bandwidth(3_201_000, 6_144), Some(4_916_736_000_000));
         assert_eq!(peak_bandwidth(1_600_000, 64), Some(25_600_000_000));

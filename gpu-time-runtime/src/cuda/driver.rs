@@ -1,6 +1,8 @@
-//! Questions to the driver about contexts.
+//! Questions about the driver: the context of a stream, the id of a context, whether launches
+//! block.
 
 use std::ptr;
+use std::sync::OnceLock;
 
 use cudarc::driver::sys::{self, CUcontext};
 
@@ -9,6 +11,7 @@ use crate::cuda::symbols::symbols;
 use crate::gpu::Fault;
 use crate::types::handles::Stream;
 
+/// Returns the handle of the context that a stream belongs to.
 pub(super) fn context_of(stream: Stream) -> Result<usize, Fault> {
     let mut context: CUcontext = ptr::null_mut();
     check(if stream.is_implicit() {
@@ -21,11 +24,23 @@ pub(super) fn context_of(stream: Stream) -> Result<usize, Fault> {
     if context.is_null() { Err(Fault::ContextGone) } else { Ok(context as usize) }
 }
 
+/// Returns the id of a context, which the driver never uses again. `None` from drivers that have no
+/// ids.
 pub(super) fn id_of(handle: usize) -> Result<Option<u64>, Fault> {
     let symbols = symbols().map_err(|_| Fault::ContextGone)?;
     let Some(context_id) = symbols.context_id else { return Ok(None) };
     let mut id = 0;
-    // SAFETY: the caller's stream belongs to this context; writes one integer.
+    // SAFETY: the caller's stream belongs to this context, or did; the driver answers for a handle
+    // whose context is gone with an error; writes one integer.
     check(unsafe { context_id(handle as CUcontext, &raw mut id) })?;
     Ok(Some(id))
+}
+
+/// Returns `true` if `CUDA_LAUNCH_BLOCKING` makes every launch wait for its kernel, so that a held
+/// stream would never be released.
+pub(crate) fn launches_block() -> bool {
+    static BLOCK: OnceLock<bool> = OnceLock::new();
+    *BLOCK.get_or_init(|| {
+        std::env::var_os("CUDA_LAUNCH_BLOCKING").is_some_and(|v| !v.is_empty() && v != "0")
+    })
 }

@@ -1,43 +1,45 @@
-//! What a pair of events reads with nothing between, and in which steps event times move.
+//! The floor of event times: the time of an empty pair of events, and the step in which times
+//! advance.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::{Mutex, OnceLock};
 
-use cudarc::driver::sys::{self, CUevent};
-
-use crate::cuda::event::{create_event, elapsed};
-use crate::cuda::result::check;
-use crate::cuda::result::raw;
+use crate::base::lock::locked;
+use crate::cuda::objects::{create_event, elapsed, record_event};
 use crate::cuda::symbols::Symbols;
 use crate::gpu::Fault;
 use crate::stats::pair_constant::Floor;
 use crate::types::handles::{Event, Stream};
 
-/// Events in a row: the time from each to the next is an empty pair.
+/// Events in a row. Each and the next are an empty pair.
 const EVENTS: usize = 33;
 
-/// Empty pairs that were enqueued when the context was first seen, on our own stream, so that nobody
-/// waits for them; they are read when somebody asks. Where the host was slow to enqueue them, they read too
-/// much, so that what a calibration reads behind holds counts for more.
+/// Measures the floor of one context.
+///
+/// Empty pairs are enqueued on our own stream when the context is first seen, and read when the
+/// floor is first asked for, so nothing waits for them. They read too much if the host enqueued
+/// them slowly, so the value that a calibration measures behind holds takes precedence.
 pub(super) struct FloorProbe {
     symbols: &'static Symbols,
-    events: Vec<Event>,
+    /// Empty once they were read.
+    events: Mutex<Vec<Event>>,
     pair_ns: OnceLock<Option<f64>>,
-    /// Bits of what a held empty pair reads; 0 until that was measured.
+    /// Time of a held empty pair, as bits of an `f64`; 0 until it was measured.
     held_pair: AtomicU64,
     step: Step,
-    /// Bits of the longest time that says that nothing ran inside; 0 until it is known for good.
+    /// Longest raw time of a bracket in which nothing ran, as bits of an `f64`; 0 until it is
+    /// final.
     limit: AtomicU64,
 }
 
 impl FloorProbe {
-    /// Enqueues the pairs; the context must be current. Where that fails, the floor stays unknown.
-    pub fn enqueue(symbols: &'static Symbols, side: Result<Stream, Fault>) -> FloorProbe {
-        let events = side.and_then(record_all).unwrap_or_default();
+    /// Enqueues the pairs; the context must be current. If that fails, the floor stays unknown.
+    pub fn enqueue(symbols: &'static Symbols, own_stream: Result<Stream, Fault>) -> FloorProbe {
+        let events = own_stream.and_then(record_all).unwrap_or_default();
         FloorProbe {
             symbols,
-            events,
+            events: Mutex::new(events),
             pair_ns: OnceLock::new(),
             held_pair: AtomicU64::new(0),
             step: Step::default(),
@@ -45,21 +47,30 @@ impl FloorProbe {
         }
     }
 
-    /// The floor, once the GPU has passed every event, or a calibration has read it.
+    /// Returns the floor, once the GPU has passed every event or a calibration has measured it. The
+    /// context must exist.
     pub fn get(&self) -> Option<Floor> {
-        if self.pair_ns.get().is_none()
-            && let (Some(first), Some(last)) = (self.events.first(), self.events.last())
-        {
-            match elapsed(self.symbols, first, last) {
-                Ok(None) => {}
-                Ok(Some(_)) => _ = self.pair_ns.get_or_init(|| self.measure()),
-                Err(_) => _ = self.pair_ns.get_or_init(|| None),
+        if self.pair_ns.get().is_none() {
+            let mut events = locked(&self.events);
+            if let (Some(first), Some(last)) = (events.first(), events.last()) {
+                let pair_ns = match elapsed(self.symbols, first, last) {
+                    Ok(None) => return self.known(),
+                    Ok(Some(_)) => self.measure(&events),
+                    Err(_) => None,
+                };
+                _ = self.pair_ns.set(pair_ns);
+                *events = Vec::new();
             }
         }
         self.known()
     }
 
-    /// The floor, if somebody got it while the context was there.
+    /// Gives the list of events back, once the context has been destroyed.
+    pub fn retire(&self) {
+        *locked(&self.events) = Vec::new();
+    }
+
+    /// Returns the floor, if it was read while the context existed.
     pub fn known(&self) -> Option<Floor> {
         let held_ns = f64::from_bits(self.held_pair.load(Relaxed));
         let probed_ns = || self.pair_ns.get().copied().flatten();
@@ -67,14 +78,14 @@ impl FloorProbe {
         Some(Floor { pair_ns, step_ns: self.step.get() })
     }
 
-    /// Takes in what an empty pair reads behind a hold.
+    /// Takes the time of an empty pair behind a hold, from a calibration.
     pub fn refine(&self, held_ns: f64) {
         self.held_pair.store(held_ns.to_bits(), Relaxed);
         let limit = self.known().filter(|_| self.step.is_settled()).map_or(0.0, Floor::limit_ns);
         self.limit.store(limit.to_bits(), Release);
     }
 
-    /// Whether a raw time says that nothing ran inside.
+    /// Returns `true` if a raw time is that of a bracket in which nothing ran.
     #[inline]
     pub fn covers(&self, raw_ns: f64) -> bool {
         let limit = self.limit.load(Acquire);
@@ -83,7 +94,7 @@ impl FloorProbe {
 
     #[cold]
     fn find_limit(&self, raw_ns: f64) -> bool {
-        // Asked first: the floor may be refined meanwhile, which then leaves a limit that stays.
+        // Read first: the floor may be refined meanwhile, and the limit from that must stay.
         let is_settled = self.step.is_settled();
         let Some(floor) = self.get() else { return false };
         if is_settled {
@@ -99,10 +110,10 @@ impl FloorProbe {
         self.step.learn(ns);
     }
 
-    /// The median of neighbours. Their times are samples too.
-    fn measure(&self) -> Option<f64> {
+    /// Returns the median time of neighbours. Their times are samples for the step too.
+    fn measure(&self, events: &[Event]) -> Option<f64> {
         let mut pairs = Vec::with_capacity(EVENTS);
-        for (start, stop) in self.events.iter().zip(self.events.iter().skip(1)) {
+        for (start, stop) in events.iter().zip(events.iter().skip(1)) {
             pairs.extend(elapsed(self.symbols, start, stop).ok().flatten());
         }
         pairs.iter().for_each(|ns| self.learn(*ns));
@@ -111,33 +122,32 @@ impl FloorProbe {
     }
 }
 
-fn record_all(side: Stream) -> Result<Vec<Event>, Fault> {
+fn record_all(own_stream: Stream) -> Result<Vec<Event>, Fault> {
     let events = (0..EVENTS).map(|_| create_event()).collect::<Result<Vec<_>, _>>()?;
-    for event in &events {
-        // SAFETY: event and stream were made in the current context and are never destroyed.
-        check(unsafe { sys::cuEventRecord(event.handle() as CUevent, raw(side)) })?;
-    }
+    events.iter().try_for_each(|event| record_event(event, own_stream))?;
     Ok(events)
 }
 
-/// The greatest number of nanoseconds of which all times are multiples: the step, once there were
-/// some that differed.
+/// Derives the step from samples: the greatest number of nanoseconds of which all times are
+/// multiples.
 #[derive(Default)]
 struct Step {
-    /// The greatest common divisor so far, and the last time; 0 before there was one.
+    /// The greatest common divisor so far, and the last time; 0 before the first sample.
     divisor: AtomicU64,
     last: AtomicU64,
     seen: AtomicU32,
-    /// How many differed from the one before.
+    /// Samples that differed from the one before.
     different: AtomicU32,
 }
 
 impl Step {
-    /// So many samples are looked at.
+    /// Samples that are used.
     const ENOUGH: u32 = 4_096;
-    /// The divisor of fewer differing times may be any number of steps.
+    /// Differing samples from which on the divisor is the step. That of fewer may be any number of
+    /// steps.
     const EVIDENCE: u32 = 8;
-    /// Times are 32-bit floats of milliseconds: up to here the nearest nanosecond is the right one.
+    /// Longest time that is used. Times are `f32` milliseconds: up to here the nearest nanosecond
+    /// is exact.
     const LONGEST_NS: f64 = 8e6;
 
     fn get(&self) -> Option<f64> {
@@ -152,12 +162,12 @@ impl Step {
     #[inline]
     fn learn(&self, ns: f64) {
         if !self.is_settled() {
-            self.take_in(ns);
+            self.add(ns);
         }
     }
 
     #[cold]
-    fn take_in(&self, ns: f64) {
+    fn add(&self, ns: f64) {
         self.seen.fetch_add(1, Relaxed);
         let ns = match ns {
             0.5..=Self::LONGEST_NS => ns.round() as u64,
@@ -184,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_step_divides_all_times() {
+    fn step_divides_all_times() {
         let step = Step::default();
         assert_eq!(step.get(), None);
         for ns in [1_279.999_9, 1_280.0, 1_280.000_1, 0.0, 5_120.0, 5_152.0, 9_000_000.3, 1_280.0] {
@@ -193,13 +203,13 @@ mod tests {
         for ns in [22_848.0, 1_280.0, 22_848.0] {
             step.learn(ns);
         }
-        assert_eq!(step.get(), None, "seven differences prove nothing");
+        assert_eq!(step.get(), None, "seven differing times are too few");
         step.learn(1_280.0);
         assert_eq!(step.get(), Some(32.0));
     }
 
     #[test]
-    fn times_far_apart_have_a_small_step() {
+    fn step_of_two_distant_times_is_their_divisor() {
         let step = Step::default();
         for _ in 0..8 {
             step.learn(22_880.0);

@@ -1,4 +1,4 @@
-//! Device memory that is read or written as a whole to fill the L2 with it.
+//! The device memory that a flush reads or writes to fill the L2 with it.
 
 use std::ffi::c_void;
 
@@ -7,32 +7,38 @@ use gpu_time_kernels::{DISCARDED_LINE, FLUSH_READ_BLOCK, flush_read_grid};
 
 use crate::cuda::device::DeviceInfo;
 use crate::cuda::module::Kernel;
-use crate::cuda::result::check;
-use crate::cuda::result::raw;
+use crate::cuda::result::{check, raw};
 use crate::cuda::symbols::Symbols;
 use crate::gpu::Fault;
 use crate::types::handles::Stream;
 
-/// A buffer in which nothing but zeros is ever written.
+/// A buffer to which only zeros are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FlushBuffer {
     address: CUdeviceptr,
     bytes: u64,
-    /// The word that the reading kernel never writes: behind the buffer, in the same allocation.
+    /// A word behind the buffer, in the same allocation. The reading kernel would write to it only
+    /// if it read anything but zeros.
     sink: CUdeviceptr,
     /// Blocks that fill the GPU once.
     blocks: u32,
 }
 
 impl FlushBuffer {
-    /// Allocates so many bytes, a multiple of a line, and enqueues their first writing; the context must
-    /// be current.
-    pub fn allocate(bytes: u64, device: &DeviceInfo, side: Stream) -> Result<FlushBuffer, Fault> {
+    /// Allocates a buffer, whose size is a multiple of a line, and enqueues its first write; the
+    /// context must be current.
+    pub fn allocate(
+        bytes: u64,
+        device: &DeviceInfo,
+        own_stream: Stream,
+    ) -> Result<FlushBuffer, Fault> {
         let mut address: CUdeviceptr = 0;
         // SAFETY: writes one address.
         check(unsafe { sys::cuMemAlloc_v2(&raw mut address, bytes as usize + 16) })?;
-        // SAFETY: the allocation has so many words.
-        check(unsafe { sys::cuMemsetD32Async(address, 0, bytes as usize / 4 + 4, raw(side)) })?;
+        // SAFETY: the allocation has this many words.
+        check(unsafe {
+            sys::cuMemsetD32Async(address, 0, bytes as usize / 4 + 4, raw(own_stream))
+        })?;
         let blocks =
             flush_read_grid(device.multiprocessors, device.threads_per_multiprocessor).max(1);
         Ok(FlushBuffer { address, bytes, sink: address + bytes, blocks })
@@ -46,57 +52,60 @@ impl FlushBuffer {
         self.bytes
     }
 
-    /// So many bytes of it, or all. None are enough for the first launch of a kernel.
+    /// Returns its first `bytes` bytes, or all. 0 bytes do for the first launch of a kernel.
     pub fn first(self, bytes: u64) -> FlushBuffer {
         FlushBuffer { bytes: bytes.min(self.bytes), ..self }
     }
 
-    /// So many bytes at its end, or all.
+    /// Returns its last `bytes` bytes, or all.
     pub fn last(self, bytes: u64) -> FlushBuffer {
         let bytes = bytes.min(self.bytes);
         FlushBuffer { address: self.address + (self.bytes - bytes), bytes, ..self }
     }
 
-    /// Enqueues a reading of all of it; the context must be current.
+    /// Enqueues a read of the whole buffer; the context must be current.
     pub fn read(self, reader: Kernel, stream: Stream) -> Result<(), Fault> {
         let (mut address, mut n16, mut sink) = (self.address, self.bytes / 16, self.sink);
         let mut parameters: [*mut c_void; 3] =
             [(&raw mut address).cast(), (&raw mut n16).cast(), (&raw mut sink).cast()];
-        // SAFETY: the parameters of `FLUSH_READ` in their order; who frees the buffer enqueues nothing
-        // on it after that.
+        // SAFETY: the parameters of `FLUSH_READ` in their order; nothing is enqueued on a buffer
+        // after it was freed.
         unsafe { reader.launch(stream, (self.blocks, FLUSH_READ_BLOCK), &mut parameters) }
     }
 
-    /// Enqueues a writing of all of it; the context must be current.
+    /// Enqueues a write of the whole buffer; the context must be current.
     pub fn write(self, stream: Stream) -> Result<(), Fault> {
-        // SAFETY: the buffer has so many words; who frees it enqueues nothing on it after that.
+        // SAFETY: the buffer has this many words; nothing is enqueued on a buffer after it was
+        // freed.
         check(unsafe {
             sys::cuMemsetD32Async(self.address, 0, self.bytes as usize / 4, raw(stream))
         })
     }
 
-    /// Enqueues that all of it leaves the L2 and is not written back; the context must be current.
+    /// Enqueues a kernel that discards the lines of the whole buffer from the L2, without writing
+    /// them back; the context must be current.
     ///
-    /// What it holds is indeterminate then: most likely what memory holds, which is zeros too if they were
-    /// ever written back.
+    /// After that the contents are indeterminate: most likely what is in memory, which is zeros too
+    /// if they were ever written back.
     pub fn discard(self, discarder: Kernel, stream: Stream) -> Result<(), Fault> {
         let (mut address, mut lines) = (self.address, self.bytes / DISCARDED_LINE);
         let mut parameters: [*mut c_void; 2] = [(&raw mut address).cast(), (&raw mut lines).cast()];
-        // SAFETY: the parameters of `DISCARD` in their order; what is allocated is aligned to lines; who
-        // frees the buffer enqueues nothing on it after that.
+        // SAFETY: the parameters of `DISCARD` in their order; allocations are aligned to lines;
+        // nothing is enqueued on a buffer after it was freed.
         unsafe { discarder.launch(stream, (self.blocks, FLUSH_READ_BLOCK), &mut parameters) }
     }
 
-    /// Gives the whole allocation back behind what `side` has to do, all of which has been done; the
-    /// context must be current. Where that takes a wait for other streams it stays: nobody waits for those.
-    pub fn free(self, symbols: &Symbols, side: Stream) {
+    /// Frees the whole allocation in the order of `own_stream`, which is idle; the context must be
+    /// current. Does nothing if the driver could free it only by waiting for other streams.
+    pub fn free(self, symbols: &Symbols, own_stream: Stream) {
         let Some(free) = symbols.free_async else { return };
-        // SAFETY: the address is that of an allocation of ours, which nothing enqueued elsewhere uses.
-        let freed = check(unsafe { free(self.address, raw(side)) });
+        // SAFETY: the address is that of our own allocation, and nothing enqueued on other streams
+        // uses it.
+        let freed = check(unsafe { free(self.address, raw(own_stream)) });
         if freed.is_ok() {
-            // The driver keeps what it did not take from a pool until somebody looks at the stream.
-            // SAFETY: the stream is ours, and idle.
-            _ = check(unsafe { sys::cuStreamSynchronize(raw(side)) });
+            // The driver keeps memory that is not from a pool until the stream is synchronized.
+            // SAFETY: the stream is our own, and idle.
+            _ = check(unsafe { sys::cuStreamSynchronize(raw(own_stream)) });
         }
     }
 }

@@ -1,47 +1,50 @@
-//! Holding a stream until the host has enqueued a bracket.
+//! Kernels that hold a stream until the host has enqueued a bracket.
 
 use std::ffi::c_void;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release};
 
-use cudarc::driver::sys::CUdeviceptr;
 use gpu_time_kernels::hold_max_cycles;
 
-use crate::cuda::mapped;
+use crate::cuda::mapped::{MappedPage, PagePool};
 use crate::cuda::module::{Kernel, Module};
-use crate::gpu::{Fault, Held, HoldResult};
+use crate::gpu::{Fault, HoldResult, StreamHold};
 use crate::types::handles::Stream;
 
-/// Streams that can be held at once in one context; slot 0 serves the holds of fixed length.
+/// Streams that can be held at once in one context. Slot 0 serves holds of a fixed length.
 const SLOTS: usize = 64;
-/// Each slot remembers the deadlines of so many holds.
-const EXPIRED: usize = 8;
 const WORDS: usize = 16;
+
+/// Word of a slot: the ticket up to which its holds are released. Written by the host, polled by
+/// the GPU.
+const RELEASED: usize = 0;
+/// Word of a slot: its last ticket. The host's alone.
+const LAST_TICKET: usize = 1;
+/// Word of a slot: the ticket that was let go before its bracket had been enqueued. The host's
+/// alone.
+const LET_GO: usize = 2;
+/// Words of a slot: the tickets of its last holds that ran into their deadline. Written by the GPU.
+const EXPIRED: usize = 8;
+/// Number of `EXPIRED` words.
+const EXPIRED_WORDS: usize = 8;
 
 /// The holds of one context.
 ///
-/// Invariants: a slot is claimed by one hold at a time; its tickets rise, so that a release can free
-/// no later hold and a late hold can be freed by any later release.
+/// Invariants: a slot is claimed by one hold at a time. The tickets of a slot rise, also from one
+/// context that uses the page to the next, so that a release can free no later hold, and a late
+/// hold can be freed by any later release.
 #[derive(Default)]
-pub(super) struct Holds(OnceLock<Result<Page, Fault>>);
+pub(super) struct Holds(OnceLock<Result<Slots, Fault>>);
 
-/// Words that the host writes and the GPU reads, or the other way round; on pages of their own,
-/// because the driver locks whole ones.
+/// The words of all slots.
 #[repr(align(4096))]
 struct Words([[AtomicU64; WORDS]; SLOTS]);
 
-/// Words in mapped host memory.
-///
-/// Invariant: the memory is ours and not the driver's, because the driver takes its own away when
-/// the context goes, and a hold may be released after that.
-struct Page {
-    words: &'static Words,
-    address: CUdeviceptr,
+static PAGES: PagePool<Words> = PagePool::new();
+
+struct Slots {
+    words: MappedPage<Words>,
     kernel: Kernel,
-    /// The last ticket of each slot.
-    tickets: [AtomicU64; SLOTS],
-    /// The ticket of each slot that was let go before its bracket had been enqueued.
-    let_go: [AtomicU64; SLOTS],
     /// A bit for each slot that is claimed.
     claimed: AtomicU64,
 }
@@ -51,58 +54,70 @@ impl Holds {
         matches!(self.0.get(), Some(Ok(_)))
     }
 
-    /// Allocates the words, loads the kernel and runs it once; the context must be current.
-    pub fn prepare(&self, module: &Module, side: Stream) -> Result<(), Fault> {
-        self.0.get_or_init(|| Page::new(module, side)).as_ref().map(|_| ()).map_err(|fault| *fault)
+    /// Maps the words, loads the kernel and runs it once; the context must be current.
+    pub fn prepare(&self, module: &Module, own_stream: Stream) -> Result<(), Fault> {
+        let slots = self.0.get_or_init(|| Slots::new(module, own_stream));
+        slots.as_ref().map(|_| ()).map_err(|fault| *fault)
     }
 
-    pub fn hold(&self, stream: Stream, deadline_ns: u64) -> Result<Held, Fault> {
-        let page = self.page()?;
-        let slot = page.claim().ok_or(Fault::Exhausted)?;
-        let ticket = page.tickets[slot].fetch_add(1, Relaxed) + 1;
-        match page.launch(stream, slot, ticket, deadline_ns) {
-            Ok(()) => Ok(Held { slot: slot as u32, ticket }),
+    /// Gives the words back for the next context, once the context has been destroyed.
+    ///
+    /// Another thread may still release a hold here, or try to begin one. The tickets are those of
+    /// the next context too, so this can neither release one of its holds nor pass for one.
+    pub fn retire(&self) {
+        if let Ok(slots) = self.slots() {
+            slots.words.give_back();
+        }
+    }
+
+    pub fn hold(&self, stream: Stream, deadline_ns: u64) -> Result<StreamHold, Fault> {
+        let slots = self.slots()?;
+        let slot = slots.claim().ok_or(Fault::Exhausted)?;
+        let ticket = slots.words.0[slot][LAST_TICKET].fetch_add(1, Relaxed) + 1;
+        match slots.launch(stream, slot, ticket, deadline_ns) {
+            Ok(()) => Ok(StreamHold { slot: slot as u32, ticket }),
             Err(fault) => {
-                page.unclaim(slot);
+                slots.unclaim(slot);
                 Err(fault)
             }
         }
     }
 
     pub fn delay(&self, stream: Stream, ns: u64) -> Result<(), Fault> {
-        self.page()?.launch(stream, 0, u64::MAX, ns)
+        self.slots()?.launch(stream, 0, u64::MAX, ns)
     }
 
-    pub fn release(&self, held: Held) -> HoldResult {
-        let Held { slot, ticket } = held;
-        if let Ok(page) = self.page()
-            && let Some(words) = page.words.0.get(slot as usize)
+    pub fn release(&self, hold: StreamHold) -> HoldResult {
+        let StreamHold { slot, ticket } = hold;
+        if let Ok(slots) = self.slots()
+            && let Some(words) = slots.words.0.get(slot as usize)
         {
-            words[0].fetch_max(ticket, Release);
-            page.unclaim(slot as usize);
+            words[RELEASED].fetch_max(ticket, Release);
+            slots.unclaim(slot as usize);
         }
         HoldResult { slot, ticket }
     }
 
     pub fn has_expired(&self, hold: HoldResult) -> bool {
-        let Ok(page) = self.page() else { return true };
-        let Some(words) = page.words.0.get(hold.slot as usize) else { return true };
-        if page.let_go.get(hold.slot as usize).is_some_and(|t| t.load(Relaxed) == hold.ticket) {
+        let Ok(slots) = self.slots() else { return true };
+        let Some(words) = slots.words.0.get(hold.slot as usize) else { return true };
+        if words[LET_GO].load(Relaxed) == hold.ticket {
             return true;
         }
-        // A later ticket in the same word hides what became of this one: take it as expired.
-        words[EXPIRED + hold.ticket as usize % EXPIRED].load(Relaxed) >= hold.ticket
+        // A later ticket overwrites what became of this one. Then it counts as expired.
+        words[expired_word(hold.ticket)].load(Relaxed) >= hold.ticket
     }
 
-    pub fn release_all(&self, for_ever: bool) {
-        let Ok(page) = self.page() else { return };
-        let claimed = page.claimed.load(Relaxed);
-        for (slot, words) in page.words.0.iter().enumerate() {
-            let ticket = page.tickets[slot].load(Relaxed);
+    /// Releases every hold. With `forever`, also those that begin from now on.
+    pub fn release_all(&self, forever: bool) {
+        let Ok(slots) = self.slots() else { return };
+        let claimed = slots.claimed.load(Relaxed);
+        for (slot, words) in slots.words.0.iter().enumerate() {
+            let ticket = words[LAST_TICKET].load(Relaxed);
             if claimed >> slot & 1 == 1 {
-                page.let_go[slot].store(ticket, Relaxed);
+                words[LET_GO].store(ticket, Relaxed);
             }
-            words[0].fetch_max(if for_ever { u64::MAX - 1 } else { ticket }, Release);
+            words[RELEASED].fetch_max(if forever { u64::MAX - 1 } else { ticket }, Release);
         }
     }
 
@@ -111,32 +126,23 @@ impl Holds {
         Some(format!("streams could not be held ({fault}): `sleep` was left out"))
     }
 
-    fn page(&self) -> Result<&Page, Fault> {
+    fn slots(&self) -> Result<&Slots, Fault> {
         match self.0.get() {
-            Some(Ok(page)) => Ok(page),
+            Some(Ok(slots)) => Ok(slots),
             _ => Err(Fault::Exhausted),
         }
     }
 }
 
-impl Page {
-    fn new(module: &Module, side: Stream) -> Result<Page, Fault> {
+impl Slots {
+    fn new(module: &Module, own_stream: Stream) -> Result<Slots, Fault> {
         let kernel = module.kernels()?.hold;
-        let zeros = [const { [const { AtomicU64::new(0) }; WORDS] }; SLOTS];
-        let words: &Words = Box::leak(Box::new(Words(zeros)));
-        let address = mapped::map(words)?;
-        let page = Page {
-            words,
-            address,
-            kernel,
-            tickets: [const { AtomicU64::new(0) }; SLOTS],
-            let_go: [const { AtomicU64::new(0) }; SLOTS],
-            claimed: AtomicU64::new(1),
-        };
-        // The first launch of a kernel may load it, which waits for the GPU: here, where nothing is
-        // held. Ticket 0 is released already.
-        page.launch(side, 0, 0, 1)?;
-        Ok(page)
+        let words = PAGES.map(Words::new)?;
+        let slots = Slots { words, kernel, claimed: AtomicU64::new(1) };
+        // The first launch of a kernel may load it, which waits for the GPU. Here no stream is
+        // held. Ticket 0 is released from the start.
+        slots.launch(own_stream, 0, 0, 1)?;
+        Ok(slots)
     }
 
     fn claim(&self) -> Option<usize> {
@@ -159,10 +165,10 @@ impl Page {
     }
 
     fn launch(&self, stream: Stream, slot: usize, ticket: u64, max_ns: u64) -> Result<(), Fault> {
-        let word = |index: usize| self.address + ((slot * WORDS + index) * 8) as u64;
-        let (mut released, mut ticket) = (word(0), ticket);
+        let word = |index: usize| self.words.address() + ((slot * WORDS + index) * 8) as u64;
+        let (mut released, mut ticket) = (word(RELEASED), ticket);
         let (mut max_ns, mut max_cycles) = (max_ns, hold_max_cycles(max_ns));
-        let mut expired = word(EXPIRED + ticket as usize % EXPIRED);
+        let mut expired = word(expired_word(ticket));
         let mut parameters: [*mut c_void; 5] = [
             (&raw mut released).cast(),
             (&raw mut ticket).cast(),
@@ -170,7 +176,19 @@ impl Page {
             (&raw mut max_cycles).cast(),
             (&raw mut expired).cast(),
         ];
-        // SAFETY: the parameters of `HOLD` in their order; both words lie in memory never freed.
+        // SAFETY: the parameters of `HOLD` in their order; both words lie in memory that is never
+        // freed.
         unsafe { self.kernel.launch(stream, (1, 1), &mut parameters) }
     }
+}
+
+impl Words {
+    fn new() -> Words {
+        Words([const { [const { AtomicU64::new(0) }; WORDS] }; SLOTS])
+    }
+}
+
+/// Returns the index of the word that says whether the hold with this ticket expired.
+fn expired_word(ticket: u64) -> usize {
+    EXPIRED + ticket as usize % EXPIRED_WORDS
 }

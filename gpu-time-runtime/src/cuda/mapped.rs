@@ -1,27 +1,177 @@
-//! Host memory of ours that the GPU reads and writes.
+//! Pages of host memory that the GPU reads and writes, and their reuse.
+//!
+//! The memory belongs to the runtime and not to the driver. The driver frees its own memory with
+//! the context, and a late release may still write to a page after that. So pages are never freed:
+//! when a context has been destroyed, its pages go back to their pool and serve the next context. A
+//! program may create contexts again and again.
 
 use std::ffi::c_void;
+use std::ops::Deref;
 use std::ptr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use cudarc::driver::sys::{
-    self, CU_MEMHOSTREGISTER_DEVICEMAP, CU_MEMHOSTREGISTER_PORTABLE, CUdeviceptr,
+    self, CU_MEMHOSTREGISTER_DEVICEMAP, CU_MEMHOSTREGISTER_PORTABLE, CUdeviceptr, CUresult,
 };
 
+use crate::base::lock::locked;
 use crate::cuda::result::check;
 use crate::gpu::Fault;
 
-/// Maps words that are touched through atomics only, and answers where the GPU finds them; the context
-/// must be current.
+const ALREADY_REGISTERED: Fault =
+    Fault::Code(CUresult::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED as u32);
+
+/// The pages of one kind that no context uses.
 ///
-/// The memory is ours and not the driver's, because the driver takes its own away when the context
-/// goes, and we may look at it after that. The driver locks whole pages, so `T` should fill its own.
-pub(super) fn map<T: Sync>(words: &'static T) -> Result<CUdeviceptr, Fault> {
-    let host = ptr::from_ref(words).cast_mut().cast::<c_void>();
+/// The driver locks whole pages, so `T` should fill its own. A page is `Sync`, and two contexts may
+/// hold a reference to it for a moment: all that is in it must be accessed through atomics, and
+/// what a late access through the older reference can do to the newer context is for `T` to bound.
+pub(super) struct PagePool<T: 'static> {
+    idle: Mutex<Vec<&'static T>>,
+}
+
+/// A page that is mapped into one context.
+pub(super) struct MappedPage<T: Sync + 'static> {
+    page: &'static T,
+    pool: &'static PagePool<T>,
+    address: CUdeviceptr,
+    is_given_back: AtomicBool,
+}
+
+impl<T: Sync> PagePool<T> {
+    pub const fn new() -> PagePool<T> {
+        PagePool { idle: Mutex::new(Vec::new()) }
+    }
+
+    /// Maps an idle page, or one made by `new` if there is none; the context must be current.
+    pub fn map(&'static self, new: impl FnOnce() -> T) -> Result<MappedPage<T>, Fault> {
+        self.map_by(register, new)
+    }
+
+    fn map_by(
+        &'static self,
+        register: impl Fn(&'static T) -> Result<CUdeviceptr, Fault>,
+        new: impl FnOnce() -> T,
+    ) -> Result<MappedPage<T>, Fault> {
+        let mut refused = Vec::new();
+        let (page, address) = loop {
+            let idle = locked(&self.idle).pop();
+            let page = match idle {
+                Some(page) => page,
+                None => break (Box::leak(Box::new(new())) as &'static T, None),
+            };
+            match register(page) {
+                // Its last context has failed, or is being destroyed, and still has it registered.
+                Err(ALREADY_REGISTERED) => refused.push(page),
+                answer => break (page, Some(answer)),
+            }
+        };
+        locked(&self.idle).append(&mut refused);
+        match address.unwrap_or_else(|| register(page)) {
+            Ok(address) => {
+                Ok(MappedPage { page, pool: self, address, is_given_back: AtomicBool::new(false) })
+            }
+            Err(fault) => {
+                locked(&self.idle).push(page);
+                Err(fault)
+            }
+        }
+    }
+}
+
+impl<T: Sync> MappedPage<T> {
+    /// Returns the address of the page on the device.
+    pub fn address(&self) -> CUdeviceptr {
+        self.address
+    }
+
+    /// Gives the page back to its pool, once. To be called when the context has been destroyed:
+    /// then the GPU does not write to the page any more, and the page is not registered.
+    pub fn give_back(&self) {
+        if !self.is_given_back.swap(true, Relaxed) {
+            locked(&self.pool.idle).push(self.page);
+        }
+    }
+}
+
+impl<T: Sync> Deref for MappedPage<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.page
+    }
+}
+
+/// Returns the page if the context could not use it after all.
+impl<T: Sync> Drop for MappedPage<T> {
+    fn drop(&mut self) {
+        self.give_back();
+    }
+}
+
+/// Registers a page with the current context and returns its address on the device.
+fn register<T: Sync>(page: &'static T) -> Result<CUdeviceptr, Fault> {
+    let host = ptr::from_ref(page).cast_mut().cast::<c_void>();
     let flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
-    // SAFETY: the memory has so many bytes, is never freed, and is touched through atomics only.
+    // SAFETY: the memory has `size_of::<T>()` bytes, is never freed, and is accessed through
+    // atomics only.
     check(unsafe { sys::cuMemHostRegister_v2(host, size_of::<T>(), flags) })?;
     let mut address: CUdeviceptr = 0;
     // SAFETY: `host` was registered as mapped memory; writes one address.
     check(unsafe { sys::cuMemHostGetDevicePointer_v2(&raw mut address, host, 0) })?;
     Ok(address)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    fn pool() -> &'static PagePool<u64> {
+        Box::leak(Box::new(PagePool::new()))
+    }
+
+    #[test]
+    fn pages_of_destroyed_contexts_are_reused() {
+        let (pool, made) = (pool(), Cell::new(0));
+        let map = || {
+            let new = || {
+                made.set(made.get() + 1);
+                0
+            };
+            pool.map_by(|_| Ok(4_096), new).unwrap()
+        };
+        for _ in 0..10_000 {
+            let (holds, lines) = (map(), map());
+            holds.give_back();
+            holds.give_back();
+            drop((holds, lines));
+        }
+        assert_eq!((made.get(), locked(&pool.idle).len()), (2, 2));
+    }
+
+    #[test]
+    fn page_that_is_still_registered_is_passed_over() {
+        let pool = pool();
+        let first = pool.map_by(|_| Ok(4_096), || 1).unwrap();
+        first.give_back();
+        let refuse_first = |page: &'static u64| match page {
+            1 => Err(ALREADY_REGISTERED),
+            _ => Ok(8_192),
+        };
+        let second = pool.map_by(refuse_first, || 2).unwrap();
+        assert_eq!((*second, second.address()), (2, 8_192));
+        assert_eq!(*locked(&pool.idle), [&1]);
+    }
+
+    #[test]
+    fn failed_registration_keeps_the_page_for_the_next_context() {
+        let pool = pool();
+        let fail = |_: &'static u64| Err(Fault::ContextGone);
+        assert_eq!(pool.map_by(fail, || 1).err(), Some(Fault::ContextGone));
+        assert_eq!(pool.map_by(fail, || 2).err(), Some(Fault::ContextGone));
+        assert_eq!(*pool.map_by(|_| Ok(4_096), || 3).unwrap(), 1);
+    }
 }

@@ -1,4 +1,4 @@
-//! Our kernels, loaded into a context.
+//! The runtime's own kernels, loaded into a context.
 
 use std::ffi::{CStr, c_void};
 use std::ptr;
@@ -7,12 +7,11 @@ use std::sync::OnceLock;
 use cudarc::driver::sys::{self, CUfunction, CUmodule};
 
 use crate::cuda::device::DeviceInfo;
-use crate::cuda::result::check;
-use crate::cuda::result::raw;
+use crate::cuda::result::{check, raw};
 use crate::gpu::Fault;
 use crate::types::handles::Stream;
 
-/// A kernel of ours in one context.
+/// A kernel that is loaded into one context.
 #[derive(Clone, Copy)]
 pub(super) struct Kernel(usize);
 
@@ -21,8 +20,8 @@ impl Kernel {
     ///
     /// # Safety
     ///
-    /// `parameters` point to values of the types and the order that the kernel declares, whose device
-    /// pointers are valid for it, and the kernel's context is current.
+    /// `parameters` must point to values of the types and in the order that the kernel declares,
+    /// whose device pointers are valid for it, and the kernel's context must be current.
     pub unsafe fn launch(
         self,
         stream: Stream,
@@ -57,24 +56,25 @@ pub(super) struct Kernels {
     pub line_latencies: Kernel,
 }
 
-/// Our modules in one context, each not loaded, loaded, or refused by the driver.
+/// The runtime's modules in one context, each not loaded, loaded, or rejected by the driver.
 pub(super) struct Module {
     kernels: OnceLock<Result<Kernels, Fault>>,
-    /// None where the device cannot discard.
+    /// `None` if the device cannot discard lines.
     discard: Option<OnceLock<Option<Kernel>>>,
 }
 
 impl Module {
-    /// None of them loaded.
+    /// Loads nothing yet.
     pub fn new(device: &DeviceInfo) -> Self {
         let can_discard = device.capability >= (8, 0);
         Module { kernels: OnceLock::new(), discard: can_discard.then(OnceLock::new) }
     }
 
-    /// The kernels, loaded on first use. The context must be current and the thread in relaxed mode.
+    /// Returns the kernels, which are loaded on first use. The context must be current and the
+    /// thread in relaxed capture mode.
     ///
-    /// The driver may wait until no kernel runs before it loads a module, so that the other one comes
-    /// along. If that fails now, it is tried again when it is wanted.
+    /// The driver may wait until no kernel runs before it loads a module, so the module that
+    /// discards is loaded at the same time. If that fails, it is loaded again when it is needed.
     pub fn kernels(&self) -> Result<Kernels, Fault> {
         *self.kernels.get_or_init(|| {
             let function = load(gpu_time_kernels::PTX)?;
@@ -93,15 +93,17 @@ impl Module {
         })
     }
 
-    /// The kernel that discards lines, where the device can and the driver lets it. The context must be
-    /// current and the thread in relaxed mode.
+    /// Returns the kernel that discards lines, if the device can and the driver loads it. The
+    /// context must be current and the thread in relaxed capture mode.
     pub fn discard(&self) -> Option<Kernel> {
         *self.discard.as_ref()?.get_or_init(|| load_discard().ok())
     }
 
     pub fn warning(&self) -> Option<String> {
         let fault = self.kernels.get()?.err()?;
-        Some(format!("our kernels could not be loaded ({fault}): `cold` and `sleep` were left out"))
+        Some(format!(
+            "gpu-time's kernels could not be loaded ({fault}): `cold` and `sleep` were left out"
+        ))
     }
 }
 
@@ -109,14 +111,14 @@ fn load_discard() -> Result<Kernel, Fault> {
     load(gpu_time_kernels::PTX_SM_80)?(gpu_time_kernels::DISCARD)
 }
 
-/// Loads a module, and answers what finds the kernels in it.
+/// Loads a module, and returns a function that looks up its kernels.
 fn load(ptx: &CStr) -> Result<impl Fn(&CStr) -> Result<Kernel, Fault>, Fault> {
     let mut module: CUmodule = ptr::null_mut();
-    // SAFETY: the image is terminated PTX; writes one handle.
+    // SAFETY: the image is NUL-terminated PTX; writes one handle.
     check(unsafe { sys::cuModuleLoadData(&raw mut module, ptx.as_ptr().cast()) })?;
     Ok(move |name: &CStr| {
         let mut function: CUfunction = ptr::null_mut();
-        // SAFETY: the module was just loaded, and the name is terminated; writes one handle.
+        // SAFETY: the module was just loaded, and the name is NUL-terminated; writes one handle.
         check(unsafe { sys::cuModuleGetFunction(&raw mut function, module, name.as_ptr()) })?;
         Ok(Kernel(function as usize))
     })

@@ -1,4 +1,4 @@
-//! A graph of what the calling thread enqueues on a stream, and its replays.
+//! Captures what the calling thread enqueues on a stream into a graph, and replays it.
 
 use std::cell::Cell;
 use std::ffi::c_uint;
@@ -10,12 +10,11 @@ use cudarc::driver::sys::{CUresult, CUstreamCaptureStatus};
 
 use crate::cuda::context::Context;
 use crate::cuda::replay_symbols::{Exec, Graph, ReplaySymbols};
-use crate::cuda::result::check;
-use crate::cuda::result::raw;
+use crate::cuda::result::{check, raw};
 use crate::gpu::{Fault, Gpu};
 use crate::types::handles::Stream;
 
-/// `CU_STREAM_CAPTURE_MODE_THREAD_LOCAL`: what other threads do is their own affair.
+/// `CU_STREAM_CAPTURE_MODE_THREAD_LOCAL`: calls of other threads do not affect the capture.
 const THREAD_LOCAL: c_uint = 1;
 const UNJOINED: u32 = CUresult::CUDA_ERROR_STREAM_CAPTURE_UNJOINED as u32;
 
@@ -23,12 +22,13 @@ thread_local! {
     static IS_RECORDING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the calling thread records calls to replay them, whose graph gets no nodes of ours.
+/// Returns `true` while the calling thread records calls to replay them. Such a graph gets no
+/// timing nodes.
 pub(crate) fn is_recording() -> bool {
     IS_RECORDING.get()
 }
 
-/// Why there is no graph, or none that can be replayed.
+/// The reasons why a closure cannot be replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Null,
@@ -44,24 +44,26 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Refusal::Null => f.write_str("the NULL stream cannot be captured"),
-            Refusal::Captured => f.write_str("the stream was being captured already"),
+            Refusal::Captured => f.write_str("the stream is already being captured"),
             Refusal::Ruined(fault) => write!(
                 f,
-                "the closure does what no capture allows, such as to wait or to allocate ({fault})"
+                "the closure does something that a capture does not allow, such as waiting or \
+                 allocating ({fault})"
             ),
-            Refusal::Unjoined => {
-                f.write_str("the closure leaves work on another stream, which this one never meets")
-            }
+            Refusal::Unjoined => f.write_str(
+                "the closure leaves work on another stream that is never joined to this one",
+            ),
             Refusal::Empty => f.write_str("the closure enqueued nothing on the stream"),
-            Refusal::Old => f.write_str("the CUDA driver is too old for it"),
+            Refusal::Old => f.write_str("the CUDA driver is too old"),
             Refusal::Failed(fault) => write!(f, "{fault}"),
         }
     }
 }
 
-/// A capture of ours.
+/// A capture of our own.
 ///
-/// Invariant: it goes on until this is finished or dropped, on the thread that began it.
+/// Invariant: the capture lasts until the recording is finished or dropped, on the thread that
+/// began it.
 pub(crate) struct Recording {
     context: &'static Context,
     symbols: &'static ReplaySymbols,
@@ -70,7 +72,7 @@ pub(crate) struct Recording {
     thread: PhantomData<*const ()>,
 }
 
-/// A graph that can be launched again and again.
+/// A graph that can be launched repeatedly.
 pub(crate) struct Replay {
     context: &'static Context,
     symbols: &'static ReplaySymbols,
@@ -78,7 +80,7 @@ pub(crate) struct Replay {
 }
 
 impl Context {
-    /// Has everything that the calling thread enqueues on the stream become nodes of a graph instead.
+    /// Begins to capture what the calling thread enqueues on the stream into a graph.
     pub fn record_calls(&'static self, stream: Stream) -> Result<Recording, Refusal> {
         let symbols = self.symbols.replay.as_ref().ok_or(Refusal::Old)?;
         if stream.is_legacy() {
@@ -87,7 +89,7 @@ impl Context {
         if self.is_capturing(stream).map_err(Refusal::Failed)? {
             return Err(Refusal::Captured);
         }
-        // SAFETY: the stream is live, by the word of whoever gave it.
+        // SAFETY: the stream is live, which the caller vouched for.
         let begun =
             self.on_stream(stream, || unsafe { (symbols.begin)(raw(stream), THREAD_LOCAL) });
         begun.map_err(Refusal::Failed)?;
@@ -97,13 +99,13 @@ impl Context {
 }
 
 impl Recording {
-    /// Whether nothing has ruined it so far.
+    /// Returns `true` if nothing has invalidated the capture so far.
     pub fn is_whole(&self) -> bool {
         let status = self.context.capture_status(self.stream);
         status == Ok(CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE)
     }
 
-    /// Ends the capture, also one that was ruined, and makes its graph ready.
+    /// Ends the capture, also an invalidated one, and instantiates its graph.
     pub fn finish(mut self) -> Result<Replay, Refusal> {
         let graph = self.end().map_err(|fault| match fault {
             Fault::Code(UNJOINED) => Refusal::Unjoined,
@@ -112,7 +114,7 @@ impl Recording {
         let (context, symbols) = (self.context, self.symbols);
         let exec = context.inside(|| {
             let exec = symbols.instantiate(graph);
-            // SAFETY: it is ours, and nobody has it after this.
+            // SAFETY: the graph is our own, and not used after this.
             check(unsafe { (symbols.destroy)(graph) })?;
             exec
         });
@@ -124,7 +126,7 @@ impl Recording {
         self.is_over = true;
         IS_RECORDING.set(false);
         let graph: Cell<Graph> = Cell::new(ptr::null_mut());
-        // SAFETY: the stream is live, as at the beginning; writes one handle.
+        // SAFETY: the stream is live, as when the capture began; writes one handle.
         self.context.on_stream(self.stream, || unsafe {
             (self.symbols.end)(raw(self.stream), graph.as_ptr())
         })?;
@@ -132,20 +134,20 @@ impl Recording {
     }
 }
 
-/// The closure unwinds: its stream is to be of use all the same.
+/// Ends the capture if the closure unwinds, so that its stream can be used.
 impl Drop for Recording {
     fn drop(&mut self) {
         if !self.is_over
             && let Ok(graph) = self.end()
         {
-            // SAFETY: it is ours, and nobody has it after this.
+            // SAFETY: the graph is our own, and not used after this.
             _ = self.context.inside(|| check(unsafe { (self.symbols.destroy)(graph) }));
         }
     }
 }
 
 impl Replay {
-    /// Enqueues it.
+    /// Enqueues one replay.
     pub fn launch(&self, stream: Stream) -> Result<(), Fault> {
         // SAFETY: both are live, and of one context.
         self.context.on_stream(stream, || unsafe { (self.symbols.launch)(self.exec, raw(stream)) })
@@ -154,7 +156,8 @@ impl Replay {
 
 impl Drop for Replay {
     fn drop(&mut self) {
-        // SAFETY: it is ours, and nobody has it after this; a launch that goes on ends first.
+        // SAFETY: it is our own, and not used after this; the driver lets a running launch end
+        // first.
         _ = self.context.inside(|| check(unsafe { (self.symbols.destroy_exec)(self.exec) }));
     }
 }

@@ -1,4 +1,4 @@
-//! Driver functions that capture and replay a graph.
+//! The driver functions that capture and replay a graph.
 
 use std::ffi::{c_uint, c_void};
 use std::ptr;
@@ -11,20 +11,20 @@ use crate::gpu::Fault;
 
 pub(super) type Graph = *mut c_void;
 pub(super) type Exec = *mut c_void;
-type Begin = unsafe extern "C" fn(CUstream, c_uint) -> CUresult;
-type End = unsafe extern "C" fn(CUstream, *mut Graph) -> CUresult;
-type Nodes = unsafe extern "C" fn(Graph, *mut *mut c_void, *mut usize) -> CUresult;
+type BeginCapture = unsafe extern "C" fn(CUstream, c_uint) -> CUresult;
+type EndCapture = unsafe extern "C" fn(CUstream, *mut Graph) -> CUresult;
+type GetNodes = unsafe extern "C" fn(Graph, *mut *mut c_void, *mut usize) -> CUresult;
 type Instantiate = unsafe extern "C" fn(*mut Exec, Graph, u64) -> CUresult;
-type Launch = unsafe extern "C" fn(Exec, CUstream) -> CUresult;
+type LaunchGraph = unsafe extern "C" fn(Exec, CUstream) -> CUresult;
 type Destroy = unsafe extern "C" fn(*mut c_void) -> CUresult;
 
-/// The functions that drivers have since CUDA 11.4. Without one of them nothing is replayed.
+/// Functions of drivers since CUDA 11.4. Without all of them nothing is replayed.
 pub(super) struct ReplaySymbols {
-    pub begin: Begin,
-    pub end: End,
-    nodes: Nodes,
+    pub begin: BeginCapture,
+    pub end: EndCapture,
+    nodes: GetNodes,
     instantiate: Instantiate,
-    pub launch: Launch,
+    pub launch: LaunchGraph,
     pub destroy: Destroy,
     pub destroy_exec: Destroy,
 }
@@ -34,18 +34,18 @@ impl ReplaySymbols {
         // SAFETY: in every driver that has them, these functions have these signatures.
         unsafe {
             Some(ReplaySymbols {
-                begin: *library.get::<Begin>("cuStreamBeginCapture_v2").ok()?,
-                end: *library.get::<End>("cuStreamEndCapture").ok()?,
-                nodes: *library.get::<Nodes>("cuGraphGetNodes").ok()?,
+                begin: *library.get::<BeginCapture>("cuStreamBeginCapture_v2").ok()?,
+                end: *library.get::<EndCapture>("cuStreamEndCapture").ok()?,
+                nodes: *library.get::<GetNodes>("cuGraphGetNodes").ok()?,
                 instantiate: *library.get::<Instantiate>("cuGraphInstantiateWithFlags").ok()?,
-                launch: *library.get::<Launch>("cuGraphLaunch").ok()?,
+                launch: *library.get::<LaunchGraph>("cuGraphLaunch").ok()?,
                 destroy: *library.get::<Destroy>("cuGraphDestroy").ok()?,
                 destroy_exec: *library.get::<Destroy>("cuGraphExecDestroy").ok()?,
             })
         }
     }
 
-    /// A graph that can be launched, if this one has any nodes.
+    /// Returns an executable graph, or `None` if this graph has no nodes.
     pub fn instantiate(&self, graph: Graph) -> Result<Option<Exec>, Fault> {
         let mut nodes = 0;
         // SAFETY: the graph is alive; writes one number.

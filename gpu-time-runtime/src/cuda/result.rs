@@ -1,18 +1,18 @@
-//! Driver results and handles in the runtime's types.
+//! Conversions between the driver's types and the runtime's.
 
 use cudarc::driver::sys::{CUresult, CUstream};
 
 use crate::gpu::Fault;
 use crate::types::handles::Stream;
 
-/// Turns the driver's answer into ours.
+/// Converts a driver result.
 pub(super) fn check(result: CUresult) -> Result<(), Fault> {
     match result {
         CUresult::CUDA_SUCCESS => Ok(()),
         CUresult::CUDA_ERROR_DEINITIALIZED | CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED => {
             Err(Fault::ContextGone)
         }
-        // After these every call in the context answers with the same error.
+        // After these, every call in the context returns the same error.
         CUresult::CUDA_ERROR_ECC_UNCORRECTABLE
         | CUresult::CUDA_ERROR_ILLEGAL_ADDRESS
         | CUresult::CUDA_ERROR_LAUNCH_TIMEOUT
@@ -27,7 +27,7 @@ pub(super) fn check(result: CUresult) -> Result<(), Fault> {
     }
 }
 
-/// A stream as the driver knows it.
+/// Returns the driver's handle of a stream.
 pub(super) fn raw(stream: Stream) -> CUstream {
     stream.0 as CUstream
 }

@@ -1,4 +1,5 @@
-//! The retain of a device's primary context, which keeps it there when the application lets go of it.
+//! The retain of a device's primary context, which keeps it alive after the application has
+//! released it.
 
 use std::ffi::{c_int, c_uint};
 use std::ptr;
@@ -9,19 +10,21 @@ use cudarc::driver::sys::{self, CUcontext};
 use crate::cuda::device::DeviceInfo;
 use crate::cuda::result::check;
 
-/// Whether the primary context of a device is retained: for ever, unless it is given back.
+/// Holds `true` while the primary context of a device is retained: forever, unless it is given
+/// back.
 pub(super) struct Retain(AtomicBool);
 
 impl Retain {
-    /// Retains the device's primary context if that is the one, and never brings one to life.
+    /// Retains the device's primary context if it is the one with this handle. Never creates one.
     pub fn if_primary(handle: usize, device: &DeviceInfo) -> Retain {
         Retain(AtomicBool::new(retain_if_primary(handle, device)))
     }
+
     pub fn is_held(&self) -> bool {
         self.0.load(Relaxed)
     }
 
-    /// Gives it back, once. The device is the one that it was taken for.
+    /// Gives the retain back, once. `device` is the one that it was taken for.
     pub fn give_back(&self, device: &DeviceInfo) {
         if self.0.swap(false, Relaxed) {
             // SAFETY: gives back the retain that `retain_if_primary` took.
@@ -40,7 +43,8 @@ fn retain_if_primary(handle: usize, device: &DeviceInfo) -> bool {
         return false;
     }
     let mut primary: CUcontext = ptr::null_mut();
-    // SAFETY: writes one pointer; the retain is given back below or by `give_back`, or kept for ever.
+    // SAFETY: writes one pointer; the retain is given back below or by `give_back`, or kept for
+    // ever.
     if check(unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut primary, ordinal) }).is_err() {
         return false;
     }

@@ -1,4 +1,5 @@
-//! Whether there is a driver, and the few symbols that must be looked up by hand.
+//! The driver library: checks that it can be used, and looks up the symbols that cudarc does not
+//! offer.
 
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
@@ -14,7 +15,6 @@ use crate::base::fork;
 use crate::cuda::graph_symbols::GraphSymbols;
 use crate::cuda::replay_symbols::ReplaySymbols;
 use crate::cuda::result::check;
-use crate::cuda::stream_attribute::GetAttribute;
 
 type EventRecord = unsafe extern "C" fn(CUevent, CUstream) -> CUresult;
 type IsCapturing = unsafe extern "C" fn(CUstream, *mut CUstreamCaptureStatus) -> CUresult;
@@ -23,46 +23,62 @@ type ElapsedTime = unsafe extern "C" fn(*mut f32, CUevent, CUevent) -> CUresult;
 type GetLimit = unsafe extern "C" fn(*mut usize, CUlimit) -> CUresult;
 type FreeAsync = unsafe extern "C" fn(CUdeviceptr, CUstream) -> CUresult;
 type GetId = unsafe extern "C" fn(CUcontext, *mut u64) -> CUresult;
+type GetAttribute = unsafe extern "C" fn(CUstream, c_int, *mut StreamAttribute) -> CUresult;
 
-/// The symbols that cudarc offers for some CUDA versions only, chosen by the application's features,
-/// so that the runtime cannot name them; and before these, side by side, what every timed call calls:
-/// between two driver calls each line of memory that is touched costs.
+/// `CUstreamAttrValue` with an access policy window: a union of 64 bytes, with room for a larger
+/// one.
+#[repr(C)]
+pub(super) struct StreamAttribute {
+    pub base: *mut c_void,
+    pub bytes: usize,
+    pub hit_ratio: f32,
+    pub hit: c_int,
+    pub miss: c_int,
+    pub rest: [u64; 16],
+}
+
+/// Driver functions that the runtime cannot name through cudarc, because cudarc offers them for
+/// some CUDA versions only, which the application's features choose.
+///
+/// The functions that every timed call uses come first, next to each other: between two driver
+/// calls, every cache line that is touched costs time.
 #[repr(C, align(64))]
 pub(super) struct Symbols {
-    /// Drivers since 12.0 tell a context from a later one at the same address.
+    /// Tells a context from a later one at the same address. In drivers since 12.0.
     pub context_id: Option<GetId>,
     pub is_capturing: IsCapturing,
     pub event_record: EventRecord,
-    /// The host's time as a simulated driver has it, whose calls take no time of the real host's.
+    /// The host's time in a simulated driver, whose calls take no real time.
     simulated_now: Option<Now>,
     pub elapsed_time: ElapsedTime,
-    /// Of the current context. Without it nobody knows of persisting lines.
+    /// Reads a limit of the current context. Without it persisting lines cannot be detected.
     pub context_limit: Option<GetLimit>,
-    /// Drivers since 11.0 say which accesses of a stream are to persist.
+    /// Tells which accesses of a stream persist in the L2. In drivers since 11.0.
     pub stream_attribute: Option<GetAttribute>,
-    /// Drivers since 11.2 free memory without waiting for all that the GPU does. Without it none is freed.
+    /// Frees memory without waiting for all work of the GPU. In drivers since 11.2. Without it no
+    /// memory is freed.
     pub free_async: Option<FreeAsync>,
-    /// What it takes to time a graph.
+    /// The functions that time launches in graphs.
     pub graph: Option<GraphSymbols>,
-    /// What it takes to replay calls in a graph of our own.
+    /// The functions that replay calls in a graph of our own.
     pub replay: Option<ReplaySymbols>,
-    /// When the process was started, by [`Symbols::now_ns`].
+    /// The time when the process was started, by [`Symbols::now_ns`].
     start_ns: u64,
 }
 
 impl Symbols {
-    /// The host's time in nanoseconds.
+    /// Returns the host's time in nanoseconds.
     #[inline]
     pub fn now_ns(&self) -> u64 {
         match self.simulated_now {
             None => clock::now_ns(),
-            // SAFETY: it takes nothing and answers a number.
+            // SAFETY: it takes nothing and returns a number.
             Some(now) => unsafe { now() },
         }
     }
 }
 
-/// What the runtime calls through cudarc, which panics where a symbol is missing.
+/// The functions that the runtime calls through cudarc, which panics if a symbol is missing.
 const NEEDED: &[&str] = &[
     "cuCtxGetCurrent",
     "cuCtxGetDevice",
@@ -100,7 +116,8 @@ const NEEDED: &[&str] = &[
 
 static SYMBOLS: OnceLock<Result<Symbols, String>> = OnceLock::new();
 
-/// The host's time in nanoseconds, by the clock that events are dated by. Loads nothing.
+/// Returns the host's time in nanoseconds, by the clock that dates events. Does not load the
+/// driver.
 pub(crate) fn now_ns() -> u64 {
     match SYMBOLS.get() {
         Some(Ok(symbols)) => symbols.now_ns(),
@@ -108,7 +125,7 @@ pub(crate) fn now_ns() -> u64 {
     }
 }
 
-/// The driver's symbols, or why none of ours can be called.
+/// Returns the driver's symbols, or why the driver cannot be used.
 pub(super) fn symbols() -> Result<&'static Symbols, &'static str> {
     if fork::is_forked() {
         return Err(fork::FORKED);
@@ -116,17 +133,17 @@ pub(super) fn symbols() -> Result<&'static Symbols, &'static str> {
     SYMBOLS.get_or_init(load).as_ref().map_err(String::as_str)
 }
 
-/// Why no driver call can be made, if so.
+/// Returns why no driver call can be made, if that is so.
 pub(crate) fn why_unusable() -> Option<&'static str> {
     symbols().err()
 }
 
 fn load() -> Result<Symbols, String> {
     let library = open().ok_or("no CUDA driver library (libcuda) was found")?;
-    // It stays loaded for ever: exit handlers still call it.
+    // Never unloaded: exit handlers still call it.
     let library: &'static Library = Box::leak(Box::new(library));
     for &name in NEEDED {
-        // SAFETY: the symbol is only looked for.
+        // SAFETY: the symbol is only looked up.
         if unsafe { library.get::<*const c_void>(name) }.is_err() {
             return Err(format!("the CUDA driver is too old: it has no `{name}`"));
         }
@@ -145,7 +162,8 @@ fn load() -> Result<Symbols, String> {
         // SAFETY: `cuCtxGetLimit` has the signature of `GetLimit` in every driver.
         unsafe { library.get::<GetLimit>("cuCtxGetLimit") }.ok().map(|symbol| *symbol);
     let stream_attribute =
-        // SAFETY: `cuStreamGetAttribute` has the signature of `GetAttribute` in every driver that has it.
+        // SAFETY: `cuStreamGetAttribute` has the signature of `GetAttribute` in every driver that
+        // has it.
         unsafe { library.get::<GetAttribute>("cuStreamGetAttribute") }.ok().map(|symbol| *symbol);
     let free_async =
         // SAFETY: `cuMemFreeAsync` has the signature of `FreeAsync` in every driver that has it.
@@ -179,20 +197,21 @@ fn load() -> Result<Symbols, String> {
     }
 }
 
-/// When the process was started, by the clock that brackets are dated by.
+/// Returns the time when the process was started, by the clock that dates brackets.
 pub(crate) fn start_ns() -> u64 {
     symbols().map_or(0, |symbols| symbols.start_ns)
 }
 
-/// Opens the library that the process has loaded already, or would load.
+/// Opens the library that the process has loaded, or would load.
 fn open() -> Option<Library> {
     ["libcuda.so", "libcuda.so.1"].into_iter().find_map(|name| {
-        // SAFETY: loading the CUDA driver runs its initialisers, as cudarc does by the same names.
+        // SAFETY: loading the CUDA driver runs its initializers, as cudarc does under the same
+        // names.
         unsafe { Library::new(name) }.ok()
     })
 }
 
-/// The version of CUDA that the driver implements, as `13.0`.
+/// Returns the version of CUDA that the driver implements, such as `13.0`.
 pub(crate) fn driver_version() -> Option<String> {
     symbols().ok()?;
     let mut version: c_int = 0;

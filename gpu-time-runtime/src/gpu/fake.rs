@@ -1,27 +1,27 @@
-//! A scripted GPU for the tests of the recorder's rules.
+//! A scripted GPU for tests of the recorder.
 
 use std::sync::Mutex;
 
 use crate::base::lock::locked;
-use crate::gpu::{Fault, Gpu, Held, HoldResult};
+use crate::gpu::{Fault, Gpu, HoldResult, StreamHold};
 use crate::site::callsite::CallSite;
 use crate::stats::clock_fit::ClockFit;
 use crate::types::attribute::{Clock, Cold, Launch, ScopeKind, Spec};
 use crate::types::handles::{Event, EventPair, Stream};
 use crate::types::sampling::Sampling;
 
-/// Logs every call, fails the one that it is told to, and finishes brackets when it is told to.
+/// Logs every call, and fails calls and finishes brackets as the test says.
 #[derive(Default)]
 pub(crate) struct FakeGpu {
-    state: Mutex<State>,
+    script: Mutex<Script>,
 }
 
 #[derive(Default)]
-struct State {
+struct Script {
     log: Vec<&'static str>,
     fail: Option<(&'static str, Fault)>,
     events: usize,
-    /// Events up to this handle have been passed.
+    /// The GPU has passed the events up to this handle.
     done: usize,
     expired: Vec<u64>,
     tickets: u64,
@@ -32,66 +32,66 @@ struct State {
 }
 
 impl FakeGpu {
-    /// One that lives for ever, as a context does.
+    /// Creates a GPU that lives forever, as a context does.
     pub fn leak() -> &'static FakeGpu {
         Box::leak(Box::default())
     }
 
-    /// From now on the step of this name fails.
+    /// Makes the step of this name fail from now on.
     pub fn fail(&self, step: &'static str, fault: Fault) {
-        locked(&self.state).fail = Some((step, fault));
+        locked(&self.script).fail = Some((step, fault));
     }
 
-    /// No step fails any more.
+    /// Makes every step succeed again.
     pub fn recover(&self) {
-        locked(&self.state).fail = None;
+        locked(&self.script).fail = None;
     }
 
-    /// The GPU passes everything recorded so far.
+    /// Lets the GPU pass all events, also those recorded later.
     pub fn finish(&self) {
-        locked(&self.state).done = usize::MAX;
+        locked(&self.script).done = usize::MAX;
     }
 
-    /// The GPU has passed the events made so far, and no later ones.
+    /// Lets the GPU pass the events up to this handle, and no later ones.
     pub fn finish_up_to(&self, event: usize) {
-        locked(&self.state).done = event;
+        locked(&self.script).done = event;
     }
 
-    /// Every hold from now on ends by its deadline.
+    /// Makes the hold with this ticket end by its deadline.
     pub fn expire(&self, ticket: u64) {
-        locked(&self.state).expired.push(ticket);
+        locked(&self.script).expired.push(ticket);
     }
 
-    /// The host's clock says this from now on.
+    /// Sets the host's clock.
     pub fn set_now(&self, ns: u64) {
-        locked(&self.state).now_ns = ns;
+        locked(&self.script).now_ns = ns;
     }
 
-    /// The device's clock is aligned with the host's.
+    /// Aligns the device's clock with the host's.
     pub fn align(&self, fit: ClockFit) {
-        locked(&self.state).fit = Some(fit);
+        locked(&self.script).fit = Some(fit);
     }
 
-    /// The context is destroyed, and that was seen.
+    /// Marks the context as destroyed.
     pub fn destroy(&self) {
-        locked(&self.state).is_gone = true;
+        locked(&self.script).is_gone = true;
     }
 
-    /// From now on this is called at every step.
+    /// Calls `watch` at every step from now on.
     pub fn watch(&self, watch: impl Fn() + Send + 'static) {
-        locked(&self.state).watch = Some(Box::new(watch));
+        locked(&self.script).watch = Some(Box::new(watch));
     }
 
-    /// The steps since the last look.
+    /// Returns the steps since the last call.
     pub fn take_log(&self) -> Vec<&'static str> {
-        std::mem::take(&mut locked(&self.state).log)
+        std::mem::take(&mut locked(&self.script).log)
     }
 
     fn step(&self, name: &'static str) -> Result<(), Fault> {
-        let mut state = locked(&self.state);
-        state.log.push(name);
-        state.watch.iter().for_each(|watch| watch());
-        match state.fail {
+        let mut script = locked(&self.script);
+        script.log.push(name);
+        script.watch.iter().for_each(|watch| watch());
+        match script.fail {
             Some((step, fault)) if step == name => Err(fault),
             _ => Ok(()),
         }
@@ -105,17 +105,21 @@ impl Gpu for FakeGpu {
 
     fn create_event(&self) -> Result<Event, Fault> {
         self.step("create")?;
-        let mut state = locked(&self.state);
-        state.events += 1;
-        Ok(Event::new(state.events))
+        let mut script = locked(&self.script);
+        script.events += 1;
+        Ok(Event::new(script.events))
     }
 
     fn discard(&self, _: &EventPair) {
         _ = self.step("discard");
     }
 
-    fn record(&self, event: &Event, _: Stream) -> Result<(), Fault> {
-        self.step(if event.handle() % 2 == 1 { "start" } else { "stop" })
+    fn record_start(&self, _: &EventPair, _: Stream) -> Result<(), Fault> {
+        self.step("start")
+    }
+
+    fn record_stop(&self, _: &EventPair, _: Stream) -> Result<(), Fault> {
+        self.step("stop")
     }
 
     fn check_alive(&self) -> Result<(), Fault> {
@@ -123,52 +127,52 @@ impl Gpu for FakeGpu {
     }
 
     fn is_gone(&self) -> bool {
-        locked(&self.state).is_gone
+        locked(&self.script).is_gone
     }
 
-    /// A thousand nanoseconds for each handle.
+    /// A bracket took a thousand nanoseconds times the handle of its stop.
     fn elapsed(&self, pair: &EventPair) -> Result<Option<f64>, Fault> {
         self.step("elapsed")?;
-        let done = locked(&self.state).done;
+        let done = locked(&self.script).done;
         Ok((pair.stop.handle() <= done).then_some(pair.stop.handle() as f64 * 1_000.0))
     }
 
-    /// A thousand nanoseconds for each handle.
+    /// Handles are a thousand nanoseconds apart.
     fn since(&self, pair: &EventPair) -> Option<f64> {
         _ = self.step("since");
         Some((pair.stop.handle() as f64 - pair.start.handle() as f64) * 1_000.0)
     }
 
     fn clock(&self) -> Option<ClockFit> {
-        locked(&self.state).fit
+        locked(&self.script).fit
     }
 
     fn now_ns(&self) -> u64 {
-        locked(&self.state).now_ns
+        locked(&self.script).now_ns
     }
 
     fn flush(&self, _: Stream, _: Cold) -> Result<(), Fault> {
         self.step("flush")
     }
 
-    fn hold(&self, _: Stream, _: u64) -> Result<Held, Fault> {
+    fn hold(&self, _: Stream, _: u64) -> Result<StreamHold, Fault> {
         self.step("hold")?;
-        let mut state = locked(&self.state);
-        state.tickets += 1;
-        Ok(Held { slot: 1, ticket: state.tickets })
+        let mut script = locked(&self.script);
+        script.tickets += 1;
+        Ok(StreamHold { slot: 1, ticket: script.tickets })
     }
 
     fn delay(&self, _: Stream, _: u64) -> Result<(), Fault> {
         self.step("delay")
     }
 
-    fn release(&self, held: Held) -> HoldResult {
+    fn release(&self, hold: StreamHold) -> HoldResult {
         _ = self.step("release");
-        HoldResult { slot: held.slot, ticket: held.ticket }
+        HoldResult { slot: hold.slot, ticket: hold.ticket }
     }
 
     fn has_expired(&self, hold: HoldResult) -> bool {
-        locked(&self.state).expired.contains(&hold.ticket)
+        locked(&self.script).expired.contains(&hold.ticket)
     }
 
     fn is_at_floor(&self, raw_ns: f64) -> bool {
@@ -176,7 +180,7 @@ impl Gpu for FakeGpu {
     }
 }
 
-/// A site of two launches that the registry does not know.
+/// Creates a site with two launches that is not registered.
 pub(crate) fn site() -> &'static CallSite {
     Box::leak(Box::new(CallSite::new(Spec {
         path: || "test::f::marker",
@@ -197,4 +201,20 @@ pub(crate) fn site() -> &'static CallSite {
         options: "",
         remarks: &[],
     })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_logged_by_role() {
+        let (gpu, stream) = (FakeGpu::default(), Stream(64));
+        for (start, stop) in [(1, 2), (2, 3), (4, 6)] {
+            let pair = EventPair { start: Event::new(start), stop: Event::new(stop) };
+            gpu.record_start(&pair, stream).unwrap();
+            gpu.record_stop(&pair, stream).unwrap();
+            assert_eq!(gpu.take_log(), ["start", "stop"]);
+        }
+    }
 }

@@ -1,4 +1,5 @@
-//! What the recorder needs of a GPU, and nothing more, so that its rules are tested by a scripted fake.
+//! The interface through which brackets use a GPU: the [`Gpu`] trait and its types. The recorder's
+//! tests run on a scripted fake.
 
 #[cfg(test)]
 pub(crate) mod fake;
@@ -19,7 +20,7 @@ pub(crate) enum Fault {
     ContextGone,
     /// The context is in an error state that it will not leave.
     Sticky,
-    /// A resource of ours that has a bound is used up.
+    /// One of the runtime's own bounded resources is used up.
     Exhausted,
     /// An event has no time, because it was recorded while its stream was being captured.
     Captured,
@@ -31,7 +32,7 @@ impl fmt::Display for Fault {
             Fault::Code(code) => write!(f, "driver error {code}"),
             Fault::ContextGone => f.write_str("the context is gone"),
             Fault::Sticky => f.write_str("the context failed for good"),
-            Fault::Exhausted => f.write_str("there was none left"),
+            Fault::Exhausted => f.write_str("none left"),
             Fault::Captured => f.write_str("the stream was being captured"),
         }
     }
@@ -48,77 +49,81 @@ impl From<Fault> for Lost {
     }
 }
 
-/// A stream held by a kernel that waits for the host.
+/// A hold of a stream, by a kernel that waits for the host.
 ///
-/// Invariant: released exactly once, by [`Gpu::release`], or by its deadline.
+/// Invariant: released exactly once by [`Gpu::release`]. If the deadline passes first, the kernel
+/// ends by itself.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Held {
+pub(crate) struct StreamHold {
     pub slot: u32,
     pub ticket: u64,
 }
 
-/// What became of a hold.
+/// A hold that was released, for [`Gpu::has_expired`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HoldResult {
     pub slot: u32,
     pub ticket: u64,
 }
 
-/// What precedes a bracket.
+/// The work that precedes a bracket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Preparation {
     pub cold: Option<Cold>,
     pub hold: Option<HoldPlan>,
 }
 
-/// How a bracket's stream is to be held.
+/// The way in which a bracket's stream is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HoldPlan {
-    /// Until the bracket has been enqueued, and for at most so many nanoseconds.
+    /// Until the bracket has been enqueued, and for at most this many nanoseconds.
     Until(u64),
-    /// For so many nanoseconds.
+    /// For this many nanoseconds.
     For(u64),
 }
 
-/// The driver as the recorder sees it. None of these waits for the GPU, panics or leaves the caller's
-/// context or capture mode changed.
+/// The driver as the recorder uses it. No method waits for the GPU, panics, or changes the caller's
+/// context or capture mode.
 pub(crate) trait Gpu: Sync + 'static {
-    /// Whether `stream` is being captured into a graph.
+    /// Returns `true` if `stream` is being captured into a graph.
     fn is_capturing(&self, stream: Stream) -> Result<bool, Fault>;
-    /// A new idle event.
+    /// Creates an idle event.
     fn create_event(&self) -> Result<Event, Fault>;
-    /// Destroys events that were recorded while their stream was being captured, and that have no time
-    /// any more.
+    /// Destroys events that were recorded while their stream was being captured, which can never be
+    /// read again.
     fn discard(&self, pair: &EventPair);
-    /// Enqueues a record of `event`.
-    fn record(&self, event: &Event, stream: Stream) -> Result<(), Fault>;
-    /// Whether the context is still there, which must be asked before [`Gpu::elapsed`]: the driver
-    /// follows the handle of an event whose context is gone to wherever that leads.
+    /// Enqueues the record of the pair's start.
+    fn record_start(&self, pair: &EventPair, stream: Stream) -> Result<(), Fault>;
+    /// Enqueues the record of the pair's stop.
+    fn record_stop(&self, pair: &EventPair, stream: Stream) -> Result<(), Fault>;
+    /// Asks the driver whether the context still exists. To be called before [`Gpu::elapsed`]: the
+    /// driver dereferences the handle of an event even if its context is gone.
     fn check_alive(&self) -> Result<(), Fault>;
-    /// Whether it is known already that the context is there no more.
+    /// Returns `true` if the context is known to be gone, without asking the driver.
     fn is_gone(&self) -> bool;
-    /// Time between two recorded events in nanoseconds, or `None` while the GPU has not passed both.
+    /// Returns the time between two recorded events in nanoseconds, or `None` while the GPU has not
+    /// passed both.
     ///
-    /// This is also how completion is asked for: it takes no lock, where a query takes the context's.
+    /// This also serves to ask for completion: it takes no lock, where a query takes the context's.
     fn elapsed(&self, pair: &EventPair) -> Result<Option<f64>, Fault>;
-    /// Nanoseconds from the first event of the pair to the second, of which the latter has been passed;
-    /// negative where it came first. `None` where the driver will not say.
+    /// Returns the nanoseconds from the first event of the pair to the second, which the GPU has
+    /// passed. Negative if the second came first. `None` if the driver fails.
     fn since(&self, pair: &EventPair) -> Option<f64>;
-    /// How the device's time lies in the host's, once that is known.
+    /// Returns the alignment of the device's clock with the host's, once it is known.
     fn clock(&self) -> Option<ClockFit>;
-    /// The host's time in nanoseconds since some moment.
+    /// Returns the host's time, in nanoseconds since an arbitrary moment.
     fn now_ns(&self) -> u64;
-    /// Enqueues the eviction of the L2.
+    /// Enqueues an eviction of the L2.
     fn flush(&self, stream: Stream, cold: Cold) -> Result<(), Fault>;
-    /// Enqueues a kernel that holds `stream` until released, and no longer than `deadline_ns`.
-    fn hold(&self, stream: Stream, deadline_ns: u64) -> Result<Held, Fault>;
+    /// Enqueues a kernel that holds `stream` until it is released, or for `deadline_ns` at most.
+    fn hold(&self, stream: Stream, deadline_ns: u64) -> Result<StreamHold, Fault>;
     /// Enqueues a kernel that holds `stream` for `ns` nanoseconds.
     fn delay(&self, stream: Stream, ns: u64) -> Result<(), Fault>;
-    /// Lets the stream go.
-    fn release(&self, held: Held) -> HoldResult;
-    /// Whether the hold has ended by its deadline. Of one that was just released, that is known but for what
-    /// the GPU does in that moment; for good once the GPU has passed it.
+    /// Releases the stream.
+    fn release(&self, hold: StreamHold) -> HoldResult;
+    /// Returns `true` if the hold ended by its deadline. The answer is final once the GPU has
+    /// passed the hold. Just after the release, the kernel may be ending at that moment.
     fn has_expired(&self, hold: HoldResult) -> bool;
-    /// Whether a raw time in nanoseconds says that nothing ran inside.
+    /// Returns `true` if a raw time in nanoseconds is that of a bracket in which nothing ran.
     fn is_at_floor(&self, raw_ns: f64) -> bool;
 }

@@ -1,27 +1,28 @@
-//! From two readings to what the report says, and what makes its figures doubtful.
+//! Findings from two readings of a device: what the report shows, and warnings about doubtful
+//! figures.
 
 use std::collections::BTreeMap;
 
 use crate::health::reading::{REASONS, Reading};
 use gpu_time_report::{self as report, Clocks, units};
 
-/// Clocks that differ by more are not the same.
+/// The share by which clocks must differ to count as moved.
 const MOVED: f64 = 0.02;
-/// So many processes are named.
+/// Processes that a warning names.
 const NAMED: usize = 3;
 
-/// Writes what is known of a device, and a warning for each finding. `asked_mhz` is the clock that it
-/// is locked at by `lock_clocks`.
+/// Adds the state of a device and a warning for each finding to the report. `locked_mhz` is the
+/// clock at which `lock_clocks` has locked it.
 pub(super) fn describe(
     to: &mut report::Device,
     start: &Reading,
     end: &Reading,
-    asked_mhz: Option<u32>,
+    locked_mhz: Option<u32>,
 ) {
     let throttle = throttle(start, end);
-    to.warnings.extend(throttled(&throttle, start, end));
-    to.warnings.extend(moved(start, end, asked_mhz));
-    to.warnings.extend(surroundings(start, end));
+    to.warnings.extend(throttle_warnings(&throttle, start, end));
+    to.warnings.extend(clock_warnings(start, end, locked_mhz));
+    to.warnings.extend(sharing_warnings(start, end));
     to.clocks = Some(Clocks {
         sm_start_mhz: start.sm_mhz,
         sm_end_mhz: end.sm_mhz,
@@ -36,68 +37,71 @@ pub(super) fn describe(
     to.persistence = end.persistence;
     to.mig = end.mig;
     to.mps = either(start.mps, end.mps);
-    to.other_processes = more(start, end).map(|others| others.len() as u32);
+    to.other_processes = more_processes(start, end).map(|others| others.len() as u32);
 }
 
 fn either(start: Option<bool>, end: Option<bool>) -> Option<bool> {
     Some(start? || end?)
 }
 
-/// The look that saw more processes.
-fn more<'a>(start: &'a Reading, end: &'a Reading) -> Option<&'a [String]> {
-    let looks = [&end.others, &start.others].into_iter().flatten();
-    looks.map(Vec::as_slice).rev().max_by_key(|others| others.len())
+/// Returns the other processes of the reading that has more of them.
+fn more_processes<'a>(start: &'a Reading, end: &'a Reading) -> Option<&'a [String]> {
+    let readings = [&end.others, &start.others].into_iter().flatten();
+    readings.map(Vec::as_slice).rev().max_by_key(|others| others.len())
 }
 
-/// How long each reason held between the looks, in nanoseconds. A reason that the driver does not
-/// count is there if a look saw it.
+/// Returns the nanoseconds for which each reason was active between the readings. A reason that the
+/// driver does not count is included if it was active at a reading.
 fn throttle(start: &Reading, end: &Reading) -> BTreeMap<String, Option<u64>> {
-    // A counter cannot have moved by more than the time that went by, with room for how often it is
-    // brought up to date. One that did is not the counter that it was taken for.
+    // A counter cannot advance by more than the elapsed time, with some room because it is updated
+    // at intervals. One that did must count something else.
     let limit_ns = end.at.duration_since(start.at).as_nanos() as f64 * 1.1 + 1e9;
-    let looks = start.throttle.iter().zip(&end.throttle).zip(&REASONS);
-    looks
+    let readings = start.throttle.iter().zip(&end.throttle).zip(&REASONS);
+    readings
         .filter_map(|((&(at_start, before), &(at_end, after)), reason)| {
-            let held = before.zip(after).and_then(|(before, after)| after.checked_sub(before));
-            let held = held.filter(|&ns| ns as f64 <= limit_ns);
-            (held.is_some() || at_start || at_end).then_some((reason.name.to_owned(), held))
+            let active = before.zip(after).and_then(|(before, after)| after.checked_sub(before));
+            let active = active.filter(|&ns| ns as f64 <= limit_ns);
+            (active.is_some() || at_start || at_end).then_some((reason.name.to_owned(), active))
         })
         .collect()
 }
 
-fn throttled(
+/// Returns a warning for each reason that makes times doubtful.
+fn throttle_warnings(
     throttle: &BTreeMap<String, Option<u64>>,
     start: &Reading,
     end: &Reading,
 ) -> Vec<String> {
     let ran = units::time(end.at.duration_since(start.at).as_nanos() as f64);
-    let warn = |(name, &held): (&String, &Option<u64>)| {
+    let warn = |(name, &active): (&String, &Option<u64>)| {
         let advice = REASONS.iter().find(|reason| reason.name == *name)?.advice?;
-        match held {
+        match active {
             Some(0) => None,
             Some(ns) => {
-                let held = units::time(ns as f64);
-                Some(format!("throttled by {name} for {held} of {ran}: {advice}"))
+                let active = units::time(ns as f64);
+                Some(format!("throttled by {name} for {active} of {ran}: {advice}"))
             }
             None => Some(format!(
-                "throttled by {name} when looked at, for how long is not counted: {advice}"
+                "throttled by {name}, for a time that the driver does not count: {advice}"
             )),
         }
     };
     throttle.iter().filter_map(warn).collect()
 }
 
-/// What is wrong with the clocks. Those of an idle GPU say nothing of its clocks at work.
-fn moved(start: &Reading, end: &Reading, asked_mhz: Option<u32>) -> Vec<String> {
+/// Returns warnings about the clocks. The clocks of an idle GPU tell nothing about its clocks at
+/// work.
+fn clock_warnings(start: &Reading, end: &Reading, locked_mhz: Option<u32>) -> Vec<String> {
     let differ = |a: u32, b: u32| f64::from(a.abs_diff(b)) > MOVED * f64::from(a.max(b));
     let mut warnings = Vec::new();
     let at_work = start.is_at_work && end.is_at_work;
-    match (asked_mhz, start.sm_mhz, end.sm_mhz) {
-        (Some(asked), _, Some(end)) if differ(asked, end) => warnings.push(format!(
-            "its SM clock is locked at {asked} MHz and reads {end} MHz: lock one that it can hold"
+    match (locked_mhz, start.sm_mhz, end.sm_mhz) {
+        (Some(locked), _, Some(end)) if differ(locked, end) => warnings.push(format!(
+            "its SM clock is locked at {locked} MHz and reads {end} MHz: lock a clock that it can \
+             sustain"
         )),
         (None, Some(start), Some(end)) if at_work && differ(start, end) => warnings.push(format!(
-            "its SM clock went from {start} to {end} MHz during the run: fix it by `lock_clocks`"
+            "its SM clock went from {start} to {end} MHz during the run: fix it with `lock_clocks`"
         )),
         _ => {}
     }
@@ -112,15 +116,15 @@ fn moved(start: &Reading, end: &Reading, asked_mhz: Option<u32>) -> Vec<String> 
     warnings
 }
 
-/// Who else is there, and what modes the device is in.
-fn surroundings(start: &Reading, end: &Reading) -> Vec<String> {
+/// Returns warnings about other processes and the modes of the device.
+fn sharing_warnings(start: &Reading, end: &Reading) -> Vec<String> {
     let mut warnings = Vec::new();
-    if let Some(others @ [_, ..]) = more(start, end) {
+    if let Some(others @ [_, ..]) = more_processes(start, end) {
         let named: Vec<&str> = others.iter().take(NAMED).map(String::as_str).collect();
         let rest = if others.len() > NAMED { ", …" } else { "" };
         let processes = if others.len() == 1 { "process" } else { "processes" };
         warnings.push(format!(
-            "shared with {} other {processes} ({}{rest}): end them, or choose another GPU by \
+            "shared with {} other {processes} ({}{rest}): end them, or choose another GPU with \
              `CUDA_VISIBLE_DEVICES`",
             others.len(),
             named.join(", "),
@@ -128,21 +132,21 @@ fn surroundings(start: &Reading, end: &Reading) -> Vec<String> {
     }
     if either(start.mps, end.mps) == Some(true) {
         warnings.push(
-            "MPS is on, so other processes run at the same time: stop it by \
+            "MPS is on, so other processes may run at the same time: stop it with \
              `echo quit | nvidia-cuda-mps-control`"
                 .to_owned(),
         );
     }
     if end.mig == Some(true) {
         warnings.push(
-            "MIG is on: clocks, power and throttling are of the whole GPU, which other instances \
+            "MIG is on: clocks, power and throttling are those of the whole GPU, which other instances \
              share; measure while they are idle"
                 .to_owned(),
         );
     }
     if end.persistence == Some(false) && start.is_idle {
         warnings.push(
-            "persistence mode is off and it was idle at first, so the first times hold its waking up: \
+            "persistence mode is off and it was idle at first, so the first times include its wake-up: \
              warm up, or run `nvidia-smi -pm 1` as root"
                 .to_owned(),
         );

@@ -4,7 +4,8 @@ use std::sync::OnceLock;
 
 use nvml_wrapper::Nvml;
 
-/// The library, loaded when it is first asked for, and never unloaded: the process's end needs it.
+/// Returns the library. It is loaded at the first call and never unloaded, because exit handlers
+/// use it.
 pub(super) fn nvml() -> Result<&'static Nvml, &'static str> {
     static NVML: OnceLock<Result<Nvml, String>> = OnceLock::new();
     let nvml = NVML.get_or_init(|| Nvml::init().map_err(|error| error.to_string()));

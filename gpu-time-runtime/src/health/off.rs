@@ -1,11 +1,11 @@
-//! What `health` offers, where the feature `nvml` is off: nothing is known.
+//! The interface of `health` without the feature `nvml`: it reads nothing.
 
 use crate::cuda::DeviceInfo;
 use gpu_time_report as report;
 
-pub(crate) fn meet(_: &DeviceInfo) {}
+pub(crate) fn observe(_: &DeviceInfo) {}
 
-pub(crate) fn meet_at_work(_: &DeviceInfo) {}
+pub(crate) fn observe_at_work(_: &DeviceInfo) {}
 
 pub(crate) fn describe(_: &mut report::Device, _: &DeviceInfo) {}
 
@@ -17,7 +17,7 @@ pub(crate) fn lock_clocks(
     _: u32,
     _: impl FnOnce() -> Result<(), String>,
 ) -> Result<Vec<(String, Option<u32>)>, String> {
-    Err("clocks are locked through NVML: build gpu-time with its feature `nvml`".to_owned())
+    Err("locking clocks requires NVML: build gpu-time with the feature `nvml`".to_owned())
 }
 
 pub(crate) fn give_clocks_back() {}

@@ -1,4 +1,4 @@
-//! One look at a device.
+//! Readings of a device through NVML.
 
 use std::path::Path;
 use std::time::Instant;
@@ -13,7 +13,7 @@ use nvml_wrapper::{Device, Nvml};
 
 use crate::health::surroundings;
 
-/// What NVML says of a device at one moment. What it would not say is `None`.
+/// The state of a device at one moment. Values that NVML does not tell are `None`.
 #[derive(Clone, Debug)]
 pub(super) struct Reading {
     pub at: Instant,
@@ -21,45 +21,45 @@ pub(super) struct Reading {
     pub sm_max_mhz: Option<u32>,
     pub mem_mhz: Option<u32>,
     pub mem_max_mhz: Option<u32>,
-    /// Nothing ran.
+    /// No work was running.
     pub is_idle: bool,
-    /// The clocks are those of work.
+    /// The clocks are those of a working device.
     pub is_at_work: bool,
-    /// What lowers the clocks now, and for how long it did since the driver was loaded, in nanoseconds;
-    /// in the order of [`REASONS`].
+    /// For each of [`REASONS`]: `true` if it lowers the clocks now, and the nanoseconds for which
+    /// it has done so since the driver was loaded.
     pub throttle: [(bool, Option<u64>); REASONS.len()],
     pub temperature_c: Option<u32>,
     pub power_w: Option<f64>,
     pub persistence: Option<bool>,
     pub mig: Option<bool>,
     pub mps: Option<bool>,
-    /// Other processes with a compute context: name and id.
+    /// Other processes with a compute context, each as its name and id.
     pub others: Option<Vec<String>>,
 }
 
-/// The clocks of a device that has something to do.
+/// The clocks of a working device.
 pub(super) struct ClocksAtWork {
     sm_mhz: Option<u32>,
     mem_mhz: Option<u32>,
 }
 
-/// Why a device's clocks may be lowered.
+/// A reason for which a device lowers its clocks.
 pub(super) struct Reason {
-    /// As `nvidia-smi --query-gpu=clocks_event_reasons.…` calls it.
+    /// Its name in `nvidia-smi --query-gpu=clocks_event_reasons.…`.
     pub name: &'static str,
     flag: ThrottleReasons,
-    /// The counter of the time that it held, in nanoseconds.
+    /// The field that counts the nanoseconds for which it was active.
     counter: Option<u32>,
-    /// Where older drivers count it.
+    /// The policy under which older drivers count it.
     policy: Option<PerformancePolicy>,
-    /// What can be done, where it makes times doubtful.
+    /// Advice for the user, if the reason makes times doubtful.
     pub advice: Option<&'static str>,
 }
 
-const HEAT: Option<&str> = Some("cool the GPU, or lock a lower clock by `lock_clocks`");
-const POWER: Option<&str> = Some("lock a clock that the power limit allows by `lock_clocks`");
+const HEAT: Option<&str> = Some("cool the GPU, or lock a lower clock with `lock_clocks`");
+const POWER: Option<&str> = Some("lock a clock that the power limit allows with `lock_clocks`");
 
-/// All that are known.
+/// All reasons that NVML has.
 pub(super) const REASONS: [Reason; 8] = [
     Reason {
         name: "sw_power_cap",
@@ -87,14 +87,14 @@ pub(super) const REASONS: [Reason; 8] = [
         flag: ThrottleReasons::HW_POWER_BRAKE_SLOWDOWN,
         counter: Some(field::NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN),
         policy: None,
-        advice: Some("look at the power supply"),
+        advice: Some("check the power supply"),
     },
     Reason {
         name: "hw_slowdown",
         flag: ThrottleReasons::HW_SLOWDOWN,
         counter: None,
         policy: None,
-        advice: Some("look at the temperature and the power supply"),
+        advice: Some("check the temperature and the power supply"),
     },
     Reason {
         name: "sync_boost",
@@ -120,8 +120,8 @@ pub(super) const REASONS: [Reason; 8] = [
 ];
 
 impl Reading {
-    /// Looks at the device of this PCI bus id: an index means another device to CUDA. One of the
-    /// processes on it is ours, if we have a context there.
+    /// Reads the device with this PCI bus id. (CUDA's ordinals are not NVML's indices.) If
+    /// `has_context`, one of the processes on it is this one.
     pub fn take(nvml: &Nvml, pci_bus_id: &str, has_context: bool) -> Result<Reading, String> {
         let device = nvml.device_by_pci_bus_id(pci_bus_id).map_err(|error| error.to_string())?;
         let active = device.current_throttle_reasons().unwrap_or(ThrottleReasons::NONE);
@@ -130,10 +130,10 @@ impl Reading {
         let mut others = pids.ok().map(|pids| others(nvml, pids, has_context));
         let mps = others.as_mut().map(|others| {
             let before = others.len();
-            // It does no work of its own, and is not to be warned of twice.
+            // The server does no work of its own, and MPS has a warning of its own.
             others.retain(|name| !name.starts_with(MPS_SERVER));
             others.len() < before
-                || surroundings::is_sent_to_mps()
+                || surroundings::has_mps_pipe()
                 || device.mps_running_compute_processes().is_ok_and(|all| !all.is_empty())
         });
         Ok(Reading {
@@ -146,13 +146,13 @@ impl Reading {
             is_at_work: !is_idle(active),
             throttle: REASONS
                 .each_ref()
-                .map(|reason| (active.contains(reason.flag), held_ns(&device, reason))),
+                .map(|reason| (active.contains(reason.flag), active_ns(&device, reason))),
             temperature_c: device.temperature(TemperatureSensor::Gpu).ok(),
             power_w: device.power_usage().ok().map(|mw| f64::from(mw) / 1e3),
             persistence: device.is_in_persistent_mode().ok(),
             mig: match device.mig_mode() {
                 Ok(mode) => Some(mode.current == 1),
-                // Parts without it say so.
+                // Devices without MIG do not support the question.
                 Err(NvmlError::NotSupported) => Some(false),
                 Err(_) => None,
             },
@@ -163,8 +163,8 @@ impl Reading {
 }
 
 impl Reading {
-    /// Takes the clocks of a later look in the place of those of an idle device.
-    pub fn see_at_work(&mut self, ClocksAtWork { sm_mhz, mem_mhz }: ClocksAtWork) {
+    /// Replaces the clocks of an idle device by those of a later reading.
+    pub fn replace_idle_clocks(&mut self, ClocksAtWork { sm_mhz, mem_mhz }: ClocksAtWork) {
         if !self.is_at_work {
             (self.sm_mhz, self.mem_mhz, self.is_at_work) = (sm_mhz, mem_mhz, true);
         }
@@ -172,7 +172,8 @@ impl Reading {
 }
 
 impl ClocksAtWork {
-    /// Looks at the device of this PCI bus id; `None` if it is idle, or does not tell.
+    /// Reads the device with this PCI bus id. Returns `None` if it is idle, or if NVML does not
+    /// tell.
     pub fn take(nvml: &Nvml, pci_bus_id: &str) -> Option<ClocksAtWork> {
         let device = nvml.device_by_pci_bus_id(pci_bus_id).ok()?;
         let clock = |clock: Clock| device.clock_info(clock).ok();
@@ -185,8 +186,8 @@ fn is_idle(active: ThrottleReasons) -> bool {
     active.contains(ThrottleReasons::GPU_IDLE)
 }
 
-/// How long a reason held since the driver was loaded.
-fn held_ns(device: &Device, reason: &Reason) -> Option<u64> {
+/// Returns the nanoseconds for which a reason has been active since the driver was loaded.
+fn active_ns(device: &Device, reason: &Reason) -> Option<u64> {
     let values = device.field_values_for(&[FieldId(reason.counter?)]).ok();
     let value = values.and_then(|values| values.into_iter().next()?.ok()?.value.ok());
     match value {
@@ -197,16 +198,16 @@ fn held_ns(device: &Device, reason: &Reason) -> Option<u64> {
     }
 }
 
-/// The process through which the clients of MPS share a GPU.
+/// The process through which clients of MPS share a GPU.
 const MPS_SERVER: &str = "nvidia-cuda-mps-server";
 
-/// The processes but ours, each by name and id.
+/// Returns the names and ids of all processes but this one.
 fn others(nvml: &Nvml, mut pids: Vec<u32>, has_context: bool) -> Vec<String> {
     pids.sort_unstable();
     pids.dedup();
     match pids.binary_search(&std::process::id()) {
-        Ok(ours) => drop(pids.remove(ours)),
-        // In a container processes may have other ids.
+        Ok(own) => drop(pids.remove(own)),
+        // In a container, processes may have other ids. Any of them stands for this one.
         Err(_) if has_context => drop(pids.pop()),
         Err(_) => {}
     }

@@ -1,14 +1,15 @@
-//! What the operating system knows of what else goes on.
+//! Other load on the machine, as the operating system reports it.
 
 use std::path::Path;
 use std::{env, fs};
 
-/// That the CPU has more to do than it can, by the load of the last minute. Linux only.
+/// Returns a warning if more threads than cores were runnable in the last minute. Linux only.
 pub(crate) fn cpu_overload() -> Option<String> {
     overload(&fs::read_to_string("/proc/loadavg").ok()?, &fs::read_to_string("/proc/stat").ok()?)
 }
 
-/// Both are of the whole machine, where the cores that this process may use would not compare.
+/// Compares the load with all cores of the machine: the load is that of the machine, so the cores
+/// that this process may use would not compare.
 fn overload(loadavg: &str, stat: &str) -> Option<String> {
     let load: f64 = loadavg.split_whitespace().next()?.parse().ok()?;
     let is_core = |line: &&str| {
@@ -17,14 +18,14 @@ fn overload(loadavg: &str, stat: &str) -> Option<String> {
     let cores = stat.lines().filter(is_core).count();
     (cores > 0 && load > cores as f64).then(|| {
         format!(
-            "the CPU is overloaded, by {load} threads on {cores} cores in the last minute: launches \
-             come late, so use `sleep`, or end other programs"
+            "the CPU is overloaded, with {load} threads on {cores} cores in the last minute, which \
+             delays launches: use `sleep`, or end other programs"
         )
     })
 }
 
-/// Whether the environment sends this process to an MPS daemon, and one left its pipe there.
-pub(super) fn is_sent_to_mps() -> bool {
+/// Returns `true` if the environment names the directory of an MPS daemon whose pipe is there.
+pub(super) fn has_mps_pipe() -> bool {
     env::var_os("CUDA_MPS_PIPE_DIRECTORY")
         .is_some_and(|dir| Path::new(&dir).join("control").exists())
 }
@@ -34,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn more_threads_than_cores_are_too_many() {
+    fn load_above_cores_warns() {
         let stat = "cpu  1 2 3\ncpu0 1 2 3\ncpu1 1 2 3\nintr 5\ncpus 3\n";
         assert_eq!(overload("2.00 1.00 0.50 3/400 1234\n", stat), None);
         let warning = overload("2.31 1.00 0.50 3/400 1234\n", stat).unwrap();

@@ -1,6 +1,6 @@
 //! One bracket: a pair of events around work of the user's.
 
-use crate::gpu::{Fault, Gpu, Held, HoldResult};
+use crate::gpu::{Fault, Gpu, HoldResult, StreamHold};
 use crate::gpu::{HoldPlan, Preparation};
 use crate::record::call_sums::SumId;
 use crate::record::feeding::{BracketTimes, FeedDetector, StreamPosition};
@@ -61,7 +61,7 @@ pub(crate) struct Subject {
 /// time may prove fed.
 struct Special {
     feeding: Feeding,
-    held: Option<Held>,
+    held: Option<StreamHold>,
     /// The stream is held for so many nanoseconds.
     delay_ns: Option<u64>,
     /// The host's time before everything, where that matters.

@@ -2,7 +2,7 @@
 //!
 //! This is the only place that knows it, and the place that undoes what was armed when a step fails.
 
-use crate::gpu::{Fault, Gpu, Held, HoldResult};
+use crate::gpu::{Fault, Gpu, HoldResult, StreamHold};
 use crate::gpu::{HoldPlan, Preparation};
 use crate::types::handles::{EventPair, Stream};
 
@@ -13,9 +13,9 @@ pub(crate) fn begin<G: Gpu>(
     stream: Stream,
     pair: &EventPair,
     prepare: Preparation,
-) -> Result<Option<Held>, Fault> {
+) -> Result<Option<StreamHold>, Fault> {
     let held = if prepare == Preparation::default() { None } else { arm(gpu, stream, prepare)? };
-    match gpu.record(&pair.start, stream) {
+    match gpu.record_start(pair, stream) {
         Ok(()) => Ok(held),
         Err(fault) => {
             held.map(|held| gpu.release(held));
@@ -26,7 +26,7 @@ pub(crate) fn begin<G: Gpu>(
 
 /// Flush and hold. A device that has no hold left to give runs the bracket without.
 #[cold]
-fn arm<G: Gpu>(gpu: &G, stream: Stream, prepare: Preparation) -> Result<Option<Held>, Fault> {
+fn arm<G: Gpu>(gpu: &G, stream: Stream, prepare: Preparation) -> Result<Option<StreamHold>, Fault> {
     if let Some(cold) = prepare.cold {
         gpu.flush(stream, cold)?;
     }
@@ -47,15 +47,15 @@ pub(crate) fn end<G: Gpu>(
     gpu: &G,
     stream: Stream,
     pair: &EventPair,
-    held: Option<Held>,
+    held: Option<StreamHold>,
 ) -> Result<Option<HoldResult>, Fault> {
-    let stopped = gpu.record(&pair.stop, stream);
+    let stopped = gpu.record_stop(pair, stream);
     let released = held.map(|held| gpu.release(held));
     stopped.map(|()| released)
 }
 
 /// Lets go of a bracket whose work failed: nothing is recorded any more.
-pub(crate) fn abandon<G: Gpu>(gpu: &G, held: Option<Held>) {
+pub(crate) fn abandon<G: Gpu>(gpu: &G, held: Option<StreamHold>) {
     held.map(|held| gpu.release(held));
 }
 

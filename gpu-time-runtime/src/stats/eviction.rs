@@ -1,5 +1,6 @@
 //! What a flush was seen to evict: the proof that cold is cold.
 
+use crate::stats::quantile::quantile;
 use gpu_time_report::Eviction;
 
 /// So many of the lines must have gone.
@@ -55,14 +56,14 @@ impl Passes {
     /// not there even without it, because other work on the GPU had evicted them.
     pub fn judge(&self, method: &str, multiple: u32, bytes: u64) -> Option<Eviction> {
         let Passes { cell, after_read, after_write, discarded } = self;
-        let hit_cycles = cell.iter().map(|pass| quantile(&pass.again, 0.5)).max()?;
+        let hit_cycles = cell.iter().map(|pass| cycles_at(&pass.again, 0.5)).max()?;
         let is_kept = |pass: &Pass| {
-            f64::from(quantile(&pass.first, 0.5)) <= UNDISTURBED * f64::from(hit_cycles)
+            f64::from(cycles_at(&pass.first, 0.5)) <= UNDISTURBED * f64::from(hit_cycles)
         };
         if !cell.iter().all(is_kept) {
             return None;
         }
-        let threshold = cell.iter().map(|pass| quantile(&pass.first, MOST_HITS)).max()?;
+        let threshold = cell.iter().map(|pass| cycles_at(&pass.first, MOST_HITS)).max()?;
         // Some hits take longer than the threshold: were all lines still there, so many would seem to
         // have missed.
         let slow_hits = cell.iter().map(|pass| pass.share_above(threshold)).fold(0.0, f64::max);
@@ -76,7 +77,7 @@ impl Passes {
             .filter(|&cycles| cycles > threshold)
             .collect();
         slow.sort_unstable();
-        let miss_cycles = (!slow.is_empty()).then(|| quantile(&slow, 0.5));
+        let miss_cycles = (!slow.is_empty()).then(|| cycles_at(&slow, 0.5));
         // Else a GPU that has become a little slower would pass for one that misses.
         let are_apart =
             miss_cycles.is_some_and(|miss| f64::from(miss) >= APART * f64::from(threshold));
@@ -101,10 +102,9 @@ impl Passes {
     }
 }
 
-/// Of sorted values; 0 where there are none.
-fn quantile(sorted: &[u32], q: f64) -> u32 {
-    let at = (sorted.len() as f64 * q) as usize;
-    sorted.get(at.min(sorted.len().saturating_sub(1))).copied().unwrap_or_default()
+/// Returns a quantile of sorted latencies, or 0 if there are none.
+fn cycles_at(sorted: &[u32], share: f64) -> u32 {
+    quantile(sorted, share).unwrap_or_default()
 }
 
 #[cfg(test)]

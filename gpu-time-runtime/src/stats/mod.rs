@@ -7,6 +7,7 @@ pub(crate) mod estimate;
 pub(crate) mod eviction;
 pub(crate) mod hold_deadline;
 pub(crate) mod pair_constant;
+pub(crate) mod quantile;
 pub(crate) mod rates;
 pub mod sampling;
 pub(crate) mod series;

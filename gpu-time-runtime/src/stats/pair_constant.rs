@@ -1,5 +1,7 @@
 //! What a held pair of events reads around a kernel that does nothing, from samples of it: pure.
 
+use crate::stats::quantile::quantile;
+
 /// This share of the samples is left out at either end, and what remains is averaged. Whatever disturbs a
 /// held pair makes it longer, another process on the GPU or a memory refresh, and is among what is left out.
 /// A lower figure would not do: what it is subtracted from varies in the same way, and a median must be
@@ -64,12 +66,6 @@ fn middle_mean(sorted: &[f64]) -> Option<f64> {
     let end = (sorted.len() as f64 * LEFT_OUT) as usize;
     let middle = sorted.get(end..sorted.len() - end).filter(|middle| !middle.is_empty())?;
     Some(middle.iter().sum::<f64>() / middle.len() as f64)
-}
-
-/// The sample below which this share of the others lies.
-pub(crate) fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
-    let at = (sorted.len().checked_sub(1)? as f64 * share.clamp(0.0, 1.0)).round();
-    sorted.get(at as usize).copied()
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("exit/threads_at_work", threads_at_work),
     ("exit/context_dropped", context_dropped),
     ("exit/context_destroyed", context_destroyed),
+    ("exit/contexts_in_turn", contexts_in_turn),
     ("exit/context_reset", context_reset),
     ("exit/fork_after", fork_after),
     ("exit/fork_inside", fork_inside),
@@ -195,6 +196,15 @@ fn context_destroyed(_: &[String]) {
     let gpu = Gpu::in_own_context(0);
     ten(&gpu);
     drop(gpu);
+    tally::print();
+}
+
+/// Creates and destroys contexts one after the other, each used by timed calls.
+fn contexts_in_turn(args: &[String]) {
+    Gpu::new();
+    for _ in 0..args[0].parse().expect("a number of contexts") {
+        ten(&Gpu::in_own_context(0));
+    }
     tally::print();
 }
 

@@ -160,7 +160,24 @@ fn abort_makes_no_report() {
 }
 
 mod simulated {
+    use std::collections::BTreeSet;
+
     use super::*;
+
+    /// The host memory that a destroyed context used serves the next one.
+    #[test]
+    fn destroyed_contexts_return_their_pages() {
+        const CONTEXTS: u64 = 30;
+        let count = CONTEXTS.to_string();
+        let run = scenario("exit/contexts_in_turn", &[&count]).simulated(|sim| sim).run();
+        let row = run.row("exit::held");
+        assert_eq!((row.timed, row.measured + row.lost("context")), (10 * CONTEXTS, 10 * CONTEXTS));
+        let registered = run.trace.calls_of("cuMemHostRegister_v2");
+        let registered: Vec<_> = registered.map(|call| call.args["p"].to_string()).collect();
+        assert_eq!(registered.len() as u64, 2 * CONTEXTS);
+        // The words of holds, and the times of lines.
+        assert_eq!(BTreeSet::from_iter(registered).len(), 2);
+    }
 
     /// The stream makes no progress; the wait for it is bounded.
     #[test]
@@ -203,7 +220,7 @@ mod simulated {
         let run = stuck_in("cuStreamCreate:3").run();
         assert_eq!(run.site("exit::timed").calls, 0);
         let warnings = &run.report().devices[0].warnings;
-        assert!(warnings[0].contains("had not come to an end"), "{warnings:?}");
+        assert!(warnings[0].contains("was still running"), "{warnings:?}");
         assert_eq!(run.report().devices[0].event_bias_source.as_deref(), Some("floor"));
     }
 }

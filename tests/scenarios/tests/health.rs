@@ -152,7 +152,7 @@ mod simulated {
             assert_eq!(throttle(&run, "hw_slowdown"), Some(None));
             assert_warned(
                 &run,
-                "throttled by hw_slowdown when looked at, for how long is not counted: ",
+                "throttled by hw_slowdown, for a time that the driver does not count: ",
             );
         }
         // Counted reasons are not taken from the samples, and a setting is not a fault.
@@ -318,7 +318,7 @@ mod simulated {
         let run = scenario("health/run", &["1"]).nvml(Script::calm(0)).run();
         assert_eq!(run.row("health::timed").brackets(), (5, 5, 0, 0));
         assert!(only_device(&run).clocks.is_none());
-        assert_warned(&run, "NVML does not tell of it (");
+        assert_warned(&run, "NVML cannot read it (");
     }
 
     /// A failing function loses its own value only.
@@ -373,7 +373,7 @@ mod simulated {
 
     #[test]
     fn hanging_nvml_does_not_prevent_exit() {
-        let says = "gpu-time: NVML does not answer, and clocks may be locked still";
+        let says = "gpu-time: NVML does not answer, and clocks may still be locked";
         let (set, reset) = ("nvmlDeviceSetGpuLockedClocks", "nvmlDeviceResetGpuLockedClocks");
         let run = scenario("health/stuck", &[]).nvml(Script::calm(1).hanging(set));
         assert_eq!(run.complains(says).run().nvml, [format!("hangs {set}")]);
@@ -458,7 +458,7 @@ mod simulated {
         for mhz in ["0", "344", "1981", "4294967295"] {
             let run = refused(mhz, Script::calm(2));
             assert_eq!(run.nvml, ["refused"]);
-            let expected = format!("cuda:0 has no SM clock of {mhz} MHz; accepted are 345 to 1980");
+            let expected = format!("cuda:0 has no SM clock of {mhz} MHz: expected 345 to 1980 MHz");
             assert_eq!(run.text("error"), expected);
         }
     }
@@ -470,22 +470,21 @@ mod simulated {
         script.devices[1].lock_fails = Some(NOT_SUPPORTED);
         let run = refused("1500", script);
         assert_eq!(run.nvml, [LOCK, RESET, "refused"]);
-        assert!(run.text("error").starts_with("cuda:1: its clock cannot be locked: "));
+        assert!(run.text("error").starts_with("cuda:1: cannot lock its clock: "));
     }
 
     #[test]
     fn second_lock_is_rejected() {
         let run = scenario("health/locked_twice", &[]).reports_nothing().run();
         assert_eq!(run.nvml, [LOCK, RESET, "lock 0000:01:00.0 1200 1200", RESET]);
-        assert!(run.text("error").starts_with("clocks are locked already: "));
+        assert!(run.text("error").starts_with("clocks are already locked: "));
     }
 
     #[test]
     fn failed_release_complains() {
         let script = Script::calm(1).failing("nvmlDeviceResetGpuLockedClocks", NO_PERMISSION);
         let run = scenario("health/locked_first", &[]).reports_nothing();
-        let run =
-            run.nvml(script).complains("gpu-time: cuda:0: its clock was not given back (").run();
+        let run = run.nvml(script).complains("gpu-time: cuda:0: cannot release its clock (").run();
         assert!(run.stderr.contains("`nvidia-smi -i 0000:01:00.0 -rgc` as root"), "{}", run.stderr);
     }
 }

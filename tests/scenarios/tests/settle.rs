@@ -198,12 +198,18 @@ fn uncapturable_closure_names_reason() {
     let run = run("refused");
     let begin = "`graph of 4 calls`: ";
     for (name, why) in [
-        ("waits", "the closure does what no capture allows, such as to wait or to allocate"),
-        ("allocates", "the closure does what no capture allows, such as to wait or to allocate"),
+        (
+            "waits",
+            "the closure does something that a capture does not allow, such as waiting or allocating",
+        ),
+        (
+            "allocates",
+            "the closure does something that a capture does not allow, such as waiting or allocating",
+        ),
         ("elsewhere", "the closure enqueued nothing on the stream"),
-        ("unjoined", "the closure leaves work on another stream, which this one never meets"),
+        ("unjoined", "the closure leaves work on another stream that is never joined to this one"),
         ("null", "the NULL stream cannot be captured"),
-        ("captured", "the stream was being captured already"),
+        ("captured", "the stream is already being captured"),
     ] {
         let text = run.text(name);
         assert!(text.starts_with(&format!("{begin}{why}")), "{name}: {text}");

@@ -1,4 +1,4 @@
-//! A context as the recorder sees it: its answers to what is asked of a [`Gpu`].
+//! The implementation of [`Gpu`] for a context.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -7,27 +7,37 @@ use cudarc::driver::sys::{self, CUcontext, CUevent, CUresult, CUstreamCaptureSta
 use crate::cuda::context::Context;
 use crate::cuda::context_guard::with_current;
 use crate::cuda::driver::id_of;
-use crate::cuda::event::{create_event, elapsed};
+use crate::cuda::objects::{create_event, elapsed};
 use crate::cuda::result::{check, raw};
-use crate::gpu::{Fault, Gpu, Held, HoldResult};
+use crate::gpu::{Fault, Gpu, HoldResult, StreamHold};
 use crate::stats::clock_fit::ClockFit;
 use crate::types::attribute::Cold;
 use crate::types::handles::{Event, EventPair, Stream};
 
-/// So many events the runtime makes in one context, and no more.
+/// The most events that the runtime creates in one context.
 const MAX_EVENTS: u32 = 1 << 16;
 
-/// What the driver says of the time of an event that was captured: while that capture goes on, and
-/// for ever after.
+/// Errors of the driver for the time of an event that was captured: the first during the capture,
+/// the second forever after.
 const CAPTURED_EVENT: u32 = CUresult::CUDA_ERROR_CAPTURED_EVENT as u32;
 const INVALID_VALUE: u32 = CUresult::CUDA_ERROR_INVALID_VALUE as u32;
+
+impl Context {
+    #[inline]
+    fn record(&self, event: &Event, stream: Stream) -> Result<(), Fault> {
+        // SAFETY: the event was created in this context and is never destroyed; the stream is live.
+        self.on_stream(stream, || unsafe {
+            (self.symbols.event_record)(event.handle() as CUevent, raw(stream))
+        })
+    }
+}
 
 impl Gpu for Context {
     #[inline]
     fn is_capturing(&self, stream: Stream) -> Result<bool, Fault> {
         match self.capture_status(stream) {
             Ok(status) => Ok(status != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE),
-            // The NULL stream while another stream is captured that would have to wait for it.
+            // The NULL stream, while a stream is being captured that would have to wait for it.
             Err(Fault::Code(code))
                 if code == CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT as u32 =>
             {
@@ -51,7 +61,8 @@ impl Gpu for Context {
     fn discard(&self, pair: &EventPair) {
         _ = self.inside(|| {
             for event in [&pair.start, &pair.stop] {
-                // SAFETY: made by `create_event` in this context, which is there; nobody has it any more.
+                // SAFETY: made by `create_event` in this context, which exists; the caller gives it
+                // up.
                 check(unsafe { sys::cuEventDestroy_v2(event.handle() as CUevent) })?;
                 self.events.fetch_sub(1, Relaxed);
             }
@@ -60,18 +71,20 @@ impl Gpu for Context {
     }
 
     #[inline]
-    fn record(&self, event: &Event, stream: Stream) -> Result<(), Fault> {
-        // SAFETY: the event was made in this context and is never destroyed; the stream is live.
-        self.on_stream(stream, || unsafe {
-            (self.symbols.event_record)(event.handle() as CUevent, raw(stream))
-        })
+    fn record_start(&self, pair: &EventPair, stream: Stream) -> Result<(), Fault> {
+        self.record(&pair.start, stream)
+    }
+
+    #[inline]
+    fn record_stop(&self, pair: &EventPair, stream: Stream) -> Result<(), Fault> {
+        self.record(&pair.stop, stream)
     }
 
     fn check_alive(&self) -> Result<(), Fault> {
         if self.is_dead() {
             return Err(Fault::ContextGone);
         }
-        // Drivers without ids leave no way to ask.
+        // Without ids there is no way to ask: then both are `None`.
         let id = self.noting(id_of(self.handle))?;
         if id == self.id { Ok(()) } else { self.noting(Err(Fault::ContextGone)) }
     }
@@ -110,10 +123,10 @@ impl Gpu for Context {
     }
 
     fn flush(&self, stream: Stream, cold: Cold) -> Result<(), Fault> {
-        self.noting(with_current(self.handle as CUcontext, || self.flush.enqueue(stream, cold)))
+        self.noting(with_current(self.handle as CUcontext, || self.flushes.enqueue(stream, cold)))
     }
 
-    fn hold(&self, stream: Stream, deadline_ns: u64) -> Result<Held, Fault> {
+    fn hold(&self, stream: Stream, deadline_ns: u64) -> Result<StreamHold, Fault> {
         self.noting(with_current(self.handle as CUcontext, || self.holds.hold(stream, deadline_ns)))
     }
 
@@ -121,8 +134,8 @@ impl Gpu for Context {
         self.noting(with_current(self.handle as CUcontext, || self.holds.delay(stream, ns)))
     }
 
-    fn release(&self, held: Held) -> HoldResult {
-        self.holds.release(held)
+    fn release(&self, hold: StreamHold) -> HoldResult {
+        self.holds.release(hold)
     }
 
     fn has_expired(&self, hold: HoldResult) -> bool {

@@ -1,4 +1,4 @@
-//! A CUDA context as the runtime knows it: its device, its events, its kernels.
+//! A CUDA context with what the runtime keeps in it: events, kernels, a stream, calibration.
 
 mod gpu;
 
@@ -9,19 +9,18 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use cudarc::driver::sys::{self, CUcontext, CUresult, CUstreamCaptureStatus};
 
 use crate::base::fork;
-use crate::cuda::blocking::launches_block;
-use crate::cuda::calibration::{Calibrator, Equipment, Obstacle};
+use crate::cuda::calibration::{CalibrationError, Calibrator, Equipment};
 use crate::cuda::clock::DeviceClock;
 use crate::cuda::context_guard::{relaxed, with_current};
 use crate::cuda::device::DeviceInfo;
+use crate::cuda::driver::{id_of, launches_block};
 use crate::cuda::floor::FloorProbe;
-use crate::cuda::flush::{Flushes, Means};
+use crate::cuda::flush::{Flushes, Resources};
 use crate::cuda::hold::Holds;
 use crate::cuda::module::Module;
-use crate::cuda::persisting::{L2, Persisting};
-use crate::cuda::private_stream;
-use crate::cuda::result::check;
-use crate::cuda::result::raw;
+use crate::cuda::objects::create_stream;
+use crate::cuda::persisting::{L2, PersistingLines};
+use crate::cuda::result::{check, raw};
 use crate::cuda::retain::Retain;
 use crate::cuda::symbols::{Symbols, symbols};
 use crate::gpu::{Fault, Gpu};
@@ -33,12 +32,16 @@ use crate::types::handles::{Event, EventPair, Stream};
 use crate::types::sample::CacheState;
 use gpu_time_report::FlushProof;
 
-/// One context, from the first call that came with it to the end of the process.
+/// A CUDA context, from the first call that used it to the end of the process.
 ///
-/// Invariant: the primary context of a device is retained, so that its events can still be read after
-/// the application dropped its own handle. A context is never revived: one that turns up at the
-/// address of a dead one is another `Context`.
-#[repr(C, align(64))] // what every timed call looks at comes first, together
+/// The primary context of a device is retained, so that its events can still be read after the
+/// application has released its own handle. Brackets and threads keep references, so a `Context`
+/// is never freed, also after the driver's context has been destroyed. [`Context::retire`] gives
+/// back what it used beside its own place in memory.
+///
+/// Invariant: a context is never revived. One that is created at the address of a dead one is
+/// another `Context`.
+#[repr(C, align(64))] // the fields that every timed call reads come first, together
 pub(crate) struct Context {
     pub(super) symbols: &'static Symbols,
     handle: usize,
@@ -48,15 +51,14 @@ pub(crate) struct Context {
     pub device: DeviceInfo,
     retain: Retain,
     events: AtomicU32,
-    /// Our own stream.
-    pub(super) side: Result<Stream, Fault>,
+    pub(super) own_stream: Result<Stream, Fault>,
     module: Module,
-    flush: Flushes,
-    persisting: Persisting,
+    flushes: Flushes,
+    persisting: PersistingLines,
     holds: Holds,
     floor: FloorProbe,
     clock: DeviceClock,
-    /// What the times of graphs are counted from, once there was one.
+    /// The event from which times of graphs are counted, once a graph was timed.
     pub(super) origin: OnceLock<Option<Event>>,
     pub(super) blank: OnceLock<Result<EventPair, Fault>>,
     calibrator: Calibrator,
@@ -69,7 +71,7 @@ impl Context {
             relaxed(|| {
                 let device = DeviceInfo::of_current()?;
                 let retain = Retain::if_primary(handle, &device);
-                let side = private_stream::create();
+                let own_stream = create_stream();
                 Ok(Context {
                     symbols,
                     handle,
@@ -79,15 +81,15 @@ impl Context {
                     retain,
                     events: AtomicU32::new(0),
                     module: Module::new(&device),
-                    flush: Flushes::default(),
-                    persisting: Persisting::default(),
+                    flushes: Flushes::default(),
+                    persisting: PersistingLines::default(),
                     holds: Holds::default(),
-                    floor: FloorProbe::enqueue(symbols, side),
-                    clock: DeviceClock::start(symbols, side),
+                    floor: FloorProbe::enqueue(symbols, own_stream),
+                    clock: DeviceClock::start(symbols, own_stream),
                     origin: OnceLock::new(),
                     blank: OnceLock::new(),
                     calibrator: Calibrator::default(),
-                    side,
+                    own_stream,
                     device,
                 })
             })
@@ -107,38 +109,60 @@ impl Context {
         self.handle == handle && self.id == id
     }
 
-    /// The `CUcontext`.
+    /// Returns the `CUcontext`.
     pub fn handle(&self) -> usize {
         self.handle
     }
 
-    /// Another context has its handle.
+    /// Marks the context dead, because another one has its handle.
     pub(super) fn give_up(&self) {
         self.dead.store(true, Relaxed);
     }
 
-    /// Whether nothing can be measured in it any more.
+    /// Returns `true` if nothing can be measured in it any more.
     pub fn is_dead(&self) -> bool {
         self.dead.load(Relaxed) || fork::is_forked()
     }
 
-    /// Whether it is there until the process ends or its device is reset.
+    /// Returns `true` if the driver says that the context has been destroyed. A context that has
+    /// failed for good still exists. Drivers without ids cannot be asked; there a dead context
+    /// counts as destroyed.
+    pub(super) fn is_destroyed(&self) -> bool {
+        match self.id {
+            None => self.is_dead(),
+            id => {
+                id_of(self.handle).map_or_else(|fault| fault == Fault::ContextGone, |now| now != id)
+            }
+        }
+    }
+
+    /// Gives back what a destroyed context used beside its place in memory: the pages that the GPU
+    /// writes to, and lists of events. Returns `false` if another thread still uses some of it.
+    pub(super) fn retire(&self) -> bool {
+        self.dead.store(true, Relaxed);
+        self.holds.retire();
+        self.floor.retire();
+        let done = [self.clock.retire(), self.flushes.retire(), self.calibrator.retire()];
+        done.into_iter().all(|is_done| is_done)
+    }
+
+    /// Returns `true` if it exists until the process ends or its device is reset.
     pub fn is_retained(&self) -> bool {
         self.retain.is_held()
     }
 
-    /// The row of its device.
+    /// Returns the id of its device in the report.
     pub fn device_id(&self) -> DeviceId {
         DeviceId::Cuda(self.ordinal)
     }
 
-    /// Returns `true` if flushes of this kind can be enqueued, after preparing them if `is_free` allows
-    /// it: preparing enqueues work, which must not end up inside a bracket. If flushes stay impossible,
-    /// the report says why.
+    /// Returns `true` if flushes of this kind can be enqueued, after preparing them if `is_free`
+    /// allows it: preparing enqueues work, which must not end up inside a bracket. If flushes stay
+    /// impossible, the report says why.
     pub fn can_flush(&self, cold: Cold, is_free: bool) -> bool {
-        let can = self.is_ready_to_flush(cold) || (is_free && self.find_flush(cold).is_ok());
-        if !can && self.side.is_ok() {
-            self.flush.leave_out(cold);
+        let can = self.is_ready_to_flush(cold) || (is_free && self.search_flush(cold).is_ok());
+        if !can && self.own_stream.is_ok() {
+            self.flushes.leave_out(cold);
         }
         can
     }
@@ -146,36 +170,38 @@ impl Context {
     /// Prepares flushes of this kind. To be called while no bracket is open.
     pub fn prepare_flush(&self, cold: Cold) {
         if !self.is_ready_to_flush(cold) {
-            _ = self.find_flush(cold);
+            _ = self.search_flush(cold);
         }
     }
 
     /// Returns `true` if flushes of this kind were prepared.
     pub fn is_ready_to_flush(&self, cold: Cold) -> bool {
-        self.flush.is_ready_for(cold)
+        self.flushes.is_ready_for(cold)
     }
 
-    fn find_flush(&self, cold: Cold) -> Result<(), Fault> {
-        self.inside(|| {
-            let Context { symbols, device, module, .. } = self;
-            self.flush.prepare(cold, &Means { symbols, device, module, side: self.side? })
-        })
+    fn search_flush(&self, cold: Cold) -> Result<(), Fault> {
+        self.inside(|| self.flushes.prepare(cold, &self.resources(self.own_stream?)))
     }
 
-    /// Looks again for a flush of which nothing could be seen, a few times in all.
+    /// Searches again for a flush whose effect could not be measured, a few times in all.
     fn prove_flush(&self, cold: Cold) {
-        let Ok(side) = self.side else { return };
-        if self.flush.is_in_doubt(cold) && self.has_done_all(side) {
+        let Ok(own_stream) = self.own_stream else { return };
+        if self.flushes.is_in_doubt(cold) && self.is_idle(own_stream) {
             _ = self.inside(|| {
-                let Context { symbols, device, module, .. } = self;
-                self.flush.search_again(cold, &Means { symbols, device, module, side });
+                self.flushes.search_again(cold, &self.resources(own_stream));
                 Ok(())
             });
         }
     }
 
-    /// Whether nothing is left on a stream of what was enqueued. It is not being captured.
-    fn has_done_all(&self, stream: Stream) -> bool {
+    fn resources(&self, own_stream: Stream) -> Resources<'_> {
+        let Context { symbols, device, module, .. } = self;
+        Resources { symbols, device, module, own_stream }
+    }
+
+    /// Returns `true` if the GPU has done all that was enqueued on a stream, which is not being
+    /// captured.
+    fn is_idle(&self, stream: Stream) -> bool {
         // SAFETY: the stream is live.
         relaxed(|| self.on_stream(stream, || unsafe { sys::cuStreamQuery(raw(stream)) })).is_ok()
     }
@@ -183,8 +209,8 @@ impl Context {
     /// Returns `true` if streams can be held, after preparing that if `is_free` allows it, as for
     /// [`Context::can_flush`].
     pub fn can_hold(&self, is_free: bool) -> bool {
-        self.is_ready_to_hold()
-            || (is_free && self.inside(|| self.holds.prepare(&self.module, self.side?)).is_ok())
+        let prepare = || self.inside(|| self.holds.prepare(&self.module, self.own_stream?));
+        self.is_ready_to_hold() || (is_free && prepare().is_ok())
     }
 
     /// Returns `true` if holds were prepared.
@@ -192,16 +218,16 @@ impl Context {
         self.holds.is_ready()
     }
 
-    /// Lets every held stream go; with `for_ever`, also those that are held from now on.
-    pub fn release_holds(&self, for_ever: bool) {
-        self.holds.release_all(for_ever);
+    /// Releases every held stream. With `forever`, also those that are held from now on.
+    pub fn release_holds(&self, forever: bool) {
+        self.holds.release_all(forever);
     }
 
-    /// The state in which a flush enqueued on the stream now leaves the L2.
+    /// Returns the state in which a flush that is enqueued on the stream now leaves the L2.
     pub fn flushed_state(&self, stream: Stream, cold: Cold) -> CacheState {
         match cold {
-            _ if self.persisting.may_be_there(&self.l2(), stream) => CacheState::Partial,
-            _ if !self.flush.is_proved(cold) => CacheState::Partial,
+            _ if self.persisting.may_exist(&self.l2(), stream) => CacheState::Partial,
+            _ if !self.flushes.is_proved(cold) => CacheState::Partial,
             Cold::Clean => CacheState::Cold,
             Cold::Dirty => CacheState::ColdDirty,
         }
@@ -211,39 +237,39 @@ impl Context {
         L2 { symbols: self.symbols, handle: self.handle, l2_bytes: self.device.l2_bytes }
     }
 
-    /// How much a flush reads or writes, if one was prepared.
+    /// Returns the bytes that a flush reads or writes, if one was prepared.
     pub fn flush_bytes(&self) -> Option<u64> {
-        self.flush.bytes()
+        self.flushes.bytes()
     }
 
-    /// What flushes were seen to evict.
+    /// Returns what flushes were measured to evict.
     pub fn flush_proof(&self) -> Option<FlushProof> {
-        self.flush.proof()
+        self.flushes.proof()
     }
 
-    /// What a pair of events reads with nothing between, once that is known.
+    /// Returns the time of an empty pair of events, once it is known.
     pub fn floor(&self) -> Option<Floor> {
         if self.check_alive().is_ok() { self.floor.get() } else { self.floor.known() }
     }
 
-    /// The same without asking for it.
+    /// Returns the same without asking the driver.
     pub(super) fn known_floor(&self) -> Option<Floor> {
         self.floor.known()
     }
 
-    /// How much later than at best the GPU must reach a start for the sample to count as fed, once the
-    /// clocks are aligned.
+    /// Returns how much later than in the best case the GPU must reach a start for the sample to
+    /// count as fed, once the clocks are aligned.
     pub fn fed_margin_ns(&self) -> Option<f64> {
         Some(self.clock.known()?.margin_ns)
     }
 
-    /// Whether the event bias was calibrated, or that was tried in vain.
+    /// Returns `true` if a calibration of the event bias was tried, whether or not it succeeded.
     pub fn is_calibrated(&self) -> bool {
         self.calibrator.is_tried()
     }
 
-    /// Calibrates the event bias, once, unless `stream` is being captured. Takes some milliseconds, and
-    /// must stand in no bracket.
+    /// Calibrates the event bias, once, unless `stream` is being captured. Takes some milliseconds.
+    /// To be called while no bracket is open.
     pub fn calibrate(&self, stream: Stream) {
         if !self.is_calibrated() && self.is_capturing(stream) == Ok(false) {
             let step_ns = self.step_ns();
@@ -252,8 +278,8 @@ impl Context {
         }
     }
 
-    /// Looks whether the event bias has moved, and again for a flush of which nothing could be seen, to be
-    /// called with the GPU idle and no bracket open.
+    /// Checks whether the event bias has moved, and searches again for flushes whose effect could
+    /// not be measured. To be called while the GPU is idle and no bracket is open.
     pub fn check_calibration(&self) {
         if self.check_alive().is_ok() {
             let step_ns = self.step_ns();
@@ -269,11 +295,11 @@ impl Context {
         }
     }
 
-    fn equipment(&self) -> Result<Equipment<'_>, Obstacle> {
+    fn equipment(&self) -> Result<Equipment<'_>, CalibrationError> {
         if launches_block() {
-            return Err(Obstacle::Blocking);
+            return Err(CalibrationError::Blocking);
         }
-        self.holds.prepare(&self.module, self.side?)?;
+        self.holds.prepare(&self.module, self.own_stream?)?;
         let empty = self.module.kernels()?.empty;
         Ok(Equipment { symbols: self.symbols, holds: &self.holds, empty })
     }
@@ -282,32 +308,33 @@ impl Context {
         self.floor().and_then(|floor| floor.step_ns)
     }
 
-    /// What a pair of events reads around a kernel that does nothing, once that is known.
+    /// Returns the time of a pair of events around an empty kernel, once it is known.
     pub fn calibration(&self) -> Option<Calibration> {
         self.calibrator.get()
     }
 
-    /// What a pair of events takes longer where much is behind it, as far as that is known.
+    /// Returns how much longer a pair of events takes with a long queue behind it, or 0 if that is
+    /// not known.
     #[inline]
     pub(super) fn queued_extra_ns(&self) -> f64 {
         self.calibrator.queued_extra_ns()
     }
 
-    /// What is to be subtracted from a raw time for each bracket, if it is known.
+    /// Returns the bias to be subtracted from the raw time of each bracket, if it is known.
     pub fn bias(&self, given: Option<ConfiguredBias>) -> Option<Bias> {
         Bias::of(given, self.calibration(), &self.device.name, self.floor())
     }
 
-    /// What went wrong while preparing, for the report.
+    /// Returns what went wrong in this context, for the report.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
-        if let Err(fault) = self.side {
+        if let Err(fault) = self.own_stream {
             warnings.push(format!(
-                "no stream of our own could be created ({fault}): `cold` and `sleep` were left out"
+                "gpu-time could not create a stream ({fault}): `cold` and `sleep` were left out"
             ));
         }
         warnings.extend(self.module.warning());
-        warnings.extend(self.flush.warnings());
+        warnings.extend(self.flushes.warnings());
         warnings.extend(self.persisting.warning());
         warnings.extend(self.holds.warning());
         warnings.extend(self.calibrator.warning(self.step_ns()));
@@ -317,7 +344,8 @@ impl Context {
         warnings
     }
 
-    /// Runs driver calls in this context, without a trace on the calling thread.
+    /// Runs driver calls in this context, and leaves the calling thread's context and capture mode
+    /// as they were.
     pub(super) fn inside<R>(&self, f: impl FnOnce() -> Result<R, Fault>) -> Result<R, Fault> {
         if self.is_dead() {
             return Err(Fault::ContextGone);
@@ -325,7 +353,7 @@ impl Context {
         self.noting(with_current(self.handle as CUcontext, || relaxed(f)))
     }
 
-    /// Calls the driver about `stream`; one that names its context needs none to be current.
+    /// Makes a driver call for `stream`. Only implicit streams need their context to be current.
     #[inline]
     pub(super) fn on_stream(
         &self,
@@ -355,8 +383,9 @@ impl Context {
         Ok(status.get())
     }
 
-    /// Waits until the GPU has done all that was enqueued on the stream. What that finds to have failed,
-    /// the application's next call finds too: such an error stays with the context.
+    /// Waits until the GPU has done all that was enqueued on the stream. An error of that work is
+    /// not taken from the application: it stays with the context, and the application's next call
+    /// returns it too.
     pub fn synchronize(&self, stream: Stream) -> Result<(), Fault> {
         relaxed(|| {
             // SAFETY: the stream is live.
@@ -364,7 +393,8 @@ impl Context {
         })
     }
 
-    /// Remembers a context that is no more, and gives its retain back if it failed for good.
+    /// Marks the context dead if the result says so, and gives its retain back if it failed for
+    /// good.
     fn noting<R>(&self, result: Result<R, Fault>) -> Result<R, Fault> {
         match result {
             Err(Fault::ContextGone) => self.dead.store(true, Relaxed),

@@ -6,26 +6,26 @@ use crate::gpu::Fault;
 use crate::types::attribute::Cold;
 use crate::types::handles::Stream;
 
-/// So many times the reported L2 a flush is at most.
+/// The largest flush, in multiples of the reported L2.
 const LARGEST: u32 = 4;
-/// The same of one that writes and discards. What that does not empty, reading may: it needs no more
-/// memory traffic then.
+/// The largest flush that writes and discards. If that does not empty the L2, reading may, and
+/// takes no more memory traffic then.
 const LARGEST_DISCARD: u32 = 2;
 
-/// How lines are evicted.
+/// A way to evict lines.
 #[derive(Clone, Copy)]
 pub(super) enum Method {
     /// Leaves clean lines.
     Read(Kernel),
-    /// Leaves dirty ones.
+    /// Leaves dirty lines.
     Write,
-    /// Leaves none. By writing, dirty lines are evicted as easily as clean ones; by reading they are not.
+    /// Leaves no lines. Writing evicts dirty lines as easily as clean ones, and reading does not.
     WriteDiscard(Kernel),
 }
 
 impl Method {
-    /// Those of this kind of flush, each with how many times the L2 it reads or writes, in the order in
-    /// which they are tried.
+    /// Returns the methods for this kind of flush in the order in which they are tried, each with
+    /// the multiple of the L2 that it reads or writes.
     pub fn candidates(cold: Cold, module: &Module) -> Result<Vec<(Method, u32)>, Fault> {
         let up_to = |most, method: Method| (1..=most).map(move |multiple| (method, multiple));
         Ok(match cold {
@@ -40,7 +40,7 @@ impl Method {
         })
     }
 
-    /// As the report calls it.
+    /// Returns its name in the report.
     pub fn name(self) -> &'static str {
         match self {
             Method::Read(_) => "read",
@@ -49,32 +49,35 @@ impl Method {
         }
     }
 
-    /// The first launch of a kernel may load it: here, and not in a user's stream. What fails here fails
-    /// again where it counts.
-    pub fn make_ready(self, zeros: FlushBuffer, side: Stream) {
+    /// Launches the kernel once, on our own stream: the first launch may load it, which must not
+    /// happen in the user's stream. A failure is ignored, because the eviction itself will fail
+    /// too.
+    pub fn make_ready(self, buffer: FlushBuffer, own_stream: Stream) {
         _ = match self {
-            // An earlier trial may have discarded them.
+            // An earlier candidate may have discarded the zeros.
             Method::Read(reader) => {
-                zeros.write(side).and_then(|()| zeros.first(0).read(reader, side))
+                let zeroed = buffer.write(own_stream);
+                zeroed.and_then(|()| buffer.first(0).read(reader, own_stream))
             }
             Method::Write => Ok(()),
-            Method::WriteDiscard(discarder) => zeros.first(0).discard(discarder, side),
+            Method::WriteDiscard(discarder) => buffer.first(0).discard(discarder, own_stream),
         };
     }
 
-    pub fn evict(self, zeros: FlushBuffer, stream: Stream) -> Result<(), Fault> {
+    pub fn evict(self, buffer: FlushBuffer, stream: Stream) -> Result<(), Fault> {
         match self {
-            Method::Read(reader) => zeros.read(reader, stream),
-            Method::Write => zeros.write(stream),
+            Method::Read(reader) => buffer.read(reader, stream),
+            Method::Write => buffer.write(stream),
             Method::WriteDiscard(discarder) => {
-                zeros.write(stream)?;
-                zeros.discard(discarder, stream)
+                buffer.write(stream)?;
+                buffer.discard(discarder, stream)
             }
         }
     }
 
-    /// What it should have taken out again: a line that the L2 does not hold is not dirty.
-    pub fn discarded(self, zeros: FlushBuffer) -> Option<FlushBuffer> {
-        matches!(self, Method::WriteDiscard(_)).then_some(zeros)
+    /// Returns the memory that it should have taken out of the L2 again. A line that the L2 does
+    /// not hold is not dirty.
+    pub fn discarded(self, buffer: FlushBuffer) -> Option<FlushBuffer> {
+        matches!(self, Method::WriteDiscard(_)).then_some(buffer)
     }
 }

@@ -1,38 +1,41 @@
-//! The flushes of a context: found when they are wanted, and what was seen of each.
+//! The flushes of a context, which empty the L2: each is searched for when it is first needed and
+//! kept with what was measured of it.
 
 mod method;
 mod search;
 
-pub(super) use search::Means;
+pub(super) use search::Resources;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
+use std::time::Instant;
 
-use crate::base::lock::locked;
+use crate::base::lock::{locked, locked_by};
 use crate::gpu::Fault;
 use crate::types::attribute::Cold;
 use crate::types::handles::Stream;
 use gpu_time_report::{Eviction, FlushProof};
-use search::{Flush, Probe, Unready, Unseen};
+use search::{Doubt, Flush, SearchError, SearchState};
 
-/// So often a flush of which nothing could be seen is looked for: by the first cold call, and at reports.
+/// Searches for a flush whose effect could not be measured: one at the first cold call, the rest
+/// when reports are made.
 const SEARCHES: usize = 4;
 
-/// The flushes of one context, each found when it is first wanted and kept for as long as the context.
+/// The flushes of one context. Each lives as long as the context.
 #[derive(Default)]
 pub(super) struct Flushes {
-    clean: Found,
-    dirty: Found,
-    /// Locked while one is looked for, since the lines are watched for one flush at a time.
-    probe: Mutex<Probe>,
+    clean: Searches,
+    dirty: Searches,
+    /// Locked during a search, because lines can be timed for one flush at a time.
+    state: Mutex<SearchState>,
 }
 
-/// What each search for one kind of flush found. The last flush is the one that counts: an earlier one may
-/// still be enqueued, so it stays as it is.
+/// The results of the searches for one kind of flush. The last flush is the one in use. Earlier
+/// ones stay, because they may still be enqueued.
 #[derive(Default)]
-struct Found {
-    searches: [OnceLock<Result<Flush, Unready>>; SEARCHES],
-    /// A cold call came before the flush was found, and went without.
+struct Searches {
+    results: [OnceLock<Result<Box<Flush>, SearchError>>; SEARCHES],
+    /// A cold call came before the first search and was timed without a flush.
     has_left_out: AtomicBool,
 }
 
@@ -41,109 +44,118 @@ impl Flushes {
         self.flush(cold).is_some()
     }
 
-    /// Finds the flush of this kind, once. Calls of other threads that want one wait for it: what they enqueued
-    /// meanwhile would evict the lines to watch.
+    /// Searches for the flush of this kind, once. Other threads that need one wait for this search:
+    /// their work would evict the lines that it times.
     ///
-    /// This waits for our own stream, for some milliseconds if the GPU is idle, and not for ever if it is
-    /// not.
-    pub fn prepare(&self, cold: Cold, means: &Means<'_>) -> Result<(), Fault> {
-        let [first, ..] = &self.found(cold).searches;
-        match first.get_or_init(|| self.find(cold, means, &mut locked(&self.probe))) {
+    /// The search waits for our own stream: some milliseconds if the GPU is idle, and a bounded
+    /// time if it is busy.
+    pub fn prepare(&self, cold: Cold, resources: &Resources<'_>) -> Result<(), Fault> {
+        let [first, ..] = &self.searches(cold).results;
+        match first.get_or_init(|| self.search(cold, resources, &mut locked(&self.state))) {
             Ok(_) => Ok(()),
-            Err(Unready::Memory(fault) | Unready::Fault(fault)) => Err(*fault),
+            Err(SearchError::Memory(fault) | SearchError::Fault(fault)) => Err(*fault),
         }
     }
 
-    /// A cold call goes without a flush, for as long as there is none.
+    /// Notes that a cold call was timed without a flush.
     pub fn leave_out(&self, cold: Cold) {
-        self.found(cold).has_left_out.store(true, Relaxed);
+        self.searches(cold).has_left_out.store(true, Relaxed);
     }
 
-    /// Whether nothing could be seen of a flush that there is.
+    /// Returns `true` if there is a flush whose effect could not be measured.
     pub fn is_in_doubt(&self, cold: Cold) -> bool {
-        self.found(cold).doubt().is_some()
+        self.searches(cold).doubt().is_some()
     }
 
-    /// Looks again for a flush of which nothing could be seen; what was enqueued on our own stream must
-    /// have been done. Nobody waits for another who does so.
-    pub fn search_again(&self, cold: Cold, means: &Means<'_>) {
-        let Ok(mut probe) = self.probe.try_lock() else { return };
-        let found = self.found(cold);
-        if found.doubt().is_some()
-            && let Some(next) = found.searches.iter().find(|search| search.get().is_none())
+    /// Searches again for a flush whose effect could not be measured. Our own stream must be idle.
+    /// Returns at once if another thread is searching.
+    pub fn search_again(&self, cold: Cold, resources: &Resources<'_>) {
+        let Ok(mut state) = self.state.try_lock() else { return };
+        let searches = self.searches(cold);
+        if searches.doubt().is_some()
+            && let Some(next) = searches.results.iter().find(|result| result.get().is_none())
         {
-            next.get_or_init(|| self.find(cold, means, &mut probe));
+            next.get_or_init(|| self.search(cold, resources, &mut state));
         }
+    }
+
+    /// Gives back what the searches used, once the context has been destroyed. Returns `false` if
+    /// another thread is searching.
+    pub fn retire(&self) -> bool {
+        let state = locked_by(&self.state, Instant::now());
+        state.map(|mut state| *state = SearchState::default()).is_some()
     }
 
     /// Enqueues the eviction; the context must be current.
     pub fn enqueue(&self, stream: Stream, cold: Cold) -> Result<(), Fault> {
         let flush = self.flush(cold).ok_or(Fault::Exhausted)?;
-        flush.method.evict(flush.zeros, stream)
+        flush.method.evict(flush.buffer, stream)
     }
 
-    /// Whether the flush was seen to empty the L2.
+    /// Returns `true` if measurements showed that the flush empties the L2.
     pub fn is_proved(&self, cold: Cold) -> bool {
-        self.flush(cold).is_some_and(|flush| flush.seen.as_ref().is_ok_and(Eviction::proved))
+        self.flush(cold).is_some_and(|flush| flush.eviction.as_ref().is_ok_and(Eviction::proved))
     }
 
-    /// How much the larger one of the flushes reads or writes.
+    /// Returns the bytes that the larger one of the flushes reads or writes.
     pub fn bytes(&self) -> Option<u64> {
         let flushes = [Cold::Clean, Cold::Dirty].into_iter().filter_map(|cold| self.flush(cold));
-        flushes.map(|flush| flush.zeros.bytes()).max()
+        flushes.map(|flush| flush.buffer.bytes()).max()
     }
 
-    /// What the flushes were seen to evict.
+    /// Returns what the flushes were measured to evict.
     pub fn proof(&self) -> Option<FlushProof> {
-        let seen = |cold| self.flush(cold)?.seen.clone().ok();
-        let proof = FlushProof { clean: seen(Cold::Clean), dirty: seen(Cold::Dirty) };
+        let eviction = |cold| self.flush(cold)?.eviction.clone().ok();
+        let proof = FlushProof { clean: eviction(Cold::Clean), dirty: eviction(Cold::Dirty) };
         (proof != FlushProof::default()).then_some(proof)
     }
 
     pub fn warnings(&self) -> Vec<String> {
         let kinds = [&self.clean, &self.dirty].into_iter();
-        let short = kinds.filter(|found| found.flush().is_none()).find_map(|found| {
-            match found.searches.first()?.get()? {
-                Err(Unready::Memory(fault)) => Some(fault),
+        let short =
+            kinds.filter(|searches| searches.flush().is_none()).find_map(|searches| match searches
+                .results
+                .first()?
+                .get()?
+            {
+                Err(SearchError::Memory(fault)) => Some(fault),
                 _ => None,
-            }
-        });
+            });
         if let Some(fault) = short {
             return vec![format!(
                 "no flush buffer could be allocated ({fault}): `cold` calls were timed as found"
             )];
         }
         let kinds = [(Cold::Clean, "`cold`"), (Cold::Dirty, "`cold = \"dirty\"`")];
-        let is_left_out = |(cold, _): &(Cold, _)| self.found(*cold).is_left_out();
+        let is_left_out = |(cold, _): &(Cold, _)| self.searches(*cold).is_left_out();
         let left_out = kinds.into_iter().filter(is_left_out).map(|(_, key)| {
             format!(
-                "{key} calls were timed as found: a bracket was open whenever one began, and how to flush \
-                 is found out while none is"
+                "{key} calls were timed as found: a bracket was open at each of them, and a flush \
+                 can only be prepared while no bracket is open"
             )
         });
-        let doubts = kinds.into_iter().filter_map(|(cold, key)| match &self.flush(cold)?.seen {
-            Ok(seen) if seen.proved() => self.found(cold).first_doubt().map(|why| {
+        let doubts = kinds.into_iter().filter_map(|(cold, key)| match &self.flush(cold)?.eviction {
+            Ok(eviction) if eviction.proved() => self.searches(cold).first_doubt().map(|why| {
                 format!(
-                    "that {key} empties the L2 was not shown at first: {why}; calls until then are \
-                         `partial`"
+                    "at first it could not be shown that {key} empties the L2 ({why}): earlier calls \
+                     are `partial`"
                 )
             }),
-            Ok(seen) => Some(format!(
-                "{key} could not empty the L2, with {} times its size: {:.1} % of lines were gone \
-                     after they had been read, {:.1} % after they had been written; such calls are \
-                     `partial`",
-                seen.multiple(),
-                100.0 * seen.missed_after_read(),
-                100.0 * seen.missed_after_write(),
+            Ok(eviction) => Some(format!(
+                "{key} did not empty the L2, with a buffer of {} times its size: {:.1} % of lines \
+                 were evicted after a read, {:.1} % after a write; such calls are `partial`",
+                eviction.multiple(),
+                100.0 * eviction.missed_after_read(),
+                100.0 * eviction.missed_after_write(),
             )),
             Err(why) => Some(format!(
-                "that {key} empties the L2 was not shown: {why}; such calls are `partial`"
+                "it could not be shown that {key} empties the L2 ({why}): such calls are `partial`"
             )),
         });
         left_out.chain(doubts).collect()
     }
 
-    fn found(&self, cold: Cold) -> &Found {
+    fn searches(&self, cold: Cold) -> &Searches {
         match cold {
             Cold::Clean => &self.clean,
             Cold::Dirty => &self.dirty,
@@ -151,31 +163,38 @@ impl Flushes {
     }
 
     fn flush(&self, cold: Cold) -> Option<&Flush> {
-        self.found(cold).flush()
+        self.searches(cold).flush()
     }
 
-    fn find(&self, cold: Cold, means: &Means<'_>, probe: &mut Probe) -> Result<Flush, Unready> {
-        search::find(cold, means, self.flush(cold).map(|flush| flush.zeros), probe)
+    fn search(
+        &self,
+        cold: Cold,
+        resources: &Resources<'_>,
+        state: &mut SearchState,
+    ) -> Result<Box<Flush>, SearchError> {
+        let buffer = self.flush(cold).map(|flush| flush.buffer);
+        search::search(cold, resources, buffer, state).map(Box::new)
     }
 }
 
-impl Found {
+impl Searches {
     fn flush(&self) -> Option<&Flush> {
-        self.searches.iter().rev().filter_map(OnceLock::get).find_map(|found| found.as_ref().ok())
+        let results = self.results.iter().rev().filter_map(OnceLock::get);
+        results.filter_map(|result| result.as_ref().ok()).next().map(Box::as_ref)
     }
 
-    /// Whether calls went without, and nobody has come to look for one.
+    /// Returns `true` if calls were timed without a flush and no search was made since.
     fn is_left_out(&self) -> bool {
-        self.has_left_out.load(Relaxed) && self.searches[0].get().is_none()
+        self.has_left_out.load(Relaxed) && self.results[0].get().is_none()
     }
 
-    /// Why nobody knows what the flush evicts, if so.
-    fn doubt(&self) -> Option<Unseen> {
-        self.flush()?.seen.as_ref().err().copied()
+    /// Returns why the effect of the flush is unknown, if it is.
+    fn doubt(&self) -> Option<Doubt> {
+        self.flush()?.eviction.as_ref().err().copied()
     }
 
-    /// The same when it was first looked for.
-    fn first_doubt(&self) -> Option<Unseen> {
-        self.searches.first()?.get()?.as_ref().ok()?.seen.as_ref().err().copied()
+    /// Returns the same as of the first search.
+    fn first_doubt(&self) -> Option<Doubt> {
+        self.results.first()?.get()?.as_ref().ok()?.eviction.as_ref().err().copied()
     }
 }

@@ -1,4 +1,4 @@
-//! The search for a flush that is seen to empty the L2, with a buffer as small as it may be.
+//! The search for the smallest flush that measurably empties the L2.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use gpu_time_kernels::DISCARDED_LINE;
 use crate::cuda::device::DeviceInfo;
 use crate::cuda::flush::method::Method;
 use crate::cuda::flush_buffer::FlushBuffer;
-use crate::cuda::line_probe::{LineProbe, Watched};
+use crate::cuda::line_probe::{LineProbe, ProbedMemory};
 use crate::cuda::module::Module;
 use crate::cuda::symbols::Symbols;
 use crate::gpu::Fault;
@@ -17,193 +17,196 @@ use crate::types::attribute::Cold;
 use crate::types::handles::Stream;
 use gpu_time_report::Eviction;
 
-/// So long the host waits at most, in each search.
+/// The longest time that the host waits in one search.
 const PATIENCE: Duration = Duration::from_millis(200);
-/// So often a size is tried while other work evicts the lines that are watched.
+/// Attempts at one size while other work evicts the lines that are timed.
 const ROUNDS: u32 = 3;
 
-/// What looking for a flush takes; the context must be current.
-pub(in crate::cuda) struct Means<'a> {
+/// The parts of a context that a search uses; the context must be current.
+pub(in crate::cuda) struct Resources<'a> {
     pub symbols: &'a Symbols,
     pub device: &'a DeviceInfo,
     pub module: &'a Module,
-    /// Our own stream.
-    pub side: Stream,
+    pub own_stream: Stream,
 }
 
-/// What is used in one search after another.
+/// The state that one search leaves for the next.
 #[derive(Default)]
-pub(super) struct Probe {
-    lines: Option<Result<LineProbe, Fault>>,
-    /// What a search left that did not come to its end.
-    watched: Option<Watched>,
+pub(super) struct SearchState {
+    line_probe: Option<Result<LineProbe, Fault>>,
+    /// Memory of a search that did not come to its end.
+    unfinished: Option<ProbedMemory>,
 }
 
 /// A flush, as a search found it.
 pub(super) struct Flush {
     pub method: Method,
-    /// What it reads or writes, and the other kind does not: a clean flush that reads what a dirty one wrote
-    /// would find it, and leave it dirty.
-    pub zeros: FlushBuffer,
-    pub seen: Result<Eviction, Unseen>,
+    /// The buffer that it reads or writes. The two kinds do not share one: a clean flush that reads
+    /// what a dirty one wrote would hit those lines and leave them dirty.
+    pub buffer: FlushBuffer,
+    pub eviction: Result<Eviction, Doubt>,
 }
 
-/// Why there is no flush.
+/// The reasons why there is no flush.
 #[derive(Clone, Copy)]
-pub(super) enum Unready {
+pub(super) enum SearchError {
     Memory(Fault),
     Fault(Fault),
 }
 
-/// Why nobody knows what a flush evicts.
+/// The reasons why the effect of a flush is unknown.
 #[derive(Clone, Copy)]
-pub(super) enum Unseen {
+pub(super) enum Doubt {
     Fault(Fault),
     Busy,
     Disturbed,
 }
 
-impl fmt::Display for Unseen {
+impl fmt::Display for Doubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unseen::Fault(fault) => fault.fmt(f),
-            Unseen::Busy => f.write_str("the GPU was busy"),
-            Unseen::Disturbed => f.write_str("other work on the GPU evicted the lines to watch"),
+            Doubt::Fault(fault) => fault.fmt(f),
+            Doubt::Busy => f.write_str("the GPU was busy"),
+            Doubt::Disturbed => {
+                f.write_str("other work on the GPU evicted the lines that are timed")
+            }
         }
     }
 }
 
 impl Flush {
-    /// The share of lines that it evicts, of those that it evicts least.
-    fn evicts(&self) -> f64 {
+    /// Returns the share of lines that it evicts, for the kind of line that it evicts least.
+    fn evicted_share(&self) -> f64 {
         let least = |seen: &Eviction| seen.missed_after_read().min(seen.missed_after_write());
-        self.seen.as_ref().map_or(0.0, least)
+        self.eviction.as_ref().map_or(0.0, least)
     }
 }
 
-/// The first flush that is seen to evict; the best that there is memory for, if none is; and where
-/// nothing can be seen, the first. The buffer of an earlier search is used again.
-pub(super) fn find(
+/// Returns the first flush that measurably empties the L2. If none does, returns the best that
+/// there is memory for, or the first if nothing can be measured. `buffer` is that of an earlier
+/// search, which is used again.
+pub(super) fn search(
     cold: Cold,
-    means: &Means<'_>,
-    room: Option<FlushBuffer>,
-    probe: &mut Probe,
-) -> Result<Flush, Unready> {
+    resources: &Resources<'_>,
+    buffer: Option<FlushBuffer>,
+    state: &mut SearchState,
+) -> Result<Flush, SearchError> {
     let deadline = Instant::now() + PATIENCE;
-    let mut memory = Memory { means, room, made: Vec::new() };
-    let mut watched = None;
+    let mut memory = Memory { resources, largest: buffer, allocated: Vec::new() };
+    let mut probed = None;
     let mut best: Option<Flush> = None;
-    let mut unready = Unready::Memory(Fault::Exhausted);
-    for (method, multiple) in Method::candidates(cold, means.module).map_err(Unready::Fault)? {
-        let zeros = match memory.room_for(bytes(means.device, multiple)) {
-            Ok(zeros) => zeros,
-            // The next may need less.
+    let mut error = SearchError::Memory(Fault::Exhausted);
+    let candidates = Method::candidates(cold, resources.module).map_err(SearchError::Fault)?;
+    for (method, multiple) in candidates {
+        let buffer = match memory.buffer(bytes(resources.device, multiple)) {
+            Ok(buffer) => buffer,
+            // The next candidate may need less.
             Err(fault) => {
-                unready = Unready::Memory(fault);
+                error = SearchError::Memory(fault);
                 continue;
             }
         };
-        method.make_ready(zeros, means.side);
-        let lines = probe.lines.get_or_insert_with(|| {
-            LineProbe::new(means.device, means.module.kernels()?, means.side)
+        method.make_ready(buffer, resources.own_stream);
+        let line_probe = state.line_probe.get_or_insert_with(|| {
+            LineProbe::new(resources.device, resources.module.kernels()?, resources.own_stream)
         });
-        // After the buffer: where there is little memory, a flush matters more than its proof.
-        let watched = watched.get_or_insert_with(|| memory.watched(probe.watched.take()));
-        let seen = match (lines, &*watched) {
-            (Ok(lines), Ok(watched)) => look(
+        // After the buffer: where memory is short, a flush matters more than its proof.
+        let probed = probed.get_or_insert_with(|| memory.probed(state.unfinished.take()));
+        let eviction = match (line_probe, &*probed) {
+            (Ok(line_probe), Ok(probed)) => measure(
                 || {
-                    let evict = || method.evict(zeros, means.side);
-                    lines.watch(*watched, evict, method.discarded(zeros), deadline)
+                    let evict = || method.evict(buffer, resources.own_stream);
+                    line_probe.time_lines(*probed, evict, method.discarded(buffer), deadline)
                 },
-                |passes| passes.judge(method.name(), multiple, zeros.bytes()),
+                |passes| passes.judge(method.name(), multiple, buffer.bytes()),
             ),
-            (Err(fault), _) => Err(Unseen::Fault(*fault)),
-            (_, Err(fault)) => Err(Unseen::Fault(*fault)),
+            (Err(fault), _) => Err(Doubt::Fault(*fault)),
+            (_, Err(fault)) => Err(Doubt::Fault(*fault)),
         };
-        match &seen {
-            Err(Unseen::Fault(fault @ (Fault::ContextGone | Fault::Sticky))) => {
-                return Err(Unready::Fault(*fault));
+        match &eviction {
+            Err(Doubt::Fault(fault @ (Fault::ContextGone | Fault::Sticky))) => {
+                return Err(SearchError::Fault(*fault));
             }
-            // What the GPU has not come to yet, nobody may take away.
-            Err(Unseen::Fault(_) | Unseen::Busy) => {
-                memory.made.clear();
-                probe.watched = watched.ok();
+            // The GPU may not have come to some of this work yet, so its memory must stay.
+            Err(Doubt::Fault(_) | Doubt::Busy) => {
+                memory.allocated.clear();
+                state.unfinished = probed.ok();
             }
             _ => {}
         }
-        let is_final = seen.as_ref().map_or(true, Eviction::proved);
-        let flush = Flush { method, zeros, seen };
-        if best.as_ref().is_none_or(|best| best.evicts() <= flush.evicts()) {
+        let is_final = eviction.as_ref().map_or(true, Eviction::proved);
+        let flush = Flush { method, buffer, eviction };
+        if best.as_ref().is_none_or(|best| best.evicted_share() <= flush.evicted_share()) {
             best = Some(flush);
         }
         if is_final {
             break;
         }
     }
-    let best = best.ok_or(unready)?;
-    memory.keep(best.zeros);
+    let best = best.ok_or(error)?;
+    memory.free_all_but(best.buffer);
     Ok(best)
 }
 
 /// The memory of one search.
 struct Memory<'a> {
-    means: &'a Means<'a>,
-    /// The largest buffer so far; at first that of an earlier search, which is never given back: it may be
-    /// enqueued elsewhere.
-    room: Option<FlushBuffer>,
-    /// What was allocated and can be given back.
-    made: Vec<FlushBuffer>,
+    resources: &'a Resources<'a>,
+    /// The largest buffer so far. At first that of an earlier search, which is never freed: it may
+    /// be enqueued on other streams.
+    largest: Option<FlushBuffer>,
+    /// Allocations that can be freed.
+    allocated: Vec<FlushBuffer>,
 }
 
 impl Memory<'_> {
-    fn room_for(&mut self, bytes: u64) -> Result<FlushBuffer, Fault> {
-        if let Some(room) = self.room.filter(|room| room.bytes() >= bytes) {
-            return Ok(room.first(bytes));
+    fn buffer(&mut self, bytes: u64) -> Result<FlushBuffer, Fault> {
+        if let Some(largest) = self.largest.filter(|largest| largest.bytes() >= bytes) {
+            return Ok(largest.first(bytes));
         }
-        let made = self.allocate(bytes)?;
-        self.room = Some(made);
-        Ok(made)
+        let buffer = self.allocate(bytes)?;
+        self.largest = Some(buffer);
+        Ok(buffer)
     }
 
-    fn watched(&mut self, left: Option<Watched>) -> Result<Watched, Fault> {
-        if let Some(left) = left {
-            self.made.push(left.all());
-            return Ok(left);
+    fn probed(&mut self, unfinished: Option<ProbedMemory>) -> Result<ProbedMemory, Fault> {
+        if let Some(probed) = unfinished {
+            self.allocated.push(probed.start());
+            return Ok(probed);
         }
-        Watched::of(self.means.device, |bytes| self.allocate(bytes))
+        ProbedMemory::new(self.resources.device, |bytes| self.allocate(bytes))
     }
 
     fn allocate(&mut self, bytes: u64) -> Result<FlushBuffer, Fault> {
         if bytes == 0 {
             return Err(Fault::Exhausted);
         }
-        let made = FlushBuffer::allocate(bytes, self.means.device, self.means.side)?;
-        self.made.push(made);
-        Ok(made)
+        let Resources { device, own_stream, .. } = *self.resources;
+        let buffer = FlushBuffer::allocate(bytes, device, own_stream)?;
+        self.allocated.push(buffer);
+        Ok(buffer)
     }
 
-    /// Gives all back that was allocated but these.
-    fn keep(self, zeros: FlushBuffer) {
-        for made in self.made.iter().filter(|made| made.address() != zeros.address()) {
-            made.free(self.means.symbols, self.means.side);
+    fn free_all_but(self, kept: FlushBuffer) {
+        for buffer in self.allocated.iter().filter(|buffer| buffer.address() != kept.address()) {
+            buffer.free(self.resources.symbols, self.resources.own_stream);
         }
     }
 }
 
-/// Watches lines until the passes can be judged.
-fn look(
+/// Times lines until the passes can be judged.
+fn measure(
     mut passes: impl FnMut() -> Result<Option<Passes>, Fault>,
     judge: impl Fn(&Passes) -> Option<Eviction>,
-) -> Result<Eviction, Unseen> {
+) -> Result<Eviction, Doubt> {
     for _ in 0..ROUNDS {
-        if let Some(seen) = judge(&passes().map_err(Unseen::Fault)?.ok_or(Unseen::Busy)?) {
-            return Ok(seen);
+        if let Some(eviction) = judge(&passes().map_err(Doubt::Fault)?.ok_or(Doubt::Busy)?) {
+            return Ok(eviction);
         }
     }
-    Err(Unseen::Disturbed)
+    Err(Doubt::Disturbed)
 }
 
-/// So many times the L2, in whole lines.
+/// Returns a multiple of the size of the L2, in whole lines.
 fn bytes(device: &DeviceInfo, multiple: u32) -> u64 {
     device.l2_bytes / DISCARDED_LINE * DISCARDED_LINE * u64::from(multiple)
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
 
 use crate::base::lock::locked;
-use crate::cuda::{Capture, Context, NotKept};
+use crate::cuda::{Capture, Context, KeepError};
 use crate::gpu::{Fault, Gpu};
 use crate::record::call::StreamCall;
 use crate::record::timeline;
@@ -203,7 +203,7 @@ impl Pair {
     pub fn cell(context: &'static Context, capture: &Capture) -> Result<Pair, Fault> {
         let pair = Pair::take(context)?;
         pair.released.store(false, Relaxed);
-        let Err(NotKept { fault, is_released }) = context.keep(capture, pair.released) else {
+        let Err(KeepError { fault, is_released }) = context.keep(capture, pair.released) else {
             return Ok(pair);
         };
         let mut graphs = locked(&GRAPHS);

@@ -15,7 +15,7 @@ pub use series::{Series, Stats};
 
 /// Prefixes of warnings about a real GPU and its other users.
 const MACHINE_WARNINGS: [&str; 8] = [
-    "NVML does not tell of it",
+    "NVML cannot read it",
     "throttled by",
     "its SM clock",
     "its memory clock",
