@@ -29,7 +29,7 @@ pub(crate) struct Barriers {
     context: &'static Context,
     stream: Stream,
     stream_state: &'static StreamState,
-    begun: Mark,
+    opened: Mark,
     entry: SeriesRef,
     /// cudarc puts waits and records of its own around what is launched.
     tracked: bool,
@@ -48,22 +48,22 @@ impl Barriers {
     pub fn open(place: &StreamCall, is_alive: bool) -> Option<Barriers> {
         let StreamCall { site, thread, context, stream, tracked, call_id, key, weight } = *place;
         let obstacle = if is_alive { obstacle(context, stream) } else { Some(Lost::Stream) };
-        let stream_state =
-            locked(&thread.recorder).stream_state(context, StreamKey::new(stream, thread));
+        let stream_key = StreamKey::new(stream, thread);
+        let stream_state = locked(&thread.recorder).stream_state(context, stream_key);
         let (prepare, cache) = match obstacle {
             None => place.preparation(site.settings(), stream_state.is_busy(), None),
             Some(_) => (Preparation::default(), CacheState::AsFound),
         };
         let entry =
             locked(&thread.recorder).series.begin(site, None, context.device_id(), cache, key);
-        let begun = stream_state.begin();
+        let (stream_state, opened) = locked(&thread.recorder).open_stream(context, stream_key);
         let barriers = Barriers {
             site,
             thread,
             context,
             stream,
             stream_state,
-            begun,
+            opened,
             entry,
             tracked,
             call_id,
@@ -105,7 +105,7 @@ impl Barriers {
             None => context.synchronize(stream).map_err(Lost::from),
         }
         .map(|()| context.now_ns());
-        let nested = stream_state.end() != self.begun;
+        let nested = stream_state.close() != self.opened;
         let outcome = ended_ns.map(|ended_ns| {
             let took = Duration::from_nanos(ended_ns.saturating_sub(self.began_ns));
             let mut sample = Sample::by_host(took, ended_ns).weighted(self.weight);
@@ -118,7 +118,7 @@ impl Barriers {
     /// Gives the call up without waiting.
     #[cold]
     pub fn abandon(&self, reason: Lost) {
-        self.stream_state.end();
+        self.stream_state.close();
         locked(&self.thread.recorder).deliver(self.entry, Err(reason), Workload::UNKNOWN);
     }
 }

@@ -104,7 +104,8 @@ impl StreamCall {
         let StreamCall { site, thread, context, stream, tracked, call_id, key, weight } = *self;
         let thread_id = stream.is_per_thread().then(thread_id::current);
         let mut recorder = locked(&thread.recorder);
-        let stream_state = recorder.stream_state(context, StreamKey::new(stream, thread));
+        let stream_key = StreamKey::new(stream, thread);
+        let stream_state = recorder.stream_state(context, stream_key);
         let first = state.and_then(CallState::first_cache);
         let is_plain = site.is_plain() && cold_override::is_none();
         // Once, because the program may change them.
@@ -144,7 +145,7 @@ impl StreamCall {
         };
         let opened = match obstacle {
             Some(reason) => Err(reason),
-            None => match recorder.open(context, subject) {
+            None => match recorder.open(context, stream_key, subject) {
                 Some(bracket) => Ok(bracket),
                 None => {
                     let opened;
@@ -194,7 +195,8 @@ impl StreamCall {
         let opened = match made {
             Ok(new) => {
                 recorder.pools.supply(context, ordered, new);
-                recorder.open(context, || subject).ok_or(Lost::Events)
+                let stream_key = StreamKey::new(subject.stream, thread);
+                recorder.open(context, stream_key, || subject).ok_or(Lost::Events)
             }
             Err(fault) => {
                 recorder.pools.supply(context, ordered, Vec::new());

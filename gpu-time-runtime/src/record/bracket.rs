@@ -6,7 +6,7 @@ use crate::record::call_sums::SumId;
 use crate::record::feeding::{BracketTimes, FeedDetector, StreamPosition};
 use crate::record::sequence::{self};
 use crate::record::series_counters::SeriesRef;
-use crate::record::stream_state::{Mark, StreamState};
+use crate::record::stream_state::{Mark, StreamKey, StreamState};
 use crate::record::timeline::{CallId, Slice};
 use crate::site::callsite::CallSite;
 use crate::site::series_id::SeriesId;
@@ -111,8 +111,8 @@ pub(crate) struct Bracket<G: Gpu> {
     pub pair: EventPair,
     /// The host's time after the stop record.
     pub stopped_ns: u64,
-    begun: Mark,
-    ended: Mark,
+    opened: Mark,
+    closed: Mark,
     pub subject: Subject,
     special: Rare<Special>,
 }
@@ -141,8 +141,8 @@ impl<G: Gpu> Bracket<G> {
             gpu,
             pair,
             stopped_ns: 0,
-            begun: Mark::default(),
-            ended: Mark::default(),
+            opened: Mark::default(),
+            closed: Mark::default(),
             subject,
             special: Rare { is_there: false, value: Special::NONE },
         }))
@@ -155,10 +155,20 @@ impl<G: Gpu> Bracket<G> {
         self.special.clear();
     }
 
-    /// Opens the bracket on its stream: from here on others know of it.
+    /// Opens the bracket on the stream of this key, so that the stream's other brackets see it. Returns
+    /// `false` if the subject's stream state belongs to another stream by now.
     #[inline]
-    pub fn open(&mut self) {
-        self.begun = self.subject.stream_state.begin();
+    pub fn open(&mut self, key: StreamKey) -> bool {
+        let opened = self.subject.stream_state.open(key);
+        self.opened = opened.unwrap_or_default();
+        opened.is_some()
+    }
+
+    /// Gives the bracket the stream state on which it has just been opened.
+    #[cold]
+    pub fn open_on(&mut self, stream_state: &'static StreamState, opened: Mark) {
+        self.subject.stream_state = stream_state;
+        self.opened = opened;
     }
 
     /// Records the start, after what is to precede it. With `by_host`, the host's clock is read too. The
@@ -195,7 +205,7 @@ impl<G: Gpu> Bracket<G> {
     pub fn stop(&mut self) -> Result<(), Fault> {
         let held = self.special.get_mut().and_then(|special| special.held.take());
         let ended = sequence::end(self.gpu, self.subject.stream, &self.pair, held);
-        self.ended = self.subject.stream_state.end();
+        self.closed = self.subject.stream_state.close();
         let released = ended?;
         self.stopped_ns = self.gpu.now_ns();
         if self.special.is_there {
@@ -254,7 +264,7 @@ impl<G: Gpu> Bracket<G> {
 
     /// Closes the bracket and lets the stream go, without a stop that counts.
     pub fn abandon(&mut self) {
-        self.subject.stream_state.end();
+        self.subject.stream_state.close();
         let held = self.special.get_mut().and_then(|special| special.held.take());
         sequence::abandon(self.gpu, held);
     }
@@ -299,9 +309,9 @@ impl<G: Gpu> Bracket<G> {
     /// What the GPU's way through the stream has to know of the bracket.
     #[inline]
     fn crossing(&self, raw_ns: f64) -> BracketTimes {
-        let Bracket { stopped_ns, begun, ended, .. } = *self;
-        let closed = StreamPosition { stream_state: self.subject.stream_state, ended };
-        BracketTimes { start: self.pair.start, raw_ns, stopped_ns, begun, closed }
+        let Bracket { stopped_ns, opened, closed, .. } = *self;
+        let closed = StreamPosition { stream_state: self.subject.stream_state, mark: closed };
+        BracketTimes { start: self.pair.start, raw_ns, stopped_ns, opened, closed }
     }
 
     /// Asks when the GPU passed its events, for a trace.
@@ -327,7 +337,7 @@ impl<G: Gpu> Bracket<G> {
             call: call_id,
             sample,
             passed: self.special.get()?.passed?,
-            marks: [self.begun, self.ended],
+            marks: [self.opened, self.closed],
             enqueued_ns: self.stopped_ns,
         })
     }
@@ -335,7 +345,7 @@ impl<G: Gpu> Bracket<G> {
     /// Whether events of another bracket may lie inside.
     #[inline]
     fn is_nested(&self) -> bool {
-        self.ended != self.begun
+        self.closed != self.opened
     }
 
     fn has_expired(&self, hold: HoldResult) -> bool {

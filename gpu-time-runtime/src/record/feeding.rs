@@ -32,7 +32,7 @@ pub(crate) struct BracketTimes {
     pub raw_ns: f64,
     /// The host's time after the stop record.
     pub stopped_ns: u64,
-    pub begun: Mark,
+    pub opened: Mark,
     pub closed: StreamPosition,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct BracketTimes {
 #[derive(Clone, Copy)]
 pub(crate) struct StreamPosition {
     pub stream_state: &'static StreamState,
-    pub ended: Mark,
+    pub mark: Mark,
 }
 
 impl BracketTimes {
@@ -48,7 +48,7 @@ impl BracketTimes {
     /// so where one lies in the other, or where two threads handed them over in another order.
     #[inline]
     fn follows(&self, other: StreamPosition) -> bool {
-        ptr::eq(self.closed.stream_state, other.stream_state) && self.begun.is_after(other.ended)
+        ptr::eq(self.closed.stream_state, other.stream_state) && self.opened.is_after(other.mark)
     }
 }
 
@@ -148,13 +148,14 @@ mod tests {
         stream_state: &'static StreamState,
         [from_us, to_us, stopped_us]: [u64; 3],
     ) -> BracketTimes {
-        let (begun, ended) = (stream_state.begin(), stream_state.end());
+        let opened = stream_state.open(StreamKey::new(Stream(64), &())).unwrap();
+        let mark = stream_state.close();
         BracketTimes {
             start: Event::new(from_us as usize),
             raw_ns: (to_us - from_us) as f64 * 1e3,
             stopped_ns: stopped_us * 1_000,
-            begun,
-            closed: StreamPosition { stream_state, ended },
+            opened,
+            closed: StreamPosition { stream_state, mark },
         }
     }
 

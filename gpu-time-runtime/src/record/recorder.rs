@@ -9,7 +9,7 @@ use crate::record::ledger::Ledger;
 use crate::record::pending::{Drain, FinishedBracket, Pending};
 use crate::record::pool::Pools;
 use crate::record::series_counters::{SeriesRef, SeriesTable};
-use crate::record::stream_state::{self, StreamKey, StreamState};
+use crate::record::stream_state::{self, Mark, StreamKey, StreamState};
 use crate::record::timeline;
 use crate::site::callsite::CallSite;
 use crate::types::device::DeviceId;
@@ -17,11 +17,11 @@ use crate::types::key::SeriesKey;
 use crate::types::sample::{CacheState, Lost, Sample};
 use crate::types::workload::Workload;
 
-/// Streams whose tracks a lane finds without asking their context.
-const TRACKS: usize = 8;
+/// Streams whose states a thread remembers, so that it need not take the lock of all states.
+const RECENT_STREAMS: usize = 8;
 
-/// A track that the lane has used.
-struct Known<G: Gpu> {
+/// A stream state that the thread has used lately.
+struct RecentStream<G: Gpu> {
     gpu: &'static G,
     stream_state: &'static StreamState,
 }
@@ -29,7 +29,7 @@ struct Known<G: Gpu> {
 /// A lane's brackets from their beginning to their sample.
 pub(crate) struct Recorder<G: Gpu> {
     pub pools: Pools<G>,
-    tracks: Vec<Known<G>>,
+    recent: Vec<RecentStream<G>>,
     in_flight: Pending<G>,
     /// Somebody has what was in flight.
     is_looked_at: bool,
@@ -43,7 +43,7 @@ impl<G: Gpu> Default for Recorder<G> {
     fn default() -> Self {
         Recorder {
             pools: Pools::default(),
-            tracks: Vec::with_capacity(TRACKS),
+            recent: Vec::with_capacity(RECENT_STREAMS),
             in_flight: Pending::default(),
             is_looked_at: false,
             found: Vec::new(),
@@ -54,42 +54,61 @@ impl<G: Gpu> Default for Recorder<G> {
 }
 
 impl<G: Gpu> Recorder<G> {
-    /// The track of a stream.
+    /// Returns the state of a stream. Another thread may reassign it until a bracket is open on it.
     #[inline]
     pub fn stream_state(&mut self, gpu: &'static G, key: StreamKey) -> &'static StreamState {
-        let is_it = |known: &&Known<G>| known.stream_state.is_of(key) && ptr::eq(known.gpu, gpu);
-        match self.tracks.iter().find(is_it) {
-            Some(known) => known.stream_state,
-            None => self.find_track(gpu, key),
+        let is_it =
+            |recent: &&RecentStream<G>| recent.stream_state.is_of(key) && ptr::eq(recent.gpu, gpu);
+        match self.recent.iter().find(is_it) {
+            Some(recent) => recent.stream_state,
+            None => self.find_stream_state(gpu, key),
         }
     }
 
     #[cold]
-    fn find_track(&mut self, gpu: &'static G, key: StreamKey) -> &'static StreamState {
+    fn find_stream_state(&mut self, gpu: &'static G, key: StreamKey) -> &'static StreamState {
         let stream_state = stream_state::state_of(gpu, key);
-        if self.tracks.len() == TRACKS {
-            // Never that of a bracket that is open, as long as there is another.
-            let idle = self.tracks.iter().position(|known| !known.stream_state.is_busy());
-            self.tracks.remove(idle.unwrap_or(0));
+        if self.recent.iter().any(|recent| ptr::eq(recent.stream_state, stream_state)) {
+            // It was reassigned and is the stream's again.
+            return stream_state;
         }
-        self.tracks.push(Known { gpu, stream_state });
+        if self.recent.len() == RECENT_STREAMS {
+            // Prefer one without an open bracket: `has_open` must know of this thread's brackets.
+            let idle = self.recent.iter().position(|recent| !recent.stream_state.is_busy());
+            self.recent.remove(idle.unwrap_or(0));
+        }
+        self.recent.push(RecentStream { gpu, stream_state });
         stream_state
     }
 
-    /// Whether a bracket is open on a stream that the lane has used lately, by whomever.
-    pub fn has_open(&self) -> bool {
-        self.tracks.iter().any(|known| known.stream_state.is_busy())
+    /// Opens a bracket on a stream, and returns the stream's state with the bracket's mark.
+    pub fn open_stream(&mut self, gpu: &'static G, key: StreamKey) -> (&'static StreamState, Mark) {
+        loop {
+            let stream_state = self.stream_state(gpu, key);
+            if let Some(opened) = stream_state.open(key) {
+                return (stream_state, opened);
+            }
+        }
     }
 
-    /// Opens a bracket, if one is idle.
+    /// Returns `true` if any thread has a bracket open on a stream that this thread has used lately.
+    pub fn has_open(&self) -> bool {
+        self.recent.iter().any(|recent| recent.stream_state.is_busy())
+    }
+
+    /// Opens a bracket on the stream of this key, if the pool has an idle one.
     #[inline(always)]
     pub fn open(
         &mut self,
         gpu: &'static G,
+        key: StreamKey,
         subject: impl FnOnce() -> Subject,
     ) -> Option<Box<Bracket<G>>> {
         let mut bracket = self.pools.take(gpu, subject)?;
-        bracket.open();
+        if !bracket.open(key) {
+            let (stream_state, opened) = self.open_stream(gpu, key);
+            bracket.open_on(stream_state, opened);
+        }
         Some(bracket)
     }
 

@@ -20,7 +20,7 @@ pub(crate) struct Node {
     thread_id: Option<u64>,
     stream: Stream,
     stream_state: &'static StreamState,
-    begun: Mark,
+    opened: Mark,
     tracked: bool,
     row: usize,
 }
@@ -34,8 +34,8 @@ impl Node {
             Err(fault) => (Pair::blank(context)?, Some(fault.into())),
         };
         let thread_id = stream.is_per_thread().then(thread_id::current);
-        let stream_state = stream_state::state_of(context, StreamKey::new(stream, place.thread));
-        let begun = stream_state.begin();
+        let key = StreamKey::new(stream, place.thread);
+        let (stream_state, opened) = stream_state::open(context, key);
         let started = context.record_node(&pair.events.start, stream);
         let (capture, is_first) = (capture.id, capture.is_at_root);
         let node = Node {
@@ -46,14 +46,14 @@ impl Node {
             thread_id,
             stream,
             stream_state,
-            begun,
+            opened,
             tracked,
             row,
         };
         match started {
             Ok(()) => Ok(Box::new(node)),
             Err(fault) => {
-                node.stream_state.end();
+                node.stream_state.close();
                 if node.blank.is_none() {
                     locked(&GRAPHS).place(node.pair, None);
                 }
@@ -68,7 +68,7 @@ impl Node {
         match self.stop(is_alive) {
             Err(reason) => self.abandon(reason),
             Ok(()) => {
-                let nested = self.stream_state.end() != self.begun;
+                let nested = self.stream_state.close() != self.opened;
                 if let Some(reason) = self.blank {
                     return rows().write(self.row, Err(reason));
                 }
@@ -99,7 +99,7 @@ impl Node {
     /// Leaves the launch without a stop. The graph keeps the start until it is gone.
     #[cold]
     pub fn abandon(self, reason: Lost) {
-        self.stream_state.end();
+        self.stream_state.close();
         rows().write(self.row, Err(reason));
         if self.blank.is_none() {
             locked(&GRAPHS).place(self.pair, None);

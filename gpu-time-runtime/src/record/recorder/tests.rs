@@ -63,14 +63,15 @@ impl Bench {
         let (call_id, tracked, weight) = (CallId::default(), false, 1.0);
         let subject =
             Subject { site, stream, stream_state, entry, call, call_id, tracked, weight, workload };
-        let mut opened = self.recorder.open(self.gpu, || subject).ok_or(Fault::Exhausted);
+        let key = StreamKey::new(stream, &());
+        let mut opened = self.recorder.open(self.gpu, key, || subject).ok_or(Fault::Exhausted);
         if opened.is_err() {
             let ordered = self.recorder.pools.order(self.gpu);
             let made = pool::make(self.gpu, ordered, subject);
             let fault = made.as_ref().err().copied();
             self.recorder.pools.supply(self.gpu, ordered, made.unwrap_or_default());
-            opened =
-                self.recorder.open(self.gpu, || subject).ok_or(fault.unwrap_or(Fault::Exhausted));
+            let opened_now = self.recorder.open(self.gpu, key, || subject);
+            opened = opened_now.ok_or(fault.unwrap_or(Fault::Exhausted));
         }
         if let Err(fault) = opened {
             self.recorder.lose(subject, fault.into(), &self.returns);
@@ -304,10 +305,30 @@ fn work_is_counted_with_the_sample_of_the_whole_call() {
 fn an_open_bracket_is_known_of_however_many_streams_come_after_its_own() {
     let mut bench = Bench::new();
     let outer = bench.open(STREAM, None, None);
-    for n in 2..4 * TRACKS {
+    for n in 2..4 * RECENT_STREAMS {
         bench.recorder.stream_state(bench.gpu, StreamKey::new(Stream(64 * n), &()));
         assert!(bench.recorder.has_open(), "{n}");
     }
     bench.close(outer, Feeding::Certain);
     assert!(!bench.recorder.has_open());
+}
+
+/// Another thread reassigns the state of a stream after this thread found it and before it opens its
+/// bracket, as happens beyond 4,096 streams.
+#[test]
+fn bracket_opens_on_its_own_stream_after_a_reassignment() {
+    let mut bench = Bench::new();
+    bench.span(STREAM);
+    let mut subject = bench.open(STREAM, None, None).subject;
+    let key = |n: usize| StreamKey::new(Stream(64 * n), &());
+    let stale = stream_state::state_of(bench.gpu, key(2));
+    for n in 3..10_000 {
+        stream_state::state_of(bench.gpu, key(n));
+    }
+    assert!(!stale.is_of(key(2)));
+    subject.stream_state = stale;
+    let bracket = bench.recorder.open(bench.gpu, key(2), || subject).unwrap();
+    assert!(bracket.subject.stream_state.is_of(key(2)));
+    assert!(stream_state::state_of(bench.gpu, key(2)).is_busy());
+    assert!(!stale.is_busy());
 }
