@@ -123,7 +123,7 @@ impl StreamCall {
         if weight != 1.0
             && let Some((launch, state)) = launch.zip(state)
             && state.makes_again(launch)
-            && let Some(row) = recorder.series.row(entry)
+            && let Some(row) = recorder.series.id(entry)
         {
             row.repeat();
         }

@@ -150,7 +150,7 @@ impl<G: Gpu> Recorder<G> {
                     if let Ok(sample) = outcome
                         && timeline::is_on()
                     {
-                        let row = self.series.row(bracket.subject.entry);
+                        let row = self.series.id(bracket.subject.entry);
                         timeline::keep(row.and_then(|row| bracket.slice(row, sample)));
                     }
                     self.write(&mut ledger, bracket.subject, outcome, returns);

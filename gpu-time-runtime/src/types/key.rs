@@ -89,18 +89,13 @@ fn fitting(text: &str, room: usize) -> &str {
 }
 
 /// A value as its site numbers it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct SeriesKey(u8);
 
 impl SeriesKey {
     /// The call has none.
     pub const NONE: SeriesKey = SeriesKey(0);
     const OTHER: SeriesKey = SeriesKey(MOST as u8 + 1);
-
-    /// A number that tells it apart.
-    pub fn number(self) -> u8 {
-        self.0
-    }
 }
 
 /// The values that a site has seen, in the order in which they came. They are never forgotten, so
