@@ -1,6 +1,6 @@
 //! What one lane has in hand: idle and pending brackets, sums, rows.
 
-use std::{mem, ptr};
+use std::ptr;
 
 use crate::gpu::Gpu;
 use crate::record::bracket::{Bracket, Subject};
@@ -30,11 +30,7 @@ struct RecentStream<G: Gpu> {
 pub(crate) struct Recorder<G: Gpu> {
     pub pools: Pools<G>,
     recent: Vec<RecentStream<G>>,
-    in_flight: Pending<G>,
-    /// Somebody has what was in flight.
-    is_looked_at: bool,
-    /// Room for what is found.
-    found: Vec<FinishedBracket<G>>,
+    pending: Pending<G>,
     calls: CallSums,
     pub series: SeriesTable,
 }
@@ -44,9 +40,7 @@ impl<G: Gpu> Default for Recorder<G> {
         Recorder {
             pools: Pools::default(),
             recent: Vec::with_capacity(RECENT_STREAMS),
-            in_flight: Pending::default(),
-            is_looked_at: false,
-            found: Vec::new(),
+            pending: Pending::default(),
             calls: CallSums::default(),
             series: SeriesTable::default(),
         }
@@ -112,10 +106,10 @@ impl<G: Gpu> Recorder<G> {
         Some(bracket)
     }
 
-    /// Takes a bracket whose stop was recorded. Answers whether it is time to look at those before it.
+    /// Takes a bracket whose stop was recorded. Returns `true` if a drain is due.
     #[inline]
     pub fn enqueue(&mut self, bracket: Box<Bracket<G>>) -> bool {
-        self.in_flight.push(bracket)
+        self.pending.push(bracket)
     }
 
     /// Takes a bracket back that was given up, and counts it as lost.
@@ -130,21 +124,20 @@ impl<G: Gpu> Recorder<G> {
         self.write(&mut Ledger::default(), subject, Err(reason), returns);
     }
 
-    /// Hands what is pending to who will look at it, unless somebody has it already.
-    pub fn begin_look(&mut self) -> Option<Drain<G>> {
-        if self.is_looked_at {
-            return None;
-        }
-        self.is_looked_at = true;
-        let (in_flight, found) = (mem::take(&mut self.in_flight), mem::take(&mut self.found));
-        Some(Drain { in_flight, found })
+    /// Hands the pending brackets to a thread that will drain them; `None` if another thread does.
+    pub fn begin_drain(&mut self) -> Option<Drain<G>> {
+        self.pending.begin_drain()
     }
 
-    /// Takes it back, and writes what was found.
-    pub fn end_look(&mut self, look: Drain<G>, returns: &CallStatuses) {
-        let Drain { in_flight, mut found } = look;
+    /// Takes back the drain and the brackets that it has left.
+    pub fn end_drain(&mut self, drain: Drain<G>) {
+        self.pending.end_drain(drain);
+    }
+
+    /// Records what a drain has found so far, and returns the brackets to their pools.
+    pub fn settle(&mut self, drain: &mut Drain<G>, returns: &CallStatuses) {
         let mut ledger = Ledger::default();
-        for FinishedBracket { bracket, outcome } in found.drain(..) {
+        for FinishedBracket { bracket, outcome } in drain.finished.drain(..) {
             match outcome {
                 Ok(outcome) => {
                     if let Ok(sample) = outcome
@@ -162,15 +155,12 @@ impl<G: Gpu> Recorder<G> {
                 }
             }
         }
-        self.in_flight.put_back(in_flight);
-        self.found = found;
-        self.is_looked_at = false;
         self.settle_sums(&mut ledger, returns);
     }
 
-    /// Whether no bracket waits for the GPU.
+    /// Returns `true` if no bracket waits for the GPU and no thread drains.
     pub fn is_idle(&self) -> bool {
-        !self.is_looked_at && self.in_flight.is_empty()
+        self.pending.is_empty()
     }
 
     /// Begins the sum of a call that was begun in its row, or counts it as lost where there are too many.

@@ -1,3 +1,4 @@
+mod allocations;
 mod feeding;
 mod sums;
 
@@ -8,7 +9,7 @@ use crate::gpu::{Fault, HoldResult};
 use crate::gpu::{HoldPlan, Preparation};
 use crate::record::bracket::Feeding;
 use crate::record::drain;
-use crate::record::pending::BATCH;
+use crate::record::pending::{BATCH, CHUNK};
 use crate::record::pool::{self, MOST};
 use crate::record::recorder::*;
 use crate::record::timeline::CallId;
@@ -103,9 +104,12 @@ impl Bench {
     }
 
     fn drain(&mut self) {
-        let mut look = self.recorder.begin_look().unwrap();
-        look.run();
-        self.recorder.end_look(look, &self.returns);
+        let mut drain = self.recorder.begin_drain().unwrap();
+        while !drain.run() {
+            self.recorder.settle(&mut drain, &self.returns);
+        }
+        self.recorder.settle(&mut drain, &self.returns);
+        self.recorder.end_drain(drain);
     }
 
     fn span(&mut self, stream: Stream) {
@@ -208,14 +212,15 @@ fn what_is_enqueued_during_a_look_comes_after_it() {
     }
     // The GPU has passed one of the older.
     bench.gpu.finish_up_to(2);
-    let mut look = bench.recorder.begin_look().unwrap();
-    assert!(bench.recorder.begin_look().is_none(), "one at a time");
+    let mut drain = bench.recorder.begin_drain().unwrap();
+    assert!(bench.recorder.begin_drain().is_none(), "one at a time");
     assert!(!bench.recorder.is_idle());
     for bracket in newer {
         bench.close(bracket, Feeding::Certain);
     }
-    look.run();
-    bench.recorder.end_look(look, &bench.returns);
+    assert!(drain.run());
+    bench.recorder.settle(&mut drain, &bench.returns);
+    bench.recorder.end_drain(drain);
     assert_eq!((bench.row(None).in_flight(), bench.row(None).measured()), (4, 1));
     // And all of the older, which a newer one of their stream must not stand before.
     bench.gpu.finish_up_to(6);
@@ -225,6 +230,33 @@ fn what_is_enqueued_during_a_look_comes_after_it() {
     bench.drain();
     assert!(bench.recorder.is_idle());
     assert_eq!(bench.row(None).measured(), 5);
+}
+
+/// The draining thread may be descheduled at any time, and the owner must not run out of brackets.
+#[test]
+fn drain_recycles_brackets_in_chunks() {
+    let mut bench = Bench::new();
+    let drain = bench.recorder.begin_drain().unwrap();
+    for _ in 0..2 * CHUNK + 1 {
+        let mut bracket = bench.open(STREAM, None, None);
+        bracket.stop().unwrap();
+        bench.recorder.enqueue(bracket);
+    }
+    bench.recorder.end_drain(drain);
+    bench.gpu.finish();
+    let mut drain = bench.recorder.begin_drain().unwrap();
+    for chunk in 1..=2 {
+        assert!(!drain.run());
+        bench.recorder.settle(&mut drain, &bench.returns);
+        assert_eq!(bench.row(None).measured() as usize, chunk * CHUNK);
+    }
+    bench.gpu.take_log();
+    bench.open(STREAM, None, None);
+    assert_eq!(bench.gpu.take_log(), [""; 0], "an event of the first chunk is used again");
+    assert!(drain.run());
+    bench.recorder.settle(&mut drain, &bench.returns);
+    bench.recorder.end_drain(drain);
+    assert!(bench.recorder.is_idle());
 }
 
 #[test]

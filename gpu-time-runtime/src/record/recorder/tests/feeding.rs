@@ -103,9 +103,9 @@ fn brackets_that_are_handed_over_late_tell_nothing_of_each_other() {
     });
     let handed_over = [first, next, late];
     handed_over.into_iter().for_each(|bracket| _ = bench.recorder.enqueue(bracket));
-    let mut look = bench.recorder.begin_look().unwrap();
-    look.run();
-    let fed = look.found.iter().map(|found| found.outcome.unwrap().unwrap().fed);
+    let mut drain = bench.recorder.begin_drain().unwrap();
+    drain.run();
+    let fed = drain.finished.iter().map(|finished| finished.outcome.unwrap().unwrap().fed);
     assert_eq!(fed.collect::<Vec<_>>(), [false, true, false]);
 }
 
