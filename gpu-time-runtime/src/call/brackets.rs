@@ -157,7 +157,7 @@ impl StreamCall {
         let mut bracket = match opened {
             Ok(bracket) => bracket,
             Err(reason) => {
-                recorder.lose(subject(), reason, &thread.returns);
+                recorder.lose_unopened(subject(), reason);
                 return None;
             }
         };
@@ -233,7 +233,7 @@ impl StreamCall {
         let is_due = match stopped {
             Ok(()) => recorder.enqueue(bracket),
             Err(fault) => {
-                recorder.abandon(bracket, fault.into(), &thread.returns);
+                recorder.lose(bracket, fault.into());
                 false
             }
         };
@@ -318,7 +318,7 @@ pub(crate) fn obstacle(context: &Context, stream: Stream) -> Option<Lost> {
 /// Gives a bracket of the lane up.
 fn abandon(thread: &'static ThreadRecorder, mut bracket: Bracket, reason: Lost) {
     bracket.abandon();
-    locked(&thread.recorder).abandon(bracket, reason, &thread.returns);
+    locked(&thread.recorder).lose(bracket, reason);
 }
 
 impl Open {
@@ -354,12 +354,12 @@ impl CallState {
                 cache,
                 place.key,
             );
-            if let Some(call) = recorder.open_call(entry, workload, &place.thread.returns) {
+            if let Some(call) = recorder.begin_call(entry, workload, &place.thread.returns) {
                 self.call.store(call.number(), Relaxed);
             }
         }
         let call = self.call()?;
-        recorder.begin_launch(call);
+        recorder.open_launch(call);
         Some(call)
     }
 
@@ -370,7 +370,7 @@ impl CallState {
         if self.cache.load(Relaxed) == 0 {
             self.cache.store(1 + CacheState::AsFound as u8, Relaxed);
         } else if let Some(call) = self.call() {
-            locked(&place.thread.recorder).lose_sum(call, Lost::Capture, &place.thread.returns);
+            locked(&place.thread.recorder).lose_sum(call, Lost::Capture);
         }
     }
 

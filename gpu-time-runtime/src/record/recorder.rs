@@ -31,7 +31,7 @@ pub(crate) struct Recorder<G: Gpu> {
     pub pools: Pools<G>,
     recent: Vec<RecentStream<G>>,
     pending: Pending<G>,
-    calls: CallSums,
+    sums: CallSums,
     pub series: SeriesTable,
 }
 
@@ -41,7 +41,7 @@ impl<G: Gpu> Default for Recorder<G> {
             pools: Pools::default(),
             recent: Vec::with_capacity(RECENT_STREAMS),
             pending: Pending::default(),
-            calls: CallSums::default(),
+            sums: CallSums::default(),
             series: SeriesTable::default(),
         }
     }
@@ -112,16 +112,16 @@ impl<G: Gpu> Recorder<G> {
         self.pending.push(bracket)
     }
 
-    /// Takes a bracket back that was given up, and counts it as lost.
-    pub fn abandon(&mut self, bracket: Box<Bracket<G>>, reason: Lost, returns: &CallStatuses) {
+    /// Returns a closed bracket to its pool, and counts it as lost.
+    pub fn lose(&mut self, bracket: Box<Bracket<G>>, reason: Lost) {
         let subject = bracket.subject;
         self.pools.put(bracket);
-        self.lose(subject, reason, returns);
+        self.lose_unopened(subject, reason);
     }
 
-    /// Counts a bracket that was never open as lost.
-    pub fn lose(&mut self, subject: Subject, reason: Lost, returns: &CallStatuses) {
-        self.write(&mut Ledger::default(), subject, Err(reason), returns);
+    /// Counts a bracket that was never opened as lost.
+    pub fn lose_unopened(&mut self, subject: Subject, reason: Lost) {
+        self.write(&mut Ledger::default(), subject, Err(reason));
     }
 
     /// Hands the pending brackets to a thread that will drain them; `None` if another thread does.
@@ -146,16 +146,16 @@ impl<G: Gpu> Recorder<G> {
                         let row = self.series.id(bracket.subject.entry);
                         timeline::keep(row.and_then(|row| bracket.slice(row, sample)));
                     }
-                    self.write(&mut ledger, bracket.subject, outcome, returns);
+                    self.write(&mut ledger, bracket.subject, outcome);
                     self.pools.put(bracket);
                 }
                 Err(fault) => {
-                    self.write(&mut ledger, bracket.subject, Err(fault.into()), returns);
+                    self.write(&mut ledger, bracket.subject, Err(fault.into()));
                     self.pools.forget(&bracket);
                 }
             }
         }
-        self.settle_sums(&mut ledger, returns);
+        self.end_returned(&mut ledger, returns);
     }
 
     /// Returns `true` if no bracket waits for the GPU and no thread drains.
@@ -163,39 +163,39 @@ impl<G: Gpu> Recorder<G> {
         self.pending.is_empty()
     }
 
-    /// Begins the sum of a call that was begun in its row, or counts it as lost where there are too many.
-    pub fn open_call(
+    /// Begins the sum of a call, which its series has counted; counts it as lost if there are too many.
+    pub fn begin_call(
         &mut self,
-        entry: SeriesRef,
+        series: SeriesRef,
         workload: Workload,
-        returns: &CallStatuses,
+        returned: &CallStatuses,
     ) -> Option<SumId> {
-        let call = self.calls.open(entry, workload).or_else(|| {
-            // Where launches are lost, no bracket is enqueued that would have somebody look.
-            self.settle_sums(&mut Ledger::default(), returns);
-            self.calls.open(entry, workload)
+        let call = self.sums.begin(series, workload).or_else(|| {
+            // Calls whose launches are all lost enqueue no bracket, so that no drain comes due.
+            self.end_returned(&mut Ledger::default(), returned);
+            self.sums.begin(series, workload)
         });
         if call.is_none() {
-            self.deliver(entry, Err(Lost::Events), workload);
+            self.deliver(series, Err(Lost::Events), workload);
         }
         call
     }
 
-    /// A launch of the call went where no sum has it.
-    #[cold]
-    pub fn lose_sum(&mut self, call: SumId, reason: Lost, returns: &CallStatuses) {
-        self.calls.begin(call);
-        if let Some(FinishedSum { entry, outcome, workload }) =
-            self.calls.end(call, Err(reason), returns)
-        {
-            self.deliver(entry, outcome, workload);
-        }
+    /// Counts one more launch of the call as open.
+    #[inline]
+    pub fn open_launch(&mut self, call: SumId) {
+        self.sums.open_launch(call);
     }
 
-    /// One more launch of the call was begun.
-    #[inline]
-    pub fn begin_launch(&mut self, call: SumId) {
-        self.calls.begin(call);
+    /// Loses the sum of a call, because one of its launches cannot be added to it.
+    #[cold]
+    pub fn lose_sum(&mut self, call: SumId, reason: Lost) {
+        self.sums.open_launch(call);
+        if let Some(FinishedSum { series, outcome, workload }) =
+            self.sums.close_launch(call, Err(reason))
+        {
+            self.deliver(series, outcome, workload);
+        }
     }
 
     /// Counts a call, and writes what became of it at once.
@@ -216,24 +216,18 @@ impl<G: Gpu> Recorder<G> {
     }
 
     #[inline]
-    fn write(
-        &mut self,
-        ledger: &mut Ledger,
-        subject: Subject,
-        outcome: Result<Sample, Lost>,
-        returns: &CallStatuses,
-    ) {
+    fn write(&mut self, ledger: &mut Ledger, subject: Subject, outcome: Result<Sample, Lost>) {
         ledger.write(&mut self.series, subject.entry, outcome, subject.workload);
-        let finished = subject.call.and_then(|call| self.calls.end(call, outcome, returns));
-        if let Some(FinishedSum { entry, outcome, workload }) = finished {
-            ledger.write(&mut self.series, entry, outcome, workload);
+        let finished = subject.call.and_then(|call| self.sums.close_launch(call, outcome));
+        if let Some(FinishedSum { series, outcome, workload }) = finished {
+            ledger.write(&mut self.series, series, outcome, workload);
         }
     }
 
-    /// Writes the sums of calls that have returned since their last launch was measured or lost.
-    fn settle_sums(&mut self, ledger: &mut Ledger, returns: &CallStatuses) {
-        while let Some(FinishedSum { entry, outcome, workload }) = self.calls.returned(returns) {
-            ledger.write(&mut self.series, entry, outcome, workload);
+    /// Ends the calls that have returned, and records the sums that this completes.
+    fn end_returned(&mut self, ledger: &mut Ledger, returned: &CallStatuses) {
+        for FinishedSum { series, outcome, workload } in self.sums.end_returned(returned) {
+            ledger.write(&mut self.series, series, outcome, workload);
         }
     }
 }

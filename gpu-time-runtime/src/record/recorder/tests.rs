@@ -57,7 +57,7 @@ impl Bench {
             SeriesKey::NONE,
         );
         if let Some(call) = call {
-            self.recorder.begin_launch(call);
+            self.recorder.open_launch(call);
         }
         let stream_state = self.recorder.stream_state(self.gpu, StreamKey::new(stream, &()));
         let workload = if call.is_some() { Workload::UNKNOWN } else { recorder() };
@@ -75,7 +75,7 @@ impl Bench {
             opened = opened_now.ok_or(fault.unwrap_or(Fault::Exhausted));
         }
         if let Err(fault) = opened {
-            self.recorder.lose(subject, fault.into(), &self.returns);
+            self.recorder.lose_unopened(subject, fault.into());
         }
         opened
     }
@@ -100,7 +100,7 @@ impl Bench {
     fn open_call(&mut self) -> SumId {
         let (device, cache) = (DeviceId::Cuda(0), CacheState::AsFound);
         let entry = self.recorder.series.begin(self.site, None, device, cache, SeriesKey::NONE);
-        self.recorder.open_call(entry, recorder(), &self.returns).unwrap()
+        self.recorder.begin_call(entry, recorder(), &self.returns).unwrap()
     }
 
     fn drain(&mut self) {
@@ -326,7 +326,7 @@ fn work_is_counted_with_the_sample_of_the_whole_call() {
     assert_eq!(bytes(bench.row(Some(0))), None);
     // What is lost did no work that anyone measured.
     let bracket = bench.open(STREAM, None, None);
-    bench.recorder.abandon(bracket, Lost::Failed, &bench.returns);
+    bench.recorder.lose(bracket, Lost::Failed);
     assert_eq!((bytes(bench.row(None)), bench.row(None).flops()), (Some(1_000.0), None));
     bench.span(STREAM);
     bench.drain();

@@ -41,7 +41,7 @@ fn a_lost_launch_costs_the_sum() {
     let good = bench.open(STREAM, Some(0), Some(call));
     bench.close(good, Feeding::Certain);
     let bad = bench.open(STREAM, Some(1), Some(call));
-    bench.recorder.abandon(bad, Lost::Failed, &bench.returns);
+    bench.recorder.lose(bad, Lost::Failed);
     bench.returns.set(call, None);
     bench.drain();
     bench.drain();
@@ -76,7 +76,7 @@ fn calls_that_only_lose_launches_are_lost_for_their_own_reason() {
     for _ in 0..3_000 {
         let call = bench.open_call();
         let opened = bench.open(STREAM, Some(0), Some(call));
-        bench.recorder.abandon(opened, Lost::Failed, &bench.returns);
+        bench.recorder.lose(opened, Lost::Failed);
         bench.returns.set(call, None);
     }
     bench.drain();
@@ -98,4 +98,28 @@ fn a_call_that_was_left_loses_its_sum_and_not_its_launch() {
     let lost: Vec<_> = row.lost().filter(|(_, n)| *n > 0).collect();
     assert_eq!(lost, [("cancelled", 1)]);
     assert_eq!(bench.row(Some(0)).fed(), 1);
+}
+
+/// A drain runs on the user's stack, which may be small.
+#[test]
+fn draining_many_running_calls_needs_little_stack() {
+    let mut bench = Bench::new();
+    bench.gpu.finish();
+    let calls = [(); 1_024].map(|()| bench.open_call());
+    for call in calls {
+        let opened = bench.open(STREAM, Some(0), Some(call));
+        bench.close(opened, Feeding::Certain);
+    }
+    bench.drain();
+    let second = calls.map(|call| bench.open(STREAM, Some(1), Some(call)));
+    std::thread::scope(|scope| {
+        let small = std::thread::Builder::new().stack_size(64 << 10);
+        small.spawn_scoped(scope, || bench.drain()).unwrap();
+    });
+    for (call, bracket) in calls.into_iter().zip(second) {
+        bench.close(bracket, Feeding::Certain);
+        bench.returns.set(call, None);
+    }
+    bench.drain();
+    assert_eq!((bench.row(None).in_flight(), bench.row(None).measured()), (0, 1_024));
 }
