@@ -119,11 +119,11 @@ impl StreamCall {
             recorder = locked(&thread.recorder);
             prepared
         };
-        let entry = recorder.series.begin(site, launch, context.device_id(), cache, key);
+        let series = recorder.series.begin(site, launch, context.device_id(), cache, key);
         if weight != 1.0
             && let Some((launch, state)) = launch.zip(state)
             && state.makes_again(launch)
-            && let Some(row) = recorder.series.id(entry)
+            && let Some(row) = recorder.series.id(series)
         {
             row.repeat();
         }
@@ -136,7 +136,7 @@ impl StreamCall {
             site,
             stream,
             stream_state,
-            entry,
+            series,
             call,
             call_id,
             tracked,
@@ -161,7 +161,7 @@ impl StreamCall {
                 return None;
             }
         };
-        let by_host = recorder.series.is_long(entry) || settings.hold.is_some();
+        let by_host = recorder.series.is_long(series) || settings.hold.is_some();
         drop(recorder);
         match bracket.start(prepare, by_host, thread_id) {
             Ok(()) => {
@@ -347,14 +347,14 @@ impl CallState {
             if place.site.spec.is_single {
                 return None;
             }
-            let entry = recorder.series.begin(
+            let series = recorder.series.begin(
                 place.site,
                 None,
                 place.context.device_id(),
                 cache,
                 place.key,
             );
-            if let Some(call) = recorder.begin_call(entry, workload, &place.thread.returns) {
+            if let Some(call) = recorder.begin_call(series, workload, &place.thread.returns) {
                 self.call.store(call.number(), Relaxed);
             }
         }

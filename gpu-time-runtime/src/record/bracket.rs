@@ -44,7 +44,7 @@ pub(crate) struct Subject {
     pub site: &'static CallSite,
     pub stream: Stream,
     pub stream_state: &'static StreamState,
-    pub entry: SeriesRef,
+    pub series: SeriesRef,
     /// The call that it is a launch of, if it does not go around a whole body.
     pub call: Option<SumId>,
     /// The call as a trace knows it.

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
-use crate::record::series_counters::SeriesRef;
+use crate::record::series_counters::{SeriesOutcome, SeriesRef};
 use crate::types::sample::{Lost, Sample};
 use crate::types::workload::Workload;
 
@@ -108,13 +108,6 @@ struct Sum {
     workload: Workload,
 }
 
-/// A sum whose call has returned and whose launches are all measured or lost.
-pub(crate) struct FinishedSum {
-    pub series: SeriesRef,
-    pub outcome: Result<Sample, Lost>,
-    pub workload: Workload,
-}
-
 /// The calls of one thread whose launches are being summed up.
 ///
 /// Invariant: a slot is free or holds one call; it is freed when the call has returned and none of its
@@ -157,7 +150,7 @@ impl CallSums {
         &mut self,
         call: SumId,
         outcome: Result<Sample, Lost>,
-    ) -> Option<FinishedSum> {
+    ) -> Option<SeriesOutcome> {
         let sum = self.sums.get_mut(call.index())?;
         match outcome {
             Ok(sample) => sum.sample.add(sample),
@@ -169,7 +162,7 @@ impl CallSums {
     }
 
     /// Ends the calls that have returned. Returns the sums that this completes.
-    pub fn end_returned(&mut self, returned: &CallStatuses) -> impl Iterator<Item = FinishedSum> {
+    pub fn end_returned(&mut self, returned: &CallStatuses) -> impl Iterator<Item = SeriesOutcome> {
         returned.take().filter_map(|(call, lost)| {
             let sum = self.sums.get_mut(call.index())?;
             sum.left = lost;
@@ -178,7 +171,7 @@ impl CallSums {
     }
 
     #[inline]
-    fn close(&mut self, call: SumId) -> Option<FinishedSum> {
+    fn close(&mut self, call: SumId) -> Option<SeriesOutcome> {
         let sum = self.sums.get_mut(call.index())?;
         sum.open = sum.open.saturating_sub(1);
         if sum.open > 0 {
@@ -186,7 +179,7 @@ impl CallSums {
         }
         self.free.push(call);
         let outcome = sum.lost.or(sum.left).map_or(Ok(sum.sample), Err);
-        Some(FinishedSum { series: sum.series, outcome, workload: sum.workload })
+        Some(SeriesOutcome { series: sum.series, outcome, workload: sum.workload })
     }
 }
 

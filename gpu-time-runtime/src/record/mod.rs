@@ -6,7 +6,6 @@ pub(crate) mod call_sums;
 pub(crate) mod drain;
 pub(crate) mod feeding;
 pub(crate) mod graph;
-pub(crate) mod ledger;
 pub(crate) mod pending;
 pub(crate) mod pool;
 pub(crate) mod recorder;

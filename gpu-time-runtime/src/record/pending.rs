@@ -88,6 +88,8 @@ impl<G: Gpu> Pending<G> {
     /// Hands the pending brackets to a thread that will drain them; `None` if another thread does.
     pub fn begin_drain(&mut self) -> Option<Drain<G>> {
         let mut drain = self.drain.take()?;
+        // A drain does not allocate after the first.
+        drain.finished.reserve(CHUNK);
         drain.older.append(&mut self.new);
         drain.next = 0;
         self.pushed = 0;

@@ -4,11 +4,10 @@ use std::ptr;
 
 use crate::gpu::Gpu;
 use crate::record::bracket::{Bracket, Subject};
-use crate::record::call_sums::{CallStatuses, CallSums, FinishedSum, SumId};
-use crate::record::ledger::Ledger;
-use crate::record::pending::{Drain, FinishedBracket, Pending};
+use crate::record::call_sums::{CallStatuses, CallSums, SumId};
+use crate::record::pending::{CHUNK, Drain, FinishedBracket, Pending};
 use crate::record::pool::Pools;
-use crate::record::series_counters::{SeriesRef, SeriesTable};
+use crate::record::series_counters::{SeriesOutcome, SeriesRef, SeriesTable};
 use crate::record::stream_state::{self, Mark, StreamKey, StreamState};
 use crate::record::timeline;
 use crate::site::callsite::CallSite;
@@ -32,6 +31,8 @@ pub(crate) struct Recorder<G: Gpu> {
     recent: Vec<RecentStream<G>>,
     pending: Pending<G>,
     sums: CallSums,
+    /// Outcomes that are about to be recorded; empty between calls.
+    outcomes: Vec<SeriesOutcome>,
     pub series: SeriesTable,
 }
 
@@ -42,6 +43,7 @@ impl<G: Gpu> Default for Recorder<G> {
             recent: Vec::with_capacity(RECENT_STREAMS),
             pending: Pending::default(),
             sums: CallSums::default(),
+            outcomes: Vec::new(),
             series: SeriesTable::default(),
         }
     }
@@ -121,7 +123,8 @@ impl<G: Gpu> Recorder<G> {
 
     /// Counts a bracket that was never opened as lost.
     pub fn lose_unopened(&mut self, subject: Subject, reason: Lost) {
-        self.write(&mut Ledger::default(), subject, Err(reason));
+        self.add(&subject, Err(reason));
+        self.record();
     }
 
     /// Hands the pending brackets to a thread that will drain them; `None` if another thread does.
@@ -135,27 +138,28 @@ impl<G: Gpu> Recorder<G> {
     }
 
     /// Records what a drain has found so far, and returns the brackets to their pools.
-    pub fn settle(&mut self, drain: &mut Drain<G>, returns: &CallStatuses) {
-        let mut ledger = Ledger::default();
+    pub fn settle(&mut self, drain: &mut Drain<G>, returned: &CallStatuses) {
+        // Room for a launch and a sum each: a drain does not allocate after the first.
+        self.outcomes.reserve(2 * CHUNK);
         for FinishedBracket { bracket, outcome } in drain.finished.drain(..) {
             match outcome {
                 Ok(outcome) => {
                     if let Ok(sample) = outcome
                         && timeline::is_on()
                     {
-                        let row = self.series.id(bracket.subject.entry);
-                        timeline::keep(row.and_then(|row| bracket.slice(row, sample)));
+                        let id = self.series.id(bracket.subject.series);
+                        timeline::keep(id.and_then(|id| bracket.slice(id, sample)));
                     }
-                    self.write(&mut ledger, bracket.subject, outcome);
+                    self.add(&bracket.subject, outcome);
                     self.pools.put(bracket);
                 }
                 Err(fault) => {
-                    self.write(&mut ledger, bracket.subject, Err(fault.into()));
+                    self.add(&bracket.subject, Err(fault.into()));
                     self.pools.forget(&bracket);
                 }
             }
         }
-        self.end_returned(&mut ledger, returns);
+        self.end_returned(returned);
     }
 
     /// Returns `true` if no bracket waits for the GPU and no thread drains.
@@ -172,7 +176,7 @@ impl<G: Gpu> Recorder<G> {
     ) -> Option<SumId> {
         let call = self.sums.begin(series, workload).or_else(|| {
             // Calls whose launches are all lost enqueue no bracket, so that no drain comes due.
-            self.end_returned(&mut Ledger::default(), returned);
+            self.end_returned(returned);
             self.sums.begin(series, workload)
         });
         if call.is_none() {
@@ -191,14 +195,12 @@ impl<G: Gpu> Recorder<G> {
     #[cold]
     pub fn lose_sum(&mut self, call: SumId, reason: Lost) {
         self.sums.open_launch(call);
-        if let Some(FinishedSum { series, outcome, workload }) =
-            self.sums.close_launch(call, Err(reason))
-        {
-            self.deliver(series, outcome, workload);
-        }
+        let finished = self.sums.close_launch(call, Err(reason));
+        self.outcomes.extend(finished);
+        self.record();
     }
 
-    /// Counts a call, and writes what became of it at once.
+    /// Counts a call that made no launch, and records its outcome.
     pub fn count(
         &mut self,
         site: &'static CallSite,
@@ -206,29 +208,39 @@ impl<G: Gpu> Recorder<G> {
         key: SeriesKey,
         outcome: Result<Sample, Lost>,
     ) {
-        let entry = self.series.begin(site, None, device, CacheState::AsFound, key);
-        self.deliver(entry, outcome, Workload::UNKNOWN);
+        let series = self.series.begin(site, None, device, CacheState::AsFound, key);
+        self.deliver(series, outcome, Workload::UNKNOWN);
     }
 
-    /// Writes what became of a call that was begun by itself.
-    pub fn deliver(&mut self, entry: SeriesRef, outcome: Result<Sample, Lost>, workload: Workload) {
-        Ledger::default().write(&mut self.series, entry, outcome, workload);
+    /// Records the outcome of a call that has no bracket.
+    pub fn deliver(
+        &mut self,
+        series: SeriesRef,
+        outcome: Result<Sample, Lost>,
+        workload: Workload,
+    ) {
+        self.series.record(&[SeriesOutcome { series, outcome, workload }]);
     }
 
+    /// Adds the outcome of a bracket to those to record, and the sum of its call if that is complete.
     #[inline]
-    fn write(&mut self, ledger: &mut Ledger, subject: Subject, outcome: Result<Sample, Lost>) {
-        ledger.write(&mut self.series, subject.entry, outcome, subject.workload);
-        let finished = subject.call.and_then(|call| self.sums.close_launch(call, outcome));
-        if let Some(FinishedSum { series, outcome, workload }) = finished {
-            ledger.write(&mut self.series, series, outcome, workload);
+    fn add(&mut self, subject: &Subject, outcome: Result<Sample, Lost>) {
+        let Subject { series, workload, call, .. } = *subject;
+        self.outcomes.push(SeriesOutcome { series, outcome, workload });
+        if let Some(call) = call {
+            self.outcomes.extend(self.sums.close_launch(call, outcome));
         }
     }
 
-    /// Ends the calls that have returned, and records the sums that this completes.
-    fn end_returned(&mut self, ledger: &mut Ledger, returned: &CallStatuses) {
-        for FinishedSum { series, outcome, workload } in self.sums.end_returned(returned) {
-            ledger.write(&mut self.series, series, outcome, workload);
-        }
+    /// Ends the calls that have returned, and records every outcome that is due.
+    fn end_returned(&mut self, returned: &CallStatuses) {
+        self.outcomes.extend(self.sums.end_returned(returned));
+        self.record();
+    }
+
+    fn record(&mut self) {
+        self.series.record(&self.outcomes);
+        self.outcomes.clear();
     }
 }
 

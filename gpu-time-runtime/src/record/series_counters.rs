@@ -1,12 +1,15 @@
 //! What one thread counts of each series: brackets opened and brackets in flight.
 
 use std::collections::HashMap;
+use std::ptr;
+use std::sync::MutexGuard;
 
 use crate::site::callsite::CallSite;
-use crate::site::series_id::SeriesId;
+use crate::site::series_id::{SeriesCell, SeriesId};
 use crate::types::device::DeviceId;
 use crate::types::key::SeriesKey;
-use crate::types::sample::{CacheState, Sample};
+use crate::types::sample::{CacheState, Lost, Sample};
+use crate::types::workload::Workload;
 
 /// From this raw time on, the few microseconds that a host takes to enqueue a bracket are under 1 % of
 /// it.
@@ -30,6 +33,14 @@ pub(crate) struct SeriesCounters {
 /// are never removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SeriesRef(u32);
+
+/// The result of one bracket, or of the sum of one call, on its way into a series.
+#[derive(Clone, Copy)]
+pub(crate) struct SeriesOutcome {
+    pub series: SeriesRef,
+    pub outcome: Result<Sample, Lost>,
+    pub workload: Workload,
+}
 
 /// The series that one thread has recorded into, with its counters of each.
 #[derive(Default)]
@@ -130,10 +141,38 @@ impl SeriesTable {
         series
     }
 
-    /// Counts a bracket as no longer in flight, and learns from its sample. Returns the counters of the
-    /// series that the outcome goes to.
+    /// Records outcomes in their series, and counts their brackets as no longer in flight.
+    ///
+    /// Most outcomes follow one of the same site, so the lock of a site's series is kept from one to the
+    /// next. The parameter is a slice, not an iterator, because code that runs inside this loop must not
+    /// lock the series of a site: it would deadlock.
+    pub fn record(&mut self, outcomes: &[SeriesOutcome]) {
+        let mut open: Option<(&'static CallSite, MutexGuard<'static, Vec<SeriesCell>>)> = None;
+        for &SeriesOutcome { series, outcome, workload } in outcomes {
+            let Some(counters) = self.end(series, outcome.ok()) else { continue };
+            let (site, index) = (counters.site, counters.id.index());
+            if open.as_ref().is_none_or(|(open, _)| !ptr::eq(*open, site)) {
+                // Unlocked before the next is locked, so that no thread holds two.
+                open = None;
+            }
+            let (_, cells) = open.get_or_insert_with(|| (site, site.series()));
+            let Some(cell) = cells.get_mut(index) else { continue };
+            match outcome {
+                Ok(sample) => {
+                    cell.series.record(sample);
+                    if !workload.is_unknown() {
+                        cell.series.record_work(sample, workload);
+                    }
+                }
+                Err(lost) => cell.series.lose(lost),
+            }
+        }
+    }
+
+    /// Counts a bracket as no longer in flight, and learns from its sample. Returns the counters of its
+    /// series.
     #[inline]
-    pub fn end(&mut self, series: SeriesRef, sample: Option<Sample>) -> Option<&SeriesCounters> {
+    fn end(&mut self, series: SeriesRef, sample: Option<Sample>) -> Option<&SeriesCounters> {
         let counters = self.counters.get_mut(series.0 as usize)?;
         if let Some(sample) = sample {
             counters.is_long = sample.raw_ns() >= LONG_NS;

@@ -49,7 +49,7 @@ impl Bench {
         call: Option<SumId>,
     ) -> Result<Box<Bracket<FakeGpu>>, Fault> {
         let site = self.site;
-        let entry = self.recorder.series.begin(
+        let series = self.recorder.series.begin(
             site,
             launch,
             DeviceId::Cuda(0),
@@ -62,8 +62,17 @@ impl Bench {
         let stream_state = self.recorder.stream_state(self.gpu, StreamKey::new(stream, &()));
         let workload = if call.is_some() { Workload::UNKNOWN } else { recorder() };
         let (call_id, tracked, weight) = (CallId::default(), false, 1.0);
-        let subject =
-            Subject { site, stream, stream_state, entry, call, call_id, tracked, weight, workload };
+        let subject = Subject {
+            site,
+            stream,
+            stream_state,
+            series,
+            call,
+            call_id,
+            tracked,
+            weight,
+            workload,
+        };
         let key = StreamKey::new(stream, &());
         let mut opened = self.recorder.open(self.gpu, key, || subject).ok_or(Fault::Exhausted);
         if opened.is_err() {
