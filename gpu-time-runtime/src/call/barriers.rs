@@ -17,7 +17,7 @@ use crate::record::timeline::{self, CallId};
 use crate::site::callsite::CallSite;
 use crate::site::cost;
 use crate::types::handles::Stream;
-use crate::types::sample::{CacheState, Lost, Sample};
+use crate::types::sample::{CacheState, Lost, Sample, SampleFlags};
 use crate::types::workload::Workload;
 
 /// A call whose stream was idle when it began.
@@ -108,9 +108,8 @@ impl Barriers {
         let nested = stream_state.close() != self.opened;
         let outcome = ended_ns.map(|ended_ns| {
             let took = Duration::from_nanos(ended_ns.saturating_sub(self.began_ns));
-            let mut sample = Sample::by_host(took, ended_ns).weighted(self.weight);
-            (sample.nested, sample.tracked) = (nested, self.tracked);
-            sample
+            let sample = Sample::by_host(took, ended_ns).weighted(self.weight);
+            sample.flagged(SampleFlags { nested, tracked: self.tracked, ..sample.flags })
         });
         locked(&self.thread.recorder).deliver(self.entry, outcome, workload);
     }

@@ -13,7 +13,7 @@ use crate::site::series_id::SeriesId;
 use crate::stats::clock_fit::Moment;
 use crate::types::attribute::Hold;
 use crate::types::handles::{EventPair, Stream};
-use crate::types::sample::{Lost, Sample};
+use crate::types::sample::{Lost, Sample, SampleFlags};
 use crate::types::workload::Workload;
 
 /// Share of the measured time that the host may take to enqueue a bracket without a hold, for the
@@ -269,46 +269,48 @@ impl<G: Gpu> Bracket<G> {
         sequence::abandon(self.gpu, held);
     }
 
-    /// What the raw time says, together with what is known of the bracket. `passage` is the GPU's way
+    /// What the raw time says, together with what is known of the bracket. `detector` is the GPU's way
     /// through the brackets of this stream so far; `behind_ns` says when the host had enqueued so many
     /// more that they make a queue.
     #[inline]
     pub fn sample(
         &self,
         raw_ns: f64,
-        passage: &mut FeedDetector,
+        detector: &mut FeedDetector,
         behind_ns: Option<u64>,
     ) -> Result<Sample, Lost> {
-        let mut sample = Sample::new(raw_ns).ok_or(Lost::Invalid)?;
+        let sample = Sample::new(raw_ns).ok_or(Lost::Invalid)?;
         let known = match self.feeding() {
             Feeding::Held(hold) => Some(!self.has_expired(hold)),
             Feeding::Certain => Some(true),
             Feeding::Host(ns) if ns as f64 <= raw_ns * HOST_SHARE => Some(true),
             Feeding::Host(_) | Feeding::Unknown => None,
         };
-        match known {
-            // When the GPU was here matters only for how much was behind.
+        let (fed, queued) = match known {
+            // The time at which the GPU passed it would only tell how much was queued behind it.
             Some(fed) if behind_ns.is_none() => {
-                sample.fed = fed;
-                passage.skip();
+                detector.skip();
+                (fed, false)
             }
             known => {
-                let came_late = passage.reaches(self.gpu, &self.crossing(raw_ns));
-                sample.fed = known.unwrap_or(came_late);
-                sample.queued = sample.fed && passage.is_past(behind_ns);
+                let came_late = detector.pass(self.gpu, &self.times(raw_ns));
+                let fed = known.unwrap_or(came_late);
+                (fed, fed && detector.is_past(behind_ns))
             }
-        }
-        sample.at_ns = self.stopped_ns;
-        sample.weight = self.subject.weight;
-        sample.at_floor = self.gpu.is_at_floor(raw_ns);
-        sample.nested = self.is_nested();
-        sample.tracked = self.subject.tracked;
-        Ok(sample)
+        };
+        let flags = SampleFlags {
+            fed,
+            queued,
+            at_floor: self.gpu.is_at_floor(raw_ns),
+            nested: self.is_nested(),
+            tracked: self.subject.tracked,
+        };
+        Ok(sample.at(self.stopped_ns).weighted(self.subject.weight).flagged(flags))
     }
 
     /// What the GPU's way through the stream has to know of the bracket.
     #[inline]
-    fn crossing(&self, raw_ns: f64) -> BracketTimes {
+    fn times(&self, raw_ns: f64) -> BracketTimes {
         let Bracket { stopped_ns, opened, closed, .. } = *self;
         let closed = StreamPosition { stream_state: self.subject.stream_state, mark: closed };
         BracketTimes { start: self.pair.start, raw_ns, stopped_ns, opened, closed }
@@ -316,8 +318,8 @@ impl<G: Gpu> Bracket<G> {
 
     /// Asks when the GPU passed its events, for a trace.
     #[cold]
-    pub fn date(&mut self, sample: Sample, passage: &mut FeedDetector) {
-        let passed = passage.date(self.gpu, &self.pair.start, sample.raw_ns());
+    pub fn date(&mut self, sample: Sample, detector: &mut FeedDetector) {
+        let passed = detector.date(self.gpu, &self.pair.start, sample.raw_ns());
         if !self.special.is_there {
             self.special.set(Special::NONE);
         }

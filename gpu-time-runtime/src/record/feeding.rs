@@ -16,11 +16,11 @@ pub(crate) struct FeedDetector {
     fit: Option<ClockFit>,
     /// The first event that was dated, and its time since the anchor.
     dated: Option<(Event, f64)>,
-    passed: Option<Passed>,
+    last: Option<LastBracket>,
 }
 
 /// The last bracket that was passed.
-struct Passed {
+struct LastBracket {
     /// The host's time at which the GPU passed its stop, at the earliest.
     ns: f64,
     closed: StreamPosition,
@@ -55,7 +55,7 @@ impl BracketTimes {
 impl FeedDetector {
     /// The beginning of a walk through a stream's brackets in their order.
     pub fn new(fit: Option<ClockFit>) -> FeedDetector {
-        FeedDetector { fit, dated: None, passed: None }
+        FeedDetector { fit, dated: None, last: None }
     }
 
     /// Passes a bracket. Answers whether the GPU reached its start only after the host had enqueued its stop.
@@ -63,31 +63,31 @@ impl FeedDetector {
     /// A start comes after the stop of the bracket before it. Where that was late enough already, as in a long
     /// queue, nobody needs to ask for the start's own time.
     #[inline]
-    pub fn reaches<G: Gpu>(&mut self, gpu: &G, next: &BracketTimes) -> bool {
+    pub fn pass<G: Gpu>(&mut self, gpu: &G, next: &BracketTimes) -> bool {
         let Some(fit) = self.fit else { return false };
         let enough_ns = next.stopped_ns as f64 + fit.margin_ns;
-        let started_ns = match &self.passed {
+        let started_ns = match &self.last {
             Some(passed) if passed.ns > enough_ns && next.follows(passed.closed) => passed.ns,
             _ => {
                 let pair = EventPair { start: fit.anchor, stop: next.start };
                 match gpu.since(&pair) {
                     Some(device_ns) => fit.earliest_ns(device_ns),
                     None => {
-                        self.passed = None;
+                        self.last = None;
                         return false;
                     }
                 }
             }
         };
         let ns = started_ns + fit.least_ns(next.raw_ns);
-        self.passed = Some(Passed { ns, closed: next.closed });
+        self.last = Some(LastBracket { ns, closed: next.closed });
         started_ns > enough_ns
     }
 
     /// Passes a bracket of which nothing is to be known.
     #[inline]
     pub fn skip(&mut self) {
-        self.passed = None;
+        self.last = None;
     }
 
     /// When the GPU passed a bracket of `raw_ns`: its start and its stop.
@@ -105,7 +105,7 @@ impl FeedDetector {
     /// Whether the GPU passed the last stop after this moment of the host's.
     #[inline]
     pub fn is_past(&self, host_ns: Option<u64>) -> bool {
-        match (&self.passed, host_ns) {
+        match (&self.last, host_ns) {
             (Some(passed), Some(host_ns)) => passed.ns > host_ns as f64,
             _ => false,
         }
@@ -133,11 +133,11 @@ mod tests {
     #[test]
     fn brackets_are_dated_in_the_middle_of_what_is_possible() {
         let gpu = FakeGpu::default();
-        let mut passage = FeedDetector::new(Some(FIT));
-        let [start, stop] = passage.date(&gpu, &Event::new(11), 500.0).unwrap();
+        let mut detector = FeedDetector::new(Some(FIT));
+        let [start, stop] = detector.date(&gpu, &Event::new(11), 500.0).unwrap();
         assert_eq!(start, Moment { host_ns: 50_000.0 + 1_600.0 + 11_000.0, error_ns: 2_500.0 });
         assert_eq!(stop.host_ns - start.host_ns, 550.0);
-        let [next, _] = passage.date(&gpu, &Event::new(13), 500.0).unwrap();
+        let [next, _] = detector.date(&gpu, &Event::new(13), 500.0).unwrap();
         assert_eq!(next.host_ns - start.host_ns, 2_200.0);
         assert!(FeedDetector::new(None).date(&gpu, &Event::new(11), 500.0).is_none());
     }
@@ -165,10 +165,10 @@ mod tests {
     fn a_bracket_takes_no_longer_than_it_may_have_by_the_hosts_clock() {
         let fit = ClockFit { anchor: Event::new(0), zero_ns: 0.0, rate: 1.0, ..FIT };
         let stream_state = Box::leak(Box::new(StreamState::new(StreamKey::new(Stream(64), &()))));
-        let (gpu, mut passage) = (FakeGpu::default(), FeedDetector::new(Some(fit)));
-        assert!(passage.reaches(&gpu, &crossing(stream_state, [1_000, 2_000, 100])));
+        let (gpu, mut detector) = (FakeGpu::default(), FeedDetector::new(Some(fit)));
+        assert!(detector.pass(&gpu, &crossing(stream_state, [1_000, 2_000, 100])));
         // By then it may be 1,980 µs to the host.
-        assert!(!passage.reaches(&gpu, &crossing(stream_state, [2_000, 2_010, 1_985])));
-        assert!(passage.reaches(&gpu, &crossing(stream_state, [2_010, 2_020, 1_980])));
+        assert!(!detector.pass(&gpu, &crossing(stream_state, [2_000, 2_010, 1_985])));
+        assert!(detector.pass(&gpu, &crossing(stream_state, [2_010, 2_020, 1_980])));
     }
 }

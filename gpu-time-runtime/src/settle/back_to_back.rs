@@ -160,7 +160,7 @@ fn span(
     // Both events have been passed, unless the program captures its stream on another thread.
     let raw_ns = context.elapsed(pair)?.ok_or(Fault::Captured)?;
     let mut sample = Sample::new(raw_ns).ok_or(Fault::Captured)?;
-    sample.fed = hold.is_some_and(|hold| !context.has_expired(hold));
+    sample.flags.fed = hold.is_some_and(|hold| !context.has_expired(hold));
     Ok(sample)
 }
 

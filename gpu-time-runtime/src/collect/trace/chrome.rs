@@ -271,20 +271,21 @@ impl Slice {
         let launch = self.series.launch.and_then(|at| self.site.spec.launches.get(at as usize));
         let error_ns = self.passed.map(|moment| moment.error_ns);
         let CallId(call) = self.call;
-        let bias_ns = bias.map(|bias| if self.sample.queued { bias.queued_ns } else { bias.ns });
+        let bias_ns =
+            bias.map(|bias| if self.sample.flags.queued { bias.queued_ns } else { bias.ns });
         Args::Slice {
             call,
             launch: self.series.launch,
             line: launch.map_or(self.site.spec.line, |launch| launch.line),
             cache: self.series.cache.name(),
-            feeding: if self.sample.fed { "fed" } else { "starved" },
+            feeding: if self.sample.flags.fed { "fed" } else { "starved" },
             raw_ns: self.sample.raw_ns(),
             net_ns: bias_ns.map(|bias_ns| (self.sample.raw_ns() - bias_ns).max(0.0)),
             alignment_error_ns: error_ns[0].max(error_ns[1]).ceil() as u64,
-            queued: self.sample.queued,
-            at_floor: self.sample.at_floor,
-            nested: self.sample.nested,
-            tracked: self.sample.tracked,
+            queued: self.sample.flags.queued,
+            at_floor: self.sample.flags.at_floor,
+            nested: self.sample.flags.nested,
+            tracked: self.sample.flags.tracked,
         }
     }
 }

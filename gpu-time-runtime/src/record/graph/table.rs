@@ -12,7 +12,7 @@ use crate::record::timeline;
 use crate::site::callsite::CallSite;
 use crate::site::series_id::SeriesId;
 use crate::types::handles::EventPair;
-use crate::types::sample::{Lost, Sample};
+use crate::types::sample::{Lost, Sample, SampleFlags};
 
 /// Pairs of events that graphs may have at once.
 const MOST: usize = 8_192;
@@ -173,13 +173,15 @@ impl Reads {
     /// Between two nodes of a graph nothing waits for the host. Where a graph begins, the GPU may still
     /// be fetching it, and nobody knows what it had to do before.
     fn outcome(self, context: &Context, raw_ns: f64) -> Result<Sample, Lost> {
-        let mut sample = Sample::new(raw_ns).ok_or(Lost::Invalid)?;
-        sample.fed = !self.is_first;
-        sample.at_ns = context.now_ns();
-        sample.at_floor = context.is_at_floor(raw_ns);
-        sample.nested = self.nested;
-        sample.tracked = self.tracked;
-        Ok(sample)
+        let sample = Sample::new(raw_ns).ok_or(Lost::Invalid)?;
+        let flags = SampleFlags {
+            fed: !self.is_first,
+            queued: false,
+            at_floor: context.is_at_floor(raw_ns),
+            nested: self.nested,
+            tracked: self.tracked,
+        };
+        Ok(sample.at(context.now_ns()).flagged(flags))
     }
 }
 

@@ -105,7 +105,7 @@ fn brackets_that_are_handed_over_late_tell_nothing_of_each_other() {
     handed_over.into_iter().for_each(|bracket| _ = bench.recorder.enqueue(bracket));
     let mut drain = bench.recorder.begin_drain().unwrap();
     drain.run();
-    let fed = drain.finished.iter().map(|finished| finished.outcome.unwrap().unwrap().fed);
+    let fed = drain.finished.iter().map(|finished| finished.outcome.unwrap().unwrap().flags.fed);
     assert_eq!(fed.collect::<Vec<_>>(), [false, true, false]);
 }
 
