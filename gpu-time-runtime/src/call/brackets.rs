@@ -317,7 +317,7 @@ pub(crate) fn obstacle(context: &Context, stream: Stream) -> Option<Lost> {
 
 /// Gives a bracket of the lane up.
 fn abandon(thread: &'static ThreadRecorder, mut bracket: Bracket, reason: Lost) {
-    bracket.abandon();
+    bracket.close();
     locked(&thread.recorder).lose(bracket, reason);
 }
 

@@ -35,7 +35,7 @@ impl SumId {
     }
 }
 
-/// How the calls ended that have returned since they were last asked for.
+/// The calls that have returned since the last drain, each with its status.
 ///
 /// A linked list through a fixed array: a returning call pushes itself without the recorder's lock, and
 /// the holder of that lock takes the whole list at once.
@@ -101,9 +101,9 @@ struct Sum {
     open: u32,
     /// The launches measured so far, added up.
     sample: Sample,
-    /// Why the first launch was lost that was.
+    /// The reason of the first lost launch.
     lost: Option<Lost>,
-    /// Why the call was left, if it did not return.
+    /// The reason why the call was left without returning.
     left: Option<Lost>,
     workload: Workload,
 }

@@ -1,4 +1,4 @@
-//! From a pair of event records to a sample in its series.
+//! Records brackets: from a pair of events to a sample in its series.
 
 pub(crate) mod bracket;
 pub(crate) mod call;

@@ -58,7 +58,7 @@ pub(crate) struct Drain<G: Gpu> {
     older: Queues<G>,
     /// The queue to go on with.
     next: usize,
-    /// What the drain has found since it last handed anything back; at most [`CHUNK`].
+    /// Finished brackets that have not been handed back yet; at most [`CHUNK`].
     pub finished: Vec<FinishedBracket<G>>,
 }
 
@@ -204,7 +204,7 @@ impl<G: Gpu> Queue<G> {
             if timeline::is_on()
                 && let Ok(Ok(sample)) = outcome
             {
-                bracket.date(sample, &mut detector);
+                bracket.set_moments(sample, &mut detector);
             }
             finished.push(FinishedBracket { bracket, outcome });
         }

@@ -1,4 +1,4 @@
-//! What one lane has in hand: idle and pending brackets, sums, rows.
+//! The brackets of one thread, from the pool to the series.
 
 use std::ptr;
 
@@ -25,7 +25,7 @@ struct RecentStream<G: Gpu> {
     stream_state: &'static StreamState,
 }
 
-/// A lane's brackets from their beginning to their sample.
+/// Opens, collects and records the brackets of one thread.
 pub(crate) struct Recorder<G: Gpu> {
     pub pools: Pools<G>,
     recent: Vec<RecentStream<G>>,
@@ -155,7 +155,7 @@ impl<G: Gpu> Recorder<G> {
                 }
                 Err(fault) => {
                     self.add(&bracket.subject, Err(fault.into()));
-                    self.pools.forget(&bracket);
+                    self.pools.remove(&bracket);
                 }
             }
         }

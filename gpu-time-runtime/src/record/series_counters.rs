@@ -1,4 +1,4 @@
-//! What one thread counts of each series: brackets opened and brackets in flight.
+//! One thread's counters of each series: brackets opened and brackets in flight.
 
 use std::collections::HashMap;
 use std::ptr;
@@ -21,9 +21,9 @@ pub(crate) struct SeriesCounters {
     pub id: &'static SeriesId,
     /// Brackets opened, or calls begun for a series of sums.
     pub timed: u64,
-    /// Of these, the ones neither measured nor lost yet.
+    /// The ones among them that are neither measured nor lost yet.
     pub in_flight: u64,
-    /// The last bracket was so long that the host's own time may prove the next one fed.
+    /// The last bracket was long, so that the host's own time may prove the next one fed.
     is_long: bool,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct SeriesTable {
     sites: Vec<SiteSeries>,
 }
 
-/// What tells the series of one site apart.
+/// The properties that tell the series of one site apart.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct SeriesIdentity {
     launch: Option<u32>,

@@ -10,7 +10,7 @@ use crate::gpu::{HoldPlan, Preparation};
 use crate::record::bracket::Feeding;
 use crate::record::drain;
 use crate::record::pending::{BATCH, CHUNK};
-use crate::record::pool::{self, MOST};
+use crate::record::pool::{self, MAX_BRACKETS};
 use crate::record::recorder::*;
 use crate::record::timeline::CallId;
 use crate::stats::clock_fit::ClockFit;
@@ -278,7 +278,7 @@ fn events_are_reused_and_bounded() {
     let made = bench.gpu.take_log().iter().filter(|step| **step == "create").count() / 2;
     assert!(made <= BATCH + BATCH / 4 + 8, "{made}");
     let mut bench = Bench::new();
-    for _ in 0..MOST {
+    for _ in 0..MAX_BRACKETS {
         bench.span(STREAM);
     }
     assert_eq!(bench.try_open(STREAM, None, None).err(), Some(Fault::Exhausted));
