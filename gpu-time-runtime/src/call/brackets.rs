@@ -13,7 +13,7 @@ use crate::record::bracket::{self, Subject};
 use crate::record::call::StreamCall;
 use crate::record::call_sums::SumId;
 use crate::record::drain;
-use crate::record::graph::{self, Node, Opened};
+use crate::record::graph::{self, CapturedLaunch, Node};
 use crate::record::pool;
 use crate::record::recorder::Recorder;
 use crate::record::stream_state::StreamKey;
@@ -66,7 +66,7 @@ impl StreamCall {
             && let Some(opened) = self.open_node(launch, state)
         {
             return match opened {
-                Opened::Node(node) => Some(Open::Node(node)),
+                CapturedLaunch::Node(node) => Some(Open::Node(node)),
                 _ => None,
             };
         }
@@ -76,12 +76,12 @@ impl StreamCall {
 
     /// What becomes of a launch in a capture whose site wants nodes.
     #[cold]
-    fn open_node(&self, launch: u32, state: &CallState) -> Option<Opened> {
+    fn open_node(&self, launch: u32, state: &CallState) -> Option<CapturedLaunch> {
         if !self.site.spec.graph {
             return None;
         }
         let opened = graph::open(self, launch);
-        if matches!(opened, Opened::Untimed) {
+        if matches!(opened, CapturedLaunch::Untimed) {
             return None;
         }
         state.leave_to_graph(self);
@@ -240,7 +240,7 @@ impl StreamCall {
         drop(recorder);
         if is_due {
             drain::drain(&thread.recorder, &thread.returns);
-            if graph::is_any() {
+            if graph::has_nodes() {
                 // The thread's next call looks for replays before it enqueues anything.
                 cuda::forget_recent();
             }
@@ -326,7 +326,7 @@ impl Open {
     pub fn abandon(self, reason: Lost) {
         match self {
             Open::Bracket(thread, bracket) => abandon(thread, bracket, reason),
-            Open::Node(node) => node.abandon(reason),
+            Open::Node(node) => node.lose(reason),
         }
     }
 }

@@ -52,7 +52,7 @@ pub(super) fn meet(
     }
     match find(stream, context) {
         Ok(context) => {
-            graph::glance();
+            graph::poll_some();
             Some(context)
         }
         Err(fault) => {

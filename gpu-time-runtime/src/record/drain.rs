@@ -15,26 +15,30 @@ use crate::record::threads;
 
 /// Turns every bracket of a thread that the GPU has passed into a sample or a loss, unless another
 /// thread is doing so. Returns `true` if no bracket is left. Never waits for the GPU.
-pub(crate) fn drain<G: Gpu>(recorder: &Mutex<Recorder<G>>, returns: &CallStatuses) -> bool {
+pub(crate) fn drain<G: Gpu>(recorder: &Mutex<Recorder<G>>, returned: &CallStatuses) -> bool {
     let drain = locked(recorder).begin_drain();
-    drain.is_some_and(|drain| run(drain, recorder, returns))
+    drain.is_some_and(|drain| run(drain, recorder, returned))
 }
 
 /// Drains like [`drain`], but gives up if the recorder stays locked until the deadline.
 pub(crate) fn drain_by<G: Gpu>(
     recorder: &Mutex<Recorder<G>>,
-    returns: &CallStatuses,
+    returned: &CallStatuses,
     deadline: Instant,
 ) -> bool {
     let drain = locked_by(recorder, deadline).and_then(|mut recorder| recorder.begin_drain());
-    drain.is_some_and(|drain| run(drain, recorder, returns))
+    drain.is_some_and(|drain| run(drain, recorder, returned))
 }
 
-fn run<G: Gpu>(mut drain: Drain<G>, recorder: &Mutex<Recorder<G>>, returns: &CallStatuses) -> bool {
+fn run<G: Gpu>(
+    mut drain: Drain<G>,
+    recorder: &Mutex<Recorder<G>>,
+    returned: &CallStatuses,
+) -> bool {
     loop {
         let is_complete = drain.run();
         let mut recorder = locked(recorder);
-        recorder.settle(&mut drain, returns);
+        recorder.settle(&mut drain, returned);
         if is_complete {
             recorder.end_drain(drain);
             return recorder.is_idle();

@@ -148,7 +148,7 @@ impl<G: Gpu> Recorder<G> {
                         && timeline::is_on()
                     {
                         let id = self.series.id(bracket.subject.series);
-                        timeline::keep(id.and_then(|id| bracket.slice(id, sample)));
+                        timeline::record(id.and_then(|id| bracket.slice(id, sample)));
                     }
                     self.add(&bracket.subject, outcome);
                     self.pools.put(bracket);

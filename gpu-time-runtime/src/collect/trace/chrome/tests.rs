@@ -74,7 +74,7 @@ fn about(process: &Process) -> About<'_> {
     About { process, devices: Vec::new(), biases: Biases::new(), now_ns: 500 }
 }
 
-fn events(recorded: &Recorded, about: &About<'_>) -> (Value, Vec<Value>) {
+fn events(recorded: &TraceRecords, about: &About<'_>) -> (Value, Vec<Value>) {
     let mut trace: Value = serde_json::from_str(&render(recorded, about)).unwrap();
     let events = trace["traceEvents"].take().as_array().unwrap().clone();
     (trace["otherData"].take(), events)
@@ -83,7 +83,7 @@ fn events(recorded: &Recorded, about: &About<'_>) -> (Value, Vec<Value>) {
 #[test]
 fn a_trace_of_nothing_is_a_trace() {
     let process = process();
-    let (other, events) = events(&Recorded::default(), &about(&process));
+    let (other, events) = events(&TraceRecords::default(), &about(&process));
     assert_eq!(other["origin_ns"], 0);
     assert!(events.iter().all(|event| event["ph"] == "M"), "{events:?}");
 }
@@ -96,7 +96,7 @@ fn names_are_what_they_are() {
     let marks = [open(stream_state), stream_state.close()];
     let call = Call { site: site(), thread: 7, began_ns: 90, ended_ns: None };
     let bracket = Slice { call: CallId(1), ..slice(stream_state, marks, [100.0, 200.5]) };
-    let recorded = Recorded {
+    let recorded = TraceRecords {
         calls: vec![(0, call)],
         slices: vec![(3, bracket)],
         threads: vec![(7, HOSTILE.to_owned())],

@@ -1,4 +1,4 @@
-//! Memory that the recorder allocates once it has warmed up: none.
+//! The recorder does not allocate after warm-up.
 
 #![expect(unsafe_code, reason = "an allocator that counts")]
 
@@ -72,7 +72,7 @@ fn closing_during_a_drain_allocates_nothing() {
     });
     assert!(drain.run());
     let ending = allocations(|| {
-        bench.recorder.settle(&mut drain, &bench.returns);
+        bench.recorder.settle(&mut drain, &bench.returned);
         bench.recorder.end_drain(drain);
     });
     assert_eq!((closing, ending), (0, 0));
