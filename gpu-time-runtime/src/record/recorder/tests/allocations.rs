@@ -39,14 +39,12 @@ fn allocations(work: impl FnOnce()) -> u64 {
 }
 
 /// Opens and stops a bracket on each stream, as the user's thread does before it closes them.
-fn stopped(bench: &mut Bench, streams: &[Stream]) -> Vec<Box<Bracket<FakeGpu>>> {
-    let mut stopped = Vec::new();
-    for &stream in streams {
+fn stopped<const N: usize>(bench: &mut Bench, streams: [Stream; N]) -> [Box<Bracket<FakeGpu>>; N] {
+    streams.map(|stream| {
         let mut bracket = bench.open(stream, None, None);
         bracket.stop().unwrap();
-        stopped.push(bracket);
-    }
-    stopped
+        bracket
+    })
 }
 
 #[test]
@@ -54,7 +52,7 @@ fn closing_during_a_drain_allocates_nothing() {
     const STREAMS: [Stream; 6] = [STREAM, OTHER, STREAM, STREAM, OTHER, STREAM];
     let mut bench = Bench::new();
     for _ in 0..3 {
-        for bracket in stopped(&mut bench, &STREAMS) {
+        for bracket in stopped(&mut bench, STREAMS) {
             bench.recorder.enqueue(bracket);
         }
         bench.drain();
@@ -62,11 +60,11 @@ fn closing_during_a_drain_allocates_nothing() {
     bench.gpu.finish();
     bench.drain();
     // Another thread drains from here on.
-    for bracket in stopped(&mut bench, &STREAMS) {
+    for bracket in stopped(&mut bench, STREAMS) {
         bench.recorder.enqueue(bracket);
     }
     let mut drain = bench.recorder.begin_drain().unwrap();
-    let closed = stopped(&mut bench, &STREAMS);
+    let closed = stopped(&mut bench, STREAMS);
     let closing = allocations(|| {
         closed.into_iter().for_each(|bracket| _ = bench.recorder.enqueue(bracket));
     });
