@@ -17,7 +17,7 @@ use crate::record::series_counters::SeriesRef;
 use crate::record::stream_state::{Mark, StreamKey, StreamState};
 use crate::record::timeline;
 use crate::site::cost;
-use crate::types::sample::{CacheState, Lost, Sample};
+use crate::types::sample::{CacheState, Lost, Sample, SampleFlags};
 use crate::types::workload::Workload;
 
 /// A call that is timed on the host between two barriers on its stream.
@@ -78,7 +78,7 @@ impl<G: StreamGuard, W: Work> TimedCall for SyncCall<G, W> {
 struct Barriers {
     call: StreamCall,
     stream_state: &'static StreamState,
-    begun: Mark,
+    opened: Mark,
     series: SeriesRef,
     /// The host's time after the first barrier.
     began_ns: u64,
@@ -90,16 +90,16 @@ impl Barriers {
     fn open(call: StreamCall, life: Life<'_>) -> Option<Barriers> {
         let StreamCall { site, thread, context, stream, call_id, key, .. } = call;
         let obstacle = life.obstacle().or_else(|| obstacle(context, stream));
-        let key_of_stream = StreamKey::new(stream, thread);
-        let stream_state = locked(&thread.recorder).stream_state(context, key_of_stream);
+        let stream_key = StreamKey::new(stream, thread);
+        let stream_state = locked(&thread.recorder).stream_state(context, stream_key);
         let (prepare, cache) = match obstacle {
             None => call.preparation(site.settings(), stream_state.is_busy(), None),
             Some(_) => (Preparation::default(), CacheState::AsFound),
         };
         let device = context.device_id();
         let series = locked(&thread.recorder).series.begin(site, None, device, cache, key);
-        let begun = stream_state.begin();
-        let mut barriers = Barriers { call, stream_state, begun, series, began_ns: 0 };
+        let (stream_state, opened) = locked(&thread.recorder).open_stream(context, stream_key);
+        let mut barriers = Barriers { call, stream_state, opened, series, began_ns: 0 };
         let began = match obstacle {
             Some(reason) => Err(reason),
             None => barriers.begin(prepare).map_err(Lost::from),
@@ -138,12 +138,11 @@ impl Barriers {
             None => context.synchronize(stream).map_err(Lost::from),
         }
         .map(|()| context.now_ns());
-        let nested = self.stream_state.end() != self.begun;
+        let nested = self.stream_state.close() != self.opened;
         let outcome = ended_ns.map(|ended_ns| {
             let took = Duration::from_nanos(ended_ns.saturating_sub(self.began_ns));
-            let mut sample = Sample::by_host(took, ended_ns).weighted(weight);
-            (sample.nested, sample.tracked) = (nested, tracked);
-            sample
+            let sample = Sample::by_host(took, ended_ns).weighted(weight);
+            sample.flagged(SampleFlags { nested, tracked, ..sample.flags })
         });
         locked(&thread.recorder).deliver(self.series, outcome, workload);
     }
@@ -151,7 +150,7 @@ impl Barriers {
     /// Gives the call up without waiting.
     #[cold]
     fn abandon(&self, reason: Lost) {
-        self.stream_state.end();
+        self.stream_state.close();
         let mut recorder = locked(&self.call.thread.recorder);
         recorder.deliver(self.series, Err(reason), Workload::UNKNOWN);
     }

@@ -12,7 +12,7 @@ use crate::gpu::{Gpu, HoldPlan, Preparation};
 use crate::record::bracket::{self, Subject};
 use crate::record::call::StreamCall;
 use crate::record::call_sums::SumId;
-use crate::record::graph::{self, Node, Opened};
+use crate::record::graph::{self, CapturedLaunch, Node};
 use crate::record::recorder::Recorder;
 use crate::record::stream_state::StreamKey;
 use crate::record::threads::ThreadRecorder;
@@ -64,7 +64,7 @@ impl StreamCall {
             && let Some(opened) = self.open_node(launch, state)
         {
             return match opened {
-                Opened::Node(node) => Some(OpenLaunch::Node(node)),
+                CapturedLaunch::Node(node) => Some(OpenLaunch::Node(node)),
                 _ => None,
             };
         }
@@ -74,12 +74,12 @@ impl StreamCall {
 
     /// Makes a launch in a capture a node of the graph, if the site wants nodes.
     #[cold]
-    fn open_node(&self, launch: u32, state: &CallState) -> Option<Opened> {
+    fn open_node(&self, launch: u32, state: &CallState) -> Option<CapturedLaunch> {
         if !self.site.spec.graph {
             return None;
         }
         let opened = graph::open(self, launch);
-        if matches!(opened, Opened::Untimed) {
+        if matches!(opened, CapturedLaunch::Untimed) {
             return None;
         }
         state.leave_to_graph(self);
@@ -103,7 +103,8 @@ impl StreamCall {
         let StreamCall { site, thread, context, stream, tracked, call_id, key, weight } = *self;
         let thread_id = stream.is_per_thread().then(thread_id::current);
         let mut recorder = locked(&thread.recorder);
-        let stream_state = recorder.stream_state(context, StreamKey::new(stream, thread));
+        let stream_key = StreamKey::new(stream, thread);
+        let stream_state = recorder.stream_state(context, stream_key);
         let first = state.and_then(CallState::first_cache);
         let is_plain = site.is_plain() && cold_override::is_none();
         // Once, because the program may change them.
@@ -117,11 +118,11 @@ impl StreamCall {
             recorder = locked(&thread.recorder);
             prepared
         };
-        let entry = recorder.series.begin(site, launch, context.device_id(), cache, key);
+        let series = recorder.series.begin(site, launch, context.device_id(), cache, key);
         if weight != 1.0
             && let Some((launch, state)) = launch.zip(state)
             && state.makes_again(launch)
-            && let Some(row) = recorder.series.row(entry)
+            && let Some(row) = recorder.series.id(series)
         {
             row.repeat();
         }
@@ -134,7 +135,7 @@ impl StreamCall {
             site,
             stream,
             stream_state,
-            entry,
+            series,
             call,
             call_id,
             tracked,
@@ -143,7 +144,7 @@ impl StreamCall {
         };
         let opened = match obstacle {
             Some(reason) => Err(reason),
-            None => match recorder.open(context, subject) {
+            None => match recorder.open(context, stream_key, subject) {
                 Some(bracket) => Ok(bracket),
                 None => {
                     let opened;
@@ -155,11 +156,11 @@ impl StreamCall {
         let mut bracket = match opened {
             Ok(bracket) => bracket,
             Err(reason) => {
-                recorder.lose(subject(), reason, &thread.returns);
+                recorder.lose_unopened(subject(), reason);
                 return None;
             }
         };
-        let by_host = recorder.series.is_long(entry) || settings.hold.is_some();
+        let by_host = recorder.series.is_long(series) || settings.hold.is_some();
         drop(recorder);
         match bracket.start(prepare, by_host, thread_id) {
             Ok(()) => {
@@ -193,7 +194,8 @@ impl StreamCall {
         let opened = match made {
             Ok(new) => {
                 recorder.pools.supply(context, ordered, new);
-                recorder.open(context, || subject).ok_or(Lost::Events)
+                let stream_key = StreamKey::new(subject.stream, thread);
+                recorder.open(context, stream_key, || subject).ok_or(Lost::Events)
             }
             Err(fault) => {
                 recorder.pools.supply(context, ordered, Vec::new());
@@ -229,14 +231,14 @@ impl StreamCall {
         let is_due = match stopped {
             Ok(()) => recorder.enqueue(bracket),
             Err(fault) => {
-                recorder.abandon(bracket, fault.into(), &thread.returns);
+                recorder.lose(bracket, fault.into());
                 false
             }
         };
         drop(recorder);
         if is_due {
             drain::drain(&thread.recorder, &thread.returns);
-            if graph::is_any() {
+            if graph::has_nodes() {
                 // The thread's next call looks for replays before it enqueues anything.
                 cuda::forget_recent();
             }
@@ -315,8 +317,8 @@ pub(crate) fn obstacle(context: &Context, stream: Stream) -> Option<Lost> {
 
 /// Gives a bracket of the thread recorder up.
 fn abandon(thread: &'static ThreadRecorder, mut bracket: Bracket, reason: Lost) {
-    bracket.abandon();
-    locked(&thread.recorder).abandon(bracket, reason, &thread.returns);
+    bracket.close();
+    locked(&thread.recorder).lose(bracket, reason);
 }
 
 impl OpenLaunch {
@@ -332,7 +334,7 @@ impl OpenLaunch {
     pub fn abandon(self, reason: Lost) {
         match self {
             OpenLaunch::Bracket(thread, bracket) => abandon(thread, bracket, reason),
-            OpenLaunch::Node(node) => node.abandon(reason),
+            OpenLaunch::Node(node) => node.lose(reason),
         }
     }
 }
@@ -355,12 +357,12 @@ impl CallState {
             }
             let device = call.context.device_id();
             let series = recorder.series.begin(call.site, None, device, cache, call.key);
-            if let Some(sum) = recorder.open_call(series, workload, &call.thread.returns) {
+            if let Some(sum) = recorder.begin_call(series, workload, &call.thread.returns) {
                 self.sum.store(sum.number(), Relaxed);
             }
         }
         let sum = self.sum()?;
-        recorder.begin_launch(sum);
+        recorder.open_launch(sum);
         Some(sum)
     }
 
@@ -371,7 +373,7 @@ impl CallState {
         if self.cache.load(Relaxed) == 0 {
             self.cache.store(1 + CacheState::AsFound as u8, Relaxed);
         } else if let Some(sum) = self.sum() {
-            locked(&call.thread.recorder).lose_sum(sum, Lost::Capture, &call.thread.returns);
+            locked(&call.thread.recorder).lose_sum(sum, Lost::Capture);
         }
     }
 

@@ -46,7 +46,7 @@ pub(super) fn context(
     }
     match find(stream, handle) {
         Ok(context) => {
-            graph::glance();
+            graph::poll_some();
             Ok(context)
         }
         Err(fault) => {

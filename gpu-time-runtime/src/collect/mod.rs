@@ -146,7 +146,7 @@ pub(crate) fn states() -> (Vec<SiteState>, usize) {
         tally.0 += entry.timed;
         tally.1 += entry.in_flight;
     }
-    let graphs = graph::rows();
+    let graphs = graph::series();
     for (row, timed) in graphs.iter() {
         tallies.entry(ptr::from_ref(row)).or_default().0 += timed;
     }
@@ -167,7 +167,7 @@ fn drain_all(deadline: Instant) -> usize {
     for thread in known {
         drain::drain_by(&thread.recorder, &thread.returns, deadline);
     }
-    usize::from(!graph::look_at_all(deadline))
+    usize::from(!graph::poll_all(deadline))
 }
 
 /// What is counted now of every site that was called, and of its series, with what the GPU has finished

@@ -112,8 +112,8 @@ mod tests {
         for &(count, kind, raw_ns) in samples {
             for _ in 0..count {
                 let mut sample = Sample::new(raw_ns).unwrap();
-                sample.fed = !matches!(kind, Kind::Starved);
-                sample.queued = matches!(kind, Kind::Queued);
+                sample.flags.fed = !matches!(kind, Kind::Starved);
+                sample.flags.queued = matches!(kind, Kind::Queued);
                 series.record(sample);
                 let bytes = Amount::of(&10_000.0);
                 series.record_work(sample, Workload { bytes, ..Workload::UNKNOWN });

@@ -1,129 +1,131 @@
-//! One bracket: a pair of events around work of the user's.
+//! A bracket: the pair of events around one launch or one body.
 
-use crate::gpu::{Fault, Gpu, HoldResult, StreamHold};
-use crate::gpu::{HoldPlan, Preparation};
+use crate::gpu::{Fault, Gpu, HoldPlan, HoldResult, Preparation, StreamHold};
 use crate::record::call_sums::SumId;
 use crate::record::feeding::{BracketTimes, FeedDetector, StreamPosition};
-use crate::record::sequence::{self};
+use crate::record::sequence;
 use crate::record::series_counters::SeriesRef;
-use crate::record::stream_state::{Mark, StreamState};
+use crate::record::stream_state::{Mark, StreamKey, StreamState};
 use crate::record::timeline::{CallId, Slice};
 use crate::site::callsite::CallSite;
 use crate::site::series_id::SeriesId;
 use crate::stats::clock_fit::Moment;
 use crate::types::attribute::Hold;
 use crate::types::handles::{EventPair, Stream};
-use crate::types::sample::{Lost, Sample};
+use crate::types::sample::{Lost, Sample, SampleFlags};
 use crate::types::workload::Workload;
 
-/// Share of the measured time that the host may take to enqueue a bracket without a hold, for the
-/// sample to count as fed.
+/// Largest share of the measured time that the host may take to enqueue a bracket without a hold, for
+/// the sample to count as fed.
 const HOST_SHARE: f64 = 0.01;
 
-/// A hold of fixed length ends by `%globaltimer`, which moves in steps of 32 ns on some parts and of this on
-/// others. One that begins just before a step ends so much early.
+/// Coarsest step of `%globaltimer`, by which a hold of fixed length ends. Some parts have steps of 32 ns,
+/// others this. A hold that begins just before a step ends early by one.
 const TIMER_STEP_NS: u64 = 1_024;
 
-/// What is known about whether the GPU waited for the host inside a bracket, when its stop has been
-/// enqueued.
+/// Evidence on whether the GPU waited for the host inside a bracket, as of the enqueued stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Feeding {
     /// The stream was held until the host had enqueued the stop, unless the hold expired.
     Held(HoldResult),
     /// The stop was enqueued before a hold of fixed length can have ended.
     Certain,
-    /// The host took so many nanoseconds from before the start record to after the stop record.
+    /// Nanoseconds that the host took from before the start record to after the stop record.
     Host(u64),
-    /// Nothing: it depends on when the GPU reached the start.
+    /// None: it depends on when the GPU reached the start.
     Unknown,
 }
 
-/// What a bracket is about.
+/// The launch or body that a bracket measures.
 #[derive(Clone, Copy)]
 pub(crate) struct Subject {
     pub site: &'static CallSite,
     pub stream: Stream,
     pub stream_state: &'static StreamState,
-    pub entry: SeriesRef,
-    /// The call that it is a launch of, if it does not go around a whole body.
+    pub series: SeriesRef,
+    /// The sum of the call that made the launch; `None` for a body.
     pub call: Option<SumId>,
-    /// The call as a trace knows it.
+    /// The call's id in the trace.
     pub call_id: CallId,
-    /// cudarc puts waits and records of its own around what is launched.
+    /// cudarc enqueues waits and records of its own around the launch.
     pub tracked: bool,
-    /// How many calls its own stands for.
+    /// Calls that this one stands for.
     pub weight: f32,
-    /// What is to be counted with its sample.
+    /// Bytes and operations to count with the sample.
     pub workload: Workload,
 }
 
-/// What a bracket has that is held, that lies on a stream which each thread has its own of, or that the host's
-/// time may prove fed.
-struct Special {
+/// State of the less common brackets: held ones, those on a per-thread stream, those that the host's time
+/// may prove fed, and traced ones.
+struct Extras {
     feeding: Feeding,
     held: Option<StreamHold>,
-    /// The stream is held for so many nanoseconds.
+    /// Length of a hold of fixed length, in nanoseconds.
     delay_ns: Option<u64>,
-    /// The host's time before everything, where that matters.
+    /// The host's time before the preparation, if it is needed.
     began_ns: Option<u64>,
-    /// The thread of the start, where that matters.
+    /// The thread that started the bracket, on a per-thread stream.
     thread_id: Option<u64>,
-    /// When the GPU passed its events, where a trace asks for it and it is known.
+    /// When the GPU passed the two events, for a trace.
     passed: Option<[Moment; 2]>,
 }
 
-/// A value that is mostly not there. Unlike in an `Option`, what says so comes first, and the memory behind it
-/// is touched only where it is there.
+/// An optional value whose presence flag comes first in memory.
+///
+/// The compiler puts the discriminant of an `Option` wherever the value has a spare bit pattern, which may
+/// be in a third cache line. A bracket has left the caches by the time it is drained, and each line that
+/// it touches is a miss; a bracket without a value touches two. `timed, over raw pair` in
+/// `cargo bench --bench overhead` measures this.
 #[repr(C)]
 struct Rare<T> {
-    is_there: bool,
+    is_set: bool,
     value: T,
 }
 
 impl<T> Rare<T> {
     #[inline]
     fn get(&self) -> Option<&T> {
-        self.is_there.then_some(&self.value)
+        self.is_set.then_some(&self.value)
     }
 
     #[inline]
     fn get_mut(&mut self) -> Option<&mut T> {
-        self.is_there.then_some(&mut self.value)
+        self.is_set.then_some(&mut self.value)
     }
 
     #[inline]
     fn clear(&mut self) {
-        self.is_there = false;
+        self.is_set = false;
     }
 
     fn set(&mut self, value: T) {
-        *self = Rare { is_there: true, value };
+        *self = Rare { is_set: true, value };
     }
 }
 
-/// A pair of events and what it serves for.
+/// A pair of events with the launch or body that it measures.
 ///
 /// Invariant: idle, open or pending, and exactly one of these, because it is owned by a pool, by the
-/// scope of a call, or by a queue. Brackets are boxed, made on demand and reused.
-#[repr(C, align(64))] // a plain one lies in two lines of memory: it is out of the caches again and again
+/// scope of a call, or by a queue. Brackets are boxed, created on demand and reused.
+#[repr(C, align(64))] // a bracket without extras touches two cache lines: see `Rare`
 pub(crate) struct Bracket<G: Gpu> {
     pub gpu: &'static G,
     pub pair: EventPair,
     /// The host's time after the stop record.
     pub stopped_ns: u64,
-    begun: Mark,
-    ended: Mark,
+    opened: Mark,
+    closed: Mark,
     pub subject: Subject,
-    special: Rare<Special>,
+    extras: Rare<Extras>,
 }
 
 const _: () = {
-    let end = std::mem::offset_of!(Bracket<crate::cuda::Context>, special) + size_of::<bool>();
-    assert!(end <= 2 * 64, "what a plain bracket touches");
+    let end = std::mem::offset_of!(Bracket<crate::cuda::Context>, extras) + size_of::<bool>();
+    assert!(end <= 2 * 64, "a bracket without extras touches two cache lines");
 };
 
-impl Special {
-    const NONE: Special = Special {
+impl Extras {
+    const NONE: Extras = Extras {
         feeding: Feeding::Unknown,
         held: None,
         delay_ns: None,
@@ -134,35 +136,45 @@ impl Special {
 }
 
 impl<G: Gpu> Bracket<G> {
-    /// A bracket with new events.
+    /// Creates a bracket with new events.
     pub fn new(gpu: &'static G, subject: Subject) -> Result<Box<Self>, Fault> {
         let pair = EventPair { start: gpu.create_event()?, stop: gpu.create_event()? };
         Ok(Box::new(Bracket {
             gpu,
             pair,
             stopped_ns: 0,
-            begun: Mark::default(),
-            ended: Mark::default(),
+            opened: Mark::default(),
+            closed: Mark::default(),
             subject,
-            special: Rare { is_there: false, value: Special::NONE },
+            extras: Rare { is_set: false, value: Extras::NONE },
         }))
     }
 
-    /// Takes the bracket into use for something else.
+    /// Gives an idle bracket its next subject.
     #[inline(always)]
-    pub fn renew(&mut self, subject: Subject) {
+    pub fn assign(&mut self, subject: Subject) {
         self.subject = subject;
-        self.special.clear();
+        self.extras.clear();
     }
 
-    /// Opens the bracket on its stream: from here on others know of it.
+    /// Opens the bracket on the stream of this key, so that the stream's other brackets see it. Returns
+    /// `false` if the subject's stream state belongs to another stream by now.
     #[inline]
-    pub fn open(&mut self) {
-        self.begun = self.subject.stream_state.begin();
+    pub fn open(&mut self, key: StreamKey) -> bool {
+        let opened = self.subject.stream_state.open(key);
+        self.opened = opened.unwrap_or_default();
+        opened.is_some()
     }
 
-    /// Records the start, after what is to precede it. With `by_host`, the host's clock is read too. The
-    /// `thread` is the calling one, where the stream is its own.
+    /// Gives the bracket the stream state on which it has just been opened.
+    #[cold]
+    pub fn open_on(&mut self, stream_state: &'static StreamState, opened: Mark) {
+        self.subject.stream_state = stream_state;
+        self.opened = opened;
+    }
+
+    /// Records the start, after its preparation. With `by_host`, reads the host's clock too. `thread_id`
+    /// is the calling thread's on a per-thread stream.
     #[inline]
     pub fn start(
         &mut self,
@@ -171,34 +183,34 @@ impl<G: Gpu> Bracket<G> {
         thread_id: Option<u64>,
     ) -> Result<(), Fault> {
         if by_host || thread_id.is_some() || prepare.hold.is_some() {
-            self.expect_more(prepare.hold, by_host, thread_id);
+            self.set_extras(prepare.hold, by_host, thread_id);
         }
-        let held = sequence::begin(self.gpu, self.subject.stream, &self.pair, prepare)?;
-        if let Some(special) = self.special.get_mut() {
-            special.held = held;
+        let held = sequence::start(self.gpu, self.subject.stream, &self.pair, prepare)?;
+        if let Some(extras) = self.extras.get_mut() {
+            extras.held = held;
         }
         Ok(())
     }
 
     #[cold]
-    fn expect_more(&mut self, hold: Option<HoldPlan>, by_host: bool, thread_id: Option<u64>) {
+    fn set_extras(&mut self, hold: Option<HoldPlan>, by_host: bool, thread_id: Option<u64>) {
         let delay_ns = match hold {
             Some(HoldPlan::For(ns)) => Some(ns),
             _ => None,
         };
         let began_ns = (by_host || hold.is_some()).then(|| self.gpu.now_ns());
-        self.special.set(Special { delay_ns, began_ns, thread_id, ..Special::NONE });
+        self.extras.set(Extras { delay_ns, began_ns, thread_id, ..Extras::NONE });
     }
 
-    /// Records the stop, lets the stream go, and closes the bracket.
+    /// Records the stop, releases the stream and closes the bracket.
     #[inline]
     pub fn stop(&mut self) -> Result<(), Fault> {
-        let held = self.special.get_mut().and_then(|special| special.held.take());
-        let ended = sequence::end(self.gpu, self.subject.stream, &self.pair, held);
-        self.ended = self.subject.stream_state.end();
-        let released = ended?;
+        let held = self.extras.get_mut().and_then(|extras| extras.held.take());
+        let stopped = sequence::stop(self.gpu, self.subject.stream, &self.pair, held);
+        self.closed = self.subject.stream_state.close();
+        let released = stopped?;
         self.stopped_ns = self.gpu.now_ns();
-        if self.special.is_there {
+        if self.extras.is_set {
             self.learn_feeding(released);
         }
         Ok(())
@@ -206,11 +218,11 @@ impl<G: Gpu> Bracket<G> {
 
     #[cold]
     fn learn_feeding(&mut self, released: Option<HoldResult>) {
-        let Some(special) = self.special.get_mut() else { return };
-        // A clock that has stepped back meanwhile shows nothing.
-        let took_ns = special.began_ns.and_then(|began_ns| self.stopped_ns.checked_sub(began_ns));
+        let Some(extras) = self.extras.get_mut() else { return };
+        // A clock that has stepped back proves nothing.
+        let took_ns = extras.began_ns.and_then(|began_ns| self.stopped_ns.checked_sub(began_ns));
         let Some(took_ns) = took_ns else { return };
-        special.feeding = match (released, special.delay_ns) {
+        extras.feeding = match (released, extras.delay_ns) {
             (Some(hold), _) => Feeding::Held(hold),
             // The hold began no earlier than the host began to enqueue it.
             (None, Some(ns)) if took_ns.saturating_add(TIMER_STEP_NS) <= ns => Feeding::Certain,
@@ -222,120 +234,121 @@ impl<G: Gpu> Bracket<G> {
         }
     }
 
-    /// What is known about whether the GPU waited inside.
     #[inline]
     fn feeding(&self) -> Feeding {
-        self.special.get().map_or(Feeding::Unknown, |special| special.feeding)
+        self.extras.get().map_or(Feeding::Unknown, |extras| extras.feeding)
     }
 
-    /// The thread of the start, on a stream that each thread has its own of.
+    /// The thread that started the bracket, on a per-thread stream.
     #[inline]
     pub fn thread_id(&self) -> Option<u64> {
-        self.special.get()?.thread_id
+        self.extras.get()?.thread_id
     }
 
-    /// The scripted GPU's word on it.
+    /// Sets the evidence on feeding.
     #[cfg(test)]
     pub fn set_feeding(&mut self, feeding: Feeding) {
-        self.special.set(Special { feeding, ..Special::NONE });
+        self.extras.set(Extras { feeding, ..Extras::NONE });
     }
 
-    /// How long the stream stood still for the bracket, once it is stopped, in nanoseconds.
+    /// Returns the time in nanoseconds for which the stream was held. Valid once stopped.
     #[cold]
     pub fn held_ns(&self) -> f64 {
-        let Some(special) = self.special.get() else { return 0.0 };
-        let by_host = || Some(self.stopped_ns.saturating_sub(special.began_ns?));
-        let held = match special.feeding {
+        let Some(extras) = self.extras.get() else { return 0.0 };
+        let by_host = || Some(self.stopped_ns.saturating_sub(extras.began_ns?));
+        let held = match extras.feeding {
             Feeding::Held(_) => by_host(),
-            _ => special.delay_ns,
+            _ => extras.delay_ns,
         };
         held.unwrap_or(0) as f64
     }
 
-    /// Closes the bracket and lets the stream go, without a stop that counts.
-    pub fn abandon(&mut self) {
-        self.subject.stream_state.end();
-        let held = self.special.get_mut().and_then(|special| special.held.take());
-        sequence::abandon(self.gpu, held);
+    /// Closes the bracket and releases the stream without recording a stop.
+    pub fn close(&mut self) {
+        self.subject.stream_state.close();
+        let held = self.extras.get_mut().and_then(|extras| extras.held.take());
+        sequence::release(self.gpu, held);
     }
 
-    /// What the raw time says, together with what is known of the bracket. `passage` is the GPU's way
-    /// through the brackets of this stream so far; `behind_ns` says when the host had enqueued so many
-    /// more that they make a queue.
+    /// Turns the raw time into a sample.
+    ///
+    /// `detector` has passed the earlier brackets of this stream. `behind_ns` is the time at which the host
+    /// had enqueued enough further brackets to make a queue.
     #[inline]
     pub fn sample(
         &self,
         raw_ns: f64,
-        passage: &mut FeedDetector,
+        detector: &mut FeedDetector,
         behind_ns: Option<u64>,
     ) -> Result<Sample, Lost> {
-        let mut sample = Sample::new(raw_ns).ok_or(Lost::Invalid)?;
+        let sample = Sample::new(raw_ns).ok_or(Lost::Invalid)?;
         let known = match self.feeding() {
             Feeding::Held(hold) => Some(!self.has_expired(hold)),
             Feeding::Certain => Some(true),
             Feeding::Host(ns) if ns as f64 <= raw_ns * HOST_SHARE => Some(true),
             Feeding::Host(_) | Feeding::Unknown => None,
         };
-        match known {
-            // When the GPU was here matters only for how much was behind.
+        let (fed, queued) = match known {
+            // The time at which the GPU passed it would only tell how much was queued behind it.
             Some(fed) if behind_ns.is_none() => {
-                sample.fed = fed;
-                passage.skip();
+                detector.skip();
+                (fed, false)
             }
             known => {
-                let came_late = passage.reaches(self.gpu, &self.crossing(raw_ns));
-                sample.fed = known.unwrap_or(came_late);
-                sample.queued = sample.fed && passage.is_past(behind_ns);
+                let came_late = detector.pass(self.gpu, &self.times(raw_ns));
+                let fed = known.unwrap_or(came_late);
+                (fed, fed && detector.is_past(behind_ns))
             }
-        }
-        sample.at_ns = self.stopped_ns;
-        sample.weight = self.subject.weight;
-        sample.at_floor = self.gpu.is_at_floor(raw_ns);
-        sample.nested = self.is_nested();
-        sample.tracked = self.subject.tracked;
-        Ok(sample)
+        };
+        let flags = SampleFlags {
+            fed,
+            queued,
+            at_floor: self.gpu.is_at_floor(raw_ns),
+            nested: self.is_nested(),
+            tracked: self.subject.tracked,
+        };
+        Ok(sample.at(self.stopped_ns).weighted(self.subject.weight).flagged(flags))
     }
 
-    /// What the GPU's way through the stream has to know of the bracket.
     #[inline]
-    fn crossing(&self, raw_ns: f64) -> BracketTimes {
-        let Bracket { stopped_ns, begun, ended, .. } = *self;
-        let closed = StreamPosition { stream_state: self.subject.stream_state, ended };
-        BracketTimes { start: self.pair.start, raw_ns, stopped_ns, begun, closed }
+    fn times(&self, raw_ns: f64) -> BracketTimes {
+        let Bracket { stopped_ns, opened, closed, .. } = *self;
+        let closed = StreamPosition { stream_state: self.subject.stream_state, mark: closed };
+        BracketTimes { start: self.pair.start, raw_ns, stopped_ns, opened, closed }
     }
 
-    /// Asks when the GPU passed its events, for a trace.
+    /// Looks up when the GPU passed the events, for a trace.
     #[cold]
-    pub fn date(&mut self, sample: Sample, passage: &mut FeedDetector) {
-        let passed = passage.date(self.gpu, &self.pair.start, sample.raw_ns());
-        if !self.special.is_there {
-            self.special.set(Special::NONE);
+    pub fn set_moments(&mut self, sample: Sample, detector: &mut FeedDetector) {
+        let passed = detector.moments(self.gpu, &self.pair.start, sample.raw_ns());
+        if !self.extras.is_set {
+            self.extras.set(Extras::NONE);
         }
-        self.special.value.passed = passed;
+        self.extras.value.passed = passed;
     }
 
-    /// What a trace shows of it, if its place in time is known.
+    /// The bracket's slice in a trace, or `None` if it is not known when the GPU passed it.
     #[cold]
-    pub fn slice(&self, row: &'static SeriesId, sample: Sample) -> Option<Slice> {
+    pub fn slice(&self, id: &'static SeriesId, sample: Sample) -> Option<Slice> {
         let Subject { site, stream, stream_state, call_id, .. } = self.subject;
         Some(Slice {
             site,
-            series: row,
+            series: id,
             stream,
             stream_state,
             thread_id: self.thread_id(),
             call: call_id,
             sample,
-            passed: self.special.get()?.passed?,
-            marks: [self.begun, self.ended],
+            passed: self.extras.get()?.passed?,
+            marks: [self.opened, self.closed],
             enqueued_ns: self.stopped_ns,
         })
     }
 
-    /// Whether events of another bracket may lie inside.
+    /// Returns `true` if events of another bracket may lie inside.
     #[inline]
     fn is_nested(&self) -> bool {
-        self.ended != self.begun
+        self.closed != self.opened
     }
 
     fn has_expired(&self, hold: HoldResult) -> bool {

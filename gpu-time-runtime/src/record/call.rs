@@ -7,19 +7,19 @@ use crate::site::callsite::CallSite;
 use crate::types::handles::Stream;
 use crate::types::key::SeriesKey;
 
-/// Site, lane, context and stream of one call.
+/// One timed call on a stream: its site, thread, context and stream.
 pub(crate) struct StreamCall {
     pub site: &'static CallSite,
-    /// The lane of the thread that entered. All brackets of the call stay with it.
+    /// The recorder of the thread that began the call. All brackets of the call stay with it.
     pub thread: &'static ThreadRecorder,
     pub context: &'static Context,
     pub stream: Stream,
-    /// cudarc puts waits and records of its own around what is launched.
+    /// cudarc enqueues waits and records of its own around the launches.
     pub tracked: bool,
-    /// The call as a trace knows it.
+    /// The call's id in the trace.
     pub call_id: CallId,
-    /// What splits the site into series.
+    /// The value that splits the site into series.
     pub key: SeriesKey,
-    /// How many calls this one stands for.
+    /// Calls that this one stands for.
     pub weight: f32,
 }

@@ -1,7 +1,7 @@
-//! A look at what the GPU has passed of one lane's brackets.
+//! Draining: turning the brackets that the GPU has passed into samples.
 //!
-//! The driver is asked without the lane's lock, because a thread may wait long for the driver, and whoever
-//! makes a report must not wait with it: a report needs all lanes at once.
+//! The driver is asked without the recorder's lock. A thread may wait long for the driver, and a report,
+//! which needs every thread's recorder, must not wait with it.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -13,39 +13,43 @@ use crate::record::pending::Drain;
 use crate::record::recorder::Recorder;
 use crate::record::threads;
 
-/// Turns every bracket of a lane that the GPU has passed into a sample or a loss, unless somebody is at it.
-/// Answers whether none is left. Never waits for the GPU.
-pub(crate) fn drain<G: Gpu>(recorder: &Mutex<Recorder<G>>, returns: &CallStatuses) -> bool {
-    let begun = locked(recorder).begin_look();
-    finish(begun, recorder, returns)
+/// Turns every bracket of a thread that the GPU has passed into a sample or a loss, unless another
+/// thread is doing so. Returns `true` if no bracket is left. Never waits for the GPU.
+pub(crate) fn drain<G: Gpu>(recorder: &Mutex<Recorder<G>>, returned: &CallStatuses) -> bool {
+    let drain = locked(recorder).begin_drain();
+    drain.is_some_and(|drain| run(drain, recorder, returned))
 }
 
-/// The same, unless somebody keeps the lane locked until the deadline.
+/// Drains like [`drain`], but gives up if the recorder stays locked until the deadline.
 pub(crate) fn drain_by<G: Gpu>(
     recorder: &Mutex<Recorder<G>>,
-    returns: &CallStatuses,
+    returned: &CallStatuses,
     deadline: Instant,
 ) -> bool {
-    let begun = locked_by(recorder, deadline).and_then(|mut recorder| recorder.begin_look());
-    finish(begun, recorder, returns)
+    let drain = locked_by(recorder, deadline).and_then(|mut recorder| recorder.begin_drain());
+    drain.is_some_and(|drain| run(drain, recorder, returned))
 }
 
-fn finish<G: Gpu>(
-    begun: Option<Drain<G>>,
+fn run<G: Gpu>(
+    mut drain: Drain<G>,
     recorder: &Mutex<Recorder<G>>,
-    returns: &CallStatuses,
+    returned: &CallStatuses,
 ) -> bool {
-    let Some(mut look) = begun else { return false };
-    look.run();
-    let mut recorder = locked(recorder);
-    recorder.end_look(look, returns);
-    recorder.is_idle()
+    loop {
+        let is_complete = drain.run();
+        let mut recorder = locked(recorder);
+        recorder.settle(&mut drain, returned);
+        if is_complete {
+            recorder.end_drain(drain);
+            return recorder.is_idle();
+        }
+    }
 }
 
-/// Pause between two looks of [`wait_for_gpu`].
+/// Pause between two drains in [`wait_for_gpu`].
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// Waits for what is in flight, but no longer than `patience`.
+/// Waits until the GPU has finished every bracket, for at most `patience`.
 pub(crate) fn wait_for_gpu(patience: Duration) {
     let deadline = Instant::now() + patience;
     while !is_idle(deadline) && Instant::now() < deadline {
@@ -53,10 +57,10 @@ pub(crate) fn wait_for_gpu(patience: Duration) {
     }
 }
 
-/// Whether the GPU has finished every bracket, after a look at what it has. A lane that stays locked until
-/// the deadline is taken to be busy.
+/// Drains every thread, and returns `true` if the GPU has finished every bracket. A recorder that stays
+/// locked until the deadline counts as busy.
 pub(crate) fn is_idle(deadline: Instant) -> bool {
-    // Not all at once: a thread that is stuck meanwhile must not keep the others' lanes.
-    let threads_ = threads::all().to_vec();
-    threads_.into_iter().all(|thread| drain_by(&thread.recorder, &thread.returns, deadline))
+    // A copy of the list: while a stuck thread is waited for, new threads must be able to register.
+    let recorders = threads::all().to_vec();
+    recorders.into_iter().all(|thread| drain_by(&thread.recorder, &thread.returns, deadline))
 }

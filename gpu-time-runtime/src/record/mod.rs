@@ -1,4 +1,4 @@
-//! From a pair of event records to a sample in its series.
+//! Records brackets: from a pair of events to a sample in its series.
 
 pub(crate) mod bracket;
 pub(crate) mod call;
@@ -6,7 +6,6 @@ pub(crate) mod call_sums;
 pub(crate) mod drain;
 pub(crate) mod feeding;
 pub(crate) mod graph;
-pub(crate) mod ledger;
 pub(crate) mod pending;
 pub(crate) mod pool;
 pub(crate) mod recorder;

@@ -1,7 +1,7 @@
-//! Brackets that were enqueued and that the GPU has not been seen to pass.
+//! Closed brackets that the GPU has not been seen to pass, and the drain that takes the passed ones out.
 
 use std::collections::VecDeque;
-use std::{mem, ptr};
+use std::ptr;
 
 use crate::gpu::{Fault, Gpu};
 use crate::record::bracket::Bracket;
@@ -10,47 +10,56 @@ use crate::record::timeline;
 use crate::types::handles::Stream;
 use crate::types::sample::{Lost, Sample};
 
-/// So many brackets come together before anyone looks whether the first have finished.
+/// Brackets to close before a drain is worth it.
 pub(crate) const BATCH: usize = 32;
 
-/// So many brackets behind one make a queue: with fewer, its events read as if it were alone. Seen on
-/// an H200: the last eight or so of many in a row read as single ones do, and those before them more.
+/// Brackets that a drain finishes before it hands them back to be recycled. More than a batch, so that
+/// the usual drain hands back once.
+pub(crate) const CHUNK: usize = 4 * BATCH;
+
+/// Brackets behind one that make a queue: with fewer, its events read as if it were alone. On an H200,
+/// the last eight or so of many in a row read as single ones do, and those before them read more.
 const QUEUE: usize = 8;
 
-/// The pending brackets of one lane, in a queue for each stream.
+/// The pending brackets of one thread.
 ///
-/// Invariants: a queue is in the order of its stops, as far as one thread recorded them; looking
-/// never waits. The number of brackets is bounded by what a lane's pools may make, and an empty
-/// queue serves the next stream that has none.
+/// Brackets closed since the last drain began have queues of their own, into which the thread closes
+/// further ones while another thread drains. Both sets of queues stay allocated, so that closing does
+/// not allocate after warm-up, whether or not a drain is in progress.
 pub(crate) struct Pending<G: Gpu> {
-    queues: Vec<Queue<G>>,
-    /// Brackets added since anyone looked.
-    unseen: usize,
+    /// Brackets closed since the last drain began.
+    new: Queues<G>,
+    /// Brackets pushed since the last drain began.
+    pushed: usize,
+    /// The brackets that earlier drains have left; `None` while a thread drains.
+    drain: Option<Drain<G>>,
 }
 
-/// Of one stream: what the GPU has passed in it says something of what comes behind.
+/// Queues of pending brackets, one for each stream.
+///
+/// Invariant: a queue is in the order of its stops, as far as one thread recorded them. The bound of the
+/// pools bounds the number of brackets. An empty queue serves the next stream that has none.
+struct Queues<G: Gpu>(Vec<Queue<G>>);
+
+/// The brackets of one stream. What the GPU has passed tells something about those behind it.
 struct Queue<G: Gpu> {
     gpu: &'static G,
     stream: Stream,
-    /// Whose stream it is, where each thread has its own.
+    /// The thread that closed them, if each thread has its own stream of this handle.
     thread_id: Option<u64>,
-    pending: VecDeque<Box<Bracket<G>>>,
+    brackets: VecDeque<Box<Bracket<G>>>,
 }
 
-impl<G: Gpu> Queue<G> {
-    fn is_same(&self, other: &Queue<G>) -> bool {
-        self.stream == other.stream
-            && self.thread_id == other.thread_id
-            && ptr::eq(self.gpu, other.gpu)
-    }
-}
-
-/// What is pending on a lane, in the hands of who looks at it.
+/// One pass over the pending brackets of a thread, made without that thread's lock.
 ///
-/// Invariant: a lane has one at most. Until it is given back, its brackets count as in flight.
+/// Invariant: a thread recorder has exactly one, which is either at rest in [`Pending`] or in the hands
+/// of the draining thread. Its brackets count as in flight.
 pub(crate) struct Drain<G: Gpu> {
-    pub in_flight: Pending<G>,
-    pub found: Vec<FinishedBracket<G>>,
+    older: Queues<G>,
+    /// The queue to go on with.
+    next: usize,
+    /// Finished brackets that have not been handed back yet; at most [`CHUNK`].
+    pub finished: Vec<FinishedBracket<G>>,
 }
 
 /// A bracket that the GPU has passed, or whose events answer with a fault.
@@ -61,114 +70,144 @@ pub(crate) struct FinishedBracket<G: Gpu> {
 
 impl<G: Gpu> Default for Pending<G> {
     fn default() -> Self {
-        Pending { queues: Vec::new(), unseen: 0 }
+        let drain = Drain { older: Queues(Vec::new()), next: 0, finished: Vec::new() };
+        Pending { new: Queues(Vec::new()), pushed: 0, drain: Some(drain) }
     }
 }
 
 impl<G: Gpu> Pending<G> {
-    /// Adds a bracket whose stop has just been recorded. Answers whether a batch has come together
-    /// since anyone looked.
+    /// Adds a bracket whose stop has just been recorded. Returns `true` if a batch has been pushed since
+    /// the last drain.
     #[inline]
     pub fn push(&mut self, bracket: Box<Bracket<G>>) -> bool {
-        let (stream, thread_id) = (bracket.subject.stream, bracket.thread_id());
-        let is_its = |queue: &&mut Queue<G>| {
-            queue.stream == stream
-                && queue.thread_id == thread_id
-                && ptr::eq(queue.gpu, bracket.gpu)
-        };
-        match self.queues.iter_mut().find(is_its) {
-            Some(queue) => queue.pending.push_back(bracket),
-            None => self.push_first(bracket),
-        }
-        self.unseen += 1;
-        self.unseen >= BATCH
+        self.new.push(bracket);
+        self.pushed += 1;
+        self.pushed >= BATCH
     }
 
-    #[cold]
-    fn push_first(&mut self, bracket: Box<Bracket<G>>) {
+    /// Hands the pending brackets to a thread that will drain them; `None` if another thread does.
+    pub fn begin_drain(&mut self) -> Option<Drain<G>> {
+        let mut drain = self.drain.take()?;
+        // A drain does not allocate after the first.
+        drain.finished.reserve(CHUNK);
+        drain.older.append(&mut self.new);
+        drain.next = 0;
+        self.pushed = 0;
+        Some(drain)
+    }
+
+    /// Takes back what the drain has left.
+    pub fn end_drain(&mut self, drain: Drain<G>) {
+        self.drain = Some(drain);
+    }
+
+    /// Returns `true` if no bracket is pending.
+    pub fn is_empty(&self) -> bool {
+        self.new.is_empty() && self.drain.as_ref().is_some_and(|drain| drain.older.is_empty())
+    }
+}
+
+impl<G: Gpu> Queues<G> {
+    #[inline]
+    fn push(&mut self, bracket: Box<Bracket<G>>) {
         let (gpu, stream, thread_id) = (bracket.gpu, bracket.subject.stream, bracket.thread_id());
-        match self.queues.iter_mut().find(|queue| queue.pending.is_empty()) {
-            Some(queue) => {
+        self.of(gpu, stream, thread_id).push_back(bracket);
+    }
+
+    /// Moves every bracket of `newer` behind those that are here. Its queues stay allocated.
+    fn append(&mut self, newer: &mut Queues<G>) {
+        for queue in newer.0.iter_mut().filter(|queue| !queue.brackets.is_empty()) {
+            self.of(queue.gpu, queue.stream, queue.thread_id).append(&mut queue.brackets);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.iter().all(|queue| queue.brackets.is_empty())
+    }
+
+    /// The queue of a stream.
+    #[inline]
+    fn of(
+        &mut self,
+        gpu: &'static G,
+        stream: Stream,
+        thread_id: Option<u64>,
+    ) -> &mut VecDeque<Box<Bracket<G>>> {
+        let is_its = |queue: &Queue<G>| {
+            queue.stream == stream && queue.thread_id == thread_id && ptr::eq(queue.gpu, gpu)
+        };
+        let at = match self.0.iter().position(is_its) {
+            Some(at) => at,
+            None => self.assign(gpu, stream, thread_id),
+        };
+        &mut self.0[at].brackets
+    }
+
+    /// Gives an empty queue, or a new one, to a stream that has none.
+    #[cold]
+    fn assign(&mut self, gpu: &'static G, stream: Stream, thread_id: Option<u64>) -> usize {
+        match self.0.iter_mut().position(|queue| queue.brackets.is_empty()) {
+            Some(at) => {
+                let queue = &mut self.0[at];
                 (queue.gpu, queue.stream, queue.thread_id) = (gpu, stream, thread_id);
-                queue.pending.push_back(bracket);
+                at
             }
             None => {
-                let mut pending = VecDeque::with_capacity(BATCH * 4);
-                pending.push_back(bracket);
-                self.queues.push(Queue { gpu, stream, thread_id, pending });
-            }
-        }
-    }
-
-    /// Takes back what somebody looked at, which is older than what came meanwhile.
-    pub fn put_back(&mut self, older: Pending<G>) {
-        let newer = mem::replace(self, older);
-        self.unseen = newer.unseen;
-        for mut queue in newer.queues.into_iter().filter(|queue| !queue.pending.is_empty()) {
-            if let Some(known) = self.queues.iter_mut().find(|known| known.is_same(&queue)) {
-                known.pending.append(&mut queue.pending);
-            } else if let Some(empty) = self.queues.iter_mut().find(|q| q.pending.is_empty()) {
-                *empty = queue;
-            } else {
-                self.queues.push(queue);
-            }
-        }
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.queues.iter().all(|q| q.pending.is_empty())
-    }
-
-    /// Hands every bracket that the GPU has passed to `settle`, with its sample, why there is none,
-    /// or the fault of its events, and with the GPU's way so far: on each stream from the oldest to the
-    /// first that is not finished.
-    pub fn drain(
-        &mut self,
-        mut settle: impl FnMut(Box<Bracket<G>>, Result<Result<Sample, Lost>, Fault>, &mut FeedDetector),
-    ) {
-        for queue in self.queues.iter_mut().filter(|queue| !queue.pending.is_empty()) {
-            let alive = queue.gpu.check_alive();
-            let mut passage = FeedDetector::new(alive.ok().and_then(|()| queue.gpu.clock()));
-            while let Some(oldest) = queue.pending.front() {
-                let raw_ns = match alive.and_then(|()| oldest.gpu.elapsed(&oldest.pair)) {
-                    Ok(Some(ns)) => Ok(ns),
-                    Ok(None) => break,
-                    Err(fault) => Err(fault),
-                };
-                let Some(bracket) = queue.pending.pop_front() else { break };
-                let behind_ns = queue.pending.get(QUEUE - 1).map(|behind| behind.stopped_ns);
-                let outcome = raw_ns.map(|ns| bracket.sample(ns, &mut passage, behind_ns));
-                settle(bracket, outcome, &mut passage);
+                let brackets = VecDeque::with_capacity(CHUNK);
+                self.0.push(Queue { gpu, stream, thread_id, brackets });
+                self.0.len() - 1
             }
         }
     }
 }
 
 impl<G: Gpu> Drain<G> {
-    /// Asks the driver.
-    pub fn run(&mut self) {
-        let found = &mut self.found;
-        self.in_flight.drain(|bracket, outcome, passage| {
-            if matches!(outcome, Err(Fault::Captured)) {
-                bracket.gpu.discard(&bracket.pair);
+    /// Asks the driver which brackets the GPU has passed: on each stream from the oldest to the first
+    /// that is not finished. Never waits for the GPU.
+    ///
+    /// Returns `true` at the end of the pass. On `false`, `finished` is full: its brackets must be taken
+    /// before the next call.
+    pub fn run(&mut self) -> bool {
+        while let Some(queue) = self.older.0.get_mut(self.next) {
+            if !queue.drain(&mut self.finished) {
+                return false;
             }
-            found.push(FinishedBracket { bracket, outcome });
-            if timeline::is_on()
-                && let Some(last) = found.last_mut()
-            {
-                last.date(passage);
-            }
-        });
+            self.next += 1;
+        }
+        true
     }
 }
 
-impl<G: Gpu> FinishedBracket<G> {
-    /// Asks when the GPU passed it, for a trace.
-    #[cold]
-    fn date(&mut self, passage: &mut FeedDetector) {
-        if let Ok(Ok(sample)) = self.outcome {
-            self.bracket.date(sample, passage);
+impl<G: Gpu> Queue<G> {
+    /// Moves the brackets that the GPU has passed to `finished`. Returns `false` if that is full.
+    fn drain(&mut self, finished: &mut Vec<FinishedBracket<G>>) -> bool {
+        if self.brackets.is_empty() {
+            return true;
         }
+        let alive = self.gpu.check_alive();
+        let mut detector = FeedDetector::new(alive.ok().and_then(|()| self.gpu.clock()));
+        while let Some(oldest) = self.brackets.front() {
+            if finished.len() >= CHUNK {
+                return false;
+            }
+            let raw_ns = match alive.and_then(|()| oldest.gpu.elapsed(&oldest.pair)) {
+                Ok(Some(ns)) => Ok(ns),
+                Ok(None) => break,
+                Err(fault) => Err(fault),
+            };
+            let Some(mut bracket) = self.brackets.pop_front() else { break };
+            let behind_ns = self.brackets.get(QUEUE - 1).map(|behind| behind.stopped_ns);
+            let outcome = raw_ns.map(|ns| bracket.sample(ns, &mut detector, behind_ns));
+            if matches!(outcome, Err(Fault::Captured)) {
+                bracket.gpu.discard(&bracket.pair);
+            }
+            if timeline::is_on()
+                && let Ok(Ok(sample)) = outcome
+            {
+                bracket.set_moments(sample, &mut detector);
+            }
+            finished.push(FinishedBracket { bracket, outcome });
+        }
+        true
     }
 }

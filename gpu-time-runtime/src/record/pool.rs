@@ -1,24 +1,25 @@
-//! The idle brackets of one lane.
+//! The idle brackets of one thread.
 
 use std::ptr;
 
 use crate::gpu::{Fault, Gpu};
 use crate::record::bracket::{Bracket, Subject};
 
-/// Brackets that a lane may have at once in one context; the driver itself lets about a thousand
-/// commands queue on a stream before it makes the caller wait.
-pub(crate) const MOST: usize = 2_048;
+/// Brackets that a thread may have in one context, idle or in use. The driver itself queues about a
+/// thousand commands on a stream before it makes the caller wait.
+pub(crate) const MAX_BRACKETS: usize = 2_048;
 
-/// How many are made when the first is needed: a batch, and what comes while the GPU works on that.
-const FEWEST: usize = 48;
+/// Brackets to create when the first is needed: a batch, and those closed while the GPU works on it.
+const FIRST_ORDER: usize = 48;
 
-/// Idle brackets by context, the one used last on top, because it is still in the caches.
+/// Idle brackets by context. The one used last is on top, because it is still in the caches.
 pub(crate) struct Pools<G: Gpu>(Vec<Pool<G>>);
 
 struct Pool<G: Gpu> {
     gpu: &'static G,
     #[expect(clippy::vec_box, reason = "they go on to scopes and queues without being moved")]
     idle: Vec<Box<Bracket<G>>>,
+    /// Brackets of the thread in this context, idle or in use, and those on order.
     made: usize,
 }
 
@@ -29,7 +30,7 @@ impl<G: Gpu> Default for Pools<G> {
 }
 
 impl<G: Gpu> Pools<G> {
-    /// An idle bracket for the subject, if there is one.
+    /// Takes an idle bracket for the subject, if there is one.
     #[inline(always)]
     pub fn take(
         &mut self,
@@ -37,40 +38,39 @@ impl<G: Gpu> Pools<G> {
         subject: impl FnOnce() -> Subject,
     ) -> Option<Box<Bracket<G>>> {
         let mut bracket = self.of(gpu).idle.pop()?;
-        bracket.renew(subject());
+        bracket.assign(subject());
         Some(bracket)
     }
 
-    /// Where none is idle: how many are to be made, which count as made from here on; none where the bound
-    /// is reached.
+    /// Returns the number of brackets to create when none is idle; 0 at the bound. They count as made from
+    /// now on.
     pub fn order(&mut self, gpu: &'static G) -> usize {
         let pool = self.of(gpu);
-        // As many again as there are: how far the GPU falls behind varies, and what varies a little
-        // should not allocate again and again.
-        let ordered = pool.made.max(FEWEST).min(MOST.saturating_sub(pool.made));
+        // Double the pool: the GPU's lag varies, and small variations should not allocate each time.
+        let ordered = pool.made.max(FIRST_ORDER).min(MAX_BRACKETS.saturating_sub(pool.made));
         pool.made += ordered;
         ordered
     }
 
-    /// Takes in what was made of an order.
+    /// Adds the brackets created for an order, which may be fewer.
     #[expect(clippy::vec_box, reason = "they go on to scopes and queues without being moved")]
     pub fn supply(&mut self, gpu: &'static G, ordered: usize, new: Vec<Box<Bracket<G>>>) {
         let pool = self.of(gpu);
         pool.made = pool.made.saturating_sub(ordered - new.len());
-        // The first is used first, as long as none has come back.
+        // In reverse, so that they are used in the order of their creation.
         pool.idle.extend(new.into_iter().rev());
-        // Room for all, so that coming back never allocates.
+        // Room for all of them, so that `put` never allocates.
         pool.idle.reserve(pool.made.saturating_sub(pool.idle.len()));
     }
 
-    /// Takes back a bracket that is neither open nor pending any more.
+    /// Returns a bracket that is neither open nor pending.
     #[inline]
     pub fn put(&mut self, bracket: Box<Bracket<G>>) {
         self.of(bracket.gpu).idle.push(bracket);
     }
 
-    /// Gives up a bracket whose events answer with errors: their context may be no more.
-    pub fn forget(&mut self, bracket: &Bracket<G>) {
+    /// Removes a bracket whose events answer with errors. Their context may be gone.
+    pub fn remove(&mut self, bracket: &Bracket<G>) {
         let pool = self.of(bracket.gpu);
         pool.made = pool.made.saturating_sub(1);
     }
@@ -80,7 +80,7 @@ impl<G: Gpu> Pools<G> {
         let at = match self.0.iter().position(|pool| ptr::eq(pool.gpu, gpu)) {
             Some(at) => at,
             None => {
-                // A program may make contexts again and again: what those had that are gone serves nobody.
+                // A program may create contexts over and over: drop the pools of those that are gone.
                 self.0.retain(|pool| !pool.gpu.is_gone());
                 self.0.push(Pool { gpu, idle: Vec::new(), made: 0 });
                 self.0.len() - 1
@@ -90,8 +90,10 @@ impl<G: Gpu> Pools<G> {
     }
 }
 
-/// Makes so many brackets, or fewer where the driver fails; a fault where it fails at the first. Who calls
-/// has no lane locked: beside many threads, the driver may take its time.
+/// Creates the ordered number of brackets, or fewer if the driver fails. Returns the fault if it fails at
+/// the first.
+///
+/// The caller must not hold a recorder's lock: with many threads, the driver may be slow.
 #[cold]
 #[expect(clippy::vec_box, reason = "they go on to scopes and queues without being moved")]
 pub(crate) fn make<G: Gpu>(
@@ -116,7 +118,7 @@ mod tests {
     use crate::gpu::fake::FakeGpu;
 
     #[test]
-    fn contexts_that_are_gone_leave_nothing() {
+    fn destroyed_contexts_leave_no_pools() {
         let mut pools = Pools::<FakeGpu>::default();
         let stays = FakeGpu::leak();
         pools.order(stays);
@@ -127,6 +129,6 @@ mod tests {
             pools.supply(gpu, ordered, Vec::new());
             assert!(pools.0.len() <= 3, "{}", pools.0.len());
         }
-        assert_eq!(pools.of(stays).made, FEWEST);
+        assert_eq!(pools.of(stays).made, FIRST_ORDER);
     }
 }

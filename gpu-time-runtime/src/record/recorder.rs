@@ -1,15 +1,14 @@
-//! What one lane has in hand: idle and pending brackets, sums, rows.
+//! The brackets of one thread, from the pool to the series.
 
-use std::{mem, ptr};
+use std::ptr;
 
 use crate::gpu::Gpu;
 use crate::record::bracket::{Bracket, Subject};
-use crate::record::call_sums::{CallStatuses, CallSums, FinishedSum, SumId};
-use crate::record::ledger::Ledger;
-use crate::record::pending::{Drain, FinishedBracket, Pending};
+use crate::record::call_sums::{CallStatuses, CallSums, SumId};
+use crate::record::pending::{CHUNK, Drain, FinishedBracket, Pending};
 use crate::record::pool::Pools;
-use crate::record::series_counters::{SeriesRef, SeriesTable};
-use crate::record::stream_state::{self, StreamKey, StreamState};
+use crate::record::series_counters::{SeriesOutcome, SeriesRef, SeriesTable};
+use crate::record::stream_state::{self, Mark, StreamKey, StreamState};
 use crate::record::timeline;
 use crate::site::callsite::CallSite;
 use crate::types::device::DeviceId;
@@ -17,25 +16,23 @@ use crate::types::key::SeriesKey;
 use crate::types::sample::{CacheState, Lost, Sample};
 use crate::types::workload::Workload;
 
-/// Streams whose tracks a lane finds without asking their context.
-const TRACKS: usize = 8;
+/// Streams whose states a thread remembers, so that it need not take the lock of all states.
+const RECENT_STREAMS: usize = 8;
 
-/// A track that the lane has used.
-struct Known<G: Gpu> {
+/// A stream state that the thread has used lately.
+struct RecentStream<G: Gpu> {
     gpu: &'static G,
     stream_state: &'static StreamState,
 }
 
-/// A lane's brackets from their beginning to their sample.
+/// Opens, collects and records the brackets of one thread.
 pub(crate) struct Recorder<G: Gpu> {
     pub pools: Pools<G>,
-    tracks: Vec<Known<G>>,
-    in_flight: Pending<G>,
-    /// Somebody has what was in flight.
-    is_looked_at: bool,
-    /// Room for what is found.
-    found: Vec<FinishedBracket<G>>,
-    calls: CallSums,
+    recent: Vec<RecentStream<G>>,
+    pending: Pending<G>,
+    sums: CallSums,
+    /// Outcomes that are about to be recorded; empty between calls.
+    outcomes: Vec<SeriesOutcome>,
     pub series: SeriesTable,
 }
 
@@ -43,153 +40,167 @@ impl<G: Gpu> Default for Recorder<G> {
     fn default() -> Self {
         Recorder {
             pools: Pools::default(),
-            tracks: Vec::with_capacity(TRACKS),
-            in_flight: Pending::default(),
-            is_looked_at: false,
-            found: Vec::new(),
-            calls: CallSums::default(),
+            recent: Vec::with_capacity(RECENT_STREAMS),
+            pending: Pending::default(),
+            sums: CallSums::default(),
+            outcomes: Vec::new(),
             series: SeriesTable::default(),
         }
     }
 }
 
 impl<G: Gpu> Recorder<G> {
-    /// The track of a stream.
+    /// Returns the state of a stream. Another thread may reassign it until a bracket is open on it.
     #[inline]
     pub fn stream_state(&mut self, gpu: &'static G, key: StreamKey) -> &'static StreamState {
-        let is_it = |known: &&Known<G>| known.stream_state.is_of(key) && ptr::eq(known.gpu, gpu);
-        match self.tracks.iter().find(is_it) {
-            Some(known) => known.stream_state,
-            None => self.find_track(gpu, key),
+        let is_it =
+            |recent: &&RecentStream<G>| recent.stream_state.is_of(key) && ptr::eq(recent.gpu, gpu);
+        match self.recent.iter().find(is_it) {
+            Some(recent) => recent.stream_state,
+            None => self.find_stream_state(gpu, key),
         }
     }
 
     #[cold]
-    fn find_track(&mut self, gpu: &'static G, key: StreamKey) -> &'static StreamState {
+    fn find_stream_state(&mut self, gpu: &'static G, key: StreamKey) -> &'static StreamState {
         let stream_state = stream_state::state_of(gpu, key);
-        if self.tracks.len() == TRACKS {
-            // Never that of a bracket that is open, as long as there is another.
-            let idle = self.tracks.iter().position(|known| !known.stream_state.is_busy());
-            self.tracks.remove(idle.unwrap_or(0));
+        if self.recent.iter().any(|recent| ptr::eq(recent.stream_state, stream_state)) {
+            // It was reassigned and is the stream's again.
+            return stream_state;
         }
-        self.tracks.push(Known { gpu, stream_state });
+        if self.recent.len() == RECENT_STREAMS {
+            // Prefer one without an open bracket: `has_open` must know of this thread's brackets.
+            let idle = self.recent.iter().position(|recent| !recent.stream_state.is_busy());
+            self.recent.remove(idle.unwrap_or(0));
+        }
+        self.recent.push(RecentStream { gpu, stream_state });
         stream_state
     }
 
-    /// Whether a bracket is open on a stream that the lane has used lately, by whomever.
-    pub fn has_open(&self) -> bool {
-        self.tracks.iter().any(|known| known.stream_state.is_busy())
+    /// Opens a bracket on a stream, and returns the stream's state with the bracket's mark.
+    pub fn open_stream(&mut self, gpu: &'static G, key: StreamKey) -> (&'static StreamState, Mark) {
+        loop {
+            let stream_state = self.stream_state(gpu, key);
+            if let Some(opened) = stream_state.open(key) {
+                return (stream_state, opened);
+            }
+        }
     }
 
-    /// Opens a bracket, if one is idle.
+    /// Returns `true` if any thread has a bracket open on a stream that this thread has used lately.
+    pub fn has_open(&self) -> bool {
+        self.recent.iter().any(|recent| recent.stream_state.is_busy())
+    }
+
+    /// Opens a bracket on the stream of this key, if the pool has an idle one.
     #[inline(always)]
     pub fn open(
         &mut self,
         gpu: &'static G,
+        key: StreamKey,
         subject: impl FnOnce() -> Subject,
     ) -> Option<Box<Bracket<G>>> {
         let mut bracket = self.pools.take(gpu, subject)?;
-        bracket.open();
+        if !bracket.open(key) {
+            let (stream_state, opened) = self.open_stream(gpu, key);
+            bracket.open_on(stream_state, opened);
+        }
         Some(bracket)
     }
 
-    /// Takes a bracket whose stop was recorded. Answers whether it is time to look at those before it.
+    /// Takes a bracket whose stop was recorded. Returns `true` if a drain is due.
     #[inline]
     pub fn enqueue(&mut self, bracket: Box<Bracket<G>>) -> bool {
-        self.in_flight.push(bracket)
+        self.pending.push(bracket)
     }
 
-    /// Takes a bracket back that was given up, and counts it as lost.
-    pub fn abandon(&mut self, bracket: Box<Bracket<G>>, reason: Lost, returns: &CallStatuses) {
+    /// Returns a closed bracket to its pool, and counts it as lost.
+    pub fn lose(&mut self, bracket: Box<Bracket<G>>, reason: Lost) {
         let subject = bracket.subject;
         self.pools.put(bracket);
-        self.lose(subject, reason, returns);
+        self.lose_unopened(subject, reason);
     }
 
-    /// Counts a bracket that was never open as lost.
-    pub fn lose(&mut self, subject: Subject, reason: Lost, returns: &CallStatuses) {
-        self.write(&mut Ledger::default(), subject, Err(reason), returns);
+    /// Counts a bracket that was never opened as lost.
+    pub fn lose_unopened(&mut self, subject: Subject, reason: Lost) {
+        self.add(&subject, Err(reason));
+        self.record();
     }
 
-    /// Hands what is pending to who will look at it, unless somebody has it already.
-    pub fn begin_look(&mut self) -> Option<Drain<G>> {
-        if self.is_looked_at {
-            return None;
-        }
-        self.is_looked_at = true;
-        let (in_flight, found) = (mem::take(&mut self.in_flight), mem::take(&mut self.found));
-        Some(Drain { in_flight, found })
+    /// Hands the pending brackets to a thread that will drain them; `None` if another thread does.
+    pub fn begin_drain(&mut self) -> Option<Drain<G>> {
+        self.pending.begin_drain()
     }
 
-    /// Takes it back, and writes what was found.
-    pub fn end_look(&mut self, look: Drain<G>, returns: &CallStatuses) {
-        let Drain { in_flight, mut found } = look;
-        let mut ledger = Ledger::default();
-        for FinishedBracket { bracket, outcome } in found.drain(..) {
+    /// Takes back the drain and the brackets that it has left.
+    pub fn end_drain(&mut self, drain: Drain<G>) {
+        self.pending.end_drain(drain);
+    }
+
+    /// Records what a drain has found so far, and returns the brackets to their pools.
+    pub fn settle(&mut self, drain: &mut Drain<G>, returned: &CallStatuses) {
+        // Room for a launch and a sum each: a drain does not allocate after the first.
+        self.outcomes.reserve(2 * CHUNK);
+        for FinishedBracket { bracket, outcome } in drain.finished.drain(..) {
             match outcome {
                 Ok(outcome) => {
                     if let Ok(sample) = outcome
                         && timeline::is_on()
                     {
-                        let row = self.series.row(bracket.subject.entry);
-                        timeline::keep(row.and_then(|row| bracket.slice(row, sample)));
+                        let id = self.series.id(bracket.subject.series);
+                        timeline::record(id.and_then(|id| bracket.slice(id, sample)));
                     }
-                    self.write(&mut ledger, bracket.subject, outcome, returns);
+                    self.add(&bracket.subject, outcome);
                     self.pools.put(bracket);
                 }
                 Err(fault) => {
-                    self.write(&mut ledger, bracket.subject, Err(fault.into()), returns);
-                    self.pools.forget(&bracket);
+                    self.add(&bracket.subject, Err(fault.into()));
+                    self.pools.remove(&bracket);
                 }
             }
         }
-        self.in_flight.put_back(in_flight);
-        self.found = found;
-        self.is_looked_at = false;
-        self.settle_sums(&mut ledger, returns);
+        self.end_returned(returned);
     }
 
-    /// Whether no bracket waits for the GPU.
+    /// Returns `true` if no bracket waits for the GPU and no thread drains.
     pub fn is_idle(&self) -> bool {
-        !self.is_looked_at && self.in_flight.is_empty()
+        self.pending.is_empty()
     }
 
-    /// Begins the sum of a call that was begun in its row, or counts it as lost where there are too many.
-    pub fn open_call(
+    /// Begins the sum of a call, which its series has counted; counts it as lost if there are too many.
+    pub fn begin_call(
         &mut self,
-        entry: SeriesRef,
+        series: SeriesRef,
         workload: Workload,
-        returns: &CallStatuses,
+        returned: &CallStatuses,
     ) -> Option<SumId> {
-        let call = self.calls.open(entry, workload).or_else(|| {
-            // Where launches are lost, no bracket is enqueued that would have somebody look.
-            self.settle_sums(&mut Ledger::default(), returns);
-            self.calls.open(entry, workload)
+        let call = self.sums.begin(series, workload).or_else(|| {
+            // Calls whose launches are all lost enqueue no bracket, so that no drain comes due.
+            self.end_returned(returned);
+            self.sums.begin(series, workload)
         });
         if call.is_none() {
-            self.deliver(entry, Err(Lost::Events), workload);
+            self.deliver(series, Err(Lost::Events), workload);
         }
         call
     }
 
-    /// A launch of the call went where no sum has it.
-    #[cold]
-    pub fn lose_sum(&mut self, call: SumId, reason: Lost, returns: &CallStatuses) {
-        self.calls.begin(call);
-        if let Some(FinishedSum { entry, outcome, workload }) =
-            self.calls.end(call, Err(reason), returns)
-        {
-            self.deliver(entry, outcome, workload);
-        }
-    }
-
-    /// One more launch of the call was begun.
+    /// Counts one more launch of the call as open.
     #[inline]
-    pub fn begin_launch(&mut self, call: SumId) {
-        self.calls.begin(call);
+    pub fn open_launch(&mut self, call: SumId) {
+        self.sums.open_launch(call);
     }
 
-    /// Counts a call, and writes what became of it at once.
+    /// Loses the sum of a call, because one of its launches cannot be added to it.
+    #[cold]
+    pub fn lose_sum(&mut self, call: SumId, reason: Lost) {
+        self.sums.open_launch(call);
+        let finished = self.sums.close_launch(call, Err(reason));
+        self.outcomes.extend(finished);
+        self.record();
+    }
+
+    /// Counts a call that made no launch, and records its outcome.
     pub fn count(
         &mut self,
         site: &'static CallSite,
@@ -197,35 +208,39 @@ impl<G: Gpu> Recorder<G> {
         key: SeriesKey,
         outcome: Result<Sample, Lost>,
     ) {
-        let entry = self.series.begin(site, None, device, CacheState::AsFound, key);
-        self.deliver(entry, outcome, Workload::UNKNOWN);
+        let series = self.series.begin(site, None, device, CacheState::AsFound, key);
+        self.deliver(series, outcome, Workload::UNKNOWN);
     }
 
-    /// Writes what became of a call that was begun by itself.
-    pub fn deliver(&mut self, entry: SeriesRef, outcome: Result<Sample, Lost>, workload: Workload) {
-        Ledger::default().write(&mut self.series, entry, outcome, workload);
-    }
-
-    #[inline]
-    fn write(
+    /// Records the outcome of a call that has no bracket.
+    pub fn deliver(
         &mut self,
-        ledger: &mut Ledger,
-        subject: Subject,
+        series: SeriesRef,
         outcome: Result<Sample, Lost>,
-        returns: &CallStatuses,
+        workload: Workload,
     ) {
-        ledger.write(&mut self.series, subject.entry, outcome, subject.workload);
-        let finished = subject.call.and_then(|call| self.calls.end(call, outcome, returns));
-        if let Some(FinishedSum { entry, outcome, workload }) = finished {
-            ledger.write(&mut self.series, entry, outcome, workload);
+        self.series.record(&[SeriesOutcome { series, outcome, workload }]);
+    }
+
+    /// Adds the outcome of a bracket to those to record, and the sum of its call if that is complete.
+    #[inline]
+    fn add(&mut self, subject: &Subject, outcome: Result<Sample, Lost>) {
+        let Subject { series, workload, call, .. } = *subject;
+        self.outcomes.push(SeriesOutcome { series, outcome, workload });
+        if let Some(call) = call {
+            self.outcomes.extend(self.sums.close_launch(call, outcome));
         }
     }
 
-    /// Writes the sums of calls that have returned since their last launch was measured or lost.
-    fn settle_sums(&mut self, ledger: &mut Ledger, returns: &CallStatuses) {
-        while let Some(FinishedSum { entry, outcome, workload }) = self.calls.returned(returns) {
-            ledger.write(&mut self.series, entry, outcome, workload);
-        }
+    /// Ends the calls that have returned, and records every outcome that is due.
+    fn end_returned(&mut self, returned: &CallStatuses) {
+        self.outcomes.extend(self.sums.end_returned(returned));
+        self.record();
+    }
+
+    fn record(&mut self) {
+        self.series.record(&self.outcomes);
+        self.outcomes.clear();
     }
 }
 

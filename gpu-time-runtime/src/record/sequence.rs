@@ -1,20 +1,20 @@
-//! The order of a bracket: flush, sleep, start, the user's work, stop, release.
+//! The order of a bracket: flush, hold, start, the user's work, stop, release.
 //!
-//! This is the only place that knows it, and the place that undoes what was armed when a step fails.
+//! This file defines the order of every bracket, and releases the hold when a later step fails.
 
-use crate::gpu::{Fault, Gpu, HoldResult, StreamHold};
-use crate::gpu::{HoldPlan, Preparation};
+use crate::gpu::{Fault, Gpu, HoldPlan, HoldResult, Preparation, StreamHold};
 use crate::types::handles::{EventPair, Stream};
 
-/// Everything before the user's work. The answer is the hold that [`end`] must release.
+/// Flushes, holds and records the start. Returns the hold that [`stop`] must release.
 #[inline]
-pub(crate) fn begin<G: Gpu>(
+pub(crate) fn start<G: Gpu>(
     gpu: &G,
     stream: Stream,
     pair: &EventPair,
     prepare: Preparation,
 ) -> Result<Option<StreamHold>, Fault> {
-    let held = if prepare == Preparation::default() { None } else { arm(gpu, stream, prepare)? };
+    let held =
+        if prepare == Preparation::default() { None } else { enqueue(gpu, stream, prepare)? };
     match gpu.record_start(pair, stream) {
         Ok(()) => Ok(held),
         Err(fault) => {
@@ -24,9 +24,13 @@ pub(crate) fn begin<G: Gpu>(
     }
 }
 
-/// Flush and hold. A device that has no hold left to give runs the bracket without.
+/// Enqueues the flush and the hold. Without a free hold, the bracket runs unheld.
 #[cold]
-fn arm<G: Gpu>(gpu: &G, stream: Stream, prepare: Preparation) -> Result<Option<StreamHold>, Fault> {
+fn enqueue<G: Gpu>(
+    gpu: &G,
+    stream: Stream,
+    prepare: Preparation,
+) -> Result<Option<StreamHold>, Fault> {
     if let Some(cold) = prepare.cold {
         gpu.flush(stream, cold)?;
     }
@@ -41,9 +45,9 @@ fn arm<G: Gpu>(gpu: &G, stream: Stream, prepare: Preparation) -> Result<Option<S
     }
 }
 
-/// Everything after the user's work. The stream is let go whether or not the stop was recorded.
+/// Records the stop and releases the hold, whether or not the stop was recorded.
 #[inline]
-pub(crate) fn end<G: Gpu>(
+pub(crate) fn stop<G: Gpu>(
     gpu: &G,
     stream: Stream,
     pair: &EventPair,
@@ -54,8 +58,8 @@ pub(crate) fn end<G: Gpu>(
     stopped.map(|()| released)
 }
 
-/// Lets go of a bracket whose work failed: nothing is recorded any more.
-pub(crate) fn abandon<G: Gpu>(gpu: &G, held: Option<StreamHold>) {
+/// Releases the hold of a bracket that gets no stop.
+pub(crate) fn release<G: Gpu>(gpu: &G, held: Option<StreamHold>) {
     held.map(|held| gpu.release(held));
 }
 
@@ -77,27 +81,27 @@ mod tests {
     }
 
     #[test]
-    fn a_bracket_goes_flush_hold_start_stop_release() {
+    fn bracket_order_is_flush_hold_start_stop_release() {
         let gpu = FakeGpu::default();
         let pair = pair(&gpu);
-        let held = begin(&gpu, STREAM, &pair, COLD_AND_HELD).unwrap();
+        let held = start(&gpu, STREAM, &pair, COLD_AND_HELD).unwrap();
         assert_eq!(gpu.take_log(), ["flush", "hold", "start"]);
-        assert!(end(&gpu, STREAM, &pair, held).unwrap().is_some());
+        assert!(stop(&gpu, STREAM, &pair, held).unwrap().is_some());
         assert_eq!(gpu.take_log(), ["stop", "release"]);
     }
 
     #[test]
-    fn a_delay_needs_no_release() {
+    fn delay_needs_no_release() {
         let gpu = FakeGpu::default();
         let pair = pair(&gpu);
         let prepare = Preparation { cold: None, hold: Some(HoldPlan::For(50_000)) };
-        let held = begin(&gpu, STREAM, &pair, prepare).unwrap();
-        assert_eq!(end(&gpu, STREAM, &pair, held).unwrap(), None);
+        let held = start(&gpu, STREAM, &pair, prepare).unwrap();
+        assert_eq!(stop(&gpu, STREAM, &pair, held).unwrap(), None);
         assert_eq!(gpu.take_log(), ["delay", "start", "stop"]);
     }
 
     #[test]
-    fn whatever_fails_the_stream_is_let_go() {
+    fn failed_step_releases_the_stream() {
         let fault = Fault::Code(999);
         for (step, steps) in [
             ("flush", &["flush"][..]),
@@ -107,33 +111,33 @@ mod tests {
             let gpu = FakeGpu::default();
             let pair = pair(&gpu);
             gpu.fail(step, fault);
-            assert_eq!(begin(&gpu, STREAM, &pair, COLD_AND_HELD), Err(fault), "{step}");
+            assert_eq!(start(&gpu, STREAM, &pair, COLD_AND_HELD), Err(fault), "{step}");
             assert_eq!(gpu.take_log(), steps);
         }
         let gpu = FakeGpu::default();
         let pair = pair(&gpu);
-        let held = begin(&gpu, STREAM, &pair, COLD_AND_HELD).unwrap();
+        let held = start(&gpu, STREAM, &pair, COLD_AND_HELD).unwrap();
         gpu.fail("stop", fault);
-        assert_eq!(end(&gpu, STREAM, &pair, held), Err(fault));
+        assert_eq!(stop(&gpu, STREAM, &pair, held), Err(fault));
         assert_eq!(gpu.take_log().last(), Some(&"release"));
     }
 
     #[test]
-    fn without_a_free_hold_the_bracket_runs_without() {
+    fn exhausted_holds_leave_the_bracket_unheld() {
         let gpu = FakeGpu::default();
         let pair = pair(&gpu);
         gpu.fail("hold", Fault::Exhausted);
-        assert_eq!(begin(&gpu, STREAM, &pair, COLD_AND_HELD), Ok(None));
+        assert_eq!(start(&gpu, STREAM, &pair, COLD_AND_HELD), Ok(None));
         assert_eq!(gpu.take_log(), ["flush", "hold", "start"]);
     }
 
     #[test]
-    fn an_abandoned_bracket_is_let_go_and_not_recorded() {
+    fn bracket_without_stop_only_releases() {
         let gpu = FakeGpu::default();
         let pair = pair(&gpu);
-        let held = begin(&gpu, STREAM, &pair, COLD_AND_HELD).unwrap();
+        let held = start(&gpu, STREAM, &pair, COLD_AND_HELD).unwrap();
         gpu.take_log();
-        abandon(&gpu, held);
+        release(&gpu, held);
         assert_eq!(gpu.take_log(), ["release"]);
     }
 }

@@ -1,42 +1,110 @@
-//! The rows that one lane has touched, with what the lane counts of each.
+//! One thread's counters of each series: brackets opened and brackets in flight.
+
+use std::collections::HashMap;
+use std::ptr;
+use std::sync::MutexGuard;
 
 use crate::site::callsite::CallSite;
-use crate::site::series_id::SeriesId;
+use crate::site::series_id::{SeriesCell, SeriesId};
 use crate::types::device::DeviceId;
 use crate::types::key::SeriesKey;
-use crate::types::sample::{CacheState, Sample};
+use crate::types::sample::{CacheState, Lost, Sample};
+use crate::types::workload::Workload;
 
-/// A row as one lane sees it.
+/// From this raw time on, the few microseconds that a host takes to enqueue a bracket are under 1 % of
+/// it.
+const LONG_NS: f64 = 200_000.0;
+
+/// One thread's counters of a series.
 pub(crate) struct SeriesCounters {
     pub site: &'static CallSite,
     pub id: &'static SeriesId,
-    /// Brackets begun (calls, for a sum).
+    /// Brackets opened, or calls begun for a series of sums.
     pub timed: u64,
-    /// Of these, the ones neither measured nor lost yet.
+    /// The ones among them that are neither measured nor lost yet.
     pub in_flight: u64,
-    /// Whether its brackets last so long that the host's own time may prove them fed.
+    /// The last bracket was long, so that the host's own time may prove the next one fed.
     is_long: bool,
 }
 
-/// From here on a host that takes a few microseconds to enqueue a bracket takes under 1 % of it.
-const LONG_NS: f64 = 200_000.0;
-
-/// Where a lane keeps an entry.
+/// The index of a series in one thread's [`SeriesTable`].
 ///
-/// Invariant: made by [`SeriesTable::begin`], valid for that lane for ever, because entries are never removed.
+/// Invariant: made by [`SeriesTable::begin`] and valid for that thread recorder forever, because series
+/// are never removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SeriesRef(u32);
 
-/// Every entry, and by the id of each site the words that tell its own apart. A site has few: one for
-/// the function and one for each launch, on each device, in each cache state and for each key.
+/// The result of one bracket, or of the sum of one call, on its way into a series.
+#[derive(Clone, Copy)]
+pub(crate) struct SeriesOutcome {
+    pub series: SeriesRef,
+    pub outcome: Result<Sample, Lost>,
+    pub workload: Workload,
+}
+
+/// The series that one thread has recorded into, with its counters of each.
 #[derive(Default)]
 pub(crate) struct SeriesTable {
-    entries: Vec<SeriesCounters>,
-    sites: Vec<Vec<(u64, SeriesRef)>>,
+    counters: Vec<SeriesCounters>,
+    /// The series of each site, by the site's id.
+    sites: Vec<SiteSeries>,
+}
+
+/// The properties that tell the series of one site apart.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct SeriesIdentity {
+    launch: Option<u32>,
+    device: DeviceId,
+    cache: CacheState,
+    key: SeriesKey,
+}
+
+/// The series of one site: one for the function and one for each launch, on each device, in each cache
+/// state and for each of up to 65 keys.
+#[derive(Default)]
+struct SiteSeries {
+    /// The series used last, of the function and of each launch. Most calls need no other.
+    last: Vec<Option<(SeriesIdentity, SeriesRef)>>,
+    all: HashMap<SeriesIdentity, SeriesRef>,
+}
+
+impl SiteSeries {
+    #[inline]
+    fn find(&mut self, identity: SeriesIdentity) -> Option<SeriesRef> {
+        match self.last.get(identity.slot()) {
+            Some(Some((last, series))) if *last == identity => Some(*series),
+            _ => self.find_other(identity),
+        }
+    }
+
+    #[cold]
+    fn find_other(&mut self, identity: SeriesIdentity) -> Option<SeriesRef> {
+        let series = *self.all.get(&identity)?;
+        if let Some(last) = self.last.get_mut(identity.slot()) {
+            *last = Some((identity, series));
+        }
+        Some(series)
+    }
+
+    fn insert(&mut self, identity: SeriesIdentity, series: SeriesRef) {
+        let slot = identity.slot();
+        if self.last.len() <= slot {
+            self.last.resize(slot + 1, None);
+        }
+        self.last[slot] = Some((identity, series));
+        self.all.insert(identity, series);
+    }
+}
+
+impl SeriesIdentity {
+    /// The index of the launch in [`SiteSeries::last`]; the function comes first.
+    fn slot(self) -> usize {
+        self.launch.map_or(0, |launch| launch as usize + 1)
+    }
 }
 
 impl SeriesTable {
-    /// Counts one more bracket of the row, which is in flight from now on.
+    /// Counts one more bracket or call of a series, in flight from now on.
     #[inline]
     pub fn begin(
         &mut self,
@@ -46,77 +114,129 @@ impl SeriesTable {
         cache: CacheState,
         key: SeriesKey,
     ) -> SeriesRef {
-        let word = word(launch, device, cache, key);
-        let known = self.sites.get(site.id() as usize);
-        let known = known.and_then(|words| words.iter().find(|(known, _)| *known == word));
-        let at = match known {
-            Some((_, at)) => *at,
-            None => self.add(site, launch, device, cache, key),
+        let identity = SeriesIdentity { launch, device, cache, key };
+        let known = self.sites.get_mut(site.id() as usize);
+        let series = match known.and_then(|known| known.find(identity)) {
+            Some(series) => series,
+            None => self.add(site, identity),
         };
-        if let Some(entry) = self.entries.get_mut(at.0 as usize) {
-            entry.timed += 1;
-            entry.in_flight += 1;
+        if let Some(counters) = self.counters.get_mut(series.0 as usize) {
+            counters.timed += 1;
+            counters.in_flight += 1;
         }
-        at
+        series
     }
 
     #[cold]
-    fn add(
-        &mut self,
-        site: &'static CallSite,
-        launch: Option<u32>,
-        device: DeviceId,
-        cache: CacheState,
-        key: SeriesKey,
-    ) -> SeriesRef {
-        let id = site.id() as usize;
-        if self.sites.len() <= id {
-            self.sites.resize_with(id + 1, Vec::new);
+    fn add(&mut self, site: &'static CallSite, identity: SeriesIdentity) -> SeriesRef {
+        let SeriesIdentity { launch, device, cache, key } = identity;
+        let at = site.id() as usize;
+        if self.sites.len() <= at {
+            self.sites.resize_with(at + 1, SiteSeries::default);
         }
-        let at = SeriesRef(self.entries.len() as u32);
-        let row = site.series_id(launch, device, cache, key);
-        self.entries.push(SeriesCounters { site, id: row, timed: 0, in_flight: 0, is_long: true });
-        self.sites[id].push((word(launch, device, cache, key), at));
-        at
+        let series = SeriesRef(self.counters.len() as u32);
+        let id = site.series_id(launch, device, cache, key);
+        self.counters.push(SeriesCounters { site, id, timed: 0, in_flight: 0, is_long: true });
+        self.sites[at].insert(identity, series);
+        series
     }
 
-    /// Counts a bracket as in flight no more, learns from its sample, and gives its entry, to whose
-    /// row the outcome is due.
+    /// Records outcomes in their series, and counts their brackets as no longer in flight.
+    ///
+    /// Most outcomes follow one of the same site, so the lock of a site's series is kept from one to the
+    /// next. The parameter is a slice, not an iterator, because code that runs inside this loop must not
+    /// lock the series of a site: it would deadlock.
+    pub fn record(&mut self, outcomes: &[SeriesOutcome]) {
+        let mut open: Option<(&'static CallSite, MutexGuard<'static, Vec<SeriesCell>>)> = None;
+        for &SeriesOutcome { series, outcome, workload } in outcomes {
+            let Some(counters) = self.end(series, outcome.ok()) else { continue };
+            let (site, index) = (counters.site, counters.id.index());
+            if open.as_ref().is_none_or(|(open, _)| !ptr::eq(*open, site)) {
+                // Unlocked before the next is locked, so that no thread holds two.
+                open = None;
+            }
+            let (_, cells) = open.get_or_insert_with(|| (site, site.series()));
+            let Some(cell) = cells.get_mut(index) else { continue };
+            match outcome {
+                Ok(sample) => {
+                    cell.series.record(sample);
+                    if !workload.is_unknown() {
+                        cell.series.record_work(sample, workload);
+                    }
+                }
+                Err(lost) => cell.series.lose(lost),
+            }
+        }
+    }
+
+    /// Counts a bracket as no longer in flight, and learns from its sample. Returns the counters of its
+    /// series.
     #[inline]
-    pub fn end(&mut self, entry: SeriesRef, sample: Option<Sample>) -> Option<&SeriesCounters> {
-        let entry = self.entries.get_mut(entry.0 as usize)?;
+    fn end(&mut self, series: SeriesRef, sample: Option<Sample>) -> Option<&SeriesCounters> {
+        let counters = self.counters.get_mut(series.0 as usize)?;
         if let Some(sample) = sample {
-            entry.is_long = sample.raw_ns() >= LONG_NS;
+            counters.is_long = sample.raw_ns() >= LONG_NS;
         }
-        entry.in_flight = entry.in_flight.saturating_sub(1);
-        Some(entry)
+        counters.in_flight = counters.in_flight.saturating_sub(1);
+        Some(counters)
     }
 
-    /// The row of an entry.
-    pub fn row(&self, entry: SeriesRef) -> Option<&'static SeriesId> {
-        Some(self.entries.get(entry.0 as usize)?.id)
+    /// Returns the identity of a series within its site.
+    pub fn id(&self, series: SeriesRef) -> Option<&'static SeriesId> {
+        Some(self.counters.get(series.0 as usize)?.id)
     }
 
-    /// Whether the next bracket of the row is expected to be long.
+    /// Returns `true` if the next bracket of the series is expected to be long.
     #[inline]
-    pub fn is_long(&self, entry: SeriesRef) -> bool {
-        self.entries.get(entry.0 as usize).is_some_and(|entry| entry.is_long)
+    pub fn is_long(&self, series: SeriesRef) -> bool {
+        self.counters.get(series.0 as usize).is_some_and(|counters| counters.is_long)
     }
 
-    /// Every entry.
+    /// The counters of every series.
     pub fn iter(&self) -> impl Iterator<Item = &SeriesCounters> {
-        self.entries.iter()
+        self.counters.iter()
     }
 }
 
-/// What tells the rows of one site apart, in one word.
-#[inline]
-fn word(launch: Option<u32>, device: DeviceId, cache: CacheState, key: SeriesKey) -> u64 {
-    let launch = launch.map_or(0, |launch| u64::from(launch) + 1);
-    let device = match device {
-        DeviceId::Cuda(ordinal) => u64::from(ordinal) + 2,
-        DeviceId::Unknown => 1,
-        DeviceId::Host => 0,
-    };
-    launch << 32 | (device & 0xffff) << 16 | u64::from(key.number()) << 8 | cache as u64
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gpu::fake::site;
+    use crate::types::key::KeyText;
+
+    const DEVICE: DeviceId = DeviceId::Cuda(0);
+
+    #[test]
+    fn devices_beyond_16_bits_have_their_own_series() {
+        let (mut table, site) = (SeriesTable::default(), site());
+        let mut begin = |device| {
+            let device = DeviceId::Cuda(device);
+            table.begin(site, None, device, CacheState::AsFound, SeriesKey::NONE)
+        };
+        let series = [0, 0xfffe, 0xffff, 0x1_0000, 0x1_0001].map(&mut begin);
+        assert_eq!(series, [0, 0xfffe, 0xffff, 0x1_0000, 0x1_0001].map(begin));
+        assert!((1..5).all(|n| !series[..n].contains(&series[n])), "{series:?}");
+    }
+
+    #[test]
+    fn each_launch_cache_state_and_key_has_its_own_series() {
+        let (mut table, site) = (SeriesTable::default(), site());
+        let keys: Vec<_> = (0..4).map(|n| site.keys.find(&KeyText::of(&n))).collect();
+        let mut begin_all = || {
+            let mut series = Vec::new();
+            for launch in [None, Some(0), Some(1)] {
+                for cache in CacheState::ALL {
+                    for &key in &keys {
+                        series.push(table.begin(site, launch, DEVICE, cache, key));
+                    }
+                }
+            }
+            series
+        };
+        let first = begin_all();
+        assert_eq!(begin_all(), first);
+        let distinct: std::collections::HashSet<_> = first.iter().map(|series| series.0).collect();
+        assert_eq!(distinct.len(), first.len());
+        assert!(table.iter().all(|counters| (counters.timed, counters.in_flight) == (2, 2)));
+    }
 }

@@ -1,84 +1,89 @@
-//! A stream as the brackets on it meet it: whether one lies inside another.
+//! The nesting of brackets on each stream: is another bracket open around, or inside, this one?
 
 use std::collections::HashMap;
 use std::ptr;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::SeqCst};
 
 use crate::base::lock::locked;
 use crate::types::handles::Stream;
 
-/// Streams that a context keeps apart at once, beside those that have a bracket open.
-const MOST: usize = 4_096;
+/// Streams of one context that have a state each, beside those with an open bracket.
+const MAX_IDLE: usize = 4_096;
 
+/// One open bracket, in [`StreamState::word`].
 const OPEN: u64 = 1;
-const BEGUN: u64 = 1 << 32;
+/// One bracket that was ever opened, in [`StreamState::word`].
+const OPENED: u64 = 1 << 32;
 
-/// What a context knows a stream by: its handle; but where that means another stream on every thread, the
-/// lane, which one thread at a time has.
+/// Identifies a stream within its context: its handle, or the thread recorder for a handle that names
+/// another stream on every thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct StreamKey(u64);
 
 impl StreamKey {
-    /// No address has this bit.
-    const LANE: u64 = 1 << 63;
+    /// Marks the address of a thread recorder. No address has this bit set.
+    const PER_THREAD: u64 = 1 << 63;
+    /// The key of a state that belongs to no stream. No handle and no recorder has it.
+    const NONE: StreamKey = StreamKey(u64::MAX);
 
-    pub fn new<L>(stream: Stream, thread: &L) -> StreamKey {
+    pub fn new<R>(stream: Stream, thread: &R) -> StreamKey {
         StreamKey(if stream.is_per_thread() {
-            ptr::from_ref(thread).addr() as u64 | StreamKey::LANE
+            ptr::from_ref(thread).addr() as u64 | StreamKey::PER_THREAD
         } else {
             stream.0 as u64
         })
     }
 }
 
-/// One stream of one context. Threads that share the stream share this, and so does a future that
-/// moves between threads.
+/// The brackets of one stream, shared by all threads that use the stream and by futures that move
+/// between threads.
 ///
-/// Invariant: the lower half of the word counts the brackets that are open, the upper half those that
-/// were ever begun. While one is open the track stays with its stream.
+/// Invariant: the lower half of `word` counts the open brackets, the upper half all brackets ever
+/// opened. While a bracket is open, the state stays with its stream.
 #[derive(Debug)]
 pub(crate) struct StreamState {
     key: AtomicU64,
     word: AtomicU64,
 }
 
-/// The tracks of one context.
+/// The stream states of one context.
 ///
-/// Invariant: a stream has one, and a track one stream. Where there have been too many streams, those
-/// without an open bracket give theirs up for the next ones: who remembers a track asks it whose it is.
+/// Invariant: a stream has one state and a state one stream. Once there are too many streams, states
+/// without an open bracket are reassigned. A thread may still hold a reference to such a state:
+/// [`StreamState::open`] tells it so.
 #[derive(Default)]
 pub(crate) struct StreamStates {
     by_key: HashMap<StreamKey, &'static StreamState>,
     idle: Vec<&'static StreamState>,
 }
 
-/// What the track was like when a bracket began, or just before it ended.
+/// The counts of a stream state right after a bracket was opened, or right before one was closed.
 ///
-/// Invariant: made by [`StreamState::begin`] or [`StreamState::end`].
+/// Invariant: made by [`StreamState::open`] or [`StreamState::close`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mark(u64);
 
 impl Mark {
-    /// How often a bracket had begun or ended on the track by then, the one that begins among them and the
-    /// one that ends not.
+    /// Returns the number of brackets opened and closed so far. The bracket being opened is included,
+    /// the one being closed is not.
     #[inline]
     pub fn order(self) -> u32 {
-        let (begun, open) = ((self.0 >> 32) as u32, self.0 as u32);
-        begun.wrapping_mul(2).wrapping_sub(open)
+        let (opened, open) = ((self.0 >> 32) as u32, self.0 as u32);
+        opened.wrapping_mul(2).wrapping_sub(open)
     }
 
-    /// Whether a bracket that began so began after one of the same track had ended so.
+    /// Returns `true` if this bracket was opened after the other one, of the same state, was closed.
     #[inline]
-    pub fn is_after(self, ended: Mark) -> bool {
-        self.order().wrapping_sub(ended.order()).cast_signed() > 0
+    pub fn is_after(self, closed: Mark) -> bool {
+        self.order().wrapping_sub(closed.order()).cast_signed() > 0
     }
 }
 
-/// The streams of every context, by the context's address.
+/// The stream states of every context, by the context's address.
 static STREAMS: Mutex<Vec<(usize, StreamStates)>> = Mutex::new(Vec::new());
 
-/// The state of a stream of this context.
+/// Returns the state of a stream of this context.
 pub(crate) fn state_of<G>(gpu: &'static G, key: StreamKey) -> &'static StreamState {
     let context = ptr::from_ref(gpu).addr();
     let mut streams = locked(&STREAMS);
@@ -89,39 +94,46 @@ pub(crate) fn state_of<G>(gpu: &'static G, key: StreamKey) -> &'static StreamSta
     streams[at].1.get(key)
 }
 
-/// Returns `true` if a bracket is open on any stream, by any thread.
+/// Opens a bracket on a stream, and returns the stream's state with the bracket's mark.
+pub(crate) fn open<G>(gpu: &'static G, key: StreamKey) -> (&'static StreamState, Mark) {
+    loop {
+        let state = state_of(gpu, key);
+        if let Some(opened) = state.open(key) {
+            return (state, opened);
+        }
+    }
+}
+
+/// Returns `true` if any thread has a bracket open on any stream.
 pub(crate) fn has_open() -> bool {
     locked(&STREAMS).iter().any(|(_, streams)| streams.are_busy())
 }
 
 impl StreamStates {
-    /// The stream's.
+    /// Returns the state of a stream, reassigning an idle one if there are too many.
     pub fn get(&mut self, key: StreamKey) -> &'static StreamState {
-        if let Some(stream_state) = self.by_key.get(&key) {
-            return stream_state;
+        if let Some(state) = self.by_key.get(&key) {
+            return state;
         }
-        if self.by_key.len() >= MOST && self.idle.is_empty() {
+        if self.by_key.len() >= MAX_IDLE && self.idle.is_empty() {
             let idle = &mut self.idle;
-            self.by_key.retain(|_, stream_state| {
-                let is_busy = stream_state.is_busy();
-                if !is_busy {
-                    // In the same breath, so that nobody takes it for the stream's any more.
-                    stream_state.key.store(u64::MAX, Relaxed);
-                    idle.push(stream_state);
+            self.by_key.retain(|key, state| {
+                let is_released = state.release(*key);
+                if is_released {
+                    idle.push(state);
                 }
-                is_busy
+                !is_released
             });
         }
-        let stream_state =
-            self.idle.pop().unwrap_or_else(|| Box::leak(Box::new(StreamState::new(key))));
-        stream_state.key.store(key.0, Relaxed);
-        self.by_key.insert(key, stream_state);
-        stream_state
+        let state = self.idle.pop().unwrap_or_else(|| Box::leak(Box::new(StreamState::new(key))));
+        state.key.store(key.0, SeqCst);
+        self.by_key.insert(key, state);
+        state
     }
 
-    /// Whether a bracket is open on any.
+    /// Returns `true` if a bracket is open on any stream.
     pub fn are_busy(&self) -> bool {
-        self.by_key.values().any(|stream_state| stream_state.is_busy())
+        self.by_key.values().any(|state| state.is_busy())
     }
 }
 
@@ -130,29 +142,60 @@ impl StreamState {
         StreamState { key: AtomicU64::new(key.0), word: AtomicU64::new(0) }
     }
 
-    /// Whether it is this stream's.
+    /// Returns `true` if the state belongs to this stream. Another thread may reassign it right after,
+    /// so that only [`StreamState::open`] decides.
     #[inline]
     pub fn is_of(&self, key: StreamKey) -> bool {
         self.key.load(Relaxed) == key.0
     }
 
-    /// Whether a bracket is open around whatever is enqueued now.
+    /// Returns `true` if a bracket is open on the stream.
     pub fn is_busy(&self) -> bool {
         self.word.load(Acquire) as u32 > 0
     }
 
-    /// Opens a bracket; to be called before its start is enqueued.
+    /// Opens a bracket; called before its start is enqueued. Returns `None` if the state belongs to
+    /// another stream by now.
+    ///
+    /// This thread counts its bracket and then checks the key; [`StreamState::release`] takes the key
+    /// away and then checks the count. All four accesses are `SeqCst`, so at least one of the two
+    /// threads sees the other, and a state with an open bracket is never reassigned.
     #[inline]
-    pub fn begin(&self) -> Mark {
-        let opened = BEGUN + OPEN;
-        Mark(self.word.fetch_add(opened, AcqRel).wrapping_add(opened))
+    pub fn open(&self, key: StreamKey) -> Option<Mark> {
+        let opened = self.count();
+        if self.key.load(SeqCst) == key.0 {
+            return Some(opened);
+        }
+        self.close();
+        None
     }
 
-    /// Closes a bracket; to be called after its stop was enqueued. Events of another may lie inside, of
-    /// one that has begun since or has ended, unless the answer is that of [`StreamState::begin`].
+    /// The first step of [`StreamState::open`].
     #[inline]
-    pub fn end(&self) -> Mark {
-        Mark(self.word.fetch_sub(OPEN, AcqRel))
+    fn count(&self) -> Mark {
+        let opened = OPENED + OPEN;
+        Mark(self.word.fetch_add(opened, SeqCst).wrapping_add(opened))
+    }
+
+    /// Closes a bracket; called after its stop was enqueued. If the result differs from that of
+    /// [`StreamState::open`], events of another bracket may lie inside: one that was opened since, or
+    /// one that was open then and has been closed.
+    #[inline]
+    pub fn close(&self) -> Mark {
+        Mark(self.word.fetch_sub(OPEN, SeqCst))
+    }
+
+    /// Takes the state away from its stream, unless a bracket is open. See [`StreamState::open`] for
+    /// the order of the steps.
+    fn release(&self, key: StreamKey) -> bool {
+        self.key.store(StreamKey::NONE.0, SeqCst);
+        let is_idle = self.word.load(SeqCst) as u32 == 0;
+        if !is_idle {
+            // A thread that met the state without its key waits for the lock of all states, and then
+            // finds this one again.
+            self.key.store(key.0, SeqCst);
+        }
+        is_idle
     }
 }
 
@@ -160,22 +203,55 @@ impl StreamState {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_outer_bracket_knows_of_the_inner_one() {
-        let stream_state = StreamState::new(StreamKey(64));
-        assert!(!stream_state.is_busy());
-        let outer = stream_state.begin();
-        assert!(stream_state.is_busy());
-        let inner = stream_state.begin();
-        assert_eq!(stream_state.end(), inner);
-        assert_ne!(stream_state.end(), outer);
-        assert!(!stream_state.is_busy());
-        let next = stream_state.begin();
-        assert_eq!(stream_state.end(), next);
+    const KEY: StreamKey = StreamKey(64);
+
+    fn open(state: &StreamState) -> Mark {
+        state.open(KEY).expect("the state is the stream's")
+    }
+
+    fn key(n: usize) -> StreamKey {
+        StreamKey::new(Stream(64 * n), &())
     }
 
     #[test]
-    fn a_stream_of_every_thread_has_a_track_for_each_lane() {
+    fn inner_bracket_marks_outer_one() {
+        let state = StreamState::new(KEY);
+        assert!(!state.is_busy());
+        let outer = open(&state);
+        assert!(state.is_busy());
+        let inner = open(&state);
+        assert_eq!(state.close(), inner);
+        assert_ne!(state.close(), outer);
+        assert!(!state.is_busy());
+        let next = open(&state);
+        assert_eq!(state.close(), next);
+    }
+
+    #[test]
+    fn overlapping_brackets_mark_each_other() {
+        let state = StreamState::new(KEY);
+        let first = open(&state);
+        let second = open(&state);
+        assert_ne!(state.close(), first);
+        assert_ne!(state.close(), second);
+    }
+
+    #[test]
+    fn opens_and_closes_are_ordered() {
+        let state = StreamState::new(KEY);
+        // Outer, inner, inner's close, outer's close, another.
+        let opened = [open(&state), open(&state)];
+        let closed = [state.close(), state.close()];
+        let next = open(&state);
+        assert_eq!(opened.map(Mark::order), [1, 2]);
+        assert_eq!(closed.map(|mark| mark.order() + 1), [3, 4]);
+        assert_eq!(next.order(), 5);
+        assert!(next.is_after(closed[0]) && next.is_after(closed[1]));
+        assert!(!opened[0].is_after(closed[0]) && !opened[1].is_after(closed[0]));
+    }
+
+    #[test]
+    fn per_thread_stream_has_a_key_for_each_thread() {
         let (this, that) = (1_u8, 2_u8);
         let key = |stream, thread| StreamKey::new(Stream(stream), thread);
         assert_eq!(key(64, &this), key(64, &that));
@@ -183,45 +259,71 @@ mod tests {
         assert_ne!(key(2, &this), key(2 | ptr::from_ref(&this).addr(), &this));
     }
 
-    /// However many streams come and go, there are so many tracks and no more; and two that ask for one
-    /// stream get one.
+    /// The number of states is bounded however many streams come and go, and two look-ups of one
+    /// stream find one state.
     #[test]
-    fn tracks_are_bounded() {
-        let mut tracks = StreamStates::default();
-        let key = |n: usize| StreamKey::new(Stream(64 * n), &());
-        let (busy, remembered) = (tracks.get(key(1)), tracks.get(key(2)));
-        let begun = busy.begin();
+    fn states_are_bounded() {
+        let mut states = StreamStates::default();
+        let (busy, remembered) = (states.get(key(1)), states.get(key(2)));
+        let opened = busy.open(key(1)).unwrap();
         let mut seen = std::collections::HashSet::from([ptr::from_ref(busy), remembered]);
-        for n in 3..5 * MOST {
-            seen.insert(tracks.get(key(n)));
-            assert!(ptr::eq(tracks.get(key(1)), busy) && tracks.are_busy());
+        for n in 3..5 * MAX_IDLE {
+            seen.insert(states.get(key(n)));
+            assert!(ptr::eq(states.get(key(1)), busy) && states.are_busy());
         }
-        assert!(seen.len() <= MOST + 1, "{}", seen.len());
+        assert!(seen.len() <= MAX_IDLE + 1, "{}", seen.len());
         assert!(busy.is_of(key(1)) && !remembered.is_of(key(2)));
-        assert!(ptr::eq(tracks.get(key(2)), tracks.get(key(2))));
-        assert_eq!(busy.end(), begun);
+        assert!(ptr::eq(states.get(key(2)), states.get(key(2))));
+        assert_eq!(busy.close(), opened);
     }
 
     #[test]
-    fn brackets_that_overlap_know_of_each_other() {
-        let stream_state = StreamState::new(StreamKey(64));
-        let first = stream_state.begin();
-        let second = stream_state.begin();
-        assert_ne!(stream_state.end(), first);
-        assert_ne!(stream_state.end(), second);
+    fn reassigned_state_is_not_opened() {
+        let mut states = StreamStates::default();
+        let remembered = states.get(key(1));
+        (2..=MAX_IDLE + 1).for_each(|n| _ = states.get(key(n)));
+        let owner = (2..=MAX_IDLE + 1).map(key).find(|key| remembered.is_of(*key));
+        assert_eq!(remembered.open(key(1)), None);
+        assert!(!remembered.is_busy());
+        assert!(owner.is_none_or(|owner| remembered.open(owner).is_some()));
+    }
+
+    /// The steps of [`StreamState::open`] and [`StreamState::release`] in each order.
+    #[test]
+    fn open_and_release_see_each_other() {
+        let state = StreamState::new(KEY);
+        // Counted before the key is taken away: the state stays with its stream.
+        let opened = state.count();
+        assert!(!state.release(KEY));
+        assert!(state.is_of(KEY));
+        assert_eq!(state.close(), opened);
+        // Counted between the two steps of the release: both give way.
+        state.key.store(StreamKey::NONE.0, SeqCst);
+        assert_eq!(state.open(KEY), None);
+        state.key.store(KEY.0, SeqCst);
+        // Counted after the release: the state serves another stream.
+        assert!(state.release(KEY));
+        assert_eq!(state.open(KEY), None);
+        assert!(!state.is_busy());
     }
 
     #[test]
-    fn what_begins_and_ends_on_a_track_has_an_order() {
-        let stream_state = StreamState::new(StreamKey(64));
-        // Outer, inner, its end, outer's end, another.
-        let begun = [stream_state.begin(), stream_state.begin()];
-        let ended = [stream_state.end(), stream_state.end()];
-        let next = stream_state.begin();
-        assert_eq!(begun.map(Mark::order), [1, 2]);
-        assert_eq!(ended.map(|mark| mark.order() + 1), [3, 4]);
-        assert_eq!(next.order(), 5);
-        assert!(next.is_after(ended[0]) && next.is_after(ended[1]));
-        assert!(!begun[0].is_after(ended[0]) && !begun[1].is_after(ended[0]));
+    fn state_with_an_open_bracket_is_not_reassigned_by_another_thread() {
+        let states = Mutex::new(StreamStates::default());
+        let get = |n| locked(&states).get(key(n));
+        std::thread::scope(|scope| {
+            for thread in 0..2 {
+                scope.spawn(move || {
+                    for n in 0..4 * MAX_IDLE {
+                        let n = 1 + (2 * n + thread) % (2 * MAX_IDLE);
+                        let remembered = get(n);
+                        if remembered.open(key(n)).is_some() {
+                            assert!(ptr::eq(get(n), remembered));
+                            remembered.close();
+                        }
+                    }
+                });
+            }
+        });
     }
 }

@@ -13,7 +13,7 @@ use crate::cuda::launches_block;
 use crate::cuda::{self, Context, Refusal, Replay};
 use crate::gpu::{Fault, Gpu};
 use crate::gpu::{HoldPlan, Preparation};
-use crate::record::sequence::{self};
+use crate::record::sequence;
 use crate::settle::options::{Plan, SHARE, Settle};
 use crate::settle::progress::Progress;
 use crate::settle::settled::{BackToBack, Settled};
@@ -150,17 +150,17 @@ fn span(
 ) -> Result<Sample, Fault> {
     let can_hold = !launches_block() && context.can_hold(true);
     let hold = can_hold.then_some(HoldPlan::Until(DEADLINE_NS));
-    let held = sequence::begin(context, stream, pair, Preparation { cold: None, hold })?;
+    let held = sequence::start(context, stream, pair, Preparation { cold: None, hold })?;
     if let Err(fault) = replay.launch(stream) {
-        sequence::abandon(context, held);
+        sequence::release(context, held);
         return Err(fault);
     }
-    let hold = sequence::end(context, stream, pair, held)?;
+    let hold = sequence::stop(context, stream, pair, held)?;
     context.synchronize(stream)?;
     // Both events have been passed, unless the program captures its stream on another thread.
     let raw_ns = context.elapsed(pair)?.ok_or(Fault::Captured)?;
     let mut sample = Sample::new(raw_ns).ok_or(Fault::Captured)?;
-    sample.fed = hold.is_some_and(|hold| !context.has_expired(hold));
+    sample.flags.fed = hold.is_some_and(|hold| !context.has_expired(hold));
     Ok(sample)
 }
 

@@ -143,7 +143,7 @@ mod tests {
             let mut series = series::Series::new();
             let sample = |ns: f64, fed: bool, at_floor: bool| {
                 let mut sample = Sample::new(ns).unwrap();
-                (sample.fed, sample.at_floor) = (fed, at_floor);
+                (sample.flags.fed, sample.flags.at_floor) = (fed, at_floor);
                 sample
             };
             self.fed.iter().for_each(|&ns| series.record(sample(ns, true, false)));

@@ -55,7 +55,7 @@ impl Rates {
     pub fn record(&mut self, sample: Sample, workload: Workload) {
         let record = |done: &mut Done, amount: Amount| {
             if let Some(amount) = amount.get() {
-                let part = if sample.fed { &mut done.fed } else { &mut done.starved };
+                let part = if sample.flags.fed { &mut done.fed } else { &mut done.starved };
                 part.record(sample, amount);
             }
         };
@@ -152,7 +152,7 @@ mod tests {
 
     fn sample(raw_ns: f64, fed: bool) -> Sample {
         let mut sample = Sample::new(raw_ns).unwrap();
-        sample.fed = fed;
+        sample.flags.fed = fed;
         sample
     }
 

@@ -117,9 +117,9 @@ impl Series {
     pub fn record(&mut self, sample: Sample) {
         let counts = &mut self.counts;
         counts.measured += 1;
-        counts.nested += u64::from(sample.nested);
-        counts.tracked += u64::from(sample.tracked);
-        if sample.at_floor {
+        counts.nested += u64::from(sample.flags.nested);
+        counts.tracked += u64::from(sample.flags.tracked);
+        if sample.flags.at_floor {
             counts.at_floor += 1;
             return;
         }
@@ -127,20 +127,20 @@ impl Series {
         if sample.weight != 1.0 {
             self.unseen.record(sample);
         }
-        let (count, times) = if sample.fed {
+        let (count, times) = if sample.flags.fed {
             (&mut counts.fed, &mut self.fed)
         } else {
             (&mut counts.starved, &mut self.starved)
         };
         *count += 1;
-        counts.queued += u64::from(sample.queued);
+        counts.queued += u64::from(sample.flags.queued);
         times.record(sample);
     }
 
     /// Takes in the work of a sample that was recorded.
     #[cold]
     pub fn record_work(&mut self, sample: Sample, workload: Workload) {
-        if !sample.at_floor {
+        if !sample.flags.at_floor {
             self.rates.record(sample, workload);
         }
     }

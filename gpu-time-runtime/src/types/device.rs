@@ -1,7 +1,7 @@
 //! The device that a call ran on.
 
 /// Where a call ran.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum DeviceId {
     /// A CUDA device by its ordinal.
     Cuda(u32),

@@ -89,7 +89,7 @@ fn fitting(text: &str, room: usize) -> &str {
 }
 
 /// A value as its site numbers it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct SeriesKey(u8);
 
 impl SeriesKey {
@@ -99,11 +99,6 @@ impl SeriesKey {
     pub const OTHER: SeriesKey = SeriesKey(MOST as u8 + 1);
 
     /// A number that tells it apart, at most [`MOST`] + 1.
-    pub fn number(self) -> u8 {
-        self.0
-    }
-
-    /// The same as an index.
     pub fn index(self) -> usize {
         usize::from(self.0)
     }

@@ -17,16 +17,16 @@ use crate::cuda;
 use crate::record::stream_state::StreamState;
 use crate::record::timeline::Call;
 use crate::record::timeline::CallId;
-use crate::record::timeline::Recorded;
 use crate::record::timeline::Slice;
-use crate::record::timeline::recorded;
+use crate::record::timeline::TraceRecords;
+use crate::record::timeline::records;
 use crate::stats::bias::Bias;
 use crate::types::device::DeviceId;
 use gpu_time_report::Process;
 
 /// The trace of what was kept, and what it lacks.
 pub(crate) fn rendered(process: &Process) -> (String, Option<String>) {
-    let recorded = recorded();
+    let recorded = records();
     let contexts = cuda::contexts();
     let about = About {
         process,
@@ -66,7 +66,7 @@ struct OtherData<'a> {
     unplaced: u64,
 }
 
-fn render(recorded: &Recorded, about: &About<'_>) -> String {
+fn render(recorded: &TraceRecords, about: &About<'_>) -> String {
     let slices = streams(&recorded.slices);
     let begins = slices.iter().flatten().map(|(at, _)| at.begin_ns);
     let begins = begins.chain(recorded.calls.iter().map(|(_, call)| call.began_ns));
@@ -101,7 +101,12 @@ struct Shown {
 }
 
 /// Writes each thread's calls, and says where each call is.
-fn write_calls(file: &mut File, pid: u32, recorded: &Recorded, now_ns: u64) -> HashMap<u64, Shown> {
+fn write_calls(
+    file: &mut File,
+    pid: u32,
+    recorded: &TraceRecords,
+    now_ns: u64,
+) -> HashMap<u64, Shown> {
     let mut threads: BTreeMap<u64, Vec<Placed<'_, Call>>> = BTreeMap::new();
     for (number, call) in &recorded.calls {
         let begin_ns = call.began_ns;
@@ -193,7 +198,7 @@ fn write_slices(
     host: u32,
     streams: Vec<Vec<Placed<'_, Slice>>>,
     calls: &HashMap<u64, Shown>,
-    recorded: &Recorded,
+    recorded: &TraceRecords,
     about: &About<'_>,
 ) {
     let mut devices: BTreeMap<DeviceId, usize> = BTreeMap::new();
@@ -271,25 +276,26 @@ impl Slice {
         let launch = self.series.launch.and_then(|at| self.site.spec.launches.get(at as usize));
         let error_ns = self.passed.map(|moment| moment.error_ns);
         let CallId(call) = self.call;
-        let bias_ns = bias.map(|bias| if self.sample.queued { bias.queued_ns } else { bias.ns });
+        let bias_ns =
+            bias.map(|bias| if self.sample.flags.queued { bias.queued_ns } else { bias.ns });
         Args::Slice {
             call,
             launch: self.series.launch,
             line: launch.map_or(self.site.spec.line, |launch| launch.line),
             cache: self.series.cache.name(),
-            feeding: if self.sample.fed { "fed" } else { "starved" },
+            feeding: if self.sample.flags.fed { "fed" } else { "starved" },
             raw_ns: self.sample.raw_ns(),
             net_ns: bias_ns.map(|bias_ns| (self.sample.raw_ns() - bias_ns).max(0.0)),
             alignment_error_ns: error_ns[0].max(error_ns[1]).ceil() as u64,
-            queued: self.sample.queued,
-            at_floor: self.sample.at_floor,
-            nested: self.sample.nested,
-            tracked: self.sample.tracked,
+            queued: self.sample.flags.queued,
+            at_floor: self.sample.flags.at_floor,
+            nested: self.sample.flags.nested,
+            tracked: self.sample.flags.tracked,
         }
     }
 }
 
-impl Recorded {
+impl TraceRecords {
     fn thread_name(&self, thread: u64) -> Cow<'_, str> {
         let known = self.threads.iter().find(|(known, _)| *known == thread);
         known.map_or_else(|| format!("thread {thread}").into(), |(_, name)| name.as_str().into())

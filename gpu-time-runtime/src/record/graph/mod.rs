@@ -1,8 +1,8 @@
 //! Launches that became nodes of a graph, between two event records that are nodes too.
 //!
-//! Nobody tells of a replay, so the events are looked at now and then: for a report, and before a timed
-//! call where brackets in streams were looked at since. What is found is the last replay, if it has
-//! ended; those before it have left nothing behind.
+//! The driver does not report replays, so the events are polled: for a report, and before a timed call if
+//! brackets in streams were drained since the last poll. A poll finds the last replay, if that has ended;
+//! earlier replays have left no times behind.
 
 mod node;
 mod table;
@@ -17,52 +17,52 @@ use crate::record::call::StreamCall;
 use crate::types::sample::Lost;
 pub(crate) use node::Node;
 use table::GRAPHS;
-pub(crate) use table::{is_any, rows};
+pub(crate) use table::{has_nodes, series};
 
-/// Nodes that are looked at together while a program runs.
+/// Nodes to poll at once while a program runs.
 const AT_ONCE: usize = 64;
-/// Looking takes no more than one part of so many of the host's time.
+/// Polling takes at most one part in this many of the host's time.
 const SHARE: u64 = 100;
 
-/// What became of a launch that would be a node.
-pub(crate) enum Opened {
+/// The result of a launch in a capture.
+pub(crate) enum CapturedLaunch {
     Node(Box<Node>),
-    /// It is counted as lost.
+    /// Counted as lost.
     Lost,
-    /// The site has no nodes, or the capture is none that could have them.
+    /// The site has no nodes, or the capture cannot have them.
     Untimed,
 }
 
-/// Makes the start of a launch a node, if its stream is being captured and its site has nodes.
+/// Adds the start of a launch as a node, if its stream is being captured and its site has nodes.
 #[cold]
-pub(crate) fn open(place: &StreamCall, launch: u32) -> Opened {
-    let StreamCall { site, context, stream, .. } = *place;
+pub(crate) fn open(call: &StreamCall, launch: u32) -> CapturedLaunch {
+    let StreamCall { site, context, stream, .. } = *call;
     let capture = context.capture(stream);
     if matches!(capture, Ok(None)) || cuda::is_recording() {
-        return Opened::Untimed;
+        return CapturedLaunch::Untimed;
     }
     let can = capture.is_ok() && context.origin().is_some();
     if !site.gets_nodes(can) {
-        return Opened::Untimed;
+        return CapturedLaunch::Untimed;
     }
-    let row = rows().find(place, launch);
+    let index = series().find(call, launch);
     let opened = match capture {
-        Ok(Some(capture)) if can => Node::open(place, &capture, row),
+        Ok(Some(capture)) if can => Node::open(call, &capture, index),
         Ok(_) => Err(Lost::Driver),
         Err(fault) => Err(fault.into()),
     };
     match opened {
-        Ok(node) => Opened::Node(node),
+        Ok(node) => CapturedLaunch::Node(node),
         Err(reason) => {
-            rows().write(row, Err(reason));
-            Opened::Lost
+            series().record(index, Err(reason));
+            CapturedLaunch::Lost
         }
     }
 }
 
-/// Looks at some nodes, unless somebody does or did a moment ago.
-pub(crate) fn glance() {
-    if !is_any() {
+/// Polls some nodes, unless another thread does or has done a moment ago.
+pub(crate) fn poll_some() {
+    if !has_nodes() {
         return;
     }
     let mut graphs = match GRAPHS.try_lock() {
@@ -70,21 +70,23 @@ pub(crate) fn glance() {
         Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
         Err(TryLockError::WouldBlock) => return,
     };
-    let Some(context) = graphs.placed.first().map(|placed| placed.pair.context) else { return };
+    let Some(context) = graphs.pairs.first().map(|graph_pair| graph_pair.pair.context) else {
+        return;
+    };
     let began_ns = context.now_ns();
     if began_ns < graphs.due_ns {
         return;
     }
-    graphs.look(AT_ONCE);
+    graphs.poll(AT_ONCE);
     let ended_ns = context.now_ns();
     graphs.due_ns = ended_ns + (SHARE - 1) * ended_ns.saturating_sub(began_ns);
 }
 
-/// Looks at every node. Answers whether that could be done: a thread that does so too, and does not come to
-/// an end with it before the deadline, is stuck in a driver call.
-pub(crate) fn look_at_all(deadline: Instant) -> bool {
+/// Polls every node. Returns `false` if another thread polls until the deadline: it is stuck in a driver
+/// call.
+pub(crate) fn poll_all(deadline: Instant) -> bool {
     let Some(mut graphs) = locked_by(&GRAPHS, deadline) else { return false };
-    let all = graphs.placed.len();
-    graphs.look(all);
+    let all = graphs.pairs.len();
+    graphs.poll(all);
     true
 }

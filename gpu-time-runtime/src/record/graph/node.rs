@@ -1,41 +1,44 @@
-//! A launch that becomes part of a graph, between two event records.
+//! A launch in a capture, between two event records.
 
 use crate::base::lock::locked;
 use crate::base::thread_id;
 use crate::cuda::Capture;
 use crate::record::call::StreamCall;
-use crate::record::graph::table::{GRAPHS, Pair, Reads, rows};
+use crate::record::graph::table::{GRAPHS, NodeInfo, Pair, series};
 use crate::record::stream_state::{self, Mark, StreamKey, StreamState};
 use crate::types::handles::Stream;
 use crate::types::sample::Lost;
 
-/// A launch between its two nodes.
+/// A launch whose start is a node and whose stop is not yet.
 pub(crate) struct Node {
     pair: Pair,
-    /// Why the pair is a blank, whose times nobody reads: it only keeps the graph's shape.
+    /// The reason why the pair is a blank one, whose times are never read: it only preserves the graph's
+    /// shape.
     blank: Option<Lost>,
     capture: u64,
     is_first: bool,
-    /// The thread of the start, in a stream that each thread has its own of.
+    /// The thread of the start, on a per-thread stream.
     thread_id: Option<u64>,
     stream: Stream,
     stream_state: &'static StreamState,
-    begun: Mark,
+    opened: Mark,
     tracked: bool,
-    row: usize,
+    /// The index of its series in [`series`].
+    series: usize,
 }
 
 impl Node {
-    pub fn open(place: &StreamCall, capture: &Capture, row: usize) -> Result<Box<Node>, Lost> {
-        let StreamCall { context, stream, tracked, .. } = *place;
-        let (pair, blank) = match Pair::cell(context, capture) {
+    /// Records the start of the launch as a node.
+    pub fn open(call: &StreamCall, capture: &Capture, series: usize) -> Result<Box<Node>, Lost> {
+        let StreamCall { context, stream, tracked, .. } = *call;
+        let (pair, blank) = match Pair::for_capture(context, capture) {
             Ok(pair) => (pair, None),
-            // A graph that is captured anew must keep its shape.
+            // A graph that is captured again must keep its shape.
             Err(fault) => (Pair::blank(context)?, Some(fault.into())),
         };
         let thread_id = stream.is_per_thread().then(thread_id::current);
-        let stream_state = stream_state::state_of(context, StreamKey::new(stream, place.thread));
-        let begun = stream_state.begin();
+        let key = StreamKey::new(stream, call.thread);
+        let (stream_state, opened) = stream_state::open(context, key);
         let started = context.record_node(&pair.events.start, stream);
         let (capture, is_first) = (capture.id, capture.is_at_root);
         let node = Node {
@@ -46,35 +49,35 @@ impl Node {
             thread_id,
             stream,
             stream_state,
-            begun,
+            opened,
             tracked,
-            row,
+            series,
         };
         match started {
             Ok(()) => Ok(Box::new(node)),
             Err(fault) => {
-                node.stream_state.end();
+                node.stream_state.close();
                 if node.blank.is_none() {
-                    locked(&GRAPHS).place(node.pair, None);
+                    locked(&GRAPHS).add(node.pair, None);
                 }
                 Err(fault.into())
             }
         }
     }
 
-    /// Makes the stop of the launch a node. `is_alive` says whether the stream still is.
+    /// Records the stop of the launch as a node. `is_alive` is `false` if the stream was destroyed.
     #[cold]
     pub fn close(self, is_alive: bool) {
         match self.stop(is_alive) {
-            Err(reason) => self.abandon(reason),
+            Err(reason) => self.lose(reason),
             Ok(()) => {
-                let nested = self.stream_state.end() != self.begun;
+                let nested = self.stream_state.close() != self.opened;
                 if let Some(reason) = self.blank {
-                    return rows().write(self.row, Err(reason));
+                    return series().record(self.series, Err(reason));
                 }
-                let Node { row, is_first, tracked, .. } = self;
-                let reads = Reads { row, is_first, nested, tracked };
-                locked(&GRAPHS).place(self.pair, Some(reads));
+                let Node { series, is_first, tracked, .. } = self;
+                let info = NodeInfo { series, is_first, nested, tracked };
+                locked(&GRAPHS).add(self.pair, Some(info));
             }
         }
     }
@@ -88,7 +91,7 @@ impl Node {
         }
         let context = self.pair.context;
         match context.capture(self.stream)? {
-            // Outside of a capture the record would be an error.
+            // Outside of its capture, the record would fail.
             Some(capture) if capture.id == self.capture => {
                 Ok(context.record_node(&self.pair.events.stop, self.stream)?)
             }
@@ -96,13 +99,13 @@ impl Node {
         }
     }
 
-    /// Leaves the launch without a stop. The graph keeps the start until it is gone.
+    /// Counts the launch as lost, without a stop. The graph keeps the start until it is destroyed.
     #[cold]
-    pub fn abandon(self, reason: Lost) {
-        self.stream_state.end();
-        rows().write(self.row, Err(reason));
+    pub fn lose(self, reason: Lost) {
+        self.stream_state.close();
+        series().record(self.series, Err(reason));
         if self.blank.is_none() {
-            locked(&GRAPHS).place(self.pair, None);
+            locked(&GRAPHS).add(self.pair, None);
         }
     }
 }

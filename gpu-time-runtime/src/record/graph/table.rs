@@ -12,92 +12,98 @@ use crate::record::timeline;
 use crate::site::callsite::CallSite;
 use crate::site::series_id::SeriesId;
 use crate::types::handles::EventPair;
-use crate::types::sample::{Lost, Sample};
+use crate::types::sample::{Lost, Sample, SampleFlags};
 
-/// Pairs of events that graphs may have at once.
-const MOST: usize = 8_192;
-/// A pair that belongs to a graph.
-pub(super) struct PlacedPair {
+/// Event pairs that graphs may have at once.
+const MAX_PAIRS: usize = 8_192;
+
+/// A pair that a graph records.
+pub(super) struct GraphPair {
     pub pair: Pair,
-    /// What to make of its times; nothing where the launch was lost.
-    reads: Option<Reads>,
+    /// How to record its times; `None` if the launch was lost.
+    info: Option<NodeInfo>,
 }
 
+/// The properties of a node that its samples need.
 #[derive(Clone, Copy)]
-pub(super) struct Reads {
-    pub row: usize,
-    /// Nothing of the graph comes before it.
+pub(super) struct NodeInfo {
+    /// The index of its series in [`GraphSeries`].
+    pub series: usize,
+    /// No node of the graph precedes it.
     pub is_first: bool,
     pub nested: bool,
     pub tracked: bool,
 }
 
-/// A row with what is counted of it.
-struct GraphSeriesCounts {
+/// The counters of one series of nodes.
+struct GraphSeriesCounters {
     site: &'static CallSite,
-    row: &'static SeriesId,
+    id: &'static SeriesId,
     timed: u64,
 }
 
-/// All nodes of ours in the process.
+/// The event pairs of the process's graphs.
 pub(super) struct Graphs {
-    pub placed: Vec<PlacedPair>,
+    pub pairs: Vec<GraphPair>,
     idle: Vec<Pair>,
-    /// Pairs that were made in contexts that are still there.
+    /// Pairs created in contexts that still exist.
     made: usize,
-    /// Where the next look begins, and when it is due.
+    /// The pair at which the next poll begins.
     next: usize,
+    /// The host's time from which on the next poll is due.
     pub due_ns: u64,
 }
 
 pub(super) static GRAPHS: Mutex<Graphs> =
-    Mutex::new(Graphs { placed: Vec::new(), idle: Vec::new(), made: 0, next: 0, due_ns: 0 });
+    Mutex::new(Graphs { pairs: Vec::new(), idle: Vec::new(), made: 0, next: 0, due_ns: 0 });
 
-/// Every row of nodes.
-pub(crate) struct GraphSeries(Vec<GraphSeriesCounts>);
+/// Every series of nodes.
+pub(crate) struct GraphSeries(Vec<GraphSeriesCounters>);
 
-/// Never locked during a driver call: who makes a report must not wait for one.
-static ROWS: Mutex<GraphSeries> = Mutex::new(GraphSeries(Vec::new()));
-/// So that programs without graphs take no lock.
-static IS_ANY: AtomicBool = AtomicBool::new(false);
+/// Never locked during a driver call, because a report needs it.
+static SERIES: Mutex<GraphSeries> = Mutex::new(GraphSeries(Vec::new()));
+/// Set with the first node, so that programs without graphs take no lock.
+static HAS_NODES: AtomicBool = AtomicBool::new(false);
 
-/// Whether there ever was a node.
-pub(crate) fn is_any() -> bool {
-    IS_ANY.load(Relaxed)
+/// Returns `true` if a graph has ever been given a node.
+pub(crate) fn has_nodes() -> bool {
+    HAS_NODES.load(Relaxed)
 }
 
-/// All rows, in which nobody writes anything while the answer is held.
-pub(crate) fn rows() -> MutexGuard<'static, GraphSeries> {
-    locked(&ROWS)
+/// Locks every series of nodes.
+pub(crate) fn series() -> MutexGuard<'static, GraphSeries> {
+    locked(&SERIES)
 }
 
 impl GraphSeries {
-    /// Every row, with the readings and losses that were counted of it.
+    /// Every series, with the number of its readings and losses.
     pub fn iter(&self) -> impl Iterator<Item = (&'static SeriesId, u64)> {
-        self.0.iter().map(|counted| (counted.row, counted.timed))
+        self.0.iter().map(|counters| (counters.id, counters.timed))
     }
 
-    pub fn find(&mut self, place: &StreamCall, launch: u32) -> usize {
-        let site = place.site;
-        let row = site.graph_series_id(launch, place.context.device_id(), place.key);
-        let known = self.0.iter().position(|counted| ptr::eq(counted.row, row));
+    /// Returns the index of the series of a launch, which is added if it is new.
+    pub fn find(&mut self, call: &StreamCall, launch: u32) -> usize {
+        let site = call.site;
+        let id = site.graph_series_id(launch, call.context.device_id(), call.key);
+        let known = self.0.iter().position(|counters| ptr::eq(counters.id, id));
         known.unwrap_or_else(|| {
-            self.0.push(GraphSeriesCounts { site, row, timed: 0 });
+            self.0.push(GraphSeriesCounters { site, id, timed: 0 });
             self.0.len() - 1
         })
     }
 
-    pub fn write(&mut self, row: usize, outcome: Result<Sample, Lost>) {
-        let Some(counted) = self.0.get_mut(row) else { return };
-        counted.timed += 1;
-        let mut rows = counted.site.series();
-        let Some(cell) = rows.get_mut(counted.row.index()) else { return };
+    /// Counts and records a reading or a loss.
+    pub fn record(&mut self, index: usize, outcome: Result<Sample, Lost>) {
+        let Some(counters) = self.0.get_mut(index) else { return };
+        counters.timed += 1;
+        let mut cells = counters.site.series();
+        let Some(cell) = cells.get_mut(counters.id.index()) else { return };
         match outcome {
             Ok(sample) => {
                 cell.series.record(sample);
                 if timeline::is_on() {
-                    // Which stream it ran in nobody knows.
-                    timeline::keep(None);
+                    // The stream of a replay is not known.
+                    timeline::record(None);
                 }
             }
             Err(lost) => cell.series.lose(lost),
@@ -106,101 +112,105 @@ impl GraphSeries {
 }
 
 impl Graphs {
-    pub fn place(&mut self, pair: Pair, reads: Option<Reads>) {
-        self.placed.push(PlacedPair { pair, reads });
-        IS_ANY.store(true, Relaxed);
+    /// Adds a pair that a graph records from now on.
+    pub fn add(&mut self, pair: Pair, info: Option<NodeInfo>) {
+        self.pairs.push(GraphPair { pair, info });
+        HAS_NODES.store(true, Relaxed);
     }
 
-    /// A pair of the context that no graph has.
-    fn idle_in(&mut self, context: &'static Context) -> Option<Pair> {
+    /// Takes a pair of the context that no graph records.
+    fn take_idle(&mut self, context: &'static Context) -> Option<Pair> {
         let is_its = |pair: &Pair| ptr::eq(pair.context, context);
         if !self.idle.iter().any(is_its) {
-            let is_released = |placed: &PlacedPair| placed.pair.released.load(Acquire);
-            self.next = self.placed.iter().position(|p| is_its(&p.pair) && is_released(p))?;
-            self.look(1);
+            let is_released = |p: &GraphPair| is_its(&p.pair) && p.pair.released.load(Acquire);
+            self.next = self.pairs.iter().position(is_released)?;
+            self.poll(1);
         }
         let at = self.idle.iter().position(is_its)?;
         Some(self.idle.swap_remove(at))
     }
 
-    /// Lets go of a context that is no more: the driver does not answer for its events.
-    fn forget(&mut self, context: &'static Context) {
-        let before = self.placed.len() + self.idle.len();
-        self.placed.retain(|placed| !ptr::eq(placed.pair.context, context));
+    /// Drops the pairs of a context that is gone: its events must not be passed to the driver.
+    fn remove_context(&mut self, context: &'static Context) {
+        let before = self.pairs.len() + self.idle.len();
+        self.pairs.retain(|graph_pair| !ptr::eq(graph_pair.pair.context, context));
         self.idle.retain(|pair| !ptr::eq(pair.context, context));
-        self.made -= before - self.placed.len() - self.idle.len();
+        self.made -= before - self.pairs.len() - self.idle.len();
     }
 
-    /// Looks at so many nodes, from where the last look ended. Events that no graph has any more are
-    /// read for a last time and are idle from then on. Never waits.
-    pub fn look(&mut self, most: usize) {
-        let mut asked: Option<(&'static Context, bool)> = None;
-        for _ in 0..most.min(self.placed.len()) {
-            if self.next >= self.placed.len() {
+    /// Polls up to `count` nodes, from where the last poll ended. Pairs that no graph records any more
+    /// are read once more and become idle. Never waits.
+    pub fn poll(&mut self, count: usize) {
+        let mut checked: Option<(&'static Context, bool)> = None;
+        for _ in 0..count.min(self.pairs.len()) {
+            if self.next >= self.pairs.len() {
                 self.next = 0;
             }
-            let Some(placed) = self.placed.get_mut(self.next) else { return };
-            let context = placed.pair.context;
-            let is_alive = match asked {
+            let Some(GraphPair { pair, info }) = self.pairs.get_mut(self.next) else { return };
+            let context = pair.context;
+            let is_alive = match checked {
                 Some((same, is_alive)) if ptr::eq(same, context) => is_alive,
                 _ => context.check_alive().is_ok(),
             };
-            asked = Some((context, is_alive));
+            checked = Some((context, is_alive));
             if !is_alive {
-                self.forget(context);
+                self.remove_context(context);
                 continue;
             }
-            // Asked first: what is released was replayed before that.
-            let is_released = placed.pair.released.load(Acquire);
-            let found = placed.reads.and_then(|reads| Some((reads, placed.pair.read()?)));
+            // Loaded before the times are read: every replay of a released pair came before.
+            let is_released = pair.released.load(Acquire);
+            let reading = info.and_then(|info| Some((info, pair.read()?)));
             if is_released {
-                let mut pair = self.placed.swap_remove(self.next).pair;
-                // Its next graph is not to be credited with the last one's replay.
-                pair.seen = pair.stopped_ns().or(pair.seen);
+                let mut pair = self.pairs.swap_remove(self.next).pair;
+                // The replay of its last graph is not to be counted for its next one.
+                pair.last_stop_ns = pair.stopped_ns().or(pair.last_stop_ns);
                 self.idle.push(pair);
             } else {
                 self.next += 1;
             }
-            if let Some((reads, raw_ns)) = found {
-                let outcome = reads.outcome(context, raw_ns);
-                rows().write(reads.row, outcome);
+            if let Some((info, raw_ns)) = reading {
+                series().record(info.series, info.sample(context, raw_ns));
             }
         }
     }
 }
 
-impl Reads {
-    /// Between two nodes of a graph nothing waits for the host. Where a graph begins, the GPU may still
-    /// be fetching it, and nobody knows what it had to do before.
-    fn outcome(self, context: &Context, raw_ns: f64) -> Result<Sample, Lost> {
-        let mut sample = Sample::new(raw_ns).ok_or(Lost::Invalid)?;
-        sample.fed = !self.is_first;
-        sample.at_ns = context.now_ns();
-        sample.at_floor = context.is_at_floor(raw_ns);
-        sample.nested = self.nested;
-        sample.tracked = self.tracked;
-        Ok(sample)
+impl NodeInfo {
+    /// Turns the time between two nodes into a sample.
+    ///
+    /// Nothing between two nodes of a graph waits for the host. At the beginning of a graph, the GPU may
+    /// still be fetching it, and what the GPU had to do before is not known.
+    fn sample(self, context: &Context, raw_ns: f64) -> Result<Sample, Lost> {
+        let sample = Sample::new(raw_ns).ok_or(Lost::Invalid)?;
+        let flags = SampleFlags {
+            fed: !self.is_first,
+            queued: false,
+            at_floor: context.is_at_floor(raw_ns),
+            nested: self.nested,
+            tracked: self.tracked,
+        };
+        Ok(sample.at(context.now_ns()).flagged(flags))
     }
 }
 
-/// Two events that graphs record.
+/// Two events that a graph records.
 ///
-/// Invariant: idle, open or placed, and exactly one of these, because it is moved from one owner to
-/// the next. `released` is set when no graph has the events any more, and cleared when one is given
-/// them.
+/// Invariant: idle, open or recorded by a graph, and exactly one of these, because it is moved from one
+/// owner to the next. `released` is set when no graph records the events any more, and cleared when one
+/// is given them.
 pub(super) struct Pair {
     pub context: &'static Context,
     pub events: EventPair,
     pub released: &'static AtomicBool,
-    /// The device's time of the last stop that was looked at, counted from the context's origin. A
-    /// float of milliseconds says it to a quarter of a millisecond after an hour: of replays that
-    /// come closer together, fewer are told apart.
-    pub seen: Option<f64>,
+    /// The device's time of the last stop that was read, since the context's origin. The driver's float of
+    /// milliseconds is exact to a quarter of a millisecond after an hour, so fewer of the replays that
+    /// come closer together are told apart.
+    pub last_stop_ns: Option<f64>,
 }
 
 impl Pair {
-    /// A pair that lives as long as the graph that is being captured.
-    pub fn cell(context: &'static Context, capture: &Capture) -> Result<Pair, Fault> {
+    /// Takes a pair that lives as long as the graph that is being captured.
+    pub fn for_capture(context: &'static Context, capture: &Capture) -> Result<Pair, Fault> {
         let pair = Pair::take(context)?;
         pair.released.store(false, Relaxed);
         let Err(KeepError { fault, is_released }) = context.keep(capture, pair.released) else {
@@ -208,27 +218,27 @@ impl Pair {
         };
         let mut graphs = locked(&GRAPHS);
         if is_released {
-            graphs.place(pair, None)
+            graphs.add(pair, None)
         } else {
             graphs.idle.push(pair)
         }
         Err(fault)
     }
 
-    /// The pair of the context that any number of graphs record and nobody reads.
+    /// Returns the pair of the context that any number of graphs may record and that is never read.
     pub fn blank(context: &'static Context) -> Result<Pair, Fault> {
         static NEVER: AtomicBool = AtomicBool::new(false);
         let events = context.blank_events()?;
-        Ok(Pair { context, events, released: &NEVER, seen: None })
+        Ok(Pair { context, events, released: &NEVER, last_stop_ns: None })
     }
 
-    /// An idle pair of the context, or a new one if there may be more.
+    /// Takes an idle pair of the context, or creates one if there may be more.
     fn take(context: &'static Context) -> Result<Pair, Fault> {
         let mut graphs = locked(&GRAPHS);
-        if let Some(pair) = graphs.idle_in(context) {
+        if let Some(pair) = graphs.take_idle(context) {
             return Ok(pair);
         }
-        if graphs.made >= MOST {
+        if graphs.made >= MAX_PAIRS {
             return Err(Fault::Exhausted);
         }
         graphs.made += 1;
@@ -238,7 +248,7 @@ impl Pair {
         match events() {
             Ok(events) => {
                 let released = Box::leak(Box::new(AtomicBool::new(false)));
-                Ok(Pair { context, events, released, seen: None })
+                Ok(Pair { context, events, released, last_stop_ns: None })
             }
             Err(fault) => {
                 locked(&GRAPHS).made -= 1;
@@ -247,34 +257,34 @@ impl Pair {
         }
     }
 
-    /// The device's time of the last stop.
+    /// Returns the device's time of the last stop.
     pub fn stopped_ns(&self) -> Option<f64> {
         let start = self.context.origin()?;
         self.context.since(&EventPair { start, stop: self.events.stop })
     }
 
-    /// The time of the last replay, if nobody has seen that yet.
+    /// Returns the time of the last replay, if it has not been read yet.
     pub fn read(&mut self) -> Option<f64> {
         let (stopped_ns, raw_ns) =
-            reading(self.seen, || self.stopped_ns(), || self.context.since(&self.events))?;
-        self.seen = Some(stopped_ns);
+            reading(self.last_stop_ns, || self.stopped_ns(), || self.context.since(&self.events))?;
+        self.last_stop_ns = Some(stopped_ns);
         Some(raw_ns)
     }
 }
 
-/// When the last replay stopped and how long it took, unless that is what was `seen` before, or the
-/// next replay may have come between.
+/// Returns when the last replay stopped and how long it took. `None` if that stop is `last_stop`, or if the
+/// next replay may have come in between.
 fn reading(
-    seen: Option<f64>,
+    last_stop: Option<f64>,
     mut stopped_ns: impl FnMut() -> Option<f64>,
     mut raw_ns: impl FnMut() -> Option<f64>,
 ) -> Option<(f64, f64)> {
     let stopped = stopped_ns()?;
-    if seen == Some(stopped) {
+    if last_stop == Some(stopped) {
         return None;
     }
     let raw = raw_ns()?;
-    // It is negative where the start is that of the next replay already.
+    // Negative if the start is the next replay's already.
     let is_whole = raw >= 0.0 && raw_ns()? == raw && stopped_ns()? == stopped;
     is_whole.then_some((stopped, raw))
 }
@@ -283,26 +293,26 @@ fn reading(
 mod tests {
     use super::reading;
 
-    fn read(seen: Option<f64>, stopped: &[f64], raw: &[f64]) -> Option<(f64, f64)> {
+    fn read(last_stop: Option<f64>, stopped: &[f64], raw: &[f64]) -> Option<(f64, f64)> {
         let (mut stopped, mut raw) = (stopped.iter().copied(), raw.iter().copied());
-        reading(seen, || stopped.next(), || raw.next())
+        reading(last_stop, || stopped.next(), || raw.next())
     }
 
     #[test]
-    fn a_replay_is_read_once() {
+    fn replay_is_read_once() {
         assert_eq!(read(None, &[9e6, 9e6], &[5e3, 5e3]), Some((9e6, 5e3)));
         assert_eq!(read(Some(8e6), &[9e6, 9e6], &[5e3, 5e3]), Some((9e6, 5e3)));
         assert_eq!(read(Some(9e6), &[9e6, 9e6], &[5e3, 5e3]), None);
     }
 
     #[test]
-    fn a_replay_that_comes_between_leaves_nothing() {
-        // Its start has been passed, and its stop has not.
+    fn replay_in_between_gives_no_reading() {
+        // The next start was passed, and its stop was not.
         assert_eq!(read(None, &[9e6, 9e6], &[-2e3, -2e3]), None);
-        // It was passed while the time was asked for, or right after.
+        // It was passed between the readings.
         assert_eq!(read(None, &[9e6, 9e6], &[1e6, 5e3]), None);
         assert_eq!(read(None, &[9e6, 10e6], &[5e3, 5e3]), None);
-        // The driver does not answer, because it has not come to the stop.
+        // The GPU has not reached the stop, so the driver has no answer.
         assert_eq!(read(None, &[], &[]), None);
         assert_eq!(read(None, &[9e6], &[]), None);
         assert_eq!(read(None, &[9e6], &[5e3]), None);

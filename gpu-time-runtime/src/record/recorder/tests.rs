@@ -1,3 +1,4 @@
+mod allocations;
 mod feeding;
 mod sums;
 
@@ -8,8 +9,8 @@ use crate::gpu::{Fault, HoldResult};
 use crate::gpu::{HoldPlan, Preparation};
 use crate::record::bracket::Feeding;
 use crate::record::drain;
-use crate::record::pending::BATCH;
-use crate::record::pool::{self, MOST};
+use crate::record::pending::{BATCH, CHUNK};
+use crate::record::pool::{self, MAX_BRACKETS};
 use crate::record::recorder::*;
 use crate::record::timeline::CallId;
 use crate::stats::clock_fit::ClockFit;
@@ -19,8 +20,8 @@ use crate::types::workload::Amount;
 const STREAM: Stream = Stream(64);
 const OTHER: Stream = Stream(128);
 
-/// A thousand bytes, and operations that nobody knows.
-fn recorder() -> Workload {
+/// 1,000 bytes and an unknown number of operations.
+fn workload() -> Workload {
     Workload { bytes: Amount::of(&1_000), ..Workload::UNKNOWN }
 }
 
@@ -28,7 +29,7 @@ struct Bench {
     gpu: &'static FakeGpu,
     site: &'static CallSite,
     recorder: Recorder<FakeGpu>,
-    returns: CallStatuses,
+    returned: CallStatuses,
 }
 
 impl Bench {
@@ -37,7 +38,7 @@ impl Bench {
             gpu: FakeGpu::leak(),
             site: site(),
             recorder: Recorder::default(),
-            returns: CallStatuses::default(),
+            returned: CallStatuses::default(),
         }
     }
 
@@ -48,7 +49,7 @@ impl Bench {
         call: Option<SumId>,
     ) -> Result<Box<Bracket<FakeGpu>>, Fault> {
         let site = self.site;
-        let entry = self.recorder.series.begin(
+        let series = self.recorder.series.begin(
             site,
             launch,
             DeviceId::Cuda(0),
@@ -56,24 +57,34 @@ impl Bench {
             SeriesKey::NONE,
         );
         if let Some(call) = call {
-            self.recorder.begin_launch(call);
+            self.recorder.open_launch(call);
         }
         let stream_state = self.recorder.stream_state(self.gpu, StreamKey::new(stream, &()));
-        let workload = if call.is_some() { Workload::UNKNOWN } else { recorder() };
+        let workload = if call.is_some() { Workload::UNKNOWN } else { workload() };
         let (call_id, tracked, weight) = (CallId::default(), false, 1.0);
-        let subject =
-            Subject { site, stream, stream_state, entry, call, call_id, tracked, weight, workload };
-        let mut opened = self.recorder.open(self.gpu, || subject).ok_or(Fault::Exhausted);
+        let subject = Subject {
+            site,
+            stream,
+            stream_state,
+            series,
+            call,
+            call_id,
+            tracked,
+            weight,
+            workload,
+        };
+        let key = StreamKey::new(stream, &());
+        let mut opened = self.recorder.open(self.gpu, key, || subject).ok_or(Fault::Exhausted);
         if opened.is_err() {
             let ordered = self.recorder.pools.order(self.gpu);
             let made = pool::make(self.gpu, ordered, subject);
             let fault = made.as_ref().err().copied();
             self.recorder.pools.supply(self.gpu, ordered, made.unwrap_or_default());
-            opened =
-                self.recorder.open(self.gpu, || subject).ok_or(fault.unwrap_or(Fault::Exhausted));
+            let opened_now = self.recorder.open(self.gpu, key, || subject);
+            opened = opened_now.ok_or(fault.unwrap_or(Fault::Exhausted));
         }
         if let Err(fault) = opened {
-            self.recorder.lose(subject, fault.into(), &self.returns);
+            self.recorder.lose_unopened(subject, fault.into());
         }
         opened
     }
@@ -97,14 +108,17 @@ impl Bench {
 
     fn open_call(&mut self) -> SumId {
         let (device, cache) = (DeviceId::Cuda(0), CacheState::AsFound);
-        let entry = self.recorder.series.begin(self.site, None, device, cache, SeriesKey::NONE);
-        self.recorder.open_call(entry, recorder(), &self.returns).unwrap()
+        let series = self.recorder.series.begin(self.site, None, device, cache, SeriesKey::NONE);
+        self.recorder.begin_call(series, workload(), &self.returned).unwrap()
     }
 
     fn drain(&mut self) {
-        let mut look = self.recorder.begin_look().unwrap();
-        look.run();
-        self.recorder.end_look(look, &self.returns);
+        let mut drain = self.recorder.begin_drain().unwrap();
+        while !drain.run() {
+            self.recorder.settle(&mut drain, &self.returned);
+        }
+        self.recorder.settle(&mut drain, &self.returned);
+        self.recorder.end_drain(drain);
     }
 
     fn span(&mut self, stream: Stream) {
@@ -112,27 +126,27 @@ impl Bench {
         self.close(id, Feeding::Certain);
     }
 
-    fn row(&self, launch: Option<u32>) -> gpu_time_report::Series {
-        let row =
+    fn series(&self, launch: Option<u32>) -> gpu_time_report::Series {
+        let id =
             self.site.series_id(launch, DeviceId::Cuda(0), CacheState::AsFound, SeriesKey::NONE);
-        let entry = self.recorder.series.iter().find(|e| ptr::eq(e.id, row)).unwrap();
+        let counters = self.recorder.series.iter().find(|e| ptr::eq(e.id, id)).unwrap();
         let info = crate::stats::series::SeriesInfo {
             device: "cuda:0".to_owned(),
             launch: None,
-            measure: row.measure(self.site.spec.scope),
+            measure: id.measure(self.site.spec.scope),
             key: None,
-            cache: row.cache,
-            clock: row.clock,
-            graph: row.graph,
-            timed: entry.timed,
-            in_flight: entry.in_flight,
+            cache: id.cache,
+            clock: id.clock,
+            graph: id.graph,
+            timed: counters.timed,
+            in_flight: counters.in_flight,
             start_ns: 0,
             population: None,
             repeats: false,
             bias: None,
         };
-        let rows = self.site.series();
-        let series = &rows[row.index()].series;
+        let cells = self.site.series();
+        let series = &cells[id.index()].series;
         let report = series.recorded().report(info, series.tally());
         assert_eq!(
             report.timed(),
@@ -144,20 +158,20 @@ impl Bench {
 }
 
 #[test]
-fn a_bracket_is_in_flight_until_the_gpu_has_passed_it() {
+fn bracket_is_in_flight_until_the_gpu_has_passed_it() {
     let mut bench = Bench::new();
     bench.span(STREAM);
     bench.drain();
-    assert_eq!((bench.row(None).in_flight(), bench.row(None).measured()), (1, 0));
+    assert_eq!((bench.series(None).in_flight(), bench.series(None).measured()), (1, 0));
     bench.gpu.finish();
     bench.drain();
-    assert_eq!((bench.row(None).in_flight(), bench.row(None).fed()), (0, 1));
-    assert_eq!(bench.row(None).raw_ns().unwrap().sum(), 2_000.0);
+    assert_eq!((bench.series(None).in_flight(), bench.series(None).fed()), (0, 1));
+    assert_eq!(bench.series(None).raw_ns().unwrap().sum(), 2_000.0);
     assert!(bench.recorder.is_idle());
 }
 
 #[test]
-fn a_blocked_stream_does_not_hold_up_another() {
+fn blocked_stream_does_not_delay_another() {
     let mut bench = Bench::new();
     let first = bench.open(STREAM, None, None);
     let second = bench.open(OTHER, None, None);
@@ -166,39 +180,37 @@ fn a_blocked_stream_does_not_hold_up_another() {
     bench.close(second, Feeding::Certain);
     bench.close(first, Feeding::Certain);
     bench.drain();
-    assert_eq!((bench.row(None).in_flight(), bench.row(None).measured()), (1, 1));
+    assert_eq!((bench.series(None).in_flight(), bench.series(None).measured()), (1, 1));
 }
 
 #[test]
-fn looking_is_left_until_a_batch_has_come_together() {
+fn full_batch_triggers_a_drain() {
     let mut bench = Bench::new();
     for _ in 1..BATCH {
         bench.span(STREAM);
     }
     assert!(!bench.gpu.take_log().contains(&"elapsed"));
     bench.span(STREAM);
-    let looks = bench.gpu.take_log().iter().filter(|step| **step == "elapsed").count();
-    assert_eq!(looks, 1, "the oldest is not finished, so none is");
+    let asked = bench.gpu.take_log().iter().filter(|step| **step == "elapsed").count();
+    assert_eq!(asked, 1, "the oldest is not finished, so none is");
 }
 
 #[test]
-fn the_driver_is_asked_without_the_lane() {
+fn driver_is_asked_without_the_recorders_lock() {
     let mut bench = Bench::new();
     for _ in 0..3 {
         bench.span(STREAM);
     }
-    let Bench { gpu, recorder, returns, .. } = bench;
+    let Bench { gpu, recorder, returned, .. } = bench;
     let thread: &'static Mutex<_> = Box::leak(Box::new(Mutex::new(recorder)));
-    gpu.watch(|| {
-        assert!(thread.try_lock().is_ok(), "who makes a report would wait with this thread")
-    });
-    assert!(!drain::drain(thread, &returns), "the GPU has not passed them");
+    gpu.watch(|| assert!(thread.try_lock().is_ok(), "a report would wait with this thread"));
+    assert!(!drain::drain(thread, &returned), "the GPU has not passed them");
     gpu.finish();
-    assert!(drain::drain(thread, &returns));
+    assert!(drain::drain(thread, &returned));
 }
 
 #[test]
-fn what_is_enqueued_during_a_look_comes_after_it() {
+fn brackets_closed_during_a_drain_come_after_it() {
     let mut bench = Bench::new();
     let older = [(); 3].map(|()| bench.open(STREAM, None, None));
     let newer = [STREAM, OTHER].map(|stream| bench.open(stream, None, None));
@@ -207,23 +219,51 @@ fn what_is_enqueued_during_a_look_comes_after_it() {
     }
     // The GPU has passed one of the older.
     bench.gpu.finish_up_to(2);
-    let mut look = bench.recorder.begin_look().unwrap();
-    assert!(bench.recorder.begin_look().is_none(), "one at a time");
+    let mut drain = bench.recorder.begin_drain().unwrap();
+    assert!(bench.recorder.begin_drain().is_none(), "one at a time");
     assert!(!bench.recorder.is_idle());
     for bracket in newer {
         bench.close(bracket, Feeding::Certain);
     }
-    look.run();
-    bench.recorder.end_look(look, &bench.returns);
-    assert_eq!((bench.row(None).in_flight(), bench.row(None).measured()), (4, 1));
-    // And all of the older, which a newer one of their stream must not stand before.
+    assert!(drain.run());
+    bench.recorder.settle(&mut drain, &bench.returned);
+    bench.recorder.end_drain(drain);
+    assert_eq!((bench.series(None).in_flight(), bench.series(None).measured()), (4, 1));
+    // It has passed the other two, behind which the newer one of their stream must be.
     bench.gpu.finish_up_to(6);
     bench.drain();
-    assert_eq!((bench.row(None).in_flight(), bench.row(None).measured()), (2, 3));
+    assert_eq!((bench.series(None).in_flight(), bench.series(None).measured()), (2, 3));
     bench.gpu.finish();
     bench.drain();
     assert!(bench.recorder.is_idle());
-    assert_eq!(bench.row(None).measured(), 5);
+    assert_eq!(bench.series(None).measured(), 5);
+}
+
+/// The draining thread may be descheduled at any time, and the owner must not run out of brackets.
+#[test]
+fn drain_recycles_brackets_in_chunks() {
+    let mut bench = Bench::new();
+    let drain = bench.recorder.begin_drain().unwrap();
+    for _ in 0..2 * CHUNK + 1 {
+        let mut bracket = bench.open(STREAM, None, None);
+        bracket.stop().unwrap();
+        bench.recorder.enqueue(bracket);
+    }
+    bench.recorder.end_drain(drain);
+    bench.gpu.finish();
+    let mut drain = bench.recorder.begin_drain().unwrap();
+    for chunk in 1..=2 {
+        assert!(!drain.run());
+        bench.recorder.settle(&mut drain, &bench.returned);
+        assert_eq!(bench.series(None).measured() as usize, chunk * CHUNK);
+    }
+    bench.gpu.take_log();
+    bench.open(STREAM, None, None);
+    assert_eq!(bench.gpu.take_log(), [""; 0], "an event of the first chunk is used again");
+    assert!(drain.run());
+    bench.recorder.settle(&mut drain, &bench.returned);
+    bench.recorder.end_drain(drain);
+    assert!(bench.recorder.is_idle());
 }
 
 #[test]
@@ -236,7 +276,7 @@ fn events_are_reused_and_bounded() {
     let made = bench.gpu.take_log().iter().filter(|step| **step == "create").count() / 2;
     assert!(made <= BATCH + BATCH / 4 + 8, "{made}");
     let mut bench = Bench::new();
-    for _ in 0..MOST {
+    for _ in 0..MAX_BRACKETS {
         bench.span(STREAM);
     }
     assert_eq!(bench.try_open(STREAM, None, None).err(), Some(Fault::Exhausted));
@@ -246,13 +286,13 @@ fn events_are_reused_and_bounded() {
 }
 
 #[test]
-fn events_that_answer_with_an_error_are_not_used_again() {
+fn events_with_a_fault_are_not_reused() {
     let mut bench = Bench::new();
     bench.span(STREAM);
     bench.gpu.fail("elapsed", Fault::ContextGone);
     bench.drain();
     bench.gpu.recover();
-    assert_eq!(bench.row(None).lost().map(|(_, n)| n).sum::<u64>(), 1);
+    assert_eq!(bench.series(None).lost().map(|(_, n)| n).sum::<u64>(), 1);
     for _ in 0..BATCH {
         let bracket = bench.open(STREAM, None, None);
         assert_ne!(bracket.pair.stop.handle(), 2);
@@ -260,7 +300,7 @@ fn events_that_answer_with_an_error_are_not_used_again() {
 }
 
 #[test]
-fn an_inner_bracket_marks_the_outer_one_of_its_stream() {
+fn inner_bracket_marks_the_outer_one_of_its_stream() {
     let mut bench = Bench::new();
     let outer = bench.open(STREAM, None, None);
     let beside = bench.open(OTHER, Some(1), None);
@@ -272,13 +312,13 @@ fn an_inner_bracket_marks_the_outer_one_of_its_stream() {
     assert!(!bench.recorder.stream_state(bench.gpu, StreamKey::new(STREAM, &())).is_busy());
     bench.gpu.finish();
     bench.drain();
-    assert_eq!(bench.row(None).nested(), 1);
-    assert_eq!(bench.row(Some(0)).nested(), 0);
-    assert_eq!(bench.row(Some(1)).nested(), 0);
+    assert_eq!(bench.series(None).nested(), 1);
+    assert_eq!(bench.series(Some(0)).nested(), 0);
+    assert_eq!(bench.series(Some(1)).nested(), 0);
 }
 
 #[test]
-fn work_is_counted_with_the_sample_of_the_whole_call() {
+fn workload_is_counted_with_the_sum() {
     let mut bench = Bench::new();
     bench.gpu.finish();
     let call = bench.open_call();
@@ -286,28 +326,48 @@ fn work_is_counted_with_the_sample_of_the_whole_call() {
         let bracket = bench.open(STREAM, Some(launch), Some(call));
         bench.close(bracket, Feeding::Certain);
     }
-    bench.returns.set(call, None);
+    bench.returned.set(call, None);
     bench.drain();
-    let bytes = |row: gpu_time_report::Series| row.bytes().map(|bytes| bytes.total());
-    assert_eq!(bytes(bench.row(None)), Some(1_000.0));
-    assert_eq!(bytes(bench.row(Some(0))), None);
-    // What is lost did no work that anyone measured.
+    let bytes = |series: gpu_time_report::Series| series.bytes().map(|bytes| bytes.total());
+    assert_eq!(bytes(bench.series(None)), Some(1_000.0));
+    assert_eq!(bytes(bench.series(Some(0))), None);
+    // The workload of a lost bracket is not counted.
     let bracket = bench.open(STREAM, None, None);
-    bench.recorder.abandon(bracket, Lost::Failed, &bench.returns);
-    assert_eq!((bytes(bench.row(None)), bench.row(None).flops()), (Some(1_000.0), None));
+    bench.recorder.lose(bracket, Lost::Failed);
+    assert_eq!((bytes(bench.series(None)), bench.series(None).flops()), (Some(1_000.0), None));
     bench.span(STREAM);
     bench.drain();
-    assert_eq!(bytes(bench.row(None)), Some(2_000.0));
+    assert_eq!(bytes(bench.series(None)), Some(2_000.0));
 }
 
 #[test]
-fn an_open_bracket_is_known_of_however_many_streams_come_after_its_own() {
+fn open_bracket_stays_known_after_many_other_streams() {
     let mut bench = Bench::new();
     let outer = bench.open(STREAM, None, None);
-    for n in 2..4 * TRACKS {
+    for n in 2..4 * RECENT_STREAMS {
         bench.recorder.stream_state(bench.gpu, StreamKey::new(Stream(64 * n), &()));
         assert!(bench.recorder.has_open(), "{n}");
     }
     bench.close(outer, Feeding::Certain);
     assert!(!bench.recorder.has_open());
+}
+
+/// Another thread reassigns the state of a stream after this thread found it and before it opens its
+/// bracket, as happens beyond 4,096 streams.
+#[test]
+fn bracket_opens_on_its_own_stream_after_a_reassignment() {
+    let mut bench = Bench::new();
+    bench.span(STREAM);
+    let mut subject = bench.open(STREAM, None, None).subject;
+    let key = |n: usize| StreamKey::new(Stream(64 * n), &());
+    let stale = stream_state::state_of(bench.gpu, key(2));
+    for n in 3..10_000 {
+        stream_state::state_of(bench.gpu, key(n));
+    }
+    assert!(!stale.is_of(key(2)));
+    subject.stream_state = stale;
+    let bracket = bench.recorder.open(bench.gpu, key(2), || subject).unwrap();
+    assert!(bracket.subject.stream_state.is_of(key(2)));
+    assert!(stream_state::state_of(bench.gpu, key(2)).is_busy());
+    assert!(!stale.is_busy());
 }

@@ -1,5 +1,5 @@
-//! The last calls and brackets with their places in time, for a trace. Nothing is kept and nothing is
-//! done where no report target asks for one.
+//! The last calls and brackets on the time axis, for a trace. Does nothing unless a report target asks for
+//! a trace.
 
 mod ring;
 
@@ -22,40 +22,41 @@ use crate::types::handles::Stream;
 use crate::types::sample::Sample;
 use ring::Ring;
 
-/// Threads whose names are remembered, the newest.
-const MOST_THREADS: usize = 4_096;
-/// So many are copied together, so that no thread waits for long.
+/// Thread names to remember, the newest ones.
+const MAX_THREADS: usize = 4_096;
+/// Records to copy in one go, so that no thread waits long for the lock.
 const AT_ONCE: usize = 1_024;
 
-/// A call that the trace shows, by its number from 1; 0 is none.
+/// Identifies a call in the trace, counted from 1; 0 stands for an untraced call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CallId(pub u64);
 
-/// A call on its thread.
+/// A call, shown on its thread.
 #[derive(Clone, Copy)]
 pub(crate) struct Call {
     pub site: &'static CallSite,
     pub thread: u64,
-    /// The host's times. A call that has not returned has no end.
+    /// The host's time at the beginning.
     pub began_ns: u64,
+    /// The host's time at the end; `None` while the call runs.
     pub ended_ns: Option<u64>,
 }
 
-/// A measured bracket on its stream.
+/// A measured bracket, shown on its stream.
 #[derive(Clone, Copy)]
 pub(crate) struct Slice {
     pub site: &'static CallSite,
     pub series: &'static SeriesId,
-    /// Its stream. A track serves another once there have been many.
     pub stream: Stream,
+    /// The stream's state. It may serve another stream later.
     pub stream_state: &'static StreamState,
-    /// The thread, of a stream that each thread has its own of.
+    /// The thread, for a per-thread stream.
     pub thread_id: Option<u64>,
     pub call: CallId,
     pub sample: Sample,
     /// When the GPU passed its start and its stop.
     pub passed: [Moment; 2],
-    /// What the track was like when it began and ended.
+    /// The marks of its open and its close on the stream state.
     pub marks: [Mark; 2],
     /// The host's time after the stop record.
     pub enqueued_ns: u64,
@@ -65,17 +66,17 @@ struct Tracer {
     calls: Ring<Call>,
     slices: Ring<Slice>,
     threads: VecDeque<(u64, String)>,
-    /// Samples whose place in time is not known.
+    /// Samples that the GPU took at an unknown time.
     unplaced: u64,
 }
 
-/// What was kept, with the number of each.
+/// A copy of the tracer's records, each with its number.
 #[derive(Default)]
-pub(crate) struct Recorded {
+pub(crate) struct TraceRecords {
     pub calls: Vec<(u64, Call)>,
     pub slices: Vec<(u64, Slice)>,
     pub threads: Vec<(u64, String)>,
-    /// Brackets that there ever were.
+    /// All brackets, with those that were dropped.
     pub brackets: u64,
     pub unplaced: u64,
 }
@@ -86,8 +87,8 @@ thread_local! {
     static IS_NAMED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Keeps the last so many calls and brackets from here on, as many as it does if it does so already; `None`:
-/// keeps nothing, and forgets what it kept.
+/// Turns tracing of the last `last` calls and brackets on, or off for `None`, which drops all records. If
+/// tracing is on already, its size does not change.
 pub(crate) fn set(last: Option<usize>) {
     if last.is_some() == is_on() {
         return;
@@ -101,7 +102,7 @@ pub(crate) fn set(last: Option<usize>) {
     }
     let most = last.unwrap_or(0);
     let mut tracer = locked(tracer);
-    // The numbers go on: calls of before are under way.
+    // The numbers continue, because earlier calls may still run.
     let (calls, slices) = (tracer.calls.next(), tracer.slices.next());
     let old = (
         mem::replace(&mut tracer.calls, Ring::new(most, calls)),
@@ -109,18 +110,18 @@ pub(crate) fn set(last: Option<usize>) {
     );
     tracer.unplaced = 0;
     drop(tracer);
-    // Large as they may be, nobody waits for that.
+    // They may be large: freed after the lock is.
     drop(old);
     SWITCHES.traced.store(last.is_some(), Relaxed);
 }
 
-/// Whether they are kept.
+/// Returns `true` if tracing is on.
 #[inline]
 pub(crate) fn is_on() -> bool {
     SWITCHES.traced.load(Relaxed)
 }
 
-/// A call begins on this thread.
+/// Records the beginning of a call on this thread.
 #[inline]
 pub(crate) fn begin(site: &'static CallSite) -> CallId {
     if is_on() { begin_call(site) } else { CallId::default() }
@@ -134,7 +135,7 @@ fn begin_call(site: &'static CallSite) -> CallId {
     let name = new_name(thread);
     let mut tracer = locked(tracer);
     if let Some(name) = name {
-        if tracer.threads.len() == MOST_THREADS {
+        if tracer.threads.len() == MAX_THREADS {
             tracer.threads.pop_front();
         }
         tracer.threads.push_back((thread, name));
@@ -142,9 +143,9 @@ fn begin_call(site: &'static CallSite) -> CallId {
     CallId(1 + tracer.calls.push(Call { site, thread, began_ns, ended_ns: None }))
 }
 
-/// The name of the calling thread, if nobody has asked before.
+/// Returns the name of the calling thread the first time that it is called there.
 fn new_name(thread: u64) -> Option<String> {
-    // A thread that is being torn down must not be asked.
+    // `thread::current` must not be called during the teardown of a thread.
     if IS_NAMED.get() || thread_id::is_ending() {
         return None;
     }
@@ -153,7 +154,7 @@ fn new_name(thread: u64) -> Option<String> {
     Some(name.unwrap_or_else(|| format!("thread {thread}")))
 }
 
-/// The call has ended.
+/// Records the end of a call.
 #[inline]
 pub(crate) fn end(call: CallId) {
     if call != CallId::default() {
@@ -167,14 +168,14 @@ fn end_call(CallId(id): CallId) {
     if let Some(tracer) = TRACER.get()
         && let Some(call) = locked(tracer).calls.get_mut(id - 1)
     {
-        // A clock that steps back does not make a call end before it began.
+        // If the clock stepped back, the call still ends no earlier than it began.
         call.ended_ns = Some(ended_ns.max(call.began_ns));
     }
 }
 
-/// Keeps a measured bracket, or counts it where its place in time is not known.
+/// Records a measured bracket, or counts it as unplaced if it is not known when the GPU passed it.
 #[cold]
-pub(crate) fn keep(slice: Option<Slice>) {
+pub(crate) fn record(slice: Option<Slice>) {
     let Some(tracer) = TRACER.get() else { return };
     let mut tracer = locked(tracer);
     match slice {
@@ -183,36 +184,36 @@ pub(crate) fn keep(slice: Option<Slice>) {
     }
 }
 
-/// What is kept now. What comes meanwhile is for the next trace.
-pub(crate) fn recorded() -> Recorded {
-    let Some(tracer) = TRACER.get() else { return Recorded::default() };
-    let mut recorded = Recorded::default();
+/// Copies the current records. Later ones go into the next trace.
+pub(crate) fn records() -> TraceRecords {
+    let Some(tracer) = TRACER.get() else { return TraceRecords::default() };
+    let mut records = TraceRecords::default();
     let (calls, slices) = {
         let tracer = locked(tracer);
-        recorded.calls.reserve(tracer.calls.len());
-        recorded.slices.reserve(tracer.slices.len());
-        recorded.threads = tracer.threads.iter().cloned().collect();
-        (recorded.brackets, recorded.unplaced) = (tracer.slices.pushed(), tracer.unplaced);
+        records.calls.reserve(tracer.calls.len());
+        records.slices.reserve(tracer.slices.len());
+        records.threads = tracer.threads.iter().cloned().collect();
+        (records.brackets, records.unplaced) = (tracer.slices.pushed(), tracer.unplaced);
         (tracer.calls.next(), tracer.slices.next())
     };
     let mut next = 0;
     while next < slices {
-        next = locked(tracer).slices.copy(next, AT_ONCE, &mut recorded.slices);
+        next = locked(tracer).slices.copy(next, AT_ONCE, &mut records.slices);
     }
     next = 0;
     while next < calls {
-        next = locked(tracer).calls.copy(next, AT_ONCE, &mut recorded.calls);
+        next = locked(tracer).calls.copy(next, AT_ONCE, &mut records.calls);
     }
-    recorded
+    records
 }
 
-impl Recorded {
-    /// Brackets that made place for later ones.
+impl TraceRecords {
+    /// Brackets that were overwritten by later ones.
     pub fn dropped(&self) -> u64 {
         self.brackets.saturating_sub(self.slices.len() as u64)
     }
 
-    /// What the trace lacks, if anything.
+    /// A note on the brackets that the trace lacks, if any.
     pub fn note(&self) -> Option<String> {
         let dropped = self.dropped();
         let mut notes = Vec::new();

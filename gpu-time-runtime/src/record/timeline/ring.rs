@@ -1,22 +1,24 @@
-//! The last so many of things that are numbered as they come.
+//! A ring buffer of numbered items.
 
-/// Invariant: its memory is taken once, and holds the things with the highest numbers.
+/// The last `capacity` items, numbered in the order in which they were pushed.
+///
+/// Invariant: memory is allocated once. The ring holds the items with the highest numbers.
 pub(super) struct Ring<T> {
     items: Vec<T>,
-    most: usize,
-    /// The number of the first.
+    capacity: usize,
+    /// The number of the item pushed first.
     first: u64,
     pushed: u64,
 }
 
 impl<T: Copy> Ring<T> {
-    /// An empty one with room for `most`, at least one, and numbers from `first`.
-    pub fn new(most: usize, first: u64) -> Self {
-        let most = most.max(1);
-        Ring { items: Vec::with_capacity(most), most, first, pushed: 0 }
+    /// Creates an empty ring for `capacity` items, at least one, with numbers from `first`.
+    pub fn new(capacity: usize, first: u64) -> Self {
+        let capacity = capacity.max(1);
+        Ring { items: Vec::with_capacity(capacity), capacity, first, pushed: 0 }
     }
 
-    /// Adds something in the place of the oldest, and gives its number.
+    /// Adds an item, overwriting the oldest if the ring is full. Returns its number.
     pub fn push(&mut self, item: T) -> u64 {
         let number = self.next();
         let at = self.at(number);
@@ -28,7 +30,7 @@ impl<T: Copy> Ring<T> {
         number
     }
 
-    /// The thing of this number, if it is still there.
+    /// Returns the item with this number, unless it was overwritten.
     pub fn get_mut(&mut self, number: u64) -> Option<&mut T> {
         if !(self.oldest()..self.next()).contains(&number) {
             return None;
@@ -37,8 +39,8 @@ impl<T: Copy> Ring<T> {
         self.items.get_mut(at)
     }
 
-    /// Adds up to `most` things to `copies`, from this number on or the oldest that is left, each with
-    /// its number. Answers the number to go on with.
+    /// Appends up to `most` items to `copies`, each with its number, starting at `from` or the oldest item.
+    /// Returns the number to continue from.
     pub fn copy(&self, from: u64, most: usize, copies: &mut Vec<(u64, T)>) -> u64 {
         let from = from.max(self.oldest());
         let to = self.next().min(from + most as u64);
@@ -48,17 +50,17 @@ impl<T: Copy> Ring<T> {
         to
     }
 
-    /// How many there are.
+    /// Returns the number of items in the ring.
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// How many there ever were.
+    /// Returns the number of items ever pushed.
     pub fn pushed(&self) -> u64 {
         self.pushed
     }
 
-    /// The number of the next.
+    /// Returns the number of the next item.
     pub fn next(&self) -> u64 {
         self.first + self.pushed
     }
@@ -68,7 +70,7 @@ impl<T: Copy> Ring<T> {
     }
 
     fn at(&self, number: u64) -> usize {
-        ((number - self.first) % self.most as u64) as usize
+        ((number - self.first) % self.capacity as u64) as usize
     }
 }
 
@@ -85,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_are_kept() {
+    fn newest_items_remain() {
         let mut ring = Ring::new(3, 0);
         assert_eq!(all(&ring, 0), []);
         for number in 0..8 {
@@ -97,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_longer_there_is_not_taken_for_what_is() {
+    fn overwritten_item_is_not_found() {
         let mut ring = Ring::new(2, 0);
         for number in 0..4 {
             ring.push(number);
@@ -108,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn one_goes_on_with_the_numbers_of_another() {
+    fn numbers_continue_from_another_ring() {
         let mut ring = Ring::new(3, 7);
         assert_eq!(ring.get_mut(6), None);
         assert_eq!(ring.get_mut(7), None);
@@ -122,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn its_memory_is_taken_once() {
+    fn memory_is_allocated_once() {
         let mut ring = Ring::new(100, 0);
         let before = ring.items.capacity();
         (0..1_000).for_each(|number| _ = ring.push(number));

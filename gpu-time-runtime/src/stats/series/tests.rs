@@ -1,8 +1,9 @@
 use crate::stats::series::*;
+use crate::types::sample::SampleFlags;
 use proptest::prelude::*;
 
 fn sample(raw_ns: f64, fed: bool) -> Sample {
-    with(raw_ns, |sample| sample.fed = fed)
+    with(raw_ns, |sample| sample.flags.fed = fed)
 }
 
 fn with(raw_ns: f64, mark: impl FnOnce(&mut Sample)) -> Sample {
@@ -37,7 +38,7 @@ fn report(samples: &[Sample], bias_ns: Option<f64>) -> report::Series {
 
 #[test]
 fn a_series_that_was_mostly_queued_is_relieved_of_a_queues_bias() {
-    let queued = |raw_ns| with(raw_ns, |s| (s.fed, s.queued) = (true, true));
+    let queued = |raw_ns| with(raw_ns, |s| (s.flags.fed, s.flags.queued) = (true, true));
     let mostly = report(&[queued(9000.0), queued(9000.0), sample(8400.0, true)], Some(1000.0));
     assert_eq!((mostly.queued(), mostly.bias_ns()), (2, Some(1600.0)));
     assert_eq!(mostly.net_ns().unwrap().median(), 7400.0);
@@ -68,8 +69,10 @@ fn starved_samples_alone_bound_the_time_from_above() {
 
 #[test]
 fn a_sample_at_the_floor_is_only_counted() {
-    let floor =
-        with(1280.0, |s| (s.fed, s.at_floor, s.nested, s.tracked) = (true, true, true, true));
+    let floor = with(1280.0, |s| {
+        s.flags =
+            SampleFlags { fed: true, queued: false, at_floor: true, nested: true, tracked: true };
+    });
     let report = report(&[floor], Some(0.0));
     assert_eq!((report.measured, report.at_floor, report.fed), (1, 1, 0));
     assert_eq!((report.nested, report.tracked), (1, 1));
@@ -79,7 +82,7 @@ fn a_sample_at_the_floor_is_only_counted() {
 
 #[test]
 fn a_sum_is_relieved_of_a_bias_for_each_launch() {
-    let sum = |raw_ns, brackets| with(raw_ns, |s| (s.fed, s.brackets) = (true, brackets));
+    let sum = |raw_ns, brackets| with(raw_ns, |s| (s.flags.fed, s.brackets) = (true, brackets));
     let same = report(&[sum(9000.0, 3), sum(12_000.0, 3)], Some(1000.0));
     let net = same.net_ns().unwrap();
     assert_eq!((net.min(), net.max(), net.sum()), (6000.0, 9000.0, 15_000.0));
@@ -89,7 +92,7 @@ fn a_sum_is_relieved_of_a_bias_for_each_launch() {
 
 #[test]
 fn calls_of_different_numbers_of_launches_have_a_net_sum_and_no_other_net_figure() {
-    let sum = |raw_ns, brackets| with(raw_ns, |s| (s.fed, s.brackets) = (true, brackets));
+    let sum = |raw_ns, brackets| with(raw_ns, |s| (s.flags.fed, s.brackets) = (true, brackets));
     // Less the mean of three biases, the first would read 0 instead of 1000.
     let samples = [sum(2000.0, 1), sum(12_000.0, 5)];
     let varied = report(&samples, Some(1000.0));
@@ -144,7 +147,7 @@ proptest! {
         let mut series = Series::new();
         for &(raw_ns, [fed, at_floor, nested, tracked]) in &samples {
             series.record(with(raw_ns, |s| {
-                (s.fed, s.at_floor, s.nested, s.tracked) = (fed, at_floor, nested, tracked);
+                s.flags = SampleFlags { fed, queued: false, at_floor, nested, tracked };
             }));
         }
         lost.iter().for_each(|&reason| series.lose(Lost::ALL[reason]));

@@ -14,6 +14,10 @@ fn stream_state() -> &'static StreamState {
     Box::leak(Box::new(StreamState::new(StreamKey::new(Stream(64), &()))))
 }
 
+fn open(stream_state: &StreamState) -> Mark {
+    stream_state.open(StreamKey::new(Stream(64), &())).unwrap()
+}
+
 /// A bracket from one time to another, with a clock that is off by this.
 fn slice(stream_state: &'static StreamState, marks: [Mark; 2], times: [f64; 2]) -> Slice {
     let site = site();
@@ -41,7 +45,7 @@ fn placed(slices: Vec<Slice>) -> Vec<(u64, u64)> {
 #[test]
 fn what_ended_before_another_began_does_not_overlap_it() {
     let stream_state = stream_state();
-    let marks: Vec<_> = (0..3).map(|_| [stream_state.begin(), stream_state.end()]).collect();
+    let marks: Vec<_> = (0..3).map(|_| [open(stream_state), stream_state.close()]).collect();
     let times = [[100.0, 200.0], [190.0, 195.0], [200.0, 300.0]];
     let slices = marks.iter().zip(times).map(|(marks, times)| slice(stream_state, *marks, times));
     // The second would have ended before the first: of it next to nothing is left.
@@ -51,9 +55,9 @@ fn what_ended_before_another_began_does_not_overlap_it() {
 #[test]
 fn what_is_inside_of_another_stays_there() {
     let stream_state = stream_state();
-    let outer = stream_state.begin();
-    let inner = [stream_state.begin(), stream_state.end()];
-    let outer = [outer, stream_state.end()];
+    let outer = open(stream_state);
+    let inner = [open(stream_state), stream_state.close()];
+    let outer = [outer, stream_state.close()];
     // They are seen in the order of their stops.
     let slices = vec![
         slice(stream_state, inner, [120.0, 150.0]),
@@ -70,7 +74,7 @@ fn about(process: &Process) -> About<'_> {
     About { process, devices: Vec::new(), biases: Biases::new(), now_ns: 500 }
 }
 
-fn events(recorded: &Recorded, about: &About<'_>) -> (Value, Vec<Value>) {
+fn events(recorded: &TraceRecords, about: &About<'_>) -> (Value, Vec<Value>) {
     let mut trace: Value = serde_json::from_str(&render(recorded, about)).unwrap();
     let events = trace["traceEvents"].take().as_array().unwrap().clone();
     (trace["otherData"].take(), events)
@@ -79,7 +83,7 @@ fn events(recorded: &Recorded, about: &About<'_>) -> (Value, Vec<Value>) {
 #[test]
 fn a_trace_of_nothing_is_a_trace() {
     let process = process();
-    let (other, events) = events(&Recorded::default(), &about(&process));
+    let (other, events) = events(&TraceRecords::default(), &about(&process));
     assert_eq!(other["origin_ns"], 0);
     assert!(events.iter().all(|event| event["ph"] == "M"), "{events:?}");
 }
@@ -89,10 +93,10 @@ fn names_are_what_they_are() {
     const HOSTILE: &str = "a\",\n\u{1b}[31m<script>\\ü";
     let process = process();
     let stream_state = stream_state();
-    let marks = [stream_state.begin(), stream_state.end()];
+    let marks = [open(stream_state), stream_state.close()];
     let call = Call { site: site(), thread: 7, began_ns: 90, ended_ns: None };
     let bracket = Slice { call: CallId(1), ..slice(stream_state, marks, [100.0, 200.5]) };
-    let recorded = Recorded {
+    let recorded = TraceRecords {
         calls: vec![(0, call)],
         slices: vec![(3, bracket)],
         threads: vec![(7, HOSTILE.to_owned())],

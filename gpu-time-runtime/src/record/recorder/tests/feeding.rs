@@ -1,10 +1,10 @@
-//! Fed or starved.
+//! Brackets that are proved fed, and those that are not.
 
 use crate::record::recorder::tests::*;
 
-/// The GPU's timer may move in steps of 1,024 ns, so that the hold ends early by one.
+/// The GPU's timer may have steps of 1,024 ns, and the hold ends early by up to one.
 #[test]
-fn a_hold_of_fixed_length_proves_it_by_a_step_less() {
+fn fixed_hold_proves_fed_up_to_a_timer_step_less() {
     for (took_ns, fed) in [(48_976, true), (48_977, false), (50_000, false)] {
         let mut bench = Bench::new();
         bench.gpu.finish();
@@ -16,12 +16,12 @@ fn a_hold_of_fixed_length_proves_it_by_a_step_less() {
         bracket.stop().unwrap();
         bench.recorder.enqueue(bracket);
         bench.drain();
-        assert_eq!(bench.row(None).fed(), u64::from(fed), "{took_ns}");
+        assert_eq!(bench.series(None).fed(), u64::from(fed), "{took_ns}");
     }
 }
 
 #[test]
-fn what_is_known_of_the_feeding_decides_the_mark() {
+fn evidence_decides_fed() {
     for (feeding, fed) in [
         (Feeding::Certain, true),
         (Feeding::Unknown, false),
@@ -36,11 +36,11 @@ fn what_is_known_of_the_feeding_decides_the_mark() {
         let opened = bench.open(STREAM, None, None);
         bench.close(opened, feeding);
         bench.drain();
-        assert_eq!(bench.row(None).fed() == 1, fed, "{feeding:?}");
+        assert_eq!(bench.series(None).fed() == 1, fed, "{feeding:?}");
     }
 }
 
-/// Events read a thousand nanoseconds for each handle, so a pair of handles `2n - 1` and `2n` takes
+/// A clock fit for the fake GPU, whose events are 1,000 ns apart: a pair of handles `2n - 1` and `2n` takes
 /// `2n` µs and starts `2n - 1` µs after the anchor, whose handle is 0.
 fn aligned() -> ClockFit {
     let anchor = crate::types::handles::Event::new(0);
@@ -56,7 +56,7 @@ fn aligned() -> ClockFit {
 }
 
 #[test]
-fn a_sample_is_fed_if_the_gpu_came_to_its_start_after_the_stop_was_enqueued() {
+fn start_passed_after_the_enqueued_stop_is_fed() {
     for (stopped_ns, fed) in [(0, true), (899, true), (900, false), (5_000, false)] {
         let mut bench = Bench::new();
         bench.gpu.align(aligned());
@@ -65,12 +65,12 @@ fn a_sample_is_fed_if_the_gpu_came_to_its_start_after_the_stop_was_enqueued() {
         bench.gpu.set_now(stopped_ns);
         bench.close(bracket, Feeding::Unknown);
         bench.drain();
-        assert_eq!(bench.row(None).fed() == 1, fed, "{stopped_ns}");
+        assert_eq!(bench.series(None).fed() == 1, fed, "{stopped_ns}");
     }
 }
 
 #[test]
-fn in_a_long_queue_nobody_asks_for_every_start() {
+fn long_queue_asks_for_one_start() {
     let mut bench = Bench::new();
     bench.gpu.align(aligned());
     bench.gpu.finish();
@@ -82,19 +82,19 @@ fn in_a_long_queue_nobody_asks_for_every_start() {
     bench.gpu.take_log();
     bench.drain();
     let asked = bench.gpu.take_log().iter().filter(|step| **step == "since").count();
-    assert_eq!((bench.row(None).fed(), asked), (10, 1));
-    // Of ten in a row the first two had eight behind them.
-    assert_eq!(bench.row(None).queued(), 2);
+    assert_eq!((bench.series(None).fed(), asked), (10, 1));
+    // The first two of the ten had eight behind them.
+    assert_eq!(bench.series(None).queued(), 2);
 }
 
-/// A future may be closed by another thread, which hands its bracket over when that gets the lane: by then the
-/// lane's own may have closed the next.
+/// A future may be closed by another thread, which hands its bracket over when it gets the recorder's lock.
+/// By then the recorder's own thread may have closed the next one.
 #[test]
-fn brackets_that_are_handed_over_late_tell_nothing_of_each_other() {
+fn late_brackets_prove_nothing_about_each_other() {
     let mut bench = Bench::new();
     bench.gpu.align(aligned());
     bench.gpu.finish();
-    // The GPU comes to them after 1, 3 and 5 µs.
+    // The GPU reaches them after 1, 3 and 5 µs.
     let [first, late, next] = [1_000, 3_000, 4_000].map(|stopped_ns| {
         let mut bracket = bench.open(STREAM, None, None);
         bench.gpu.set_now(stopped_ns);
@@ -103,19 +103,19 @@ fn brackets_that_are_handed_over_late_tell_nothing_of_each_other() {
     });
     let handed_over = [first, next, late];
     handed_over.into_iter().for_each(|bracket| _ = bench.recorder.enqueue(bracket));
-    let mut look = bench.recorder.begin_look().unwrap();
-    look.run();
-    let fed = look.found.iter().map(|found| found.outcome.unwrap().unwrap().fed);
+    let mut drain = bench.recorder.begin_drain().unwrap();
+    drain.run();
+    let fed = drain.finished.iter().map(|finished| finished.outcome.unwrap().unwrap().flags.fed);
     assert_eq!(fed.collect::<Vec<_>>(), [false, true, false]);
 }
 
 #[test]
-fn without_aligned_clocks_nothing_is_proved() {
+fn unaligned_clocks_prove_nothing() {
     let mut bench = Bench::new();
     bench.gpu.finish();
     bench.span(STREAM);
     let bracket = bench.open(STREAM, None, None);
     bench.close(bracket, Feeding::Unknown);
     bench.drain();
-    assert_eq!((bench.row(None).fed(), bench.row(None).starved()), (1, 1));
+    assert_eq!((bench.series(None).fed(), bench.series(None).starved()), (1, 1));
 }

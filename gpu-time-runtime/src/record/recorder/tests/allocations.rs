@@ -1,0 +1,79 @@
+//! The recorder does not allocate after warm-up.
+
+#![expect(unsafe_code, reason = "an allocator that counts")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use crate::record::recorder::tests::*;
+
+struct CountingAllocator;
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+thread_local! {
+    // Without a destructor, so that it exists for as long as a thread allocates.
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: every request goes to the system's allocator.
+unsafe impl GlobalAlloc for CountingAllocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+/// Returns how often this thread allocates while it runs `work`.
+fn allocations(work: impl FnOnce()) -> u64 {
+    let before = ALLOCATIONS.get();
+    work();
+    ALLOCATIONS.get() - before
+}
+
+/// Opens and stops a bracket on each stream, as the user's thread does before it closes them.
+fn stopped<const N: usize>(bench: &mut Bench, streams: [Stream; N]) -> [Box<Bracket<FakeGpu>>; N] {
+    streams.map(|stream| {
+        let mut bracket = bench.open(stream, None, None);
+        bracket.stop().unwrap();
+        bracket
+    })
+}
+
+#[test]
+fn closing_during_a_drain_allocates_nothing() {
+    const STREAMS: [Stream; 6] = [STREAM, OTHER, STREAM, STREAM, OTHER, STREAM];
+    let mut bench = Bench::new();
+    for _ in 0..3 {
+        for bracket in stopped(&mut bench, STREAMS) {
+            bench.recorder.enqueue(bracket);
+        }
+        bench.drain();
+    }
+    bench.gpu.finish();
+    bench.drain();
+    // Another thread drains from here on.
+    for bracket in stopped(&mut bench, STREAMS) {
+        bench.recorder.enqueue(bracket);
+    }
+    let mut drain = bench.recorder.begin_drain().unwrap();
+    let closed = stopped(&mut bench, STREAMS);
+    let closing = allocations(|| {
+        closed.into_iter().for_each(|bracket| _ = bench.recorder.enqueue(bracket));
+    });
+    assert!(drain.run());
+    let ending = allocations(|| {
+        bench.recorder.settle(&mut drain, &bench.returned);
+        bench.recorder.end_drain(drain);
+    });
+    assert_eq!((closing, ending), (0, 0));
+    bench.drain();
+    assert!(bench.recorder.is_idle());
+}
