@@ -7,7 +7,6 @@ use crate::base::console;
 use crate::base::switches;
 use crate::call::first;
 use crate::collect;
-use crate::collect::devices::device_id;
 use crate::control::active;
 use crate::cuda::launches_block;
 use crate::cuda::{self, Context, Refusal, Replay};
@@ -19,7 +18,7 @@ use crate::settle::progress::Progress;
 use crate::settle::settled::{BackToBack, Settled};
 use crate::settle::unmet::{Obstacle, Unmet};
 use crate::settle::verdict::{self, Verdict};
-use crate::stats::series::{Series, SeriesInfo};
+use crate::stats::series::{SeriesData, SeriesInfo};
 use crate::types::attribute::Clock;
 use crate::types::handles::{EventPair, Stream};
 use crate::types::sample::{CacheState, Measure, Sample};
@@ -107,7 +106,7 @@ fn replays(
         once()?;
         let step_ns =
             context.floor().and_then(|floor| floor.step_ns).unwrap_or(verdict::NO_STEP_NS);
-        let mut series = Series::new();
+        let mut series = SeriesData::new();
         let mut count = 0;
         let mut progress = Progress::on_terminal();
         let mut pause = Duration::ZERO;
@@ -122,7 +121,7 @@ fn replays(
                 }
             };
             let elapsed = now - started;
-            let shown = series.recorded().report(row(context, count), series.tally());
+            let shown = series.times().report(row(context, count), &series.tally());
             let obstacle = verdict::obstacle(settle, step_ns, &shown);
             let back_to_back = BackToBack { calls: plan.calls, series: shown };
             let unmet =
@@ -166,7 +165,7 @@ fn span(
 
 fn row(context: &Context, timed: u64) -> SeriesInfo {
     SeriesInfo {
-        device: device_id(context.device_id()),
+        device: context.device_id().to_string(),
         launch: None,
         measure: Measure::Span,
         key: None,

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use crate::base::fork;
 use crate::collect;
 use crate::collect::devices::event_step_ns;
-use crate::collect::state;
 use crate::control::active;
 use crate::control::cold_override::ColdOverride;
 use crate::record::drain;
@@ -62,7 +61,7 @@ pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
         let is_content = |verdict: &Verdict| {
             verdict.is_over() && (verdict.is_empty() || elapsed >= settle.min_time)
         };
-        let verdict = judge(&state::since(&before, &collect::states().0));
+        let verdict = judge(&collect::sites_since(&before));
         let looked = now.elapsed();
         if is_late || is_content(&verdict) {
             if !verdict.is_empty() {

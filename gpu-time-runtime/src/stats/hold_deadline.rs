@@ -1,5 +1,7 @@
 //! How long a site's holds may last, and when the site is better off without.
 
+use crate::stats::since::impl_since;
+
 const SHORTEST_NS: u64 = 200_000;
 const LONGEST_NS: u64 = 5_000_000;
 /// Room for a call whose enqueueing takes longer than usual.
@@ -24,6 +26,8 @@ pub(crate) struct HoldCounts {
     pub released: u64,
     pub expired: u64,
 }
+
+impl_since!(HoldCounts { released, expired });
 
 impl HoldDeadline {
     pub const fn new() -> Self {

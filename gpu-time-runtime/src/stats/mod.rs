@@ -1,4 +1,4 @@
-//! Pure arithmetic on samples: no clock, no lock, no driver.
+//! Statistics and arithmetic without side effects: no clock, no lock, no driver call.
 
 pub(crate) mod bias;
 pub(crate) mod budget;
@@ -10,3 +10,4 @@ pub(crate) mod pair_constant;
 pub(crate) mod rates;
 pub mod sampling;
 pub(crate) mod series;
+pub(crate) mod since;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use fastrand::Rng;
 
 use crate::base::thread_id;
+use crate::stats::since::impl_since;
 use crate::types::sampling::Sampling;
 
 /// A generator that goes on from a state; 0 is none yet. The program's own is left alone: what it has
@@ -95,21 +96,14 @@ pub(crate) struct Population {
     pub variance: f64,
 }
 
+impl_since!(Population { calls, weights, variance });
+
 impl Population {
     /// Adds what another counted.
     pub fn add(&mut self, other: Population) {
         self.calls += other.calls;
         self.weights += other.weights;
         self.variance += other.variance;
-    }
-
-    /// What was counted since an earlier one of the same site.
-    pub fn since(self, earlier: Population) -> Population {
-        Population {
-            calls: self.calls - earlier.calls,
-            weights: self.weights - earlier.weights,
-            variance: self.variance - earlier.variance,
-        }
     }
 
     /// Adds calls that were timed without being asked whether.

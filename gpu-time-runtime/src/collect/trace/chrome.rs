@@ -10,7 +10,7 @@ use std::ptr;
 
 use serde::Serialize;
 
-use crate::collect::devices::{Biases, device_id};
+use crate::collect::devices::Biases;
 use crate::collect::trace::event::{Args, Event, File, Micros};
 use crate::collect::trace::layout::{Interval, lay_out};
 use crate::cuda;
@@ -47,9 +47,8 @@ struct About<'a> {
 
 impl About<'_> {
     fn device_name(&self, device: DeviceId) -> String {
-        let id = device_id(device);
         let known = self.devices.iter().find(|(known, _)| *known == device);
-        known.map_or_else(|| id.clone(), |(_, name)| format!("{id} {name}"))
+        known.map_or_else(|| device.to_string(), |(_, name)| format!("{device} {name}"))
     }
 }
 

@@ -73,8 +73,8 @@ pub(crate) fn rows() -> MutexGuard<'static, GraphSeries> {
 
 impl GraphSeries {
     /// Every row, with the readings and losses that were counted of it.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static SeriesId, u64)> {
-        self.0.iter().map(|counted| (counted.row, counted.timed))
+    pub fn iter(&self) -> impl Iterator<Item = (&'static CallSite, &'static SeriesId, u64)> {
+        self.0.iter().map(|counted| (counted.site, counted.row, counted.timed))
     }
 
     pub fn find(&mut self, place: &StreamCall, launch: u32) -> usize {

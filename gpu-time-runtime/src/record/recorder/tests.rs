@@ -133,7 +133,7 @@ impl Bench {
         };
         let rows = self.site.series();
         let series = &rows[row.index()].series;
-        let report = series.recorded().report(info, series.tally());
+        let report = series.times().report(info, &series.tally());
         assert_eq!(
             report.timed(),
             report.measured() + report.in_flight() + report.lost().map(|(_, n)| n).sum::<u64>(),
