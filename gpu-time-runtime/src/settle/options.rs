@@ -7,8 +7,6 @@ use crate::call::stream::RawHandle;
 use crate::types::attribute::Cold;
 use crate::types::handles::Stream;
 
-/// Inverse of the share of the time that looking at the figures may take.
-pub(super) const SHARE: u32 = 100;
 /// Fewer samples have no 95 % interval of their median.
 const FEWEST: u64 = 6;
 /// When [`until_stable`](crate::until_stable) is content, and how long it tries.
@@ -57,8 +55,8 @@ impl Settle {
             self.margin = share;
         } else {
             console::say(&format!(
-                "`Settle::margin`: `{share}` makes no sense; accepted are shares above 0 and below 1, \
-                 such as `0.005`"
+                "invalid value `{share}` for `Settle::margin`: expected a share above 0 and below 1, such \
+                 as `0.005`"
             ));
         }
         self

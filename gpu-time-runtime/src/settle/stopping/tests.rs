@@ -91,10 +91,10 @@ fn verdict(before: Vec<SiteState>, now: Vec<SiteState>) -> Verdict {
 }
 
 /// Judges a run with one series.
-fn alone(settle: Settle, outcomes: Outcomes) -> Option<Obstacle> {
+fn alone(settle: Settle, outcomes: Outcomes) -> Option<UnmetReason> {
     let verdict = Verdict::of(&settle, &[report(site("f", 0, &[outcomes]))], step_ns);
     assert_eq!(verdict.len(), 1);
-    verdict.unmet.first().map(|unmet| unmet.obstacle)
+    verdict.unmet.first().map(|unmet| unmet.reason)
 }
 
 /// Returns `count` times, evenly from `low` to `high`.
@@ -113,11 +113,11 @@ const DEFAULT: Settle = Settle {
 
 #[test]
 fn constant_time_settles_with_enough_samples() {
-    assert_eq!(alone(DEFAULT, fed([10_000; 49])), Some(Obstacle::Few(50)));
+    assert_eq!(alone(DEFAULT, fed([10_000; 49])), Some(UnmetReason::Few(50)));
     assert_eq!(alone(DEFAULT, fed([10_000; 50])), None);
     // Five samples have no interval, even if fewer are asked for.
     let few = DEFAULT.min_samples(0);
-    assert_eq!(alone(few, fed([10_000; 5])), Some(Obstacle::Few(6)));
+    assert_eq!(alone(few, fed([10_000; 5])), Some(UnmetReason::Few(6)));
     assert_eq!(alone(few, fed([10_000; 6])), None);
 }
 
@@ -125,7 +125,7 @@ fn constant_time_settles_with_enough_samples() {
 fn wide_interval_does_not_settle() {
     // The ranks 40 and 61 of 100 are 20.4 and 21.4 % of the range apart.
     let times = || fed(spread(100, 90_000, 110_000));
-    assert_eq!(alone(DEFAULT, times()), Some(Obstacle::Wide(0.005)));
+    assert_eq!(alone(DEFAULT, times()), Some(UnmetReason::Wide(0.005)));
     assert_eq!(alone(DEFAULT.margin(0.05), times()), None);
     // A hundred times as many samples: a tenth of the interval.
     assert_eq!(alone(DEFAULT, fed(spread(10_000, 90_000, 110_000))), None);
@@ -138,34 +138,34 @@ fn wide_interval_does_not_settle() {
 fn interval_of_one_step_settles() {
     let two = |apart: u32| fed((0..100).map(move |i| if i < 50 { 2_720 } else { 2_720 + apart }));
     assert_eq!(alone(DEFAULT, two(32)), None);
-    assert_eq!(alone(DEFAULT, two(64)), Some(Obstacle::Wide(0.005)));
+    assert_eq!(alone(DEFAULT, two(64)), Some(UnmetReason::Wide(0.005)));
     // Above 1 ms, the histogram is coarser than the clock: 8,192 ns at 2.5 ms.
     let long = |apart: u32| fed((0..100).map(move |i| 2_500_000 + apart * (i / 50)));
     let strict = DEFAULT.margin(1e-4);
     assert_eq!(alone(strict, long(8_192)), None);
-    assert_eq!(alone(strict, long(16_384)), Some(Obstacle::Wide(1e-4)));
+    assert_eq!(alone(strict, long(16_384)), Some(UnmetReason::Wide(1e-4)));
 }
 
 #[test]
 fn starved_samples_count_without_fed_ones() {
     assert_eq!(alone(DEFAULT, starved([10_000; 50])), None);
     let mixed = Outcomes { fed: vec![10_000.0; 9], ..starved([10_000; 500]) };
-    assert_eq!(alone(DEFAULT, mixed), Some(Obstacle::Few(50)));
+    assert_eq!(alone(DEFAULT, mixed), Some(UnmetReason::Few(50)));
 }
 
 #[test]
 fn empty_brackets_settle() {
     let idle = |at_floor| Outcomes { at_floor, ..Outcomes::default() };
-    assert_eq!(alone(DEFAULT, idle(49)), Some(Obstacle::Few(50)));
+    assert_eq!(alone(DEFAULT, idle(49)), Some(UnmetReason::Few(50)));
     assert_eq!(alone(DEFAULT, idle(50)), None);
 }
 
 #[test]
 fn lost_brackets_end_the_run() {
     let lost = |lost, in_flight| Outcomes { lost, in_flight, ..Outcomes::default() };
-    assert_eq!(alone(DEFAULT, lost(49, 0)), Some(Obstacle::Few(50)));
-    assert_eq!(alone(DEFAULT, lost(50, 1)), Some(Obstacle::Few(50)));
-    assert_eq!(alone(DEFAULT, lost(50, 0)), Some(Obstacle::Lost(50)));
+    assert_eq!(alone(DEFAULT, lost(49, 0)), Some(UnmetReason::Few(50)));
+    assert_eq!(alone(DEFAULT, lost(50, 1)), Some(UnmetReason::Few(50)));
+    assert_eq!(alone(DEFAULT, lost(50, 0)), Some(UnmetReason::Lost(50)));
     let given_up = verdict(vec![], vec![site("f", 0, &[lost(50, 0)])]);
     assert!(given_up.is_over() && !given_up.is_empty());
     let both = vec![site("f", 0, &[lost(50, 0)]), site("g", 0, &[fed([10_000; 9])])];
@@ -218,7 +218,7 @@ fn warmup_and_unsampled_calls_do_not_settle() {
     let before = vec![site("f", 1, &[])];
     let warming = verdict(before.clone(), vec![site("f", 2, &[])]);
     assert!(!warming.is_over());
-    assert_eq!(warming.unmet[0].obstacle, Obstacle::Warmup);
+    assert_eq!(warming.unmet[0].reason, UnmetReason::Warmup);
 
     let sampled = |unsampled, sample_rate| {
         let before = vec![site("f", 0, &[])];
@@ -227,7 +227,7 @@ fn warmup_and_unsampled_calls_do_not_settle() {
         now.site.set_rate(sample_rate);
         verdict(before, vec![now])
     };
-    assert_eq!(sampled(99, 0.01).unmet[0].obstacle, Obstacle::Unsampled);
+    assert_eq!(sampled(99, 0.01).unmet[0].reason, UnmetReason::Unsampled);
     assert!(sampled(0, 0.01).is_empty() && sampled(99, 0.0).is_empty());
     // Warm-up of another device does not count if there are series.
     let now = vec![site("f", 9, &[fed([10_000; 50])])];
