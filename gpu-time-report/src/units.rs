@@ -122,13 +122,9 @@ mod tests {
 
     #[test]
     fn percent_has_two_digits() {
-        for (share, text) in [
-            (0.0, "0%"),
-            (0.005, "0.50%"),
-            (0.0132, "1.3%"),
-            (0.2, "20%"),
-            (1.0, "100%"),
-        ] {
+        for (share, text) in
+            [(0.0, "0%"), (0.005, "0.50%"), (0.0132, "1.3%"), (0.2, "20%"), (1.0, "100%")]
+        {
             assert_eq!(percent(share), text);
         }
     }

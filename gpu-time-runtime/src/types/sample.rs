@@ -1,36 +1,35 @@
-//! One measurement, or the reason why there is none.
+//! Samples: single measurements.
 
 use std::time::Duration;
 
 pub use gpu_time_report::{CacheState, Losses, Lost, Measure};
 
-/// What one bracket, one call's sum, or one call timed by the host clock gave.
+/// The time of one bracket, of the sum of a call's brackets, or of one call by the host clock.
 ///
 /// Invariant: the time is finite and not negative.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
     raw_ns: f64,
-    /// The host's time at its end, which says when it was: of the stop record, for a sum of the last, or
-    /// of the reading of a node.
+    /// The host's time at the end: at the stop record, for a sum at the last one, or when a node was read.
     pub at_ns: u64,
-    /// How many brackets it adds up: 1, or for a sum the number of launches that the call made.
+    /// The number of brackets: 1, or for a sum the number of launches of the call.
     pub brackets: u32,
-    /// How many calls it stands for.
+    /// The number of calls that the sample stands for.
     pub weight: f32,
-    /// The GPU cannot have waited for the CPU inside it. A sample of the host clock is always fed.
+    /// The GPU cannot have waited for the CPU inside the bracket. Samples of the host clock are always fed.
     pub fed: bool,
-    /// Much was queued behind it when the GPU passed it, which adds to what its events say.
+    /// A long queue was behind the bracket when the GPU passed it, which increases the time between its events.
     pub queued: bool,
-    /// Nothing ran inside.
+    /// No kernel ran inside the bracket.
     pub at_floor: bool,
     /// Another timed bracket lay inside.
     pub nested: bool,
-    /// The bracket also held waits and records that cudarc's event tracking enqueued.
+    /// The bracket includes waits and records that cudarc's event tracking enqueued.
     pub tracked: bool,
 }
 
 impl Sample {
-    /// A starved sample of one bracket without marks, or `None` if `raw_ns` is no time.
+    /// Creates a starved sample of one bracket, or `None` if `raw_ns` is not a valid time.
     pub fn new(raw_ns: f64) -> Option<Sample> {
         (raw_ns.is_finite() && raw_ns >= 0.0).then_some(Sample::of(raw_ns))
     }
@@ -49,8 +48,8 @@ impl Sample {
         }
     }
 
-    /// Adds a launch of the same call. A sum of finite times is finite: a call makes fewer than 2^32
-    /// launches, and a time is a float's.
+    /// Adds a launch of the same call. The sum stays finite: a call makes fewer than 2^32 launches, and times
+    /// are far below the range of `f64`.
     #[inline]
     pub fn add(&mut self, launch: Sample) {
         self.raw_ns += launch.raw_ns;
@@ -64,21 +63,21 @@ impl Sample {
         self.tracked |= launch.tracked;
     }
 
-    /// What a call without launches adds up to.
+    /// The sum of a call without launches.
     pub const NOTHING: Sample =
         Sample { at_floor: true, brackets: 0, fed: true, queued: true, ..Sample::of(0.0) };
 
-    /// A sample of the host clock, for which there is no GPU to feed, and which ended `at_ns`.
+    /// Creates a sample of the host clock that ended at `at_ns`. It is fed, since no GPU is involved.
     pub fn by_host(took: Duration, at_ns: u64) -> Sample {
         Sample { fed: true, at_ns, ..Sample::of(took.as_nanos() as f64) }
     }
 
-    /// The same, which stands for so many calls.
+    /// Returns the sample with another weight.
     pub fn weighted(self, weight: f32) -> Sample {
         Sample { weight, ..self }
     }
 
-    /// What the clock said, in nanoseconds.
+    /// Returns the measured time in nanoseconds, with the bias.
     pub fn raw_ns(self) -> f64 {
         self.raw_ns
     }
@@ -89,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sample_is_a_time() {
+    fn invalid_time_is_rejected() {
         for no_time in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.5] {
             assert_eq!(Sample::new(no_time), None);
         }
