@@ -40,7 +40,7 @@ impl Biases {
 }
 
 /// Returns the device of every context of the process, and the host if its clock timed a call.
-pub(super) fn seen(states: &[SiteState]) -> Vec<report::Device> {
+pub(super) fn all(states: &[SiteState]) -> Vec<report::Device> {
     let driver = cuda::contexts().first().and_then(|_| cuda::driver_version());
     let mut devices: Vec<report::Device> = Vec::new();
     let mut contexts = cuda::contexts();

@@ -29,10 +29,10 @@ use crate::site::series_id::SeriesId;
 use crate::types::attribute::Clock;
 use gpu_time_report::{self as report, Process, Snapshot};
 
-/// How long to wait for the locks of threads. A descheduled thread can hold its lock for several hundred
+/// The time to wait for the locks of threads. A descheduled thread can hold its lock for several hundred
 /// milliseconds; a thread that holds it for longer is stuck in a driver call.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
-/// How long to wait for a report that another thread writes. One that takes longer is stuck in its sink.
+/// The time to wait for a report that another thread writes. One that takes longer is stuck in its sink.
 const REPORT_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Locks the writing of reports, so that no report is written into another and the process does not exit
@@ -118,7 +118,7 @@ fn snapshot_of(report: impl FnOnce(&[SiteState]) -> Vec<report::Site>) -> Snapsh
     about.warnings.extend(filters_all(&states));
     about.warnings.extend(budget_control::warning());
     about.warnings.extend(health::warnings());
-    Snapshot::new(about, devices::seen(&states), report(&states))
+    Snapshot::new(about, devices::all(&states), report(&states))
 }
 
 /// A warning where the filter leaves no function: most likely it is misspelt.

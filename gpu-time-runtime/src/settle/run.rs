@@ -17,7 +17,7 @@ use crate::settle::settled::Settled;
 use crate::settle::stopping::Verdict;
 use gpu_time_report::Site;
 
-/// How long to wait for brackets in flight, at the beginning and at the end of a run.
+/// The time to wait for brackets in flight, at the beginning and at the end of a run.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Calls the closure until all times have settled or the timeout has passed.
