@@ -1,6 +1,5 @@
 //! The devices of a report.
 
-use crate::collect::state::SiteState;
 use crate::control::active;
 use crate::cuda::{self, Context};
 use crate::health;
@@ -40,7 +39,7 @@ impl Biases {
 }
 
 /// Returns the device of every context of the process, and the host if its clock timed a call.
-pub(super) fn all(states: &[SiteState]) -> Vec<report::Device> {
+pub(super) fn all(has_host_times: bool) -> Vec<report::Device> {
     let driver = cuda::contexts().first().and_then(|_| cuda::driver_version());
     let mut devices: Vec<report::Device> = Vec::new();
     let mut contexts = cuda::contexts();
@@ -63,7 +62,7 @@ pub(super) fn all(states: &[SiteState]) -> Vec<report::Device> {
             add_measurements(device, context);
         }
     }
-    if states.iter().any(SiteState::has_host_times) {
+    if has_host_times {
         devices.push(report::Device::host());
     }
     devices

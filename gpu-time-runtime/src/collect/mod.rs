@@ -118,7 +118,8 @@ fn snapshot_of(report: impl FnOnce(&[SiteState]) -> Vec<report::Site>) -> Snapsh
     about.warnings.extend(filters_all(&states));
     about.warnings.extend(budget_control::warning());
     about.warnings.extend(health::warnings());
-    Snapshot::new(about, devices::all(&states), report(&states))
+    let devices = devices::all(states.iter().any(SiteState::has_host_times));
+    Snapshot::new(about, devices, report(&states))
 }
 
 /// A warning where the filter leaves no function: most likely it is misspelt.

@@ -12,9 +12,9 @@ use crate::types::key::SeriesKey;
 use crate::types::sample::{CacheState, Lost, Sample};
 use crate::types::sampling::Sampling;
 
-/// The outcomes of the brackets of a series.
+/// A series by the outcomes of its brackets.
 #[derive(Clone, Default)]
-struct Outcomes {
+struct TestSeries {
     fed: Vec<f64>,
     starved: Vec<f64>,
     at_floor: u64,
@@ -23,15 +23,15 @@ struct Outcomes {
     cache: Option<CacheState>,
 }
 
-fn fed(times: impl IntoIterator<Item = u32>) -> Outcomes {
-    Outcomes { fed: times.into_iter().map(f64::from).collect(), ..Outcomes::default() }
+fn fed(times: impl IntoIterator<Item = u32>) -> TestSeries {
+    TestSeries { fed: times.into_iter().map(f64::from).collect(), ..TestSeries::default() }
 }
 
-fn starved(times: impl IntoIterator<Item = u32>) -> Outcomes {
-    Outcomes { starved: fed(times).fed, ..Outcomes::default() }
+fn starved(times: impl IntoIterator<Item = u32>) -> TestSeries {
+    TestSeries { starved: fed(times).fed, ..TestSeries::default() }
 }
 
-impl Outcomes {
+impl TestSeries {
     fn record(&self, series: &mut SeriesData) {
         let sample = |ns: f64, fed: bool, at_floor: bool| {
             let mut sample = Sample::new(ns).unwrap();
@@ -66,14 +66,14 @@ fn call_site(name: &'static str) -> &'static CallSite {
     })))
 }
 
-fn site(name: &'static str, warmup: u64, series: &[Outcomes]) -> SiteState {
+fn site(name: &'static str, warmup: u64, series: &[TestSeries]) -> SiteState {
     let site = call_site(name);
-    for outcomes in series {
-        let cache = outcomes.cache.unwrap_or(CacheState::AsFound);
+    for test in series {
+        let cache = test.cache.unwrap_or(CacheState::AsFound);
         let id = site.series_id(None, DeviceId::Cuda(0), cache, SeriesKey::NONE);
-        outcomes.record(&mut site.series()[id.index()].series);
+        test.record(&mut site.series()[id.index()].series);
     }
-    let in_flight: Vec<_> = series.iter().map(|outcomes| outcomes.in_flight).collect();
+    let in_flight: Vec<_> = series.iter().map(|test| test.in_flight).collect();
     SiteState::of_samples(site, Counts { warmup, ..Counts::default() }, &in_flight)
 }
 
@@ -91,8 +91,8 @@ fn verdict(before: Vec<SiteState>, now: Vec<SiteState>) -> Verdict {
 }
 
 /// Judges a run with one series.
-fn alone(settle: Settle, outcomes: Outcomes) -> Option<UnmetReason> {
-    let verdict = Verdict::of(&settle, &[report(site("f", 0, &[outcomes]))], step_ns);
+fn alone(settle: Settle, series: TestSeries) -> Option<UnmetReason> {
+    let verdict = Verdict::of(&settle, &[report(site("f", 0, &[series]))], step_ns);
     assert_eq!(verdict.len(), 1);
     verdict.unmet.first().map(|unmet| unmet.reason)
 }
@@ -149,20 +149,20 @@ fn interval_of_one_step_settles() {
 #[test]
 fn starved_samples_count_without_fed_ones() {
     assert_eq!(alone(DEFAULT, starved([10_000; 50])), None);
-    let mixed = Outcomes { fed: vec![10_000.0; 9], ..starved([10_000; 500]) };
+    let mixed = TestSeries { fed: vec![10_000.0; 9], ..starved([10_000; 500]) };
     assert_eq!(alone(DEFAULT, mixed), Some(UnmetReason::Few(50)));
 }
 
 #[test]
 fn empty_brackets_settle() {
-    let idle = |at_floor| Outcomes { at_floor, ..Outcomes::default() };
+    let idle = |at_floor| TestSeries { at_floor, ..TestSeries::default() };
     assert_eq!(alone(DEFAULT, idle(49)), Some(UnmetReason::Few(50)));
     assert_eq!(alone(DEFAULT, idle(50)), None);
 }
 
 #[test]
 fn lost_brackets_end_the_run() {
-    let lost = |lost, in_flight| Outcomes { lost, in_flight, ..Outcomes::default() };
+    let lost = |lost, in_flight| TestSeries { lost, in_flight, ..TestSeries::default() };
     assert_eq!(alone(DEFAULT, lost(49, 0)), Some(UnmetReason::Few(50)));
     assert_eq!(alone(DEFAULT, lost(50, 1)), Some(UnmetReason::Few(50)));
     assert_eq!(alone(DEFAULT, lost(50, 0)), Some(UnmetReason::Lost(50)));
@@ -192,7 +192,7 @@ fn series_settle_by_samples_of_the_run() {
 fn earlier_samples_of_other_kind_do_not_count() {
     let sites = |fed_count, starved_count| {
         let starved = starved(vec![30_000; starved_count]);
-        vec![site("f", 0, &[Outcomes { fed: vec![10_000.0; fed_count], ..starved }])]
+        vec![site("f", 0, &[TestSeries { fed: vec![10_000.0; fed_count], ..starved }])]
     };
     for (before, short, enough) in [((60, 0), (60, 49), (60, 50)), ((0, 60), (49, 60), (50, 60))] {
         let run = |(fed, starved)| verdict(sites(before.0, before.1), sites(fed, starved));
@@ -204,7 +204,7 @@ fn earlier_samples_of_other_kind_do_not_count() {
 
 #[test]
 fn cache_states_settle_separately() {
-    let cold = |count| Outcomes { cache: Some(CacheState::Cold), ..fed(vec![20_000; count]) };
+    let cold = |count| TestSeries { cache: Some(CacheState::Cold), ..fed(vec![20_000; count]) };
     let before = vec![site("f", 0, &[fed([10_000; 60]), cold(1)])];
     let now = vec![site("f", 0, &[fed([10_000; 60]), cold(41)])];
     let touched = verdict(before, now);
