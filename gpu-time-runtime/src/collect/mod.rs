@@ -87,7 +87,7 @@ pub(crate) fn snapshot() -> Snapshot {
 /// Returns what was measured since an earlier reading of the sites: the functions called since, with the
 /// counts and figures of that time. The process and its devices are described over the whole run.
 pub(crate) fn snapshot_since(earlier: &[SiteState]) -> Snapshot {
-    snapshot_of(|states| state::since(earlier, &states, &Biases::new()))
+    snapshot_of(|states| state::since(earlier, states, &Biases::new()))
 }
 
 /// Returns the sites of [`snapshot_since`] alone.

@@ -41,10 +41,10 @@ fn next_gap(sampling: Sampling, rest: u64, rng: &mut Rng) -> Gap {
     let weight = sampling.get().recip() as f32;
     let share = f64::from(weight).recip();
     // Uniform in (0, 1].
-    let even = 1.0 - rng.f64();
+    let uniform = 1.0 - rng.f64();
     // Inversion of the geometric distribution: the greatest number of failures in a row that is at least
-    // as likely as `even`. A share of 1 gives 0.
-    let skips = if share >= 1.0 { 0.0 } else { even.ln() / (-share).ln_1p() };
+    // as likely as `uniform`. A share of 1 gives 0.
+    let skips = if share >= 1.0 { 0.0 } else { uniform.ln() / (-share).ln_1p() };
     Gap { skips: skips as u64, weight }
 }
 
@@ -121,7 +121,7 @@ impl Population {
 pub(crate) struct Sampler {
     /// The state of the random generator; 0 before the first draw.
     rng: AtomicU64,
-    /// The weight of the call at the end of the gap, as the bits of an `f32`; 0 if that call is not decided yet.
+    /// The weight of the call at the end of the gap, as the bits of an `f32`; 0 if it is not decided yet.
     due: AtomicU64,
     /// The rest of a counted gap that exceeded the longest allowed gap.
     rest: AtomicU64,

@@ -94,7 +94,7 @@ fn invalid_work_is_left_out_and_warns() {
         let [warning] = &run.site(&format!("rates::{name}")).warnings[..] else {
             panic!("{:?}", run.report().warnings())
         };
-        let begins = format!("`bytes` or `flops` of {count} timed calls make no sense");
+        let begins = format!("`bytes` or `flops` of {count} timed calls are invalid");
         assert!(warning.starts_with(&begins), "{warning}");
         assert!(run.stderr.contains(warning), "{}", run.stderr);
     }
