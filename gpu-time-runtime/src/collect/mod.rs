@@ -4,6 +4,7 @@ pub(crate) mod devices;
 pub(crate) mod state;
 pub(crate) mod trace;
 
+use std::iter;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -21,7 +22,7 @@ use crate::control::budget_control;
 use crate::cuda;
 use crate::health;
 use crate::record::drain;
-use crate::record::threads;
+use crate::record::threads::{self, ThreadRecorder};
 use crate::record::{graph, stream_state};
 use crate::site::callsite::CallSite;
 use crate::site::registry;
@@ -148,13 +149,20 @@ pub(crate) fn states() -> (Vec<SiteState>, usize) {
 ///
 /// All recorders are locked together, and no thread can get a new one, so that the counters of a series
 /// agree with its samples. Timed calls and exiting threads wait meanwhile: the counters are copied into
-/// memory that was allocated before, and no driver call is made.
+/// memory that was allocated before, no driver call is made, and no thread that is stuck is waited for.
 fn read_counters(states: &mut [SiteState]) -> usize {
-    // Draining may have taken long.
     let deadline = Instant::now() + LOCK_PATIENCE;
+    let known = threads::all().to_vec();
+    let is_stuck = |thread: &&ThreadRecorder| locked_by(&thread.recorder, deadline).is_none();
+    let stuck: Vec<bool> = known.iter().map(is_stuck).collect();
+    let mut recorders = Vec::with_capacity(known.len());
+    let (now, deadline) = (Instant::now(), Instant::now() + LOCK_PATIENCE);
     let threads = threads::all();
-    let mut recorders = Vec::with_capacity(threads.len());
-    recorders.extend(threads.iter().filter_map(|thread| locked_by(&thread.recorder, deadline)));
+    // Threads keep their places, and new ones join at the end.
+    let stuck = stuck.into_iter().chain(iter::repeat(false));
+    recorders.extend(threads.iter().zip(stuck).filter_map(|(thread, is_stuck)| {
+        locked_by(&thread.recorder, if is_stuck { now } else { deadline })
+    }));
     let graphs = graph::rows();
     states.iter_mut().for_each(|state| state.read(&threads));
     let mut add = |site: &CallSite, id: &SeriesId, timed: u64, in_flight: u64| {

@@ -104,7 +104,7 @@ impl Settle {
 
     /// Times calls back to back: calls the closure once as usual, captures it `calls` times (at least once)
     /// into a graph, and replays the graph until the time of a replay has settled. The result is
-    /// [`Settled::back_to_back`]; nothing else has to settle.
+    /// [`Settled::back_to_back`](crate::Settled::back_to_back); nothing else has to settle.
     ///
     /// `stream` is the handle of the stream that the closure launches on; with any cudarc,
     /// `stream.cu_stream()`. It must be a valid `CUstream` that outlives the run, as with a raw stream in the

@@ -23,7 +23,7 @@ impl Stream {
 
 /// A timing event.
 ///
-/// Invariant: created by [`Gpu::create_event`], and destroyed only by [`Gpu::discard`], whose caller owns it.
+/// Invariant: created by `Gpu::create_event`, and destroyed only by `Gpu::discard`, whose caller owns it.
 /// An event that is not discarded is destroyed by the driver with its context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Event(usize);
