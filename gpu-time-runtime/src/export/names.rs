@@ -22,21 +22,24 @@ pub(super) const BUDGET_COST_SHARE: &str = "gpu_time_budget_cost_share";
 /// Describes the metrics to the recorder.
 pub(super) fn describe() {
     describe_histogram!(SECONDS, Unit::Seconds, "Times of calls and launches");
-    for (name, what) in [
+    for (name, description) in [
         (CALLS, "Calls of a function: warmup, skipped and timed"),
-        (WARMUP, "Calls that served to warm up"),
-        (SKIPPED, "Calls that were switched off, filtered out, not sampled, or could not be timed"),
-        (TIMED, "Calls that were timed"),
-        (FED, "Samples inside which the GPU did not wait for the CPU"),
-        (STARVED, "Samples inside which it may have: upper bounds"),
-        (AT_FLOOR, "Samples inside which nothing ran"),
+        (WARMUP, "Warm-up calls, which are not timed"),
+        (
+            SKIPPED,
+            "Calls not timed: switched off, filtered out, not sampled, or impossible to time",
+        ),
+        (TIMED, "Timed calls"),
+        (FED, "Samples during which the GPU did not wait for the CPU"),
+        (STARVED, "Samples during which the GPU may have waited for the CPU: upper bounds"),
+        (AT_FLOOR, "Samples without GPU work"),
         (LOST, "Calls and launches that gave no sample, by reason"),
     ] {
-        describe_counter!(name, Unit::Count, what);
+        describe_counter!(name, Unit::Count, description);
     }
-    describe_gauge!(SAMPLE_RATE, "The share of a function's calls that is timed now");
-    describe_gauge!(BUDGET_SHARE, "The share of the time that timing may cost");
-    describe_gauge!(BUDGET_COST_SHARE, "The share of the time that timing cost lately");
+    describe_gauge!(SAMPLE_RATE, "Share of a function's calls that is timed at present");
+    describe_gauge!(BUDGET_SHARE, "Share of the run time that timing may cost");
+    describe_gauge!(BUDGET_COST_SHARE, "Share of the run time that timing cost recently");
 }
 
 /// Returns the label of a function, which is unique among all functions.
