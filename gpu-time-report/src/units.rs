@@ -58,10 +58,12 @@ pub fn share(part: f64, whole: f64) -> String {
     if whole > 0.0 { format!("{:.1}%", 100.0 * part / whole) } else { String::new() }
 }
 
-/// Formats a small share in percent.
+/// Formats a small share in percent, to two significant digits.
 pub fn percent(share: f64) -> String {
+    if share == 0.0 {
+        return "0%".to_owned();
+    }
     let percent = 100.0 * share;
-    // Two significant digits.
     let digits = (1.0 - percent.max(1e-6).log10().floor()).clamp(0.0, 6.0);
     format!("{percent:.*}%", digits as usize)
 }
@@ -115,6 +117,15 @@ mod tests {
             (7.2e12, "7200 s"),
         ] {
             assert_eq!(time(ns), text);
+        }
+    }
+
+    #[test]
+    fn percent_has_two_digits() {
+        for (share, text) in
+            [(0.0, "0%"), (0.005, "0.50%"), (0.0132, "1.3%"), (0.2, "20%"), (1.0, "100%")]
+        {
+            assert_eq!(percent(share), text);
         }
     }
 

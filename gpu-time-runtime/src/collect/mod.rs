@@ -1,11 +1,10 @@
-//! From what the lanes and rows hold to a report.
+//! Assembly of reports from the counters of sites and threads.
 
-pub(crate) mod counted;
 pub(crate) mod devices;
 pub(crate) mod state;
 pub(crate) mod trace;
 
-use std::ptr;
+use std::iter;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -14,10 +13,6 @@ use crate::base::console;
 use crate::base::fork;
 use crate::base::lock::locked_by;
 use crate::base::switches;
-#[cfg(feature = "metrics")]
-use crate::collect::counted::SeriesCounts;
-use crate::collect::counted::SiteCounts;
-use crate::collect::counted::Tallies;
 use crate::collect::devices::Biases;
 use crate::collect::state::SiteState;
 use crate::collect::trace::chrome;
@@ -27,28 +22,29 @@ use crate::control::budget_control;
 use crate::cuda;
 use crate::health;
 use crate::record::drain;
-use crate::record::threads;
+use crate::record::threads::{self, ThreadRecorder};
 use crate::record::{graph, stream_state};
+use crate::site::callsite::CallSite;
 use crate::site::registry;
+use crate::site::series_id::SeriesId;
 use crate::types::attribute::Clock;
 use gpu_time_report::{self as report, Process, Snapshot};
 
-/// What a thread keeps locked for longer it will not give back soon. On a busy machine one that is only not
-/// running may keep it for a good part of a second.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// A report that takes longer is stuck in writing.
-const PATIENCE_FOR_REPORTS: Duration = Duration::from_secs(5);
+/// The time to wait for the locks of threads. A descheduled thread can hold its lock for several hundred
+/// milliseconds; a thread that holds it for longer is stuck in a driver call.
+const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+/// The time to wait for a report that another thread writes. One that takes longer is stuck in its sink.
+const REPORT_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Waits until no report is being made, and keeps others from making one: none is written into another,
-/// and the process does not end in the middle of one. `None` if that takes too long, because the sink of
-/// the one under way takes nothing.
+/// Locks the writing of reports, so that no report is written into another and the process does not exit
+/// in the middle of one. Returns `None` if the sink of the report under way blocks for too long.
 pub(crate) fn reporting() -> Option<MutexGuard<'static, ()>> {
     static REPORTING: Mutex<()> = Mutex::new(());
-    locked_by(&REPORTING, Instant::now() + PATIENCE_FOR_REPORTS)
+    locked_by(&REPORTING, Instant::now() + REPORT_PATIENCE)
 }
 
-/// Makes a report, unless the process is at its end, which makes one. A forked child has nothing of its
-/// own to report.
+/// Writes a report, unless the process is exiting: the exit handler writes the last one. A forked child
+/// has no measurements of its own to report.
 pub(crate) fn report() {
     if fork::is_forked() {
         return;
@@ -60,7 +56,7 @@ pub(crate) fn report() {
     }
 }
 
-/// Writes the report to wherever it is configured to go.
+/// Writes the report to every configured target.
 pub(crate) fn write_reports() {
     let config = active::config();
     if !config.targets().is_empty() {
@@ -70,9 +66,9 @@ pub(crate) fn write_reports() {
     }
 }
 
-/// Looks whether the event bias has moved, unless the GPU is busy with what is timed.
+/// Checks if the event bias has drifted, unless the GPU is busy with timed work.
 pub(crate) fn check_calibrations() {
-    if !active::config().targets().is_empty() && drain::is_idle(Instant::now() + PATIENCE) {
+    if !active::config().targets().is_empty() && drain::is_idle(Instant::now() + LOCK_PATIENCE) {
         for context in cuda::contexts() {
             if !stream_state::has_open() {
                 context.check_calibration();
@@ -81,18 +77,26 @@ pub(crate) fn check_calibrations() {
     }
 }
 
-/// Everything measured so far, after a look at what the GPU has finished. Never waits for the GPU.
+/// Returns everything measured so far, after draining what the GPU has finished. Never waits for the GPU.
 pub(crate) fn snapshot() -> Snapshot {
-    snapshot_of(|states| states.into_iter().map(SiteState::report).collect())
+    snapshot_of(|states| {
+        let biases = Biases::new();
+        states.iter().map(|state| state.report(&biases)).collect()
+    })
 }
 
-/// What was measured since the sites were in these states: of the functions that were called since, their
-/// own counts and figures. What is said of the process and its devices is of the whole time.
+/// Returns what was measured since an earlier reading of the sites: the functions called since, with the
+/// counts and figures of that time. The process and its devices are described over the whole run.
 pub(crate) fn snapshot_since(earlier: &[SiteState]) -> Snapshot {
-    snapshot_of(|states| state::since(earlier, &states))
+    snapshot_of(|states| state::since(earlier, states, &Biases::new()))
 }
 
-fn snapshot_of(report: impl FnOnce(Vec<SiteState>) -> Vec<report::Site>) -> Snapshot {
+/// Returns the sites of [`snapshot_since`] alone.
+pub(crate) fn sites_since(earlier: &[SiteState]) -> Vec<report::Site> {
+    state::since(earlier, &states().0, &Biases::new())
+}
+
+fn snapshot_of(report: impl FnOnce(&[SiteState]) -> Vec<report::Site>) -> Snapshot {
     let program = std::env::current_exe().unwrap_or_default();
     let program = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let about = |wall, elapsed, off| Process::new(program, std::process::id(), wall, elapsed, off);
@@ -109,13 +113,14 @@ fn snapshot_of(report: impl FnOnce(Vec<SiteState>) -> Vec<report::Site>) -> Snap
     about.warnings = console::complaints();
     if stuck > 0 {
         about.warnings.push(format!(
-            "{stuck} threads did not come out of a driver call in time: what they measured is missing"
+            "{stuck} threads did not return from a driver call in time: their measurements are missing"
         ));
     }
     about.warnings.extend(filters_all(&states));
     about.warnings.extend(budget_control::warning());
     about.warnings.extend(health::warnings());
-    Snapshot::new(about, devices::seen(&states), report(states))
+    let devices = devices::all(states.iter().any(SiteState::has_host_times));
+    Snapshot::new(about, devices, report(&states))
 }
 
 /// A warning where the filter leaves no function: most likely it is misspelt.
@@ -129,39 +134,55 @@ fn filters_all(states: &[SiteState]) -> Option<String> {
     ))
 }
 
-/// The sites alone, in the order of their ids, and how many threads could not be asked.
+/// Reads every site, in the order of their ids. Returns the number of threads that could not be read too.
 pub(crate) fn states() -> (Vec<SiteState>, usize) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + LOCK_PATIENCE;
     let mut stuck = drain_all(deadline) + usize::from(cuda::is_registering(deadline));
-    // All at once and no new ones, so that no bracket is counted on one side only while threads go on.
-    // No driver call is made meanwhile.
-    let deadline = Instant::now() + PATIENCE; // looking may have taken long beside many busy threads
-    let threads_ = threads::all();
-    let recorders: Vec<_> =
-        threads_.iter().filter_map(|thread| locked_by(&thread.recorder, deadline)).collect();
-    stuck += threads_.len() - recorders.len();
-    let mut tallies = Tallies::new();
-    for entry in recorders.iter().flat_map(|recorder| recorder.series.iter()) {
-        let tally = tallies.entry(ptr::from_ref(entry.id)).or_default();
-        tally.0 += entry.timed;
-        tally.1 += entry.in_flight;
-    }
-    let graphs = graph::series();
-    for (row, timed) in graphs.iter() {
-        tallies.entry(ptr::from_ref(row)).or_default().0 += timed;
-    }
-    let sites = registry::sites().into_iter();
-    let counted: Vec<_> = sites.map(|site| SiteCounts::of(site, &threads_)).collect();
-    drop(graphs);
-    drop(recorders);
-    drop(threads_);
-    // To copy the times takes longer, and the statistics do; nobody waits for them.
-    let biases = Biases::new();
-    let state = |counted: SiteCounts| counted.state(&tallies, &biases);
-    (counted.into_iter().map(state).collect(), stuck)
+    let mut states: Vec<_> = registry::sites().into_iter().map(SiteState::new).collect();
+    stuck += read_counters(&mut states);
+    // Recording threads may go on while the times are copied, which takes longer.
+    states.iter_mut().for_each(SiteState::copy_times);
+    (states, stuck)
 }
 
-/// Looks at what the GPU has finished. Answers how many threads kept it from looking at nodes of graphs.
+/// Reads the counters of all sites at one moment, and returns the number of threads that could not be read.
+///
+/// All recorders are locked together, and no thread can get a new one, so that the counters of a series
+/// agree with its samples. Timed calls and exiting threads wait meanwhile: the counters are copied into
+/// memory that was allocated before, no driver call is made, and no thread that is stuck is waited for.
+fn read_counters(states: &mut [SiteState]) -> usize {
+    let deadline = Instant::now() + LOCK_PATIENCE;
+    let known = threads::all().to_vec();
+    let is_stuck = |thread: &&ThreadRecorder| locked_by(&thread.recorder, deadline).is_none();
+    let stuck: Vec<bool> = known.iter().map(is_stuck).collect();
+    let mut recorders = Vec::with_capacity(known.len());
+    let (now, deadline) = (Instant::now(), Instant::now() + LOCK_PATIENCE);
+    let threads = threads::all();
+    // Threads keep their places, and new ones join at the end.
+    let stuck = stuck.into_iter().chain(iter::repeat(false));
+    recorders.extend(threads.iter().zip(stuck).filter_map(|(thread, is_stuck)| {
+        locked_by(&thread.recorder, if is_stuck { now } else { deadline })
+    }));
+    let graphs = graph::series();
+    states.iter_mut().for_each(|state| state.read(&threads));
+    let mut add = |site: &CallSite, id: &SeriesId, timed: u64, in_flight: u64| {
+        // A site that registered in the meantime has no state, and is not in this report.
+        let at = (site.id() as usize).checked_sub(1);
+        if let Some(state) = at.and_then(|at| states.get_mut(at)) {
+            state.add_brackets(id, timed, in_flight);
+        }
+    };
+    for series in recorders.iter().flat_map(|recorder| recorder.series.iter()) {
+        add(series.site, series.id, series.timed, series.in_flight);
+    }
+    for (site, id, timed) in graphs.iter() {
+        add(site, id, timed, 0);
+    }
+    threads.len() - recorders.len()
+}
+
+/// Drains the brackets that the GPU has finished. Returns 1 if another thread kept the nodes of graphs from
+/// being read until the deadline, otherwise 0.
 fn drain_all(deadline: Instant) -> usize {
     let known = threads::all().to_vec();
     for thread in known {
@@ -170,33 +191,30 @@ fn drain_all(deadline: Instant) -> usize {
     usize::from(!graph::poll_all(deadline))
 }
 
-/// What is counted now of every site that was called, and of its series, with what the GPU has finished
-/// if `looks` says so. No thread waits for another: what is counted meanwhile may be on one side only,
-/// and of brackets that are not measured or lost nothing is said.
+/// Reads the counters of every site that was called, without times and without the brackets in flight.
+/// Drains what the GPU has finished first if `drains` is set.
+///
+/// No thread waits for another, so the counters of a series may miss a bracket that its site counts.
 #[cfg(feature = "metrics")]
-pub(crate) fn counted(looks: bool) -> impl Iterator<Item = (SiteCounts, Vec<SeriesCounts>)> {
-    if looks {
-        drain_all(Instant::now() + PATIENCE);
+pub(crate) fn live_states(drains: bool) -> impl Iterator<Item = SiteState> {
+    if drains {
+        drain_all(Instant::now() + LOCK_PATIENCE);
     }
-    let biases = Biases::new();
     let called = registry::sites().into_iter().filter(|site| site.is_on().is_some());
-    called.map(move |site| {
-        let counted = SiteCounts::of(site, &threads::all());
-        let shown = counted.shown(&Tallies::new(), &biases);
-        (counted, shown)
+    called.map(|site| {
+        let mut state = SiteState::new(site);
+        state.read(&threads::all());
+        state
     })
 }
 
-/// Why nothing was timed on a GPU, if so.
+/// Returns the reason why no call was timed on a GPU, if none was.
 fn why_off(states: &[SiteState]) -> Option<String> {
     if !active::config().is_on() {
         return Some("`GPU_TIME=off`".to_owned());
     }
-    let counted = states.iter().map(|state| &state.site);
-    let sites_and_reports = registry::sites().into_iter().zip(counted);
-    let on_gpu: Vec<_> =
-        sites_and_reports.filter(|(site, _)| site.spec.clock != Clock::Host).collect();
-    let asks_for_gpu = on_gpu.iter().any(|(_, report)| report.calls > report.warmup);
+    let on_gpu = || states.iter().filter(|state| state.site.spec.clock != Clock::Host);
+    let asks_for_gpu = on_gpu().any(|state| state.calls.calls() > state.calls.warmup);
     if !asks_for_gpu || cuda::has_contexts() {
         return None;
     }
@@ -205,8 +223,8 @@ fn why_off(states: &[SiteState]) -> Option<String> {
     match cuda::why_unusable() {
         Some(reason) => Some(reason.to_owned()),
         None if hidden => Some("`CUDA_VISIBLE_DEVICES` hides every GPU".to_owned()),
-        // Of calls that were passed over or filtered out nobody asked for their stream.
-        None if on_gpu.iter().all(|(_, report)| report.timed == 0) => None,
+        // Calls that were not sampled or were filtered out were not asked for their stream.
+        None if on_gpu().all(|state| state.calls.timed == 0) => None,
         None => Some("no call came with a stream on a GPU".to_owned()),
     }
 }

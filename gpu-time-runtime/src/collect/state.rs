@@ -1,209 +1,292 @@
-//! What is known of the sites at one moment, and what that is more than at an earlier one: pure.
+//! Readings of the sites, from which reports are made.
 
-use crate::stats::series::{Recorded, SeriesInfo, Tally};
-use gpu_time_report::Site;
+use std::iter;
 
-/// A site at one moment.
-#[derive(Clone, Debug)]
+use crate::collect::devices::Biases;
+use crate::cuda;
+use crate::record::threads::{self, AllThreads};
+use crate::site::callsite::CallSite;
+use crate::site::counters::Counts;
+use crate::site::series_id::{SeriesCell, SeriesId};
+use crate::stats::bias::Bias;
+use crate::stats::hold_deadline::HoldCounts;
+use crate::stats::sampling::Population;
+use crate::stats::series::{SampleTimes, SeriesInfo, Tally};
+use crate::stats::since::{Since, impl_since};
+use crate::types::attribute::Clock;
+use crate::types::device::DeviceId;
+use crate::types::sample::Measure;
+use gpu_time_report as report;
+
+/// The counters of a site and of its series at one moment.
+#[derive(Clone)]
 pub(crate) struct SiteState {
-    /// Without its series.
-    pub site: Site,
-    pub rows: Vec<SeriesState>,
+    pub site: &'static CallSite,
+    pub calls: Counts,
+    population: Population,
+    holds: HoldCounts,
+    series: Vec<SeriesState>,
 }
 
-/// A series of a site before its statistics are made.
-#[derive(Clone, Debug)]
+/// The counters of a series at one moment.
+#[derive(Clone)]
 pub(crate) struct SeriesState {
+    pub id: &'static SeriesId,
+    /// Brackets begun, or calls for a sum.
+    timed: u64,
+    /// Brackets neither measured nor lost yet.
+    in_flight: u64,
+    tally: Tally,
+    /// Empty until [`SiteState::copy_times`].
+    times: SampleTimes,
+}
+
+/// A series as a report shows it.
+pub(crate) struct SeriesView<'a> {
     pub info: SeriesInfo,
     pub tally: Tally,
-    pub recorded: Recorded,
+    /// The series whose samples are shown.
+    pub state: &'a SeriesState,
 }
 
-/// The functions that were called since the sites were in the earlier states, with what was counted and
-/// measured since. Of their series there are those of which a bracket has begun since.
-pub(crate) fn since(earlier: &[SiteState], now: &[SiteState]) -> Vec<Site> {
-    // Sites keep their places, and new ones join at the end.
-    let known = earlier.iter().map(Some).chain(std::iter::repeat(None));
-    let gained = now.iter().zip(known).map(|(site, before)| match before {
-        Some(before) => site.since(before),
-        None => site.clone(),
+impl_since!(Counts { warmup, skipped, unsampled, timed });
+
+/// Returns the sites of the report on what happened between two readings: those that were called, with the
+/// series in which a bracket has begun.
+pub(crate) fn since(
+    earlier: &[SiteState],
+    now: &[SiteState],
+    biases: &Biases,
+) -> Vec<report::Site> {
+    let gained = with_earlier(now, earlier).map(|(now, earlier)| match earlier {
+        Some(earlier) => now.since(earlier),
+        None => now.clone(),
     });
     gained
-        .filter(|gained| gained.site.calls > 0 || !gained.rows.is_empty())
-        .map(SiteState::report)
+        .filter(|gained| gained.calls.calls() > 0 || !gained.series.is_empty())
+        .map(|gained| gained.report(biases))
         .collect()
 }
 
+/// Pairs each item with its earlier reading. Sites and series keep their places; new ones join at the end.
+fn with_earlier<'a, T>(
+    now: &'a [T],
+    earlier: &'a [T],
+) -> impl Iterator<Item = (&'a T, Option<&'a T>)> {
+    now.iter().zip(earlier.iter().map(Some).chain(iter::repeat(None)))
+}
+
 impl SiteState {
-    /// The site of the report.
-    pub fn report(self) -> Site {
-        let series = |SeriesState { info, tally, recorded }| recorded.report(info, tally);
-        Site { series: self.rows.into_iter().map(series).collect(), ..self.site }
+    /// Creates an empty reading with room for the site's series.
+    pub fn new(site: &'static CallSite) -> SiteState {
+        let len = site.series().len();
+        SiteState {
+            site,
+            calls: Counts::default(),
+            population: Population::default(),
+            holds: HoldCounts::default(),
+            series: Vec::with_capacity(len),
+        }
     }
 
-    fn since(&self, before: &SiteState) -> SiteState {
-        let count = |count: fn(&Site) -> u64| count(&self.site).saturating_sub(count(&before.site));
-        // That of the function is each row's, also of one that is new.
-        let population = before.rows.iter().find_map(|row| row.info.population).unwrap_or_default();
-        let rows = self.rows.iter().filter_map(|row| {
-            match before.rows.iter().find(|earlier| earlier.info.is_same(&row.info)) {
-                Some(earlier) => (row.info.timed > earlier.info.timed).then(|| row.since(earlier)),
-                None => Some(row.clone()),
+    /// Reads the counters. Allocates only if a series was created after the call of [`SiteState::new`].
+    pub fn read(&mut self, threads: &AllThreads) {
+        (self.calls, self.population) = threads::counts(self.site, threads);
+        self.series.extend(self.site.series().iter().map(|SeriesCell { id, series }| {
+            SeriesState {
+                id,
+                timed: 0,
+                in_flight: 0,
+                tally: series.tally(),
+                times: SampleTimes::default(),
             }
+        }));
+    }
+
+    /// Adds the brackets that a thread, or the graphs, have begun in a series.
+    pub fn add_brackets(&mut self, id: &SeriesId, timed: u64, in_flight: u64) {
+        if let Some(series) = self.series.get_mut(id.index()) {
+            series.timed += timed;
+            series.in_flight += in_flight;
+        }
+    }
+
+    /// Copies the times of the series and the outcomes of the holds.
+    pub fn copy_times(&mut self) {
+        let cells = self.site.series();
+        for (series, cell) in self.series.iter_mut().zip(cells.iter()) {
+            series.times = cell.series.times();
+        }
+        drop(cells);
+        self.holds = self.site.hold_deadline().counts();
+    }
+
+    /// Returns `true` if a series has times of the host clock.
+    pub fn has_host_times(&self) -> bool {
+        self.series.iter().any(|series| series.id.device == DeviceId::Host)
+    }
+
+    /// Returns the series as a report shows them.
+    pub fn views(&self, biases: &Biases) -> Vec<SeriesView<'_>> {
+        let spec = &self.site.spec;
+        let mut views = Vec::with_capacity(self.series.len());
+        for series in &self.series {
+            let siblings = || self.series.iter().filter(|other| is_sibling(other.id, series.id));
+            let measure = series.id.measure(spec.scope);
+            if spec.is_single && measure == Measure::Launch && !series.id.graph {
+                // The sum of a single launch is that launch. Only calls without a launch are counted in
+                // a series of their own, which is merged here.
+                let mut sum = self.view(series, None, Measure::Sum, biases);
+                if let Some(idle) = siblings().find(|other| other.id.launch.is_none()) {
+                    sum.tally.add_idle(&idle.tally);
+                    sum.info.timed += idle.timed;
+                    sum.info.in_flight += idle.in_flight;
+                }
+                views.push(sum);
+            }
+            let is_merged = spec.is_single
+                && measure == Measure::Sum
+                && siblings().any(|other| other.id.launch.is_some());
+            if !is_merged {
+                views.push(self.view(series, series.id.launch, measure, biases));
+            }
+        }
+        views
+    }
+
+    fn view<'a>(
+        &self,
+        series: &'a SeriesState,
+        launch: Option<u32>,
+        measure: Measure,
+        biases: &Biases,
+    ) -> SeriesView<'a> {
+        let SeriesState { id, timed, in_flight, tally, .. } = *series;
+        let launch = launch.and_then(|index| {
+            let launch = self.site.spec.launches.get(index as usize)?;
+            Some(report::Launch { index, name: launch.name.to_owned(), line: launch.line })
         });
-        let rows = rows.map(|mut row| {
-            row.info.population = row.info.population.map(|all| all.since(population));
-            row
-        });
-        SiteState {
-            site: Site {
-                calls: count(|site| site.calls),
-                warmup: count(|site| site.warmup),
-                skipped: count(|site| site.skipped),
-                unsampled: count(|site| site.unsampled),
-                timed: count(|site| site.timed),
-                holds_released: count(|site| site.holds_released),
-                holds_expired: count(|site| site.holds_expired),
-                ..self.site.clone()
+        let info = SeriesInfo {
+            device: id.device.to_string(),
+            launch,
+            measure,
+            key: self.site.keys.text(id.key).map(str::to_owned),
+            cache: id.cache,
+            clock: id.clock,
+            graph: id.graph,
+            timed,
+            in_flight,
+            population: (!id.graph).then_some(self.population),
+            repeats: id.repeats(),
+            start_ns: match id.clock {
+                Clock::Events | Clock::Sync => cuda::start_ns(),
+                Clock::Host => 0,
             },
-            rows: rows.collect(),
+            bias: match id.clock {
+                Clock::Events => biases.of(id.device),
+                Clock::Sync | Clock::Host => Some(Bias::NONE),
+            },
+        };
+        SeriesView { info, tally, state: series }
+    }
+
+    /// Returns the site of the report.
+    pub fn report(&self, biases: &Biases) -> report::Site {
+        let SiteState { site, calls, holds, .. } = self;
+        let series = self.views(biases).into_iter();
+        report::Site {
+            name: site.name().to_owned(),
+            file: site.spec.file.to_owned(),
+            line: site.spec.line,
+            scope: site.spec.scope,
+            launches_seen: site.spec.launches.len() as u32,
+            options: site.spec.options.to_owned(),
+            remarks: spec.remarks.to_vec(),
+            calls: calls.calls(),
+            warmup: calls.warmup,
+            skipped: calls.all_skipped(),
+            unsampled: calls.unsampled,
+            timed: calls.timed,
+            holds_released: holds.released,
+            holds_expired: holds.expired,
+            sample_rate: site.sampling().rate(),
+            warnings: warnings(site),
+            series: series.map(|view| view.state.times.report(view.info, &view.tally)).collect(),
         }
     }
 }
 
-impl SeriesState {
-    fn since(&self, before: &SeriesState) -> SeriesState {
-        let (info, tally) = (&self.info, self.tally.since(before.tally));
+/// Returns `true` if two series differ in their launch only.
+fn is_sibling(one: &SeriesId, other: &SeriesId) -> bool {
+    let key = |id: &SeriesId| (id.device, id.cache, id.key, id.graph);
+    key(one) == key(other)
+}
+
+fn warnings(site: &CallSite) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if site.hold_deadline().is_off() {
+        warnings.push("holds hit their deadline too often and were switched off".to_owned());
+    }
+    let invalid = site.invalid_workloads();
+    if invalid > 0 {
+        warnings.push(format!(
+            "`bytes` or `flops` of {invalid} timed calls are invalid and left out: expected finite \
+             numbers that are not negative, and `None` where the work is not known"
+        ));
+    }
+    warnings
+}
+
+impl Since for SiteState {
+    fn since(&self, earlier: &SiteState) -> SiteState {
+        let series = with_earlier(&self.series, &earlier.series);
+        let series = series.filter_map(|(now, earlier)| match earlier {
+            Some(earlier) => (now.timed > earlier.timed).then(|| now.since(earlier)),
+            None => Some(now.clone()),
+        });
+        SiteState {
+            site: self.site,
+            calls: self.calls.since(&earlier.calls),
+            population: self.population.since(&earlier.population),
+            holds: self.holds.since(&earlier.holds),
+            series: series.collect(),
+        }
+    }
+}
+
+impl Since for SeriesState {
+    fn since(&self, earlier: &SeriesState) -> SeriesState {
+        let tally = self.tally.since(&earlier.tally);
         SeriesState {
-            info: SeriesInfo {
-                // With brackets that had begun before, and ended since.
-                timed: tally.ended() + info.in_flight,
-                ..info.clone()
-            },
+            id: self.id,
+            // With brackets that had begun before the earlier reading and ended after it.
+            timed: tally.ended() + self.in_flight,
+            in_flight: self.in_flight,
             tally,
-            recorded: self.recorded.since(&before.recorded),
+            times: self.times.since(&earlier.times),
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::stats::bias::Bias;
-    use crate::stats::sampling::Population;
-    use crate::stats::series;
-    use crate::types::attribute::Clock;
-    use crate::types::sample::{CacheState, Measure, Sample};
-    use crate::types::workload::{Amount, Workload};
-    use gpu_time_report::{ScopeKind, Series};
-
-    const BIAS: Bias = Bias { ns: 200.0, queued_ns: 260.0, ..Bias::NONE };
-
-    #[derive(Clone, Copy)]
-    enum Kind {
-        Starved,
-        Fed,
-        Queued,
-    }
-
-    /// So many samples of one length, of each kind, that moved 10,000 bytes each.
-    fn state(samples: &[(u64, Kind, f64)]) -> SiteState {
-        let mut series = series::Series::new();
-        for &(count, kind, raw_ns) in samples {
-            for _ in 0..count {
-                let mut sample = Sample::new(raw_ns).unwrap();
-                sample.flags.fed = !matches!(kind, Kind::Starved);
-                sample.flags.queued = matches!(kind, Kind::Queued);
-                series.record(sample);
-                let bytes = Amount::of(&10_000.0);
-                series.record_work(sample, Workload { bytes, ..Workload::UNKNOWN });
-            }
+impl SiteState {
+    /// Reads a site whose samples a test recorded, with these calls and brackets in flight.
+    pub(crate) fn of_samples(
+        site: &'static CallSite,
+        calls: Counts,
+        in_flight: &[u64],
+    ) -> SiteState {
+        let mut state = SiteState::new(site);
+        state.read(&threads::all());
+        state.calls = calls;
+        for (series, in_flight) in state.series.iter_mut().zip(in_flight) {
+            series.in_flight = *in_flight;
+            series.timed = series.tally.ended() + in_flight;
         }
-        let calls = samples.iter().map(|(count, ..)| count).sum();
-        let info = SeriesInfo {
-            device: "cuda:0".to_owned(),
-            launch: None,
-            measure: Measure::Span,
-            key: None,
-            cache: CacheState::AsFound,
-            clock: Clock::Events,
-            graph: false,
-            timed: calls,
-            in_flight: 0,
-            start_ns: 0,
-            population: None,
-            repeats: false,
-            bias: Some(BIAS),
-        };
-        let site = Site {
-            name: "f".to_owned(),
-            file: "f.rs".to_owned(),
-            line: 1,
-            scope: ScopeKind::Body,
-            launches_seen: 0,
-            options: String::new(),
-            remarks: Vec::new(),
-            calls,
-            warmup: 0,
-            skipped: 0,
-            unsampled: 0,
-            timed: calls,
-            holds_released: 0,
-            holds_expired: 0,
-            sample_rate: 1.0,
-            warnings: Vec::new(),
-            series: Vec::new(),
-        };
-        let row = SeriesState { info, tally: series.tally(), recorded: series.recorded() };
-        SiteState { site, rows: vec![row] }
-    }
-
-    #[test]
-    fn a_row_that_is_new_stands_for_the_calls_of_the_run() {
-        let of = |calls: f64| Some(Population { calls, weights: calls, variance: 0.0 });
-        let mut before = state(&[(10, Kind::Fed, 1_200.0)]);
-        let mut now = before.clone();
-        before.rows[0].info.population = of(10_000.0);
-        now.rows[0].info.population = of(11_000.0);
-        now.rows.push(now.rows[0].clone());
-        now.rows[1].info.cache = CacheState::Cold;
-        let run = now.since(&before);
-        let [new] = &run.rows[..] else { panic!("{:?}", run.rows) };
-        assert_eq!((new.info.cache, new.info.population), (CacheState::Cold, of(1_000.0)));
-    }
-
-    /// What the later samples come to after the earlier ones, and without any before.
-    fn after_and_alone(earlier: &[(u64, Kind, f64)], later: &[(u64, Kind, f64)]) -> [Series; 2] {
-        let all = [earlier, later].concat();
-        let [site] = &since(&[state(earlier)], &[state(&all)])[..] else { panic!("one site") };
-        [site.series[0].clone(), state(later).report().series[0].clone()]
-    }
-
-    /// Whatever there was before. Times of less than 2 µs are kept to the nanosecond.
-    #[test]
-    fn a_run_is_reported_as_if_there_had_been_nothing_before() {
-        use Kind::{Fed, Queued, Starved};
-        let runs: [&[_]; 4] = [
-            &[(60, Starved, 900.0)],
-            &[(60, Fed, 1_200.0)],
-            &[(60, Queued, 1_260.0)],
-            &[(6, Starved, 1_800.0), (40, Queued, 1_260.0), (20, Fed, 1_200.0)],
-        ];
-        for earlier in runs.map(|run| [run, &[(900, run[0].1, 1_500.0)]].concat()) {
-            for later in runs {
-                let [run, alone] = after_and_alone(&earlier, later);
-                let figures = |series: &Series| {
-                    (
-                        [series.fed, series.starved, series.queued, series.measured, series.timed],
-                        (series.upper_bound, series.bias_ns, series.ci95_ns),
-                        [series.raw_ns, series.net_ns].map(|stats| stats.unwrap().median),
-                        [series.raw_ns, series.net_ns].map(|stats| stats.unwrap().sum.round()),
-                        series.histogram.clone(),
-                        series.bytes.map(|bytes| (bytes.samples, bytes.total, bytes.gb_per_s)),
-                    )
-                };
-                assert_eq!(figures(&run), figures(&alone));
-            }
-        }
+        state.copy_times();
+        state
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,12 +1,12 @@
-//! Live export: every series through the `metrics` facade, to the recorder that the program installed.
+//! Live export of every series through the `metrics` facade, to the recorder that the program installed.
 //!
-//! A thread of our own publishes about once a second what has come since it last did. So no recorder's
-//! code runs on a timed call's path or under a lock that such a call takes, and what a thread timed
-//! before it fell silent is published all the same. Nothing is kept of the recorder: each publication
-//! speaks to the one that is there, and what came before it was installed is in none.
+//! A background thread publishes the increments about once a second. So the recorder's code never runs on
+//! the path of a timed call or under a lock that such a call takes, and the last samples of a thread that
+//! went idle are published too. The recorder is looked up for each publication. Samples taken before it was
+//! installed are published to no other.
 
 mod names;
-mod seen;
+mod publisher;
 
 use std::sync::{Mutex, Once};
 use std::time::Duration;
@@ -20,57 +20,59 @@ use crate::base::fork;
 use crate::base::lock::locked;
 use crate::base::switches;
 use crate::collect;
+use crate::collect::devices::Biases;
 use crate::control::budget_control;
-use seen::Seen;
+use publisher::Publisher;
 
-/// How old what a scrape finds may be, beside what a publication takes.
+/// The pause between publications: the greatest age of a scraped value, but for the publication itself.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// What was published already.
-static SEEN: Mutex<Seen> = Mutex::new(Seen::new());
+static PUBLISHER: Mutex<Publisher> = Mutex::new(Publisher::new());
 
-/// Starts the thread. To be called once.
+/// Starts the publishing thread. Must be called once only.
 pub(crate) fn arm() {
-    if let Err(error) = background::spawn("gpu-time-metrics", publish_for_ever) {
-        console::say(&format!("no thread to publish metrics: {error}"));
+    if let Err(error) = background::spawn("gpu-time-metrics", publish_forever) {
+        console::say(&format!("cannot start the thread that publishes metrics: {error}"));
     }
 }
 
-fn publish_for_ever() {
+fn publish_forever() {
     loop {
         thread::sleep(PERIOD);
         if switches::is_closed() {
             return;
         }
-        publish_all(is_heard());
+        publish_all(has_recorder());
     }
 }
 
-/// Publishes what the GPU has finished until now.
+/// Publishes what the GPU has finished so far.
 pub(crate) fn publish() {
     if !fork::is_forked() {
         publish_all(true);
     }
 }
 
-/// A recorder is the program's code. One that panics is published to again the next time.
-fn publish_all(looks: bool) {
+/// Publishes, and catches a panic of the recorder, which is the application's code. The next publication tries
+/// again.
+fn publish_all(drains: bool) {
     static ONCE: Once = Once::new();
-    if panic::catch_unwind(|| tell_all(looks)).is_err() {
-        let line = "the recorder for metrics has panicked, and lacks some of what it was told then";
+    if panic::catch_unwind(|| publish_unguarded(drains)).is_err() {
+        let line = "the `metrics` recorder panicked and missed some increments";
         ONCE.call_once(|| console::say(line));
     }
 }
 
-fn tell_all(looks: bool) {
-    let mut seen = locked(&SEEN);
+fn publish_unguarded(drains: bool) {
+    let mut publisher = locked(&PUBLISHER);
     let recorder = metrics::with_recorder(|recorder| ptr::from_ref(recorder).addr());
-    if seen.recorder != recorder {
+    if publisher.recorder != recorder {
         names::describe();
-        seen.recorder = recorder;
+        publisher.recorder = recorder;
     }
-    for (counted, shown) in collect::counted(looks) {
-        seen.publish(&counted, shown);
+    let biases = Biases::new();
+    for state in collect::live_states(drains) {
+        publisher.publish(&state, &biases);
     }
     if let Some(budget) = budget_control::settled() {
         gauge!(names::BUDGET_SHARE).set(budget.share);
@@ -78,9 +80,9 @@ fn tell_all(looks: bool) {
     }
 }
 
-/// Whether a recorder was installed, for whom it is worth to look at the GPU. What the facade has in its
-/// place is of no size. A recorder without size is published to as well, once somebody has looked.
-fn is_heard() -> bool {
+/// Returns `true` if a recorder is installed, so that draining the GPU is worthwhile. The placeholder of the
+/// facade is zero-sized. A zero-sized recorder is published to as well, but only what other code has drained.
+fn has_recorder() -> bool {
     metrics::with_recorder(|recorder| size_of_val(recorder) > 0)
 }
 
@@ -94,7 +96,7 @@ mod tests {
 
     use super::*;
 
-    /// Panics whenever it is told something.
+    /// A recorder that panics in every method.
     #[derive(Default)]
     struct Panicking(AtomicU32);
 
@@ -126,9 +128,8 @@ mod tests {
         }
     }
 
-    /// The thread that publishes goes on, and so does whoever calls `publish`.
     #[test]
-    fn a_recorder_that_panics_ends_no_more_than_a_publication() {
+    fn panicking_recorder_ends_one_publication_only() {
         let recorders = [Panicking::default(), Panicking::default()];
         for recorder in &recorders {
             metrics::with_local_recorder(recorder, || publish_all(true));

@@ -1,4 +1,4 @@
-//! What the metrics and their labels are called.
+//! Names and labels of the metrics.
 
 use metrics::{Label, Unit, describe_counter, describe_gauge, describe_histogram};
 
@@ -19,33 +19,36 @@ pub(super) const SAMPLE_RATE: &str = "gpu_time_sample_rate";
 pub(super) const BUDGET_SHARE: &str = "gpu_time_budget_share";
 pub(super) const BUDGET_COST_SHARE: &str = "gpu_time_budget_cost_share";
 
-/// Tells the recorder what they are.
+/// Describes the metrics to the recorder.
 pub(super) fn describe() {
     describe_histogram!(SECONDS, Unit::Seconds, "Times of calls and launches");
-    for (name, what) in [
+    for (name, description) in [
         (CALLS, "Calls of a function: warmup, skipped and timed"),
-        (WARMUP, "Calls that served to warm up"),
-        (SKIPPED, "Calls that were switched off, filtered out, not sampled, or could not be timed"),
-        (TIMED, "Calls that were timed"),
-        (FED, "Samples inside which the GPU did not wait for the CPU"),
-        (STARVED, "Samples inside which it may have: upper bounds"),
-        (AT_FLOOR, "Samples inside which nothing ran"),
+        (WARMUP, "Warm-up calls, which are not timed"),
+        (
+            SKIPPED,
+            "Calls not timed: switched off, filtered out, not sampled, or impossible to time",
+        ),
+        (TIMED, "Timed calls"),
+        (FED, "Samples during which the GPU did not wait for the CPU"),
+        (STARVED, "Samples during which the GPU may have waited for the CPU: upper bounds"),
+        (AT_FLOOR, "Samples without GPU work"),
         (LOST, "Calls and launches that gave no sample, by reason"),
     ] {
-        describe_counter!(name, Unit::Count, what);
+        describe_counter!(name, Unit::Count, description);
     }
-    describe_gauge!(SAMPLE_RATE, "The share of a function's calls that is timed now");
-    describe_gauge!(BUDGET_SHARE, "The share of the time that timing may cost");
-    describe_gauge!(BUDGET_COST_SHARE, "The share of the time that timing cost lately");
+    describe_gauge!(SAMPLE_RATE, "Share of a function's calls that is timed at present");
+    describe_gauge!(BUDGET_SHARE, "Share of the run time that timing may cost");
+    describe_gauge!(BUDGET_COST_SHARE, "Share of the run time that timing cost recently");
 }
 
-/// What tells a function from all others.
+/// Returns the label of a function, which is unique among all functions.
 pub(super) fn function(site: &CallSite, all: &[&CallSite]) -> Label {
     let names: Names = all.iter().map(|site| site.name()).collect();
     Label::new("function", names.label(site.name(), site.spec.file, site.spec.line))
 }
 
-/// What tells a series from the others of its function.
+/// Returns the labels of a series, which are unique within its function.
 pub(super) fn labels(function: &Label, series: &SeriesInfo) -> Vec<Label> {
     let mut labels = vec![
         function.clone(),
@@ -64,8 +67,7 @@ pub(super) fn labels(function: &Label, series: &SeriesInfo) -> Vec<Label> {
     labels
 }
 
-/// What tells the times of a series apart: whether they are of fed samples, and whether they are
-/// relieved of the bias.
+/// Returns the further labels of a histogram: fed or starved samples, net or raw times.
 pub(super) fn of_times(fed: bool, is_net: bool) -> [Label; 2] {
     [
         Label::from_static_parts("fed", truth(fed)),
@@ -73,6 +75,6 @@ pub(super) fn of_times(fed: bool, is_net: bool) -> [Label; 2] {
     ]
 }
 
-fn truth(is_so: bool) -> &'static str {
-    if is_so { "true" } else { "false" }
+fn truth(value: bool) -> &'static str {
+    if value { "true" } else { "false" }
 }

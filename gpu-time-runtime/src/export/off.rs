@@ -1,4 +1,4 @@
-//! What `export` offers, where the feature `metrics` is off: nothing is exported.
+//! Live export without the feature `metrics`: nothing is published.
 
 pub(crate) fn arm() {}
 

@@ -1,60 +1,58 @@
-//! Calls back to back: a graph of them, replayed until its time is known.
+//! Calls back to back: a graph of them, replayed until its time has settled.
 
 use std::thread;
-use std::time::{Duration, Instant};
 
 use crate::base::console;
 use crate::base::switches;
 use crate::call::first;
 use crate::collect;
-use crate::collect::devices::device_id;
 use crate::control::active;
 use crate::cuda::launches_block;
 use crate::cuda::{self, Context, Refusal, Replay};
-use crate::gpu::{Fault, Gpu};
-use crate::gpu::{HoldPlan, Preparation};
+use crate::gpu::{Fault, Gpu, HoldPlan, Preparation};
 use crate::record::sequence;
-use crate::settle::options::{Plan, SHARE, Settle};
+use crate::settle::options::{Plan, Settle};
+use crate::settle::pacer::Pacer;
 use crate::settle::progress::Progress;
 use crate::settle::settled::{BackToBack, Settled};
-use crate::settle::unmet::{Obstacle, Unmet};
-use crate::settle::verdict::{self, Verdict};
-use crate::stats::series::{Series, SeriesInfo};
+use crate::settle::stopping::{self, Verdict};
+use crate::settle::unmet::{Unmet, UnmetReason};
+use crate::stats::series::{SeriesData, SeriesInfo};
 use crate::types::attribute::Clock;
 use crate::types::handles::{EventPair, Stream};
 use crate::types::sample::{CacheState, Measure, Sample};
 
-/// A replay is held for no longer than this until it has been enqueued.
+/// The deadline of the hold that lets a replay be enqueued before its start event is reached.
 const DEADLINE_NS: u64 = 5_000_000;
 
-/// Calls the closure once as ever, then captures it, and replays that.
+/// Calls the closure once as usual, then captures it and replays the graph.
 pub(super) fn run(settle: &Settle, plan: Plan, mut closure: impl FnMut()) -> Settled {
     let (before, _) = collect::states();
-    let started = Instant::now();
+    let mut pacer = Pacer::start(settle.timeout);
     let mut calls = 0;
     let mut call = || {
         calls += 1;
         closure();
     };
-    // What is loaded or allocated on first use is no part of a graph.
+    // Modules and memory that are loaded on first use must not be part of the graph.
     call();
     let is_on = active::config().is_on() && switches::is_on();
     let outcome = is_on.then(|| {
         let (context, replay) = capture(plan, call)?;
-        replays(settle, plan, context, &replay, started)
+        replays(settle, plan, context, &replay, &mut pacer)
     });
     let (back_to_back, unmet) = match outcome {
         None => (None, None),
         Some(Ok((back_to_back, unmet))) => (Some(back_to_back), unmet),
         Some(Err(refusal)) => {
-            (None, Some(unmet_replays(plan.calls, None, Obstacle::Refused(refusal))))
+            (None, Some(unmet_replays(plan.calls, None, UnmetReason::Refused(refusal))))
         }
     };
     Settled {
         snapshot: collect::snapshot_since(&before),
         unmet: unmet.into_iter().collect(),
         calls,
-        elapsed: started.elapsed(),
+        elapsed: pacer.total(),
         back_to_back,
     }
 }
@@ -65,83 +63,71 @@ fn capture(plan: Plan, mut call: impl FnMut()) -> Result<(&'static Context, Repl
     }
     let context = first::find(plan.stream, 0).map_err(Refusal::Failed)?;
     let recording = context.record_calls(plan.stream)?;
-    let unwinding = Unwinding;
+    let note = PanicNote;
     for _ in 0..plan.calls {
         call();
         if !recording.is_whole() {
-            // Whatever else it enqueues is an error.
+            // The capture is invalid: every further call would fail.
             break;
         }
     }
-    std::mem::forget(unwinding);
+    std::mem::forget(note);
     Ok((context, recording.finish()?))
 }
 
-/// Says what a capture has to do with it, where the closure expects what no capture gives.
-struct Unwinding;
+/// Explains a panic of the closure, which does not know that it is captured.
+struct PanicNote;
 
-impl Drop for Unwinding {
+impl Drop for PanicNote {
     fn drop(&mut self) {
         if thread::panicking() {
             console::say(
-                "`Settle::graph`: the closure panicked while it was captured, where it can neither \
-                 wait nor allocate",
+                "`Settle::graph`: the closure panicked during the capture, in which it cannot wait or \
+                 allocate",
             );
         }
     }
 }
 
-/// Replays until the time of that has settled.
+/// Replays the graph until its time has settled or the timeout has passed.
 fn replays(
     settle: &Settle,
     plan: Plan,
     context: &Context,
     replay: &Replay,
-    started: Instant,
+    pacer: &mut Pacer,
 ) -> Result<(BackToBack, Option<Unmet>), Refusal> {
     let events = || Ok(EventPair { start: context.create_event()?, stop: context.create_event()? });
     let pair = events().map_err(Refusal::Failed)?;
     let once = || span(plan.stream, context, &pair, replay).map_err(Refusal::Failed);
     let replayed = (|| {
-        // The first brings the graph to the device.
+        // The first replay uploads the graph to the device.
         once()?;
         let step_ns =
-            context.floor().and_then(|floor| floor.step_ns).unwrap_or(verdict::NO_STEP_NS);
-        let mut series = Series::new();
-        let mut count = 0;
+            context.floor().and_then(|floor| floor.step_ns).unwrap_or(stopping::DEFAULT_STEP_NS);
+        let mut series = SeriesData::new();
         let mut progress = Progress::on_terminal();
-        let mut pause = Duration::ZERO;
         loop {
-            let resumed = Instant::now();
-            let now = loop {
-                series.record(once()?);
-                count += 1;
-                let now = Instant::now();
-                if now - resumed >= pause || now - started >= settle.timeout {
-                    break now;
-                }
-            };
-            let elapsed = now - started;
-            let shown = series.recorded().report(row(context, count), series.tally());
-            let obstacle = verdict::obstacle(settle, step_ns, &shown);
-            let back_to_back = BackToBack { calls: plan.calls, series: shown };
-            let unmet =
-                obstacle.map(|obstacle| unmet_replays(plan.calls, Some(&back_to_back), obstacle));
-            let is_late = elapsed >= settle.timeout;
-            if is_late || (unmet.is_none() && elapsed >= settle.min_time) {
+            pacer.run_steps(|| once().map(|sample| series.record(sample)))?;
+            let info = info(context, pacer.steps());
+            let series = series.times().report(info, &series.tally());
+            let reason = stopping::reason(settle, step_ns, &series);
+            let back_to_back = BackToBack { calls: plan.calls, series };
+            let unmet = reason.map(|reason| unmet_replays(plan.calls, Some(&back_to_back), reason));
+            if pacer.is_late() || (unmet.is_none() && pacer.elapsed() >= settle.min_time) {
                 return Ok((back_to_back, unmet));
             }
+            pacer.pause_after(pacer.since_last_step());
             let settled = usize::from(unmet.is_none());
             let verdict = Verdict { settled, unmet: unmet.into_iter().collect() };
-            progress.show(&verdict, 1 + u64::from(plan.calls), elapsed);
-            pause = now.elapsed() * SHARE;
+            progress.show(&verdict, 1 + u64::from(plan.calls), pacer.elapsed());
         }
     })();
     context.discard(&pair);
     replayed
 }
 
-/// One replay between two events, waited for.
+/// Times one replay between two events, and waits for it.
 fn span(
     stream: Stream,
     context: &Context,
@@ -157,16 +143,16 @@ fn span(
     }
     let hold = sequence::stop(context, stream, pair, held)?;
     context.synchronize(stream)?;
-    // Both events have been passed, unless the program captures its stream on another thread.
+    // The GPU has passed both events, unless another thread of the program captures the stream.
     let raw_ns = context.elapsed(pair)?.ok_or(Fault::Captured)?;
     let mut sample = Sample::new(raw_ns).ok_or(Fault::Captured)?;
     sample.flags.fed = hold.is_some_and(|hold| !context.has_expired(hold));
     Ok(sample)
 }
 
-fn row(context: &Context, timed: u64) -> SeriesInfo {
+fn info(context: &Context, timed: u64) -> SeriesInfo {
     SeriesInfo {
-        device: device_id(context.device_id()),
+        device: context.device_id().to_string(),
         launch: None,
         measure: Measure::Span,
         key: None,
@@ -182,13 +168,13 @@ fn row(context: &Context, timed: u64) -> SeriesInfo {
     }
 }
 
-/// Of what is to settle in replays of a graph.
-fn unmet_replays(calls: u32, of: Option<&BackToBack>, obstacle: Obstacle) -> Unmet {
+/// Describes replays that did not settle.
+fn unmet_replays(calls: u32, of: Option<&BackToBack>, reason: UnmetReason) -> Unmet {
     Unmet {
         site: format!("graph of {calls} calls"),
         series: of.map(|of| of.series.place()).unwrap_or_default(),
         samples: of.map_or(0, BackToBack::replays),
-        margin: of.and_then(|of| verdict::margin(&of.series)),
-        obstacle,
+        margin: of.and_then(|of| stopping::margin(&of.series)),
+        reason,
     }
 }

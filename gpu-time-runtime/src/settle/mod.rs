@@ -1,12 +1,13 @@
-//! `until_stable`: calling a closure until the times of what it launches have settled.
+//! `until_stable`: calls a closure until the times that it measures have settled.
 
 mod back_to_back;
 mod options;
+mod pacer;
 mod progress;
 mod run;
 mod settled;
+mod stopping;
 mod unmet;
-mod verdict;
 
 pub use options::Settle;
 pub(crate) use run::run;

@@ -7,11 +7,10 @@ use crate::call::stream::RawHandle;
 use crate::types::attribute::Cold;
 use crate::types::handles::Stream;
 
-/// Inverse of the share of the time that looking at the figures may take.
-pub(super) const SHARE: u32 = 100;
-/// Fewer samples have no 95 % interval of their median.
+/// The smallest number of samples whose median has a 95 % interval.
 const FEWEST: u64 = 6;
-/// When [`until_stable`](crate::until_stable) is content, and how long it tries.
+
+/// Options of [`until_stable`](crate::until_stable): the precision to reach, and the time to spend.
 ///
 /// | | default | NVBench has |
 /// |---|---|---|
@@ -19,7 +18,7 @@ const FEWEST: u64 = 6;
 /// | [`min_samples`](Settle::min_samples) | 50 | `--min-samples 10` |
 /// | [`min_time`](Settle::min_time) | 0.5 s | `--min-time 0.5`, of GPU time |
 /// | [`timeout`](Settle::timeout) | 15 s | `--timeout 15` |
-/// | [`cold`](Settle::cold), [`cold_dirty`](Settle::cold_dirty), [`as_found`](Settle::as_found) | as each function says | cold, by writing |
+/// | [`cold`](Settle::cold), [`cold_dirty`](Settle::cold_dirty), [`as_found`](Settle::as_found) | by each function's attribute | cold, by writing |
 /// | [`graph`](Settle::graph) | no | "batch", without a graph |
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use]
@@ -46,77 +45,76 @@ impl Default for Settle {
 }
 
 impl Settle {
-    /// How narrow the 95 % interval of each median is to become: half of its width as a share of the
-    /// median, above 0 and below 1. An interval that is no wider than what times are told apart by
-    /// (the device's event step; above 1 ms, 0.4 % of the time) counts as narrow enough, because more
-    /// samples would not make it narrower.
+    /// Sets the precision of each median: half the width of its 95 % interval as a share of the median,
+    /// above 0 and below 1. An interval no wider than the resolution of the times (the device's event step,
+    /// or 0.4 % of times above 1 ms) is narrow enough, because more samples would not make it narrower.
     ///
-    /// Another value is named in a line on stderr, and changes nothing.
+    /// An invalid value is reported on stderr and ignored.
     pub fn margin(mut self, share: f64) -> Self {
         if share > 0.0 && share < 1.0 {
             self.margin = share;
         } else {
             console::say(&format!(
-                "`Settle::margin`: `{share}` makes no sense; accepted are shares above 0 and below 1, \
-                 such as `0.005`"
+                "invalid value `{share}` for `Settle::margin`: expected a share above 0 and below 1, such \
+                 as `0.005`"
             ));
         }
         self
     }
 
-    /// How many samples each series is to get from this run, whatever it had before: fed ones, or
-    /// starved ones where there are no fed ones. It is at least 6, since fewer have no interval.
+    /// Sets the smallest number of samples of each series in this run, whatever it had before: of fed
+    /// samples, or of starved ones if none is fed. Values below 6 count as 6, since fewer samples have no
+    /// interval.
     pub fn min_samples(mut self, count: u64) -> Self {
         self.min_samples = count.max(FEWEST);
         self
     }
 
-    /// For how long the closure is called at least, on the wall clock: a GPU that was idle takes a
-    /// while to reach the clocks that it then keeps. The timeout wins over it.
+    /// Sets the shortest wall-clock time to call the closure for: a GPU that was idle takes a while to reach
+    /// its sustained clocks. The timeout takes precedence.
     pub fn min_time(mut self, time: Duration) -> Self {
         self.min_time = time;
         self
     }
 
-    /// When to give up, on the wall clock. A call that is under way then is waited for.
+    /// Sets the wall-clock time after which the run gives up. A call in progress is completed.
     pub fn timeout(mut self, time: Duration) -> Self {
         self.timeout = time;
         self
     }
 
-    /// Every timed call of the process runs with the L2 as found while the closure is called, also
-    /// those whose attribute says `cold`. `GPU_TIME_COLD` wins over this and the next two.
+    /// Runs every timed call of the process with the L2 as found during the run, even if its attribute says
+    /// `cold`. `GPU_TIME_COLD` takes precedence over this and the next two options.
     pub fn as_found(mut self) -> Self {
         self.cold = Some(None);
         self
     }
 
-    /// Every timed call of the process runs as with `cold` while the closure is called.
+    /// Runs every timed call of the process as with `cold` during the run.
     pub fn cold(mut self) -> Self {
         self.cold = Some(Some(Cold::Clean));
         self
     }
 
-    /// Every timed call of the process runs as with `cold = "dirty"` while the closure is called.
+    /// Runs every timed call of the process as with `cold = "dirty"` during the run.
     pub fn cold_dirty(mut self) -> Self {
         self.cold = Some(Some(Cold::Dirty));
         self
     }
 
-    /// Times calls back to back: the closure is called once as ever, then captured so many times (at
-    /// least once) into a graph, which is replayed until the time of a replay has settled. That is
-    /// [`Settled::back_to_back`], and the only thing that is to settle.
+    /// Times calls back to back: calls the closure once as usual, captures it `calls` times (at least once)
+    /// into a graph, and replays the graph until the time of a replay has settled. The result is
+    /// [`Settled::back_to_back`](crate::Settled::back_to_back); nothing else has to settle.
     ///
-    /// `stream` is what the closure launches on, by its handle, which any cudarc has:
-    /// `stream.cu_stream()`. As a raw `CUstream` in the attribute, it is trusted to be one, and to outlive the
-    /// run; no other thread may use it meanwhile. The run waits for it after each replay.
+    /// `stream` is the handle of the stream that the closure launches on; with any cudarc,
+    /// `stream.cu_stream()`. It must be a valid `CUstream` that outlives the run, as with a raw stream in the
+    /// attribute, and no other thread may use it meanwhile. The run waits for the stream after each replay.
     ///
-    /// While it is captured, the closure can neither wait for the stream nor allocate: calls that do
-    /// answer an error, and then nothing is replayed and the run says why. What the closure does on the
-    /// host happens once for each capture, and not in replays. Annotated functions get no events into
-    /// this graph; such calls count as lost to `capture`. The L2 is as the call before leaves it, whatever
-    /// `cold` says. cudarc's event tracking is to be off, as it makes the stream wait for what lies
-    /// outside of the capture.
+    /// During the capture the closure can neither wait for the stream nor allocate: such calls return an
+    /// error, nothing is replayed, and the run reports the reason. The closure's work on the host happens
+    /// once per captured call, not in replays. Annotated functions record no events into this graph; their
+    /// calls are lost to `capture`. Each call finds the L2 as the previous one left it, whatever `cold` says.
+    /// cudarc's event tracking must be off, because it makes the stream wait for work outside the capture.
     pub fn graph(mut self, stream: impl RawHandle, calls: u32) -> Self {
         let stream = Stream(stream.gpu_time_address());
         self.graph = Some(Plan { stream, calls: calls.max(1) });
@@ -124,7 +122,7 @@ impl Settle {
     }
 }
 
-/// Which stream the closure launches on, and how often it is captured.
+/// The stream that the closure launches on, and the number of calls to capture.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Plan {
     pub stream: Stream,
@@ -136,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_margin_that_makes_no_sense_changes_nothing() {
+    fn invalid_margin_is_ignored() {
         for share in [0.0, -0.1, 1.0, f64::NAN, f64::INFINITY] {
             assert_eq!(Settle::default().margin(share), Settle::default(), "{share}");
         }

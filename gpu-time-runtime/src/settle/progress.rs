@@ -1,25 +1,25 @@
-//! The line on a terminal that says how far a run has come.
+//! Progress line of a run, on a terminal.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use crate::settle::verdict::Verdict;
+use crate::settle::stopping::Verdict;
 use gpu_time_report::units::percent;
 
-/// The line is written anew at most this often.
+/// The shortest time between two updates.
 const PERIOD: Duration = Duration::from_millis(200);
-/// To the beginning of the line, and clear it.
+/// Moves the cursor to the beginning of the line and clears the line.
 const CLEAR: &str = "\r\x1b[K";
 
-/// One line that is written over and over, and cleared when this is dropped. Nothing is written where
-/// there is no terminal.
+/// A line that is updated in place and cleared on drop. Writes nothing if stderr is not a terminal.
 pub(super) struct Progress<W: Write> {
     to: Option<W>,
+    /// The time of the last update.
     shown: Option<Instant>,
 }
 
 impl Progress<io::Stderr> {
-    /// On stderr, if that is a terminal.
+    /// Creates a progress line on stderr.
     pub fn on_terminal() -> Self {
         let stderr = io::stderr();
         Progress { to: stderr.is_terminal().then_some(stderr), shown: None }
@@ -27,7 +27,7 @@ impl Progress<io::Stderr> {
 }
 
 impl<W: Write> Progress<W> {
-    /// Writes the line, unless it is too early to.
+    /// Updates the line, unless the last update was a moment ago.
     pub fn show(&mut self, verdict: &Verdict, calls: u64, elapsed: Duration) {
         let Some(to) = &mut self.to else { return };
         if self.shown.is_some_and(|shown| shown.elapsed() < PERIOD) {
@@ -37,7 +37,7 @@ impl<W: Write> Progress<W> {
         let widest = verdict.unmet.iter().filter_map(|unmet| unmet.margin()).reduce(f64::max);
         let widest =
             widest.map_or(String::new(), |margin| format!(", widest ±{}", percent(margin)));
-        // A terminal that takes nothing is no reason to stop.
+        // A failure to write to the terminal does not stop the run.
         _ = write!(
             to,
             "{CLEAR}gpu-time: {} of {} settled{widest}, {calls} calls, {:.1} s",
@@ -67,11 +67,11 @@ mod tests {
     const VERDICT: Verdict = Verdict { settled: 2, unmet: Vec::new() };
 
     #[test]
-    fn the_line_is_written_over_and_cleared_at_the_end() {
+    fn line_is_updated_in_place_and_cleared_on_drop() {
         let mut written = Vec::new();
         let mut progress = Progress { to: Some(&mut written), shown: None };
         progress.show(&VERDICT, 120, Duration::from_millis(1_250));
-        // Too early for another.
+        // Too early for an update.
         progress.show(&VERDICT, 121, Duration::from_millis(1_251));
         drop(progress);
         let text = String::from_utf8(written).unwrap();
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_shows_nothing_clears_nothing() {
+    fn unshown_line_is_not_cleared() {
         let mut written = Vec::new();
         drop(Progress { to: Some(&mut written), shown: None });
         assert!(written.is_empty());

@@ -1,28 +1,26 @@
-//! The run of `until_stable` that calls the closure again and again.
+//! The run of `until_stable` that calls the closure until its times have settled.
 
+use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
 use crate::base::fork;
 use crate::collect;
 use crate::collect::devices::event_step_ns;
-use crate::collect::state;
 use crate::control::active;
 use crate::control::cold_override::ColdOverride;
 use crate::record::drain;
 use crate::settle::back_to_back;
-use crate::settle::options::{SHARE, Settle};
+use crate::settle::options::Settle;
+use crate::settle::pacer::Pacer;
 use crate::settle::progress::Progress;
 use crate::settle::settled::Settled;
-use crate::settle::verdict::Verdict;
+use crate::settle::stopping::Verdict;
 use gpu_time_report::Site;
 
-/// So long the beginning and the end wait for what is still in flight.
+/// The time to wait for brackets in flight, at the beginning and at the end of a run.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Calls the closure until everything that it times has settled, or time is up.
-///
-/// It looks after the first call, and then whenever a hundred times of what the last look took has
-/// passed, so that looking takes about 1 % of the time, between calls and never inside of one.
+/// Calls the closure until all times have settled or the timeout has passed.
 pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
     if fork::is_forked() {
         let started = Instant::now();
@@ -38,51 +36,44 @@ pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
     if let Some(plan) = settle.graph {
         return back_to_back::run(&settle, plan, closure);
     }
-    // What is still in flight is none of the run's.
+    // Brackets in flight do not belong to the run.
     drain::wait_for_gpu(PATIENCE);
     let (before, _) = collect::states();
     let judge = |run: &[Site]| Verdict::of(&settle, run, event_step_ns);
-    let wish = settle.cold.filter(|_| !active::config().has_cold());
-    let _rules = wish.map(ColdOverride::begin);
+    let cold = settle.cold.filter(|_| !active::config().has_cold());
+    let _override = cold.map(ColdOverride::begin);
     let mut progress = Progress::on_terminal();
-    let started = Instant::now();
-    let (mut calls, mut pause) = (0, Duration::ZERO);
+    let mut pacer = Pacer::start(settle.timeout);
     loop {
-        let resumed = Instant::now();
-        let now = loop {
+        let Ok(()) = pacer.run_steps(|| {
             closure();
-            calls += 1;
-            let now = Instant::now();
-            if now - resumed >= pause || now - started >= settle.timeout {
-                break now;
-            }
+            Ok::<(), Infallible>(())
+        });
+        let is_done = |verdict: &Verdict| {
+            let has_run_enough = verdict.is_empty() || pacer.elapsed() >= settle.min_time;
+            pacer.is_late() || (verdict.is_over() && has_run_enough)
         };
-        let elapsed = now - started;
-        let is_late = elapsed >= settle.timeout;
-        let is_content = |verdict: &Verdict| {
-            verdict.is_over() && (verdict.is_empty() || elapsed >= settle.min_time)
-        };
-        let verdict = judge(&state::since(&before, &collect::states().0));
-        let looked = now.elapsed();
-        if is_late || is_content(&verdict) {
+        let verdict = judge(&collect::sites_since(&before));
+        let evaluation = pacer.since_last_step();
+        if is_done(&verdict) {
             if !verdict.is_empty() {
                 drain::wait_for_gpu(PATIENCE);
             }
             let snapshot = collect::snapshot_since(&before);
             // The last samples may have moved a median.
             let verdict = judge(snapshot.sites());
-            if is_late || is_content(&verdict) {
+            if is_done(&verdict) {
                 return Settled {
                     snapshot,
                     unmet: verdict.unmet,
-                    calls,
-                    elapsed: started.elapsed(),
+                    calls: pacer.steps(),
+                    elapsed: pacer.total(),
                     back_to_back: None,
                 };
             }
         }
-        progress.show(&verdict, calls, elapsed);
-        pause = looked * SHARE;
+        progress.show(&verdict, pacer.steps(), pacer.elapsed());
+        pacer.pause_after(evaluation);
     }
 }
 
@@ -91,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_passes_through_and_leaves_nothing_behind() {
+    fn panic_of_closure_passes_through() {
         let unwound = std::panic::catch_unwind(|| {
             run(Settle::default(), || panic!("the closure panics"));
         });

@@ -8,15 +8,15 @@ use crate::settle::unmet::Unmet;
 use gpu_time_report::units::percent;
 use gpu_time_report::{self as report, Snapshot, Stats, units};
 
-/// The snapshot of a run of [`until_stable`](crate::until_stable), as which it can be used, and what had
-/// not settled by its end.
+/// The snapshot of a run of [`until_stable`](crate::until_stable), with the series that had not settled by
+/// its end. Dereferences to the [`Snapshot`].
 ///
-/// It has the functions that were called in the run, with their counts and figures of the run alone; the
-/// extremes are known as well as the percentiles are, and there are no timelines. What it says of the
-/// process and its devices is of the whole time.
+/// The snapshot has the functions that were called in the run, with counts and figures of the run alone.
+/// Extremes are as precise as percentiles, and there are no timelines. The process and its devices are
+/// described over the whole time.
 ///
-/// Its `Display` is the table, a line for [calls back to back](Settled::back_to_back), and one for each
-/// series that is [`unmet`](Settled::unmet).
+/// `Display` prints the table, a line for [calls back to back](Settled::back_to_back), and a line for each
+/// [`unmet`](Settled::unmet) series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settled {
     pub(super) snapshot: Snapshot,
@@ -27,34 +27,33 @@ pub struct Settled {
 }
 
 impl Settled {
-    /// Whether every series that the closure touched has settled. True where there was nothing to
-    /// settle.
+    /// Returns `true` if every series that the closure recorded has settled, also if there was none.
     pub fn is_settled(&self) -> bool {
         self.unmet.is_empty()
     }
 
-    /// The series that have not settled, in the order of the report.
+    /// Returns the series that have not settled, in the order of the report.
     pub fn unmet(&self) -> &[Unmet] {
         &self.unmet
     }
 
-    /// How often the closure was called.
+    /// Returns the number of calls of the closure.
     pub fn calls(&self) -> u64 {
         self.calls
     }
 
-    /// How long it took, by the wall clock.
+    /// Returns the wall-clock time of the run.
     pub fn elapsed(&self) -> Duration {
         self.elapsed
     }
 
-    /// What calls take back to back, if [`Settle::graph`](crate::Settle::graph) asked for it and they
-    /// could be captured.
+    /// Returns the time of calls back to back, if [`Settle::graph`](crate::Settle::graph) was set and the
+    /// calls could be captured.
     pub fn back_to_back(&self) -> Option<&BackToBack> {
         self.back_to_back.as_ref()
     }
 
-    /// The snapshot of the run alone.
+    /// Returns the snapshot of the run.
     pub fn into_snapshot(self) -> Snapshot {
         self.snapshot
     }
@@ -76,12 +75,11 @@ impl fmt::Display for Settled {
     }
 }
 
-/// What calls of the closure take back to back, with nothing between the kernels but what a graph
-/// leaves there.
+/// The time of calls back to back: replays of a graph, with no host work between the kernels.
 ///
-/// A replay is timed from before its graph to after it, with the stream held until both have been
-/// enqueued. So its span has what a pair of events adds, once for all of the calls, and beginning a
-/// graph costs the GPU a microsecond or so; nothing of that is removed.
+/// A replay is timed from before its graph to after it, with the stream held until both events are
+/// enqueued. The span includes the bias of one pair of events for all calls, and about a microsecond that
+/// the GPU takes to start a graph. Neither is subtracted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BackToBack {
     pub(super) calls: u32,
@@ -89,39 +87,39 @@ pub struct BackToBack {
 }
 
 impl BackToBack {
-    /// How many calls a replay is of.
+    /// Returns the number of calls in a replay.
     pub fn calls(&self) -> u32 {
         self.calls
     }
 
-    /// How many replays the figures are over.
+    /// Returns the number of replays that the figures are over.
     pub fn replays(&self) -> u64 {
         if self.upper_bound() { self.series.starved() } else { self.series.fed() }
     }
 
-    /// The median time of a replay, divided by its calls.
+    /// Returns the median time of a replay divided by the number of its calls.
     pub fn per_call_ns(&self) -> f64 {
         self.span_ns().map_or(f64::NAN, Stats::median) / f64::from(self.calls)
     }
 
-    /// The interval that holds this median with 95 % confidence; `None` with fewer than 6 replays.
+    /// Returns the 95 % confidence interval of this median, or `None` with fewer than 6 replays.
     pub fn ci95_ns(&self) -> Option<[f64; 2]> {
         Some(self.series.ci95_ns()?.map(|ns| ns / f64::from(self.calls)))
     }
 
-    /// What whole replays took; `None` without any.
+    /// Returns the statistics of whole replays, or `None` without any.
     pub fn span_ns(&self) -> Option<&Stats> {
         self.series.raw_ns()
     }
 
-    /// Whether the GPU may have waited for the host in every replay, so that the times are upper
-    /// bounds: that is so where streams cannot be held.
+    /// Returns `true` if the times are upper bounds, because the GPU may have waited for the host in every
+    /// replay: streams cannot be held on this machine.
     pub fn upper_bound(&self) -> bool {
         self.series.upper_bound()
     }
 }
 
-/// One line.
+/// Formats the time per call on one line.
 impl fmt::Display for BackToBack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let time = units::time(self.per_call_ns());

@@ -1,4 +1,4 @@
-//! A series that did not settle, and why.
+//! Series that did not settle.
 
 use std::fmt;
 
@@ -12,81 +12,82 @@ pub struct Unmet {
     pub(super) series: String,
     pub(super) samples: u64,
     pub(super) margin: Option<f64>,
-    pub(super) obstacle: Obstacle,
+    pub(super) reason: UnmetReason,
 }
 
 /// Why a series has not settled.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Obstacle {
-    /// All calls so far served to warm up.
+pub(super) enum UnmetReason {
+    /// All calls so far were warm-up calls.
     Warmup,
     /// No call so far was sampled.
     Unsampled,
-    /// So many brackets were lost and none gave a sample: more calls will not help.
+    /// This number of brackets was lost and none gave a sample: more calls will not help.
     Lost(u64),
-    /// The run gave fewer samples than this.
+    /// The run has fewer samples than this.
     Few(u64),
     /// The interval is wider than this margin.
     Wide(f64),
-    /// The calls were not captured, or not replayed.
+    /// The calls could not be captured or replayed.
     Refused(Refusal),
 }
 
 impl Unmet {
-    /// The function's name in the report, or `graph of N calls`.
+    /// Returns the function's name in the report, or `graph of N calls`.
     pub fn site(&self) -> &str {
         &self.site
     }
 
-    /// Which of its series: the device, then the launch and the cache state where they matter. Empty
-    /// for a function that has none, because its calls served to warm up or were not sampled.
+    /// Returns the series of the function: the device, then the launch and the cache state if the function
+    /// has several. Empty for a function without series, whose calls were warm-up calls or not sampled.
     pub fn series(&self) -> &str {
         &self.series
     }
 
-    /// The samples that this run gave it: fed ones, or starved ones where there are no fed ones.
+    /// Returns the number of samples of this run: of the fed ones, or of the starved ones if none is fed.
     pub fn samples(&self) -> u64 {
         self.samples
     }
 
-    /// Half the width of the 95 % interval of the median, as a share of the median; `None` with too
-    /// few samples to tell.
+    /// Returns half the width of the median's 95 % interval as a share of the median, or `None` with too few
+    /// samples for an interval.
     pub fn margin(&self) -> Option<f64> {
         self.margin
     }
 
-    /// Whether more calls might help.
+    /// Returns `true` if more calls might help.
     pub(super) fn is_open(&self) -> bool {
-        !matches!(self.obstacle, Obstacle::Lost(_) | Obstacle::Refused(_))
+        !matches!(self.reason, UnmetReason::Lost(_) | UnmetReason::Refused(_))
     }
 }
 
-/// One line that says what was missing.
+/// Formats the series and the reason on one line.
 impl fmt::Display for Unmet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Unmet { site, series, samples, margin, obstacle } = self;
+        let Unmet { site, series, samples, margin, reason } = self;
         write!(f, "`{site}`")?;
         if !series.is_empty() {
             write!(f, " on {series}")?;
         }
-        match obstacle {
-            Obstacle::Warmup => return f.write_str(": all calls served to warm up"),
-            Obstacle::Unsampled => return f.write_str(": no call was sampled"),
-            Obstacle::Lost(lost) => return write!(f, ": no samples, {lost} lost"),
-            Obstacle::Refused(refusal) => return write!(f, ": {refusal}"),
-            Obstacle::Few(_) | Obstacle::Wide(_) => {}
+        match reason {
+            UnmetReason::Warmup => return f.write_str(": all calls were warm-up calls"),
+            UnmetReason::Unsampled => return f.write_str(": no call was sampled"),
+            UnmetReason::Lost(lost) => return write!(f, ": no samples, {lost} lost"),
+            UnmetReason::Refused(refusal) => return write!(f, ": {refusal}"),
+            UnmetReason::Few(_) | UnmetReason::Wide(_) => {}
         }
         match margin {
             None => f.write_str(": the median is not known")?,
             Some(margin) => write!(f, ": the median is known to ±{}", percent(*margin))?,
         }
         write!(f, " after {samples} samples, wanted ")?;
-        match obstacle {
-            Obstacle::Wide(wanted) => write!(f, "±{}", percent(*wanted)),
-            Obstacle::Few(wanted) => write!(f, "{wanted} samples"),
-            Obstacle::Warmup | Obstacle::Unsampled | Obstacle::Lost(_) | Obstacle::Refused(_) => {
-                Ok(())
-            }
+        match reason {
+            UnmetReason::Wide(wanted) => write!(f, "±{}", percent(*wanted)),
+            UnmetReason::Few(wanted) => write!(f, "{wanted} samples"),
+            UnmetReason::Warmup
+            | UnmetReason::Unsampled
+            | UnmetReason::Lost(_)
+            | UnmetReason::Refused(_) => Ok(()),
         }
     }
 }
@@ -96,32 +97,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_says_what_was_missing() {
-        let unmet = |series: &str, samples, margin, obstacle| Unmet {
+    fn line_names_series_and_reason() {
+        let unmet = |series: &str, samples, margin, reason| Unmet {
             site: "app::f".to_owned(),
             series: series.to_owned(),
             samples,
             margin,
-            obstacle,
+            reason,
         };
         for (unmet, line) in [
             (
-                unmet("cuda:0, cold", 80, Some(0.0132), Obstacle::Wide(0.005)),
+                unmet("cuda:0, cold", 80, Some(0.0132), UnmetReason::Wide(0.005)),
                 "`app::f` on cuda:0, cold: the median is known to ±1.3% after 80 samples, wanted ±0.50%",
             ),
             (
-                unmet("cuda:0", 8, Some(0.2), Obstacle::Few(50)),
+                unmet("cuda:0", 8, Some(0.2), UnmetReason::Few(50)),
                 "`app::f` on cuda:0: the median is known to ±20% after 8 samples, wanted 50 samples",
             ),
             (
-                unmet("host", 3, None, Obstacle::Few(50)),
+                unmet("host", 3, None, UnmetReason::Few(50)),
                 "`app::f` on host: the median is not known after 3 samples, wanted 50 samples",
             ),
             (
-                unmet("cuda:0", 0, None, Obstacle::Lost(64)),
+                unmet("cuda:0", 0, None, UnmetReason::Lost(64)),
                 "`app::f` on cuda:0: no samples, 64 lost",
             ),
-            (unmet("", 0, None, Obstacle::Warmup), "`app::f`: all calls served to warm up"),
+            (unmet("", 0, None, UnmetReason::Warmup), "`app::f`: all calls were warm-up calls"),
         ] {
             assert_eq!(unmet.to_string(), line);
         }

@@ -13,7 +13,7 @@ use crate::site::series_id::{SeriesCell, SeriesId};
 use crate::site::warmup::Warmups;
 use crate::stats::hold_deadline::HoldDeadline;
 use crate::stats::sampling::CurrentRate;
-use crate::stats::series::Series;
+use crate::stats::series::SeriesData;
 use crate::types::attribute::{Clock, Cold, Hold, Spec};
 use crate::types::device::DeviceId;
 use crate::types::key::{Keys, SeriesKey};
@@ -233,7 +233,7 @@ impl CallSite {
             index,
             repeats: AtomicBool::new(false),
         }));
-        series.push(SeriesCell { id, series: Series::new() });
+        series.push(SeriesCell { id, series: SeriesData::new() });
         id
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::stats::series::Series;
+use crate::stats::series::SeriesData;
 use crate::types::attribute::{Clock, ScopeKind};
 use crate::types::device::DeviceId;
 use crate::types::key::SeriesKey;
@@ -55,5 +55,5 @@ impl SeriesId {
 /// A row with what is kept of it.
 pub(crate) struct SeriesCell {
     pub id: &'static SeriesId,
-    pub series: Series,
+    pub series: SeriesData,
 }

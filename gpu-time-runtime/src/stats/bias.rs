@@ -1,62 +1,66 @@
-//! What is subtracted from a raw time for each bracket, and how far that may be off.
+//! Event bias: the constant that is subtracted from each bracket, and its error.
 
 use crate::stats::pair_constant::Floor;
 use crate::stats::pair_constant::PairConstant;
 use gpu_time_report::units;
 
-/// What CUPTI says of an empty kernel, in nanoseconds, by a word of the device's name. A convention of
-/// CUPTI and not the same on every part: those of one compute capability are not taken for each other.
+/// CUPTI's duration of an empty kernel in nanoseconds, by a word of the device's name. It depends on the part,
+/// so parts of the same compute capability do not share an entry.
 const KERNEL_BASES: &[(&str, f64)] = &[
     ("H200", 545.0), // with driver 580
 ];
 
-/// How far the table may be off on a machine with the same part: one H200 was asked for the table, and
-/// another said 609.
+/// The error of the table on another machine with the same part: one H200 gave the value of the table, and
+/// another one 609.
 const BASE_ERROR_NS: f64 = 64.0;
 
-/// What could not be measured is an H200's, with driver 580: what a kernel adds to an empty pair beyond its own
-/// time by CUPTI, what a long queue adds to any, and the step of the clock.
+// Values of an H200 with driver 580, used where a measurement failed.
+
+/// The time that a kernel adds to an empty pair, beyond its own duration by CUPTI.
 const KERNEL_ERROR_NS: f64 = 925.0;
+/// The time that a long queue adds to a pair.
 const QUEUE_ERROR_NS: f64 = 700.0;
+/// The resolution of event times.
 const STEP_ERROR_NS: f64 = 32.0;
 
-/// What a pair of events reads around a kernel that does nothing, measured in this process.
+/// Measurements of event pairs in this process.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Calibration {
-    /// The only pair behind a hold.
+    /// A single pair around an empty kernel, on a held stream.
     pub held: PairConstant,
-    /// A pair with a long queue behind it, in nanoseconds; `None` where that could not be measured.
+    /// A pair around an empty kernel with a long queue behind it, in nanoseconds; `None` if it could not be
+    /// measured.
     pub queued_empty_ns: Option<f64>,
-    /// A pair with nothing between, held, in nanoseconds; `None` where that could not be measured.
+    /// An empty pair on a held stream, in nanoseconds; `None` if it could not be measured.
     pub pair_ns: Option<f64>,
 }
 
 impl Calibration {
-    /// What a pair reads more where a long queue is behind it, in nanoseconds.
+    /// Returns the time that a long queue adds to a pair, in nanoseconds.
     pub fn queued_extra_ns(&self) -> f64 {
         self.queued_empty_ns.map_or(0.0, |ns| (ns - self.held.ns).max(0.0))
     }
 
-    /// How far its held figure may be from the right one for a sample, in nanoseconds. Only what this
-    /// library enqueues counts as queued, and a series is relieved of one figure, that of most of its
-    /// samples; so the difference between the two is part of it.
+    /// Returns the error of the held value for a single sample, in nanoseconds. It includes the difference
+    /// between the held and the queued value: samples count as queued only behind work of this library, and
+    /// one value, that of most samples, is subtracted from a whole series.
     fn error_ns(&self) -> f64 {
         let queue_ns = self.queued_empty_ns.map(|ns| (ns - self.held.ns).abs());
         self.held.spread_ns + queue_ns.unwrap_or(QUEUE_ERROR_NS)
     }
 }
 
-/// What the user says of the bias.
+/// The user's setting of the bias.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum ConfiguredBias {
-    /// All of it, in nanoseconds.
+    /// The bias, in nanoseconds.
     Bias(f64),
-    /// What CUPTI says of an empty kernel on this machine, in nanoseconds.
+    /// CUPTI's duration of an empty kernel on this machine, in nanoseconds.
     KernelBase(f64),
 }
 
 impl ConfiguredBias {
-    /// What is wrong with it, for the report.
+    /// Returns a warning for the report if the setting contradicts the calibration.
     pub fn warning(self, calibration: Option<Calibration>) -> Option<String> {
         let (ConfiguredBias::KernelBase(base_ns), held_ns) = (self, calibration?.held.ns) else {
             return None;
@@ -64,31 +68,32 @@ impl ConfiguredBias {
         let [base, held] = [base_ns, held_ns].map(units::time);
         (base_ns > held_ns).then(|| {
             format!(
-                "`cupti:` gives an empty kernel {base}, more than the {held} that a pair of events reads \
+                "`cupti:` sets an empty kernel to {base}, but a pair of events measures only {held} \
                  around one: nothing is subtracted"
             )
         })
     }
 }
 
-/// What is subtracted from a raw time for each bracket.
+/// The time to subtract from a raw time for each bracket.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Bias {
-    /// Of a bracket by itself.
+    /// The bias of a bracket without a queue behind it.
     pub ns: f64,
-    /// Of one with much queued behind it, which reads more; the same where that was not measured.
+    /// The bias of a bracket with a long queue behind it, which is larger; the same if it was not measured.
     pub queued_ns: f64,
+    /// The source, as in the report.
     pub source: &'static str,
-    /// How far it may be off. `None` for a given bias, and for the host's clock.
+    /// The largest error; `None` for a bias set by the user, and for the host clock.
     pub error_ns: Option<f64>,
 }
 
 impl Bias {
-    /// That of the host's clock.
+    /// The bias of the host clock.
     pub const NONE: Bias = Bias { ns: 0.0, queued_ns: 0.0, source: "", error_ns: None };
 
-    /// The best that is known: what the user gives, else the held empty kernel less what CUPTI says of
-    /// one, so that what is left agrees with CUPTI, else the empty pair alone.
+    /// Returns the bias from the best source: the user's value; otherwise the held empty kernel minus CUPTI's
+    /// duration of one, so that net times agree with CUPTI; otherwise the empty pair.
     pub fn of(
         given: Option<ConfiguredBias>,
         calibration: Option<Calibration>,
@@ -100,7 +105,7 @@ impl Bias {
             Some(ConfiguredBias::KernelBase(ns)) => (Some(ns), "cupti"),
             None => (kernel_base_ns(device), "table"),
         };
-        // What is subtracted was read by that clock.
+        // The calibration has the resolution of the clock too.
         let step_ns = floor.and_then(|floor| floor.step_ns).unwrap_or(STEP_ERROR_NS);
         if let (Some(base_ns), Some(calibration)) = (base_ns, calibration) {
             let Calibration { held, queued_empty_ns, .. } = calibration;
@@ -108,7 +113,7 @@ impl Bias {
             return Some(Bias {
                 ns: (held.ns - base_ns).max(0.0),
                 queued_ns: if base_ns > held.ns {
-                    0.0 // it makes no sense
+                    0.0 // `base_ns` is invalid
                 } else {
                     (queued_empty_ns.unwrap_or(held.ns) - base_ns).max(0.0)
                 },
@@ -117,14 +122,14 @@ impl Bias {
             });
         }
         floor.map(|Floor { pair_ns, .. }| {
-            // What an empty pair leaves in is less than all that the empty kernel adds to it.
+            // Subtracting an empty pair leaves at most the time that an empty kernel adds to the pair.
             let measured = calibration.map(|c| (c.held.ns - pair_ns).max(0.0) + c.error_ns());
             let error_ns = measured.unwrap_or(KERNEL_ERROR_NS + QUEUE_ERROR_NS) + step_ns;
             Bias { error_ns: Some(error_ns), ..Bias::only(pair_ns, "floor") }
         })
     }
 
-    /// One figure for every bracket.
+    /// Returns one bias for all brackets.
     fn only(ns: f64, source: &'static str) -> Bias {
         Bias { ns, queued_ns: ns, source, error_ns: None }
     }
@@ -158,12 +163,12 @@ mod tests {
     }
 
     #[test]
-    fn the_best_source_wins() {
+    fn best_source_wins() {
         let base = Some(ConfiguredBias::KernelBase(600.0));
         assert_eq!(bias(None, Some(MEASURED), H200), Some((2_207.0, "table", Some(736.0))));
         assert_eq!(bias(base, Some(MEASURED), OTHER), Some((2_152.0, "cupti", Some(672.0))));
         for (given, calibration, device, error_ns) in [
-            // 2752 - 1280 of a kernel, 608 of a queue, the spread, and a step.
+            // 2752 - 1280 for a kernel, 608 for a queue, the spread, and a step.
             (None, Some(MEASURED), OTHER, 1_472.0 + 608.0 + 32.0 + 32.0),
             (None, None, H200, 1_625.0 + 32.0),
             (base, None, H200, 1_625.0 + 32.0),
@@ -176,9 +181,9 @@ mod tests {
         assert_eq!(Bias::of(None, None, H200, None), None);
     }
 
-    /// An H100 is not an H200, nor is a part whose name ends like it.
+    /// Neither an H100 nor a part whose name ends in "H200" is an H200.
     #[test]
-    fn a_part_is_known_by_its_name() {
+    fn part_is_recognized_by_word() {
         for known in [H200, "NVIDIA H200 NVL", "NVIDIA H200 MIG 1g.18gb"] {
             assert_eq!(kernel_base_ns(known), Some(545.0), "{known}");
         }
@@ -188,17 +193,17 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_has_a_bias_of_its_own() {
+    fn queued_bias_is_separate() {
         let bias = |calibration| Bias::of(None, Some(calibration), H200, None).unwrap().queued_ns;
         assert_eq!(bias(MEASURED), 2_815.0);
         assert_eq!(bias(Calibration { queued_empty_ns: None, ..MEASURED }), 2_207.0);
     }
 
     #[test]
-    fn a_bias_is_never_negative() {
+    fn bias_is_never_negative() {
         let base = Some(ConfiguredBias::KernelBase(5_000.0));
         assert_eq!(bias(base, Some(MEASURED), H200).map(|bias| bias.0), Some(0.0));
-        // Nor is anything removed from queued samples, around which a pair reads more than that.
+        // The queued bias is 0 too, although a queued pair measures more.
         let given = Some(ConfiguredBias::KernelBase(3_000.0));
         let both = Bias::of(given, Some(MEASURED), H200, Some(FLOOR)).unwrap();
         assert_eq!((both.ns, both.queued_ns), (0.0, 0.0));
@@ -206,8 +211,8 @@ mod tests {
         assert_eq!(
             warning(ConfiguredBias::KernelBase(5_000.0)).as_deref(),
             Some(
-                "`cupti:` gives an empty kernel 5.000 µs, more than the 2.752 µs that a pair of events \
-                 reads around one: nothing is subtracted"
+                "`cupti:` sets an empty kernel to 5.000 µs, but a pair of events measures only 2.752 µs \
+                 around one: nothing is subtracted"
             )
         );
         for sound in [ConfiguredBias::KernelBase(2_752.0), ConfiguredBias::Bias(5_000.0)] {
@@ -216,14 +221,14 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_could_not_be_measured_counts_as_an_h200s() {
+    fn unmeasured_queue_uses_h200_error() {
         let half = Calibration { queued_empty_ns: None, ..MEASURED };
         assert_eq!(bias(None, Some(half), H200), Some((2_207.0, "table", Some(828.0))));
         assert_eq!(bias(None, Some(half), OTHER), Some((1_280.0, "floor", Some(2_236.0))));
     }
 
     #[test]
-    fn the_step_of_the_clock_is_part_of_the_error() {
+    fn error_includes_event_step() {
         for (step_ns, error_ns) in [(Some(32.0), 736.0), (Some(1_000.0), 1_704.0), (None, 736.0)] {
             let floor = Some(Floor { step_ns, ..FLOOR });
             let bias = Bias::of(None, Some(MEASURED), H200, floor).unwrap();

@@ -1,44 +1,44 @@
-//! The device's clock on the host's time line.
+//! Conversion of device times to host times.
 
 use crate::types::handles::Event;
 
-/// How the device's time lies in the host's.
+/// A linear fit from the device's clock to the host's, with bounds of its error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ClockFit {
-    /// The event that the device's time is counted from.
+    /// The event from which device times are counted.
     pub anchor: Event,
-    /// The host's time by which the GPU had passed the anchor, at the earliest.
+    /// The earliest host time by which the GPU had passed the anchor.
     pub zero_ns: f64,
-    /// Host nanoseconds in a device nanosecond, and how far off that may be.
+    /// Host nanoseconds per device nanosecond, and the largest error of that rate.
     pub rate: f64,
     pub rate_error: f64,
-    /// How much longer than at best the GPU may take to see what the host has enqueued.
+    /// The GPU's delay to see enqueued work, in excess of the shortest delay.
     pub margin_ns: f64,
-    /// The GPU passed the anchor no earlier than this time of the host's, and no more than so much later.
+    /// The GPU passed the anchor in the window of `window_ns` after the host time `early_ns`.
     pub early_ns: f64,
     pub window_ns: f64,
 }
 
-/// A time on the device as one of the host's.
+/// A device time as a host time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Moment {
     pub host_ns: f64,
-    /// How far off it may be, before or after.
+    /// The largest error, in either direction.
     pub error_ns: f64,
 }
 
 impl ClockFit {
-    /// The host's time at which the GPU was `device_ns` after the anchor, at the earliest.
+    /// Returns the earliest host time at which the GPU was `device_ns` past the anchor.
     pub fn earliest_ns(&self, device_ns: f64) -> f64 {
         self.zero_ns + device_ns * self.rate - device_ns.abs() * self.rate_error
     }
 
-    /// How far apart two such times lie at least that are so far apart on the device.
+    /// Returns the shortest host time that can correspond to `device_ns` on the device.
     pub fn least_ns(&self, device_ns: f64) -> f64 {
         device_ns * (self.rate - self.rate_error)
     }
 
-    /// The host's time at which the GPU was `device_ns` after the anchor.
+    /// Returns the host time at which the GPU was `device_ns` past the anchor.
     pub fn moment(&self, device_ns: f64) -> Moment {
         Moment {
             host_ns: self.early_ns + self.window_ns / 2.0 + device_ns * self.rate,

@@ -1,17 +1,18 @@
-//! What all calls took, by those that were sampled: pure.
+//! Estimate of the total time of all calls from the sampled ones.
 //!
-//! A call that was timed with probability 1/w stands for w calls: the sum of weight × time has the true
-//! total as its expectation, whatever the calls do and however the probability changes meanwhile
-//! (Horvitz and Thompson). The number of calls is known exactly, and the sum of the weights estimates
-//! that too; so the total is scaled by how far that one is off (Hájek). Then calls that all take the same
-//! are estimated without error, and the bias that this brings dies away as one over the samples.
+//! A call that was timed with probability 1/w stands for w calls. The Horvitz–Thompson estimator,
+//! the sum of weight × time, is unbiased for any times and for probabilities that change during the run.
+//! The number of calls is known exactly, and the sum of the weights estimates the same number, so the
+//! total is scaled by their ratio (Hájek's ratio estimator). Then calls that all take the same time are
+//! estimated without error. The bias of the ratio falls as one over the number of samples.
 
 use crate::stats::sampling::Population;
+use crate::stats::since::impl_since;
 use crate::types::sample::Sample;
 
-/// What samples stand for beside themselves: calls that nobody timed.
+/// Weighted sums over the samples, which stand for the calls that were not timed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Unseen {
+pub(crate) struct WeightedSums {
     /// Σ (weight − 1) × time, and × brackets.
     ns: f64,
     brackets: f64,
@@ -21,6 +22,8 @@ pub(crate) struct Unseen {
     v_ns2: f64,
 }
 
+impl_since!(WeightedSums { ns, brackets, v, v_ns, v_ns2 });
+
 /// A total with its standard error, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Estimate {
@@ -28,8 +31,8 @@ pub(crate) struct Estimate {
     pub error_ns: f64,
 }
 
-impl Unseen {
-    /// Takes in a sample that stands for more than itself.
+impl WeightedSums {
+    /// Records a sample with a weight above 1.
     #[cold]
     pub fn record(&mut self, sample: Sample) {
         let (weight, ns) = (f64::from(sample.weight), sample.raw_ns());
@@ -41,21 +44,10 @@ impl Unseen {
         self.v_ns2 += v * ns * ns;
     }
 
-    /// What was recorded since an earlier one of the same series.
-    pub fn since(self, earlier: Unseen) -> Unseen {
-        Unseen {
-            ns: self.ns - earlier.ns,
-            brackets: self.brackets - earlier.brackets,
-            v: self.v - earlier.v,
-            v_ns: self.v_ns - earlier.v_ns,
-            v_ns2: self.v_ns2 - earlier.v_ns2,
-        }
-    }
-
-    /// The total of a series whose samples add up to `seen_ns`, less `bias_ns` for each of their
-    /// `brackets`, as a sample has them in the mean.
+    /// Estimates the total of a series whose samples add up to `seen_ns`. `bias_ns` is subtracted for each
+    /// bracket, of which a sample has `brackets` on average.
     pub fn total(
-        self,
+        &self,
         seen_ns: f64,
         bias_ns: f64,
         brackets: f64,
@@ -64,13 +56,13 @@ impl Unseen {
         let Population { calls, weights, variance } = population;
         let ns = seen_ns + (self.ns - bias_ns * self.brackets).max(0.0);
         let scale = if weights > 0.0 { calls / weights } else { 1.0 };
-        // Calls that are not in this series count with no time.
+        // Calls of the site that are not in this series count with a time of 0.
         let mean = if weights > 0.0 { ns / weights } else { 0.0 };
         let bias = bias_ns * brackets;
         let v_ns = self.v_ns - bias * self.v;
         let v_ns2 = self.v_ns2 - 2.0 * bias * self.v_ns + bias * bias * self.v;
         let squares = v_ns2 - 2.0 * mean * v_ns + mean * mean * variance;
-        // What was seen is certain.
+        // The total is at least the measured part.
         let total_ns = (ns * scale).max(seen_ns);
         Estimate { total_ns, error_ns: scale * squares.max(0.0).sqrt() }
     }
@@ -82,13 +74,13 @@ mod tests {
     use crate::stats::sampling::Sampler;
     use crate::types::sampling::Sampling;
 
-    /// The estimate of calls whose times `call` gives, sampled at a pace that `sampling` gives.
+    /// Estimates the total of calls with the times `call(i)`, sampled at the rates `sampling(i)`.
     fn estimate(
         calls: u64,
         call: impl Fn(u64) -> f64,
         sampling: impl Fn(u64) -> Sampling,
     ) -> Estimate {
-        let (sampler, mut unseen, mut seen_ns) = (Sampler::new(), Unseen::default(), 0.0);
+        let (sampler, mut weighted, mut seen_ns) = (Sampler::new(), WeightedSums::default(), 0.0);
         let (mut skips, mut unsampled) = (0, 0);
         for i in 0..calls {
             if skips == 0 {
@@ -99,7 +91,7 @@ mod tests {
                     Some(weight) => {
                         let sample = Sample::new(call(i)).unwrap().weighted(weight);
                         seen_ns += sample.raw_ns();
-                        unseen.record(sample);
+                        weighted.record(sample);
                     }
                 }
             } else {
@@ -107,18 +99,18 @@ mod tests {
                 unsampled += 1;
             }
         }
-        unseen.total(seen_ns, 0.0, 1.0, sampler.population(unsampled))
+        weighted.total(seen_ns, 0.0, 1.0, sampler.population(unsampled))
     }
 
     const CALLS: u64 = 200_000;
 
-    /// Every hundredth call is a slow one.
+    /// Returns the time of a call; every hundredth call is slow.
     fn periodic(i: u64) -> f64 {
         if i % 100 == 99 { 101_000.0 } else { 1_000.0 }
     }
 
     #[test]
-    fn a_count_that_keeps_step_misjudges_and_a_share_does_not() {
+    fn periodic_load_biases_count_and_not_share() {
         let truth = CALLS as f64 * 2_000.0;
         let counted = estimate(CALLS, periodic, |_| Sampling::every(100));
         assert_eq!(counted.total_ns, CALLS as f64 * 101_000.0);
@@ -128,9 +120,9 @@ mod tests {
         assert!(drawn.error_ns < 0.5 * truth, "{drawn:?}");
     }
 
-    /// Slow calls come while few are sampled, so that the mean of the samples is far off.
+    /// Slow calls come while the rate is low, so that the plain mean of the samples is far off.
     #[test]
-    fn a_pace_that_follows_the_load_does_not_tilt_the_total() {
+    fn rate_that_follows_load_does_not_bias_total() {
         let is_slow = |i: u64| i / 20_000 % 2 == 1;
         let call = |i| if is_slow(i) { 50_000.0 } else { 1_000.0 };
         let share = |i| Sampling::share(if is_slow(i) { 0.01 } else { 0.5 });
@@ -140,9 +132,8 @@ mod tests {
         assert!(drawn.error_ns < 0.1 * truth, "{drawn:?}");
     }
 
-    /// The error is what the estimates really scatter by.
     #[test]
-    fn the_error_is_the_scatter_of_many_runs() {
+    fn standard_error_matches_scatter_of_runs() {
         let call = |i: u64| ((i * 7919) % 1_000) as f64;
         let truth: f64 = (0..20_000).map(call).sum();
         for share in [0.02, 0.5] {
@@ -151,13 +142,13 @@ mod tests {
             let square = runs.iter().map(|run| (run.total_ns - truth).powi(2)).sum::<f64>();
             let scatter = (square / runs.len() as f64).sqrt();
             let error = runs.iter().map(|run| run.error_ns).sum::<f64>() / runs.len() as f64;
-            // The scatter of 200 runs is known to 5 %: six times that.
+            // The scatter of 200 runs has a standard error of 5 %: allow six.
             assert!((scatter / error - 1.0).abs() < 0.3, "{share}: {scatter} {error}");
         }
     }
 
     #[test]
-    fn calls_that_take_the_same_are_estimated_without_error() {
+    fn equal_times_are_estimated_without_error() {
         let drawn = estimate(100_000, |_| 4_096.0, |_| Sampling::share(0.01));
         assert!((drawn.total_ns - 100_000.0 * 4_096.0).abs() < 1.0, "{drawn:?}");
         assert!(drawn.error_ns < 100.0, "{drawn:?}");

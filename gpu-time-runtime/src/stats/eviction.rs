@@ -1,40 +1,38 @@
-//! What a flush was seen to evict: the proof that cold is cold.
+//! Proof that a flush evicts the L2, from read latencies of single lines.
 
 use crate::stats::quantile::quantile;
 use gpu_time_report::Eviction;
 
-/// So many of the lines must have gone.
+/// The share of lines that must be evicted.
 const ENOUGH: f64 = 0.99;
-/// And so many of those that the flush discarded, to show that discarding has an effect. On an H200 a tenth
-/// to a quarter of them answer like hits, of which none is written back; after writes alone it is four in
-/// five.
+/// The share of discarded lines that must be gone, to show that discarding has an effect. On an H200 a tenth
+/// to a quarter of them read like hits, none of which is written back; after writes alone it is four in five.
 const ENOUGH_DISCARDED: f64 = 0.5;
-/// A hit takes no longer than this share of hits.
-const MOST_HITS: f64 = 0.9;
-/// A miss must take so many times as long as a hit that is slow.
-const APART: f64 = 1.25;
-/// Without a flush, the lines were hits if reading them took no more times as long as reading them at
-/// once again. Hits differ too: a line may be in the far half of an L2.
+/// The quantile of the latency of hits that separates hits from misses.
+const HIT_QUANTILE: f64 = 0.9;
+/// The smallest ratio of the latency of a miss to the threshold.
+const MISS_RATIO: f64 = 1.25;
+/// The largest ratio of the first to the second read of a line that is a hit without a flush. Hits differ
+/// too: a line may be in the far half of the L2.
 const UNDISTURBED: f64 = 1.5;
 
-/// Latencies of single lines in cycles, sorted.
+/// Latencies of reads of single lines in cycles, sorted.
 pub(crate) struct Pass {
-    /// Of the first read of each line.
+    /// The first read of each line.
     first: Vec<u32>,
-    /// Of the second, just after it: hits.
+    /// The second read, right after the first: hits.
     again: Vec<u32>,
 }
 
-/// Lines that the L2 had taken in were read.
+/// The passes of a proof, each over lines that were in the L2 before.
 pub(crate) struct Passes {
-    /// With no flush between, after they had been read and after they had been written.
+    /// Without a flush, after the lines were read and after they were written.
     pub cell: [Pass; 2],
-    /// With a flush between, after they had been read: into an L2 that was full, and into one that had just
-    /// been flushed.
+    /// With a flush, after the lines were read: into a full L2, and into one that had just been flushed.
     pub after_read: [Pass; 2],
-    /// The same after they had been written.
+    /// With a flush, after the lines were written, in the same two states.
     pub after_write: [Pass; 2],
-    /// Of the flush's own lines after it, where it discards them.
+    /// The flush's own lines after it, if the flush discards them.
     pub discarded: Option<Pass>,
 }
 
@@ -52,8 +50,8 @@ impl Pass {
 }
 
 impl Passes {
-    /// What a flush of so many bytes, so many times the reported L2, did; `None` where the lines were
-    /// not there even without it, because other work on the GPU had evicted them.
+    /// Judges a flush of `bytes`, which are `multiple` times the reported L2. Returns `None` if the lines were
+    /// gone even without a flush, because other work on the GPU had evicted them.
     pub fn judge(&self, method: &str, multiple: u32, bytes: u64) -> Option<Eviction> {
         let Passes { cell, after_read, after_write, discarded } = self;
         let hit_cycles = cell.iter().map(|pass| cycles_at(&pass.again, 0.5)).max()?;
@@ -63,9 +61,9 @@ impl Passes {
         if !cell.iter().all(is_kept) {
             return None;
         }
-        let threshold = cell.iter().map(|pass| cycles_at(&pass.first, MOST_HITS)).max()?;
-        // Some hits take longer than the threshold: were all lines still there, so many would seem to
-        // have missed.
+        let threshold = cell.iter().map(|pass| cycles_at(&pass.first, HIT_QUANTILE)).max()?;
+        // The share of hits above the threshold: these would count as misses if every line were still
+        // in the L2.
         let slow_hits = cell.iter().map(|pass| pass.share_above(threshold)).fold(0.0, f64::max);
         let missed =
             |pass: &Pass| ((pass.share_above(threshold) - slow_hits) / (1.0 - slow_hits)).max(0.0);
@@ -78,9 +76,9 @@ impl Passes {
             .collect();
         slow.sort_unstable();
         let miss_cycles = (!slow.is_empty()).then(|| cycles_at(&slow, 0.5));
-        // Else a GPU that has become a little slower would pass for one that misses.
+        // Otherwise a GPU that has become a little slower would seem to miss.
         let are_apart =
-            miss_cycles.is_some_and(|miss| f64::from(miss) >= APART * f64::from(threshold));
+            miss_cycles.is_some_and(|miss| f64::from(miss) >= MISS_RATIO * f64::from(threshold));
         let least = |passes: &[Pass; 2]| passes.iter().map(missed).fold(1.0, f64::min);
         let (missed_after_read, missed_after_write) = (least(after_read), least(after_write));
         let missed_discarded = discarded.as_ref().map(missed);
@@ -113,7 +111,7 @@ mod tests {
 
     const LINES: u32 = 1_000;
 
-    /// So many of a thousand lines miss, the others are hits, a quarter of them far ones.
+    /// Returns a pass over 1,000 lines, of which `missing` miss. A quarter of the hits are far ones.
     fn pass(missing: u32) -> Pass {
         let hit = |i: u32| if i.is_multiple_of(4) { 450 + i % 60 } else { 280 + i % 60 };
         let first = (0..LINES).map(|i| if i < missing { 540 + i % 400 } else { hit(i) });
@@ -134,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_miss_are_counted() {
+    fn misses_are_counted() {
         let seen = judge(0, LINES, 995).unwrap();
         assert!(seen.proved(), "{seen:?}");
         assert_eq!((seen.lines(), seen.missed_after_read()), (LINES, 1.0));
@@ -144,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_line_must_go() {
+    fn read_and_written_lines_must_be_evicted() {
         assert!(!judge(0, LINES, 970).unwrap().proved());
         assert!(!judge(0, 970, LINES).unwrap().proved());
         let nothing = judge(0, 0, 0).unwrap();
@@ -152,9 +150,9 @@ mod tests {
         assert!(nothing.missed_after_read() < 0.001, "{nothing:?}");
     }
 
-    /// Whether the L2 was full before, or had just been flushed.
+    /// The L2 was full before, or had just been flushed.
     #[test]
-    fn each_state_of_the_l2_counts() {
+    fn each_l2_state_must_prove_eviction() {
         let all = || passes(0, LINES, LINES);
         let after_read = Passes { after_read: [pass(LINES), pass(970)], ..all() };
         let after_write = Passes { after_write: [pass(LINES), pass(970)], ..all() };
@@ -167,9 +165,9 @@ mod tests {
         assert!(shares[1].0 > 0.99 && shares[1].1 < 0.98, "{shares:?}");
     }
 
-    /// Where most of what was written is still there, it is dirty.
+    /// If most written lines are still there, the L2 is dirty.
     #[test]
-    fn discarded_lines_must_be_gone() {
+    fn discarded_lines_must_miss() {
         let discarded = |missing| {
             let passes = Passes { discarded: Some(pass(missing)), ..passes(0, LINES, LINES) };
             passes.judge("write-discard", 1, 1 << 20).unwrap()
@@ -180,22 +178,22 @@ mod tests {
         assert_eq!(judge(0, LINES, LINES).unwrap().missed_discarded(), None);
     }
 
-    /// Slow hits are no evidence: they are taken off, and never added.
+    /// Slow hits are subtracted from the share of misses.
     #[test]
-    fn half_of_the_lines_are_half() {
+    fn slow_hits_do_not_count_as_misses() {
         let half = judge(0, 500, 500).unwrap();
         assert!((half.missed_after_read() - 0.5).abs() < 0.03, "{half:?}");
     }
 
     #[test]
-    fn lines_that_went_by_themselves_prove_nothing() {
+    fn lines_evicted_without_flush_prove_nothing() {
         assert_eq!(judge(LINES, LINES, LINES), None);
-        // Fewer leave no room between hits and misses.
+        // With fewer, hits and misses are too close.
         assert!(judge(400, LINES, LINES).is_none_or(|seen| !seen.proved()));
     }
 
     #[test]
-    fn a_gpu_that_became_slower_misses_nothing() {
+    fn slower_gpu_does_not_miss() {
         let even = |cycles| Pass::new(vec![cycles; 100], vec![cycles; 100]);
         let passes = |flushed| Passes {
             cell: [even(300), even(300)],
@@ -208,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn no_lines_are_no_proof() {
+    fn empty_passes_prove_nothing() {
         let none = || Pass::new(Vec::new(), Vec::new());
         let passes = Passes {
             cell: [none(), none()],

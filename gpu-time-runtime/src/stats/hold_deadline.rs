@@ -1,29 +1,34 @@
-//! How long a site's holds may last, and when the site is better off without.
+//! Deadlines of the holds of a site.
+
+use crate::stats::since::impl_since;
 
 const SHORTEST_NS: u64 = 200_000;
 const LONGEST_NS: u64 = 5_000_000;
-/// Room for a call whose enqueueing takes longer than usual.
+/// The deadline as a multiple of the usual time to enqueue a bracket.
 const MARGIN: u64 = 8;
+/// The number of expired holds among the last sixteen that switches the holds of a site off.
 const TOO_MANY: u32 = 4;
 
-/// What a site's recent holds taught.
+/// The deadline of a site's holds, adapted to the recent ones.
 ///
-/// Invariant: `outcomes` holds the last sixteen, one bit each, set where the deadline was hit.
+/// Invariant: `outcomes` has one bit for each of the last sixteen holds, set if the hold expired.
 #[derive(Debug)]
 pub(crate) struct HoldDeadline {
-    /// Usual host time to enqueue a bracket, or 0 before the first call.
+    /// The usual host time to enqueue a bracket: a moving average, or 0 before the first call.
     usual_ns: u64,
     outcomes: u16,
     off: bool,
     counts: HoldCounts,
 }
 
-/// How the holds of a site ended whose brackets were measured.
+/// The holds of measured brackets, by their end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HoldCounts {
     pub released: u64,
     pub expired: u64,
 }
+
+impl_since!(HoldCounts { released, expired });
 
 impl HoldDeadline {
     pub const fn new() -> Self {
@@ -35,8 +40,8 @@ impl HoldDeadline {
         }
     }
 
-    /// The deadline of the next hold in nanoseconds, or `None` where the site should not be held:
-    /// on its first call, which may load modules or allocate, and after too many deadlines.
+    /// Returns the deadline of the next hold in nanoseconds, or `None` if the stream should not be held: on
+    /// the first call, which may load modules or allocate, and after too many expired holds.
     pub fn deadline_ns(&self) -> Option<u64> {
         if self.off || self.usual_ns == 0 {
             return None;
@@ -44,8 +49,8 @@ impl HoldDeadline {
         Some((self.usual_ns * MARGIN).clamp(SHORTEST_NS, LONGEST_NS))
     }
 
-    /// Learns from a bracket that was enqueued in so many nanoseconds, and from its hold, if it had one: of one
-    /// that ended by its deadline the function may have waited for that, and the time says nothing.
+    /// Adapts to a bracket that took `in_ns` to enqueue, and to the end of its hold, if it had one. If the hold
+    /// expired, the function may have waited for the deadline, so the time is ignored.
     pub fn enqueued(&mut self, in_ns: u64, by_deadline: Option<bool>) {
         if let Some(by_deadline) = by_deadline {
             self.outcomes = self.outcomes << 1 | u16::from(by_deadline);
@@ -58,18 +63,18 @@ impl HoldDeadline {
         }
     }
 
-    /// Counts how the hold of a measured bracket ended.
+    /// Counts the hold of a measured bracket.
     pub fn count(&mut self, by_deadline: bool) {
         let HoldCounts { released, expired } = &mut self.counts;
         *if by_deadline { expired } else { released } += 1;
     }
 
-    /// How all of them ended.
+    /// Returns the holds of all measured brackets.
     pub fn counts(&self) -> HoldCounts {
         self.counts
     }
 
-    /// Whether too many deadlines switched the site's holds off.
+    /// Returns `true` if too many expired holds switched the holds off.
     pub fn is_off(&self) -> bool {
         self.off
     }
@@ -80,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_call_is_not_held_and_the_deadline_follows_the_usual_time() {
+    fn deadline_follows_usual_time_after_first_call() {
         let mut policy = HoldDeadline::new();
         assert_eq!(policy.deadline_ns(), None);
         policy.enqueued(10_000, None);
@@ -88,13 +93,13 @@ mod tests {
         policy.enqueued(1_000_000, Some(false));
         assert_eq!(policy.deadline_ns(), Some(133_750 * MARGIN));
         policy.enqueued(1_100_000, Some(true));
-        assert_eq!(policy.deadline_ns(), Some(133_750 * MARGIN), "it waited for the deadline");
+        assert_eq!(policy.deadline_ns(), Some(133_750 * MARGIN), "an expired hold is ignored");
         policy.enqueued(9_000_000_000, Some(false));
         assert_eq!(policy.deadline_ns(), Some(LONGEST_NS));
     }
 
     #[test]
-    fn four_deadlines_in_sixteen_switch_a_site_off() {
+    fn four_expired_holds_in_sixteen_switch_site_off() {
         let mut policy = HoldDeadline::new();
         policy.enqueued(10_000, None);
         for _ in 0..3 {
@@ -112,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_holds_of_measured_brackets_are_counted() {
+    fn holds_are_counted_by_end() {
         let mut policy = HoldDeadline::new();
         for by_deadline in [true, false, false, true, false] {
             policy.count(by_deadline);

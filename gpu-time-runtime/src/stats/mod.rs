@@ -1,4 +1,4 @@
-//! Pure arithmetic on samples: no clock, no lock, no driver.
+//! Statistics and arithmetic without side effects: no clock, no lock, no driver call.
 
 pub(crate) mod bias;
 pub(crate) mod budget;
@@ -11,3 +11,4 @@ pub(crate) mod quantile;
 pub(crate) mod rates;
 pub mod sampling;
 pub(crate) mod series;
+pub(crate) mod since;

@@ -1,49 +1,59 @@
-//! What is kept of the work of a series' samples, and the rates that come of it.
+//! Bytes and floating-point operations of a series, and their rates.
 
+use crate::stats::since::impl_since;
 use crate::types::sample::Sample;
 use crate::types::workload::{Amount, Workload};
 use gpu_time_report::{Bytes, Flops};
 
-/// The work of a series' samples.
+/// The work of the samples of a series.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rates {
-    bytes: Done,
-    flops: Done,
+    bytes: WorkKind,
+    flops: WorkKind,
 }
 
-/// Work of one kind. What a rate divides must be of the same samples, so each part has its own time.
+impl_since!(Rates { bytes, flops });
+
+/// Bytes or operations. A rate must divide work and time of the same samples, so fed and starved samples
+/// each have sums of their own.
 #[derive(Clone, Copy, Debug, Default)]
-struct Done {
-    fed: Part,
-    starved: Part,
+struct WorkKind {
+    fed: WorkSums,
+    starved: WorkSums,
 }
 
-/// The samples of which the work is known.
+impl_since!(WorkKind { fed, starved });
+
+/// Sums over the samples whose work is known.
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct WorkSums {
     samples: u64,
     brackets: u64,
     raw_ns: f64,
     amount: f64,
-    least: f64,
-    most: f64,
+    /// The extremes of one sample's work.
+    min: f64,
+    max: f64,
 }
 
-/// The statistics that rates go by.
+// If every call did the same work, later calls did too: the extremes hold for a difference.
+impl_since!(WorkSums { samples, brackets, raw_ns, amount; keep min, max });
+
+/// The samples whose times give the rates.
 #[derive(Clone, Copy, Debug)]
-pub struct Shown {
-    /// They are over fed samples, else over starved ones.
+pub struct RateBasis {
+    /// The samples are fed; otherwise they are starved.
     pub fed: bool,
-    /// Over so many.
+    /// The number of samples.
     pub samples: u64,
-    /// Their median with the bias removed, where one bias fits all of them.
+    /// The net median, if one bias holds for all samples.
     pub median_ns: Option<f64>,
-    /// What to remove for each bracket.
+    /// The bias of each bracket.
     pub bias_ns: Option<f64>,
 }
 
-/// Work of one kind, as a report has it.
-struct Outcome {
+/// Work and rate as a report shows them, before the unit is chosen.
+struct WorkRate {
     samples: u64,
     per_call: Option<f64>,
     total: f64,
@@ -51,54 +61,46 @@ struct Outcome {
 }
 
 impl Rates {
-    /// Takes in the work of a sample that is in the statistics.
+    /// Records the work of a sample.
     pub fn record(&mut self, sample: Sample, workload: Workload) {
-        let record = |done: &mut Done, amount: Amount| {
+        let record = |kind: &mut WorkKind, amount: Amount| {
             if let Some(amount) = amount.get() {
-                let part = if sample.flags.fed { &mut done.fed } else { &mut done.starved };
-                part.record(sample, amount);
+                let sums = if sample.flags.fed { &mut kind.fed } else { &mut kind.starved };
+                sums.record(sample, amount);
             }
         };
         record(&mut self.bytes, workload.bytes);
         record(&mut self.flops, workload.flops);
     }
 
-    /// The work since an earlier one of the same series.
-    pub fn since(self, earlier: Rates) -> Rates {
-        Rates { bytes: self.bytes.since(earlier.bytes), flops: self.flops.since(earlier.flops) }
-    }
-
-    /// Bytes and their rate, or `None` where no sample's are known.
-    pub fn bytes(&self, shown: Shown) -> Option<Bytes> {
-        let Outcome { samples, per_call, total, per_ns } = self.bytes.outcome(shown)?;
-        // A byte in a nanosecond is a gigabyte in a second.
+    /// Returns the bytes and their rate, or `None` if no sample's bytes are known.
+    pub fn bytes(&self, basis: RateBasis) -> Option<Bytes> {
+        let WorkRate { samples, per_call, total, per_ns } = self.bytes.rate(basis)?;
+        // A byte per nanosecond is a gigabyte per second.
         Some(Bytes { samples, per_call, total, gb_per_s: per_ns, peak_share: None })
     }
 
-    /// Operations and their rate, or `None` where no sample's are known.
-    pub fn flops(&self, shown: Shown) -> Option<Flops> {
-        let Outcome { samples, per_call, total, per_ns } = self.flops.outcome(shown)?;
+    /// Returns the operations and their rate, or `None` if no sample's operations are known.
+    pub fn flops(&self, basis: RateBasis) -> Option<Flops> {
+        let WorkRate { samples, per_call, total, per_ns } = self.flops.rate(basis)?;
         Some(Flops { samples, per_call, total, tflop_per_s: per_ns.map(|rate| rate / 1e3) })
     }
 }
 
-impl Done {
-    fn since(self, earlier: Done) -> Done {
-        Done { fed: self.fed.since(earlier.fed), starved: self.starved.since(earlier.starved) }
-    }
-
-    /// The rate at the median where all samples did the same work, else that of all work in all time.
-    fn outcome(&self, shown: Shown) -> Option<Outcome> {
-        let Done { fed, starved } = self;
+impl WorkKind {
+    /// Returns the rate at the median time if all samples did the same work, otherwise total work divided by
+    /// total time.
+    fn rate(&self, basis: RateBasis) -> Option<WorkRate> {
+        let WorkKind { fed, starved } = self;
         let samples = fed.samples + starved.samples;
-        let (least, most) = (fed.least.min(starved.least), fed.most.max(starved.most));
-        let per_call = (samples > 0 && least == most).then_some(most);
-        let part = if shown.fed { fed } else { starved };
-        let (amount, ns) = match (per_call, shown.median_ns) {
-            (Some(same), Some(ns)) if part.samples == shown.samples => (same, Some(ns)),
-            _ => (part.amount, part.net_ns(shown.bias_ns)),
+        let (min, max) = (fed.min.min(starved.min), fed.max.max(starved.max));
+        let per_call = (samples > 0 && min == max).then_some(max);
+        let sums = if basis.fed { fed } else { starved };
+        let (amount, ns) = match (per_call, basis.median_ns) {
+            (Some(same), Some(ns)) if sums.samples == basis.samples => (same, Some(ns)),
+            _ => (sums.amount, sums.net_ns(basis.bias_ns)),
         };
-        (samples > 0).then(|| Outcome {
+        (samples > 0).then(|| WorkRate {
             samples,
             per_call,
             total: fed.amount + starved.amount,
@@ -107,38 +109,27 @@ impl Done {
     }
 }
 
-impl Default for Part {
+impl Default for WorkSums {
     fn default() -> Self {
-        Part {
+        WorkSums {
             samples: 0,
             brackets: 0,
             raw_ns: 0.0,
             amount: 0.0,
-            least: f64::INFINITY,
-            most: f64::NEG_INFINITY,
+            min: f64::INFINITY,
+            max: f64::NEG_INFINITY,
         }
     }
 }
 
-impl Part {
+impl WorkSums {
     fn record(&mut self, sample: Sample, amount: f64) {
         self.samples += 1;
         self.brackets += u64::from(sample.brackets);
         self.raw_ns += sample.raw_ns();
         self.amount += amount;
-        self.least = self.least.min(amount);
-        self.most = self.most.max(amount);
-    }
-
-    /// What all calls did, the later ones did.
-    fn since(self, earlier: Part) -> Part {
-        Part {
-            samples: self.samples.saturating_sub(earlier.samples),
-            brackets: self.brackets.saturating_sub(earlier.brackets),
-            raw_ns: self.raw_ns - earlier.raw_ns,
-            amount: self.amount - earlier.amount,
-            ..self
-        }
+        self.min = self.min.min(amount);
+        self.max = self.max.max(amount);
     }
 
     fn net_ns(&self, bias_ns: Option<f64>) -> Option<f64> {
@@ -165,12 +156,12 @@ mod tests {
         rates
     }
 
-    fn fed(samples: u64, median_ns: f64) -> Shown {
-        Shown { fed: true, samples, median_ns: Some(median_ns), bias_ns: Some(1_000.0) }
+    fn fed(samples: u64, median_ns: f64) -> RateBasis {
+        RateBasis { fed: true, samples, median_ns: Some(median_ns), bias_ns: Some(1_000.0) }
     }
 
     #[test]
-    fn work_that_is_the_same_in_all_samples_goes_by_the_median() {
+    fn uniform_work_uses_median_time() {
         let known = (3_000.0, true, Some(8_000.0));
         let all = rates(&[known, known, (9_000.0, true, Some(8_000.0))]);
         let bytes = all.bytes(fed(3, 2_000.0)).unwrap();
@@ -180,40 +171,40 @@ mod tests {
     }
 
     #[test]
-    fn work_that_varies_goes_by_the_time_of_the_same_samples() {
+    fn varying_work_uses_time_of_same_samples() {
         let varied = [(3_000.0, true, Some(8_000.0)), (5_000.0, true, Some(4_000.0))];
         let bytes = rates(&varied).bytes(fed(2, 2_000.0)).unwrap();
         assert_eq!((bytes.per_call, bytes.gb_per_s), (None, Some(12_000.0 / 6_000.0)));
 
-        // One whose work is not known adds neither work nor time.
+        // A sample of unknown work adds neither work nor time.
         let some = [varied[0], (90_000.0, true, None)];
         let bytes = rates(&some).bytes(fed(2, 45_000.0)).unwrap();
         assert_eq!((bytes.samples, bytes.gb_per_s), (1, Some(4.0)));
 
-        // Starved ones add work, and nothing to the rate.
+        // Starved samples add to the total, not to the rate.
         let mixed = [varied[0], varied[1], (99_000.0, false, Some(1_000.0))];
         let bytes = rates(&mixed).bytes(fed(2, 2_000.0)).unwrap();
         assert_eq!((bytes.total, bytes.gb_per_s), (13_000.0, Some(2.0)));
     }
 
     #[test]
-    fn without_a_net_time_there_is_no_rate() {
+    fn no_rate_without_net_time() {
         let one = rates(&[(3_000.0, true, Some(8_000.0))]);
-        let unknown = Shown { median_ns: None, bias_ns: None, ..fed(1, 0.0) };
-        for shown in [unknown, fed(1, 0.0)] {
-            let bytes = one.bytes(shown).unwrap();
-            assert_eq!((bytes.total, bytes.gb_per_s), (8_000.0, None), "{shown:?}");
+        let unknown = RateBasis { median_ns: None, bias_ns: None, ..fed(1, 0.0) };
+        for basis in [unknown, fed(1, 0.0)] {
+            let bytes = one.bytes(basis).unwrap();
+            assert_eq!((bytes.total, bytes.gb_per_s), (8_000.0, None), "{basis:?}");
         }
-        // Calls of different numbers of launches have no median with the bias removed.
-        let bytes = one.bytes(Shown { median_ns: None, ..fed(1, 0.0) }).unwrap();
+        // Calls with different numbers of launches have no net median.
+        let bytes = one.bytes(RateBasis { median_ns: None, ..fed(1, 0.0) }).unwrap();
         assert_eq!(bytes.gb_per_s, Some(4.0));
         assert_eq!(rates(&[(3_000.0, true, None)]).bytes(fed(1, 2_000.0)), None);
     }
 
     #[test]
-    fn starved_samples_alone_have_a_rate() {
+    fn starved_samples_alone_have_rate() {
         let one = rates(&[(3_000.0, false, Some(8_000.0))]);
-        let bytes = one.bytes(Shown { fed: false, ..fed(1, 2_000.0) }).unwrap();
+        let bytes = one.bytes(RateBasis { fed: false, ..fed(1, 2_000.0) }).unwrap();
         assert_eq!(bytes.gb_per_s, Some(4.0));
     }
 }

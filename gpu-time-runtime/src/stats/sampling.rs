@@ -1,4 +1,4 @@
-//! Which calls of a function are timed: pure, but for the seed of a thread.
+//! Random and counted sampling of calls.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use fastrand::Rng;
 
 use crate::base::thread_id;
+use crate::stats::since::impl_since;
 use crate::types::sampling::Sampling;
 
-/// A generator that goes on from a state; 0 is none yet. The program's own is left alone: what it has
-/// seeded stays what it drew, and no two threads draw alike because of it.
+/// Returns a random generator that continues from a state, or a seeded one if the state is 0. The thread's
+/// global generator is not used: drawing from it would change the program's own random sequence, and a seed
+/// set by the program would make all threads draw alike.
 pub(crate) fn generator(state: u64) -> Rng {
     Rng::with_seed(match state {
         0 => RandomState::new().hash_one(thread_id::current()),
@@ -17,15 +19,16 @@ pub(crate) fn generator(state: u64) -> Rng {
     })
 }
 
-/// The way to the next timed call.
+/// The calls up to the next timed one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Gap {
+    /// The number of calls to pass over.
     skips: u64,
-    /// How many calls the timed one stands for.
+    /// The number of calls that the timed one stands for.
     weight: f32,
 }
 
-/// How many calls are passed over until the next is timed; of a count that is under way, `rest`.
+/// Draws the gap to the next timed call. A counted gap in progress has `rest` calls left.
 fn next_gap(sampling: Sampling, rest: u64, rng: &mut Rng) -> Gap {
     if sampling.get() == 0.0 {
         return Gap { skips: u64::MAX, weight: 0.0 };
@@ -34,25 +37,25 @@ fn next_gap(sampling: Sampling, rest: u64, rng: &mut Rng) -> Gap {
         let skips = if rest > 0 { rest } else { sampling.get() as u64 - 1 };
         return Gap { skips, weight: sampling.get() as f32 };
     }
-    // The share that the weight is exact for.
+    // The inverse of the weight as rounded to `f32`, so that the weight is exact.
     let weight = sampling.get().recip() as f32;
     let share = f64::from(weight).recip();
-    // Evenly between 0, which it never is, and 1.
-    let even = 1.0 - rng.f64();
-    // The greatest number of failures in a row that is at least as likely as that. A share of 1 gives
-    // 0.
-    let skips = if share >= 1.0 { 0.0 } else { even.ln() / (-share).ln_1p() };
+    // Uniform in (0, 1].
+    let uniform = 1.0 - rng.f64();
+    // Inversion of the geometric distribution: the greatest number of failures in a row that is at least
+    // as likely as `uniform`. A share of 1 gives 0.
+    let skips = if share >= 1.0 { 0.0 } else { uniform.ln() / (-share).ln_1p() };
     Gap { skips: skips as u64, weight }
 }
 
-/// What a site's calls are sampled by just now.
+/// The sampling in force at a site.
 pub(crate) struct CurrentRate {
     sampling: AtomicU64,
     epoch: AtomicU32,
 }
 
-/// From so much more on, what was drawn before is worth to be drawn anew.
-const MUCH: f64 = 2.0;
+/// If the rate rises by more than this factor, threads redraw their pending gaps.
+const REDRAW_FACTOR: f64 = 2.0;
 
 impl CurrentRate {
     pub const fn new() -> Self {
@@ -66,79 +69,72 @@ impl CurrentRate {
     pub fn set(&self, sampling: Sampling) {
         let before = self.get();
         self.sampling.store(sampling.to_bits(), Relaxed);
-        if sampling.rate() > MUCH * before.rate() {
+        if sampling.rate() > REDRAW_FACTOR * before.rate() {
             self.renew();
         }
     }
 
-    /// Every call that comes is decided about anew, though it was to be passed over.
+    /// Makes every thread redraw its pending gap.
     pub fn renew(&self) {
         self.epoch.fetch_add(1, Relaxed);
     }
 
-    /// Changes where the pace rises much, and where somebody asks for it. Of a call that is passed over
-    /// only until then nothing is known: each is drawn by itself.
+    /// Returns the number of the current epoch, which is incremented when the rate rises sharply or on request,
+    /// so that threads redraw. Draws are independent, so a discarded gap carries no information.
     #[inline]
     pub fn epoch(&self) -> u32 {
         self.epoch.load(Relaxed)
     }
 }
 
-/// The calls that were sampled, or not, and what the sampled ones stand for.
+/// Sums over the calls that the sampler decided about.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Population {
-    /// Calls for which it was decided.
+    /// The number of calls.
     pub calls: f64,
-    /// The sum of the weights of those that were sampled. Its expectation is the number of calls.
+    /// The sum of the weights of the sampled calls. Its expectation is the number of calls.
     pub weights: f64,
-    /// The sum of `weight × (weight − 1)` of these.
+    /// The sum of `weight × (weight − 1)` of the sampled calls, which estimates the variance of `weights`.
     pub variance: f64,
 }
 
+impl_since!(Population { calls, weights, variance });
+
 impl Population {
-    /// Adds what another counted.
+    /// Adds the sums of another thread.
     pub fn add(&mut self, other: Population) {
         self.calls += other.calls;
         self.weights += other.weights;
         self.variance += other.variance;
     }
 
-    /// What was counted since an earlier one of the same site.
-    pub fn since(self, earlier: Population) -> Population {
-        Population {
-            calls: self.calls - earlier.calls,
-            weights: self.weights - earlier.weights,
-            variance: self.variance - earlier.variance,
-        }
-    }
-
-    /// Adds calls that were timed without being asked whether.
+    /// Adds calls that were timed without sampling.
     pub fn add_unasked(&mut self, calls: u64) {
         self.calls += calls as f64;
         self.weights += calls as f64;
     }
 }
 
-/// Draws which calls of one site on one thread are timed.
+/// Selects the calls of one site on one thread that are timed.
 ///
-/// Invariant: one thread draws; others read what was drawn, each number whole by itself.
+/// Invariant: one thread draws. Others read the sums, each of which is atomic by itself.
 pub(crate) struct Sampler {
-    /// The state of the generator; 0 before the first draw.
+    /// The state of the random generator; 0 before the first draw.
     rng: AtomicU64,
-    /// The weight of the call at the end of the gap, as bits of a float; 0 where nothing is decided of it.
+    /// The weight of the call at the end of the gap, as the bits of an `f32`; 0 if it is not decided yet.
     due: AtomicU64,
-    /// What is left of a count where the gap was longer than it may be.
+    /// The rest of a counted gap that exceeded the longest allowed gap.
     rest: AtomicU64,
     sampled: AtomicU64,
     weights: AtomicU64,
     variance: AtomicU64,
 }
 
-/// What was drawn of a call at the end of a gap.
+/// The decision about a call at the end of a gap.
 pub(crate) struct Draw {
-    /// The weight with which the call is timed, if it is.
+    /// The weight of the call if it is timed.
     pub weight: Option<f32>,
-    /// How many calls from here on need not ask.
+    /// The number of following calls that are passed over without asking.
     pub skips: u64,
 }
 
@@ -154,11 +150,11 @@ impl Sampler {
         }
     }
 
-    /// Decides about a call that is at the end of its gap, and about at most `longest` that follow it.
+    /// Decides about the call at the end of a gap, and about at most `longest` calls that follow it.
     ///
-    /// What was drawn at another pace holds, and has the weight of that. A gap that is too long is cut
-    /// short, and the call at its end is decided anew: where calls are drawn, that it was to be passed
-    /// over too says nothing of it.
+    /// A call that was selected at an earlier rate is timed with the weight of that rate. A gap longer than
+    /// `longest` is cut short, and the call at its end is decided anew, which is valid because the geometric
+    /// distribution is memoryless.
     pub fn draw(&self, sampling: Sampling, longest: u64) -> Draw {
         let mut rng = generator(self.rng.load(Relaxed));
         let due = f32::from_bits(self.due.load(Relaxed) as u32);
@@ -183,7 +179,7 @@ impl Sampler {
         Draw { weight, skips: gap.skips.min(longest) }
     }
 
-    /// The last `left` of the calls that were to be passed over are to be decided about anew.
+    /// Discards the decision about the last `left` calls of the gap.
     pub fn cut(&self, left: u64) {
         self.rest.store(self.rest.load(Relaxed) + left, Relaxed);
         self.due.store(0, Relaxed);
@@ -195,12 +191,12 @@ impl Sampler {
         add(&self.variance, weight * (weight - 1.0));
     }
 
-    /// How many calls were sampled.
+    /// Returns the number of sampled calls.
     pub fn sampled(&self) -> u64 {
         self.sampled.load(Relaxed)
     }
 
-    /// What was drawn so far, beside `unsampled` calls.
+    /// Returns the sums so far, over the sampled calls and `unsampled` others.
     pub fn population(&self, unsampled: u64) -> Population {
         let number = |bits: &AtomicU64| f64::from_bits(bits.load(Relaxed));
         Population {
@@ -221,7 +217,7 @@ mod tests {
     use fastrand::Rng;
     use proptest::prelude::*;
 
-    /// Which of so many calls are timed, with which weight.
+    /// Makes calls, and returns the weight of each that is timed.
     fn sampled(
         sampler: &Sampler,
         sampling: Sampling,
@@ -246,14 +242,14 @@ mod tests {
     }
 
     #[test]
-    fn every_call_may_be_timed_or_none() {
+    fn share_of_one_or_zero_times_all_or_none() {
         assert_eq!(sampled(&seeded(1), Sampling::ALL, 64, 100), [Some(1.0); 100]);
         assert_eq!(sampled(&seeded(1), Sampling::of_share(0.0).unwrap(), 64, 100), [None; 100]);
     }
 
-    /// Whatever is drawn, also the 1 at which the logarithm is 0.
+    /// Also for a draw of exactly 1, whose logarithm is 0.
     #[test]
-    fn of_no_calls_none_is_drawn() {
+    fn zero_share_never_samples() {
         let none = Sampling::of_share(0.0).unwrap();
         assert!(
             (0..1_000).all(|seed| next_gap(none, 0, &mut Rng::with_seed(seed)).skips == u64::MAX)
@@ -265,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_programs_generator_is_left_alone() {
+    fn global_generator_is_not_used() {
         let drawn = || {
             fastrand::seed(7);
             let draws: Vec<u64> = (0..20)
@@ -280,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_goes_on_over_any_number_of_gaps() {
+    fn count_continues_over_cut_gaps() {
         for longest in 1..12 {
             let calls = sampled(&seeded(1), Sampling::every(7), longest, 100);
             let timed: Vec<_> = (1..).zip(&calls).filter(|(_, weight)| weight.is_some()).collect();
@@ -290,17 +286,16 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_a_share_of_the_calls() {
+    fn share_of_calls_is_timed() {
         for (share, longest) in [(0.9, 64), (0.5, 1), (0.01, 64), (0.01, 4096), (0.001, 100)] {
             let calls = (100_000.0 / share) as u64;
             let weights = sampled(&seeded(7), Sampling::share(share), longest, calls);
             let off = weights.iter().flatten().count() as f64 - 100_000.0;
-            // The seed is fixed: this is no matter of luck.
+            // The seed is fixed, so the outcome is deterministic.
             assert!(off.abs() < 4.0 * (100_000.0 * (1.0 - share)).sqrt(), "{share}: {off}");
         }
     }
 
-    /// Of two calls in a row, each is timed as if there were no other.
     #[test]
     fn calls_are_drawn_independently() {
         for longest in [1, 2, 3, 4096] {
@@ -317,7 +312,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn weights_add_up_to_the_calls_whatever_the_pace_does(
+        fn weights_add_up_to_calls_at_changing_rates(
             shares in prop::collection::vec(0.02f64..=1.0, 1..30),
             seed in 1u64..,
             longest in 1u64..100,
@@ -338,7 +333,7 @@ mod tests {
             }
             let population = sampler.population(unsampled);
             prop_assert_eq!(population.calls, calls as f64);
-            // Eight times its standard error; the weights are at most 50.
+            // Eight standard errors; a weight is at most 50.
             let error = population.variance.sqrt();
             prop_assert!((population.weights - calls as f64).abs() <= 8.0 * error + 50.0);
         }

@@ -1,86 +1,93 @@
-//! What is kept of one launch or call of one site, on one device, in one cache state.
+//! Samples of one series: one launch or call of a site, on one device, in one cache state.
 
 use crate::stats::bias::Bias;
-use crate::stats::estimate::Unseen;
-use crate::stats::rates::{Rates, Shown};
+use crate::stats::estimate::WeightedSums;
+use crate::stats::rates::{RateBasis, Rates};
 use crate::stats::sampling::Population;
+use crate::stats::since::{Since, impl_since};
 use crate::types::attribute::Clock;
 use crate::types::sample::{CacheState, Losses, Lost, Measure, Sample};
 use crate::types::workload::Workload;
 use gpu_time_report::{self as report, Course, Distribution, Histogram, Summary};
 
-/// Everything that is kept of the samples of a row, in at most 256 KiB.
+/// The recorded samples of a series, in at most 256 KiB.
 ///
 /// Invariant: `measured = fed + starved + at_floor`, each counted by itself.
 #[derive(Debug)]
-pub struct Series {
-    counts: Counts,
-    brackets: Brackets,
-    unseen: Unseen,
-    rates: Rates,
-    // Both are there from the beginning, so that recording never allocates; what is not touched of
-    // them takes no memory.
-    fed: Times,
-    starved: Times,
+pub struct SeriesData {
+    tally: Tally,
+    // Both are allocated in `new`, so that recording never allocates. Pages that no sample touches take no
+    // memory.
+    fed: TimeRecorder,
+    starved: TimeRecorder,
 }
 
-/// Raw times: how many there are of which length, and how that changed while the program ran.
+/// Raw times of fed or of starved samples: their distribution and their course over the run.
 #[derive(Debug)]
-struct Times {
+struct TimeRecorder {
     distribution: Distribution,
     course: Course,
 }
 
-/// The times of a series at one moment, from which statistics are made while the series goes on.
-#[derive(Clone, Debug)]
-pub struct Recorded {
-    fed: (Summary, Course),
-    starved: (Summary, Course),
+/// A copy of the times of a series, from which a report is made while the series goes on recording.
+#[derive(Clone, Debug, Default)]
+pub struct SampleTimes {
+    fed: TimeSummary,
+    starved: TimeSummary,
 }
 
-/// What the owner of a series knows of it, and it does not.
+#[derive(Clone, Debug, Default)]
+struct TimeSummary {
+    summary: Summary,
+    /// `None` in a difference of two copies: a slot of the course may begin before the earlier copy.
+    course: Option<Course>,
+}
+
+/// The properties of a series that its samples do not tell.
 #[derive(Clone, Debug)]
 pub struct SeriesInfo {
     /// `cuda:N` or `host`.
     pub device: String,
     /// The launch, or `None` for the function.
     pub launch: Option<report::Launch>,
-    /// What the times are the times of.
+    /// The interval that a sample measures.
     pub measure: Measure,
-    /// The value that splits the site.
+    /// The value of the attribute's `key`.
     pub key: Option<String>,
-    /// What the L2 held.
+    /// The state of the L2 before each bracket.
     pub cache: CacheState,
-    /// What told the time.
+    /// The clock that measured the times.
     pub clock: Clock,
     /// The launch is a node of graphs.
     pub graph: bool,
-    /// Brackets begun, or calls for a sum; in graphs, replays that were read and launches that were
+    /// Brackets begun, or calls for a sum. In graphs: replays that were read and launches that were
     /// lost.
     pub timed: u64,
-    /// Of these, the ones neither measured nor lost yet.
+    /// Brackets neither measured nor lost yet.
     pub in_flight: u64,
-    /// The process's start, by the clock that says when samples were.
+    /// The start of the process, by the clock of [`Sample::at_ns`].
     pub start_ns: u64,
-    /// The calls that the samples were drawn from; `None` where they are no calls.
+    /// The calls that the samples were drawn from; `None` for replays of graphs, which are not calls.
     pub population: Option<Population>,
-    /// A sampled call may have given several samples, so that they do not vary as if each was drawn.
+    /// A sampled call may have given several samples, which then were not drawn independently.
     pub repeats: bool,
-    /// What to remove for each bracket; `None` where that is unknown.
+    /// The bias of each bracket; `None` if it is unknown.
     pub bias: Option<Bias>,
 }
 
-/// The counters of a series at one moment.
+/// The counters and sums of a series: cheap to copy, unlike its times.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
-    counts: Counts,
-    brackets: Brackets,
-    unseen: Unseen,
+    counts: SampleCounts,
+    brackets: BracketsPerSample,
+    weighted: WeightedSums,
     rates: Rates,
 }
 
+impl_since!(Tally { counts, brackets, weighted, rates });
+
 #[derive(Clone, Copy, Debug, Default)]
-struct Counts {
+struct SampleCounts {
     measured: u64,
     fed: u64,
     starved: u64,
@@ -91,31 +98,32 @@ struct Counts {
     lost: Losses,
 }
 
-/// How many brackets the samples in the statistics add up.
+impl_since!(SampleCounts { measured, fed, starved, at_floor, queued, nested, tracked, lost });
+
+/// The number of brackets that each fed or starved sample adds up.
 #[derive(Clone, Copy, Debug)]
-struct Brackets {
-    least: u32,
-    most: u32,
+struct BracketsPerSample {
+    min: u32,
+    max: u32,
     sum: u64,
 }
 
-impl Series {
-    /// A series without samples.
+impl_since!(BracketsPerSample { sum; keep min, max });
+
+impl SeriesData {
+    /// Creates a series without samples.
     pub fn new() -> Self {
-        Series {
-            counts: Counts::default(),
-            brackets: Brackets::default(),
-            unseen: Unseen::default(),
-            rates: Rates::default(),
-            fed: Times::new(),
-            starved: Times::new(),
+        SeriesData {
+            tally: Tally::default(),
+            fed: TimeRecorder::new(),
+            starved: TimeRecorder::new(),
         }
     }
 
-    /// Takes in a sample.
+    /// Records a sample.
     #[inline(always)]
     pub fn record(&mut self, sample: Sample) {
-        let counts = &mut self.counts;
+        let Tally { counts, brackets, weighted, .. } = &mut self.tally;
         counts.measured += 1;
         counts.nested += u64::from(sample.flags.nested);
         counts.tracked += u64::from(sample.flags.tracked);
@@ -123,9 +131,9 @@ impl Series {
             counts.at_floor += 1;
             return;
         }
-        self.brackets.record(sample.brackets);
+        brackets.record(sample.brackets);
         if sample.weight != 1.0 {
-            self.unseen.record(sample);
+            weighted.record(sample);
         }
         let (count, times) = if sample.flags.fed {
             (&mut counts.fed, &mut self.fed)
@@ -137,93 +145,86 @@ impl Series {
         times.record(sample);
     }
 
-    /// Takes in the work of a sample that was recorded.
+    /// Records the work of a sample that was recorded before.
     #[cold]
     pub fn record_work(&mut self, sample: Sample, workload: Workload) {
         if !sample.flags.at_floor {
-            self.rates.record(sample, workload);
+            self.tally.rates.record(sample, workload);
         }
     }
 
     /// Counts a bracket that gave no sample.
     pub fn lose(&mut self, reason: Lost) {
-        self.counts.lost.add(reason);
+        self.tally.counts.lost.add(reason);
     }
 
-    /// What is counted now. It is quick to take, where the statistics are not.
+    /// Returns the counters.
     pub fn tally(&self) -> Tally {
-        let Series { counts, brackets, unseen, rates, .. } = *self;
-        Tally { counts, brackets, unseen, rates }
+        self.tally
     }
 
-    /// The times as they are now: a copy, since whoever records waits for it.
-    pub fn recorded(&self) -> Recorded {
-        Recorded { fed: self.fed.recorded(), starved: self.starved.recorded() }
-    }
-}
-
-impl SeriesInfo {
-    /// Whether one is of the same row as the other, at another time.
-    pub fn is_same(&self, other: &SeriesInfo) -> bool {
-        let launch = |info: &SeriesInfo| info.launch.as_ref().map(|launch| launch.index);
-        let words = |info: &SeriesInfo| (launch(info), info.graph, info.cache, info.clock);
-        words(self) == words(other) && self.device == other.device && self.key == other.key
+    /// Copies the times. Threads that record into the series wait for the copy, not for the statistics.
+    pub fn times(&self) -> SampleTimes {
+        SampleTimes { fed: self.fed.summary(), starved: self.starved.summary() }
     }
 }
 
-impl Recorded {
-    /// The times that an earlier copy did not have, of either kind. How they changed is not told: the slots
-    /// of a course may be wider than the time since.
-    pub fn since(&self, earlier: &Recorded) -> Recorded {
-        let since = |now: &(Summary, Course), earlier: &(Summary, Course)| {
-            (now.0.since(&earlier.0), Course::new())
-        };
-        Recorded {
-            fed: since(&self.fed, &earlier.fed),
-            starved: since(&self.starved, &earlier.starved),
+impl Since for SampleTimes {
+    fn since(&self, earlier: &SampleTimes) -> SampleTimes {
+        SampleTimes {
+            fed: self.fed.since(&earlier.fed),
+            starved: self.starved.since(&earlier.starved),
         }
     }
+}
 
-    /// The row of the report as of a tally. Samples that came since may be in the statistics already.
+impl Since for TimeSummary {
+    fn since(&self, earlier: &TimeSummary) -> TimeSummary {
+        TimeSummary { summary: self.summary.since(&earlier.summary), course: None }
+    }
+}
+
+impl SampleTimes {
+    /// Returns the series of the report. Counts come from the tally, which was taken before the times;
+    /// the statistics may have a few more samples.
     ///
-    /// A sum of k launches is relieved of k biases. What is kept of a time does not tell its k, so
-    /// where k differs from call to call only the sum of all times can be relieved.
-    pub fn report(self, row: SeriesInfo, tally: Tally) -> report::Series {
-        let Tally { counts, brackets, unseen, rates } = tally;
-        let Counts { measured, fed, starved, at_floor, queued, nested, tracked, lost } = counts;
-        let Recorded { fed: (all_fed, fed_course), starved: (all_starved, starved_course) } = self;
-        let (shown, course) =
-            if fed > 0 { (&all_fed, fed_course) } else { (&all_starved, starved_course) };
-        let sum = |bias: f64| all_fed.sum(bias) + all_starved.sum(bias);
-        let stats = |bias: f64| shown.stats(bias, sum(bias));
-        let bias_ns = tally.bias_ns(row.bias);
-        let net_ns = tally.removed_ns(row.bias).and_then(stats);
+    /// The bias of a sum of k launches is k times that of a bracket. The histogram does not keep k per
+    /// sample, so where k varies, only the sum of all times has a net figure.
+    pub fn report(&self, info: SeriesInfo, tally: &Tally) -> report::Series {
+        let Tally { counts, brackets, weighted, rates } = tally;
+        let SampleCounts { measured, fed, starved, at_floor, queued, nested, tracked, lost } =
+            *counts;
+        let basis = if fed > 0 { &self.fed } else { &self.starved };
+        let sum = |bias: f64| self.fed.summary.sum(bias) + self.starved.summary.sum(bias);
+        let stats = |bias: f64| basis.summary.stats(bias, sum(bias));
+        let bias_ns = tally.bias_ns(info.bias);
+        let net_ns = tally.removed_ns(info.bias).and_then(stats);
         let net_sum_ns = bias_ns.filter(|_| fed + starved > 0).map(|bias| match &net_ns {
             Some(net) => net.sum,
             None => (sum(0.0) - bias * brackets.sum as f64).max(0.0),
         });
-        let estimate = row.population.filter(|_| fed + starved > 0).map(|population| {
+        let estimate = info.population.filter(|_| fed + starved > 0).map(|population| {
             let mean = brackets.sum as f64 / (fed + starved) as f64;
             let (seen_ns, bias_ns) = net_sum_ns.zip(bias_ns).unwrap_or((sum(0.0), 0.0));
-            unseen.total(seen_ns, bias_ns, mean, population)
+            weighted.total(seen_ns, bias_ns, mean, population)
         });
-        let rated = Shown {
+        let rate_basis = RateBasis {
             fed: fed > 0,
             samples: if fed > 0 { fed } else { starved },
             median_ns: net_ns.map(|net| net.median),
             bias_ns,
         };
         report::Series {
-            device: row.device,
-            launch: row.launch,
-            measure: row.measure,
-            key: row.key,
-            cache: row.cache,
-            clock: row.clock,
-            graph: row.graph,
-            timed: row.timed,
+            device: info.device,
+            launch: info.launch,
+            measure: info.measure,
+            key: info.key,
+            cache: info.cache,
+            clock: info.clock,
+            graph: info.graph,
+            timed: info.timed,
             measured,
-            in_flight: row.in_flight,
+            in_flight: info.in_flight,
             lost,
             fed,
             starved,
@@ -232,11 +233,11 @@ impl Recorded {
             nested,
             tracked,
             upper_bound: fed == 0 && starved > 0,
-            launches: (row.measure == Measure::Sum && fed + starved > 0).then_some(
+            launches: (info.measure == Measure::Sum && fed + starved > 0).then_some(
                 report::Launches {
-                    min: brackets.least,
+                    min: brackets.min,
                     mean: brackets.sum as f64 / (fed + starved) as f64,
-                    max: brackets.most,
+                    max: brackets.max,
                 },
             ),
             raw_ns: stats(0.0),
@@ -245,21 +246,21 @@ impl Recorded {
             net_sum_ns,
             estimated_total_ns: estimate.map(|estimate| estimate.total_ns),
             estimated_total_error_ns: estimate
-                .filter(|_| !row.repeats)
+                .filter(|_| !info.repeats)
                 .map(|estimate| estimate.error_ns),
-            ci95_ns: shown.median_interval(),
-            timeline: course.timeline(row.start_ns),
-            histogram: shown.histogram().clone(),
+            ci95_ns: basis.summary.median_interval(),
+            timeline: basis.course.as_ref().and_then(|course| course.timeline(info.start_ns)),
+            histogram: basis.summary.histogram().clone(),
             net_histogram: Histogram::default(),
-            bytes: rates.bytes(rated),
-            flops: rates.flops(rated),
+            bytes: rates.bytes(rate_basis),
+            flops: rates.flops(rate_basis),
         }
     }
 }
 
-impl Times {
+impl TimeRecorder {
     fn new() -> Self {
-        Times { distribution: Distribution::new(), course: Course::new() }
+        TimeRecorder { distribution: Distribution::new(), course: Course::new() }
     }
 
     #[inline]
@@ -268,8 +269,8 @@ impl Times {
         self.course.record(sample.at_ns, sample.raw_ns());
     }
 
-    fn recorded(&self) -> (Summary, Course) {
-        (self.distribution.summary(), self.course.clone())
+    fn summary(&self) -> TimeSummary {
+        TimeSummary { summary: self.distribution.summary(), course: Some(self.course.clone()) }
     }
 
     #[cfg(test)]
@@ -279,105 +280,72 @@ impl Times {
 }
 
 impl Tally {
-    /// What a bracket is relieved of: that of most samples, in whose regime the median is.
+    /// Returns the bias of a bracket: the one that holds for most samples, and so for the median.
     fn bias_ns(&self, bias: Option<Bias>) -> Option<f64> {
         let is_queued = self.counts.queued * 2 > self.counts.fed;
         bias.map(|bias| if is_queued { bias.queued_ns } else { bias.ns })
     }
 
-    /// What every sample is relieved of, unless that differs from one to the other.
+    /// Returns the bias of a sample, or `None` if samples add up different numbers of brackets.
     pub fn removed_ns(&self, bias: Option<Bias>) -> Option<f64> {
-        let (bias_ns, brackets) = (self.bias_ns(bias)?, self.brackets.same()?);
+        let (bias_ns, brackets) = (self.bias_ns(bias)?, self.brackets.uniform()?);
         Some(bias_ns * f64::from(brackets))
     }
 
-    /// What was counted since an earlier one of the same series.
-    pub fn since(self, earlier: Tally) -> Tally {
-        Tally {
-            counts: self.counts.since(earlier.counts),
-            brackets: self.brackets.since(earlier.brackets),
-            unseen: self.unseen.since(earlier.unseen),
-            rates: self.rates.since(earlier.rates),
-        }
-    }
-
-    /// How many brackets were measured or lost.
+    /// Returns the number of brackets that were measured or lost.
     pub fn ended(&self) -> u64 {
         self.counts.measured + self.counts.lost.total()
     }
 
-    /// Takes in calls that made no launch: nothing ran in them, or they were lost.
-    pub fn add_idle(&mut self, other: Tally) {
-        let (counts, other) = (&mut self.counts, other.counts);
+    /// Adds calls that made no launch: empty ones and lost ones.
+    pub fn add_idle(&mut self, other: &Tally) {
+        let (counts, other) = (&mut self.counts, &other.counts);
         counts.measured += other.measured;
         counts.at_floor += other.at_floor;
         counts.lost.add_all(other.lost);
     }
 }
 
-impl Counts {
-    fn since(self, earlier: Counts) -> Counts {
-        let count = |count: fn(&Counts) -> u64| count(&self).saturating_sub(count(&earlier));
-        let mut lost = self.lost;
-        lost.take_off(earlier.lost);
-        Counts {
-            measured: count(|counts| counts.measured),
-            fed: count(|counts| counts.fed),
-            starved: count(|counts| counts.starved),
-            at_floor: count(|counts| counts.at_floor),
-            queued: count(|counts| counts.queued),
-            nested: count(|counts| counts.nested),
-            tracked: count(|counts| counts.tracked),
-            lost,
-        }
-    }
-}
-
-impl Default for Brackets {
+impl Default for BracketsPerSample {
     fn default() -> Self {
-        Brackets { least: u32::MAX, most: 0, sum: 0 }
+        BracketsPerSample { min: u32::MAX, max: 0, sum: 0 }
     }
 }
 
-impl Brackets {
+impl BracketsPerSample {
     fn record(&mut self, brackets: u32) {
-        self.least = self.least.min(brackets);
-        self.most = self.most.max(brackets);
+        self.min = self.min.min(brackets);
+        self.max = self.max.max(brackets);
         self.sum += u64::from(brackets);
     }
 
-    /// Those of later samples, as few and as many as all of them have.
-    fn since(self, earlier: Brackets) -> Brackets {
-        Brackets { sum: self.sum.saturating_sub(earlier.sum), ..self }
-    }
-
-    /// How many every sample adds up, or `None` where that differs or there are no samples.
-    fn same(&self) -> Option<u32> {
-        (self.least == self.most).then_some(self.most)
+    /// Returns the number of brackets per sample, or `None` if it varies or there are no samples.
+    fn uniform(&self) -> Option<u32> {
+        (self.min == self.max).then_some(self.max)
     }
 }
 
-/// What live export takes, which makes figures of its own.
+/// Readings for live export, which computes its own figures.
 #[cfg(feature = "metrics")]
 mod live {
-    use super::{Losses, Series, Tally};
+    use super::{Losses, SeriesData, Tally};
     use gpu_time_report::Histogram;
 
-    impl Series {
-        /// The times of fed samples, or of starved ones, with how many there are of each.
-        pub fn times(&self, fed: bool) -> Histogram {
+    impl SeriesData {
+        /// Returns the histogram of the fed or of the starved samples.
+        pub fn histogram(&self, fed: bool) -> Histogram {
             let times = if fed { &self.fed } else { &self.starved };
             times.distribution.summary().histogram().clone()
         }
     }
 
     impl Tally {
-        /// How many samples are fed, starved, and at the floor.
+        /// Returns the numbers of samples that are fed, starved and at the floor.
         pub fn samples(&self) -> [u64; 3] {
             [self.counts.fed, self.counts.starved, self.counts.at_floor]
         }
 
-        /// What gave no sample.
+        /// Returns the lost brackets by reason.
         pub fn lost(&self) -> Losses {
             self.counts.lost
         }

@@ -1,42 +1,42 @@
-//! What the attribute says of one function.
+//! The arguments of the attribute.
 
 use crate::types::sampling::Sampling;
 pub use gpu_time_report::{Clock, Remark, ScopeKind};
 
-/// What the attribute said, as constants that the compiler checked.
+/// The arguments of one attribute, as constants that the compiler checked.
 ///
-/// Generated code writes this as a struct literal, so that a value of the wrong type is rustc's own
-/// error at the user's own token.
+/// Generated code writes this as a struct literal, so that rustc reports a value of the wrong type at the
+/// user's token.
 pub struct Spec {
-    /// Gives the type name of a marker function inside the annotated one; `label` reads it.
+    /// Returns the type name of a marker function inside the annotated one, from which `label` takes the path.
     pub path: fn() -> &'static str,
-    /// `name = "…"`, else the path speaks.
+    /// `name = "…"`; by default the path is the name.
     pub name: Option<&'static str>,
-    /// Source file as `file!()` gives it.
+    /// The source file, by `file!()`.
     pub file: &'static str,
-    /// Line of the function's name.
+    /// The line of the function's name.
     pub line: u32,
-    /// Column of the function's name.
+    /// The column of the function's name.
     pub column: u32,
-    /// `warmup = N`: the first N calls on each device that would otherwise be timed are not.
+    /// `warmup = N`: the number of calls on each device that are not timed at first.
     pub warmup: u32,
-    /// `sample = 0.01`, `every = 100`: the calls that are timed.
+    /// `sample = 0.01` or `every = 100`: the calls that are timed.
     pub sampling: Sampling,
-    /// `cold`, `cold = "dirty"`.
+    /// `cold` or `cold = "dirty"`.
     pub cold: Option<Cold>,
-    /// `sleep`, `sleep = "50us"`.
+    /// `sleep` or `sleep = "50us"`.
     pub sleep: Option<Hold>,
     /// `graph`: launches in a capture become timed nodes of the graph.
     pub graph: bool,
-    /// The function is async, so that a hold would last across its awaits: it never gets one.
+    /// The function is async. Its stream is never held, because a hold would last across awaits.
     pub is_async: bool,
-    /// What a bracket goes around.
+    /// The extent of a bracket.
     pub scope: ScopeKind,
-    /// What tells the time.
+    /// The clock that measures the time.
     pub clock: Clock,
-    /// The launches that the macro saw, in source order; empty in body scope.
+    /// The launches that the macro found, in source order; empty in body scope.
     pub launches: &'static [Launch],
-    /// A call makes one launch at most: then a call's sum is its launch, and is not kept twice.
+    /// A call makes at most one launch. The sum of a call is then its launch, and is not recorded twice.
     pub is_single: bool,
     /// The attribute's arguments as the user wrote them.
     pub options: &'static str,
@@ -44,11 +44,11 @@ pub struct Spec {
     pub remarks: &'static [Remark],
 }
 
-/// A launch that the macro saw.
+/// A launch that the macro found.
 pub struct Launch {
-    /// The method, function or macro that launches.
+    /// The name of the method, function or macro that launches.
     pub name: &'static str,
-    /// Its line.
+    /// The line of the launch.
     pub line: u32,
 }
 
@@ -57,14 +57,14 @@ pub struct Launch {
 pub enum Cold {
     /// Evicted by reading: no line needs writing back.
     Clean,
-    /// Evicted by writing: what a producer kernel leaves behind.
+    /// Evicted by writing: lines are dirty, as after a producer kernel.
     Dirty,
 }
 
-/// How long the stream is held before a bracket.
+/// The time to hold the stream before a bracket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// Until the bracket has been enqueued, or a deadline passes.
+    /// Until the bracket is enqueued, or a deadline passes.
     UntilEnqueued,
     /// For a fixed time, in nanoseconds.
     For(u64),

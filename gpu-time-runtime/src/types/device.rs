@@ -1,12 +1,24 @@
 //! The device that a call ran on.
 
-/// Where a call ran.
+use std::fmt;
+
+/// The device of a call, or the host. Displayed as reports name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum DeviceId {
     /// A CUDA device by its ordinal.
     Cuda(u32),
-    /// A context that would not name its device.
+    /// A context whose device the driver did not tell.
     Unknown,
-    /// No stream: the host clock told the time.
+    /// The host clock timed the call.
     Host,
+}
+
+impl fmt::Display for DeviceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DeviceId::Cuda(ordinal) => write!(f, "cuda:{ordinal}"),
+            DeviceId::Unknown => f.write_str("cuda:?"),
+            DeviceId::Host => f.write_str("host"),
+        }
+    }
 }

@@ -1,21 +1,21 @@
 //! Driver handles: streams and events.
 
-/// A stream handle as the driver knows it; 0 is the NULL stream, 2 the calling thread's own.
+/// A stream handle of the driver; 0 and 1 are the NULL stream, 2 is the calling thread's default stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stream(pub usize);
 
 impl Stream {
-    /// Whether the handle means a different stream on every thread.
+    /// Returns `true` if the handle means a different stream on every thread.
     pub fn is_per_thread(self) -> bool {
         self.0 == 2
     }
 
-    /// Whether it is the NULL stream, which no capture can be of.
+    /// Returns `true` for the NULL stream, which cannot be captured.
     pub fn is_legacy(self) -> bool {
         self.0 <= 1
     }
 
-    /// Whether the handle names no context by itself.
+    /// Returns `true` if the handle does not identify a context.
     pub fn is_implicit(self) -> bool {
         self.0 <= 2
     }
@@ -23,8 +23,8 @@ impl Stream {
 
 /// A timing event.
 ///
-/// Invariant: made by [`Gpu::create_event`], and destroyed by [`Gpu::discard`] only, whose caller owns it
-/// and gives it up: else the driver does that with its context.
+/// Invariant: created by `Gpu::create_event`, and destroyed only by `Gpu::discard`, whose caller owns it.
+/// An event that is not discarded is destroyed by the driver with its context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Event(usize);
 

@@ -1,30 +1,30 @@
-//! What splits a site into series: the values of the attribute's `key`.
+//! Values of the attribute's `key`, which split a site into series.
 
 use std::fmt::{self, Display, Write};
 use std::sync::OnceLock;
 
-/// Distinct values that a site tells apart.
+/// The number of distinct values that a site tells apart.
 const MOST: usize = 64;
-/// Bytes of a value's text that are kept.
+/// The number of bytes of a value's text that are kept.
 const LONGEST: usize = 96;
-/// What ends a text that was cut: a mark, and eight digits of what all of it hashes to, by which those stay
-/// apart that begin alike.
+/// The mark at the end of a truncated text. Eight digits of the hash of the whole text follow it, which tell
+/// texts with the same beginning apart.
 const CUT: &str = "…";
 const CUT_BYTES: usize = CUT.len() + 8;
-/// What the values share that came after those.
+/// The text that all further values share.
 const OTHER: &str = "<other>";
 
-/// The text of one value, without an allocation.
+/// The text of one value, without allocating.
 ///
 /// Invariant: the first `len` bytes are the text, in UTF-8.
 pub struct KeyText {
     len: usize,
     bytes: [u8; LONGEST],
-    /// Of all of a text that does not fit.
+    /// The hash of the whole text, if it does not fit.
     hash: Option<Hash>,
 }
 
-/// FNV-1a: the same in every build, so that reports agree.
+/// A FNV-1a hash: the same in every build, so that reports agree.
 #[derive(Clone, Copy)]
 struct Hash(u32);
 
@@ -38,13 +38,13 @@ impl Hash {
 }
 
 impl KeyText {
-    /// The text of the value; a long one is cut. What its `Display` writes before it fails counts.
+    /// Formats the value, and truncates a long text. If `Display` fails, keeps what it wrote before.
     pub fn of<V: Display + ?Sized>(value: &V) -> KeyText {
         let mut text = KeyText { len: 0, bytes: [0; LONGEST], hash: None };
-        // It fails where the value's own `Display` does.
+        // Fails only if the value's `Display` does.
         _ = write!(text, "{value}");
         if let Some(Hash(hash)) = text.hash.take() {
-            // There is room for it.
+            // `CUT_BYTES` were left free.
             _ = write!(text, "{CUT}{hash:08x}");
         }
         text
@@ -73,7 +73,7 @@ impl Write for KeyText {
             let room = LONGEST - CUT_BYTES;
             match room.checked_sub(self.len) {
                 Some(room) => self.push(fitting(part, room)),
-                // What is there already reaches into the room for the end.
+                // The text so far reaches into the room for the mark.
                 None => self.len = fitting(self.as_str(), room).len(),
             }
         }
@@ -82,30 +82,30 @@ impl Write for KeyText {
     }
 }
 
-/// The beginning of a text that fits into so many bytes.
+/// Returns the longest beginning of a text that fits into `room` bytes.
 fn fitting(text: &str, room: usize) -> &str {
     let end = (0..=room.min(text.len())).rev().find(|&at| text.is_char_boundary(at));
     text.get(..end.unwrap_or_default()).unwrap_or_default()
 }
 
-/// A value as its site numbers it.
+/// The number of a key value within its site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct SeriesKey(u8);
 
 impl SeriesKey {
-    /// The call has none.
+    /// The key of calls without a value.
     pub const NONE: SeriesKey = SeriesKey(0);
-    /// The call has one of the values beyond the first [`MOST`].
+    /// The key of all values beyond the first [`MOST`].
     pub const OTHER: SeriesKey = SeriesKey(MOST as u8 + 1);
 
-    /// A number that tells it apart, at most [`MOST`] + 1.
+    /// Returns the number, at most [`MOST`] + 1.
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
 }
 
-/// The values that a site has seen, in the order in which they came. They are never forgotten, so
-/// that a call finds its own without a lock.
+/// The key values of a site, in the order in which they first came. They are never removed, so that a call
+/// finds its value without a lock.
 pub(crate) struct Keys(OnceLock<Box<[OnceLock<Box<str>>; MOST]>>);
 
 impl Keys {
@@ -113,14 +113,14 @@ impl Keys {
         Keys(OnceLock::new())
     }
 
-    /// The number of the value, given to it when it first comes.
+    /// Returns the number of the value, which is assigned on first use.
     pub fn find(&self, text: &KeyText) -> SeriesKey {
         let text = text.as_str();
         if text == OTHER {
             return SeriesKey::OTHER;
         }
         let names = self.0.get_or_init(|| Box::new([const { OnceLock::new() }; MOST]));
-        // Another thread may come first with another value: then the next place is looked at.
+        // If another thread takes a place first, for another value, the search goes on.
         let at = names.iter().position(|name| {
             let known: &str = name.get_or_init(|| text.into());
             known == text
@@ -128,7 +128,7 @@ impl Keys {
         at.map_or(SeriesKey::OTHER, |at| SeriesKey(at as u8 + 1))
     }
 
-    /// The text of a value.
+    /// Returns the text of a value.
     pub fn text(&self, key: SeriesKey) -> Option<&str> {
         match key {
             SeriesKey::NONE => None,
@@ -144,7 +144,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_value_keeps_its_number_and_the_many_share_one() {
+    fn further_values_share_one_number() {
         let keys = Keys::new();
         let find = |value: usize| keys.find(&KeyText::of(&value));
         let numbers: Vec<SeriesKey> = (0..100).map(find).collect();
@@ -152,12 +152,12 @@ mod tests {
         assert_eq!(keys.text(numbers[63]), Some("63"));
         assert!(numbers[64..].iter().all(|&key| keys.text(key) == Some("<other>")));
         assert_eq!(keys.text(SeriesKey::NONE), None);
-        // Nor do two series have one name where a value is called like that.
+        // A value with this text shares the number too, so that no two series have the same name.
         assert_eq!(keys.find(&KeyText::of("<other>")), numbers[64]);
     }
 
     #[test]
-    fn threads_agree_on_the_numbers() {
+    fn threads_agree_on_numbers() {
         let keys = Keys::new();
         let find = || (0..80usize).map(|value| keys.find(&KeyText::of(&(value % 40)))).collect();
         let found: Vec<Vec<SeriesKey>> = std::thread::scope(|scope| {
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_display_that_fails_gives_what_it_wrote() {
+    fn failing_display_keeps_what_it_wrote() {
         struct Fails;
         impl Display for Fails {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_that_begin_alike_stay_apart() {
+    fn long_texts_with_same_beginning_differ() {
         let keys = Keys::new();
         let texts = [1, 2, 3].map(|last| KeyText::of(&format!("{}{last}", "shape".repeat(20))));
         let found = texts.map(|text| {
@@ -194,7 +194,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_long_text_is_cut_at_a_character(parts in prop::collection::vec("\\PC{0,40}", 0..9)) {
+        fn long_text_is_cut_at_character_boundary(parts in prop::collection::vec("\\PC{0,40}", 0..9)) {
             struct Parts(Vec<String>);
             impl Display for Parts {
                 fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -209,7 +209,7 @@ mod tests {
                 let (cell, hash) = text.as_str().rsplit_once(CUT).unwrap();
                 prop_assert!(whole.starts_with(cell));
                 prop_assert!(cell.len() > LONGEST - CUT_BYTES - 4 && text.len <= LONGEST);
-                // In whichever parts it came.
+                // The hash does not depend on how the text was split.
                 prop_assert_eq!(hash, format!("{:08x}", Hash::NONE.and(whole.as_bytes()).0));
             }
         }

@@ -1,7 +1,7 @@
-//! The name in reports of a function that was given none.
+//! The default name of a function in reports.
 
-/// A readable path from the type name of the marker function: without the marker itself, without
-/// closures, and without the placeholders that generic parameters leave.
+/// Returns a readable path from the type name of the marker function: without the marker itself, closures,
+/// and the placeholders of generic parameters.
 ///
 /// `app::Net<_>::forward::{{closure}}::marker` becomes `app::Net::forward`.
 pub(crate) fn label(marker_path: &str) -> String {
@@ -17,7 +17,7 @@ pub(crate) fn label(marker_path: &str) -> String {
     }
 }
 
-/// Removes one layer of generic argument lists that hold nothing but `_`.
+/// Removes one generic argument list that consists of `_` only.
 fn strip_placeholders(path: &str) -> String {
     let Some(open) = path.find("<_") else { return path.to_owned() };
     let tail = path.get(open + 1..).unwrap_or_default();
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_drop_the_marker_closures_and_placeholders() {
+    fn label_drops_marker_closures_and_placeholders() {
         assert_eq!(label("app::forward::marker"), "app::forward");
         assert_eq!(label("app::Net<_>::forward::marker"), "app::Net::forward");
         assert_eq!(label("app::Net<_, _>::forward<_>::marker"), "app::Net::forward");

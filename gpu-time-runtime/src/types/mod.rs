@@ -1,4 +1,4 @@
-//! Vocabulary of the runtime: plain values that every layer passes along.
+//! Plain values that every layer passes along.
 
 pub mod attribute;
 pub(crate) mod device;

@@ -1,8 +1,8 @@
-//! What goes before a bracket, also as the one number that threads share.
+//! Preparation of brackets, packed into one atomic word.
 
 use crate::types::attribute::{Cold, Hold};
 
-/// What goes before a bracket, after the configuration had its say.
+/// The preparation of each bracket of a site, by its attribute and the configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub cold: Option<Cold>,
@@ -10,11 +10,11 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Nothing is asked for.
+    /// The packed default: no preparation.
     pub(crate) const NONE: u64 = 0;
 
-    /// As one number, which calls read while the program changes it: the state of the L2 in two bits, and
-    /// the time of the hold in the others.
+    /// Packs the settings into one word, so that calls can read them while another thread changes them: the
+    /// state of the L2 in two bits, the time of the hold in the others.
     pub(crate) fn pack(self) -> u64 {
         let cold = match self.cold {
             None => 0,
@@ -29,6 +29,7 @@ impl Settings {
         hold << 2 | cold
     }
 
+    /// Restores settings from [`Settings::pack`].
     pub(crate) fn unpack(packed: u64) -> Self {
         let cold = match packed & 3 {
             0 => None,
@@ -49,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_are_read_as_they_were_stored() {
+    fn settings_survive_packing() {
         assert_eq!(Settings::unpack(Settings::NONE), Settings::default());
         let holds = [None, Some(Hold::UntilEnqueued), Some(Hold::For(0)), Some(Hold::For(1 << 60))];
         for hold in holds {

@@ -1,13 +1,13 @@
-//! The work that one call does, as the attribute's `bytes` and `flops` say.
+//! Work of one call, by the attribute's `bytes` and `flops`.
 
-/// So many bytes, or so many floating-point operations.
+/// A number of bytes or of floating-point operations.
 ///
-/// Invariant: a finite number that is not negative; NaN where it is unknown; or negative infinity where what
-/// was said is no amount.
+/// Invariant: finite and not negative if known, NaN if unknown, negative infinity if the user's value is
+/// invalid.
 #[derive(Clone, Copy, Debug)]
 pub struct Amount(f64);
 
-/// What one call does.
+/// The work of one call.
 #[derive(Clone, Copy, Debug)]
 pub struct Workload {
     /// `bytes = EXPR`.
@@ -17,13 +17,13 @@ pub struct Workload {
 }
 
 impl Amount {
-    /// Nothing is known.
+    /// An unknown amount.
     pub const UNKNOWN: Amount = Amount(f64::NAN);
 
-    /// What makes no sense as one.
+    /// The amount of an invalid value.
     const INVALID: Amount = Amount(f64::NEG_INFINITY);
 
-    /// The amount that a value of the user's says.
+    /// Converts a value of the user.
     pub fn of<V: Quantity>(value: &V) -> Amount {
         match value.quantity() {
             None => Amount::UNKNOWN,
@@ -32,7 +32,7 @@ impl Amount {
         }
     }
 
-    /// The amount, if it is known.
+    /// Returns the amount, or `None` if it is unknown or invalid.
     #[inline]
     pub(crate) fn get(self) -> Option<f64> {
         (self.0 >= 0.0).then_some(self.0)
@@ -40,35 +40,35 @@ impl Amount {
 }
 
 impl Workload {
-    /// Nothing is known.
+    /// Unknown work.
     pub const UNKNOWN: Workload = Workload { bytes: Amount::UNKNOWN, flops: Amount::UNKNOWN };
 
-    /// Whether nothing is known.
+    /// Returns `true` if neither amount is known.
     #[inline]
     pub(crate) fn is_unknown(self) -> bool {
         self.bytes.get().is_none() && self.flops.get().is_none()
     }
 
-    /// Whether something was said that is no amount.
+    /// Returns `true` if a value was invalid.
     #[inline]
     pub(crate) fn is_invalid(self) -> bool {
         [self.bytes, self.flops].iter().any(|amount| amount.0 == f64::NEG_INFINITY)
     }
 }
 
-/// Runs the closure that holds an expression of the user's, so that `?` in it ends no more than that.
+/// Evaluates an expression of the user in a closure, so that `?` in it does not return from the function.
 #[inline]
 pub fn evaluated<T>(value: impl FnOnce() -> T) -> T {
     value()
 }
 
-/// What `bytes` and `flops` take.
+/// A value of `bytes` or `flops`.
 #[diagnostic::on_unimplemented(
     message = "`bytes` and `flops` take a number, or an `Option` or `Result` of one",
     label = "this is a `{Self}`"
 )]
 pub trait Quantity {
-    /// As a number; `None` where this call's is unknown.
+    /// Returns the number, or `None` if it is unknown for this call.
     fn quantity(&self) -> Option<f64>;
 }
 
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_every_kind_are_amounts() {
+    fn number_types_are_accepted() {
         let of = |value: &dyn Quantity| Amount::of(&value).get();
         assert_eq!(of(&7u8), Some(7.0));
         assert_eq!(of(&(1u128 << 100)), Some((1u128 << 100) as f64));
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_amount_is_unknown() {
+    fn invalid_amount_is_unknown() {
         for unknown in [None, Some(-1.0), Some(f64::NAN), Some(f64::INFINITY)] {
             assert_eq!(Amount::of(&unknown).get(), None, "{unknown:?}");
         }

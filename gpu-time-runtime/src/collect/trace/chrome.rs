@@ -1,8 +1,7 @@
-//! The trace event format that Chrome and Perfetto read.
+//! Export in the trace event format of Chrome and Perfetto.
 //!
-//! The host is a process with a row for each thread, and every device one with a row for each stream;
-//! where slices overlap otherwise than by containing each other, they have more rows than one. Times
-//! are the host's.
+//! The host is a process with a row for each thread, and every device is a process with a row for each
+//! stream. Slices that overlap without nesting get further rows. Times are the host's.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -10,21 +9,17 @@ use std::ptr;
 
 use serde::Serialize;
 
-use crate::collect::devices::{Biases, device_id};
-use crate::collect::trace::event::{Args, Event, File, Micros};
+use crate::collect::devices::Biases;
+use crate::collect::trace::event::{EventArgs, Micros, TraceEvent, TraceFile};
 use crate::collect::trace::layout::{Interval, lay_out};
 use crate::cuda;
 use crate::record::stream_state::StreamState;
-use crate::record::timeline::Call;
-use crate::record::timeline::CallId;
-use crate::record::timeline::Slice;
-use crate::record::timeline::TraceRecords;
-use crate::record::timeline::records;
+use crate::record::timeline::{Call, CallId, Slice, TraceRecords, records};
 use crate::stats::bias::Bias;
 use crate::types::device::DeviceId;
 use gpu_time_report::Process;
 
-/// The trace of what was kept, and what it lacks.
+/// Returns the trace, and a note on what it lacks.
 pub(crate) fn rendered(process: &Process) -> (String, Option<String>) {
     let recorded = records();
     let contexts = cuda::contexts();
@@ -37,7 +32,7 @@ pub(crate) fn rendered(process: &Process) -> (String, Option<String>) {
     (render(&recorded, &about), recorded.note())
 }
 
-/// What else a trace says.
+/// The environment of a trace.
 struct About<'a> {
     process: &'a Process,
     devices: Vec<(DeviceId, String)>,
@@ -47,9 +42,8 @@ struct About<'a> {
 
 impl About<'_> {
     fn device_name(&self, device: DeviceId) -> String {
-        let id = device_id(device);
         let known = self.devices.iter().find(|(known, _)| *known == device);
-        known.map_or_else(|| id.clone(), |(_, name)| format!("{id} {name}"))
+        known.map_or_else(|| device.to_string(), |(_, name)| format!("{device} {name}"))
     }
 }
 
@@ -59,7 +53,7 @@ struct OtherData<'a> {
     process: &'a str,
     started: &'a str,
     clock: &'static str,
-    /// The clock's time at 0.
+    /// The clock's reading at 0 of the trace.
     origin_ns: u64,
     brackets: u64,
     dropped: u64,
@@ -71,7 +65,7 @@ fn render(recorded: &TraceRecords, about: &About<'_>) -> String {
     let begins = slices.iter().flatten().map(|(at, _)| at.begin_ns);
     let begins = begins.chain(recorded.calls.iter().map(|(_, call)| call.began_ns));
     let origin_ns = begins.min().unwrap_or_default();
-    let mut file = File::new(
+    let mut file = TraceFile::new(
         origin_ns,
         &OtherData {
             version: about.process.version(),
@@ -91,23 +85,23 @@ fn render(recorded: &TraceRecords, about: &About<'_>) -> String {
     file.finish()
 }
 
-/// A call or a slice in its place, with its number.
-type Placed<'a, T> = (Interval, (u64, &'a T));
+/// A call or a slice with its interval and its number.
+type TimedItem<'a, T> = (Interval, (u64, &'a T));
 
-/// Where a call is shown.
-struct Shown {
+/// The position of a call in the trace.
+struct CallPosition {
     tid: usize,
     at: Interval,
 }
 
-/// Writes each thread's calls, and says where each call is.
+/// Writes the calls of each thread, and returns their positions by number.
 fn write_calls(
-    file: &mut File,
+    file: &mut TraceFile,
     pid: u32,
     recorded: &TraceRecords,
     now_ns: u64,
-) -> HashMap<u64, Shown> {
-    let mut threads: BTreeMap<u64, Vec<Placed<'_, Call>>> = BTreeMap::new();
+) -> HashMap<u64, CallPosition> {
+    let mut threads: BTreeMap<u64, Vec<TimedItem<'_, Call>>> = BTreeMap::new();
     for (number, call) in &recorded.calls {
         let begin_ns = call.began_ns;
         let end_ns = call.ended_ns.unwrap_or(now_ns).max(begin_ns + 1);
@@ -121,7 +115,7 @@ fn write_calls(
         file.rows(pid, tids, &recorded.thread_name(thread), count);
         for ((at, (id, call)), row) in calls.into_iter().zip(rows) {
             let tid = tids + 1 + row;
-            file.push(&Event {
+            file.push(&TraceEvent {
                 ph: "X",
                 name: call.site.name().into(),
                 cat: "call",
@@ -129,23 +123,23 @@ fn write_calls(
                 tid,
                 ts: file.at(at.begin_ns),
                 dur: Some(Micros(at.end_ns - at.begin_ns)),
-                args: Some(Args::Call {
+                args: Some(EventArgs::Call {
                     call: id,
                     file: call.site.spec.file,
                     line: call.site.spec.line,
                     running: call.ended_ns.is_none(),
                 }),
-                ..Event::default()
+                ..TraceEvent::default()
             });
-            shown.insert(id, Shown { tid, at });
+            shown.insert(id, CallPosition { tid, at });
         }
         tids += count;
     }
     shown
 }
 
-/// The slices by stream, in the order in which the streams were first used.
-fn streams(slices: &[(u64, Slice)]) -> Vec<Vec<Placed<'_, Slice>>> {
+/// Groups slices by stream, in the order in which the streams were first used.
+fn streams(slices: &[(u64, Slice)]) -> Vec<Vec<TimedItem<'_, Slice>>> {
     let mut streams: Vec<Vec<(u64, &Slice)>> = Vec::new();
     let mut known: HashMap<(*const StreamState, usize), usize> = HashMap::new();
     for (number, slice) in slices {
@@ -159,9 +153,9 @@ fn streams(slices: &[(u64, Slice)]) -> Vec<Vec<Placed<'_, Slice>>> {
     streams.into_iter().map(in_order).collect()
 }
 
-/// Gives slices of one stream their times. Between one that ended on the stream and one that began
-/// after it there is no overlap, although the clocks are aligned a little differently each time.
-fn in_order(slices: Vec<(u64, &Slice)>) -> Vec<Placed<'_, Slice>> {
+/// Computes the intervals of the slices of one stream. The clock fit varies a little from slice to slice, so
+/// intervals are shifted such that slices which followed each other on the stream do not overlap.
+fn in_order(slices: Vec<(u64, &Slice)>) -> Vec<TimedItem<'_, Slice>> {
     let first = slices.first().map_or(0, |(_, slice)| slice.marks[0].order());
     let since = |order: u32| order.wrapping_sub(first) as i32;
     let mut ends: Vec<(i32, bool, usize)> = Vec::with_capacity(2 * slices.len());
@@ -171,7 +165,7 @@ fn in_order(slices: Vec<(u64, &Slice)>) -> Vec<Placed<'_, Slice>> {
     }
     ends.sort_unstable();
     let host_ns = |slice: &Slice| slice.passed.map(|moment| moment.host_ns.max(0.0).round() as u64);
-    let mut placed: Vec<Placed<'_, Slice>> = slices
+    let mut placed: Vec<TimedItem<'_, Slice>> = slices
         .into_iter()
         .map(|(number, slice)| {
             let [begin_ns, end_ns] = host_ns(slice);
@@ -185,19 +179,19 @@ fn in_order(slices: Vec<(u64, &Slice)>) -> Vec<Placed<'_, Slice>> {
             ended_ns = ended_ns.max(at.end_ns);
         } else {
             at.begin_ns = at.begin_ns.max(ended_ns);
-            // Where one ends the next may begin: an arrow to that place is the next one's.
+            // A slice may begin where the previous one ends. An arrow to that point belongs to the later one.
             at.end_ns = at.end_ns.max(at.begin_ns + 1);
         }
     }
     placed
 }
 
-/// Writes each device's streams, and arrows to them from the calls.
+/// Writes the streams of each device, and arrows from the calls to the slices.
 fn write_slices(
-    file: &mut File,
+    file: &mut TraceFile,
     host: u32,
-    streams: Vec<Vec<Placed<'_, Slice>>>,
-    calls: &HashMap<u64, Shown>,
+    streams: Vec<Vec<TimedItem<'_, Slice>>>,
+    calls: &HashMap<u64, CallPosition>,
     recorded: &TraceRecords,
     about: &About<'_>,
 ) {
@@ -220,7 +214,7 @@ fn write_slices(
         let bias = about.biases.of(device);
         for ((at, (number, slice)), row) in slices.into_iter().zip(rows) {
             let tid = *tids + 1 + row;
-            file.push(&Event {
+            file.push(&TraceEvent {
                 ph: "X",
                 name: slice.name(),
                 cat: "gpu",
@@ -229,12 +223,12 @@ fn write_slices(
                 ts: file.at(at.begin_ns),
                 dur: Some(Micros(at.end_ns - at.begin_ns)),
                 args: Some(slice.args(bias)),
-                ..Event::default()
+                ..TraceEvent::default()
             });
             let CallId(call) = slice.call;
             let Some(from) = calls.get(&call) else { continue };
             let enqueued_ns = slice.enqueued_ns.clamp(from.at.begin_ns, from.at.end_ns - 1);
-            let arrow = |ph, pid, tid, ns| Event {
+            let arrow = |ph, pid, tid, ns| TraceEvent {
                 ph,
                 name: "enqueued".into(),
                 cat: "gpu",
@@ -242,18 +236,18 @@ fn write_slices(
                 tid,
                 ts: file.at(ns),
                 id: Some(number),
-                ..Event::default()
+                ..TraceEvent::default()
             };
             let [tail, head] =
                 [arrow("s", host, from.tid, enqueued_ns), arrow("f", pid, tid, at.begin_ns)];
             file.push(&tail);
-            file.push(&Event { bp: Some("e"), ..head });
+            file.push(&TraceEvent { bp: Some("e"), ..head });
         }
         *tids += count;
     }
 }
 
-/// A number that no process has, and the device's place among the rows. Process ids have 22 bits.
+/// Returns a process id for a device, which no process has, and its position. Process ids have 22 bits.
 fn device_pid(host: u32, device: DeviceId) -> (u32, usize) {
     let nth = match device {
         DeviceId::Cuda(ordinal) => 1 + ordinal.min(500),
@@ -263,7 +257,7 @@ fn device_pid(host: u32, device: DeviceId) -> (u32, usize) {
 }
 
 impl Slice {
-    /// The function's name, and which of its launches it is where it has several.
+    /// Returns the function's name, with the index of the launch if the function has several.
     fn name(&self) -> Cow<'static, str> {
         let name = self.site.name();
         match self.series.launch {
@@ -272,13 +266,13 @@ impl Slice {
         }
     }
 
-    fn args(&self, bias: Option<Bias>) -> Args<'static> {
+    fn args(&self, bias: Option<Bias>) -> EventArgs<'static> {
         let launch = self.series.launch.and_then(|at| self.site.spec.launches.get(at as usize));
         let error_ns = self.passed.map(|moment| moment.error_ns);
         let CallId(call) = self.call;
         let bias_ns =
             bias.map(|bias| if self.sample.flags.queued { bias.queued_ns } else { bias.ns });
-        Args::Slice {
+        EventArgs::Slice {
             call,
             launch: self.series.launch,
             line: launch.map_or(self.site.spec.line, |launch| launch.line),

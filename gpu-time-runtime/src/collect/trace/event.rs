@@ -1,12 +1,12 @@
-//! Trace events as JSON: what is written of each, and the file that they make.
+//! Trace events as JSON, and the trace file.
 
 use std::borrow::Cow;
 
 use serde::{Serialize, Serializer};
 
-/// One trace event. The letters are the format's.
+/// A trace event, with the field names of the format.
 #[derive(Default, Serialize)]
-pub(super) struct Event<'a> {
+pub(super) struct TraceEvent<'a> {
     pub ph: &'static str,
     pub name: Cow<'a, str>,
     #[serde(skip_serializing_if = "str::is_empty")]
@@ -19,14 +19,14 @@ pub(super) struct Event<'a> {
     pub dur: Option<Micros>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<u64>,
-    /// To what the end of an arrow is bound: `e` for the slice around it.
+    /// The binding point of an arrow's end: `e` for the enclosing slice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bp: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub args: Option<Args<'a>>,
+    pub args: Option<EventArgs<'a>>,
 }
 
-/// Nanoseconds, written as microseconds.
+/// A time in nanoseconds, serialized in microseconds.
 pub(super) struct Micros(pub u64);
 
 impl Serialize for Micros {
@@ -35,10 +35,10 @@ impl Serialize for Micros {
     }
 }
 
-/// What an event says of itself.
+/// The arguments of an event.
 #[derive(Serialize)]
 #[serde(untagged)]
-pub(super) enum Args<'a> {
+pub(super) enum EventArgs<'a> {
     Name {
         name: Cow<'a, str>,
     },
@@ -49,7 +49,7 @@ pub(super) enum Args<'a> {
         call: u64,
         file: &'static str,
         line: u32,
-        /// It had not returned when the trace was written, and is shown up to then.
+        /// The call had not returned when the trace was written, and ends at that time.
         #[serde(skip_serializing_if = "is_false")]
         running: bool,
     },
@@ -63,7 +63,7 @@ pub(super) enum Args<'a> {
         raw_ns: f64,
         #[serde(skip_serializing_if = "Option::is_none")]
         net_ns: Option<f64>,
-        /// How far its place in the host's time may be off.
+        /// The largest error of the position on the host's time line.
         alignment_error_ns: u64,
         #[serde(skip_serializing_if = "is_false")]
         queued: bool,
@@ -80,53 +80,53 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// The file, event by event.
-pub(super) struct File {
+/// A trace file in memory.
+pub(super) struct TraceFile {
     text: Vec<u8>,
-    /// The host's time at 0 of the trace, so that its times keep their nanoseconds as numbers.
+    /// The host time at 0 of the trace. Times relative to it keep nanosecond precision as JSON numbers.
     origin_ns: u64,
 }
 
-impl File {
-    /// A file without events that says this of itself.
-    pub fn new(origin_ns: u64, other_data: &impl Serialize) -> File {
-        let mut file = File { text: Vec::new(), origin_ns };
+impl TraceFile {
+    /// Creates a file without events.
+    pub fn new(origin_ns: u64, other_data: &impl Serialize) -> TraceFile {
+        let mut file = TraceFile { text: Vec::new(), origin_ns };
         file.text.extend_from_slice(b"{\"displayTimeUnit\":\"ns\",\"otherData\":");
         file.append(other_data);
         file.text.extend_from_slice(b",\"traceEvents\":[");
         file
     }
 
-    /// The whole file.
+    /// Returns the complete file.
     pub fn finish(mut self) -> String {
         self.text.extend_from_slice(b"\n]}\n");
         String::from_utf8(self.text).unwrap_or_default()
     }
 
     fn append(&mut self, value: &impl Serialize) {
-        // Strings and numbers into memory: nothing here can fail.
+        // Strings and numbers are serialized into memory, which cannot fail.
         _ = serde_json::to_writer(&mut self.text, value);
     }
 
-    /// Adds an event on a line of its own.
-    pub fn push(&mut self, event: &Event<'_>) {
+    /// Appends an event on a line of its own.
+    pub fn push(&mut self, event: &TraceEvent<'_>) {
         let is_first = self.text.ends_with(b"[");
         self.text.extend_from_slice(if is_first { b"\n" } else { b",\n" });
         self.append(event);
     }
 
-    /// The trace's time at this time of the host's.
+    /// Converts a host time to a time of the trace.
     pub fn at(&self, ns: u64) -> Option<Micros> {
         Some(Micros(ns.saturating_sub(self.origin_ns)))
     }
 
-    /// Names a process, and puts it behind those with a smaller index.
+    /// Names a process and sets its position among the others.
     pub fn process(&mut self, pid: u32, name: &str, sort_index: usize) {
-        self.metadata(pid, 0, "process_name", Args::Name { name: name.into() });
-        self.metadata(pid, 0, "process_sort_index", Args::SortIndex { sort_index });
+        self.metadata(pid, 0, "process_name", EventArgs::Name { name: name.into() });
+        self.metadata(pid, 0, "process_sort_index", EventArgs::SortIndex { sort_index });
     }
 
-    /// Names so many rows of a process, behind the `before` that it has.
+    /// Names further `rows` of a process that has `before` rows already.
     pub fn rows(&mut self, pid: u32, before: usize, name: &str, rows: usize) {
         for nth in 0..rows {
             let tid = before + 1 + nth;
@@ -134,13 +134,20 @@ impl File {
                 0 => Cow::from(name),
                 nth => format!("{name} (overlapping {nth})").into(),
             };
-            self.metadata(pid, tid, "thread_name", Args::Name { name });
-            self.metadata(pid, tid, "thread_sort_index", Args::SortIndex { sort_index: tid });
+            self.metadata(pid, tid, "thread_name", EventArgs::Name { name });
+            self.metadata(pid, tid, "thread_sort_index", EventArgs::SortIndex { sort_index: tid });
         }
     }
 
-    fn metadata(&mut self, pid: u32, tid: usize, name: &'static str, args: Args<'_>) {
+    fn metadata(&mut self, pid: u32, tid: usize, name: &'static str, args: EventArgs<'_>) {
         let args = Some(args);
-        self.push(&Event { ph: "M", name: name.into(), pid, tid, args, ..Event::default() });
+        self.push(&TraceEvent {
+            ph: "M",
+            name: name.into(),
+            pid,
+            tid,
+            args,
+            ..TraceEvent::default()
+        });
     }
 }

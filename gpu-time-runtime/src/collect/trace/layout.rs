@@ -1,21 +1,21 @@
-//! Times to rows: on one row of a trace, slices follow or contain each other and never overlap.
+//! Layout of slices on rows: on one row, slices follow or contain each other and never overlap.
 
 use std::cmp::Reverse;
 
-/// From when to when, in nanoseconds.
+/// A time interval in nanoseconds.
 ///
-/// Invariant: the end is no less than the beginning.
+/// Invariant: `begin_ns <= end_ns`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Interval {
     pub begin_ns: u64,
     pub end_ns: u64,
 }
 
-/// Orders things by when they began, the longer first, and gives each the first row on which it lies
-/// beside or inside whatever is there. Answers with the number of rows too.
-pub(super) fn lay_out<T>(things: &mut [(Interval, T)]) -> (Vec<usize>, usize) {
-    things.sort_by_key(|(interval, _)| (interval.begin_ns, Reverse(interval.end_ns)));
-    // By row, the ends of what contains the next, the innermost last.
+/// Sorts items by their beginning, the longer first, and assigns each to the first row on which it lies beside
+/// or inside the items there. Returns the row of each item and the number of rows.
+pub(super) fn lay_out<T>(items: &mut [(Interval, T)]) -> (Vec<usize>, usize) {
+    items.sort_by_key(|(interval, _)| (interval.begin_ns, Reverse(interval.end_ns)));
+    // By row, the ends of the open intervals, the innermost last.
     let mut rows: Vec<Vec<u64>> = Vec::new();
     let mut place = |interval: &Interval| {
         for (row, ends) in rows.iter_mut().enumerate() {
@@ -30,7 +30,7 @@ pub(super) fn lay_out<T>(things: &mut [(Interval, T)]) -> (Vec<usize>, usize) {
         rows.push(vec![interval.end_ns]);
         rows.len() - 1
     };
-    let placed = things.iter().map(|(interval, _)| place(interval)).collect();
+    let placed = items.iter().map(|(interval, _)| place(interval)).collect();
     (placed, rows.len())
 }
 
@@ -45,25 +45,25 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_or_is_contained_shares_a_row() {
+    fn adjacent_and_nested_share_a_row() {
         assert_eq!(rows(&[(0, 10), (10, 20), (12, 20), (12, 13), (25, 25)]), [0; 5]);
     }
 
     #[test]
-    fn what_overlaps_has_another() {
+    fn overlapping_get_another_row() {
         assert_eq!(rows(&[(0, 10), (5, 15), (7, 9), (12, 20), (15, 17)]), [0, 1, 0, 0, 0]);
         assert_eq!(rows(&[(0, 10), (5, 15), (7, 20)]), [0, 1, 2]);
     }
 
     proptest! {
         #[test]
-        fn no_two_on_a_row_overlap(times in prop::collection::vec((0..60u64, 0..20u64), 0..40)) {
+        fn no_overlap_on_a_row(times in prop::collection::vec((0..60u64, 0..20u64), 0..40)) {
             let interval = |(begin_ns, ns)| (Interval { begin_ns, end_ns: begin_ns + ns }, ());
-            let mut things: Vec<_> = times.into_iter().map(interval).collect();
-            let (rows, count) = lay_out(&mut things);
+            let mut items: Vec<_> = times.into_iter().map(interval).collect();
+            let (rows, count) = lay_out(&mut items);
             prop_assert!(rows.iter().all(|row| *row < count));
-            for (i, (a, ())) in things.iter().enumerate() {
-                for (j, (b, ())) in things.iter().enumerate().skip(i + 1) {
+            for (i, (a, ())) in items.iter().enumerate() {
+                for (j, (b, ())) in items.iter().enumerate().skip(i + 1) {
                     let is_apart = a.end_ns <= b.begin_ns || b.end_ns <= a.begin_ns;
                     let is_inside = b.begin_ns >= a.begin_ns && b.end_ns <= a.end_ns;
                     prop_assert!(rows[i] != rows[j] || is_apart || is_inside, "{a:?} {b:?}");

@@ -77,8 +77,8 @@ pub(crate) fn series() -> MutexGuard<'static, GraphSeries> {
 
 impl GraphSeries {
     /// Every series, with the number of its readings and losses.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static SeriesId, u64)> {
-        self.0.iter().map(|counters| (counters.id, counters.timed))
+    pub fn iter(&self) -> impl Iterator<Item = (&'static CallSite, &'static SeriesId, u64)> {
+        self.0.iter().map(|counters| (counters.site, counters.id, counters.timed))
     }
 
     /// Returns the index of the series of a launch, which is added if it is new.

@@ -147,7 +147,7 @@ impl Bench {
         };
         let cells = self.site.series();
         let series = &cells[id.index()].series;
-        let report = series.recorded().report(info, series.tally());
+        let report = series.times().report(info, &series.tally());
         assert_eq!(
             report.timed(),
             report.measured() + report.in_flight() + report.lost().map(|(_, n)| n).sum::<u64>(),

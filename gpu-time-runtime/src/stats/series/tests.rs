@@ -12,7 +12,7 @@ fn with(raw_ns: f64, mark: impl FnOnce(&mut Sample)) -> Sample {
     sample
 }
 
-fn row(bias_ns: Option<f64>) -> SeriesInfo {
+fn info(bias_ns: Option<f64>) -> SeriesInfo {
     SeriesInfo {
         device: "cuda:0".to_owned(),
         launch: None,
@@ -31,13 +31,13 @@ fn row(bias_ns: Option<f64>) -> SeriesInfo {
 }
 
 fn report(samples: &[Sample], bias_ns: Option<f64>) -> report::Series {
-    let mut series = Series::new();
+    let mut series = SeriesData::new();
     samples.iter().for_each(|&sample| series.record(sample));
-    series.recorded().report(row(bias_ns), series.tally())
+    series.times().report(info(bias_ns), &series.tally())
 }
 
 #[test]
-fn a_series_that_was_mostly_queued_is_relieved_of_a_queues_bias() {
+fn mostly_queued_series_uses_queued_bias() {
     let queued = |raw_ns| with(raw_ns, |s| (s.flags.fed, s.flags.queued) = (true, true));
     let mostly = report(&[queued(9000.0), queued(9000.0), sample(8400.0, true)], Some(1000.0));
     assert_eq!((mostly.queued(), mostly.bias_ns()), (2, Some(1600.0)));
@@ -47,7 +47,7 @@ fn a_series_that_was_mostly_queued_is_relieved_of_a_queues_bias() {
 }
 
 #[test]
-fn percentiles_are_over_fed_samples_and_the_sum_over_all() {
+fn percentiles_cover_fed_samples_and_sum_covers_all() {
     let report = report(&[sample(5000.0, true), sample(9000.0, false)], Some(1000.0));
     let (raw, net) = (report.raw_ns().unwrap(), report.net_ns().unwrap());
     assert_eq!(
@@ -60,7 +60,7 @@ fn percentiles_are_over_fed_samples_and_the_sum_over_all() {
 }
 
 #[test]
-fn starved_samples_alone_bound_the_time_from_above() {
+fn starved_samples_alone_are_upper_bound() {
     let report = report(&[sample(9000.0, false)], None);
     assert!(report.upper_bound());
     assert_eq!(report.raw_ns().unwrap().median(), 9000.0);
@@ -68,10 +68,9 @@ fn starved_samples_alone_bound_the_time_from_above() {
 }
 
 #[test]
-fn a_sample_at_the_floor_is_only_counted() {
+fn sample_at_floor_is_only_counted() {
     let floor = with(1280.0, |s| {
-        s.flags =
-            SampleFlags { fed: true, queued: false, at_floor: true, nested: true, tracked: true };
+        (s.flags.fed, s.flags.at_floor, s.flags.nested, s.flags.tracked) = (true, true, true, true)
     });
     let report = report(&[floor], Some(0.0));
     assert_eq!((report.measured, report.at_floor, report.fed), (1, 1, 0));
@@ -81,7 +80,7 @@ fn a_sample_at_the_floor_is_only_counted() {
 }
 
 #[test]
-fn a_sum_is_relieved_of_a_bias_for_each_launch() {
+fn sum_subtracts_bias_per_launch() {
     let sum = |raw_ns, brackets| with(raw_ns, |s| (s.flags.fed, s.brackets) = (true, brackets));
     let same = report(&[sum(9000.0, 3), sum(12_000.0, 3)], Some(1000.0));
     let net = same.net_ns().unwrap();
@@ -91,9 +90,9 @@ fn a_sum_is_relieved_of_a_bias_for_each_launch() {
 }
 
 #[test]
-fn calls_of_different_numbers_of_launches_have_a_net_sum_and_no_other_net_figure() {
+fn varying_launch_count_has_net_sum_only() {
     let sum = |raw_ns, brackets| with(raw_ns, |s| (s.flags.fed, s.brackets) = (true, brackets));
-    // Less the mean of three biases, the first would read 0 instead of 1000.
+    // Subtracting the mean of three biases would make the first 0 instead of 1000.
     let samples = [sum(2000.0, 1), sum(12_000.0, 5)];
     let varied = report(&samples, Some(1000.0));
     assert_eq!((varied.net_ns(), varied.net_sum_ns), (None, Some(8000.0)));
@@ -102,7 +101,7 @@ fn calls_of_different_numbers_of_launches_have_a_net_sum_and_no_other_net_figure
     let launches = varied.launches().unwrap();
     assert_eq!((launches.min(), launches.mean(), launches.max()), (1, 3.0, 5));
 
-    // One that is starved has its launches too.
+    // Launches of starved samples count too.
     let starved = with(9000.0, |s| s.brackets = 2);
     let mixed = report(&[sum(2000.0, 1), starved], Some(1000.0));
     assert_eq!((mixed.net_ns(), mixed.net_sum_ns), (None, Some(8000.0)));
@@ -112,39 +111,39 @@ fn calls_of_different_numbers_of_launches_have_a_net_sum_and_no_other_net_figure
 }
 
 #[test]
-fn what_is_recorded_later_is_not_in_a_copy() {
-    let mut series = Series::new();
+fn copy_excludes_later_samples() {
+    let mut series = SeriesData::new();
     series.record(sample(5000.0, true));
-    let (recorded, tally) = (series.recorded(), series.tally());
+    let (times, tally) = (series.times(), series.tally());
     series.record(sample(9000.0, true));
-    let report = recorded.report(row(None), tally);
+    let report = times.report(info(None), &tally);
     assert_eq!((report.measured, report.raw_ns().unwrap().sum()), (1, 5000.0));
     assert_eq!(report.timeline().unwrap().slots().len(), 1);
     assert_eq!(report.timeline().unwrap().slots()[0].count(), 1);
 }
 
 #[test]
-fn a_million_samples_of_both_kinds_fit() {
-    let mut series = Series::new();
+fn million_samples_fit_in_256_kib() {
+    let mut series = SeriesData::new();
     for i in 0..1_000_000u32 {
-        // From a nanosecond to beyond an hour, evenly by magnitude.
+        // From a nanosecond to beyond an hour, spaced logarithmically.
         series.record(sample(10f64.powf(f64::from(i) / 77_000.0), i % 2 == 0));
     }
     let kinds = [&series.fed, &series.starved].map(|kind| kind.bytes());
-    let bytes = size_of::<Series>() + kinds.iter().sum::<usize>();
+    let bytes = size_of::<SeriesData>() + kinds.iter().sum::<usize>();
     assert!(bytes <= 256 * 1024, "{bytes}");
-    let report = series.recorded().report(row(None), series.tally());
+    let report = series.times().report(info(None), &series.tally());
     assert_eq!((report.measured, report.fed, report.starved), (1_000_000, 500_000, 500_000));
 }
 
 proptest! {
     #[test]
-    fn what_is_recorded_adds_up(
+    fn counts_add_up(
         samples in prop::collection::vec((0.0f64..1e9, any::<[bool; 4]>()), 0..200),
         lost in prop::collection::vec(0..Lost::ALL.len(), 0..20),
         in_flight in 0u64..9,
     ) {
-        let mut series = Series::new();
+        let mut series = SeriesData::new();
         for &(raw_ns, [fed, at_floor, nested, tracked]) in &samples {
             series.record(with(raw_ns, |s| {
                 s.flags = SampleFlags { fed, queued: false, at_floor, nested, tracked };
@@ -152,8 +151,8 @@ proptest! {
         }
         lost.iter().for_each(|&reason| series.lose(Lost::ALL[reason]));
         let timed = (samples.len() + lost.len()) as u64 + in_flight;
-        let info = SeriesInfo { timed, in_flight, ..row(Some(2000.0)) };
-        let report = series.recorded().report(info, series.tally());
+        let info = SeriesInfo { timed, in_flight, ..info(Some(2000.0)) };
+        let report = series.times().report(info, &series.tally());
 
         prop_assert_eq!(report.inconsistencies().count(), 0);
         let count = |which: usize| samples.iter().filter(|(_, marks)| marks[which]).count() as u64;

@@ -18,7 +18,7 @@ fn open(stream_state: &StreamState) -> Mark {
     stream_state.open(StreamKey::new(Stream(64), &())).unwrap()
 }
 
-/// A bracket from one time to another, with a clock that is off by this.
+/// Returns a slice between two host times, with an error of 10 ns.
 fn slice(stream_state: &'static StreamState, marks: [Mark; 2], times: [f64; 2]) -> Slice {
     let site = site();
     Slice {
@@ -38,27 +38,27 @@ fn slice(stream_state: &'static StreamState, marks: [Mark; 2], times: [f64; 2]) 
 fn placed(slices: Vec<Slice>) -> Vec<(u64, u64)> {
     let numbered: Vec<(u64, Slice)> = (0..).zip(slices).collect();
     let numbered = numbered.iter().map(|(number, slice)| (*number, slice)).collect();
-    let interval = |(at, _): &Placed<'_, Slice>| (at.begin_ns, at.end_ns);
+    let interval = |(at, _): &TimedItem<'_, Slice>| (at.begin_ns, at.end_ns);
     in_order(numbered).iter().map(interval).collect()
 }
 
 #[test]
-fn what_ended_before_another_began_does_not_overlap_it() {
+fn consecutive_slices_do_not_overlap() {
     let stream_state = stream_state();
     let marks: Vec<_> = (0..3).map(|_| [open(stream_state), stream_state.close()]).collect();
     let times = [[100.0, 200.0], [190.0, 195.0], [200.0, 300.0]];
     let slices = marks.iter().zip(times).map(|(marks, times)| slice(stream_state, *marks, times));
-    // The second would have ended before the first: of it next to nothing is left.
+    // The second would end before the first, so it is cut to 1 ns.
     assert_eq!(placed(slices.collect()), [(100, 200), (200, 201), (201, 300)]);
 }
 
 #[test]
-fn what_is_inside_of_another_stays_there() {
+fn nested_slice_stays_nested() {
     let stream_state = stream_state();
     let outer = open(stream_state);
     let inner = [open(stream_state), stream_state.close()];
     let outer = [outer, stream_state.close()];
-    // They are seen in the order of their stops.
+    // Slices are recorded in the order of their stops.
     let slices = vec![
         slice(stream_state, inner, [120.0, 150.0]),
         slice(stream_state, outer, [100.0, 200.0]),
@@ -81,7 +81,7 @@ fn events(recorded: &TraceRecords, about: &About<'_>) -> (Value, Vec<Value>) {
 }
 
 #[test]
-fn a_trace_of_nothing_is_a_trace() {
+fn empty_trace_is_valid() {
     let process = process();
     let (other, events) = events(&TraceRecords::default(), &about(&process));
     assert_eq!(other["origin_ns"], 0);
@@ -89,7 +89,7 @@ fn a_trace_of_nothing_is_a_trace() {
 }
 
 #[test]
-fn names_are_what_they_are() {
+fn hostile_names_are_escaped() {
     const HOSTILE: &str = "a\",\n\u{1b}[31m<script>\\ü";
     let process = process();
     let stream_state = stream_state();

@@ -1,0 +1,90 @@
+use super::*;
+use crate::gpu::fake;
+use crate::types::key::SeriesKey;
+use crate::types::sample::{CacheState, Sample};
+use crate::types::workload::{Amount, Workload};
+use gpu_time_report::Series;
+
+const DEVICE: DeviceId = DeviceId::Cuda(0);
+const BIAS: Bias = Bias { ns: 200.0, queued_ns: 260.0, ..Bias::NONE };
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Starved,
+    Fed,
+    Queued,
+}
+
+fn biases() -> Biases {
+    Biases::fixed(DEVICE, BIAS)
+}
+
+/// Reads a site with `count` samples of each kind and time, of 10,000 bytes each.
+fn state(samples: &[(u64, Kind, f64)]) -> SiteState {
+    let site = fake::site();
+    let id = site.series_id(None, DEVICE, CacheState::AsFound, SeriesKey::NONE);
+    for &(count, kind, raw_ns) in samples {
+        let series = &mut site.series()[id.index()].series;
+        for _ in 0..count {
+            let mut sample = Sample::new(raw_ns).unwrap();
+            sample.flags.fed = !matches!(kind, Kind::Starved);
+            sample.flags.queued = matches!(kind, Kind::Queued);
+            series.record(sample);
+            let bytes = Amount::of(&10_000.0);
+            series.record_work(sample, Workload { bytes, ..Workload::UNKNOWN });
+        }
+    }
+    let timed = samples.iter().map(|(count, ..)| count).sum();
+    SiteState::of_samples(site, Counts { timed, ..Counts::default() }, &[0])
+}
+
+#[test]
+fn new_series_has_population_of_the_run() {
+    let of = |calls: f64| Population { calls, weights: calls, variance: 0.0 };
+    let mut before = state(&[(10, Kind::Fed, 1_200.0)]);
+    let mut now = before.clone();
+    (before.population, now.population) = (of(10_000.0), of(11_000.0));
+    let site = now.site;
+    let cold = site.series_id(None, DEVICE, CacheState::Cold, SeriesKey::NONE);
+    now.series.push(SeriesState { id: cold, ..now.series[0].clone() });
+    let run = now.since(&before);
+    let [new] = &run.views(&biases())[..] else { panic!("one series") };
+    assert_eq!((new.info.cache, new.info.population), (CacheState::Cold, Some(of(1_000.0))));
+}
+
+/// Reports the later samples as the difference to a reading after the earlier ones, and alone.
+fn after_and_alone(earlier: &[(u64, Kind, f64)], later: &[(u64, Kind, f64)]) -> [Series; 2] {
+    let all = [earlier, later].concat();
+    let [site] = &since(&[state(earlier)], &[state(&all)], &biases())[..] else {
+        panic!("one site")
+    };
+    [site.series[0].clone(), state(later).report(&biases()).series[0].clone()]
+}
+
+/// Times below 2 µs are recorded to the nanosecond, so the figures are equal.
+#[test]
+fn difference_equals_report_without_earlier_samples() {
+    use Kind::{Fed, Queued, Starved};
+    let runs: [&[_]; 4] = [
+        &[(60, Starved, 900.0)],
+        &[(60, Fed, 1_200.0)],
+        &[(60, Queued, 1_260.0)],
+        &[(6, Starved, 1_800.0), (40, Queued, 1_260.0), (20, Fed, 1_200.0)],
+    ];
+    for earlier in runs.map(|run| [run, &[(900, run[0].1, 1_500.0)]].concat()) {
+        for later in runs {
+            let [run, alone] = after_and_alone(&earlier, later);
+            let figures = |series: &Series| {
+                (
+                    [series.fed, series.starved, series.queued, series.measured, series.timed],
+                    (series.upper_bound, series.bias_ns, series.ci95_ns),
+                    [series.raw_ns, series.net_ns].map(|stats| stats.unwrap().median),
+                    [series.raw_ns, series.net_ns].map(|stats| stats.unwrap().sum.round()),
+                    series.histogram.clone(),
+                    series.bytes.map(|bytes| (bytes.samples, bytes.total, bytes.gb_per_s)),
+                )
+            };
+            assert_eq!(figures(&run), figures(&alone));
+        }
+    }
+}

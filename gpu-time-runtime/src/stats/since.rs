@@ -1,0 +1,45 @@
+//! Differences between two readings of counters.
+
+use gpu_time_report::Losses;
+
+/// A reading of counters that only grow. `until_stable` subtracts two of them to report one run.
+pub(crate) trait Since {
+    /// Returns what was counted after the earlier reading of the same counters.
+    fn since(&self, earlier: &Self) -> Self;
+}
+
+impl Since for u64 {
+    fn since(&self, earlier: &u64) -> u64 {
+        self.saturating_sub(*earlier)
+    }
+}
+
+impl Since for f64 {
+    fn since(&self, earlier: &f64) -> f64 {
+        self - earlier
+    }
+}
+
+impl Since for Losses {
+    fn since(&self, earlier: &Losses) -> Losses {
+        let mut losses = *self;
+        losses.take_off(*earlier);
+        losses
+    }
+}
+
+/// Implements [`Since`] field by field. Fields after `keep`, such as extremes, cannot be subtracted: the
+/// later reading's are taken.
+macro_rules! impl_since {
+    ($type:ty { $($field:ident),* $(,)? $(; keep $($kept:ident),*)? }) => {
+        impl $crate::stats::since::Since for $type {
+            fn since(&self, earlier: &Self) -> Self {
+                Self {
+                    $($field: $crate::stats::since::Since::since(&self.$field, &earlier.$field),)*
+                    $($($kept: self.$kept,)*)?
+                }
+            }
+        }
+    };
+}
+pub(crate) use impl_since;
