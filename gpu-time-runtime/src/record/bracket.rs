@@ -9,6 +9,7 @@ use crate::record::series_counters::SeriesRef;
 use crate::record::stream_state::{Mark, StreamState};
 use crate::record::timeline::{CallId, Slice};
 use crate::site::callsite::CallSite;
+use crate::site::cost;
 use crate::site::series_id::SeriesId;
 use crate::stats::clock_fit::Moment;
 use crate::types::attribute::Hold;
@@ -278,12 +279,15 @@ impl<G: Gpu> Bracket<G> {
         };
         match known {
             // When the GPU was here matters only for how much was behind.
-            Some(fed) if behind_ns.is_none() => {
+            Some(fed) if behind_ns.is_none() && !self.shows_pace() => {
                 sample.fed = fed;
                 passage.skip();
             }
             known => {
                 let came_late = passage.reaches(self.gpu, &self.crossing(raw_ns));
+                if self.shows_pace() {
+                    self.subject.site.cost.count_pace(came_late);
+                }
                 sample.fed = known.unwrap_or(came_late);
                 sample.queued = sample.fed && passage.is_past(behind_ns);
             }
@@ -294,6 +298,15 @@ impl<G: Gpu> Bracket<G> {
         sample.nested = self.is_nested();
         sample.tracked = self.subject.tracked;
         Ok(sample)
+    }
+
+    /// Returns `true` if the budget wants to know whether the GPU was behind, and neither a hold nor a
+    /// flush of the bracket's own kept the GPU busy.
+    #[inline]
+    fn shows_pace(&self) -> bool {
+        cost::is_on()
+            && matches!(self.feeding(), Feeding::Host(_) | Feeding::Unknown)
+            && self.subject.site.settings().cold.is_none()
     }
 
     /// What the GPU's way through the stream has to know of the bracket.

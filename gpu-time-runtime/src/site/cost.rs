@@ -22,10 +22,13 @@ const LONGEST_DECISION_NS: u64 = 1_000;
 pub(crate) struct CostMeter {
     calls: AtomicU64,
     timed: AtomicU64,
-    device_ns: AtomicU64,
+    pair_ns: AtomicU64,
+    preparation_ns: AtomicU64,
     metered: AtomicU64,
     metered_ns: AtomicU64,
     decision_ns: AtomicU64,
+    paced: AtomicU64,
+    paced_by_gpu: AtomicU64,
 }
 
 /// Returns `true` while costs are counted.
@@ -39,10 +42,13 @@ impl CostMeter {
         CostMeter {
             calls: AtomicU64::new(0),
             timed: AtomicU64::new(0),
-            device_ns: AtomicU64::new(0),
+            pair_ns: AtomicU64::new(0),
+            preparation_ns: AtomicU64::new(0),
             metered: AtomicU64::new(0),
             metered_ns: AtomicU64::new(0),
             decision_ns: AtomicU64::new(0),
+            paced: AtomicU64::new(0),
+            paced_by_gpu: AtomicU64::new(0),
         }
     }
 
@@ -56,10 +62,24 @@ impl CostMeter {
         self.timed.fetch_add(1, Relaxed);
     }
 
-    /// Counts device time that a timed call adds.
+    /// Counts the device time of one event pair.
     #[cold]
-    pub fn spend(&self, device_ns: f64) {
-        self.device_ns.fetch_add(device_ns as u64, Relaxed);
+    pub fn count_pair(&self, ns: f64) {
+        self.pair_ns.fetch_add(ns as u64, Relaxed);
+    }
+
+    /// Counts device time of a flush or a hold.
+    #[cold]
+    pub fn count_preparation(&self, ns: f64) {
+        self.preparation_ns.fetch_add(ns as u64, Relaxed);
+    }
+
+    /// Counts a sample that shows which side sets the pace: the GPU if `is_gpu_behind`, which means that
+    /// it was busy with earlier work of the application until the host had enqueued the whole bracket.
+    #[cold]
+    pub fn count_pace(&self, is_gpu_behind: bool) {
+        self.paced.fetch_add(1, Relaxed);
+        self.paced_by_gpu.fetch_add(u64::from(is_gpu_behind), Relaxed);
     }
 
     /// Returns the counters and resets them.
@@ -77,10 +97,13 @@ impl CostMeter {
         Usage {
             calls: number(&self.calls),
             timed: number(&self.timed),
-            device_ns: number(&self.device_ns),
+            pair_ns: number(&self.pair_ns),
+            preparation_ns: number(&self.preparation_ns),
             metered: number(&self.metered),
             metered_ns: number(&self.metered_ns),
-            looked_ns: number(&self.decision_ns),
+            decision_ns: number(&self.decision_ns),
+            paced: number(&self.paced),
+            paced_by_gpu: number(&self.paced_by_gpu),
         }
     }
 }
@@ -247,6 +270,6 @@ mod tests {
         let began = Instant::now() - Duration::from_secs(1);
         drop(DecisionTiming { meter: &METER, began });
         let usage = METER.take();
-        assert_eq!((usage.metered, usage.metered_ns, usage.looked_ns), (0.0, 0.0, 8_000.0));
+        assert_eq!((usage.metered, usage.metered_ns, usage.decision_ns), (0.0, 0.0, 8_000.0));
     }
 }

@@ -10,12 +10,12 @@ struct Site {
     host_ns: f64,
     device_ns: f64,
     /// What it takes to decide about a call, in the mean.
-    look_ns: f64,
+    decision_ns: f64,
 }
 
 impl Site {
     fn new(calls_per_s: f64, host_ns: f64, device_ns: f64) -> Self {
-        Site { calls_per_s, host_ns, device_ns, look_ns: 0.0 }
+        Site { calls_per_s, host_ns, device_ns, decision_ns: 0.0 }
     }
 }
 
@@ -29,7 +29,7 @@ struct World {
 impl World {
     fn new(share: f64, sites: usize) -> World {
         let mut budget = Budget::new(share);
-        (0..sites).for_each(|_| budget.join(1.0));
+        (0..sites).for_each(|_| budget.add(1.0));
         World { budget, rates: vec![1.0; sites], step: 0 }
     }
 
@@ -45,16 +45,17 @@ impl World {
                 .map(|(site, rate)| {
                     let calls = site.calls_per_s * STEP_NS / 1e9;
                     let timed = calls * rate;
-                    let passing_ns = PASSING_NS + site.look_ns;
+                    let passing_ns = PASSING_NS + site.decision_ns;
                     cost_ns += timed * (site.host_ns + site.device_ns) + calls * passing_ns;
                     let metered = timed / 8.0;
                     Usage {
                         calls,
                         timed,
-                        device_ns: timed * site.device_ns,
+                        preparation_ns: timed * site.device_ns,
                         metered,
                         metered_ns: metered * site.host_ns,
-                        looked_ns: calls * site.look_ns,
+                        decision_ns: calls * site.decision_ns,
+                        ..Usage::default()
                     }
                 })
                 .collect();
@@ -65,7 +66,8 @@ impl World {
 }
 
 /// A loop of 3 µs kernels.
-const LOOP: Site = Site { calls_per_s: 300e3, host_ns: 700.0, device_ns: 3_300.0, look_ns: 0.0 };
+const LOOP: Site =
+    Site { calls_per_s: 300e3, host_ns: 700.0, device_ns: 3_300.0, decision_ns: 0.0 };
 
 #[test]
 fn a_loop_settles_below_the_budget_and_uses_it() {
@@ -109,7 +111,7 @@ fn a_site_that_is_called_rarely_is_timed_beside_one_that_is_not() {
 fn a_call_longer_than_an_interval_costs_all_that_it_takes() {
     for counted_at in [0, 5] {
         let mut budget = Budget::new(0.01);
-        budget.join(1.0);
+        budget.add(1.0);
         let (mut rate, mut began, mut spent_ns) = (1.0, 0.0, 0.0);
         for step in 0..12_000u32 {
             let mut usage = Usage::default();
@@ -166,7 +168,7 @@ fn cold_and_held_calls_cost_in_full() {
 /// Of a function whose launches may go into a graph, every call is asked for its stream.
 #[test]
 fn deciding_about_calls_is_paid_for_by_timing_fewer() {
-    let asked = Site { look_ns: 20.0, ..LOOP };
+    let asked = Site { decision_ns: 20.0, ..LOOP };
     let mut world = World::new(0.01, 1);
     world.run(&[asked], 30.0);
     let settled = world.run(&[asked], 10.0);
