@@ -1,9 +1,9 @@
 //! The budget controller: adjusts the sampling rates while the program runs.
 //!
-//! Calls that are decided about adjust the rates when an adjustment is due. If calls become rare, the
-//! next decision may be far away, and a call that is passed over reads no clock. A background thread,
-//! which sleeps otherwise, therefore notices that no adjustment was made for a second, and makes every
-//! thread decide about its next call.
+//! Calls that are decided about adjust the rates when an adjustment is due. If calls become rare,
+//! the next decision may be far away, and a call that is passed over reads no clock. A background
+//! thread, which sleeps otherwise, therefore notices that no adjustment was made for a second, and
+//! makes every thread decide about its next call.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, Once};
@@ -26,7 +26,8 @@ use gpu_time_report::units::percent;
 const PAUSE_NS: u64 = 10_000_000;
 /// An adjustment takes at most one part in this many of the time until the next.
 const PARTS: u64 = 2_000;
-/// Upper bound on the duration of an adjustment, without and for each site. A longer one was interrupted.
+/// Upper bound on the duration of an adjustment, without and for each site. A longer one was
+/// interrupted.
 const LONGEST_NS: u64 = 10_000;
 const LONGEST_OF_SITE_NS: u64 = 1_000;
 /// The delay after which the load of a new site is looked at.
@@ -49,8 +50,8 @@ static CONTROLLER: Mutex<Option<Controller>> = Mutex::new(None);
 /// The time at which the next adjustment is due.
 static DUE_NS: AtomicU64 = AtomicU64::new(0);
 
-/// Sets the share of wall time that timing may take; `None` removes the bound. If it changes, sites must
-/// be [added](add) again; otherwise all that was learned stays.
+/// Sets the share of wall time that timing may take; `None` removes the bound. If it changes, sites
+/// must be [added](add) again; otherwise all that was learned stays.
 pub(crate) fn set(share: Option<f64>) {
     let mut controller = locked(&CONTROLLER);
     if controller.as_ref().map(|controller| controller.budget.share()) == share {
@@ -66,8 +67,8 @@ pub(crate) fn set(share: Option<f64>) {
     }
 }
 
-/// Adds a site, whose calls are sampled at most as given, or changes that bound. Returns the sampling
-/// until the next adjustment, or `None` without a budget.
+/// Adds a site, whose calls are sampled at most as given, or changes that bound. Returns the
+/// sampling until the next adjustment, or `None` without a budget.
 pub(crate) fn add(site: &'static CallSite, max: Sampling) -> Option<Sampling> {
     let mut controller = locked(&CONTROLLER);
     let controller = controller.as_mut()?;
@@ -152,8 +153,8 @@ fn watch() {
     }
 }
 
-/// Bounds the duration of an adjustment. One that was interrupted for milliseconds would otherwise put
-/// the next one off by many seconds, and at first all calls are timed until then.
+/// Bounds the duration of an adjustment. One that was interrupted for milliseconds would otherwise
+/// put the next one off by many seconds, and at first all calls are timed until then.
 fn plausible_ns(took_ns: u64, sites: usize) -> u64 {
     took_ns.min(LONGEST_NS + LONGEST_OF_SITE_NS * sites as u64)
 }
@@ -179,8 +180,8 @@ pub(crate) fn warning() -> Option<String> {
     let [share, passing] = [budget.share(), passing].map(percent);
     let name = sites.get(busiest)?.name();
     Some(format!(
-        "the budget of {share} cannot be kept: calls that are not timed took {passing} of the wall time \
-         recently, most of them calls of `{name}`: set `GPU_TIME_FILTER` to `!{name}` to exclude it"
+        "the budget of {share} cannot be kept: calls that are not timed took {passing} of the wall \
+         time recently, most of them calls of `{name}`: set `GPU_TIME_FILTER` to `!{name}` to exclude it"
     ))
 }
 
@@ -190,7 +191,8 @@ mod tests {
     use crate::gpu::fake;
     use crate::site::cost::{self, LONGEST_NS as CALL_NS};
 
-    /// Every timed call costs the same. The test's clock is far ahead, so that adjusting takes no time.
+    /// Every timed call costs the same. The test's clock is far ahead, so that adjusting takes no
+    /// time.
     #[test]
     fn cost_settles_within_the_budget_and_is_counted() {
         const STEP_CALLS: u32 = 40;

@@ -4,18 +4,18 @@ use crate::cuda::Context;
 use crate::gpu::Preparation;
 use crate::types::attribute::Cold;
 
-/// The device time of two event records beyond the reading of an empty pair. On an H200, a pair now and
-/// then in a loop of 3 µs kernels that never synchronizes slowed the loop down by 4.2 to 4.3 µs, where a
-/// pair reads 1.28 µs and 0.6 µs more with much behind it. A pair around each of many empty kernels
-/// takes less: 4.74 µs with it, and 1.40 µs without.
+/// The device time of two event records beyond the reading of an empty pair. On an H200, a pair now
+/// and then in a loop of 3 µs kernels that never synchronizes slowed the loop down by 4.2 to 4.3 µs.
+/// An empty pair reads 1.28 µs there, and about 0.6 µs more with much behind it. A pair around each
+/// of many empty kernels takes less: 4.74 µs with it, and 1.40 µs without.
 const RECORDS_NS: f64 = 2_360.0;
 /// The reading of an empty pair where it is not known.
 const EMPTY_PAIR_NS: f64 = 1_280.0;
-/// The cost of a hold beyond the time for which it is wanted: a launch as of an empty kernel, and one or two
-/// microseconds until the device sees the release.
+/// The cost of a hold beyond the time for which it is wanted: a launch as of an empty kernel, and
+/// one or two microseconds until the device sees the release.
 const HOLD_NS: f64 = 3_000.0;
-/// The cost of a flush that evicts next to nothing: on an H200 2.4 µs for reading the L2 once, and 3.3 µs for
-/// writing and discarding it.
+/// The cost of a flush that evicts next to nothing: on an H200 2.4 µs for reading the L2 once, and
+/// 3.3 µs for writing and discarding it.
 const FLUSH_NS: f64 = 3_000.0;
 /// The share of the peak bandwidth that a flush reaches on an H200.
 const BANDWIDTH_SHARE: f64 = 0.8;
@@ -31,16 +31,16 @@ impl Context {
         pair_ns + self.queued_extra_ns() + RECORDS_NS
     }
 
-    /// Returns the device time of what precedes a bracket, in nanoseconds. A hold costs its duration in
-    /// addition.
+    /// Returns the device time of what precedes a bracket, in nanoseconds. A hold costs its
+    /// duration in addition.
     #[cold]
     pub fn preparation_cost_ns(&self, prepare: Preparation) -> f64 {
         let flush_ns = prepare.cold.map_or(0.0, |cold| self.flush_cost_ns(cold));
         flush_ns + prepare.hold.map_or(0.0, |_| HOLD_NS)
     }
 
-    /// Returns the device time of a flush, with that of refilling the L2 and writing back dirty lines in the
-    /// kernels after it.
+    /// Returns the device time of a flush, with that of refilling the L2 and writing back dirty
+    /// lines in the kernels after it.
     #[cold]
     pub fn flush_cost_ns(&self, cold: Cold) -> f64 {
         let l2 = match cold {

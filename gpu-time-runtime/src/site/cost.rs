@@ -52,12 +52,12 @@ impl CostMeter {
         }
     }
 
-    /// Counts calls that were decided about.
+    /// Counts calls, timed or passed over.
     pub fn count(&self, calls: u64) {
         self.calls.fetch_add(calls, Relaxed);
     }
 
-    /// Counts one of them that is timed.
+    /// Counts one timed call.
     pub fn count_timed(&self) {
         self.timed.fetch_add(1, Relaxed);
     }
@@ -74,8 +74,9 @@ impl CostMeter {
         self.preparation_ns.fetch_add(ns as u64, Relaxed);
     }
 
-    /// Counts a sample that shows which side sets the pace: the GPU if `is_gpu_behind`, which means that
-    /// it was busy with earlier work of the application until the host had enqueued the whole bracket.
+    /// Counts a sample that shows which side sets the pace: the GPU if `is_gpu_behind`, which means
+    /// that it was busy with earlier work of the application until the host had enqueued the whole
+    /// bracket.
     #[cold]
     pub fn count_pace(&self, is_gpu_behind: bool) {
         self.paced.fetch_add(1, Relaxed);
@@ -123,8 +124,8 @@ fn one_in(many: u8) -> bool {
 
 /// The host time of one timed call, if it is one of those that are measured.
 ///
-/// Invariant: the time is counted once, when the call ends, so that a time and its count are never read
-/// apart, however long the call takes.
+/// Invariant: the time is counted once, when the call ends, so that a time and its count are never
+/// read apart, however long the call takes.
 pub(crate) struct CostTimer {
     meter: Option<&'static CostMeter>,
     ns: AtomicU64,
@@ -147,7 +148,7 @@ impl CostTimer {
         CostTimer { meter: one_in(ONE_IN).then_some(meter), ns: AtomicU64::new(0) }
     }
 
-    /// Measures until the answer is dropped.
+    /// Measures until the returned value is dropped.
     #[inline(always)]
     pub fn start(&self) -> Timing<'_> {
         Timing(if self.meter.is_some() { Some(Stretch::new(&self.ns)) } else { None })
@@ -204,7 +205,7 @@ impl Drop for Stretch<'_> {
     }
 }
 
-/// Measures the time of one decision in [`ONE_IN`], until the answer is dropped.
+/// Measures the time of one decision in [`ONE_IN`], until the returned value is dropped.
 #[inline]
 pub(crate) fn time_decision(meter: &'static CostMeter) -> Option<DecisionTiming> {
     (is_on() && one_in(ONE_IN)).then(|| DecisionTiming { meter, began: Instant::now() })
@@ -252,6 +253,21 @@ mod tests {
         assert_eq!((usage.metered, usage.metered_ns), (0.0, 0.0));
         drop(timer);
         assert_eq!(METER.take().metered, 1.0);
+    }
+
+    #[test]
+    fn counters_are_read_once() {
+        static METER: CostMeter = CostMeter::new();
+        METER.count_pair(3_900.5);
+        METER.count_preparation(70_000.0);
+        METER.count_pace(true);
+        METER.count_pace(false);
+        for usage in [METER.peek(), METER.take()] {
+            assert_eq!((usage.pair_ns, usage.preparation_ns), (3_900.0, 70_000.0));
+            assert_eq!((usage.paced, usage.paced_by_gpu), (2.0, 1.0));
+        }
+        let usage = METER.take();
+        assert_eq!((usage.pair_ns, usage.preparation_ns, usage.paced), (0.0, 0.0, 0.0));
     }
 
     #[test]

@@ -1,23 +1,23 @@
-//! The cost controller: how often each site is timed so that timing stays within a share of wall time.
-//! Pure arithmetic, without clocks or locks.
+//! The cost controller: how often each site is timed so that timing stays within a share of wall
+//! time. Pure arithmetic, without clocks or locks.
 //!
 //! The demand of a site is the cost of timing all of its calls. The budget is divided equally among
-//! sites, so that each is known about equally well, and what one site does not need goes to the others.
-//! Overspending is paid back over the following seconds.
+//! sites, so that each is known about equally well, and what one site does not need goes to the
+//! others. Overspending is paid back over the following seconds.
 //!
 //! # Host time and device time
 //!
 //! The host and the GPU work side by side, so a program slows down by less than the sum of the two
 //! costs. [`charged_ns`] charges what is on the critical path, by three assumptions:
 //!
-//! - **The GPU sets the pace** where it was still busy with earlier work when the host had enqueued the
-//!   whole bracket. The event pair slows the program down. The host's time is hidden, and part of it is
-//!   waiting for room in a full queue.
-//! - **The host sets the pace** where the GPU was idle. The host's time slows the program down, and the
-//!   event pair is hidden.
-//! - **The program waits for each call.** The GPU is idle then too. It passes the start event while the
-//!   host launches, and the host records the stop event while the GPU works, so that half of each is
-//!   hidden.
+//! - **The GPU sets the pace** where it was still busy with earlier work when the host had enqueued
+//!   the whole bracket. The event pair slows the program down. The host's time is hidden, and part
+//!   of it is waiting for room in a full queue.
+//! - **The host sets the pace** where the GPU was idle. The host's time slows the program down, and
+//!   the event pair is hidden.
+//! - **The program waits for each call.** The GPU is idle then too. It passes the start event while
+//!   the host launches, and the host records the stop event while the GPU works, so that half of
+//!   each is hidden.
 //!
 //! Flushes and holds are charged in full, because kernels of microseconds do not hide them.
 
@@ -38,12 +38,13 @@ const EVIDENCE: f64 = 32.0;
 /// The cost of a call is the mean of about this many measured calls, of about this time.
 const SAMPLES: f64 = 128.0;
 const SAMPLES_NS: f64 = 5e9;
-/// Upper bound on the cost of a call that is passed over, apart from decisions: the bound on what eight
-/// threads at once take, in `docs/measurements.md`.
+/// Upper bound on the cost of a call that is passed over, apart from decisions: the bound on what
+/// eight threads at once take, in `docs/measurements.md`.
 const PASSING_NS: f64 = 6.0;
 /// The cost of a timed call on the host, and of its event pairs, until they are known.
 const GUESS_NS: f64 = 3_000.0;
-/// The pace is that of about this many samples: fewer, because a wrong one underestimates expensive calls.
+/// The pace is that of about this many samples: fewer, because a wrong one underestimates expensive
+/// calls.
 const PACE_SAMPLES: f64 = 32.0;
 /// The number of samples that are assumed to have found the GPU idle before there is any.
 const IDLE_SAMPLES: f64 = 8.0;
@@ -93,15 +94,15 @@ impl Cost {
     }
 }
 
-/// The time by which timed calls slow the program down, if the GPU sets the pace for the share `gpu_paced`
-/// of them. See the assumptions at the top of this file.
+/// The time by which timed calls slow the program down, if the GPU sets the pace for the share
+/// `gpu_paced` of them. See the assumptions at the top of this file.
 fn charged_ns(host_ns: f64, pair_ns: f64, preparation_ns: f64, gpu_paced: f64) -> f64 {
     // Covers both cases of an idle GPU: `host_ns` alone, and half of each.
     let idle_ns = 0.5 * (host_ns + host_ns.max(pair_ns));
     preparation_ns + gpu_paced * pair_ns + (1.0 - gpu_paced) * idle_ns
 }
 
-/// What is known about a site.
+/// The learned load and costs of a site.
 #[derive(Clone, Copy, Debug)]
 struct Load {
     calls_per_ns: f64,
@@ -131,7 +132,7 @@ struct Mean {
 }
 
 impl Mean {
-    /// A mean of about `max_weight` values, which is `value` as long as there is none.
+    /// A mean of the last `max_weight` values or so; `value` until the first one.
     fn new(value: f64, max_weight: f64) -> Self {
         Mean { value, weight: 0.0, max_weight, uncounted: 0.0 }
     }
@@ -214,8 +215,8 @@ pub(crate) struct Budget {
     share: f64,
     loads: Vec<Load>,
     debt_ns: f64,
-    /// The shares of wall time that were charged, in all and for passing calls over. Averages that begin
-    /// at 0, of which `weight` is known by now.
+    /// The shares of wall time that were charged, in all and for passing calls over. Averages that
+    /// begin at 0, of which `weight` is known by now.
     cost_share: f64,
     passing_share: f64,
     weight: f64,
@@ -250,8 +251,8 @@ impl Budget {
         if self.weight > 0.0 { average / self.weight } else { 0.0 }
     }
 
-    /// Returns the share of wall time that passing calls over took recently, and the index of the site
-    /// with the most calls, if that alone exceeded the budget.
+    /// Returns the share of wall time that passing calls over took recently, and the index of the
+    /// site with the most calls, if that alone exceeded the budget.
     pub fn overrun(&self) -> Option<(f64, usize)> {
         let passing = self.normalized(self.passing_share);
         let shares = self.loads.iter().map(Load::passing_share).enumerate();
@@ -281,9 +282,9 @@ impl Budget {
         Some(load.rate)
     }
 
-    /// Adjusts the rate of each site to the interval that ends now. The usages, and the rates that are
-    /// returned, are in the order in which the sites were added. `own_ns` is the time that the adjustment
-    /// before this one took.
+    /// Adjusts the rate of each site to the interval that ends now. The usages, and the rates that
+    /// are returned, are in the order in which the sites were added. `own_ns` is the time that the
+    /// adjustment before this one took.
     pub fn adjust(
         &mut self,
         elapsed_ns: f64,

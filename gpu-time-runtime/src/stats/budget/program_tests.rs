@@ -1,7 +1,7 @@
 //! The true slowdown of simulated programs with a budget of 1 %.
 //!
-//! Each program runs twice, with and without timing, on a host and a GPU that work side by side. The
-//! figures are those of an H200: see `docs/measurements.md`.
+//! Each program runs twice, with and without timing, on a host and a GPU that work side by side.
+//! The figures are those of an H200: see `docs/measurements.md`.
 
 use std::collections::VecDeque;
 
@@ -71,7 +71,7 @@ struct Thread {
     due: f64,
     timed: u64,
     usage: Usage,
-    /// Samples that nobody has read: whether the GPU was behind.
+    /// Samples that were not read yet: `true` if the GPU was behind.
     samples: Vec<bool>,
 }
 
@@ -330,7 +330,7 @@ fn threads_side_by_side_share_the_budget() {
     assert!(slowdowns.iter().all(|slowdown| *slowdown > 0.0015), "{slowdowns:?}");
 }
 
-/// What was learned about one pace does not hold for the next.
+/// A program that changes its pace keeps the budget, although the controller has to learn anew.
 #[test]
 fn change_of_pace_does_not_exceed_the_budget() {
     let mut program = Program::new(&[GPU_BOUND]);
