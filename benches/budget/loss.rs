@@ -4,6 +4,8 @@ use std::fmt;
 
 /// The largest loss with a budget of 1 %, in percent.
 pub const MAX_LOSS: f64 = 1.2;
+/// The smallest loss with which the budget counts as spent, in percent.
+pub const MIN_LOSS: f64 = 0.6;
 /// The largest difference between two loops with timing off, in percent.
 pub const MAX_CONTROL: f64 = 0.2;
 
@@ -22,6 +24,8 @@ pub struct Loss {
 pub enum Verdict {
     Ok,
     Missed,
+    /// Within the bound, but more calls could have been timed.
+    Underspent,
     /// The measurement cannot show whether the bound holds.
     Invalid,
 }
@@ -53,10 +57,14 @@ pub fn judge(budget: &Loss, control: &Loss, is_settled: bool) -> [Verdict; 2] {
     if !control.is_negligible() {
         return [Verdict::Invalid; 2];
     }
-    let verdict = match budget.median <= MAX_LOSS {
-        _ if !is_settled => Verdict::Invalid,
-        true => Verdict::Ok,
-        false => Verdict::Missed,
+    let verdict = if !is_settled {
+        Verdict::Invalid
+    } else if budget.median > MAX_LOSS {
+        Verdict::Missed
+    } else if budget.median < MIN_LOSS {
+        Verdict::Underspent
+    } else {
+        Verdict::Ok
     };
     [verdict, Verdict::Ok]
 }
@@ -70,7 +78,7 @@ fn sorted(mut values: Vec<f64>) -> Vec<f64> {
     values
 }
 
-/// Returns a quantile of sorted values; NaN if there are none.
+/// Returns a quantile of sorted values, or NaN without values.
 fn quantile(sorted: &[f64], q: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
     let at = q.clamp(0.0, 1.0) * last as f64;
@@ -90,6 +98,7 @@ impl fmt::Display for Verdict {
         f.write_str(match self {
             Verdict::Ok => "ok",
             Verdict::Missed => "MISSED",
+            Verdict::Underspent => "underspent",
             Verdict::Invalid => "invalid",
         })
     }

@@ -9,19 +9,17 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::loss::{Loss, MAX_CONTROL, MAX_LOSS, median};
+use crate::loss::{Loss, MAX_CONTROL, MAX_LOSS, MIN_LOSS, median};
 
-/// The variable that is set in the worker process.
+/// The variable that names the case in the worker process.
 const WORKER: &str = "GPU_TIME_TEST_BENCH_WORKER";
 /// The time limit for starting and for an answer, beyond the time that the request runs.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// The measured part of a turn.
-const TURN_NS: f64 = 60e6;
-/// The part of a turn before the measured one.
-const LEAD_NS: f64 = 10e6;
-/// The same with the budget. It is long so that timing is off for little of the total time, and so
-/// that the controller's first adjustment after a pause, which sees no load, is over.
-const BUDGET_LEAD_NS: f64 = 1.5e9;
+/// The part of a turn with timing off that is not measured, and the measured part.
+const OFF_TURN_NS: [f64; 2] = [10e6, 60e6];
+/// The same with the budget. The first part is long so that the controller's first adjustments after
+/// a pause, which see little load, are over; the second so that it has about a thousand timed calls.
+const BUDGET_TURN_NS: [f64; 2] = [200e6, 400e6];
 /// The interval between two progress messages.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -38,9 +36,35 @@ const ORDERS: [[Kind; 3]; 6] = {
     ]
 };
 
-/// Returns `true` if this process is a worker.
-pub fn is_worker() -> bool {
-    std::env::var_os(WORKER).is_some()
+/// A loop to slow down, by what sets its pace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Case {
+    /// The GPU: kernels of 3 µs without a wait.
+    GpuBound,
+    /// The host: empty kernels without a wait.
+    HostBound,
+    /// Both: kernels of 3 µs with a wait for each.
+    Synchronous,
+}
+
+impl Case {
+    pub const ALL: [Case; 3] = [Case::GpuBound, Case::HostBound, Case::Synchronous];
+
+    /// Returns the case of this process if it is a worker.
+    pub fn of_worker() -> Option<Case> {
+        let name = std::env::var(WORKER).ok()?;
+        Case::ALL.into_iter().find(|case| case.to_string() == name)
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Case::GpuBound => "GPU-bound",
+            Case::HostBound => "host-bound",
+            Case::Synchronous => "launch+sync",
+        })
+    }
 }
 
 /// A kind of turn.
@@ -52,11 +76,11 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the state of timing and the lead before the measured part.
-    fn turn(self) -> (&'static str, f64) {
+    /// Returns the state of timing, and the lengths of the lead and of the measured part.
+    fn turn(self) -> (&'static str, [f64; 2]) {
         match self {
-            Kind::Off | Kind::Control => ("off", LEAD_NS),
-            Kind::Budget => ("on", BUDGET_LEAD_NS),
+            Kind::Off | Kind::Control => ("off", OFF_TURN_NS),
+            Kind::Budget => ("on", BUDGET_TURN_NS),
         }
     }
 
@@ -64,7 +88,7 @@ impl Kind {
     pub fn bound(self) -> String {
         match self {
             Kind::Off => String::new(),
-            Kind::Budget => format!("at most {MAX_LOSS} %"),
+            Kind::Budget => format!("{MIN_LOSS} to {MAX_LOSS} %"),
             Kind::Control => format!("within {MAX_CONTROL} %"),
         }
     }
@@ -91,7 +115,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    pub fn start() -> Result<Worker, Box<dyn Error>> {
+    pub fn start(case: Case) -> Result<Worker, Box<dyn Error>> {
         let mut command = Command::new(std::env::current_exe()?);
         // The user's settings must not affect the comparison.
         for (name, _) in std::env::vars_os() {
@@ -100,7 +124,10 @@ impl Worker {
                 command.env_remove(&*name);
             }
         }
-        command.env(WORKER, "").env("GPU_TIME_REPORT", "none").env("GPU_TIME_BUDGET", "1%");
+        command
+            .env(WORKER, case.to_string())
+            .env("GPU_TIME_REPORT", "none")
+            .env("GPU_TIME_BUDGET", "1%");
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let (requests, output) =
             process.stdin.take().zip(process.stdout.take()).ok_or("the worker has no pipes")?;
@@ -151,13 +178,14 @@ impl Worker {
     pub fn take_turns(&mut self, deadline: Instant) -> Result<Rounds, Box<dyn Error>> {
         let call_ns = self.call_ns.max(1.0);
         let calls = |ns: f64| (ns / call_ns).ceil();
-        let before: [f64; 3] = self.ask("count", Duration::ZERO)?;
+        let before: [f64; 4] = self.ask("count", Duration::ZERO)?;
         let (mut rounds, mut last_progress) = (Rounds::default(), Instant::now());
         while rounds.len() < ORDERS.len() || Instant::now() < deadline {
             let mut turns = [[0.0; 2]; 3];
             for kind in ORDERS[rounds.len() % ORDERS.len()] {
-                let (timing, lead_ns) = kind.turn();
-                let request = format!("turn {timing} {} {}", calls(lead_ns), calls(TURN_NS));
+                let (timing, parts) = kind.turn();
+                let [lead, measured] = parts.map(calls);
+                let request = format!("turn {timing} {lead} {measured}");
                 turns[kind as usize] = self.ask(&request, Duration::ZERO)?;
             }
             rounds.push(turns);
@@ -166,9 +194,17 @@ impl Worker {
                 last_progress = Instant::now();
             }
         }
-        let after: [f64; 3] = self.ask("count", Duration::ZERO)?;
-        rounds.calls = rounds.len() as f64 * (calls(BUDGET_LEAD_NS) + calls(TURN_NS));
-        rounds.accounted = std::array::from_fn(|i| after[i] - before[i]);
+        let after: [f64; 4] = self.ask("count", Duration::ZERO)?;
+        let [timed, host_ns, device_ns] = std::array::from_fn(|i| after[i] - before[i]);
+        if timed > 0.0 {
+            let total = rounds.len() as f64 * BUDGET_TURN_NS.map(calls).iter().sum::<f64>();
+            rounds.account = Some(Account {
+                one_in: total / timed,
+                host_ns: host_ns / timed,
+                device_ns: device_ns / timed,
+                charged_share: after[3],
+            });
+        }
         Ok(rounds)
     }
 }
@@ -188,11 +224,20 @@ pub struct Rounds {
     ns: [Vec<f64>; 3],
     /// The time by which the GPU was behind the host at the end of each turn.
     lags_ns: Vec<f64>,
-    /// The number of calls with the budget.
-    calls: f64,
-    /// The number of timed calls among them, and the nanoseconds that the budget counted for them
-    /// on the host and on the device.
-    accounted: [f64; 3],
+    /// `None` if no call was timed.
+    pub account: Option<Account>,
+}
+
+/// The budget's account of a case.
+pub struct Account {
+    /// The number of calls per timed one.
+    pub one_in: f64,
+    /// The time that was counted per timed call on the host and on the device, including that of
+    /// the calls that were not timed.
+    pub host_ns: f64,
+    pub device_ns: f64,
+    /// The share of the time that was charged, over the last ten seconds or so.
+    pub charged_share: f64,
 }
 
 impl Rounds {
@@ -201,15 +246,6 @@ impl Rounds {
             all.push(ns);
             self.lags_ns.push(lag_ns);
         }
-    }
-
-    pub fn append(&mut self, mut other: Rounds) {
-        for (all, more) in self.ns.iter_mut().zip(&mut other.ns) {
-            all.append(more);
-        }
-        self.lags_ns.append(&mut other.lags_ns);
-        self.calls += other.calls;
-        self.accounted = std::array::from_fn(|i| self.accounted[i] + other.accounted[i]);
     }
 
     pub fn len(&self) -> usize {
@@ -223,14 +259,6 @@ impl Rounds {
     /// Returns the loss of turns of this kind against those with timing off in the same round.
     pub fn loss(&self, kind: Kind) -> Loss {
         Loss::of(self.of(kind), self.of(Kind::Off))
-    }
-
-    /// Returns the budget's accounts per timed call: the number of calls per timed one, and the
-    /// nanoseconds counted on the host and on the device, including those of the calls that were
-    /// not timed. `None` if no call was timed.
-    pub fn accounted(&self) -> Option<[f64; 3]> {
-        let [timed, host_ns, device_ns] = self.accounted;
-        (timed > 0.0).then(|| [self.calls, host_ns, device_ns].map(|all| all / timed))
     }
 
     /// Returns the median time by which the GPU was behind the host. If it is 0, the host sets the

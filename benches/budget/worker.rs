@@ -12,26 +12,40 @@ use cudarc::nvrtc::Ptx;
 use gpu_time::gpu_timed;
 use gpu_time_kernels::workloads;
 
-const SPIN_NS: u64 = 3_000;
+use crate::turns::Case;
+
+/// A kernel that keeps the GPU busy for longer than a launch takes on the host.
+const LONG_NS: u64 = 3_000;
+/// A kernel that is over before the host has launched the next.
+const SHORT_NS: u64 = 0;
 const SINGLE_THREAD: LaunchConfig =
     LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
 /// The number of calls between two reads of the clock while the budget settles.
 const BATCH: u32 = 256;
 
 #[gpu_timed(name = "spin")]
-fn spin(stream: &Arc<CudaStream>, kernel: &CudaFunction) -> Result<(), DriverError> {
+fn spin(stream: &Arc<CudaStream>, kernel: &CudaFunction, ns: u64) -> Result<(), DriverError> {
     // SAFETY: the argument matches the kernel.
-    unsafe { stream.launch_builder(kernel).arg(&SPIN_NS).launch(SINGLE_THREAD) }.map(drop)
+    unsafe { stream.launch_builder(kernel).arg(&ns).launch(SINGLE_THREAD) }.map(drop)
 }
 
 struct Loop {
     stream: Arc<CudaStream>,
     kernel: CudaFunction,
+    case: Case,
 }
 
 impl Loop {
     fn calls(&self, calls: u32) -> Result<(), DriverError> {
-        (0..calls).try_for_each(|_| spin(&self.stream, &self.kernel))
+        let Loop { stream, kernel, case } = self;
+        (0..calls).try_for_each(|_| match case {
+            Case::GpuBound => spin(stream, kernel, LONG_NS),
+            Case::HostBound => spin(stream, kernel, SHORT_NS),
+            Case::Synchronous => {
+                spin(stream, kernel, LONG_NS)?;
+                stream.synchronize()
+            }
+        })
     }
 
     /// Runs the loop for a time and returns the nanoseconds per call.
@@ -61,25 +75,25 @@ impl Loop {
     }
 }
 
-/// Returns the number of timed calls, and the nanoseconds that the budget counted for all calls on
-/// the host and on the device.
-fn counts() -> [u64; 3] {
+/// Returns the number of timed calls, the nanoseconds that the budget counted for all calls on the
+/// host and on the device, and the share of the time that it charged recently.
+fn counts() -> (u64, u64, u64, f64) {
     let snapshot = gpu_time::snapshot();
     let timed = snapshot.site("spin").map_or(0, |site| site.timed());
-    let spent = snapshot.process().budget();
-    let [host_ns, device_ns] = spent.map_or([0; 2], |spent| [spent.host_ns(), spent.device_ns()]);
-    [timed, host_ns, device_ns]
+    snapshot.process().budget().map_or((timed, 0, 0, 0.0), |budget| {
+        (timed, budget.host_ns(), budget.device_ns(), budget.cost_share())
+    })
 }
 
 /// Answers each line of stdin with one on stdout, until stdin ends.
-pub fn run() -> Result<(), Box<dyn Error>> {
+pub fn run(case: Case) -> Result<(), Box<dyn Error>> {
     let context = CudaContext::new(0)?;
     let stream = context.new_stream()?;
     // SAFETY: no memory is shared between streams here.
     unsafe { context.disable_event_tracking() };
     let kernel =
         context.load_module(Ptx::from_src(workloads::PTX))?.load_function(workloads::SPIN_NS)?;
-    let spins = Loop { stream, kernel };
+    let spins = Loop { stream, kernel, case };
     // Pinning comes last, so that the driver's threads do not inherit it.
     pin();
     println!("{}", context.name()?);
@@ -92,8 +106,8 @@ pub fn run() -> Result<(), Box<dyn Error>> {
                 println!("{ns} {lag_ns}");
             }
             ["count"] => {
-                let [timed, host_ns, device_ns] = counts();
-                println!("{timed} {host_ns} {device_ns}");
+                let (timed, host_ns, device_ns, share) = counts();
+                println!("{timed} {host_ns} {device_ns} {share}");
             }
             _ => return Err(format!("unknown request `{request}`").into()),
         }

@@ -122,7 +122,7 @@ impl Barriers {
         if let Some(cold) = prepare.cold {
             context.flush(stream, cold)?;
             if cost::is_on() {
-                site.cost.spend(context.flush_cost_ns(cold));
+                site.cost.count_preparation(context.flush_cost_ns(cold));
             }
         }
         context.synchronize(stream)?;

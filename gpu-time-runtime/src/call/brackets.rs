@@ -165,7 +165,8 @@ impl StreamCall {
         match bracket.start(prepare, by_host, thread_id) {
             Ok(()) => {
                 if cost::is_on() {
-                    site.cost.spend(context.cost_ns(prepare));
+                    site.cost.count_pair(context.pair_cost_ns());
+                    site.cost.count_preparation(context.preparation_cost_ns(prepare));
                 }
                 Some(bracket)
             }
@@ -225,7 +226,7 @@ impl StreamCall {
         }
         let stopped = bracket.stop();
         if cost::is_on() {
-            self.site.cost.spend(bracket.held_ns());
+            self.site.cost.count_preparation(bracket.held_ns());
         }
         let mut recorder = locked(&thread.recorder);
         let is_due = match stopped {

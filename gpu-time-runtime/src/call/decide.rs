@@ -143,7 +143,7 @@ fn draw(site: &'static CallSite, known: Option<&'static CallCounters>) -> Result
     let _timing = cost::time_decision(&site.cost);
     if has_budget {
         // Before the draw, so that this call gains by the adjustment.
-        budget_control::look(site, counters.map_or(1, CallCounters::decided));
+        budget_control::tick(site, counters.map_or(1, CallCounters::decided));
     }
     let weight = match counters {
         Some(counters) => {

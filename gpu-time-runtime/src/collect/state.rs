@@ -201,7 +201,7 @@ impl SiteState {
             scope: site.spec.scope,
             launches_seen: site.spec.launches.len() as u32,
             options: site.spec.options.to_owned(),
-            remarks: spec.remarks.to_vec(),
+            remarks: site.spec.remarks.to_vec(),
             calls: calls.calls(),
             warmup: calls.warmup,
             skipped: calls.all_skipped(),

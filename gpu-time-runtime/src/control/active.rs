@@ -88,7 +88,7 @@ pub(crate) fn change(options: impl IntoIterator<Item = (&'static str, Option<Str
 fn configure_site(site: &'static CallSite, config: &Config) -> bool {
     let on = config.is_on() && config.admits(site.name());
     let sampling = config.sampling(site.spec.sampling);
-    let budgeted = if on { budget_control::join(site, sampling) } else { None };
+    let budgeted = if on { budget_control::add(site, sampling) } else { None };
     site.configure(SiteConfig {
         on,
         warmup: config.warmup(site.spec.warmup),

@@ -1,8 +1,9 @@
-//! The budget at work: calls that are decided about see to it now and then that the rates are adjusted.
+//! The budget controller: adjusts the sampling rates while the program runs.
 //!
-//! Where calls become rare, the next that is decided about may be a long way off. A call that is passed
-//! over asks for no time, so a thread of our own, which sleeps otherwise, sees that nobody has adjusted
-//! for a while, and has the next call of every function decided about.
+//! Calls that are decided about adjust the rates when an adjustment is due. If calls become rare,
+//! the next decision may be far away, and a call that is passed over reads no clock. A background
+//! thread, which sleeps otherwise, therefore notices that no adjustment was made for a second, and
+//! makes every thread decide about its next call.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, Once};
@@ -18,64 +19,70 @@ use crate::base::switches::SWITCHES;
 use crate::site::callsite::CallSite;
 use crate::stats::budget::Budget;
 use crate::types::sampling::Sampling;
-use gpu_time_report::Budget as Reported;
+use gpu_time_report::Budget as BudgetReport;
 use gpu_time_report::units::percent;
 
-/// At least so long until the next adjustment.
+/// The shortest pause between two adjustments.
 const PAUSE_NS: u64 = 10_000_000;
-/// An adjustment takes no more than one part of so many of the time.
-const SHARE: u64 = 2_000;
-/// No adjustment takes longer than this, and this more for each site: its thread stood still meanwhile.
+/// An adjustment takes at most one part in this many of the time until the next.
+const PARTS: u64 = 2_000;
+/// Upper bound on the duration of an adjustment, without and for each site. A longer one was
+/// interrupted.
 const LONGEST_NS: u64 = 10_000;
 const LONGEST_OF_SITE_NS: u64 = 1_000;
-/// After so long a new site's load is looked at.
+/// The delay after which the load of a new site is looked at.
 const FIRST_NS: u64 = 1_000_000;
-/// What came together in less time is no load yet.
+/// The shortest interval in which calls are a load.
 const SHORTEST_NS: u64 = 200_000;
-/// An adjustment that is overdue for so long is one that no call comes to.
+/// The time by which an adjustment is overdue if no call makes it.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 struct Controller {
     budget: Budget,
+    /// In the order in which the budget knows them.
     sites: Vec<&'static CallSite>,
     adjusted_ns: u64,
-    /// What the last adjustment took.
+    /// The duration of the last adjustment.
     took_ns: u64,
 }
 
-static STEERING: Mutex<Option<Controller>> = Mutex::new(None);
-/// When the next adjustment is due.
+static CONTROLLER: Mutex<Option<Controller>> = Mutex::new(None);
+/// The time at which the next adjustment is due.
 static DUE_NS: AtomicU64 = AtomicU64::new(0);
 
-/// Keeps what timing costs below this share of the time from here on; `None`: it costs what it costs.
-/// Where that is new, sites must [`join`] anew; else all that was learned holds.
+/// Sets the share of wall time that timing may take; `None` removes the bound. If it changes, sites
+/// must be [added](add) again; otherwise all that was learned stays.
 pub(crate) fn set(share: Option<f64>) {
-    let mut steering = locked(&STEERING);
-    if steering.as_ref().map(|steering| steering.budget.share()) == share {
+    let mut controller = locked(&CONTROLLER);
+    if controller.as_ref().map(|controller| controller.budget.share()) == share {
         return;
     }
     let now = clock::now_ns();
-    *steering = share.map(|share| Controller::new(share, now));
+    *controller = share.map(|share| Controller::new(share, now));
     DUE_NS.store(now + FIRST_NS, Relaxed);
     SWITCHES.budget.store(share.is_some(), Relaxed);
-}
-
-/// One more site, whose calls are sampled like this at most. Answers how they are sampled just now, if there is a
-/// budget.
-pub(crate) fn join(site: &'static CallSite, most: Sampling) -> Option<Sampling> {
-    let mut steering = locked(&STEERING);
-    let steering = steering.as_mut()?;
-    // Two threads may have made its first call at once, and a program may configure something else.
-    if let Some(at) = steering.sites.iter().position(|known| ptr::eq(*known, site)) {
-        return Sampling::of_share(steering.budget.limit(at, most.rate())?);
+    drop(controller);
+    if share.is_some() {
+        start_watching();
     }
-    steering.join(site, most);
-    DUE_NS.fetch_min(clock::now_ns() + FIRST_NS, Relaxed);
-    Some(most)
 }
 
-/// It is to be decided about a call of a site, of so many since the last. Adjusts if that is due.
-pub(crate) fn look(site: &'static CallSite, calls: u64) {
+/// Adds a site, whose calls are sampled at most as given, or changes that bound. Returns the
+/// sampling until the next adjustment, or `None` without a budget.
+pub(crate) fn add(site: &'static CallSite, max: Sampling) -> Option<Sampling> {
+    let mut controller = locked(&CONTROLLER);
+    let controller = controller.as_mut()?;
+    // Two threads may make a first call at once, and the program may change the configuration.
+    if let Some(index) = controller.sites.iter().position(|known| ptr::eq(*known, site)) {
+        return Sampling::of_share(controller.budget.limit(index, max.rate())?);
+    }
+    controller.add(site, max);
+    DUE_NS.fetch_min(clock::now_ns() + FIRST_NS, Relaxed);
+    Some(max)
+}
+
+/// Counts the calls of a site since its last decision, and adjusts the rates if that is due.
+pub(crate) fn tick(site: &'static CallSite, calls: u64) {
     site.cost.count(calls);
     let now = clock::now_ns();
     if now >= DUE_NS.load(Relaxed) {
@@ -85,12 +92,11 @@ pub(crate) fn look(site: &'static CallSite, calls: u64) {
 
 #[cold]
 fn adjust(now: u64) {
-    // Another thread is at it.
-    let Ok(mut steering) = STEERING.try_lock() else { return };
-    let Some(pause_ns) = steering.as_mut().and_then(|it| it.adjust(now)) else { return };
-    DUE_NS.store(now + pause_ns, Relaxed);
-    drop(steering);
-    watch();
+    // If it is locked, another thread adjusts the rates.
+    let Ok(mut controller) = CONTROLLER.try_lock() else { return };
+    if let Some(pause_ns) = controller.as_mut().and_then(|controller| controller.adjust(now)) {
+        DUE_NS.store(now + pause_ns, Relaxed);
+    }
 }
 
 impl Controller {
@@ -98,12 +104,13 @@ impl Controller {
         Controller { budget: Budget::new(share), sites: Vec::new(), adjusted_ns: now, took_ns: 0 }
     }
 
-    fn join(&mut self, site: &'static CallSite, most: Sampling) {
+    fn add(&mut self, site: &'static CallSite, max: Sampling) {
         self.sites.push(site);
-        self.budget.join(most.rate());
+        self.budget.add(max.rate());
     }
 
-    /// Adjusts the rates by what was counted until now, unless it is too soon. Answers how long they hold.
+    /// Adjusts the rates to the counters, unless it is too soon. Returns the time until the next
+    /// adjustment.
     fn adjust(&mut self, now: u64) -> Option<u64> {
         let elapsed_ns = now.saturating_sub(self.adjusted_ns);
         if elapsed_ns < SHORTEST_NS {
@@ -117,21 +124,21 @@ impl Controller {
         self.adjusted_ns = now;
         let took_ns = clock::now_ns().saturating_sub(now);
         self.took_ns = plausible_ns(took_ns, self.sites.len());
-        Some(PAUSE_NS.max(self.took_ns * SHARE))
+        Some(PAUSE_NS.max(self.took_ns * PARTS))
     }
 }
 
-/// Starts the thread, once.
-fn watch() {
+/// Starts the background thread, once in a process.
+fn start_watching() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        if let Err(error) = background::spawn("gpu-time-budget", watch_for_ever) {
-            console::say(&format!("no thread to watch the budget: {error}"));
+        if let Err(error) = background::spawn("gpu-time-budget", watch) {
+            console::say(&format!("failed to start the budget's background thread: {error}"));
         }
     });
 }
 
-fn watch_for_ever() {
+fn watch() {
     let patience_ns = PATIENCE.as_nanos() as u64;
     loop {
         thread::sleep(PATIENCE);
@@ -139,42 +146,42 @@ fn watch_for_ever() {
             return;
         }
         if clock::now_ns() > DUE_NS.load(Relaxed).saturating_add(patience_ns)
-            && let Some(Controller { sites, .. }) = &*locked(&STEERING)
+            && let Some(Controller { sites, .. }) = &*locked(&CONTROLLER)
         {
             sites.iter().for_each(|site| site.renew());
         }
     }
 }
 
-/// What an adjustment took of the thread that made it. One that was interrupted for milliseconds would
-/// else put the next off by many seconds, in which rates stay as they are: at first, those of all calls.
+/// Bounds the duration of an adjustment. One that was interrupted for milliseconds would otherwise
+/// put the next one off by many seconds, and at first all calls are timed until then.
 fn plausible_ns(took_ns: u64, sites: usize) -> u64 {
     took_ns.min(LONGEST_NS + LONGEST_OF_SITE_NS * sites as u64)
 }
 
-/// The budget and what it settled at, if there is one.
-pub(crate) fn settled() -> Option<Reported> {
-    let steering = locked(&STEERING);
-    let Controller { budget, sites, .. } = steering.as_ref()?;
-    let spent = budget.spent(sites.iter().map(|site| site.cost.peek()));
-    Some(Reported {
+/// Returns the budget and its cost for the report, if there is a budget.
+pub(crate) fn settled() -> Option<BudgetReport> {
+    let controller = locked(&CONTROLLER);
+    let Controller { budget, sites, .. } = controller.as_ref()?;
+    let cost = budget.cost(sites.iter().map(|site| site.cost.peek()));
+    Some(BudgetReport {
         share: budget.share(),
         cost_share: budget.cost_share(),
-        host_ns: spent.host_ns as u64,
-        device_ns: spent.device_ns as u64,
+        host_ns: cost.host_ns as u64,
+        device_ns: cost.device_ns as u64,
     })
 }
 
-/// Why the budget cannot be kept, if so, and what to do.
+/// Returns a warning if the budget cannot be kept.
 pub(crate) fn warning() -> Option<String> {
-    let steering = locked(&STEERING);
-    let Controller { budget, sites, .. } = steering.as_ref()?;
+    let controller = locked(&CONTROLLER);
+    let Controller { budget, sites, .. } = controller.as_ref()?;
     let (passing, busiest) = budget.overrun()?;
     let [share, passing] = [budget.share(), passing].map(percent);
     let name = sites.get(busiest)?.name();
     Some(format!(
-        "the budget of {share} cannot be cell: to pass calls over took {passing} of the wall time by itself \
-         lately; `{name}` is called most, and costs less where `GPU_TIME_FILTER` leaves it out, as `!{name}` does"
+        "the budget of {share} cannot be kept: calls that are not timed took {passing} of the wall \
+         time recently, most of them calls of `{name}`: set `GPU_TIME_FILTER` to `!{name}` to exclude it"
     ))
 }
 
@@ -184,14 +191,14 @@ mod tests {
     use crate::gpu::fake;
     use crate::site::cost::{self, LONGEST_NS as CALL_NS};
 
-    /// Calls that all take as long to time, by a clock of the test's own: it is far ahead, so that adjusting
-    /// takes no time.
+    /// Every timed call costs the same. The test's clock is far ahead, so that adjusting takes no
+    /// time.
     #[test]
-    fn timing_settles_within_the_budget_and_is_all_counted() {
+    fn cost_settles_within_the_budget_and_is_counted() {
         const STEP_CALLS: u32 = 40;
         let (site, begin) = (fake::site(), u64::MAX / 2);
-        let mut steering = Controller::new(0.01, begin);
-        steering.join(site, Sampling::ALL);
+        let mut controller = Controller::new(0.01, begin);
+        controller.add(site, Sampling::ALL);
         let (mut due, mut timed, mut settled) = (0.0, 0, 0);
         for step in 1..=500 {
             if step == 100 {
@@ -206,22 +213,22 @@ mod tests {
                 (due, timed) = (due - 1.0, timed + 1);
             }
             site.cost.count(STEP_CALLS.into());
-            assert_eq!(steering.adjust(begin + step * PAUSE_NS), Some(PAUSE_NS));
+            assert_eq!(controller.adjust(begin + step * PAUSE_NS), Some(PAUSE_NS));
         }
         let share = ((timed - settled) * CALL_NS) as f64 / (400 * PAUSE_NS) as f64;
         assert!(share > 0.006 && share <= 0.01, "{share}");
-        let shown = steering.budget.cost_share();
+        let shown = controller.budget.cost_share();
         assert!(shown > 0.006 && shown <= 0.01, "{shown}");
-        let counted = steering.budget.spent(std::iter::empty()).host_ns;
+        let counted = controller.budget.cost(std::iter::empty()).host_ns;
         let cost = (timed * CALL_NS) as f64;
         assert!(counted >= cost && counted < 1.01 * cost, "{counted} {cost}");
     }
 
     #[test]
-    fn an_interruption_puts_no_adjustment_off() {
+    fn interrupted_adjustment_does_not_delay_the_next() {
         let second = 1_000_000_000;
-        assert!(plausible_ns(5_000_000, 1) * SHARE < second / 20);
-        assert!(plausible_ns(5_000_000, 400) * SHARE < second);
+        assert!(plausible_ns(5_000_000, 1) * PARTS < second / 20);
+        assert!(plausible_ns(5_000_000, 400) * PARTS < second);
         assert_eq!(plausible_ns(300, 1), 300);
     }
 }

@@ -8,6 +8,7 @@ use crate::record::series_counters::SeriesRef;
 use crate::record::stream_state::{Mark, StreamKey, StreamState};
 use crate::record::timeline::{CallId, Slice};
 use crate::site::callsite::CallSite;
+use crate::site::cost;
 use crate::site::series_id::SeriesId;
 use crate::stats::clock_fit::Moment;
 use crate::types::attribute::Hold;
@@ -288,14 +289,18 @@ impl<G: Gpu> Bracket<G> {
             Feeding::Host(ns) if ns as f64 <= raw_ns * HOST_SHARE => Some(true),
             Feeding::Host(_) | Feeding::Unknown => None,
         };
+        let shows_pace = self.shows_pace();
         let (fed, queued) = match known {
             // The time at which the GPU passed it would only tell how much was queued behind it.
-            Some(fed) if behind_ns.is_none() => {
+            Some(fed) if behind_ns.is_none() && !shows_pace => {
                 detector.skip();
                 (fed, false)
             }
             known => {
                 let came_late = detector.pass(self.gpu, &self.times(raw_ns));
+                if shows_pace {
+                    self.subject.site.cost.count_pace(came_late);
+                }
                 let fed = known.unwrap_or(came_late);
                 (fed, fed && detector.is_past(behind_ns))
             }
@@ -308,6 +313,15 @@ impl<G: Gpu> Bracket<G> {
             tracked: self.subject.tracked,
         };
         Ok(sample.at(self.stopped_ns).weighted(self.subject.weight).flagged(flags))
+    }
+
+    /// Returns `true` if the budget wants to know whether the GPU was behind, and neither a hold nor a
+    /// flush of the bracket's own kept the GPU busy.
+    #[inline]
+    fn shows_pace(&self) -> bool {
+        cost::is_on()
+            && matches!(self.feeding(), Feeding::Host(_) | Feeding::Unknown)
+            && self.subject.site.settings().cold.is_none()
     }
 
     #[inline]

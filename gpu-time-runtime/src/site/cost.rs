@@ -22,10 +22,13 @@ const LONGEST_DECISION_NS: u64 = 1_000;
 pub(crate) struct CostMeter {
     calls: AtomicU64,
     timed: AtomicU64,
-    device_ns: AtomicU64,
+    pair_ns: AtomicU64,
+    preparation_ns: AtomicU64,
     metered: AtomicU64,
     metered_ns: AtomicU64,
     decision_ns: AtomicU64,
+    paced: AtomicU64,
+    paced_by_gpu: AtomicU64,
 }
 
 /// Returns `true` while costs are counted.
@@ -39,27 +42,45 @@ impl CostMeter {
         CostMeter {
             calls: AtomicU64::new(0),
             timed: AtomicU64::new(0),
-            device_ns: AtomicU64::new(0),
+            pair_ns: AtomicU64::new(0),
+            preparation_ns: AtomicU64::new(0),
             metered: AtomicU64::new(0),
             metered_ns: AtomicU64::new(0),
             decision_ns: AtomicU64::new(0),
+            paced: AtomicU64::new(0),
+            paced_by_gpu: AtomicU64::new(0),
         }
     }
 
-    /// Counts calls that were decided about.
+    /// Counts calls, timed or passed over.
     pub fn count(&self, calls: u64) {
         self.calls.fetch_add(calls, Relaxed);
     }
 
-    /// Counts one of them that is timed.
+    /// Counts one timed call.
     pub fn count_timed(&self) {
         self.timed.fetch_add(1, Relaxed);
     }
 
-    /// Counts device time that a timed call adds.
+    /// Counts the device time of one event pair.
     #[cold]
-    pub fn spend(&self, device_ns: f64) {
-        self.device_ns.fetch_add(device_ns as u64, Relaxed);
+    pub fn count_pair(&self, ns: f64) {
+        self.pair_ns.fetch_add(ns as u64, Relaxed);
+    }
+
+    /// Counts device time of a flush or a hold.
+    #[cold]
+    pub fn count_preparation(&self, ns: f64) {
+        self.preparation_ns.fetch_add(ns as u64, Relaxed);
+    }
+
+    /// Counts a sample that shows which side sets the pace: the GPU if `is_gpu_behind`, which means
+    /// that it was busy with earlier work of the application until the host had enqueued the whole
+    /// bracket.
+    #[cold]
+    pub fn count_pace(&self, is_gpu_behind: bool) {
+        self.paced.fetch_add(1, Relaxed);
+        self.paced_by_gpu.fetch_add(u64::from(is_gpu_behind), Relaxed);
     }
 
     /// Returns the counters and resets them.
@@ -77,10 +98,13 @@ impl CostMeter {
         Usage {
             calls: number(&self.calls),
             timed: number(&self.timed),
-            device_ns: number(&self.device_ns),
+            pair_ns: number(&self.pair_ns),
+            preparation_ns: number(&self.preparation_ns),
             metered: number(&self.metered),
             metered_ns: number(&self.metered_ns),
-            looked_ns: number(&self.decision_ns),
+            decision_ns: number(&self.decision_ns),
+            paced: number(&self.paced),
+            paced_by_gpu: number(&self.paced_by_gpu),
         }
     }
 }
@@ -100,8 +124,8 @@ fn one_in(many: u8) -> bool {
 
 /// The host time of one timed call, if it is one of those that are measured.
 ///
-/// Invariant: the time is counted once, when the call ends, so that a time and its count are never read
-/// apart, however long the call takes.
+/// Invariant: the time is counted once, when the call ends, so that a time and its count are never
+/// read apart, however long the call takes.
 pub(crate) struct CostTimer {
     meter: Option<&'static CostMeter>,
     ns: AtomicU64,
@@ -124,7 +148,7 @@ impl CostTimer {
         CostTimer { meter: one_in(ONE_IN).then_some(meter), ns: AtomicU64::new(0) }
     }
 
-    /// Measures until the answer is dropped.
+    /// Measures until the returned value is dropped.
     #[inline(always)]
     pub fn start(&self) -> Timing<'_> {
         Timing(if self.meter.is_some() { Some(Stretch::new(&self.ns)) } else { None })
@@ -181,7 +205,7 @@ impl Drop for Stretch<'_> {
     }
 }
 
-/// Measures the time of one decision in [`ONE_IN`], until the answer is dropped.
+/// Measures the time of one decision in [`ONE_IN`], until the returned value is dropped.
 #[inline]
 pub(crate) fn time_decision(meter: &'static CostMeter) -> Option<DecisionTiming> {
     (is_on() && one_in(ONE_IN)).then(|| DecisionTiming { meter, began: Instant::now() })
@@ -232,6 +256,21 @@ mod tests {
     }
 
     #[test]
+    fn counters_are_read_once() {
+        static METER: CostMeter = CostMeter::new();
+        METER.count_pair(3_900.5);
+        METER.count_preparation(70_000.0);
+        METER.count_pace(true);
+        METER.count_pace(false);
+        for usage in [METER.peek(), METER.take()] {
+            assert_eq!((usage.pair_ns, usage.preparation_ns), (3_900.0, 70_000.0));
+            assert_eq!((usage.paced, usage.paced_by_gpu), (2.0, 1.0));
+        }
+        let usage = METER.take();
+        assert_eq!((usage.pair_ns, usage.preparation_ns, usage.paced), (0.0, 0.0, 0.0));
+    }
+
+    #[test]
     fn interrupted_call_counts_up_to_the_bound() {
         static METER: CostMeter = CostMeter::new();
         count_call_of(&METER, Duration::from_nanos(50_000));
@@ -247,6 +286,6 @@ mod tests {
         let began = Instant::now() - Duration::from_secs(1);
         drop(DecisionTiming { meter: &METER, began });
         let usage = METER.take();
-        assert_eq!((usage.metered, usage.metered_ns, usage.looked_ns), (0.0, 0.0, 8_000.0));
+        assert_eq!((usage.metered, usage.metered_ns, usage.decision_ns), (0.0, 0.0, 8_000.0));
     }
 }

@@ -3,23 +3,23 @@ use proptest::prelude::*;
 
 const STEP_NS: f64 = 10e6;
 
-/// A site as it really is.
+/// A site with its true load and costs.
 #[derive(Clone, Copy, Debug)]
 struct Site {
     calls_per_s: f64,
     host_ns: f64,
     device_ns: f64,
-    /// What it takes to decide about a call, in the mean.
-    look_ns: f64,
+    /// The mean cost of deciding about a call.
+    decision_ns: f64,
 }
 
 impl Site {
     fn new(calls_per_s: f64, host_ns: f64, device_ns: f64) -> Self {
-        Site { calls_per_s, host_ns, device_ns, look_ns: 0.0 }
+        Site { calls_per_s, host_ns, device_ns, decision_ns: 0.0 }
     }
 }
 
-/// The sites' calls in virtual time.
+/// Sites in virtual time.
 struct World {
     budget: Budget,
     rates: Vec<f64>,
@@ -29,11 +29,11 @@ struct World {
 impl World {
     fn new(share: f64, sites: usize) -> World {
         let mut budget = Budget::new(share);
-        (0..sites).for_each(|_| budget.join(1.0));
+        (0..sites).for_each(|_| budget.add(1.0));
         World { budget, rates: vec![1.0; sites], step: 0 }
     }
 
-    /// Lets the sites run for a while, and gives the share of the time that timing took.
+    /// Runs the sites for a while, and returns the share of the time that timing took.
     fn run(&mut self, sites: &[Site], seconds: f64) -> f64 {
         let steps = (seconds * 1e9 / STEP_NS) as u64;
         let mut cost_ns = 0.0;
@@ -45,16 +45,17 @@ impl World {
                 .map(|(site, rate)| {
                     let calls = site.calls_per_s * STEP_NS / 1e9;
                     let timed = calls * rate;
-                    let passing_ns = PASSING_NS + site.look_ns;
+                    let passing_ns = PASSING_NS + site.decision_ns;
                     cost_ns += timed * (site.host_ns + site.device_ns) + calls * passing_ns;
                     let metered = timed / 8.0;
                     Usage {
                         calls,
                         timed,
-                        device_ns: timed * site.device_ns,
+                        preparation_ns: timed * site.device_ns,
                         metered,
                         metered_ns: metered * site.host_ns,
-                        looked_ns: calls * site.look_ns,
+                        decision_ns: calls * site.decision_ns,
+                        ..Usage::default()
                     }
                 })
                 .collect();
@@ -65,12 +66,13 @@ impl World {
 }
 
 /// A loop of 3 µs kernels.
-const LOOP: Site = Site { calls_per_s: 300e3, host_ns: 700.0, device_ns: 3_300.0, look_ns: 0.0 };
+const LOOP: Site =
+    Site { calls_per_s: 300e3, host_ns: 700.0, device_ns: 3_300.0, decision_ns: 0.0 };
 
 #[test]
-fn a_loop_settles_below_the_budget_and_uses_it() {
+fn loop_spends_most_of_the_budget() {
     let mut world = World::new(0.01, 1);
-    // From nothing known: the first look comes after many calls.
+    // Nothing is known at first, and the first adjustment comes after many calls.
     assert!(world.run(&[LOOP], 30.0) < 0.012);
     let settled = world.run(&[LOOP], 10.0);
     assert!(settled < 0.01 && settled > 0.008, "{settled}");
@@ -81,7 +83,7 @@ fn a_loop_settles_below_the_budget_and_uses_it() {
 }
 
 #[test]
-fn steps_of_load_are_followed_within_seconds() {
+fn rates_follow_steps_of_load() {
     let mut world = World::new(0.01, 1);
     for calls_per_s in [300e3, 10.0, 1e6, 1e3, 0.1, 50e3, 1e6] {
         let site = Site { calls_per_s, ..LOOP };
@@ -94,7 +96,7 @@ fn steps_of_load_are_followed_within_seconds() {
 }
 
 #[test]
-fn a_site_that_is_called_rarely_is_timed_beside_one_that_is_not() {
+fn rare_site_is_fully_timed_beside_a_busy_one() {
     let rare = Site { calls_per_s: 0.2, ..LOOP };
     let mut world = World::new(0.01, 2);
     world.run(&[LOOP, rare], 30.0);
@@ -102,14 +104,14 @@ fn a_site_that_is_called_rarely_is_timed_beside_one_that_is_not() {
     assert!(world.rates[0] < 0.01);
 }
 
-/// Calls of 50 ms between barriers, all that are timed also metered. Other threads have the budget
-/// adjusted every 10 ms: the count is taken after the call began, the time after it ended, with or
-/// without the count that it has then.
+/// Calls of 50 ms between barriers, of which every timed one is metered. Other threads adjust the
+/// budget every 10 ms: the count is read after the call has begun, and the time after it has ended,
+/// with the count or without.
 #[test]
-fn a_call_longer_than_an_interval_costs_all_that_it_takes() {
+fn call_longer_than_an_interval_counts_in_full() {
     for counted_at in [0, 5] {
         let mut budget = Budget::new(0.01);
-        budget.join(1.0);
+        budget.add(1.0);
         let (mut rate, mut began, mut spent_ns) = (1.0, 0.0, 0.0);
         for step in 0..12_000u32 {
             let mut usage = Usage::default();
@@ -133,7 +135,7 @@ fn a_call_longer_than_an_interval_costs_all_that_it_takes() {
 }
 
 #[test]
-fn a_limit_leaves_alone_what_was_learned() {
+fn limit_keeps_the_learned_rate() {
     let mut world = World::new(0.01, 1);
     world.run(&[LOOP], 30.0);
     assert_eq!(world.budget.limit(0, 1.0), Some(world.rates[0]));
@@ -145,7 +147,7 @@ fn a_limit_leaves_alone_what_was_learned() {
 }
 
 #[test]
-fn what_it_cost_is_shown_from_the_beginning() {
+fn cost_share_is_exact_from_the_start() {
     let mut budget = Budget::new(0.01);
     assert_eq!(budget.cost_share(), 0.0);
     for _ in 0..20 {
@@ -155,7 +157,7 @@ fn what_it_cost_is_shown_from_the_beginning() {
 }
 
 #[test]
-fn cold_and_held_calls_cost_in_full() {
+fn flushes_and_holds_count_in_full() {
     let cold = Site { device_ns: 70_000.0, ..LOOP };
     let mut world = World::new(0.01, 1);
     world.run(&[cold], 30.0);
@@ -163,10 +165,10 @@ fn cold_and_held_calls_cost_in_full() {
     assert!(settled < 0.01 && settled > 0.008, "{settled}");
 }
 
-/// Of a function whose launches may go into a graph, every call is asked for its stream.
+/// A function with `graph` evaluates its stream at every call, timed or not.
 #[test]
-fn deciding_about_calls_is_paid_for_by_timing_fewer() {
-    let asked = Site { look_ns: 20.0, ..LOOP };
+fn cost_of_decisions_lowers_the_rate() {
+    let asked = Site { decision_ns: 20.0, ..LOOP };
     let mut world = World::new(0.01, 1);
     world.run(&[asked], 30.0);
     let settled = world.run(&[asked], 10.0);
@@ -177,7 +179,7 @@ fn deciding_about_calls_is_paid_for_by_timing_fewer() {
 }
 
 #[test]
-fn calls_that_take_the_budget_though_they_are_passed_over_are_noticed() {
+fn overrun_by_skipped_calls_is_reported() {
     let (some, many) = (LOOP, Site { calls_per_s: 10e6, ..LOOP });
     let mut world = World::new(0.01, 3);
     assert_eq!(world.budget.overrun(), None);
@@ -185,13 +187,13 @@ fn calls_that_take_the_budget_though_they_are_passed_over_are_noticed() {
     let (passing, busiest) = world.budget.overrun().unwrap();
     assert!((passing - 0.0636).abs() < 0.001, "{passing}");
     assert_eq!(busiest, 1);
-    // It is of lately.
+    // Only the recent past counts.
     world.run(&[some, some, some], 40.0);
     assert_eq!(world.budget.overrun(), None);
 }
 
 #[test]
-fn a_call_that_costs_more_than_usual_is_learned() {
+fn rising_cost_of_a_call_is_learned() {
     let mut world = World::new(0.01, 1);
     world.run(&[LOOP], 30.0);
     let slow = Site { host_ns: 20_000.0, ..LOOP };
@@ -210,7 +212,7 @@ fn site() -> impl Strategy<Value = Site> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
-    fn whatever_the_load_it_costs_no_more_than_it_may(
+    fn any_load_stays_within_the_budget(
         before in prop::collection::vec(site(), 20),
         after in prop::collection::vec(site(), 20),
         share in 0.002f64..0.1,
