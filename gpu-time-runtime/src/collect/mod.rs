@@ -121,7 +121,8 @@ fn snapshot_of(report: impl FnOnce(Vec<SiteState>) -> Vec<report::Site>) -> Snap
 /// A warning where the filter leaves no function: most likely it is misspelt.
 fn filters_all(states: &[SiteState]) -> Option<String> {
     let config = active::config();
-    let is_all = !states.is_empty() && states.iter().all(|state| !config.admits(state.site.name()));
+    let is_all =
+        !states.is_empty() && states.iter().all(|state| !config.filter().admits(state.site.name()));
     let example = states.first().filter(|_| is_all)?.site.name();
     Some(format!(
         "the filter leaves none of the functions, of which there are {}, such as `{example}`",

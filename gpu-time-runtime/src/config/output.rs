@@ -4,57 +4,17 @@ use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::base::console::{self, say};
+use crate::config::targets::{Format, Sink, Target, with_process_id};
 use gpu_time_report::{Snapshot, Terminal};
-
-/// One rendering of the report, and where it goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
-    /// The rendering.
-    pub format: Format,
-    /// The place.
-    pub sink: Sink,
-}
-
-/// A rendering of the report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// For people.
-    Table,
-    /// Everything.
-    Json,
-    /// A line for each series.
-    Csv,
-    /// A page for a browser.
-    #[cfg(feature = "html")]
-    Html,
-    /// The last calls and brackets in time, as trace events.
-    Trace,
-}
 
 /// How long a pipe may take nothing before its reader counts as gone: the process is to end.
 const PATIENCE: Duration = Duration::from_secs(1);
-
-/// A place for a report.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Sink {
-    /// The process's stderr.
-    Stderr,
-    /// The process's stdout.
-    Stdout,
-    /// A file, with `%p` in its path for the process id.
-    File(PathBuf),
-}
-
-impl Target {
-    /// The table on stderr: where the report goes if nobody says otherwise.
-    pub const TABLE: Target = Target { format: Format::Table, sink: Sink::Stderr };
-}
 
 /// Renders the trace of a snapshot; the second value is what the trace lacks, if anything.
 pub type Trace = fn(&Snapshot) -> (String, Option<String>);
@@ -126,14 +86,6 @@ impl fmt::Display for Sink {
     }
 }
 
-/// The path with the process id for `%p`.
-pub fn with_process_id(path: &Path) -> PathBuf {
-    match path.to_str() {
-        Some(text) => text.replace("%p", &std::process::id().to_string()).into(),
-        None => path.to_owned(),
-    }
-}
-
 /// Writes a file that readers see whole or not at all: under a temporary name beside it, then renamed.
 pub fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     static WRITTEN: AtomicU32 = AtomicU32::new(0);
@@ -194,6 +146,7 @@ mod tests {
     use super::*;
     use gpu_time_report as report;
     use std::os::unix::fs::symlink;
+    use std::path::PathBuf;
     use std::process::Stdio;
     use std::time::UNIX_EPOCH;
 
@@ -305,15 +258,6 @@ mod tests {
         let missing = folder.path().join("missing").join("report");
         assert_eq!(write_file(&missing, b"x").unwrap_err().kind(), io::ErrorKind::NotFound);
         assert_eq!(names(folder.path()), [""; 0]);
-    }
-
-    #[test]
-    fn the_process_id_goes_into_the_path() {
-        let id = std::process::id();
-        assert_eq!(
-            with_process_id(Path::new("a/%p/r-%p")),
-            PathBuf::from(format!("a/{id}/r-{id}"))
-        );
     }
 
     #[test]

@@ -42,8 +42,8 @@ fn full_disk() {
 fn duplicate_target() {
     report_to("csv:/dev/null,trace:/dev/null")
         .complains(
-            "gpu-time: `GPU_TIME_REPORT`: `trace:/dev/null` goes where an earlier entry goes",
+            "gpu-time: invalid value `trace:/dev/null` for `GPU_TIME_REPORT`: an earlier entry goes ",
         )
-        .warns("`GPU_TIME_REPORT`: `trace:/dev/null` goes where an earlier entry goes")
+        .warns("invalid value `trace:/dev/null` for `GPU_TIME_REPORT`: an earlier entry goes ")
         .run();
 }
