@@ -22,17 +22,23 @@ struct Active {
     config: Arc<Config>,
 }
 
+static ACTIVE: OnceLock<Mutex<Active>> = OnceLock::new();
+
 fn active() -> &'static Mutex<Active> {
-    static ACTIVE: OnceLock<Mutex<Active>> = OnceLock::new();
-    ACTIVE.get_or_init(|| {
+    ACTIVE.get_or_init(|| Mutex::new(Active::begin(Options::default())))
+}
+
+impl Active {
+    /// Reads the environment and starts with the result.
+    fn begin(program: Options) -> Active {
         clock::started();
         let (environment, invalid) = Options::from_vars(|name| std::env::var_os(name));
         let unknown = config::unknown_names(std::env::vars_os());
         invalid.into_iter().chain(unknown).for_each(console::complain);
-        let config = Config::new(environment.clone());
+        let config = Config::new(environment.clone().or(program.clone()));
         start(&config);
-        Mutex::new(Active { environment, program: Options::default(), config: Arc::new(config) })
-    })
+        Active { environment, program, config: Arc::new(config) }
+    }
 }
 
 /// Starts the trace and the budget that the configuration asks for, and stops those that it does not.
@@ -53,7 +59,12 @@ pub(crate) fn introduce(site: &'static CallSite) -> bool {
 
 /// Takes over the options that the program sets, and applies the result to all sites.
 pub(crate) fn change(options: Options) {
-    let mut active = locked(active());
+    // As the first use of the runtime, it starts with these options: a trace keeps the size that it
+    // begins with.
+    let mut first = Some(options);
+    let active = ACTIVE.get_or_init(|| Mutex::new(Active::begin(first.take().unwrap_or_default())));
+    let Some(options) = first else { return };
+    let mut active = locked(active);
     active.program = options.or(std::mem::take(&mut active.program));
     let config = Config::new(active.environment.clone().or(active.program.clone()));
     if config == *active.config {
