@@ -118,16 +118,19 @@ fn snapshot_of(report: impl FnOnce(Vec<SiteState>) -> Vec<report::Site>) -> Snap
     Snapshot::new(about, devices::seen(&states), report(states))
 }
 
-/// A warning where the filter leaves no function: most likely it is misspelt.
+/// A warning if the filter admits none of the functions: most likely a pattern is wrong.
 fn filters_all(states: &[SiteState]) -> Option<String> {
     let config = active::config();
-    let is_all =
-        !states.is_empty() && states.iter().all(|state| !config.filter().admits(state.site.name()));
-    let example = states.first().filter(|_| is_all)?.site.name();
-    Some(format!(
-        "the filter leaves none of the functions, of which there are {}, such as `{example}`",
-        states.len()
-    ))
+    let names: Vec<&str> = states.iter().map(|state| state.site.name()).collect();
+    let example = names.first()?;
+    if names.iter().any(|name| config.filter().admits(name)) {
+        return None;
+    }
+    let hint = match config.filter().suggest(&names) {
+        Some(patterns) => format!("did you mean `{patterns}`?"),
+        None => format!("patterns match whole names such as `{example}`"),
+    };
+    Some(format!("the filter matches none of the {} functions: {hint}", names.len()))
 }
 
 /// The sites alone, in the order of their ids, and how many threads could not be asked.

@@ -41,6 +41,21 @@ impl Filter {
         let any = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, name));
         (self.included.is_empty() || any(&self.included)) && !any(&self.excluded)
     }
+
+    /// Patterns that were probably meant, if the filter admits none of `names`: those that match names
+    /// whose last parts, or any part, are an including pattern.
+    pub fn suggest(&self, names: &[&str]) -> Option<String> {
+        let suggestion = |pattern: &String| {
+            let wider = [format!("*::{pattern}"), format!("*{pattern}*")];
+            let is_useful = |wider: &String| {
+                let filter = Filter { included: vec![wider.clone()], ..self.clone() };
+                names.iter().any(|name| filter.admits(name))
+            };
+            wider.into_iter().find(is_useful)
+        };
+        let patterns: Vec<String> = self.included.iter().filter_map(suggestion).collect();
+        (!patterns.is_empty()).then(|| patterns.join(","))
+    }
 }
 
 #[cfg(test)]
@@ -59,6 +74,22 @@ mod tests {
         assert!(admits("x,a::*", "a::b::c") && !admits("x,a::*", "b::a::c"));
         assert!(!admits("!*::slow", "a::slow") && admits("!*::slow", "a::fast"));
         assert!(!admits("!a::b,a::*", "a::b") && !admits("a::*,!a::b", "a::b"));
+    }
+
+    #[test]
+    fn suggestion_matches_part_of_a_name() {
+        let names = ["app::scale", "app::gemm_f32", "app::slow::copy"];
+        for (list, suggestion) in [
+            ("scale", Some("*::scale")),
+            ("scale,copy", Some("*::scale,*::copy")),
+            ("gemm", Some("*gemm*")),
+            ("slow::*", Some("*::slow::*")),
+            ("sclae", None),
+            ("scale,!app::*", None),
+            ("!*", None),
+        ] {
+            assert_eq!(valid(list).suggest(&names).as_deref(), suggestion, "{list}");
+        }
     }
 
     #[test]

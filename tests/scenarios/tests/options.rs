@@ -69,11 +69,19 @@ fn filter_selects_functions() {
 
 #[test]
 fn filter_without_match_warns() {
-    let warning = "the filter leaves none of the ";
+    let warning = "the filter matches none of the ";
     let run = keys().env("GPU_TIME_FILTER", "no_such_function").warns(warning).run();
     let hot = run.site("options::hot");
     assert_eq!(hot.counts(), (40, 0, 40, 0));
     assert_eq!(run.report().total(|row| row.timed), 0);
+}
+
+#[test]
+fn filter_without_path_gets_suggestion() {
+    let run =
+        keys().env("GPU_TIME_FILTER", "cold_thrice").warns("the filter matches none of the ").run();
+    let hint = "functions: did you mean `*::cold_thrice`?";
+    assert!(run.stderr.contains(hint), "{}", run.stderr);
 }
 
 /// A misspelt variable would otherwise go unnoticed, since no code reads it.
