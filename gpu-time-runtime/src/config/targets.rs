@@ -83,6 +83,21 @@ pub(crate) fn targets(list: &str, invalid: &mut dyn FnMut(&str, String)) -> Vec<
     targets
 }
 
+/// Returns a message for each file that cannot be written because its directory is missing. Creates
+/// nothing: the program may still create the directory.
+pub(crate) fn missing_directories(targets: &[Target]) -> impl Iterator<Item = String> + '_ {
+    targets.iter().filter_map(|target| {
+        let Sink::File(path) = &target.sink else { return None };
+        let path = with_process_id(path);
+        let directory = path.parent().filter(|directory| !directory.is_dir())?;
+        let [path, directory] =
+            [&path, directory].map(|path| path.to_string_lossy().escape_debug().to_string());
+        Some(format!(
+            "cannot write the report to `{path}` yet: the directory `{directory}` does not exist"
+        ))
+    })
+}
+
 /// Parses one entry of the list.
 fn target(entry: &str) -> Result<Target, String> {
     let (kind, path) =

@@ -298,6 +298,22 @@ fn link_and_its_file_are_one_sink() {
 }
 
 #[test]
+fn missing_directory_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().display();
+    let list = format!("table,json:-,csv:{folder}/a.csv,json:{folder}/no/r.json,table:/dev/null");
+    let config = good("GPU_TIME_REPORT", &list);
+    let messages: Vec<String> = targets::missing_directories(config.targets()).collect();
+    assert_eq!(
+        messages,
+        [format!(
+            "cannot write the report to `{folder}/no/r.json` yet: the directory `{folder}/no` does not \
+             exist"
+        )]
+    );
+}
+
+#[test]
 fn relative_path_becomes_absolute() {
     let config = good("GPU_TIME_REPORT", "json:sub/r-%p.json");
     let path = std::env::current_dir().unwrap().join("sub").join("r-%p.json");

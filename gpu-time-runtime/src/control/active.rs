@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use crate::base::lock::locked;
 use crate::base::{clock, console};
 use crate::config::options::Options;
-use crate::config::{self, Config};
+use crate::config::{self, Config, targets};
 use crate::control::budget_control;
 use crate::record::timeline;
 use crate::site::callsite::{CallSite, SiteConfig};
@@ -36,13 +36,17 @@ impl Active {
         let unknown = config::unknown_names(std::env::vars_os());
         invalid.into_iter().chain(unknown).for_each(console::complain);
         let config = Config::new(environment.clone().or(program.clone()));
-        start(&config);
+        start(&config, None);
         Active { environment, program, config: Arc::new(config) }
     }
 }
 
 /// Starts the trace and the budget that the configuration asks for, and stops those that it does not.
-fn start(config: &Config) {
+/// Reports at once that a directory for reports is missing, rather than at the end of a long run.
+fn start(config: &Config, before: Option<&Config>) {
+    if config.is_on() && before.is_none_or(|before| before.targets() != config.targets()) {
+        targets::missing_directories(config.targets()).for_each(|line| console::say(&line));
+    }
     timeline::set(config.trace_last());
     budget_control::set(config.budget());
 }
@@ -70,7 +74,7 @@ pub(crate) fn change(options: Options) {
     if config == *active.config {
         return;
     }
-    start(&config);
+    start(&config, Some(&active.config));
     active.config = Arc::new(config);
     // Sites that were not called so far are configured at their first call.
     for site in registry::sites() {

@@ -13,6 +13,8 @@ fn missing_folder() {
     for format in FORMATS {
         let target = format!("{format}:/no/such/folder/report");
         let run = report_to(&target)
+            // At the start, and at the end.
+            .complains("gpu-time: cannot write the report to `/no/such/folder/report` yet: ")
             .complains("gpu-time: cannot write the report to `/no/such/folder/report`: ")
             .run();
         assert!(run.stderr.contains("absent::on_gpu_or_cpu"), "{format}: {}", run.stderr);
