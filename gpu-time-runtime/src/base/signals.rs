@@ -18,11 +18,11 @@ use std::mem::MaybeUninit;
 use std::os::fd::IntoRawFd;
 use std::os::unix::net::UnixStream;
 use std::ptr;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
-use crate::base::lock::locked;
+use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::{background, clock};
 
 const ENDING: [c_int; 3] = [libc::SIGHUP, libc::SIGINT, libc::SIGTERM];
@@ -41,7 +41,7 @@ static FIRST_NS: AtomicU64 = AtomicU64::new(0);
 /// The process that reports when a signal comes.
 static REPORTER: AtomicI32 = AtomicI32::new(0);
 /// Taken by whoever changes dispositions.
-static CHANGING: Mutex<()> = Mutex::new(());
+static CHANGING: Mutex<()> = Mutex::new(Rank::SignalHandlers, ());
 
 /// The functions that the listening thread calls.
 #[derive(Clone, Copy)]

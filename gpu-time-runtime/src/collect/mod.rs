@@ -6,13 +6,12 @@ pub(crate) mod state;
 pub(crate) mod trace;
 
 use std::ptr;
-use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::base::clock;
 use crate::base::console;
 use crate::base::fork;
-use crate::base::lock::locked_by;
+use crate::base::lock::{Mutex, MutexGuard, Rank, locked_by};
 use crate::base::switches;
 #[cfg(feature = "metrics")]
 use crate::collect::counted::SeriesCounts;
@@ -43,7 +42,7 @@ const PATIENCE_FOR_REPORTS: Duration = Duration::from_secs(5);
 /// and the process does not end in the middle of one. `None` if that takes too long, because the sink of
 /// the one under way takes nothing.
 pub(crate) fn reporting() -> Option<MutexGuard<'static, ()>> {
-    static REPORTING: Mutex<()> = Mutex::new(());
+    static REPORTING: Mutex<()> = Mutex::new(Rank::Reporting, ());
     locked_by(&REPORTING, Instant::now() + PATIENCE_FOR_REPORTS)
 }
 

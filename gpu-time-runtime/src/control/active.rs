@@ -1,8 +1,8 @@
 //! The configuration in force, and its application to sites.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
-use crate::base::lock::locked;
+use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::{clock, console};
 use crate::config::options::Options;
 use crate::config::{self, Config, targets};
@@ -25,7 +25,7 @@ struct Active {
 static ACTIVE: OnceLock<Mutex<Active>> = OnceLock::new();
 
 fn active() -> &'static Mutex<Active> {
-    ACTIVE.get_or_init(|| Mutex::new(Active::begin(Options::default())))
+    ACTIVE.get_or_init(|| Mutex::new(Rank::Config, Active::begin(Options::default())))
 }
 
 impl Active {
@@ -66,7 +66,8 @@ pub(crate) fn change(options: Options) {
     // As the first use of the runtime, it starts with these options: a trace keeps the size that it
     // begins with.
     let mut first = Some(options);
-    let active = ACTIVE.get_or_init(|| Mutex::new(Active::begin(first.take().unwrap_or_default())));
+    let active = ACTIVE
+        .get_or_init(|| Mutex::new(Rank::Config, Active::begin(first.take().unwrap_or_default())));
     let Some(options) = first else { return };
     let mut active = locked(active);
     active.program = options.or(std::mem::take(&mut active.program));

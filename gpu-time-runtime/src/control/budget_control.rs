@@ -4,15 +4,15 @@
 //! over asks for no time, so a thread of our own, which sleeps otherwise, sees that nobody has adjusted
 //! for a while, and has the next call of every function decided about.
 
+use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, Once};
 use std::time::Duration;
 use std::{ptr, thread};
 
 use crate::base::background;
 use crate::base::clock;
 use crate::base::console;
-use crate::base::lock::locked;
+use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::switches;
 use crate::base::switches::SWITCHES;
 use crate::site::callsite::CallSite;
@@ -43,7 +43,7 @@ struct Controller {
     took_ns: u64,
 }
 
-static STEERING: Mutex<Option<Controller>> = Mutex::new(None);
+static STEERING: Mutex<Option<Controller>> = Mutex::new(Rank::Budget, None);
 /// When the next adjustment is due.
 static DUE_NS: AtomicU64 = AtomicU64::new(0);
 

@@ -1,14 +1,13 @@
 //! What a run of `until_stable` wants of the L2, over what the sites say, for the whole process.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::base::lock::locked;
+use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::switches::SWITCHES;
 use crate::types::attribute::Cold;
 
 /// The wishes of all runs under way, the one that began last on top.
-static WISHES: Mutex<Vec<(u64, Option<Cold>)>> = Mutex::new(Vec::new());
+static WISHES: Mutex<Vec<(u64, Option<Cold>)>> = Mutex::new(Rank::ColdOverrides, Vec::new());
 
 const NONE: u8 = 0;
 const AS_FOUND: u8 = 1;

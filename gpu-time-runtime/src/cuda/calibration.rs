@@ -8,13 +8,13 @@
 //! disturb the figures anyway, is asked again when a report is made.
 
 use std::fmt;
+use std::sync::TryLockError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
 use cudarc::driver::sys::{self, CUevent};
 
-use crate::base::lock::locked;
+use crate::base::lock::{Mutex, Rank, locked};
 use crate::cuda::event::{create_event, elapsed};
 use crate::cuda::hold::Holds;
 use crate::cuda::module::Kernel;
@@ -65,7 +65,6 @@ pub(super) struct Equipment<'a> {
 }
 
 /// The calibration of one context.
-#[derive(Default)]
 pub(super) struct Calibrator {
     /// Whether it has been tried. What failed is tried again at a report only.
     tried: AtomicBool,
@@ -76,6 +75,17 @@ pub(super) struct Calibrator {
     /// What a pair reads more where a long queue is behind it, as bits of a float: for timed calls, which
     /// lock nothing for it.
     queued_extra: AtomicU64,
+}
+
+impl Default for Calibrator {
+    fn default() -> Self {
+        Calibrator {
+            tried: AtomicBool::new(false),
+            tools: Mutex::new(Rank::CalibrationTools, Tools::default()),
+            outcome: Mutex::new(Rank::Calibration, Outcome::default()),
+            queued_extra: AtomicU64::new(0),
+        }
+    }
 }
 
 #[derive(Default)]

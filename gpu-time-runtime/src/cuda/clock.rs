@@ -5,11 +5,11 @@
 //! what an idle GPU takes at best, and tells how the clocks lie. The host's clock and the device's also
 //! run at slightly different rates, which shows from one such round to the next.
 
-use std::sync::{Mutex, TryLockError};
+use std::sync::TryLockError;
 
 use cudarc::driver::sys::{self, CUevent};
 
-use crate::base::lock::locked;
+use crate::base::lock::{Mutex, Rank, locked};
 use crate::cuda::event::{create_event, elapsed};
 use crate::cuda::result::check;
 use crate::cuda::result::raw;
@@ -95,7 +95,12 @@ impl DeviceClock {
             _ => State::default(),
         };
         let state = State { probes: Vec::with_capacity(PROBES), ..state };
-        let clock = DeviceClock { symbols, side, state: Mutex::new(state), fit: Mutex::new(None) };
+        let clock = DeviceClock {
+            symbols,
+            side,
+            state: Mutex::new(Rank::DeviceClock, state),
+            fit: Mutex::new(Rank::ClockFit, None),
+        };
         for _ in 0..ATTEMPTS {
             if clock.fit().is_some() {
                 break;

@@ -1,19 +1,18 @@
 //! Every context that was seen, and how a call finds its own.
 
 use std::cell::Cell;
-use std::sync::Mutex;
 use std::time::Instant;
 
-use crate::base::lock::{locked, locked_by};
+use crate::base::lock::{Mutex, Rank, locked, locked_by};
 use crate::cuda::context::Context;
 use crate::cuda::driver::{context_of, id_of};
 use crate::gpu::Fault;
 use crate::types::handles::Stream;
 
 /// Never locked during a driver call: who makes a report must not wait for one.
-static CONTEXTS: Mutex<Vec<&'static Context>> = Mutex::new(Vec::new());
+static CONTEXTS: Mutex<Vec<&'static Context>> = Mutex::new(Rank::Contexts, Vec::new());
 /// Locked by who makes a new one.
-static MEETING: Mutex<()> = Mutex::new(());
+static MEETING: Mutex<()> = Mutex::new(Rank::NewContext, ());
 
 thread_local! {
     static RECENT: Cell<Option<&'static Context>> = const { Cell::new(None) };

@@ -8,7 +8,7 @@
 mod names;
 mod seen;
 
-use std::sync::{Mutex, Once};
+use std::sync::Once;
 use std::time::Duration;
 use std::{panic, ptr, thread};
 
@@ -17,7 +17,7 @@ use metrics::gauge;
 use crate::base::background;
 use crate::base::console;
 use crate::base::fork;
-use crate::base::lock::locked;
+use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::switches;
 use crate::collect;
 use crate::control::budget_control;
@@ -27,7 +27,7 @@ use seen::Seen;
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// What was published already.
-static SEEN: Mutex<Seen> = Mutex::new(Seen::new());
+static SEEN: Mutex<Seen> = Mutex::new(Rank::Exported, Seen::new());
 
 /// Starts the thread. To be called once.
 pub(crate) fn arm() {

@@ -1,8 +1,6 @@
 //! A scripted GPU for the tests of the recorder's rules.
 
-use std::sync::Mutex;
-
-use crate::base::lock::locked;
+use crate::base::lock::{Mutex, Rank, locked};
 use crate::gpu::{Fault, Gpu, Held, HoldResult};
 use crate::site::callsite::CallSite;
 use crate::stats::clock_fit::ClockFit;
@@ -11,9 +9,14 @@ use crate::types::handles::{Event, EventPair, Stream};
 use crate::types::sampling::Sampling;
 
 /// Logs every call, fails the one that it is told to, and finishes brackets when it is told to.
-#[derive(Default)]
 pub(crate) struct FakeGpu {
     state: Mutex<State>,
+}
+
+impl Default for FakeGpu {
+    fn default() -> Self {
+        FakeGpu { state: Mutex::new(Rank::Fake, State::default()) }
+    }
 }
 
 #[derive(Default)]

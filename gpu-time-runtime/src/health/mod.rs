@@ -10,13 +10,12 @@ mod nvml;
 mod reading;
 mod surroundings;
 
-use std::sync::Mutex;
 use std::time::Duration;
 
 use nvml_wrapper::Nvml;
 
 use crate::base::fork;
-use crate::base::lock::locked;
+use crate::base::lock::{Mutex, Rank, locked};
 use crate::cuda::DeviceInfo;
 use gpu_time_report as report;
 pub(crate) use locks::{give_back as give_clocks_back, lock as lock_clocks};
@@ -28,7 +27,7 @@ pub(crate) use surroundings::cpu_overload;
 const BETWEEN: Duration = Duration::from_millis(100);
 
 /// The first look at each device, by its ordinal.
-static STARTS: Mutex<Vec<(u32, Result<Reading, String>)>> = Mutex::new(Vec::new());
+static STARTS: Mutex<Vec<(u32, Result<Reading, String>)>> = Mutex::new(Rank::Devices, Vec::new());
 
 /// Takes the first look at a device, unless it was met before.
 pub(crate) fn meet(device: &DeviceInfo) {

@@ -3,10 +3,9 @@
 //! The driver is asked without the lane's lock, because a thread may wait long for the driver, and whoever
 //! makes a report must not wait with it: a report needs all lanes at once.
 
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use crate::base::lock::{locked, locked_by};
+use crate::base::lock::{Mutex, locked, locked_by};
 use crate::gpu::Gpu;
 use crate::record::call_sums::CallStatuses;
 use crate::record::pending::Drain;

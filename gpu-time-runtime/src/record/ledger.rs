@@ -1,8 +1,8 @@
 //! Where outcomes are written: the rows of one site at a time.
 
 use std::ptr;
-use std::sync::MutexGuard;
 
+use crate::base::lock::MutexGuard;
 use crate::record::series_counters::{SeriesRef, SeriesTable};
 use crate::site::callsite::CallSite;
 use crate::site::series_id::SeriesCell;

@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 use std::ptr;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 
-use crate::base::lock::locked;
+use crate::base::lock::{Mutex, Rank, locked};
 use crate::types::handles::Stream;
 
 /// Streams that a context keeps apart at once, beside those that have a bracket open.
@@ -76,7 +75,7 @@ impl Mark {
 }
 
 /// The streams of every context, by the context's address.
-static STREAMS: Mutex<Vec<(usize, StreamStates)>> = Mutex::new(Vec::new());
+static STREAMS: Mutex<Vec<(usize, StreamStates)>> = Mutex::new(Rank::Streams, Vec::new());
 
 /// The state of a stream of this context.
 pub(crate) fn state_of<G>(gpu: &'static G, key: StreamKey) -> &'static StreamState {

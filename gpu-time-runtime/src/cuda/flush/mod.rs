@@ -5,10 +5,10 @@ mod search;
 
 pub(super) use search::Means;
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, OnceLock};
 
-use crate::base::lock::locked;
+use crate::base::lock::{Mutex, Rank, locked};
 use crate::gpu::Fault;
 use crate::types::attribute::Cold;
 use crate::types::handles::Stream;
@@ -19,7 +19,6 @@ use search::{Flush, Probe, Unready, Unseen};
 const SEARCHES: usize = 4;
 
 /// The flushes of one context, each found when it is first wanted and kept for as long as the context.
-#[derive(Default)]
 pub(super) struct Flushes {
     clean: Found,
     dirty: Found,
@@ -34,6 +33,16 @@ struct Found {
     searches: [OnceLock<Result<Flush, Unready>>; SEARCHES],
     /// A cold call came before the flush was found, and went without.
     has_left_out: AtomicBool,
+}
+
+impl Default for Flushes {
+    fn default() -> Self {
+        Flushes {
+            clean: Found::default(),
+            dirty: Found::default(),
+            probe: Mutex::new(Rank::FlushProbe, Probe::default()),
+        }
+    }
 }
 
 impl Flushes {

@@ -2,9 +2,8 @@
 
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard};
 
-use crate::base::lock::locked;
+use crate::base::lock::{Mutex, MutexGuard, Rank, locked};
 use crate::cuda::{Capture, Context, NotKept};
 use crate::gpu::{Fault, Gpu};
 use crate::record::call::StreamCall;
@@ -50,14 +49,16 @@ pub(super) struct Graphs {
     pub due_ns: u64,
 }
 
-pub(super) static GRAPHS: Mutex<Graphs> =
-    Mutex::new(Graphs { placed: Vec::new(), idle: Vec::new(), made: 0, next: 0, due_ns: 0 });
+pub(super) static GRAPHS: Mutex<Graphs> = Mutex::new(
+    Rank::Graphs,
+    Graphs { placed: Vec::new(), idle: Vec::new(), made: 0, next: 0, due_ns: 0 },
+);
 
 /// Every row of nodes.
 pub(crate) struct GraphSeries(Vec<GraphSeriesCounts>);
 
 /// Never locked during a driver call: who makes a report must not wait for one.
-static ROWS: Mutex<GraphSeries> = Mutex::new(GraphSeries(Vec::new()));
+static ROWS: Mutex<GraphSeries> = Mutex::new(Rank::GraphSeries, GraphSeries(Vec::new()));
 /// So that programs without graphs take no lock.
 static IS_ANY: AtomicBool = AtomicBool::new(false);
 

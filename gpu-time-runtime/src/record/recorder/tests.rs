@@ -1,8 +1,7 @@
 mod feeding;
 mod sums;
 
-use std::sync::Mutex;
-
+use crate::base::lock::{Mutex, Rank};
 use crate::gpu::fake::{FakeGpu, site};
 use crate::gpu::{Fault, HoldResult};
 use crate::gpu::{HoldPlan, Preparation};
@@ -188,7 +187,7 @@ fn the_driver_is_asked_without_the_lane() {
         bench.span(STREAM);
     }
     let Bench { gpu, recorder, returns, .. } = bench;
-    let thread: &'static Mutex<_> = Box::leak(Box::new(Mutex::new(recorder)));
+    let thread: &'static Mutex<_> = Box::leak(Box::new(Mutex::new(Rank::Recorder, recorder)));
     gpu.watch(|| {
         assert!(thread.try_lock().is_ok(), "who makes a report would wait with this thread")
     });
