@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// threads can wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rank {
-    /// What was published through `metrics` so far. Held while the application's recorder runs.
+    /// The values published through `metrics` so far. Held while the application's recorder runs.
     #[cfg(feature = "metrics")]
     Exported,
     /// Held while a report is made, so that reports do not overlap.
@@ -34,7 +34,7 @@ pub(crate) enum Rank {
     CalibrationTools,
     /// Every thread that made a timed call, and those that have ended.
     Threads,
-    /// What one thread has in flight. A report holds those of all threads at once.
+    /// The brackets and sums that one thread has in flight. A report holds those of all threads at once.
     Recorder,
     /// The nodes that graphs have, with their events.
     Graphs,
@@ -144,8 +144,8 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.guard(mutex.inner.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Locks a mutex, or gives up at the deadline. Since it gives up, a thread may take several locks of
-/// one rank in this way.
+/// Locks a mutex, or gives up at the deadline. A thread may take several locks of one rank in this
+/// way, because it does not wait for ever.
 pub(crate) fn locked_by<T>(mutex: &Mutex<T>, deadline: Instant) -> Option<MutexGuard<'_, T>> {
     const PAUSE: Duration = Duration::from_micros(50);
     #[cfg(debug_assertions)]

@@ -7,6 +7,7 @@ mod names;
 pub(crate) mod options;
 pub(crate) mod output;
 pub(crate) mod problems;
+pub(crate) mod setting;
 pub(crate) mod targets;
 pub(crate) mod values;
 
@@ -64,7 +65,7 @@ impl Config {
         self.is_on
     }
 
-    /// Where the report goes; empty if nowhere.
+    /// The targets of the report, if any.
     pub fn targets(&self) -> &[Target] {
         &self.targets
     }

@@ -4,40 +4,12 @@ use std::ffi::OsString;
 
 use crate::config::filter::{self, Filter};
 use crate::config::problems::Problems;
+use crate::config::setting::Setting;
 use crate::config::targets::{self, Target};
 use crate::config::values;
 use crate::stats::bias::ConfiguredBias;
 use crate::types::attribute::{Cold, Hold};
 use crate::types::sampling::Sampling;
-
-/// One option of a source.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) enum Setting<T> {
-    /// Not given: the next source decides.
-    #[default]
-    Unset,
-    /// Given without a valid value: the default applies, whatever the next source says.
-    Default,
-    Value(T),
-}
-
-impl<T> Setting<T> {
-    /// This setting, or `other` if it is unset.
-    fn or(self, other: Self) -> Self {
-        match self {
-            Setting::Unset => other,
-            given => given,
-        }
-    }
-
-    /// The value, if there is one.
-    pub fn value(self) -> Option<T> {
-        match self {
-            Setting::Value(value) => Some(value),
-            Setting::Unset | Setting::Default => None,
-        }
-    }
-}
 
 /// The options of one source. Every value is valid: the functions of [`values`], [`filter`] and
 /// [`targets`] have checked it.

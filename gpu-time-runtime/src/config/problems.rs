@@ -1,6 +1,6 @@
 //! Messages about invalid values.
 
-use crate::config::options::Setting;
+use crate::config::setting::Setting;
 
 /// Collects a message for each invalid value of one source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,8 +1,9 @@
 //! `configure()`: options that the program sets while it runs.
 
 use crate::base::{console, fork};
-use crate::config::options::{Options, Setting};
+use crate::config::options::Options;
 use crate::config::problems::Problems;
+use crate::config::setting::Setting;
 use crate::config::{filter, targets, values};
 use crate::control::active;
 

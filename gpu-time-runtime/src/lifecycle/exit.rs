@@ -28,7 +28,7 @@ use crate::record::drain;
 use crate::site::registry;
 use crate::{collect, cuda, export, health};
 
-/// How long to wait at exit for work that the GPU has not finished.
+/// The longest wait at exit for work that the GPU has not finished.
 const PATIENCE: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_micros(200);
 
