@@ -1,24 +1,24 @@
-//! What there is to measure with, before anything is measured. Not a public interface: it changes without
-//! notice.
+//! The checks of `gpu-time doctor`: driver, GPUs, NVML and CPU. Not a public interface: it changes
+//! without notice.
 
 use crate::cuda;
 use crate::health;
 use gpu_time_report::Device;
 
-/// What there is to measure with.
+/// The result of [`examine`].
 pub struct Checkup {
-    /// The version of CUDA that the driver implements, or why there is no GPU to time.
+    /// The CUDA version of the driver, or the reason why there is no GPU to time.
     pub driver: Result<String, String>,
-    /// Why NVML tells nothing, if so.
+    /// The reason why NVML cannot be used, if so.
     pub no_nvml: Option<String>,
-    /// Each with what NVML knows of it and a warning for each finding, and whether it was idle, where that
-    /// is known.
+    /// Every GPU, with NVML's values and a warning for each finding, and `true` if it was idle; `None` if
+    /// that is unknown.
     pub devices: Vec<(Device, Option<bool>)>,
-    /// That the CPU has more to do than it can.
+    /// A warning if the CPU is overloaded.
     pub cpu_overload: Option<String>,
 }
 
-/// Looks at the driver and every GPU, and leaves all as it is.
+/// Examines the driver and every GPU without changing anything.
 pub fn examine() -> Checkup {
     let found = cuda::all_devices();
     let driver = found.clone().map(|_| cuda::driver_version().unwrap_or_default());

@@ -138,7 +138,7 @@ mod simulated {
     /// does not start in a namespace whose file system belongs to another.
     #[test]
     fn namespace_init_survives_signals() {
-        // The parent process has nothing to report.
+        // The parent process ends without its exit handlers, so it makes no report.
         let run = scenario("signals/init", &[]).simulated(|sim| sim);
         let run = run.target("table:/dev/null").reports_nothing().run();
         if run.fact("is_allowed") == 0 {
