@@ -1,6 +1,6 @@
 //! The configuration: what the environment and the program ask for, validated.
 //!
-//! Each source becomes [`Options`](options::Options); the merged options become the [`Config`] in force.
+//! Each source becomes [`Options`]; the merged options become the [`Config`] in force.
 
 mod filter;
 mod names;
