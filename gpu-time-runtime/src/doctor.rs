@@ -1,29 +1,29 @@
-//! A checkup of the driver and the GPUs, for `gpu-time doctor`. Not a public interface: it changes
+//! The checks of `gpu-time doctor`: driver, GPUs, NVML and CPU. Not a public interface: it changes
 //! without notice.
 
 use crate::cuda;
 use crate::health;
 use gpu_time_report::Device;
 
-/// The state of the driver, the GPUs and the CPU.
+/// The result of [`examine`].
 pub struct Checkup {
-    /// The version of CUDA that the driver implements, or why no GPU can be timed.
+    /// The CUDA version of the driver, or the reason why there is no GPU to time.
     pub driver: Result<String, String>,
-    /// Why NVML cannot be used, if that is so.
+    /// The reason why NVML cannot be used, if so.
     pub no_nvml: Option<String>,
-    /// The GPUs with NVML's readings and warnings. The second value is `true` if the GPU was idle,
-    /// and `None` if that is not known.
+    /// Every GPU, with NVML's values and a warning for each finding, and `true` if it was idle; `None` if
+    /// that is unknown.
     pub devices: Vec<(Device, Option<bool>)>,
     /// A warning if the CPU is overloaded.
     pub cpu_overload: Option<String>,
 }
 
-/// Examines the driver and every GPU, without changing any state.
+/// Examines the driver and every GPU without changing anything.
 pub fn examine() -> Checkup {
-    let all = cuda::all_devices();
-    let driver = all.clone().map(|_| cuda::driver_version().unwrap_or_default());
+    let found = cuda::all_devices();
+    let driver = found.clone().map(|_| cuda::driver_version().unwrap_or_default());
     let cpu_overload = health::cpu_overload();
-    let named = all.unwrap_or_default().into_iter().enumerate();
+    let named = found.unwrap_or_default().into_iter().enumerate();
     let mut devices: Vec<(String, Device)> = named
         .map(|(ordinal, (name, pci_bus_id))| {
             (pci_bus_id, Device::new(format!("cuda:{ordinal}"), name))

@@ -3,12 +3,11 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
-use std::sync::Mutex;
 
-use crate::base::lock::locked;
+use crate::base::lock::{Mutex, Rank, locked};
 
 /// Configuration errors, for the report's warnings.
-static COMPLAINTS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+static COMPLAINTS: Mutex<Vec<String>> = Mutex::new(Rank::Complaints, Vec::new());
 /// Upper bound on [`COMPLAINTS`], for programs that reconfigure in a loop.
 const MAX_COMPLAINTS: usize = 100;
 

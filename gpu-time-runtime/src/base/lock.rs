@@ -1,23 +1,293 @@
-//! How mutexes are locked: through the poison of a panic, and where nobody may wait for ever, by a deadline.
+//! Mutexes with a locking order that debug builds assert.
 
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::ops::{Deref, DerefMut};
+use std::sync::{self, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Locks, through the poison that a panicking user thread may have left.
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// Every lock of the runtime, in the order in which a thread may take them.
+///
+/// A thread that waits for a lock holds only locks that stand before it in this list, so no two
+/// threads can wait for each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Rank {
+    /// The values published through `metrics` so far. Held while the application's recorder runs.
+    #[cfg(feature = "metrics")]
+    Exported,
+    /// Held while a report is made, so that reports do not overlap.
+    Reporting,
+    /// The SM clocks that this process has locked.
+    #[cfg(feature = "nvml")]
+    LockedClocks,
+    /// Held while signal dispositions change.
+    #[cfg(any(feature = "nvml", feature = "signals"))]
+    SignalHandlers,
+    /// The configuration in force. Held while it is applied to sites, the trace and the budget.
+    Config,
+    /// The cache states that runs of `until_stable` ask for.
+    ColdOverrides,
+    /// Held while a context that was not known before is set up.
+    NewContext,
+    /// A context's line probe. Held while its flush is verified.
+    FlushProbe,
+    /// A context's means of calibration. Held while it is calibrated.
+    CalibrationTools,
+    /// Every thread that made a timed call, and those that have ended.
+    Threads,
+    /// The brackets and sums that one thread has in flight. A report holds those of all threads at once.
+    Recorder,
+    /// The nodes that graphs have, with their events.
+    Graphs,
+    /// The series that replays of graphs are counted in. Never held during a driver call.
+    GraphSeries,
+    /// The budget controller and the sites that it steers.
+    Budget,
+    /// Every site of the process.
+    Registry,
+    /// The series of one site, with their samples.
+    Series,
+    /// The warm-ups of one site, by device.
+    Warmups,
+    /// The state that decides whether a site's holds get a deadline.
+    HoldDeadline,
+    /// The sampler of one site for threads without counters of their own.
+    Sampler,
+    /// The streams of every context, with their nesting.
+    Streams,
+    /// The calls and brackets that are kept for a trace.
+    Timeline,
+    /// The state of a device clock. Held while it is read.
+    DeviceClock,
+    /// The last fit of a device clock to the host's.
+    ClockFit,
+    /// The events that measure the floor of a context.
+    FloorEvents,
+    /// The outcome of a context's calibration.
+    Calibration,
+    /// Every context that was found. Never held during a driver call.
+    Contexts,
+    /// Host pages that contexts which are gone have given back.
+    Pages,
+    /// The first NVML reading of each device.
+    #[cfg(feature = "nvml")]
+    Devices,
+    /// The configuration errors for the report's warnings.
+    Complaints,
+    /// The state of the fake GPU.
+    #[cfg(test)]
+    Fake,
 }
 
-/// The same, unless somebody keeps it locked until the deadline.
+/// A mutex with a [`Rank`]. Without debug assertions it is that of `std`.
+#[derive(Debug)]
+pub(crate) struct Mutex<T> {
+    #[cfg(debug_assertions)]
+    rank: Rank,
+    inner: sync::Mutex<T>,
+}
+
+/// Access to the value of a [`Mutex`], which is locked until the guard is dropped.
+#[derive(Debug)]
+pub(crate) struct MutexGuard<'a, T> {
+    inner: sync::MutexGuard<'a, T>,
+    #[cfg(debug_assertions)]
+    _held: order::Held,
+}
+
+impl<T> Mutex<T> {
+    #[cfg_attr(not(debug_assertions), expect(unused_variables, reason = "ranks are not asserted"))]
+    pub const fn new(rank: Rank, value: T) -> Self {
+        Mutex {
+            #[cfg(debug_assertions)]
+            rank,
+            inner: sync::Mutex::new(value),
+        }
+    }
+
+    /// Locks the mutex if it is free. In any order, because this never waits.
+    pub fn try_lock(&self) -> Result<MutexGuard<'_, T>, TryLockError<MutexGuard<'_, T>>> {
+        match self.inner.try_lock() {
+            Ok(guard) => Ok(self.guard(guard)),
+            Err(TryLockError::Poisoned(poisoned)) => {
+                Err(PoisonError::new(self.guard(poisoned.into_inner())).into())
+            }
+            Err(TryLockError::WouldBlock) => Err(TryLockError::WouldBlock),
+        }
+    }
+
+    #[inline]
+    fn guard<'a>(&self, inner: sync::MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        MutexGuard {
+            inner,
+            #[cfg(debug_assertions)]
+            _held: order::Held::new(self.rank),
+        }
+    }
+}
+
+impl<T> Deref for MutexGuard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.inner
+    }
+}
+
+impl<T> DerefMut for MutexGuard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.inner
+    }
+}
+
+/// Locks a mutex. Ignores poison, which a panic in the application's code may have left.
+#[inline]
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    #[cfg(debug_assertions)]
+    order::assert_may_lock(mutex.rank, false);
+    mutex.guard(mutex.inner.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Locks a mutex, or gives up at the deadline. A thread may take several locks of one rank in this
+/// way, because it does not wait for ever.
 pub(crate) fn locked_by<T>(mutex: &Mutex<T>, deadline: Instant) -> Option<MutexGuard<'_, T>> {
     const PAUSE: Duration = Duration::from_micros(50);
+    #[cfg(debug_assertions)]
+    order::assert_may_lock(mutex.rank, true);
     loop {
         match mutex.try_lock() {
             Ok(guard) => return Some(guard),
             Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) if Instant::now() < deadline => thread::sleep(PAUSE),
             Err(TryLockError::WouldBlock) => return None,
+        }
+    }
+}
+
+/// The ranks of the locks that each thread holds.
+#[cfg(debug_assertions)]
+mod order {
+    use std::cell::Cell;
+
+    use super::Rank;
+
+    const RANKS: usize = 32;
+
+    // The last rank of builds without tests.
+    const _: () = assert!((Rank::Complaints as usize) < RANKS - 1);
+
+    thread_local! {
+        // Without a destructor, so that locks can be taken as long as the thread runs at all.
+        static HELD: [Cell<u32>; RANKS] = const { [const { Cell::new(0) }; RANKS] };
+    }
+
+    /// Panics if the calling thread holds a lock that stands after `rank`, or an equal one unless
+    /// those are allowed.
+    pub fn assert_may_lock(rank: Rank, allows_equal: bool) {
+        let first = rank as usize + usize::from(allows_equal);
+        let later = HELD.with(|held| held.iter().skip(first).any(|count| count.get() > 0));
+        assert!(!later, "a lock of rank {rank:?} is taken under one of the same or a later rank");
+    }
+
+    /// A lock that the thread holds. Like the guard, it stays on its thread.
+    #[derive(Debug)]
+    pub struct Held(Rank);
+
+    impl Held {
+        pub fn new(rank: Rank) -> Held {
+            count(rank, |count| count + 1);
+            Held(rank)
+        }
+    }
+
+    impl Drop for Held {
+        fn drop(&mut self) {
+            count(self.0, |count| count - 1);
+        }
+    }
+
+    fn count(rank: Rank, change: impl FnOnce(u32) -> u32) {
+        HELD.with(|held| {
+            if let Some(count) = held.get(rank as usize) {
+                count.set(change(count.get()));
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn earlier() -> Mutex<()> {
+        Mutex::new(Rank::Config, ())
+    }
+
+    fn later() -> Mutex<()> {
+        Mutex::new(Rank::Budget, ())
+    }
+
+    #[test]
+    fn increasing_ranks_are_accepted() {
+        let (earlier, later) = (earlier(), later());
+        let first = locked(&earlier);
+        let second = locked(&later);
+        drop(first);
+        drop(second);
+        drop(locked(&earlier));
+    }
+
+    #[cfg(debug_assertions)]
+    #[test]
+    #[should_panic = "a lock of rank Config is taken under one of the same or a later rank"]
+    fn decreasing_ranks_panic() {
+        let (earlier, later) = (earlier(), later());
+        let _later = locked(&later);
+        drop(locked(&earlier));
+    }
+
+    #[cfg(debug_assertions)]
+    #[test]
+    #[should_panic = "a lock of rank Config is taken under one of the same or a later rank"]
+    fn equal_ranks_panic() {
+        let [one, other] = [earlier(), earlier()];
+        let _one = locked(&one);
+        drop(locked(&other));
+    }
+
+    #[test]
+    fn locks_that_give_up_may_share_a_rank() {
+        let [one, other] = [earlier(), earlier()];
+        let _one = one.try_lock().unwrap();
+        assert!(locked_by(&other, Instant::now()).is_some());
+        assert!(locked_by(&one, Instant::now()).is_none());
+    }
+
+    #[test]
+    fn attempts_are_accepted_in_any_order() {
+        let (earlier, later) = (earlier(), later());
+        let _later = locked(&later);
+        assert!(earlier.try_lock().is_ok());
+    }
+
+    #[test]
+    fn poison_is_ignored() {
+        let mutex = later();
+        let panicked = std::panic::catch_unwind(|| {
+            let _guard = locked(&mutex);
+            panic!("planted");
+        });
+        assert!(panicked.is_err());
+        drop(locked(&mutex));
+        assert!(mutex.try_lock().is_err() && locked_by(&mutex, Instant::now()).is_some());
+    }
+
+    #[test]
+    fn ranks_cost_nothing_without_assertions() {
+        if !cfg!(debug_assertions) {
+            assert_eq!(size_of::<Mutex<u64>>(), size_of::<sync::Mutex<u64>>());
+            assert_eq!(size_of::<MutexGuard<u64>>(), size_of::<sync::MutexGuard<u64>>());
         }
     }
 }

@@ -1,14 +1,16 @@
-//! The signals that ask for a report, and those that end a process with no chance to leave anything.
+//! Handling of the signals that ask for a report and of those that end the process.
 //!
-//! Neither a report nor NVML may be had from a handler, which can interrupt anything. So the handler
-//! writes a byte to a thread that sleeps until one comes, and that thread makes the report, gives
-//! locked clocks back, and lets the signal end the process as it would have.
+//! A handler may interrupt anything, so it can neither make a report nor call NVML. It writes a byte to
+//! a socket instead. A thread that waits for it makes the report, gives locked clocks back, and then lets
+//! the signal end the process with its default action.
 //!
-//! A signal is taken only where its disposition is the default, and the process is ended only if the
-//! handler is still ours when the thread has read of it: one that the program has set over ours, and
-//! that hands on to it, is not overruled by that. Whoever is not content to wait sends a second signal.
-//! The kernel lets the default of no signal end the first process of a namespace, which a program in a
-//! container often is: it goes on after the report.
+//! A signal is handled only if its disposition is the default. The thread ends the process only if the
+//! handler is still installed by then: an application that has installed its own meanwhile, which
+//! forwards the signal to ours, decides for itself. A second signal more than [`PATIENCE`] later ends the
+//! process at once.
+//!
+//! The kernel ignores the default action of signals for the first process of a PID namespace, which a
+//! program in a container often is. Such a process goes on after the report.
 
 #![allow(unsafe_code)] // signal dispositions
 
@@ -18,30 +20,33 @@ use std::mem::MaybeUninit;
 use std::os::fd::IntoRawFd;
 use std::os::unix::net::UnixStream;
 use std::ptr;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
-use crate::base::lock::locked;
+use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::{background, clock};
 
+/// Signals that end the process.
 const ENDING: [c_int; 3] = [libc::SIGHUP, libc::SIGINT, libc::SIGTERM];
+/// The signal that asks for a report.
 const ASKING: c_int = libc::SIGUSR1;
-/// The first process of its namespace.
+/// The id of the first process in a PID namespace.
 const INIT: libc::pid_t = 1;
 
-/// After this time a second signal ends the process at once: the report may be stuck.
+/// A second signal after this time ends the process at once: the report may be stuck.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The process whose thread listens, and where to write to it.
+/// The process that has the listening thread.
 static LISTENER: AtomicI32 = AtomicI32::new(0);
+/// The socket that the handler writes to.
 static SOCKET: AtomicI32 = AtomicI32::new(-1);
-/// When the first signal came that ends the process, in nanoseconds; 0 is never.
+/// Time of the first signal that ends the process, in nanoseconds; 0 before it.
 static FIRST_NS: AtomicU64 = AtomicU64::new(0);
-/// The process that reports when a signal comes.
+/// The process that reports on signals.
 static REPORTER: AtomicI32 = AtomicI32::new(0);
-/// Taken by whoever changes dispositions.
-static CHANGING: Mutex<()> = Mutex::new(());
+/// Held while dispositions change.
+static CHANGING: Mutex<()> = Mutex::new(Rank::SignalHandlers, ());
 
 /// The functions that the listening thread calls.
 #[derive(Clone, Copy)]
@@ -56,7 +61,7 @@ pub(crate) struct Handlers {
 
 static HANDLERS: OnceLock<Handlers> = OnceLock::new();
 
-/// Takes the signals that end the process, where nobody else handles them.
+/// Handles the signals that end the process, except those that the application handles.
 pub(crate) fn watch(handlers: Handlers) -> io::Result<()> {
     HANDLERS.get_or_init(|| handlers);
     let _changing = locked(&CHANGING);
@@ -65,7 +70,7 @@ pub(crate) fn watch(handlers: Handlers) -> io::Result<()> {
     Ok(())
 }
 
-/// The same for as long as the process lives, to report before it ends, and when it is asked to.
+/// Handles all signals for the rest of the process, to report when asked to and before the end.
 #[cfg(feature = "signals")]
 pub(crate) fn watch_to_report(handlers: Handlers) -> io::Result<()> {
     watch(handlers)?;
@@ -75,14 +80,14 @@ pub(crate) fn watch_to_report(handlers: Handlers) -> io::Result<()> {
     Ok(())
 }
 
-/// Where timing is off for good: who asks for a report is told so, and does not end the process. Nobody
-/// listens for that.
+/// Answers requests for a report with a line on stderr, where `GPU_TIME` turns timing off. The default
+/// action would end the process. Needs no thread.
 #[cfg(feature = "signals")]
 pub(crate) fn watch_while_off() {
     take(ASKING, on_asked_while_off);
 }
 
-/// Gives the signals back, unless reports need them.
+/// Restores the default dispositions, unless reports need the handlers.
 #[cfg(feature = "nvml")]
 pub(crate) fn unwatch() {
     let _changing = locked(&CHANGING);
@@ -97,17 +102,17 @@ fn take(signal: c_int, handler: extern "C" fn(c_int)) {
     }
 }
 
-/// Starts the thread, unless this process has it: a fork does not copy it.
+/// Starts the listening thread unless this process has one, which a fork does not copy.
 fn listen() -> io::Result<()> {
     let process = process();
     if LISTENER.load(Relaxed) == process {
         return Ok(());
     }
     let (from, to) = UnixStream::pair()?;
-    // The handler must not wait for a thread that is at work. What does not fit is told twice.
+    // The handler must not wait for a busy thread. A signal that does not fit repeats one in the queue.
     to.set_nonblocking(true)?;
     background::spawn("gpu-time-signals", move || wait(from))?;
-    // Open for as long as the process lives, because the handler may run at any time.
+    // Never closed, because the handler may run at any time.
     SOCKET.store(to.into_raw_fd(), Relaxed);
     LISTENER.store(process, Relaxed);
     Ok(())
@@ -122,7 +127,7 @@ fn wait(mut from: UnixStream) {
             _ => return,
         };
         let mut came = came.to_vec();
-        // Who asked twice before anybody answered gets one answer.
+        // Requests that were repeated before an answer get a single one.
         came.dedup();
         came.into_iter().map(c_int::from).for_each(answer);
     }
@@ -148,42 +153,42 @@ fn answer(signal: c_int) {
     end_by(signal);
 }
 
-/// Makes calls only that a handler may make.
+/// The handler. Makes only calls that are async-signal-safe.
 extern "C" fn on_signal(signal: c_int) {
     keeping_errno(|| {
         if LISTENER.load(Relaxed) != process() || (!goes_on(signal, process()) && is_overdue()) {
-            // In a forked child nobody listens, and nothing is locked.
+            // A forked child has no listening thread, and no locked clocks.
             if is_ours(signal) {
                 end_by(signal);
             }
         } else {
             let byte = signal as u8;
-            // SAFETY: writes one byte that is there, to a socket that is never closed.
+            // SAFETY: writes one initialised byte to a socket that is never closed.
             unsafe { libc::write(SOCKET.load(Relaxed), ptr::from_ref(&byte).cast(), 1) };
         }
     });
 }
 
-/// The same.
+/// The handler of [`watch_while_off`]. Makes only calls that are async-signal-safe.
 #[cfg(feature = "signals")]
 extern "C" fn on_asked_while_off(_: c_int) {
-    const LINE: &str = "gpu-time: there is no report: timing is off by `GPU_TIME=off`\n";
+    const LINE: &str = "gpu-time: no report: timing is off (`GPU_TIME=off`)\n";
     keeping_errno(|| {
         let mut stderr =
             libc::pollfd { fd: libc::STDERR_FILENO, events: libc::POLLOUT, revents: 0 };
-        // SAFETY: looks at one descriptor, without waiting.
+        // SAFETY: polls one descriptor without waiting.
         unsafe { libc::poll(&raw mut stderr, 1, 0) };
-        // A pipe without a reader would raise a signal.
+        // Writing to a pipe without a reader would raise SIGPIPE.
         if stderr.revents == libc::POLLOUT {
-            // SAFETY: writes text that is there. A pipe that takes anything takes so little at once.
+            // SAFETY: writes a static text. A pipe that is ready accepts this few bytes without blocking.
             unsafe { libc::write(stderr.fd, LINE.as_ptr().cast(), LINE.len()) };
         }
     });
 }
 
-/// Does what a handler is for, of which whatever it interrupted notices nothing.
+/// Runs the work of a handler and restores `errno` for the interrupted code.
 fn keeping_errno(work: impl FnOnce()) {
-    // SAFETY: the thread's own error number.
+    // SAFETY: reads the thread's own `errno`.
     let (errno, before) = unsafe {
         let errno = libc::__errno_location();
         (errno, *errno)
@@ -193,22 +198,24 @@ fn keeping_errno(work: impl FnOnce()) {
     unsafe { *errno = before };
 }
 
-/// Whether such a process goes on after the signal, which then asks for no more than a report.
+/// Returns `true` if this process goes on after the signal, which then only asks for a report.
 fn goes_on(signal: c_int, process: libc::pid_t) -> bool {
     signal == ASKING || process == INIT
 }
 
-/// Whether another signal was to end the process long enough ago.
+/// Returns `true` if an earlier signal should have ended the process more than [`PATIENCE`] ago. Else
+/// notes the time of this one if it is the first.
 fn is_overdue() -> bool {
     let now_ns = clock::now_ns();
     let first = FIRST_NS.compare_exchange(0, now_ns, Relaxed, Relaxed);
     first.is_err_and(|first_ns| now_ns.saturating_sub(first_ns) > PATIENCE.as_nanos() as u64)
 }
 
-/// Ends the process as the signal would have. In a handler that takes effect when it has returned.
+/// Ends the process by the default action of the signal. Called in its handler, this takes effect when
+/// the handler returns.
 fn end_by(signal: c_int) {
     set(signal, libc::SIG_DFL);
-    // SAFETY: sends a signal to this process, whose default is to end it.
+    // SAFETY: sends this process a signal whose action was reset to the default.
     unsafe { libc::kill(process(), signal) };
 }
 
@@ -225,23 +232,23 @@ fn process() -> libc::pid_t {
     unsafe { libc::getpid() }
 }
 
-/// What a signal does now.
+/// The current disposition of a signal.
 fn disposition(signal: c_int) -> Option<libc::sighandler_t> {
     let mut now = MaybeUninit::<libc::sigaction>::uninit();
-    // SAFETY: changes nothing, and writes what is set.
+    // SAFETY: changes nothing, and writes the current action.
     let answer = unsafe { libc::sigaction(signal, ptr::null(), now.as_mut_ptr()) };
-    // SAFETY: written, if it succeeded.
+    // SAFETY: `sigaction` initialised it if it succeeded.
     (answer == 0).then(|| unsafe { now.assume_init() }.sa_sigaction)
 }
 
 fn set(signal: c_int, handler: libc::sighandler_t) {
-    // SAFETY: all zeros are a value of this plain struct: no flags, no signals blocked.
+    // SAFETY: all zeros are a valid value of this C struct: no flags, no blocked signals.
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
     action.sa_sigaction = handler;
-    // On the thread's other stack where it has one: its own may be small.
+    // On the thread's alternate stack if it has one: its own may be small.
     action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
-    // SAFETY: the handler is the default, or a function for as long as the process lives that makes
-    // only calls that a handler may make.
+    // SAFETY: the handler is the default action, or a function that exists as long as the process and
+    // makes only async-signal-safe calls.
     unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) };
 }
 
@@ -250,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_process_of_a_namespace_is_not_ended() {
+    fn first_process_of_namespace_goes_on() {
         for signal in ENDING {
             assert!(goes_on(signal, INIT) && !goes_on(signal, 2));
         }

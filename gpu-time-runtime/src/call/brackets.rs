@@ -1,9 +1,8 @@
 //! Opening and closing the brackets of a call on a stream.
 
-use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use crate::base::lock::locked;
+use crate::base::lock::{MutexGuard, locked};
 use crate::base::thread_id;
 use crate::call::stream::Life;
 use crate::control::cold_override;

@@ -5,13 +5,12 @@ pub(crate) mod state;
 pub(crate) mod trace;
 
 use std::iter;
-use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::base::clock;
 use crate::base::console;
 use crate::base::fork;
-use crate::base::lock::locked_by;
+use crate::base::lock::{Mutex, MutexGuard, Rank, locked_by};
 use crate::base::switches;
 use crate::collect::devices::Biases;
 use crate::collect::state::SiteState;
@@ -39,7 +38,7 @@ const REPORT_PATIENCE: Duration = Duration::from_secs(5);
 /// Locks the writing of reports, so that no report is written into another and the process does not exit
 /// in the middle of one. Returns `None` if the sink of the report under way blocks for too long.
 pub(crate) fn reporting() -> Option<MutexGuard<'static, ()>> {
-    static REPORTING: Mutex<()> = Mutex::new(());
+    static REPORTING: Mutex<()> = Mutex::new(Rank::Reporting, ());
     locked_by(&REPORTING, Instant::now() + REPORT_PATIENCE)
 }
 
@@ -123,15 +122,19 @@ fn snapshot_of(report: impl FnOnce(&[SiteState]) -> Vec<report::Site>) -> Snapsh
     Snapshot::new(about, devices, report(&states))
 }
 
-/// A warning where the filter leaves no function: most likely it is misspelt.
+/// A warning if the filter admits none of the functions: most likely a pattern is wrong.
 fn filters_all(states: &[SiteState]) -> Option<String> {
     let config = active::config();
-    let is_all = !states.is_empty() && states.iter().all(|state| !config.admits(state.site.name()));
-    let example = states.first().filter(|_| is_all)?.site.name();
-    Some(format!(
-        "the filter leaves none of the functions, of which there are {}, such as `{example}`",
-        states.len()
-    ))
+    let names: Vec<&str> = states.iter().map(|state| state.site.name()).collect();
+    let example = names.first()?;
+    if names.iter().any(|name| config.filter().admits(name)) {
+        return None;
+    }
+    let hint = match config.filter().suggest(&names) {
+        Some(patterns) => format!("did you mean `{patterns}`?"),
+        None => format!("patterns match whole names such as `{example}`"),
+    };
+    Some(format!("the filter matches none of the {} functions: {hint}", names.len()))
 }
 
 /// Reads every site, in the order of their ids. Returns the number of threads that could not be read too.

@@ -1,36 +1,60 @@
-//! Which functions are timed, by name.
+//! Selection of the timed functions by name.
 
+use crate::config::problems::entries;
 use gpu_time_report::pattern::matches;
 
 /// Patterns of the names to time, and of those not to.
 ///
-/// A pattern matches the whole name, with `*` for any text, also across `::`. A name is admitted if a
-/// positive pattern matches it, or there are none, and no excluding one does: excluding wins,
-/// whatever the order.
+/// A pattern matches the whole name, with `*` for any text, also across `::`. The filter admits a name
+/// if an including pattern matches it, or there is none, and no excluding pattern does. The order of
+/// the patterns does not matter.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Filter {
+pub(crate) struct Filter {
     included: Vec<String>,
     excluded: Vec<String>,
 }
 
-impl Filter {
-    /// Adds a pattern, which a leading `!` makes an excluding one. Answers whether it is one.
-    pub fn add(&mut self, pattern: &str) -> bool {
-        let (patterns, pattern) = match pattern.strip_prefix('!') {
-            Some(excluded) => (&mut self.excluded, excluded.trim_start()),
-            None => (&mut self.included, pattern),
+/// Parses a comma list of patterns. An invalid one goes to `invalid` with the reason.
+pub(crate) fn filter(list: &str, invalid: &mut dyn FnMut(&str, String)) -> Filter {
+    let mut filter = Filter::default();
+    for entry in entries(list) {
+        let (patterns, pattern) = match entry.strip_prefix('!') {
+            Some(excluded) => (&mut filter.excluded, excluded.trim_start()),
+            None => (&mut filter.included, entry),
         };
-        let is_pattern = !pattern.is_empty() && !pattern.starts_with('!');
-        if is_pattern {
+        if pattern.is_empty() || pattern.starts_with('!') {
+            invalid(
+                entry,
+                "expected a name with `*` for any text, such as `app::*` or `!app::slow`"
+                    .to_owned(),
+            );
+        } else {
             patterns.push(pattern.to_owned());
         }
-        is_pattern
     }
+    filter
+}
 
-    /// Whether a function of this name is timed.
+impl Filter {
+    /// Returns `true` if a function with this name is timed.
     pub fn admits(&self, name: &str) -> bool {
         let any = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, name));
         (self.included.is_empty() || any(&self.included)) && !any(&self.excluded)
+    }
+
+    /// Patterns that were probably meant, if the filter admits none of `names`: those that match names
+    /// whose last parts, or any part, are an including pattern.
+    pub fn suggest(&self, names: &[&str]) -> Option<String> {
+        let suggestion = |pattern: &String| {
+            let wider = [format!("*::{pattern}"), format!("*{pattern}*")];
+            let is_useful = |wider: &String| {
+                let filter = Filter { included: vec![wider.clone()], ..self.clone() };
+                names.iter().any(|name| filter.admits(name))
+            };
+            wider.into_iter().find(is_useful)
+        };
+        let patterns: Vec<String> = self.included.iter().filter_map(suggestion).collect();
+        (!patterns.is_empty()).then(|| patterns.join(","))
     }
 }
 
@@ -38,30 +62,42 @@ impl Filter {
 mod tests {
     use super::*;
 
-    fn filter(patterns: &[&str]) -> Filter {
-        let mut filter = Filter::default();
-        for pattern in patterns {
-            assert!(filter.add(pattern), "{pattern}");
+    fn valid(list: &str) -> Filter {
+        filter(list, &mut |entry, _| panic!("`{entry}` is invalid"))
+    }
+
+    #[test]
+    fn exclusion_wins() {
+        let admits = |list: &str, name: &str| valid(list).admits(name);
+        assert!(admits("", "a::b"));
+        assert!(admits("a::b", "a::b") && !admits("a::b", "a::bc") && !admits("a::b", "xa::b"));
+        assert!(admits("x,a::*", "a::b::c") && !admits("x,a::*", "b::a::c"));
+        assert!(!admits("!*::slow", "a::slow") && admits("!*::slow", "a::fast"));
+        assert!(!admits("!a::b,a::*", "a::b") && !admits("a::*,!a::b", "a::b"));
+    }
+
+    #[test]
+    fn suggestion_matches_part_of_a_name() {
+        let names = ["app::scale", "app::gemm_f32", "app::slow::copy"];
+        for (list, suggestion) in [
+            ("scale", Some("*::scale")),
+            ("scale,copy", Some("*::scale,*::copy")),
+            ("gemm", Some("*gemm*")),
+            ("slow::*", Some("*::slow::*")),
+            ("sclae", None),
+            ("scale,!app::*", None),
+            ("!*", None),
+        ] {
+            assert_eq!(valid(list).suggest(&names).as_deref(), suggestion, "{list}");
         }
-        filter
     }
 
     #[test]
-    fn excluding_wins() {
-        let admits = |patterns: &[&str], name: &str| filter(patterns).admits(name);
-        assert!(admits(&[], "a::b"));
-        assert!(
-            admits(&["a::b"], "a::b") && !admits(&["a::b"], "a::bc") && !admits(&["a::b"], "xa::b")
-        );
-        assert!(admits(&["x", "a::*"], "a::b::c") && !admits(&["x", "a::*"], "b::a::c"));
-        assert!(!admits(&["!*::slow"], "a::slow") && admits(&["!*::slow"], "a::fast"));
-        assert!(!admits(&["!a::b", "a::*"], "a::b") && !admits(&["a::*", "!a::b"], "a::b"));
-    }
-
-    #[test]
-    fn a_pattern_has_text() {
-        for none in ["", "!", "!!a", "! "] {
-            assert!(!Filter::default().add(none), "{none:?}");
+    fn pattern_without_text_is_invalid() {
+        for pattern in ["!", "!!a", "! "] {
+            let mut invalid = Vec::new();
+            let filter = filter(pattern, &mut |entry, _| invalid.push(entry.to_owned()));
+            assert_eq!((invalid.len(), filter), (1, Filter::default()), "{pattern:?}");
         }
     }
 }

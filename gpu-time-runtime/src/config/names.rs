@@ -1,9 +1,9 @@
-//! The variables that there are, and those that nobody knows.
+//! Detection of misspelt variables.
 
 use std::ffi::OsString;
 
 /// Every variable that is read.
-pub(super) const NAMES: [&str; 10] = [
+const NAMES: [&str; 10] = [
     "GPU_TIME",
     "GPU_TIME_REPORT",
     "GPU_TIME_FILTER",
@@ -16,50 +16,53 @@ pub(super) const NAMES: [&str; 10] = [
     "GPU_TIME_TRACE_LAST",
 ];
 
-/// What begins so is ours.
-const OURS: &str = "GPU_TIME_";
-/// What begins so is for tests.
-const TESTS: &str = "GPU_TIME_TEST_";
-/// So many wrong letters may be a slip.
-const SLIPS: usize = 2;
+/// Prefix of the library's variables.
+const PREFIX: &str = "GPU_TIME_";
+/// Prefix of variables that are reserved for tests.
+const TEST_PREFIX: &str = "GPU_TIME_TEST_";
+/// Names that differ from a known one by at most this many letters count as misspelt.
+const MAX_TYPOS: usize = 2;
 
-/// A complaint about each variable that looks like ours and is none. One that is empty counts as not set.
-pub(crate) fn unknown(vars: impl Iterator<Item = (OsString, OsString)>) -> Vec<String> {
+/// Returns a message for each variable that has the library's prefix and is not known. An empty
+/// variable counts as unset.
+pub(crate) fn unknown_names(vars: impl Iterator<Item = (OsString, OsString)>) -> Vec<String> {
     let set = vars.filter(|(_, value)| !value.is_empty());
     let names = set.map(|(name, _)| name.to_string_lossy().into_owned());
     let is_unknown = |name: &String| {
-        name.starts_with(OURS) && !name.starts_with(TESTS) && !NAMES.contains(&&**name)
+        name.starts_with(PREFIX) && !name.starts_with(TEST_PREFIX) && !NAMES.contains(&&**name)
     };
-    names.filter(is_unknown).map(|name| complaint(&name)).collect()
+    names.filter(is_unknown).map(|name| message(&name)).collect()
 }
 
-fn complaint(name: &str) -> String {
-    let meant = nearest(name).map_or_else(String::new, |near| format!(", perhaps `{near}`"));
-    let (name, accepted) = (name.escape_debug(), NAMES.join("`, `"));
-    format!("`{name}`: no such variable is known{meant}; accepted are `{accepted}`")
+fn message(name: &str) -> String {
+    let hint = match nearest(name) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("expected one of `{}`", NAMES.join("`, `")),
+    };
+    format!("unknown variable `{}`: {hint}", name.escape_debug())
 }
 
-/// The name that this may be a slip of.
+/// The known name that `name` most likely misspells.
 fn nearest(name: &str) -> Option<&'static str> {
     let name = name.to_uppercase();
-    let near = NAMES.into_iter().map(|known| (slips(&name, known), known));
-    near.filter(|(slips, _)| *slips <= SLIPS).min().map(|(_, known)| known)
+    let near = NAMES.into_iter().map(|known| (edit_distance(&name, known), known));
+    near.filter(|(typos, _)| *typos <= MAX_TYPOS).min().map(|(_, known)| known)
 }
 
-/// How many letters must be put in, left out or changed to make one of the other.
-fn slips(one: &str, other: &str) -> usize {
-    // From what was read of the one to each begin of the other.
-    let mut slips: Vec<usize> = (0..=other.len()).collect();
+/// The Levenshtein distance in bytes: how many must be inserted, removed or changed.
+fn edit_distance(one: &str, other: &str) -> usize {
+    // Distances from the part of `one` read so far to each prefix of `other`.
+    let mut row: Vec<usize> = (0..=other.len()).collect();
     for (read, letter) in one.bytes().enumerate() {
         let (mut next, mut last) = (vec![read + 1], read + 1);
-        for (wanted, without) in other.bytes().zip(slips.windows(2)) {
-            let &[both, one] = without else { continue };
-            last = (both + usize::from(letter != wanted)).min(one + 1).min(last + 1);
+        for (wanted, above) in other.bytes().zip(row.windows(2)) {
+            let &[diagonal, above] = above else { continue };
+            last = (diagonal + usize::from(letter != wanted)).min(above + 1).min(last + 1);
             next.push(last);
         }
-        slips = next;
+        row = next;
     }
-    slips.last().copied().unwrap_or_default()
+    row.last().copied().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -67,16 +70,16 @@ mod tests {
     use std::cell::RefCell;
 
     use super::*;
-    use crate::config::Config;
+    use crate::config::options::Options;
 
-    fn complaints(vars: &[(&str, &str)]) -> Vec<String> {
-        unknown(vars.iter().map(|(name, value)| (name.into(), value.into())))
+    fn messages(vars: &[(&str, &str)]) -> Vec<String> {
+        unknown_names(vars.iter().map(|(name, value)| (name.into(), value.into())))
     }
 
     #[test]
-    fn the_names_are_those_that_are_read() {
+    fn names_are_the_variables_read() {
         let read = RefCell::new(Vec::new());
-        Config::from_vars(|name| {
+        Options::from_vars(|name| {
             read.borrow_mut().push(name.to_owned());
             None
         });
@@ -87,39 +90,44 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_reads_is_named_with_what_is_near() {
+    fn misspelt_variable_suggests_known_one() {
         for (name, near) in [
-            ("GPU_TIME_REPROT", ", perhaps `GPU_TIME_REPORT`; "),
-            ("GPU_TIME_TRACELAST", ", perhaps `GPU_TIME_TRACE_LAST`; "),
-            ("GPU_TIME_Cold", ", perhaps `GPU_TIME_COLD`; "),
-            ("GPU_TIME_", ", perhaps `GPU_TIME`; "),
-            ("GPU_TIME_OUTPUT", "; "),
-            ("GPU_TIME_\u{e9}t\u{e9}\n", "; "),
+            ("GPU_TIME_REPROT", "GPU_TIME_REPORT"),
+            ("GPU_TIME_TRACELAST", "GPU_TIME_TRACE_LAST"),
+            ("GPU_TIME_Cold", "GPU_TIME_COLD"),
+            ("GPU_TIME_", "GPU_TIME"),
         ] {
-            let name_shown = name.escape_debug();
-            let complaint =
-                format!("`{name_shown}`: no such variable is known{near}accepted are `GPU_TIME`, ");
-            let [line] = &complaints(&[(name, "x")])[..] else { panic!("{name}") };
-            assert!(line.starts_with(&complaint) && !line.contains('\n'), "{line}");
+            let expected = format!("unknown variable `{name}`: did you mean `{near}`?");
+            assert_eq!(messages(&[(name, "x")]), [expected]);
+        }
+    }
+
+    #[test]
+    fn unknown_variable_lists_known_ones() {
+        for name in ["GPU_TIME_OUTPUT", "GPU_TIME_\u{e9}t\u{e9}\n"] {
+            let expected =
+                format!("unknown variable `{}`: expected one of `GPU_TIME`, ", name.escape_debug());
+            let [line] = &messages(&[(name, "x")])[..] else { panic!("{name}") };
+            assert!(line.starts_with(&expected) && !line.contains('\n'), "{line}");
             assert!(line.ends_with(", `GPU_TIME_TRACE_LAST`"), "{line}");
         }
     }
 
     #[test]
-    fn others_variables_and_those_of_tests_are_left_alone() {
+    fn foreign_and_test_variables_are_ignored() {
         let known = NAMES.map(|name| (name, "x"));
         let others = [("GPU_TIMER", "x"), ("MY_GPU_TIME_X", "x"), ("GPU_TIME_TEST_DRIVER", "real")];
-        assert_eq!(complaints(&known), [""; 0]);
-        assert_eq!(complaints(&others), [""; 0]);
-        assert_eq!(complaints(&[("GPU_TIME_REPROT", "")]), [""; 0]);
+        assert_eq!(messages(&known), [""; 0]);
+        assert_eq!(messages(&others), [""; 0]);
+        assert_eq!(messages(&[("GPU_TIME_REPROT", "")]), [""; 0]);
     }
 
     #[test]
-    fn slips_are_letters() {
+    fn edit_distance_counts_letters() {
         for (one, other, count) in
             [("", "", 0), ("", "abc", 3), ("abc", "", 3), ("abcd", "acbd", 2), ("abc", "xabc", 1)]
         {
-            assert_eq!(slips(one, other), count, "{one} {other}");
+            assert_eq!(edit_distance(one, other), count, "{one} {other}");
         }
     }
 }

@@ -1,66 +1,26 @@
-//! Where a report goes, and how it gets there.
+//! Writing reports to their targets.
 
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::base::console::{self, say};
+use crate::config::targets::{Format, Sink, Target, with_process_id};
 use gpu_time_report::{Snapshot, Terminal};
 
-/// One rendering of the report, and where it goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
-    /// The rendering.
-    pub format: Format,
-    /// The place.
-    pub sink: Sink,
-}
-
-/// A rendering of the report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// For people.
-    Table,
-    /// Everything.
-    Json,
-    /// A line for each series.
-    Csv,
-    /// A page for a browser.
-    #[cfg(feature = "html")]
-    Html,
-    /// The last calls and brackets in time, as trace events.
-    Trace,
-}
-
-/// How long a pipe may take nothing before its reader counts as gone: the process is to end.
+/// The longest wait for the reader of a full pipe. The process is about to end.
 const PATIENCE: Duration = Duration::from_secs(1);
-
-/// A place for a report.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Sink {
-    /// The process's stderr.
-    Stderr,
-    /// The process's stdout.
-    Stdout,
-    /// A file, with `%p` in its path for the process id.
-    File(PathBuf),
-}
-
-impl Target {
-    /// The table on stderr: where the report goes if nobody says otherwise.
-    pub const TABLE: Target = Target { format: Format::Table, sink: Sink::Stderr };
-}
 
 /// Renders the trace of a snapshot; the second value is what the trace lacks, if anything.
 pub type Trace = fn(&Snapshot) -> (String, Option<String>);
 
-/// Writes the report to every target. One that cannot be written is named in one line on stderr, and
-/// the table is shown there, so that the figures are not lost.
+/// Writes the report to every target. If one fails, prints the error and the table to stderr, so that
+/// the figures are not lost.
 pub fn deliver(snapshot: &Snapshot, targets: &[Target], trace: Trace) {
     let mut table_is_due = false;
     for target in targets {
@@ -73,13 +33,13 @@ pub fn deliver(snapshot: &Snapshot, targets: &[Target], trace: Trace) {
         }
     }
     if table_is_due {
-        // What stderr does not take cannot be said anywhere.
+        // There is no other place to report that stderr cannot be written.
         let _ = Target::TABLE.write(snapshot, trace);
     }
 }
 
 impl Target {
-    /// Answers what there is to say of what was written.
+    /// Renders and writes the report. Returns a note about what the rendering lacks, if anything.
     fn write(&self, snapshot: &Snapshot, trace: Trace) -> io::Result<Option<String>> {
         let (text, note) = match self.format {
             Format::Table => (snapshot.to_table(self.sink.terminal()), None),
@@ -94,7 +54,7 @@ impl Target {
 }
 
 impl Sink {
-    /// What the table may use of it.
+    /// The width and the styles that the table may use.
     fn terminal(&self) -> Terminal {
         match self {
             Sink::Stderr => Terminal::stderr(),
@@ -105,8 +65,8 @@ impl Sink {
 
     fn write(&self, bytes: &[u8]) -> io::Result<()> {
         match self {
-            // The duplicates pass by the locks of std's streams: a thread may hold one for ever, and
-            // the process is to end all the same.
+            // Duplicates bypass the locks of `std`: another thread may hold one for ever, and the process
+            // must still end.
             Sink::Stderr => console::unlocked(io::stderr())?.write_all(bytes),
             Sink::Stdout => console::unlocked(io::stdout())?.write_all(bytes),
             Sink::File(path) => write_file(&with_process_id(path), bytes),
@@ -126,18 +86,10 @@ impl fmt::Display for Sink {
     }
 }
 
-/// The path with the process id for `%p`.
-pub fn with_process_id(path: &Path) -> PathBuf {
-    match path.to_str() {
-        Some(text) => text.replace("%p", &std::process::id().to_string()).into(),
-        None => path.to_owned(),
-    }
-}
-
-/// Writes a file that readers see whole or not at all: under a temporary name beside it, then renamed.
+/// Writes a file atomically: under a temporary name in the same directory, which is then renamed.
 pub fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     static WRITTEN: AtomicU32 = AtomicU32::new(0);
-    // A rename would replace a link, and not what it points to.
+    // A rename would replace a link instead of its target.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     match fs::metadata(&path) {
         Ok(old) if old.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
@@ -149,20 +101,19 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let nth = WRITTEN.fetch_add(1, Relaxed);
     name.push(format!(".{}-{nth}.tmp", std::process::id()));
     let temporary = path.with_file_name(name);
-    // Left behind by a process of the same id that was killed.
+    // A killed process with the same id may have left one.
     let _ = fs::remove_file(&temporary);
     let written = File::create_new(&temporary)
         .and_then(|mut file| file.write_all(bytes))
         .and_then(|()| fs::rename(&temporary, &path));
     if written.is_err() {
-        // The error at hand says more than one of tidying up.
+        // The first error is the one to report.
         let _ = fs::remove_file(&temporary);
     }
     written
 }
 
-/// Writes to a pipe or a device. A pipe that nobody has open to read is an error, and so is one that
-/// stays full.
+/// Writes to a pipe or a device. Fails if a pipe has no reader, or stays full.
 fn write_special(path: &Path, mut bytes: &[u8]) -> io::Result<()> {
     let mut options = File::options();
     options.write(true);
@@ -194,6 +145,7 @@ mod tests {
     use super::*;
     use gpu_time_report as report;
     use std::os::unix::fs::symlink;
+    use std::path::PathBuf;
     use std::process::Stdio;
     use std::time::UNIX_EPOCH;
 
@@ -216,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_replaced_and_nothing_else_is_left() {
+    fn file_is_replaced_without_leftovers() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("report.json");
         for text in ["a long first one", "second"] {
@@ -227,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_stays_a_link() {
+    fn link_stays_link() {
         let folder = tempfile::tempdir().unwrap();
         let (file, link) = (folder.path().join("file"), folder.path().join("link"));
         fs::write(&file, "old").unwrap();
@@ -238,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_is_written_to_and_not_replaced() {
+    fn device_is_not_replaced() {
         write_file(Path::new("/dev/null"), b"gone").unwrap();
         assert!(!fs::metadata("/dev/null").unwrap().is_file());
     }
@@ -251,17 +203,17 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_without_a_reader_is_an_error_at_once() {
+    fn pipe_without_reader_fails_at_once() {
         let folder = tempfile::tempdir().unwrap();
         let error = write_file(&fifo(folder.path()), b"x").unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ENXIO));
     }
 
     #[test]
-    fn a_pipe_with_a_slow_reader_gets_more_than_it_holds() {
+    fn slow_reader_gets_more_than_pipe_capacity() {
         let folder = tempfile::tempdir().unwrap();
         let path = fifo(folder.path());
-        // For reading and writing it opens at once.
+        // Opening a pipe for reading and writing does not wait for the other end.
         let keep = File::options().read(true).write(true).open(&path).unwrap();
         let reader = thread::spawn({
             let mut pipe = File::open(&path).unwrap();
@@ -279,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_that_stays_full_is_an_error() {
+    fn full_pipe_fails() {
         let folder = tempfile::tempdir().unwrap();
         let path = fifo(folder.path());
         let _stalled = File::options().read(true).write(true).open(&path).unwrap();
@@ -288,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_an_error() {
+    fn full_disk_fails() {
         assert_eq!(
             write_file(Path::new("/dev/full"), b"x").unwrap_err().kind(),
             io::ErrorKind::StorageFull
@@ -296,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_an_error_and_leaves_nothing() {
+    fn failed_write_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(
             write_file(folder.path(), b"x").unwrap_err().kind(),
@@ -308,16 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn the_process_id_goes_into_the_path() {
-        let id = std::process::id();
-        assert_eq!(
-            with_process_id(Path::new("a/%p/r-%p")),
-            PathBuf::from(format!("a/{id}/r-{id}"))
-        );
-    }
-
-    #[test]
-    fn every_target_gets_its_rendering() {
+    fn targets_get_their_renderings() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         let target = |format, name: &str| Target { format, sink: Sink::File(path(name)) };
@@ -337,9 +280,9 @@ mod tests {
         assert_eq!(read("c"), snapshot.to_csv());
     }
 
-    /// Runs itself as a child, because the report goes past what a test harness captures.
+    /// Runs itself as a child process, because the report bypasses the test harness's capture.
     #[test]
-    fn what_cannot_be_written_is_named_and_the_table_shown_though_stderr_is_locked() {
+    fn stderr_locked_falls_back_to_table() {
         const CHILD: &str = "GPU_TIME_TEST_CHILD";
         let target = Target { format: Format::Json, sink: Sink::File("/missing/%p.json".into()) };
         if std::env::var_os(CHILD).is_some() {

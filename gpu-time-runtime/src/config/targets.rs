@@ -1,59 +1,104 @@
-//! Where reports are to go, by what `GPU_TIME_REPORT` says.
+//! Targets of the report: renderings and the places that they go to.
 
 use std::fs;
 use std::path::{self, Path, PathBuf};
 
-use crate::config::output::{Format, Sink, Target, with_process_id};
-use crate::config::vars;
+use crate::config::problems::entries;
 
-pub const REPORT: &str = "GPU_TIME_REPORT";
-/// What it may list.
-const TARGETS: &str = if cfg!(feature = "html") {
-    "`table`, `table:PATH`, `json:PATH`, `csv:PATH`, `html:PATH`, `trace:PATH` and `none`"
+/// One rendering of the report, and where it goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub format: Format,
+    pub sink: Sink,
+}
+
+/// A rendering of the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    Table,
+    Json,
+    /// A line for each series.
+    Csv,
+    #[cfg(feature = "html")]
+    Html,
+    /// The last calls and brackets on a time axis, as Chrome trace events.
+    Trace,
+}
+
+/// A place for a report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Sink {
+    Stderr,
+    Stdout,
+    /// A file, with `%p` in its path for the process id.
+    File(PathBuf),
+}
+
+impl Target {
+    /// The default: the table on stderr.
+    pub const TABLE: Target = Target { format: Format::Table, sink: Sink::Stderr };
+}
+
+/// The valid entries.
+const ENTRIES: &str = if cfg!(feature = "html") {
+    "`table`, `table:PATH`, `json:PATH`, `csv:PATH`, `html:PATH`, `trace:PATH` or `none`"
 } else {
-    "`table`, `table:PATH`, `json:PATH`, `csv:PATH`, `trace:PATH` and `none`"
+    "`table`, `table:PATH`, `json:PATH`, `csv:PATH`, `trace:PATH` or `none`"
 };
 
-/// The targets. Each entry that makes no sense has the default, a table on stderr, in its place.
-pub fn read(text: &str, complaints: &mut Vec<String>) -> Vec<Target> {
-    let complaints_before = complaints.len();
+/// Parses a comma list of targets. An invalid entry goes to `invalid` with the reason, and the default
+/// target takes its place. No two of the targets share a sink.
+pub(crate) fn targets(list: &str, invalid: &mut dyn FnMut(&str, String)) -> Vec<Target> {
     let mut targets: Vec<Target> = Vec::new();
-    let mut none = false;
-    // No path has a NUL, so that it may stand for the comma meanwhile.
-    for entry in vars::entries(&text.replace(",,", "\0")) {
+    let (mut is_none, mut is_valid) = (false, true);
+    let mut reject = |entry: &str, reason: String| {
+        is_valid = false;
+        invalid(entry, reason);
+    };
+    // No path contains a NUL, so it can stand for an escaped comma.
+    for entry in entries(&list.replace(",,", "\0")) {
         let entry = entry.replace('\0', ",");
         if entry == "none" {
-            none = true;
+            is_none = true;
             continue;
         }
-        let wrong = match target(&entry) {
-            Ok(target)
-                if !targets.iter().any(|other| place(&other.sink) == place(&target.sink)) =>
-            {
-                targets.push(target);
-                continue;
+        match target(&entry) {
+            Ok(target) if targets.iter().any(|other| is_same(&other.sink, &target.sink)) => {
+                reject(
+                    &entry,
+                    "an earlier entry goes to the same place; choose another path".to_owned(),
+                );
             }
-            Ok(_) => {
-                "goes where an earlier entry goes and is left out; write another path".to_owned()
-            }
-            Err(wrong) => wrong,
-        };
-        complaints.push(format!("`{REPORT}`: `{}` {wrong}", entry.escape_debug()));
+            Ok(target) => targets.push(target),
+            Err(reason) => reject(&entry, reason),
+        }
     }
-    if none && !targets.is_empty() {
-        complaints.push(format!(
-            "`{REPORT}`: `none` has no meaning beside other entries; write it alone"
-        ));
+    if is_none && !targets.is_empty() {
+        reject("none", "expected no other entries beside it".to_owned());
     }
-    let nothing = targets.is_empty() && !none;
-    let complained = complaints.len() > complaints_before;
-    if (nothing || complained) && !targets.iter().any(|target| target.sink == Sink::Stderr) {
+    let is_empty = targets.is_empty() && !is_none;
+    if (is_empty || !is_valid) && !targets.iter().any(|target| target.sink == Sink::Stderr) {
         targets.push(Target::TABLE);
     }
     targets
 }
 
-/// One entry of `GPU_TIME_REPORT`, or what is wrong with it.
+/// Returns a message for each file that cannot be written because its directory is missing. Creates
+/// nothing: the program may still create the directory.
+pub(crate) fn missing_directories(targets: &[Target]) -> impl Iterator<Item = String> + '_ {
+    targets.iter().filter_map(|target| {
+        let Sink::File(path) = &target.sink else { return None };
+        let path = with_process_id(path);
+        let directory = path.parent().filter(|directory| !directory.is_dir())?;
+        let [path, directory] =
+            [&path, directory].map(|path| path.to_string_lossy().escape_debug().to_string());
+        Some(format!(
+            "cannot write the report to `{path}` yet: the directory `{directory}` does not exist"
+        ))
+    })
+}
+
+/// Parses one entry of the list.
 fn target(entry: &str) -> Result<Target, String> {
     let (kind, path) =
         entry.split_once(':').map_or((entry, None), |(kind, path)| (kind, Some(path)));
@@ -65,37 +110,40 @@ fn target(entry: &str) -> Result<Target, String> {
         #[cfg(feature = "html")]
         "html" => Format::Html,
         #[cfg(not(feature = "html"))]
-        "html" => {
-            return Err(format!("needs gpu-time's feature `html`; accepted are {TARGETS}"));
-        }
-        _ => {
-            return Err(format!(
-                "makes no sense; accepted are {TARGETS}, with a comma in a path as `,,`"
-            ));
-        }
+        "html" => return Err(format!("needs gpu-time's feature `html`; expected {ENTRIES}")),
+        _ => return Err(format!("expected {ENTRIES}, with `,,` for a comma in a path")),
     };
     let sink = match path {
-        Some("") => return Err(format!("lacks a path; write `{kind}:PATH`, with `-` for stdout")),
         Some("-") => Sink::Stdout,
-        // Absolute from here on: the program may change its folder before the report is written.
-        Some(path) => Sink::File(path::absolute(path).unwrap_or_else(|_| path.into())),
+        // Absolute from here on: the program may change its directory before it writes the report.
+        Some(path) if !path.is_empty() => {
+            Sink::File(path::absolute(path).unwrap_or_else(|_| path.into()))
+        }
         None if format == Format::Table => Sink::Stderr,
-        None => return Err(format!("lacks a path; write `{kind}:PATH`, with `-` for stdout")),
+        _ => return Err(format!("expected `{kind}:PATH`, or `{kind}:-` for stdout")),
     };
     Ok(Target { format, sink })
 }
 
-/// The sink by the one name that all spellings of its path share.
-fn place(sink: &Sink) -> Sink {
-    match sink {
-        Sink::File(path) => Sink::File(one_name(path).unwrap_or_else(|| path.clone())),
-        other => other.clone(),
+/// Returns `true` if both sinks are one place, however their paths are spelt.
+fn is_same(one: &Sink, other: &Sink) -> bool {
+    match (one, other) {
+        (Sink::File(one), Sink::File(other)) => canonical(one) == canonical(other),
+        _ => one == other,
     }
 }
 
-/// The true name of the file, or that of its folder with its own where there is no file yet.
-fn one_name(path: &Path) -> Option<PathBuf> {
-    let path = with_process_id(path);
-    let of_folder = || Some(fs::canonicalize(path.parent()?).ok()?.join(path.file_name()?));
-    fs::canonicalize(&path).ok().or_else(of_folder)
+/// The canonical path of a file, which need not exist if its directory does; else the path as it is.
+fn canonical(path: &Path) -> PathBuf {
+    let real = with_process_id(path);
+    let in_directory = || Some(fs::canonicalize(real.parent()?).ok()?.join(real.file_name()?));
+    fs::canonicalize(&real).ok().or_else(in_directory).unwrap_or_else(|| path.to_owned())
+}
+
+/// The path with the process id for `%p`.
+pub(crate) fn with_process_id(path: &Path) -> PathBuf {
+    match path.to_str() {
+        Some(text) => text.replace("%p", &std::process::id().to_string()).into(),
+        None => path.to_owned(),
+    }
 }

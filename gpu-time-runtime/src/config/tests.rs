@@ -1,25 +1,36 @@
+use std::ffi::OsString;
 use std::fs;
 use std::path;
 
-use crate::config::output::{Format, Sink};
+use crate::config::targets::{Format, Sink};
 use crate::config::*;
 
+fn options(vars: &[(&str, &str)]) -> (Options, Vec<String>) {
+    let find = |name: &str| vars.iter().find(|(n, _)| *n == name).map(|(_, v)| OsString::from(v));
+    Options::from_vars(find)
+}
+
 fn config(vars: &[(&str, &str)]) -> (Config, Vec<String>) {
-    Config::from_vars(|name| vars.iter().find(|(n, _)| *n == name).map(|(_, v)| OsString::from(v)))
+    let (options, problems) = options(vars);
+    (Config::new(options), problems)
+}
+
+fn default() -> Config {
+    Config::new(Options::default())
 }
 
 fn good(name: &str, value: &str) -> Config {
-    let (config, complaints) = config(&[(name, value)]);
-    assert_eq!(complaints, Vec::<String>::new());
+    let (config, problems) = config(&[(name, value)]);
+    assert_eq!(problems, Vec::<String>::new());
     config
 }
 
-/// The one complaint about a value, after which the rest must be as without it.
+/// The single message about a value, in whose place the default applies.
 fn bad(name: &str, value: &str) -> String {
-    let (config, mut complaints) = config(&[(name, value)]);
-    assert_eq!(Config { report: None, ..config }, Config::default(), "{name}={value}");
-    assert_eq!(complaints.len(), 1, "{complaints:?}");
-    complaints.remove(0)
+    let (config, mut problems) = config(&[(name, value)]);
+    assert_eq!(config, default(), "{name}={value}");
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    problems.remove(0)
 }
 
 fn file(format: Format, path: &str) -> Target {
@@ -27,10 +38,10 @@ fn file(format: Format, path: &str) -> Target {
 }
 
 #[test]
-fn without_variables_everything_is_at_its_default() {
-    let (config, complaints) = config(&[]);
-    assert_eq!(complaints, Vec::<String>::new());
-    assert!(config.is_on() && config.admits("anything"));
+fn unset_variables_leave_defaults() {
+    let (config, problems) = config(&[]);
+    assert_eq!(problems, Vec::<String>::new());
+    assert!(config.is_on() && config.filter().admits("anything"));
     assert_eq!(config.targets(), [Target::TABLE]);
     assert_eq!(config.warmup(7), 7);
     assert_eq!(config.cold(Some(Cold::Dirty)), Some(Cold::Dirty));
@@ -38,18 +49,26 @@ fn without_variables_everything_is_at_its_default() {
 }
 
 #[test]
-fn an_empty_variable_is_not_set() {
+fn empty_variable_is_unset() {
     for name in
         ["GPU_TIME", "GPU_TIME_REPORT", "GPU_TIME_FILTER", "GPU_TIME_SAMPLE", "GPU_TIME_SLEEP"]
     {
-        assert_eq!(good(name, ""), Config::default());
+        assert_eq!(good(name, ""), default());
     }
 }
 
 #[test]
-fn the_environment_overrides_the_sites() {
-    assert!(!good("GPU_TIME", "off").is_on());
-    assert!(good("GPU_TIME", "on").is_on());
+fn switch_takes_the_usual_words() {
+    for off in ["off", "0", "false", "no", "OFF", "False", " No "] {
+        assert!(!good("GPU_TIME", off).is_on(), "{off}");
+    }
+    for on in ["on", "1", "true", "yes", "ON", "True"] {
+        assert!(good("GPU_TIME", on).is_on(), "{on}");
+    }
+}
+
+#[test]
+fn variables_override_attributes() {
     assert_eq!(good("GPU_TIME_WARMUP", "0").warmup(7), 0);
     assert_eq!(good("GPU_TIME_COLD", "off").cold(Some(Cold::Clean)), None);
     assert_eq!(good("GPU_TIME_COLD", "clean").cold(None), Some(Cold::Clean));
@@ -65,7 +84,7 @@ fn the_environment_overrides_the_sites() {
 }
 
 #[test]
-fn times_have_a_unit_and_a_bound() {
+fn times_have_unit_and_bound() {
     for (text, ns) in [
         ("50us", 50_000),
         ("50 \u{b5}s", 50_000),
@@ -82,7 +101,7 @@ fn times_have_a_unit_and_a_bound() {
 }
 
 #[test]
-fn the_bias_is_a_time_or_what_cupti_says_of_an_empty_kernel() {
+fn bias_is_time_or_empty_kernel_time() {
     for (text, bias) in [
         ("2.2us", ConfiguredBias::Bias(2_200.0)),
         ("2205 ns", ConfiguredBias::Bias(2_205.0)),
@@ -96,16 +115,15 @@ fn the_bias_is_a_time_or_what_cupti_says_of_an_empty_kernel() {
         assert_eq!(
             bad("GPU_TIME_BIAS", text),
             format!(
-                "`GPU_TIME_BIAS`: `{text}` makes no sense; accepted are a time up to `1ms` to \
-                 subtract, such as `2.2us`, and what CUPTI says of an empty kernel, such as \
-                 `cupti:545ns`"
+                "invalid value `{text}` for `GPU_TIME_BIAS`: expected a time up to `1ms` such as \
+                 `2.2us`, or CUPTI's time of an empty kernel such as `cupti:545ns`"
             )
         );
     }
 }
 
 #[test]
-fn a_trace_is_bounded_where_there_is_one() {
+fn trace_length_is_bounded() {
     assert_eq!(good("GPU_TIME_REPORT", "table").trace_last(), None);
     assert_eq!(good("GPU_TIME_REPORT", "trace:t.json").trace_last(), Some(100_000));
     let traced = |last: &str| {
@@ -116,7 +134,7 @@ fn a_trace_is_bounded_where_there_is_one() {
         assert_eq!(
             bad("GPU_TIME_TRACE_LAST", last),
             format!(
-                "`GPU_TIME_TRACE_LAST`: `{last}` makes no sense; accepted are whole numbers from \
+                "invalid value `{last}` for `GPU_TIME_TRACE_LAST`: expected a whole number from \
                  `1` to `1000000`"
             )
         );
@@ -125,74 +143,96 @@ fn a_trace_is_bounded_where_there_is_one() {
     assert_eq!(off.trace_last(), None);
 }
 
-/// A program may configure anything after it has changed its folder.
 #[test]
-fn reports_go_where_they_went() {
-    let (before, _) = config(&[("GPU_TIME_REPORT", "json:a.json")]);
-    let elsewhere = Config { targets: Vec::new(), ..before.clone() };
-    assert_eq!(elsewhere.after(&before), before);
-    let (other, _) = config(&[("GPU_TIME_REPORT", "json:b.json")]);
-    assert_eq!(other.clone().after(&before), other);
+fn environment_wins_over_program() {
+    let read = |vars: &[(&str, &str)]| options(vars).0;
+    let program = read(&[("GPU_TIME_WARMUP", "1"), ("GPU_TIME_COLD", "clean")]);
+    let merged = read(&[("GPU_TIME_WARMUP", "2")]).or(program.clone());
+    assert_eq!(merged, read(&[("GPU_TIME_WARMUP", "2"), ("GPU_TIME_COLD", "clean")]));
+    // A variable wins even if its value is invalid.
+    let invalid = Config::new(read(&[("GPU_TIME_COLD", "icy")]).or(program.clone()));
+    assert_eq!((invalid.cold(None), invalid.warmup(0)), (None, 1));
+    assert_eq!(Options::default().or(program.clone()), program);
 }
 
 #[test]
-fn nonsense_is_named_with_what_is_accepted() {
+fn invalid_value_is_named_with_the_valid_ones() {
     assert_eq!(
-        bad("GPU_TIME", "yes"),
-        "`GPU_TIME`: `yes` makes no sense; accepted are `on` and `off`"
+        bad("GPU_TIME", "maybe"),
+        "invalid value `maybe` for `GPU_TIME`: expected `on` or `off`"
     );
     assert_eq!(
         bad("GPU_TIME_WARMUP", "-1"),
-        "`GPU_TIME_WARMUP`: `-1` makes no sense; accepted are whole numbers such as `10`"
+        "invalid value `-1` for `GPU_TIME_WARMUP`: expected a whole number such as `10`"
     );
     assert_eq!(
         bad("GPU_TIME_COLD", "\u{1b}[31m"),
-        "`GPU_TIME_COLD`: `\\u{1b}[31m` makes no sense; accepted are `off`, `clean` and `dirty`"
+        "invalid value `\\u{1b}[31m` for `GPU_TIME_COLD`: expected `off`, `clean` or `dirty`"
     );
     assert_eq!(
         bad("GPU_TIME_FILTER", "!"),
-        "`GPU_TIME_FILTER`: `!` makes no sense; accepted are names with `*` for any text, such as \
-         `app::*` and `!app::slow`"
+        "invalid value `!` for `GPU_TIME_FILTER`: expected a name with `*` for any text, such as \
+         `app::*` or `!app::slow`"
     );
     for wrong in ["1.1", "-0.1", "101%", "NaN", "%", "one", "0.1 %%"] {
-        assert!(bad("GPU_TIME_SAMPLE", wrong).contains("shares from `0` to `1`"));
+        assert_eq!(
+            bad("GPU_TIME_SAMPLE", wrong),
+            format!(
+                "invalid value `{wrong}` for `GPU_TIME_SAMPLE`: expected a share from `0` to `1`, \
+                 such as `0.01` or `1%`"
+            )
+        );
     }
     for wrong in ["1", "0", "0%", "100%", "-1%", "NaN", "%"] {
-        assert!(bad("GPU_TIME_BUDGET", wrong).contains("such as `1%` or `0.01`"), "{wrong}");
+        assert_eq!(
+            bad("GPU_TIME_BUDGET", wrong),
+            format!(
+                "invalid value `{wrong}` for `GPU_TIME_BUDGET`: expected a share above `0` and \
+                 below `1`, such as `0.01` or `1%`"
+            )
+        );
     }
-    assert!(bad("GPU_TIME_REPORT", "jsn:x").contains("accepted are `table`"));
+    let report = |entry: &str| {
+        let start = format!("invalid value `{entry}` for `GPU_TIME_REPORT`: ");
+        bad("GPU_TIME_REPORT", entry).strip_prefix(&start).unwrap().to_owned()
+    };
+    assert!(report("jsn:x").starts_with("expected `table`, "));
     #[cfg(not(feature = "html"))]
-    assert!(bad("GPU_TIME_REPORT", "html:x").contains("needs gpu-time's feature `html`"));
-    assert!(bad("GPU_TIME_REPORT", "json").contains("write `json:PATH`"));
-    assert!(bad("GPU_TIME_REPORT", "csv:").contains("write `csv:PATH`"));
+    assert!(report("html:x").starts_with("needs gpu-time's feature `html`; expected `table`, "));
+    assert_eq!(report("json"), "expected `json:PATH`, or `json:-` for stdout");
+    assert_eq!(report("csv:"), "expected `csv:PATH`, or `csv:-` for stdout");
 }
 
 #[test]
-fn what_is_no_text_is_named_too() {
+fn value_outside_utf8_is_invalid() {
     use std::os::unix::ffi::OsStringExt;
-    let (config, complaints) = Config::from_vars(|name| {
+    let (options, problems) = Options::from_vars(|name| {
         (name == "GPU_TIME").then(|| OsString::from_vec(vec![b'o', 0xff]))
     });
-    assert_eq!(config, Config::default());
-    assert_eq!(complaints, ["`GPU_TIME`: `o\u{fffd}` makes no sense; accepted are text in UTF-8"]);
+    assert_eq!(Config::new(options), default());
+    assert_eq!(problems, ["invalid value `o\u{fffd}` for `GPU_TIME`: expected UTF-8"]);
 }
 
 #[test]
-fn a_mistake_costs_nothing_else() {
-    let (config, complaints) = config(&[
+fn invalid_value_affects_no_other() {
+    let (config, problems) = config(&[
         ("GPU_TIME_WARMUP", "3"),
         ("GPU_TIME_COLD", "icy"),
         ("GPU_TIME_FILTER", "a::*,!,!a::b"),
         ("GPU_TIME_REPORT", "json:r.json,what"),
     ]);
-    assert_eq!(complaints.len(), 3, "{complaints:?}");
+    assert_eq!(problems.len(), 3, "{problems:?}");
     assert_eq!(config.warmup(0), 3);
-    assert!(config.admits("a::c") && !config.admits("a::b") && !config.admits("c"));
+    assert!(
+        config.filter().admits("a::c")
+            && !config.filter().admits("a::b")
+            && !config.filter().admits("c")
+    );
     assert_eq!(config.targets(), [file(Format::Json, "r.json"), Target::TABLE]);
 }
 
 #[test]
-fn reports_go_where_they_are_sent() {
+fn targets_are_parsed() {
     assert_eq!(good("GPU_TIME_REPORT", "none").targets(), []);
     assert_eq!(good("GPU_TIME_REPORT", "table").targets(), [Target::TABLE]);
     assert_eq!(
@@ -206,7 +246,7 @@ fn reports_go_where_they_are_sent() {
 }
 
 #[test]
-fn a_comma_in_a_path_is_written_twice() {
+fn double_comma_is_comma_in_path() {
     for (text, paths) in [
         ("json:a,,b", &["a,b"][..]),
         ("json:/com,,ma/r.json, json:c", &["/com,ma/r.json", "c"]),
@@ -215,12 +255,12 @@ fn a_comma_in_a_path_is_written_twice() {
         let files: Vec<Target> = paths.iter().map(|path| file(Format::Json, path)).collect();
         assert_eq!(good("GPU_TIME_REPORT", text).targets(), files, "{text}");
     }
-    let complaint = bad("GPU_TIME_REPORT", "ma.json");
-    assert!(complaint.ends_with("and `none`, with a comma in a path as `,,`"), "{complaint}");
+    let problem = bad("GPU_TIME_REPORT", "ma.json");
+    assert!(problem.ends_with("or `none`, with `,,` for a comma in a path"), "{problem}");
 }
 
 #[test]
-fn a_sink_is_written_once() {
+fn duplicate_sink_is_rejected() {
     for twice in [
         "json:a,json:a",
         "json:a,csv:a",
@@ -231,35 +271,60 @@ fn a_sink_is_written_once() {
         "table,table",
         "trace:a,json:a",
     ] {
-        let (config, complaints) = config(&[("GPU_TIME_REPORT", twice)]);
-        assert_eq!(complaints.len(), 1, "{twice}: {complaints:?}");
-        assert!(complaints[0].contains("goes where an earlier entry goes"));
+        let (config, problems) = config(&[("GPU_TIME_REPORT", twice)]);
+        assert_eq!(problems.len(), 1, "{twice}: {problems:?}");
+        assert!(problems[0].contains("an earlier entry goes to the same place"));
         assert!(config.targets().contains(&Target::TABLE));
     }
-    let (config, complaints) = config(&[("GPU_TIME_REPORT", "none,json:a")]);
-    assert_eq!(complaints.len(), 1);
+    let (config, problems) = config(&[("GPU_TIME_REPORT", "none,json:a")]);
+    assert_eq!(problems.len(), 1);
     assert_eq!(config.targets(), [file(Format::Json, "a"), Target::TABLE]);
-    // One name in two folders.
+    // One name in two directories.
     assert_eq!(good("GPU_TIME_REPORT", "json:a,csv:src/a").targets().len(), 2);
 }
 
 #[test]
-fn a_link_is_the_file_that_it_leads_to() {
+fn link_and_its_file_are_one_sink() {
     let folder = tempfile::tempdir().unwrap();
     let [file, link] = ["file", "link"].map(|name| folder.path().join(name));
     std::os::unix::fs::symlink(&file, &link).unwrap();
     let both = format!("json:{},csv:{}", file.display(), link.display());
-    // What leads nowhere is replaced, and not followed.
+    // A dangling link is replaced, not followed.
     assert_eq!(good("GPU_TIME_REPORT", &both).targets().len(), 2);
     fs::write(&file, "").unwrap();
-    let (config, complaints) = config(&[("GPU_TIME_REPORT", &both)]);
-    assert!(complaints[0].contains("goes where an earlier entry goes"), "{complaints:?}");
+    let (config, problems) = config(&[("GPU_TIME_REPORT", &both)]);
+    assert!(problems[0].contains("an earlier entry goes to the same place"), "{problems:?}");
     assert_eq!(config.targets().len(), 2, "the first, and the table: {:?}", config.targets());
 }
 
 #[test]
-fn a_path_is_of_the_folder_that_the_program_was_in_when_it_was_read() {
+fn missing_directory_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().display();
+    let list = format!("table,json:-,csv:{folder}/a.csv,json:{folder}/no/r.json,table:/dev/null");
+    let config = good("GPU_TIME_REPORT", &list);
+    let messages: Vec<String> = targets::missing_directories(config.targets()).collect();
+    assert_eq!(
+        messages,
+        [format!(
+            "cannot write the report to `{folder}/no/r.json` yet: the directory `{folder}/no` does not \
+             exist"
+        )]
+    );
+}
+
+#[test]
+fn relative_path_becomes_absolute() {
     let config = good("GPU_TIME_REPORT", "json:sub/r-%p.json");
     let path = std::env::current_dir().unwrap().join("sub").join("r-%p.json");
     assert_eq!(config.targets(), [Target { format: Format::Json, sink: Sink::File(path) }]);
+}
+
+#[test]
+fn process_id_replaces_placeholder() {
+    let id = std::process::id();
+    assert_eq!(
+        targets::with_process_id(path::Path::new("a/%p/r-%p")),
+        path::PathBuf::from(format!("a/{id}/r-{id}"))
+    );
 }

@@ -1,64 +1,85 @@
-//! What the text of a variable says, if it makes sense.
+//! Validation of single values. The functions do not know which source a value came from. An error
+//! names the valid values, as the end of a sentence that begins with "expected".
 
 use crate::stats::bias::ConfiguredBias;
 use crate::types::attribute::{Cold, Hold};
+use crate::types::sampling::Sampling;
 
-/// Longer than any hold is of use: the stream stands still for it.
-const LONGEST_HOLD_NS: f64 = 1e9;
-/// Longer than any bias or empty kernel is.
-const LARGEST_BIAS_NS: f64 = 1e6;
-/// Hundreds of megabytes: more than a viewer opens.
-const MOST_TRACED: usize = 1_000_000;
+/// The longest hold: the stream makes no progress meanwhile.
+const MAX_HOLD_NS: f64 = 1e9;
+/// Upper bound on a bias or the time of an empty kernel; real ones are a few microseconds.
+const MAX_BIAS_NS: f64 = 1e6;
+/// A trace of this many calls has hundreds of megabytes, more than viewers open.
+const MAX_TRACED: usize = 1_000_000;
 
-pub fn on_or_off(text: &str) -> Option<bool> {
-    match text {
-        "on" => Some(true),
-        "off" => Some(false),
-        _ => None,
+pub(crate) fn on_or_off(text: &str) -> Result<bool, &'static str> {
+    match text.to_ascii_lowercase().as_str() {
+        "on" | "1" | "true" | "yes" => Ok(true),
+        "off" | "0" | "false" | "no" => Ok(false),
+        _ => Err("`on` or `off`"),
     }
 }
 
-pub fn cold(text: &str) -> Option<Option<Cold>> {
+pub(crate) fn warmup(text: &str) -> Result<u32, &'static str> {
+    text.parse().map_err(|_| "a whole number such as `10`")
+}
+
+pub(crate) fn cold(text: &str) -> Result<Option<Cold>, &'static str> {
     match text {
-        "off" => Some(None),
-        "clean" => Some(Some(Cold::Clean)),
-        "dirty" => Some(Some(Cold::Dirty)),
-        _ => None,
+        "off" => Ok(None),
+        "clean" => Ok(Some(Cold::Clean)),
+        "dirty" => Ok(Some(Cold::Dirty)),
+        _ => Err("`off`, `clean` or `dirty`"),
     }
 }
 
-pub fn hold(text: &str) -> Option<Option<Hold>> {
+pub(crate) fn hold(text: &str) -> Result<Option<Hold>, &'static str> {
     match text {
-        "off" => Some(None),
-        "on" => Some(Some(Hold::UntilEnqueued)),
+        "off" => Ok(None),
+        "on" => Ok(Some(Hold::UntilEnqueued)),
         time => nanoseconds(time)
             .map(f64::round)
-            .filter(|ns| (1.0..=LONGEST_HOLD_NS).contains(ns))
-            .map(|ns| Some(Hold::For(ns as u64))),
+            .filter(|ns| (1.0..=MAX_HOLD_NS).contains(ns))
+            .map(|ns| Some(Hold::For(ns as u64)))
+            .ok_or("`off`, `on` or a time up to `1s`, such as `50us`"),
     }
 }
 
-pub fn bias(text: &str) -> Option<ConfiguredBias> {
-    let (given, time): (fn(f64) -> ConfiguredBias, _) = match text.strip_prefix("cupti:") {
+pub(crate) fn sampling(share: Option<f64>) -> Result<Sampling, &'static str> {
+    share.and_then(Sampling::of_share).ok_or("a share from `0` to `1`, such as `0.01` or `1%`")
+}
+
+pub(crate) fn budget(share: Option<f64>) -> Result<f64, &'static str> {
+    share
+        .filter(|share| *share > 0.0 && *share < 1.0)
+        .ok_or("a share above `0` and below `1`, such as `0.01` or `1%`")
+}
+
+pub(crate) fn bias(text: &str) -> Result<ConfiguredBias, &'static str> {
+    let (variant, time): (fn(f64) -> ConfiguredBias, _) = match text.strip_prefix("cupti:") {
         Some(time) => (ConfiguredBias::KernelBase, time.trim_start()),
         None => (ConfiguredBias::Bias, text),
     };
-    nanoseconds(time).filter(|ns| (0.0..=LARGEST_BIAS_NS).contains(ns)).map(given)
+    nanoseconds(time).filter(|ns| (0.0..=MAX_BIAS_NS).contains(ns)).map(variant).ok_or(
+        "a time up to `1ms` such as `2.2us`, or CUPTI's time of an empty kernel such as `cupti:545ns`",
+    )
 }
 
-pub fn trace_last(text: &str) -> Option<usize> {
-    text.parse().ok().filter(|last| (1..=MOST_TRACED).contains(last))
+pub(crate) fn trace_last(count: Option<usize>) -> Result<usize, &'static str> {
+    count
+        .filter(|count| (1..=MAX_TRACED).contains(count))
+        .ok_or("a whole number from `1` to `1000000`")
 }
 
-/// A share, such as `0.01` or `1%`.
-pub fn share(text: &str) -> Option<f64> {
+/// Parses a share, such as `0.01` or `1%`.
+pub(crate) fn share(text: &str) -> Option<f64> {
     match text.strip_suffix('%') {
         Some(percent) => Some(percent.trim_end().parse::<f64>().ok()? / 100.0),
         None => text.parse().ok(),
     }
 }
 
-/// A time with its unit, such as `50us` or `1.5ms`.
+/// Parses a time with its unit, such as `50us` or `1.5ms`.
 fn nanoseconds(text: &str) -> Option<f64> {
     let unit = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, unit) = text.split_at_checked(unit)?;

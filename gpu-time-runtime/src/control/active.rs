@@ -1,92 +1,93 @@
-//! The configuration in force.
+//! The configuration in force, and its application to sites.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
-use crate::base::lock::locked;
+use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::{clock, console};
-use crate::config::{self, Config};
+use crate::config::options::Options;
+use crate::config::{self, Config, targets};
 use crate::control::budget_control;
 use crate::record::timeline;
 use crate::site::callsite::{CallSite, SiteConfig};
 use crate::site::registry;
 use crate::types::sampling::Sampling;
 
-/// The configuration in force. Locked while it is applied to a site, so that no site misses a change.
-static CONFIG: OnceLock<Mutex<Arc<Config>>> = OnceLock::new();
-
-/// Options that the program gave, each under the variable that means the same.
-static GIVEN: Mutex<BTreeMap<&'static str, String>> = Mutex::new(BTreeMap::new());
-
-fn current() -> &'static Mutex<Arc<Config>> {
-    CONFIG.get_or_init(|| {
-        clock::started();
-        // Errors in the program's own options were printed when it gave them.
-        let invalid = Config::from_vars(variable).1.into_iter();
-        invalid.chain(config::unknown(std::env::vars_os())).for_each(console::complain);
-        let config = read();
-        start(&config);
-        Mutex::new(Arc::new(config))
-    })
+/// The options of both sources, and the configuration that they amount to.
+///
+/// Locked while the configuration is applied to a site, so that no site misses a change.
+struct Active {
+    /// Read once, at the first use of the runtime.
+    environment: Options,
+    program: Options,
+    config: Arc<Config>,
 }
 
-/// Starts what the configuration asks for, and stops what it no longer asks for.
-fn start(config: &Config) {
+static ACTIVE: OnceLock<Mutex<Active>> = OnceLock::new();
+
+fn active() -> &'static Mutex<Active> {
+    ACTIVE.get_or_init(|| Mutex::new(Rank::Config, Active::begin(Options::default())))
+}
+
+impl Active {
+    /// Reads the environment and starts with the result.
+    fn begin(program: Options) -> Active {
+        clock::started();
+        let (environment, invalid) = Options::from_vars(|name| std::env::var_os(name));
+        let unknown = config::unknown_names(std::env::vars_os());
+        invalid.into_iter().chain(unknown).for_each(console::complain);
+        let config = Config::new(environment.clone().or(program.clone()));
+        start(&config, None);
+        Active { environment, program, config: Arc::new(config) }
+    }
+}
+
+/// Starts the trace and the budget that the configuration asks for, and stops those that it does not.
+/// Reports at once that a directory for reports is missing, rather than at the end of a long run.
+fn start(config: &Config, before: Option<&Config>) {
+    if config.is_on() && before.is_none_or(|before| before.targets() != config.targets()) {
+        targets::missing_directories(config.targets()).for_each(|line| console::say(&line));
+    }
     timeline::set(config.trace_last());
     budget_control::set(config.budget());
 }
 
-/// The configuration by the environment, and by the program where the environment is silent.
-fn read() -> Config {
-    let given = |name: &str| locked(&GIVEN).get(name).map(OsString::from);
-    Config::from_vars(|name| variable(name).or_else(|| given(name))).0
-}
-
-/// An environment variable; an empty one counts as unset.
-fn variable(name: &str) -> Option<OsString> {
-    std::env::var_os(name).filter(|value| !value.is_empty())
-}
-
 /// The configuration in force.
 pub(crate) fn config() -> Arc<Config> {
-    locked(current()).clone()
+    locked(active()).config.clone()
 }
 
 /// Configures a site at its first call. Returns `true` if its calls are timed.
 pub(crate) fn introduce(site: &'static CallSite) -> bool {
-    configure_site(site, &locked(current()))
+    configure_site(site, &locked(active()).config)
 }
 
-/// Takes over options of the program, `None` to withdraw one, and applies the result to all sites.
-pub(crate) fn change(options: impl IntoIterator<Item = (&'static str, Option<String>)>) {
-    {
-        let mut given = locked(&GIVEN);
-        for (variable, value) in options {
-            match value {
-                Some(value) => given.insert(variable, value),
-                None => given.remove(variable),
-            };
-        }
-    }
-    let mut config = locked(current());
-    let new = read().after(&config);
-    if new == **config {
+/// Takes over the options that the program sets, and applies the result to all sites.
+pub(crate) fn change(options: Options) {
+    // As the first use of the runtime, it starts with these options: a trace keeps the size that it
+    // begins with.
+    let mut first = Some(options);
+    let active = ACTIVE
+        .get_or_init(|| Mutex::new(Rank::Config, Active::begin(first.take().unwrap_or_default())));
+    let Some(options) = first else { return };
+    let mut active = locked(active);
+    active.program = options.or(std::mem::take(&mut active.program));
+    let config = Config::new(active.environment.clone().or(active.program.clone()));
+    if config == *active.config {
         return;
     }
-    start(&new);
-    *config = Arc::new(new);
-    // Sites without a call so far are configured at their first one.
+    start(&config, Some(&active.config));
+    active.config = Arc::new(config);
+    // Sites that were not called so far are configured at their first call.
     for site in registry::sites() {
         if site.is_on().is_some() {
-            configure_site(site, &config);
+            configure_site(site, &active.config);
         }
     }
 }
 
 /// Sets which calls of a site are timed, and how. Returns `true` if any are.
 fn configure_site(site: &'static CallSite, config: &Config) -> bool {
-    let on = config.is_on() && config.admits(site.name());
+    let on = config.is_on() && config.filter().admits(site.name());
     let sampling = config.sampling(site.spec.sampling);
     let budgeted = if on { budget_control::add(site, sampling) } else { None };
     site.configure(SiteConfig {

@@ -5,15 +5,15 @@
 //! thread, which sleeps otherwise, therefore notices that no adjustment was made for a second, and
 //! makes every thread decide about its next call.
 
+use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, Once};
 use std::time::Duration;
 use std::{ptr, thread};
 
 use crate::base::background;
 use crate::base::clock;
 use crate::base::console;
-use crate::base::lock::locked;
+use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::switches;
 use crate::base::switches::SWITCHES;
 use crate::site::callsite::CallSite;
@@ -46,7 +46,7 @@ struct Controller {
     took_ns: u64,
 }
 
-static CONTROLLER: Mutex<Option<Controller>> = Mutex::new(None);
+static CONTROLLER: Mutex<Option<Controller>> = Mutex::new(Rank::Budget, None);
 /// The time at which the next adjustment is due.
 static DUE_NS: AtomicU64 = AtomicU64::new(0);
 

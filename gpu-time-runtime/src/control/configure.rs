@@ -1,104 +1,144 @@
-//! What a program says of how it is to be timed, beside the environment, which wins.
-
-use std::collections::BTreeMap;
-use std::ffi::OsString;
+//! `configure()`: options that the program sets while it runs.
 
 use crate::base::{console, fork};
-use crate::config::Config;
+use crate::config::options::Options;
+use crate::config::problems::Problems;
+use crate::config::setting::Setting;
+use crate::config::{filter, targets, values};
 use crate::control::active;
 
-/// Options for the whole process, each as the variable of the environment that has its name. Where that
-/// is set, it wins. Nothing happens until [`apply`](Configure::apply).
+/// Options for the whole process, set by the program while it runs.
+///
+/// Each option corresponds to an environment variable. Where the variable is set, it wins. Options can
+/// be set at any time, from any thread and repeatedly. Nothing changes until
+/// [`apply`](Configure::apply).
 ///
 /// ```no_run
 /// gpu_time_runtime::configure().report("json:gpu-time-%p.json").budget(0.01).apply();
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[must_use = "nothing happens until `apply`"]
-pub struct Configure(BTreeMap<&'static str, Option<String>>);
+#[must_use = "nothing changes until `apply`"]
+pub struct Configure {
+    options: Options,
+    problems: Problems,
+}
 
-/// Options for the whole process, none of them given yet. They may be given at any time and from any
-/// thread, again and again.
+/// Starts a set of [options](Configure) for the whole process, with none set so far.
 pub fn configure() -> Configure {
     Configure::default()
 }
 
 impl Configure {
-    /// Where the report goes, as in `GPU_TIME_REPORT`. For a trace, what is timed from here on is kept; it is
-    /// forgotten where none is asked for any more.
-    pub fn report(self, targets: &str) -> Self {
-        self.give("GPU_TIME_REPORT", Some(targets.to_owned()))
-    }
-
-    /// Which functions are timed, as in `GPU_TIME_FILTER`; `""`: all.
-    pub fn filter(self, patterns: &str) -> Self {
-        self.give("GPU_TIME_FILTER", Some(patterns.to_owned()))
-    }
-
-    /// The share of every function's calls that is timed; `None`: as each says.
-    pub fn sample(self, share: impl Into<Option<f64>>) -> Self {
-        self.give("GPU_TIME_SAMPLE", share.into().map(|share| share.to_string()))
-    }
-
-    /// The share of the time that timing may cost, such as `0.01`; `None`: it costs what it costs.
-    pub fn budget(self, share: impl Into<Option<f64>>) -> Self {
-        self.give("GPU_TIME_BUDGET", share.into().map(|share| share.to_string()))
-    }
-
-    /// The calls that warm every function up on each device, in all; `None`: as each says. With more than
-    /// before, functions that were called already make those that are missing.
-    pub fn warmup(self, calls: impl Into<Option<u32>>) -> Self {
-        self.give("GPU_TIME_WARMUP", calls.into().map(|calls| calls.to_string()))
-    }
-
-    /// How the L2 is emptied: `"off"`, `"clean"`, `"dirty"`; `""`: as each function says.
-    pub fn cold(self, how: &str) -> Self {
-        self.give("GPU_TIME_COLD", Some(how.to_owned()))
-    }
-
-    /// How streams are held: `"off"`, `"on"` or a time such as `"50us"`; `""`: as each function says.
-    pub fn sleep(self, how: &str) -> Self {
-        self.give("GPU_TIME_SLEEP", Some(how.to_owned()))
-    }
-
-    /// What is subtracted for each bracket, as in `GPU_TIME_BIAS`; `""`: by the table.
-    pub fn bias(self, bias: &str) -> Self {
-        self.give("GPU_TIME_BIAS", Some(bias.to_owned()))
-    }
-
-    /// How many calls, and how many brackets, a trace keeps, up to a million; `None`: 100,000. A trace that
-    /// has begun keeps as many as before.
-    pub fn trace_last(self, count: impl Into<Option<usize>>) -> Self {
-        self.give("GPU_TIME_TRACE_LAST", count.into().map(|count| count.to_string()))
-    }
-
-    fn give(mut self, variable: &'static str, value: Option<String>) -> Self {
-        self.0.insert(variable, value);
+    /// Sets where the report goes, as `GPU_TIME_REPORT` does. `""` restores the default, a table on
+    /// stderr.
+    ///
+    /// Relative paths are relative to the current directory of this call. With a trace among the
+    /// targets, calls are kept for it from here on; without one, those kept so far are discarded.
+    pub fn report(mut self, targets: &str) -> Self {
+        self.options.targets = match targets {
+            "" => Setting::Default,
+            list => self.problems.check_list("configure().report", list, targets::targets),
+        };
         self
     }
 
-    /// Lets the options hold from here on. Those that were given before and not now stay as they were.
-    /// One that makes no sense is named in a line on stderr and in the report's warnings, and its default is
-    /// used.
-    /// In a child that was forked after the first call of a timed function, where nothing is timed, it does nothing.
+    /// Sets which functions are timed, as `GPU_TIME_FILTER` does. `""` selects all of them.
+    pub fn filter(mut self, patterns: &str) -> Self {
+        self.options.filter = match patterns {
+            "" => Setting::Default,
+            list => self.problems.check_list("configure().filter", list, filter),
+        };
+        self
+    }
+
+    /// Sets the share of calls that is timed, for every function. `None` restores the share of each
+    /// function's attribute.
+    pub fn sample(mut self, share: impl Into<Option<f64>>) -> Self {
+        self.options.sampling = self.number("configure().sample", share, values::sampling);
+        self
+    }
+
+    /// Sets the share of wall time that timing may cost, such as `0.01`. `None` removes the limit.
+    pub fn budget(mut self, share: impl Into<Option<f64>>) -> Self {
+        self.options.budget = self.number("configure().budget", share, values::budget);
+        self
+    }
+
+    /// Sets how many calls of every function are a warm-up on each device. `None` restores the number of
+    /// each function's attribute.
+    ///
+    /// If the number rises, functions that were called before make up the difference.
+    pub fn warmup(mut self, calls: impl Into<Option<u32>>) -> Self {
+        self.options.warmup = calls.into().map_or(Setting::Default, Setting::Value);
+        self
+    }
+
+    /// Sets how the L2 is evicted before timed calls: `"off"`, `"clean"` or `"dirty"`. `""` restores the
+    /// setting of each function's attribute.
+    pub fn cold(mut self, how: &str) -> Self {
+        self.options.cold = self.text("configure().cold", how, values::cold);
+        self
+    }
+
+    /// Sets how streams are held: `"off"`, `"on"` or a time such as `"50us"`. `""` restores the setting
+    /// of each function's attribute.
+    pub fn sleep(mut self, how: &str) -> Self {
+        self.options.hold = self.text("configure().sleep", how, values::hold);
+        self
+    }
+
+    /// Sets the bias that is subtracted from each bracket, as `GPU_TIME_BIAS` does. `""` restores the
+    /// value from the table.
+    pub fn bias(mut self, bias: &str) -> Self {
+        self.options.bias = self.text("configure().bias", bias, values::bias);
+        self
+    }
+
+    /// Sets how many calls, and how many brackets, a trace keeps, up to a million. `None` restores the
+    /// default of 100,000. A trace that has begun keeps its size.
+    pub fn trace_last(mut self, count: impl Into<Option<usize>>) -> Self {
+        self.options.trace_last = self.number("configure().trace_last", count, values::trace_last);
+        self
+    }
+
+    /// Puts the options into force. Options that are not set keep their values from earlier calls.
+    ///
+    /// An invalid value is reported in one line on stderr and in the report's warnings, and the default
+    /// applies in its place.
+    ///
+    /// Does nothing in a child process that was forked after the first call of a timed function:
+    /// nothing is timed there.
     pub fn apply(self) {
         if fork::is_forked() {
             // Another thread may have held a lock when the process was forked.
             return;
         }
-        self.complaints().for_each(console::complain);
-        active::change(self.0);
+        self.problems.into_messages().into_iter().for_each(console::complain);
+        active::change(self.options);
     }
 
-    /// What makes no sense, each with what would be accepted.
-    fn complaints(&self) -> impl Iterator<Item = String> {
-        self.0.iter().flat_map(|(variable, value)| {
-            let alone =
-                |name: &str| value.clone().filter(|_| name == *variable).map(OsString::from);
-            let option = variable.trim_start_matches("GPU_TIME_").to_lowercase();
-            let complaints = Config::from_vars(alone).1.into_iter();
-            complaints.map(move |it| it.replace(variable, &format!("configure().{option}")))
-        })
+    fn number<N: ToString + Copy, T>(
+        &mut self,
+        name: &str,
+        number: impl Into<Option<N>>,
+        validate: impl FnOnce(Option<N>) -> Result<T, &'static str>,
+    ) -> Setting<T> {
+        match number.into() {
+            Some(number) => self.problems.check(name, &number.to_string(), validate(Some(number))),
+            None => Setting::Default,
+        }
+    }
+
+    fn text<T>(
+        &mut self,
+        name: &str,
+        text: &str,
+        validate: impl FnOnce(&str) -> Result<T, &'static str>,
+    ) -> Setting<T> {
+        match text {
+            "" => Setting::Default,
+            text => self.problems.check(name, text, validate(text.trim())),
+        }
     }
 }
 
@@ -107,24 +147,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_option_that_makes_no_sense_is_named() {
+    fn invalid_options_are_named() {
         let options = configure().report("jsn:x").filter("!").sample(2.0).budget(f64::NAN);
         let options = options.cold("icy").sleep("1h").bias("-1ns").trace_last(0).warmup(7);
-        let mut complaints: Vec<String> = options.complaints().collect();
-        complaints.sort();
-        let mut names = complaints.iter().map(|complaint| complaint.split(": ").next().unwrap());
-        for name in ["bias", "budget", "cold", "filter", "report", "sample", "sleep", "trace_last"]
-        {
-            assert_eq!(names.next(), Some(&*format!("`configure().{name}`")));
+        let values = [
+            ("jsn:x", "report"),
+            ("!", "filter"),
+            ("2", "sample"),
+            ("NaN", "budget"),
+            ("icy", "cold"),
+            ("1h", "sleep"),
+            ("-1ns", "bias"),
+            ("0", "trace_last"),
+        ];
+        let messages = options.problems.into_messages();
+        assert_eq!(messages.len(), values.len(), "{messages:?}");
+        for (message, (value, name)) in messages.iter().zip(values) {
+            let expected = format!("invalid value `{value}` for `configure().{name}`: expected ");
+            assert!(message.starts_with(&expected), "{message}");
         }
-        assert_eq!(names.next(), None);
-        assert!(complaints.iter().all(|complaint| complaint.contains("; accepted are ")));
+        assert_eq!(options.options.warmup, Setting::Value(7));
+        assert_eq!(options.options.budget, Setting::Default);
     }
 
     #[test]
-    fn options_that_leave_everything_as_it_is_make_sense() {
+    fn defaults_are_valid() {
         let options = configure().report("").filter("").sample(None).budget(None).warmup(None);
         let options = options.cold("").sleep("").bias("").trace_last(None);
-        assert_eq!(options.complaints().count(), 0);
+        assert_eq!(options.problems.into_messages(), [""; 0]);
+        let unset = Options { on: options.options.on, ..Options::default() };
+        assert_ne!(options.options, unset, "defaults replace earlier values");
     }
 }

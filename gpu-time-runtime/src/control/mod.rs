@@ -1,4 +1,4 @@
-//! The configuration in force, what the program changes in it while it runs, and the budget.
+//! Control of timing at run time: the configuration in force, `configure()`, the budget, overrides.
 
 pub(crate) mod active;
 pub(crate) mod budget_control;

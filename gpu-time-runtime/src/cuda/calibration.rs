@@ -9,11 +9,11 @@
 //! work, which would disturb the figures anyway, the calibration is repeated when a report is made.
 
 use std::fmt;
+use std::sync::TryLockError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
-use crate::base::lock::{locked, locked_by};
+use crate::base::lock::{Mutex, Rank, locked, locked_by};
 use crate::cuda::hold::Holds;
 use crate::cuda::module::Kernel;
 use crate::cuda::objects::{create_event, create_stream, elapsed, record_event};
@@ -64,7 +64,6 @@ pub(super) struct Equipment<'a> {
 }
 
 /// The calibration of one context.
-#[derive(Default)]
 pub(super) struct Calibrator {
     /// A calibration has been tried. One that failed is repeated only when a report is made.
     tried: AtomicBool,
@@ -75,6 +74,17 @@ pub(super) struct Calibrator {
     /// Extra time of a pair with a long queue behind it, as bits of an `f64`. Timed calls read it
     /// without a lock.
     queued_extra: AtomicU64,
+}
+
+impl Default for Calibrator {
+    fn default() -> Self {
+        Calibrator {
+            tried: AtomicBool::new(false),
+            tools: Mutex::new(Rank::CalibrationTools, Tools::default()),
+            results: Mutex::new(Rank::Calibration, Results::default()),
+            queued_extra: AtomicU64::new(0),
+        }
+    }
 }
 
 #[derive(Default)]

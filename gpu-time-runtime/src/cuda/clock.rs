@@ -5,10 +5,10 @@
 //! is the best case of an idle GPU and aligns the clocks. The two clocks also run at slightly
 //! different rates, which the difference between two rounds shows.
 
-use std::sync::{Mutex, TryLockError};
+use std::sync::TryLockError;
 use std::time::Instant;
 
-use crate::base::lock::{locked, locked_by};
+use crate::base::lock::{Mutex, Rank, locked, locked_by};
 use crate::cuda::objects::{create_event, elapsed, record_event};
 use crate::cuda::symbols::Symbols;
 use crate::gpu::Fault;
@@ -92,8 +92,10 @@ impl DeviceClock {
             _ => <[Vec<Event>; 2]>::default(),
         };
         let markers = Vec::with_capacity(MARKERS);
-        let alignment = Mutex::new(Alignment { events, markers, ..Alignment::default() });
-        let clock = DeviceClock { symbols, own_stream, alignment, fit: Mutex::new(None) };
+        let alignment =
+            Mutex::new(Rank::DeviceClock, Alignment { events, markers, ..Alignment::default() });
+        let clock =
+            DeviceClock { symbols, own_stream, alignment, fit: Mutex::new(Rank::ClockFit, None) };
         for _ in 0..ATTEMPTS {
             if clock.fit().is_some() {
                 break;

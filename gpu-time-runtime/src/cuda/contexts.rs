@@ -2,10 +2,9 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::time::Instant;
 
-use crate::base::lock::{locked, locked_by};
+use crate::base::lock::{Mutex, Rank, locked, locked_by};
 use crate::cuda::context::Context;
 use crate::cuda::driver::{context_of, id_of};
 use crate::gpu::Fault;
@@ -16,9 +15,9 @@ use crate::types::handles::Stream;
 const MAX_DESTROYED: usize = 8;
 
 /// Never locked during a driver call, so that a report need not wait for one.
-static CONTEXTS: Mutex<Vec<&'static Context>> = Mutex::new(Vec::new());
+static CONTEXTS: Mutex<Vec<&'static Context>> = Mutex::new(Rank::Contexts, Vec::new());
 /// Locked while a new context is registered.
-static REGISTRATION: Mutex<()> = Mutex::new(());
+static REGISTRATION: Mutex<()> = Mutex::new(Rank::NewContext, ());
 
 thread_local! {
     static RECENT: Cell<Option<&'static Context>> = const { Cell::new(None) };

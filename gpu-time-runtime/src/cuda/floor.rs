@@ -1,11 +1,11 @@
 //! The floor of event times: the time of an empty pair of events, and the step in which times
 //! advance.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
-use std::sync::{Mutex, OnceLock};
 
-use crate::base::lock::locked;
+use crate::base::lock::{Mutex, Rank, locked};
 use crate::cuda::objects::{create_event, elapsed, record_event};
 use crate::cuda::symbols::Symbols;
 use crate::gpu::Fault;
@@ -39,7 +39,7 @@ impl FloorProbe {
         let events = own_stream.and_then(record_all).unwrap_or_default();
         FloorProbe {
             symbols,
-            events: Mutex::new(events),
+            events: Mutex::new(Rank::FloorEvents, events),
             pair_ns: OnceLock::new(),
             held_pair: AtomicU64::new(0),
             step: Step::default(),

@@ -8,14 +8,13 @@
 use std::ffi::c_void;
 use std::ops::Deref;
 use std::ptr;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use cudarc::driver::sys::{
     self, CU_MEMHOSTREGISTER_DEVICEMAP, CU_MEMHOSTREGISTER_PORTABLE, CUdeviceptr, CUresult,
 };
 
-use crate::base::lock::locked;
+use crate::base::lock::{Mutex, Rank, locked};
 use crate::cuda::result::check;
 use crate::gpu::Fault;
 
@@ -41,7 +40,7 @@ pub(super) struct MappedPage<T: Sync + 'static> {
 
 impl<T: Sync> PagePool<T> {
     pub const fn new() -> PagePool<T> {
-        PagePool { idle: Mutex::new(Vec::new()) }
+        PagePool { idle: Mutex::new(Rank::Pages, Vec::new()) }
     }
 
     /// Maps an idle page, or one made by `new` if there is none; the context must be current.

@@ -8,7 +8,7 @@
 mod names;
 mod publisher;
 
-use std::sync::{Mutex, Once};
+use std::sync::Once;
 use std::time::Duration;
 use std::{panic, ptr, thread};
 
@@ -17,7 +17,7 @@ use metrics::gauge;
 use crate::base::background;
 use crate::base::console;
 use crate::base::fork;
-use crate::base::lock::locked;
+use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::switches;
 use crate::collect;
 use crate::collect::devices::Biases;
@@ -27,7 +27,7 @@ use publisher::Publisher;
 /// The pause between publications: the greatest age of a scraped value, but for the publication itself.
 const PERIOD: Duration = Duration::from_secs(1);
 
-static PUBLISHER: Mutex<Publisher> = Mutex::new(Publisher::new());
+static PUBLISHER: Mutex<Publisher> = Mutex::new(Rank::Exported, Publisher::new());
 
 /// Starts the publishing thread. Must be called once only.
 pub(crate) fn arm() {

@@ -1,8 +1,6 @@
 //! A scripted GPU for tests of the recorder.
 
-use std::sync::Mutex;
-
-use crate::base::lock::locked;
+use crate::base::lock::{Mutex, Rank, locked};
 use crate::gpu::{Fault, Gpu, HoldResult, StreamHold};
 use crate::site::callsite::CallSite;
 use crate::stats::clock_fit::ClockFit;
@@ -11,9 +9,14 @@ use crate::types::handles::{Event, EventPair, Stream};
 use crate::types::sampling::Sampling;
 
 /// Logs every call, and fails calls and finishes brackets as the test says.
-#[derive(Default)]
 pub(crate) struct FakeGpu {
     script: Mutex<Script>,
+}
+
+impl Default for FakeGpu {
+    fn default() -> Self {
+        FakeGpu { script: Mutex::new(Rank::Fake, Script::default()) }
+    }
 }
 
 #[derive(Default)]

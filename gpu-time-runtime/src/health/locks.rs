@@ -1,8 +1,8 @@
 //! The clocks that this process has locked, and their release, which happens exactly once.
 
+use std::sync::TryLockError;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, Sender};
-use std::sync::{Mutex, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use nvml_wrapper::error::NvmlError;
 use crate::base::background;
 use crate::base::console;
 use crate::base::fork;
-use crate::base::lock::{locked, locked_by};
+use crate::base::lock::{Mutex, Rank, locked, locked_by};
 use crate::base::signals;
 use crate::cuda;
 use crate::health::nvml::nvml;
@@ -43,7 +43,7 @@ struct ClockLock {
     mhz: u32,
 }
 
-static LOCKS: Mutex<Option<ClockLocks>> = Mutex::new(None);
+static LOCKS: Mutex<Option<ClockLocks>> = Mutex::new(Rank::LockedClocks, None);
 
 /// Locks the SM clock of the devices in use, after `arm` has registered their release. Returns
 /// their ids and the clocks that were measured then.

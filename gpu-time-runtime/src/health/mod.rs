@@ -12,13 +12,12 @@ mod nvml;
 mod reading;
 mod surroundings;
 
-use std::sync::Mutex;
 use std::time::Duration;
 
 use nvml_wrapper::Nvml;
 
 use crate::base::fork;
-use crate::base::lock::locked;
+use crate::base::lock::{Mutex, Rank, locked};
 use crate::cuda::DeviceInfo;
 use gpu_time_report as report;
 pub(crate) use locks::{give_back as give_clocks_back, lock as lock_clocks};
@@ -30,7 +29,8 @@ pub(crate) use surroundings::cpu_overload;
 const BETWEEN: Duration = Duration::from_millis(100);
 
 /// The first reading of each device, by its ordinal.
-static FIRST_READINGS: Mutex<Vec<(u32, Result<Reading, String>)>> = Mutex::new(Vec::new());
+static FIRST_READINGS: Mutex<Vec<(u32, Result<Reading, String>)>> =
+    Mutex::new(Rank::Devices, Vec::new());
 
 /// Takes the first reading of a device, unless there is one.
 pub(crate) fn observe(device: &DeviceInfo) {

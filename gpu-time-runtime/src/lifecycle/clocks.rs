@@ -1,4 +1,4 @@
-//! Fixing the SM clock for as long as a guard lives.
+//! `lock_clocks`: a guard that fixes the SM clock.
 
 use std::fmt;
 
@@ -8,35 +8,39 @@ use crate::health;
 #[cfg(feature = "nvml")]
 use crate::lifecycle::exit;
 
-/// Fixes the SM clock of the devices in use at `mhz` MHz until the guard is dropped: a clock that the
-/// device can hold makes times repeat from run to run.
+/// Fixes the SM clock at `mhz` MHz until the returned guard is dropped, so that times repeat from run to
+/// run.
 ///
-/// The devices are those that something was timed on so far, and that of the calling thread's current
-/// context; where there are none, CUDA's device 0, for which CUDA is initialised. A device that is
-/// first used later keeps its clock. One guard can live at a time. Lock before the first timed call, so
-/// that what events add to a time is measured at that clock too.
+/// Call it before the first timed call, so that the event bias is measured at this clock too. The driver
+/// rounds to a clock that the device supports, and power or heat can still lower it:
+/// [`LockedClocks::sm_mhz`] returns the measured clock. Only one guard can exist at a time.
 ///
-/// The driver rounds to a clock that it has, and power and heat can still lower it:
-/// [`LockedClocks::sm_mhz`] says what was measured.
+/// # Devices
 ///
-/// The clocks are given back when the guard is dropped, by a panic as well, when the process ends by
-/// return or `exit`, and when SIGHUP, SIGINT or SIGTERM ends it. For each of these three that has its
-/// default disposition there is a handler while the guard lives, and a thread that sleeps until one
-/// comes. While it gives them back a second signal changes nothing; one that comes a second later ends
-/// the process at once. A handler of the program's, set before or after, is not overruled: then ending the process,
-/// and giving the clocks back by one of the other ways, is up to the program. Not covered are SIGKILL,
-/// `abort` and whatever else ends a process at once: after them `nvidia-smi -rgc` as root gives the
-/// clocks back.
+/// The clock is fixed on every device on which something was timed so far, and on the device of the
+/// calling thread's current context. If there are none, CUDA is initialized and device 0 is used. Devices
+/// that are first used later keep their clocks.
 ///
-/// Where NVML does not answer within two seconds, a line on stderr says so, and nothing waits longer.
+/// # Giving the clocks back
 ///
-/// Giving back means the driver's default: a lock that was there before cannot be read and is lost.
+/// Dropping the guard restores the driver's default clocks, also during a panic. So does the end of the
+/// process by a return from `main`, by `exit`, or by SIGHUP, SIGINT or SIGTERM. An earlier lock by another
+/// program cannot be read, and is lost. If NVML does not respond within two seconds, a line on stderr
+/// says so, and the process goes on.
+///
+/// While the guard lives, each of the three signals that has its default disposition gets a handler, and
+/// a sleeping thread waits for it. A second signal has no effect while the clocks are given back; one
+/// that arrives more than a second later ends the process at once. A handler of the application, set
+/// before or after, takes precedence: the application must then end the process in a way that is covered
+/// here.
+///
+/// SIGKILL, `abort` and other immediate ends are not covered. Run `nvidia-smi -rgc` as root after them.
 ///
 /// # Errors
 ///
-/// Without the feature `nvml`; without a driver, a device, or NVML; for a clock that the device does
-/// not have; while another guard lives; and without permission, which NVIDIA gives to root only: the
-/// error then says what to run as root instead.
+/// Returns an error without the feature `nvml`; without a driver, a device or NVML; if the device does
+/// not support the clock; while another guard exists; and without permission, which NVIDIA gives to root
+/// only. In the last case, the message has the command to run as root instead.
 pub fn lock_clocks(mhz: u32) -> Result<LockedClocks, ClockError> {
     match health::lock_clocks(mhz, arm) {
         Ok(clocks) => Ok(LockedClocks { clocks }),
@@ -44,7 +48,7 @@ pub fn lock_clocks(mhz: u32) -> Result<LockedClocks, ClockError> {
     }
 }
 
-/// Arms what gives the clocks back if the process ends while they are locked.
+/// Installs the exit and signal handlers that give locked clocks back.
 #[cfg(feature = "nvml")]
 fn arm() -> Result<(), String> {
     exit::arm_for_clocks();
@@ -57,17 +61,17 @@ fn arm() -> Result<(), String> {
     Ok(())
 }
 
-/// Clocks that [`lock_clocks`] has fixed. Dropping it gives them back.
+/// A guard that keeps the SM clocks fixed, from [`lock_clocks`]. Dropping it gives them back.
 #[derive(Debug)]
-#[must_use = "the clocks are given back when it is dropped"]
+#[must_use = "dropping it gives the clocks back"]
 pub struct LockedClocks {
-    /// Device and SM clock, measured after it was locked.
+    /// Each device, with the SM clock that was measured after locking.
     clocks: Vec<(String, Option<u32>)>,
 }
 
 impl LockedClocks {
-    /// The devices and the SM clock of each in MHz, measured after it was locked: `None` where the
-    /// driver would not say.
+    /// Returns each device, such as `"cuda:0"`, with the SM clock in MHz that was measured after locking;
+    /// `None` if the driver did not report it.
     pub fn sm_mhz(&self) -> impl Iterator<Item = (&str, Option<u32>)> + '_ {
         self.clocks.iter().map(|(id, mhz)| (id.as_str(), *mhz))
     }
@@ -79,7 +83,7 @@ impl Drop for LockedClocks {
     }
 }
 
-/// Why the clocks were not fixed, and what can be done. Nothing was changed.
+/// The error of [`lock_clocks`]. No clock was changed. The message says what can be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClockError {
     message: String,

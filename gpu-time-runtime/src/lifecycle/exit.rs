@@ -1,15 +1,18 @@
-//! When and how the end of the process is met.
+//! The end of the process: the last report, and locked clocks given back.
 //!
-//! Exit handlers run in the reverse order of their registration, and the driver's own teardown is one
-//! of them. So ours is registered when the first context has been seen: then it runs before that, and
-//! its driver calls are still answered.
+//! Exit handlers run in the reverse order of their registration, and the libraries that the last report
+//! calls register their own teardown as one. So ours is registered again whenever one of them may have
+//! been loaded; the one that runs first does the work.
 
-#![allow(unsafe_code)] // two registrations with the C library
+#![allow(unsafe_code)] // registrations with the C library
 
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
 use std::panic;
+use std::ptr;
 use std::sync::Once;
 use std::sync::atomic::{
-    AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+    AtomicBool, AtomicI32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 use std::time::Duration;
 
@@ -20,51 +23,68 @@ use crate::base::signals;
 #[cfg(any(feature = "nvml", feature = "signals"))]
 use crate::base::signals::Handlers;
 use crate::base::{clock, fork, switches, thread_id};
+use crate::control::active;
 use crate::record::drain;
+use crate::site::registry;
 use crate::{collect, cuda, export, health};
 
-/// The GPU gets so long to finish what is in flight.
+/// The longest wait at exit for work that the GPU has not finished.
 const PATIENCE: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// Whether a report is to be made at all.
+/// Set at the first call of a timed function: the report is due.
 static ARMED: AtomicBool = AtomicBool::new(false);
 
-/// Sees to it that a report is made when the process ends.
+/// An event after which the exit handler is registered anew.
+#[derive(Clone, Copy)]
+enum Occasion {
+    /// The first call of a timed function, which is the only one in a program without a GPU.
+    FirstCall,
+    /// The first context: by now the driver has registered its teardown, after which it must not be
+    /// called.
+    Context,
+    /// The first locked clock: the same for NVML. There may be no timed function at all.
+    #[cfg(feature = "nvml")]
+    LockedClocks,
+}
+
+/// Registers [`at_exit`] to run before everything that was registered so far, once per occasion.
+fn register(occasion: Occasion) {
+    static DONE: [Once; 3] = [const { Once::new() }; 3];
+    if let Some(once) = DONE.get(occasion as usize) {
+        // SAFETY: `at_exit` does not unwind. If the C library is out of memory, there is no report.
+        once.call_once(|| _ = unsafe { libc::atexit(at_exit) });
+    }
+}
+
+/// Arms the report at exit, and starts export and signal handling.
+///
+/// These need threads, which are started here, inside the user's first call: the library has no earlier
+/// entry, and a thread started when the program is loaded would exist in programs that time nothing and
+/// would be missing in children that they fork.
 pub(crate) fn arm() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         fork::mark_children();
         clock::started();
         ARMED.store(true, Relaxed);
-        register();
-        arm_what_lives_on();
+        register(Occasion::FirstCall);
+        export::arm();
+        #[cfg(feature = "signals")]
+        if let Err(error) = signals::watch_to_report(HANDLERS) {
+            console::say(&format!("cannot watch for signals: {error}"));
+        }
     });
 }
 
-/// The same, now that a context was seen: registered again, because the driver may have registered
-/// its own teardown in between. Only the first handler to run reports.
+/// Arms the report at exit such that the driver can still be called in it. Called when a context was
+/// found.
 pub(crate) fn arm_for_driver() {
-    static ONCE: Once = Once::new();
     arm();
-    ONCE.call_once(register);
+    register(Occasion::Context);
 }
 
-/// Handlers of the signals that ask for a report or end the process.
-#[cfg(any(feature = "nvml", feature = "signals"))]
-pub(crate) const HANDLERS: Handlers =
-    Handlers { report: collect::report, end, give_back: health::give_clocks_back };
-
-/// Starts what works beside the program as long as it runs.
-fn arm_what_lives_on() {
-    export::arm();
-    #[cfg(feature = "signals")]
-    if let Err(error) = signals::watch_to_report(HANDLERS) {
-        console::say(&format!("signals cannot be watched for: {error}"));
-    }
-}
-
-/// What is left of that where timing is off for good.
+/// Takes the place of [`arm`] if `GPU_TIME` turns timing off: answers SIGUSR1 with a line.
 pub(crate) fn arm_while_off() {
     #[cfg(feature = "signals")]
     {
@@ -73,17 +93,16 @@ pub(crate) fn arm_while_off() {
     }
 }
 
-/// Sees to it that locked clocks are given back when the process ends, with or without a report.
+/// Arms giving locked clocks back at exit, with or without a report.
 #[cfg(feature = "nvml")]
 pub(crate) fn arm_for_clocks() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(register);
+    register(Occasion::LockedClocks);
 }
 
-fn register() {
-    // SAFETY: `at_exit` does not unwind. Should the list of handlers be full, no report is made.
-    unsafe { libc::atexit(at_exit) };
-}
+/// Functions for the thread that handles signals.
+#[cfg(any(feature = "nvml", feature = "signals"))]
+pub(crate) const HANDLERS: Handlers =
+    Handlers { report: collect::report, end, give_back: health::give_clocks_back };
 
 extern "C" fn at_exit() {
     if !fork::is_forked() {
@@ -91,10 +110,60 @@ extern "C" fn at_exit() {
     }
 }
 
-/// Stops timing, reports, and gives the clocks back, once. Whoever comes second waits for the first, or
-/// else would end the process in the middle of it.
+/// Registers [`at_exit_without_calls`] while the program is loaded, because a program that never calls
+/// a timed function enters the runtime nowhere else.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static ON_LOAD: extern "C" fn() = on_load;
+
+/// The process that was loaded, as opposed to children that it forks.
+static LOADED: AtomicI32 = AtomicI32::new(0);
+
+extern "C" fn on_load() {
+    // SAFETY: `getpid` always succeeds, and the handler does not unwind.
+    unsafe {
+        LOADED.store(libc::getpid(), Relaxed);
+        libc::atexit(at_exit_without_calls);
+    }
+}
+
+/// Writes a report that says that no timed function was called. Makes no driver call: without a call
+/// there is no context.
+extern "C" fn at_exit_without_calls() {
+    // SAFETY: always succeeds.
+    let is_child = unsafe { libc::getpid() } != LOADED.load(Relaxed);
+    if ARMED.load(Relaxed) || is_child || !is_program() {
+        return;
+    }
+    // As in `report_and_give_back`.
+    _ = panic::catch_unwind(|| {
+        if !registry::sites().is_empty() && active::config().is_on() {
+            let _one_at_a_time = collect::reporting();
+            collect::write_reports();
+        }
+    });
+}
+
+/// Returns `true` if this code is part of the program itself. In a shared library the handler may run
+/// because of `dlclose`, at which a plugin that was not used should stay silent.
+fn is_program() -> bool {
+    let object = |address: *const c_void| {
+        let mut info = MaybeUninit::<libc::Dl_info>::uninit();
+        // SAFETY: accepts any address, and initialises `info` if it succeeds.
+        let is_known = unsafe { libc::dladdr(address, info.as_mut_ptr()) } != 0;
+        // SAFETY: as above.
+        is_known.then(|| unsafe { info.assume_init() }.dli_fbase)
+    };
+    // SAFETY: reads a value that the kernel passed to the program.
+    let entry = unsafe { libc::getauxval(libc::AT_ENTRY) };
+    // Neither is known in a static program.
+    object(ptr::without_provenance(entry as usize)) == object(on_load as *const c_void)
+}
+
+/// Stops timing, reports, and gives the clocks back, once. A second thread waits for the first; it
+/// would otherwise end the process in the middle of the report.
 pub(crate) fn end() {
-    /// The thread that came first; 0 is none.
+    /// The first thread's number; 0 before it.
     static FIRST: AtomicU64 = AtomicU64::new(0);
     static ENDED: AtomicBool = AtomicBool::new(false);
     let thread = thread_id::current();
@@ -103,7 +172,7 @@ pub(crate) fn end() {
             report_and_give_back();
             ENDED.store(true, Release);
         }
-        // A handler of the program's called `exit` in the middle of it.
+        // An exit handler of the program called `exit` meanwhile.
         Err(first) if first == thread => {}
         Err(_) => {
             while !ENDED.load(Acquire) {
@@ -114,7 +183,7 @@ pub(crate) fn end() {
 }
 
 fn report_and_give_back() {
-    // A panic must not leave this function, and its message would help nobody now.
+    // A panic must not unwind into the C library.
     _ = panic::catch_unwind(|| {
         switches::close();
         for context in cuda::contexts() {
@@ -122,7 +191,7 @@ fn report_and_give_back() {
         }
         drain::wait_for_gpu(PATIENCE);
         let one_at_a_time = collect::reporting();
-        // This holds our own streams, so it comes before holds are over for good.
+        // A calibration holds a stream of ours, so it comes before holds are closed.
         collect::check_calibrations();
         for context in cuda::contexts() {
             context.release_holds(true);
@@ -132,6 +201,6 @@ fn report_and_give_back() {
         }
         drop(one_at_a_time);
     });
-    // After the report, which still sees them, and whatever became of it.
+    // After the report, which shows the locked clocks, and also if the report panicked.
     _ = panic::catch_unwind(health::give_clocks_back);
 }

@@ -3,10 +3,9 @@
 //! The driver is asked without the recorder's lock. A thread may wait long for the driver, and a report,
 //! which needs every thread's recorder, must not wait with it.
 
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use crate::base::lock::{locked, locked_by};
+use crate::base::lock::{Mutex, locked, locked_by};
 use crate::gpu::Gpu;
 use crate::record::call_sums::CallStatuses;
 use crate::record::pending::Drain;

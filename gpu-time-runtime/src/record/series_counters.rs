@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::ptr;
-use std::sync::MutexGuard;
 
+use crate::base::lock::MutexGuard;
 use crate::site::callsite::CallSite;
 use crate::site::series_id::{SeriesCell, SeriesId};
 use crate::types::device::DeviceId;

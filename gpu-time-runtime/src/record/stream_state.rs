@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 use std::ptr;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::SeqCst};
 
-use crate::base::lock::locked;
+use crate::base::lock::{Mutex, Rank, locked};
 use crate::types::handles::Stream;
 
 /// Streams of one context that have a state each, beside those with an open bracket.
@@ -81,7 +80,7 @@ impl Mark {
 }
 
 /// The stream states of every context, by the context's address.
-static STREAMS: Mutex<Vec<(usize, StreamStates)>> = Mutex::new(Vec::new());
+static STREAMS: Mutex<Vec<(usize, StreamStates)>> = Mutex::new(Rank::Streams, Vec::new());
 
 /// Returns the state of a stream of this context.
 pub(crate) fn state_of<G>(gpu: &'static G, key: StreamKey) -> &'static StreamState {
@@ -309,7 +308,7 @@ mod tests {
 
     #[test]
     fn state_with_an_open_bracket_is_not_reassigned_by_another_thread() {
-        let states = Mutex::new(StreamStates::default());
+        let states = Mutex::new(Rank::Streams, StreamStates::default());
         let get = |n| locked(&states).get(key(n));
         std::thread::scope(|scope| {
             for thread in 0..2 {

@@ -2,10 +2,9 @@
 
 use std::cell::Cell;
 use std::ops::Deref;
-use std::sync::{Mutex, MutexGuard};
 
 use crate::base::fork;
-use crate::base::lock::locked;
+use crate::base::lock::{Mutex, MutexGuard, Rank, locked};
 use crate::base::thread_id;
 use crate::cuda::Context;
 use crate::record::call_sums::CallStatuses;
@@ -36,7 +35,8 @@ struct Threads {
     idle: Vec<&'static ThreadRecorder>,
 }
 
-static THREADS: Mutex<Threads> = Mutex::new(Threads { all: Vec::new(), idle: Vec::new() });
+static THREADS: Mutex<Threads> =
+    Mutex::new(Rank::Threads, Threads { all: Vec::new(), idle: Vec::new() });
 
 /// Gives the lane back when its thread ends.
 struct ThreadExit(&'static ThreadRecorder);
@@ -105,7 +105,7 @@ fn shared() -> &'static ThreadRecorder {
 fn leak(sites: usize) -> &'static ThreadRecorder {
     Box::leak(Box::new(ThreadRecorder {
         counters: (0..sites).map(|_| CallCounters::new()).collect(),
-        recorder: Mutex::new(Recorder::default()),
+        recorder: Mutex::new(Rank::Recorder, Recorder::default()),
         returns: CallStatuses::default(),
     }))
 }

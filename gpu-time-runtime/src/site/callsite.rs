@@ -1,12 +1,12 @@
 //! The call site of one annotated function.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{
     AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed,
     Ordering::Release,
 };
-use std::sync::{Mutex, MutexGuard, OnceLock};
 
-use crate::base::lock::locked;
+use crate::base::lock::{Mutex, MutexGuard, Rank, locked};
 use crate::site::cost::CostMeter;
 use crate::site::counters::SharedCounters;
 use crate::site::series_id::{SeriesCell, SeriesId};
@@ -83,9 +83,9 @@ impl CallSite {
             warmup: AtomicU32::new(0),
             name: OnceLock::new(),
             shared_counters: SharedCounters::new(),
-            series: Mutex::new(Vec::new()),
+            series: Mutex::new(Rank::Series, Vec::new()),
             warmups: Warmups::new(),
-            hold_deadline: Mutex::new(HoldDeadline::new()),
+            hold_deadline: Mutex::new(Rank::HoldDeadline, HoldDeadline::new()),
             nodes: AtomicU8::new(UNKNOWN),
             invalid_workloads: AtomicU64::new(0),
             keys: Keys::new(),

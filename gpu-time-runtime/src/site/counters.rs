@@ -1,9 +1,8 @@
 //! Call counters of a site, and the calls that a thread passes over without looking at them.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::base::lock::locked;
+use crate::base::lock::{Mutex, Rank, locked};
 use crate::stats::sampling::{Population, Sampler};
 use crate::types::device::DeviceId;
 use crate::types::key::SeriesKey;
@@ -259,7 +258,7 @@ impl SharedCounters {
             skipped: AtomicU64::new(0),
             unsampled: AtomicU64::new(0),
             timed: AtomicU64::new(0),
-            sampler: Mutex::new(Sampler::new()),
+            sampler: Mutex::new(Rank::Sampler, Sampler::new()),
         }
     }
 

@@ -1,8 +1,8 @@
 //! Every site of the process: those that the linker collected, and those that were called.
 
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 
-use crate::base::lock::locked;
+use crate::base::lock::{Mutex, Rank, locked};
 use crate::site::callsite::CallSite;
 
 /// An entry of the list that the linker collects.
@@ -22,7 +22,7 @@ fn registry() -> &'static Mutex<Vec<&'static CallSite>> {
         for (index, site) in sites.iter().enumerate() {
             site.set_id(index as u32 + 1);
         }
-        Mutex::new(sites)
+        Mutex::new(Rank::Registry, sites)
     })
 }
 

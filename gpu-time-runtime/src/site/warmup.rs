@@ -1,8 +1,6 @@
 //! The warm-up calls that were made of a site, by device and key.
 
-use std::sync::Mutex;
-
-use crate::base::lock::locked;
+use crate::base::lock::{Mutex, Rank, locked};
 use crate::types::device::DeviceId;
 use crate::types::key::SeriesKey;
 
@@ -17,7 +15,7 @@ struct Warmup {
 
 impl Warmups {
     pub const fn new() -> Self {
-        Warmups(Mutex::new(Vec::new()))
+        Warmups(Mutex::new(Rank::Warmups, Vec::new()))
     }
 
     /// Takes up to `most` of the warm-up calls that are left of `total`. The fewer are left, the fewer are

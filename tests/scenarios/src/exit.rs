@@ -39,6 +39,8 @@ pub const SCENARIOS: &[Scenario] = &[
     ("exit/fork_beside_threads", fork_beside_threads),
     ("exit/abort", abort),
     ("exit/stuck", stuck),
+    ("exit/never_called", never_called),
+    ("exit/never_called_to_nowhere", never_called_to_nowhere),
 ];
 
 #[gpu_timed]
@@ -382,5 +384,21 @@ fn stuck(arguments: &[String]) {
     let (stream, spin) = (gpu.stream.clone(), gpu.spin("exit::timed"));
     thread::spawn(move || timed(&stream, &spin, 20_000));
     time::wait_until(hang_ns);
+    tally::print();
+}
+
+/// Calls no function with the attribute. Neither does its child.
+fn never_called(_: &[String]) {
+    let child = child::fork(|| {});
+    child::assert_exits(child, 0);
+    tally::print();
+}
+
+/// The program itself asks for a report in a directory that does not exist.
+fn never_called_to_nowhere(_: &[String]) {
+    let targets = std::env::var("GPU_TIME_REPORT").unwrap();
+    // SAFETY: no other thread is running.
+    unsafe { std::env::remove_var("GPU_TIME_REPORT") };
+    gpu_time::configure().report(&format!("{targets},csv:/no/such/folder/a.csv")).apply();
     tally::print();
 }

@@ -112,6 +112,25 @@ fn context_not_retained() {
 }
 
 #[test]
+fn never_called_reports_without_driver() {
+    let run = scenario("exit/never_called", &[]).run();
+    assert!(run.report().sites.iter().all(|site| site.calls == 0));
+    assert!(run.stderr.contains("none of the "), "{}", run.stderr);
+    assert!(run.others.is_empty(), "{:?}", run.others);
+    assert_eq!(run.trace.calls().count(), 0);
+    let off = scenario("exit/never_called", &[]).env("GPU_TIME", "off").reports_nothing().run();
+    assert_eq!(off.stderr, "");
+}
+
+#[test]
+fn missing_directory_of_program_is_reported_at_once() {
+    scenario("exit/never_called_to_nowhere", &[])
+        .complains("gpu-time: cannot write the report to `/no/such/folder/a.csv` yet: ")
+        .complains("gpu-time: cannot write the report to `/no/such/folder/a.csv`: ")
+        .run();
+}
+
+#[test]
 fn fork_after_driver_is_silent() {
     let run = scenario("exit/fork_after", &[]).run();
     let site = run.site("exit::timed");

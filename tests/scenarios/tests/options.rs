@@ -69,11 +69,19 @@ fn filter_selects_functions() {
 
 #[test]
 fn filter_without_match_warns() {
-    let warning = "the filter leaves none of the ";
+    let warning = "the filter matches none of the ";
     let run = keys().env("GPU_TIME_FILTER", "no_such_function").warns(warning).run();
     let hot = run.site("options::hot");
     assert_eq!(hot.counts(), (40, 0, 40, 0));
     assert_eq!(run.report().total(|row| row.timed), 0);
+}
+
+#[test]
+fn filter_without_path_gets_suggestion() {
+    let run =
+        keys().env("GPU_TIME_FILTER", "cold_thrice").warns("the filter matches none of the ").run();
+    let hint = "functions: did you mean `*::cold_thrice`?";
+    assert!(run.stderr.contains(hint), "{}", run.stderr);
 }
 
 /// A misspelt variable would otherwise go unnoticed, since no code reads it.
@@ -82,12 +90,10 @@ fn unknown_variable_complains_once() {
     let run = keys()
         .env("GPU_TIME_REPROT", "none")
         .env("GPU_TIME_TEST_ANYTHING", "1")
-        .complains(
-            "gpu-time: `GPU_TIME_REPROT`: no such variable is known, perhaps `GPU_TIME_REPORT`; ",
-        )
-        .warns("`GPU_TIME_REPROT`: no such variable is known")
+        .complains("gpu-time: unknown variable `GPU_TIME_REPROT`: did you mean `GPU_TIME_REPORT`?")
+        .warns("unknown variable `GPU_TIME_REPROT`: ")
         .run();
-    assert_eq!(run.stderr.matches("no such variable").count(), 2, "{}", run.stderr);
+    assert_eq!(run.stderr.matches("unknown variable").count(), 2, "{}", run.stderr);
 }
 
 #[test]
@@ -151,6 +157,14 @@ fn blocking_launches_are_not_held() {
     for name in ["options::hot", "options::cold", "options::cold_thrice", "warm it up"] {
         let row = run.row(name);
         assert_eq!((row.measured, row.in_flight), (row.timed, 0), "{name}");
+    }
+}
+
+#[test]
+fn false_switches_timing_off() {
+    for off in ["0", "false", "no", "OFF"] {
+        let run = keys().env("GPU_TIME", off).reports_nothing().run();
+        assert_eq!(run.stderr, "", "{off}");
     }
 }
 

@@ -297,8 +297,8 @@ mod simulated {
 
 #[test]
 fn program_configures_while_running() {
-    let complaint = "gpu-time: `configure().budget`: `2` makes no sense";
-    let warning = "`configure().budget`: `2` makes no sense";
+    let complaint = "gpu-time: invalid value `2` for `configure().budget`: expected";
+    let warning = "invalid value `2` for `configure().budget`: expected";
     let configured = || scenario("sampling/configured", &[]).complains(complaint).warns(warning);
     let run = configured().untraced().run();
     assert_eq!((run.fact("all_timed"), run.fact("all_warmup")), (0, 0));

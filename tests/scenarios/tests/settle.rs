@@ -159,7 +159,7 @@ fn host_clock_settles() {
 #[test]
 fn run_without_timing_ends_at_once() {
     let filtered = scenario("settle/any_clock", &[]).env("GPU_TIME_FILTER", "no_such_function");
-    let filtered = filtered.warns("the filter leaves none of the ");
+    let filtered = filtered.warns("the filter matches none of the ");
     let runs = [
         run_with("any_clock", &["off"]),
         run_with("back_to_back", &["off"]),

@@ -122,15 +122,13 @@ fn ignored_signal_stays_ignored() {
 #[test]
 fn request_while_off_complains() {
     let off = scenario("signals/off", &[]).env("GPU_TIME", "off");
-    off.reports_nothing()
-        .complains("gpu-time: there is no report: timing is off by `GPU_TIME=off`")
-        .run();
+    off.reports_nothing().complains("gpu-time: no report: timing is off (`GPU_TIME=off`)").run();
 }
 
 #[test]
 fn request_while_off_without_reader() {
     let off = scenario("signals/off_no_reader", &[]).env("GPU_TIME", "off");
-    off.reports_nothing().complains("gpu-time: there is no report: ").run();
+    off.reports_nothing().complains("gpu-time: no report: ").run();
 }
 
 mod simulated {
@@ -140,7 +138,7 @@ mod simulated {
     /// does not start in a namespace whose file system belongs to another.
     #[test]
     fn namespace_init_survives_signals() {
-        // The parent process has nothing to report.
+        // The parent process ends without its exit handlers, so it makes no report.
         let run = scenario("signals/init", &[]).simulated(|sim| sim);
         let run = run.target("table:/dev/null").reports_nothing().run();
         if run.fact("is_allowed") == 0 {

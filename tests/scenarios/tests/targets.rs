@@ -13,6 +13,8 @@ fn missing_folder() {
     for format in FORMATS {
         let target = format!("{format}:/no/such/folder/report");
         let run = report_to(&target)
+            // At the start, and at the end.
+            .complains("gpu-time: cannot write the report to `/no/such/folder/report` yet: ")
             .complains("gpu-time: cannot write the report to `/no/such/folder/report`: ")
             .run();
         assert!(run.stderr.contains("absent::on_gpu_or_cpu"), "{format}: {}", run.stderr);
@@ -42,8 +44,8 @@ fn full_disk() {
 fn duplicate_target() {
     report_to("csv:/dev/null,trace:/dev/null")
         .complains(
-            "gpu-time: `GPU_TIME_REPORT`: `trace:/dev/null` goes where an earlier entry goes",
+            "gpu-time: invalid value `trace:/dev/null` for `GPU_TIME_REPORT`: an earlier entry goes ",
         )
-        .warns("`GPU_TIME_REPORT`: `trace:/dev/null` goes where an earlier entry goes")
+        .warns("invalid value `trace:/dev/null` for `GPU_TIME_REPORT`: an earlier entry goes ")
         .run();
 }

@@ -6,11 +6,11 @@ mod search;
 
 pub(super) use search::Resources;
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
 
-use crate::base::lock::{locked, locked_by};
+use crate::base::lock::{Mutex, Rank, locked, locked_by};
 use crate::gpu::Fault;
 use crate::types::attribute::Cold;
 use crate::types::handles::Stream;
@@ -22,12 +22,21 @@ use search::{Doubt, Flush, SearchError, SearchState};
 const SEARCHES: usize = 4;
 
 /// The flushes of one context. Each lives as long as the context.
-#[derive(Default)]
 pub(super) struct Flushes {
     clean: Searches,
     dirty: Searches,
     /// Locked during a search, because lines can be timed for one flush at a time.
     state: Mutex<SearchState>,
+}
+
+impl Default for Flushes {
+    fn default() -> Self {
+        Flushes {
+            clean: Searches::default(),
+            dirty: Searches::default(),
+            state: Mutex::new(Rank::FlushProbe, SearchState::default()),
+        }
+    }
 }
 
 /// The results of the searches for one kind of flush. The last flush is the one in use. Earlier

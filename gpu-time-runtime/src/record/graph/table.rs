@@ -2,9 +2,8 @@
 
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard};
 
-use crate::base::lock::locked;
+use crate::base::lock::{Mutex, MutexGuard, Rank, locked};
 use crate::cuda::{Capture, Context, KeepError};
 use crate::gpu::{Fault, Gpu};
 use crate::record::call::StreamCall;
@@ -54,14 +53,16 @@ pub(super) struct Graphs {
     pub due_ns: u64,
 }
 
-pub(super) static GRAPHS: Mutex<Graphs> =
-    Mutex::new(Graphs { pairs: Vec::new(), idle: Vec::new(), made: 0, next: 0, due_ns: 0 });
+pub(super) static GRAPHS: Mutex<Graphs> = Mutex::new(
+    Rank::Graphs,
+    Graphs { pairs: Vec::new(), idle: Vec::new(), made: 0, next: 0, due_ns: 0 },
+);
 
 /// Every series of nodes.
 pub(crate) struct GraphSeries(Vec<GraphSeriesCounters>);
 
 /// Never locked during a driver call, because a report needs it.
-static SERIES: Mutex<GraphSeries> = Mutex::new(GraphSeries(Vec::new()));
+static SERIES: Mutex<GraphSeries> = Mutex::new(Rank::GraphSeries, GraphSeries(Vec::new()));
 /// Set with the first node, so that programs without graphs take no lock.
 static HAS_NODES: AtomicBool = AtomicBool::new(false);
 

@@ -2,8 +2,7 @@ mod allocations;
 mod feeding;
 mod sums;
 
-use std::sync::Mutex;
-
+use crate::base::lock::{Mutex, Rank};
 use crate::gpu::fake::{FakeGpu, site};
 use crate::gpu::{Fault, HoldResult};
 use crate::gpu::{HoldPlan, Preparation};
@@ -202,7 +201,7 @@ fn driver_is_asked_without_the_recorders_lock() {
         bench.span(STREAM);
     }
     let Bench { gpu, recorder, returned, .. } = bench;
-    let thread: &'static Mutex<_> = Box::leak(Box::new(Mutex::new(recorder)));
+    let thread: &'static Mutex<_> = Box::leak(Box::new(Mutex::new(Rank::Recorder, recorder)));
     gpu.watch(|| assert!(thread.try_lock().is_ok(), "a report would wait with this thread"));
     assert!(!drain::drain(thread, &returned), "the GPU has not passed them");
     gpu.finish();

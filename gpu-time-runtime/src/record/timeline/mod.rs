@@ -6,11 +6,11 @@ mod ring;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::mem;
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Mutex, OnceLock};
 use std::thread;
 
-use crate::base::lock::locked;
+use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::switches::SWITCHES;
 use crate::base::thread_id;
 use crate::cuda;
@@ -95,7 +95,7 @@ pub(crate) fn set(last: Option<usize>) {
     }
     let (calls, slices) = (Ring::new(0, 0), Ring::new(0, 0));
     let tracer = TRACER.get_or_init(|| {
-        Mutex::new(Tracer { calls, slices, threads: VecDeque::new(), unplaced: 0 })
+        Mutex::new(Rank::Timeline, Tracer { calls, slices, threads: VecDeque::new(), unplaced: 0 })
     });
     if last.is_none() {
         SWITCHES.traced.store(false, Relaxed);

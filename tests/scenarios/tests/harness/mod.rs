@@ -73,8 +73,8 @@ pub struct Scenario {
     limit: Duration,
     /// Prefix of the single expected warning about the process.
     warning: Option<&'static str>,
-    /// Prefix of the single expected `gpu-time:` line on stderr.
-    complaint: Option<&'static str>,
+    /// Prefixes of the expected `gpu-time:` lines on stderr.
+    complaints: Vec<&'static str>,
 }
 
 enum Driver {
@@ -102,7 +102,7 @@ pub fn scenario(name: &str, arguments: &[&str]) -> Scenario {
         target: "table".to_owned(),
         limit: LIMIT,
         warning: None,
-        complaint: None,
+        complaints: Vec::new(),
     }
 }
 
@@ -147,9 +147,9 @@ impl Scenario {
         self
     }
 
-    /// Expects a single `gpu-time:` line on stderr, with this prefix.
+    /// Expects another `gpu-time:` line on stderr, with this prefix.
     pub fn complains(mut self, complaint: &'static str) -> Self {
-        self.complaint = Some(complaint);
+        self.complaints.push(complaint);
         self
     }
 
@@ -245,9 +245,9 @@ impl Scenario {
         assert_eq!(tables, self.tables, "{}", context());
         let complaints: Vec<&str> =
             stderr.lines().filter(|line| line.starts_with("gpu-time:")).collect();
-        assert_eq!(complaints.len(), usize::from(self.complaint.is_some()), "{}", context());
-        let has_prefix = |prefix: &str| complaints.iter().all(|line| line.starts_with(prefix));
-        assert!(self.complaint.is_none_or(has_prefix), "{}", context());
+        assert_eq!(complaints.len(), self.complaints.len(), "{}", context());
+        let mut expected = complaints.iter().zip(&self.complaints);
+        assert!(expected.all(|(line, prefix)| line.starts_with(prefix)), "{}", context());
 
         let tally = stdout.lines().last().unwrap_or_default();
         let tally: Tally =

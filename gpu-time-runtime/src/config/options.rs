@@ -1,0 +1,107 @@
+//! The options that one source gives: the environment, or the program through `configure()`.
+
+use std::ffi::OsString;
+
+use crate::config::filter::{self, Filter};
+use crate::config::problems::Problems;
+use crate::config::setting::Setting;
+use crate::config::targets::{self, Target};
+use crate::config::values;
+use crate::stats::bias::ConfiguredBias;
+use crate::types::attribute::{Cold, Hold};
+use crate::types::sampling::Sampling;
+
+/// The options of one source. Every value is valid: the functions of [`values`], [`filter`] and
+/// [`targets`] have checked it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Options {
+    pub on: Setting<bool>,
+    pub targets: Setting<Vec<Target>>,
+    pub filter: Setting<Filter>,
+    pub sampling: Setting<Sampling>,
+    pub budget: Setting<f64>,
+    pub warmup: Setting<u32>,
+    pub cold: Setting<Option<Cold>>,
+    pub hold: Setting<Option<Hold>>,
+    pub bias: Setting<ConfiguredBias>,
+    pub trace_last: Setting<usize>,
+}
+
+// No valid number is NaN.
+impl Eq for Options {}
+
+impl Options {
+    /// Reads the options from environment variables, which `get` looks up. Also returns a message for
+    /// each invalid value.
+    pub fn from_vars(get: impl Fn(&str) -> Option<OsString>) -> (Options, Vec<String>) {
+        let mut vars = Vars { get, problems: Problems::default() };
+        let options = Options {
+            on: vars.value("GPU_TIME", values::on_or_off),
+            targets: vars.list("GPU_TIME_REPORT", targets::targets),
+            filter: vars.list("GPU_TIME_FILTER", filter::filter),
+            sampling: vars.value("GPU_TIME_SAMPLE", |text| values::sampling(values::share(text))),
+            budget: vars.value("GPU_TIME_BUDGET", |text| values::budget(values::share(text))),
+            warmup: vars.value("GPU_TIME_WARMUP", values::warmup),
+            cold: vars.value("GPU_TIME_COLD", values::cold),
+            hold: vars.value("GPU_TIME_SLEEP", values::hold),
+            bias: vars.value("GPU_TIME_BIAS", values::bias),
+            trace_last: vars
+                .value("GPU_TIME_TRACE_LAST", |text| values::trace_last(text.parse().ok())),
+        };
+        (options, vars.problems.into_messages())
+    }
+
+    /// These options, and those of `other` where these are unset.
+    pub fn or(self, other: Options) -> Options {
+        Options {
+            on: self.on.or(other.on),
+            targets: self.targets.or(other.targets),
+            filter: self.filter.or(other.filter),
+            sampling: self.sampling.or(other.sampling),
+            budget: self.budget.or(other.budget),
+            warmup: self.warmup.or(other.warmup),
+            cold: self.cold.or(other.cold),
+            hold: self.hold.or(other.hold),
+            bias: self.bias.or(other.bias),
+            trace_last: self.trace_last.or(other.trace_last),
+        }
+    }
+}
+
+/// Environment variables, and the problems with their values. An empty variable counts as unset.
+struct Vars<F> {
+    get: F,
+    problems: Problems,
+}
+
+impl<F: Fn(&str) -> Option<OsString>> Vars<F> {
+    fn value<T>(
+        &mut self,
+        name: &str,
+        parse: impl FnOnce(&str) -> Result<T, &'static str>,
+    ) -> Setting<T> {
+        self.read(name, |problems, text| problems.check(name, text, parse(text.trim())))
+    }
+
+    fn list<T>(
+        &mut self,
+        name: &'static str,
+        parse: impl FnOnce(&str, &mut dyn FnMut(&str, String)) -> T,
+    ) -> Setting<T> {
+        self.read(name, |problems, text| problems.check_list(name, text, parse))
+    }
+
+    fn read<T>(
+        &mut self,
+        name: &str,
+        check: impl FnOnce(&mut Problems, &str) -> Setting<T>,
+    ) -> Setting<T> {
+        let Some(value) = (self.get)(name).filter(|value| !value.is_empty()) else {
+            return Setting::Unset;
+        };
+        match value.to_str() {
+            Some(text) => check(&mut self.problems, text),
+            None => self.problems.check(name, &value.to_string_lossy(), Err("UTF-8")),
+        }
+    }
+}
