@@ -56,6 +56,8 @@ pub(crate) enum Rank {
     Streams,
     /// The calls and brackets that are kept for a trace.
     Timeline,
+    /// Every context that was found. Never held during a driver call.
+    Contexts,
     /// The state of a device clock. Held while it is read.
     DeviceClock,
     /// The last fit of a device clock to the host's.
@@ -64,8 +66,6 @@ pub(crate) enum Rank {
     FloorEvents,
     /// The outcome of a context's calibration.
     Calibration,
-    /// Every context that was found. Never held during a driver call.
-    Contexts,
     /// Host pages that contexts which are gone have given back.
     Pages,
     /// The first NVML reading of each device.

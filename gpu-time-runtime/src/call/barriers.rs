@@ -5,11 +5,11 @@
 use std::time::Duration;
 
 use crate::base::lock::locked;
-use crate::call::brackets::obstacle;
 use crate::call::host::HostCall;
 use crate::call::scope::{CallTiming, TimedCall, TraceId};
 use crate::call::source::Work;
 use crate::call::stream::{Life, StreamGuard};
+use crate::call::stream_call::obstacle;
 use crate::call::stream_timed::StreamTimed;
 use crate::gpu::{Fault, Gpu, Preparation};
 use crate::record::call::StreamCall;

@@ -2,11 +2,11 @@
 
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
-use crate::call::brackets::Bracket;
 use crate::call::host::HostCall;
 use crate::call::scope::{CallTiming, Scope, TimedCall, TraceId};
 use crate::call::source::Work;
 use crate::call::stream::StreamGuard;
+use crate::call::stream_call::Bracket;
 use crate::call::stream_timed::StreamTimed;
 use crate::record::call::StreamCall;
 use crate::types::sample::Lost;

@@ -3,11 +3,11 @@
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::base::fork;
-use crate::call::brackets::{CallState, OpenLaunch};
 use crate::call::host::HostCall;
 use crate::call::scope::{CallTiming, Scope, TimedCall, TraceId};
 use crate::call::source::Work;
 use crate::call::stream::StreamGuard;
+use crate::call::stream_call::{CallState, OpenLaunch};
 use crate::call::stream_timed::StreamTimed;
 use crate::record::call::StreamCall;
 use crate::types::sample::Lost;

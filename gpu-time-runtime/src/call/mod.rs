@@ -2,14 +2,14 @@
 
 pub(crate) mod barriers;
 pub(crate) mod body;
-pub(crate) mod brackets;
 pub(crate) mod decide;
 pub mod enter;
+pub mod failure;
 pub(crate) mod first;
 pub(crate) mod host;
 pub mod launches;
-pub mod outcome;
 pub mod scope;
 pub mod source;
 pub mod stream;
+pub(crate) mod stream_call;
 pub(crate) mod stream_timed;

@@ -7,7 +7,7 @@
 //! call.
 
 mod findings;
-mod locks;
+mod locked_clocks;
 mod nvml;
 mod reading;
 mod surroundings;
@@ -20,7 +20,7 @@ use crate::base::fork;
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::cuda::DeviceInfo;
 use gpu_time_report as report;
-pub(crate) use locks::{give_back as give_clocks_back, lock as lock_clocks};
+pub(crate) use locked_clocks::{give_back as give_clocks_back, lock as lock_clocks};
 use nvml::nvml;
 use reading::{ClocksAtWork, Reading};
 pub(crate) use surroundings::cpu_overload;
@@ -107,7 +107,7 @@ pub(crate) fn describe(to: &mut report::Device, device: &DeviceInfo) {
     let readings = start.and_then(|start| Ok((start, read(nvml, device)?)));
     match readings {
         Ok((start, end)) => {
-            findings::describe(to, &start, &end, locks::locked_mhz(device.ordinal));
+            findings::describe(to, &start, &end, locked_clocks::locked_mhz(device.ordinal));
         }
         Err(why) => to.warnings.push(unreadable(&why)),
     }

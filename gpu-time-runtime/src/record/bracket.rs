@@ -1,9 +1,9 @@
 //! A bracket: the pair of events around one launch or one body.
 
 use crate::gpu::{Fault, Gpu, HoldPlan, HoldResult, Preparation, StreamHold};
+use crate::record::bracket_order;
 use crate::record::call_sums::SumId;
-use crate::record::feeding::{BracketTimes, FeedDetector, StreamPosition};
-use crate::record::sequence;
+use crate::record::feeding::{BracketTimes, FeedDetector, Feeding, StreamPosition};
 use crate::record::series_counters::SeriesRef;
 use crate::record::stream_state::{Mark, StreamKey, StreamState};
 use crate::record::timeline::{CallId, Slice};
@@ -16,26 +16,9 @@ use crate::types::handles::{EventPair, Stream};
 use crate::types::sample::{Lost, Sample, SampleFlags};
 use crate::types::workload::Workload;
 
-/// Largest share of the measured time that the host may take to enqueue a bracket without a hold, for
-/// the sample to count as fed.
-const HOST_SHARE: f64 = 0.01;
-
 /// Coarsest step of `%globaltimer`, by which a hold of fixed length ends. Some parts have steps of 32 ns,
 /// others this. A hold that begins just before a step ends early by one.
 const TIMER_STEP_NS: u64 = 1_024;
-
-/// Evidence on whether the GPU waited for the host inside a bracket, as of the enqueued stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Feeding {
-    /// The stream was held until the host had enqueued the stop, unless the hold expired.
-    Held(HoldResult),
-    /// The stop was enqueued before a hold of fixed length can have ended.
-    Certain,
-    /// Nanoseconds that the host took from before the start record to after the stop record.
-    Host(u64),
-    /// None: it depends on when the GPU reached the start.
-    Unknown,
-}
 
 /// The launch or body that a bracket measures.
 #[derive(Clone, Copy)]
@@ -186,7 +169,7 @@ impl<G: Gpu> Bracket<G> {
         if by_host || thread_id.is_some() || prepare.hold.is_some() {
             self.set_extras(prepare.hold, by_host, thread_id);
         }
-        let held = sequence::start(self.gpu, self.subject.stream, &self.pair, prepare)?;
+        let held = bracket_order::start(self.gpu, self.subject.stream, &self.pair, prepare)?;
         if let Some(extras) = self.extras.get_mut() {
             extras.held = held;
         }
@@ -207,7 +190,7 @@ impl<G: Gpu> Bracket<G> {
     #[inline]
     pub fn stop(&mut self) -> Result<(), Fault> {
         let held = self.extras.get_mut().and_then(|extras| extras.held.take());
-        let stopped = sequence::stop(self.gpu, self.subject.stream, &self.pair, held);
+        let stopped = bracket_order::stop(self.gpu, self.subject.stream, &self.pair, held);
         self.closed = self.subject.stream_state.close();
         let released = stopped?;
         self.stopped_ns = self.gpu.now_ns();
@@ -268,7 +251,7 @@ impl<G: Gpu> Bracket<G> {
     pub fn close(&mut self) {
         self.subject.stream_state.close();
         let held = self.extras.get_mut().and_then(|extras| extras.held.take());
-        sequence::release(self.gpu, held);
+        bracket_order::release(self.gpu, held);
     }
 
     /// Turns the raw time into a sample.
@@ -283,12 +266,7 @@ impl<G: Gpu> Bracket<G> {
         behind_ns: Option<u64>,
     ) -> Result<Sample, Lost> {
         let sample = Sample::new(raw_ns).ok_or(Lost::Invalid)?;
-        let known = match self.feeding() {
-            Feeding::Held(hold) => Some(!self.has_expired(hold)),
-            Feeding::Certain => Some(true),
-            Feeding::Host(ns) if ns as f64 <= raw_ns * HOST_SHARE => Some(true),
-            Feeding::Host(_) | Feeding::Unknown => None,
-        };
+        let known = self.feeding().is_fed(raw_ns, |hold| self.has_expired(hold));
         let shows_pace = self.shows_pace();
         let (fed, queued) = match known {
             // The time at which the GPU passed it would only tell how much was queued behind it.

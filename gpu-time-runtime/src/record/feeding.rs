@@ -1,4 +1,5 @@
-//! Decides whether brackets were fed, by aligning the GPU's clock with the host's.
+//! The rule that decides whether a bracket was fed: by its hold, by the host's time, or else by aligning
+//! the GPU's clock with the host's.
 //!
 //! A sample is fed if the GPU reached its start only after the host had enqueued its stop. It is not
 //! enough that the start event still reads pending at that moment, because the host sees the GPU's
@@ -6,10 +7,41 @@
 
 use std::ptr;
 
-use crate::gpu::Gpu;
+use crate::gpu::{Gpu, HoldResult};
 use crate::record::stream_state::{Mark, StreamState};
 use crate::stats::clock_fit::{ClockFit, Moment};
 use crate::types::handles::{Event, EventPair};
+
+/// Largest share of the measured time that the host may take to enqueue a bracket without a hold, for
+/// the sample to count as fed.
+const HOST_SHARE: f64 = 0.01;
+
+/// Evidence on whether the GPU waited for the host inside a bracket, as of the enqueued stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Feeding {
+    /// The stream was held until the host had enqueued the stop, unless the hold expired.
+    Held(HoldResult),
+    /// The stop was enqueued before a hold of fixed length can have ended.
+    Certain,
+    /// Nanoseconds that the host took from before the start record to after the stop record.
+    Host(u64),
+    /// None: it depends on when the GPU reached the start.
+    Unknown,
+}
+
+impl Feeding {
+    /// Returns whether a bracket of this time was fed, or `None` if that depends on when the GPU reached its
+    /// start, which a [`FeedDetector`] finds out.
+    #[inline]
+    pub fn is_fed(self, raw_ns: f64, has_expired: impl FnOnce(HoldResult) -> bool) -> Option<bool> {
+        match self {
+            Feeding::Held(hold) => Some(!has_expired(hold)),
+            Feeding::Certain => Some(true),
+            Feeding::Host(ns) if ns as f64 <= raw_ns * HOST_SHARE => Some(true),
+            Feeding::Host(_) | Feeding::Unknown => None,
+        }
+    }
+}
 
 /// Follows the GPU through the brackets of one stream, in their order.
 pub(crate) struct FeedDetector {

@@ -1,6 +1,7 @@
 //! Records brackets: from a pair of events to a sample in its series.
 
 pub(crate) mod bracket;
+pub(crate) mod bracket_order;
 pub(crate) mod call;
 pub(crate) mod call_sums;
 pub(crate) mod drain;
@@ -9,7 +10,6 @@ pub(crate) mod graph;
 pub(crate) mod pending;
 pub(crate) mod pool;
 pub(crate) mod recorder;
-pub(crate) mod sequence;
 pub(crate) mod series_counters;
 pub(crate) mod stream_state;
 pub(crate) mod threads;
