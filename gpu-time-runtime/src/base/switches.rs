@@ -8,19 +8,19 @@ use std::sync::atomic::{
 /// The process-wide flags.
 #[repr(align(64))]
 pub(crate) struct Switches {
-    timing: Timing,
+    timing: TimingSwitch,
     /// Set in a child that was forked after the first timed call.
     pub forked: AtomicBool,
     /// The cache state that a running `until_stable` asks for; 0 if none does.
     pub cold_override: AtomicU8,
     /// Calls and brackets are kept for a trace.
     pub traced: AtomicBool,
-    /// Timing has a budget.
+    /// TimingSwitch has a budget.
     pub budget: AtomicBool,
 }
 
 pub(crate) static SWITCHES: Switches = Switches {
-    timing: Timing::new(),
+    timing: TimingSwitch::new(),
     forked: AtomicBool::new(false),
     cold_override: AtomicU8::new(0),
     traced: AtomicBool::new(false),
@@ -30,15 +30,15 @@ pub(crate) static SWITCHES: Switches = Switches {
 /// The run-time switch. One value, so that closing and switching on cannot overtake each other.
 ///
 /// Invariant: once closed, it stays closed.
-struct Timing(AtomicU8);
+struct TimingSwitch(AtomicU8);
 
 const OFF: u8 = 0;
 const ON: u8 = 1;
 const CLOSED: u8 = 2;
 
-impl Timing {
+impl TimingSwitch {
     const fn new() -> Self {
-        Timing(AtomicU8::new(ON))
+        TimingSwitch(AtomicU8::new(ON))
     }
 
     fn switch(&self, on: bool) {
@@ -81,9 +81,9 @@ mod tests {
     #[test]
     fn close_wins_over_concurrent_switch() {
         const ROUNDS: usize = 20_000;
-        let timings: Vec<Timing> = (0..ROUNDS).map(|_| Timing::new()).collect();
+        let timings: Vec<TimingSwitch> = (0..ROUNDS).map(|_| TimingSwitch::new()).collect();
         let barrier = Barrier::new(2);
-        let race = |act: fn(&Timing)| {
+        let race = |act: fn(&TimingSwitch)| {
             for timing in &timings {
                 barrier.wait();
                 act(timing);
@@ -91,7 +91,7 @@ mod tests {
         };
         std::thread::scope(|s| {
             s.spawn(|| race(|timing| timing.switch(true)));
-            s.spawn(|| race(Timing::close));
+            s.spawn(|| race(TimingSwitch::close));
         });
         assert!(timings.iter().all(|timing| timing.0.load(Relaxed) == CLOSED));
     }

@@ -6,7 +6,7 @@ use crate::call::host::HostCall;
 use crate::call::scope::{CallTiming, Scope, TimedCall, TraceId};
 use crate::call::source::Work;
 use crate::call::stream::StreamGuard;
-use crate::call::stream_call::Bracket;
+use crate::call::stream_call::GpuBracket;
 use crate::call::stream_timed::StreamTimed;
 use crate::record::call::StreamCall;
 use crate::types::sample::Lost;
@@ -23,7 +23,7 @@ pub enum BodyCall<G, W> {
 pub struct Body<G> {
     call: StreamCall,
     /// `None` if the bracket was lost at its start.
-    bracket: Option<Bracket>,
+    bracket: Option<GpuBracket>,
     guard: G,
 }
 

@@ -22,27 +22,44 @@ use crate::types::key::SeriesKey;
 /// which changes the rate.
 const LONGEST_GAP: u64 = 4_096;
 const LONGEST_GAP_WITH_BUDGET: u64 = 64;
+/// Most warm-up calls that a thread leases at once.
+const MAX_LEASE: u32 = 64;
 
-/// A call that is to be timed unless its stream or its warm-up decides otherwise.
+/// A call that is to be timed unless its warm-up or its context decides otherwise, and where it runs.
+pub(crate) struct Admitted<G> {
+    ticket: Ticket,
+    source: Source<G>,
+    /// The call is captured into a graph, so it does not count as warm-up: the shape of the graph would
+    /// depend on how many calls went before.
+    is_captured: bool,
+}
+
+/// The counting of one call.
 ///
 /// Invariant: the call is counted once, when this is dropped: as skipped, unless it was given another
 /// outcome before. So a panic in one of the user's expressions leaves the call counted as skipped.
-pub(crate) struct Admission {
+pub(crate) struct Ticket {
     site: &'static CallSite,
     /// The number of calls that this one stands for.
     weight: f32,
     outcome: Outcome,
 }
 
-impl Admission {
+impl Ticket {
     #[inline(always)]
-    fn new(site: &'static CallSite, weight: f32) -> Admission {
-        Admission { site, weight, outcome: Outcome::Skipped }
+    fn new(site: &'static CallSite, weight: f32) -> Ticket {
+        Ticket { site, weight, outcome: Outcome::Skipped }
     }
 
     #[inline(always)]
     pub fn site(&self) -> &'static CallSite {
         self.site
+    }
+
+    /// Counts the call as given.
+    #[inline(always)]
+    fn count_as(mut self, outcome: Outcome) {
+        self.outcome = outcome;
     }
 
     /// Counts the call as timed, and returns its weight.
@@ -53,22 +70,114 @@ impl Admission {
     }
 }
 
-impl Drop for Admission {
+impl Drop for Ticket {
     #[inline(always)]
     fn drop(&mut self) {
         count(self.site, self.outcome);
     }
 }
 
-/// Decides whether a call is timed, as far as that is known without its stream. Counts it if not.
+impl<G> Admitted<G> {
+    #[inline(always)]
+    pub fn site(&self) -> &'static CallSite {
+        self.ticket.site
+    }
+}
+
+/// Decides whether a call is timed, as far as that is known without its context. Counts it if not.
+///
+/// Inlined into the caller with everything that a call does which is not timed, so that such a call makes
+/// no function call.
 #[inline(always)]
-pub(crate) fn admit(site: &'static CallSite) -> Option<Admission> {
+pub(crate) fn admit<G>(
+    site: &'static CallSite,
+    source: impl FnOnce() -> Source<G>,
+) -> Option<Admitted<G>> {
+    let ticket = draw(site)?;
+    let source = source();
+    if let Source::Stream(stream) = &source
+        && is_leased(site, stream.context)
+    {
+        ticket.count_as(Outcome::Warmup);
+        return None;
+    }
+    Some(Admitted { ticket, source, is_captured: false })
+}
+
+/// [`admit`] for a site with `graph`, whose captured calls are timed whatever the sampling says. A graph
+/// that is captured anew must keep its shape, so they are timed even while timing is switched off, if
+/// the site's captures have nodes.
+#[inline(always)]
+pub(crate) fn admit_graph<G: StreamGuard>(
+    site: &'static CallSite,
+    source: impl FnOnce() -> Source<G>,
+) -> Option<Admitted<G>> {
+    if !is_wanted(site) && !may_need_nodes(site) {
+        count(site, Outcome::Skipped);
+        return None;
+    }
+    admit_captured(site, source)
+}
+
+#[inline(never)]
+fn admit_captured<G: StreamGuard>(
+    site: &'static CallSite,
+    source: impl FnOnce() -> Source<G>,
+) -> Option<Admitted<G>> {
+    let mut ticket = Ticket::new(site, 1.0);
+    // The time that this takes is not a timed call's alone: every call of the site pays it.
+    let timing = cost::time_decision(&site.cost);
+    let source = source();
+    drop(timing);
+    let is_on = is_wanted(site);
+    let is_captured = match &source {
+        Source::Stream(StreamSource { stream, context, guard, .. }) => {
+            let liveness = guard.upgrade();
+            liveness.life().obstacle().is_none()
+                && cuda::is_captured(*stream, *context)
+                && !cuda::is_recording()
+        }
+        Source::Host => false,
+    };
+    if is_captured {
+        return (is_on || site.gets_nodes(false)).then_some(Admitted {
+            ticket,
+            source,
+            is_captured,
+        });
+    }
+    if !is_on {
+        return None;
+    }
+    let drawn = match site.is_sampled() {
+        true => draw_slowly(site, threads::counters(site)),
+        false => Ok(1.0),
+    };
+    match drawn {
+        Ok(weight) => ticket.weight = weight,
+        Err(outcome) => {
+            ticket.count_as(outcome);
+            return None;
+        }
+    }
+    Some(Admitted { ticket, source, is_captured })
+}
+
+/// [`admit`] for a site without a stream.
+#[inline(always)]
+pub(crate) fn admit_host(site: &'static CallSite) -> Option<Ticket> {
+    draw(site)
+}
+
+/// Decides by the switch, the filter and sampling. Counts the call if it is not timed.
+#[inline(always)]
+fn draw(site: &'static CallSite) -> Option<Ticket> {
     if !is_wanted(site) {
         count(site, Outcome::Skipped);
         return None;
     }
     if !site.is_sampled() {
-        return Some(Admission::new(site, 1.0));
+        return Some(Ticket::new(site, 1.0));
     }
     let counters = threads::counters(site);
     if let Some(counters) = counters
@@ -77,33 +186,21 @@ pub(crate) fn admit(site: &'static CallSite) -> Option<Admission> {
         counters.count(Outcome::Unsampled);
         return None;
     }
-    admit_slowly(site, counters)
+    draw_and_count(site, counters)
 }
 
 #[cold]
-fn admit_slowly(
+fn draw_and_count(
     site: &'static CallSite,
     counters: Option<&'static CallCounters>,
-) -> Option<Admission> {
-    match draw(site, counters) {
-        Ok(weight) => Some(Admission::new(site, weight)),
+) -> Option<Ticket> {
+    match draw_slowly(site, counters) {
+        Ok(weight) => Some(Ticket::new(site, weight)),
         Err(outcome) => {
             count(site, outcome);
             None
         }
     }
-}
-
-/// The same for a site with `graph`, whose captured calls are timed whatever the sampling says. A graph
-/// that is captured anew must keep its shape, so they are timed even while timing is switched off, if
-/// the site's captures have nodes.
-#[inline(always)]
-pub(crate) fn admit_graph(site: &'static CallSite) -> Option<Admission> {
-    if !is_wanted(site) && !may_need_nodes(site) {
-        count(site, Outcome::Skipped);
-        return None;
-    }
-    Some(Admission::new(site, 1.0))
 }
 
 #[inline]
@@ -123,7 +220,10 @@ fn may_need_nodes(site: &'static CallSite) -> bool {
 
 /// Decides by sampling: the weight of a call that is timed, or what to count it as.
 #[inline(never)]
-fn draw(site: &'static CallSite, known: Option<&'static CallCounters>) -> Result<f32, Outcome> {
+fn draw_slowly(
+    site: &'static CallSite,
+    known: Option<&'static CallCounters>,
+) -> Result<f32, Outcome> {
     if fork::is_forked() {
         return Err(Outcome::Skipped);
     }
@@ -158,39 +258,7 @@ fn draw(site: &'static CallSite, known: Option<&'static CallCounters>) -> Result
     weight.ok_or(Outcome::Unsampled)
 }
 
-/// Where an admitted call runs.
-pub(crate) enum Entry<G> {
-    /// On a stream whose context is known.
-    Stream(EnteredStream<G>),
-    /// On the host.
-    Host,
-    /// Nowhere that can be timed.
-    Untimed,
-}
-
-/// The stream of an admitted call.
-pub(crate) struct EnteredStream<G> {
-    source: StreamSource<G>,
-    context: &'static Context,
-    /// The call is captured into a graph, so it does not count as warm-up: the shape of the graph would
-    /// depend on how many calls went before.
-    is_captured: bool,
-}
-
-/// Asks for the stream of a call.
-#[inline(always)]
-pub(crate) fn entry<G>(admission: &mut Admission, source: impl FnOnce() -> Source<G>) -> Entry<G> {
-    match source() {
-        Source::Host => Entry::Host,
-        Source::Stream(source) if is_leased(admission.site, source.context) => {
-            admission.outcome = Outcome::Warmup;
-            Entry::Untimed
-        }
-        Source::Stream(source) => entered(admission, source, false),
-    }
-}
-
-/// Uses a warm-up call that the thread has taken for itself in this context, if there is one.
+/// Uses a warm-up call that the thread has leased in this context, if there is one.
 #[inline(always)]
 fn is_leased(site: &'static CallSite, context: usize) -> bool {
     !site.is_plain()
@@ -198,91 +266,53 @@ fn is_leased(site: &'static CallSite, context: usize) -> bool {
         && threads::counters(site).is_some_and(|counters| counters.pass_over(context, site.epoch()))
 }
 
-/// Asks for the stream of a call of a site with `graph`, and samples the call unless it is captured.
-#[inline(always)]
-pub(crate) fn graph_entry<G>(
-    admission: &mut Admission,
-    source: impl FnOnce() -> Source<G>,
-) -> Entry<G> {
-    let site = admission.site;
-    // The time that this takes is not a timed call's alone: every call of the site pays it.
-    let timing = cost::time_decision(&site.cost);
-    let source = source();
-    drop(timing);
-    let is_on = is_wanted(site);
-    if let Source::Stream(StreamSource { stream, context, .. }) = &source
-        && cuda::is_captured(*stream, *context)
-        && !cuda::is_recording()
-    {
-        let Source::Stream(source) = source else { return Entry::Untimed };
-        return if is_on || site.gets_nodes(false) {
-            entered(admission, source, true)
-        } else {
-            Entry::Untimed
-        };
-    }
-    if !is_on {
-        return Entry::Untimed;
-    }
-    let drawn = match site.is_sampled() {
-        true => draw(site, threads::counters(site)),
-        false => Ok(1.0),
-    };
-    match drawn {
-        Ok(weight) => admission.weight = weight,
-        Err(outcome) => {
-            admission.outcome = outcome;
-            return Entry::Untimed;
-        }
-    }
-    match source {
-        Source::Host => Entry::Host,
-        Source::Stream(source) => entered(admission, source, false),
-    }
+/// The destination of a call that is timed.
+pub(crate) enum Destination<G, D: Details> {
+    /// A stream.
+    Stream(StreamCall, G, D::Work),
+    /// The host, with the details that are still to be evaluated.
+    Host(Ticket, D),
 }
 
+/// Finds the context of an admitted call; `None` if there is none, or if the call serves to warm up.
 #[inline(always)]
-fn entered<G>(admission: &mut Admission, source: StreamSource<G>, is_captured: bool) -> Entry<G> {
-    let context = match cuda::recent(source.context) {
-        Some(context) => context,
-        None => match first::context(admission.site, source.stream, source.context) {
-            Ok(context) => context,
-            Err(outcome) => {
-                admission.outcome = outcome;
-                return Entry::Untimed;
-            }
-        },
-    };
-    Entry::Stream(EnteredStream { source, context, is_captured })
-}
-
-/// Makes the timed call on a stream; `None` if it serves to warm up.
-#[inline(always)]
-pub(crate) fn timed_call<G: StreamGuard, D: Details, C>(
-    mut admission: Admission,
-    entered: EnteredStream<G>,
+pub(crate) fn destination<G: StreamGuard, D: Details>(
+    admitted: Admitted<G>,
     details: D,
-    make: impl FnOnce(StreamCall, G, D::Work) -> C,
-) -> Option<C> {
-    let EnteredStream { source, context, is_captured } = entered;
-    let StreamSource { stream, context: handle, tracked, guard } = source;
-    let site = admission.site;
+) -> Option<Destination<G, D>> {
+    let Admitted { mut ticket, source, is_captured } = admitted;
+    let StreamSource { stream, context: handle, tracked, guard } = match source {
+        Source::Stream(source) => source,
+        Source::Host => return Some(Destination::Host(ticket, details)),
+    };
+    let site = ticket.site;
+    let context = match cuda::recent(handle) {
+        Some(context) => context,
+        None => {
+            let liveness = guard.upgrade();
+            match first::context(site, stream, handle, liveness.life()) {
+                Ok(context) => context,
+                Err(outcome) => {
+                    ticket.count_as(outcome);
+                    return None;
+                }
+            }
+        }
+    };
     let (key, rest) = details.key();
     let key = key.map_or(SeriesKey::NONE, |text| site.keys.find(&text));
     if !site.is_plain() {
         first::prepare(site, context);
-        if !is_captured && warms_up(&mut admission, Some((context, handle)), key) {
+        let lease_in = if D::HAS_KEY { 0 } else { handle };
+        if !is_captured && warms_up(&mut ticket, Some((context, lease_in)), key) {
             return None;
         }
     }
     let work = workload::<D>(site, rest);
-    let weight = admission.time();
+    let weight = ticket.time();
     let (thread, call_id) = (threads::current(), timeline::begin(site));
-    Some(make(
-        StreamCall { site, thread, context, stream, tracked, call_id, key, weight },
-        guard,
-        work,
-    ))
+    let call = StreamCall { site, thread, context, stream, tracked, call_id, key, weight };
+    Some(Destination::Stream(call, guard, work))
 }
 
 /// Evaluates the workload of a call, and notes an invalid one.
@@ -295,15 +325,16 @@ pub(crate) fn workload<D: Details>(site: &'static CallSite, rest: D::Rest) -> D:
     work
 }
 
-/// Takes a warm-up call of the context's device, or of the host without one. Where many are left, the
-/// thread takes more for itself, which its next calls in the context use up without being looked at.
+/// Takes a warm-up call of the context's device, or of the host without one. If many are left, the thread
+/// leases more, which its next calls in the context use up without further checks. The second value is the
+/// handle by which those calls name the context; 0 if they cannot use a lease.
 #[inline(never)]
 pub(crate) fn warms_up(
-    admission: &mut Admission,
+    ticket: &mut Ticket,
     on: Option<(&'static Context, usize)>,
     key: SeriesKey,
 ) -> bool {
-    let site = admission.site;
+    let site = ticket.site;
     let total = site.warmup();
     let device = on.map_or(DeviceId::Host, |(context, _)| context.device_id());
     let counters = threads::counters(site);
@@ -313,13 +344,14 @@ pub(crate) fn warms_up(
     // Leased calls are passed over by the context that they name, before their key is known. A context
     // that the program may destroy must not serve: another device's may have its address next.
     let context = on.and_then(|(context, handle)| context.is_retained().then_some(handle));
-    let can_lease = !site.is_sampled() && !site.spec.graph && key == SeriesKey::NONE;
+    let can_lease = !site.is_sampled() && !site.spec.graph;
     let context = context.filter(|handle| *handle != 0 && can_lease && counters.is_some());
     // What is left of another context's lease is this one's, too.
     if let Some(Lease { device, calls }) = counters.and_then(CallCounters::take_warmup) {
         site.warmups.give_back(device, SeriesKey::NONE, calls);
     }
-    let taken = site.warmups.take(device, key, total, if context.is_some() { LEASE } else { 1 });
+    let taken =
+        site.warmups.take(device, key, total, if context.is_some() { MAX_LEASE } else { 1 });
     match (counters, context, taken) {
         (Some(counters), _, 0) => counters.set_warm(device, key, total),
         (Some(counters), Some(context), 2..) => {
@@ -328,13 +360,10 @@ pub(crate) fn warms_up(
         _ => {}
     }
     if taken > 0 {
-        admission.outcome = Outcome::Warmup;
+        ticket.outcome = Outcome::Warmup;
     }
     taken > 0
 }
-
-/// Warm-up calls at most that a thread takes for itself at once.
-const LEASE: u32 = 64;
 
 /// Counts a call on the calling thread.
 #[inline(always)]

@@ -6,7 +6,7 @@
 
 use crate::call::barriers::SyncCall;
 use crate::call::body::BodyCall;
-use crate::call::decide::{self, Admission, Entry};
+use crate::call::decide::{self, Admitted, Destination, Ticket};
 use crate::call::host::HostCall;
 use crate::call::launches::LaunchesCall;
 use crate::call::scope::Scope;
@@ -23,8 +23,8 @@ pub fn enter_launches<G: StreamGuard, D: Details>(
     source: impl FnOnce() -> Source<G>,
     details: D,
 ) -> Scope<LaunchesCall<G, D::Work>> {
-    match decide::admit(site) {
-        Some(admission) => begin(admission, source, details),
+    match decide::admit(site, source) {
+        Some(admitted) => begin(admitted, details),
         None => Scope::none(),
     }
 }
@@ -37,8 +37,8 @@ pub fn enter_graph<G: StreamGuard, D: Details>(
     source: impl FnOnce() -> Source<G>,
     details: D,
 ) -> Scope<LaunchesCall<G, D::Work>> {
-    match decide::admit_graph(site) {
-        Some(admission) => begin_graph(admission, source, details),
+    match decide::admit_graph(site, source) {
+        Some(admitted) => begin(admitted, details),
         None => Scope::none(),
     }
 }
@@ -50,8 +50,8 @@ pub fn enter_body<G: StreamGuard, D: Details>(
     source: impl FnOnce() -> Source<G>,
     details: D,
 ) -> Scope<BodyCall<G, D::Work>> {
-    match decide::admit(site) {
-        Some(admission) => begin(admission, source, details),
+    match decide::admit(site, source) {
+        Some(admitted) => begin(admitted, details),
         None => Scope::none(),
     }
 }
@@ -63,8 +63,8 @@ pub fn enter_sync<G: StreamGuard, D: Details>(
     source: impl FnOnce() -> Source<G>,
     details: D,
 ) -> Scope<SyncCall<G, D::Work>> {
-    match decide::admit(site) {
-        Some(admission) => begin(admission, source, details),
+    match decide::admit(site, source) {
+        Some(admitted) => begin(admitted, details),
         None => Scope::none(),
     }
 }
@@ -72,64 +72,38 @@ pub fn enter_sync<G: StreamGuard, D: Details>(
 /// Begins a call that is timed by the host clock alone.
 #[inline(always)]
 pub fn enter_host<D: Details>(site: &'static CallSite, details: D) -> Scope<HostCall<D::Work>> {
-    match decide::admit(site) {
-        Some(admission) => begin_host(admission, details),
+    match decide::admit_host(site) {
+        Some(ticket) => begin_host(ticket, details),
         None => Scope::none(),
     }
 }
 
 #[inline(never)]
 fn begin<G: StreamGuard, D: Details, C: StreamTimed<G, D::Work>>(
-    mut admission: Admission,
-    source: impl FnOnce() -> Source<G>,
+    admitted: Admitted<G>,
     details: D,
 ) -> Scope<C> {
-    let cost = CostTimer::sample(&admission.site().cost);
+    let cost = CostTimer::sample(&admitted.site().cost);
     let mut timing = cost.start();
     if C::WAITS {
         timing.waits();
     }
-    let entry = decide::entry(&mut admission, source);
-    let call = begin_at(admission, entry, details);
-    drop(timing);
-    Scope::of(call, cost)
-}
-
-/// The time in which a call of a site with `graph` learns its stream is not a timed call's alone: every
-/// call of the site takes it.
-#[inline(never)]
-fn begin_graph<G: StreamGuard, D: Details, C: StreamTimed<G, D::Work>>(
-    mut admission: Admission,
-    source: impl FnOnce() -> Source<G>,
-    details: D,
-) -> Scope<C> {
-    let site = admission.site();
-    let entry = decide::graph_entry(&mut admission, source);
-    let cost = CostTimer::sample(&site.cost);
-    let timing = cost.start();
-    let call = begin_at(admission, entry, details);
+    let call = match decide::destination(admitted, details) {
+        Some(Destination::Stream(call, guard, work)) => C::on_stream(call, guard, work),
+        Some(Destination::Host(ticket, details)) => {
+            HostCall::begin(ticket, details).map(C::on_host)
+        }
+        None => None,
+    };
     drop(timing);
     Scope::of(call, cost)
 }
 
 #[inline(never)]
-fn begin_host<D: Details>(admission: Admission, details: D) -> Scope<HostCall<D::Work>> {
-    let cost = CostTimer::sample(&admission.site().cost);
+fn begin_host<D: Details>(ticket: Ticket, details: D) -> Scope<HostCall<D::Work>> {
+    let cost = CostTimer::sample(&ticket.site().cost);
     let timing = cost.start();
-    let call = HostCall::begin(admission, details);
+    let call = HostCall::begin(ticket, details);
     drop(timing);
     Scope::of(call, cost)
-}
-
-#[inline(always)]
-fn begin_at<G: StreamGuard, D: Details, C: StreamTimed<G, D::Work>>(
-    admission: Admission,
-    entry: Entry<G>,
-    details: D,
-) -> Option<C> {
-    match entry {
-        Entry::Stream(stream) => decide::timed_call(admission, stream, details, C::on_stream)?,
-        Entry::Host => HostCall::begin(admission, details).map(C::on_host),
-        Entry::Untimed => None,
-    }
 }

@@ -1,7 +1,8 @@
 //! The cold part of a call: the first one of a site, of a context or on a thread.
 
-use crate::base::fork;
 use crate::base::lock::locked;
+use crate::base::{fork, switches};
+use crate::call::stream::Life;
 use crate::control::active;
 use crate::cuda::{self, Context};
 use crate::gpu::Fault;
@@ -40,15 +41,13 @@ pub(super) fn context(
     site: &'static CallSite,
     stream: Stream,
     handle: usize,
+    life: Life<'_>,
 ) -> Result<&'static Context, Outcome> {
     if cuda::why_unusable().is_some() {
         return Err(Outcome::Skipped);
     }
-    match find(stream, handle) {
-        Ok(context) => {
-            graph::poll_some();
-            Ok(context)
-        }
+    match find(stream, handle, life) {
+        Ok(context) => Ok(context),
         Err(fault) => {
             let mut recorder = locked(&threads::current().recorder);
             recorder.count(site, DeviceId::Unknown, SeriesKey::NONE, Err(fault.into()));
@@ -60,18 +59,23 @@ pub(super) fn context(
 /// Registers the context of a stream that is never destroyed, which retains it.
 #[inline]
 pub(super) fn register_context(stream: Stream, handle: usize) {
-    if cuda::recent(handle).is_none() && cuda::why_unusable().is_none() {
-        // A failure here is one again, and is counted, when the call is entered.
-        _ = find(stream, handle);
+    if switches::is_on() && cuda::recent(handle).is_none() && cuda::why_unusable().is_none() {
+        // A failure recurs, and is counted, when the call is entered.
+        _ = find(stream, handle, Life::ALWAYS);
     }
 }
 
 /// Finds a context. If it is new, arms the report at exit while its driver is loaded, and calibrates the
 /// event bias unless a bracket is open anywhere.
-pub(crate) fn find(stream: Stream, handle: usize) -> Result<&'static Context, Fault> {
+pub(crate) fn find(
+    stream: Stream,
+    handle: usize,
+    life: Life<'_>,
+) -> Result<&'static Context, Fault> {
     let context = cuda::find(stream, handle)?;
     exit::arm_for_driver();
-    if !context.is_calibrated() {
+    graph::poll_some();
+    if !context.is_calibrated() && life.obstacle().is_none() {
         health::observe(&context.device);
         if !stream_state::has_open() {
             context.calibrate(stream);

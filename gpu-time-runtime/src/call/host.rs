@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::base::clock;
 use crate::base::lock::locked;
-use crate::call::decide::{self, Admission};
+use crate::call::decide::{self, Ticket};
 use crate::call::scope::{CallTiming, TimedCall, TraceId};
 use crate::call::source::{Details, Work};
 use crate::record::series_counters::SeriesRef;
@@ -28,17 +28,17 @@ pub struct HostCall<W> {
 impl<W: Work> HostCall<W> {
     /// Begins the call, unless it serves to warm up.
     pub(crate) fn begin<D: Details<Work = W>>(
-        mut admission: Admission,
+        mut ticket: Ticket,
         details: D,
     ) -> Option<HostCall<W>> {
-        let site = admission.site();
+        let site = ticket.site();
         let (key, rest) = details.key();
         let key = key.map_or(SeriesKey::NONE, |text| site.keys.find(&text));
-        if !site.is_plain() && decide::warms_up(&mut admission, None, key) {
+        if !site.is_plain() && decide::warms_up(&mut ticket, None, key) {
             return None;
         }
         let work = decide::workload::<D>(site, rest);
-        let weight = admission.time();
+        let weight = ticket.time();
         let thread = threads::current();
         let series = locked(&thread.recorder).series.begin(
             site,

@@ -47,6 +47,9 @@ pub trait Details {
     /// The expressions that are left when the key is known.
     type Rest;
 
+    /// The attribute has a `key`.
+    const HAS_KEY: bool;
+
     /// Evaluates `key`. Asked for timed calls, and to know which series a call warms up.
     fn key(self) -> (Option<KeyText>, Self::Rest);
 
@@ -78,6 +81,7 @@ impl Work for Workload {
 pub struct NoDetails;
 
 impl Details for NoDetails {
+    const HAS_KEY: bool = false;
     type Work = ();
     type Rest = ();
 
@@ -103,6 +107,8 @@ where
     K: FnOnce() -> Option<KeyText>,
     W: FnOnce() -> Workload,
 {
+    // Also set for `bytes` and `flops` alone: such a call leases no warm-up.
+    const HAS_KEY: bool = true;
     type Work = Workload;
     type Rest = W;
 

@@ -8,7 +8,7 @@ use crate::call::stream::Life;
 use crate::control::cold_override;
 use crate::cuda::{self, Context};
 use crate::gpu::{Gpu, HoldPlan, Preparation};
-use crate::record::bracket::{self, Subject};
+use crate::record::bracket::{Bracket, Subject};
 use crate::record::call::StreamCall;
 use crate::record::call_sums::SumId;
 use crate::record::graph::{self, CapturedLaunch, Node};
@@ -24,11 +24,11 @@ use crate::types::settings::Settings;
 use crate::types::workload::Workload;
 
 /// An open bracket on a real GPU.
-pub(crate) type Bracket = Box<bracket::Bracket<Context>>;
+pub(crate) type GpuBracket = Box<Bracket<Context>>;
 
 /// A launch that was started: in a stream, or as a node of a graph.
 pub(crate) enum OpenLaunch {
-    Bracket(&'static ThreadRecorder, Bracket),
+    Bracket(&'static ThreadRecorder, GpuBracket),
     Node(Box<Node>),
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct CallState {
 
 impl StreamCall {
     /// Opens the bracket around a body, or counts it as lost.
-    pub fn open_body(&self, life: Life<'_>, workload: Workload) -> Option<Bracket> {
+    pub fn open_body(&self, life: Life<'_>, workload: Workload) -> Option<GpuBracket> {
         self.open(None, None, self.obstacle(life), workload)
     }
 
@@ -98,7 +98,7 @@ impl StreamCall {
         state: Option<&CallState>,
         obstacle: Option<Lost>,
         workload: Workload,
-    ) -> Option<Bracket> {
+    ) -> Option<GpuBracket> {
         let StreamCall { site, thread, context, stream, tracked, call_id, key, weight } = *self;
         let thread_id = stream.is_per_thread().then(thread_id::current);
         let mut recorder = locked(&thread.recorder);
@@ -182,7 +182,7 @@ impl StreamCall {
         &self,
         mut recorder: MutexGuard<'static, Recorder<Context>>,
         subject: Subject,
-    ) -> (MutexGuard<'static, Recorder<Context>>, Result<Bracket, Lost>) {
+    ) -> (MutexGuard<'static, Recorder<Context>>, Result<GpuBracket, Lost>) {
         let StreamCall { thread, context, .. } = *self;
         let ordered = recorder.pools.order(context);
         if ordered == 0 {
@@ -206,7 +206,7 @@ impl StreamCall {
     }
 
     /// Records the stop, and hands the bracket over to wait for the GPU.
-    pub fn close(&self, mut bracket: Bracket, life: Life<'_>) {
+    pub fn close(&self, mut bracket: GpuBracket, life: Life<'_>) {
         let thread = self.thread;
         let obstacle = if let Some(reason) = life.obstacle() {
             Some(reason)
@@ -246,7 +246,7 @@ impl StreamCall {
     }
 
     /// Gives the bracket up for the reason given; a launch costs its call the sum.
-    pub fn abandon(&self, bracket: Bracket, reason: Lost) {
+    pub fn abandon(&self, bracket: GpuBracket, reason: Lost) {
         abandon(self.thread, bracket, reason);
     }
 
@@ -316,7 +316,7 @@ pub(crate) fn obstacle(context: &Context, stream: Stream) -> Option<Lost> {
 }
 
 /// Gives a bracket of the thread recorder up.
-fn abandon(thread: &'static ThreadRecorder, mut bracket: Bracket, reason: Lost) {
+fn abandon(thread: &'static ThreadRecorder, mut bracket: GpuBracket, reason: Lost) {
     bracket.close();
     locked(&thread.recorder).lose(bracket, reason);
 }

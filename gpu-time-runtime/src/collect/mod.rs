@@ -16,6 +16,7 @@ use crate::collect::devices::Biases;
 use crate::collect::state::SiteState;
 use crate::collect::trace::chrome;
 use crate::config::output;
+use crate::config::targets::Target;
 use crate::control::active;
 use crate::control::budget_control;
 use crate::cuda;
@@ -58,10 +59,19 @@ pub(crate) fn report() {
 /// Writes the report to every configured target.
 pub(crate) fn write_reports() {
     let config = active::config();
-    if !config.targets().is_empty() {
-        output::deliver(&snapshot(), config.targets(), |snapshot| {
-            chrome::rendered(snapshot.process())
-        });
+    deliver(config.targets());
+}
+
+/// Prints the table on stderr, if the configuration has that target.
+pub(crate) fn print_table() {
+    if active::config().targets().contains(&Target::TABLE) {
+        deliver(&[Target::TABLE]);
+    }
+}
+
+fn deliver(targets: &[Target]) {
+    if !targets.is_empty() {
+        output::deliver(&snapshot(), targets, |snapshot| chrome::rendered(snapshot.process()));
     }
 }
 

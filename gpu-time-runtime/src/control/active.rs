@@ -15,29 +15,29 @@ use crate::types::sampling::Sampling;
 /// The options of both sources, and the configuration that they amount to.
 ///
 /// Locked while the configuration is applied to a site, so that no site misses a change.
-struct Active {
+struct ActiveConfig {
     /// Read once, at the first use of the runtime.
     environment: Options,
     program: Options,
     config: Arc<Config>,
 }
 
-static ACTIVE: OnceLock<Mutex<Active>> = OnceLock::new();
+static ACTIVE: OnceLock<Mutex<ActiveConfig>> = OnceLock::new();
 
-fn active() -> &'static Mutex<Active> {
-    ACTIVE.get_or_init(|| Mutex::new(Rank::Config, Active::begin(Options::default())))
+fn active() -> &'static Mutex<ActiveConfig> {
+    ACTIVE.get_or_init(|| Mutex::new(Rank::Config, ActiveConfig::begin(Options::default())))
 }
 
-impl Active {
+impl ActiveConfig {
     /// Reads the environment and starts with the result.
-    fn begin(program: Options) -> Active {
+    fn begin(program: Options) -> ActiveConfig {
         clock::started();
         let (environment, invalid) = Options::from_vars(|name| std::env::var_os(name));
         let unknown = config::unknown_names(std::env::vars_os());
         invalid.into_iter().chain(unknown).for_each(console::complain);
         let config = Config::new(environment.clone().or(program.clone()));
         start(&config, None);
-        Active { environment, program, config: Arc::new(config) }
+        ActiveConfig { environment, program, config: Arc::new(config) }
     }
 }
 
@@ -66,8 +66,9 @@ pub(crate) fn change(options: Options) {
     // As the first use of the runtime, it starts with these options: a trace keeps the size that it
     // begins with.
     let mut first = Some(options);
-    let active = ACTIVE
-        .get_or_init(|| Mutex::new(Rank::Config, Active::begin(first.take().unwrap_or_default())));
+    let active = ACTIVE.get_or_init(|| {
+        Mutex::new(Rank::Config, ActiveConfig::begin(first.take().unwrap_or_default()))
+    });
     let Some(options) = first else { return };
     let mut active = locked(active);
     active.program = options.or(std::mem::take(&mut active.program));

@@ -127,8 +127,9 @@ extern "C" fn on_load() {
     }
 }
 
-/// Writes a report that says that no timed function was called. Makes no driver call: without a call
-/// there is no context.
+/// Prints a table that says that no timed function was called, if the report has a table on stderr. Writes
+/// no file: it might be that of a child that did time something. Makes no driver call: without a call there
+/// is no context.
 extern "C" fn at_exit_without_calls() {
     // SAFETY: always succeeds.
     let is_child = unsafe { libc::getpid() } != LOADED.load(Relaxed);
@@ -139,7 +140,7 @@ extern "C" fn at_exit_without_calls() {
     _ = panic::catch_unwind(|| {
         if !registry::sites().is_empty() && active::config().is_on() {
             let _one_at_a_time = collect::reporting();
-            collect::write_reports();
+            collect::print_table();
         }
     });
 }

@@ -5,6 +5,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::SeqCst};
 
 use crate::base::lock::{Mutex, Rank, locked};
+use crate::gpu::Gpu;
 use crate::types::handles::Stream;
 
 /// Streams of one context that have a state each, beside those with an open bracket.
@@ -79,22 +80,33 @@ impl Mark {
     }
 }
 
-/// The stream states of every context, by the context's address.
-static STREAMS: Mutex<Vec<(usize, StreamStates)>> = Mutex::new(Rank::Streams, Vec::new());
+/// The streams of one context.
+struct ContextStreams {
+    /// The context's address.
+    context: usize,
+    is_gone: Box<dyn Fn() -> bool + Send>,
+    states: StreamStates,
+}
+
+/// The streams of every context.
+static STREAMS: Mutex<Vec<ContextStreams>> = Mutex::new(Rank::Streams, Vec::new());
 
 /// Returns the state of a stream of this context.
-pub(crate) fn state_of<G>(gpu: &'static G, key: StreamKey) -> &'static StreamState {
+pub(crate) fn state_of<G: Gpu>(gpu: &'static G, key: StreamKey) -> &'static StreamState {
     let context = ptr::from_ref(gpu).addr();
     let mut streams = locked(&STREAMS);
-    let at = streams.iter().position(|(known, _)| *known == context).unwrap_or_else(|| {
-        streams.push((context, StreamStates::default()));
+    let at = streams.iter().position(|known| known.context == context).unwrap_or_else(|| {
+        // A program may create contexts again and again.
+        streams.retain(|known| !(known.is_gone)() || known.states.are_busy());
+        let is_gone = Box::new(|| gpu.is_gone());
+        streams.push(ContextStreams { context, is_gone, states: StreamStates::default() });
         streams.len() - 1
     });
-    streams[at].1.get(key)
+    streams[at].states.get(key)
 }
 
 /// Opens a bracket on a stream, and returns the stream's state with the bracket's mark.
-pub(crate) fn open<G>(gpu: &'static G, key: StreamKey) -> (&'static StreamState, Mark) {
+pub(crate) fn open<G: Gpu>(gpu: &'static G, key: StreamKey) -> (&'static StreamState, Mark) {
     loop {
         let state = state_of(gpu, key);
         if let Some(opened) = state.open(key) {
@@ -105,7 +117,7 @@ pub(crate) fn open<G>(gpu: &'static G, key: StreamKey) -> (&'static StreamState,
 
 /// Returns `true` if any thread has a bracket open on any stream.
 pub(crate) fn has_open() -> bool {
-    locked(&STREAMS).iter().any(|(_, streams)| streams.are_busy())
+    locked(&STREAMS).iter().any(|known| known.states.are_busy())
 }
 
 impl StreamStates {

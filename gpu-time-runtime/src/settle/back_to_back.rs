@@ -5,6 +5,7 @@ use std::thread;
 use crate::base::console;
 use crate::base::switches;
 use crate::call::first;
+use crate::call::stream::Life;
 use crate::collect;
 use crate::control::active;
 use crate::cuda::launches_block;
@@ -61,7 +62,7 @@ fn capture(plan: Plan, mut call: impl FnMut()) -> Result<(&'static Context, Repl
     if cuda::why_unusable().is_some() {
         return Err(Refusal::Failed(Fault::ContextGone));
     }
-    let context = first::find(plan.stream, 0).map_err(Refusal::Failed)?;
+    let context = first::find(plan.stream, 0, Life::ALWAYS).map_err(Refusal::Failed)?;
     let recording = context.record_calls(plan.stream)?;
     let note = PanicNote;
     for _ in 0..plan.calls {

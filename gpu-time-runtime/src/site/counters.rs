@@ -169,6 +169,7 @@ impl CallCounters {
             return None;
         }
         self.skip.store(0, Relaxed);
+        self.drawn.store(0, Relaxed);
         Some(Lease { device: device(self.skip_device.load(Relaxed)), calls: left as u32 })
     }
 

@@ -112,9 +112,9 @@ fn context_not_retained() {
 }
 
 #[test]
-fn never_called_reports_without_driver() {
-    let run = scenario("exit/never_called", &[]).run();
-    assert!(run.report().sites.iter().all(|site| site.calls == 0));
+fn never_called_prints_table_without_driver() {
+    // It might overwrite the report of a child that timed something.
+    let run = scenario("exit/never_called", &[]).prints_only().run();
     assert!(run.stderr.contains("none of the "), "{}", run.stderr);
     assert!(run.others.is_empty(), "{:?}", run.others);
     assert_eq!(run.trace.calls().count(), 0);
@@ -126,7 +126,7 @@ fn never_called_reports_without_driver() {
 fn missing_directory_of_program_is_reported_at_once() {
     scenario("exit/never_called_to_nowhere", &[])
         .complains("gpu-time: cannot write the report to `/no/such/folder/a.csv` yet: ")
-        .complains("gpu-time: cannot write the report to `/no/such/folder/a.csv`: ")
+        .reports_nothing()
         .run();
 }
 

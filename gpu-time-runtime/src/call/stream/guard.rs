@@ -47,6 +47,9 @@ impl<S> Liveness<S> {
 }
 
 impl Life<'_> {
+    /// The life of a stream that is never destroyed, or that the program vouches for.
+    pub const ALWAYS: Life<'static> = Life { is_alive: true, strong: PhantomData };
+
     /// The reason why nothing can be recorded, if the stream was dropped.
     #[inline(always)]
     pub fn obstacle(self) -> Option<Lost> {
