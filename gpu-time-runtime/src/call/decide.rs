@@ -1,8 +1,9 @@
-//! The decision whether a call is timed, and the only place that counts it.
+//! Decides whether a call is timed, and counts the call. No other module does either.
 //!
-//! In this order: the switch and the filter, sampling, the stream, warm-up. Calls that are known to be
-//! passed over, by sampling or as warm-up in a context, are one [skip counter](crate::site::counters) of
-//! the thread, so that such a call asks for nothing else.
+//! Steps in order: the switch and the filter, sampling, the stream, warm-up. Sites with `graph`
+//! learn the stream before sampling. Each thread has a [skip counter](crate::site::counters) with
+//! the number of calls to skip next, by sampling or as warm-up in a context, so that a skipped call
+//! needs no other check.
 
 use crate::base::{fork, switches};
 use crate::call::first;
@@ -18,18 +19,19 @@ use crate::site::counters::{CallCounters, Lease, Outcome};
 use crate::types::device::DeviceId;
 use crate::types::key::SeriesKey;
 
-/// Calls that a sampling gap may pass over before the rate is looked up again; fewer with a budget,
-/// which changes the rate.
+/// Longest sampling gap, after which the rate is read again; shorter with a budget, which changes
+/// the rate.
 const LONGEST_GAP: u64 = 4_096;
 const LONGEST_GAP_WITH_BUDGET: u64 = 64;
 
-/// A call that is to be timed unless its stream or its warm-up decides otherwise.
+/// A call that will be timed unless its stream or its warm-up rules it out.
 ///
-/// Invariant: the call is counted once, when this is dropped: as skipped, unless it was given another
-/// outcome before. So a panic in one of the user's expressions leaves the call counted as skipped.
+/// Invariant: the call is counted once, when this is dropped: as skipped, unless another outcome
+/// was set before. A panic in one of the user's expressions thus leaves the call counted as
+/// skipped.
 pub(crate) struct Admission {
     site: &'static CallSite,
-    /// The number of calls that this one stands for.
+    /// The number of calls that this one represents.
     weight: f32,
     outcome: Outcome,
 }
@@ -45,7 +47,7 @@ impl Admission {
         self.site
     }
 
-    /// Counts the call as timed, and returns its weight.
+    /// Marks the call as timed, and returns its weight.
     #[inline(always)]
     pub fn time(mut self) -> f32 {
         self.outcome = Outcome::Timed;
@@ -60,7 +62,8 @@ impl Drop for Admission {
     }
 }
 
-/// Decides whether a call is timed, as far as that is known without its stream. Counts it if not.
+/// Decides whether a call is timed, as far as possible without its stream. Counts the call if it is
+/// not.
 #[inline(always)]
 pub(crate) fn admit(site: &'static CallSite) -> Option<Admission> {
     if !is_wanted(site) {
@@ -94,9 +97,9 @@ fn admit_slowly(
     }
 }
 
-/// The same for a site with `graph`, whose captured calls are timed whatever the sampling says. A graph
-/// that is captured anew must keep its shape, so they are timed even while timing is switched off, if
-/// the site's captures have nodes.
+/// [`admit`] for a site with `graph`, whose captured calls are timed regardless of sampling. A graph
+/// that is captured again must keep its shape, so they are timed even while timing is switched off,
+/// if the site's captures have nodes.
 #[inline(always)]
 pub(crate) fn admit_graph(site: &'static CallSite) -> Option<Admission> {
     if !is_wanted(site) && !may_need_nodes(site) {
@@ -121,7 +124,7 @@ fn may_need_nodes(site: &'static CallSite) -> bool {
     (is_undecided || site.has_nodes()) && !switches::is_closed() && !cuda::is_recording()
 }
 
-/// Decides by sampling: the weight of a call that is timed, or what to count it as.
+/// Decides by sampling. Returns the weight of a timed call, or the outcome to count.
 #[inline(never)]
 fn draw(site: &'static CallSite, known: Option<&'static CallCounters>) -> Result<f32, Outcome> {
     if fork::is_forked() {
@@ -131,18 +134,18 @@ fn draw(site: &'static CallSite, known: Option<&'static CallCounters>) -> Result
         threads::current();
         threads::counters(site)
     });
-    // A new thread may have got the counters of one that ended in the middle of a gap.
+    // A new thread may have the recorder of one that ended in the middle of a gap.
     if counters.is_some_and(|counters| counters.pass_over(0, site.epoch())) {
         return Err(Outcome::Unsampled);
     }
     if let Some(Lease { device, calls }) = counters.and_then(CallCounters::take_warmup) {
-        // The site was not sampled before.
+        // The lease is from before the site was sampled.
         site.warmups.give_back(device, SeriesKey::NONE, calls);
     }
     let has_budget = cost::is_on();
     let _timing = cost::time_decision(&site.cost);
     if has_budget {
-        // Before the draw, so that this call gains by the adjustment.
+        // Before the draw, so that the new rate applies to this call.
         budget_control::tick(site, counters.map_or(1, CallCounters::decided));
     }
     let weight = match counters {
@@ -158,13 +161,13 @@ fn draw(site: &'static CallSite, known: Option<&'static CallCounters>) -> Result
     weight.ok_or(Outcome::Unsampled)
 }
 
-/// Where an admitted call runs.
+/// The destination of an admitted call.
 pub(crate) enum Entry<G> {
     /// On a stream whose context is known.
     Stream(EnteredStream<G>),
     /// On the host.
     Host,
-    /// Nowhere that can be timed.
+    /// The call is not timed.
     Untimed,
 }
 
@@ -172,12 +175,12 @@ pub(crate) enum Entry<G> {
 pub(crate) struct EnteredStream<G> {
     source: StreamSource<G>,
     context: &'static Context,
-    /// The call is captured into a graph, so it does not count as warm-up: the shape of the graph would
-    /// depend on how many calls went before.
+    /// The call is captured into a graph. It does not count as warm-up, or the shape of the graph
+    /// would depend on the number of earlier calls.
     is_captured: bool,
 }
 
-/// Asks for the stream of a call.
+/// Evaluates the stream of a call.
 #[inline(always)]
 pub(crate) fn entry<G>(admission: &mut Admission, source: impl FnOnce() -> Source<G>) -> Entry<G> {
     match source() {
@@ -190,7 +193,7 @@ pub(crate) fn entry<G>(admission: &mut Admission, source: impl FnOnce() -> Sourc
     }
 }
 
-/// Uses a warm-up call that the thread has taken for itself in this context, if there is one.
+/// Uses one of the thread's leased warm-up calls in this context. Returns `false` if it has none.
 #[inline(always)]
 fn is_leased(site: &'static CallSite, context: usize) -> bool {
     !site.is_plain()
@@ -198,14 +201,15 @@ fn is_leased(site: &'static CallSite, context: usize) -> bool {
         && threads::counters(site).is_some_and(|counters| counters.pass_over(context, site.epoch()))
 }
 
-/// Asks for the stream of a call of a site with `graph`, and samples the call unless it is captured.
+/// Evaluates the stream of a call of a site with `graph`, and samples the call unless it is
+/// captured.
 #[inline(always)]
 pub(crate) fn graph_entry<G>(
     admission: &mut Admission,
     source: impl FnOnce() -> Source<G>,
 ) -> Entry<G> {
     let site = admission.site;
-    // The time that this takes is not a timed call's alone: every call of the site pays it.
+    // Counted as a decision, because untimed calls pay for this too.
     let timing = cost::time_decision(&site.cost);
     let source = source();
     drop(timing);
@@ -256,7 +260,7 @@ fn entered<G>(admission: &mut Admission, source: StreamSource<G>, is_captured: b
     Entry::Stream(EnteredStream { source, context, is_captured })
 }
 
-/// Makes the timed call on a stream; `None` if it serves to warm up.
+/// Begins the timed call on a stream; `None` if it is a warm-up call.
 #[inline(always)]
 pub(crate) fn timed_call<G: StreamGuard, D: Details, C>(
     mut admission: Admission,
@@ -285,7 +289,7 @@ pub(crate) fn timed_call<G: StreamGuard, D: Details, C>(
     ))
 }
 
-/// Evaluates the workload of a call, and notes an invalid one.
+/// Evaluates the workload of a call, and counts an invalid one.
 #[inline(always)]
 pub(crate) fn workload<D: Details>(site: &'static CallSite, rest: D::Rest) -> D::Work {
     let work = D::work(rest);
@@ -295,8 +299,9 @@ pub(crate) fn workload<D: Details>(site: &'static CallSite, rest: D::Rest) -> D:
     work
 }
 
-/// Takes a warm-up call of the context's device, or of the host without one. Where many are left, the
-/// thread takes more for itself, which its next calls in the context use up without being looked at.
+/// Takes a warm-up call of the context's device, or of the host without a context. Returns `false`
+/// if none is left. If many are left, the thread leases more, which its next calls in the context
+/// use up without further checks.
 #[inline(never)]
 pub(crate) fn warms_up(
     admission: &mut Admission,
@@ -310,12 +315,12 @@ pub(crate) fn warms_up(
     if total == 0 || counters.is_some_and(|counters| counters.is_warm(device, key, total)) {
         return false;
     }
-    // Leased calls are passed over by the context that they name, before their key is known. A context
-    // that the program may destroy must not serve: another device's may have its address next.
+    // A lease applies to calls in one context, before their key is known. The program must not be
+    // able to destroy that context: the next one with its address may be on another device.
     let context = on.and_then(|(context, handle)| context.is_retained().then_some(handle));
     let can_lease = !site.is_sampled() && !site.spec.graph && key == SeriesKey::NONE;
     let context = context.filter(|handle| *handle != 0 && can_lease && counters.is_some());
-    // What is left of another context's lease is this one's, too.
+    // The rest of a lease in another context may be used in this one.
     if let Some(Lease { device, calls }) = counters.and_then(CallCounters::take_warmup) {
         site.warmups.give_back(device, SeriesKey::NONE, calls);
     }
@@ -333,7 +338,7 @@ pub(crate) fn warms_up(
     taken > 0
 }
 
-/// Warm-up calls at most that a thread takes for itself at once.
+/// Most warm-up calls that a thread leases at once.
 const LEASE: u32 = 64;
 
 /// Counts a call on the calling thread.
