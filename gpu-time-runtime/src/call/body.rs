@@ -15,14 +15,14 @@ use crate::types::sample::Lost;
 pub enum BodyCall<G, W> {
     /// On a stream, with a pair of events around the body.
     Stream(Body<G>),
-    /// On the CPU, where there is no stream to record events in.
+    /// On the CPU, without a stream to record events in.
     Host(HostCall<W>),
 }
 
 /// The body of a call on a stream.
 pub struct Body<G> {
     call: StreamCall,
-    /// `None` if the bracket was lost at its start.
+    /// `None` if the bracket could not be opened.
     bracket: Option<Bracket>,
     guard: G,
 }

@@ -1,8 +1,8 @@
 //! The entry of a call: one function for each way of timing, chosen by the macro.
 //!
-//! Each one asks [`decide`] whether to time the call and where, and begins the call that fits. A call
-//! that is not timed stays in the caller: that costs less than a call of ours, and it does not spill
-//! the registers that only the timed path needs.
+//! Each one asks [`decide`] whether and where to time the call, and begins it accordingly. An
+//! untimed call is handled inline, which is cheaper than calling the runtime and does not spill the
+//! registers that only the timed path needs.
 
 use crate::call::barriers::SyncCall;
 use crate::call::body::BodyCall;
@@ -95,8 +95,8 @@ fn begin<G: StreamGuard, D: Details, C: StreamTimed<G, D::Work>>(
     Scope::of(call, cost)
 }
 
-/// The time in which a call of a site with `graph` learns its stream is not a timed call's alone: every
-/// call of the site takes it.
+/// Begins a call of a site with `graph`. Its cost timer starts after the stream is known, because
+/// untimed calls pay for that lookup too.
 #[inline(never)]
 fn begin_graph<G: StreamGuard, D: Details, C: StreamTimed<G, D::Work>>(
     mut admission: Admission,

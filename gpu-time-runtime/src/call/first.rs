@@ -1,4 +1,4 @@
-//! The cold part of a call: the first one of a site, of a context or on a thread.
+//! The cold path of a call: the first one of a site, or in a context.
 
 use crate::base::fork;
 use crate::base::lock::locked;
@@ -34,7 +34,7 @@ pub(super) fn first_call(site: &'static CallSite) -> bool {
     is_on
 }
 
-/// Finds the context of a call that is to be timed; else what to count the call as.
+/// Finds the context of a call to be timed, or returns the outcome to count.
 #[cold]
 pub(super) fn context(
     site: &'static CallSite,
@@ -57,17 +57,17 @@ pub(super) fn context(
     }
 }
 
-/// Registers the context of a stream that is never destroyed, which retains it.
+/// Finds and retains the context of a stream that is never destroyed.
 #[inline]
 pub(super) fn register_context(stream: Stream, handle: usize) {
     if cuda::recent(handle).is_none() && cuda::why_unusable().is_none() {
-        // A failure here is one again, and is counted, when the call is entered.
+        // A failure recurs, and is counted, when the call is entered.
         _ = find(stream, handle);
     }
 }
 
-/// Finds a context. If it is new, arms the report at exit while its driver is loaded, and calibrates the
-/// event bias unless a bracket is open anywhere.
+/// Finds a context. If it is new, arms the report at exit, now that the driver is loaded, and
+/// calibrates the event bias unless a bracket is open on any stream.
 pub(crate) fn find(stream: Stream, handle: usize) -> Result<&'static Context, Fault> {
     let context = cuda::find(stream, handle)?;
     exit::arm_for_driver();
@@ -81,8 +81,8 @@ pub(crate) fn find(stream: Stream, handle: usize) -> Result<&'static Context, Fa
     Ok(context)
 }
 
-/// Prepares the flushes and holds that timed calls of the site will need, unless this thread has a
-/// bracket open: preparing enqueues work of ours.
+/// Prepares the flushes and holds that timed calls of the site need. This enqueues work, so it is
+/// left for later while this thread has a bracket open.
 #[cold]
 pub(super) fn prepare(site: &'static CallSite, context: &'static Context) {
     let settings = site.settings();
