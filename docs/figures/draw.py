@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draws the figures of `../how-it-measures.md` from measured data.
 
-    draw.py LOG [DATE]   from what `cargo bench --bench accuracy` printed: accuracy.csv, and the figures
+    draw.py LOG [DATE]   from what `cargo bench -p gpu-time-accuracy` printed: accuracy.csv, and the figures
     draw.py              the figures, from the CSV files as they are
     draw.py --check      compares them with what is checked in
 
@@ -43,7 +43,7 @@ def parse(log, date):
     lines = log.splitlines()
     heading = next((n for n, line in enumerate(lines) if " rounds of " in line), None)
     if heading is None:
-        sys.exit("draw.py: no accuracy table in this log; what `cargo bench --bench accuracy` prints is accepted")
+        sys.exit("draw.py: no accuracy table in this log; what `cargo bench -p gpu-time-accuracy` prints is accepted")
     date = date or next(iter(re.findall(r" from (\d{4}-\d\d-\d\d)T", log)), None)
     if date is None or not re.fullmatch(r"\d{4}-\d\d-\d\d", date):
         sys.exit("draw.py: no date in this log; give it as `draw.py LOG YYYY-MM-DD`")

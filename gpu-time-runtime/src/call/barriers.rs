@@ -1,6 +1,6 @@
-//! A call between two barriers: wall time from when its stream was idle to when it is again.
+//! A call between two barriers: wall time from one idle state of its stream to the next.
 //!
-//! This is the one measurement that waits for the GPU, because the user asked for just that.
+//! This is the only measurement that waits for the GPU, as the user asked with `clock = "sync"`.
 
 use std::time::Duration;
 
@@ -24,11 +24,11 @@ use crate::types::workload::Workload;
 pub enum SyncCall<G, W> {
     /// On a stream.
     Stream(SyncStream<G, W>),
-    /// On the CPU, where there is no stream to wait for.
+    /// On the CPU, without a stream to wait for.
     Host(HostCall<W>),
 }
 
-/// The barriers of a call, with what tells whether its stream still exists.
+/// The barriers of a call, and a guard that detects whether its stream was dropped.
 pub struct SyncStream<G, W> {
     barriers: Barriers,
     guard: G,
@@ -71,21 +71,22 @@ impl<G: StreamGuard, W: Work> TimedCall for SyncCall<G, W> {
     }
 }
 
-/// A stream that was idle when the call began.
+/// A call between two barriers.
 ///
-/// Invariant: a bracket is open on the stream's state, and a call in flight in its series, until this is
-/// closed or abandoned.
+/// Invariant: until this is closed or abandoned, a bracket is open on the stream's state and a call
+/// is in flight in its series.
 struct Barriers {
     call: StreamCall,
     stream_state: &'static StreamState,
     opened: Mark,
     series: SeriesRef,
-    /// The host's time after the first barrier.
+    /// The host time after the first barrier.
     began_ns: u64,
 }
 
 impl Barriers {
-    /// Flushes if that is wanted, waits for the stream and takes the time; or counts the call as lost.
+    /// Flushes the cache if requested, waits for the stream and reads the clock. If a step fails,
+    /// counts the call as lost and returns `None`.
     #[cold]
     fn open(call: StreamCall, life: Life<'_>) -> Option<Barriers> {
         let StreamCall { site, thread, context, stream, call_id, key, .. } = call;
@@ -129,7 +130,7 @@ impl Barriers {
         Ok(context.now_ns())
     }
 
-    /// Waits for the stream once more and takes the time.
+    /// Waits for the stream again and delivers the time since the first barrier.
     #[cold]
     fn close(&self, life: Life<'_>, workload: Workload) {
         let StreamCall { thread, context, stream, tracked, weight, .. } = self.call;
@@ -147,7 +148,7 @@ impl Barriers {
         locked(&thread.recorder).deliver(self.series, outcome, workload);
     }
 
-    /// Gives the call up without waiting.
+    /// Counts the call as lost, without waiting.
     #[cold]
     fn abandon(&self, reason: Lost) {
         self.stream_state.close();

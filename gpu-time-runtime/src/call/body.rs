@@ -15,7 +15,7 @@ use crate::types::sample::Lost;
 pub enum BodyCall<G, W> {
     /// On a stream, with a pair of events around the body.
     Stream(Body<G>),
-    /// On the CPU, where there is no stream to record events in.
+    /// On the CPU, without a stream to record events in.
     Host(HostCall<W>),
 }
 

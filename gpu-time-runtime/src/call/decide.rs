@@ -1,8 +1,9 @@
-//! The decision whether a call is timed, and the only place that counts it.
+//! Decides whether a call is timed, and counts the call. No other module does either.
 //!
-//! In this order: the switch and the filter, sampling, the stream, warm-up. Calls that are known to be
-//! passed over, by sampling or as warm-up in a context, are one [skip counter](crate::site::counters) of
-//! the thread, so that such a call asks for nothing else.
+//! Steps in order: the switch and the filter, sampling, the stream, warm-up. Sites with `graph`
+//! learn the stream before sampling. Each thread has a [skip counter](crate::site::counters) with
+//! the number of calls to skip next, by sampling or as warm-up in a context, so that a skipped call
+//! needs no other check.
 
 use crate::base::{fork, switches};
 use crate::call::first;
@@ -18,8 +19,8 @@ use crate::site::counters::{CallCounters, Lease, Outcome};
 use crate::types::device::DeviceId;
 use crate::types::key::SeriesKey;
 
-/// Calls that a sampling gap may pass over before the rate is looked up again; fewer with a budget,
-/// which changes the rate.
+/// Longest sampling gap, after which the rate is read again; shorter with a budget, which changes
+/// the rate.
 const LONGEST_GAP: u64 = 4_096;
 const LONGEST_GAP_WITH_BUDGET: u64 = 64;
 /// Most warm-up calls that a thread leases at once.
@@ -40,7 +41,7 @@ pub(crate) struct Admitted<G> {
 /// outcome before. So a panic in one of the user's expressions leaves the call counted as skipped.
 pub(crate) struct Ticket {
     site: &'static CallSite,
-    /// The number of calls that this one stands for.
+    /// The number of calls that this one represents.
     weight: f32,
     outcome: Outcome,
 }
@@ -218,7 +219,7 @@ fn may_need_nodes(site: &'static CallSite) -> bool {
     (is_undecided || site.has_nodes()) && !switches::is_closed() && !cuda::is_recording()
 }
 
-/// Decides by sampling: the weight of a call that is timed, or what to count it as.
+/// Decides by sampling. Returns the weight of a timed call, or the outcome to count.
 #[inline(never)]
 fn draw_slowly(
     site: &'static CallSite,
@@ -231,18 +232,18 @@ fn draw_slowly(
         threads::current();
         threads::counters(site)
     });
-    // A new thread may have got the counters of one that ended in the middle of a gap.
+    // A new thread may have the recorder of one that ended in the middle of a gap.
     if counters.is_some_and(|counters| counters.pass_over(0, site.epoch())) {
         return Err(Outcome::Unsampled);
     }
     if let Some(Lease { device, calls }) = counters.and_then(CallCounters::take_warmup) {
-        // The site was not sampled before.
+        // The lease is from before the site was sampled.
         site.warmups.give_back(device, SeriesKey::NONE, calls);
     }
     let has_budget = cost::is_on();
     let _timing = cost::time_decision(&site.cost);
     if has_budget {
-        // Before the draw, so that this call gains by the adjustment.
+        // Before the draw, so that the new rate applies to this call.
         budget_control::tick(site, counters.map_or(1, CallCounters::decided));
     }
     let weight = match counters {
@@ -315,7 +316,7 @@ pub(crate) fn destination<G: StreamGuard, D: Details>(
     Some(Destination::Stream(call, guard, work))
 }
 
-/// Evaluates the workload of a call, and notes an invalid one.
+/// Evaluates the workload of a call, and counts an invalid one.
 #[inline(always)]
 pub(crate) fn workload<D: Details>(site: &'static CallSite, rest: D::Rest) -> D::Work {
     let work = D::work(rest);
@@ -341,12 +342,12 @@ pub(crate) fn warms_up(
     if total == 0 || counters.is_some_and(|counters| counters.is_warm(device, key, total)) {
         return false;
     }
-    // Leased calls are passed over by the context that they name, before their key is known. A context
-    // that the program may destroy must not serve: another device's may have its address next.
+    // A lease applies to calls in one context, before their key is known. The program must not be
+    // able to destroy that context: the next one with its address may be on another device.
     let context = on.and_then(|(context, handle)| context.is_retained().then_some(handle));
     let can_lease = !site.is_sampled() && !site.spec.graph;
     let context = context.filter(|handle| *handle != 0 && can_lease && counters.is_some());
-    // What is left of another context's lease is this one's, too.
+    // The rest of a lease in another context may be used in this one.
     if let Some(Lease { device, calls }) = counters.and_then(CallCounters::take_warmup) {
         site.warmups.give_back(device, SeriesKey::NONE, calls);
     }

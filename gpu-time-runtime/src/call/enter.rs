@@ -1,8 +1,8 @@
 //! The entry of a call: one function for each way of timing, chosen by the macro.
 //!
-//! Each one asks [`decide`] whether to time the call and where, and begins the call that fits. A call
-//! that is not timed stays in the caller: that costs less than a call of ours, and it does not spill
-//! the registers that only the timed path needs.
+//! Each one asks [`decide`] whether and where to time the call, and begins it accordingly. An
+//! untimed call is handled inline, which is cheaper than calling the runtime and does not spill the
+//! registers that only the timed path needs.
 
 use crate::call::barriers::SyncCall;
 use crate::call::body::BodyCall;

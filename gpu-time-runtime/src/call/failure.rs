@@ -1,37 +1,37 @@
-//! Whether what a launch answered is a failure, told by its type.
+//! Detects failed launches from their return type.
 
 use std::ops::Deref;
 
-/// A launch's answer.
+/// The return value of a launch.
 ///
-/// Lookup of [failure](Probe::gpu_time_failed) meets a `Result` first, then anything: a launch that failed
-/// must not become a sample, and only an `Err` says that one did.
+/// Method lookup of [`gpu_time_failed`](Probe::gpu_time_failed) tries `Result` first, then any
+/// type. Only an `Err` counts as failure: a launch that failed must not become a sample.
 pub struct Probe<'a, R>(Other<'a, R>);
 
-/// An answer that cannot say that the launch failed.
+/// A return value that cannot indicate failure.
 pub struct Other<'a, R>(&'a R);
 
-/// Wraps a launch's answer.
-pub fn probe<R>(answer: &R) -> Probe<'_, R> {
-    Probe(Other(answer))
+/// Wraps the return value of a launch.
+pub fn probe<R>(returned: &R) -> Probe<'_, R> {
+    Probe(Other(returned))
 }
 
 impl<T, E> Probe<'_, Result<T, E>> {
-    /// Whether it is an `Err`.
+    /// Returns `true` if the launch returned an `Err`.
     pub fn gpu_time_failed(&self) -> bool {
         self.0.0.is_err()
     }
 }
 
 impl<T, E> Probe<'_, &Result<T, E>> {
-    /// Whether it is an `Err`.
+    /// Returns `true` if the launch returned an `Err`.
     pub fn gpu_time_failed(&self) -> bool {
         self.0.0.is_err()
     }
 }
 
 impl<R> Other<'_, R> {
-    /// Never.
+    /// Always `false`.
     pub fn gpu_time_failed(&self) -> bool {
         false
     }
@@ -45,12 +45,12 @@ impl<'a, R> Deref for Probe<'a, R> {
     }
 }
 
-/// The code that the driver's own `cuLaunchKernel` answers.
+/// The status code that `cuLaunchKernel` returns.
 ///
-/// Every cudarc gives its `CUresult` a method `result` of its own, which is found before this one;
-/// any other answer stands for itself.
+/// In every cudarc version, `CUresult` has a method `result` of its own, which is found before this
+/// one. Any other return value is probed as it is.
 pub trait Status {
-    /// What to [`probe`].
+    /// The value to pass to [`probe`].
     fn result(&self) -> &Self {
         self
     }
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn status_codes_speak_for_themselves() {
+    fn status_code_is_probed_as_result() {
         use cudarc::driver::sys::CUresult;
 
         fn failed(code: CUresult) -> bool {

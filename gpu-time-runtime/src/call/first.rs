@@ -1,4 +1,4 @@
-//! The cold part of a call: the first one of a site, of a context or on a thread.
+//! The cold path of a call: the first one of a site, or in a context.
 
 use crate::base::lock::locked;
 use crate::base::{fork, switches};
@@ -35,7 +35,7 @@ pub(super) fn first_call(site: &'static CallSite) -> bool {
     is_on
 }
 
-/// Finds the context of a call that is to be timed; else what to count the call as.
+/// Finds the context of a call to be timed, or returns the outcome to count.
 #[cold]
 pub(super) fn context(
     site: &'static CallSite,
@@ -56,7 +56,7 @@ pub(super) fn context(
     }
 }
 
-/// Registers the context of a stream that is never destroyed, which retains it.
+/// Finds and retains the context of a stream that is never destroyed.
 #[inline]
 pub(super) fn register_context(stream: Stream, handle: usize) {
     if switches::is_on() && cuda::recent(handle).is_none() && cuda::why_unusable().is_none() {
@@ -85,8 +85,8 @@ pub(crate) fn find(
     Ok(context)
 }
 
-/// Prepares the flushes and holds that timed calls of the site will need, unless this thread has a
-/// bracket open: preparing enqueues work of ours.
+/// Prepares the flushes and holds that timed calls of the site need. This enqueues work, so it is
+/// left for later while this thread has a bracket open.
 #[cold]
 pub(super) fn prepare(site: &'static CallSite, context: &'static Context) {
     let settings = site.settings();

@@ -1,4 +1,4 @@
-//! A call that the host clock times.
+//! A call timed by the host clock.
 
 use std::time::Instant;
 
@@ -19,14 +19,14 @@ pub struct HostCall<W> {
     thread: &'static ThreadRecorder,
     series: SeriesRef,
     started: Instant,
-    /// The number of calls that this one stands for.
+    /// The number of calls that this one represents.
     weight: f32,
     work: W,
     call_id: CallId,
 }
 
 impl<W: Work> HostCall<W> {
-    /// Begins the call, unless it serves to warm up.
+    /// Begins the call; `None` if it is a warm-up call.
     pub(crate) fn begin<D: Details<Work = W>>(
         mut ticket: Ticket,
         details: D,

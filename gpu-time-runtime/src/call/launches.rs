@@ -16,7 +16,7 @@ use crate::types::sample::Lost;
 pub enum LaunchesCall<G, W> {
     /// On a stream, with a pair of events around each launch.
     Stream(Launches<G, W>),
-    /// On the CPU, where there is no stream to record events in.
+    /// On the CPU, without a stream to record events in.
     Host(HostCall<W>),
 }
 
@@ -28,7 +28,7 @@ pub struct Launches<G, W> {
     work: W,
 }
 
-/// A launch between its two events. Dropped without a stop, the launch is lost.
+/// A launch between its two events. If this is dropped before the stop, the launch counts as lost.
 #[must_use]
 pub struct Token(Option<OpenLaunch>);
 
@@ -50,7 +50,8 @@ impl<G: StreamGuard, W: Work> StreamTimed<G, W> for LaunchesCall<G, W> {
 }
 
 impl<G: StreamGuard, W: Work> Scope<LaunchesCall<G, W>> {
-    /// Starts the launch with this index in [`Spec::launches`](crate::types::attribute::Spec::launches).
+    /// Starts the launch with this index in
+    /// [`Spec::launches`](crate::types::attribute::Spec::launches).
     #[inline]
     pub fn start(&self, launch: u32) -> Token {
         Token(match self.timed() {
@@ -81,7 +82,7 @@ impl<G: StreamGuard, W: Work> Scope<LaunchesCall<G, W>> {
     }
 }
 
-/// Stops a launch; `failed` returns `true` if its result says that nothing was launched.
+/// Stops a launch. `failed` returns `true` for a result which says that nothing was launched.
 #[inline]
 pub fn stop<R, G: StreamGuard, W: Work>(
     (mut token, result): (Token, R),
@@ -105,7 +106,7 @@ pub fn stop_statement<G: StreamGuard, W: Work>(
     }
 }
 
-/// The function left the launch by unwinding, or by a `return` or `?` among its arguments.
+/// Runs if the function left the launch by unwinding, or by a `return` or `?` among its arguments.
 impl Drop for Token {
     fn drop(&mut self) {
         if let Some(launch) = self.0.take()

@@ -15,7 +15,7 @@ pub struct Scope<C: TimedCall>(Option<Active<C>>);
 /// A call that is timed.
 struct Active<C> {
     call: C,
-    /// Between a visible `.await` and its completion.
+    /// The function is suspended at a visible `.await`.
     is_suspended: AtomicBool,
     was_panicking: bool,
     cost: CostTimer,
@@ -23,7 +23,7 @@ struct Active<C> {
 
 /// One way of timing a call.
 pub trait TimedCall {
-    /// Ends the call; `lost` is why it gives no sample, if so.
+    /// Ends the call. `lost` is the reason if it gives no sample.
     #[doc(hidden)]
     fn end(&mut self, lost: Option<Lost>, timing: &mut CallTiming<'_>);
 
@@ -32,15 +32,15 @@ pub trait TimedCall {
     fn id(&self) -> TraceId;
 }
 
-/// The host time of the end of a call.
+/// Measures the host time that ending a call takes.
 pub struct CallTiming<'a>(pub(crate) Timing<'a>);
 
 /// The number of a call in the trace.
 pub struct TraceId(pub(crate) CallId);
 
 impl<C: TimedCall> Scope<C> {
-    /// The scope of a call that is not timed. A function rather than a `const`, which would be copied
-    /// in full.
+    /// The scope of an untimed call. A function rather than a `const`, which would be copied in
+    /// full.
     #[inline(always)]
     pub(crate) fn none() -> Self {
         Scope(None)
@@ -60,13 +60,13 @@ impl<C: TimedCall> Scope<C> {
         }
     }
 
-    /// The call and its cost timer, if it is timed.
+    /// Returns the call and its cost timer, if it is timed.
     #[inline(always)]
     pub(crate) fn timed(&self) -> Option<(&C, &CostTimer)> {
         self.0.as_ref().map(|active| (&active.call, &active.cost))
     }
 
-    /// Marks that the function may wait for a future from here on.
+    /// Marks that the function may be suspended at any time from now on.
     #[inline]
     pub fn suspend(&self) {
         self.set_suspended(true);
@@ -86,7 +86,7 @@ pub fn awaiting<T, C: TimedCall>((future,): (T,), scope: &Scope<C>) -> T {
     future
 }
 
-/// Marks that the function goes on, with the output of the future.
+/// Marks that the function continues, and passes on the output of the future.
 #[inline]
 pub fn awaited<T, C: TimedCall>(((), output): ((), T), scope: &Scope<C>) -> T {
     scope.set_suspended(false);
@@ -111,7 +111,7 @@ impl<C: TimedCall> Active<C> {
         }
         let mut timing = CallTiming(self.cost.start());
         let lost = if thread::panicking() && !self.was_panicking {
-            // Before the question below: the awaited future may be what panics.
+            // Checked first: the awaited future may be what panics.
             Some(Lost::Failed)
         } else if *self.is_suspended.get_mut() {
             Some(Lost::Cancelled)

@@ -1,4 +1,4 @@
-//! The values that generated code passes in: the stream of a call, and what the attribute says of it.
+//! The values that generated code passes in: the stream of a call, its key and its workload.
 
 use crate::call::first;
 use crate::types::handles::Stream;
@@ -13,23 +13,23 @@ pub enum Source<G> {
     Host,
 }
 
-/// A stream as the application's own types describe it.
+/// A stream as described by the application's types.
 pub struct StreamSource<G> {
     pub(crate) stream: Stream,
-    /// The `CUcontext`. 0 for a raw handle: then it is the stream's own, and for the NULL and the
-    /// per-thread stream the current one.
+    /// The `CUcontext`, or 0 for a raw handle. 0 stands for the stream's own context, or for the
+    /// current one if this is the NULL or the per-thread stream.
     pub(crate) context: usize,
-    /// cudarc puts waits and records of its own around launches.
+    /// cudarc enqueues waits and records of its own around launches.
     pub(crate) tracked: bool,
     /// Detects later whether the stream was dropped.
     pub(crate) guard: G,
 }
 
 impl<G> Source<G> {
-    /// Describes a stream. Called while the value of the expression still lives.
+    /// Describes a stream. Must be called while the value of the expression is alive.
     ///
-    /// For a stream that is never destroyed, that value may be a temporary, and with it the last owner
-    /// of the context. So its context is registered, which retains it, before the value is dropped.
+    /// For a stream that is never destroyed, that value may be a temporary that is the last owner
+    /// of the context. The context is therefore retained before the value is dropped.
     #[inline]
     pub fn stream(stream: usize, context: usize, tracked: bool, guard: G) -> Source<G> {
         let stream = Stream(stream);
@@ -42,9 +42,9 @@ impl<G> Source<G> {
 
 /// The key and the workload of a call, each evaluated at most once.
 pub trait Details {
-    /// The type in which the workload travels with the call.
+    /// The type that stores the workload in the call.
     type Work: Work;
-    /// The expressions that are left when the key is known.
+    /// The expressions that remain after the key.
     type Rest;
 
     /// The attribute has a `key`.
@@ -53,13 +53,13 @@ pub trait Details {
     /// Evaluates `key`. Asked for timed calls, and to know which series a call warms up.
     fn key(self) -> (Option<KeyText>, Self::Rest);
 
-    /// Evaluates `bytes` and `flops`. Asked for timed calls only.
+    /// Evaluates `bytes` and `flops`. Called for timed calls only.
     fn work(rest: Self::Rest) -> Self::Work;
 }
 
-/// The workload of a call; `()` for calls without `bytes` and `flops`, which carry none.
+/// The workload of a call; `()` for calls without `bytes` and `flops`.
 pub trait Work: Copy + Send + Sync + 'static {
-    /// The workload.
+    /// Returns the workload.
     fn get(self) -> Workload;
 }
 

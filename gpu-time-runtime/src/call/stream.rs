@@ -1,11 +1,11 @@
-//! Streams of any cudarc: what generated code asks of the value that `stream = …` gave.
+//! Streams of any cudarc version: how generated code reads the value of a `stream` expression.
 //!
-//! The user's crate picks the cudarc version, so this file names no cudarc type. Generated code calls
-//! the user's own `cu_stream()`, `context()` and `cu_ctx()`, and everything that depends on the type
-//! of a value is decided by method lookup, which tries a type before what it dereferences to:
-//! [`Given`] and [`Owner`] are newtypes whose outermost layer has methods for the special cases only.
-//! Those methods carry a prefix, because a trait of the user's that is implemented for every type
-//! takes part in the same lookup.
+//! The user's crate chooses the cudarc version, so this file names no cudarc type. Generated code
+//! calls the user's own `cu_stream()`, `context()` and `cu_ctx()`. Everything that depends on the
+//! type of a value is decided by method lookup, which tries a type before the type that it
+//! dereferences to: [`Given`] and [`Owner`] are nested newtypes whose outer layers have methods for
+//! the special cases only. Those methods have a prefix, because a trait that the user implements
+//! for every type takes part in the same lookup.
 
 mod guard;
 
@@ -25,12 +25,12 @@ use std::sync::{Arc, MutexGuard, RwLockReadGuard, RwLockWriteGuard};
 /// Describes the value of a `stream` expression, given by reference, as a
 /// [`Source`](crate::call::source::Source).
 ///
-/// The stream is `lent` if the caller keeps it for longer than the call, else `owned`: it may be dropped
-/// at any time. The reference keeps a place from being moved out of, and the `match` keeps the
+/// The stream is `lent` if it outlives the call, else `owned`: it may be dropped at any time. The
+/// reference prevents a place expression from being moved out of, and the `match` extends the
 /// temporaries of the expression for as long as they are needed. The second `match` is not a `let`
-/// because clippy takes the candidate around a guard for the guard itself, which it would have dropped
-/// earlier. The variables carry a prefix because hygiene does not keep a pattern apart from a constant of
-/// the user's.
+/// because clippy mistakes the candidate around a guard for the guard itself and suggests dropping
+/// it earlier. The variables have a prefix because hygiene does not separate a pattern from a
+/// constant of the user.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __gpu_time_source {
@@ -71,12 +71,14 @@ macro_rules! __gpu_time_source {
     };
 }
 
-/// The value of a `stream` expression, to be asked for its [stream](Given::gpu_time_stream).
+/// The value of a `stream` expression, from which [`gpu_time_stream`](Given::gpu_time_stream) takes
+/// the stream.
 ///
-/// Lookup meets an `Option` or `Result` first, then one behind a reference or a guard, then anything.
+/// Method lookup tries an `Option` or `Result` first, then one behind a reference or a guard, then
+/// any type.
 pub struct Given<'a, V>(GivenBehind<'a, V>);
 
-/// What dereferences to the value of interest.
+/// A value that may dereference to an `Option` or `Result`.
 pub struct GivenBehind<'a, V>(GivenPlain<'a, V>);
 
 /// A value that is the stream itself.
@@ -89,10 +91,10 @@ pub fn given<V>(value: &V) -> Given<'_, V> {
 
 /// An `Option` or a `Result`.
 pub trait Maybe {
-    /// What it may hold.
+    /// The type of the value.
     type Value;
 
-    /// The value, unless there is none.
+    /// Returns the value, if any.
     fn value(&self) -> Option<&Self::Value>;
 }
 
@@ -113,7 +115,7 @@ impl<S, E> Maybe for Result<S, E> {
 }
 
 impl<'a, V: Maybe> Given<'a, V> {
-    /// The stream, if this call has one.
+    /// Returns the stream, if this call has one.
     pub fn gpu_time_stream(&self) -> Option<&'a V::Value> {
         self.0.0.0.value()
     }
@@ -124,14 +126,14 @@ where
     V: Deref,
     V::Target: Maybe,
 {
-    /// The stream, if this call has one.
+    /// Returns the stream, if this call has one.
     pub fn gpu_time_stream(&self) -> Option<&'a <V::Target as Maybe>::Value> {
         self.0.0.deref().value()
     }
 }
 
 impl<'a, V> GivenPlain<'a, V> {
-    /// The stream.
+    /// Returns the stream.
     pub fn gpu_time_stream(&self) -> Option<&'a V> {
         Some(self.0)
     }
@@ -153,27 +155,29 @@ impl<'a, V> Deref for GivenBehind<'a, V> {
     }
 }
 
-/// What `?` stands on in a `stream` expression: there, it ends the evaluation and not the function.
+/// The operand of `?` in a `stream` expression, where `?` ends the expression, not the function.
 pub struct Tried<T>(pub T);
 
 impl<T> Tried<Option<T>> {
-    /// The value, unless there is none.
+    /// Returns the value, if any.
     pub fn ok(self) -> Option<T> {
         self.0
     }
 }
 
 impl<T, E> Tried<Result<T, E>> {
-    /// The value, unless there is none.
+    /// Returns the value, if any.
     pub fn ok(self) -> Option<T> {
         self.0.ok()
     }
 }
 
-/// A value that is expected to be a stream: a raw handle, or else a type with methods of its own.
+/// A value that is expected to be a stream: a raw handle, or a type with the methods of a
+/// `CudaStream`.
 ///
-/// `R` is `&S`. The type names no lifetime and is invariant, because the compiler shows the message of
-/// [`IsStream`] only if the type of the receiver is, region variables included, that of the bound.
+/// `R` is `&S`. The type names no lifetime and is invariant, because the compiler shows the message
+/// of [`IsStream`] only if the type of the receiver is, region variables included, that of the
+/// bound.
 pub struct Candidate<R, S>(R, PhantomData<Cell<(R, S)>>);
 
 /// Wraps a value that is expected to be a stream.
@@ -207,7 +211,7 @@ impl<R, S> Deref for Candidate<R, S> {
 
 /// Implemented for a [`Candidate`] that is a raw handle.
 ///
-/// The type of the value is a parameter for the sake of the message, which could not name it otherwise.
+/// The type of the value is a parameter so that the message can name it.
 #[diagnostic::on_unimplemented(
     message = "`{S}` is not a stream",
     label = "expected a `CudaStream` of cudarc or a raw handle",
@@ -219,8 +223,9 @@ pub trait IsStream<S> {
     fn gpu_time_handle(&self) -> *mut c_void;
 }
 
-/// A raw handle, also behind a reference, a smart pointer or a guard. One implementation for each,
-/// because the compiler would explain the bounds of a generic one instead.
+/// A raw handle, also behind a reference, a smart pointer or a guard. Each has its own
+/// implementation, because for a generic one the compiler would explain its bounds instead of
+/// showing the message.
 macro_rules! handles {
     ($($handle:ty),*) => {
         $(impl<T> IsStream<$handle> for Candidate<&$handle, $handle> {
@@ -239,7 +244,7 @@ handles!(RwLockReadGuard<'_, *mut T>, RwLockWriteGuard<'_, *mut T>);
 pub struct UnknownContext;
 
 impl UnknownContext {
-    /// No handle.
+    /// Returns a null handle.
     pub fn cu_ctx(&self) -> *mut c_void {
         std::ptr::null_mut()
     }
@@ -251,7 +256,7 @@ impl UnknownContext {
     label = "expected a `CUstream`, such as `stream.cu_stream()`"
 )]
 pub trait RawHandle {
-    /// The handle as a number.
+    /// Returns the handle as a number.
     fn gpu_time_address(self) -> usize;
 
     /// Returns the handle as a number, and the stream.
@@ -271,25 +276,25 @@ impl<T> RawHandle for *mut T {
     }
 }
 
-/// The context behind the `&Arc<CudaContext>` that a stream answers.
+/// Returns the context behind the `&Arc<CudaContext>` that `context()` returns.
 ///
-/// Peeled exactly once, because [`Untracking`] must stand in for a method of the context itself and
-/// would win if a pointer to the context were asked.
+/// Dereferenced exactly once: on a pointer to the context, the methods of [`Untracking`] would be
+/// found before those of the context.
 pub fn context_behind<P: Deref>(pointer: &P) -> &P::Target {
     pointer
 }
 
-/// What a context answers that does not know the question.
+/// Fallbacks for contexts that lack these methods.
 ///
-/// cudarc 0.15 tracks events whenever it has several streams and cannot be told not to; a raw stream
-/// is not cudarc's. Where the context has methods of these names, those are called instead.
+/// cudarc 0.15 always tracks events when it has several streams, and raw streams do not belong to
+/// cudarc. A context's own methods of these names are called instead.
 pub trait Untracking {
-    /// Whether there are streams beside the default one.
+    /// Returns `true` if there are streams beside the default one.
     fn is_in_multi_stream_mode(&self) -> bool {
         false
     }
 
-    /// Whether cudarc orders streams by events of its own.
+    /// Returns `true` if cudarc orders streams by events of its own.
     fn is_event_tracking(&self) -> bool {
         true
     }

@@ -32,15 +32,16 @@ pub(crate) enum OpenLaunch {
     Node(Box<Node>),
 }
 
-/// The state that the launches of one call share. Shared references suffice, because a future may be
-/// looked at from several threads; but only the function itself writes, so plain loads and stores do.
+/// The state that the launches of one call share. The fields are atomic because a future may be
+/// polled from several threads. Only the function itself writes them, so relaxed loads and stores
+/// suffice.
 #[derive(Debug, Default)]
 pub(crate) struct CallState {
-    /// The number of the call's sum; 0 is none.
+    /// The number of the call's sum; 0 without one.
     sum: AtomicU32,
-    /// 0 before the first launch, then 1 + the cache state that it met.
+    /// 0 before the first launch, then 1 + the cache state of that launch.
     cache: AtomicU8,
-    /// The launches that were made, as the bits of their indices; one in 64 share a bit.
+    /// The launches that were made, as the bits of their indices modulo 64.
     made: AtomicU64,
 }
 
@@ -85,13 +86,13 @@ impl StreamCall {
         Some(opened)
     }
 
-    /// The reason why nothing can be recorded now, if there is one.
+    /// Returns the reason why nothing can be recorded now, if any.
     #[inline]
     fn obstacle(&self, life: Life<'_>) -> Option<Lost> {
         life.obstacle().or_else(|| obstacle(self.context, self.stream))
     }
 
-    #[inline(always)] // into two callers, each of which is a call of its own
+    #[inline(always)] // its two callers are not inlined
     fn open(
         &self,
         launch: Option<u32>,
@@ -106,12 +107,12 @@ impl StreamCall {
         let stream_state = recorder.stream_state(context, stream_key);
         let first = state.and_then(CallState::first_cache);
         let is_plain = site.is_plain() && cold_override::is_none();
-        // Once, because the program may change them.
+        // Read once, because the program may change them meanwhile.
         let settings = if is_plain { Settings::default() } else { site.settings() };
         let (prepare, cache) = if is_plain || obstacle.is_some() {
             (Preparation::default(), later(first))
         } else {
-            // It may ask the driver.
+            // Preparing may call the driver.
             drop(recorder);
             let prepared = self.preparation(settings, stream_state.is_busy(), first);
             recorder = locked(&thread.recorder);
@@ -121,15 +122,15 @@ impl StreamCall {
         if weight != 1.0
             && let Some((launch, state)) = launch.zip(state)
             && state.makes_again(launch)
-            && let Some(row) = recorder.series.id(series)
+            && let Some(id) = recorder.series.id(series)
         {
-            row.repeat();
+            id.repeat();
         }
         let call = state.and_then(|state| state.begin(self, &mut recorder, cache, workload));
-        // Where a call has a sum, the work is the sum's.
+        // If the call has a sum, the workload belongs to the sum.
         let is_whole = launch.is_none() || site.spec.is_single;
         let workload = if is_whole { workload } else { Workload::UNKNOWN };
-        // Made in its place.
+        // A closure, so that the subject is constructed in place.
         let subject = || Subject {
             site,
             stream,
@@ -176,7 +177,8 @@ impl StreamCall {
         }
     }
 
-    /// Opens a bracket where none is idle. No lane is locked while the driver makes events.
+    /// Opens a bracket if the pool has none idle. No recorder is locked while the driver creates
+    /// events.
     #[cold]
     fn open_new(
         &self,
@@ -213,11 +215,11 @@ impl StreamCall {
         } else if bracket.thread_id().is_some_and(|id| id != thread_id::current()) {
             Some(Lost::Thread)
         } else if self.stream.is_implicit() {
-            // A record in the NULL stream ruins a capture that goes on beside it.
+            // A record in the NULL stream invalidates a capture in another stream.
             obstacle(self.context, self.stream)
         } else {
-            // A record in a stream of its own leaves a capture alone, and the events then have no
-            // time: that is found out when they are read.
+            // A record in any other stream leaves a capture intact. The events then have no time,
+            // which is detected when they are read.
             self.context.is_dead().then_some(Lost::Context)
         };
         if let Some(reason) = obstacle {
@@ -239,7 +241,7 @@ impl StreamCall {
         if is_due {
             drain::drain(&thread.recorder, &thread.returns);
             if graph::has_nodes() {
-                // The thread's next call looks for replays before it enqueues anything.
+                // Makes the thread's next call poll for replays before it enqueues anything.
                 cuda::forget_recent();
             }
         }
@@ -250,12 +252,12 @@ impl StreamCall {
         abandon(self.thread, bracket, reason);
     }
 
-    /// Ends a call whose launches are timed one by one: it returned, or was left for the reason given.
+    /// Ends a call whose launches are timed one by one. `lost` is the reason if it did not return.
     pub fn end_launches(&self, state: &CallState, lost: Option<Lost>) {
         match state.sum() {
             Some(sum) => self.thread.returns.set(sum, lost),
             None if state.first_cache().is_none() => {
-                // It made no launch.
+                // The call did not launch anything.
                 let outcome = lost.map_or(Ok(Sample::NOTHING), Err);
                 locked(&self.thread.recorder).count(
                     self.site,
@@ -264,13 +266,13 @@ impl StreamCall {
                     outcome,
                 );
             }
-            // Its sum was lost at its beginning, or is its launch, or it has none.
+            // The sum could not be begun, is the launch itself, or was left to a graph.
             None => {}
         }
     }
 
-    /// What precedes the bracket, and the state in which that leaves the L2. `first` is the state
-    /// that an earlier launch of the same call met.
+    /// Returns the preparation of a bracket, and the cache state of its launch. `first` is the
+    /// cache state of the call's first launch, if this is a later one.
     #[cold]
     pub fn preparation(
         &self,
@@ -279,7 +281,7 @@ impl StreamCall {
         first: Option<CacheState>,
     ) -> (Preparation, CacheState) {
         let context = self.context;
-        // Preparing enqueues work of ours, which must not end up inside a bracket of this thread.
+        // Getting ready enqueues work, which must not end up inside a bracket of this thread.
         let is_free = |is_ready: bool| is_ready || !locked(&self.thread.recorder).has_open();
         let cold = cold_override::apply(settings.cold)
             .filter(|_| first.is_none() && !is_inside)
@@ -302,7 +304,7 @@ impl StreamCall {
     }
 }
 
-/// The reason why nothing can be recorded on the stream now, if there is one.
+/// Returns the reason why nothing can be recorded on the stream now, if any.
 #[inline(always)]
 pub(crate) fn obstacle(context: &Context, stream: Stream) -> Option<Lost> {
     if context.is_dead() {
@@ -330,7 +332,7 @@ impl OpenLaunch {
         }
     }
 
-    /// Gives the launch up for the reason given.
+    /// Counts the launch as lost.
     pub fn abandon(self, reason: Lost) {
         match self {
             OpenLaunch::Bracket(thread, bracket) => abandon(thread, bracket, reason),
@@ -340,8 +342,8 @@ impl OpenLaunch {
 }
 
 impl CallState {
-    /// Begins a launch that met the L2 in the state given. The first one begins the call's sum, unless
-    /// the launch itself is the sum.
+    /// Begins a launch with the given cache state. The first launch begins the call's sum, unless
+    /// it is itself the sum.
     #[inline]
     fn begin(
         &self,
@@ -366,8 +368,8 @@ impl CallState {
         Some(sum)
     }
 
-    /// Notes that a launch of the call became a node of a graph, which no sum contains: a sum that was
-    /// begun is lost, and later launches begin none.
+    /// Marks that a launch of the call became a node of a graph, which sums do not contain: a sum
+    /// that was begun is lost, and later launches do not begin one.
     #[cold]
     fn leave_to_graph(&self, call: &StreamCall) {
         if self.cache.load(Relaxed) == 0 {
@@ -377,7 +379,7 @@ impl CallState {
         }
     }
 
-    /// Returns `true` if the call made this launch before, and notes that it has now.
+    /// Marks the launch as made. Returns `true` if the call made it before.
     fn makes_again(&self, launch: u32) -> bool {
         let (made, bit) = (self.made.load(Relaxed), 1 << (launch % u64::BITS));
         self.made.store(made | bit, Relaxed);
@@ -388,13 +390,13 @@ impl CallState {
         SumId::numbered(self.sum.load(Relaxed))
     }
 
-    /// The cache state that the first launch met, if there was one.
+    /// Returns the cache state of the first launch, if there was one.
     fn first_cache(&self) -> Option<CacheState> {
         CacheState::ALL.get(usize::from(self.cache.load(Relaxed).checked_sub(1)?)).copied()
     }
 }
 
-/// The cache state of a launch without a flush of its own, by that of the call's first launch.
+/// Returns the cache state of a launch without its own flush, given that of the call's first launch.
 fn later(first: Option<CacheState>) -> CacheState {
     match first {
         None | Some(CacheState::AsFound) => CacheState::AsFound,

@@ -8,39 +8,40 @@ use crate::health;
 #[cfg(feature = "nvml")]
 use crate::lifecycle::exit;
 
-/// Fixes the SM clock at `mhz` MHz until the returned guard is dropped, so that times repeat from run to
-/// run.
+/// Fixes the SM clock at `mhz` MHz until the returned guard is dropped, so that times repeat from
+/// run to run.
 ///
-/// Call it before the first timed call, so that the event bias is measured at this clock too. The driver
-/// rounds to a clock that the device supports, and power or heat can still lower it:
+/// Call it before the first timed call, so that the event bias is measured at this clock too. The
+/// driver rounds to a clock that the device supports, and power or heat can still lower it:
 /// [`LockedClocks::sm_mhz`] returns the measured clock. Only one guard can exist at a time.
 ///
 /// # Devices
 ///
 /// The clock is fixed on every device on which something was timed so far, and on the device of the
-/// calling thread's current context. If there are none, CUDA is initialized and device 0 is used. Devices
-/// that are first used later keep their clocks.
+/// calling thread's current context. If there are none, CUDA is initialized and device 0 is used.
+/// Devices that are first used later keep their clocks.
 ///
 /// # Giving the clocks back
 ///
-/// Dropping the guard restores the driver's default clocks, also during a panic. So does the end of the
-/// process by a return from `main`, by `exit`, or by SIGHUP, SIGINT or SIGTERM. An earlier lock by another
-/// program cannot be read, and is lost. If NVML does not respond within two seconds, a line on stderr
-/// says so, and the process goes on.
+/// Dropping the guard restores the driver's default clocks, also during a panic. So does the end of
+/// the process by a return from `main`, by `exit`, or by SIGHUP, SIGINT or SIGTERM. An earlier lock
+/// by another program cannot be read, and is lost. If NVML does not respond within two seconds, a
+/// line on stderr says so, and the process goes on.
 ///
-/// While the guard lives, each of the three signals that has its default disposition gets a handler, and
-/// a sleeping thread waits for it. A second signal has no effect while the clocks are given back; one
-/// that arrives more than a second later ends the process at once. A handler of the application, set
-/// before or after, takes precedence: the application must then end the process in a way that is covered
-/// here.
+/// While the guard lives, each of the three signals that has its default disposition gets a
+/// handler, and a sleeping thread waits for it. A second signal has no effect while the clocks are
+/// given back; one that arrives more than a second later ends the process at once. A handler of the
+/// application, set before or after, takes precedence: the application must then end the process in
+/// a way that is covered here.
 ///
-/// SIGKILL, `abort` and other immediate ends are not covered. Run `nvidia-smi -rgc` as root after them.
+/// SIGKILL, `abort` and other immediate ends are not covered. Run `nvidia-smi -rgc` as root after
+/// them.
 ///
 /// # Errors
 ///
-/// Returns an error without the feature `nvml`; without a driver, a device or NVML; if the device does
-/// not support the clock; while another guard exists; and without permission, which NVIDIA gives to root
-/// only. In the last case, the message has the command to run as root instead.
+/// Returns an error without the feature `nvml`; without a driver, a device or NVML; if the device
+/// does not support the clock; while another guard exists; and without permission, which NVIDIA
+/// gives to root only. In the last case, the message has the command to run as root instead.
 pub fn lock_clocks(mhz: u32) -> Result<LockedClocks, ClockError> {
     match health::lock_clocks(mhz, arm) {
         Ok(clocks) => Ok(LockedClocks { clocks }),
@@ -70,8 +71,8 @@ pub struct LockedClocks {
 }
 
 impl LockedClocks {
-    /// Returns each device, such as `"cuda:0"`, with the SM clock in MHz that was measured after locking;
-    /// `None` if the driver did not report it.
+    /// Returns each device, such as `"cuda:0"`, with the SM clock in MHz that was measured after
+    /// locking; `None` if the driver did not report it.
     pub fn sm_mhz(&self) -> impl Iterator<Item = (&str, Option<u32>)> + '_ {
         self.clocks.iter().map(|(id, mhz)| (id.as_str(), *mhz))
     }

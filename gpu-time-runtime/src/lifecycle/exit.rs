@@ -1,8 +1,8 @@
 //! The end of the process: the last report, and locked clocks given back.
 //!
-//! Exit handlers run in the reverse order of their registration, and the libraries that the last report
-//! calls register their own teardown as one. So ours is registered again whenever one of them may have
-//! been loaded; the one that runs first does the work.
+//! Exit handlers run in the reverse order of their registration, and the libraries that the last
+//! report calls register their own teardown as one. Our handler is therefore registered again
+//! whenever one of them may have been loaded; the first of its runs does the work.
 
 #![allow(unsafe_code)] // registrations with the C library
 
@@ -35,20 +35,20 @@ const PAUSE: Duration = Duration::from_micros(200);
 /// Set at the first call of a timed function: the report is due.
 static ARMED: AtomicBool = AtomicBool::new(false);
 
-/// An event after which the exit handler is registered anew.
+/// An event after which the exit handler is registered again.
 #[derive(Clone, Copy)]
 enum Occasion {
-    /// The first call of a timed function, which is the only one in a program without a GPU.
+    /// The first call of a timed function. In a program without a GPU it is the only occasion.
     FirstCall,
     /// The first context: by now the driver has registered its teardown, after which it must not be
     /// called.
     Context,
-    /// The first locked clock: the same for NVML. There may be no timed function at all.
+    /// The first locked clock: the same for NVML. The program may not have timed functions at all.
     #[cfg(feature = "nvml")]
     LockedClocks,
 }
 
-/// Registers [`at_exit`] to run before everything that was registered so far, once per occasion.
+/// Registers [`at_exit`], once per occasion, to run before all handlers registered so far.
 fn register(occasion: Occasion) {
     static DONE: [Once; 3] = [const { Once::new() }; 3];
     if let Some(once) = DONE.get(occasion as usize) {
@@ -59,9 +59,9 @@ fn register(occasion: Occasion) {
 
 /// Arms the report at exit, and starts export and signal handling.
 ///
-/// These need threads, which are started here, inside the user's first call: the library has no earlier
-/// entry, and a thread started when the program is loaded would exist in programs that time nothing and
-/// would be missing in children that they fork.
+/// These need threads, which are started here, inside the user's first call: the library has no
+/// earlier entry, and a thread started when the program is loaded would exist in programs that time
+/// nothing and would be missing in children that they fork.
 pub(crate) fn arm() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -77,14 +77,14 @@ pub(crate) fn arm() {
     });
 }
 
-/// Arms the report at exit such that the driver can still be called in it. Called when a context was
+/// Arms the report at exit so that it runs before the driver's teardown. Called when a context is
 /// found.
 pub(crate) fn arm_for_driver() {
     arm();
     register(Occasion::Context);
 }
 
-/// Takes the place of [`arm`] if `GPU_TIME` turns timing off: answers SIGUSR1 with a line.
+/// Replaces [`arm`] if `GPU_TIME` turns timing off: SIGUSR1 prints a line.
 pub(crate) fn arm_while_off() {
     #[cfg(feature = "signals")]
     {
@@ -93,13 +93,13 @@ pub(crate) fn arm_while_off() {
     }
 }
 
-/// Arms giving locked clocks back at exit, with or without a report.
+/// Registers the exit handler that gives locked clocks back, with or without a report.
 #[cfg(feature = "nvml")]
 pub(crate) fn arm_for_clocks() {
     register(Occasion::LockedClocks);
 }
 
-/// Functions for the thread that handles signals.
+/// The functions that the signal thread calls.
 #[cfg(any(feature = "nvml", feature = "signals"))]
 pub(crate) const HANDLERS: Handlers =
     Handlers { report: collect::report, end, give_back: health::give_clocks_back };
@@ -110,13 +110,13 @@ extern "C" fn at_exit() {
     }
 }
 
-/// Registers [`at_exit_without_calls`] while the program is loaded, because a program that never calls
-/// a timed function enters the runtime nowhere else.
+/// Registers [`at_exit_without_calls`] while the program is loaded. In a program that never calls a
+/// timed function, this is the only code of the runtime that runs.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static ON_LOAD: extern "C" fn() = on_load;
 
-/// The process that was loaded, as opposed to children that it forks.
+/// The id of the process that loaded this code, as opposed to children that it forks.
 static LOADED: AtomicI32 = AtomicI32::new(0);
 
 extern "C" fn on_load() {
@@ -145,8 +145,8 @@ extern "C" fn at_exit_without_calls() {
     });
 }
 
-/// Returns `true` if this code is part of the program itself. In a shared library the handler may run
-/// because of `dlclose`, at which a plugin that was not used should stay silent.
+/// Returns `true` if this code is part of the program itself. In a shared library the handler may
+/// run because of `dlclose`, and a plugin that was not used should then stay silent.
 fn is_program() -> bool {
     let object = |address: *const c_void| {
         let mut info = MaybeUninit::<libc::Dl_info>::uninit();
@@ -157,14 +157,14 @@ fn is_program() -> bool {
     };
     // SAFETY: reads a value that the kernel passed to the program.
     let entry = unsafe { libc::getauxval(libc::AT_ENTRY) };
-    // Neither is known in a static program.
+    // In a static program both are unknown, and equal.
     object(ptr::without_provenance(entry as usize)) == object(on_load as *const c_void)
 }
 
-/// Stops timing, reports, and gives the clocks back, once. A second thread waits for the first; it
-/// would otherwise end the process in the middle of the report.
+/// Stops timing, reports, and gives the clocks back, once. A second thread waits for the first, or
+/// it would end the process in the middle of the report.
 pub(crate) fn end() {
-    /// The first thread's number; 0 before it.
+    /// The id of the first thread; 0 before.
     static FIRST: AtomicU64 = AtomicU64::new(0);
     static ENDED: AtomicBool = AtomicBool::new(false);
     let thread = thread_id::current();
@@ -192,7 +192,7 @@ fn report_and_give_back() {
         }
         drain::wait_for_gpu(PATIENCE);
         let one_at_a_time = collect::reporting();
-        // A calibration holds a stream of ours, so it comes before holds are closed.
+        // A calibration holds a private stream, so it must precede the final release of holds.
         collect::check_calibrations();
         for context in cuda::contexts() {
             context.release_holds(true);

@@ -1,4 +1,4 @@
-//! A lane: what one thread counts and has in hand.
+//! Per-thread recorders: one thread's counters, brackets and call sums.
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -15,18 +15,18 @@ use crate::site::registry;
 use crate::stats::sampling::Population;
 use crate::types::key::SeriesKey;
 
-/// Sites that may register after a thread's lane was made and still be counted in it.
-const SPARE: usize = 16;
+/// Sites registered after a thread's recorder was created that it can still count.
+const SPARE_SITES: usize = 16;
 
-/// One thread's counters and brackets. Lanes live as long as the process: a lane whose thread has
-/// gone serves the next new thread, with all that is still in flight in it.
+/// One thread's counters and brackets. A recorder lives as long as the process; when its thread
+/// ends, the next new thread reuses it, with anything still in flight.
 ///
-/// Invariant: the slots have one writer, the lane's thread. The work is locked by that thread for
-/// each step, and by whoever makes a report.
+/// Invariant: only the recorder's thread writes `counters`. `recorder` is locked by that thread for
+/// each step, and by any thread that makes a report.
 pub(crate) struct ThreadRecorder {
     counters: Box<[CallCounters]>,
     pub recorder: Mutex<Recorder<Context>>,
-    /// Which of the lane's calls have returned.
+    /// This thread's calls that have returned since the last drain.
     pub returns: CallStatuses,
 }
 
@@ -38,7 +38,7 @@ struct Threads {
 static THREADS: Mutex<Threads> =
     Mutex::new(Rank::Threads, Threads { all: Vec::new(), idle: Vec::new() });
 
-/// Gives the lane back when its thread ends.
+/// Returns the recorder for reuse when its thread ends.
 struct ThreadExit(&'static ThreadRecorder);
 
 impl Drop for ThreadExit {
@@ -55,35 +55,37 @@ impl Drop for ThreadExit {
 }
 
 thread_local! {
-    // These have no destructor and can be read as long as the thread runs at all.
+    // Has no destructor, so it can be read for as long as the thread runs.
     static CURRENT: Cell<Option<&'static ThreadRecorder>> = const { Cell::new(None) };
     static ON_EXIT: Cell<Option<ThreadExit>> = const { Cell::new(None) };
 }
 
-/// The calling thread's counters of the site, if the thread has a recorder by now.
+/// Returns the calling thread's counters of the site, or `None` if the thread has no recorder yet or
+/// its recorder has no counters for this site.
 #[inline(always)]
 pub(crate) fn counters(site: &'static CallSite) -> Option<&'static CallCounters> {
     CURRENT.get()?.counters.get(site.id() as usize)
 }
 
-/// The calling thread's lane. Threads that are being torn down share one.
+/// Returns the calling thread's recorder, which is assigned on first use. Threads that are being
+/// torn down share one.
 #[inline]
 pub(crate) fn current() -> &'static ThreadRecorder {
     match CURRENT.get() {
         Some(thread) => thread,
-        None => join(),
+        None => assign(),
     }
 }
 
 #[cold]
-fn join() -> &'static ThreadRecorder {
+fn assign() -> &'static ThreadRecorder {
     if thread_id::is_ending() {
         return shared();
     }
     let thread = locked(&THREADS).take();
-    let cell = ON_EXIT.try_with(|keeper| keeper.set(Some(ThreadExit(thread))));
-    if cell.is_err() {
-        // The thread's destructors have run: nobody would give the lane back.
+    let registered = ON_EXIT.try_with(|cell| cell.set(Some(ThreadExit(thread))));
+    if registered.is_err() {
+        // The thread's destructors have run, so nothing would return the recorder for reuse.
         thread_id::mark_ending();
         locked(&THREADS).idle.push(thread);
         return shared();
@@ -92,17 +94,18 @@ fn join() -> &'static ThreadRecorder {
     thread
 }
 
-/// The lane of threads that have none any more. It counts nothing: its slots would have many writers.
+/// Returns the recorder shared by threads that are being torn down. It has no call counters, because
+/// several threads would write them.
 fn shared() -> &'static ThreadRecorder {
     static SHARED: std::sync::OnceLock<&'static ThreadRecorder> = std::sync::OnceLock::new();
     SHARED.get_or_init(|| {
-        let thread = leak(0);
+        let thread = new_recorder(0);
         locked(&THREADS).all.push(thread);
         thread
     })
 }
 
-fn leak(sites: usize) -> &'static ThreadRecorder {
+fn new_recorder(sites: usize) -> &'static ThreadRecorder {
     Box::leak(Box::new(ThreadRecorder {
         counters: (0..sites).map(|_| CallCounters::new()).collect(),
         recorder: Mutex::new(Rank::Recorder, Recorder::default()),
@@ -111,7 +114,7 @@ fn leak(sites: usize) -> &'static ThreadRecorder {
 }
 
 impl ThreadRecorder {
-    /// Gives back the warm-up calls that the thread has taken for itself and will not make.
+    /// Gives back the warm-up calls that the thread has leased and not made.
     fn give_back_warmups(&self) {
         for (id, counters) in self.counters.iter().enumerate() {
             if let Some(Lease { device, calls }) = counters.take_warmup()
@@ -128,18 +131,18 @@ impl Threads {
         if let Some(thread) = self.idle.pop() {
             return thread;
         }
-        let thread = leak(registry::len() + 1 + SPARE);
+        let thread = new_recorder(registry::len() + 1 + SPARE_SITES);
         self.all.push(thread);
         thread
     }
 }
 
-/// Every lane that there is.
+/// Locks the list of all recorders.
 pub(crate) fn all() -> AllThreads {
     AllThreads(locked(&THREADS))
 }
 
-/// Every lane. A thread that needs a new one waits for as long as this is held.
+/// All recorders. A thread that needs a new one waits while this is held.
 pub(crate) struct AllThreads(MutexGuard<'static, Threads>);
 
 impl Deref for AllThreads {
@@ -150,11 +153,11 @@ impl Deref for AllThreads {
     }
 }
 
-/// What the threads of these lanes counted of a site, and what they sampled of it.
-pub(crate) fn counts(site: &'static CallSite, threads_: &AllThreads) -> (Counts, Population) {
+/// Returns the counts of a site over all threads, and its sampled population.
+pub(crate) fn counts(site: &'static CallSite, all: &AllThreads) -> (Counts, Population) {
     let mut counts = site.shared_counters.read();
     let mut population = site.shared_counters.population();
-    for thread in threads_.iter() {
+    for thread in all.iter() {
         if let Some(counters) = thread.counters.get(site.id() as usize) {
             counts.add(counters.read());
             population.add(counters.population());

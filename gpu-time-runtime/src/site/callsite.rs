@@ -24,11 +24,11 @@ use crate::types::settings::Settings;
 
 /// One annotated function: its attribute, its settings and its series.
 ///
-/// Lives in a `static` that generated code declares, so that a call reaches it without a look-up. It is
-/// registered and configured at its first call, and again when the program changes the configuration.
+/// Generated code declares it as a `static`, so that a call needs no lookup. The first call
+/// registers and configures it. When the program changes the configuration, it is configured again.
 #[repr(C)] // the fields that every call reads come first, in one cache line
 pub struct CallSite {
-    /// The place in the registry, from 1; 0 before the site is registered.
+    /// 1-based index in the registry; 0 if unregistered.
     id: AtomicU32,
     interest: AtomicU8,
     rate: CurrentRate,
@@ -37,9 +37,9 @@ pub struct CallSite {
     settings: AtomicU64,
     warmup: AtomicU32,
     name: OnceLock<String>,
-    /// Calls on threads that have no counters of their own any more, while they are torn down.
+    /// Calls on threads that have no counters for this site, such as threads being torn down.
     pub(crate) shared_counters: SharedCounters,
-    /// The identities and the data of the series, under one lock.
+    /// All series, under one lock.
     series: Mutex<Vec<SeriesCell>>,
     pub(crate) warmups: Warmups,
     hold_deadline: Mutex<HoldDeadline>,
@@ -58,21 +58,21 @@ pub(crate) struct SiteConfig {
     pub cold: Option<Cold>,
     pub hold: Option<Hold>,
     pub sampling: Sampling,
-    /// Not every call is timed, or a budget may decide so.
+    /// Only some calls are timed, or a budget may lower their share.
     pub is_sampled: bool,
 }
 
-// Values of `interest`: the verdict on a site's calls that the configuration allows to cache.
+// Values of `interest`: the part of the decision on a call that depends on the configuration only.
 const UNKNOWN: u8 = 0;
 const OFF: u8 = 1;
 const ON: u8 = 2;
-/// With `ON`: no warm-up, no `cold`, no `sleep`, no `graph`.
+/// With `ON`: without `warmup`, `cold`, `sleep` and `graph`.
 const PLAIN: u8 = 4;
-/// With `ON`: not every call is timed.
+/// With `ON`: only some calls are timed.
 const SAMPLED: u8 = 8;
 
 impl CallSite {
-    /// A site without a call so far.
+    /// Creates a site that has not been called yet.
     pub const fn new(spec: Spec) -> Self {
         CallSite {
             id: AtomicU32::new(0),
@@ -93,7 +93,7 @@ impl CallSite {
         }
     }
 
-    /// The place in the registry, from 1; 0 before the site is registered.
+    /// Returns the 1-based index in the registry; 0 if unregistered.
     #[inline(always)]
     pub(crate) fn id(&self) -> u32 {
         self.id.load(Relaxed)
@@ -106,45 +106,45 @@ impl CallSite {
     /// Returns whether calls are timed, or `None` before the site is configured.
     #[inline(always)]
     pub(crate) fn is_on(&self) -> Option<bool> {
-        // Pairs with the store in `configure`: the id and the settings are visible with the verdict.
+        // Pairs with the store in `configure`, so that the id and the settings are visible as well.
         match self.interest.load(Acquire) {
             UNKNOWN => None,
             interest => Some(interest & ON != 0),
         }
     }
 
-    /// Returns `true` if a timed call is not warmed up, evicted, held or captured, so that its settings
-    /// need not be read.
+    /// Returns `true` if the site has neither `warmup`, `cold`, `sleep` nor `graph`, so that its
+    /// settings need not be read.
     #[inline(always)]
     pub(crate) fn is_plain(&self) -> bool {
         self.interest.load(Relaxed) & PLAIN != 0
     }
 
-    /// Returns `true` if not every call is timed.
+    /// Returns `true` if only some calls are timed.
     #[inline(always)]
     pub(crate) fn is_sampled(&self) -> bool {
         self.interest.load(Relaxed) & SAMPLED != 0
     }
 
-    /// The number that changes when threads should decide anew about calls that they would pass over.
+    /// Returns a number that changes when threads must discard their sampling gaps and leases.
     #[inline(always)]
     pub(crate) fn epoch(&self) -> u32 {
         self.rate.epoch()
     }
 
-    /// The sampling in force.
+    /// Returns the sampling in force.
     pub(crate) fn sampling(&self) -> Sampling {
         self.rate.get()
     }
 
-    /// Changes the share of the calls that is timed.
+    /// Sets the share of the calls that are timed.
     pub(crate) fn set_rate(&self, rate: f64) {
         if let Some(sampling) = Sampling::of_share(rate) {
             self.rate.set(sampling);
         }
     }
 
-    /// Has every thread decide about its next call.
+    /// Starts a new epoch, so that every thread decides about its next call.
     pub(crate) fn renew(&self) {
         self.rate.renew();
     }
@@ -169,23 +169,23 @@ impl CallSite {
         self.interest.store(interest, Release);
     }
 
-    /// The name in reports.
+    /// Returns the name in reports.
     pub(crate) fn name(&self) -> &str {
         self.name
             .get_or_init(|| self.spec.name.map_or_else(|| label((self.spec.path)()), str::to_owned))
     }
 
-    /// The preparation of each bracket; none before the site is configured.
+    /// Returns the preparation of each bracket; empty before the site is configured.
     pub(crate) fn settings(&self) -> Settings {
         Settings::unpack(self.settings.load(Relaxed))
     }
 
-    /// The number of calls that warm up each device, and each key on it.
+    /// Returns the number of warm-up calls for each device and key.
     pub(crate) fn warmup(&self) -> u32 {
         self.warmup.load(Relaxed)
     }
 
-    /// The series with this identity, created on first use.
+    /// Returns the series with this identity, creating it on first use.
     pub(crate) fn series_id(
         &self,
         launch: Option<u32>,
@@ -196,7 +196,7 @@ impl CallSite {
         self.find_series_id(launch, device, cache, key, false)
     }
 
-    /// The series of a launch that became a node of a graph, created on first use.
+    /// Returns the series of a launch that is a node of a graph, creating it on first use.
     pub(crate) fn graph_series_id(
         &self,
         launch: u32,
@@ -216,7 +216,7 @@ impl CallSite {
     ) -> &'static SeriesId {
         let mut series = self.series();
         let wanted = (launch, device, cache, key, graph);
-        let same = |r: &SeriesId| (r.launch, r.device, r.cache, r.key, r.graph) == wanted;
+        let same = |id: &SeriesId| (id.launch, id.device, id.cache, id.key, id.graph) == wanted;
         if let Some(cell) = series.iter().find(|cell| same(cell.id)) {
             return cell.id;
         }
@@ -237,9 +237,9 @@ impl CallSite {
         id
     }
 
-    /// Decides whether captured launches get timing nodes, and returns the decision. The first capture
-    /// decides, by `wanted`, and later ones follow: a graph that is captured anew must have the shape of
-    /// the one before, or it cannot update what was instantiated.
+    /// Returns `true` if captured launches get timing nodes. The first capture decides, by
+    /// `wanted`, and later ones follow: a graph that is captured again must have the same shape, or
+    /// it cannot update the executable graph.
     pub(crate) fn gets_nodes(&self, wanted: bool) -> bool {
         let decided = if wanted { ON } else { OFF };
         let before = self.nodes.compare_exchange(UNKNOWN, decided, Relaxed, Relaxed);
@@ -256,7 +256,7 @@ impl CallSite {
         self.nodes.load(Relaxed) == OFF
     }
 
-    /// Every series with its data, in the order of their indices.
+    /// Locks and returns all series, ordered by index.
     pub(crate) fn series(&self) -> MutexGuard<'_, Vec<SeriesCell>> {
         locked(&self.series)
     }
@@ -267,12 +267,12 @@ impl CallSite {
         self.invalid_workloads.fetch_add(1, Relaxed);
     }
 
-    /// Timed calls whose `bytes` or `flops` were invalid.
+    /// Returns the number of timed calls whose `bytes` or `flops` were invalid.
     pub(crate) fn invalid_workloads(&self) -> u64 {
         self.invalid_workloads.load(Relaxed)
     }
 
-    /// How long the site's holds may last.
+    /// Locks and returns the deadline of the site's holds.
     pub(crate) fn hold_deadline(&self) -> MutexGuard<'_, HoldDeadline> {
         locked(&self.hold_deadline)
     }

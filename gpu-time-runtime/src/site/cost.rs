@@ -1,4 +1,4 @@
-//! The cost of timing a site, counted for the budget and only while there is one.
+//! The cost of timing a site, counted only while a budget is set.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -8,17 +8,18 @@ use crate::base::switches::SWITCHES;
 use crate::stats::budget::Usage;
 use crate::stats::sampling::generator;
 
-/// The host time of one timed call in this many is measured, and of one decision in as many.
+/// One in this many timed calls is measured, and one in this many decisions.
 const ONE_IN: u8 = 8;
-/// Upper bound on the host cost of one timed call. Anything longer is not a cost of each call: its
-/// context was calibrated, or the stream was full, for which the launch itself would have waited.
+/// Upper bound on the host cost of one timed call. A longer time is not a cost of each call: the
+/// call calibrated its context, or waited for room in a full stream, as the launch itself would
+/// have.
 pub(crate) const LONGEST_NS: u64 = 100_000;
 /// Upper bound on the cost of one sampling decision. Anything longer is a rate adjustment, which is
 /// counted separately, or preemption.
 const LONGEST_DECISION_NS: u64 = 1_000;
 
-/// The cost of one site since it was last taken.
-#[repr(align(64))] // written by timed calls, so apart from what every call reads
+/// The costs of one site since the last [`CostMeter::take`].
+#[repr(align(64))] // timed calls write it, so it is apart from fields that every call reads
 pub(crate) struct CostMeter {
     calls: AtomicU64,
     timed: AtomicU64,
@@ -52,7 +53,7 @@ impl CostMeter {
         }
     }
 
-    /// Counts calls, timed or passed over.
+    /// Counts calls, timed or not.
     pub fn count(&self, calls: u64) {
         self.calls.fetch_add(calls, Relaxed);
     }
@@ -68,7 +69,7 @@ impl CostMeter {
         self.pair_ns.fetch_add(ns as u64, Relaxed);
     }
 
-    /// Counts device time of a flush or a hold.
+    /// Counts the device time of a flush or a hold.
     #[cold]
     pub fn count_preparation(&self, ns: f64) {
         self.preparation_ns.fetch_add(ns as u64, Relaxed);
@@ -109,35 +110,35 @@ impl CostMeter {
     }
 }
 
-/// Returns `true` for one call in `many`, drawn by a generator of the thread's own.
+/// Returns `true` for one call in `many`, chosen at random by the thread's own generator.
 fn one_in(many: u8) -> bool {
     thread_local! {
         static SEED: Cell<u64> = const { Cell::new(0) };
     }
     SEED.with(|seed| {
         let mut rng = generator(seed.get());
-        let is_drawn = rng.u8(..many) == 0;
+        let is_chosen = rng.u8(..many) == 0;
         seed.set(rng.get_seed());
-        is_drawn
+        is_chosen
     })
 }
 
-/// The host time of one timed call, if it is one of those that are measured.
+/// Measures the host time of a timed call, for one call in [`ONE_IN`].
 ///
-/// Invariant: the time is counted once, when the call ends, so that a time and its count are never
-/// read apart, however long the call takes.
+/// Invariant: the time is added to the meter once, when the call ends, so that a reader sees a call
+/// together with its whole time, however long the call takes.
 pub(crate) struct CostTimer {
     meter: Option<&'static CostMeter>,
     ns: AtomicU64,
 }
 
 impl CostTimer {
-    /// A timer that measures nothing.
+    /// Creates a timer that measures nothing.
     pub const fn off() -> CostTimer {
         CostTimer { meter: None, ns: AtomicU64::new(0) }
     }
 
-    /// A timer for one call, which measures one call in [`ONE_IN`].
+    /// Creates the timer of one call, which measures one call in [`ONE_IN`].
     #[inline(always)]
     pub fn sample(meter: &'static CostMeter) -> CostTimer {
         if is_on() { CostTimer::draw(meter) } else { CostTimer::off() }
@@ -170,7 +171,7 @@ fn count_call(meter: &CostMeter, ns: u64) {
     meter.metered.fetch_add(1, Relaxed);
 }
 
-/// A stretch of a call's host time, from [`CostTimer::start`] to its drop.
+/// Adds the host time from [`CostTimer::start`] to its drop to the call's timer.
 #[must_use]
 pub(crate) struct Timing<'a>(Option<Stretch<'a>>);
 
@@ -211,7 +212,7 @@ pub(crate) fn time_decision(meter: &'static CostMeter) -> Option<DecisionTiming>
     (is_on() && one_in(ONE_IN)).then(|| DecisionTiming { meter, began: Instant::now() })
 }
 
-/// The time of one decision, which stands for [`ONE_IN`] of them.
+/// Counts the time of one decision when dropped, on behalf of [`ONE_IN`] of them.
 #[must_use]
 pub(crate) struct DecisionTiming {
     meter: &'static CostMeter,
@@ -227,7 +228,7 @@ impl Drop for DecisionTiming {
     }
 }
 
-/// Counts a call that began `ago`, as one whose host time is measured.
+/// Counts a measured call that began `ago`.
 #[cfg(test)]
 pub(crate) fn count_call_of(meter: &'static CostMeter, ago: std::time::Duration) {
     let timer = CostTimer { meter: Some(meter), ns: AtomicU64::new(0) };

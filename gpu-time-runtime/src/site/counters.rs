@@ -1,4 +1,4 @@
-//! Call counters of a site, and the calls that a thread passes over without looking at them.
+//! Call counters of a site, and the calls that a thread skips without further checks.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -11,13 +11,13 @@ use crate::types::sampling::Sampling;
 /// The outcome of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It served to warm up.
+    /// A warm-up call.
     Warmup,
     /// Timing was switched off, the filter excluded the function, or the call could not be timed.
     Skipped,
-    /// Sampling passed it over.
+    /// Sampling left it out.
     Unsampled,
-    /// It is measured, or lost in the attempt.
+    /// Timed: it gives a sample, or is counted as lost.
     Timed,
 }
 
@@ -31,12 +31,12 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// The number of calls.
+    /// Returns the number of calls.
     pub fn calls(&self) -> u64 {
         self.warmup + self.all_skipped() + self.timed
     }
 
-    /// Calls that were skipped for any reason, as reports count them.
+    /// Returns the number of calls that were skipped for any reason, as reports count them.
     pub fn all_skipped(&self) -> u64 {
         self.skipped + self.unsampled
     }
@@ -49,37 +49,37 @@ impl Counts {
     }
 }
 
-/// Warm-up calls on a device that a thread has taken for itself.
+/// Warm-up calls on a device that are reserved for one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lease {
     pub device: DeviceId,
     pub calls: u32,
 }
 
-/// The counters of one site on one thread, with its skip counter: the number of calls from here on that
-/// are passed over, as a sampling gap, or as warm-up in one context.
+/// The counters of one site on one thread, and its skip counter: the number of next calls that are
+/// not timed, because of a sampling gap or as leased warm-up calls in one context.
 ///
 /// Invariant: one thread writes, so a load and a store make an increment. That takes a nanosecond,
 /// where an atomic read-modify-write takes seven, and forty-five when threads share it.
-#[repr(C, align(64))] // a call that is passed over touches the first cache line only
+#[repr(C, align(64))] // a skipped call touches the first cache line only
 pub(crate) struct CallCounters {
     skip: AtomicU64,
-    /// The site's epoch in which `skip` was decided.
+    /// The site's epoch in which `skip` was set.
     skip_epoch: AtomicU64,
-    /// The context that `skip` warms up; 0 for a sampling gap.
+    /// The context of leased warm-up calls; 0 for a sampling gap.
     skip_context: AtomicU64,
     unsampled: AtomicU64,
     warmup: AtomicU64,
     skipped: AtomicU64,
     timed: AtomicU64,
-    /// The sampling gap as it was drawn.
-    drawn: AtomicU64,
-    /// The device that `skip` warms up, as [`code`] numbers it.
+    /// The length of the last sampling gap.
+    gap: AtomicU64,
+    /// The device of leased warm-up calls, as a [`code`].
     skip_device: AtomicU64,
-    /// The device and the number of warm-up calls for which `warm_keys` holds.
+    /// The device, and the number of warm-up calls, that `warm_keys` refers to.
     warm_device: AtomicU64,
     warm_total: AtomicU64,
-    /// The keys for which no warm-up call was left when the thread last asked, one bit each.
+    /// The keys without warm-up calls left when the thread last checked, one bit each.
     warm_keys: [AtomicU64; 2],
     sampler: Sampler,
 }
@@ -94,7 +94,7 @@ impl CallCounters {
             warmup: AtomicU64::new(0),
             skipped: AtomicU64::new(0),
             timed: AtomicU64::new(0),
-            drawn: AtomicU64::new(0),
+            gap: AtomicU64::new(0),
             skip_device: AtomicU64::new(0),
             warm_device: AtomicU64::new(0),
             warm_total: AtomicU64::new(0),
@@ -114,8 +114,8 @@ impl CallCounters {
         });
     }
 
-    /// Passes a call over that has no context yet (0), or this one. Returns `false` if no such call is left
-    /// to pass over in this epoch.
+    /// Skips a warm-up call in this context or, for context 0, a call in a sampling gap. Returns
+    /// `false` if the skip counter has no such call left in this epoch.
     #[inline(always)]
     pub fn pass_over(&self, context: usize, epoch: u32) -> bool {
         let left = self.skip.load(Relaxed);
@@ -129,32 +129,32 @@ impl CallCounters {
         true
     }
 
-    /// The number of calls since the last one that was decided about by itself, with this one.
+    /// Returns the number of calls since the last draw, including the present one.
     pub fn decided(&self) -> u64 {
-        1 + self.drawn.load(Relaxed).saturating_sub(self.skip.load(Relaxed))
+        1 + self.gap.load(Relaxed).saturating_sub(self.skip.load(Relaxed))
     }
 
-    /// Decides whether the call is timed, and returns its weight if so. Passes over at most `longest` of
-    /// the calls that follow, and none in another epoch.
+    /// Decides by sampling whether the call is timed, and returns its weight if so. The gap after
+    /// it has at most `longest` calls, and ends with the epoch.
     pub fn draw(&self, sampling: Sampling, epoch: u32, longest: u64) -> Option<f32> {
         let left = self.skip.load(Relaxed);
         if left > 0 {
             self.sampler.cut(left);
         }
-        let drawn = self.sampler.draw(sampling, longest);
-        self.skip.store(drawn.skips, Relaxed);
+        let draw = self.sampler.draw(sampling, longest);
+        self.skip.store(draw.skips, Relaxed);
         self.skip_epoch.store(u64::from(epoch), Relaxed);
         self.skip_context.store(0, Relaxed);
-        self.drawn.store(drawn.skips, Relaxed);
-        drawn.weight
+        self.gap.store(draw.skips, Relaxed);
+        draw.weight
     }
 
-    /// The sampled calls, and the calls that they stand for.
+    /// Returns the number of sampled calls, and of the calls that they represent.
     pub fn population(&self) -> Population {
         population(&self.sampler, self.read())
     }
 
-    /// Passes over warm-up calls in `context`, which the thread has taken for itself.
+    /// Skips the leased warm-up calls in `context`.
     pub fn skip_warmup(&self, lease: Lease, context: usize, epoch: u32) {
         self.skip_device.store(code(lease.device), Relaxed);
         self.skip_context.store(context as u64, Relaxed);
@@ -162,19 +162,19 @@ impl CallCounters {
         self.skip.store(u64::from(lease.calls), Relaxed);
     }
 
-    /// Gives up the warm-up calls that are left, if there are any.
+    /// Ends the thread's lease, and returns the calls that are left of it, if any.
     pub fn take_warmup(&self) -> Option<Lease> {
         let left = self.skip.load(Relaxed);
         if left == 0 || self.skip_context.load(Relaxed) == 0 {
             return None;
         }
         self.skip.store(0, Relaxed);
-        self.drawn.store(0, Relaxed);
+        self.gap.store(0, Relaxed);
         Some(Lease { device: device(self.skip_device.load(Relaxed)), calls: left as u32 })
     }
 
-    /// Returns `true` if no warm-up call of `total` is left for this device and key, as far as the thread
-    /// knows. Warm-up calls that were made once stay made.
+    /// Returns `true` if the thread knows that no warm-up call of `total` is left for this device
+    /// and key. If none is left of one `total`, none is left of a smaller one.
     pub fn is_warm(&self, device: DeviceId, key: SeriesKey, total: u32) -> bool {
         let (word, bit) = key_bit(key);
         self.warm_device.load(Relaxed) == code(device)
@@ -196,7 +196,7 @@ impl CallCounters {
         }
     }
 
-    /// Reads the counters while their thread goes on counting.
+    /// Reads the counters, which their thread may be changing.
     pub fn read(&self) -> Counts {
         Counts {
             warmup: self.warmup.load(Relaxed),
@@ -207,7 +207,7 @@ impl CallCounters {
     }
 }
 
-/// A device as a number; 0 is none.
+/// Encodes a device as a number; 0 stands for no device.
 fn code(device: DeviceId) -> u64 {
     match device {
         DeviceId::Cuda(ordinal) => 3 + u64::from(ordinal),
@@ -224,7 +224,7 @@ fn device(code: u64) -> DeviceId {
     }
 }
 
-/// The word and the bit of a key in `warm_keys`.
+/// Returns the word and the bit of a key in `warm_keys`.
 fn key_bit(key: SeriesKey) -> (usize, u64) {
     let index = key.index();
     (index / 64, 1 << (index % 64))
@@ -235,15 +235,15 @@ fn bump(counter: &AtomicU64) {
     counter.store(counter.load(Relaxed).wrapping_add(1), Relaxed);
 }
 
-/// The population of a sampler, with the calls that were timed without sampling.
+/// Returns the population of a sampler, with the calls that were timed without sampling.
 fn population(sampler: &Sampler, counts: Counts) -> Population {
     let mut population = sampler.population(counts.unsampled);
-    // The others were timed while every call was timed.
+    // The sampler did not decide these: every call was timed then.
     population.add_unasked((counts.timed + counts.warmup).saturating_sub(sampler.sampled()));
     population
 }
 
-/// The same counters for threads that have none of their own any more.
+/// The counters of a site for all threads that have none of their own for it.
 pub(crate) struct SharedCounters {
     warmup: AtomicU64,
     skipped: AtomicU64,
@@ -263,12 +263,12 @@ impl SharedCounters {
         }
     }
 
-    /// Decides whether a call is timed, and returns its weight if so.
+    /// Decides by sampling whether a call is timed, and returns its weight if so.
     pub fn draw(&self, sampling: Sampling) -> Option<f32> {
         locked(&self.sampler).draw(sampling, 0).weight
     }
 
-    /// The sampled calls, and the calls that they stand for.
+    /// Returns the number of sampled calls, and of the calls that they represent.
     pub fn population(&self) -> Population {
         population(&locked(&self.sampler), self.read())
     }
@@ -299,7 +299,7 @@ impl SharedCounters {
 mod tests {
     use super::*;
 
-    /// When the rate rises, a long gap that was drawn before would keep calls out for too long.
+    /// A long gap from before the rate rose would leave out too many calls.
     #[test]
     fn gap_ends_with_its_epoch() {
         let share = |share| Sampling::of_share(share).unwrap();
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn count_goes_on_over_epochs() {
+    fn every_nth_call_is_timed_across_epochs() {
         let counters = CallCounters::new();
         let is_timed = |call: u32| {
             let epoch = call / 5;
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn warmup_is_skipped_in_its_context_and_given_back() {
+    fn lease_serves_one_context_and_is_given_back() {
         let counters = CallCounters::new();
         let device = DeviceId::Cuda(1);
         counters.skip_warmup(Lease { device, calls: 3 }, 7, 5);
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn sampling_gap_is_not_given_back_as_warmup() {
+    fn sampling_gap_is_not_taken_for_a_lease() {
         let counters = CallCounters::new();
         assert_eq!(counters.draw(Sampling::of_share(0.0).unwrap(), 0, 64), None);
         assert_eq!(counters.take_warmup(), None);
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn warm_keys_hold_for_one_device_and_total() {
+    fn warm_keys_are_valid_for_one_device_and_total() {
         let counters = CallCounters::new();
         let (device, keys) = (DeviceId::Cuda(0), [SeriesKey::NONE, SeriesKey::OTHER]);
         for key in keys {

@@ -1,4 +1,4 @@
-//! Annotated functions: their settings, counters and series, and the list of all of them.
+//! Annotated functions: their settings, counters and series, and the registry of all sites.
 
 pub mod callsite;
 pub(crate) mod cost;

@@ -1,4 +1,4 @@
-//! Every site of the process: those that the linker collected, and those that were called.
+//! The registry of sites: those that the linker collected, and any others once they are called.
 
 use std::sync::OnceLock;
 
@@ -17,7 +17,7 @@ fn registry() -> &'static Mutex<Vec<&'static CallSite>> {
     static REGISTRY: OnceLock<Mutex<Vec<&'static CallSite>>> = OnceLock::new();
     REGISTRY.get_or_init(|| {
         let mut sites: Vec<_> = inventory::iter::<SiteRef>.into_iter().map(|s| s.0).collect();
-        // The linker's order means nothing and differs between builds.
+        // The linker's order differs between builds.
         sites.sort_by_key(|s| (s.spec.file, s.spec.line, s.spec.column));
         for (index, site) in sites.iter().enumerate() {
             site.set_id(index as u32 + 1);
@@ -26,8 +26,8 @@ fn registry() -> &'static Mutex<Vec<&'static CallSite>> {
     })
 }
 
-/// Sees to it that the site has an id. A site that the linker did not collect, as in some static
-/// libraries, joins the list here.
+/// Ensures that the site has an id. Adds a site that the linker did not collect, as in some static
+/// libraries.
 pub(crate) fn register(site: &'static CallSite) {
     let mut sites = locked(registry());
     if site.id() == 0 {
@@ -36,17 +36,17 @@ pub(crate) fn register(site: &'static CallSite) {
     }
 }
 
-/// How many sites there are.
+/// Returns the number of sites.
 pub(crate) fn len() -> usize {
     locked(registry()).len()
 }
 
-/// The site with this id.
+/// Returns the site with this id.
 pub(crate) fn site(id: u32) -> Option<&'static CallSite> {
     locked(registry()).get((id as usize).checked_sub(1)?).copied()
 }
 
-/// Every site, in the order of their ids.
+/// Returns all sites, ordered by id.
 pub(crate) fn sites() -> Vec<&'static CallSite> {
     locked(registry()).clone()
 }

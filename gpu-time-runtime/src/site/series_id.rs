@@ -1,4 +1,4 @@
-//! A row of the report: what tells it apart from others of its site, and what is kept of it.
+//! The identity of a series, and its data.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -8,25 +8,24 @@ use crate::types::device::DeviceId;
 use crate::types::key::SeriesKey;
 use crate::types::sample::{CacheState, Measure};
 
-/// One row of the report: what is kept of a site per launch, device, cache state, key and clock, in
-/// streams or in graphs.
+/// Identifies a series of a site: launch, device, cache state, key, clock, and stream or graph.
 ///
-/// Rows are made once and live as long as the process, so that lanes may point at them.
+/// Each is created once and never freed, so recorders may hold references.
 pub(crate) struct SeriesId {
     pub launch: Option<u32>,
     pub device: DeviceId,
     pub cache: CacheState,
     pub key: SeriesKey,
     pub clock: Clock,
-    /// Its launches are nodes of graphs.
+    /// The launches are nodes of graphs.
     pub graph: bool,
     pub(super) index: usize,
-    /// Whether a sampled call gave several of its samples.
+    /// `true` once a sampled call has given several of the samples.
     pub(super) repeats: AtomicBool,
 }
 
 impl SeriesId {
-    /// What its times are the times of.
+    /// Returns what the series measures.
     pub fn measure(&self, scope: ScopeKind) -> Measure {
         match (self.launch, scope) {
             (Some(_), _) => Measure::Launch,
@@ -35,24 +34,25 @@ impl SeriesId {
         }
     }
 
-    /// A sampled call makes its launch once more: its samples were not drawn each by itself.
+    /// Marks that one sampled call made this launch several times, so its samples are not
+    /// independent.
     #[cold]
     pub fn repeat(&self) {
         self.repeats.store(true, Relaxed);
     }
 
-    /// Whether one did.
+    /// Returns `true` if one sampled call made this launch several times.
     pub fn repeats(&self) -> bool {
         self.repeats.load(Relaxed)
     }
 
-    /// Its place among the site's rows.
+    /// Returns the index among the site's series.
     pub fn index(&self) -> usize {
         self.index
     }
 }
 
-/// A row with what is kept of it.
+/// A series: its identity and data.
 pub(crate) struct SeriesCell {
     pub id: &'static SeriesId,
     pub series: SeriesData,

@@ -1,10 +1,10 @@
-//! The warm-up calls that were made of a site, by device and key.
+//! Warm-up calls of a site, counted by device and key.
 
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::types::device::DeviceId;
 use crate::types::key::SeriesKey;
 
-/// Warm-up calls that were made, or that threads have taken for themselves.
+/// Warm-up calls that were made, or are leased to threads.
 pub(crate) struct Warmups(Mutex<Vec<Warmup>>);
 
 struct Warmup {
@@ -18,8 +18,8 @@ impl Warmups {
         Warmups(Mutex::new(Rank::Warmups, Vec::new()))
     }
 
-    /// Takes up to `most` of the warm-up calls that are left of `total`. The fewer are left, the fewer are
-    /// handed out, so that no thread keeps calls that others could make.
+    /// Takes up to `most` of the warm-up calls that are left of `total`. When few are left it hands
+    /// out fewer, so that threads do not reserve calls that others could make.
     pub fn take(&self, device: DeviceId, key: SeriesKey, total: u32, most: u32) -> u32 {
         let mut warmups = locked(&self.0);
         let is_same = |warmup: &&mut Warmup| warmup.device == device && warmup.key == key;
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_were_given_back_are_taken_again() {
+    fn returned_calls_are_taken_again() {
         let warmups = Warmups::new();
         assert_eq!(warmups.take(DeviceId::Host, KEY, 600, 64), 2);
         warmups.give_back(DeviceId::Host, KEY, 1);

@@ -12,22 +12,22 @@ use crate::types::sample::Lost;
 
 /// Detects whether a stream was dropped, without keeping it alive.
 pub trait StreamGuard {
-    /// Keeps the stream alive while a handle to it is used.
+    /// A strong reference, which keeps the stream alive while its handle is used.
     type Strong;
 
-    /// Keeps the stream alive, unless it was dropped.
+    /// Keeps the stream alive until the returned value is dropped, unless the stream was dropped.
     fn upgrade(&self) -> Liveness<Self::Strong>;
 }
 
 /// A stream that is kept alive, or that was dropped.
 pub enum Liveness<S> {
-    /// The value keeps the stream alive.
+    /// The stream, which this value keeps alive.
     Alive(S),
     /// The stream was dropped.
     Gone,
 }
 
-/// Proof that the stream of a call was checked, and is kept alive if it was alive, for as long as `'a`.
+/// Proof that the stream of a call was checked. If it was alive, it stays alive for `'a`.
 #[derive(Clone, Copy)]
 pub(crate) struct Life<'a> {
     is_alive: bool,
@@ -39,7 +39,7 @@ impl<S> Liveness<S> {
         strong.map_or(Liveness::Gone, Liveness::Alive)
     }
 
-    /// The proof, which lives no longer than this value.
+    /// Returns the proof, which cannot outlive this value.
     #[inline(always)]
     pub(crate) fn life(&self) -> Life<'_> {
         Life { is_alive: matches!(self, Liveness::Alive(_)), strong: PhantomData }
@@ -69,11 +69,11 @@ impl StreamGuard for () {
 
 /// A weak reference to the stream's owner: a strong one would break the user's `try_unwrap`.
 ///
-/// Invariant: empty exactly for a handle without an owner. An `Arc` around such a handle may be a
-/// temporary that was made to name it, as by cudarc's `default_stream()`.
+/// Invariant: `None` exactly for streams that are never destroyed. An `Arc` around such a stream
+/// may be a temporary made only to name it, as by cudarc's `default_stream()`.
 pub struct WeakStream<W>(Option<W>);
 
-// The guard stays with the call, so it must not cost the user's function its unwind safety.
+// The guard is part of the call, so it must not cost the user's future its unwind safety.
 impl<W> UnwindSafe for WeakStream<W> {}
 impl<W> RefUnwindSafe for WeakStream<W> {}
 
@@ -102,21 +102,22 @@ impl<T: ?Sized> StreamGuard for WeakStream<rc::Weak<T>> {
     }
 }
 
-/// A stream that the body may let go of, to be asked for what it can [keep](Owner::gpu_time_guard).
+/// A stream that the body may drop; [`gpu_time_guard`](Owner::gpu_time_guard) makes a weak guard.
 ///
-/// Lookup meets an `Arc` or `Rc` first, then one behind a reference, box or guard, then anything.
+/// Method lookup tries an `Arc` or `Rc` first, then one behind one or two references, boxes or
+/// guards, then any type.
 pub struct Owner<'a, S>(OwnerBehind<'a, S>);
 
-/// What dereferences to an `Arc` or `Rc`.
+/// A value that may dereference to an `Arc` or `Rc`.
 pub struct OwnerBehind<'a, S>(OwnerBehindTwo<'a, S>);
 
-/// What dereferences to what dereferences to an `Arc` or `Rc`.
+/// A value that may dereference twice to an `Arc` or `Rc`.
 pub struct OwnerBehindTwo<'a, S>(OwnerPlain<'a, S>);
 
-/// A stream that nothing counts.
+/// A stream without a reference count.
 pub struct OwnerPlain<'a, S>(&'a S);
 
-/// Wraps a stream that the body may let go of.
+/// Wraps a stream that the body may drop.
 pub fn owner<S>(stream: &S) -> Owner<'_, S> {
     Owner(OwnerBehind(OwnerBehindTwo(OwnerPlain(stream))))
 }
@@ -126,7 +127,7 @@ pub trait Counted {
     /// The weak counterpart.
     type Weak;
 
-    /// Makes one.
+    /// Creates a weak reference.
     fn downgrade(&self) -> Self::Weak;
 }
 
@@ -147,7 +148,7 @@ impl<T: ?Sized> Counted for Rc<T> {
 }
 
 impl<S: Counted> Owner<'_, S> {
-    /// What to keep of the owner of this handle.
+    /// Returns a weak guard.
     pub fn gpu_time_guard(&self, stream: usize) -> WeakStream<S::Weak> {
         WeakStream::new(stream, || self.0.0.0.0.downgrade())
     }
@@ -158,7 +159,7 @@ where
     S: Deref,
     S::Target: Counted,
 {
-    /// What to keep of the owner of this handle.
+    /// Returns a weak guard.
     pub fn gpu_time_guard(&self, stream: usize) -> WeakStream<<S::Target as Counted>::Weak> {
         WeakStream::new(stream, || self.0.0.0.deref().downgrade())
     }
@@ -170,7 +171,7 @@ where
     S::Target: Deref,
     <S::Target as Deref>::Target: Counted,
 {
-    /// What to keep of the owner of this handle.
+    /// Returns a weak guard.
     pub fn gpu_time_guard(
         &self,
         stream: usize,
@@ -180,7 +181,7 @@ where
 }
 
 impl<S> OwnerPlain<'_, S> {
-    /// Nothing to keep.
+    /// No guard is needed.
     pub fn gpu_time_guard(&self, _stream: usize) {}
 }
 
