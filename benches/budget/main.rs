@@ -75,7 +75,11 @@ impl Options {
 fn main() -> ExitCode {
     let result = match Case::of_worker() {
         Some(case) => worker::run(case).map(|()| true),
-        None => bench(),
+        None => {
+            // Only the workers launch anything.
+            gpu_time::configure().report("none").apply();
+            bench()
+        }
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,
