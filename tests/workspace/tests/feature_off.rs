@@ -163,7 +163,7 @@ fn program_runs_in_both_builds() {
     let sites = out.lines().filter(|line| line.starts_with("site: ")).count();
     let series = out.lines().filter(|line| line.starts_with("series: ")).count();
     assert_eq!((sites, series), (5, 5), "{out}");
-    assert!(out.contains("build gpu-time with its feature `nvml`"), "{out}");
+    assert!(out.contains("build gpu-time with the feature `nvml`"), "{out}");
     assert!(out.contains("settled: (6, true, [], None)"), "{out}");
     let tables = err.lines().filter(|line| line.starts_with("gpu-time ")).count();
     assert_eq!(tables, 2, "one by `report()` and one at the end\n{err}");
