@@ -1,7 +1,7 @@
-//! The pages of `docs/`, for readers of the documentation.
-//!
-//! In Markdown the first definition of a link wins. `links.md` comes first on each page here, and
-//! replaces the definitions at the page's end, which lead to files of the repository.
+//! The pages of the repository's folder `docs/`.
+
+// In Markdown the first definition of a link wins. `links.md` comes first on each page here, and
+// replaces the definitions at the page's end, which lead to files of the repository.
 
 /// A module with the text of a page and nothing else.
 macro_rules! page {

@@ -1,6 +1,5 @@
 #![doc = concat!(include_str!("links.md"), include_str!("../README.md"))]
 
-/// The pages of `docs/`: keys and variables, the meaning of the numbers, production, comparing, costs.
 #[cfg(all(doc, not(doctest)))]
 pub mod guide;
 

@@ -15,7 +15,7 @@ pub(crate) struct Switches {
     pub cold_override: AtomicU8,
     /// Calls and brackets are kept for a trace.
     pub traced: AtomicBool,
-    /// TimingSwitch has a budget.
+    /// Timing has a budget.
     pub budget: AtomicBool,
 }
 

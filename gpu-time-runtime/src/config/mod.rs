@@ -11,9 +11,10 @@ pub(crate) mod setting;
 pub(crate) mod targets;
 pub(crate) mod values;
 
-pub(crate) use filter::{Filter, filter};
+pub(crate) use filter::filter;
 pub(crate) use names::unknown_names;
 
+use crate::config::filter::Filter;
 use crate::config::options::Options;
 use crate::config::targets::{Format, Target};
 use crate::stats::bias::ConfiguredBias;

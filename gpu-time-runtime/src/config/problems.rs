@@ -1,4 +1,4 @@
-//! Messages about invalid values.
+//! Messages about invalid values, and the entries of comma lists.
 
 use crate::config::setting::Setting;
 
@@ -46,6 +46,6 @@ impl Problems {
 }
 
 /// The entries of a comma list.
-pub fn entries(list: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn entries(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|entry| !entry.is_empty())
 }

@@ -33,10 +33,6 @@ impl DeviceInfo {
         let mut ordinal: c_int = 0;
         // SAFETY: writes one integer.
         check(unsafe { sys::cuCtxGetDevice(&raw mut ordinal) })?;
-        let name = text(|to, len| {
-            // SAFETY: writes at most `len` characters, the last one a NUL.
-            unsafe { sys::cuDeviceGetName(to, len, ordinal) }
-        });
         let attribute = |attribute| {
             let mut value: c_int = 0;
             // SAFETY: writes one integer.
@@ -46,7 +42,7 @@ impl DeviceInfo {
         use CUdevice_attribute as A;
         Ok(DeviceInfo {
             ordinal: u32::try_from(ordinal).unwrap_or(0),
-            name,
+            name: name(ordinal),
             #[cfg(feature = "nvml")]
             pci_bus_id: pci_bus_id(ordinal),
             l2_bytes: u64::from(attribute(A::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)),
@@ -76,6 +72,13 @@ fn text(write: impl FnOnce(*mut c_char, c_int) -> CUresult) -> String {
     }
 }
 
+fn name(ordinal: c_int) -> String {
+    text(|to, len| {
+        // SAFETY: writes at most `len` characters, the last one a NUL.
+        unsafe { sys::cuDeviceGetName(to, len, ordinal) }
+    })
+}
+
 #[cfg(feature = "nvml")]
 fn pci_bus_id(ordinal: c_int) -> String {
     text(|to, len| {
@@ -88,23 +91,18 @@ fn pci_bus_id(ordinal: c_int) -> String {
 /// Initializes CUDA, and creates no context.
 #[cfg(feature = "nvml")]
 pub(crate) fn all() -> Result<Vec<(String, String)>, String> {
-    crate::cuda::symbols::symbols()?;
     initialize()?;
     let mut count: c_int = 0;
     // SAFETY: writes one integer.
     check(unsafe { sys::cuDeviceGetCount(&raw mut count) })
         .map_err(|fault| format!("the CUDA driver does not tell the number of GPUs ({fault})"))?;
-    let named = |ordinal| {
-        // SAFETY: writes at most `len` characters, the last one a NUL.
-        let name = text(|to, len| unsafe { sys::cuDeviceGetName(to, len, ordinal) });
-        (name, pci_bus_id(ordinal))
-    };
-    Ok((0..count).map(named).collect())
+    Ok((0..count).map(|ordinal| (name(ordinal), pci_bus_id(ordinal))).collect())
 }
 
-/// Initializes CUDA, unless that was done before.
+/// Loads the driver and initializes CUDA, unless that was done before.
 #[cfg(feature = "nvml")]
 fn initialize() -> Result<(), String> {
+    crate::cuda::symbols::symbols()?;
     // SAFETY: takes no pointer.
     check(unsafe { sys::cuInit(0) }).map_err(|fault| format!("CUDA found no GPU ({fault})"))
 }
@@ -114,7 +112,6 @@ fn initialize() -> Result<(), String> {
 /// device 0.
 #[cfg(feature = "nvml")]
 pub(crate) fn in_use(mut ordinals: Vec<u32>) -> Result<Vec<(u32, String)>, String> {
-    crate::cuda::symbols::symbols()?;
     initialize()?;
     let mut current: c_int = 0;
     // SAFETY: writes one integer, or fails because no context is current.

@@ -183,26 +183,33 @@ impl Gpu for FakeGpu {
     }
 }
 
+/// An attribute without arguments.
+pub(crate) const SPEC: Spec = Spec {
+    path: || "test::f::marker",
+    name: None,
+    file: file!(),
+    line: line!(),
+    column: 1,
+    warmup: 0,
+    sampling: Sampling::ALL,
+    cold: None,
+    sleep: None,
+    graph: false,
+    is_async: false,
+    scope: ScopeKind::Body,
+    clock: Clock::Events,
+    launches: &[],
+    is_single: false,
+    options: "",
+    remarks: &[],
+};
+
 /// Creates a site with two launches that is not registered.
 pub(crate) fn site() -> &'static CallSite {
     Box::leak(Box::new(CallSite::new(Spec {
-        path: || "test::f::marker",
-        name: None,
-        file: file!(),
-        line: line!(),
-        column: 1,
-        warmup: 0,
-        sampling: Sampling::ALL,
-        cold: None,
-        sleep: None,
-        graph: false,
-        is_async: false,
         scope: ScopeKind::Launches,
-        clock: Clock::Events,
         launches: &[Launch { name: "launch", line: 1 }, Launch { name: "launch", line: 2 }],
-        is_single: false,
-        options: "",
-        remarks: &[],
+        ..SPEC
     })))
 }
 

@@ -3,14 +3,14 @@ use std::time::Duration;
 use super::*;
 use crate::collect::devices::Biases;
 use crate::collect::state::{self, SiteState};
+use crate::gpu::fake;
 use crate::site::callsite::CallSite;
 use crate::site::counters::Counts;
 use crate::stats::series::SeriesData;
-use crate::types::attribute::{Clock, ScopeKind, Spec};
+use crate::types::attribute::Spec;
 use crate::types::device::DeviceId;
 use crate::types::key::SeriesKey;
 use crate::types::sample::{CacheState, Lost, Sample};
-use crate::types::sampling::Sampling;
 
 /// A series by the outcomes of its brackets.
 #[derive(Clone, Default)]
@@ -46,25 +46,7 @@ impl TestSeries {
 }
 
 fn call_site(name: &'static str) -> &'static CallSite {
-    Box::leak(Box::new(CallSite::new(Spec {
-        path: || "",
-        name: Some(name),
-        file: "f.rs",
-        line: 1,
-        column: 1,
-        warmup: 0,
-        sampling: Sampling::ALL,
-        cold: None,
-        sleep: None,
-        graph: false,
-        is_async: false,
-        scope: ScopeKind::Body,
-        clock: Clock::Events,
-        launches: &[],
-        is_single: false,
-        options: "",
-        remarks: &[],
-    })))
+    Box::leak(Box::new(CallSite::new(Spec { name: Some(name), ..fake::SPEC })))
 }
 
 fn site(name: &'static str, warmup: u64, series: &[TestSeries]) -> SiteState {
