@@ -5,12 +5,11 @@
 use std::time::Duration;
 
 use crate::base::lock::locked;
-use crate::call::host::HostCall;
 use crate::call::scope::{CallTiming, TimedCall, TraceId};
 use crate::call::source::Work;
 use crate::call::stream::{Life, StreamGuard};
 use crate::call::stream_call::obstacle;
-use crate::call::stream_timed::StreamTimed;
+use crate::call::stream_timed::{StreamOrHost, StreamTimed};
 use crate::gpu::{Fault, Gpu, Preparation};
 use crate::record::call::StreamCall;
 use crate::record::series_counters::SeriesRef;
@@ -21,12 +20,7 @@ use crate::types::sample::{CacheState, Lost, Sample, SampleFlags};
 use crate::types::workload::Workload;
 
 /// A call that is timed on the host between two barriers on its stream.
-pub enum SyncCall<G, W> {
-    /// On a stream.
-    Stream(SyncStream<G, W>),
-    /// On the CPU, without a stream to wait for.
-    Host(HostCall<W>),
-}
+pub type SyncCall<G, W> = StreamOrHost<SyncStream<G, W>, W>;
 
 /// The barriers of a call, and a guard that detects whether its stream was dropped.
 pub struct SyncStream<G, W> {
@@ -35,39 +29,31 @@ pub struct SyncStream<G, W> {
     work: W,
 }
 
-impl<G: StreamGuard, W: Work> StreamTimed<G, W> for SyncCall<G, W> {
+impl<G: StreamGuard, W: Work> StreamTimed<G, W> for SyncStream<G, W> {
     const WAITS: bool = true;
 
-    fn on_stream(call: StreamCall, guard: G, work: W) -> Option<Self> {
+    fn begin(call: StreamCall, guard: G, work: W) -> Option<Self> {
         let liveness = guard.upgrade();
         let barriers = Barriers::open(call, liveness.life())?;
         drop(liveness);
-        Some(SyncCall::Stream(SyncStream { barriers, guard, work }))
-    }
-
-    fn on_host(call: HostCall<W>) -> Self {
-        SyncCall::Host(call)
+        Some(SyncStream { barriers, guard, work })
     }
 }
 
-impl<G: StreamGuard, W: Work> TimedCall for SyncCall<G, W> {
+impl<G: StreamGuard, W: Work> TimedCall for SyncStream<G, W> {
     fn end(&mut self, lost: Option<Lost>, timing: &mut CallTiming<'_>) {
-        match (self, lost) {
-            (SyncCall::Host(call), lost) => call.end(lost, timing),
-            (SyncCall::Stream(stream), Some(reason)) => stream.barriers.abandon(reason),
-            (SyncCall::Stream(SyncStream { barriers, guard, work }), None) => {
+        match lost {
+            Some(reason) => self.barriers.abandon(reason),
+            None => {
                 timing.0.waits();
-                let liveness = guard.upgrade();
-                barriers.close(liveness.life(), work.get());
+                let liveness = self.guard.upgrade();
+                self.barriers.close(liveness.life(), self.work.get());
             }
         }
     }
 
     fn id(&self) -> TraceId {
-        match self {
-            SyncCall::Stream(stream) => TraceId(stream.barriers.call.call_id),
-            SyncCall::Host(call) => call.id(),
-        }
+        TraceId(self.barriers.call.call_id)
     }
 }
 
@@ -98,8 +84,10 @@ impl Barriers {
             Some(_) => (Preparation::default(), CacheState::AsFound),
         };
         let device = context.device_id();
-        let series = locked(&thread.recorder).series.begin(site, None, device, cache, key);
-        let (stream_state, opened) = locked(&thread.recorder).open_stream(context, stream_key);
+        let mut recorder = locked(&thread.recorder);
+        let series = recorder.series.begin(site, None, device, cache, key);
+        let (stream_state, opened) = recorder.open_stream(context, stream_key);
+        drop(recorder);
         let mut barriers = Barriers { call, stream_state, opened, series, began_ns: 0 };
         let began = match obstacle {
             Some(reason) => Err(reason),

@@ -2,24 +2,18 @@
 
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
-use crate::call::host::HostCall;
 use crate::call::scope::{CallTiming, Scope, TimedCall, TraceId};
 use crate::call::source::Work;
 use crate::call::stream::StreamGuard;
 use crate::call::stream_call::GpuBracket;
-use crate::call::stream_timed::StreamTimed;
+use crate::call::stream_timed::{StreamOrHost, StreamTimed};
 use crate::record::call::StreamCall;
 use crate::types::sample::Lost;
 
 /// A call whose body is timed as a whole.
-pub enum BodyCall<G, W> {
-    /// On a stream, with a pair of events around the body.
-    Stream(Body<G>),
-    /// On the CPU, without a stream to record events in.
-    Host(HostCall<W>),
-}
+pub type BodyCall<G, W> = StreamOrHost<Body<G>, W>;
 
-/// The body of a call on a stream.
+/// The body of a call on a stream, with a pair of events around it.
 pub struct Body<G> {
     call: StreamCall,
     /// `None` if the bracket was lost at its start.
@@ -32,39 +26,29 @@ const _: () = {
     holds_across_awaits_and_unwinding::<Scope<BodyCall<(), ()>>>();
 };
 
-impl<G: StreamGuard, W: Work> StreamTimed<G, W> for BodyCall<G, W> {
+impl<G: StreamGuard, W: Work> StreamTimed<G, W> for Body<G> {
     #[inline(always)]
-    fn on_stream(call: StreamCall, guard: G, work: W) -> Option<Self> {
+    fn begin(call: StreamCall, guard: G, work: W) -> Option<Self> {
         let liveness = guard.upgrade();
         let bracket = call.open_body(liveness.life(), work.get());
         drop(liveness);
-        Some(BodyCall::Stream(Body { call, bracket, guard }))
-    }
-
-    fn on_host(call: HostCall<W>) -> Self {
-        BodyCall::Host(call)
+        Some(Body { call, bracket, guard })
     }
 }
 
-impl<G: StreamGuard, W: Work> TimedCall for BodyCall<G, W> {
-    fn end(&mut self, lost: Option<Lost>, timing: &mut CallTiming<'_>) {
-        match self {
-            BodyCall::Host(call) => call.end(lost, timing),
-            BodyCall::Stream(Body { call, bracket, guard }) => match (bracket.take(), lost) {
-                (None, _) => {}
-                (Some(bracket), Some(reason)) => call.abandon(bracket, reason),
-                (Some(bracket), None) => {
-                    let liveness = guard.upgrade();
-                    call.close(bracket, liveness.life());
-                }
-            },
+impl<G: StreamGuard> TimedCall for Body<G> {
+    fn end(&mut self, lost: Option<Lost>, _: &mut CallTiming<'_>) {
+        match (self.bracket.take(), lost) {
+            (None, _) => {}
+            (Some(bracket), Some(reason)) => self.call.abandon(bracket, reason),
+            (Some(bracket), None) => {
+                let liveness = self.guard.upgrade();
+                self.call.close(bracket, liveness.life());
+            }
         }
     }
 
     fn id(&self) -> TraceId {
-        match self {
-            BodyCall::Stream(body) => TraceId(body.call.call_id),
-            BodyCall::Host(call) => call.id(),
-        }
+        TraceId(self.call.call_id)
     }
 }

@@ -300,8 +300,7 @@ pub(crate) fn destination<G: StreamGuard, D: Details>(
             }
         }
     };
-    let (key, rest) = details.key();
-    let key = key.map_or(SeriesKey::NONE, |text| site.keys.find(&text));
+    let (key, rest) = series_key(site, details);
     if !site.is_plain() {
         first::prepare(site, context);
         let lease_in = if D::HAS_KEY { 0 } else { handle };
@@ -314,6 +313,13 @@ pub(crate) fn destination<G: StreamGuard, D: Details>(
     let (thread, call_id) = (threads::current(), timeline::begin(site));
     let call = StreamCall { site, thread, context, stream, tracked, call_id, key, weight };
     Some(Destination::Stream(call, guard, work))
+}
+
+/// Evaluates the key of a call, and returns it with the details that are still to be evaluated.
+#[inline(always)]
+pub(crate) fn series_key<D: Details>(site: &'static CallSite, details: D) -> (SeriesKey, D::Rest) {
+    let (text, rest) = details.key();
+    (text.map_or(SeriesKey::NONE, |text| site.keys.find(&text)), rest)
 }
 
 /// Evaluates the workload of a call, and counts an invalid one.

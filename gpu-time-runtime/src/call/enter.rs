@@ -12,7 +12,7 @@ use crate::call::launches::LaunchesCall;
 use crate::call::scope::Scope;
 use crate::call::source::{Details, Source};
 use crate::call::stream::StreamGuard;
-use crate::call::stream_timed::StreamTimed;
+use crate::call::stream_timed::{StreamOrHost, StreamTimed};
 use crate::site::callsite::CallSite;
 use crate::site::cost::CostTimer;
 
@@ -79,19 +79,21 @@ pub fn enter_host<D: Details>(site: &'static CallSite, details: D) -> Scope<Host
 }
 
 #[inline(never)]
-fn begin<G: StreamGuard, D: Details, C: StreamTimed<G, D::Work>>(
+fn begin<G: StreamGuard, D: Details, S: StreamTimed<G, D::Work>>(
     admitted: Admitted<G>,
     details: D,
-) -> Scope<C> {
+) -> Scope<StreamOrHost<S, D::Work>> {
     let cost = CostTimer::sample(&admitted.site().cost);
     let mut timing = cost.start();
-    if C::WAITS {
+    if S::WAITS {
         timing.waits();
     }
     let call = match decide::destination(admitted, details) {
-        Some(Destination::Stream(call, guard, work)) => C::on_stream(call, guard, work),
+        Some(Destination::Stream(call, guard, work)) => {
+            S::begin(call, guard, work).map(StreamOrHost::Stream)
+        }
         Some(Destination::Host(ticket, details)) => {
-            HostCall::begin(ticket, details).map(C::on_host)
+            HostCall::begin(ticket, details).map(StreamOrHost::Host)
         }
         None => None,
     };

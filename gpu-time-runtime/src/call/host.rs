@@ -11,7 +11,6 @@ use crate::record::series_counters::SeriesRef;
 use crate::record::threads::{self, ThreadRecorder};
 use crate::record::timeline::{self, CallId};
 use crate::types::device::DeviceId;
-use crate::types::key::SeriesKey;
 use crate::types::sample::{CacheState, Lost, Sample};
 
 /// A call between two readings of the host clock.
@@ -32,8 +31,7 @@ impl<W: Work> HostCall<W> {
         details: D,
     ) -> Option<HostCall<W>> {
         let site = ticket.site();
-        let (key, rest) = details.key();
-        let key = key.map_or(SeriesKey::NONE, |text| site.keys.find(&text));
+        let (key, rest) = decide::series_key(site, details);
         if !site.is_plain() && decide::warms_up(&mut ticket, None, key) {
             return None;
         }

@@ -3,24 +3,18 @@
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::base::fork;
-use crate::call::host::HostCall;
 use crate::call::scope::{CallTiming, Scope, TimedCall, TraceId};
 use crate::call::source::Work;
 use crate::call::stream::StreamGuard;
 use crate::call::stream_call::{CallState, OpenLaunch};
-use crate::call::stream_timed::StreamTimed;
+use crate::call::stream_timed::{StreamOrHost, StreamTimed};
 use crate::record::call::StreamCall;
 use crate::types::sample::Lost;
 
 /// A call whose launches are timed one by one.
-pub enum LaunchesCall<G, W> {
-    /// On a stream, with a pair of events around each launch.
-    Stream(Launches<G, W>),
-    /// On the CPU, without a stream to record events in.
-    Host(HostCall<W>),
-}
+pub type LaunchesCall<G, W> = StreamOrHost<Launches<G, W>, W>;
 
-/// The launches of a call on a stream.
+/// The launches of a call on a stream, with a pair of events around each.
 pub struct Launches<G, W> {
     call: StreamCall,
     state: CallState,
@@ -38,14 +32,10 @@ const _: () = {
     holds_across_awaits_and_unwinding::<Token>();
 };
 
-impl<G: StreamGuard, W: Work> StreamTimed<G, W> for LaunchesCall<G, W> {
+impl<G: StreamGuard, W: Work> StreamTimed<G, W> for Launches<G, W> {
     #[inline(always)]
-    fn on_stream(call: StreamCall, guard: G, work: W) -> Option<Self> {
-        Some(LaunchesCall::Stream(Launches { call, state: CallState::default(), guard, work }))
-    }
-
-    fn on_host(call: HostCall<W>) -> Self {
-        LaunchesCall::Host(call)
+    fn begin(call: StreamCall, guard: G, work: W) -> Option<Self> {
+        Some(Launches { call, state: CallState::default(), guard, work })
     }
 }
 
@@ -117,18 +107,12 @@ impl Drop for Token {
     }
 }
 
-impl<G: StreamGuard, W: Work> TimedCall for LaunchesCall<G, W> {
-    fn end(&mut self, lost: Option<Lost>, timing: &mut CallTiming<'_>) {
-        match self {
-            LaunchesCall::Stream(Launches { call, state, .. }) => call.end_launches(state, lost),
-            LaunchesCall::Host(call) => call.end(lost, timing),
-        }
+impl<G: StreamGuard, W: Work> TimedCall for Launches<G, W> {
+    fn end(&mut self, lost: Option<Lost>, _: &mut CallTiming<'_>) {
+        self.call.end_launches(&self.state, lost);
     }
 
     fn id(&self) -> TraceId {
-        match self {
-            LaunchesCall::Stream(launches) => TraceId(launches.call.call_id),
-            LaunchesCall::Host(call) => call.id(),
-        }
+        TraceId(self.call.call_id)
     }
 }

@@ -86,42 +86,42 @@ mod tests {
 
     #[test]
     fn deadline_follows_usual_time_after_first_call() {
-        let mut policy = HoldDeadline::new();
-        assert_eq!(policy.deadline_ns(), None);
-        policy.enqueued(10_000, None);
-        assert_eq!(policy.deadline_ns(), Some(SHORTEST_NS));
-        policy.enqueued(1_000_000, Some(false));
-        assert_eq!(policy.deadline_ns(), Some(133_750 * MARGIN));
-        policy.enqueued(1_100_000, Some(true));
-        assert_eq!(policy.deadline_ns(), Some(133_750 * MARGIN), "an expired hold is ignored");
-        policy.enqueued(9_000_000_000, Some(false));
-        assert_eq!(policy.deadline_ns(), Some(LONGEST_NS));
+        let mut deadline = HoldDeadline::new();
+        assert_eq!(deadline.deadline_ns(), None);
+        deadline.enqueued(10_000, None);
+        assert_eq!(deadline.deadline_ns(), Some(SHORTEST_NS));
+        deadline.enqueued(1_000_000, Some(false));
+        assert_eq!(deadline.deadline_ns(), Some(133_750 * MARGIN));
+        deadline.enqueued(1_100_000, Some(true));
+        assert_eq!(deadline.deadline_ns(), Some(133_750 * MARGIN), "an expired hold is ignored");
+        deadline.enqueued(9_000_000_000, Some(false));
+        assert_eq!(deadline.deadline_ns(), Some(LONGEST_NS));
     }
 
     #[test]
     fn four_expired_holds_in_sixteen_switch_site_off() {
-        let mut policy = HoldDeadline::new();
-        policy.enqueued(10_000, None);
+        let mut deadline = HoldDeadline::new();
+        deadline.enqueued(10_000, None);
         for _ in 0..3 {
-            policy.enqueued(200_000, Some(true));
+            deadline.enqueued(200_000, Some(true));
             for _ in 0..5 {
-                policy.enqueued(10_000, Some(false));
+                deadline.enqueued(10_000, Some(false));
             }
         }
-        assert!(!policy.is_off());
-        policy.enqueued(200_000, Some(true));
-        assert!(!policy.is_off(), "the first of the four has left the window");
-        policy.enqueued(200_000, Some(true));
-        assert!(policy.is_off());
-        assert_eq!(policy.deadline_ns(), None);
+        assert!(!deadline.is_off());
+        deadline.enqueued(200_000, Some(true));
+        assert!(!deadline.is_off(), "the first of the four has left the window");
+        deadline.enqueued(200_000, Some(true));
+        assert!(deadline.is_off());
+        assert_eq!(deadline.deadline_ns(), None);
     }
 
     #[test]
     fn holds_are_counted_by_end() {
-        let mut policy = HoldDeadline::new();
+        let mut deadline = HoldDeadline::new();
         for by_deadline in [true, false, false, true, false] {
-            policy.count(by_deadline);
+            deadline.count(by_deadline);
         }
-        assert_eq!(policy.counts(), HoldCounts { released: 3, expired: 2 });
+        assert_eq!(deadline.counts(), HoldCounts { released: 3, expired: 2 });
     }
 }

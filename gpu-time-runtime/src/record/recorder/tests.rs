@@ -4,8 +4,7 @@ mod sums;
 
 use crate::base::lock::{Mutex, Rank};
 use crate::gpu::fake::{FakeGpu, site};
-use crate::gpu::{Fault, HoldResult};
-use crate::gpu::{HoldPlan, Preparation};
+use crate::gpu::{Fault, HoldPlan, HoldResult, Preparation};
 use crate::record::drain;
 use crate::record::feeding::Feeding;
 use crate::record::pending::{BATCH, CHUNK};
@@ -58,7 +57,8 @@ impl Bench {
         if let Some(call) = call {
             self.recorder.open_launch(call);
         }
-        let stream_state = self.recorder.stream_state(self.gpu, StreamKey::new(stream, &()));
+        let key = StreamKey::new(stream, &());
+        let stream_state = self.recorder.stream_state(self.gpu, key);
         let workload = if call.is_some() { Workload::UNKNOWN } else { workload() };
         let (call_id, tracked, weight) = (CallId::default(), false, 1.0);
         let subject = Subject {
@@ -72,7 +72,6 @@ impl Bench {
             weight,
             workload,
         };
-        let key = StreamKey::new(stream, &());
         let mut opened = self.recorder.open(self.gpu, key, || subject).ok_or(Fault::Exhausted);
         if opened.is_err() {
             let ordered = self.recorder.pools.order(self.gpu);
@@ -111,6 +110,12 @@ impl Bench {
         self.recorder.begin_call(series, workload(), &self.returned).unwrap()
     }
 
+    /// Opens and closes a launch of the call.
+    fn launch(&mut self, launch: u32, call: SumId) {
+        let bracket = self.open(STREAM, Some(launch), Some(call));
+        self.close(bracket, Feeding::Certain);
+    }
+
     fn drain(&mut self) {
         let mut drain = self.recorder.begin_drain().unwrap();
         while !drain.run() {
@@ -121,8 +126,8 @@ impl Bench {
     }
 
     fn span(&mut self, stream: Stream) {
-        let id = self.open(stream, None, None);
-        self.close(id, Feeding::Certain);
+        let bracket = self.open(stream, None, None);
+        self.close(bracket, Feeding::Certain);
     }
 
     fn series(&self, launch: Option<u32>) -> gpu_time_report::Series {
@@ -322,8 +327,7 @@ fn workload_is_counted_with_the_sum() {
     bench.gpu.finish();
     let call = bench.open_call();
     for launch in 0..2 {
-        let bracket = bench.open(STREAM, Some(launch), Some(call));
-        bench.close(bracket, Feeding::Certain);
+        bench.launch(launch, call);
     }
     bench.returned.set(call, None);
     bench.drain();

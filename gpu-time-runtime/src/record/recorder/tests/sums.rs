@@ -8,8 +8,7 @@ fn launches_add_up_once_their_call_has_returned() {
     bench.gpu.finish();
     let call = bench.open_call();
     for launch in 0..2 {
-        let opened = bench.open(STREAM, Some(launch), Some(call));
-        bench.close(opened, Feeding::Certain);
+        bench.launch(launch, call);
     }
     bench.drain();
     assert_eq!(bench.series(None).in_flight(), 1, "the function has not returned");
@@ -38,8 +37,7 @@ fn lost_launch_loses_the_sum() {
     let mut bench = Bench::new();
     bench.gpu.finish();
     let call = bench.open_call();
-    let good = bench.open(STREAM, Some(0), Some(call));
-    bench.close(good, Feeding::Certain);
+    bench.launch(0, call);
     let bad = bench.open(STREAM, Some(1), Some(call));
     bench.recorder.lose(bad, Lost::Failed);
     bench.returned.set(call, None);
@@ -56,8 +54,7 @@ fn running_call_keeps_its_sum_open() {
     bench.gpu.finish();
     let call = bench.open_call();
     for launch in 0..2 {
-        let opened = bench.open(STREAM, Some(launch), Some(call));
-        bench.close(opened, Feeding::Certain);
+        bench.launch(launch, call);
         bench.drain();
         assert_eq!(bench.series(None).in_flight(), 1);
     }
@@ -90,8 +87,7 @@ fn cancelled_call_loses_its_sum_but_not_its_launch() {
     let mut bench = Bench::new();
     bench.gpu.finish();
     let call = bench.open_call();
-    let opened = bench.open(STREAM, Some(0), Some(call));
-    bench.close(opened, Feeding::Certain);
+    bench.launch(0, call);
     bench.returned.set(call, Some(Lost::Cancelled));
     bench.drain();
     let series = bench.series(None);
@@ -107,8 +103,7 @@ fn draining_many_running_calls_needs_little_stack() {
     bench.gpu.finish();
     let calls = [(); 1_024].map(|()| bench.open_call());
     for call in calls {
-        let opened = bench.open(STREAM, Some(0), Some(call));
-        bench.close(opened, Feeding::Certain);
+        bench.launch(0, call);
     }
     bench.drain();
     let second = calls.map(|call| bench.open(STREAM, Some(1), Some(call)));
