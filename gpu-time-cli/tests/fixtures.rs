@@ -3,49 +3,15 @@
 use std::time::{Duration, SystemTime};
 
 use gpu_time_report::{
-    CacheState, Clock, Device, Distribution, Histogram, Launches, Losses, Measure, Process,
-    ScopeKind, Series, Site, Snapshot, Summary,
+    Device, Distribution, Launches, Measure, Process, ScopeKind, Series, Site, Snapshot, Summary,
 };
 
 /// Builds a series from the raw times of its fed and starved samples, and its bias.
 pub fn series(device: &str, fed: &[f64], starved: &[f64], bias_ns: f64) -> Series {
-    let [all_fed, all_starved] = [fed, starved].map(summary);
-    let summary = if fed.is_empty() { &all_starved } else { &all_fed };
-    let stats = |bias: f64| summary.stats(bias, all_fed.sum(bias) + all_starved.sum(bias));
-    let samples = (fed.len() + starved.len()) as u64;
-    Series {
-        device: device.to_owned(),
-        launch: None,
-        measure: Measure::Sum,
-        key: None,
-        cache: CacheState::AsFound,
-        clock: Clock::Events,
-        graph: false,
-        timed: samples,
-        measured: samples,
-        in_flight: 0,
-        lost: Losses::default(),
-        fed: fed.len() as u64,
-        starved: starved.len() as u64,
-        at_floor: 0,
-        queued: 0,
-        nested: 0,
-        tracked: 0,
-        upper_bound: fed.is_empty() && !starved.is_empty(),
-        launches: (samples > 0).then_some(Launches { min: 1, mean: 1.0, max: 1 }),
-        raw_ns: stats(0.0),
-        net_ns: stats(bias_ns),
-        bias_ns: Some(bias_ns),
-        net_sum_ns: stats(bias_ns).map(|net| net.sum),
-        estimated_total_ns: stats(bias_ns).map(|net| net.sum),
-        estimated_total_error_ns: stats(bias_ns).map(|_| 0.0),
-        ci95_ns: summary.median_interval(),
-        histogram: summary.histogram().clone(),
-        net_histogram: Histogram::default(),
-        timeline: None,
-        bytes: None,
-        flops: None,
-    }
+    let [fed, starved] = [fed, starved].map(summary);
+    let has_samples = fed.count() + starved.count() > 0;
+    let launches = has_samples.then_some(Launches { min: 1, mean: 1.0, max: 1 });
+    Series::of_samples(device, Measure::Sum, [&fed, &starved], launches, bias_ns)
 }
 
 fn summary(times: &[f64]) -> Summary {
@@ -58,23 +24,14 @@ fn summary(times: &[f64]) -> Summary {
 pub fn site(name: &str, line: u32, series: Vec<Series>) -> Site {
     let timed = series.iter().map(|series| series.timed).max().unwrap_or_default();
     Site {
-        name: name.to_owned(),
-        file: "src/main.rs".to_owned(),
-        line,
-        scope: ScopeKind::Launches,
         launches_seen: 1,
-        options: String::new(),
-        remarks: Vec::new(),
         calls: timed.saturating_add(3),
         warmup: 3,
-        skipped: 0,
-        unsampled: 0,
         timed,
         holds_released: 500,
         holds_expired: 2,
-        sample_rate: 1.0,
-        warnings: Vec::new(),
         series,
+        ..Site::new(name.to_owned(), "src/main.rs".to_owned(), line, ScopeKind::Launches)
     }
 }
 

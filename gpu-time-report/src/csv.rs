@@ -5,15 +5,16 @@ use crate::units::printable;
 use crate::{Lost, Series, Site, Snapshot, Stats};
 
 /// The name of a column and its cell for a series.
-type Column = (String, Box<dyn Fn(&Site, &Series) -> String>);
+type CsvColumn = (String, Box<dyn Fn(&Site, &Series) -> String>);
 
 /// The name of a statistic and its accessor.
 type Figure = (&'static str, fn(&Stats) -> f64);
 
 impl Snapshot {
-    /// The CSV report: a header, then one line for each series. Control characters in names are escaped
-    /// as in the table; all else is unchanged. A name that begins with `=`, `+`, `-` or `@`, such as the
-    /// key `-1`, is a formula to a spreadsheet unless its column is imported as text.
+    /// The CSV report: a header, then one line for each series. Control characters in names are
+    /// escaped as in the table; all else is unchanged. A name that begins with `=`, `+`, `-` or
+    /// `@`, such as the key `-1`, is a formula to a spreadsheet unless its column is imported as
+    /// text.
     pub fn to_csv(&self) -> String {
         render(self)
     }
@@ -46,8 +47,8 @@ fn write_line(text: &mut String, cells: impl Iterator<Item = String>) {
     text.push('\n');
 }
 
-fn columns() -> Vec<Column> {
-    let mut columns: Vec<Column> = Vec::new();
+fn columns() -> Vec<CsvColumn> {
+    let mut columns: Vec<CsvColumn> = Vec::new();
     let mut add = |name: &str, value: fn(&Site, &Series) -> String| {
         columns.push((name.to_owned(), Box::new(value)));
     };
@@ -110,7 +111,7 @@ fn columns() -> Vec<Column> {
     columns
 }
 
-fn add_stats(columns: &mut Vec<Column>, kind: &str, stats: fn(&Series) -> Option<&Stats>) {
+fn add_stats(columns: &mut Vec<CsvColumn>, kind: &str, stats: fn(&Series) -> Option<&Stats>) {
     const FIGURES: [Figure; 9] = [
         ("min", Stats::min),
         ("p5", Stats::p5),

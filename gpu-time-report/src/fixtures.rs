@@ -4,9 +4,9 @@ use std::time::{Duration, SystemTime};
 
 use crate::*;
 
-/// The properties in which the rows differ.
+/// The properties in which the series differ.
 #[derive(Default)]
-pub struct Row {
+pub struct SeriesFixture {
     device: &'static str,
     measure: Option<Measure>,
     launch: Option<Launch>,
@@ -29,10 +29,14 @@ pub struct Row {
     flops: Option<Flops>,
 }
 
-pub fn row(device: &'static str, measure: Measure, times: impl IntoIterator<Item = u32>) -> Row {
+pub fn row(
+    device: &'static str,
+    measure: Measure,
+    times: impl IntoIterator<Item = u32>,
+) -> SeriesFixture {
     let times = times.into_iter().map(f64::from).collect();
     let launches = (measure == Measure::Sum).then_some([2, 2]);
-    Row { device, measure: Some(measure), launches, times, ..Row::default() }
+    SeriesFixture { device, measure: Some(measure), launches, times, ..SeriesFixture::default() }
 }
 
 fn summary(times: &[f64]) -> Summary {
@@ -48,19 +52,19 @@ fn course(times: &[f64]) -> Course {
     course
 }
 
-impl Row {
-    fn launch(mut self, index: u32, name: &str, line: u32) -> Row {
+impl SeriesFixture {
+    fn launch(mut self, index: u32, name: &str, line: u32) -> SeriesFixture {
         self.launch = Some(Launch { index, name: name.to_owned(), line });
         self
     }
 
-    pub fn key(self, key: &str) -> Row {
-        Row { key: Some(key.to_owned()), ..self }
+    pub fn key(self, key: &str) -> SeriesFixture {
+        SeriesFixture { key: Some(key.to_owned()), ..self }
     }
 
     /// A launch in a graph.
-    pub fn in_graphs(self) -> Row {
-        Row { graph: true, ..self.launch(0, "launch", 80) }
+    pub fn in_graphs(self) -> SeriesFixture {
+        SeriesFixture { graph: true, ..self.launch(0, "launch", 80) }
     }
 
     fn series(self) -> Series {
@@ -102,7 +106,13 @@ impl Row {
     }
 }
 
-pub fn site(name: &str, line: u32, scope: ScopeKind, counts: [u64; 3], rows: Vec<Row>) -> Site {
+pub fn site(
+    name: &str,
+    line: u32,
+    scope: ScopeKind,
+    counts: [u64; 3],
+    rows: Vec<SeriesFixture>,
+) -> Site {
     let [warmup, skipped, timed] = counts;
     Site {
         launches_seen: if scope == ScopeKind::Launches { 2 } else { 0 },
@@ -110,7 +120,7 @@ pub fn site(name: &str, line: u32, scope: ScopeKind, counts: [u64; 3], rows: Vec
         warmup,
         skipped,
         timed,
-        series: rows.into_iter().map(Row::series).collect(),
+        series: rows.into_iter().map(SeriesFixture::series).collect(),
         ..Site::new(name.to_owned(), "src/main.rs".to_owned(), line, scope)
     }
 }
@@ -187,15 +197,15 @@ pub fn gpu() -> Device {
 pub fn everything() -> Snapshot {
     let steps = |from: u32, count: u32| (0..count).map(move |i| from + 32 * (i % 10));
     let train = vec![
-        Row {
+        SeriesFixture {
             cache: Some(CacheState::AfterCold),
             ..row("cuda:0", Measure::Launch, steps(21_000, 100)).launch(1, "gemm", 44)
         },
-        Row {
+        SeriesFixture {
             cache: Some(CacheState::Cold),
             ..row("cuda:0", Measure::Launch, steps(9_000, 100)).launch(0, "launch", 40)
         },
-        Row {
+        SeriesFixture {
             cache: Some(CacheState::Cold),
             lost: vec![Lost::Failed, Lost::Capture, Lost::Capture],
             in_flight: 2,
@@ -204,10 +214,11 @@ pub fn everything() -> Snapshot {
     ];
     let mut train = site("app::train", 37, ScopeKind::Launches, [10, 0, 105], train);
     train.options = "warmup = 10, cold".to_owned();
-    let looped = Row { launches: Some([1, 3]), ..row("cuda:0", Measure::Sum, steps(8_000, 20)) };
+    let looped =
+        SeriesFixture { launches: Some([1, 3]), ..row("cuda:0", Measure::Sum, steps(8_000, 20)) };
     let saxpy = vec![
         row("host", Measure::Span, steps(2_000_000, 50)),
-        Row {
+        SeriesFixture {
             starved: 10,
             at_floor: 1,
             nested: 3,
@@ -220,11 +231,11 @@ pub fn everything() -> Snapshot {
     saxpy.options = "sleep".to_owned();
     saxpy.remarks = vec![Remark::UnparsedBody];
     let decode = row("cuda:0", Measure::Launch, steps(4_000, 7)).in_graphs();
-    let hostile = Row { starved: 4, ..row("cuda:0", Measure::Span, [7_000; 4]) };
+    let hostile = SeriesFixture { starved: 4, ..row("cuda:0", Measure::Span, [7_000; 4]) };
     let mut hostile = site("a,\"b\"\n\u{1b}<i>", 90, ScopeKind::Body, [0, 0, 4], vec![hostile]);
     hostile.warnings =
         vec!["`cold` had no memory for its buffer, so 4 calls ran as found".to_owned()];
-    let keyed = |key, times: [u32; 3], estimated| Row {
+    let keyed = |key, times: [u32; 3], estimated| SeriesFixture {
         estimated: Some(estimated),
         ..row("cuda:0", Measure::Span, times).key(key)
     };
@@ -259,30 +270,32 @@ pub fn rated() -> Snapshot {
     let flops = |samples, per_call, total, tflop_per_s| {
         Some(Flops { samples, per_call, total, tflop_per_s: Some(tflop_per_s) })
     };
-    let copy = Row {
+    let copy = SeriesFixture {
         bytes: bytes(11, Some(8e6), 88e6, 4_000.0),
         ..row("cuda:0", Measure::Span, [4_207; 11])
     };
-    let gemm = Row {
+    let gemm = SeriesFixture {
         bytes: bytes(2, Some(3e6), 6e6, 300.0),
         flops: flops(2, None, 6e9, 200.0),
         ..row("cuda:0", Measure::Span, [12_207, 22_207])
     };
-    let starved = Row {
+    let starved = SeriesFixture {
         starved: 1,
         bytes: bytes(1, Some(1e6), 1e6, 1_000.0),
         ..row("cuda:0", Measure::Span, [3_207])
     };
-    let sync = Row {
+    let sync = SeriesFixture {
         clock: Some(Clock::Sync),
         flops: flops(3, Some(1e9), 3e9, 50.0),
         ..row("cuda:0", Measure::Span, [20_000; 3])
     };
-    let host =
-        Row { bytes: bytes(2, Some(1e6), 2e6, 1.0), ..row("host", Measure::Span, [1_000_000; 2]) };
+    let host = SeriesFixture {
+        bytes: bytes(2, Some(1e6), 2e6, 1.0),
+        ..row("host", Measure::Span, [1_000_000; 2])
+    };
     let sites = [copy, gemm, starved, sync, host, row("cuda:0", Measure::Span, [6_207; 4])];
     let names = ["copy", "gemm", "starved", "sync", "host", "plain"];
-    let site = |(row, name): (Row, &str)| {
+    let site = |(row, name): (SeriesFixture, &str)| {
         let timed = row.times.len() as u64;
         site(&format!("app::{name}"), 1, ScopeKind::Body, [0, 0, timed], vec![row])
     };

@@ -12,17 +12,17 @@ pub struct Group<'a> {
     /// The function.
     pub site: &'a Site,
     /// The function's own series. `None` if every call was captured, or none was timed.
-    pub head: Option<Row<'a>>,
+    pub head: Option<IndexedSeries<'a>>,
     /// The launches that its calls made.
-    pub launches: Vec<Row<'a>>,
-    /// Set in the first group of a function, the one that shows its number of calls: calls are counted
-    /// per function, not per device or cache state.
+    pub launches: Vec<IndexedSeries<'a>>,
+    /// Set in the first group of a function, the one that shows its number of calls: calls are
+    /// counted per function, not per device or cache state.
     pub has_calls: bool,
 }
 
 /// A series and its index in its site.
 #[derive(Clone, Copy)]
-pub struct Row<'a> {
+pub struct IndexedSeries<'a> {
     /// The index.
     #[cfg_attr(not(feature = "html"), expect(dead_code, reason = "only the page refers to it"))]
     pub at: usize,
@@ -42,7 +42,7 @@ pub fn of(snapshot: &Snapshot) -> Vec<Group<'_>> {
 
 /// Returns the groups of one site, or none if it was never called.
 fn of_site(at: usize, site: &Site) -> Vec<Group<'_>> {
-    let rows = || site.series.iter().enumerate().map(|(at, series)| Row { at, series });
+    let rows = || site.series.iter().enumerate().map(|(at, series)| IndexedSeries { at, series });
     let group = |head| Group { at, site, head, launches: Vec::new(), has_calls: false };
     let heads = rows().filter(|row| row.series.launch.is_none());
     let mut groups: Vec<Group> = heads.map(|row| group(Some(row))).collect();
@@ -65,8 +65,8 @@ fn of_site(at: usize, site: &Site) -> Vec<Group<'_>> {
     groups
 }
 
-/// Returns `true` if calls of this series made the launch. The later launches of a cold call run in the
-/// state `after-cold`.
+/// Returns `true` if calls of this series made the launch. The later launches of a cold call run in
+/// the state `after-cold`.
 fn is_launch_of(launch: &Series, calls: &Series) -> bool {
     let is_cold = calls.cache != CacheState::AsFound;
     let cache = launch.cache == calls.cache || (is_cold && launch.cache == CacheState::AfterCold);

@@ -18,9 +18,9 @@ impl Snapshot {
         String::from_utf8(text).unwrap_or_default()
     }
 
-    /// Reads a JSON report. Floats are exact if the program turns on the feature `float_roundtrip` of
-    /// serde_json; otherwise they may differ in the last bit. Unknown fields are ignored, so reports of later
-    /// versions can be read too.
+    /// Reads a JSON report. Floats are exact if the program turns on the feature `float_roundtrip`
+    /// of serde_json; otherwise they may differ in the last bit. Unknown fields are ignored, so
+    /// reports of later versions can be read too.
     ///
     /// # Errors
     ///

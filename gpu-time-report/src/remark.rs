@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// A remark of the attribute on how it times a function. The macro decides at compile time which remarks
-/// apply; the JSON report has their codes, and the table and the page their sentences.
+/// A remark of the attribute on how it times a function. The macro decides at compile time which
+/// remarks apply; the JSON report has their codes, and the table and the page their sentences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Remark {

@@ -183,8 +183,8 @@ impl Site {
     }
 }
 
-/// Splits the attribute's arguments at the commas between them. Commas in brackets and in string literals
-/// separate no arguments.
+/// Splits the attribute's arguments at the commas between them. Commas in brackets and in string
+/// literals separate no arguments.
 fn arguments(options: &str) -> impl Iterator<Item = &str> {
     let (mut depth, mut in_string, mut is_escaped) = (0, false, false);
     options.split(move |c| {

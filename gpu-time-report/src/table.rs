@@ -20,8 +20,8 @@ use style::{DIMMED, DOUBTFUL, TITLE};
 const WARNINGS: usize = 20;
 
 impl Snapshot {
-    /// The table, laid out for a terminal: with colours if it shows them, and with names shortened until
-    /// a row fits.
+    /// The table, laid out for a terminal: with colours if it shows them, and with names shortened
+    /// until a row fits.
     #[doc(hidden)]
     pub fn to_table(&self, to: Terminal) -> String {
         let mut text = String::new();

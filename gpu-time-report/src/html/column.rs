@@ -9,10 +9,10 @@ use crate::{Clock, Series, Site, Snapshot, Stats, marks};
 /// The number of digits that most times show.
 const DIGITS: u8 = 3;
 
-/// A column, in the order from left to right. Its class in the stylesheet hides it where it does not
-/// fit: `wide` on a small window, `less` on a phone.
+/// A column, in the order from left to right. Its class in the stylesheet hides it where it does
+/// not fit: `wide` on a small window, `less` on a phone.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Column {
+pub enum PageColumn {
     Function,
     Key,
     On,
@@ -35,13 +35,13 @@ pub struct Sheet<'a> {
     snapshot: &'a Snapshot,
     times: Scale,
     totals: Scale,
-    /// The ends of the axis of [`Column::Spread`]: the shortest p5 and the longest p95 of all rows, as
-    /// natural logarithms.
+    /// The ends of the axis of [`PageColumn::Spread`]: the shortest p5 and the longest p95 of all
+    /// rows, as natural logarithms.
     axis: (f64, f64),
 }
 
 /// A row: a function, or one of its launches.
-pub struct Row<'a> {
+pub struct PageRow<'a> {
     pub site: &'a Site,
     /// `None` for a function without a series of its own.
     pub series: Option<&'a Series>,
@@ -49,10 +49,10 @@ pub struct Row<'a> {
     pub calls: Option<u64>,
 }
 
-impl Column {
+impl PageColumn {
     /// Returns the columns for a report. Keys and rates have a column if any row has one.
-    pub fn of(snapshot: &Snapshot) -> Vec<Column> {
-        use Column::*;
+    pub fn of(snapshot: &Snapshot) -> Vec<PageColumn> {
+        use PageColumn::*;
         let any = |has: fn(&Series) -> bool| snapshot.all_series().any(has);
         let mut columns = vec![Function];
         columns.extend(any(|series| series.key.is_some()).then_some(Key));
@@ -66,40 +66,40 @@ impl Column {
         let (times, totals) = (sheet.times.unit().name(), sheet.totals.unit().name());
         html! {
             @match self {
-                Column::Function => th data-sortable { "function" },
-                Column::Key => th data-sortable { "key" },
-                Column::On => th data-sortable { "on" },
-                Column::Cache => th data-sortable { "cache" },
-                Column::Calls => th.n.wide data-sortable { "calls" },
-                Column::Samples => th.n data-sortable { "samples" },
-                Column::Median => th.n data-sortable { "median " small { (times) } },
-                Column::P5 => th.n.wide data-sortable { "p5 " small { (times) } },
-                Column::P95 => th.n.wide data-sortable { "p95 " small { (times) } },
-                Column::Spread => th { "p5–p95 " small { "log" } },
-                Column::Total => {
+                PageColumn::Function => th data-sortable { "function" },
+                PageColumn::Key => th data-sortable { "key" },
+                PageColumn::On => th data-sortable { "on" },
+                PageColumn::Cache => th data-sortable { "cache" },
+                PageColumn::Calls => th.n.wide data-sortable { "calls" },
+                PageColumn::Samples => th.n data-sortable { "samples" },
+                PageColumn::Median => th.n data-sortable { "median " small { (times) } },
+                PageColumn::P5 => th.n.wide data-sortable { "p5 " small { (times) } },
+                PageColumn::P95 => th.n.wide data-sortable { "p95 " small { (times) } },
+                PageColumn::Spread => th { "p5–p95 " small { "log" } },
+                PageColumn::Total => {
                     th.n data-sortable aria-sort="descending" { "total " small { (totals) } }
                 }
-                Column::Share => th.n data-sortable { "share" },
-                Column::GbPerS => th.n data-sortable { (marks::GB_PER_S) },
-                Column::TflopPerS => th.n data-sortable { (marks::TFLOP_PER_S) },
+                PageColumn::Share => th.n data-sortable { "share" },
+                PageColumn::GbPerS => th.n data-sortable { (marks::GB_PER_S) },
+                PageColumn::TflopPerS => th.n data-sortable { (marks::TFLOP_PER_S) },
             }
         }
     }
 
     /// Returns the cell of a row.
-    pub fn cell(self, row: &Row, sheet: &Sheet) -> Markup {
+    pub fn cell(self, row: &PageRow, sheet: &Sheet) -> Markup {
         self.filled(row, sheet).unwrap_or_else(|| match self {
-            Column::Calls => html! { td.n.wide.less {} },
+            PageColumn::Calls => html! { td.n.wide.less {} },
             _ => html! { td.less {} },
         })
     }
 
     /// Returns `None` if the column says nothing about the row.
-    fn filled(self, row: &Row, sheet: &Sheet) -> Option<Markup> {
-        if self == Column::Function {
+    fn filled(self, row: &PageRow, sheet: &Sheet) -> Option<Markup> {
+        if self == PageColumn::Function {
             return Some(row.name());
         }
-        if self == Column::Calls {
+        if self == PageColumn::Calls {
             let calls = row.calls?;
             return Some(html! {
                 td.n.wide.less data-value=(calls) data-label="calls" { (units::count(calls)) }
@@ -108,23 +108,23 @@ impl Column {
         let Sheet { times, totals, .. } = sheet;
         let series = row.series?;
         Some(match self {
-            Column::Function | Column::Calls => return None,
-            Column::Key => {
+            PageColumn::Function | PageColumn::Calls => return None,
+            PageColumn::Key => {
                 html! { td.keyed.less { (printable(series.key.as_deref().unwrap_or_default())) } }
             }
-            Column::On => html! {
+            PageColumn::On => html! {
                 td.on.less[sheet.snapshot.devices.len() <= 1] {
                     @if series.clock == Clock::Host { (marks::HOST) } @else { (printable(&series.device)) }
                     @if series.clock == Clock::Sync { " " span.chip { (marks::SYNC) } }
                 }
             },
-            Column::Cache => html! {
+            PageColumn::Cache => html! {
                 td.cache { span class={ "chip " (series.cache()) } { (series.cache()) } }
             },
-            Column::Samples => html! {
+            PageColumn::Samples => html! {
                 td.n.less data-value=(series.measured) { (units::count(series.measured)) }
             },
-            Column::Median => {
+            PageColumn::Median => {
                 let median = series.shown()?.median;
                 let mark = if series.upper_bound { marks::UPPER_BOUND } else { "" };
                 html! {
@@ -136,15 +136,15 @@ impl Column {
                     }
                 }
             }
-            Column::P5 => {
+            PageColumn::P5 => {
                 let Stats { p5, .. } = series.shown()?;
                 html! { td.n.wide.less data-value=(p5) { (times.number(*p5)) } }
             }
-            Column::P95 => {
+            PageColumn::P95 => {
                 let Stats { p95, .. } = series.shown()?;
                 html! { td.n.wide.less data-value=(p95) { (times.number(*p95)) } }
             }
-            Column::Spread => {
+            PageColumn::Spread => {
                 let Stats { p5, median, p95, .. } = *series.shown()?;
                 let [low, middle, high] = [p5, median, p95].map(|ns| sheet.on_axis(ns));
                 html! {
@@ -153,7 +153,7 @@ impl Column {
                     }
                 }
             }
-            Column::Total => {
+            PageColumn::Total => {
                 let total = series.shown().and(series.total())?;
                 let error = series.estimated_total_error_ns.filter(|_| row.site.is_sampled());
                 html! {
@@ -169,8 +169,8 @@ impl Column {
                 }
             }
             // A graph node is in no function's time, and not every replay was sampled.
-            Column::Share if series.graph => html! { td.n.share {} },
-            Column::Share => {
+            PageColumn::Share if series.graph => html! { td.n.share {} },
+            PageColumn::Share => {
                 let total = series.shown().and(series.total())?;
                 let all = sheet.snapshot.total_beside(series);
                 let share = if all > 0.0 { total / all } else { 0.0 };
@@ -181,7 +181,7 @@ impl Column {
                     }
                 }
             }
-            Column::GbPerS => {
+            PageColumn::GbPerS => {
                 let bytes = series.bytes?;
                 let rate = bytes.gb_per_s?;
                 html! {
@@ -193,7 +193,7 @@ impl Column {
                     }
                 }
             }
-            Column::TflopPerS => {
+            PageColumn::TflopPerS => {
                 let rate = series.flops?.tflop_per_s?;
                 html! {
                     td.n data-value=(rate) data-label=(marks::TFLOP_PER_S) {
@@ -225,7 +225,7 @@ impl<'a> Sheet<'a> {
     }
 }
 
-impl Row<'_> {
+impl PageRow<'_> {
     fn name(&self) -> Markup {
         let series = self.series;
         let launch = series.and_then(|series| series.launch.as_ref());

@@ -23,8 +23,8 @@ const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 
 impl Snapshot {
-    /// The report as one self-contained HTML page. Scripts sort and filter its rows and draw charts of
-    /// each; without scripts it is a table.
+    /// The report as one self-contained HTML page. Scripts sort and filter its rows and draw charts
+    /// of each; without scripts it is a table.
     pub fn to_html(&self) -> String {
         render(self)
     }

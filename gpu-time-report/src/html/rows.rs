@@ -2,14 +2,14 @@
 
 use maud::{Markup, html};
 
-use super::column::{Column, Row, Sheet};
+use super::column::{PageColumn, PageRow, Sheet};
 use crate::Snapshot;
 use crate::groups::{self, Group};
 
 /// Renders the table and the controls that the script uses.
 pub fn table(snapshot: &Snapshot) -> Markup {
     let groups = groups::of(snapshot);
-    let (columns, sheet) = (Column::of(snapshot), Sheet::of(snapshot));
+    let (columns, sheet) = (PageColumn::of(snapshot), Sheet::of(snapshot));
     html! {
         h2 { "Functions" }
         @if groups.is_empty() {
@@ -33,17 +33,17 @@ pub fn table(snapshot: &Snapshot) -> Markup {
     }
 }
 
-fn rows(group: &Group, columns: &[Column], sheet: &Sheet) -> Markup {
+fn rows(group: &Group, columns: &[PageColumn], sheet: &Sheet) -> Markup {
     let Group { at, site, head, launches, has_calls } = group;
     let series = head.map(|head| head.series);
-    let function = Row { site, series, calls: has_calls.then_some(site.calls) };
+    let function = PageRow { site, series, calls: has_calls.then_some(site.calls) };
     html! {
         tbody {
             tr.row data-site=(at) data-series=[head.map(|head| head.at)] {
                 @for column in columns { (column.cell(&function, sheet)) }
             }
             @for launch in launches {
-                @let row = Row { site, series: Some(launch.series), calls: None };
+                @let row = PageRow { site, series: Some(launch.series), calls: None };
                 tr.row.launch data-site=(at) data-series=(launch.at) {
                     @for column in columns { (column.cell(&row, sheet)) }
                 }

@@ -18,23 +18,23 @@ pub struct Course {
     origin_ns: u64,
     /// As a power of two of nanoseconds.
     width: u32,
-    slots: Vec<Moments>,
+    slots: Vec<SlotMoments>,
 }
 
 /// The moments of the times in a slot.
 #[derive(Clone, Copy, Debug)]
-struct Moments {
+struct SlotMoments {
     count: u64,
     min: f64,
     max: f64,
     sum: f64,
 }
 
-impl Moments {
-    const NONE: Moments = Moments { count: 0, min: f64::INFINITY, max: 0.0, sum: 0.0 };
+impl SlotMoments {
+    const NONE: SlotMoments = SlotMoments { count: 0, min: f64::INFINITY, max: 0.0, sum: 0.0 };
 
     #[inline]
-    fn add(&mut self, other: Moments) {
+    fn add(&mut self, other: SlotMoments) {
         self.count += other.count;
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
@@ -61,10 +61,10 @@ impl Course {
         }
         let slot = (since >> self.width) as usize;
         if slot >= self.slots.len() {
-            self.slots.resize(slot + 1, Moments::NONE);
+            self.slots.resize(slot + 1, SlotMoments::NONE);
         }
         if let Some(slot) = self.slots.get_mut(slot) {
-            slot.add(Moments { count: 1, min: ns, max: ns, sum: ns });
+            slot.add(SlotMoments { count: 1, min: ns, max: ns, sum: ns });
         }
     }
 
@@ -75,7 +75,7 @@ impl Course {
         let half = self.slots.len().div_ceil(2);
         for at in 0..half {
             let pair = self.slots.iter().skip(2 * at).take(2);
-            let mut both = Moments::NONE;
+            let mut both = SlotMoments::NONE;
             pair.for_each(|&slot| both.add(slot));
             if let Some(slot) = self.slots.get_mut(at) {
                 *slot = both;
@@ -103,7 +103,7 @@ impl Course {
 
     /// Returns the memory that it takes, in bytes.
     pub fn bytes(&self) -> usize {
-        size_of::<Self>() + self.slots.capacity() * size_of::<Moments>()
+        size_of::<Self>() + self.slots.capacity() * size_of::<SlotMoments>()
     }
 }
 

@@ -11,7 +11,7 @@ const DIGITS: u8 = 4;
 
 /// A column, in the order from left to right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Column {
+pub enum TableColumn {
     Function,
     On,
     Cache,
@@ -32,19 +32,20 @@ pub struct Units {
 }
 
 /// The subject of a line of the table.
-pub enum Row<'a> {
+pub enum TableRow<'a> {
     /// A series of a function or of one of its launches.
     Series { snapshot: &'a Snapshot, site: &'a Site, series: &'a Series, calls: Option<u64> },
     /// A function without a series of its own: every call was captured, or none was timed.
     Untimed { site: &'a Site, calls: Option<u64> },
-    /// The keys of a function that the table leaves out, with the samples and the total of their calls.
+    /// The keys of a function that the table leaves out, with the samples and the total of their
+    /// calls.
     OtherKeys { site: &'a Site, keys: usize, samples: u64, total: f64 },
 }
 
-impl Column {
+impl TableColumn {
     /// Returns the columns for a report that has series. Rates have a column if any row has one.
-    pub fn of(snapshot: &Snapshot) -> Vec<Column> {
-        use Column::*;
+    pub fn of(snapshot: &Snapshot) -> Vec<TableColumn> {
+        use TableColumn::*;
         let any = |has: fn(&Series) -> bool| snapshot.all_series().any(has);
         let mut columns = vec![Function, On, Cache, Calls, Samples, Median, Spread, Total, Share];
         columns.extend(any(|series| series.bytes.is_some()).then_some(GbPerS));
@@ -55,55 +56,55 @@ impl Column {
     pub fn header(self, units: &Units) -> String {
         let [times, totals] = [units.times, units.totals].map(|scale| scale.unit().name());
         match self {
-            Column::Function => "function".to_owned(),
-            Column::On => "on".to_owned(),
-            Column::Cache => "cache".to_owned(),
-            Column::Calls => "calls".to_owned(),
-            Column::Samples => "samples".to_owned(),
-            Column::Median => format!("median {times}"),
-            Column::Spread => format!("p5–p95 {times}"),
-            Column::Total => format!("total {totals}"),
-            Column::Share => "share".to_owned(),
-            Column::GbPerS => marks::GB_PER_S.to_owned(),
-            Column::TflopPerS => marks::TFLOP_PER_S.to_owned(),
+            TableColumn::Function => "function".to_owned(),
+            TableColumn::On => "on".to_owned(),
+            TableColumn::Cache => "cache".to_owned(),
+            TableColumn::Calls => "calls".to_owned(),
+            TableColumn::Samples => "samples".to_owned(),
+            TableColumn::Median => format!("median {times}"),
+            TableColumn::Spread => format!("p5–p95 {times}"),
+            TableColumn::Total => format!("total {totals}"),
+            TableColumn::Share => "share".to_owned(),
+            TableColumn::GbPerS => marks::GB_PER_S.to_owned(),
+            TableColumn::TflopPerS => marks::TFLOP_PER_S.to_owned(),
         }
     }
 
     pub fn alignment(self) -> CellAlignment {
         match self {
-            Column::Function | Column::On | Column::Cache => CellAlignment::Left,
+            TableColumn::Function | TableColumn::On | TableColumn::Cache => CellAlignment::Left,
             _ => CellAlignment::Right,
         }
     }
 
     /// Returns the text of a cell, empty if the column says nothing about the row.
-    pub fn cell(self, row: &Row, units: &Units) -> String {
+    pub fn cell(self, row: &TableRow, units: &Units) -> String {
         self.text(row, units).unwrap_or_default()
     }
 
-    fn text(self, row: &Row, units: &Units) -> Option<String> {
+    fn text(self, row: &TableRow, units: &Units) -> Option<String> {
         let series = row.series();
         Some(match self {
-            Column::Function => row.label(),
-            Column::On => device(series?),
-            Column::Cache => series?.cache().to_owned(),
-            Column::Calls => row.calls()?.to_string(),
-            Column::Samples => row.samples()?.to_string(),
-            Column::Median => {
+            TableColumn::Function => row.label(),
+            TableColumn::On => device(series?),
+            TableColumn::Cache => series?.cache().to_owned(),
+            TableColumn::Calls => row.calls()?.to_string(),
+            TableColumn::Samples => row.samples()?.to_string(),
+            TableColumn::Median => {
                 let series = series?;
                 let mark = if series.upper_bound { marks::UPPER_BOUND } else { "" };
                 let median = format!("{mark}{}", units.times.text(series.shown()?.median));
                 // The second line of a sum's label leaves room for the mark.
                 if series.is_raw_by_launches() { median + "\n" + marks::RAW } else { median }
             }
-            Column::Spread => {
+            TableColumn::Spread => {
                 let stats = series?.shown()?;
                 let unit = units.times.unit_for(stats.median);
                 let is_own = unit != units.times.unit();
                 let name = if is_own { format!(" {}", unit.name()) } else { String::new() };
                 format!("{}–{}{name}", unit.number(stats.p5), unit.number(stats.p95))
             }
-            Column::Total => {
+            TableColumn::Total => {
                 let total = row.total()?;
                 let is_estimate = row.is_estimate();
                 let mark = if is_estimate { marks::ESTIMATE } else { "" };
@@ -112,19 +113,19 @@ impl Column {
                 let error = error.map(|error| format!("\n±{}", units::share(error, total)));
                 format!("{mark}{}{}", units.totals.text(total), error.unwrap_or_default())
             }
-            Column::Share => match row {
+            TableColumn::Share => match row {
                 // A graph node is in no function's time, and not every replay was sampled.
-                Row::Series { snapshot, series, .. } if !series.graph => {
+                TableRow::Series { snapshot, series, .. } if !series.graph => {
                     units::share(row.total()?, snapshot.total_beside(series))
                 }
                 _ => return None,
             },
-            Column::GbPerS => {
+            TableColumn::GbPerS => {
                 let bytes = series?.bytes?;
                 let peak = bytes.peak_share.map(|share| format!(" ({:.0}%)", 100.0 * share));
                 rate(series?, bytes.gb_per_s?) + &peak.unwrap_or_default()
             }
-            Column::TflopPerS => rate(series?, series?.flops?.tflop_per_s?),
+            TableColumn::TflopPerS => rate(series?, series?.flops?.tflop_per_s?),
         })
     }
 }
@@ -139,62 +140,62 @@ impl Units {
     }
 }
 
-impl<'a> Row<'a> {
+impl<'a> TableRow<'a> {
     /// Returns `true` for a line that belongs to the function above it.
     pub fn is_below_function(&self) -> bool {
         match self {
-            Row::Series { series, .. } => series.launch.is_some(),
-            Row::Untimed { .. } => false,
-            Row::OtherKeys { .. } => true,
+            TableRow::Series { series, .. } => series.launch.is_some(),
+            TableRow::Untimed { .. } => false,
+            TableRow::OtherKeys { .. } => true,
         }
     }
 
     fn series(&self) -> Option<&'a Series> {
         match self {
-            Row::Series { series, .. } => Some(series),
-            Row::Untimed { .. } | Row::OtherKeys { .. } => None,
+            TableRow::Series { series, .. } => Some(series),
+            TableRow::Untimed { .. } | TableRow::OtherKeys { .. } => None,
         }
     }
 
     fn label(&self) -> String {
         match self {
-            Row::Series { site, series, .. } => label(site, series),
-            Row::Untimed { site, .. } => printable(&site.name),
-            Row::OtherKeys { keys, .. } => format!("  … {keys} more keys"),
+            TableRow::Series { site, series, .. } => label(site, series),
+            TableRow::Untimed { site, .. } => printable(&site.name),
+            TableRow::OtherKeys { keys, .. } => format!("  … {keys} more keys"),
         }
     }
 
     fn calls(&self) -> Option<u64> {
         match self {
-            Row::Series { calls, .. } | Row::Untimed { calls, .. } => *calls,
-            Row::OtherKeys { .. } => None,
+            TableRow::Series { calls, .. } | TableRow::Untimed { calls, .. } => *calls,
+            TableRow::OtherKeys { .. } => None,
         }
     }
 
     fn samples(&self) -> Option<u64> {
         match self {
-            Row::Series { series, .. } => Some(series.measured),
-            Row::Untimed { .. } => None,
-            Row::OtherKeys { samples, .. } => Some(*samples).filter(|samples| *samples > 0),
+            TableRow::Series { series, .. } => Some(series.measured),
+            TableRow::Untimed { .. } => None,
+            TableRow::OtherKeys { samples, .. } => Some(*samples).filter(|samples| *samples > 0),
         }
     }
 
     fn total(&self) -> Option<f64> {
         match self {
-            Row::Series { series, .. } => series.shown().and(series.total()),
-            Row::Untimed { .. } => None,
-            Row::OtherKeys { total, .. } => self.samples().map(|_| *total),
+            TableRow::Series { series, .. } => series.shown().and(series.total()),
+            TableRow::Untimed { .. } => None,
+            TableRow::OtherKeys { total, .. } => self.samples().map(|_| *total),
         }
     }
 
     /// Returns `true` if the total is extrapolated from a sample of the calls.
     fn is_estimate(&self) -> bool {
         match self {
-            Row::Series { site, series, .. } => {
+            TableRow::Series { site, series, .. } => {
                 site.is_sampled() && series.estimated_total_ns.is_some()
             }
-            Row::Untimed { .. } => false,
-            Row::OtherKeys { site, .. } => site.is_sampled(),
+            TableRow::Untimed { .. } => false,
+            TableRow::OtherKeys { site, .. } => site.is_sampled(),
         }
     }
 }

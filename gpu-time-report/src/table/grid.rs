@@ -1,13 +1,13 @@
 //! The cells of the table as text, in order.
 
-use super::column::{Column, Row, Units};
+use super::column::{TableColumn, TableRow, Units};
 use super::keys::HiddenKeys;
 use crate::groups::{self, Group};
 use crate::{Measure, Site, Snapshot, series};
 
 /// A header and rows. Every line has a cell for each column.
 pub struct Grid {
-    columns: Vec<Column>,
+    columns: Vec<TableColumn>,
     pub header: Vec<String>,
     pub rows: Vec<Line>,
 }
@@ -32,8 +32,11 @@ impl Grid {
             theirs.total_cmp(&ours).then(a.at.cmp(&b.at))
         });
         let has_series = groups.iter().any(|g| g.head.is_some() || !g.launches.is_empty());
-        let columns =
-            if has_series { Column::of(snapshot) } else { vec![Column::Function, Column::Calls] };
+        let columns = if has_series {
+            TableColumn::of(snapshot)
+        } else {
+            vec![TableColumn::Function, TableColumn::Calls]
+        };
         let units = Units::of(snapshot);
         let by_function = groups.chunk_by(|a, b| a.at == b.at);
         let rows = by_function.flat_map(|groups| rows(snapshot, groups)).map(|row| Line {
@@ -44,17 +47,17 @@ impl Grid {
         Grid { header: columns.iter().map(|column| column.header(&units)).collect(), rows, columns }
     }
 
-    pub fn columns(&self) -> &[Column] {
+    pub fn columns(&self) -> &[TableColumn] {
         &self.columns
     }
 
     /// Returns the cell of a line in a column, or `None` if the table lacks the column.
-    pub fn cell<'a>(&self, line: &'a Line, column: Column) -> Option<&'a str> {
+    pub fn cell<'a>(&self, line: &'a Line, column: TableColumn) -> Option<&'a str> {
         line.cells.get(self.place(column)?).map(String::as_str)
     }
 
     /// Replaces the cells of a column, from the first line to the last.
-    pub fn set(&mut self, column: Column, texts: Vec<String>) {
+    pub fn set(&mut self, column: TableColumn, texts: Vec<String>) {
         let Some(place) = self.place(column) else { return };
         for (line, text) in self.rows.iter_mut().zip(texts) {
             if let Some(cell) = line.cells.get_mut(place) {
@@ -63,7 +66,7 @@ impl Grid {
         }
     }
 
-    fn place(&self, column: Column) -> Option<usize> {
+    fn place(&self, column: TableColumn) -> Option<usize> {
         self.columns.iter().position(|&other| other == column)
     }
 }
@@ -74,18 +77,20 @@ fn total(site: &Site) -> f64 {
 }
 
 /// Returns the rows of one function, from all of its groups.
-fn rows<'a>(snapshot: &'a Snapshot, groups: &[Group<'a>]) -> Vec<Row<'a>> {
+fn rows<'a>(snapshot: &'a Snapshot, groups: &[Group<'a>]) -> Vec<TableRow<'a>> {
     let hidden = HiddenKeys::of(groups);
     let mut rows = Vec::new();
     for Group { site, head, launches, has_calls, .. } in groups {
         let calls = has_calls.then_some(site.calls);
         match head {
             Some(head) if hidden.has(head.series) => continue,
-            Some(head) => rows.push(Row::Series { snapshot, site, series: head.series, calls }),
-            None => rows.push(Row::Untimed { site, calls }),
+            Some(head) => {
+                rows.push(TableRow::Series { snapshot, site, series: head.series, calls })
+            }
+            None => rows.push(TableRow::Untimed { site, calls }),
         }
         let shown = launches.iter().filter(|row| !hidden.has(row.series));
-        rows.extend(shown.map(|row| Row::Series {
+        rows.extend(shown.map(|row| TableRow::Series {
             snapshot,
             site,
             series: row.series,
@@ -94,7 +99,7 @@ fn rows<'a>(snapshot: &'a Snapshot, groups: &[Group<'a>]) -> Vec<Row<'a>> {
     }
     if let Some(Group { site, .. }) = groups.first().filter(|_| hidden.len() > 0) {
         let (samples, total) = hidden.sum(groups);
-        rows.push(Row::OtherKeys { site, keys: hidden.len(), samples, total });
+        rows.push(TableRow::OtherKeys { site, keys: hidden.len(), samples, total });
     }
     rows
 }

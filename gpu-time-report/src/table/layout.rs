@@ -3,13 +3,14 @@
 use comfy_table::{Table, presets};
 use unicode_width::UnicodeWidthStr;
 
-use super::column::Column;
+use super::column::TableColumn;
 use super::grid::{Grid, Line};
 use super::style::{DIMMED, DOUBTFUL, FUNCTION, TITLE, paint};
 use crate::shorten::shortened;
 use crate::{Terminal, marks};
 
-/// The maximum width of a name if the width of the terminal is unknown, and on the narrowest terminal.
+/// The maximum width of a name if the width of the terminal is unknown, and on the narrowest
+/// terminal.
 const NAME: usize = 60;
 const NARROW_NAME: usize = 24;
 
@@ -17,7 +18,7 @@ const NARROW_NAME: usize = 24;
 pub fn fitted(mut grid: Grid, to: Terminal) -> String {
     let width = |text: &str| text.lines().map(UnicodeWidthStr::width).max().unwrap_or_default();
     let mut text = aligned(&grid);
-    let names = grid.rows.iter().filter_map(|line| grid.cell(line, Column::Function));
+    let names = grid.rows.iter().filter_map(|line| grid.cell(line, TableColumn::Function));
     let names: Vec<String> = names.map(str::to_owned).collect();
     let widest = names.iter().map(|name| width(name)).max().unwrap_or_default();
     let room = to
@@ -29,7 +30,7 @@ pub fn fitted(mut grid: Grid, to: Terminal) -> String {
             let parts = name.lines().filter_map(|part| short.get(part).map(String::as_str));
             parts.collect::<Vec<_>>().join("\n")
         };
-        grid.set(Column::Function, names.iter().map(cut).collect());
+        grid.set(TableColumn::Function, names.iter().map(cut).collect());
         text = aligned(&grid);
     }
     if to.colours { coloured(&grid, &text) } else { text }
@@ -64,10 +65,10 @@ fn coloured(grid: &Grid, text: &str) -> String {
 /// Colours the first line of a row: the name of a function, and a median that is an upper bound.
 fn first(grid: &Grid, line: &Line, text: &str) -> String {
     let part = |column| grid.cell(line, column).and_then(|cell| cell.lines().next());
-    let label = part(Column::Function).unwrap_or_default();
+    let label = part(TableColumn::Function).unwrap_or_default();
     let (label, figures) = text.split_at_checked(label.len()).unwrap_or((text, ""));
     let label = if line.is_below_function { label.to_owned() } else { paint(FUNCTION, label) };
-    let bound = part(Column::Median).filter(|cell| cell.starts_with(marks::UPPER_BOUND));
+    let bound = part(TableColumn::Median).filter(|cell| cell.starts_with(marks::UPPER_BOUND));
     match bound {
         Some(cell) => label + &figures.replacen(cell, &paint(DOUBTFUL, cell), 1),
         None => label + figures,

@@ -1,6 +1,6 @@
 //! Tables of the fixture snapshots.
 
-use crate::fixtures::{everything, gpu, off, on_host, process, rated, row, site};
+use crate::fixtures::{SeriesFixture, everything, gpu, off, on_host, process, rated, row, site};
 use crate::*;
 
 #[test]
@@ -204,7 +204,7 @@ fn table_with_rates() {
 
 /// Returns a report of a function with `count` keys on two devices, the later keys with longer
 /// times.
-fn keyed(count: u32, of: impl Fn(&'static str, u32) -> crate::fixtures::Row) -> Snapshot {
+fn keyed(count: u32, of: impl Fn(&'static str, u32) -> SeriesFixture) -> Snapshot {
     let rows = (0..count).flat_map(|i| {
         let key = format!("{i}x{i}");
         ["cuda:0", "cuda:1"].map(|device| of(device, i).key(&key))

@@ -236,6 +236,8 @@ pub mod never_by_a_never_call {
     }
 }
 
+/// Bodies that never reach their end. `todo!` and `unimplemented!` are under test here: nothing is
+/// left to implement.
 pub mod diverging_bodies {
     use crate::support::*;
 

@@ -1,9 +1,9 @@
 //! Streams with the method names of cudarc's. A launch logs itself and enqueues nothing.
 //!
 //! With `SHAPES_DRIVER` set, an annotated run has a driver's stream behind each of them, so that
-//! the brackets are recorded; otherwise the handles are invented. That is for the simulated driver only,
-//! which returns an error for a destroyed stream where a real one need not: some shapes drop a stream
-//! while it is being timed.
+//! the brackets are recorded; otherwise the handles are invented. That is for the simulated driver
+//! only, which returns an error for a destroyed stream where a real one need not: some shapes drop
+//! a stream while it is being timed.
 
 #![allow(clippy::all, clippy::pedantic, clippy::nursery)] // the two variants differ here
 

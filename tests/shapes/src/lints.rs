@@ -1,5 +1,5 @@
-//! Functions with compiler warnings. Each marked line has at least one warning, no other line has any,
-//! and the attribute must not change that.
+//! Functions with compiler warnings. Each marked line has at least one warning, no other line has
+//! any, and the attribute must not change that.
 #![warn(unused, nonstandard_style, future_incompatible, rust_2018_idioms, keyword_idents)]
 #![warn(unused_results, unused_qualifications, unused_lifetimes, single_use_lifetimes)]
 #![warn(trivial_casts, trivial_numeric_casts, let_underscore_drop, unit_bindings)]
@@ -96,7 +96,8 @@ mod variables {
         needless
     }
 
-    // Without the underscore the two would differ: a stream that only the attribute reads counts as used.
+    // Without the underscore the two would differ: a stream that only the attribute reads counts as
+    // used.
     #[allow(clippy::used_underscore_binding)]
     #[cfg_attr(feature = "timed", gpu_timed(scope = "body"))]
     pub(crate) fn stream(_stream: &CudaStream, mut n: u8) -> u8 { //~

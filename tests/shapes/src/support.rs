@@ -36,8 +36,8 @@ macro_rules! log_auto_traits {
 }
 pub(crate) use log_auto_traits;
 
-/// A value whose type is checked for its traits: a method of this type applies only if its bound holds,
-/// else the one of [`No`] does.
+/// A value whose type is checked for its traits: a method of this type applies only if its bound
+/// holds, else the one of [`No`] does.
 pub struct Probe<'a, T>(pub &'a T);
 
 pub trait No {
