@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-/// The largest loss with a budget of 1 %, in percent.
+/// The largest loss, in percent for each percent of the budget.
 pub const MAX_LOSS: f64 = 1.2;
-/// The smallest loss with which the budget counts as spent, in percent.
+/// The smallest loss with which the budget counts as spent, in the same unit.
 pub const MIN_LOSS: f64 = 0.6;
-/// The largest difference between two loops with timing off, in percent.
+/// The largest difference between two loops with timing off, in the same unit.
 pub const MAX_CONTROL: f64 = 0.2;
 
 /// The slowdown of turns, in percent.
@@ -44,24 +44,26 @@ impl Loss {
         }
     }
 
-    /// Returns `true` if the loss is negligible and known with sufficient precision.
-    fn is_negligible(&self) -> bool {
+    /// Returns `true` if the loss is negligible beside a budget of `percent`, and known with
+    /// sufficient precision.
+    fn is_negligible(&self, percent: f64) -> bool {
         let [low, high] = self.interval;
-        self.median.abs() <= MAX_CONTROL && high - low <= 2.0 * MAX_CONTROL
+        let bound = MAX_CONTROL * percent;
+        self.median.abs() <= bound && high - low <= 2.0 * bound
     }
 }
 
 /// Returns the verdicts on the budget and on the control. If the control differs, both are invalid;
 /// if the budget has not settled, its verdict is.
-pub fn judge(budget: &Loss, control: &Loss, is_settled: bool) -> [Verdict; 2] {
-    if !control.is_negligible() {
+pub fn judge(budget: &Loss, control: &Loss, percent: f64, is_settled: bool) -> [Verdict; 2] {
+    if !control.is_negligible(percent) {
         return [Verdict::Invalid; 2];
     }
     let verdict = if !is_settled {
         Verdict::Invalid
-    } else if budget.median > MAX_LOSS {
+    } else if budget.median > MAX_LOSS * percent {
         Verdict::Missed
-    } else if budget.median < MIN_LOSS {
+    } else if budget.median < MIN_LOSS * percent {
         Verdict::Underspent
     } else {
         Verdict::Ok

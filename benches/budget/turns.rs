@@ -52,7 +52,10 @@ impl Case {
 
     /// Returns the case of this process if it is a worker.
     pub fn of_worker() -> Option<Case> {
-        let name = std::env::var(WORKER).ok()?;
+        Case::named(&std::env::var(WORKER).ok()?)
+    }
+
+    pub fn named(name: &str) -> Option<Case> {
         Case::ALL.into_iter().find(|case| case.to_string() == name)
     }
 }
@@ -84,12 +87,13 @@ impl Kind {
         }
     }
 
-    /// Describes the bound on the loss.
-    pub fn bound(self) -> String {
+    /// Describes the bound on the loss with a budget of `percent`.
+    pub fn bound(self, percent: f64) -> String {
+        let [min, max, control] = [MIN_LOSS, MAX_LOSS, MAX_CONTROL].map(|bound| bound * percent);
         match self {
             Kind::Off => String::new(),
-            Kind::Budget => format!("{MIN_LOSS} to {MAX_LOSS} %"),
-            Kind::Control => format!("within {MAX_CONTROL} %"),
+            Kind::Budget => format!("{min:.1} to {max:.1} %"),
+            Kind::Control => format!("within {control:.1} %"),
         }
     }
 }
@@ -98,7 +102,7 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Kind::Off => "off",
-            Kind::Budget => "budget of 1 %",
+            Kind::Budget => "budget",
             Kind::Control => "off again",
         })
     }
@@ -115,7 +119,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    pub fn start(case: Case) -> Result<Worker, Box<dyn Error>> {
+    pub fn start(case: Case, percent: f64) -> Result<Worker, Box<dyn Error>> {
         let mut command = Command::new(std::env::current_exe()?);
         // The user's settings must not affect the comparison.
         for (name, _) in std::env::vars_os() {
@@ -127,7 +131,7 @@ impl Worker {
         command
             .env(WORKER, case.to_string())
             .env("GPU_TIME_REPORT", "none")
-            .env("GPU_TIME_BUDGET", "1%");
+            .env("GPU_TIME_BUDGET", format!("{percent}%"));
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let (requests, output) =
             process.stdin.take().zip(process.stdout.take()).ok_or("the worker has no pipes")?;

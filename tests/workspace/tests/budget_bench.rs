@@ -36,16 +36,26 @@ fn median_of_pairs_ignores_drift_and_outliers() {
 fn verdict_is_invalid_unless_the_control_holds() {
     use Verdict::{Invalid, Missed, Ok};
     let (none, little, much) = (lost(0.1, 200), lost(1.1, 200), lost(1.3, 200));
-    assert_eq!(judge(&little, &none, true), [Ok, Ok]);
-    assert_eq!(judge(&much, &none, true), [Missed, Ok]);
+    assert_eq!(judge(&little, &none, 1.0, true), [Ok, Ok]);
+    assert_eq!(judge(&much, &none, 1.0, true), [Missed, Ok]);
     for off in [lost(0.3, 200), lost(-0.3, 200)] {
-        assert_eq!(judge(&little, &off, true), [Invalid; 2]);
-        assert_eq!(judge(&much, &off, true), [Invalid; 2]);
+        assert_eq!(judge(&little, &off, 1.0, true), [Invalid; 2]);
+        assert_eq!(judge(&much, &off, 1.0, true), [Invalid; 2]);
     }
     // The same before the budget has settled, with too few rounds and without rounds.
-    assert_eq!(judge(&little, &none, false), [Invalid, Ok]);
-    assert_eq!(judge(&little, &lost(0.1, 4), true), [Invalid; 2]);
-    assert_eq!(judge(&little, &lost(0.1, 0), true), [Invalid; 2]);
+    assert_eq!(judge(&little, &none, 1.0, false), [Invalid, Ok]);
+    assert_eq!(judge(&little, &lost(0.1, 4), 1.0, true), [Invalid; 2]);
+    assert_eq!(judge(&little, &lost(0.1, 0), 1.0, true), [Invalid; 2]);
+}
+
+#[test]
+fn bounds_grow_with_the_budget() {
+    use Verdict::{Invalid, Missed, Ok, Underspent};
+    let off = lost(0.9, 200);
+    for (percent, expected) in [(5.0, Underspent), (9.0, Ok), (11.9, Ok), (12.1, Missed)] {
+        assert_eq!(judge(&lost(percent, 200), &off, 10.0, true), [expected, Ok]);
+    }
+    assert_eq!(judge(&lost(9.0, 200), &off, 1.0, true), [Invalid; 2]);
 }
 
 /// Builds the bench in this test's target folder, where its dependencies are built already, and returns its
@@ -83,13 +93,16 @@ fn short_run_ends_and_is_invalid() {
     let (said, complaints) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.status.code(), Some(1), "{said}{complaints}");
-    assert_eq!(complaints, "budget: unknown option `--fast`: expected `--seconds` or `--settle`\n");
+    assert_eq!(
+        complaints,
+        "budget: invalid option `--fast`: expected `--seconds`, `--settle`, `--percent` or `--case`\n"
+    );
     for begin in
-        ["GPU-bound", "host-bound", "launch+sync", "off ", "budget of 1 %", "off again", "6 rounds"]
+        ["GPU-bound", "host-bound", "launch+sync", "off ", "budget  ", "off again", "6 rounds"]
     {
         assert!(said.lines().any(|line| line.starts_with(begin)), "{begin}: {said}");
     }
-    let row = said.lines().find(|line| line.starts_with("budget of 1 %")).expect("just seen");
+    let row = said.lines().find(|line| line.starts_with("budget  ")).expect("just seen");
     assert!(row.ends_with(": invalid"), "{said}");
     assert!(said.contains("one call in "), "{said}");
 
