@@ -2,6 +2,7 @@
 
 use std::ptr;
 
+use cudarc::driver::result::ctx;
 use cudarc::driver::sys::{self, CUcontext, CUresult, CUstreamCaptureMode};
 
 use crate::cuda::result::check;
@@ -12,10 +13,8 @@ pub(super) fn with_current<R>(
     context: CUcontext,
     f: impl FnOnce() -> Result<R, Fault>,
 ) -> Result<R, Fault> {
-    let mut current: CUcontext = ptr::null_mut();
-    // SAFETY: writes one pointer.
-    check(unsafe { sys::cuCtxGetCurrent(&raw mut current) })?;
-    if current == context {
+    let current = ctx::get_current()?;
+    if current == Some(context) {
         return f();
     }
     // SAFETY: `context` was a live context when the caller's stream was; a stale one is an error.
@@ -29,7 +28,7 @@ pub(super) fn with_current<R>(
     if popped.is_err() {
         // Makes the caller's context current even so, which leaves an extra entry on the stack.
         // SAFETY: it was current on entry.
-        _ = check(unsafe { sys::cuCtxSetCurrent(current) });
+        _ = unsafe { ctx::set_current(current.unwrap_or(ptr::null_mut())) };
     }
     result.and_then(|value| popped.map(|()| value))
 }

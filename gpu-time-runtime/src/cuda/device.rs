@@ -2,6 +2,9 @@
 
 use std::ffi::{CStr, c_char, c_int};
 
+#[cfg(feature = "nvml")]
+use cudarc::driver::result;
+use cudarc::driver::result::device;
 use cudarc::driver::sys::{self, CUdevice_attribute, CUresult};
 
 use crate::cuda::result::check;
@@ -34,10 +37,9 @@ impl DeviceInfo {
         // SAFETY: writes one integer.
         check(unsafe { sys::cuCtxGetDevice(&raw mut ordinal) })?;
         let attribute = |attribute| {
-            let mut value: c_int = 0;
-            // SAFETY: writes one integer.
-            check(unsafe { sys::cuDeviceGetAttribute(&raw mut value, attribute, ordinal) })
-                .map_or(0, |()| u32::try_from(value).unwrap_or(0))
+            // SAFETY: the driver gave this ordinal.
+            let value = unsafe { device::get_attribute(ordinal, attribute) };
+            value.map_or(0, |value| u32::try_from(value).unwrap_or(0))
         };
         use CUdevice_attribute as A;
         Ok(DeviceInfo {
@@ -92,9 +94,8 @@ fn pci_bus_id(ordinal: c_int) -> String {
 #[cfg(feature = "nvml")]
 pub(crate) fn all() -> Result<Vec<(String, String)>, String> {
     initialize()?;
-    let mut count: c_int = 0;
-    // SAFETY: writes one integer.
-    check(unsafe { sys::cuDeviceGetCount(&raw mut count) })
+    let count = device::get_count().map_err(Fault::from);
+    let count = count
         .map_err(|fault| format!("the CUDA driver does not tell the number of GPUs ({fault})"))?;
     Ok((0..count).map(|ordinal| (name(ordinal), pci_bus_id(ordinal))).collect())
 }
@@ -103,8 +104,7 @@ pub(crate) fn all() -> Result<Vec<(String, String)>, String> {
 #[cfg(feature = "nvml")]
 fn initialize() -> Result<(), String> {
     crate::cuda::symbols::symbols()?;
-    // SAFETY: takes no pointer.
-    check(unsafe { sys::cuInit(0) }).map_err(|fault| format!("CUDA found no GPU ({fault})"))
+    result::init().map_err(|error| format!("CUDA found no GPU ({})", Fault::from(error)))
 }
 
 /// Returns the ordinals and PCI bus ids of the devices in use: the ones given, that calls were timed on,

@@ -4,6 +4,7 @@
 use std::ptr;
 use std::sync::OnceLock;
 
+use cudarc::driver::result::ctx;
 use cudarc::driver::sys::{self, CUcontext};
 
 use crate::cuda::result::{check, raw};
@@ -13,14 +14,13 @@ use crate::types::handles::Stream;
 
 /// Returns the handle of the context that a stream belongs to.
 pub(super) fn context_of(stream: Stream) -> Result<usize, Fault> {
+    if stream.is_implicit() {
+        let current = ctx::get_current()?.ok_or(Fault::ContextGone)?;
+        return Ok(current as usize);
+    }
     let mut context: CUcontext = ptr::null_mut();
-    check(if stream.is_implicit() {
-        // SAFETY: writes one pointer.
-        unsafe { sys::cuCtxGetCurrent(&raw mut context) }
-    } else {
-        // SAFETY: the caller vouches for a raw stream; writes one pointer.
-        unsafe { sys::cuStreamGetCtx(raw(stream), &raw mut context) }
-    })?;
+    // SAFETY: the caller vouches for a raw stream; writes one pointer.
+    check(unsafe { sys::cuStreamGetCtx(raw(stream), &raw mut context) })?;
     if context.is_null() { Err(Fault::ContextGone) } else { Ok(context as usize) }
 }
 

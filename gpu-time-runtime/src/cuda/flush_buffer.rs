@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 
+use cudarc::driver::result;
 use cudarc::driver::sys::{self, CUdeviceptr};
 use gpu_time_kernels::{DISCARDED_LINE, FLUSH_READ_BLOCK, flush_read_grid};
 
@@ -32,9 +33,8 @@ impl FlushBuffer {
         device: &DeviceInfo,
         own_stream: Stream,
     ) -> Result<FlushBuffer, Fault> {
-        let mut address: CUdeviceptr = 0;
-        // SAFETY: writes one address.
-        check(unsafe { sys::cuMemAlloc_v2(&raw mut address, bytes as usize + 16) })?;
+        // SAFETY: the memory is written before it is read.
+        let address = unsafe { result::malloc_sync(bytes as usize + 16) }?;
         // SAFETY: the allocation has this many words.
         check(unsafe {
             sys::cuMemsetD32Async(address, 0, bytes as usize / 4 + 4, raw(own_stream))
@@ -105,7 +105,7 @@ impl FlushBuffer {
         if freed.is_ok() {
             // The driver keeps memory that is not from a pool until the stream is synchronized.
             // SAFETY: the stream is our own, and idle.
-            _ = check(unsafe { sys::cuStreamSynchronize(raw(own_stream)) });
+            _ = unsafe { result::stream::synchronize(raw(own_stream)) };
         }
     }
 }

@@ -1,13 +1,13 @@
 //! The runtime's own kernels, loaded into a context.
 
 use std::ffi::{CStr, c_void};
-use std::ptr;
 use std::sync::OnceLock;
 
-use cudarc::driver::sys::{self, CUfunction, CUmodule};
+use cudarc::driver::result::{launch_kernel, module};
+use cudarc::driver::sys::CUfunction;
 
 use crate::cuda::device::DeviceInfo;
-use crate::cuda::result::{check, raw};
+use crate::cuda::result::raw;
 use crate::gpu::Fault;
 use crate::types::handles::Stream;
 
@@ -28,22 +28,10 @@ impl Kernel {
         (blocks, threads): (u32, u32),
         parameters: &mut [*mut c_void],
     ) -> Result<(), Fault> {
+        let (function, stream) = (self.0 as CUfunction, raw(stream));
+        let (grid, block) = ((blocks, 1, 1), (threads, 1, 1));
         // SAFETY: the caller's promise; the driver copies the parameters before it returns.
-        check(unsafe {
-            sys::cuLaunchKernel(
-                self.0 as CUfunction,
-                blocks,
-                1,
-                1,
-                threads,
-                1,
-                1,
-                0,
-                raw(stream),
-                parameters.as_mut_ptr(),
-                ptr::null_mut(),
-            )
-        })
+        Ok(unsafe { launch_kernel(function, grid, block, 0, stream, parameters) }?)
     }
 }
 
@@ -113,13 +101,11 @@ fn load_discard() -> Result<Kernel, Fault> {
 
 /// Loads a module, and returns a function that looks up its kernels.
 fn load(ptx: &CStr) -> Result<impl Fn(&CStr) -> Result<Kernel, Fault>, Fault> {
-    let mut module: CUmodule = ptr::null_mut();
-    // SAFETY: the image is NUL-terminated PTX; writes one handle.
-    check(unsafe { sys::cuModuleLoadData(&raw mut module, ptx.as_ptr().cast()) })?;
+    // SAFETY: the image is NUL-terminated PTX.
+    let module = unsafe { module::load_data(ptx.as_ptr().cast()) }?;
     Ok(move |name: &CStr| {
-        let mut function: CUfunction = ptr::null_mut();
-        // SAFETY: the module was just loaded, and the name is NUL-terminated; writes one handle.
-        check(unsafe { sys::cuModuleGetFunction(&raw mut function, module, name.as_ptr()) })?;
+        // SAFETY: the module was just loaded.
+        let function = unsafe { module::get_function(module, name.to_owned()) }?;
         Ok(Kernel(function as usize))
     })
 }

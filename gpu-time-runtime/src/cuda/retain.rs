@@ -2,10 +2,9 @@
 //! released it.
 
 use std::ffi::{c_int, c_uint};
-use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use cudarc::driver::sys::{self, CUcontext};
+use cudarc::driver::{result::primary_ctx, sys};
 
 use crate::cuda::device::DeviceInfo;
 use crate::cuda::result::check;
@@ -28,7 +27,7 @@ impl Retain {
     pub fn give_back(&self, device: &DeviceInfo) {
         if self.0.swap(false, Relaxed) {
             // SAFETY: gives back the retain that `retain_if_primary` took.
-            unsafe { sys::cuDevicePrimaryCtxRelease_v2(device.ordinal as c_int) };
+            _ = unsafe { primary_ctx::release(device.ordinal as c_int) };
         }
     }
 }
@@ -42,16 +41,13 @@ fn retain_if_primary(handle: usize, device: &DeviceInfo) -> bool {
     if state.is_err() || active == 0 {
         return false;
     }
-    let mut primary: CUcontext = ptr::null_mut();
-    // SAFETY: writes one pointer; the retain is given back below or by `give_back`, or kept for
-    // ever.
-    if check(unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut primary, ordinal) }).is_err() {
-        return false;
-    }
+    // SAFETY: the driver gave this ordinal; the retain is given back below or by `give_back`, or
+    // kept for ever.
+    let Ok(primary) = (unsafe { primary_ctx::retain(ordinal) }) else { return false };
     if primary as usize == handle {
         return true;
     }
     // SAFETY: gives back the retain taken above.
-    unsafe { sys::cuDevicePrimaryCtxRelease_v2(ordinal) };
+    _ = unsafe { primary_ctx::release(ordinal) };
     false
 }

@@ -2,13 +2,14 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use cudarc::driver::sys::{self, CUcontext, CUevent, CUresult, CUstreamCaptureStatus};
+use cudarc::driver::result::event;
+use cudarc::driver::sys::{CUcontext, CUevent, CUresult, CUstreamCaptureStatus};
 
 use crate::cuda::context::Context;
 use crate::cuda::context_guard::with_current;
 use crate::cuda::driver::id_of;
 use crate::cuda::objects::{create_event, elapsed};
-use crate::cuda::result::{check, raw};
+use crate::cuda::result::raw;
 use crate::gpu::{Fault, Gpu, HoldResult, StreamHold};
 use crate::stats::clock_fit::ClockFit;
 use crate::types::attribute::Cold;
@@ -63,7 +64,7 @@ impl Gpu for Context {
             for event in [&pair.start, &pair.stop] {
                 // SAFETY: made by `create_event` in this context, which exists; the caller gives it
                 // up.
-                check(unsafe { sys::cuEventDestroy_v2(event.handle() as CUevent) })?;
+                unsafe { event::destroy(event.handle() as CUevent) }?;
                 self.events.fetch_sub(1, Relaxed);
             }
             Ok(())
