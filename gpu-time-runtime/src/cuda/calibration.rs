@@ -61,6 +61,8 @@ pub(super) struct Equipment<'a> {
     pub symbols: &'static Symbols,
     pub holds: &'a Holds,
     pub empty: Kernel,
+    /// The resolution of event times, if it is known.
+    pub step_ns: Option<f64>,
 }
 
 /// The calibration of one context.
@@ -139,45 +141,36 @@ impl Calibrator {
         self.tried.load(Relaxed)
     }
 
-    /// Calibrates, unless that was tried before or another thread is calibrating. The context must
-    /// be current.
+    /// Calibrates, or with `checks` checks whether the constant of an earlier calibration has moved.
+    /// Does nothing if another thread is calibrating. The context must be current.
     pub fn calibrate(
         &self,
-        step_ns: Option<f64>,
+        checks: bool,
         equipment: Result<Equipment<'_>, CalibrationError>,
-    ) -> Result<(), Fault> {
-        self.work(|tools, results| match results.first {
-            None => results.calibrate(tools, step_ns, equipment),
-            Some(_) => Ok(()),
-        })
-    }
-
-    /// Checks whether the constant has moved, or calibrates if there is no calibration. The context
-    /// must be current.
-    pub fn check(
-        &self,
-        step_ns: Option<f64>,
-        equipment: Result<Equipment<'_>, CalibrationError>,
-    ) -> Result<(), Fault> {
-        self.work(|tools, results| match results.first {
-            Some(Ok(first)) => results.check(first.held, tools, step_ns, equipment),
-            _ => results.calibrate(tools, step_ns, equipment),
-        })
-    }
-
-    fn work(
-        &self,
-        f: impl FnOnce(&mut Tools, &mut Results) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
         let Ok(mut tools) = self.tools.try_lock() else { return Ok(()) };
         self.tried.store(true, Relaxed);
-        let mut results = *locked(&self.results);
-        let worked = f(&mut tools, &mut results);
-        *locked(&self.results) = results;
-        if let Some(Ok(first)) = results.first {
-            self.queued_extra.store(first.queued_extra_ns().to_bits(), Relaxed);
+        let first = locked(&self.results).first;
+        let error = match first {
+            Some(_) if !checks => None,
+            Some(Ok(first)) => {
+                let last = tools.bench(equipment).and_then(|bench| bench.check(first.held));
+                locked(&self.results).last = Some(last);
+                last.err()
+            }
+            Some(Err(_)) | None => {
+                let first = tools.bench(equipment).and_then(Bench::calibrate);
+                locked(&self.results).first = Some(first);
+                if let Ok(first) = first {
+                    self.queued_extra.store(first.queued_extra_ns().to_bits(), Relaxed);
+                }
+                first.err()
+            }
+        };
+        match error {
+            Some(CalibrationError::Fault(fault)) => Err(fault),
+            _ => Ok(()),
         }
-        worked
     }
 
     /// Gives the list of pairs back, once the context has been destroyed. Returns `false` if
@@ -224,46 +217,6 @@ impl Calibrator {
     }
 }
 
-impl Results {
-    fn calibrate(
-        &mut self,
-        tools: &mut Tools,
-        step_ns: Option<f64>,
-        equipment: Result<Equipment<'_>, CalibrationError>,
-    ) -> Result<(), Fault> {
-        let measured = tools.bench(equipment).and_then(|mut bench| {
-            bench.held(RAMP, Bench::enqueue)?;
-            let queued_empty_ns = bench.queued()?;
-            let pair_ns = bench.floor()?;
-            Ok(Calibration { held: bench.agreeing(SAMPLES, step_ns)?, queued_empty_ns, pair_ns })
-        });
-        self.first = Some(measured);
-        fault_of(measured)
-    }
-
-    fn check(
-        &mut self,
-        first: PairConstant,
-        tools: &mut Tools,
-        step_ns: Option<f64>,
-        equipment: Result<Equipment<'_>, CalibrationError>,
-    ) -> Result<(), Fault> {
-        let measured = tools.bench(equipment).and_then(|mut bench| {
-            bench.held(RAMP, Bench::enqueue)?;
-            let last = bench.agreeing(CHECKED, step_ns)?;
-            let [low, high] = last.interval_ns;
-            // A wide interval shows nothing unless it excludes the first constant. A second value
-            // counts as agreement.
-            let second_ns = first.spread_ns.max(SECOND_NS);
-            let is_certain = high - low <= agreement_ns(step_ns) + second_ns;
-            let is_conclusive = is_certain || has_moved(&first, &last, step_ns);
-            is_conclusive.then_some(last).ok_or(CalibrationError::Disagreement)
-        });
-        self.last = Some(measured);
-        fault_of(measured)
-    }
-}
-
 impl Tools {
     /// Creates the stream and the pairs if needed, and loads the kernel by its first launch.
     fn bench<'a>(
@@ -294,14 +247,30 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
+    fn calibrate(mut self) -> Result<Calibration, CalibrationError> {
+        self.held(RAMP, Bench::enqueue)?;
+        let queued_empty_ns = self.queued()?;
+        let pair_ns = self.floor()?;
+        Ok(Calibration { held: self.agreeing(SAMPLES)?, queued_empty_ns, pair_ns })
+    }
+
+    fn check(mut self, first: PairConstant) -> Result<PairConstant, CalibrationError> {
+        let step_ns = self.equipment.step_ns;
+        self.held(RAMP, Bench::enqueue)?;
+        let last = self.agreeing(CHECKED)?;
+        let [low, high] = last.interval_ns;
+        // A wide interval shows nothing unless it excludes the first constant. A second value
+        // counts as agreement.
+        let second_ns = first.spread_ns.max(SECOND_NS);
+        let is_certain = high - low <= agreement_ns(step_ns) + second_ns;
+        let is_conclusive = is_certain || has_moved(&first, &last, step_ns);
+        is_conclusive.then_some(last).ok_or(CalibrationError::Disagreement)
+    }
+
     /// Returns the constant of the first round whose `count` samples agree. If none does, returns
     /// that of all rounds together: with two alternating values, picking a round would pick one of
     /// them by chance.
-    fn agreeing(
-        &mut self,
-        count: usize,
-        step_ns: Option<f64>,
-    ) -> Result<PairConstant, CalibrationError> {
+    fn agreeing(&mut self, count: usize) -> Result<PairConstant, CalibrationError> {
         let mut all = Vec::new();
         for _ in 0..ROUNDS {
             let samples = self.held(count, Bench::enqueue)?;
@@ -310,7 +279,7 @@ impl Bench<'_> {
             }
             all.extend_from_slice(&samples);
             let constant = PairConstant::of(samples).ok_or(CalibrationError::Busy)?;
-            if constant.spread_ns <= agreement_ns(step_ns) {
+            if constant.spread_ns <= agreement_ns(self.equipment.step_ns) {
                 return Ok(constant);
             }
         }
@@ -413,13 +382,6 @@ impl Bench<'_> {
             }
             self.queries = self.queries.checked_sub(1).ok_or(CalibrationError::Busy)?;
         }
-    }
-}
-
-fn fault_of<T>(measured: Result<T, CalibrationError>) -> Result<(), Fault> {
-    match measured {
-        Err(CalibrationError::Fault(fault)) => Err(fault),
-        _ => Ok(()),
     }
 }
 

@@ -272,9 +272,7 @@ impl Context {
     /// To be called while no bracket is open.
     pub fn calibrate(&self, stream: Stream) {
         if !self.is_calibrated() && self.is_capturing(stream) == Ok(false) {
-            let step_ns = self.step_ns();
-            _ = self.inside(|| self.calibrator.calibrate(step_ns, self.equipment()));
-            self.refine_floor();
+            self.run_calibration(false);
         }
     }
 
@@ -282,26 +280,26 @@ impl Context {
     /// not be measured. To be called while the GPU is idle and no bracket is open.
     pub fn check_calibration(&self) {
         if self.check_alive().is_ok() {
-            let step_ns = self.step_ns();
-            _ = self.inside(|| self.calibrator.check(step_ns, self.equipment()));
-            self.refine_floor();
+            self.run_calibration(true);
             [Cold::Clean, Cold::Dirty].into_iter().for_each(|cold| self.prove_flush(cold));
         }
     }
 
-    fn refine_floor(&self) {
+    fn run_calibration(&self, checks: bool) {
+        let step_ns = self.step_ns();
+        _ = self.inside(|| self.calibrator.calibrate(checks, self.equipment(step_ns)));
         if let Some(Calibration { pair_ns: Some(pair_ns), .. }) = self.calibration() {
             self.floor.refine(pair_ns);
         }
     }
 
-    fn equipment(&self) -> Result<Equipment<'_>, CalibrationError> {
+    fn equipment(&self, step_ns: Option<f64>) -> Result<Equipment<'_>, CalibrationError> {
         if launches_block() {
             return Err(CalibrationError::Blocking);
         }
         self.holds.prepare(&self.module, self.own_stream?)?;
         let empty = self.module.kernels()?.empty;
-        Ok(Equipment { symbols: self.symbols, holds: &self.holds, empty })
+        Ok(Equipment { symbols: self.symbols, holds: &self.holds, empty, step_ns })
     }
 
     fn step_ns(&self) -> Option<f64> {
