@@ -26,7 +26,7 @@ pub(super) fn first_call(site: &'static CallSite) -> bool {
     fork::mark_children();
     registry::register(site);
     let is_on = active::introduce(site);
-    if active::config().is_on() {
+    if active::config().is_on {
         // The report is due even if nothing gets timed.
         exit::arm();
     } else {

@@ -59,12 +59,12 @@ pub(crate) fn report() {
 /// Writes the report to every configured target.
 pub(crate) fn write_reports() {
     let config = active::config();
-    deliver(config.targets());
+    deliver(&config.targets);
 }
 
 /// Prints the table on stderr, if the configuration has that target.
 pub(crate) fn print_table() {
-    if active::config().targets().contains(&Target::TABLE) {
+    if active::config().targets.contains(&Target::TABLE) {
         deliver(&[Target::TABLE]);
     }
 }
@@ -77,7 +77,7 @@ fn deliver(targets: &[Target]) {
 
 /// Checks if the event bias has drifted, unless the GPU is busy with timed work.
 pub(crate) fn check_calibrations() {
-    if !active::config().targets().is_empty() && drain::is_idle(Instant::now() + LOCK_PATIENCE) {
+    if !active::config().targets.is_empty() && drain::is_idle(Instant::now() + LOCK_PATIENCE) {
         for context in cuda::contexts() {
             if !stream_state::has_open() {
                 context.check_calibration();
@@ -137,10 +137,10 @@ fn filters_all(states: &[SiteState]) -> Option<String> {
     let config = active::config();
     let names: Vec<&str> = states.iter().map(|state| state.site.name()).collect();
     let example = names.first()?;
-    if names.iter().any(|name| config.filter().admits(name)) {
+    if names.iter().any(|name| config.filter.admits(name)) {
         return None;
     }
-    let hint = match config.filter().suggest(&names) {
+    let hint = match config.filter.suggest(&names) {
         Some(patterns) => format!("did you mean `{patterns}`?"),
         None => format!("patterns match whole names such as `{example}`"),
     };
@@ -223,7 +223,7 @@ pub(crate) fn live_states(drains: bool) -> impl Iterator<Item = SiteState> {
 
 /// Returns the reason why no call was timed on a GPU, if none was.
 fn why_off(states: &[SiteState]) -> Option<String> {
-    if !active::config().is_on() {
+    if !active::config().is_on {
         return Some("`GPU_TIME=off`".to_owned());
     }
     let on_gpu = || states.iter().filter(|state| state.site.spec.clock != Clock::Host);

@@ -44,11 +44,11 @@ impl ActiveConfig {
 /// Starts the trace and the budget that the configuration asks for, and stops those that it does not.
 /// Reports at once that a directory for reports is missing, rather than at the end of a long run.
 fn start(config: &Config, before: Option<&Config>) {
-    if config.is_on() && before.is_none_or(|before| before.targets() != config.targets()) {
-        targets::missing_directories(config.targets()).for_each(|line| console::say(&line));
+    if config.is_on && before.is_none_or(|before| before.targets != config.targets) {
+        targets::missing_directories(&config.targets).for_each(|line| console::say(&line));
     }
     timeline::set(config.trace_last());
-    budget_control::set(config.budget());
+    budget_control::set(config.budget);
 }
 
 /// The configuration in force.
@@ -88,14 +88,14 @@ pub(crate) fn change(options: Options) {
 
 /// Sets which calls of a site are timed, and how. Returns `true` if any are.
 fn configure_site(site: &'static CallSite, config: &Config) -> bool {
-    let on = config.is_on() && config.filter().admits(site.name());
-    let sampling = config.sampling(site.spec.sampling);
+    let on = config.is_on && config.filter.admits(site.name());
+    let sampling = config.sampling.unwrap_or(site.spec.sampling);
     let budgeted = if on { budget_control::add(site, sampling) } else { None };
     site.configure(SiteConfig {
         on,
-        warmup: config.warmup(site.spec.warmup),
-        cold: config.cold(site.spec.cold),
-        hold: config.hold(site.spec.sleep),
+        warmup: config.warmup.unwrap_or(site.spec.warmup),
+        cold: config.cold.unwrap_or(site.spec.cold),
+        hold: config.hold.unwrap_or(site.spec.sleep),
         sampling: budgeted.unwrap_or(sampling),
         is_sampled: budgeted.is_some() || sampling != Sampling::ALL,
     });

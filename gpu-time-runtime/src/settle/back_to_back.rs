@@ -37,7 +37,7 @@ pub(super) fn run(settle: &Settle, plan: Plan, mut closure: impl FnMut()) -> Set
     };
     // Modules and memory that are loaded on first use must not be part of the graph.
     call();
-    let is_on = active::config().is_on() && switches::is_on();
+    let is_on = active::config().is_on && switches::is_on();
     let outcome = is_on.then(|| {
         let (context, replay) = capture(plan, call)?;
         replays(settle, plan, context, &replay, &mut pacer)

@@ -40,7 +40,7 @@ pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
     drain::wait_for_gpu(PATIENCE);
     let (before, _) = collect::states();
     let judge = |run: &[Site]| Verdict::of(&settle, run, event_step_ns);
-    let cold = settle.cold.filter(|_| !active::config().has_cold());
+    let cold = settle.cold.filter(|_| !active::config().cold.is_some());
     let _override = cold.map(ColdOverride::begin);
     let mut progress = Progress::on_terminal();
     let mut pacer = Pacer::start(settle.timeout);
