@@ -180,6 +180,8 @@ impl Calibrator {
         tools.map(|mut tools| *tools = Tools::default()).is_some()
     }
 
+    /// Returns how much longer a pair of events takes with a long queue behind it, or 0 if that is
+    /// not known.
     pub fn queued_extra_ns(&self) -> f64 {
         f64::from_bits(self.queued_extra.load(Relaxed))
     }

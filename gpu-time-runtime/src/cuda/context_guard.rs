@@ -45,6 +45,11 @@ pub(super) fn relaxed<R>(f: impl FnOnce() -> Result<R, Fault>) -> Result<R, Faul
     result.and_then(|value| restored.map(|()| value))
 }
 
+/// Runs `f` with the context current, and in relaxed capture mode.
+pub(super) fn inside<R>(handle: usize, f: impl FnOnce() -> Result<R, Fault>) -> Result<R, Fault> {
+    with_current(handle as CUcontext, || relaxed(f))
+}
+
 /// Restores the caller's state, with a second attempt if the first one fails.
 fn retry(mut restore: impl FnMut() -> CUresult) -> Result<(), Fault> {
     check(restore()).or_else(|_| check(restore()))

@@ -37,7 +37,7 @@ pub(crate) fn has_contexts() -> bool {
 #[inline]
 pub(crate) fn recent(handle: usize) -> Option<&'static Context> {
     let recent = RECENT.get()?;
-    (recent.handle() == handle && recent.is_still_the_same()).then_some(recent)
+    (recent.handle == handle && recent.is_still_the_same()).then_some(recent)
 }
 
 /// Makes the calling thread look its context up at its next call.
@@ -62,7 +62,8 @@ pub(crate) fn find(stream: Stream, handle: usize) -> Result<&'static Context, Fa
 /// Drivers without ids cannot tell a dead context from another at its address, so there it counts
 /// as gone.
 fn registered(handle: usize, id: Option<u64>) -> Option<&'static Context> {
-    let is_it = |c: &&'static Context| c.is(handle, id) && (id.is_some() || !c.is_dead());
+    let is_it =
+        |c: &&'static Context| (c.handle, c.id) == (handle, id) && (id.is_some() || !c.is_dead());
     locked(&CONTEXTS).iter().copied().find(is_it)
 }
 
@@ -83,7 +84,7 @@ fn register(handle: usize, id: Option<u64>) -> Result<&'static Context, Fault> {
 fn retire_destroyed(handle: usize) {
     let mut retired = Vec::new();
     for context in contexts() {
-        if context.handle() == handle {
+        if context.handle == handle {
             context.give_up();
         }
         if context.is_destroyed() && context.retire() {

@@ -8,7 +8,7 @@ use gpu_time_kernels::{LINE_LATENCIES_BLOCK, LINE_STEP, MAX_LINES};
 
 use crate::cuda::device::DeviceInfo;
 use crate::cuda::flush_buffer::FlushBuffer;
-use crate::cuda::mapped::{MappedPage, PagePool};
+use crate::cuda::mapped::{MappedPage, PagePool, register};
 use crate::cuda::module::Kernels;
 use crate::gpu::Fault;
 use crate::stats::eviction::{Pass, Passes};
@@ -91,7 +91,7 @@ impl LineProbe {
         kernels: Kernels,
         own_stream: Stream,
     ) -> Result<LineProbe, Fault> {
-        let sheet = SHEETS.map(Sheet::new)?;
+        let sheet = SHEETS.map(register, Sheet::new)?;
         // The last context may have left its tickets there.
         sheet.done.store(0, Relaxed);
         let mut probe = LineProbe { lines: lines(device), kernels, sheet, tickets: 0, own_stream };

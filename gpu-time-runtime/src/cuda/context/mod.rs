@@ -11,7 +11,7 @@ use cudarc::driver::sys::{self, CUcontext, CUresult, CUstreamCaptureStatus};
 use crate::base::fork;
 use crate::cuda::calibration::{CalibrationError, Calibrator, Equipment};
 use crate::cuda::clock::DeviceClock;
-use crate::cuda::context_guard::{relaxed, with_current};
+use crate::cuda::context_guard::{inside, relaxed, with_current};
 use crate::cuda::device::DeviceInfo;
 use crate::cuda::driver::{id_of, launches_block};
 use crate::cuda::floor::FloorProbe;
@@ -19,9 +19,9 @@ use crate::cuda::flush::{Flushes, Resources};
 use crate::cuda::hold::Holds;
 use crate::cuda::module::Module;
 use crate::cuda::objects::create_stream;
-use crate::cuda::persisting::{L2, PersistingLines};
+use crate::cuda::persisting::PersistingLines;
 use crate::cuda::result::{check, raw};
-use crate::cuda::retain::Retain;
+use crate::cuda::retain::{release, retain_if_primary};
 use crate::cuda::symbols::{Symbols, symbols};
 use crate::gpu::{Fault, Gpu};
 use crate::stats::bias::{Bias, Calibration, ConfiguredBias};
@@ -44,54 +44,54 @@ use gpu_time_report::FlushProof;
 #[repr(C, align(64))] // the fields that every timed call reads come first, together
 pub(crate) struct Context {
     pub(super) symbols: &'static Symbols,
-    handle: usize,
-    id: Option<u64>,
+    /// The `CUcontext`.
+    pub(super) handle: usize,
+    pub(super) id: Option<u64>,
     dead: AtomicBool,
     ordinal: u32,
     pub device: DeviceInfo,
-    retain: Retain,
+    /// This is the primary context of the device, and retained.
+    is_retained: AtomicBool,
     events: AtomicU32,
     pub(super) own_stream: Result<Stream, Fault>,
     module: Module,
     flushes: Flushes,
     persisting: PersistingLines,
     holds: Holds,
-    floor: FloorProbe,
+    pub(super) floor: FloorProbe,
     clock: DeviceClock,
     /// The event from which times of graphs are counted, once a graph was timed.
     pub(super) origin: OnceLock<Option<Event>>,
     pub(super) blank: OnceLock<Result<EventPair, Fault>>,
-    calibrator: Calibrator,
+    pub(super) calibrator: Calibrator,
 }
 
 impl Context {
     pub(super) fn new(handle: usize, id: Option<u64>) -> Result<Context, Fault> {
         let symbols = symbols().map_err(|_| Fault::ContextGone)?;
-        with_current(handle as CUcontext, || {
-            relaxed(|| {
-                let device = DeviceInfo::of_current()?;
-                let retain = Retain::if_primary(handle, &device);
-                let own_stream = create_stream();
-                Ok(Context {
-                    symbols,
-                    handle,
-                    id,
-                    dead: AtomicBool::new(false),
-                    ordinal: device.ordinal,
-                    retain,
-                    events: AtomicU32::new(0),
-                    module: Module::new(&device),
-                    flushes: Flushes::default(),
-                    persisting: PersistingLines::default(),
-                    holds: Holds::default(),
-                    floor: FloorProbe::enqueue(symbols, own_stream),
-                    clock: DeviceClock::start(symbols, own_stream),
-                    origin: OnceLock::new(),
-                    blank: OnceLock::new(),
-                    calibrator: Calibrator::default(),
-                    own_stream,
-                    device,
-                })
+        inside(handle, || {
+            let device = DeviceInfo::of_current()?;
+            let is_retained = AtomicBool::new(retain_if_primary(handle, device.ordinal));
+            let own_stream = create_stream();
+            Ok(Context {
+                symbols,
+                handle,
+                id,
+                dead: AtomicBool::new(false),
+                ordinal: device.ordinal,
+                is_retained,
+                events: AtomicU32::new(0),
+                module: Module::new(&device),
+                flushes: Flushes::default(),
+                persisting: PersistingLines::new(symbols, handle, device.l2_bytes),
+                holds: Holds::default(),
+                floor: FloorProbe::enqueue(symbols, own_stream),
+                clock: DeviceClock::start(symbols, own_stream),
+                origin: OnceLock::new(),
+                blank: OnceLock::new(),
+                calibrator: Calibrator::default(),
+                own_stream,
+                device,
             })
         })
     }
@@ -103,15 +103,6 @@ impl Context {
         // SAFETY: the caller's stream belongs to this context; writes one integer.
         let result = unsafe { context_id(self.handle as CUcontext, &raw mut id) };
         result == CUresult::CUDA_SUCCESS && Some(id) == self.id
-    }
-
-    pub(super) fn is(&self, handle: usize, id: Option<u64>) -> bool {
-        self.handle == handle && self.id == id
-    }
-
-    /// Returns the `CUcontext`.
-    pub fn handle(&self) -> usize {
-        self.handle
     }
 
     /// Marks the context dead, because another one has its handle.
@@ -148,7 +139,7 @@ impl Context {
 
     /// Returns `true` if it exists until the process ends or its device is reset.
     pub fn is_retained(&self) -> bool {
-        self.retain.is_held()
+        self.is_retained.load(Relaxed)
     }
 
     /// Returns the id of its device in the report.
@@ -226,15 +217,11 @@ impl Context {
     /// Returns the state in which a flush that is enqueued on the stream now leaves the L2.
     pub fn flushed_state(&self, stream: Stream, cold: Cold) -> CacheState {
         match cold {
-            _ if self.persisting.may_exist(&self.l2(), stream) => CacheState::Partial,
+            _ if self.persisting.may_exist(stream) => CacheState::Partial,
             _ if !self.flushes.is_proved(cold) => CacheState::Partial,
             Cold::Clean => CacheState::Cold,
             Cold::Dirty => CacheState::ColdDirty,
         }
-    }
-
-    fn l2(&self) -> L2<'_> {
-        L2 { symbols: self.symbols, handle: self.handle, l2_bytes: self.device.l2_bytes }
     }
 
     /// Returns the bytes that a flush reads or writes, if one was prepared.
@@ -250,11 +237,6 @@ impl Context {
     /// Returns the time of an empty pair of events, once it is known.
     pub fn floor(&self) -> Option<Floor> {
         if self.check_alive().is_ok() { self.floor.get() } else { self.floor.known() }
-    }
-
-    /// Returns the same without asking the driver.
-    pub(super) fn known_floor(&self) -> Option<Floor> {
-        self.floor.known()
     }
 
     /// Returns how much later than in the best case the GPU must reach a start for the sample to
@@ -311,13 +293,6 @@ impl Context {
         self.calibrator.get()
     }
 
-    /// Returns how much longer a pair of events takes with a long queue behind it, or 0 if that is
-    /// not known.
-    #[inline]
-    pub(super) fn queued_extra_ns(&self) -> f64 {
-        self.calibrator.queued_extra_ns()
-    }
-
     /// Returns the bias to be subtracted from the raw time of each bracket, if it is known.
     pub fn bias(&self, given: Option<ConfiguredBias>) -> Option<Bias> {
         Bias::of(given, self.calibration(), &self.device.name, self.floor())
@@ -348,7 +323,7 @@ impl Context {
         if self.is_dead() {
             return Err(Fault::ContextGone);
         }
-        self.noting(with_current(self.handle as CUcontext, || relaxed(f)))
+        self.noting(inside(self.handle, f))
     }
 
     /// Makes a driver call for `stream`. Only implicit streams need their context to be current.
@@ -398,7 +373,9 @@ impl Context {
             Err(Fault::ContextGone) => self.dead.store(true, Relaxed),
             Err(Fault::Sticky) => {
                 self.dead.store(true, Relaxed);
-                self.retain.give_back(&self.device);
+                if self.is_retained.swap(false, Relaxed) {
+                    release(self.ordinal);
+                }
             }
             _ => {}
         }
