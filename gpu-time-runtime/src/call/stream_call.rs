@@ -297,9 +297,8 @@ impl StreamCall {
             Some(Hold::For(ns)) => Some(HoldPlan::For(ns)),
             None => None,
         };
-        let hold = hold
-            .filter(|_| !is_inside && !cuda::launches_block())
-            .filter(|_| context.can_hold(is_free(context.is_ready_to_hold())));
+        let hold =
+            hold.filter(|_| !is_inside && context.can_hold(is_free(context.is_ready_to_hold())));
         (Preparation { cold, hold }, cache)
     }
 }

@@ -1,8 +1,6 @@
-//! Questions about the driver: the context of a stream, the id of a context, whether launches
-//! block.
+//! Questions about the driver: the context of a stream, and the id of a context.
 
 use std::ptr;
-use std::sync::OnceLock;
 
 use cudarc::driver::result::ctx;
 use cudarc::driver::sys::{self, CUcontext};
@@ -34,13 +32,4 @@ pub(super) fn id_of(handle: usize) -> Result<Option<u64>, Fault> {
     // whose context is gone with an error; writes one integer.
     check(unsafe { context_id(handle as CUcontext, &raw mut id) })?;
     Ok(Some(id))
-}
-
-/// Returns `true` if `CUDA_LAUNCH_BLOCKING` makes every launch wait for its kernel, so that a held
-/// stream would never be released.
-pub(crate) fn launches_block() -> bool {
-    static BLOCK: OnceLock<bool> = OnceLock::new();
-    *BLOCK.get_or_init(|| {
-        std::env::var_os("CUDA_LAUNCH_BLOCKING").is_some_and(|v| !v.is_empty() && v != "0")
-    })
 }

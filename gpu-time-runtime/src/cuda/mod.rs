@@ -33,7 +33,6 @@ pub(crate) use contexts::{contexts, find, forget_recent, has_contexts, is_regist
 pub(crate) use device::DeviceInfo;
 #[cfg(feature = "nvml")]
 pub(crate) use device::{all as all_devices, in_use};
-pub(crate) use driver::launches_block;
 pub(crate) use graph::{Capture, KeepError, is_captured};
 pub(crate) use replay::{Refusal, Replay, is_recording};
 pub(crate) use symbols::{driver_version, now_ns, start_ns, why_unusable};

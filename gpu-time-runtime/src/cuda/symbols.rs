@@ -78,6 +78,9 @@ pub(super) struct Symbols {
     pub capture_info: Option<CaptureInfo>,
     /// The driver has all of [`REPLAY`].
     pub can_replay: bool,
+    /// `CUDA_LAUNCH_BLOCKING` makes every launch wait for its kernel, so that a held stream would
+    /// never be released.
+    pub launches_block: bool,
     /// The time when the process was started, by [`Symbols::now_ns`].
     start_ns: u64,
 }
@@ -201,6 +204,8 @@ fn load() -> Result<Symbols, String> {
             free_async: symbol(library, "cuMemFreeAsync"),
             capture_info: capture_info.filter(|_| GRAPH.iter().all(has)),
             can_replay: REPLAY.iter().all(has),
+            launches_block: std::env::var_os("CUDA_LAUNCH_BLOCKING")
+                .is_some_and(|value| !value.is_empty() && value != "0"),
             start_ns: 0,
         }
     };

@@ -40,7 +40,7 @@ pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
     drain::wait_for_gpu(PATIENCE);
     let (before, _) = collect::states();
     let judge = |run: &[Site]| Verdict::of(&settle, run, event_step_ns);
-    let cold = settle.cold.filter(|_| !active::config().cold.is_some());
+    let cold = settle.cold.filter(|_| active::config().cold.is_none());
     let _override = cold.map(ColdOverride::begin);
     let mut progress = Progress::on_terminal();
     let mut pacer = Pacer::start(settle.timeout);
@@ -54,7 +54,7 @@ pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
             pacer.is_late() || (verdict.is_over() && has_run_enough)
         };
         let verdict = judge(&collect::sites_since(&before));
-        let evaluation = pacer.since_last_step();
+        let evaluation = pacer.stepped.elapsed();
         if is_done(&verdict) {
             if !verdict.is_empty() {
                 drain::wait_for_gpu(PATIENCE);
@@ -66,13 +66,13 @@ pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
                 return Settled {
                     snapshot,
                     unmet: verdict.unmet,
-                    calls: pacer.steps(),
-                    elapsed: pacer.total(),
+                    calls: pacer.steps,
+                    elapsed: pacer.started.elapsed(),
                     back_to_back: None,
                 };
             }
         }
-        progress.show(&verdict, pacer.steps(), pacer.elapsed());
+        progress.show(&verdict, pacer.steps, pacer.elapsed());
         pacer.pause_after(evaluation);
     }
 }

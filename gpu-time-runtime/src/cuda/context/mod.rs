@@ -13,7 +13,7 @@ use crate::cuda::calibration::{CalibrationError, Calibrator, Equipment};
 use crate::cuda::clock::DeviceClock;
 use crate::cuda::context_guard::{inside, relaxed, with_current};
 use crate::cuda::device::DeviceInfo;
-use crate::cuda::driver::{id_of, launches_block};
+use crate::cuda::driver::id_of;
 use crate::cuda::floor::FloorProbe;
 use crate::cuda::flush::{Flushes, Resources};
 use crate::cuda::hold::Holds;
@@ -198,10 +198,10 @@ impl Context {
     }
 
     /// Returns `true` if streams can be held, after preparing that if `is_free` allows it, as for
-    /// [`Context::can_flush`].
+    /// [`Context::can_flush`]. Where a launch waits for its kernel, none can be.
     pub fn can_hold(&self, is_free: bool) -> bool {
         let prepare = || self.inside(|| self.holds.prepare(&self.module, self.own_stream?));
-        self.is_ready_to_hold() || (is_free && prepare().is_ok())
+        !self.symbols.launches_block && (self.is_ready_to_hold() || (is_free && prepare().is_ok()))
     }
 
     /// Returns `true` if holds were prepared.
@@ -276,7 +276,7 @@ impl Context {
     }
 
     fn equipment(&self, step_ns: Option<f64>) -> Result<Equipment<'_>, CalibrationError> {
-        if launches_block() {
+        if self.symbols.launches_block {
             return Err(CalibrationError::Blocking);
         }
         self.holds.prepare(&self.module, self.own_stream?)?;
