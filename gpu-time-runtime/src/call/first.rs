@@ -94,7 +94,7 @@ pub(super) fn prepare(site: &'static CallSite, context: &'static Context) {
         || (settings.hold.is_some() && !context.is_ready_to_hold());
     if is_needed && !locked(&threads::current().recorder).has_open() {
         if let Some(cold) = settings.cold {
-            context.prepare_flush(cold);
+            _ = context.prepare_flush(cold);
         }
         if settings.hold.is_some() {
             context.can_hold(true);

@@ -88,16 +88,13 @@ pub(crate) fn check_calibrations() {
 
 /// Returns everything measured so far, after draining what the GPU has finished. Never waits for the GPU.
 pub(crate) fn snapshot() -> Snapshot {
-    snapshot_of(|states| {
-        let biases = Biases::new();
-        states.iter().map(|state| state.report(&biases)).collect()
-    })
+    snapshot_of(|states, biases| states.iter().map(|state| state.report(biases)).collect())
 }
 
 /// Returns what was measured since an earlier reading of the sites: the functions called since, with the
 /// counts and figures of that time. The process and its devices are described over the whole run.
 pub(crate) fn snapshot_since(earlier: &[SiteState]) -> Snapshot {
-    snapshot_of(|states| state::since(earlier, states, &Biases::new()))
+    snapshot_of(|states, biases| state::since(earlier, states, biases))
 }
 
 /// Returns the sites of [`snapshot_since`] alone.
@@ -105,7 +102,7 @@ pub(crate) fn sites_since(earlier: &[SiteState]) -> Vec<report::Site> {
     state::since(earlier, &states().0, &Biases::new())
 }
 
-fn snapshot_of(report: impl FnOnce(&[SiteState]) -> Vec<report::Site>) -> Snapshot {
+fn snapshot_of(report: impl FnOnce(&[SiteState], &Biases) -> Vec<report::Site>) -> Snapshot {
     let program = std::env::current_exe().unwrap_or_default();
     let program = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let about = |wall, elapsed, off| Process::new(program, std::process::id(), wall, elapsed, off);
@@ -129,7 +126,7 @@ fn snapshot_of(report: impl FnOnce(&[SiteState]) -> Vec<report::Site>) -> Snapsh
     about.warnings.extend(budget_control::warning());
     about.warnings.extend(health::warnings());
     let devices = devices::all(states.iter().any(SiteState::has_host_times));
-    Snapshot::new(about, devices, report(&states))
+    Snapshot::new(about, devices, report(&states, &Biases::new()))
 }
 
 /// A warning if the filter admits none of the functions: most likely a pattern is wrong.

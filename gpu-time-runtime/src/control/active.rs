@@ -1,6 +1,6 @@
 //! The configuration in force, and its application to sites.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::{clock, console};
@@ -22,10 +22,13 @@ struct ActiveConfig {
     config: Arc<Config>,
 }
 
-static ACTIVE: OnceLock<Mutex<ActiveConfig>> = OnceLock::new();
+/// `None` before the first use of the runtime.
+static ACTIVE: Mutex<Option<ActiveConfig>> = Mutex::new(Rank::Config, None);
 
-fn active() -> &'static Mutex<ActiveConfig> {
-    ACTIVE.get_or_init(|| Mutex::new(Rank::Config, ActiveConfig::begin(Options::default())))
+impl Default for ActiveConfig {
+    fn default() -> Self {
+        ActiveConfig::begin(Options::default())
+    }
 }
 
 impl ActiveConfig {
@@ -53,24 +56,23 @@ fn start(config: &Config, before: Option<&Config>) {
 
 /// The configuration in force.
 pub(crate) fn config() -> Arc<Config> {
-    locked(active()).config.clone()
+    locked(&ACTIVE).get_or_insert_default().config.clone()
 }
 
 /// Configures a site at its first call. Returns `true` if its calls are timed.
 pub(crate) fn introduce(site: &'static CallSite) -> bool {
-    configure_site(site, &locked(active()).config)
+    configure_site(site, &locked(&ACTIVE).get_or_insert_default().config)
 }
 
 /// Takes over the options that the program sets, and applies the result to all sites.
 pub(crate) fn change(options: Options) {
+    let mut active = locked(&ACTIVE);
     // As the first use of the runtime, it starts with these options: a trace keeps the size that it
     // begins with.
-    let mut first = Some(options);
-    let active = ACTIVE.get_or_init(|| {
-        Mutex::new(Rank::Config, ActiveConfig::begin(first.take().unwrap_or_default()))
-    });
-    let Some(options) = first else { return };
-    let mut active = locked(active);
+    let Some(active) = &mut *active else {
+        *active = Some(ActiveConfig::begin(options));
+        return;
+    };
     active.program = options.or(std::mem::take(&mut active.program));
     let config = Config::new(active.environment.clone().or(active.program.clone()));
     if config == *active.config {

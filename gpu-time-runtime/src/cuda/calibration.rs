@@ -8,7 +8,6 @@
 //! for that. The host queries the GPU a bounded number of times. If the GPU is busy with other
 //! work, which would disturb the figures anyway, the calibration is repeated when a report is made.
 
-use std::fmt;
 use std::sync::TryLockError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -16,6 +15,7 @@ use std::time::{Duration, Instant};
 use crate::base::lock::{Mutex, Rank, locked, locked_by};
 use crate::cuda::hold::Holds;
 use crate::cuda::module::Kernel;
+use crate::cuda::no_result::NoResult;
 use crate::cuda::objects::{create_event, create_stream, elapsed, record_event};
 use crate::cuda::symbols::Symbols;
 use crate::gpu::{Fault, HoldResult};
@@ -100,40 +100,9 @@ struct Tools {
 #[derive(Clone, Copy, Default)]
 struct Results {
     /// The calibration in use, or why there is none.
-    first: Option<Result<Calibration, CalibrationError>>,
+    first: Option<Result<Calibration, NoResult>>,
     /// The result of the last check, or why it failed.
-    last: Option<Result<PairConstant, CalibrationError>>,
-}
-
-/// The reasons why a calibration failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CalibrationError {
-    Fault(Fault),
-    /// The GPU did not run the pairs in time, or the host did not enqueue them in time.
-    Busy,
-    /// The times of the pairs differ too much.
-    Disagreement,
-    /// A launch returns when its kernel has ended, so that no stream can be held.
-    Blocking,
-}
-
-impl fmt::Display for CalibrationError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CalibrationError::Fault(fault) => fault.fmt(f),
-            CalibrationError::Busy => f.write_str("the GPU was busy"),
-            CalibrationError::Disagreement => f.write_str("the measured times differ too much"),
-            CalibrationError::Blocking => {
-                f.write_str("`CUDA_LAUNCH_BLOCKING` makes every launch wait for its kernel")
-            }
-        }
-    }
-}
-
-impl From<Fault> for CalibrationError {
-    fn from(fault: Fault) -> CalibrationError {
-        CalibrationError::Fault(fault)
-    }
+    last: Option<Result<PairConstant, NoResult>>,
 }
 
 impl Calibrator {
@@ -146,7 +115,7 @@ impl Calibrator {
     pub fn calibrate(
         &self,
         checks: bool,
-        equipment: Result<Equipment<'_>, CalibrationError>,
+        equipment: Result<Equipment<'_>, NoResult>,
     ) -> Result<(), Fault> {
         let Ok(mut tools) = self.tools.try_lock() else { return Ok(()) };
         self.tried.store(true, Relaxed);
@@ -168,7 +137,7 @@ impl Calibrator {
             }
         };
         match error {
-            Some(CalibrationError::Fault(fault)) => Err(fault),
+            Some(NoResult::Fault(fault)) => Err(fault),
             _ => Ok(()),
         }
     }
@@ -223,8 +192,8 @@ impl Tools {
     /// Creates the stream and the pairs if needed, and loads the kernel by its first launch.
     fn bench<'a>(
         &'a mut self,
-        equipment: Result<Equipment<'a>, CalibrationError>,
-    ) -> Result<Bench<'a>, CalibrationError> {
+        equipment: Result<Equipment<'a>, NoResult>,
+    ) -> Result<Bench<'a>, NoResult> {
         let equipment = equipment?;
         let stream = match self.stream {
             Some(stream) => stream,
@@ -249,14 +218,14 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    fn calibrate(mut self) -> Result<Calibration, CalibrationError> {
+    fn calibrate(mut self) -> Result<Calibration, NoResult> {
         self.held(RAMP, Bench::enqueue)?;
         let queued_empty_ns = self.queued()?;
         let pair_ns = self.floor()?;
         Ok(Calibration { held: self.agreeing(SAMPLES)?, queued_empty_ns, pair_ns })
     }
 
-    fn check(mut self, first: PairConstant) -> Result<PairConstant, CalibrationError> {
+    fn check(mut self, first: PairConstant) -> Result<PairConstant, NoResult> {
         let step_ns = self.equipment.step_ns;
         self.held(RAMP, Bench::enqueue)?;
         let last = self.agreeing(CHECKED)?;
@@ -266,30 +235,30 @@ impl Bench<'_> {
         let second_ns = first.spread_ns.max(SECOND_NS);
         let is_certain = high - low <= agreement_ns(step_ns) + second_ns;
         let is_conclusive = is_certain || has_moved(&first, &last, step_ns);
-        is_conclusive.then_some(last).ok_or(CalibrationError::Disagreement)
+        is_conclusive.then_some(last).ok_or(NoResult::Disagreement)
     }
 
     /// Returns the constant of the first round whose `count` samples agree. If none does, returns
     /// that of all rounds together: with two alternating values, picking a round would pick one of
     /// them by chance.
-    fn agreeing(&mut self, count: usize) -> Result<PairConstant, CalibrationError> {
+    fn agreeing(&mut self, count: usize) -> Result<PairConstant, NoResult> {
         let mut all = Vec::new();
         for _ in 0..ROUNDS {
             let samples = self.held(count, Bench::enqueue)?;
             if samples.len() < count / 2 {
-                return Err(CalibrationError::Busy);
+                return Err(NoResult::Busy);
             }
             all.extend_from_slice(&samples);
-            let constant = PairConstant::of(samples).ok_or(CalibrationError::Busy)?;
+            let constant = PairConstant::of(samples).ok_or(NoResult::Busy)?;
             if constant.spread_ns <= agreement_ns(self.equipment.step_ns) {
                 return Ok(constant);
             }
         }
-        PairConstant::of(all).ok_or(CalibrationError::Busy)
+        PairConstant::of(all).ok_or(NoResult::Busy)
     }
 
     /// Returns the median time of empty pairs, or `None` if every hold expired.
-    fn floor(&mut self) -> Result<Option<f64>, CalibrationError> {
+    fn floor(&mut self) -> Result<Option<f64>, NoResult> {
         let mut samples = self.held(PAIRS, Bench::enqueue_nothing)?;
         samples.sort_by(f64::total_cmp);
         Ok(quantile(&samples, 0.5))
@@ -301,7 +270,7 @@ impl Bench<'_> {
         &mut self,
         count: usize,
         enqueue: impl Fn(&Self, &EventPair) -> Result<(), Fault>,
-    ) -> Result<Vec<f64>, CalibrationError> {
+    ) -> Result<Vec<f64>, NoResult> {
         let mut samples = Vec::with_capacity(count);
         let mut holds: [Option<HoldResult>; PAIRS] = [None; PAIRS];
         // The last round only reads.
@@ -325,7 +294,7 @@ impl Bench<'_> {
     }
 
     /// Returns the median time of those pairs of a long queue that have enough of it behind them.
-    fn queued(&mut self) -> Result<Option<f64>, CalibrationError> {
+    fn queued(&mut self) -> Result<Option<f64>, NoResult> {
         for _ in 0..ROUNDS {
             let hold = self.behind_hold(QUEUE_HOLD_NS, |bench| {
                 bench.pairs.iter().try_for_each(|pair| bench.enqueue(pair))
@@ -377,12 +346,12 @@ impl Bench<'_> {
     }
 
     /// Waits until the GPU has passed a pair, and returns its time.
-    fn wait(&mut self, pair: &EventPair) -> Result<f64, CalibrationError> {
+    fn wait(&mut self, pair: &EventPair) -> Result<f64, NoResult> {
         loop {
             if let Some(ns) = elapsed(self.equipment.symbols, &pair.start, &pair.stop)? {
                 return Ok(ns);
             }
-            self.queries = self.queries.checked_sub(1).ok_or(CalibrationError::Busy)?;
+            self.queries = self.queries.checked_sub(1).ok_or(NoResult::Busy)?;
         }
     }
 }

@@ -129,7 +129,8 @@ impl Holds {
 impl Slots {
     fn new(module: &Module, own_stream: Stream) -> Result<Slots, Fault> {
         let kernel = module.kernels()?.hold;
-        let words = PAGES.map(register, Words::new)?;
+        let zeros = || Words([const { [const { AtomicU64::new(0) }; WORDS] }; SLOTS]);
+        let words = PAGES.map(register, zeros)?;
         let slots = Slots { words, kernel, claimed: AtomicU64::new(1) };
         // The first launch of a kernel may load it, which waits for the GPU. Here no stream is
         // held. Ticket 0 is released from the start.
@@ -162,12 +163,6 @@ impl Slots {
         // SAFETY: the parameters of `HOLD` in their order; both words lie in memory that is never
         // freed.
         unsafe { self.kernel.launch(stream, (1, 1), &mut parameters) }
-    }
-}
-
-impl Words {
-    fn new() -> Words {
-        Words([const { [const { AtomicU64::new(0) }; WORDS] }; SLOTS])
     }
 }
 

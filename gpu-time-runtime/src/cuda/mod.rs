@@ -21,6 +21,7 @@ mod hold;
 mod line_probe;
 mod mapped;
 mod module;
+mod no_result;
 mod objects;
 mod persisting;
 mod replay;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use cudarc::driver::sys::{self, CUcontext, CUresult, CUstreamCaptureStatus};
 
 use crate::base::fork;
-use crate::cuda::calibration::{CalibrationError, Calibrator, Equipment};
+use crate::cuda::calibration::{Calibrator, Equipment};
 use crate::cuda::clock::DeviceClock;
 use crate::cuda::context_guard::{inside, relaxed, with_current};
 use crate::cuda::device::DeviceInfo;
@@ -18,6 +18,7 @@ use crate::cuda::floor::FloorProbe;
 use crate::cuda::flush::{Flushes, Resources};
 use crate::cuda::hold::Holds;
 use crate::cuda::module::Module;
+use crate::cuda::no_result::NoResult;
 use crate::cuda::objects::create_stream;
 use crate::cuda::persisting::PersistingLines;
 use crate::cuda::result::{check, raw};
@@ -151,7 +152,7 @@ impl Context {
     /// allows it: preparing enqueues work, which must not end up inside a bracket. If flushes stay
     /// impossible, the report says why.
     pub fn can_flush(&self, cold: Cold, is_free: bool) -> bool {
-        let can = self.is_ready_to_flush(cold) || (is_free && self.search_flush(cold).is_ok());
+        let can = self.is_ready_to_flush(cold) || (is_free && self.prepare_flush(cold).is_ok());
         if !can && self.own_stream.is_ok() {
             self.flushes.leave_out(cold);
         }
@@ -159,19 +160,13 @@ impl Context {
     }
 
     /// Prepares flushes of this kind. To be called while no bracket is open.
-    pub fn prepare_flush(&self, cold: Cold) {
-        if !self.is_ready_to_flush(cold) {
-            _ = self.search_flush(cold);
-        }
+    pub fn prepare_flush(&self, cold: Cold) -> Result<(), Fault> {
+        self.inside(|| self.flushes.prepare(cold, &self.resources(self.own_stream?)))
     }
 
     /// Returns `true` if flushes of this kind were prepared.
     pub fn is_ready_to_flush(&self, cold: Cold) -> bool {
         self.flushes.is_ready_for(cold)
-    }
-
-    fn search_flush(&self, cold: Cold) -> Result<(), Fault> {
-        self.inside(|| self.flushes.prepare(cold, &self.resources(self.own_stream?)))
     }
 
     /// Searches again for a flush whose effect could not be measured, a few times in all.
@@ -275,9 +270,9 @@ impl Context {
         }
     }
 
-    fn equipment(&self, step_ns: Option<f64>) -> Result<Equipment<'_>, CalibrationError> {
+    fn equipment(&self, step_ns: Option<f64>) -> Result<Equipment<'_>, NoResult> {
         if self.symbols.launches_block {
-            return Err(CalibrationError::Blocking);
+            return Err(NoResult::Blocking);
         }
         self.holds.prepare(&self.module, self.own_stream?)?;
         let empty = self.module.kernels()?.empty;
