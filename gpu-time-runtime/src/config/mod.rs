@@ -14,9 +14,8 @@ pub(crate) mod values;
 pub(crate) use filter::filter;
 pub(crate) use names::unknown_names;
 
-use crate::config::filter::Filter;
-use crate::config::options::Options;
 use crate::config::targets::{Format, Target};
+use crate::config::{filter::Filter, options::Options};
 use crate::stats::bias::ConfiguredBias;
 use crate::types::attribute::{Cold, Hold};
 use crate::types::sampling::Sampling;

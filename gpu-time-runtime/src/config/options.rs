@@ -3,10 +3,8 @@
 use std::ffi::OsString;
 
 use crate::config::filter::{self, Filter};
-use crate::config::problems::Problems;
-use crate::config::setting::Setting;
 use crate::config::targets::{self, Target};
-use crate::config::values;
+use crate::config::{problems::Problems, setting::Setting, values};
 use crate::stats::bias::ConfiguredBias;
 use crate::types::attribute::{Cold, Hold};
 use crate::types::sampling::Sampling;

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::{clock, console};
-use crate::config::options::Options;
-use crate::config::{self, Config, targets};
+use crate::config::{self, Config, options::Options, targets};
 use crate::control::budget_control;
 use crate::record::timeline;
 use crate::site::callsite::{CallSite, SiteConfig};

@@ -1,10 +1,8 @@
 //! `configure()`: options that the program sets while it runs.
 
 use crate::base::{console, fork};
-use crate::config::options::Options;
-use crate::config::problems::Problems;
-use crate::config::setting::Setting;
 use crate::config::{filter, targets, values};
+use crate::config::{options::Options, problems::Problems, setting::Setting};
 use crate::control::active;
 
 /// Options for the whole process, set by the program while it runs.

@@ -13,15 +13,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crate::base::lock::{Mutex, Rank, locked, locked_by};
-use crate::cuda::hold::Holds;
-use crate::cuda::module::Kernel;
-use crate::cuda::no_result::NoResult;
 use crate::cuda::objects::{create_event, create_stream, elapsed, record_event};
-use crate::cuda::symbols::Symbols;
+use crate::cuda::{hold::Holds, module::Kernel, no_result::NoResult, symbols::Symbols};
 use crate::gpu::{Fault, HoldResult};
-use crate::stats::bias::Calibration;
-use crate::stats::pair_constant::PairConstant;
-use crate::stats::quantile::quantile;
+use crate::stats::{bias::Calibration, pair_constant::PairConstant, quantile::quantile};
 use crate::types::handles::{Event, EventPair, Stream};
 
 /// Pairs that are used in turn, which is also the length of the long queue.

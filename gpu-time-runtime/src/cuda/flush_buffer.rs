@@ -6,10 +6,8 @@ use cudarc::driver::result;
 use cudarc::driver::sys::{self, CUdeviceptr};
 use gpu_time_kernels::{DISCARDED_LINE, FLUSH_READ_BLOCK, flush_read_grid};
 
-use crate::cuda::device::DeviceInfo;
-use crate::cuda::module::Kernel;
 use crate::cuda::result::{check, raw};
-use crate::cuda::symbols::Symbols;
+use crate::cuda::{device::DeviceInfo, module::Kernel, symbols::Symbols};
 use crate::gpu::Fault;
 use crate::types::handles::Stream;
 

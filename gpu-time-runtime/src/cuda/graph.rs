@@ -11,11 +11,10 @@ use cudarc::driver::sys::{
     self, CUcontext, CUevent, CUgraph, CUresult, CUstreamCaptureStatus, CUuserObject,
 };
 
-use crate::cuda::context::Context;
-use crate::cuda::context_guard::with_current;
 use crate::cuda::objects::{create_event, record_event};
 use crate::cuda::result::{check, raw};
 use crate::cuda::symbols::{CaptureInfo, symbols};
+use crate::cuda::{context::Context, context_guard::with_current};
 use crate::gpu::Fault;
 use crate::types::handles::{Event, EventPair, Stream};
 

@@ -6,10 +6,8 @@ use std::time::{Duration, Instant};
 
 use gpu_time_kernels::{LINE_LATENCIES_BLOCK, LINE_STEP, MAX_LINES};
 
-use crate::cuda::device::DeviceInfo;
-use crate::cuda::flush_buffer::FlushBuffer;
 use crate::cuda::mapped::{MappedPage, PagePool, register};
-use crate::cuda::module::Kernels;
+use crate::cuda::{device::DeviceInfo, flush_buffer::FlushBuffer, module::Kernels};
 use crate::gpu::Fault;
 use crate::stats::eviction::{Pass, Passes};
 use crate::types::handles::Stream;

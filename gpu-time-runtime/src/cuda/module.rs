@@ -6,8 +6,7 @@ use std::sync::OnceLock;
 use cudarc::driver::result::{launch_kernel, module};
 use cudarc::driver::sys::CUfunction;
 
-use crate::cuda::device::DeviceInfo;
-use crate::cuda::result::raw;
+use crate::cuda::{device::DeviceInfo, result::raw};
 use crate::gpu::Fault;
 use crate::types::handles::Stream;
 

@@ -11,8 +11,7 @@ use cudarc::driver::sys::{
 };
 use libloading::Library;
 
-use crate::base::clock;
-use crate::base::fork;
+use crate::base::{clock, fork};
 use crate::cuda::result::check;
 
 type CaptureInfoV2 = unsafe extern "C" fn(

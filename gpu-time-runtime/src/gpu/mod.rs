@@ -7,9 +7,8 @@ pub(crate) mod fake;
 use std::fmt;
 
 use crate::stats::clock_fit::ClockFit;
-use crate::types::attribute::Cold;
 use crate::types::handles::{Event, EventPair, Stream};
-use crate::types::sample::Lost;
+use crate::types::{attribute::Cold, sample::Lost};
 
 /// A driver call that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,11 +11,8 @@ use nvml_wrapper::enum_wrappers::device::Clock;
 use nvml_wrapper::enums::device::GpuLockedClocksSetting;
 use nvml_wrapper::error::NvmlError;
 
-use crate::base::background;
-use crate::base::console;
-use crate::base::fork;
 use crate::base::lock::{Mutex, Rank, locked, locked_by};
-use crate::base::signals;
+use crate::base::{background, console, fork, signals};
 use crate::cuda;
 use crate::health::nvml::nvml;
 

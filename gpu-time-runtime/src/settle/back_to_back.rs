@@ -2,21 +2,18 @@
 
 use std::thread;
 
-use crate::base::console;
-use crate::base::switches;
-use crate::call::first;
-use crate::call::stream::Life;
+use crate::base::{console, switches};
+use crate::call::{first, stream::Life};
 use crate::collect;
 use crate::control::active;
 use crate::cuda::{self, Context, Refusal, Replay};
 use crate::gpu::{Fault, Gpu, HoldPlan, Preparation};
 use crate::record::bracket_order;
 use crate::settle::options::{Plan, Settle};
-use crate::settle::pacer::Pacer;
-use crate::settle::progress::Progress;
 use crate::settle::settled::{BackToBack, Settled};
 use crate::settle::stopping::{self, Verdict};
 use crate::settle::unmet::{Unmet, UnmetReason};
+use crate::settle::{pacer::Pacer, progress::Progress};
 use crate::stats::series::{SeriesData, SeriesInfo};
 use crate::types::attribute::Clock;
 use crate::types::handles::{EventPair, Stream};

@@ -6,15 +6,10 @@ use std::time::{Duration, Instant};
 use crate::base::fork;
 use crate::collect;
 use crate::collect::devices::event_step_ns;
-use crate::control::active;
-use crate::control::cold_override::ColdOverride;
+use crate::control::{active, cold_override::ColdOverride};
 use crate::record::drain;
-use crate::settle::back_to_back;
-use crate::settle::options::Settle;
-use crate::settle::pacer::Pacer;
-use crate::settle::progress::Progress;
-use crate::settle::settled::Settled;
-use crate::settle::stopping::Verdict;
+use crate::settle::{back_to_back, options::Settle, pacer::Pacer, progress::Progress};
+use crate::settle::{settled::Settled, stopping::Verdict};
 use gpu_time_report::Site;
 
 /// The time to wait for brackets in flight, at the beginning and at the end of a run.

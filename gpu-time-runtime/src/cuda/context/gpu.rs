@@ -5,11 +5,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use cudarc::driver::result::event;
 use cudarc::driver::sys::{CUcontext, CUevent, CUresult, CUstreamCaptureStatus};
 
-use crate::cuda::context::Context;
-use crate::cuda::context_guard::with_current;
-use crate::cuda::driver::id_of;
 use crate::cuda::objects::{create_event, elapsed};
-use crate::cuda::result::raw;
+use crate::cuda::{context::Context, context_guard::with_current, driver::id_of, result::raw};
 use crate::gpu::{Fault, Gpu, HoldResult, StreamHold};
 use crate::stats::clock_fit::ClockFit;
 use crate::types::attribute::Cold;

@@ -10,27 +10,19 @@ use cudarc::driver::sys::{self, CUcontext, CUresult, CUstreamCaptureStatus};
 
 use crate::base::fork;
 use crate::cuda::calibration::{Calibrator, Equipment};
-use crate::cuda::clock::DeviceClock;
 use crate::cuda::context_guard::{inside, relaxed, with_current};
-use crate::cuda::device::DeviceInfo;
-use crate::cuda::driver::id_of;
-use crate::cuda::floor::FloorProbe;
 use crate::cuda::flush::{Flushes, Resources};
-use crate::cuda::hold::Holds;
-use crate::cuda::module::Module;
-use crate::cuda::no_result::NoResult;
-use crate::cuda::objects::create_stream;
 use crate::cuda::persisting::PersistingLines;
 use crate::cuda::result::{check, raw};
 use crate::cuda::retain::{release, retain_if_primary};
 use crate::cuda::symbols::{Symbols, symbols};
+use crate::cuda::{clock::DeviceClock, device::DeviceInfo, driver::id_of, floor::FloorProbe};
+use crate::cuda::{hold::Holds, module::Module, no_result::NoResult, objects::create_stream};
 use crate::gpu::{Fault, Gpu};
 use crate::stats::bias::{Bias, Calibration, ConfiguredBias};
 use crate::stats::pair_constant::Floor;
-use crate::types::attribute::Cold;
-use crate::types::device::DeviceId;
 use crate::types::handles::{Event, EventPair, Stream};
-use crate::types::sample::CacheState;
+use crate::types::{attribute::Cold, device::DeviceId, sample::CacheState};
 use gpu_time_report::FlushProof;
 
 /// A CUDA context, from the first call that used it to the end of the process.

@@ -13,8 +13,7 @@ use std::time::Instant;
 use crate::base::lock::{Mutex, Rank, locked, locked_by};
 use crate::cuda::no_result::NoResult;
 use crate::gpu::Fault;
-use crate::types::attribute::Cold;
-use crate::types::handles::Stream;
+use crate::types::{attribute::Cold, handles::Stream};
 use gpu_time_report::{Eviction, FlushProof};
 use search::{Flush, SearchError, SearchState};
 

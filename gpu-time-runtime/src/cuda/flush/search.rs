@@ -4,17 +4,12 @@ use std::time::{Duration, Instant};
 
 use gpu_time_kernels::DISCARDED_LINE;
 
-use crate::cuda::device::DeviceInfo;
-use crate::cuda::flush::method::Method;
-use crate::cuda::flush_buffer::FlushBuffer;
 use crate::cuda::line_probe::{LineProbe, ProbedMemory};
-use crate::cuda::module::Module;
-use crate::cuda::no_result::NoResult;
-use crate::cuda::symbols::Symbols;
+use crate::cuda::{device::DeviceInfo, flush::method::Method, flush_buffer::FlushBuffer};
+use crate::cuda::{module::Module, no_result::NoResult, symbols::Symbols};
 use crate::gpu::Fault;
 use crate::stats::eviction::Passes;
-use crate::types::attribute::Cold;
-use crate::types::handles::Stream;
+use crate::types::{attribute::Cold, handles::Stream};
 use gpu_time_report::Eviction;
 
 /// The longest time that the host waits in one search.
