@@ -7,7 +7,6 @@ mod names;
 pub(crate) mod options;
 pub(crate) mod output;
 pub(crate) mod problems;
-pub(crate) mod setting;
 pub(crate) mod targets;
 pub(crate) mod values;
 
@@ -55,16 +54,16 @@ impl Config {
     /// The configuration by these options, with defaults where they have no value.
     pub fn new(options: Options) -> Config {
         Config {
-            is_on: options.on.value().unwrap_or(true),
-            targets: options.targets.value().unwrap_or_else(|| vec![Target::TABLE]),
-            filter: options.filter.value().unwrap_or_default(),
-            sampling: options.sampling.value(),
-            budget: options.budget.value(),
-            warmup: options.warmup.value(),
-            cold: options.cold.value(),
-            hold: options.hold.value(),
-            bias: options.bias.value(),
-            trace_last: options.trace_last.value().unwrap_or(TRACE_LAST),
+            is_on: options.on.and_then(Result::ok).unwrap_or(true),
+            targets: options.targets.and_then(Result::ok).unwrap_or_else(|| vec![Target::TABLE]),
+            filter: options.filter.and_then(Result::ok).unwrap_or_default(),
+            sampling: options.sampling.and_then(Result::ok),
+            budget: options.budget.and_then(Result::ok),
+            warmup: options.warmup.and_then(Result::ok),
+            cold: options.cold.and_then(Result::ok),
+            hold: options.hold.and_then(Result::ok),
+            bias: options.bias.and_then(Result::ok),
+            trace_last: options.trace_last.and_then(Result::ok).unwrap_or(TRACE_LAST),
         }
     }
 

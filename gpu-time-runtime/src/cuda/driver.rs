@@ -1,8 +1,9 @@
-//! Questions about the driver: the context of a stream, and the id of a context.
+//! Handles of contexts: the one of a stream, the id of one, and the retain of a primary one.
 
+use std::ffi::{c_int, c_uint};
 use std::ptr;
 
-use cudarc::driver::result::ctx;
+use cudarc::driver::result::{ctx, primary_ctx};
 use cudarc::driver::sys::{self, CUcontext};
 
 use crate::cuda::result::{check, raw};
@@ -32,4 +33,31 @@ pub(super) fn id_of(handle: usize) -> Result<Option<u64>, Fault> {
     // whose context is gone with an error; writes one integer.
     check(unsafe { context_id(handle as CUcontext, &raw mut id) })?;
     Ok(Some(id))
+}
+
+/// Retains the primary context of a device if it is the one with this handle: forever, unless it is
+/// released. Never creates one. Returns `true` if it is retained.
+pub(super) fn retain_if_primary(handle: usize, ordinal: u32) -> bool {
+    let (mut flags, mut active): (c_uint, c_int) = (0, 0);
+    let device = ordinal as c_int;
+    // SAFETY: writes two integers.
+    let state =
+        check(unsafe { sys::cuDevicePrimaryCtxGetState(device, &raw mut flags, &raw mut active) });
+    if state.is_err() || active == 0 {
+        return false;
+    }
+    // SAFETY: the driver gave this ordinal; the retain is released below or by the caller, or kept
+    // for ever.
+    let Ok(primary) = (unsafe { primary_ctx::retain(device) }) else { return false };
+    let is_it = primary as usize == handle;
+    if !is_it {
+        release(ordinal);
+    }
+    is_it
+}
+
+/// Gives back one retain of the device's primary context, which the caller holds.
+pub(super) fn release(ordinal: u32) {
+    // SAFETY: the driver gave this ordinal, and the caller gives its retain up.
+    _ = unsafe { primary_ctx::release(ordinal as c_int) };
 }

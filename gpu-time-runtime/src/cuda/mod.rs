@@ -26,7 +26,6 @@ mod objects;
 mod persisting;
 mod replay;
 mod result;
-mod retain;
 mod symbols;
 
 pub(crate) use context::Context;

@@ -14,9 +14,8 @@ use crate::cuda::context_guard::{inside, relaxed, with_current};
 use crate::cuda::flush::{Flushes, Resources};
 use crate::cuda::persisting::PersistingLines;
 use crate::cuda::result::{check, raw};
-use crate::cuda::retain::{release, retain_if_primary};
 use crate::cuda::symbols::{Symbols, symbols};
-use crate::cuda::{clock::DeviceClock, device::DeviceInfo, driver::id_of, floor::FloorProbe};
+use crate::cuda::{clock::DeviceClock, device::DeviceInfo, driver, floor::FloorProbe};
 use crate::cuda::{hold::Holds, module::Module, no_result::NoResult, objects::create_stream};
 use crate::gpu::{Fault, Gpu};
 use crate::stats::bias::{Bias, Calibration, ConfiguredBias};
@@ -64,7 +63,7 @@ impl Context {
         let symbols = symbols().map_err(|_| Fault::ContextGone)?;
         inside(handle, || {
             let device = DeviceInfo::of_current()?;
-            let is_retained = AtomicBool::new(retain_if_primary(handle, device.ordinal));
+            let is_retained = AtomicBool::new(driver::retain_if_primary(handle, device.ordinal));
             let own_stream = create_stream();
             Ok(Context {
                 symbols,
@@ -114,9 +113,8 @@ impl Context {
     pub(super) fn is_destroyed(&self) -> bool {
         match self.id {
             None => self.is_dead(),
-            id => {
-                id_of(self.handle).map_or_else(|fault| fault == Fault::ContextGone, |now| now != id)
-            }
+            id => driver::id_of(self.handle)
+                .map_or_else(|fault| fault == Fault::ContextGone, |now| now != id),
         }
     }
 
@@ -361,7 +359,7 @@ impl Context {
             Err(Fault::Sticky) => {
                 self.dead.store(true, Relaxed);
                 if self.is_retained.swap(false, Relaxed) {
-                    release(self.ordinal);
+                    driver::release(self.ordinal);
                 }
             }
             _ => {}
