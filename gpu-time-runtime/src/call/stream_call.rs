@@ -220,7 +220,7 @@ impl StreamCall {
         } else {
             // A record in any other stream leaves a capture intact. The events then have no time,
             // which is detected when they are read.
-            self.context.is_dead().then_some(Lost::Context)
+            self.context.is_gone().then_some(Lost::Context)
         };
         if let Some(reason) = obstacle {
             return abandon(thread, bracket, reason);
@@ -306,7 +306,7 @@ impl StreamCall {
 /// Returns the reason why nothing can be recorded on the stream now, if any.
 #[inline(always)]
 pub(crate) fn obstacle(context: &Context, stream: Stream) -> Option<Lost> {
-    if context.is_dead() {
+    if context.is_gone() {
         return Some(Lost::Context);
     }
     match context.is_capturing(stream) {

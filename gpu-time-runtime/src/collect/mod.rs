@@ -215,7 +215,7 @@ fn why_off(states: &[SiteState]) -> Option<String> {
     }
     let on_gpu = || states.iter().filter(|state| state.site.spec.clock != Clock::Host);
     let asks_for_gpu = on_gpu().any(|state| state.calls.calls() > state.calls.warmup);
-    if !asks_for_gpu || cuda::has_contexts() {
+    if !asks_for_gpu || !cuda::contexts().is_empty() {
         return None;
     }
     let hidden =

@@ -63,7 +63,7 @@ pub(super) struct Equipment<'a> {
 /// The calibration of one context.
 pub(super) struct Calibrator {
     /// A calibration has been tried. One that failed is repeated only when a report is made.
-    tried: AtomicBool,
+    pub tried: AtomicBool,
     /// Locked during a calibration.
     tools: Mutex<Tools>,
     /// Never locked during a driver call, so that a report need not wait for one.
@@ -101,10 +101,6 @@ struct Results {
 }
 
 impl Calibrator {
-    pub fn is_tried(&self) -> bool {
-        self.tried.load(Relaxed)
-    }
-
     /// Calibrates, or with `checks` checks whether the constant of an earlier calibration has moved.
     /// Does nothing if another thread is calibrating. The context must be current.
     pub fn calibrate(

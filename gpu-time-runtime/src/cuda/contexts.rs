@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::base::lock::{Mutex, Rank, locked, locked_by};
 use crate::cuda::context::Context;
 use crate::cuda::driver::{context_of, id_of};
-use crate::gpu::Fault;
+use crate::gpu::{Fault, Gpu};
 use crate::types::handles::Stream;
 
 /// Destroyed contexts of each device that stay listed for the report. A program may create contexts
@@ -26,11 +26,6 @@ thread_local! {
 /// Returns every context that exists, and the first destroyed ones of each device.
 pub(crate) fn contexts() -> Vec<&'static Context> {
     locked(&CONTEXTS).clone()
-}
-
-/// Returns `true` if a context was registered.
-pub(crate) fn has_contexts() -> bool {
-    !locked(&CONTEXTS).is_empty()
 }
 
 /// Returns the context with this handle if it is the one that the calling thread looked up last.
@@ -63,7 +58,7 @@ pub(crate) fn find(stream: Stream, handle: usize) -> Result<&'static Context, Fa
 /// as gone.
 fn registered(handle: usize, id: Option<u64>) -> Option<&'static Context> {
     let is_it =
-        |c: &&'static Context| (c.handle, c.id) == (handle, id) && (id.is_some() || !c.is_dead());
+        |c: &&'static Context| (c.handle, c.id) == (handle, id) && (id.is_some() || !c.is_gone());
     locked(&CONTEXTS).iter().copied().find(is_it)
 }
 

@@ -29,7 +29,7 @@ mod result;
 mod symbols;
 
 pub(crate) use context::Context;
-pub(crate) use contexts::{contexts, find, forget_recent, has_contexts, is_registering, recent};
+pub(crate) use contexts::{contexts, find, forget_recent, is_registering, recent};
 pub(crate) use device::DeviceInfo;
 #[cfg(feature = "nvml")]
 pub(crate) use device::{all as all_devices, in_use};

@@ -109,7 +109,7 @@ pub(crate) fn describe(to: &mut report::Device, device: &DeviceInfo) {
 
 /// Returns warnings about the whole machine, if a device was used.
 pub(crate) fn warnings() -> Vec<String> {
-    if fork::is_forked() || !crate::cuda::has_contexts() {
+    if fork::is_forked() || crate::cuda::contexts().is_empty() {
         return Vec::new();
     }
     let missing = nvml().err().map(|why| {

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use cudarc::driver::result::event;
 use cudarc::driver::sys::{CUcontext, CUevent, CUresult, CUstreamCaptureStatus};
 
+use crate::base::fork;
 use crate::cuda::objects::{create_event, elapsed};
 use crate::cuda::{context::Context, context_guard::with_current, driver::id_of, result::raw};
 use crate::gpu::{Fault, Gpu, HoldResult, StreamHold};
@@ -79,7 +80,7 @@ impl Gpu for Context {
     }
 
     fn check_alive(&self) -> Result<(), Fault> {
-        if self.is_dead() {
+        if self.is_gone() {
             return Err(Fault::ContextGone);
         }
         // Without ids there is no way to ask: then both are `None`.
@@ -88,12 +89,12 @@ impl Gpu for Context {
     }
 
     fn is_gone(&self) -> bool {
-        self.is_dead()
+        self.dead.load(Relaxed) || fork::is_forked()
     }
 
     #[inline]
     fn elapsed(&self, pair: &EventPair) -> Result<Option<f64>, Fault> {
-        if self.is_dead() {
+        if self.is_gone() {
             return Err(Fault::ContextGone);
         }
         match elapsed(self.symbols, &pair.start, &pair.stop) {

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use cudarc::driver::sys::{self, CUcontext, CUresult, CUstreamCaptureStatus};
 
-use crate::base::fork;
 use crate::cuda::calibration::{Calibrator, Equipment};
 use crate::cuda::context_guard::{inside, relaxed, with_current};
 use crate::cuda::flush::{Flushes, Resources};
@@ -90,7 +89,7 @@ impl Context {
 
     #[inline]
     pub(super) fn is_still_the_same(&self) -> bool {
-        let Some(context_id) = self.symbols.context_id else { return !self.is_dead() };
+        let Some(context_id) = self.symbols.context_id else { return !self.is_gone() };
         let mut id = 0;
         // SAFETY: the caller's stream belongs to this context; writes one integer.
         let result = unsafe { context_id(self.handle as CUcontext, &raw mut id) };
@@ -102,17 +101,12 @@ impl Context {
         self.dead.store(true, Relaxed);
     }
 
-    /// Returns `true` if nothing can be measured in it any more.
-    pub fn is_dead(&self) -> bool {
-        self.dead.load(Relaxed) || fork::is_forked()
-    }
-
     /// Returns `true` if the driver says that the context has been destroyed. A context that has
     /// failed for good still exists. Drivers without ids cannot be asked; there a dead context
     /// counts as destroyed.
     pub(super) fn is_destroyed(&self) -> bool {
         match self.id {
-            None => self.is_dead(),
+            None => self.is_gone(),
             id => driver::id_of(self.handle)
                 .map_or_else(|fault| fault == Fault::ContextGone, |now| now != id),
         }
@@ -232,7 +226,7 @@ impl Context {
 
     /// Returns `true` if a calibration of the event bias was tried, whether or not it succeeded.
     pub fn is_calibrated(&self) -> bool {
-        self.calibrator.is_tried()
+        self.calibrator.tried.load(Relaxed)
     }
 
     /// Calibrates the event bias, once, unless `stream` is being captured. Takes some milliseconds.
@@ -296,7 +290,7 @@ impl Context {
         warnings.extend(self.persisting.warning());
         warnings.extend(self.holds.warning());
         warnings.extend(self.calibrator.warning(self.step_ns()));
-        if self.is_dead() {
+        if self.is_gone() {
             warnings.push("a context was destroyed, reset, or failed for good".to_owned());
         }
         warnings
@@ -305,7 +299,7 @@ impl Context {
     /// Runs driver calls in this context, and leaves the calling thread's context and capture mode
     /// as they were.
     pub(super) fn inside<R>(&self, f: impl FnOnce() -> Result<R, Fault>) -> Result<R, Fault> {
-        if self.is_dead() {
+        if self.is_gone() {
             return Err(Fault::ContextGone);
         }
         self.noting(inside(self.handle, f))
