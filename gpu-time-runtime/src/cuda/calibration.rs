@@ -333,7 +333,7 @@ impl Bench<'_> {
 
     fn launch_empty(&self) -> Result<(), Fault> {
         // SAFETY: the kernel takes no parameters, and its context is current.
-        unsafe { self.equipment.empty.launch(self.stream, (1, 1), &mut []) }
+        unsafe { self.equipment.empty.launch(self.stream, (1, 1), []) }
     }
 
     /// Waits until the GPU has passed a pair, and returns its time.

@@ -1,6 +1,5 @@
 //! Kernels that hold a stream until the host has enqueued a bracket.
 
-use std::ffi::c_void;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release};
 
@@ -150,19 +149,11 @@ impl Slots {
 
     fn launch(&self, stream: Stream, slot: usize, ticket: u64, max_ns: u64) -> Result<(), Fault> {
         let word = |index: usize| self.words.address() + ((slot * WORDS + index) * 8) as u64;
-        let (mut released, mut ticket) = (word(RELEASED), ticket);
-        let (mut max_ns, mut max_cycles) = (max_ns, hold_max_cycles(max_ns));
-        let mut expired = word(expired_word(ticket));
-        let mut parameters: [*mut c_void; 5] = [
-            (&raw mut released).cast(),
-            (&raw mut ticket).cast(),
-            (&raw mut max_ns).cast(),
-            (&raw mut max_cycles).cast(),
-            (&raw mut expired).cast(),
-        ];
+        let (released, expired) = (word(RELEASED), word(expired_word(ticket)));
+        let parameters = [released, ticket, max_ns, hold_max_cycles(max_ns), expired];
         // SAFETY: the parameters of `HOLD` in their order; both words lie in memory that is never
         // freed.
-        unsafe { self.kernel.launch(stream, (1, 1), &mut parameters) }
+        unsafe { self.kernel.launch(stream, (1, 1), parameters) }
     }
 }
 

@@ -1,6 +1,5 @@
 //! Timed reads of cache lines, which show whether the L2 still holds them.
 
-use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -144,24 +143,17 @@ impl LineProbe {
     /// Enqueues timed reads of all lines of a buffer, or of none.
     fn launch(&mut self, at: usize, buffer: Option<FlushBuffer>) -> Result<(), Fault> {
         self.tickets += 1;
-        let mut ticket = self.tickets;
-        let mut lines = buffer.map_or(0, |buffer| (buffer.bytes() / LINE_STEP) as u32);
-        let mut buffer = buffer.map_or(0, FlushBuffer::address);
+        let lines = buffer.map_or(0, |buffer| buffer.bytes() / LINE_STEP);
+        let buffer = buffer.map_or(0, FlushBuffer::address);
         let offset = at * size_of_val(&self.sheet.cycles[0]);
-        let mut cycles = self.sheet.address() + offset as u64;
-        let mut done = self.sheet.address() + std::mem::offset_of!(Sheet, done) as u64;
-        let mut parameters: [*mut c_void; 5] = [
-            (&raw mut buffer).cast(),
-            (&raw mut lines).cast(),
-            (&raw mut cycles).cast(),
-            (&raw mut done).cast(),
-            (&raw mut ticket).cast(),
-        ];
+        let cycles = self.sheet.address() + offset as u64;
+        let done = self.sheet.address() + std::mem::offset_of!(Sheet, done) as u64;
+        let parameters = [buffer, lines, cycles, done, self.tickets];
         let geometry = (1, LINE_LATENCIES_BLOCK);
         // SAFETY: the parameters of `LINE_LATENCIES` in their order; the buffer has `lines` lines,
         // the sheet has room for two words for each and is never freed; the buffer is freed behind
         // this launch.
-        unsafe { self.kernels.line_latencies.launch(self.own_stream, geometry, &mut parameters) }
+        unsafe { self.kernels.line_latencies.launch(self.own_stream, geometry, parameters) }
     }
 
     /// Waits for the last pass, without a driver call.

@@ -1,6 +1,7 @@
 //! The runtime's own kernels, loaded into a context.
 
 use std::ffi::{CStr, c_void};
+use std::ptr;
 use std::sync::OnceLock;
 
 use cudarc::driver::result::{launch_kernel, module};
@@ -19,18 +20,20 @@ impl Kernel {
     ///
     /// # Safety
     ///
-    /// `parameters` must point to values of the types and in the order that the kernel declares,
-    /// whose device pointers are valid for it, and the kernel's context must be current.
-    pub unsafe fn launch(
+    /// `parameters` must be the values that the kernel declares, in their order. A shorter one is taken
+    /// from the low bytes, which come first on every host of a GPU. Device pointers must be valid for
+    /// the kernel, and its context must be current.
+    pub unsafe fn launch<const N: usize>(
         self,
         stream: Stream,
         (blocks, threads): (u32, u32),
-        parameters: &mut [*mut c_void],
+        mut parameters: [u64; N],
     ) -> Result<(), Fault> {
+        let mut pointers = parameters.each_mut().map(|value| ptr::from_mut(value).cast::<c_void>());
         let (function, stream) = (self.0 as CUfunction, raw(stream));
         let (grid, block) = ((blocks, 1, 1), (threads, 1, 1));
         // SAFETY: the caller's promise; the driver copies the parameters before it returns.
-        Ok(unsafe { launch_kernel(function, grid, block, 0, stream, parameters) }?)
+        Ok(unsafe { launch_kernel(function, grid, block, 0, stream, &mut pointers) }?)
     }
 }
 
