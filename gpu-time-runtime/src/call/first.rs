@@ -26,7 +26,7 @@ pub(super) fn first_call(site: &'static CallSite) -> bool {
     fork::mark_children();
     registry::register(site);
     let is_on = active::introduce(site);
-    if active::config().is_on() {
+    if active::config().is_on {
         // The report is due even if nothing gets timed.
         exit::arm();
     } else {
@@ -94,7 +94,7 @@ pub(super) fn prepare(site: &'static CallSite, context: &'static Context) {
         || (settings.hold.is_some() && !context.is_ready_to_hold());
     if is_needed && !locked(&threads::current().recorder).has_open() {
         if let Some(cold) = settings.cold {
-            context.prepare_flush(cold);
+            _ = context.prepare_flush(cold);
         }
         if settings.hold.is_some() {
             context.can_hold(true);

@@ -220,7 +220,7 @@ impl StreamCall {
         } else {
             // A record in any other stream leaves a capture intact. The events then have no time,
             // which is detected when they are read.
-            self.context.is_dead().then_some(Lost::Context)
+            self.context.is_gone().then_some(Lost::Context)
         };
         if let Some(reason) = obstacle {
             return abandon(thread, bracket, reason);
@@ -297,9 +297,8 @@ impl StreamCall {
             Some(Hold::For(ns)) => Some(HoldPlan::For(ns)),
             None => None,
         };
-        let hold = hold
-            .filter(|_| !is_inside && !cuda::launches_block())
-            .filter(|_| context.can_hold(is_free(context.is_ready_to_hold())));
+        let hold =
+            hold.filter(|_| !is_inside && context.can_hold(is_free(context.is_ready_to_hold())));
         (Preparation { cold, hold }, cache)
     }
 }
@@ -307,7 +306,7 @@ impl StreamCall {
 /// Returns the reason why nothing can be recorded on the stream now, if any.
 #[inline(always)]
 pub(crate) fn obstacle(context: &Context, stream: Stream) -> Option<Lost> {
-    if context.is_dead() {
+    if context.is_gone() {
         return Some(Lost::Context);
     }
     match context.is_capturing(stream) {

@@ -20,7 +20,7 @@ impl Biases {
     /// Returns the biases by the configuration in force and the calibrations so far.
     pub fn new() -> Self {
         let contexts = cuda::contexts();
-        Biases(contexts.iter().map(|c| (c.device_id(), c.bias(active::config().bias()))).collect())
+        Biases(contexts.iter().map(|c| (c.device_id(), c.bias(active::config().bias))).collect())
     }
 
     /// Returns a bias for one device only.
@@ -40,9 +40,9 @@ impl Biases {
 
 /// Returns the device of every context of the process, and the host if its clock timed a call.
 pub(super) fn all(has_host_times: bool) -> Vec<report::Device> {
-    let driver = cuda::has_contexts().then(cuda::driver_version).flatten();
     let mut devices: Vec<report::Device> = Vec::new();
     let mut contexts = cuda::contexts();
+    let driver = (!contexts.is_empty()).then(cuda::driver_version).flatten();
     contexts.sort_by_key(|context| context.device.ordinal);
     for context in contexts {
         let id = context.device_id().to_string();
@@ -71,7 +71,7 @@ pub(super) fn all(has_host_times: bool) -> Vec<report::Device> {
 /// Adds what was measured in a context to its device. The first context that knows a figure wins, as in
 /// [`Biases::of`].
 fn add_measurements(device: &mut report::Device, context: &Context) {
-    let configured = active::config().bias();
+    let configured = active::config().bias;
     if device.event_floor_ns.is_none()
         && let Some(floor) = context.floor()
     {

@@ -7,26 +7,16 @@ pub(crate) mod trace;
 use std::iter;
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::base::clock;
-use crate::base::console;
-use crate::base::fork;
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked_by};
-use crate::base::switches;
-use crate::collect::devices::Biases;
-use crate::collect::state::SiteState;
-use crate::collect::trace::chrome;
-use crate::config::output;
-use crate::config::targets::Target;
-use crate::control::active;
-use crate::control::budget_control;
+use crate::base::{clock, console, fork, switches};
+use crate::collect::{devices::Biases, state::SiteState, trace::chrome};
+use crate::config::{output, targets::Target};
+use crate::control::{active, budget_control};
 use crate::cuda;
 use crate::health;
-use crate::record::drain;
 use crate::record::threads::{self, ThreadRecorder};
-use crate::record::{graph, stream_state};
-use crate::site::callsite::CallSite;
-use crate::site::registry;
-use crate::site::series_id::SeriesId;
+use crate::record::{drain, graph, stream_state};
+use crate::site::{callsite::CallSite, registry, series_id::SeriesId};
 use crate::types::attribute::Clock;
 use gpu_time_report::{self as report, Process, Snapshot};
 
@@ -59,12 +49,12 @@ pub(crate) fn report() {
 /// Writes the report to every configured target.
 pub(crate) fn write_reports() {
     let config = active::config();
-    deliver(config.targets());
+    deliver(&config.targets);
 }
 
 /// Prints the table on stderr, if the configuration has that target.
 pub(crate) fn print_table() {
-    if active::config().targets().contains(&Target::TABLE) {
+    if active::config().targets.contains(&Target::TABLE) {
         deliver(&[Target::TABLE]);
     }
 }
@@ -77,7 +67,7 @@ fn deliver(targets: &[Target]) {
 
 /// Checks if the event bias has drifted, unless the GPU is busy with timed work.
 pub(crate) fn check_calibrations() {
-    if !active::config().targets().is_empty() && drain::is_idle(Instant::now() + LOCK_PATIENCE) {
+    if !active::config().targets.is_empty() && drain::is_idle(Instant::now() + LOCK_PATIENCE) {
         for context in cuda::contexts() {
             if !stream_state::has_open() {
                 context.check_calibration();
@@ -88,16 +78,13 @@ pub(crate) fn check_calibrations() {
 
 /// Returns everything measured so far, after draining what the GPU has finished. Never waits for the GPU.
 pub(crate) fn snapshot() -> Snapshot {
-    snapshot_of(|states| {
-        let biases = Biases::new();
-        states.iter().map(|state| state.report(&biases)).collect()
-    })
+    snapshot_of(|states, biases| states.iter().map(|state| state.report(biases)).collect())
 }
 
 /// Returns what was measured since an earlier reading of the sites: the functions called since, with the
 /// counts and figures of that time. The process and its devices are described over the whole run.
 pub(crate) fn snapshot_since(earlier: &[SiteState]) -> Snapshot {
-    snapshot_of(|states| state::since(earlier, states, &Biases::new()))
+    snapshot_of(|states, biases| state::since(earlier, states, biases))
 }
 
 /// Returns the sites of [`snapshot_since`] alone.
@@ -105,7 +92,7 @@ pub(crate) fn sites_since(earlier: &[SiteState]) -> Vec<report::Site> {
     state::since(earlier, &states().0, &Biases::new())
 }
 
-fn snapshot_of(report: impl FnOnce(&[SiteState]) -> Vec<report::Site>) -> Snapshot {
+fn snapshot_of(report: impl FnOnce(&[SiteState], &Biases) -> Vec<report::Site>) -> Snapshot {
     let program = std::env::current_exe().unwrap_or_default();
     let program = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let about = |wall, elapsed, off| Process::new(program, std::process::id(), wall, elapsed, off);
@@ -129,7 +116,7 @@ fn snapshot_of(report: impl FnOnce(&[SiteState]) -> Vec<report::Site>) -> Snapsh
     about.warnings.extend(budget_control::warning());
     about.warnings.extend(health::warnings());
     let devices = devices::all(states.iter().any(SiteState::has_host_times));
-    Snapshot::new(about, devices, report(&states))
+    Snapshot::new(about, devices, report(&states, &Biases::new()))
 }
 
 /// A warning if the filter admits none of the functions: most likely a pattern is wrong.
@@ -137,10 +124,10 @@ fn filters_all(states: &[SiteState]) -> Option<String> {
     let config = active::config();
     let names: Vec<&str> = states.iter().map(|state| state.site.name()).collect();
     let example = names.first()?;
-    if names.iter().any(|name| config.filter().admits(name)) {
+    if names.iter().any(|name| config.filter.admits(name)) {
         return None;
     }
-    let hint = match config.filter().suggest(&names) {
+    let hint = match config.filter.suggest(&names) {
         Some(patterns) => format!("did you mean `{patterns}`?"),
         None => format!("patterns match whole names such as `{example}`"),
     };
@@ -223,12 +210,12 @@ pub(crate) fn live_states(drains: bool) -> impl Iterator<Item = SiteState> {
 
 /// Returns the reason why no call was timed on a GPU, if none was.
 fn why_off(states: &[SiteState]) -> Option<String> {
-    if !active::config().is_on() {
+    if !active::config().is_on {
         return Some("`GPU_TIME=off`".to_owned());
     }
     let on_gpu = || states.iter().filter(|state| state.site.spec.clock != Clock::Host);
     let asks_for_gpu = on_gpu().any(|state| state.calls.calls() > state.calls.warmup);
-    if !asks_for_gpu || cuda::has_contexts() {
+    if !asks_for_gpu || !cuda::contexts().is_empty() {
         return None;
     }
     let hidden =

@@ -5,17 +5,12 @@ use std::iter;
 use crate::collect::devices::Biases;
 use crate::cuda;
 use crate::record::threads::{self, AllThreads};
-use crate::site::callsite::CallSite;
-use crate::site::counters::Counts;
 use crate::site::series_id::{SeriesCell, SeriesId};
-use crate::stats::bias::Bias;
-use crate::stats::hold_deadline::HoldCounts;
-use crate::stats::sampling::Population;
+use crate::site::{callsite::CallSite, counters::Counts};
 use crate::stats::series::{SampleTimes, SeriesInfo, Tally};
 use crate::stats::since::{Since, impl_since};
-use crate::types::attribute::Clock;
-use crate::types::device::DeviceId;
-use crate::types::sample::Measure;
+use crate::stats::{bias::Bias, hold_deadline::HoldCounts, sampling::Population};
+use crate::types::{attribute::Clock, device::DeviceId, sample::Measure};
 use gpu_time_report as report;
 
 /// The counters of a site and of its series at one moment.

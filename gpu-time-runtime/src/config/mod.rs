@@ -7,16 +7,14 @@ mod names;
 pub(crate) mod options;
 pub(crate) mod output;
 pub(crate) mod problems;
-pub(crate) mod setting;
 pub(crate) mod targets;
 pub(crate) mod values;
 
 pub(crate) use filter::filter;
 pub(crate) use names::unknown_names;
 
-use crate::config::filter::Filter;
-use crate::config::options::Options;
 use crate::config::targets::{Format, Target};
+use crate::config::{filter::Filter, options::Options};
 use crate::stats::bias::ConfiguredBias;
 use crate::types::attribute::{Cold, Hold};
 use crate::types::sampling::Sampling;
@@ -26,21 +24,29 @@ const TRACE_LAST: usize = 100_000;
 
 /// The configuration of the process.
 ///
-/// Where a method takes `site`, that is the value of the function's attribute, which applies unless
-/// the user sets one for all functions.
+/// Where a value of a function is `None`, the attribute of each function decides.
 ///
 /// Invariant: no two targets share a sink.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Config {
-    is_on: bool,
-    targets: Vec<Target>,
-    filter: Filter,
-    sampling: Option<Sampling>,
-    budget: Option<f64>,
-    warmup: Option<u32>,
-    cold: Option<Option<Cold>>,
-    hold: Option<Option<Hold>>,
-    bias: Option<ConfiguredBias>,
+    /// `true` unless `GPU_TIME` turns timing off.
+    pub is_on: bool,
+    /// The targets of the report, if any.
+    pub targets: Vec<Target>,
+    /// The functions to time.
+    pub filter: Filter,
+    /// The calls of a function that are timed.
+    pub sampling: Option<Sampling>,
+    /// The share of wall time that timing may cost, if it is limited.
+    pub budget: Option<f64>,
+    /// The number of warm-up calls of a function.
+    pub warmup: Option<u32>,
+    /// The way in which the L2 is evicted before a timed call of a function, if it is.
+    pub cold: Option<Option<Cold>>,
+    /// The way in which the stream is held for a bracket of a function, if it is.
+    pub hold: Option<Option<Hold>>,
+    /// The user's bias, or time of an empty kernel, that replaces the table's.
+    pub bias: Option<ConfiguredBias>,
     trace_last: usize,
 }
 
@@ -48,67 +54,17 @@ impl Config {
     /// The configuration by these options, with defaults where they have no value.
     pub fn new(options: Options) -> Config {
         Config {
-            is_on: options.on.value().unwrap_or(true),
-            targets: options.targets.value().unwrap_or_else(|| vec![Target::TABLE]),
-            filter: options.filter.value().unwrap_or_default(),
-            sampling: options.sampling.value(),
-            budget: options.budget.value(),
-            warmup: options.warmup.value(),
-            cold: options.cold.value(),
-            hold: options.hold.value(),
-            bias: options.bias.value(),
-            trace_last: options.trace_last.value().unwrap_or(TRACE_LAST),
+            is_on: options.on.and_then(Result::ok).unwrap_or(true),
+            targets: options.targets.and_then(Result::ok).unwrap_or_else(|| vec![Target::TABLE]),
+            filter: options.filter.and_then(Result::ok).unwrap_or_default(),
+            sampling: options.sampling.and_then(Result::ok),
+            budget: options.budget.and_then(Result::ok),
+            warmup: options.warmup.and_then(Result::ok),
+            cold: options.cold.and_then(Result::ok),
+            hold: options.hold.and_then(Result::ok),
+            bias: options.bias.and_then(Result::ok),
+            trace_last: options.trace_last.and_then(Result::ok).unwrap_or(TRACE_LAST),
         }
-    }
-
-    /// Returns `true` unless `GPU_TIME` turns timing off.
-    pub fn is_on(&self) -> bool {
-        self.is_on
-    }
-
-    /// The targets of the report, if any.
-    pub fn targets(&self) -> &[Target] {
-        &self.targets
-    }
-
-    /// The functions to time.
-    pub fn filter(&self) -> &Filter {
-        &self.filter
-    }
-
-    /// The calls of a function that are timed.
-    pub fn sampling(&self, site: Sampling) -> Sampling {
-        self.sampling.unwrap_or(site)
-    }
-
-    /// The share of wall time that timing may cost, if it is limited.
-    pub fn budget(&self) -> Option<f64> {
-        self.budget
-    }
-
-    /// The number of warm-up calls of a function.
-    pub fn warmup(&self, site: u32) -> u32 {
-        self.warmup.unwrap_or(site)
-    }
-
-    /// The way in which the L2 is evicted before a timed call, if it is.
-    pub fn cold(&self, site: Option<Cold>) -> Option<Cold> {
-        self.cold.unwrap_or(site)
-    }
-
-    /// Returns `true` if the user sets [`cold`](Config::cold) for all functions.
-    pub fn has_cold(&self) -> bool {
-        self.cold.is_some()
-    }
-
-    /// The way in which the stream is held for a bracket, if it is.
-    pub fn hold(&self, site: Option<Hold>) -> Option<Hold> {
-        self.hold.unwrap_or(site)
-    }
-
-    /// The user's bias, or time of an empty kernel, that replaces the table's.
-    pub fn bias(&self) -> Option<ConfiguredBias> {
-        self.bias
     }
 
     /// The number of calls and brackets to keep for a trace; `None` if no trace is to be written.

@@ -3,13 +3,16 @@
 use std::ffi::OsString;
 
 use crate::config::filter::{self, Filter};
-use crate::config::problems::Problems;
-use crate::config::setting::Setting;
+use crate::config::problems::{Problems, UseDefault};
 use crate::config::targets::{self, Target};
 use crate::config::values;
 use crate::stats::bias::ConfiguredBias;
 use crate::types::attribute::{Cold, Hold};
 use crate::types::sampling::Sampling;
+
+/// One option of a source: `None` if it is not given, so that the next source decides, and an error if
+/// it has no valid value, so that the default applies.
+pub(crate) type Setting<T> = Option<Result<T, UseDefault>>;
 
 /// The options of one source. Every value is valid: the functions of [`values`], [`filter`] and
 /// [`targets`] have checked it.
@@ -80,7 +83,8 @@ impl<F: Fn(&str) -> Option<OsString>> Vars<F> {
         name: &str,
         parse: impl FnOnce(&str) -> Result<T, &'static str>,
     ) -> Setting<T> {
-        self.read(name, |problems, text| problems.check(name, text, parse(text.trim())))
+        let text = self.text(name)?;
+        Some(text.and_then(|text| self.problems.check(name, &text, parse(text.trim()))))
     }
 
     fn list<T>(
@@ -88,20 +92,15 @@ impl<F: Fn(&str) -> Option<OsString>> Vars<F> {
         name: &'static str,
         parse: impl FnOnce(&str, &mut dyn FnMut(&str, String)) -> T,
     ) -> Setting<T> {
-        self.read(name, |problems, text| problems.check_list(name, text, parse))
+        let text = self.text(name)?;
+        Some(text.map(|text| self.problems.check_list(name, &text, parse)))
     }
 
-    fn read<T>(
-        &mut self,
-        name: &str,
-        check: impl FnOnce(&mut Problems, &str) -> Setting<T>,
-    ) -> Setting<T> {
-        let Some(value) = (self.get)(name).filter(|value| !value.is_empty()) else {
-            return Setting::Unset;
-        };
-        match value.to_str() {
-            Some(text) => check(&mut self.problems, text),
-            None => self.problems.check(name, &value.to_string_lossy(), Err("UTF-8")),
-        }
+    fn text(&mut self, name: &str) -> Setting<String> {
+        let value = (self.get)(name).filter(|value| !value.is_empty())?;
+        let text = value.into_string();
+        Some(
+            text.or_else(|value| self.problems.check(name, &value.to_string_lossy(), Err("UTF-8"))),
+        )
     }
 }

@@ -1,6 +1,8 @@
 //! Messages about invalid values, and the entries of comma lists.
 
-use crate::config::setting::Setting;
+/// The error of an option without a valid value: the default applies, whatever the next source says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct UseDefault;
 
 /// Collects a message for each invalid value of one source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,14 +16,11 @@ impl Problems {
         name: &str,
         text: &str,
         result: Result<T, &'static str>,
-    ) -> Setting<T> {
-        match result {
-            Ok(value) => Setting::Value(value),
-            Err(expected) => {
-                self.add(name, text, &format!("expected {expected}"));
-                Setting::Default
-            }
-        }
+    ) -> Result<T, UseDefault> {
+        result.map_err(|expected| {
+            self.add(name, text, &format!("expected {expected}"));
+            UseDefault
+        })
     }
 
     /// Parses a comma list for the option called `name`. `parse` gets a function that takes each
@@ -31,8 +30,8 @@ impl Problems {
         name: &str,
         list: &str,
         parse: impl FnOnce(&str, &mut dyn FnMut(&str, String)) -> T,
-    ) -> Setting<T> {
-        Setting::Value(parse(list, &mut |entry, reason| self.add(name, entry, &reason)))
+    ) -> T {
+        parse(list, &mut |entry, reason| self.add(name, entry, &reason))
     }
 
     fn add(&mut self, name: &str, value: &str, reason: &str) {

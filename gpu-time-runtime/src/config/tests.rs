@@ -41,11 +41,11 @@ fn file(format: Format, path: &str) -> Target {
 fn unset_variables_leave_defaults() {
     let (config, problems) = config(&[]);
     assert_eq!(problems, Vec::<String>::new());
-    assert!(config.is_on() && config.filter().admits("anything"));
-    assert_eq!(config.targets(), [Target::TABLE]);
-    assert_eq!(config.warmup(7), 7);
-    assert_eq!(config.cold(Some(Cold::Dirty)), Some(Cold::Dirty));
-    assert_eq!(config.hold(None), None);
+    assert!(config.is_on && config.filter.admits("anything"));
+    assert_eq!(config.targets, [Target::TABLE]);
+    assert_eq!(config.warmup.unwrap_or(7), 7);
+    assert_eq!(config.cold.unwrap_or(Some(Cold::Dirty)), Some(Cold::Dirty));
+    assert_eq!(config.hold.unwrap_or(None), None);
 }
 
 #[test]
@@ -60,27 +60,27 @@ fn empty_variable_is_unset() {
 #[test]
 fn switch_takes_the_usual_words() {
     for off in ["off", "0", "false", "no", "OFF", "False", " No "] {
-        assert!(!good("GPU_TIME", off).is_on(), "{off}");
+        assert!(!good("GPU_TIME", off).is_on, "{off}");
     }
     for on in ["on", "1", "true", "yes", "ON", "True"] {
-        assert!(good("GPU_TIME", on).is_on(), "{on}");
+        assert!(good("GPU_TIME", on).is_on, "{on}");
     }
 }
 
 #[test]
 fn variables_override_attributes() {
-    assert_eq!(good("GPU_TIME_WARMUP", "0").warmup(7), 0);
-    assert_eq!(good("GPU_TIME_COLD", "off").cold(Some(Cold::Clean)), None);
-    assert_eq!(good("GPU_TIME_COLD", "clean").cold(None), Some(Cold::Clean));
-    assert_eq!(good("GPU_TIME_COLD", "dirty").cold(Some(Cold::Clean)), Some(Cold::Dirty));
+    assert_eq!(good("GPU_TIME_WARMUP", "0").warmup.unwrap_or(7), 0);
+    assert_eq!(good("GPU_TIME_COLD", "off").cold.unwrap_or(Some(Cold::Clean)), None);
+    assert_eq!(good("GPU_TIME_COLD", "clean").cold.unwrap_or(None), Some(Cold::Clean));
+    assert_eq!(good("GPU_TIME_COLD", "dirty").cold.unwrap_or(Some(Cold::Clean)), Some(Cold::Dirty));
     for (text, share) in [("0.01", 0.01), ("1%", 0.01), ("2.5 %", 0.025), ("1", 1.0)] {
-        let sampling = good("GPU_TIME_SAMPLE", text).sampling(Sampling::every(7));
+        let sampling = good("GPU_TIME_SAMPLE", text).sampling.unwrap_or(Sampling::every(7));
         assert_eq!(sampling, Sampling::share(share));
     }
-    assert_eq!(good("GPU_TIME_BUDGET", "1%").budget(), Some(0.01));
-    assert_eq!(good("GPU_TIME_SAMPLE", "0").sampling(Sampling::ALL).rate(), 0.0);
-    assert_eq!(good("GPU_TIME_SLEEP", "off").hold(Some(Hold::UntilEnqueued)), None);
-    assert_eq!(good("GPU_TIME_SLEEP", "on").hold(None), Some(Hold::UntilEnqueued));
+    assert_eq!(good("GPU_TIME_BUDGET", "1%").budget, Some(0.01));
+    assert_eq!(good("GPU_TIME_SAMPLE", "0").sampling.unwrap_or(Sampling::ALL).rate(), 0.0);
+    assert_eq!(good("GPU_TIME_SLEEP", "off").hold.unwrap_or(Some(Hold::UntilEnqueued)), None);
+    assert_eq!(good("GPU_TIME_SLEEP", "on").hold.unwrap_or(None), Some(Hold::UntilEnqueued));
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn times_have_unit_and_bound() {
         ("7ns", 7),
         ("1s", 1_000_000_000),
     ] {
-        assert_eq!(good("GPU_TIME_SLEEP", text).hold(None), Some(Hold::For(ns)));
+        assert_eq!(good("GPU_TIME_SLEEP", text).hold.unwrap_or(None), Some(Hold::For(ns)));
     }
     for text in ["50", "us", "-5us", "0ns", "1.1s", "1h", "1e3us", "1.2.3us", "µ", "NaNus"] {
         bad("GPU_TIME_SLEEP", text);
@@ -109,7 +109,7 @@ fn bias_is_time_or_empty_kernel_time() {
         ("cupti:545ns", ConfiguredBias::KernelBase(545.0)),
         ("cupti: 0.8us", ConfiguredBias::KernelBase(800.0)),
     ] {
-        assert_eq!(good("GPU_TIME_BIAS", text).bias(), Some(bias));
+        assert_eq!(good("GPU_TIME_BIAS", text).bias, Some(bias));
     }
     for text in ["2205", "-1ns", "2s", "1.1ms", "cupti", "cupti:", "cupti:545", "floor", "NaNns"] {
         assert_eq!(
@@ -151,7 +151,7 @@ fn environment_wins_over_program() {
     assert_eq!(merged, read(&[("GPU_TIME_WARMUP", "2"), ("GPU_TIME_COLD", "clean")]));
     // A variable wins even if its value is invalid.
     let invalid = Config::new(read(&[("GPU_TIME_COLD", "icy")]).or(program.clone()));
-    assert_eq!((invalid.cold(None), invalid.warmup(0)), (None, 1));
+    assert_eq!((invalid.cold.unwrap_or(None), invalid.warmup.unwrap_or(0)), (None, 1));
     assert_eq!(Options::default().or(program.clone()), program);
 }
 
@@ -222,21 +222,19 @@ fn invalid_value_affects_no_other() {
         ("GPU_TIME_REPORT", "json:r.json,what"),
     ]);
     assert_eq!(problems.len(), 3, "{problems:?}");
-    assert_eq!(config.warmup(0), 3);
+    assert_eq!(config.warmup.unwrap_or(0), 3);
     assert!(
-        config.filter().admits("a::c")
-            && !config.filter().admits("a::b")
-            && !config.filter().admits("c")
+        config.filter.admits("a::c") && !config.filter.admits("a::b") && !config.filter.admits("c")
     );
-    assert_eq!(config.targets(), [file(Format::Json, "r.json"), Target::TABLE]);
+    assert_eq!(config.targets, [file(Format::Json, "r.json"), Target::TABLE]);
 }
 
 #[test]
 fn targets_are_parsed() {
-    assert_eq!(good("GPU_TIME_REPORT", "none").targets(), []);
-    assert_eq!(good("GPU_TIME_REPORT", "table").targets(), [Target::TABLE]);
+    assert_eq!(good("GPU_TIME_REPORT", "none").targets, []);
+    assert_eq!(good("GPU_TIME_REPORT", "table").targets, [Target::TABLE]);
     assert_eq!(
-        good("GPU_TIME_REPORT", " table:t.txt, json:-,csv:c:/a b-%p.csv,").targets(),
+        good("GPU_TIME_REPORT", " table:t.txt, json:-,csv:c:/a b-%p.csv,").targets,
         [
             file(Format::Table, "t.txt"),
             Target { format: Format::Json, sink: Sink::Stdout },
@@ -253,7 +251,7 @@ fn double_comma_is_comma_in_path() {
         ("json:a,,,json:b,,,,c", &["a,", "b,,c"]),
     ] {
         let files: Vec<Target> = paths.iter().map(|path| file(Format::Json, path)).collect();
-        assert_eq!(good("GPU_TIME_REPORT", text).targets(), files, "{text}");
+        assert_eq!(good("GPU_TIME_REPORT", text).targets, files, "{text}");
     }
     let problem = bad("GPU_TIME_REPORT", "ma.json");
     assert!(problem.ends_with("or `none`, with `,,` for a comma in a path"), "{problem}");
@@ -274,13 +272,13 @@ fn duplicate_sink_is_rejected() {
         let (config, problems) = config(&[("GPU_TIME_REPORT", twice)]);
         assert_eq!(problems.len(), 1, "{twice}: {problems:?}");
         assert!(problems[0].contains("an earlier entry goes to the same place"));
-        assert!(config.targets().contains(&Target::TABLE));
+        assert!(config.targets.contains(&Target::TABLE));
     }
     let (config, problems) = config(&[("GPU_TIME_REPORT", "none,json:a")]);
     assert_eq!(problems.len(), 1);
-    assert_eq!(config.targets(), [file(Format::Json, "a"), Target::TABLE]);
+    assert_eq!(config.targets, [file(Format::Json, "a"), Target::TABLE]);
     // One name in two directories.
-    assert_eq!(good("GPU_TIME_REPORT", "json:a,csv:src/a").targets().len(), 2);
+    assert_eq!(good("GPU_TIME_REPORT", "json:a,csv:src/a").targets.len(), 2);
 }
 
 #[test]
@@ -290,11 +288,11 @@ fn link_and_its_file_are_one_sink() {
     std::os::unix::fs::symlink(&file, &link).unwrap();
     let both = format!("json:{},csv:{}", file.display(), link.display());
     // A dangling link is replaced, not followed.
-    assert_eq!(good("GPU_TIME_REPORT", &both).targets().len(), 2);
+    assert_eq!(good("GPU_TIME_REPORT", &both).targets.len(), 2);
     fs::write(&file, "").unwrap();
     let (config, problems) = config(&[("GPU_TIME_REPORT", &both)]);
     assert!(problems[0].contains("an earlier entry goes to the same place"), "{problems:?}");
-    assert_eq!(config.targets().len(), 2, "the first, and the table: {:?}", config.targets());
+    assert_eq!(config.targets.len(), 2, "the first, and the table: {:?}", config.targets);
 }
 
 #[test]
@@ -303,7 +301,7 @@ fn missing_directory_is_reported() {
     let folder = folder.path().display();
     let list = format!("table,json:-,csv:{folder}/a.csv,json:{folder}/no/r.json,table:/dev/null");
     let config = good("GPU_TIME_REPORT", &list);
-    let messages: Vec<String> = targets::missing_directories(config.targets()).collect();
+    let messages: Vec<String> = targets::missing_directories(&config.targets).collect();
     assert_eq!(
         messages,
         [format!(
@@ -317,7 +315,7 @@ fn missing_directory_is_reported() {
 fn relative_path_becomes_absolute() {
     let config = good("GPU_TIME_REPORT", "json:sub/r-%p.json");
     let path = std::env::current_dir().unwrap().join("sub").join("r-%p.json");
-    assert_eq!(config.targets(), [Target { format: Format::Json, sink: Sink::File(path) }]);
+    assert_eq!(config.targets, [Target { format: Format::Json, sink: Sink::File(path) }]);
 }
 
 #[test]

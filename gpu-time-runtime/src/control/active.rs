@@ -1,11 +1,10 @@
 //! The configuration in force, and its application to sites.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::{clock, console};
-use crate::config::options::Options;
-use crate::config::{self, Config, targets};
+use crate::config::{self, Config, options::Options, targets};
 use crate::control::budget_control;
 use crate::record::timeline;
 use crate::site::callsite::{CallSite, SiteConfig};
@@ -22,10 +21,13 @@ struct ActiveConfig {
     config: Arc<Config>,
 }
 
-static ACTIVE: OnceLock<Mutex<ActiveConfig>> = OnceLock::new();
+/// `None` before the first use of the runtime.
+static ACTIVE: Mutex<Option<ActiveConfig>> = Mutex::new(Rank::Config, None);
 
-fn active() -> &'static Mutex<ActiveConfig> {
-    ACTIVE.get_or_init(|| Mutex::new(Rank::Config, ActiveConfig::begin(Options::default())))
+impl Default for ActiveConfig {
+    fn default() -> Self {
+        ActiveConfig::begin(Options::default())
+    }
 }
 
 impl ActiveConfig {
@@ -44,33 +46,32 @@ impl ActiveConfig {
 /// Starts the trace and the budget that the configuration asks for, and stops those that it does not.
 /// Reports at once that a directory for reports is missing, rather than at the end of a long run.
 fn start(config: &Config, before: Option<&Config>) {
-    if config.is_on() && before.is_none_or(|before| before.targets() != config.targets()) {
-        targets::missing_directories(config.targets()).for_each(|line| console::say(&line));
+    if config.is_on && before.is_none_or(|before| before.targets != config.targets) {
+        targets::missing_directories(&config.targets).for_each(|line| console::say(&line));
     }
     timeline::set(config.trace_last());
-    budget_control::set(config.budget());
+    budget_control::set(config.budget);
 }
 
 /// The configuration in force.
 pub(crate) fn config() -> Arc<Config> {
-    locked(active()).config.clone()
+    locked(&ACTIVE).get_or_insert_default().config.clone()
 }
 
 /// Configures a site at its first call. Returns `true` if its calls are timed.
 pub(crate) fn introduce(site: &'static CallSite) -> bool {
-    configure_site(site, &locked(active()).config)
+    configure_site(site, &locked(&ACTIVE).get_or_insert_default().config)
 }
 
 /// Takes over the options that the program sets, and applies the result to all sites.
 pub(crate) fn change(options: Options) {
+    let mut active = locked(&ACTIVE);
     // As the first use of the runtime, it starts with these options: a trace keeps the size that it
     // begins with.
-    let mut first = Some(options);
-    let active = ACTIVE.get_or_init(|| {
-        Mutex::new(Rank::Config, ActiveConfig::begin(first.take().unwrap_or_default()))
-    });
-    let Some(options) = first else { return };
-    let mut active = locked(active);
+    let Some(active) = &mut *active else {
+        *active = Some(ActiveConfig::begin(options));
+        return;
+    };
     active.program = options.or(std::mem::take(&mut active.program));
     let config = Config::new(active.environment.clone().or(active.program.clone()));
     if config == *active.config {
@@ -88,14 +89,14 @@ pub(crate) fn change(options: Options) {
 
 /// Sets which calls of a site are timed, and how. Returns `true` if any are.
 fn configure_site(site: &'static CallSite, config: &Config) -> bool {
-    let on = config.is_on() && config.filter().admits(site.name());
-    let sampling = config.sampling(site.spec.sampling);
+    let on = config.is_on && config.filter.admits(site.name());
+    let sampling = config.sampling.unwrap_or(site.spec.sampling);
     let budgeted = if on { budget_control::add(site, sampling) } else { None };
     site.configure(SiteConfig {
         on,
-        warmup: config.warmup(site.spec.warmup),
-        cold: config.cold(site.spec.cold),
-        hold: config.hold(site.spec.sleep),
+        warmup: config.warmup.unwrap_or(site.spec.warmup),
+        cold: config.cold.unwrap_or(site.spec.cold),
+        hold: config.hold.unwrap_or(site.spec.sleep),
         sampling: budgeted.unwrap_or(sampling),
         is_sampled: budgeted.is_some() || sampling != Sampling::ALL,
     });

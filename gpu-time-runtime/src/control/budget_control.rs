@@ -10,12 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use std::{ptr, thread};
 
-use crate::base::background;
-use crate::base::clock;
-use crate::base::console;
 use crate::base::lock::{Mutex, Rank, locked};
-use crate::base::switches;
-use crate::base::switches::SWITCHES;
+use crate::base::{background, clock, console, switches, switches::SWITCHES};
 use crate::site::callsite::CallSite;
 use crate::stats::budget::Budget;
 use crate::types::sampling::Sampling;

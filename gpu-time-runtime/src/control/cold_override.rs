@@ -1,6 +1,6 @@
 //! The cache state that a run of `until_stable` asks for, in place of the one in the attributes.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::switches::SWITCHES;
@@ -37,10 +37,11 @@ pub(crate) struct ColdOverride(u64);
 impl ColdOverride {
     /// Makes all timed calls evict the L2 in this way, or not at all.
     pub fn begin(cold: Option<Cold>) -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let id = NEXT.fetch_add(1, Relaxed);
-        change(|requests| requests.push((id, cold)));
-        ColdOverride(id)
+        ColdOverride(change(|requests| {
+            let id = requests.last().map_or(0, |(latest, _)| latest + 1);
+            requests.push((id, cold));
+            id
+        }))
     }
 }
 
@@ -50,9 +51,9 @@ impl Drop for ColdOverride {
     }
 }
 
-fn change(how: impl FnOnce(&mut Vec<(u64, Option<Cold>)>)) {
+fn change<R>(how: impl FnOnce(&mut Vec<(u64, Option<Cold>)>) -> R) -> R {
     let mut requests = locked(&REQUESTS);
-    how(&mut requests);
+    let result = how(&mut requests);
     let code = match requests.last() {
         None => NONE,
         Some((_, None)) => AS_FOUND,
@@ -60,6 +61,7 @@ fn change(how: impl FnOnce(&mut Vec<(u64, Option<Cold>)>)) {
         Some((_, Some(Cold::Dirty))) => DIRTY,
     };
     SWITCHES.cold_override.store(code, Relaxed);
+    result
 }
 
 #[cfg(test)]

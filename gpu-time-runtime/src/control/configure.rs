@@ -1,9 +1,8 @@
 //! `configure()`: options that the program sets while it runs.
 
 use crate::base::{console, fork};
-use crate::config::options::Options;
-use crate::config::problems::Problems;
-use crate::config::setting::Setting;
+use crate::config::options::{Options, Setting};
+use crate::config::problems::{Problems, UseDefault};
 use crate::config::{filter, targets, values};
 use crate::control::active;
 
@@ -35,19 +34,19 @@ impl Configure {
     /// Relative paths are relative to the current directory of this call. With a trace among the
     /// targets, calls are kept for it from here on; without one, those kept so far are discarded.
     pub fn report(mut self, targets: &str) -> Self {
-        self.options.targets = match targets {
-            "" => Setting::Default,
-            list => self.problems.check_list("configure().report", list, targets::targets),
-        };
+        self.options.targets = Some(match targets {
+            "" => Err(UseDefault),
+            list => Ok(self.problems.check_list("configure().report", list, targets::targets)),
+        });
         self
     }
 
     /// Sets which functions are timed, as `GPU_TIME_FILTER` does. `""` selects all of them.
     pub fn filter(mut self, patterns: &str) -> Self {
-        self.options.filter = match patterns {
-            "" => Setting::Default,
-            list => self.problems.check_list("configure().filter", list, filter),
-        };
+        self.options.filter = Some(match patterns {
+            "" => Err(UseDefault),
+            list => Ok(self.problems.check_list("configure().filter", list, filter)),
+        });
         self
     }
 
@@ -69,7 +68,7 @@ impl Configure {
     ///
     /// If the number rises, functions that were called before make up the difference.
     pub fn warmup(mut self, calls: impl Into<Option<u32>>) -> Self {
-        self.options.warmup = calls.into().map_or(Setting::Default, Setting::Value);
+        self.options.warmup = Some(calls.into().ok_or(UseDefault));
         self
     }
 
@@ -123,10 +122,10 @@ impl Configure {
         number: impl Into<Option<N>>,
         validate: impl FnOnce(Option<N>) -> Result<T, &'static str>,
     ) -> Setting<T> {
-        match number.into() {
-            Some(number) => self.problems.check(name, &number.to_string(), validate(Some(number))),
-            None => Setting::Default,
-        }
+        let number = number.into().ok_or(UseDefault);
+        Some(number.and_then(|number| {
+            self.problems.check(name, &number.to_string(), validate(Some(number)))
+        }))
     }
 
     fn text<T>(
@@ -135,10 +134,10 @@ impl Configure {
         text: &str,
         validate: impl FnOnce(&str) -> Result<T, &'static str>,
     ) -> Setting<T> {
-        match text {
-            "" => Setting::Default,
+        Some(match text {
+            "" => Err(UseDefault),
             text => self.problems.check(name, text, validate(text.trim())),
-        }
+        })
     }
 }
 
@@ -166,8 +165,8 @@ mod tests {
             let expected = format!("invalid value `{value}` for `configure().{name}`: expected ");
             assert!(message.starts_with(&expected), "{message}");
         }
-        assert_eq!(options.options.warmup, Setting::Value(7));
-        assert_eq!(options.options.budget, Setting::Default);
+        assert_eq!(options.options.warmup, Some(Ok(7)));
+        assert_eq!(options.options.budget, Some(Err(UseDefault)));
     }
 
     #[test]

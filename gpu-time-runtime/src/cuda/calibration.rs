@@ -8,20 +8,15 @@
 //! for that. The host queries the GPU a bounded number of times. If the GPU is busy with other
 //! work, which would disturb the figures anyway, the calibration is repeated when a report is made.
 
-use std::fmt;
 use std::sync::TryLockError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crate::base::lock::{Mutex, Rank, locked, locked_by};
-use crate::cuda::hold::Holds;
-use crate::cuda::module::Kernel;
 use crate::cuda::objects::{create_event, create_stream, elapsed, record_event};
-use crate::cuda::symbols::Symbols;
+use crate::cuda::{hold::Holds, module::Kernel, no_result::NoResult, symbols::Symbols};
 use crate::gpu::{Fault, HoldResult};
-use crate::stats::bias::Calibration;
-use crate::stats::pair_constant::PairConstant;
-use crate::stats::quantile::quantile;
+use crate::stats::{bias::Calibration, pair_constant::PairConstant, quantile::quantile};
 use crate::types::handles::{Event, EventPair, Stream};
 
 /// Pairs that are used in turn, which is also the length of the long queue.
@@ -61,12 +56,14 @@ pub(super) struct Equipment<'a> {
     pub symbols: &'static Symbols,
     pub holds: &'a Holds,
     pub empty: Kernel,
+    /// The resolution of event times, if it is known.
+    pub step_ns: Option<f64>,
 }
 
 /// The calibration of one context.
 pub(super) struct Calibrator {
     /// A calibration has been tried. One that failed is repeated only when a report is made.
-    tried: AtomicBool,
+    pub tried: AtomicBool,
     /// Locked during a calibration.
     tools: Mutex<Tools>,
     /// Never locked during a driver call, so that a report need not wait for one.
@@ -98,86 +95,42 @@ struct Tools {
 #[derive(Clone, Copy, Default)]
 struct Results {
     /// The calibration in use, or why there is none.
-    first: Option<Result<Calibration, CalibrationError>>,
+    first: Option<Result<Calibration, NoResult>>,
     /// The result of the last check, or why it failed.
-    last: Option<Result<PairConstant, CalibrationError>>,
-}
-
-/// The reasons why a calibration failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CalibrationError {
-    Fault(Fault),
-    /// The GPU did not run the pairs in time, or the host did not enqueue them in time.
-    Busy,
-    /// The times of the pairs differ too much.
-    Disagreement,
-    /// A launch returns when its kernel has ended, so that no stream can be held.
-    Blocking,
-}
-
-impl fmt::Display for CalibrationError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CalibrationError::Fault(fault) => fault.fmt(f),
-            CalibrationError::Busy => f.write_str("the GPU was busy"),
-            CalibrationError::Disagreement => f.write_str("the measured times differ too much"),
-            CalibrationError::Blocking => {
-                f.write_str("`CUDA_LAUNCH_BLOCKING` makes every launch wait for its kernel")
-            }
-        }
-    }
-}
-
-impl From<Fault> for CalibrationError {
-    fn from(fault: Fault) -> CalibrationError {
-        CalibrationError::Fault(fault)
-    }
+    last: Option<Result<PairConstant, NoResult>>,
 }
 
 impl Calibrator {
-    pub fn is_tried(&self) -> bool {
-        self.tried.load(Relaxed)
-    }
-
-    /// Calibrates, unless that was tried before or another thread is calibrating. The context must
-    /// be current.
+    /// Calibrates, or with `checks` checks whether the constant of an earlier calibration has moved.
+    /// Does nothing if another thread is calibrating. The context must be current.
     pub fn calibrate(
         &self,
-        step_ns: Option<f64>,
-        equipment: Result<Equipment<'_>, CalibrationError>,
-    ) -> Result<(), Fault> {
-        self.work(|tools, results| match results.first {
-            None => results.calibrate(tools, step_ns, equipment),
-            Some(_) => Ok(()),
-        })
-    }
-
-    /// Checks whether the constant has moved, or calibrates if there is no calibration. The context
-    /// must be current.
-    pub fn check(
-        &self,
-        step_ns: Option<f64>,
-        equipment: Result<Equipment<'_>, CalibrationError>,
-    ) -> Result<(), Fault> {
-        self.work(|tools, results| match results.first {
-            Some(Ok(first)) => results.check(first.held, tools, step_ns, equipment),
-            _ => results.calibrate(tools, step_ns, equipment),
-        })
-    }
-
-    fn work(
-        &self,
-        f: impl FnOnce(&mut Tools, &mut Results) -> Result<(), Fault>,
+        checks: bool,
+        equipment: Result<Equipment<'_>, NoResult>,
     ) -> Result<(), Fault> {
         let Ok(mut tools) = self.tools.try_lock() else { return Ok(()) };
         self.tried.store(true, Relaxed);
-        let mut results = *locked(&self.results);
-        let worked = f(&mut tools, &mut results);
-        *locked(&self.results) = results;
-        if let Some(Ok(first)) = results.first {
-            self.queued_extra.store(first.queued_extra_ns().to_bits(), Relaxed);
+        let first = locked(&self.results).first;
+        let error = match first {
+            Some(_) if !checks => None,
+            Some(Ok(first)) => {
+                let last = tools.bench(equipment).and_then(|bench| bench.check(first.held));
+                locked(&self.results).last = Some(last);
+                last.err()
+            }
+            Some(Err(_)) | None => {
+                let first = tools.bench(equipment).and_then(Bench::calibrate);
+                locked(&self.results).first = Some(first);
+                if let Ok(first) = first {
+                    self.queued_extra.store(first.queued_extra_ns().to_bits(), Relaxed);
+                }
+                first.err()
+            }
+        };
+        match error {
+            Some(NoResult::Fault(fault)) => Err(fault),
+            _ => Ok(()),
         }
-        worked
     }
 
     /// Gives the list of pairs back, once the context has been destroyed. Returns `false` if
@@ -187,6 +140,8 @@ impl Calibrator {
         tools.map(|mut tools| *tools = Tools::default()).is_some()
     }
 
+    /// Returns how much longer a pair of events takes with a long queue behind it, or 0 if that is
+    /// not known.
     pub fn queued_extra_ns(&self) -> f64 {
         f64::from_bits(self.queued_extra.load(Relaxed))
     }
@@ -224,52 +179,12 @@ impl Calibrator {
     }
 }
 
-impl Results {
-    fn calibrate(
-        &mut self,
-        tools: &mut Tools,
-        step_ns: Option<f64>,
-        equipment: Result<Equipment<'_>, CalibrationError>,
-    ) -> Result<(), Fault> {
-        let measured = tools.bench(equipment).and_then(|mut bench| {
-            bench.held(RAMP, Bench::enqueue)?;
-            let queued_empty_ns = bench.queued()?;
-            let pair_ns = bench.floor()?;
-            Ok(Calibration { held: bench.agreeing(SAMPLES, step_ns)?, queued_empty_ns, pair_ns })
-        });
-        self.first = Some(measured);
-        fault_of(measured)
-    }
-
-    fn check(
-        &mut self,
-        first: PairConstant,
-        tools: &mut Tools,
-        step_ns: Option<f64>,
-        equipment: Result<Equipment<'_>, CalibrationError>,
-    ) -> Result<(), Fault> {
-        let measured = tools.bench(equipment).and_then(|mut bench| {
-            bench.held(RAMP, Bench::enqueue)?;
-            let last = bench.agreeing(CHECKED, step_ns)?;
-            let [low, high] = last.interval_ns;
-            // A wide interval shows nothing unless it excludes the first constant. A second value
-            // counts as agreement.
-            let second_ns = first.spread_ns.max(SECOND_NS);
-            let is_certain = high - low <= agreement_ns(step_ns) + second_ns;
-            let is_conclusive = is_certain || has_moved(&first, &last, step_ns);
-            is_conclusive.then_some(last).ok_or(CalibrationError::Disagreement)
-        });
-        self.last = Some(measured);
-        fault_of(measured)
-    }
-}
-
 impl Tools {
     /// Creates the stream and the pairs if needed, and loads the kernel by its first launch.
     fn bench<'a>(
         &'a mut self,
-        equipment: Result<Equipment<'a>, CalibrationError>,
-    ) -> Result<Bench<'a>, CalibrationError> {
+        equipment: Result<Equipment<'a>, NoResult>,
+    ) -> Result<Bench<'a>, NoResult> {
         let equipment = equipment?;
         let stream = match self.stream {
             Some(stream) => stream,
@@ -294,31 +209,47 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
+    fn calibrate(mut self) -> Result<Calibration, NoResult> {
+        self.held(RAMP, Bench::enqueue)?;
+        let queued_empty_ns = self.queued()?;
+        let pair_ns = self.floor()?;
+        Ok(Calibration { held: self.agreeing(SAMPLES)?, queued_empty_ns, pair_ns })
+    }
+
+    fn check(mut self, first: PairConstant) -> Result<PairConstant, NoResult> {
+        let step_ns = self.equipment.step_ns;
+        self.held(RAMP, Bench::enqueue)?;
+        let last = self.agreeing(CHECKED)?;
+        let [low, high] = last.interval_ns;
+        // A wide interval shows nothing unless it excludes the first constant. A second value
+        // counts as agreement.
+        let second_ns = first.spread_ns.max(SECOND_NS);
+        let is_certain = high - low <= agreement_ns(step_ns) + second_ns;
+        let is_conclusive = is_certain || has_moved(&first, &last, step_ns);
+        is_conclusive.then_some(last).ok_or(NoResult::Disagreement)
+    }
+
     /// Returns the constant of the first round whose `count` samples agree. If none does, returns
     /// that of all rounds together: with two alternating values, picking a round would pick one of
     /// them by chance.
-    fn agreeing(
-        &mut self,
-        count: usize,
-        step_ns: Option<f64>,
-    ) -> Result<PairConstant, CalibrationError> {
+    fn agreeing(&mut self, count: usize) -> Result<PairConstant, NoResult> {
         let mut all = Vec::new();
         for _ in 0..ROUNDS {
             let samples = self.held(count, Bench::enqueue)?;
             if samples.len() < count / 2 {
-                return Err(CalibrationError::Busy);
+                return Err(NoResult::Busy);
             }
             all.extend_from_slice(&samples);
-            let constant = PairConstant::of(samples).ok_or(CalibrationError::Busy)?;
-            if constant.spread_ns <= agreement_ns(step_ns) {
+            let constant = PairConstant::of(samples).ok_or(NoResult::Busy)?;
+            if constant.spread_ns <= agreement_ns(self.equipment.step_ns) {
                 return Ok(constant);
             }
         }
-        PairConstant::of(all).ok_or(CalibrationError::Busy)
+        PairConstant::of(all).ok_or(NoResult::Busy)
     }
 
     /// Returns the median time of empty pairs, or `None` if every hold expired.
-    fn floor(&mut self) -> Result<Option<f64>, CalibrationError> {
+    fn floor(&mut self) -> Result<Option<f64>, NoResult> {
         let mut samples = self.held(PAIRS, Bench::enqueue_nothing)?;
         samples.sort_by(f64::total_cmp);
         Ok(quantile(&samples, 0.5))
@@ -330,7 +261,7 @@ impl Bench<'_> {
         &mut self,
         count: usize,
         enqueue: impl Fn(&Self, &EventPair) -> Result<(), Fault>,
-    ) -> Result<Vec<f64>, CalibrationError> {
+    ) -> Result<Vec<f64>, NoResult> {
         let mut samples = Vec::with_capacity(count);
         let mut holds: [Option<HoldResult>; PAIRS] = [None; PAIRS];
         // The last round only reads.
@@ -354,7 +285,7 @@ impl Bench<'_> {
     }
 
     /// Returns the median time of those pairs of a long queue that have enough of it behind them.
-    fn queued(&mut self) -> Result<Option<f64>, CalibrationError> {
+    fn queued(&mut self) -> Result<Option<f64>, NoResult> {
         for _ in 0..ROUNDS {
             let hold = self.behind_hold(QUEUE_HOLD_NS, |bench| {
                 bench.pairs.iter().try_for_each(|pair| bench.enqueue(pair))
@@ -402,24 +333,17 @@ impl Bench<'_> {
 
     fn launch_empty(&self) -> Result<(), Fault> {
         // SAFETY: the kernel takes no parameters, and its context is current.
-        unsafe { self.equipment.empty.launch(self.stream, (1, 1), &mut []) }
+        unsafe { self.equipment.empty.launch(self.stream, (1, 1), []) }
     }
 
     /// Waits until the GPU has passed a pair, and returns its time.
-    fn wait(&mut self, pair: &EventPair) -> Result<f64, CalibrationError> {
+    fn wait(&mut self, pair: &EventPair) -> Result<f64, NoResult> {
         loop {
             if let Some(ns) = elapsed(self.equipment.symbols, &pair.start, &pair.stop)? {
                 return Ok(ns);
             }
-            self.queries = self.queries.checked_sub(1).ok_or(CalibrationError::Busy)?;
+            self.queries = self.queries.checked_sub(1).ok_or(NoResult::Busy)?;
         }
-    }
-}
-
-fn fault_of<T>(measured: Result<T, CalibrationError>) -> Result<(), Fault> {
-    match measured {
-        Err(CalibrationError::Fault(fault)) => Err(fault),
-        _ => Ok(()),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::ptr;
 
+use cudarc::driver::result::ctx;
 use cudarc::driver::sys::{self, CUcontext, CUresult, CUstreamCaptureMode};
 
 use crate::cuda::result::check;
@@ -12,10 +13,8 @@ pub(super) fn with_current<R>(
     context: CUcontext,
     f: impl FnOnce() -> Result<R, Fault>,
 ) -> Result<R, Fault> {
-    let mut current: CUcontext = ptr::null_mut();
-    // SAFETY: writes one pointer.
-    check(unsafe { sys::cuCtxGetCurrent(&raw mut current) })?;
-    if current == context {
+    let current = ctx::get_current()?;
+    if current == Some(context) {
         return f();
     }
     // SAFETY: `context` was a live context when the caller's stream was; a stale one is an error.
@@ -29,7 +28,7 @@ pub(super) fn with_current<R>(
     if popped.is_err() {
         // Makes the caller's context current even so, which leaves an extra entry on the stack.
         // SAFETY: it was current on entry.
-        _ = check(unsafe { sys::cuCtxSetCurrent(current) });
+        _ = unsafe { ctx::set_current(current.unwrap_or(ptr::null_mut())) };
     }
     result.and_then(|value| popped.map(|()| value))
 }
@@ -44,6 +43,11 @@ pub(super) fn relaxed<R>(f: impl FnOnce() -> Result<R, Fault>) -> Result<R, Faul
     // SAFETY: as above; `mode` holds the previous mode.
     let restored = retry(|| unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut mode) });
     result.and_then(|value| restored.map(|()| value))
+}
+
+/// Runs `f` with the context current, and in relaxed capture mode.
+pub(super) fn inside<R>(handle: usize, f: impl FnOnce() -> Result<R, Fault>) -> Result<R, Fault> {
+    with_current(handle as CUcontext, || relaxed(f))
 }
 
 /// Restores the caller's state, with a second attempt if the first one fails.

@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::base::lock::{Mutex, Rank, locked, locked_by};
 use crate::cuda::context::Context;
 use crate::cuda::driver::{context_of, id_of};
-use crate::gpu::Fault;
+use crate::gpu::{Fault, Gpu};
 use crate::types::handles::Stream;
 
 /// Destroyed contexts of each device that stay listed for the report. A program may create contexts
@@ -28,16 +28,11 @@ pub(crate) fn contexts() -> Vec<&'static Context> {
     locked(&CONTEXTS).clone()
 }
 
-/// Returns `true` if a context was registered.
-pub(crate) fn has_contexts() -> bool {
-    !locked(&CONTEXTS).is_empty()
-}
-
 /// Returns the context with this handle if it is the one that the calling thread looked up last.
 #[inline]
 pub(crate) fn recent(handle: usize) -> Option<&'static Context> {
     let recent = RECENT.get()?;
-    (recent.handle() == handle && recent.is_still_the_same()).then_some(recent)
+    (recent.handle == handle && recent.is_still_the_same()).then_some(recent)
 }
 
 /// Makes the calling thread look its context up at its next call.
@@ -62,7 +57,8 @@ pub(crate) fn find(stream: Stream, handle: usize) -> Result<&'static Context, Fa
 /// Drivers without ids cannot tell a dead context from another at its address, so there it counts
 /// as gone.
 fn registered(handle: usize, id: Option<u64>) -> Option<&'static Context> {
-    let is_it = |c: &&'static Context| c.is(handle, id) && (id.is_some() || !c.is_dead());
+    let is_it =
+        |c: &&'static Context| (c.handle, c.id) == (handle, id) && (id.is_some() || !c.is_gone());
     locked(&CONTEXTS).iter().copied().find(is_it)
 }
 
@@ -83,7 +79,7 @@ fn register(handle: usize, id: Option<u64>) -> Result<&'static Context, Fault> {
 fn retire_destroyed(handle: usize) {
     let mut retired = Vec::new();
     for context in contexts() {
-        if context.handle() == handle {
+        if context.handle == handle {
             context.give_up();
         }
         if context.is_destroyed() && context.retire() {

@@ -26,9 +26,9 @@ impl Context {
     /// Returns the device time of the event pair of one bracket, in nanoseconds.
     #[cold]
     pub fn pair_cost_ns(&self) -> f64 {
-        let pair_ns = self.known_floor().map_or(EMPTY_PAIR_NS, |floor| floor.pair_ns);
+        let pair_ns = self.floor.known().map_or(EMPTY_PAIR_NS, |floor| floor.pair_ns);
         // Assumes that much is queued behind it, because that is not known yet.
-        pair_ns + self.queued_extra_ns() + RECORDS_NS
+        pair_ns + self.calibrator.queued_extra_ns() + RECORDS_NS
     }
 
     /// Returns the device time of what precedes a bracket, in nanoseconds. A hold costs its

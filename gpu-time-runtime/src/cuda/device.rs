@@ -2,7 +2,10 @@
 
 use std::ffi::{CStr, c_char, c_int};
 
-use cudarc::driver::sys::{self, CUdevice_attribute, CUresult};
+#[cfg(feature = "nvml")]
+use cudarc::driver::result;
+use cudarc::driver::result::device;
+use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute, CUresult};
 
 use crate::cuda::result::check;
 use crate::gpu::Fault;
@@ -34,17 +37,16 @@ impl DeviceInfo {
         // SAFETY: writes one integer.
         check(unsafe { sys::cuCtxGetDevice(&raw mut ordinal) })?;
         let attribute = |attribute| {
-            let mut value: c_int = 0;
-            // SAFETY: writes one integer.
-            check(unsafe { sys::cuDeviceGetAttribute(&raw mut value, attribute, ordinal) })
-                .map_or(0, |()| u32::try_from(value).unwrap_or(0))
+            // SAFETY: the driver gave this ordinal.
+            let value = unsafe { device::get_attribute(ordinal, attribute) };
+            value.map_or(0, |value| u32::try_from(value).unwrap_or(0))
         };
         use CUdevice_attribute as A;
         Ok(DeviceInfo {
             ordinal: u32::try_from(ordinal).unwrap_or(0),
-            name: name(ordinal),
+            name: text(sys::cuDeviceGetName, ordinal),
             #[cfg(feature = "nvml")]
-            pci_bus_id: pci_bus_id(ordinal),
+            pci_bus_id: text(sys::cuDeviceGetPCIBusId, ordinal),
             l2_bytes: u64::from(attribute(A::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)),
             multiprocessors: attribute(A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
             threads_per_multiprocessor: attribute(
@@ -62,29 +64,16 @@ impl DeviceInfo {
     }
 }
 
-/// Returns a string that the driver writes, or an empty one if the driver fails.
-fn text(write: impl FnOnce(*mut c_char, c_int) -> CUresult) -> String {
+/// Returns a string about a device, or an empty one if the driver fails. `query` is a function of the
+/// driver that writes a NUL-terminated string of at most the given length.
+fn text(query: unsafe fn(*mut c_char, c_int, CUdevice) -> CUresult, ordinal: c_int) -> String {
     let mut text = [0 as c_char; 256];
-    match check(write(text.as_mut_ptr(), text.len() as c_int)) {
+    // SAFETY: the driver writes within the buffer.
+    match check(unsafe { query(text.as_mut_ptr(), text.len() as c_int, ordinal) }) {
         // SAFETY: the driver has NUL-terminated the string within the buffer.
         Ok(()) => unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned(),
         Err(_) => String::new(),
     }
-}
-
-fn name(ordinal: c_int) -> String {
-    text(|to, len| {
-        // SAFETY: writes at most `len` characters, the last one a NUL.
-        unsafe { sys::cuDeviceGetName(to, len, ordinal) }
-    })
-}
-
-#[cfg(feature = "nvml")]
-fn pci_bus_id(ordinal: c_int) -> String {
-    text(|to, len| {
-        // SAFETY: writes at most `len` characters, the last one a NUL.
-        unsafe { sys::cuDeviceGetPCIBusId(to, len, ordinal) }
-    })
 }
 
 /// Returns the name and the PCI bus id of every device, each empty if the driver does not tell it.
@@ -92,19 +81,18 @@ fn pci_bus_id(ordinal: c_int) -> String {
 #[cfg(feature = "nvml")]
 pub(crate) fn all() -> Result<Vec<(String, String)>, String> {
     initialize()?;
-    let mut count: c_int = 0;
-    // SAFETY: writes one integer.
-    check(unsafe { sys::cuDeviceGetCount(&raw mut count) })
+    let count = device::get_count().map_err(Fault::from);
+    let count = count
         .map_err(|fault| format!("the CUDA driver does not tell the number of GPUs ({fault})"))?;
-    Ok((0..count).map(|ordinal| (name(ordinal), pci_bus_id(ordinal))).collect())
+    let [name, pci_bus_id] = [sys::cuDeviceGetName, sys::cuDeviceGetPCIBusId];
+    Ok((0..count).map(|ordinal| (text(name, ordinal), text(pci_bus_id, ordinal))).collect())
 }
 
 /// Loads the driver and initializes CUDA, unless that was done before.
 #[cfg(feature = "nvml")]
 fn initialize() -> Result<(), String> {
     crate::cuda::symbols::symbols()?;
-    // SAFETY: takes no pointer.
-    check(unsafe { sys::cuInit(0) }).map_err(|fault| format!("CUDA found no GPU ({fault})"))
+    result::init().map_err(|error| format!("CUDA found no GPU ({})", Fault::from(error)))
 }
 
 /// Returns the ordinals and PCI bus ids of the devices in use: the ones given, that calls were timed on,
@@ -123,7 +111,7 @@ pub(crate) fn in_use(mut ordinals: Vec<u32>) -> Result<Vec<(u32, String)>, Strin
     }
     ordinals.sort_unstable();
     ordinals.dedup();
-    let with_id = |ordinal: u32| match pci_bus_id(ordinal as c_int) {
+    let with_id = |ordinal: u32| match text(sys::cuDeviceGetPCIBusId, ordinal as c_int) {
         id if id.is_empty() => {
             Err(format!("the CUDA driver does not tell the PCI bus id of cuda:{ordinal}"))
         }

@@ -1,9 +1,9 @@
-//! Questions about the driver: the context of a stream, the id of a context, whether launches
-//! block.
+//! Handles of contexts: the one of a stream, the id of one, and the retain of a primary one.
 
+use std::ffi::{c_int, c_uint};
 use std::ptr;
-use std::sync::OnceLock;
 
+use cudarc::driver::result::{ctx, primary_ctx};
 use cudarc::driver::sys::{self, CUcontext};
 
 use crate::cuda::result::{check, raw};
@@ -13,14 +13,13 @@ use crate::types::handles::Stream;
 
 /// Returns the handle of the context that a stream belongs to.
 pub(super) fn context_of(stream: Stream) -> Result<usize, Fault> {
+    if stream.is_implicit() {
+        let current = ctx::get_current()?.ok_or(Fault::ContextGone)?;
+        return Ok(current as usize);
+    }
     let mut context: CUcontext = ptr::null_mut();
-    check(if stream.is_implicit() {
-        // SAFETY: writes one pointer.
-        unsafe { sys::cuCtxGetCurrent(&raw mut context) }
-    } else {
-        // SAFETY: the caller vouches for a raw stream; writes one pointer.
-        unsafe { sys::cuStreamGetCtx(raw(stream), &raw mut context) }
-    })?;
+    // SAFETY: the caller vouches for a raw stream; writes one pointer.
+    check(unsafe { sys::cuStreamGetCtx(raw(stream), &raw mut context) })?;
     if context.is_null() { Err(Fault::ContextGone) } else { Ok(context as usize) }
 }
 
@@ -36,11 +35,29 @@ pub(super) fn id_of(handle: usize) -> Result<Option<u64>, Fault> {
     Ok(Some(id))
 }
 
-/// Returns `true` if `CUDA_LAUNCH_BLOCKING` makes every launch wait for its kernel, so that a held
-/// stream would never be released.
-pub(crate) fn launches_block() -> bool {
-    static BLOCK: OnceLock<bool> = OnceLock::new();
-    *BLOCK.get_or_init(|| {
-        std::env::var_os("CUDA_LAUNCH_BLOCKING").is_some_and(|v| !v.is_empty() && v != "0")
-    })
+/// Retains the primary context of a device if it is the one with this handle: forever, unless it is
+/// released. Never creates one. Returns `true` if it is retained.
+pub(super) fn retain_if_primary(handle: usize, ordinal: u32) -> bool {
+    let (mut flags, mut active): (c_uint, c_int) = (0, 0);
+    let device = ordinal as c_int;
+    // SAFETY: writes two integers.
+    let state =
+        check(unsafe { sys::cuDevicePrimaryCtxGetState(device, &raw mut flags, &raw mut active) });
+    if state.is_err() || active == 0 {
+        return false;
+    }
+    // SAFETY: the driver gave this ordinal; the retain is released below or by the caller, or kept
+    // for ever.
+    let Ok(primary) = (unsafe { primary_ctx::retain(device) }) else { return false };
+    let is_it = primary as usize == handle;
+    if !is_it {
+        release(ordinal);
+    }
+    is_it
+}
+
+/// Gives back one retain of the device's primary context, which the caller holds.
+pub(super) fn release(ordinal: u32) {
+    // SAFETY: the driver gave this ordinal, and the caller gives its retain up.
+    _ = unsafe { primary_ctx::release(ordinal as c_int) };
 }

@@ -1,14 +1,11 @@
 //! The device memory that a flush reads or writes to fill the L2 with it.
 
-use std::ffi::c_void;
-
+use cudarc::driver::result;
 use cudarc::driver::sys::{self, CUdeviceptr};
 use gpu_time_kernels::{DISCARDED_LINE, FLUSH_READ_BLOCK, flush_read_grid};
 
-use crate::cuda::device::DeviceInfo;
-use crate::cuda::module::Kernel;
 use crate::cuda::result::{check, raw};
-use crate::cuda::symbols::Symbols;
+use crate::cuda::{device::DeviceInfo, module::Kernel, symbols::Symbols};
 use crate::gpu::Fault;
 use crate::types::handles::Stream;
 
@@ -32,9 +29,8 @@ impl FlushBuffer {
         device: &DeviceInfo,
         own_stream: Stream,
     ) -> Result<FlushBuffer, Fault> {
-        let mut address: CUdeviceptr = 0;
-        // SAFETY: writes one address.
-        check(unsafe { sys::cuMemAlloc_v2(&raw mut address, bytes as usize + 16) })?;
+        // SAFETY: the memory is written before it is read.
+        let address = unsafe { result::malloc_sync(bytes as usize + 16) }?;
         // SAFETY: the allocation has this many words.
         check(unsafe {
             sys::cuMemsetD32Async(address, 0, bytes as usize / 4 + 4, raw(own_stream))
@@ -65,12 +61,10 @@ impl FlushBuffer {
 
     /// Enqueues a read of the whole buffer; the context must be current.
     pub fn read(self, reader: Kernel, stream: Stream) -> Result<(), Fault> {
-        let (mut address, mut n16, mut sink) = (self.address, self.bytes / 16, self.sink);
-        let mut parameters: [*mut c_void; 3] =
-            [(&raw mut address).cast(), (&raw mut n16).cast(), (&raw mut sink).cast()];
+        let parameters = [self.address, self.bytes / 16, self.sink];
         // SAFETY: the parameters of `FLUSH_READ` in their order; nothing is enqueued on a buffer
         // after it was freed.
-        unsafe { reader.launch(stream, (self.blocks, FLUSH_READ_BLOCK), &mut parameters) }
+        unsafe { reader.launch(stream, (self.blocks, FLUSH_READ_BLOCK), parameters) }
     }
 
     /// Enqueues a write of the whole buffer; the context must be current.
@@ -88,11 +82,10 @@ impl FlushBuffer {
     /// After that the contents are indeterminate: most likely what is in memory, which is zeros too
     /// if they were ever written back.
     pub fn discard(self, discarder: Kernel, stream: Stream) -> Result<(), Fault> {
-        let (mut address, mut lines) = (self.address, self.bytes / DISCARDED_LINE);
-        let mut parameters: [*mut c_void; 2] = [(&raw mut address).cast(), (&raw mut lines).cast()];
+        let parameters = [self.address, self.bytes / DISCARDED_LINE];
         // SAFETY: the parameters of `DISCARD` in their order; allocations are aligned to lines;
         // nothing is enqueued on a buffer after it was freed.
-        unsafe { discarder.launch(stream, (self.blocks, FLUSH_READ_BLOCK), &mut parameters) }
+        unsafe { discarder.launch(stream, (self.blocks, FLUSH_READ_BLOCK), parameters) }
     }
 
     /// Frees the whole allocation in the order of `own_stream`, which is idle; the context must be
@@ -105,7 +98,7 @@ impl FlushBuffer {
         if freed.is_ok() {
             // The driver keeps memory that is not from a pool until the stream is synchronized.
             // SAFETY: the stream is our own, and idle.
-            _ = check(unsafe { sys::cuStreamSynchronize(raw(own_stream)) });
+            _ = unsafe { result::stream::synchronize(raw(own_stream)) };
         }
     }
 }

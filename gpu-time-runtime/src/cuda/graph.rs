@@ -3,30 +3,50 @@
 //! All of them are legal during a capture of any mode, and none invalidates the capture if it
 //! fails.
 
-use std::ffi::c_uint;
-use std::sync::atomic::AtomicBool;
+use std::ffi::{c_uint, c_void};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering::Release};
 
-use cudarc::driver::sys::{CUcontext, CUevent, CUresult};
+use cudarc::driver::sys::{
+    self, CUcontext, CUevent, CUgraph, CUresult, CUstreamCaptureStatus, CUuserObject,
+};
 
-use crate::cuda::context::Context;
-use crate::cuda::context_guard::with_current;
-use crate::cuda::graph_symbols::{Capture, KeepError};
 use crate::cuda::objects::{create_event, record_event};
-use crate::cuda::result::raw;
-use crate::cuda::symbols::symbols;
+use crate::cuda::result::{check, raw};
+use crate::cuda::symbols::{CaptureInfo, symbols};
+use crate::cuda::{context::Context, context_guard::with_current};
 use crate::gpu::Fault;
 use crate::types::handles::{Event, EventPair, Stream};
 
 /// `CU_EVENT_RECORD_EXTERNAL`: the record becomes a node of its own.
 const EXTERNAL: c_uint = 1;
+/// `CU_USER_OBJECT_NO_DESTRUCTOR_SYNC`, the only flag that there is.
+const NO_DESTRUCTOR_SYNC: c_uint = 1;
+/// `CU_GRAPH_USER_OBJECT_MOVE`: our reference becomes the graph's.
+const MOVE: c_uint = 1;
 const INVALID_CONTEXT: u32 = CUresult::CUDA_ERROR_INVALID_CONTEXT as u32;
+
+/// A capture under way, and its graph.
+pub(crate) struct Capture {
+    pub id: u64,
+    /// The stream's next node depends on no other: it will be a root of the graph.
+    pub is_at_root: bool,
+    graph: CUgraph,
+}
+
+/// The error of a graph that could not be given an object to keep.
+pub(crate) struct KeepError {
+    pub fault: Fault,
+    /// The destructor will run even so, at some time.
+    pub is_released: bool,
+}
 
 /// Returns `true` if the stream is being captured, for callers without a [`Context`]. `handle` is 0
 /// if the caller has only the stream.
 pub(crate) fn is_captured(stream: Stream, handle: usize) -> bool {
     let Ok(symbols) = symbols() else { return false };
-    let Some(graph) = symbols.graph.as_ref().filter(|_| !stream.is_legacy()) else { return false };
-    let capture = || graph.capture(stream);
+    let Some(info) = symbols.capture_info.filter(|_| !stream.is_legacy()) else { return false };
+    let capture = || info.capture(stream);
     let capture = match handle {
         0 => capture(),
         _ if !stream.is_implicit() => capture(),
@@ -38,14 +58,14 @@ pub(crate) fn is_captured(stream: Stream, handle: usize) -> bool {
 impl Context {
     /// Returns the capture of the stream. The NULL stream cannot be captured.
     pub fn capture(&self, stream: Stream) -> Result<Option<Capture>, Fault> {
-        let Some(graph) = self.symbols.graph.as_ref().filter(|_| !stream.is_legacy()) else {
+        let Some(info) = self.symbols.capture_info.filter(|_| !stream.is_legacy()) else {
             return Ok(None);
         };
-        let in_context = || self.inside(|| graph.capture(stream));
+        let in_context = || self.inside(|| info.capture(stream));
         if stream.is_implicit() {
             return in_context();
         }
-        match graph.capture(stream) {
+        match info.capture(stream) {
             Err(Fault::Code(INVALID_CONTEXT)) => in_context(),
             capture => capture,
         }
@@ -55,7 +75,7 @@ impl Context {
     /// our own stream when a capture is first seen, and never again. `None` if that failed.
     pub fn origin(&self) -> Option<Event> {
         *self.origin.get_or_init(|| {
-            self.symbols.graph.as_ref()?;
+            self.symbols.capture_info?;
             self.inside(|| {
                 let event = create_event()?;
                 record_event(&event, self.own_stream?).map(|()| event)
@@ -73,13 +93,13 @@ impl Context {
 
     /// Sets `released` when the graph and all its copies have been destroyed, on any thread.
     pub fn keep(&self, capture: &Capture, released: &'static AtomicBool) -> Result<(), KeepError> {
-        let mut cell = None;
+        let mut kept = None;
         let inside = self.inside(|| {
-            cell = self.symbols.graph.as_ref().map(|symbols| symbols.keep(capture, released));
+            kept = Some(keep(capture.graph, released));
             Ok(())
         });
         // The result counts, even if the caller's context could not be restored at first.
-        cell.unwrap_or_else(|| {
+        kept.unwrap_or_else(|| {
             let fault = inside.err().unwrap_or(Fault::Captured);
             Err(KeepError { fault, is_released: false })
         })
@@ -87,10 +107,59 @@ impl Context {
 
     /// Records an event as a node of the graph that the stream is being captured into.
     pub fn record_node(&self, event: &Event, stream: Stream) -> Result<(), Fault> {
-        let symbols = self.symbols.graph.as_ref().ok_or(Fault::Captured)?;
         // SAFETY: the event was created in this context and is never destroyed; the stream is live.
         self.on_stream(stream, || unsafe {
-            (symbols.record)(event.handle() as CUevent, raw(stream), EXTERNAL)
+            sys::cuEventRecordWithFlags(event.handle() as CUevent, raw(stream), EXTERNAL)
         })
     }
+}
+
+impl CaptureInfo {
+    /// Returns the capture of the stream, if there is one and it can still become a graph.
+    fn capture(self, stream: Stream) -> Result<Option<Capture>, Fault> {
+        let (mut status, mut id) = (CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE, 0);
+        let (mut graph, mut count): (CUgraph, usize) = (ptr::null_mut(), 0);
+        let (status_out, id_out, graph_out) = (&raw mut status, &raw mut id, &raw mut graph);
+        let (no_nodes, no_edges, count_out) = (ptr::null_mut(), ptr::null_mut(), &raw mut count);
+        let stream = raw(stream);
+        // SAFETY: writes a status, two numbers and a handle; the optional results are not
+        // requested.
+        check(unsafe {
+            match self {
+                CaptureInfo::V2(info) => {
+                    info(stream, status_out, id_out, graph_out, no_nodes, count_out)
+                }
+                CaptureInfo::V3(info) => {
+                    info(stream, status_out, id_out, graph_out, no_nodes, no_edges, count_out)
+                }
+            }
+        })?;
+        let is_active =
+            status == CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE && !graph.is_null();
+        Ok(is_active.then_some(Capture { id, is_at_root: count == 0, graph }))
+    }
+}
+
+/// Makes the graph keep an object whose destructor sets `released`.
+fn keep(graph: CUgraph, released: &'static AtomicBool) -> Result<(), KeepError> {
+    let mut object: CUuserObject = ptr::null_mut();
+    let flag = ptr::from_ref(released).cast_mut().cast();
+    // SAFETY: writes one handle; the flag is never freed.
+    check(unsafe {
+        sys::cuUserObjectCreate(&raw mut object, flag, Some(release), 1, NO_DESTRUCTOR_SYNC)
+    })
+    .map_err(|fault| KeepError { fault, is_released: false })?;
+    // SAFETY: the graph is being captured, which allows this, and the reference is our own.
+    check(unsafe { sys::cuGraphRetainUserObject(graph, object, 1, MOVE) }).map_err(|fault| {
+        // SAFETY: the reference is still our own, and not used after this.
+        _ = check(unsafe { sys::cuUserObjectRelease(object, 1) });
+        KeepError { fault, is_released: true }
+    })
+}
+
+/// Runs when the last graph with these events has been destroyed, on a driver thread that must not
+/// make driver calls.
+unsafe extern "C" fn release(flag: *mut c_void) {
+    // SAFETY: it is the flag given to `keep`, which is never freed.
+    unsafe { &*flag.cast::<AtomicBool>() }.store(true, Release);
 }

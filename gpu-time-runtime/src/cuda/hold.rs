@@ -1,12 +1,11 @@
 //! Kernels that hold a stream until the host has enqueued a bracket.
 
-use std::ffi::c_void;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release};
 
 use gpu_time_kernels::hold_max_cycles;
 
-use crate::cuda::mapped::{MappedPage, PagePool};
+use crate::cuda::mapped::{MappedPage, PagePool, register};
 use crate::cuda::module::{Kernel, Module};
 use crate::gpu::{Fault, HoldResult, StreamHold};
 use crate::types::handles::Stream;
@@ -51,13 +50,13 @@ struct Slots {
 
 impl Holds {
     pub fn is_ready(&self) -> bool {
-        matches!(self.0.get(), Some(Ok(_)))
+        self.slots().is_ok()
     }
 
     /// Maps the words, loads the kernel and runs it once; the context must be current.
     pub fn prepare(&self, module: &Module, own_stream: Stream) -> Result<(), Fault> {
         let slots = self.0.get_or_init(|| Slots::new(module, own_stream));
-        slots.as_ref().map(|_| ()).map_err(|fault| *fault)
+        slots.as_ref().map_or_else(|fault| Err(*fault), |_| Ok(()))
     }
 
     /// Gives the words back for the next context, once the context has been destroyed.
@@ -74,13 +73,8 @@ impl Holds {
         let slots = self.slots()?;
         let slot = slots.claim().ok_or(Fault::Exhausted)?;
         let ticket = slots.words.0[slot][LAST_TICKET].fetch_add(1, Relaxed) + 1;
-        match slots.launch(stream, slot, ticket, deadline_ns) {
-            Ok(()) => Ok(StreamHold { slot: slot as u32, ticket }),
-            Err(fault) => {
-                slots.unclaim(slot);
-                Err(fault)
-            }
-        }
+        slots.launch(stream, slot, ticket, deadline_ns).inspect_err(|_| slots.unclaim(slot))?;
+        Ok(StreamHold { slot: slot as u32, ticket })
     }
 
     pub fn delay(&self, stream: Stream, ns: u64) -> Result<(), Fault> {
@@ -127,17 +121,15 @@ impl Holds {
     }
 
     fn slots(&self) -> Result<&Slots, Fault> {
-        match self.0.get() {
-            Some(Ok(slots)) => Ok(slots),
-            _ => Err(Fault::Exhausted),
-        }
+        self.0.get().and_then(|slots| slots.as_ref().ok()).ok_or(Fault::Exhausted)
     }
 }
 
 impl Slots {
     fn new(module: &Module, own_stream: Stream) -> Result<Slots, Fault> {
         let kernel = module.kernels()?.hold;
-        let words = PAGES.map(Words::new)?;
+        let zeros = || Words([const { [const { AtomicU64::new(0) }; WORDS] }; SLOTS]);
+        let words = PAGES.map(register, zeros)?;
         let slots = Slots { words, kernel, claimed: AtomicU64::new(1) };
         // The first launch of a kernel may load it, which waits for the GPU. Here no stream is
         // held. Ticket 0 is released from the start.
@@ -146,18 +138,9 @@ impl Slots {
     }
 
     fn claim(&self) -> Option<usize> {
-        let mut claimed = self.claimed.load(Relaxed);
-        loop {
-            let slot = claimed.trailing_ones();
-            if slot as usize >= SLOTS {
-                return None;
-            }
-            match self.claimed.compare_exchange_weak(claimed, claimed | 1 << slot, Relaxed, Relaxed)
-            {
-                Ok(_) => return Some(slot as usize),
-                Err(now) => claimed = now,
-            }
-        }
+        let free = |claimed: u64| Some(claimed.trailing_ones() as usize).filter(|at| *at < SLOTS);
+        let claim = |claimed| Some(claimed | 1 << free(claimed)?);
+        free(self.claimed.fetch_update(Relaxed, Relaxed, claim).ok()?)
     }
 
     fn unclaim(&self, slot: usize) {
@@ -166,25 +149,11 @@ impl Slots {
 
     fn launch(&self, stream: Stream, slot: usize, ticket: u64, max_ns: u64) -> Result<(), Fault> {
         let word = |index: usize| self.words.address() + ((slot * WORDS + index) * 8) as u64;
-        let (mut released, mut ticket) = (word(RELEASED), ticket);
-        let (mut max_ns, mut max_cycles) = (max_ns, hold_max_cycles(max_ns));
-        let mut expired = word(expired_word(ticket));
-        let mut parameters: [*mut c_void; 5] = [
-            (&raw mut released).cast(),
-            (&raw mut ticket).cast(),
-            (&raw mut max_ns).cast(),
-            (&raw mut max_cycles).cast(),
-            (&raw mut expired).cast(),
-        ];
+        let (released, expired) = (word(RELEASED), word(expired_word(ticket)));
+        let parameters = [released, ticket, max_ns, hold_max_cycles(max_ns), expired];
         // SAFETY: the parameters of `HOLD` in their order; both words lie in memory that is never
         // freed.
-        unsafe { self.kernel.launch(stream, (1, 1), &mut parameters) }
-    }
-}
-
-impl Words {
-    fn new() -> Words {
-        Words([const { [const { AtomicU64::new(0) }; WORDS] }; SLOTS])
+        unsafe { self.kernel.launch(stream, (1, 1), parameters) }
     }
 }
 

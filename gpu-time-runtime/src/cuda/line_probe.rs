@@ -1,15 +1,12 @@
 //! Timed reads of cache lines, which show whether the L2 still holds them.
 
-use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use gpu_time_kernels::{LINE_LATENCIES_BLOCK, LINE_STEP, MAX_LINES};
 
-use crate::cuda::device::DeviceInfo;
-use crate::cuda::flush_buffer::FlushBuffer;
-use crate::cuda::mapped::{MappedPage, PagePool};
-use crate::cuda::module::Kernels;
+use crate::cuda::mapped::{MappedPage, PagePool, register};
+use crate::cuda::{device::DeviceInfo, flush_buffer::FlushBuffer, module::Kernels};
 use crate::gpu::Fault;
 use crate::stats::eviction::{Pass, Passes};
 use crate::types::handles::Stream;
@@ -50,15 +47,6 @@ pub(super) struct ProbedMemory {
     others: FlushBuffer,
 }
 
-/// The ways to bring lines into the L2.
-#[derive(Clone, Copy)]
-enum Touch {
-    Read,
-    Write,
-    /// Written after as many other lines as the L2 holds.
-    WriteAmongOthers,
-}
-
 impl ProbedMemory {
     /// Allocates the memory in one piece.
     pub fn new(
@@ -91,7 +79,10 @@ impl LineProbe {
         kernels: Kernels,
         own_stream: Stream,
     ) -> Result<LineProbe, Fault> {
-        let sheet = SHEETS.map(Sheet::new)?;
+        let sheet = SHEETS.map(register, || Sheet {
+            cycles: [const { [const { AtomicU32::new(0) }; READS] }; PASSES],
+            done: AtomicU64::new(0),
+        })?;
         // The last context may have left its tickets there.
         sheet.done.store(0, Relaxed);
         let mut probe = LineProbe { lines: lines(device), kernels, sheet, tickets: 0, own_stream };
@@ -119,20 +110,28 @@ impl LineProbe {
         discarded: Option<FlushBuffer>,
         deadline: Instant,
     ) -> Result<Option<Passes>, Fault> {
-        let nothing = || Ok(());
+        let (reader, stream) = (self.kernels.flush_read, self.own_stream);
+        let ProbedMemory { lines, others } = memory;
+        let read = || lines.read(reader, stream);
+        let write = || lines.write(stream);
+        let write_among_others = || others.write(stream).and_then(|()| write());
         // Passes without eviction come first and last, so that they show what disturbs the round.
-        self.pass(0, memory, Touch::Read, nothing)?;
-        self.pass(1, memory, Touch::Read, &evict)?;
-        self.pass(2, memory, Touch::WriteAmongOthers, &evict)?;
-        for (at, touch) in [(3, Touch::Read), (4, Touch::Write)] {
-            evict()?;
-            self.pass(at, memory, touch, &evict)?;
-        }
+        read()?;
+        self.launch(0, Some(lines))?;
+        read().and_then(|()| evict())?;
+        self.launch(1, Some(lines))?;
+        write_among_others().and_then(|()| evict())?;
+        self.launch(2, Some(lines))?;
+        evict().and_then(|()| read()).and_then(|()| evict())?;
+        self.launch(3, Some(lines))?;
+        evict().and_then(|()| write()).and_then(|()| evict())?;
+        self.launch(4, Some(lines))?;
         if let Some(discarded) = discarded {
             evict()?;
             self.launch(6, Some(discarded.last(u64::from(self.lines) * LINE_STEP)))?;
         }
-        self.pass(5, memory, Touch::WriteAmongOthers, nothing)?;
+        write_among_others()?;
+        self.launch(5, Some(lines))?;
         Ok(self.is_done_by(deadline).then(|| Passes {
             cell: [self.result(0), self.result(5)],
             after_read: [self.result(1), self.result(3)],
@@ -141,46 +140,20 @@ impl LineProbe {
         }))
     }
 
-    fn pass(
-        &mut self,
-        at: usize,
-        memory: ProbedMemory,
-        touch: Touch,
-        then: impl Fn() -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
-        match touch {
-            Touch::Read => memory.lines.read(self.kernels.flush_read, self.own_stream)?,
-            Touch::Write => memory.lines.write(self.own_stream)?,
-            Touch::WriteAmongOthers => {
-                memory.others.write(self.own_stream)?;
-                memory.lines.write(self.own_stream)?;
-            }
-        }
-        then()?;
-        self.launch(at, Some(memory.lines))
-    }
-
     /// Enqueues timed reads of all lines of a buffer, or of none.
     fn launch(&mut self, at: usize, buffer: Option<FlushBuffer>) -> Result<(), Fault> {
         self.tickets += 1;
-        let mut ticket = self.tickets;
-        let mut lines = buffer.map_or(0, |buffer| (buffer.bytes() / LINE_STEP) as u32);
-        let mut buffer = buffer.map_or(0, FlushBuffer::address);
+        let lines = buffer.map_or(0, |buffer| buffer.bytes() / LINE_STEP);
+        let buffer = buffer.map_or(0, FlushBuffer::address);
         let offset = at * size_of_val(&self.sheet.cycles[0]);
-        let mut cycles = self.sheet.address() + offset as u64;
-        let mut done = self.sheet.address() + std::mem::offset_of!(Sheet, done) as u64;
-        let mut parameters: [*mut c_void; 5] = [
-            (&raw mut buffer).cast(),
-            (&raw mut lines).cast(),
-            (&raw mut cycles).cast(),
-            (&raw mut done).cast(),
-            (&raw mut ticket).cast(),
-        ];
+        let cycles = self.sheet.address() + offset as u64;
+        let done = self.sheet.address() + std::mem::offset_of!(Sheet, done) as u64;
+        let parameters = [buffer, lines, cycles, done, self.tickets];
         let geometry = (1, LINE_LATENCIES_BLOCK);
         // SAFETY: the parameters of `LINE_LATENCIES` in their order; the buffer has `lines` lines,
         // the sheet has room for two words for each and is never freed; the buffer is freed behind
         // this launch.
-        unsafe { self.kernels.line_latencies.launch(self.own_stream, geometry, &mut parameters) }
+        unsafe { self.kernels.line_latencies.launch(self.own_stream, geometry, parameters) }
     }
 
     /// Waits for the last pass, without a driver call.
@@ -201,14 +174,5 @@ impl LineProbe {
         let mut cycles = self.sheet.cycles.get(at).into_iter().flatten().map(|c| c.load(Relaxed));
         let first = cycles.by_ref().take(lines).collect();
         Pass::new(first, cycles.take(lines).collect())
-    }
-}
-
-impl Sheet {
-    fn new() -> Sheet {
-        Sheet {
-            cycles: [const { [const { AtomicU32::new(0) }; READS] }; PASSES],
-            done: AtomicU64::new(0),
-        }
     }
 }

@@ -44,11 +44,8 @@ impl<T: Sync> PagePool<T> {
     }
 
     /// Maps an idle page, or one made by `new` if there is none; the context must be current.
-    pub fn map(&'static self, new: impl FnOnce() -> T) -> Result<MappedPage<T>, Fault> {
-        self.map_by(register, new)
-    }
-
-    fn map_by(
+    /// `register` is [`register`], except in tests.
+    pub fn map(
         &'static self,
         register: impl Fn(&'static T) -> Result<CUdeviceptr, Fault>,
         new: impl FnOnce() -> T,
@@ -110,7 +107,7 @@ impl<T: Sync> Drop for MappedPage<T> {
 }
 
 /// Registers a page with the current context and returns its address on the device.
-fn register<T: Sync>(page: &'static T) -> Result<CUdeviceptr, Fault> {
+pub(super) fn register<T: Sync>(page: &'static T) -> Result<CUdeviceptr, Fault> {
     let host = ptr::from_ref(page).cast_mut().cast::<c_void>();
     let flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
     // SAFETY: the memory has `size_of::<T>()` bytes, is never freed, and is accessed through
@@ -140,7 +137,7 @@ mod tests {
                 made.set(made.get() + 1);
                 0
             };
-            pool.map_by(|_| Ok(4_096), new).unwrap()
+            pool.map(|_| Ok(4_096), new).unwrap()
         };
         for _ in 0..10_000 {
             let (holds, lines) = (map(), map());
@@ -154,13 +151,13 @@ mod tests {
     #[test]
     fn page_that_is_still_registered_is_passed_over() {
         let pool = pool();
-        let first = pool.map_by(|_| Ok(4_096), || 1).unwrap();
+        let first = pool.map(|_| Ok(4_096), || 1).unwrap();
         first.give_back();
         let refuse_first = |page: &'static u64| match page {
             1 => Err(ALREADY_REGISTERED),
             _ => Ok(8_192),
         };
-        let second = pool.map_by(refuse_first, || 2).unwrap();
+        let second = pool.map(refuse_first, || 2).unwrap();
         assert_eq!((*second, second.address()), (2, 8_192));
         assert_eq!(*locked(&pool.idle), [&1]);
     }
@@ -169,8 +166,8 @@ mod tests {
     fn failed_registration_keeps_the_page_for_the_next_context() {
         let pool = pool();
         let fail = |_: &'static u64| Err(Fault::ContextGone);
-        assert_eq!(pool.map_by(fail, || 1).err(), Some(Fault::ContextGone));
-        assert_eq!(pool.map_by(fail, || 2).err(), Some(Fault::ContextGone));
-        assert_eq!(*pool.map_by(|_| Ok(4_096), || 3).unwrap(), 1);
+        assert_eq!(pool.map(fail, || 1).err(), Some(Fault::ContextGone));
+        assert_eq!(pool.map(fail, || 2).err(), Some(Fault::ContextGone));
+        assert_eq!(*pool.map(|_| Ok(4_096), || 3).unwrap(), 1);
     }
 }

@@ -4,10 +4,10 @@ use std::ffi::{CStr, c_void};
 use std::ptr;
 use std::sync::OnceLock;
 
-use cudarc::driver::sys::{self, CUfunction, CUmodule};
+use cudarc::driver::result::{launch_kernel, module};
+use cudarc::driver::sys::CUfunction;
 
-use crate::cuda::device::DeviceInfo;
-use crate::cuda::result::{check, raw};
+use crate::cuda::{device::DeviceInfo, result::raw};
 use crate::gpu::Fault;
 use crate::types::handles::Stream;
 
@@ -20,30 +20,20 @@ impl Kernel {
     ///
     /// # Safety
     ///
-    /// `parameters` must point to values of the types and in the order that the kernel declares,
-    /// whose device pointers are valid for it, and the kernel's context must be current.
-    pub unsafe fn launch(
+    /// `parameters` must be the values that the kernel declares, in their order. A shorter one is taken
+    /// from the low bytes, which come first on every host of a GPU. Device pointers must be valid for
+    /// the kernel, and its context must be current.
+    pub unsafe fn launch<const N: usize>(
         self,
         stream: Stream,
         (blocks, threads): (u32, u32),
-        parameters: &mut [*mut c_void],
+        mut parameters: [u64; N],
     ) -> Result<(), Fault> {
+        let mut pointers = parameters.each_mut().map(|value| ptr::from_mut(value).cast::<c_void>());
+        let (function, stream) = (self.0 as CUfunction, raw(stream));
+        let (grid, block) = ((blocks, 1, 1), (threads, 1, 1));
         // SAFETY: the caller's promise; the driver copies the parameters before it returns.
-        check(unsafe {
-            sys::cuLaunchKernel(
-                self.0 as CUfunction,
-                blocks,
-                1,
-                1,
-                threads,
-                1,
-                1,
-                0,
-                raw(stream),
-                parameters.as_mut_ptr(),
-                ptr::null_mut(),
-            )
-        })
+        Ok(unsafe { launch_kernel(function, grid, block, 0, stream, &mut pointers) }?)
     }
 }
 
@@ -113,13 +103,11 @@ fn load_discard() -> Result<Kernel, Fault> {
 
 /// Loads a module, and returns a function that looks up its kernels.
 fn load(ptx: &CStr) -> Result<impl Fn(&CStr) -> Result<Kernel, Fault>, Fault> {
-    let mut module: CUmodule = ptr::null_mut();
-    // SAFETY: the image is NUL-terminated PTX; writes one handle.
-    check(unsafe { sys::cuModuleLoadData(&raw mut module, ptx.as_ptr().cast()) })?;
+    // SAFETY: the image is NUL-terminated PTX.
+    let module = unsafe { module::load_data(ptx.as_ptr().cast()) }?;
     Ok(move |name: &CStr| {
-        let mut function: CUfunction = ptr::null_mut();
-        // SAFETY: the module was just loaded, and the name is NUL-terminated; writes one handle.
-        check(unsafe { sys::cuModuleGetFunction(&raw mut function, module, name.as_ptr()) })?;
+        // SAFETY: the module was just loaded.
+        let function = unsafe { module::get_function(module, name.to_owned()) }?;
         Ok(Kernel(function as usize))
     })
 }

@@ -1,9 +1,8 @@
 //! The runtime's own streams and timing events.
 
-use std::ffi::c_uint;
-use std::ptr;
-
-use cudarc::driver::sys::{self, CUevent, CUevent_flags, CUresult, CUstream, CUstream_flags};
+use cudarc::driver::result::stream::StreamKind;
+use cudarc::driver::result::{event, stream};
+use cudarc::driver::sys::{CUevent, CUevent_flags, CUresult};
 
 use crate::cuda::result::{check, raw};
 use crate::cuda::symbols::Symbols;
@@ -14,28 +13,19 @@ use crate::types::handles::{Event, Stream};
 /// waits for. It is never destroyed. Work of the runtime that must not stand in the application's
 /// streams goes there.
 pub(super) fn create_stream() -> Result<Stream, Fault> {
-    let mut stream: CUstream = ptr::null_mut();
-    let flags = CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
-    // SAFETY: writes one handle.
-    check(unsafe { sys::cuStreamCreate(&raw mut stream, flags) })?;
-    Ok(Stream(stream as usize))
+    Ok(Stream(stream::create(StreamKind::NonBlocking)? as usize))
 }
 
 /// Creates a timing event in the current context.
 pub(super) fn create_event() -> Result<Event, Fault> {
-    let mut event: CUevent = ptr::null_mut();
-    // SAFETY: writes one handle.
-    check(unsafe {
-        sys::cuEventCreate(&raw mut event, CUevent_flags::CU_EVENT_DEFAULT as c_uint)
-    })?;
-    Ok(Event::new(event as usize))
+    Ok(Event::new(event::create(CUevent_flags::CU_EVENT_DEFAULT)? as usize))
 }
 
 /// Records an event on a stream of the runtime's own; both must have been created in the current
 /// context.
 pub(super) fn record_event(event: &Event, own_stream: Stream) -> Result<(), Fault> {
     // SAFETY: event and stream were created in the current context and are never destroyed.
-    check(unsafe { sys::cuEventRecord(event.handle() as CUevent, raw(own_stream)) })
+    Ok(unsafe { event::record(event.handle() as CUevent, raw(own_stream)) }?)
 }
 
 /// Returns the nanoseconds between two events, or `None` while the GPU has not passed both.

@@ -8,12 +8,11 @@
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use cudarc::driver::sys::{CUcontext, CUlimit};
+use cudarc::driver::sys::CUlimit;
 
-use crate::cuda::context_guard::{relaxed, with_current};
+use crate::cuda::context_guard::inside;
 use crate::cuda::result::{check, raw};
 use crate::cuda::symbols::{StreamAttribute, Symbols};
-use crate::gpu::Fault;
 use crate::types::handles::Stream;
 
 /// The sixteenths of the L2 that driver 580 sets aside for persisting lines on an H200 by default.
@@ -26,16 +25,11 @@ const WINDOW: c_int = 1;
 /// `CU_ACCESS_PROPERTY_PERSISTING`.
 const KEEP: c_int = 2;
 
-/// The L2 of one context.
-pub(super) struct L2<'a> {
-    pub symbols: &'a Symbols,
-    pub handle: usize,
-    pub l2_bytes: u64,
-}
-
 /// The evidence of persisting lines in one context.
-#[derive(Default)]
 pub(super) struct PersistingLines {
+    symbols: &'static Symbols,
+    handle: usize,
+    l2_bytes: u64,
     /// At some flush, more of the L2 was set aside than the driver does by itself, or the stream
     /// had a window. The persisting lines from then may still be in the L2.
     seen: AtomicBool,
@@ -46,11 +40,23 @@ pub(super) struct PersistingLines {
 }
 
 impl PersistingLines {
+    /// Asks nothing yet. `handle` is that of the context.
+    pub fn new(symbols: &'static Symbols, handle: usize, l2_bytes: u64) -> PersistingLines {
+        PersistingLines {
+            symbols,
+            handle,
+            l2_bytes,
+            seen: AtomicBool::new(false),
+            bytes: AtomicU64::new(0),
+            asked_ns: AtomicU64::new(0),
+        }
+    }
+
     /// Returns `true` if there may be persisting lines, now that a call flushes on this stream.
-    pub fn may_exist(&self, l2: &L2<'_>, stream: Stream) -> bool {
-        let usual = l2.l2_bytes / 16 * USUAL_SIXTEENTHS;
+    pub fn may_exist(&self, stream: Stream) -> bool {
+        let usual = self.l2_bytes / 16 * USUAL_SIXTEENTHS;
         let is_new =
-            !self.seen.load(Relaxed) && (self.set_aside(l2) > usual || has_window(l2, stream));
+            !self.seen.load(Relaxed) && (self.set_aside() > usual || self.has_window(stream));
         if is_new {
             self.seen.store(true, Relaxed);
         }
@@ -67,47 +73,43 @@ impl PersistingLines {
 
     /// Returns the bytes of the L2 that may be set aside for persisting lines, as of a moment ago.
     /// Devices without such lines answer with an error, which counts as 0.
-    fn set_aside(&self, l2: &L2<'_>) -> u64 {
-        let (now_ns, asked_ns) = (l2.symbols.now_ns(), self.asked_ns.load(Relaxed));
+    fn set_aside(&self) -> u64 {
+        let (now_ns, asked_ns) = (self.symbols.now_ns(), self.asked_ns.load(Relaxed));
         if asked_ns == 0 || now_ns.saturating_sub(asked_ns) > INTERVAL_NS {
-            self.bytes.store(limit(l2), Relaxed);
+            self.bytes.store(self.limit(), Relaxed);
             self.asked_ns.store(now_ns.max(1), Relaxed);
         }
         self.bytes.load(Relaxed)
     }
-}
 
-fn limit(l2: &L2<'_>) -> u64 {
-    let Some(limit) = l2.symbols.context_limit else { return 0 };
-    let bytes = inside(l2.handle, || {
-        let mut bytes = 0;
-        // SAFETY: writes one integer.
-        check(unsafe { limit(&raw mut bytes, CUlimit::CU_LIMIT_PERSISTING_L2_CACHE_SIZE) })?;
-        Ok(bytes as u64)
-    });
-    bytes.unwrap_or(0)
-}
+    fn limit(&self) -> u64 {
+        let Some(limit) = self.symbols.context_limit else { return 0 };
+        let bytes = inside(self.handle, || {
+            let mut bytes = 0;
+            // SAFETY: writes one integer.
+            check(unsafe { limit(&raw mut bytes, CUlimit::CU_LIMIT_PERSISTING_L2_CACHE_SIZE) })?;
+            Ok(bytes as u64)
+        });
+        bytes.unwrap_or(0)
+    }
 
-/// Returns `true` if the stream has a window whose accesses persist. There is no way to ask about
-/// windows of single launches, or about hints in a kernel's code.
-fn has_window(l2: &L2<'_>, stream: Stream) -> bool {
-    let Some(attribute) = l2.symbols.stream_attribute else { return false };
-    let has_window = inside(l2.handle, || {
-        let mut window = StreamAttribute {
-            base: std::ptr::null_mut(),
-            bytes: 0,
-            hit_ratio: 0.0,
-            hit: 0,
-            miss: 0,
-            rest: [0; 16],
-        };
-        // SAFETY: the stream is live; writes one attribute.
-        check(unsafe { attribute(raw(stream), WINDOW, &raw mut window) })?;
-        Ok(window.bytes > 0 && window.hit == KEEP && window.hit_ratio > 0.0)
-    });
-    has_window.unwrap_or(false)
-}
-
-fn inside<R>(handle: usize, f: impl FnOnce() -> Result<R, Fault>) -> Result<R, Fault> {
-    with_current(handle as CUcontext, || relaxed(f))
+    /// Returns `true` if the stream has a window whose accesses persist. There is no way to ask about
+    /// windows of single launches, or about hints in a kernel's code.
+    fn has_window(&self, stream: Stream) -> bool {
+        let Some(attribute) = self.symbols.stream_attribute else { return false };
+        let has_window = inside(self.handle, || {
+            let mut window = StreamAttribute {
+                base: std::ptr::null_mut(),
+                bytes: 0,
+                hit_ratio: 0.0,
+                hit: 0,
+                miss: 0,
+                rest: [0; 16],
+            };
+            // SAFETY: the stream is live; writes one attribute.
+            check(unsafe { attribute(raw(stream), WINDOW, &raw mut window) })?;
+            Ok(window.bytes > 0 && window.hit == KEEP && window.hit_ratio > 0.0)
+        });
+        has_window.unwrap_or(false)
+    }
 }

@@ -1,21 +1,19 @@
 //! Captures what the calling thread enqueues on a stream into a graph, and replays it.
 
 use std::cell::Cell;
-use std::ffi::c_uint;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ptr;
 
-use cudarc::driver::sys::{CUresult, CUstreamCaptureStatus};
+use cudarc::driver::sys::{
+    self, CUgraph, CUgraphExec, CUresult, CUstreamCaptureMode, CUstreamCaptureStatus,
+};
 
 use crate::cuda::context::Context;
-use crate::cuda::replay_symbols::{Exec, Graph, ReplaySymbols};
 use crate::cuda::result::{check, raw};
 use crate::gpu::{Fault, Gpu};
 use crate::types::handles::Stream;
 
-/// `CU_STREAM_CAPTURE_MODE_THREAD_LOCAL`: calls of other threads do not affect the capture.
-const THREAD_LOCAL: c_uint = 1;
 const UNJOINED: u32 = CUresult::CUDA_ERROR_STREAM_CAPTURE_UNJOINED as u32;
 
 thread_local! {
@@ -66,7 +64,6 @@ impl fmt::Display for Refusal {
 /// began it.
 pub(crate) struct Recording {
     context: &'static Context,
-    symbols: &'static ReplaySymbols,
     stream: Stream,
     is_over: bool,
     thread: PhantomData<*const ()>,
@@ -75,26 +72,28 @@ pub(crate) struct Recording {
 /// A graph that can be launched repeatedly.
 pub(crate) struct Replay {
     context: &'static Context,
-    symbols: &'static ReplaySymbols,
-    exec: Exec,
+    exec: CUgraphExec,
 }
 
 impl Context {
     /// Begins to capture what the calling thread enqueues on the stream into a graph.
     pub fn record_calls(&'static self, stream: Stream) -> Result<Recording, Refusal> {
-        let symbols = self.symbols.replay.as_ref().ok_or(Refusal::Old)?;
+        if !self.symbols.can_replay {
+            return Err(Refusal::Old);
+        }
         if stream.is_legacy() {
             return Err(Refusal::Null);
         }
         if self.is_capturing(stream).map_err(Refusal::Failed)? {
             return Err(Refusal::Captured);
         }
+        // Calls of other threads do not affect the capture.
+        let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         // SAFETY: the stream is live, which the caller vouched for.
-        let begun =
-            self.on_stream(stream, || unsafe { (symbols.begin)(raw(stream), THREAD_LOCAL) });
-        begun.map_err(Refusal::Failed)?;
+        self.on_stream(stream, || unsafe { sys::cuStreamBeginCapture_v2(raw(stream), mode) })
+            .map_err(Refusal::Failed)?;
         IS_RECORDING.set(true);
-        Ok(Recording { context: self, symbols, stream, is_over: false, thread: PhantomData })
+        Ok(Recording { context: self, stream, is_over: false, thread: PhantomData })
     }
 }
 
@@ -111,24 +110,24 @@ impl Recording {
             Fault::Code(UNJOINED) => Refusal::Unjoined,
             fault => Refusal::Ruined(fault),
         })?;
-        let (context, symbols) = (self.context, self.symbols);
+        let context = self.context;
         let exec = context.inside(|| {
-            let exec = symbols.instantiate(graph);
+            let exec = instantiate(graph);
             // SAFETY: the graph is our own, and not used after this.
-            check(unsafe { (symbols.destroy)(graph) })?;
+            check(unsafe { sys::cuGraphDestroy(graph) })?;
             exec
         });
         let exec = exec.map_err(Refusal::Failed)?.ok_or(Refusal::Empty)?;
-        Ok(Replay { context, symbols, exec })
+        Ok(Replay { context, exec })
     }
 
-    fn end(&mut self) -> Result<Graph, Fault> {
+    fn end(&mut self) -> Result<CUgraph, Fault> {
         self.is_over = true;
         IS_RECORDING.set(false);
-        let graph: Cell<Graph> = Cell::new(ptr::null_mut());
+        let graph: Cell<CUgraph> = Cell::new(ptr::null_mut());
         // SAFETY: the stream is live, as when the capture began; writes one handle.
         self.context.on_stream(self.stream, || unsafe {
-            (self.symbols.end)(raw(self.stream), graph.as_ptr())
+            sys::cuStreamEndCapture(raw(self.stream), graph.as_ptr())
         })?;
         Ok(graph.get())
     }
@@ -141,7 +140,7 @@ impl Drop for Recording {
             && let Ok(graph) = self.end()
         {
             // SAFETY: the graph is our own, and not used after this.
-            _ = self.context.inside(|| check(unsafe { (self.symbols.destroy)(graph) }));
+            _ = self.context.inside(|| check(unsafe { sys::cuGraphDestroy(graph) }));
         }
     }
 }
@@ -150,7 +149,7 @@ impl Replay {
     /// Enqueues one replay.
     pub fn launch(&self, stream: Stream) -> Result<(), Fault> {
         // SAFETY: both are live, and of one context.
-        self.context.on_stream(stream, || unsafe { (self.symbols.launch)(self.exec, raw(stream)) })
+        self.context.on_stream(stream, || unsafe { sys::cuGraphLaunch(self.exec, raw(stream)) })
     }
 }
 
@@ -158,6 +157,20 @@ impl Drop for Replay {
     fn drop(&mut self) {
         // SAFETY: it is our own, and not used after this; the driver lets a running launch end
         // first.
-        _ = self.context.inside(|| check(unsafe { (self.symbols.destroy_exec)(self.exec) }));
+        _ = self.context.inside(|| check(unsafe { sys::cuGraphExecDestroy(self.exec) }));
     }
+}
+
+/// Returns an executable graph, or `None` if this graph has no nodes.
+fn instantiate(graph: CUgraph) -> Result<Option<CUgraphExec>, Fault> {
+    let mut nodes = 0;
+    // SAFETY: the graph is alive; writes one number.
+    check(unsafe { sys::cuGraphGetNodes(graph, ptr::null_mut(), &raw mut nodes) })?;
+    if nodes == 0 {
+        return Ok(None);
+    }
+    let mut exec: CUgraphExec = ptr::null_mut();
+    // SAFETY: the graph is alive; writes one handle.
+    check(unsafe { sys::cuGraphInstantiateWithFlags(&raw mut exec, graph, 0) })?;
+    Ok(Some(exec))
 }

@@ -1,5 +1,6 @@
 //! Conversions between the driver's types and the runtime's.
 
+use cudarc::driver::DriverError;
 use cudarc::driver::sys::{CUresult, CUstream};
 
 use crate::gpu::Fault;
@@ -7,23 +8,28 @@ use crate::types::handles::Stream;
 
 /// Converts a driver result.
 pub(super) fn check(result: CUresult) -> Result<(), Fault> {
-    match result {
-        CUresult::CUDA_SUCCESS => Ok(()),
-        CUresult::CUDA_ERROR_DEINITIALIZED | CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED => {
-            Err(Fault::ContextGone)
+    Ok(result.result()?)
+}
+
+impl From<DriverError> for Fault {
+    fn from(DriverError(result): DriverError) -> Fault {
+        match result {
+            CUresult::CUDA_ERROR_DEINITIALIZED | CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED => {
+                Fault::ContextGone
+            }
+            // After these, every call in the context returns the same error.
+            CUresult::CUDA_ERROR_ECC_UNCORRECTABLE
+            | CUresult::CUDA_ERROR_ILLEGAL_ADDRESS
+            | CUresult::CUDA_ERROR_LAUNCH_TIMEOUT
+            | CUresult::CUDA_ERROR_ASSERT
+            | CUresult::CUDA_ERROR_HARDWARE_STACK_ERROR
+            | CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION
+            | CUresult::CUDA_ERROR_MISALIGNED_ADDRESS
+            | CUresult::CUDA_ERROR_INVALID_ADDRESS_SPACE
+            | CUresult::CUDA_ERROR_INVALID_PC
+            | CUresult::CUDA_ERROR_LAUNCH_FAILED => Fault::Sticky,
+            code => Fault::Code(code as u32),
         }
-        // After these, every call in the context returns the same error.
-        CUresult::CUDA_ERROR_ECC_UNCORRECTABLE
-        | CUresult::CUDA_ERROR_ILLEGAL_ADDRESS
-        | CUresult::CUDA_ERROR_LAUNCH_TIMEOUT
-        | CUresult::CUDA_ERROR_ASSERT
-        | CUresult::CUDA_ERROR_HARDWARE_STACK_ERROR
-        | CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION
-        | CUresult::CUDA_ERROR_MISALIGNED_ADDRESS
-        | CUresult::CUDA_ERROR_INVALID_ADDRESS_SPACE
-        | CUresult::CUDA_ERROR_INVALID_PC
-        | CUresult::CUDA_ERROR_LAUNCH_FAILED => Err(Fault::Sticky),
-        code => Err(Fault::Code(code as u32)),
     }
 }
 

@@ -6,24 +6,38 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 use cudarc::driver::sys::{
-    self, CUcontext, CUdeviceptr, CUevent, CUlimit, CUresult, CUstream, CUstreamCaptureStatus,
+    self, CUcontext, CUdeviceptr, CUevent, CUgraph, CUgraphNode, CUlimit, CUresult, CUstream,
+    CUstreamCaptureStatus,
 };
 use libloading::Library;
 
-use crate::base::clock;
-use crate::base::fork;
-use crate::cuda::graph_symbols::GraphSymbols;
-use crate::cuda::replay_symbols::ReplaySymbols;
+use crate::base::{clock, fork};
 use crate::cuda::result::check;
 
-type EventRecord = unsafe extern "C" fn(CUevent, CUstream) -> CUresult;
-type IsCapturing = unsafe extern "C" fn(CUstream, *mut CUstreamCaptureStatus) -> CUresult;
-type Now = unsafe extern "C" fn() -> u64;
-type ElapsedTime = unsafe extern "C" fn(*mut f32, CUevent, CUevent) -> CUresult;
-type GetLimit = unsafe extern "C" fn(*mut usize, CUlimit) -> CUresult;
-type FreeAsync = unsafe extern "C" fn(CUdeviceptr, CUstream) -> CUresult;
-type GetId = unsafe extern "C" fn(CUcontext, *mut u64) -> CUresult;
-type GetAttribute = unsafe extern "C" fn(CUstream, c_int, *mut StreamAttribute) -> CUresult;
+type CaptureInfoV2 = unsafe extern "C" fn(
+    CUstream,
+    *mut CUstreamCaptureStatus,
+    *mut u64,
+    *mut CUgraph,
+    *mut *const CUgraphNode,
+    *mut usize,
+) -> CUresult;
+type CaptureInfoV3 = unsafe extern "C" fn(
+    CUstream,
+    *mut CUstreamCaptureStatus,
+    *mut u64,
+    *mut CUgraph,
+    *mut *const CUgraphNode,
+    *mut *const c_void,
+    *mut usize,
+) -> CUresult;
+
+/// The function that tells about a capture, in either of its versions.
+#[derive(Clone, Copy)]
+pub(super) enum CaptureInfo {
+    V2(CaptureInfoV2),
+    V3(CaptureInfoV3),
+}
 
 /// `CUstreamAttrValue` with an access policy window: a union of 64 bytes, with room for a larger
 /// one.
@@ -45,23 +59,27 @@ pub(super) struct StreamAttribute {
 #[repr(C, align(64))]
 pub(super) struct Symbols {
     /// Tells a context from a later one at the same address. In drivers since 12.0.
-    pub context_id: Option<GetId>,
-    pub is_capturing: IsCapturing,
-    pub event_record: EventRecord,
+    pub context_id: Option<unsafe extern "C" fn(CUcontext, *mut u64) -> CUresult>,
+    pub is_capturing: unsafe extern "C" fn(CUstream, *mut CUstreamCaptureStatus) -> CUresult,
+    pub event_record: unsafe extern "C" fn(CUevent, CUstream) -> CUresult,
     /// The host's time in a simulated driver, whose calls take no real time.
-    simulated_now: Option<Now>,
-    pub elapsed_time: ElapsedTime,
+    simulated_now: Option<unsafe extern "C" fn() -> u64>,
+    pub elapsed_time: unsafe extern "C" fn(*mut f32, CUevent, CUevent) -> CUresult,
     /// Reads a limit of the current context. Without it persisting lines cannot be detected.
-    pub context_limit: Option<GetLimit>,
+    pub context_limit: Option<unsafe extern "C" fn(*mut usize, CUlimit) -> CUresult>,
     /// Tells which accesses of a stream persist in the L2. In drivers since 11.0.
-    pub stream_attribute: Option<GetAttribute>,
+    pub stream_attribute:
+        Option<unsafe extern "C" fn(CUstream, c_int, *mut StreamAttribute) -> CUresult>,
     /// Frees memory without waiting for all work of the GPU. In drivers since 11.2. Without it no
     /// memory is freed.
-    pub free_async: Option<FreeAsync>,
-    /// The functions that time launches in graphs.
-    pub graph: Option<GraphSymbols>,
-    /// The functions that replay calls in a graph of our own.
-    pub replay: Option<ReplaySymbols>,
+    pub free_async: Option<unsafe extern "C" fn(CUdeviceptr, CUstream) -> CUresult>,
+    /// Tells about a capture. `None` if the driver lacks it or another one of [`GRAPH`].
+    pub capture_info: Option<CaptureInfo>,
+    /// The driver has all of [`REPLAY`].
+    pub can_replay: bool,
+    /// `CUDA_LAUNCH_BLOCKING` makes every launch wait for its kernel, so that a held stream would
+    /// never be released.
+    pub launches_block: bool,
     /// The time when the process was started, by [`Symbols::now_ns`].
     start_ns: u64,
 }
@@ -114,6 +132,25 @@ const NEEDED: &[&str] = &[
     "cuThreadExchangeStreamCaptureMode",
 ];
 
+/// The functions that time launches in graphs. In drivers since 11.3.
+const GRAPH: [&str; 4] = [
+    "cuEventRecordWithFlags",
+    "cuGraphRetainUserObject",
+    "cuUserObjectCreate",
+    "cuUserObjectRelease",
+];
+
+/// The functions that capture calls into a graph of our own and replay it. In drivers since 11.4.
+const REPLAY: [&str; 7] = [
+    "cuGraphDestroy",
+    "cuGraphExecDestroy",
+    "cuGraphGetNodes",
+    "cuGraphInstantiateWithFlags",
+    "cuGraphLaunch",
+    "cuStreamBeginCapture_v2",
+    "cuStreamEndCapture",
+];
+
 static SYMBOLS: OnceLock<Result<Symbols, String>> = OnceLock::new();
 
 /// Returns the host's time in nanoseconds, by the clock that dates events. Does not load the
@@ -142,59 +179,59 @@ fn load() -> Result<Symbols, String> {
     let library = open().ok_or("no CUDA driver library (libcuda) was found")?;
     // Never unloaded: exit handlers still call it.
     let library: &'static Library = Box::leak(Box::new(library));
-    for &name in NEEDED {
+    for name in NEEDED {
         // SAFETY: the symbol is only looked up.
-        if unsafe { library.get::<*const c_void>(name) }.is_err() {
-            return Err(format!("the CUDA driver is too old: it has no `{name}`"));
-        }
+        unsafe { needed::<*const c_void>(library, name) }?;
     }
-    let elapsed_time =
-        ["cuEventElapsedTime_v2", "cuEventElapsedTime"].into_iter().find_map(|name| {
-            // SAFETY: both versions of this function have the signature of `ElapsedTime`.
-            unsafe { library.get::<ElapsedTime>(name) }.ok().map(|symbol| *symbol)
-        });
-    // SAFETY: `cuCtxGetId` has the signature of `GetId` in every driver that has it.
-    let context_id = unsafe { library.get::<GetId>("cuCtxGetId") }.ok().map(|symbol| *symbol);
-    // SAFETY: no real driver has this one.
-    let now = unsafe { library.get::<Now>("gpu_time_sim_now") };
-    let simulated_now = now.ok().map(|symbol| *symbol);
-    let context_limit =
-        // SAFETY: `cuCtxGetLimit` has the signature of `GetLimit` in every driver.
-        unsafe { library.get::<GetLimit>("cuCtxGetLimit") }.ok().map(|symbol| *symbol);
-    let stream_attribute =
-        // SAFETY: `cuStreamGetAttribute` has the signature of `GetAttribute` in every driver that
-        // has it.
-        unsafe { library.get::<GetAttribute>("cuStreamGetAttribute") }.ok().map(|symbol| *symbol);
-    let free_async =
-        // SAFETY: `cuMemFreeAsync` has the signature of `FreeAsync` in every driver that has it.
-        unsafe { library.get::<FreeAsync>("cuMemFreeAsync") }.ok().map(|symbol| *symbol);
-    // SAFETY: both have had these signatures in every driver.
-    let often = unsafe {
-        (
-            library.get::<IsCapturing>("cuStreamIsCapturing").map(|symbol| *symbol),
-            library.get::<EventRecord>("cuEventRecord").map(|symbol| *symbol),
-        )
+    // SAFETY: the symbol is only looked up.
+    let has = |name: &&str| unsafe { symbol::<*const c_void>(library, name) }.is_some();
+    // SAFETY: in every driver that has them, these functions have these signatures. No real driver
+    // has `gpu_time_sim_now`.
+    let mut symbols = unsafe {
+        let capture_info = symbol(library, "cuStreamGetCaptureInfo_v2")
+            .map(CaptureInfo::V2)
+            .or_else(|| symbol(library, "cuStreamGetCaptureInfo_v3").map(CaptureInfo::V3));
+        Symbols {
+            context_id: symbol(library, "cuCtxGetId"),
+            is_capturing: needed(library, "cuStreamIsCapturing")?,
+            event_record: needed(library, "cuEventRecord")?,
+            simulated_now: symbol(library, "gpu_time_sim_now"),
+            elapsed_time: symbol(library, "cuEventElapsedTime_v2")
+                .map_or_else(|| needed(library, "cuEventElapsedTime"), Ok)?,
+            context_limit: symbol(library, "cuCtxGetLimit"),
+            stream_attribute: symbol(library, "cuStreamGetAttribute"),
+            free_async: symbol(library, "cuMemFreeAsync"),
+            capture_info: capture_info.filter(|_| GRAPH.iter().all(has)),
+            can_replay: REPLAY.iter().all(has),
+            launches_block: std::env::var_os("CUDA_LAUNCH_BLOCKING")
+                .is_some_and(|value| !value.is_empty() && value != "0"),
+            start_ns: 0,
+        }
     };
-    match (elapsed_time, often) {
-        (Some(elapsed_time), (Ok(is_capturing), Ok(event_record))) => {
-            let symbols = Symbols {
-                context_id,
-                is_capturing,
-                event_record,
-                simulated_now,
-                elapsed_time,
-                context_limit,
-                stream_attribute,
-                free_async,
-                graph: GraphSymbols::load(library),
-                replay: ReplaySymbols::load(library),
-                start_ns: 0,
-            };
-            let since_start_ns = clock::since_start_ns(Instant::now());
-            Ok(Symbols { start_ns: symbols.now_ns().saturating_sub(since_start_ns), ..symbols })
-        }
-        _ => Err("the CUDA driver has no `cuEventElapsedTime`".to_owned()),
-    }
+    let since_start_ns = clock::since_start_ns(Instant::now());
+    symbols.start_ns = symbols.now_ns().saturating_sub(since_start_ns);
+    Ok(symbols)
+}
+
+/// Returns a function that every driver must have, or why there is none.
+///
+/// # Safety
+///
+/// `F` must be its type in every driver that has it.
+unsafe fn needed<F: Copy>(library: &Library, name: &str) -> Result<F, String> {
+    // SAFETY: the caller's promise.
+    let symbol = unsafe { symbol(library, name) };
+    symbol.ok_or_else(|| format!("the CUDA driver is too old: it has no `{name}`"))
+}
+
+/// Returns a function of the driver, if the driver has it.
+///
+/// # Safety
+///
+/// `F` must be its type in every driver that has it.
+unsafe fn symbol<F: Copy>(library: &Library, name: &str) -> Option<F> {
+    // SAFETY: the caller's promise.
+    unsafe { library.get::<F>(name) }.ok().map(|symbol| *symbol)
 }
 
 /// Returns the time when the process was started, by the clock that dates brackets.

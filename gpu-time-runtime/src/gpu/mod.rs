@@ -7,9 +7,8 @@ pub(crate) mod fake;
 use std::fmt;
 
 use crate::stats::clock_fit::ClockFit;
-use crate::types::attribute::Cold;
 use crate::types::handles::{Event, EventPair, Stream};
-use crate::types::sample::Lost;
+use crate::types::{attribute::Cold, sample::Lost};
 
 /// A driver call that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +98,8 @@ pub(crate) trait Gpu: Sync + 'static {
     /// Asks the driver whether the context still exists. To be called before [`Gpu::elapsed`]: the
     /// driver dereferences the handle of an event even if its context is gone.
     fn check_alive(&self) -> Result<(), Fault>;
-    /// Returns `true` if the context is known to be gone, without asking the driver.
+    /// Returns `true` if the context is known to be gone, so that nothing can be measured in it any
+    /// more, without asking the driver.
     fn is_gone(&self) -> bool;
     /// Returns the time between two recorded events in nanoseconds, or `None` while the GPU has not
     /// passed both.

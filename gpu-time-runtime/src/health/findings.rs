@@ -130,26 +130,23 @@ fn sharing_warnings(start: &Reading, end: &Reading) -> Vec<String> {
             named.join(", "),
         ));
     }
-    if either(start.mps, end.mps) == Some(true) {
-        warnings.push(
+    let modes = [
+        (
+            either(start.mps, end.mps) == Some(true),
             "MPS is on, so other processes may run at the same time: stop it with \
-             `echo quit | nvidia-cuda-mps-control`"
-                .to_owned(),
-        );
-    }
-    if end.mig == Some(true) {
-        warnings.push(
+             `echo quit | nvidia-cuda-mps-control`",
+        ),
+        (
+            end.mig == Some(true),
             "MIG is on: clocks, power and throttling are those of the whole GPU, which other instances \
-             share; measure while they are idle"
-                .to_owned(),
-        );
-    }
-    if end.persistence == Some(false) && start.is_idle {
-        warnings.push(
+             share; measure while they are idle",
+        ),
+        (
+            end.persistence == Some(false) && start.is_idle,
             "persistence mode is off and it was idle at first, so the first times include its wake-up: \
-             warm up, or run `nvidia-smi -pm 1` as root"
-                .to_owned(),
-        );
-    }
+             warm up, or run `nvidia-smi -pm 1` as root",
+        ),
+    ];
+    warnings.extend(modes.iter().filter(|(is_so, _)| *is_so).map(|(_, text)| (*text).to_owned()));
     warnings
 }

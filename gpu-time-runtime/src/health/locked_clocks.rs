@@ -11,11 +11,8 @@ use nvml_wrapper::enum_wrappers::device::Clock;
 use nvml_wrapper::enums::device::GpuLockedClocksSetting;
 use nvml_wrapper::error::NvmlError;
 
-use crate::base::background;
-use crate::base::console;
-use crate::base::fork;
 use crate::base::lock::{Mutex, Rank, locked, locked_by};
-use crate::base::signals;
+use crate::base::{background, console, fork, signals};
 use crate::cuda;
 use crate::health::nvml::nvml;
 
@@ -37,6 +34,7 @@ struct ClockLocks {
     devices: Vec<ClockLock>,
 }
 
+#[derive(Clone)]
 struct ClockLock {
     ordinal: u32,
     pci_bus_id: String,
@@ -83,9 +81,9 @@ fn lock_all(
     }
     arm()?;
     let mut done = ClockLocks { process, devices: Vec::new() };
-    for (ClockLock { ordinal, pci_bus_id, mhz }, device) in devices {
-        let (ordinal, mhz) = (*ordinal, *mhz);
-        done.devices.push(ClockLock { ordinal, pci_bus_id: pci_bus_id.clone(), mhz });
+    for (lock, device) in devices {
+        done.devices.push(lock.clone());
+        let &mut ClockLock { ordinal, ref pci_bus_id, mhz } = lock;
         let setting = GpuLockedClocksSetting::Numeric { min_clock_mhz: mhz, max_clock_mhz: mhz };
         if let Err(error) = device.set_gpu_locked_clocks(setting) {
             done.devices.pop();

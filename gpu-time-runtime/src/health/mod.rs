@@ -12,6 +12,7 @@ mod nvml;
 mod reading;
 mod surroundings;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nvml_wrapper::Nvml;
@@ -22,45 +23,38 @@ use crate::cuda::DeviceInfo;
 use gpu_time_report as report;
 pub(crate) use locked_clocks::{give_back as give_clocks_back, lock as lock_clocks};
 use nvml::nvml;
-use reading::{ClocksAtWork, Reading};
+use reading::Reading;
 pub(crate) use surroundings::cpu_overload;
 
 /// Time between two readings, in which counters of throttling advance.
 const BETWEEN: Duration = Duration::from_millis(100);
 
 /// The first reading of each device, by its ordinal.
-static FIRST_READINGS: Mutex<Vec<(u32, Result<Reading, String>)>> =
-    Mutex::new(Rank::Devices, Vec::new());
+static FIRST_READINGS: Mutex<BTreeMap<u32, Result<Reading, String>>> =
+    Mutex::new(Rank::Devices, BTreeMap::new());
 
 /// Takes the first reading of a device, unless there is one.
 pub(crate) fn observe(device: &DeviceInfo) {
-    let is_known = || locked(&FIRST_READINGS).iter().any(|(known, _)| *known == device.ordinal);
-    if is_known() {
+    if locked(&FIRST_READINGS).contains_key(&device.ordinal) {
         return;
     }
     let Ok(nvml) = nvml() else { return };
     let reading = read(nvml, device);
-    if !is_known() {
-        locked(&FIRST_READINGS).push((device.ordinal, reading));
-    }
+    locked(&FIRST_READINGS).entry(device.ordinal).or_insert(reading);
 }
 
 /// Reads the clocks of a device right after it has worked, if it was idle at its first reading.
 pub(crate) fn observe_at_work(device: &DeviceInfo) {
-    let was_idle = |starts: &[(u32, Result<Reading, String>)]| {
-        let mut starts = starts.iter().filter(|(known, _)| *known == device.ordinal);
-        starts.any(|(_, start)| matches!(start, Ok(start) if !start.is_at_work))
-    };
-    if !was_idle(&locked(&FIRST_READINGS)) {
+    let is_idle =
+        |start: &&mut Result<Reading, String>| matches!(start, Ok(start) if !start.is_at_work);
+    if locked(&FIRST_READINGS).get_mut(&device.ordinal).filter(is_idle).is_none() {
         return;
     }
     let Ok(nvml) = nvml() else { return };
     // NVML may take long, so the lock is not held meanwhile.
-    let Some(clocks) = ClocksAtWork::take(nvml, &device.pci_bus_id) else { return };
-    let mut starts = locked(&FIRST_READINGS);
-    let start = starts.iter_mut().find(|(known, _)| *known == device.ordinal);
-    if let Some((_, Ok(start))) = start {
-        start.replace_idle_clocks(clocks);
+    let Some((sm_mhz, mem_mhz)) = reading::clocks_at_work(nvml, &device.pci_bus_id) else { return };
+    if let Some(Ok(start)) = locked(&FIRST_READINGS).get_mut(&device.ordinal).filter(is_idle) {
+        (start.sm_mhz, start.mem_mhz, start.is_at_work) = (sm_mhz, mem_mhz, true);
     }
 }
 
@@ -82,17 +76,23 @@ pub(crate) fn examine(devices: &mut [(String, report::Device)]) -> Result<Vec<bo
     for (entry, start) in devices.iter_mut().zip(starts) {
         let readings = start.and_then(|start| Ok((start, read(entry)?)));
         idle.push(matches!(&readings, Ok((start, end)) if start.is_idle && end.is_idle));
-        match readings {
-            Ok((start, end)) => findings::describe(&mut entry.1, &start, &end, None),
-            Err(why) => entry.1.warnings.push(unreadable(&why)),
-        }
+        add(&mut entry.1, readings, None);
     }
     Ok(idle)
 }
 
-/// Returns the warning about a device that NVML cannot read.
-fn unreadable(why: &str) -> String {
-    format!("NVML cannot read it ({why}): its clocks and other processes are unknown")
+/// Adds the results of two readings to the report, or a warning that NVML cannot read the device.
+fn add(
+    to: &mut report::Device,
+    readings: Result<(Reading, Reading), String>,
+    locked_mhz: Option<u32>,
+) {
+    match readings {
+        Ok((start, end)) => findings::describe(to, &start, &end, locked_mhz),
+        Err(why) => to.warnings.push(format!(
+            "NVML cannot read it ({why}): its clocks and other processes are unknown"
+        )),
+    }
 }
 
 /// Takes another reading of a device, and adds the results of both to the report.
@@ -102,20 +102,14 @@ pub(crate) fn describe(to: &mut report::Device, device: &DeviceInfo) {
         return;
     }
     let Ok(nvml) = nvml() else { return };
-    let is_it = |(known, _): &&(u32, _)| *known == device.ordinal;
-    let Some((_, start)) = locked(&FIRST_READINGS).iter().find(is_it).cloned() else { return };
+    let Some(start) = locked(&FIRST_READINGS).get(&device.ordinal).cloned() else { return };
     let readings = start.and_then(|start| Ok((start, read(nvml, device)?)));
-    match readings {
-        Ok((start, end)) => {
-            findings::describe(to, &start, &end, locked_clocks::locked_mhz(device.ordinal));
-        }
-        Err(why) => to.warnings.push(unreadable(&why)),
-    }
+    add(to, readings, locked_clocks::locked_mhz(device.ordinal));
 }
 
 /// Returns warnings about the whole machine, if a device was used.
 pub(crate) fn warnings() -> Vec<String> {
-    if fork::is_forked() || !crate::cuda::has_contexts() {
+    if fork::is_forked() || crate::cuda::contexts().is_empty() {
         return Vec::new();
     }
     let missing = nvml().err().map(|why| {

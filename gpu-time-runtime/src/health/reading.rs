@@ -37,12 +37,6 @@ pub(super) struct Reading {
     pub others: Option<Vec<String>>,
 }
 
-/// The clocks of a working device.
-pub(super) struct ClocksAtWork {
-    sm_mhz: Option<u32>,
-    mem_mhz: Option<u32>,
-}
-
 /// A reason for which a device lowers its clocks.
 pub(super) struct Reason {
     /// Its name in `nvidia-smi --query-gpu=clocks_event_reasons.…`.
@@ -162,24 +156,13 @@ impl Reading {
     }
 }
 
-impl Reading {
-    /// Replaces the clocks of an idle device by those of a later reading.
-    pub fn replace_idle_clocks(&mut self, ClocksAtWork { sm_mhz, mem_mhz }: ClocksAtWork) {
-        if !self.is_at_work {
-            (self.sm_mhz, self.mem_mhz, self.is_at_work) = (sm_mhz, mem_mhz, true);
-        }
-    }
-}
-
-impl ClocksAtWork {
-    /// Reads the device with this PCI bus id. Returns `None` if it is idle, or if NVML does not
-    /// tell.
-    pub fn take(nvml: &Nvml, pci_bus_id: &str) -> Option<ClocksAtWork> {
-        let device = nvml.device_by_pci_bus_id(pci_bus_id).ok()?;
-        let clock = |clock: Clock| device.clock_info(clock).ok();
-        let clocks = ClocksAtWork { sm_mhz: clock(Clock::SM), mem_mhz: clock(Clock::Memory) };
-        (!is_idle(device.current_throttle_reasons().ok()?)).then_some(clocks)
-    }
+/// Returns the SM clock and the memory clock of the device with this PCI bus id. Returns `None` if it
+/// is idle, or if NVML does not tell.
+pub(super) fn clocks_at_work(nvml: &Nvml, pci_bus_id: &str) -> Option<(Option<u32>, Option<u32>)> {
+    let device = nvml.device_by_pci_bus_id(pci_bus_id).ok()?;
+    let clock = |clock: Clock| device.clock_info(clock).ok();
+    let clocks = (clock(Clock::SM), clock(Clock::Memory));
+    (!is_idle(device.current_throttle_reasons().ok()?)).then_some(clocks)
 }
 
 fn is_idle(active: ThrottleReasons) -> bool {

@@ -138,7 +138,7 @@ extern "C" fn at_exit_without_calls() {
     }
     // As in `report_and_give_back`.
     _ = panic::catch_unwind(|| {
-        if !registry::sites().is_empty() && active::config().is_on() {
+        if !registry::sites().is_empty() && active::config().is_on {
             let _one_at_a_time = collect::reporting();
             collect::print_table();
         }

@@ -2,26 +2,23 @@
 
 use std::thread;
 
-use crate::base::console;
-use crate::base::switches;
-use crate::call::first;
-use crate::call::stream::Life;
+use crate::base::{console, switches};
+use crate::call::{first, stream::Life};
 use crate::collect;
 use crate::control::active;
-use crate::cuda::launches_block;
 use crate::cuda::{self, Context, Refusal, Replay};
 use crate::gpu::{Fault, Gpu, HoldPlan, Preparation};
 use crate::record::bracket_order;
 use crate::settle::options::{Plan, Settle};
-use crate::settle::pacer::Pacer;
-use crate::settle::progress::Progress;
 use crate::settle::settled::{BackToBack, Settled};
 use crate::settle::stopping::{self, Verdict};
 use crate::settle::unmet::{Unmet, UnmetReason};
+use crate::settle::{pacer::Pacer, progress::Progress};
 use crate::stats::series::{SeriesData, SeriesInfo};
 use crate::types::attribute::Clock;
 use crate::types::handles::{EventPair, Stream};
 use crate::types::sample::{CacheState, Measure, Sample};
+use gpu_time_report::Series;
 
 /// The deadline of the hold that lets a replay be enqueued before its start event is reached.
 const DEADLINE_NS: u64 = 5_000_000;
@@ -37,7 +34,7 @@ pub(super) fn run(settle: &Settle, plan: Plan, mut closure: impl FnMut()) -> Set
     };
     // Modules and memory that are loaded on first use must not be part of the graph.
     call();
-    let is_on = active::config().is_on() && switches::is_on();
+    let is_on = active::config().is_on && switches::is_on();
     let outcome = is_on.then(|| {
         let (context, replay) = capture(plan, call)?;
         replays(settle, plan, context, &replay, &mut pacer)
@@ -53,7 +50,7 @@ pub(super) fn run(settle: &Settle, plan: Plan, mut closure: impl FnMut()) -> Set
         snapshot: collect::snapshot_since(&before),
         unmet: unmet.into_iter().collect(),
         calls,
-        elapsed: pacer.total(),
+        elapsed: pacer.started.elapsed(),
         back_to_back,
     }
 }
@@ -110,15 +107,15 @@ fn replays(
         let mut progress = Progress::on_terminal();
         loop {
             pacer.run_steps(|| once().map(|sample| series.record(sample)))?;
-            let info = info(context, pacer.steps());
+            let info = info(context, pacer.steps);
             let series = series.times().report(info, &series.tally());
             let reason = stopping::reason(settle, step_ns, &series);
+            let unmet = reason.map(|reason| unmet_replays(plan.calls, Some(&series), reason));
             let back_to_back = BackToBack { calls: plan.calls, series };
-            let unmet = reason.map(|reason| unmet_replays(plan.calls, Some(&back_to_back), reason));
             if pacer.is_late() || (unmet.is_none() && pacer.elapsed() >= settle.min_time) {
                 return Ok((back_to_back, unmet));
             }
-            pacer.pause_after(pacer.since_last_step());
+            pacer.pause_after(pacer.stepped.elapsed());
             let settled = usize::from(unmet.is_none());
             let verdict = Verdict { settled, unmet: unmet.into_iter().collect() };
             progress.show(&verdict, 1 + u64::from(plan.calls), pacer.elapsed());
@@ -135,8 +132,7 @@ fn span(
     pair: &EventPair,
     replay: &Replay,
 ) -> Result<Sample, Fault> {
-    let can_hold = !launches_block() && context.can_hold(true);
-    let hold = can_hold.then_some(HoldPlan::Until(DEADLINE_NS));
+    let hold = context.can_hold(true).then_some(HoldPlan::Until(DEADLINE_NS));
     let held = bracket_order::start(context, stream, pair, Preparation { cold: None, hold })?;
     if let Err(fault) = replay.launch(stream) {
         bracket_order::release(context, held);
@@ -170,12 +166,6 @@ fn info(context: &Context, timed: u64) -> SeriesInfo {
 }
 
 /// Describes replays that did not settle.
-fn unmet_replays(calls: u32, of: Option<&BackToBack>, reason: UnmetReason) -> Unmet {
-    Unmet {
-        site: format!("graph of {calls} calls"),
-        series: of.map(|of| of.series.place()).unwrap_or_default(),
-        samples: of.map_or(0, BackToBack::replays),
-        margin: of.and_then(|of| stopping::margin(&of.series)),
-        reason,
-    }
+fn unmet_replays(calls: u32, series: Option<&Series>, reason: UnmetReason) -> Unmet {
+    Unmet::new(format!("graph of {calls} calls"), series, reason)
 }

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use crate::base::console;
 use crate::call::stream::RawHandle;
-use crate::types::attribute::Cold;
-use crate::types::handles::Stream;
+use crate::types::{attribute::Cold, handles::Stream};
 
 /// The smallest number of samples whose median has a 95 % interval.
 const FEWEST: u64 = 6;

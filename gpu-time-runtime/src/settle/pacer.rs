@@ -10,11 +10,11 @@ const EVALUATION_SHARE: u32 = 100;
 /// The first evaluation comes after one step. The next one comes after a hundred times the duration of the
 /// last, so that evaluations take about 1 % of the time, between steps and never inside one.
 pub(super) struct Pacer {
-    started: Instant,
+    pub started: Instant,
     timeout: Duration,
-    steps: u64,
+    pub steps: u64,
     /// The end of the last step.
-    stepped: Instant,
+    pub stepped: Instant,
     /// The time to spend on steps before the next evaluation.
     pause: Duration,
 }
@@ -39,29 +39,14 @@ impl Pacer {
         }
     }
 
-    /// Returns the duration of an evaluation that ends now.
-    pub fn since_last_step(&self) -> Duration {
-        self.stepped.elapsed()
-    }
-
     /// Schedules the next evaluation by the duration of the last one.
     pub fn pause_after(&mut self, evaluation: Duration) {
         self.pause = evaluation * EVALUATION_SHARE;
     }
 
-    /// Returns the number of steps.
-    pub fn steps(&self) -> u64 {
-        self.steps
-    }
-
     /// Returns the time from the start to the last step's end.
     pub fn elapsed(&self) -> Duration {
         self.stepped - self.started
-    }
-
-    /// Returns the time from the start until now.
-    pub fn total(&self) -> Duration {
-        self.started.elapsed()
     }
 
     /// Returns `true` if the timeout had passed by the end of the last step.
@@ -77,9 +62,9 @@ mod tests {
     use super::*;
 
     fn run_steps(pacer: &mut Pacer) -> u64 {
-        let before = pacer.steps();
+        let before = pacer.steps;
         let Ok(()) = pacer.run_steps(|| Ok::<(), Infallible>(()));
-        pacer.steps() - before
+        pacer.steps - before
     }
 
     #[test]

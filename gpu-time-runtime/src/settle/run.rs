@@ -6,15 +6,10 @@ use std::time::{Duration, Instant};
 use crate::base::fork;
 use crate::collect;
 use crate::collect::devices::event_step_ns;
-use crate::control::active;
-use crate::control::cold_override::ColdOverride;
+use crate::control::{active, cold_override::ColdOverride};
 use crate::record::drain;
-use crate::settle::back_to_back;
-use crate::settle::options::Settle;
-use crate::settle::pacer::Pacer;
-use crate::settle::progress::Progress;
-use crate::settle::settled::Settled;
-use crate::settle::stopping::Verdict;
+use crate::settle::{back_to_back, options::Settle, pacer::Pacer, progress::Progress};
+use crate::settle::{settled::Settled, stopping::Verdict};
 use gpu_time_report::Site;
 
 /// The time to wait for brackets in flight, at the beginning and at the end of a run.
@@ -40,7 +35,7 @@ pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
     drain::wait_for_gpu(PATIENCE);
     let (before, _) = collect::states();
     let judge = |run: &[Site]| Verdict::of(&settle, run, event_step_ns);
-    let cold = settle.cold.filter(|_| !active::config().has_cold());
+    let cold = settle.cold.filter(|_| active::config().cold.is_none());
     let _override = cold.map(ColdOverride::begin);
     let mut progress = Progress::on_terminal();
     let mut pacer = Pacer::start(settle.timeout);
@@ -54,7 +49,7 @@ pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
             pacer.is_late() || (verdict.is_over() && has_run_enough)
         };
         let verdict = judge(&collect::sites_since(&before));
-        let evaluation = pacer.since_last_step();
+        let evaluation = pacer.stepped.elapsed();
         if is_done(&verdict) {
             if !verdict.is_empty() {
                 drain::wait_for_gpu(PATIENCE);
@@ -66,13 +61,13 @@ pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
                 return Settled {
                     snapshot,
                     unmet: verdict.unmet,
-                    calls: pacer.steps(),
-                    elapsed: pacer.total(),
+                    calls: pacer.steps,
+                    elapsed: pacer.started.elapsed(),
                     back_to_back: None,
                 };
             }
         }
-        progress.show(&verdict, pacer.steps(), pacer.elapsed());
+        progress.show(&verdict, pacer.steps, pacer.elapsed());
         pacer.pause_after(evaluation);
     }
 }

@@ -1,7 +1,7 @@
 //! The stopping rule of a run: have its series settled?
 
 use crate::settle::options::Settle;
-use crate::settle::unmet::{Unmet, UnmetReason};
+use crate::settle::unmet::{self, Unmet, UnmetReason};
 use gpu_time_report::{self as report, Series, Site};
 
 /// The resolution of event times that is assumed for a device where it was not measured.
@@ -28,13 +28,13 @@ impl Verdict {
                 let step_ns = step_ns(series.device()).unwrap_or(DEFAULT_STEP_NS);
                 match reason(settle, step_ns, series) {
                     None => verdict.settled += 1,
-                    Some(reason) => verdict.unmet.push(Unmet {
-                        site: site.name().to_owned(),
-                        series: series.place(),
-                        samples: samples(series),
-                        margin: margin(series),
-                        reason,
-                    }),
+                    Some(reason) => {
+                        verdict.unmet.push(Unmet::new(
+                            site.name().to_owned(),
+                            Some(series),
+                            reason,
+                        ));
+                    }
                 }
             }
             let is_passed_over = site.sample_rate() > 0.0 && site.unsampled() > 0;
@@ -44,13 +44,7 @@ impl Verdict {
                 (false, false) => None,
             };
             if let Some(reason) = reason.filter(|_| site.series().is_empty()) {
-                verdict.unmet.push(Unmet {
-                    site: site.name().to_owned(),
-                    series: String::new(),
-                    samples: 0,
-                    margin: None,
-                    reason,
-                });
+                verdict.unmet.push(Unmet::new(site.name().to_owned(), None, reason));
             }
         }
         verdict
@@ -72,11 +66,6 @@ impl Verdict {
     }
 }
 
-/// Returns the number of samples that the statistics are over.
-fn samples(series: &Series) -> u64 {
-    if series.fed() > 0 { series.fed() } else { series.starved() }
-}
-
 /// Returns the reason why a series has not settled, or `None` if it has.
 pub(super) fn reason(settle: &Settle, step_ns: f64, series: &Series) -> Option<UnmetReason> {
     let is_enough = |count: u64| count >= settle.min_samples;
@@ -88,20 +77,14 @@ pub(super) fn reason(settle: &Settle, step_ns: f64, series: &Series) -> Option<U
         // Every bracket was empty: there is no time to settle.
         return None;
     }
-    let Some([low, high]) = series.ci95_ns().filter(|_| is_enough(samples(series))) else {
+    let Some([low, high]) = series.ci95_ns().filter(|_| is_enough(unmet::samples(series))) else {
         return Some(UnmetReason::Few(settle.min_samples));
     };
     // Half a step more, because both ends are rounded.
     let is_one_step = high - low <= 1.5 * report::step_ns(high).max(step_ns);
-    let is_narrow = is_one_step || margin(series).is_some_and(|margin| margin <= settle.margin);
+    let is_narrow =
+        is_one_step || unmet::margin(series).is_some_and(|margin| margin <= settle.margin);
     (!is_narrow).then_some(UnmetReason::Wide(settle.margin))
-}
-
-/// Returns half the width of the median's interval as a share of the reported median.
-pub(super) fn margin(series: &Series) -> Option<f64> {
-    let [low, high] = series.ci95_ns()?;
-    let median = series.net_ns().or(series.raw_ns())?.median();
-    Some((high - low) / 2.0 / median).filter(|share| share.is_finite())
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::cuda::Refusal;
+use gpu_time_report::Series;
 use gpu_time_report::units::percent;
 
 /// A series that did not settle.
@@ -33,6 +34,17 @@ pub(super) enum UnmetReason {
 }
 
 impl Unmet {
+    /// Describes a series of the site, or a site without series.
+    pub(super) fn new(site: String, series: Option<&Series>, reason: UnmetReason) -> Unmet {
+        Unmet {
+            site,
+            series: series.map(Series::place).unwrap_or_default(),
+            samples: series.map_or(0, samples),
+            margin: series.and_then(margin),
+            reason,
+        }
+    }
+
     /// Returns the function's name in the report, or `graph of N calls`.
     pub fn site(&self) -> &str {
         &self.site
@@ -69,27 +81,32 @@ impl fmt::Display for Unmet {
         if !series.is_empty() {
             write!(f, " on {series}")?;
         }
-        match reason {
+        let wanted = match reason {
             UnmetReason::Warmup => return f.write_str(": all calls were warm-up calls"),
             UnmetReason::Unsampled => return f.write_str(": no call was sampled"),
             UnmetReason::Lost(lost) => return write!(f, ": no samples, {lost} lost"),
             UnmetReason::Refused(refusal) => return write!(f, ": {refusal}"),
-            UnmetReason::Few(_) | UnmetReason::Wide(_) => {}
-        }
+            UnmetReason::Few(wanted) => format!("{wanted} samples"),
+            UnmetReason::Wide(wanted) => format!("±{}", percent(*wanted)),
+        };
         match margin {
             None => f.write_str(": the median is not known")?,
             Some(margin) => write!(f, ": the median is known to ±{}", percent(*margin))?,
         }
-        write!(f, " after {samples} samples, wanted ")?;
-        match reason {
-            UnmetReason::Wide(wanted) => write!(f, "±{}", percent(*wanted)),
-            UnmetReason::Few(wanted) => write!(f, "{wanted} samples"),
-            UnmetReason::Warmup
-            | UnmetReason::Unsampled
-            | UnmetReason::Lost(_)
-            | UnmetReason::Refused(_) => Ok(()),
-        }
+        write!(f, " after {samples} samples, wanted {wanted}")
     }
+}
+
+/// Returns the number of samples that the statistics are over.
+pub(super) fn samples(series: &Series) -> u64 {
+    if series.fed() > 0 { series.fed() } else { series.starved() }
+}
+
+/// Returns half the width of the median's interval as a share of the reported median.
+pub(super) fn margin(series: &Series) -> Option<f64> {
+    let [low, high] = series.ci95_ns()?;
+    let median = series.net_ns().or(series.raw_ns())?.median();
+    Some((high - low) / 2.0 / median).filter(|share| share.is_finite())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::ptr;
 use serde::Serialize;
 
 use crate::collect::devices::Biases;
-use crate::collect::trace::event::{EventArgs, Micros, TraceEvent, TraceFile};
+use crate::collect::trace::event::{EventArgs, TraceEvent, TraceFile};
 use crate::collect::trace::layout::{Interval, lay_out};
 use crate::cuda;
 use crate::record::stream_state::StreamState;
@@ -115,22 +115,13 @@ fn write_calls(
         file.rows(pid, tids, &recorded.thread_name(thread), count);
         for ((at, (id, call)), row) in calls.into_iter().zip(rows) {
             let tid = tids + 1 + row;
-            file.push(&TraceEvent {
-                ph: "X",
-                name: call.site.name().into(),
-                cat: "call",
-                pid,
-                tid,
-                ts: file.at(at.begin_ns),
-                dur: Some(Micros(at.end_ns - at.begin_ns)),
-                args: Some(EventArgs::Call {
-                    call: id,
-                    file: call.site.spec.file,
-                    line: call.site.spec.line,
-                    running: call.ended_ns.is_none(),
-                }),
-                ..TraceEvent::default()
-            });
+            let args = EventArgs::Call {
+                call: id,
+                file: call.site.spec.file,
+                line: call.site.spec.line,
+                running: call.ended_ns.is_none(),
+            };
+            file.slice("call", call.site.name().into(), (pid, tid), at, args);
             shown.insert(id, CallPosition { tid, at });
         }
         tids += count;
@@ -214,17 +205,7 @@ fn write_slices(
         let bias = about.biases.of(device);
         for ((at, (number, slice)), row) in slices.into_iter().zip(rows) {
             let tid = *tids + 1 + row;
-            file.push(&TraceEvent {
-                ph: "X",
-                name: slice.name(),
-                cat: "gpu",
-                pid,
-                tid,
-                ts: file.at(at.begin_ns),
-                dur: Some(Micros(at.end_ns - at.begin_ns)),
-                args: Some(slice.args(bias)),
-                ..TraceEvent::default()
-            });
+            file.slice("gpu", slice.name(), (pid, tid), at, slice.args(bias));
             let CallId(call) = slice.call;
             let Some(from) = calls.get(&call) else { continue };
             let enqueued_ns = slice.enqueued_ns.clamp(from.at.begin_ns, from.at.end_ns - 1);

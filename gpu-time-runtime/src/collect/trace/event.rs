@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use serde::{Serialize, Serializer};
 
+use crate::collect::trace::layout::Interval;
+
 /// A trace event, with the field names of the format.
 #[derive(Default, Serialize)]
 pub(super) struct TraceEvent<'a> {
@@ -120,6 +122,20 @@ impl TraceFile {
         Some(Micros(ns.saturating_sub(self.origin_ns)))
     }
 
+    /// Appends a slice on a row of a process.
+    pub fn slice(
+        &mut self,
+        cat: &'static str,
+        name: Cow<'_, str>,
+        (pid, tid): (u32, usize),
+        at: Interval,
+        args: EventArgs<'_>,
+    ) {
+        let (ts, dur) = (self.at(at.begin_ns), Some(Micros(at.end_ns - at.begin_ns)));
+        let args = Some(args);
+        self.push(&TraceEvent { ph: "X", name, cat, pid, tid, ts, dur, args, id: None, bp: None });
+    }
+
     /// Names a process and sets its position among the others.
     pub fn process(&mut self, pid: u32, name: &str, sort_index: usize) {
         self.metadata(pid, 0, "process_name", EventArgs::Name { name: name.into() });
@@ -140,14 +156,7 @@ impl TraceFile {
     }
 
     fn metadata(&mut self, pid: u32, tid: usize, name: &'static str, args: EventArgs<'_>) {
-        let args = Some(args);
-        self.push(&TraceEvent {
-            ph: "M",
-            name: name.into(),
-            pid,
-            tid,
-            args,
-            ..TraceEvent::default()
-        });
+        let (name, args) = (name.into(), Some(args));
+        self.push(&TraceEvent { ph: "M", name, pid, tid, args, ..TraceEvent::default() });
     }
 }

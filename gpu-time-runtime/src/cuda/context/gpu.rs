@@ -2,13 +2,12 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use cudarc::driver::sys::{self, CUcontext, CUevent, CUresult, CUstreamCaptureStatus};
+use cudarc::driver::result::event;
+use cudarc::driver::sys::{CUcontext, CUevent, CUresult, CUstreamCaptureStatus};
 
-use crate::cuda::context::Context;
-use crate::cuda::context_guard::with_current;
-use crate::cuda::driver::id_of;
+use crate::base::fork;
 use crate::cuda::objects::{create_event, elapsed};
-use crate::cuda::result::{check, raw};
+use crate::cuda::{context::Context, context_guard::with_current, driver::id_of, result::raw};
 use crate::gpu::{Fault, Gpu, HoldResult, StreamHold};
 use crate::stats::clock_fit::ClockFit;
 use crate::types::attribute::Cold;
@@ -63,7 +62,7 @@ impl Gpu for Context {
             for event in [&pair.start, &pair.stop] {
                 // SAFETY: made by `create_event` in this context, which exists; the caller gives it
                 // up.
-                check(unsafe { sys::cuEventDestroy_v2(event.handle() as CUevent) })?;
+                unsafe { event::destroy(event.handle() as CUevent) }?;
                 self.events.fetch_sub(1, Relaxed);
             }
             Ok(())
@@ -81,7 +80,7 @@ impl Gpu for Context {
     }
 
     fn check_alive(&self) -> Result<(), Fault> {
-        if self.is_dead() {
+        if self.is_gone() {
             return Err(Fault::ContextGone);
         }
         // Without ids there is no way to ask: then both are `None`.
@@ -90,12 +89,12 @@ impl Gpu for Context {
     }
 
     fn is_gone(&self) -> bool {
-        self.is_dead()
+        self.dead.load(Relaxed) || fork::is_forked()
     }
 
     #[inline]
     fn elapsed(&self, pair: &EventPair) -> Result<Option<f64>, Fault> {
-        if self.is_dead() {
+        if self.is_gone() {
             return Err(Fault::ContextGone);
         }
         match elapsed(self.symbols, &pair.start, &pair.stop) {

@@ -8,28 +8,19 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use cudarc::driver::sys::{self, CUcontext, CUresult, CUstreamCaptureStatus};
 
-use crate::base::fork;
-use crate::cuda::calibration::{CalibrationError, Calibrator, Equipment};
-use crate::cuda::clock::DeviceClock;
-use crate::cuda::context_guard::{relaxed, with_current};
-use crate::cuda::device::DeviceInfo;
-use crate::cuda::driver::{id_of, launches_block};
-use crate::cuda::floor::FloorProbe;
+use crate::cuda::calibration::{Calibrator, Equipment};
+use crate::cuda::context_guard::{inside, relaxed, with_current};
 use crate::cuda::flush::{Flushes, Resources};
-use crate::cuda::hold::Holds;
-use crate::cuda::module::Module;
-use crate::cuda::objects::create_stream;
-use crate::cuda::persisting::{L2, PersistingLines};
+use crate::cuda::persisting::PersistingLines;
 use crate::cuda::result::{check, raw};
-use crate::cuda::retain::Retain;
 use crate::cuda::symbols::{Symbols, symbols};
+use crate::cuda::{clock::DeviceClock, device::DeviceInfo, driver, floor::FloorProbe};
+use crate::cuda::{hold::Holds, module::Module, no_result::NoResult, objects::create_stream};
 use crate::gpu::{Fault, Gpu};
 use crate::stats::bias::{Bias, Calibration, ConfiguredBias};
 use crate::stats::pair_constant::Floor;
-use crate::types::attribute::Cold;
-use crate::types::device::DeviceId;
 use crate::types::handles::{Event, EventPair, Stream};
-use crate::types::sample::CacheState;
+use crate::types::{attribute::Cold, device::DeviceId, sample::CacheState};
 use gpu_time_report::FlushProof;
 
 /// A CUDA context, from the first call that used it to the end of the process.
@@ -44,74 +35,65 @@ use gpu_time_report::FlushProof;
 #[repr(C, align(64))] // the fields that every timed call reads come first, together
 pub(crate) struct Context {
     pub(super) symbols: &'static Symbols,
-    handle: usize,
-    id: Option<u64>,
+    /// The `CUcontext`.
+    pub(super) handle: usize,
+    pub(super) id: Option<u64>,
     dead: AtomicBool,
     ordinal: u32,
     pub device: DeviceInfo,
-    retain: Retain,
+    /// This is the primary context of the device, and retained.
+    is_retained: AtomicBool,
     events: AtomicU32,
     pub(super) own_stream: Result<Stream, Fault>,
     module: Module,
     flushes: Flushes,
     persisting: PersistingLines,
     holds: Holds,
-    floor: FloorProbe,
+    pub(super) floor: FloorProbe,
     clock: DeviceClock,
     /// The event from which times of graphs are counted, once a graph was timed.
     pub(super) origin: OnceLock<Option<Event>>,
     pub(super) blank: OnceLock<Result<EventPair, Fault>>,
-    calibrator: Calibrator,
+    pub(super) calibrator: Calibrator,
 }
 
 impl Context {
     pub(super) fn new(handle: usize, id: Option<u64>) -> Result<Context, Fault> {
         let symbols = symbols().map_err(|_| Fault::ContextGone)?;
-        with_current(handle as CUcontext, || {
-            relaxed(|| {
-                let device = DeviceInfo::of_current()?;
-                let retain = Retain::if_primary(handle, &device);
-                let own_stream = create_stream();
-                Ok(Context {
-                    symbols,
-                    handle,
-                    id,
-                    dead: AtomicBool::new(false),
-                    ordinal: device.ordinal,
-                    retain,
-                    events: AtomicU32::new(0),
-                    module: Module::new(&device),
-                    flushes: Flushes::default(),
-                    persisting: PersistingLines::default(),
-                    holds: Holds::default(),
-                    floor: FloorProbe::enqueue(symbols, own_stream),
-                    clock: DeviceClock::start(symbols, own_stream),
-                    origin: OnceLock::new(),
-                    blank: OnceLock::new(),
-                    calibrator: Calibrator::default(),
-                    own_stream,
-                    device,
-                })
+        inside(handle, || {
+            let device = DeviceInfo::of_current()?;
+            let is_retained = AtomicBool::new(driver::retain_if_primary(handle, device.ordinal));
+            let own_stream = create_stream();
+            Ok(Context {
+                symbols,
+                handle,
+                id,
+                dead: AtomicBool::new(false),
+                ordinal: device.ordinal,
+                is_retained,
+                events: AtomicU32::new(0),
+                module: Module::new(&device),
+                flushes: Flushes::default(),
+                persisting: PersistingLines::new(symbols, handle, device.l2_bytes),
+                holds: Holds::default(),
+                floor: FloorProbe::enqueue(symbols, own_stream),
+                clock: DeviceClock::start(symbols, own_stream),
+                origin: OnceLock::new(),
+                blank: OnceLock::new(),
+                calibrator: Calibrator::default(),
+                own_stream,
+                device,
             })
         })
     }
 
     #[inline]
     pub(super) fn is_still_the_same(&self) -> bool {
-        let Some(context_id) = self.symbols.context_id else { return !self.is_dead() };
+        let Some(context_id) = self.symbols.context_id else { return !self.is_gone() };
         let mut id = 0;
         // SAFETY: the caller's stream belongs to this context; writes one integer.
         let result = unsafe { context_id(self.handle as CUcontext, &raw mut id) };
         result == CUresult::CUDA_SUCCESS && Some(id) == self.id
-    }
-
-    pub(super) fn is(&self, handle: usize, id: Option<u64>) -> bool {
-        self.handle == handle && self.id == id
-    }
-
-    /// Returns the `CUcontext`.
-    pub fn handle(&self) -> usize {
-        self.handle
     }
 
     /// Marks the context dead, because another one has its handle.
@@ -119,20 +101,14 @@ impl Context {
         self.dead.store(true, Relaxed);
     }
 
-    /// Returns `true` if nothing can be measured in it any more.
-    pub fn is_dead(&self) -> bool {
-        self.dead.load(Relaxed) || fork::is_forked()
-    }
-
     /// Returns `true` if the driver says that the context has been destroyed. A context that has
     /// failed for good still exists. Drivers without ids cannot be asked; there a dead context
     /// counts as destroyed.
     pub(super) fn is_destroyed(&self) -> bool {
         match self.id {
-            None => self.is_dead(),
-            id => {
-                id_of(self.handle).map_or_else(|fault| fault == Fault::ContextGone, |now| now != id)
-            }
+            None => self.is_gone(),
+            id => driver::id_of(self.handle)
+                .map_or_else(|fault| fault == Fault::ContextGone, |now| now != id),
         }
     }
 
@@ -148,7 +124,7 @@ impl Context {
 
     /// Returns `true` if it exists until the process ends or its device is reset.
     pub fn is_retained(&self) -> bool {
-        self.retain.is_held()
+        self.is_retained.load(Relaxed)
     }
 
     /// Returns the id of its device in the report.
@@ -160,7 +136,7 @@ impl Context {
     /// allows it: preparing enqueues work, which must not end up inside a bracket. If flushes stay
     /// impossible, the report says why.
     pub fn can_flush(&self, cold: Cold, is_free: bool) -> bool {
-        let can = self.is_ready_to_flush(cold) || (is_free && self.search_flush(cold).is_ok());
+        let can = self.is_ready_to_flush(cold) || (is_free && self.prepare_flush(cold).is_ok());
         if !can && self.own_stream.is_ok() {
             self.flushes.leave_out(cold);
         }
@@ -168,19 +144,13 @@ impl Context {
     }
 
     /// Prepares flushes of this kind. To be called while no bracket is open.
-    pub fn prepare_flush(&self, cold: Cold) {
-        if !self.is_ready_to_flush(cold) {
-            _ = self.search_flush(cold);
-        }
+    pub fn prepare_flush(&self, cold: Cold) -> Result<(), Fault> {
+        self.inside(|| self.flushes.prepare(cold, &self.resources(self.own_stream?)))
     }
 
     /// Returns `true` if flushes of this kind were prepared.
     pub fn is_ready_to_flush(&self, cold: Cold) -> bool {
         self.flushes.is_ready_for(cold)
-    }
-
-    fn search_flush(&self, cold: Cold) -> Result<(), Fault> {
-        self.inside(|| self.flushes.prepare(cold, &self.resources(self.own_stream?)))
     }
 
     /// Searches again for a flush whose effect could not be measured, a few times in all.
@@ -207,10 +177,10 @@ impl Context {
     }
 
     /// Returns `true` if streams can be held, after preparing that if `is_free` allows it, as for
-    /// [`Context::can_flush`].
+    /// [`Context::can_flush`]. Where a launch waits for its kernel, none can be.
     pub fn can_hold(&self, is_free: bool) -> bool {
         let prepare = || self.inside(|| self.holds.prepare(&self.module, self.own_stream?));
-        self.is_ready_to_hold() || (is_free && prepare().is_ok())
+        !self.symbols.launches_block && (self.is_ready_to_hold() || (is_free && prepare().is_ok()))
     }
 
     /// Returns `true` if holds were prepared.
@@ -226,15 +196,11 @@ impl Context {
     /// Returns the state in which a flush that is enqueued on the stream now leaves the L2.
     pub fn flushed_state(&self, stream: Stream, cold: Cold) -> CacheState {
         match cold {
-            _ if self.persisting.may_exist(&self.l2(), stream) => CacheState::Partial,
+            _ if self.persisting.may_exist(stream) => CacheState::Partial,
             _ if !self.flushes.is_proved(cold) => CacheState::Partial,
             Cold::Clean => CacheState::Cold,
             Cold::Dirty => CacheState::ColdDirty,
         }
-    }
-
-    fn l2(&self) -> L2<'_> {
-        L2 { symbols: self.symbols, handle: self.handle, l2_bytes: self.device.l2_bytes }
     }
 
     /// Returns the bytes that a flush reads or writes, if one was prepared.
@@ -252,11 +218,6 @@ impl Context {
         if self.check_alive().is_ok() { self.floor.get() } else { self.floor.known() }
     }
 
-    /// Returns the same without asking the driver.
-    pub(super) fn known_floor(&self) -> Option<Floor> {
-        self.floor.known()
-    }
-
     /// Returns how much later than in the best case the GPU must reach a start for the sample to
     /// count as fed, once the clocks are aligned.
     pub fn fed_margin_ns(&self) -> Option<f64> {
@@ -265,16 +226,14 @@ impl Context {
 
     /// Returns `true` if a calibration of the event bias was tried, whether or not it succeeded.
     pub fn is_calibrated(&self) -> bool {
-        self.calibrator.is_tried()
+        self.calibrator.tried.load(Relaxed)
     }
 
     /// Calibrates the event bias, once, unless `stream` is being captured. Takes some milliseconds.
     /// To be called while no bracket is open.
     pub fn calibrate(&self, stream: Stream) {
         if !self.is_calibrated() && self.is_capturing(stream) == Ok(false) {
-            let step_ns = self.step_ns();
-            _ = self.inside(|| self.calibrator.calibrate(step_ns, self.equipment()));
-            self.refine_floor();
+            self.run_calibration(false);
         }
     }
 
@@ -282,26 +241,26 @@ impl Context {
     /// not be measured. To be called while the GPU is idle and no bracket is open.
     pub fn check_calibration(&self) {
         if self.check_alive().is_ok() {
-            let step_ns = self.step_ns();
-            _ = self.inside(|| self.calibrator.check(step_ns, self.equipment()));
-            self.refine_floor();
+            self.run_calibration(true);
             [Cold::Clean, Cold::Dirty].into_iter().for_each(|cold| self.prove_flush(cold));
         }
     }
 
-    fn refine_floor(&self) {
+    fn run_calibration(&self, checks: bool) {
+        let step_ns = self.step_ns();
+        _ = self.inside(|| self.calibrator.calibrate(checks, self.equipment(step_ns)));
         if let Some(Calibration { pair_ns: Some(pair_ns), .. }) = self.calibration() {
             self.floor.refine(pair_ns);
         }
     }
 
-    fn equipment(&self) -> Result<Equipment<'_>, CalibrationError> {
-        if launches_block() {
-            return Err(CalibrationError::Blocking);
+    fn equipment(&self, step_ns: Option<f64>) -> Result<Equipment<'_>, NoResult> {
+        if self.symbols.launches_block {
+            return Err(NoResult::Blocking);
         }
         self.holds.prepare(&self.module, self.own_stream?)?;
         let empty = self.module.kernels()?.empty;
-        Ok(Equipment { symbols: self.symbols, holds: &self.holds, empty })
+        Ok(Equipment { symbols: self.symbols, holds: &self.holds, empty, step_ns })
     }
 
     fn step_ns(&self) -> Option<f64> {
@@ -311,13 +270,6 @@ impl Context {
     /// Returns the time of a pair of events around an empty kernel, once it is known.
     pub fn calibration(&self) -> Option<Calibration> {
         self.calibrator.get()
-    }
-
-    /// Returns how much longer a pair of events takes with a long queue behind it, or 0 if that is
-    /// not known.
-    #[inline]
-    pub(super) fn queued_extra_ns(&self) -> f64 {
-        self.calibrator.queued_extra_ns()
     }
 
     /// Returns the bias to be subtracted from the raw time of each bracket, if it is known.
@@ -338,7 +290,7 @@ impl Context {
         warnings.extend(self.persisting.warning());
         warnings.extend(self.holds.warning());
         warnings.extend(self.calibrator.warning(self.step_ns()));
-        if self.is_dead() {
+        if self.is_gone() {
             warnings.push("a context was destroyed, reset, or failed for good".to_owned());
         }
         warnings
@@ -347,10 +299,10 @@ impl Context {
     /// Runs driver calls in this context, and leaves the calling thread's context and capture mode
     /// as they were.
     pub(super) fn inside<R>(&self, f: impl FnOnce() -> Result<R, Fault>) -> Result<R, Fault> {
-        if self.is_dead() {
+        if self.is_gone() {
             return Err(Fault::ContextGone);
         }
-        self.noting(with_current(self.handle as CUcontext, || relaxed(f)))
+        self.noting(inside(self.handle, f))
     }
 
     /// Makes a driver call for `stream`. Only implicit streams need their context to be current.
@@ -400,7 +352,9 @@ impl Context {
             Err(Fault::ContextGone) => self.dead.store(true, Relaxed),
             Err(Fault::Sticky) => {
                 self.dead.store(true, Relaxed);
-                self.retain.give_back(&self.device);
+                if self.is_retained.swap(false, Relaxed) {
+                    driver::release(self.ordinal);
+                }
             }
             _ => {}
         }

@@ -3,8 +3,7 @@
 use crate::cuda::flush_buffer::FlushBuffer;
 use crate::cuda::module::{Kernel, Module};
 use crate::gpu::Fault;
-use crate::types::attribute::Cold;
-use crate::types::handles::Stream;
+use crate::types::{attribute::Cold, handles::Stream};
 
 /// The largest flush, in multiples of the reported L2.
 const LARGEST: u32 = 4;

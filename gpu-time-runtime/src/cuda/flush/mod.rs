@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
 use crate::base::lock::{Mutex, Rank, locked, locked_by};
+use crate::cuda::no_result::NoResult;
 use crate::gpu::Fault;
-use crate::types::attribute::Cold;
-use crate::types::handles::Stream;
+use crate::types::{attribute::Cold, handles::Stream};
 use gpu_time_report::{Eviction, FlushProof};
-use search::{Doubt, Flush, SearchError, SearchState};
+use search::{Flush, SearchError, SearchState};
 
 /// Searches for a flush whose effect could not be measured: one at the first cold call, the rest
 /// when reports are made.
@@ -198,12 +198,12 @@ impl Searches {
     }
 
     /// Returns why the effect of the flush is unknown, if it is.
-    fn doubt(&self) -> Option<Doubt> {
+    fn doubt(&self) -> Option<NoResult> {
         self.flush()?.eviction.as_ref().err().copied()
     }
 
     /// Returns the same as of the first search.
-    fn first_doubt(&self) -> Option<Doubt> {
+    fn first_doubt(&self) -> Option<NoResult> {
         self.results.first()?.get()?.as_ref().ok()?.eviction.as_ref().err().copied()
     }
 }

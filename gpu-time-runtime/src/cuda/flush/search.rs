@@ -1,20 +1,15 @@
 //! The search for the smallest flush that measurably empties the L2.
 
-use std::fmt;
 use std::time::{Duration, Instant};
 
 use gpu_time_kernels::DISCARDED_LINE;
 
-use crate::cuda::device::DeviceInfo;
-use crate::cuda::flush::method::Method;
-use crate::cuda::flush_buffer::FlushBuffer;
 use crate::cuda::line_probe::{LineProbe, ProbedMemory};
-use crate::cuda::module::Module;
-use crate::cuda::symbols::Symbols;
+use crate::cuda::{device::DeviceInfo, flush::method::Method, flush_buffer::FlushBuffer};
+use crate::cuda::{module::Module, no_result::NoResult, symbols::Symbols};
 use crate::gpu::Fault;
 use crate::stats::eviction::Passes;
-use crate::types::attribute::Cold;
-use crate::types::handles::Stream;
+use crate::types::{attribute::Cold, handles::Stream};
 use gpu_time_report::Eviction;
 
 /// The longest time that the host waits in one search.
@@ -44,7 +39,7 @@ pub(super) struct Flush {
     /// The buffer that it reads or writes. The two kinds do not share one: a clean flush that reads
     /// what a dirty one wrote would hit those lines and leave them dirty.
     pub buffer: FlushBuffer,
-    pub eviction: Result<Eviction, Doubt>,
+    pub eviction: Result<Eviction, NoResult>,
 }
 
 /// The reasons why there is no flush.
@@ -52,26 +47,6 @@ pub(super) struct Flush {
 pub(super) enum SearchError {
     Memory(Fault),
     Fault(Fault),
-}
-
-/// The reasons why the effect of a flush is unknown.
-#[derive(Clone, Copy)]
-pub(super) enum Doubt {
-    Fault(Fault),
-    Busy,
-    Disturbed,
-}
-
-impl fmt::Display for Doubt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Doubt::Fault(fault) => fault.fmt(f),
-            Doubt::Busy => f.write_str("the GPU was busy"),
-            Doubt::Disturbed => {
-                f.write_str("other work on the GPU evicted the lines that are timed")
-            }
-        }
-    }
 }
 
 impl Flush {
@@ -120,15 +95,15 @@ pub(super) fn search(
                 },
                 |passes| passes.judge(method.name(), multiple, buffer.bytes()),
             ),
-            (Err(fault), _) => Err(Doubt::Fault(*fault)),
-            (_, Err(fault)) => Err(Doubt::Fault(*fault)),
+            (Err(fault), _) => Err(NoResult::Fault(*fault)),
+            (_, Err(fault)) => Err(NoResult::Fault(*fault)),
         };
         match &eviction {
-            Err(Doubt::Fault(fault @ (Fault::ContextGone | Fault::Sticky))) => {
+            Err(NoResult::Fault(fault @ (Fault::ContextGone | Fault::Sticky))) => {
                 return Err(SearchError::Fault(*fault));
             }
             // The GPU may not have come to some of this work yet, so its memory must stay.
-            Err(Doubt::Fault(_) | Doubt::Busy) => {
+            Err(NoResult::Fault(_) | NoResult::Busy) => {
                 memory.allocated.clear();
                 state.unfinished = probed.ok();
             }
@@ -197,13 +172,13 @@ impl Memory<'_> {
 fn measure(
     mut passes: impl FnMut() -> Result<Option<Passes>, Fault>,
     judge: impl Fn(&Passes) -> Option<Eviction>,
-) -> Result<Eviction, Doubt> {
+) -> Result<Eviction, NoResult> {
     for _ in 0..ROUNDS {
-        if let Some(eviction) = judge(&passes().map_err(Doubt::Fault)?.ok_or(Doubt::Busy)?) {
+        if let Some(eviction) = judge(&passes().map_err(NoResult::Fault)?.ok_or(NoResult::Busy)?) {
             return Ok(eviction);
         }
     }
-    Err(Doubt::Disturbed)
+    Err(NoResult::Disturbed)
 }
 
 /// Returns a multiple of the size of the L2, in whole lines.

@@ -113,7 +113,7 @@ fn wide_interval_does_not_settle() {
     // A hundred times as many samples: a tenth of the interval.
     assert_eq!(alone(DEFAULT, fed(spread(10_000, 90_000, 110_000))), None);
     // The margin: 21 steps of 202 ns in 100 us, halved.
-    let found = margin(&report(site("f", 0, &[times()])).series[0]).unwrap();
+    let found = unmet::margin(&report(site("f", 0, &[times()])).series[0]).unwrap();
     assert!((found - 0.0212).abs() < 0.001, "{found}");
 }
 

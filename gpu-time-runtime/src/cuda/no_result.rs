@@ -1,0 +1,37 @@
+//! The reasons why a measurement of the runtime's own, of the bias or of a flush, has no result.
+
+use std::fmt;
+
+use crate::gpu::Fault;
+
+/// A reason why there is no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoResult {
+    Fault(Fault),
+    /// The GPU did not come to the work in time, or the host did not enqueue it in time.
+    Busy,
+    /// The times of the pairs differ too much.
+    Disagreement,
+    /// Other work evicted the lines that are timed.
+    Disturbed,
+    /// A launch returns when its kernel has ended, so that no stream can be held.
+    Blocking,
+}
+
+impl fmt::Display for NoResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            NoResult::Fault(fault) => return fault.fmt(f),
+            NoResult::Busy => "the GPU was busy",
+            NoResult::Disagreement => "the measured times differ too much",
+            NoResult::Disturbed => "other work on the GPU evicted the lines that are timed",
+            NoResult::Blocking => "`CUDA_LAUNCH_BLOCKING` makes every launch wait for its kernel",
+        })
+    }
+}
+
+impl From<Fault> for NoResult {
+    fn from(fault: Fault) -> NoResult {
+        NoResult::Fault(fault)
+    }
+}
