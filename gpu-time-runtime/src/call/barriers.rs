@@ -33,9 +33,9 @@ impl<G: StreamGuard, W: Work> StreamTimed<G, W> for SyncStream<G, W> {
     const WAITS: bool = true;
 
     fn begin(call: StreamCall, guard: G, work: W) -> Option<Self> {
-        let liveness = guard.upgrade();
-        let barriers = Barriers::open(call, liveness.life())?;
-        drop(liveness);
+        let strong = guard.upgrade();
+        let barriers = Barriers::open(call, Life::of(&strong))?;
+        drop(strong);
         Some(SyncStream { barriers, guard, work })
     }
 }
@@ -46,8 +46,8 @@ impl<G: StreamGuard, W: Work> TimedCall for SyncStream<G, W> {
             Some(reason) => self.barriers.abandon(reason),
             None => {
                 timing.0.waits();
-                let liveness = self.guard.upgrade();
-                self.barriers.close(liveness.life(), self.work.get());
+                let strong = self.guard.upgrade();
+                self.barriers.close(Life::of(&strong), self.work.get());
             }
         }
     }

@@ -4,7 +4,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::call::scope::{CallTiming, Scope, TimedCall, TraceId};
 use crate::call::source::Work;
-use crate::call::stream::StreamGuard;
+use crate::call::stream::{Life, StreamGuard};
 use crate::call::stream_call::GpuBracket;
 use crate::call::stream_timed::{StreamOrHost, StreamTimed};
 use crate::record::call::StreamCall;
@@ -29,9 +29,9 @@ const _: () = {
 impl<G: StreamGuard, W: Work> StreamTimed<G, W> for Body<G> {
     #[inline(always)]
     fn begin(call: StreamCall, guard: G, work: W) -> Option<Self> {
-        let liveness = guard.upgrade();
-        let bracket = call.open_body(liveness.life(), work.get());
-        drop(liveness);
+        let strong = guard.upgrade();
+        let bracket = call.open_body(Life::of(&strong), work.get());
+        drop(strong);
         Some(Body { call, bracket, guard })
     }
 }
@@ -42,8 +42,8 @@ impl<G: StreamGuard> TimedCall for Body<G> {
             (None, _) => {}
             (Some(bracket), Some(reason)) => self.call.abandon(bracket, reason),
             (Some(bracket), None) => {
-                let liveness = self.guard.upgrade();
-                self.call.close(bracket, liveness.life());
+                let strong = self.guard.upgrade();
+                self.call.close(bracket, Life::of(&strong));
             }
         }
     }

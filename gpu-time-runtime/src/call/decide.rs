@@ -8,7 +8,7 @@
 use crate::base::{fork, switches};
 use crate::call::first;
 use crate::call::source::{Details, Source, StreamSource, Work};
-use crate::call::stream::StreamGuard;
+use crate::call::stream::{Life, StreamGuard};
 use crate::control::budget_control;
 use crate::cuda::{self, Context};
 use crate::record::call::StreamCall;
@@ -133,8 +133,8 @@ fn admit_captured<G: StreamGuard>(
     let is_on = is_wanted(site);
     let is_captured = match &source {
         Source::Stream(StreamSource { stream, context, guard, .. }) => {
-            let liveness = guard.upgrade();
-            liveness.life().obstacle().is_none()
+            let strong = guard.upgrade();
+            Life::of(&strong).obstacle().is_none()
                 && cuda::is_captured(*stream, *context)
                 && !cuda::is_recording()
         }
@@ -290,8 +290,8 @@ pub(crate) fn destination<G: StreamGuard, D: Details>(
     let context = match cuda::recent(handle) {
         Some(context) => context,
         None => {
-            let liveness = guard.upgrade();
-            match first::context(site, stream, handle, liveness.life()) {
+            let strong = guard.upgrade();
+            match first::context(site, stream, handle, Life::of(&strong)) {
                 Ok(context) => context,
                 Err(outcome) => {
                     ticket.count_as(outcome);

@@ -5,7 +5,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use crate::base::fork;
 use crate::call::scope::{CallTiming, Scope, TimedCall, TraceId};
 use crate::call::source::Work;
-use crate::call::stream::StreamGuard;
+use crate::call::stream::{Life, StreamGuard};
 use crate::call::stream_call::{CallState, OpenLaunch};
 use crate::call::stream_timed::{StreamOrHost, StreamTimed};
 use crate::record::call::StreamCall;
@@ -49,8 +49,8 @@ impl<G: StreamGuard, W: Work> Scope<LaunchesCall<G, W>> {
             Some((LaunchesCall::Stream(launches), cost)) => {
                 let _timing = cost.start();
                 let Launches { call, state, guard, work } = launches;
-                let liveness = guard.upgrade();
-                call.open_launch(launch, state, liveness.life(), work.get())
+                let strong = guard.upgrade();
+                call.open_launch(launch, state, Life::of(&strong), work.get())
             }
             _ => None,
         })
@@ -67,8 +67,8 @@ impl<G: StreamGuard, W: Work> Scope<LaunchesCall<G, W>> {
         if has_failed {
             return launch.abandon(Lost::Failed);
         }
-        let liveness = guard.upgrade();
-        launch.close(call, liveness.life());
+        let strong = guard.upgrade();
+        launch.close(call, Life::of(&strong));
     }
 }
 

@@ -8,6 +8,7 @@ pub mod failure;
 pub(crate) mod first;
 pub(crate) mod host;
 pub mod launches;
+pub mod lookup;
 pub mod scope;
 pub mod source;
 pub mod stream;
