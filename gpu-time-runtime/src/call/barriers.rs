@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use crate::base::lock::locked;
-use crate::call::scope::{CallTiming, TimedCall, TraceId};
+use crate::call::scope::TimedCall;
 use crate::call::source::Work;
 use crate::call::stream::{Life, StreamGuard};
 use crate::call::stream_call::obstacle;
@@ -14,8 +14,8 @@ use crate::gpu::{Fault, Gpu, Preparation};
 use crate::record::call::StreamCall;
 use crate::record::series_counters::SeriesRef;
 use crate::record::stream_state::{Mark, StreamKey, StreamState};
-use crate::record::timeline;
-use crate::site::cost;
+use crate::record::timeline::{self, CallId};
+use crate::site::cost::{self, Timing};
 use crate::types::sample::{CacheState, Lost, Sample, SampleFlags};
 use crate::types::workload::Workload;
 
@@ -41,19 +41,16 @@ impl<G: StreamGuard, W: Work> StreamTimed<G, W> for SyncStream<G, W> {
 }
 
 impl<G: StreamGuard, W: Work> TimedCall for SyncStream<G, W> {
-    fn end(&mut self, lost: Option<Lost>, timing: &mut CallTiming<'_>) {
+    fn end(&mut self, lost: Option<Lost>, timing: &mut Timing<'_>) -> CallId {
         match lost {
             Some(reason) => self.barriers.abandon(reason),
             None => {
-                timing.0.waits();
+                timing.waits();
                 let strong = self.guard.upgrade();
                 self.barriers.close(Life::of(&strong), self.work.get());
             }
         }
-    }
-
-    fn id(&self) -> TraceId {
-        TraceId(self.barriers.call.call_id)
+        self.barriers.call.call_id
     }
 }
 

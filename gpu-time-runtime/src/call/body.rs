@@ -2,12 +2,14 @@
 
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
-use crate::call::scope::{CallTiming, Scope, TimedCall, TraceId};
+use crate::call::scope::{Scope, TimedCall};
 use crate::call::source::Work;
 use crate::call::stream::{Life, StreamGuard};
 use crate::call::stream_call::GpuBracket;
 use crate::call::stream_timed::{StreamOrHost, StreamTimed};
 use crate::record::call::StreamCall;
+use crate::record::timeline::CallId;
+use crate::site::cost::Timing;
 use crate::types::sample::Lost;
 
 /// A call whose body is timed as a whole.
@@ -37,7 +39,7 @@ impl<G: StreamGuard, W: Work> StreamTimed<G, W> for Body<G> {
 }
 
 impl<G: StreamGuard> TimedCall for Body<G> {
-    fn end(&mut self, lost: Option<Lost>, _: &mut CallTiming<'_>) {
+    fn end(&mut self, lost: Option<Lost>, _: &mut Timing<'_>) -> CallId {
         match (self.bracket.take(), lost) {
             (None, _) => {}
             (Some(bracket), Some(reason)) => self.call.abandon(bracket, reason),
@@ -46,9 +48,6 @@ impl<G: StreamGuard> TimedCall for Body<G> {
                 self.call.close(bracket, Life::of(&strong));
             }
         }
-    }
-
-    fn id(&self) -> TraceId {
-        TraceId(self.call.call_id)
+        self.call.call_id
     }
 }

@@ -5,11 +5,12 @@ use std::time::Instant;
 use crate::base::clock;
 use crate::base::lock::locked;
 use crate::call::decide::{self, Ticket};
-use crate::call::scope::{CallTiming, TimedCall, TraceId};
+use crate::call::scope::TimedCall;
 use crate::call::source::{Details, Work};
 use crate::record::series_counters::SeriesRef;
 use crate::record::threads::{self, ThreadRecorder};
 use crate::record::timeline::{self, CallId};
+use crate::site::cost::Timing;
 use crate::types::device::DeviceId;
 use crate::types::sample::{CacheState, Lost, Sample};
 
@@ -51,7 +52,7 @@ impl<W: Work> HostCall<W> {
 }
 
 impl<W: Work> TimedCall for HostCall<W> {
-    fn end(&mut self, lost: Option<Lost>, _: &mut CallTiming<'_>) {
+    fn end(&mut self, lost: Option<Lost>, _: &mut Timing<'_>) -> CallId {
         let ended = Instant::now();
         let outcome = match lost {
             Some(reason) => Err(reason),
@@ -62,9 +63,6 @@ impl<W: Work> TimedCall for HostCall<W> {
             }
         };
         locked(&self.thread.recorder).deliver(self.series, outcome, self.work.get());
-    }
-
-    fn id(&self) -> TraceId {
-        TraceId(self.call_id)
+        self.call_id
     }
 }

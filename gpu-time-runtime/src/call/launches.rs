@@ -3,12 +3,14 @@
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::base::fork;
-use crate::call::scope::{CallTiming, Scope, TimedCall, TraceId};
+use crate::call::scope::{Scope, TimedCall};
 use crate::call::source::Work;
 use crate::call::stream::{Life, StreamGuard};
 use crate::call::stream_call::{CallState, OpenLaunch};
 use crate::call::stream_timed::{StreamOrHost, StreamTimed};
 use crate::record::call::StreamCall;
+use crate::record::timeline::CallId;
+use crate::site::cost::Timing;
 use crate::types::sample::Lost;
 
 /// A call whose launches are timed one by one.
@@ -108,11 +110,8 @@ impl Drop for Token {
 }
 
 impl<G: StreamGuard, W: Work> TimedCall for Launches<G, W> {
-    fn end(&mut self, lost: Option<Lost>, _: &mut CallTiming<'_>) {
+    fn end(&mut self, lost: Option<Lost>, _: &mut Timing<'_>) -> CallId {
         self.call.end_launches(&self.state, lost);
-    }
-
-    fn id(&self) -> TraceId {
-        TraceId(self.call.call_id)
+        self.call.call_id
     }
 }

@@ -1,9 +1,11 @@
 //! The ways of timing a call that may have a stream.
 
 use crate::call::host::HostCall;
-use crate::call::scope::{CallTiming, TimedCall, TraceId};
+use crate::call::scope::TimedCall;
 use crate::call::source::Work;
 use crate::record::call::StreamCall;
+use crate::record::timeline::CallId;
+use crate::site::cost::Timing;
 use crate::types::sample::Lost;
 
 /// A call whose `stream` expression gives a stream or `None`.
@@ -25,17 +27,10 @@ pub(crate) trait StreamTimed<G, W>: TimedCall + Sized {
 
 impl<S: TimedCall, W: Work> TimedCall for StreamOrHost<S, W> {
     #[inline]
-    fn end(&mut self, lost: Option<Lost>, timing: &mut CallTiming<'_>) {
+    fn end(&mut self, lost: Option<Lost>, timing: &mut Timing<'_>) -> CallId {
         match self {
             StreamOrHost::Stream(call) => call.end(lost, timing),
             StreamOrHost::Host(call) => call.end(lost, timing),
-        }
-    }
-
-    fn id(&self) -> TraceId {
-        match self {
-            StreamOrHost::Stream(call) => call.id(),
-            StreamOrHost::Host(call) => call.id(),
         }
     }
 }

@@ -173,7 +173,7 @@ fn count_call(meter: &CostMeter, ns: u64) {
 
 /// Adds the host time from [`CostTimer::start`] to its drop to the call's timer.
 #[must_use]
-pub(crate) struct Timing<'a>(Option<Stretch<'a>>);
+pub struct Timing<'a>(Option<Stretch<'a>>);
 
 struct Stretch<'a> {
     ns: &'a AtomicU64,

@@ -29,7 +29,7 @@ const AT_ONCE: usize = 1_024;
 
 /// Identifies a call in the trace, counted from 1; 0 stands for an untraced call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CallId(pub u64);
+pub struct CallId(pub u64);
 
 /// A call, shown on its thread.
 #[derive(Clone, Copy)]
