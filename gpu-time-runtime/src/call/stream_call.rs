@@ -12,10 +12,10 @@ use crate::record::bracket::{Bracket, Subject};
 use crate::record::call::StreamCall;
 use crate::record::call_sums::SumId;
 use crate::record::graph::{self, CapturedLaunch, Node};
-use crate::record::recorder::Recorder;
+use crate::record::pool;
+use crate::record::recorder::{self, Recorder};
 use crate::record::stream_state::StreamKey;
 use crate::record::threads::ThreadRecorder;
-use crate::record::{drain, pool};
 use crate::site::cost;
 use crate::types::attribute::Hold;
 use crate::types::handles::Stream;
@@ -239,7 +239,7 @@ impl StreamCall {
         };
         drop(recorder);
         if is_due {
-            drain::drain(&thread.recorder, &thread.returns);
+            recorder::drain(&thread.recorder);
             if graph::has_nodes() {
                 // Makes the thread's next call poll for replays before it enqueues anything.
                 cuda::forget_recent();
@@ -255,7 +255,7 @@ impl StreamCall {
     /// Ends a call whose launches are timed one by one. `lost` is the reason if it did not return.
     pub fn end_launches(&self, state: &CallState, lost: Option<Lost>) {
         match state.sum() {
-            Some(sum) => self.thread.returns.set(sum, lost),
+            Some(sum) => locked(&self.thread.recorder).end_call(sum, lost),
             None if state.first_cache().is_none() => {
                 // The call did not launch anything.
                 let outcome = lost.map_or(Ok(Sample::NOTHING), Err);
@@ -359,7 +359,7 @@ impl CallState {
             }
             let device = call.context.device_id();
             let series = recorder.series.begin(call.site, None, device, cache, call.key);
-            if let Some(sum) = recorder.begin_call(series, workload, &call.thread.returns) {
+            if let Some(sum) = recorder.begin_call(series, workload) {
                 self.sum.store(sum.number(), Relaxed);
             }
         }

@@ -21,7 +21,6 @@ use crate::control::active;
 use crate::control::budget_control;
 use crate::cuda;
 use crate::health;
-use crate::record::drain;
 use crate::record::threads::{self, ThreadRecorder};
 use crate::record::{graph, stream_state};
 use crate::site::callsite::CallSite;
@@ -77,7 +76,8 @@ fn deliver(targets: &[Target]) {
 
 /// Checks if the event bias has drifted, unless the GPU is busy with timed work.
 pub(crate) fn check_calibrations() {
-    if !active::config().targets().is_empty() && drain::is_idle(Instant::now() + LOCK_PATIENCE) {
+    if !active::config().targets().is_empty() && threads::drain_all(Instant::now() + LOCK_PATIENCE)
+    {
         for context in cuda::contexts() {
             if !stream_state::has_open() {
                 context.check_calibration();
@@ -197,10 +197,7 @@ fn read_counters(states: &mut [SiteState]) -> usize {
 /// Drains the brackets that the GPU has finished. Returns 1 if another thread kept the nodes of graphs from
 /// being read until the deadline, otherwise 0.
 fn drain_all(deadline: Instant) -> usize {
-    let known = threads::all().to_vec();
-    for thread in known {
-        drain::drain_by(&thread.recorder, &thread.returns, deadline);
-    }
+    threads::drain_all(deadline);
     usize::from(!graph::poll_all(deadline))
 }
 

@@ -4,7 +4,6 @@ pub(crate) mod bracket;
 pub(crate) mod bracket_order;
 pub(crate) mod call;
 pub(crate) mod call_sums;
-pub(crate) mod drain;
 pub(crate) mod feeding;
 pub(crate) mod graph;
 pub(crate) mod pending;

@@ -1,10 +1,12 @@
 //! The brackets of one thread, from the pool to the series.
 
 use std::ptr;
+use std::time::Instant;
 
+use crate::base::lock::{Mutex, locked, locked_by};
 use crate::gpu::Gpu;
 use crate::record::bracket::{Bracket, Subject};
-use crate::record::call_sums::{CallStatuses, CallSums, SumId};
+use crate::record::call_sums::{CallSums, SumId};
 use crate::record::pending::{CHUNK, Drain, FinishedBracket, Pending};
 use crate::record::pool::Pools;
 use crate::record::series_counters::{SeriesOutcome, SeriesRef, SeriesTable};
@@ -138,7 +140,7 @@ impl<G: Gpu> Recorder<G> {
     }
 
     /// Records what a drain has found so far, and returns the brackets to their pools.
-    pub fn settle(&mut self, drain: &mut Drain<G>, returned: &CallStatuses) {
+    pub fn settle(&mut self, drain: &mut Drain<G>) {
         // Room for a launch and a sum each: a drain does not allocate after the first.
         self.outcomes.reserve(2 * CHUNK);
         for FinishedBracket { bracket, outcome } in drain.finished.drain(..) {
@@ -159,7 +161,7 @@ impl<G: Gpu> Recorder<G> {
                 }
             }
         }
-        self.end_returned(returned);
+        self.record();
     }
 
     /// Returns `true` if no bracket waits for the GPU and no thread drains.
@@ -168,21 +170,19 @@ impl<G: Gpu> Recorder<G> {
     }
 
     /// Begins the sum of a call, which its series has counted; counts it as lost if there are too many.
-    pub fn begin_call(
-        &mut self,
-        series: SeriesRef,
-        workload: Workload,
-        returned: &CallStatuses,
-    ) -> Option<SumId> {
-        let call = self.sums.begin(series, workload).or_else(|| {
-            // Calls whose launches are all lost enqueue no bracket, so that no drain comes due.
-            self.end_returned(returned);
-            self.sums.begin(series, workload)
-        });
+    pub fn begin_call(&mut self, series: SeriesRef, workload: Workload) -> Option<SumId> {
+        let call = self.sums.begin(series, workload);
         if call.is_none() {
             self.deliver(series, Err(Lost::Events), workload);
         }
         call
+    }
+
+    /// Ends the sum of a call that has returned, or was left for the reason given. Launches that are
+    /// in flight are still added to it.
+    pub fn end_call(&mut self, call: SumId, left: Option<Lost>) {
+        self.outcomes.extend(self.sums.end(call, left));
+        self.record();
     }
 
     /// Counts one more launch of the call as open.
@@ -232,15 +232,37 @@ impl<G: Gpu> Recorder<G> {
         }
     }
 
-    /// Ends the calls that have returned, and records every outcome that is due.
-    fn end_returned(&mut self, returned: &CallStatuses) {
-        self.outcomes.extend(self.sums.end_returned(returned));
-        self.record();
-    }
-
+    /// Records every outcome that is due.
     fn record(&mut self) {
         self.series.record(&self.outcomes);
         self.outcomes.clear();
+    }
+}
+
+/// Turns every bracket of a thread that the GPU has passed into a sample or a loss, unless another
+/// thread is doing so. Returns `true` if no bracket is left. Never waits for the GPU.
+pub(crate) fn drain<G: Gpu>(recorder: &Mutex<Recorder<G>>) -> bool {
+    let drain = locked(recorder).begin_drain();
+    drain.is_some_and(|drain| run(drain, recorder))
+}
+
+/// Drains like [`drain`], but gives up if the recorder stays locked until the deadline.
+pub(crate) fn drain_by<G: Gpu>(recorder: &Mutex<Recorder<G>>, deadline: Instant) -> bool {
+    let drain = locked_by(recorder, deadline).and_then(|mut recorder| recorder.begin_drain());
+    drain.is_some_and(|drain| run(drain, recorder))
+}
+
+/// Drains in chunks. The driver is asked without the recorder's lock: a thread may wait long for the
+/// driver, and a report, which needs every thread's recorder, must not wait with it.
+fn run<G: Gpu>(mut drain: Drain<G>, recorder: &Mutex<Recorder<G>>) -> bool {
+    loop {
+        let is_complete = drain.run();
+        let mut recorder = locked(recorder);
+        recorder.settle(&mut drain);
+        if is_complete {
+            recorder.end_drain(drain);
+            return recorder.is_idle();
+        }
     }
 }
 

@@ -2,13 +2,13 @@
 
 use std::cell::Cell;
 use std::ops::Deref;
+use std::time::{Duration, Instant};
 
 use crate::base::fork;
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked};
 use crate::base::thread_id;
 use crate::cuda::Context;
-use crate::record::call_sums::CallStatuses;
-use crate::record::recorder::Recorder;
+use crate::record::recorder::{self, Recorder};
 use crate::site::callsite::CallSite;
 use crate::site::counters::{CallCounters, Counts, Lease};
 use crate::site::registry;
@@ -26,8 +26,6 @@ const SPARE_SITES: usize = 16;
 pub(crate) struct ThreadRecorder {
     counters: Box<[CallCounters]>,
     pub recorder: Mutex<Recorder<Context>>,
-    /// This thread's calls that have returned since the last drain.
-    pub returns: CallStatuses,
 }
 
 struct Threads {
@@ -109,7 +107,6 @@ fn new_recorder(sites: usize) -> &'static ThreadRecorder {
     Box::leak(Box::new(ThreadRecorder {
         counters: (0..sites).map(|_| CallCounters::new()).collect(),
         recorder: Mutex::new(Rank::Recorder, Recorder::default()),
-        returns: CallStatuses::default(),
     }))
 }
 
@@ -164,4 +161,24 @@ pub(crate) fn counts(site: &'static CallSite, all: &AllThreads) -> (Counts, Popu
         }
     }
     (counts, population)
+}
+
+/// Pause between two drains in [`wait_for_gpu`].
+const PAUSE: Duration = Duration::from_micros(200);
+
+/// Waits until the GPU has finished every bracket, for at most `patience`.
+pub(crate) fn wait_for_gpu(patience: Duration) {
+    let deadline = Instant::now() + patience;
+    while !drain_all(deadline) && Instant::now() < deadline {
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Drains every thread, and returns `true` if the GPU has finished every bracket. A recorder that stays
+/// locked until the deadline counts as busy.
+pub(crate) fn drain_all(deadline: Instant) -> bool {
+    // A copy of the list: while a stuck thread is waited for, new threads must be able to register.
+    let threads = all().to_vec();
+    let drain = |thread: &ThreadRecorder| recorder::drain_by(&thread.recorder, deadline);
+    threads.into_iter().fold(true, |are_idle, thread| drain(thread) && are_idle)
 }

@@ -8,7 +8,7 @@ use crate::collect;
 use crate::collect::devices::event_step_ns;
 use crate::control::active;
 use crate::control::cold_override::ColdOverride;
-use crate::record::drain;
+use crate::record::threads;
 use crate::settle::back_to_back;
 use crate::settle::options::Settle;
 use crate::settle::pacer::Pacer;
@@ -37,7 +37,7 @@ pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
         return back_to_back::run(&settle, plan, closure);
     }
     // Brackets in flight do not belong to the run.
-    drain::wait_for_gpu(PATIENCE);
+    threads::wait_for_gpu(PATIENCE);
     let (before, _) = collect::states();
     let judge = |run: &[Site]| Verdict::of(&settle, run, event_step_ns);
     let cold = settle.cold.filter(|_| !active::config().has_cold());
@@ -57,7 +57,7 @@ pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
         let evaluation = pacer.since_last_step();
         if is_done(&verdict) {
             if !verdict.is_empty() {
-                drain::wait_for_gpu(PATIENCE);
+                threads::wait_for_gpu(PATIENCE);
             }
             let snapshot = collect::snapshot_since(&before);
             // The last samples may have moved a median.

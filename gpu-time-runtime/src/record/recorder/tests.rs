@@ -2,10 +2,9 @@ mod allocations;
 mod feeding;
 mod sums;
 
-use crate::base::lock::{Mutex, Rank};
+use crate::base::lock::Rank;
 use crate::gpu::fake::{FakeGpu, site};
 use crate::gpu::{Fault, HoldPlan, HoldResult, Preparation};
-use crate::record::drain;
 use crate::record::feeding::Feeding;
 use crate::record::pending::{BATCH, CHUNK};
 use crate::record::pool::{self, MAX_BRACKETS};
@@ -27,17 +26,11 @@ struct Bench {
     gpu: &'static FakeGpu,
     site: &'static CallSite,
     recorder: Recorder<FakeGpu>,
-    returned: CallStatuses,
 }
 
 impl Bench {
     fn new() -> Self {
-        Bench {
-            gpu: FakeGpu::leak(),
-            site: site(),
-            recorder: Recorder::default(),
-            returned: CallStatuses::default(),
-        }
+        Bench { gpu: FakeGpu::leak(), site: site(), recorder: Recorder::default() }
     }
 
     fn try_open(
@@ -107,7 +100,7 @@ impl Bench {
     fn open_call(&mut self) -> SumId {
         let (device, cache) = (DeviceId::Cuda(0), CacheState::AsFound);
         let series = self.recorder.series.begin(self.site, None, device, cache, SeriesKey::NONE);
-        self.recorder.begin_call(series, workload(), &self.returned).unwrap()
+        self.recorder.begin_call(series, workload()).unwrap()
     }
 
     /// Opens and closes a launch of the call.
@@ -119,9 +112,9 @@ impl Bench {
     fn drain(&mut self) {
         let mut drain = self.recorder.begin_drain().unwrap();
         while !drain.run() {
-            self.recorder.settle(&mut drain, &self.returned);
+            self.recorder.settle(&mut drain);
         }
-        self.recorder.settle(&mut drain, &self.returned);
+        self.recorder.settle(&mut drain);
         self.recorder.end_drain(drain);
     }
 
@@ -205,12 +198,12 @@ fn driver_is_asked_without_the_recorders_lock() {
     for _ in 0..3 {
         bench.span(STREAM);
     }
-    let Bench { gpu, recorder, returned, .. } = bench;
+    let Bench { gpu, recorder, .. } = bench;
     let thread: &'static Mutex<_> = Box::leak(Box::new(Mutex::new(Rank::Recorder, recorder)));
     gpu.watch(|| assert!(thread.try_lock().is_ok(), "a report would wait with this thread"));
-    assert!(!drain::drain(thread, &returned), "the GPU has not passed them");
+    assert!(!drain(thread), "the GPU has not passed them");
     gpu.finish();
-    assert!(drain::drain(thread, &returned));
+    assert!(drain(thread));
 }
 
 #[test]
@@ -230,7 +223,7 @@ fn brackets_closed_during_a_drain_come_after_it() {
         bench.close(bracket, Feeding::Certain);
     }
     assert!(drain.run());
-    bench.recorder.settle(&mut drain, &bench.returned);
+    bench.recorder.settle(&mut drain);
     bench.recorder.end_drain(drain);
     assert_eq!((bench.series(None).in_flight(), bench.series(None).measured()), (4, 1));
     // It has passed the other two, behind which the newer one of their stream must be.
@@ -258,14 +251,14 @@ fn drain_recycles_brackets_in_chunks() {
     let mut drain = bench.recorder.begin_drain().unwrap();
     for chunk in 1..=2 {
         assert!(!drain.run());
-        bench.recorder.settle(&mut drain, &bench.returned);
+        bench.recorder.settle(&mut drain);
         assert_eq!(bench.series(None).measured() as usize, chunk * CHUNK);
     }
     bench.gpu.take_log();
     bench.open(STREAM, None, None);
     assert_eq!(bench.gpu.take_log(), [""; 0], "an event of the first chunk is used again");
     assert!(drain.run());
-    bench.recorder.settle(&mut drain, &bench.returned);
+    bench.recorder.settle(&mut drain);
     bench.recorder.end_drain(drain);
     assert!(bench.recorder.is_idle());
 }
@@ -329,7 +322,7 @@ fn workload_is_counted_with_the_sum() {
     for launch in 0..2 {
         bench.launch(launch, call);
     }
-    bench.returned.set(call, None);
+    bench.recorder.end_call(call, None);
     bench.drain();
     let bytes = |series: gpu_time_report::Series| series.bytes().map(|bytes| bytes.total());
     assert_eq!(bytes(bench.series(None)), Some(1_000.0));

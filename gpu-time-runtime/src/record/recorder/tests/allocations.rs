@@ -70,7 +70,7 @@ fn closing_during_a_drain_allocates_nothing() {
     });
     assert!(drain.run());
     let ending = allocations(|| {
-        bench.recorder.settle(&mut drain, &bench.returned);
+        bench.recorder.settle(&mut drain);
         bench.recorder.end_drain(drain);
     });
     assert_eq!((closing, ending), (0, 0));
