@@ -215,8 +215,8 @@ fn is_wanted(site: &'static CallSite) -> bool {
 #[cold]
 fn may_need_nodes(site: &'static CallSite) -> bool {
     // A site that was filtered out before its first capture never gets nodes.
-    let is_undecided = site.is_on() == Some(true) && !site.has_no_nodes();
-    (is_undecided || site.has_nodes()) && !switches::is_closed() && !cuda::is_recording()
+    let may_have = site.has_nodes().unwrap_or(site.is_on() == Some(true));
+    may_have && !switches::is_closed() && !cuda::is_recording()
 }
 
 /// Decides by sampling. Returns the weight of a timed call, or the outcome to count.
@@ -251,7 +251,7 @@ fn draw_slowly(
             let longest = if has_budget { LONGEST_GAP_WITH_BUDGET } else { LONGEST_GAP };
             counters.draw(site.sampling(), site.epoch(), longest)
         }
-        None => site.shared_counters.draw(site.sampling()),
+        None => site.shared_counters().draw(site.sampling(), site.epoch(), 0),
     };
     if has_budget && weight.is_some() {
         site.cost.count_timed();
@@ -390,6 +390,6 @@ fn count_slowly(site: &'static CallSite, outcome: Outcome) {
     threads::current();
     match threads::counters(site) {
         Some(counters) => counters.count(outcome),
-        None => site.shared_counters.count(outcome),
+        None => site.shared_counters().count(outcome),
     }
 }

@@ -152,8 +152,8 @@ impl Deref for AllThreads {
 
 /// Returns the counts of a site over all threads, and its sampled population.
 pub(crate) fn counts(site: &'static CallSite, all: &AllThreads) -> (Counts, Population) {
-    let mut counts = site.shared_counters.read();
-    let mut population = site.shared_counters.population();
+    let shared = site.shared_counters();
+    let (mut counts, mut population) = (shared.read(), shared.population());
     for thread in all.iter() {
         if let Some(counters) = thread.counters.get(site.id() as usize) {
             counts.add(counters.read());

@@ -8,7 +8,7 @@ use std::sync::atomic::{
 
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked};
 use crate::site::cost::CostMeter;
-use crate::site::counters::SharedCounters;
+use crate::site::counters::CallCounters;
 use crate::site::series_id::{SeriesCell, SeriesId};
 use crate::site::warmup::Warmups;
 use crate::stats::hold_deadline::HoldDeadline;
@@ -38,13 +38,13 @@ pub struct CallSite {
     warmup: AtomicU32,
     name: OnceLock<String>,
     /// Calls on threads that have no counters for this site, such as threads being torn down.
-    pub(crate) shared_counters: SharedCounters,
+    shared_counters: Mutex<CallCounters>,
     /// All series, under one lock.
     series: Mutex<Vec<SeriesCell>>,
     pub(crate) warmups: Warmups,
     hold_deadline: Mutex<HoldDeadline>,
     /// The decision whether captured launches get timing nodes.
-    nodes: AtomicU8,
+    nodes: OnceLock<bool>,
     /// Timed calls whose `bytes` or `flops` were invalid.
     invalid_workloads: AtomicU64,
     pub(crate) keys: Keys,
@@ -82,11 +82,11 @@ impl CallSite {
             settings: AtomicU64::new(Settings::NONE),
             warmup: AtomicU32::new(0),
             name: OnceLock::new(),
-            shared_counters: SharedCounters::new(),
+            shared_counters: Mutex::new(Rank::Sampler, CallCounters::new()),
             series: Mutex::new(Rank::Series, Vec::new()),
             warmups: Warmups::new(),
             hold_deadline: Mutex::new(Rank::HoldDeadline, HoldDeadline::new()),
-            nodes: AtomicU8::new(UNKNOWN),
+            nodes: OnceLock::new(),
             invalid_workloads: AtomicU64::new(0),
             keys: Keys::new(),
             cost: CostMeter::new(),
@@ -241,19 +241,17 @@ impl CallSite {
     /// `wanted`, and later ones follow: a graph that is captured again must have the same shape, or
     /// it cannot update the executable graph.
     pub(crate) fn gets_nodes(&self, wanted: bool) -> bool {
-        let decided = if wanted { ON } else { OFF };
-        let before = self.nodes.compare_exchange(UNKNOWN, decided, Relaxed, Relaxed);
-        before.map_or_else(|known| known == ON, |_| wanted)
+        *self.nodes.get_or_init(|| wanted)
     }
 
-    /// Returns `true` once a capture has decided for nodes.
-    pub(crate) fn has_nodes(&self) -> bool {
-        self.nodes.load(Relaxed) == ON
+    /// Returns the decision of the first capture, if there was one.
+    pub(crate) fn has_nodes(&self) -> Option<bool> {
+        self.nodes.get().copied()
     }
 
-    /// Returns `true` once a capture has decided against nodes.
-    pub(crate) fn has_no_nodes(&self) -> bool {
-        self.nodes.load(Relaxed) == OFF
+    /// Locks and returns the counters of calls on threads that have no counters for this site.
+    pub(crate) fn shared_counters(&self) -> MutexGuard<'_, CallCounters> {
+        locked(&self.shared_counters)
     }
 
     /// Locks and returns all series, ordered by index.

@@ -152,7 +152,11 @@ impl CostTimer {
     /// Measures until the returned value is dropped.
     #[inline(always)]
     pub fn start(&self) -> Timing<'_> {
-        Timing(if self.meter.is_some() { Some(Stretch::new(&self.ns)) } else { None })
+        Timing(if self.meter.is_some() {
+            Some(Stretch::new(&self.ns, LONGEST_NS, 1))
+        } else {
+            None
+        })
     }
 }
 
@@ -171,7 +175,7 @@ fn count_call(meter: &CostMeter, ns: u64) {
     meter.metered.fetch_add(1, Relaxed);
 }
 
-/// Adds the host time from [`CostTimer::start`] to its drop to the call's timer.
+/// Adds the host time until it is dropped to a counter.
 #[must_use]
 pub struct Timing<'a>(Option<Stretch<'a>>);
 
@@ -179,12 +183,14 @@ struct Stretch<'a> {
     ns: &'a AtomicU64,
     began: Instant,
     longest_ns: u64,
+    /// The number of such stretches that this one stands for.
+    weight: u64,
 }
 
 impl<'a> Stretch<'a> {
     #[cold]
-    fn new(ns: &'a AtomicU64) -> Self {
-        Stretch { ns, began: Instant::now(), longest_ns: LONGEST_NS }
+    fn new(ns: &'a AtomicU64, longest_ns: u64, weight: u64) -> Self {
+        Stretch { ns, began: Instant::now(), longest_ns, weight }
     }
 }
 
@@ -202,30 +208,16 @@ impl Drop for Stretch<'_> {
     #[cold]
     fn drop(&mut self) {
         let took = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.ns.fetch_add(took.min(self.longest_ns), Relaxed);
+        self.ns.fetch_add(took.min(self.longest_ns) * self.weight, Relaxed);
     }
 }
 
-/// Measures the time of one decision in [`ONE_IN`], until the returned value is dropped.
+/// Measures the time of one decision in [`ONE_IN`], until the returned value is dropped. It is counted
+/// on behalf of [`ONE_IN`] of them.
 #[inline]
-pub(crate) fn time_decision(meter: &'static CostMeter) -> Option<DecisionTiming> {
-    (is_on() && one_in(ONE_IN)).then(|| DecisionTiming { meter, began: Instant::now() })
-}
-
-/// Counts the time of one decision when dropped, on behalf of [`ONE_IN`] of them.
-#[must_use]
-pub(crate) struct DecisionTiming {
-    meter: &'static CostMeter,
-    began: Instant,
-}
-
-impl Drop for DecisionTiming {
-    #[cold]
-    fn drop(&mut self) {
-        let took = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let all_ns = u64::from(ONE_IN) * took.min(LONGEST_DECISION_NS);
-        self.meter.decision_ns.fetch_add(all_ns, Relaxed);
-    }
+pub(crate) fn time_decision(meter: &CostMeter) -> Timing<'_> {
+    let is_timed = is_on() && one_in(ONE_IN);
+    Timing(is_timed.then(|| Stretch::new(&meter.decision_ns, LONGEST_DECISION_NS, ONE_IN.into())))
 }
 
 /// Counts a measured call that began `ago`.
@@ -284,8 +276,9 @@ mod tests {
     #[test]
     fn interrupted_decision_counts_up_to_the_bound() {
         static METER: CostMeter = CostMeter::new();
-        let began = Instant::now() - Duration::from_secs(1);
-        drop(DecisionTiming { meter: &METER, began });
+        let mut stretch = Stretch::new(&METER.decision_ns, LONGEST_DECISION_NS, ONE_IN.into());
+        stretch.began -= Duration::from_secs(1);
+        drop(stretch);
         let usage = METER.take();
         assert_eq!((usage.metered, usage.metered_ns, usage.decision_ns), (0.0, 0.0, 8_000.0));
     }

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::base::lock::{Mutex, Rank, locked};
 use crate::stats::sampling::{Population, Sampler};
 use crate::types::device::DeviceId;
 use crate::types::key::SeriesKey;
@@ -151,7 +150,12 @@ impl CallCounters {
 
     /// Returns the number of sampled calls, and of the calls that they represent.
     pub fn population(&self) -> Population {
-        population(&self.sampler, self.read())
+        let counts = self.read();
+        let mut population = self.sampler.population(counts.unsampled);
+        // The sampler did not decide these: every call was timed then.
+        let timed = counts.timed + counts.warmup;
+        population.add_unasked(timed.saturating_sub(self.sampler.sampled()));
+        population
     }
 
     /// Skips the leased warm-up calls in `context`.
@@ -233,66 +237,6 @@ fn key_bit(key: SeriesKey) -> (usize, u64) {
 #[inline]
 fn bump(counter: &AtomicU64) {
     counter.store(counter.load(Relaxed).wrapping_add(1), Relaxed);
-}
-
-/// Returns the population of a sampler, with the calls that were timed without sampling.
-fn population(sampler: &Sampler, counts: Counts) -> Population {
-    let mut population = sampler.population(counts.unsampled);
-    // The sampler did not decide these: every call was timed then.
-    population.add_unasked((counts.timed + counts.warmup).saturating_sub(sampler.sampled()));
-    population
-}
-
-/// The counters of a site for all threads that have none of their own for it.
-pub(crate) struct SharedCounters {
-    warmup: AtomicU64,
-    skipped: AtomicU64,
-    unsampled: AtomicU64,
-    timed: AtomicU64,
-    sampler: Mutex<Sampler>,
-}
-
-impl SharedCounters {
-    pub const fn new() -> Self {
-        SharedCounters {
-            warmup: AtomicU64::new(0),
-            skipped: AtomicU64::new(0),
-            unsampled: AtomicU64::new(0),
-            timed: AtomicU64::new(0),
-            sampler: Mutex::new(Rank::Sampler, Sampler::new()),
-        }
-    }
-
-    /// Decides by sampling whether a call is timed, and returns its weight if so.
-    pub fn draw(&self, sampling: Sampling) -> Option<f32> {
-        locked(&self.sampler).draw(sampling, 0).weight
-    }
-
-    /// Returns the number of sampled calls, and of the calls that they represent.
-    pub fn population(&self) -> Population {
-        population(&locked(&self.sampler), self.read())
-    }
-
-    /// Counts one call.
-    pub fn count(&self, outcome: Outcome) {
-        match outcome {
-            Outcome::Warmup => &self.warmup,
-            Outcome::Skipped => &self.skipped,
-            Outcome::Unsampled => &self.unsampled,
-            Outcome::Timed => &self.timed,
-        }
-        .fetch_add(1, Relaxed);
-    }
-
-    /// Reads the counters.
-    pub fn read(&self) -> Counts {
-        Counts {
-            warmup: self.warmup.load(Relaxed),
-            skipped: self.skipped.load(Relaxed),
-            unsampled: self.unsampled.load(Relaxed),
-            timed: self.timed.load(Relaxed),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -22,14 +22,15 @@ impl Warmups {
     /// out fewer, so that threads do not reserve calls that others could make.
     pub fn take(&self, device: DeviceId, key: SeriesKey, total: u32, most: u32) -> u32 {
         let mut warmups = locked(&self.0);
-        let is_same = |warmup: &&mut Warmup| warmup.device == device && warmup.key == key;
-        let made = warmups.iter_mut().find(is_same).map_or(0, |warmup| warmup.calls);
-        let left = total.saturating_sub(made);
+        let at = warmups.iter().position(|w| (w.device, w.key) == (device, key));
+        let at = at.unwrap_or_else(|| {
+            warmups.push(Warmup { device, key, calls: 0 });
+            warmups.len() - 1
+        });
+        let calls = &mut warmups[at].calls;
+        let left = total.saturating_sub(*calls);
         let taken = left.min(most.min(left / 256).max(1));
-        match warmups.iter_mut().find(is_same) {
-            Some(warmup) => warmup.calls += taken,
-            None => warmups.push(Warmup { device, key, calls: taken }),
-        }
+        *calls += taken;
         taken
     }
 
