@@ -16,6 +16,7 @@ use crate::record::series_counters::SeriesRef;
 use crate::record::stream_state::{Mark, StreamKey, StreamState};
 use crate::record::timeline::{self, CallId};
 use crate::site::cost::{self, Timing};
+use crate::site::series_id::SeriesIdentity;
 use crate::types::sample::{CacheState, Lost, Sample, SampleFlags};
 use crate::types::workload::Workload;
 
@@ -80,9 +81,9 @@ impl Barriers {
             None => call.preparation(site.settings(), stream_state.is_busy(), None),
             Some(_) => (Preparation::default(), CacheState::AsFound),
         };
-        let device = context.device_id();
+        let identity = SeriesIdentity::function(context.device_id(), cache, key);
         let mut recorder = locked(&thread.recorder);
-        let series = recorder.series.begin(site, None, device, cache, key);
+        let series = recorder.series.begin(site, identity);
         let (stream_state, opened) = recorder.open_stream(context, stream_key);
         drop(recorder);
         let mut barriers = Barriers { call, stream_state, opened, series, began_ns: 0 };

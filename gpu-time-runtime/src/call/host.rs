@@ -11,6 +11,7 @@ use crate::record::series_counters::SeriesRef;
 use crate::record::threads::{self, ThreadRecorder};
 use crate::record::timeline::{self, CallId};
 use crate::site::cost::Timing;
+use crate::site::series_id::SeriesIdentity;
 use crate::types::device::DeviceId;
 use crate::types::sample::{CacheState, Lost, Sample};
 
@@ -39,13 +40,8 @@ impl<W: Work> HostCall<W> {
         let work = decide::workload::<D>(site, rest);
         let weight = ticket.time();
         let thread = threads::current();
-        let series = locked(&thread.recorder).series.begin(
-            site,
-            None,
-            DeviceId::Host,
-            CacheState::AsFound,
-            key,
-        );
+        let identity = SeriesIdentity::function(DeviceId::Host, CacheState::AsFound, key);
+        let series = locked(&thread.recorder).series.begin(site, identity);
         let call_id = timeline::begin(site);
         Some(HostCall { thread, series, weight, work, call_id, started: Instant::now() })
     }

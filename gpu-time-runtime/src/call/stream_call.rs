@@ -16,7 +16,9 @@ use crate::record::pool;
 use crate::record::recorder::{self, Recorder};
 use crate::record::stream_state::StreamKey;
 use crate::record::threads::ThreadRecorder;
+use crate::site::callsite::CallSite;
 use crate::site::cost;
+use crate::site::series_id::SeriesIdentity;
 use crate::types::attribute::Hold;
 use crate::types::handles::Stream;
 use crate::types::sample::{CacheState, Lost, Sample};
@@ -118,7 +120,8 @@ impl StreamCall {
             recorder = locked(&thread.recorder);
             prepared
         };
-        let series = recorder.series.begin(site, launch, context.device_id(), cache, key);
+        let function = SeriesIdentity::function(context.device_id(), cache, key);
+        let series = recorder.series.begin(site, SeriesIdentity { launch, ..function });
         if weight != 1.0
             && let Some((launch, state)) = launch.zip(state)
             && state.makes_again(launch)
@@ -126,7 +129,7 @@ impl StreamCall {
         {
             id.repeat();
         }
-        let call = state.and_then(|state| state.begin(self, &mut recorder, cache, workload));
+        let call = state.and_then(|state| state.begin(site, function, &mut recorder, workload));
         // If the call has a sum, the workload belongs to the sum.
         let is_whole = launch.is_none() || site.spec.is_single;
         let workload = if is_whole { workload } else { Workload::UNKNOWN };
@@ -342,23 +345,22 @@ impl OpenLaunch {
 }
 
 impl CallState {
-    /// Begins a launch with the given cache state. The first launch begins the call's sum, unless
+    /// Begins a launch. The first launch begins the call's sum, in the series of the function, unless
     /// it is itself the sum.
     #[inline]
     fn begin(
         &self,
-        call: &StreamCall,
+        site: &'static CallSite,
+        function: SeriesIdentity,
         recorder: &mut Recorder<Context>,
-        cache: CacheState,
         workload: Workload,
     ) -> Option<SumId> {
         if self.cache.load(Relaxed) == 0 {
-            self.cache.store(1 + cache as u8, Relaxed);
-            if call.site.spec.is_single {
+            self.cache.store(1 + function.cache as u8, Relaxed);
+            if site.spec.is_single {
                 return None;
             }
-            let device = call.context.device_id();
-            let series = recorder.series.begin(call.site, None, device, cache, call.key);
+            let series = recorder.series.begin(site, function);
             if let Some(sum) = recorder.begin_call(series, workload) {
                 self.sum.store(sum.number(), Relaxed);
             }

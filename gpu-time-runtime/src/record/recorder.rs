@@ -13,6 +13,7 @@ use crate::record::series_counters::{SeriesOutcome, SeriesRef, SeriesTable};
 use crate::record::stream_state::{self, Mark, StreamKey, StreamState};
 use crate::record::timeline;
 use crate::site::callsite::CallSite;
+use crate::site::series_id::SeriesIdentity;
 use crate::types::device::DeviceId;
 use crate::types::key::SeriesKey;
 use crate::types::sample::{CacheState, Lost, Sample};
@@ -208,7 +209,8 @@ impl<G: Gpu> Recorder<G> {
         key: SeriesKey,
         outcome: Result<Sample, Lost>,
     ) {
-        let series = self.series.begin(site, None, device, CacheState::AsFound, key);
+        let identity = SeriesIdentity::function(device, CacheState::AsFound, key);
+        let series = self.series.begin(site, identity);
         self.deliver(series, outcome, Workload::UNKNOWN);
     }
 

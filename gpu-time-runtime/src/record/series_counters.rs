@@ -5,10 +5,8 @@ use std::ptr;
 
 use crate::base::lock::MutexGuard;
 use crate::site::callsite::CallSite;
-use crate::site::series_id::{SeriesCell, SeriesId};
-use crate::types::device::DeviceId;
-use crate::types::key::SeriesKey;
-use crate::types::sample::{CacheState, Lost, Sample};
+use crate::site::series_id::{SeriesCell, SeriesId, SeriesIdentity};
+use crate::types::sample::{Lost, Sample};
 use crate::types::workload::Workload;
 
 /// From this raw time on, the few microseconds that a host takes to enqueue a bracket are under 1 % of
@@ -50,15 +48,6 @@ pub(crate) struct SeriesTable {
     sites: Vec<SiteSeries>,
 }
 
-/// The properties that tell the series of one site apart.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct SeriesIdentity {
-    launch: Option<u32>,
-    device: DeviceId,
-    cache: CacheState,
-    key: SeriesKey,
-}
-
 /// The series of one site: one for the function and one for each launch, on each device, in each cache
 /// state and for each of up to 65 keys.
 #[derive(Default)]
@@ -71,7 +60,7 @@ struct SiteSeries {
 impl SiteSeries {
     #[inline]
     fn find(&mut self, identity: SeriesIdentity) -> Option<SeriesRef> {
-        match self.last.get(identity.slot()) {
+        match self.last.get(slot(identity)) {
             Some(Some((last, series))) if *last == identity => Some(*series),
             _ => self.find_other(identity),
         }
@@ -80,14 +69,14 @@ impl SiteSeries {
     #[cold]
     fn find_other(&mut self, identity: SeriesIdentity) -> Option<SeriesRef> {
         let series = *self.all.get(&identity)?;
-        if let Some(last) = self.last.get_mut(identity.slot()) {
+        if let Some(last) = self.last.get_mut(slot(identity)) {
             *last = Some((identity, series));
         }
         Some(series)
     }
 
     fn insert(&mut self, identity: SeriesIdentity, series: SeriesRef) {
-        let slot = identity.slot();
+        let slot = slot(identity);
         if self.last.len() <= slot {
             self.last.resize(slot + 1, None);
         }
@@ -96,25 +85,15 @@ impl SiteSeries {
     }
 }
 
-impl SeriesIdentity {
-    /// The index of the launch in [`SiteSeries::last`]; the function comes first.
-    fn slot(self) -> usize {
-        self.launch.map_or(0, |launch| launch as usize + 1)
-    }
+/// The index of a launch in [`SiteSeries::last`]; the function comes first.
+fn slot(identity: SeriesIdentity) -> usize {
+    identity.launch.map_or(0, |launch| launch as usize + 1)
 }
 
 impl SeriesTable {
     /// Counts one more bracket or call of a series, in flight from now on.
     #[inline]
-    pub fn begin(
-        &mut self,
-        site: &'static CallSite,
-        launch: Option<u32>,
-        device: DeviceId,
-        cache: CacheState,
-        key: SeriesKey,
-    ) -> SeriesRef {
-        let identity = SeriesIdentity { launch, device, cache, key };
+    pub fn begin(&mut self, site: &'static CallSite, identity: SeriesIdentity) -> SeriesRef {
         let known = self.sites.get_mut(site.id() as usize);
         let series = match known.and_then(|known| known.find(identity)) {
             Some(series) => series,
@@ -129,13 +108,12 @@ impl SeriesTable {
 
     #[cold]
     fn add(&mut self, site: &'static CallSite, identity: SeriesIdentity) -> SeriesRef {
-        let SeriesIdentity { launch, device, cache, key } = identity;
         let at = site.id() as usize;
         if self.sites.len() <= at {
             self.sites.resize_with(at + 1, SiteSeries::default);
         }
         let series = SeriesRef(self.counters.len() as u32);
-        let id = site.series_id(launch, device, cache, key);
+        let id = site.series_id(identity);
         self.counters.push(SeriesCounters { site, id, timed: 0, in_flight: 0, is_long: true });
         self.sites[at].insert(identity, series);
         series
@@ -202,7 +180,9 @@ impl SeriesTable {
 mod tests {
     use super::*;
     use crate::gpu::fake::site;
-    use crate::types::key::KeyText;
+    use crate::types::device::DeviceId;
+    use crate::types::key::{KeyText, SeriesKey};
+    use crate::types::sample::CacheState;
 
     const DEVICE: DeviceId = DeviceId::Cuda(0);
 
@@ -211,7 +191,8 @@ mod tests {
         let (mut table, site) = (SeriesTable::default(), site());
         let mut begin = |device| {
             let device = DeviceId::Cuda(device);
-            table.begin(site, None, device, CacheState::AsFound, SeriesKey::NONE)
+            let (cache, key) = (CacheState::AsFound, SeriesKey::NONE);
+            table.begin(site, SeriesIdentity::function(device, cache, key))
         };
         let series = [0, 0xfffe, 0xffff, 0x1_0000, 0x1_0001].map(&mut begin);
         assert_eq!(series, [0, 0xfffe, 0xffff, 0x1_0000, 0x1_0001].map(begin));
@@ -227,7 +208,8 @@ mod tests {
             for launch in [None, Some(0), Some(1)] {
                 for cache in CacheState::ALL {
                     for &key in &keys {
-                        series.push(table.begin(site, launch, DEVICE, cache, key));
+                        let function = SeriesIdentity::function(DEVICE, cache, key);
+                        series.push(table.begin(site, SeriesIdentity { launch, ..function }));
                     }
                 }
             }

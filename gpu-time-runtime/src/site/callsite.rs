@@ -2,23 +2,21 @@
 
 use std::sync::OnceLock;
 use std::sync::atomic::{
-    AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed,
-    Ordering::Release,
+    AtomicU8, AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked};
 use crate::site::cost::CostMeter;
 use crate::site::counters::CallCounters;
-use crate::site::series_id::{SeriesCell, SeriesId};
+use crate::site::series_id::{SeriesCell, SeriesId, SeriesIdentity};
 use crate::site::warmup::Warmups;
 use crate::stats::hold_deadline::HoldDeadline;
 use crate::stats::sampling::CurrentRate;
 use crate::stats::series::SeriesData;
 use crate::types::attribute::{Clock, Cold, Hold, Spec};
 use crate::types::device::DeviceId;
-use crate::types::key::{Keys, SeriesKey};
+use crate::types::key::Keys;
 use crate::types::label::label;
-use crate::types::sample::CacheState;
 use crate::types::sampling::Sampling;
 use crate::types::settings::Settings;
 
@@ -186,53 +184,14 @@ impl CallSite {
     }
 
     /// Returns the series with this identity, creating it on first use.
-    pub(crate) fn series_id(
-        &self,
-        launch: Option<u32>,
-        device: DeviceId,
-        cache: CacheState,
-        key: SeriesKey,
-    ) -> &'static SeriesId {
-        self.find_series_id(launch, device, cache, key, false)
-    }
-
-    /// Returns the series of a launch that is a node of a graph, creating it on first use.
-    pub(crate) fn graph_series_id(
-        &self,
-        launch: u32,
-        device: DeviceId,
-        key: SeriesKey,
-    ) -> &'static SeriesId {
-        self.find_series_id(Some(launch), device, CacheState::AsFound, key, true)
-    }
-
-    fn find_series_id(
-        &self,
-        launch: Option<u32>,
-        device: DeviceId,
-        cache: CacheState,
-        key: SeriesKey,
-        graph: bool,
-    ) -> &'static SeriesId {
+    pub(crate) fn series_id(&self, identity: SeriesIdentity) -> &'static SeriesId {
         let mut series = self.series();
-        let wanted = (launch, device, cache, key, graph);
-        let same = |id: &SeriesId| (id.launch, id.device, id.cache, id.key, id.graph) == wanted;
-        if let Some(cell) = series.iter().find(|cell| same(cell.id)) {
+        if let Some(cell) = series.iter().find(|cell| **cell.id == identity) {
             return cell.id;
         }
-        let on_host = device == DeviceId::Host;
+        let on_host = identity.device == DeviceId::Host;
         let clock = if on_host { Clock::Host } else { self.spec.clock };
-        let index = series.len();
-        let id: &'static SeriesId = Box::leak(Box::new(SeriesId {
-            launch,
-            device,
-            cache,
-            key,
-            clock,
-            graph,
-            index,
-            repeats: AtomicBool::new(false),
-        }));
+        let id = Box::leak(Box::new(SeriesId::new(identity, clock, series.len())));
         series.push(SeriesCell { id, series: SeriesData::new() });
         id
     }

@@ -9,9 +9,9 @@ use crate::gpu::{Fault, Gpu};
 use crate::record::call::StreamCall;
 use crate::record::timeline;
 use crate::site::callsite::CallSite;
-use crate::site::series_id::SeriesId;
+use crate::site::series_id::{SeriesId, SeriesIdentity};
 use crate::types::handles::EventPair;
-use crate::types::sample::{Lost, Sample, SampleFlags};
+use crate::types::sample::{CacheState, Lost, Sample, SampleFlags};
 
 /// Event pairs that graphs may have at once.
 const MAX_PAIRS: usize = 8_192;
@@ -85,7 +85,9 @@ impl GraphSeries {
     /// Returns the index of the series of a launch, which is added if it is new.
     pub fn find(&mut self, call: &StreamCall, launch: u32) -> usize {
         let site = call.site;
-        let id = site.graph_series_id(launch, call.context.device_id(), call.key);
+        let function =
+            SeriesIdentity::function(call.context.device_id(), CacheState::AsFound, call.key);
+        let id = site.series_id(SeriesIdentity { launch: Some(launch), graph: true, ..function });
         let known = self.0.iter().position(|counters| ptr::eq(counters.id, id));
         known.unwrap_or_else(|| {
             self.0.push(GraphSeriesCounters { site, id, timed: 0 });

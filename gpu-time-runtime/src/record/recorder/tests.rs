@@ -22,6 +22,12 @@ fn workload() -> Workload {
     Workload { bytes: Amount::of(&1_000), ..Workload::UNKNOWN }
 }
 
+fn identity(launch: Option<u32>) -> SeriesIdentity {
+    let device = DeviceId::Cuda(0);
+    let function = SeriesIdentity::function(device, CacheState::AsFound, SeriesKey::NONE);
+    SeriesIdentity { launch, ..function }
+}
+
 struct Bench {
     gpu: &'static FakeGpu,
     site: &'static CallSite,
@@ -40,13 +46,7 @@ impl Bench {
         call: Option<SumId>,
     ) -> Result<Box<Bracket<FakeGpu>>, Fault> {
         let site = self.site;
-        let series = self.recorder.series.begin(
-            site,
-            launch,
-            DeviceId::Cuda(0),
-            CacheState::AsFound,
-            SeriesKey::NONE,
-        );
+        let series = self.recorder.series.begin(site, identity(launch));
         if let Some(call) = call {
             self.recorder.open_launch(call);
         }
@@ -98,8 +98,7 @@ impl Bench {
     }
 
     fn open_call(&mut self) -> SumId {
-        let (device, cache) = (DeviceId::Cuda(0), CacheState::AsFound);
-        let series = self.recorder.series.begin(self.site, None, device, cache, SeriesKey::NONE);
+        let series = self.recorder.series.begin(self.site, identity(None));
         self.recorder.begin_call(series, workload()).unwrap()
     }
 
@@ -124,8 +123,7 @@ impl Bench {
     }
 
     fn series(&self, launch: Option<u32>) -> gpu_time_report::Series {
-        let id =
-            self.site.series_id(launch, DeviceId::Cuda(0), CacheState::AsFound, SeriesKey::NONE);
+        let id = self.site.series_id(identity(launch));
         let counters = self.recorder.series.iter().find(|e| ptr::eq(e.id, id)).unwrap();
         let info = crate::stats::series::SeriesInfo {
             device: "cuda:0".to_owned(),
