@@ -5,6 +5,8 @@
 //! the number of calls to skip next, by sampling or as warm-up in a context, so that a skipped call
 //! needs no other check.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use crate::base::{fork, switches};
 use crate::call::first;
 use crate::call::source::{Details, Source, StreamSource, Work};
@@ -182,7 +184,7 @@ fn draw(site: &'static CallSite) -> Option<Ticket> {
     }
     let counters = threads::counters(site);
     if let Some(counters) = counters
-        && counters.pass_over(0, site.epoch())
+        && counters.pass_over(0, site.rate.epoch())
     {
         counters.count(Outcome::Unsampled);
         return None;
@@ -233,7 +235,7 @@ fn draw_slowly(
         threads::counters(site)
     });
     // A new thread may have the recorder of one that ended in the middle of a gap.
-    if counters.is_some_and(|counters| counters.pass_over(0, site.epoch())) {
+    if counters.is_some_and(|counters| counters.pass_over(0, site.rate.epoch())) {
         return Err(Outcome::Unsampled);
     }
     if let Some(Lease { device, calls }) = counters.and_then(CallCounters::take_warmup) {
@@ -249,9 +251,9 @@ fn draw_slowly(
     let weight = match counters {
         Some(counters) => {
             let longest = if has_budget { LONGEST_GAP_WITH_BUDGET } else { LONGEST_GAP };
-            counters.draw(site.sampling(), site.epoch(), longest)
+            counters.draw(site.rate.get(), site.rate.epoch(), longest)
         }
-        None => site.shared_counters().draw(site.sampling(), site.epoch(), 0),
+        None => site.shared_counters().draw(site.rate.get(), site.rate.epoch(), 0),
     };
     if has_budget && weight.is_some() {
         site.cost.count_timed();
@@ -264,7 +266,8 @@ fn draw_slowly(
 fn is_leased(site: &'static CallSite, context: usize) -> bool {
     !site.is_plain()
         && context != 0
-        && threads::counters(site).is_some_and(|counters| counters.pass_over(context, site.epoch()))
+        && threads::counters(site)
+            .is_some_and(|counters| counters.pass_over(context, site.rate.epoch()))
 }
 
 /// The destination of a call that is timed.
@@ -327,7 +330,7 @@ pub(crate) fn series_key<D: Details>(site: &'static CallSite, details: D) -> (Se
 pub(crate) fn workload<D: Details>(site: &'static CallSite, rest: D::Rest) -> D::Work {
     let work = D::work(rest);
     if work.get().is_invalid() {
-        site.count_invalid_workload();
+        site.invalid_workloads.fetch_add(1, Relaxed);
     }
     work
 }
@@ -362,7 +365,7 @@ pub(crate) fn warms_up(
     match (counters, context, taken) {
         (Some(counters), _, 0) => counters.set_warm(device, key, total),
         (Some(counters), Some(context), 2..) => {
-            counters.skip_warmup(Lease { device, calls: taken - 1 }, context, site.epoch());
+            counters.skip_warmup(Lease { device, calls: taken - 1 }, context, site.rate.epoch());
         }
         _ => {}
     }

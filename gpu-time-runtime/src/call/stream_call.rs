@@ -234,7 +234,7 @@ impl StreamCall {
         }
         let mut recorder = locked(&thread.recorder);
         let is_due = match stopped {
-            Ok(()) => recorder.enqueue(bracket),
+            Ok(()) => recorder.pending.push(bracket),
             Err(fault) => {
                 recorder.lose(bracket, fault.into());
                 false
@@ -366,7 +366,7 @@ impl CallState {
             }
         }
         let sum = self.sum()?;
-        recorder.open_launch(sum);
+        recorder.sums.open_launch(sum);
         Some(sum)
     }
 

@@ -1,6 +1,7 @@
 //! Readings of the sites, from which reports are made.
 
 use std::iter;
+use std::sync::atomic::Ordering::Relaxed;
 
 use crate::collect::devices::Biases;
 use crate::cuda;
@@ -209,7 +210,7 @@ impl SiteState {
             timed: calls.timed,
             holds_released: holds.released,
             holds_expired: holds.expired,
-            sample_rate: site.sampling().rate(),
+            sample_rate: site.rate.get().rate(),
             warnings: warnings(site),
             series: series.map(|view| view.state.times.report(view.info, &view.tally)).collect(),
         }
@@ -227,7 +228,7 @@ fn warnings(site: &CallSite) -> Vec<String> {
     if site.hold_deadline().is_off() {
         warnings.push("holds hit their deadline too often and were switched off".to_owned());
     }
-    let invalid = site.invalid_workloads();
+    let invalid = site.invalid_workloads.load(Relaxed);
     if invalid > 0 {
         warnings.push(format!(
             "`bytes` or `flops` of {invalid} timed calls are invalid and left out: expected finite \

@@ -32,8 +32,8 @@ struct RecentStream<G: Gpu> {
 pub(crate) struct Recorder<G: Gpu> {
     pub pools: Pools<G>,
     recent: Vec<RecentStream<G>>,
-    pending: Pending<G>,
-    sums: CallSums,
+    pub pending: Pending<G>,
+    pub sums: CallSums,
     /// Outcomes that are about to be recorded; empty between calls.
     outcomes: Vec<SeriesOutcome>,
     pub series: SeriesTable,
@@ -111,12 +111,6 @@ impl<G: Gpu> Recorder<G> {
         Some(bracket)
     }
 
-    /// Takes a bracket whose stop was recorded. Returns `true` if a drain is due.
-    #[inline]
-    pub fn enqueue(&mut self, bracket: Box<Bracket<G>>) -> bool {
-        self.pending.push(bracket)
-    }
-
     /// Returns a closed bracket to its pool, and counts it as lost.
     pub fn lose(&mut self, bracket: Box<Bracket<G>>, reason: Lost) {
         let subject = bracket.subject;
@@ -128,16 +122,6 @@ impl<G: Gpu> Recorder<G> {
     pub fn lose_unopened(&mut self, subject: Subject, reason: Lost) {
         self.add(&subject, Err(reason));
         self.record();
-    }
-
-    /// Hands the pending brackets to a thread that will drain them; `None` if another thread does.
-    pub fn begin_drain(&mut self) -> Option<Drain<G>> {
-        self.pending.begin_drain()
-    }
-
-    /// Takes back the drain and the brackets that it has left.
-    pub fn end_drain(&mut self, drain: Drain<G>) {
-        self.pending.end_drain(drain);
     }
 
     /// Records what a drain has found so far, and returns the brackets to their pools.
@@ -165,11 +149,6 @@ impl<G: Gpu> Recorder<G> {
         self.record();
     }
 
-    /// Returns `true` if no bracket waits for the GPU and no thread drains.
-    pub fn is_idle(&self) -> bool {
-        self.pending.is_empty()
-    }
-
     /// Begins the sum of a call, which its series has counted; counts it as lost if there are too many.
     pub fn begin_call(&mut self, series: SeriesRef, workload: Workload) -> Option<SumId> {
         let call = self.sums.begin(series, workload);
@@ -184,12 +163,6 @@ impl<G: Gpu> Recorder<G> {
     pub fn end_call(&mut self, call: SumId, left: Option<Lost>) {
         self.outcomes.extend(self.sums.end(call, left));
         self.record();
-    }
-
-    /// Counts one more launch of the call as open.
-    #[inline]
-    pub fn open_launch(&mut self, call: SumId) {
-        self.sums.open_launch(call);
     }
 
     /// Loses the sum of a call, because one of its launches cannot be added to it.
@@ -244,13 +217,14 @@ impl<G: Gpu> Recorder<G> {
 /// Turns every bracket of a thread that the GPU has passed into a sample or a loss, unless another
 /// thread is doing so. Returns `true` if no bracket is left. Never waits for the GPU.
 pub(crate) fn drain<G: Gpu>(recorder: &Mutex<Recorder<G>>) -> bool {
-    let drain = locked(recorder).begin_drain();
+    let drain = locked(recorder).pending.begin_drain();
     drain.is_some_and(|drain| run(drain, recorder))
 }
 
 /// Drains like [`drain`], but gives up if the recorder stays locked until the deadline.
 pub(crate) fn drain_by<G: Gpu>(recorder: &Mutex<Recorder<G>>, deadline: Instant) -> bool {
-    let drain = locked_by(recorder, deadline).and_then(|mut recorder| recorder.begin_drain());
+    let drain =
+        locked_by(recorder, deadline).and_then(|mut recorder| recorder.pending.begin_drain());
     drain.is_some_and(|drain| run(drain, recorder))
 }
 
@@ -262,8 +236,8 @@ fn run<G: Gpu>(mut drain: Drain<G>, recorder: &Mutex<Recorder<G>>) -> bool {
         let mut recorder = locked(recorder);
         recorder.settle(&mut drain);
         if is_complete {
-            recorder.end_drain(drain);
-            return recorder.is_idle();
+            recorder.pending.end_drain(drain);
+            return recorder.pending.is_empty();
         }
     }
 }

@@ -29,7 +29,7 @@ pub struct CallSite {
     /// 1-based index in the registry; 0 if unregistered.
     id: AtomicU32,
     interest: AtomicU8,
-    rate: CurrentRate,
+    pub(crate) rate: CurrentRate,
     pub(crate) spec: Spec,
     /// The [`Settings`], packed.
     settings: AtomicU64,
@@ -44,7 +44,7 @@ pub struct CallSite {
     /// The decision whether captured launches get timing nodes.
     nodes: OnceLock<bool>,
     /// Timed calls whose `bytes` or `flops` were invalid.
-    invalid_workloads: AtomicU64,
+    pub(crate) invalid_workloads: AtomicU64,
     pub(crate) keys: Keys,
     pub(crate) cost: CostMeter,
 }
@@ -124,27 +124,11 @@ impl CallSite {
         self.interest.load(Relaxed) & SAMPLED != 0
     }
 
-    /// Returns a number that changes when threads must discard their sampling gaps and leases.
-    #[inline(always)]
-    pub(crate) fn epoch(&self) -> u32 {
-        self.rate.epoch()
-    }
-
-    /// Returns the sampling in force.
-    pub(crate) fn sampling(&self) -> Sampling {
-        self.rate.get()
-    }
-
     /// Sets the share of the calls that are timed.
     pub(crate) fn set_rate(&self, rate: f64) {
         if let Some(sampling) = Sampling::of_share(rate) {
             self.rate.set(sampling);
         }
-    }
-
-    /// Starts a new epoch, so that every thread decides about its next call.
-    pub(crate) fn renew(&self) {
-        self.rate.renew();
     }
 
     /// Sets which calls are timed, and how.
@@ -216,17 +200,6 @@ impl CallSite {
     /// Locks and returns all series, ordered by index.
     pub(crate) fn series(&self) -> MutexGuard<'_, Vec<SeriesCell>> {
         locked(&self.series)
-    }
-
-    /// Counts a timed call whose `bytes` or `flops` are invalid.
-    #[cold]
-    pub(crate) fn count_invalid_workload(&self) {
-        self.invalid_workloads.fetch_add(1, Relaxed);
-    }
-
-    /// Returns the number of timed calls whose `bytes` or `flops` were invalid.
-    pub(crate) fn invalid_workloads(&self) -> u64 {
-        self.invalid_workloads.load(Relaxed)
     }
 
     /// Locks and returns the deadline of the site's holds.

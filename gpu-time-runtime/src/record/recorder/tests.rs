@@ -48,7 +48,7 @@ impl Bench {
         let site = self.site;
         let series = self.recorder.series.begin(site, identity(launch));
         if let Some(call) = call {
-            self.recorder.open_launch(call);
+            self.recorder.sums.open_launch(call);
         }
         let key = StreamKey::new(stream, &());
         let stream_state = self.recorder.stream_state(self.gpu, key);
@@ -92,7 +92,7 @@ impl Bench {
     fn close(&mut self, mut bracket: Box<Bracket<FakeGpu>>, feeding: Feeding) {
         bracket.stop().unwrap();
         bracket.set_feeding(feeding);
-        if self.recorder.enqueue(bracket) {
+        if self.recorder.pending.push(bracket) {
             self.drain();
         }
     }
@@ -109,12 +109,12 @@ impl Bench {
     }
 
     fn drain(&mut self) {
-        let mut drain = self.recorder.begin_drain().unwrap();
+        let mut drain = self.recorder.pending.begin_drain().unwrap();
         while !drain.run() {
             self.recorder.settle(&mut drain);
         }
         self.recorder.settle(&mut drain);
-        self.recorder.end_drain(drain);
+        self.recorder.pending.end_drain(drain);
     }
 
     fn span(&mut self, stream: Stream) {
@@ -162,7 +162,7 @@ fn bracket_is_in_flight_until_the_gpu_has_passed_it() {
     bench.drain();
     assert_eq!((bench.series(None).in_flight(), bench.series(None).fed()), (0, 1));
     assert_eq!(bench.series(None).raw_ns().unwrap().sum(), 2_000.0);
-    assert!(bench.recorder.is_idle());
+    assert!(bench.recorder.pending.is_empty());
 }
 
 #[test]
@@ -214,15 +214,15 @@ fn brackets_closed_during_a_drain_come_after_it() {
     }
     // The GPU has passed one of the older.
     bench.gpu.finish_up_to(2);
-    let mut drain = bench.recorder.begin_drain().unwrap();
-    assert!(bench.recorder.begin_drain().is_none(), "one at a time");
-    assert!(!bench.recorder.is_idle());
+    let mut drain = bench.recorder.pending.begin_drain().unwrap();
+    assert!(bench.recorder.pending.begin_drain().is_none(), "one at a time");
+    assert!(!bench.recorder.pending.is_empty());
     for bracket in newer {
         bench.close(bracket, Feeding::Certain);
     }
     assert!(drain.run());
     bench.recorder.settle(&mut drain);
-    bench.recorder.end_drain(drain);
+    bench.recorder.pending.end_drain(drain);
     assert_eq!((bench.series(None).in_flight(), bench.series(None).measured()), (4, 1));
     // It has passed the other two, behind which the newer one of their stream must be.
     bench.gpu.finish_up_to(6);
@@ -230,7 +230,7 @@ fn brackets_closed_during_a_drain_come_after_it() {
     assert_eq!((bench.series(None).in_flight(), bench.series(None).measured()), (2, 3));
     bench.gpu.finish();
     bench.drain();
-    assert!(bench.recorder.is_idle());
+    assert!(bench.recorder.pending.is_empty());
     assert_eq!(bench.series(None).measured(), 5);
 }
 
@@ -238,15 +238,15 @@ fn brackets_closed_during_a_drain_come_after_it() {
 #[test]
 fn drain_recycles_brackets_in_chunks() {
     let mut bench = Bench::new();
-    let drain = bench.recorder.begin_drain().unwrap();
+    let drain = bench.recorder.pending.begin_drain().unwrap();
     for _ in 0..2 * CHUNK + 1 {
         let mut bracket = bench.open(STREAM, None, None);
         bracket.stop().unwrap();
-        bench.recorder.enqueue(bracket);
+        bench.recorder.pending.push(bracket);
     }
-    bench.recorder.end_drain(drain);
+    bench.recorder.pending.end_drain(drain);
     bench.gpu.finish();
-    let mut drain = bench.recorder.begin_drain().unwrap();
+    let mut drain = bench.recorder.pending.begin_drain().unwrap();
     for chunk in 1..=2 {
         assert!(!drain.run());
         bench.recorder.settle(&mut drain);
@@ -257,8 +257,8 @@ fn drain_recycles_brackets_in_chunks() {
     assert_eq!(bench.gpu.take_log(), [""; 0], "an event of the first chunk is used again");
     assert!(drain.run());
     bench.recorder.settle(&mut drain);
-    bench.recorder.end_drain(drain);
-    assert!(bench.recorder.is_idle());
+    bench.recorder.pending.end_drain(drain);
+    assert!(bench.recorder.pending.is_empty());
 }
 
 #[test]
