@@ -5,15 +5,15 @@
 use std::time::Duration;
 
 use crate::base::lock::locked;
+use crate::call::host::{StreamOrHost, StreamTimed};
 use crate::call::scope::TimedCall;
 use crate::call::source::Work;
 use crate::call::stream::{Life, StreamGuard};
 use crate::call::stream_call::obstacle;
-use crate::call::stream_timed::{StreamOrHost, StreamTimed};
 use crate::gpu::{Fault, Gpu, Preparation};
-use crate::record::call::StreamCall;
 use crate::record::series_counters::SeriesRef;
 use crate::record::stream_state::{Mark, StreamKey, StreamState};
+use crate::record::threads::StreamCall;
 use crate::record::timeline::{self, CallId};
 use crate::site::cost::{self, Timing};
 use crate::site::series_id::SeriesIdentity;

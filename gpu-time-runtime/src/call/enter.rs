@@ -5,14 +5,12 @@
 //! registers that only the timed path needs.
 
 use crate::call::barriers::SyncCall;
-use crate::call::body::BodyCall;
+use crate::call::brackets::{BodyCall, LaunchesCall};
 use crate::call::decide::{self, Admitted, Destination, Ticket};
-use crate::call::host::HostCall;
-use crate::call::launches::LaunchesCall;
+use crate::call::host::{HostCall, StreamOrHost, StreamTimed};
 use crate::call::scope::Scope;
 use crate::call::source::{Details, Source};
 use crate::call::stream::StreamGuard;
-use crate::call::stream_timed::{StreamOrHost, StreamTimed};
 use crate::site::callsite::CallSite;
 use crate::site::cost::CostTimer;
 

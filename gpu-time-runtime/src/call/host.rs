@@ -1,4 +1,4 @@
-//! A call timed by the host clock.
+//! A call timed by the host clock, also where a `stream` expression gives no stream.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use crate::call::decide::{self, Ticket};
 use crate::call::scope::TimedCall;
 use crate::call::source::{Details, Work};
 use crate::record::series_counters::SeriesRef;
-use crate::record::threads::{self, ThreadRecorder};
+use crate::record::threads::{self, StreamCall, ThreadRecorder};
 use crate::record::timeline::{self, CallId};
 use crate::site::cost::Timing;
 use crate::site::series_id::SeriesIdentity;
@@ -60,5 +60,32 @@ impl<W: Work> TimedCall for HostCall<W> {
         };
         locked(&self.thread.recorder).deliver(self.series, outcome, self.work.get());
         self.call_id
+    }
+}
+
+/// A call whose `stream` expression gives a stream or `None`.
+pub enum StreamOrHost<S, W> {
+    /// On a stream.
+    Stream(S),
+    /// On the CPU, without a stream.
+    Host(HostCall<W>),
+}
+
+/// A way of timing a call on a stream.
+pub(crate) trait StreamTimed<G, W>: TimedCall + Sized {
+    /// `true` if beginning and ending such a call waits for the GPU.
+    const WAITS: bool = false;
+
+    /// Begins the call; `None` if it was lost.
+    fn begin(call: StreamCall, guard: G, work: W) -> Option<Self>;
+}
+
+impl<S: TimedCall, W: Work> TimedCall for StreamOrHost<S, W> {
+    #[inline]
+    fn end(&mut self, lost: Option<Lost>, timing: &mut Timing<'_>) -> CallId {
+        match self {
+            StreamOrHost::Stream(call) => call.end(lost, timing),
+            StreamOrHost::Host(call) => call.end(lost, timing),
+        }
     }
 }

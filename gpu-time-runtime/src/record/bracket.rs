@@ -1,7 +1,6 @@
 //! A bracket: the pair of events around one launch or one body.
 
 use crate::gpu::{Fault, Gpu, HoldPlan, HoldResult, Preparation, StreamHold};
-use crate::record::bracket_order;
 use crate::record::call_sums::SumId;
 use crate::record::feeding::{BracketTimes, FeedDetector, Feeding, StreamPosition};
 use crate::record::series_counters::SeriesRef;
@@ -142,7 +141,7 @@ impl<G: Gpu> Bracket<G> {
         if by_host || thread_id.is_some() || prepare.hold.is_some() {
             self.set_extras(prepare.hold, by_host, thread_id);
         }
-        let held = bracket_order::start(self.gpu, self.subject.stream, &self.pair, prepare)?;
+        let held = start(self.gpu, self.subject.stream, &self.pair, prepare)?;
         if let Some(extras) = self.extras_mut() {
             extras.held = held;
         }
@@ -164,7 +163,7 @@ impl<G: Gpu> Bracket<G> {
     #[inline]
     pub fn stop(&mut self) -> Result<(), Fault> {
         let held = self.extras_mut().and_then(|extras| extras.held.take());
-        let stopped = bracket_order::stop(self.gpu, self.subject.stream, &self.pair, held);
+        let stopped = stop(self.gpu, self.subject.stream, &self.pair, held);
         self.closed = self.subject.stream_state.close();
         let released = stopped?;
         self.stopped_ns = self.gpu.now_ns();
@@ -235,7 +234,7 @@ impl<G: Gpu> Bracket<G> {
     pub fn close(&mut self) {
         self.subject.stream_state.close();
         let held = self.extras_mut().and_then(|extras| extras.held.take());
-        bracket_order::release(self.gpu, held);
+        release(self.gpu, held);
     }
 
     /// Turns the raw time into a sample.
@@ -333,3 +332,67 @@ impl<G: Gpu> Bracket<G> {
         expired
     }
 }
+
+// The order of every bracket: flush, hold, start, the user's work, stop, release. The hold is released
+// also when a later step fails.
+
+/// Flushes, holds and records the start. Returns the hold that [`stop`] must release.
+#[inline]
+pub(crate) fn start<G: Gpu>(
+    gpu: &G,
+    stream: Stream,
+    pair: &EventPair,
+    prepare: Preparation,
+) -> Result<Option<StreamHold>, Fault> {
+    let held =
+        if prepare == Preparation::default() { None } else { enqueue(gpu, stream, prepare)? };
+    match gpu.record_start(pair, stream) {
+        Ok(()) => Ok(held),
+        Err(fault) => {
+            release(gpu, held);
+            Err(fault)
+        }
+    }
+}
+
+/// Enqueues the flush and the hold. Without a free hold, the bracket runs unheld.
+#[cold]
+fn enqueue<G: Gpu>(
+    gpu: &G,
+    stream: Stream,
+    prepare: Preparation,
+) -> Result<Option<StreamHold>, Fault> {
+    if let Some(cold) = prepare.cold {
+        gpu.flush(stream, cold)?;
+    }
+    match prepare.hold {
+        None => Ok(None),
+        Some(HoldPlan::For(ns)) => gpu.delay(stream, ns).map(|()| None),
+        Some(HoldPlan::Until(deadline_ns)) => match gpu.hold(stream, deadline_ns) {
+            Ok(held) => Ok(Some(held)),
+            Err(Fault::Exhausted) => Ok(None),
+            Err(fault) => Err(fault),
+        },
+    }
+}
+
+/// Records the stop and releases the hold, whether or not the stop was recorded.
+#[inline]
+pub(crate) fn stop<G: Gpu>(
+    gpu: &G,
+    stream: Stream,
+    pair: &EventPair,
+    held: Option<StreamHold>,
+) -> Result<Option<HoldResult>, Fault> {
+    let stopped = gpu.record_stop(pair, stream);
+    let released = held.map(|held| gpu.release(held));
+    stopped.map(|()| released)
+}
+
+/// Releases the hold of a bracket that gets no stop.
+pub(crate) fn release<G: Gpu>(gpu: &G, held: Option<StreamHold>) {
+    held.map(|held| gpu.release(held));
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,4 @@
-//! Per-thread recorders: one thread's counters, brackets and call sums.
+//! Per-thread recorders: one thread's counters, brackets and call sums; and its calls.
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -9,10 +9,12 @@ use crate::base::lock::{Mutex, MutexGuard, Rank, locked};
 use crate::base::thread_id;
 use crate::cuda::Context;
 use crate::record::recorder::{self, Recorder};
+use crate::record::timeline::CallId;
 use crate::site::callsite::CallSite;
 use crate::site::counters::{CallCounters, Counts, Lease};
 use crate::site::registry;
 use crate::stats::sampling::Population;
+use crate::types::handles::Stream;
 use crate::types::key::SeriesKey;
 
 /// Sites registered after a thread's recorder was created that it can still count.
@@ -26,6 +28,23 @@ const SPARE_SITES: usize = 16;
 pub(crate) struct ThreadRecorder {
     counters: Box<[CallCounters]>,
     pub recorder: Mutex<Recorder<Context>>,
+}
+
+/// One timed call on a stream: its site, thread, context and stream.
+pub(crate) struct StreamCall {
+    pub site: &'static CallSite,
+    /// The recorder of the thread that began the call. All brackets of the call stay with it.
+    pub thread: &'static ThreadRecorder,
+    pub context: &'static Context,
+    pub stream: Stream,
+    /// cudarc enqueues waits and records of its own around the launches.
+    pub tracked: bool,
+    /// The call's id in the trace.
+    pub call_id: CallId,
+    /// The value that splits the site into series.
+    pub key: SeriesKey,
+    /// Calls that this one stands for.
+    pub weight: f32,
 }
 
 struct Threads {

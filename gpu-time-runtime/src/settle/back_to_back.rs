@@ -11,7 +11,7 @@ use crate::control::active;
 use crate::cuda::launches_block;
 use crate::cuda::{self, Context, Refusal, Replay};
 use crate::gpu::{Fault, Gpu, HoldPlan, Preparation};
-use crate::record::bracket_order;
+use crate::record::bracket;
 use crate::settle::options::{Plan, Settle};
 use crate::settle::pacer::Pacer;
 use crate::settle::progress::Progress;
@@ -137,12 +137,12 @@ fn span(
 ) -> Result<Sample, Fault> {
     let can_hold = !launches_block() && context.can_hold(true);
     let hold = can_hold.then_some(HoldPlan::Until(DEADLINE_NS));
-    let held = bracket_order::start(context, stream, pair, Preparation { cold: None, hold })?;
+    let held = bracket::start(context, stream, pair, Preparation { cold: None, hold })?;
     if let Err(fault) = replay.launch(stream) {
-        bracket_order::release(context, held);
+        bracket::release(context, held);
         return Err(fault);
     }
-    let hold = bracket_order::stop(context, stream, pair, held)?;
+    let hold = bracket::stop(context, stream, pair, held)?;
     context.synchronize(stream)?;
     // The GPU has passed both events, unless another thread of the program captures the stream.
     let raw_ns = context.elapsed(pair)?.ok_or(Fault::Captured)?;

@@ -13,7 +13,7 @@ use std::time::Instant;
 use crate::base::lock::locked_by;
 use crate::cuda;
 use crate::gpu::Gpu;
-use crate::record::call::StreamCall;
+use crate::record::threads::StreamCall;
 use crate::types::sample::Lost;
 pub(crate) use node::Node;
 use table::GRAPHS;

@@ -3,9 +3,9 @@
 use crate::base::lock::locked;
 use crate::base::thread_id;
 use crate::cuda::Capture;
-use crate::record::call::StreamCall;
 use crate::record::graph::table::{GRAPHS, NodeInfo, Pair, series};
 use crate::record::stream_state::{self, Mark, StreamKey, StreamState};
+use crate::record::threads::StreamCall;
 use crate::types::handles::Stream;
 use crate::types::sample::Lost;
 

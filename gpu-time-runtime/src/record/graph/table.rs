@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Relaxed};
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked};
 use crate::cuda::{Capture, Context, KeepError};
 use crate::gpu::{Fault, Gpu};
-use crate::record::call::StreamCall;
+use crate::record::threads::StreamCall;
 use crate::record::timeline;
 use crate::site::callsite::CallSite;
 use crate::site::series_id::{SeriesId, SeriesIdentity};
