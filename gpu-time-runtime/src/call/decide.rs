@@ -30,11 +30,11 @@ const MAX_LEASE: u32 = 64;
 
 /// A call that is to be timed unless its warm-up or its context decides otherwise, and where it runs.
 pub(crate) struct Admitted<G> {
-    ticket: Ticket,
-    source: Source<G>,
+    pub ticket: Ticket,
+    pub source: Source<G>,
     /// The call is captured into a graph, so it does not count as warm-up: the shape of the graph would
     /// depend on how many calls went before.
-    is_captured: bool,
+    pub is_captured: bool,
 }
 
 /// The counting of one call.
@@ -42,7 +42,7 @@ pub(crate) struct Admitted<G> {
 /// Invariant: the call is counted once, when this is dropped: as skipped, unless it was given another
 /// outcome before. So a panic in one of the user's expressions leaves the call counted as skipped.
 pub(crate) struct Ticket {
-    site: &'static CallSite,
+    pub site: &'static CallSite,
     /// The number of calls that this one represents.
     weight: f32,
     outcome: Outcome,
@@ -52,11 +52,6 @@ impl Ticket {
     #[inline(always)]
     fn new(site: &'static CallSite, weight: f32) -> Ticket {
         Ticket { site, weight, outcome: Outcome::Skipped }
-    }
-
-    #[inline(always)]
-    pub fn site(&self) -> &'static CallSite {
-        self.site
     }
 
     /// Counts the call as given.
@@ -77,13 +72,6 @@ impl Drop for Ticket {
     #[inline(always)]
     fn drop(&mut self) {
         count(self.site, self.outcome);
-    }
-}
-
-impl<G> Admitted<G> {
-    #[inline(always)]
-    pub fn site(&self) -> &'static CallSite {
-        self.ticket.site
     }
 }
 
@@ -152,29 +140,21 @@ fn admit_captured<G: StreamGuard>(
     if !is_on {
         return None;
     }
-    let drawn = match site.is_sampled() {
-        true => draw_slowly(site, threads::counters(site)),
-        false => Ok(1.0),
-    };
-    match drawn {
-        Ok(weight) => ticket.weight = weight,
-        Err(outcome) => {
-            ticket.count_as(outcome);
-            return None;
+    if site.is_sampled() {
+        match draw_slowly(site, threads::counters(site)) {
+            Ok(weight) => ticket.weight = weight,
+            Err(outcome) => {
+                ticket.count_as(outcome);
+                return None;
+            }
         }
     }
     Some(Admitted { ticket, source, is_captured })
 }
 
-/// [`admit`] for a site without a stream.
-#[inline(always)]
-pub(crate) fn admit_host(site: &'static CallSite) -> Option<Ticket> {
-    draw(site)
-}
-
 /// Decides by the switch, the filter and sampling. Counts the call if it is not timed.
 #[inline(always)]
-fn draw(site: &'static CallSite) -> Option<Ticket> {
+pub(crate) fn draw(site: &'static CallSite) -> Option<Ticket> {
     if !is_wanted(site) {
         count(site, Outcome::Skipped);
         return None;
@@ -270,25 +250,16 @@ fn is_leased(site: &'static CallSite, context: usize) -> bool {
             .is_some_and(|counters| counters.pass_over(context, site.rate.epoch()))
 }
 
-/// The destination of a call that is timed.
-pub(crate) enum Destination<G, D: Details> {
-    /// A stream.
-    Stream(StreamCall, G, D::Work),
-    /// The host, with the details that are still to be evaluated.
-    Host(Ticket, D),
-}
-
-/// Finds the context of an admitted call; `None` if there is none, or if the call serves to warm up.
+/// Finds the context of a call on a stream, and begins to time it. `None` if there is no context, or if the
+/// call serves to warm up.
 #[inline(always)]
-pub(crate) fn destination<G: StreamGuard, D: Details>(
-    admitted: Admitted<G>,
+pub(crate) fn stream_call<G: StreamGuard, D: Details>(
+    mut ticket: Ticket,
+    source: StreamSource<G>,
+    is_captured: bool,
     details: D,
-) -> Option<Destination<G, D>> {
-    let Admitted { mut ticket, source, is_captured } = admitted;
-    let StreamSource { stream, context: handle, tracked, guard } = match source {
-        Source::Stream(source) => source,
-        Source::Host => return Some(Destination::Host(ticket, details)),
-    };
+) -> Option<(StreamCall, G, D::Work)> {
+    let StreamSource { stream, context: handle, tracked, guard } = source;
     let site = ticket.site;
     let context = match cuda::recent(handle) {
         Some(context) => context,
@@ -315,7 +286,7 @@ pub(crate) fn destination<G: StreamGuard, D: Details>(
     let weight = ticket.time();
     let (thread, call_id) = (threads::current(), timeline::begin(site));
     let call = StreamCall { site, thread, context, stream, tracked, call_id, key, weight };
-    Some(Destination::Stream(call, guard, work))
+    Some((call, guard, work))
 }
 
 /// Evaluates the key of a call, and returns it with the details that are still to be evaluated.

@@ -32,7 +32,7 @@ impl<W: Work> HostCall<W> {
         mut ticket: Ticket,
         details: D,
     ) -> Option<HostCall<W>> {
-        let site = ticket.site();
+        let site = ticket.site;
         let (key, rest) = decide::series_key(site, details);
         if !site.is_plain() && decide::warms_up(&mut ticket, None, key) {
             return None;

@@ -10,7 +10,7 @@ use crate::cuda::{self, Context};
 use crate::gpu::{Gpu, HoldPlan, Preparation};
 use crate::record::bracket::{Bracket, Subject};
 use crate::record::call_sums::SumId;
-use crate::record::graph::{self, CapturedLaunch, Node};
+use crate::record::graph::{self, Node};
 use crate::record::pool;
 use crate::record::recorder::{self, Recorder};
 use crate::record::stream_state::StreamKey;
@@ -64,25 +64,16 @@ impl StreamCall {
         if obstacle == Some(Lost::Capture)
             && let Some(opened) = self.open_node(launch, state)
         {
-            return match opened {
-                CapturedLaunch::Node(node) => Some(OpenLaunch::Node(node)),
-                _ => None,
-            };
+            return opened.ok().map(OpenLaunch::Node);
         }
         let bracket = self.open(Some(launch), Some(state), obstacle, workload)?;
         Some(OpenLaunch::Bracket(self.thread, bracket))
     }
 
-    /// Makes a launch in a capture a node of the graph, if the site wants nodes.
+    /// Makes a launch in a capture a node of the graph, if the site wants nodes. An error was counted.
     #[cold]
-    fn open_node(&self, launch: u32, state: &CallState) -> Option<CapturedLaunch> {
-        if !self.site.spec.graph {
-            return None;
-        }
-        let opened = graph::open(self, launch);
-        if matches!(opened, CapturedLaunch::Untimed) {
-            return None;
-        }
+    fn open_node(&self, launch: u32, state: &CallState) -> Option<Result<Box<Node>, Lost>> {
+        let opened = if self.site.spec.graph { graph::open(self, launch)? } else { return None };
         state.leave_to_graph(self);
         Some(opened)
     }
@@ -260,7 +251,7 @@ impl StreamCall {
             Some(sum) => locked(&self.thread.recorder).end_call(sum, lost),
             None if state.first_cache().is_none() => {
                 // The call did not launch anything.
-                let outcome = lost.map_or(Ok(Sample::NOTHING), Err);
+                let outcome = lost.map_or(Ok(Sample::nothing()), Err);
                 locked(&self.thread.recorder).count(
                     self.site,
                     self.context.device_id(),

@@ -165,15 +165,15 @@ pub(crate) fn states() -> (Vec<SiteState>, usize) {
 /// memory that was allocated before, no driver call is made, and no thread that is stuck is waited for.
 fn read_counters(states: &mut [SiteState]) -> usize {
     let deadline = Instant::now() + LOCK_PATIENCE;
-    let known = threads::all().to_vec();
+    let known = threads::locked_threads().all.clone();
     let is_stuck = |thread: &&ThreadRecorder| locked_by(&thread.recorder, deadline).is_none();
     let stuck: Vec<bool> = known.iter().map(is_stuck).collect();
     let mut recorders = Vec::with_capacity(known.len());
     let (now, deadline) = (Instant::now(), Instant::now() + LOCK_PATIENCE);
-    let threads = threads::all();
+    let threads = threads::locked_threads();
     // Threads keep their places, and new ones join at the end.
     let stuck = stuck.into_iter().chain(iter::repeat(false));
-    recorders.extend(threads.iter().zip(stuck).filter_map(|(thread, is_stuck)| {
+    recorders.extend(threads.all.iter().zip(stuck).filter_map(|(thread, is_stuck)| {
         locked_by(&thread.recorder, if is_stuck { now } else { deadline })
     }));
     let graphs = graph::series();
@@ -191,7 +191,7 @@ fn read_counters(states: &mut [SiteState]) -> usize {
     for (site, id, timed) in graphs.iter() {
         add(site, id, timed, 0);
     }
-    threads.len() - recorders.len()
+    threads.all.len() - recorders.len()
 }
 
 /// Drains the brackets that the GPU has finished. Returns 1 if another thread kept the nodes of graphs from
@@ -213,7 +213,7 @@ pub(crate) fn live_states(drains: bool) -> impl Iterator<Item = SiteState> {
     let called = registry::sites().into_iter().filter(|site| site.is_on().is_some());
     called.map(|site| {
         let mut state = SiteState::new(site);
-        state.read(&threads::all());
+        state.read(&threads::locked_threads());
         state
     })
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::collect::devices::Biases;
 use crate::cuda;
-use crate::record::threads::{self, AllThreads};
+use crate::record::threads::{self, Threads};
 use crate::site::callsite::CallSite;
 use crate::site::counters::Counts;
 use crate::site::series_id::{SeriesCell, SeriesId};
@@ -91,7 +91,7 @@ impl SiteState {
     }
 
     /// Reads the counters. Allocates only if a series was created after the call of [`SiteState::new`].
-    pub fn read(&mut self, threads: &AllThreads) {
+    pub fn read(&mut self, threads: &Threads) {
         (self.calls, self.population) = threads::counts(self.site, threads);
         self.series.extend(self.site.series().iter().map(|SeriesCell { id, series }| {
             SeriesState {
@@ -278,7 +278,7 @@ impl SiteState {
         in_flight: &[u64],
     ) -> SiteState {
         let mut state = SiteState::new(site);
-        state.read(&threads::all());
+        state.read(&threads::locked_threads());
         state.calls = calls;
         for (series, in_flight) in state.series.iter_mut().zip(in_flight) {
             series.in_flight = *in_flight;

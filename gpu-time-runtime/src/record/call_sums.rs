@@ -63,7 +63,7 @@ impl CallSums {
     #[inline]
     pub fn begin(&mut self, series: SeriesRef, workload: Workload) -> Option<SumId> {
         let sum =
-            Sum { series, open: 1, sample: Sample::NOTHING, lost: None, left: None, workload };
+            Sum { series, open: 1, sample: Sample::nothing(), lost: None, left: None, workload };
         if let Some(call) = self.free.pop() {
             *self.sums.get_mut(call.index())? = sum;
             return Some(call);

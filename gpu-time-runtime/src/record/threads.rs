@@ -1,7 +1,6 @@
 //! Per-thread recorders: one thread's counters, brackets and call sums; and its calls.
 
 use std::cell::Cell;
-use std::ops::Deref;
 use std::time::{Duration, Instant};
 
 use crate::base::fork;
@@ -47,13 +46,16 @@ pub(crate) struct StreamCall {
     pub weight: f32,
 }
 
-struct Threads {
-    all: Vec<&'static ThreadRecorder>,
+/// Every thread recorder, and those of threads that have ended.
+pub(crate) struct Threads {
+    pub all: Vec<&'static ThreadRecorder>,
     idle: Vec<&'static ThreadRecorder>,
+    /// The recorder of all threads that are being torn down, once there is one.
+    shared: Option<&'static ThreadRecorder>,
 }
 
 static THREADS: Mutex<Threads> =
-    Mutex::new(Rank::Threads, Threads { all: Vec::new(), idle: Vec::new() });
+    Mutex::new(Rank::Threads, Threads { all: Vec::new(), idle: Vec::new(), shared: None });
 
 /// Returns the recorder for reuse when its thread ends.
 struct ThreadExit(&'static ThreadRecorder);
@@ -67,7 +69,7 @@ impl Drop for ThreadExit {
             return;
         }
         self.0.give_back_warmups();
-        locked(&THREADS).idle.push(self.0);
+        locked_threads().idle.push(self.0);
     }
 }
 
@@ -99,12 +101,12 @@ fn assign() -> &'static ThreadRecorder {
     if thread_id::is_ending() {
         return shared();
     }
-    let thread = locked(&THREADS).take();
+    let thread = locked_threads().take();
     let registered = ON_EXIT.try_with(|cell| cell.set(Some(ThreadExit(thread))));
     if registered.is_err() {
         // The thread's destructors have run, so nothing would return the recorder for reuse.
         thread_id::mark_ending();
-        locked(&THREADS).idle.push(thread);
+        locked_threads().idle.push(thread);
         return shared();
     }
     CURRENT.set(Some(thread));
@@ -114,17 +116,17 @@ fn assign() -> &'static ThreadRecorder {
 /// Returns the recorder shared by threads that are being torn down. It has no call counters, because
 /// several threads would write them.
 fn shared() -> &'static ThreadRecorder {
-    static SHARED: std::sync::OnceLock<&'static ThreadRecorder> = std::sync::OnceLock::new();
-    SHARED.get_or_init(|| {
+    let mut threads = locked_threads();
+    threads.shared.unwrap_or_else(|| {
         let thread = new_recorder(0);
-        locked(&THREADS).all.push(thread);
-        thread
+        threads.all.push(thread);
+        *threads.shared.insert(thread)
     })
 }
 
 fn new_recorder(sites: usize) -> &'static ThreadRecorder {
     Box::leak(Box::new(ThreadRecorder {
-        counters: (0..sites).map(|_| CallCounters::new()).collect(),
+        counters: (0..sites).map(|_| CallCounters::default()).collect(),
         recorder: Mutex::new(Rank::Recorder, Recorder::default()),
     }))
 }
@@ -153,27 +155,16 @@ impl Threads {
     }
 }
 
-/// Locks the list of all recorders.
-pub(crate) fn all() -> AllThreads {
-    AllThreads(locked(&THREADS))
-}
-
-/// All recorders. A thread that needs a new one waits while this is held.
-pub(crate) struct AllThreads(MutexGuard<'static, Threads>);
-
-impl Deref for AllThreads {
-    type Target = [&'static ThreadRecorder];
-
-    fn deref(&self) -> &Self::Target {
-        &self.0.all
-    }
+/// Locks the list of all recorders. A thread that needs a new one waits while this is held.
+pub(crate) fn locked_threads() -> MutexGuard<'static, Threads> {
+    locked(&THREADS)
 }
 
 /// Returns the counts of a site over all threads, and its sampled population.
-pub(crate) fn counts(site: &'static CallSite, all: &AllThreads) -> (Counts, Population) {
+pub(crate) fn counts(site: &'static CallSite, threads: &Threads) -> (Counts, Population) {
     let shared = site.shared_counters();
     let (mut counts, mut population) = (shared.read(), shared.population());
-    for thread in all.iter() {
+    for thread in &threads.all {
         if let Some(counters) = thread.counters.get(site.id() as usize) {
             counts.add(counters.read());
             population.add(counters.population());
@@ -197,7 +188,7 @@ pub(crate) fn wait_for_gpu(patience: Duration) {
 /// locked until the deadline counts as busy.
 pub(crate) fn drain_all(deadline: Instant) -> bool {
     // A copy of the list: while a stuck thread is waited for, new threads must be able to register.
-    let threads = all().to_vec();
+    let threads = locked_threads().all.clone();
     let drain = |thread: &ThreadRecorder| recorder::drain_by(&thread.recorder, deadline);
     threads.into_iter().fold(true, |are_idle, thread| drain(thread) && are_idle)
 }

@@ -36,7 +36,7 @@ pub struct CallSite {
     warmup: AtomicU32,
     name: OnceLock<String>,
     /// Calls on threads that have no counters for this site, such as threads being torn down.
-    shared_counters: Mutex<CallCounters>,
+    shared_counters: OnceLock<Mutex<CallCounters>>,
     /// All series, under one lock.
     series: Mutex<Vec<SeriesCell>>,
     pub(crate) warmups: Warmups,
@@ -80,7 +80,7 @@ impl CallSite {
             settings: AtomicU64::new(Settings::NONE),
             warmup: AtomicU32::new(0),
             name: OnceLock::new(),
-            shared_counters: Mutex::new(Rank::Sampler, CallCounters::new()),
+            shared_counters: OnceLock::new(),
             series: Mutex::new(Rank::Series, Vec::new()),
             warmups: Warmups::new(),
             hold_deadline: Mutex::new(Rank::HoldDeadline, HoldDeadline::new()),
@@ -194,7 +194,8 @@ impl CallSite {
 
     /// Locks and returns the counters of calls on threads that have no counters for this site.
     pub(crate) fn shared_counters(&self) -> MutexGuard<'_, CallCounters> {
-        locked(&self.shared_counters)
+        let new = || Mutex::new(Rank::Sampler, CallCounters::default());
+        locked(self.shared_counters.get_or_init(new))
     }
 
     /// Locks and returns all series, ordered by index.

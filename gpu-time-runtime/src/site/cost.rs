@@ -20,17 +20,7 @@ const LONGEST_DECISION_NS: u64 = 1_000;
 
 /// The costs of one site since the last [`CostMeter::take`].
 #[repr(align(64))] // timed calls write it, so it is apart from fields that every call reads
-pub(crate) struct CostMeter {
-    calls: AtomicU64,
-    timed: AtomicU64,
-    pair_ns: AtomicU64,
-    preparation_ns: AtomicU64,
-    metered: AtomicU64,
-    metered_ns: AtomicU64,
-    decision_ns: AtomicU64,
-    paced: AtomicU64,
-    paced_by_gpu: AtomicU64,
-}
+pub(crate) struct CostMeter(Usage<AtomicU64>);
 
 /// Returns `true` while costs are counted.
 #[inline(always)]
@@ -40,7 +30,7 @@ pub(crate) fn is_on() -> bool {
 
 impl CostMeter {
     pub const fn new() -> Self {
-        CostMeter {
+        CostMeter(Usage {
             calls: AtomicU64::new(0),
             timed: AtomicU64::new(0),
             pair_ns: AtomicU64::new(0),
@@ -50,29 +40,29 @@ impl CostMeter {
             decision_ns: AtomicU64::new(0),
             paced: AtomicU64::new(0),
             paced_by_gpu: AtomicU64::new(0),
-        }
+        })
     }
 
     /// Counts calls, timed or not.
     pub fn count(&self, calls: u64) {
-        self.calls.fetch_add(calls, Relaxed);
+        self.0.calls.fetch_add(calls, Relaxed);
     }
 
     /// Counts one timed call.
     pub fn count_timed(&self) {
-        self.timed.fetch_add(1, Relaxed);
+        self.0.timed.fetch_add(1, Relaxed);
     }
 
     /// Counts the device time of one event pair.
     #[cold]
     pub fn count_pair(&self, ns: f64) {
-        self.pair_ns.fetch_add(ns as u64, Relaxed);
+        self.0.pair_ns.fetch_add(ns as u64, Relaxed);
     }
 
     /// Counts the device time of a flush or a hold.
     #[cold]
     pub fn count_preparation(&self, ns: f64) {
-        self.preparation_ns.fetch_add(ns as u64, Relaxed);
+        self.0.preparation_ns.fetch_add(ns as u64, Relaxed);
     }
 
     /// Counts a sample that shows which side sets the pace: the GPU if `is_gpu_behind`, which means
@@ -80,8 +70,8 @@ impl CostMeter {
     /// bracket.
     #[cold]
     pub fn count_pace(&self, is_gpu_behind: bool) {
-        self.paced.fetch_add(1, Relaxed);
-        self.paced_by_gpu.fetch_add(u64::from(is_gpu_behind), Relaxed);
+        self.0.paced.fetch_add(1, Relaxed);
+        self.0.paced_by_gpu.fetch_add(u64::from(is_gpu_behind), Relaxed);
     }
 
     /// Returns the counters and resets them.
@@ -97,15 +87,15 @@ impl CostMeter {
     fn read(&self, one: impl Fn(&AtomicU64) -> u64) -> Usage {
         let number = |count| one(count) as f64;
         Usage {
-            calls: number(&self.calls),
-            timed: number(&self.timed),
-            pair_ns: number(&self.pair_ns),
-            preparation_ns: number(&self.preparation_ns),
-            metered: number(&self.metered),
-            metered_ns: number(&self.metered_ns),
-            decision_ns: number(&self.decision_ns),
-            paced: number(&self.paced),
-            paced_by_gpu: number(&self.paced_by_gpu),
+            calls: number(&self.0.calls),
+            timed: number(&self.0.timed),
+            pair_ns: number(&self.0.pair_ns),
+            preparation_ns: number(&self.0.preparation_ns),
+            metered: number(&self.0.metered),
+            metered_ns: number(&self.0.metered_ns),
+            decision_ns: number(&self.0.decision_ns),
+            paced: number(&self.0.paced),
+            paced_by_gpu: number(&self.0.paced_by_gpu),
         }
     }
 }
@@ -171,8 +161,8 @@ impl Drop for CostTimer {
 
 #[cold]
 fn count_call(meter: &CostMeter, ns: u64) {
-    meter.metered_ns.fetch_add(ns, Relaxed);
-    meter.metered.fetch_add(1, Relaxed);
+    meter.0.metered_ns.fetch_add(ns, Relaxed);
+    meter.0.metered.fetch_add(1, Relaxed);
 }
 
 /// Adds the host time until it is dropped to a counter.
@@ -217,7 +207,7 @@ impl Drop for Stretch<'_> {
 #[inline]
 pub(crate) fn time_decision(meter: &CostMeter) -> Timing<'_> {
     let is_timed = is_on() && one_in(ONE_IN);
-    Timing(is_timed.then(|| Stretch::new(&meter.decision_ns, LONGEST_DECISION_NS, ONE_IN.into())))
+    Timing(is_timed.then(|| Stretch::new(&meter.0.decision_ns, LONGEST_DECISION_NS, ONE_IN.into())))
 }
 
 /// Counts a measured call that began `ago`.
@@ -276,7 +266,7 @@ mod tests {
     #[test]
     fn interrupted_decision_counts_up_to_the_bound() {
         static METER: CostMeter = CostMeter::new();
-        let mut stretch = Stretch::new(&METER.decision_ns, LONGEST_DECISION_NS, ONE_IN.into());
+        let mut stretch = Stretch::new(&METER.0.decision_ns, LONGEST_DECISION_NS, ONE_IN.into());
         stretch.began -= Duration::from_secs(1);
         drop(stretch);
         let usage = METER.take();

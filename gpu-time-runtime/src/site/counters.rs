@@ -60,6 +60,7 @@ pub(crate) struct Lease {
 ///
 /// Invariant: one thread writes, so a load and a store make an increment. That takes a nanosecond,
 /// where an atomic read-modify-write takes seven, and forty-five when threads share it.
+#[derive(Default)]
 #[repr(C, align(64))] // a skipped call touches the first cache line only
 pub(crate) struct CallCounters {
     skip: AtomicU64,
@@ -84,24 +85,6 @@ pub(crate) struct CallCounters {
 }
 
 impl CallCounters {
-    pub const fn new() -> Self {
-        CallCounters {
-            skip: AtomicU64::new(0),
-            skip_epoch: AtomicU64::new(0),
-            skip_context: AtomicU64::new(0),
-            unsampled: AtomicU64::new(0),
-            warmup: AtomicU64::new(0),
-            skipped: AtomicU64::new(0),
-            timed: AtomicU64::new(0),
-            gap: AtomicU64::new(0),
-            skip_device: AtomicU64::new(0),
-            warm_device: AtomicU64::new(0),
-            warm_total: AtomicU64::new(0),
-            warm_keys: [const { AtomicU64::new(0) }; 2],
-            sampler: Sampler::new(),
-        }
-    }
-
     /// Counts one call.
     #[inline(always)]
     pub fn count(&self, outcome: Outcome) {
@@ -247,7 +230,7 @@ mod tests {
     #[test]
     fn gap_ends_with_its_epoch() {
         let share = |share| Sampling::of_share(share).unwrap();
-        let counters = CallCounters::new();
+        let counters = CallCounters::default();
         assert_eq!(counters.draw(share(0.0), 0, 64), None);
         assert!(counters.pass_over(0, 0));
         assert!(counters.pass_over(0, 0));
@@ -259,7 +242,7 @@ mod tests {
 
     #[test]
     fn every_nth_call_is_timed_across_epochs() {
-        let counters = CallCounters::new();
+        let counters = CallCounters::default();
         let is_timed = |call: u32| {
             let epoch = call / 5;
             !counters.pass_over(0, epoch) && counters.draw(Sampling::every(7), epoch, 64).is_some()
@@ -270,7 +253,7 @@ mod tests {
 
     #[test]
     fn lease_serves_one_context_and_is_given_back() {
-        let counters = CallCounters::new();
+        let counters = CallCounters::default();
         let device = DeviceId::Cuda(1);
         counters.skip_warmup(Lease { device, calls: 3 }, 7, 5);
         assert!(counters.pass_over(7, 5));
@@ -284,7 +267,7 @@ mod tests {
 
     #[test]
     fn sampling_gap_is_not_taken_for_a_lease() {
-        let counters = CallCounters::new();
+        let counters = CallCounters::default();
         assert_eq!(counters.draw(Sampling::of_share(0.0).unwrap(), 0, 64), None);
         assert_eq!(counters.take_warmup(), None);
         assert!(counters.pass_over(0, 0));
@@ -292,7 +275,7 @@ mod tests {
 
     #[test]
     fn warm_keys_are_valid_for_one_device_and_total() {
-        let counters = CallCounters::new();
+        let counters = CallCounters::default();
         let (device, keys) = (DeviceId::Cuda(0), [SeriesKey::NONE, SeriesKey::OTHER]);
         for key in keys {
             assert!(!counters.is_warm(device, key, 10));

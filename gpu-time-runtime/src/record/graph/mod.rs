@@ -24,26 +24,18 @@ const AT_ONCE: usize = 64;
 /// Polling takes at most one part in this many of the host's time.
 const SHARE: u64 = 100;
 
-/// The result of a launch in a capture.
-pub(crate) enum CapturedLaunch {
-    Node(Box<Node>),
-    /// Counted as lost.
-    Lost,
-    /// The site has no nodes, or the capture cannot have them.
-    Untimed,
-}
-
-/// Adds the start of a launch as a node, if its stream is being captured and its site has nodes.
+/// Adds the start of a launch as a node. Returns `None` if its stream is not being captured, or its site
+/// has no nodes; a launch that gets none for another reason is counted as lost.
 #[cold]
-pub(crate) fn open(call: &StreamCall, launch: u32) -> CapturedLaunch {
+pub(crate) fn open(call: &StreamCall, launch: u32) -> Option<Result<Box<Node>, Lost>> {
     let StreamCall { site, context, stream, .. } = *call;
     let capture = context.capture(stream);
     if matches!(capture, Ok(None)) || cuda::is_recording() {
-        return CapturedLaunch::Untimed;
+        return None;
     }
     let can = capture.is_ok() && context.origin().is_some();
     if !site.gets_nodes(can) {
-        return CapturedLaunch::Untimed;
+        return None;
     }
     let index = series().find(call, launch);
     let opened = match capture {
@@ -51,13 +43,7 @@ pub(crate) fn open(call: &StreamCall, launch: u32) -> CapturedLaunch {
         Ok(_) => Err(Lost::Driver),
         Err(fault) => Err(fault.into()),
     };
-    match opened {
-        Ok(node) => CapturedLaunch::Node(node),
-        Err(reason) => {
-            series().record(index, Err(reason));
-            CapturedLaunch::Lost
-        }
-    }
+    Some(opened.inspect_err(|reason| series().record(index, Err(*reason))))
 }
 
 /// Polls some nodes, unless another thread does or has done a moment ago.
