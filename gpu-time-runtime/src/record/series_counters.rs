@@ -127,7 +127,8 @@ impl SeriesTable {
     pub fn record(&mut self, outcomes: &[SeriesOutcome]) {
         let mut open: Option<(&'static CallSite, MutexGuard<'static, Vec<SeriesCell>>)> = None;
         for &SeriesOutcome { series, outcome, workload } in outcomes {
-            let Some(counters) = self.end(series, outcome.ok()) else { continue };
+            let Some(counters) = self.counters.get_mut(series.0 as usize) else { continue };
+            counters.in_flight = counters.in_flight.saturating_sub(1);
             let (site, index) = (counters.site, counters.id.index());
             if open.as_ref().is_none_or(|(open, _)| !ptr::eq(*open, site)) {
                 // Unlocked before the next is locked, so that no thread holds two.
@@ -137,6 +138,7 @@ impl SeriesTable {
             let Some(cell) = cells.get_mut(index) else { continue };
             match outcome {
                 Ok(sample) => {
+                    counters.is_long = sample.raw_ns() >= LONG_NS;
                     cell.series.record(sample);
                     if !workload.is_unknown() {
                         cell.series.record_work(sample, workload);
@@ -145,18 +147,6 @@ impl SeriesTable {
                 Err(lost) => cell.series.lose(lost),
             }
         }
-    }
-
-    /// Counts a bracket as no longer in flight, and learns from its sample. Returns the counters of its
-    /// series.
-    #[inline]
-    fn end(&mut self, series: SeriesRef, sample: Option<Sample>) -> Option<&SeriesCounters> {
-        let counters = self.counters.get_mut(series.0 as usize)?;
-        if let Some(sample) = sample {
-            counters.is_long = sample.raw_ns() >= LONG_NS;
-        }
-        counters.in_flight = counters.in_flight.saturating_sub(1);
-        Some(counters)
     }
 
     /// Returns the identity of a series within its site.

@@ -7,9 +7,8 @@ use std::sync::atomic::{
 
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked};
 use crate::site::cost::CostMeter;
-use crate::site::counters::CallCounters;
+use crate::site::counters::{CallCounters, Warmups};
 use crate::site::series_id::{SeriesCell, SeriesId, SeriesIdentity};
-use crate::site::warmup::Warmups;
 use crate::stats::hold_deadline::HoldDeadline;
 use crate::stats::sampling::CurrentRate;
 use crate::stats::series::SeriesData;
