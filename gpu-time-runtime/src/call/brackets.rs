@@ -7,7 +7,7 @@ use crate::call::host::{StreamOrHost, StreamTimed};
 use crate::call::scope::{Scope, TimedCall};
 use crate::call::source::Work;
 use crate::call::stream::{Life, StreamGuard};
-use crate::call::stream_call::{CallState, GpuBracket, OpenLaunch};
+use crate::call::stream_call::{CallState, GpuBracket, OpenLaunch, abandon};
 use crate::record::threads::StreamCall;
 use crate::record::timeline::CallId;
 use crate::site::cost::Timing;
@@ -142,7 +142,7 @@ impl<G: StreamGuard> TimedCall for Body<G> {
     fn end(&mut self, lost: Option<Lost>, _: &mut Timing<'_>) -> CallId {
         match (self.bracket.take(), lost) {
             (None, _) => {}
-            (Some(bracket), Some(reason)) => self.call.abandon(bracket, reason),
+            (Some(bracket), Some(reason)) => abandon(self.call.thread, bracket, reason),
             (Some(bracket), None) => {
                 let strong = self.guard.upgrade();
                 self.call.close(bracket, Life::of(&strong));

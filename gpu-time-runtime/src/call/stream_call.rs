@@ -49,7 +49,7 @@ pub(crate) struct CallState {
 impl StreamCall {
     /// Opens the bracket around a body, or counts it as lost.
     pub fn open_body(&self, life: Life<'_>, workload: Workload) -> Option<GpuBracket> {
-        self.open(None, None, self.obstacle(life), workload)
+        self.open(None, self.obstacle(life), workload)
     }
 
     /// Opens the bracket around a launch, or counts it and its call's sum as lost.
@@ -66,7 +66,7 @@ impl StreamCall {
         {
             return opened.ok().map(OpenLaunch::Node);
         }
-        let bracket = self.open(Some(launch), Some(state), obstacle, workload)?;
+        let bracket = self.open(Some((launch, state)), obstacle, workload)?;
         Some(OpenLaunch::Bracket(self.thread, bracket))
     }
 
@@ -87,8 +87,7 @@ impl StreamCall {
     #[inline(always)] // its two callers are not inlined
     fn open(
         &self,
-        launch: Option<u32>,
-        state: Option<&CallState>,
+        launch: Option<(u32, &CallState)>,
         obstacle: Option<Lost>,
         workload: Workload,
     ) -> Option<GpuBracket> {
@@ -97,6 +96,7 @@ impl StreamCall {
         let mut recorder = locked(&thread.recorder);
         let stream_key = StreamKey::new(stream, thread);
         let stream_state = recorder.stream_state(context, stream_key);
+        let (launch, state) = launch.unzip();
         let first = state.and_then(CallState::first_cache);
         let is_plain = site.is_plain() && cold_override::is_none();
         // Read once, because the program may change them meanwhile.
@@ -186,17 +186,10 @@ impl StreamCall {
         drop(recorder);
         let made = pool::make(context, ordered, subject);
         let mut recorder = locked(&thread.recorder);
-        let opened = match made {
-            Ok(new) => {
-                recorder.pools.supply(context, ordered, new);
-                let stream_key = StreamKey::new(subject.stream, thread);
-                recorder.open(context, stream_key, || subject).ok_or(Lost::Events)
-            }
-            Err(fault) => {
-                recorder.pools.supply(context, ordered, Vec::new());
-                Err(fault.into())
-            }
-        };
+        let fault = made.as_ref().err().copied();
+        recorder.pools.supply(context, ordered, made.unwrap_or_default());
+        let opened = recorder.open(context, StreamKey::new(subject.stream, thread), || subject);
+        let opened = opened.ok_or(fault.map_or(Lost::Events, Lost::from));
         (recorder, opened)
     }
 
@@ -238,11 +231,6 @@ impl StreamCall {
                 cuda::forget_recent();
             }
         }
-    }
-
-    /// Gives the bracket up for the reason given; a launch costs its call the sum.
-    pub fn abandon(&self, bracket: GpuBracket, reason: Lost) {
-        abandon(self.thread, bracket, reason);
     }
 
     /// Ends a call whose launches are timed one by one. `lost` is the reason if it did not return.
@@ -310,8 +298,8 @@ pub(crate) fn obstacle(context: &Context, stream: Stream) -> Option<Lost> {
     }
 }
 
-/// Gives a bracket of the thread recorder up.
-fn abandon(thread: &'static ThreadRecorder, mut bracket: GpuBracket, reason: Lost) {
+/// Gives a bracket of the thread recorder up; a launch costs its call the sum.
+pub(crate) fn abandon(thread: &'static ThreadRecorder, mut bracket: GpuBracket, reason: Lost) {
     bracket.close();
     locked(&thread.recorder).lose(bracket, reason);
 }

@@ -4,7 +4,7 @@ use crate::gpu::{Fault, Gpu, HoldPlan, HoldResult, Preparation, StreamHold};
 use crate::record::call_sums::SumId;
 use crate::record::feeding::{BracketTimes, FeedDetector, Feeding, StreamPosition};
 use crate::record::series_counters::SeriesRef;
-use crate::record::stream_state::{Mark, StreamKey, StreamState};
+use crate::record::stream_state::{Mark, StreamState};
 use crate::record::timeline::{CallId, Slice};
 use crate::site::callsite::CallSite;
 use crate::site::cost;
@@ -113,17 +113,8 @@ impl<G: Gpu> Bracket<G> {
         self.has_extras = false;
     }
 
-    /// Opens the bracket on the stream of this key, so that the stream's other brackets see it. Returns
-    /// `false` if the subject's stream state belongs to another stream by now.
-    #[inline]
-    pub fn open(&mut self, key: StreamKey) -> bool {
-        let opened = self.subject.stream_state.open(key);
-        self.opened = opened.unwrap_or_default();
-        opened.is_some()
-    }
-
     /// Gives the bracket the stream state on which it has just been opened.
-    #[cold]
+    #[inline]
     pub fn open_on(&mut self, stream_state: &'static StreamState, opened: Mark) {
         self.subject.stream_state = stream_state;
         self.opened = opened;

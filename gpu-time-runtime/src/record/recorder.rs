@@ -104,10 +104,13 @@ impl<G: Gpu> Recorder<G> {
         subject: impl FnOnce() -> Subject,
     ) -> Option<Box<Bracket<G>>> {
         let mut bracket = self.pools.take(gpu, subject)?;
-        if !bracket.open(key) {
-            let (stream_state, opened) = self.open_stream(gpu, key);
-            bracket.open_on(stream_state, opened);
-        }
+        let stream_state = bracket.subject.stream_state;
+        let (stream_state, opened) = match stream_state.open(key) {
+            Some(opened) => (stream_state, opened),
+            // It belongs to another stream by now.
+            None => self.open_stream(gpu, key),
+        };
+        bracket.open_on(stream_state, opened);
         Some(bracket)
     }
 
