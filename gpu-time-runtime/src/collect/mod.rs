@@ -21,11 +21,10 @@ use crate::control::active;
 use crate::control::budget_control;
 use crate::cuda;
 use crate::health;
+use crate::record::series_counters::SeriesTable;
 use crate::record::threads::{self, ThreadRecorder};
 use crate::record::{graph, stream_state};
-use crate::site::callsite::CallSite;
 use crate::site::registry;
-use crate::site::series_id::SeriesId;
 use crate::types::attribute::Clock;
 use gpu_time_report::{self as report, Process, Snapshot};
 
@@ -178,18 +177,13 @@ fn read_counters(states: &mut [SiteState]) -> usize {
     }));
     let graphs = graph::series();
     states.iter_mut().for_each(|state| state.read(&threads));
-    let mut add = |site: &CallSite, id: &SeriesId, timed: u64, in_flight: u64| {
+    let tables = recorders.iter().map(|recorder| &recorder.series);
+    for series in tables.chain([&*graphs]).flat_map(SeriesTable::iter) {
         // A site that registered in the meantime has no state, and is not in this report.
-        let at = (site.id() as usize).checked_sub(1);
+        let at = (series.site.id() as usize).checked_sub(1);
         if let Some(state) = at.and_then(|at| states.get_mut(at)) {
-            state.add_brackets(id, timed, in_flight);
+            state.add_brackets(series.id, series.timed, series.in_flight);
         }
-    };
-    for series in recorders.iter().flat_map(|recorder| recorder.series.iter()) {
-        add(series.site, series.id, series.timed, series.in_flight);
-    }
-    for (site, id, timed) in graphs.iter() {
-        add(site, id, timed, 0);
     }
     threads.all.len() - recorders.len()
 }

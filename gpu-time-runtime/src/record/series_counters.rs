@@ -1,4 +1,4 @@
-//! One thread's counters of each series: brackets opened and brackets in flight.
+//! Counters of each series, of one thread or of all graphs: brackets opened and brackets in flight.
 
 use std::collections::HashMap;
 use std::ptr;
@@ -91,6 +91,9 @@ fn slot(identity: SeriesIdentity) -> usize {
 }
 
 impl SeriesTable {
+    /// A table without series.
+    pub const EMPTY: SeriesTable = SeriesTable { counters: Vec::new(), sites: Vec::new() };
+
     /// Counts one more bracket or call of a series, in flight from now on.
     #[inline]
     pub fn begin(&mut self, site: &'static CallSite, identity: SeriesIdentity) -> SeriesRef {

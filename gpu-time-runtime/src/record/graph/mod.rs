@@ -14,7 +14,8 @@ use crate::base::lock::locked_by;
 use crate::cuda;
 use crate::gpu::Gpu;
 use crate::record::threads::StreamCall;
-use crate::types::sample::Lost;
+use crate::site::series_id::SeriesIdentity;
+use crate::types::sample::{CacheState, Lost};
 pub(crate) use node::Node;
 use table::GRAPHS;
 pub(crate) use table::{has_nodes, series};
@@ -37,13 +38,16 @@ pub(crate) fn open(call: &StreamCall, launch: u32) -> Option<Result<Box<Node>, L
     if !site.gets_nodes(can) {
         return None;
     }
-    let index = series().find(call, launch);
+    let function = SeriesIdentity::function(context.device_id(), CacheState::AsFound, call.key);
+    let series = SeriesIdentity { launch: Some(launch), graph: true, ..function };
+    // A report shows the series before the graph is first replayed.
+    site.series_id(series);
     let opened = match capture {
-        Ok(Some(capture)) if can => Node::open(call, &capture, index),
+        Ok(Some(capture)) if can => Node::open(call, &capture, series),
         Ok(_) => Err(Lost::Driver),
         Err(fault) => Err(fault.into()),
     };
-    Some(opened.inspect_err(|reason| series().record(index, Err(*reason))))
+    Some(opened.inspect_err(|reason| table::record(site, series, Err(*reason))))
 }
 
 /// Polls some nodes, unless another thread does or has done a moment ago.

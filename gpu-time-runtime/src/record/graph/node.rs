@@ -3,9 +3,10 @@
 use crate::base::lock::locked;
 use crate::base::thread_id;
 use crate::cuda::Capture;
-use crate::record::graph::table::{GRAPHS, NodeInfo, Pair, series};
+use crate::record::graph::table::{GRAPHS, NodeInfo, Pair, record};
 use crate::record::stream_state::{Mark, StreamKey, StreamState};
 use crate::record::threads::StreamCall;
+use crate::site::series_id::SeriesIdentity;
 use crate::types::handles::Stream;
 use crate::types::sample::Lost;
 
@@ -26,8 +27,12 @@ pub(crate) struct Node {
 
 impl Node {
     /// Records the start of the launch as a node.
-    pub fn open(call: &StreamCall, capture: &Capture, series: usize) -> Result<Box<Node>, Lost> {
-        let StreamCall { context, stream, tracked, .. } = *call;
+    pub fn open(
+        call: &StreamCall,
+        capture: &Capture,
+        series: SeriesIdentity,
+    ) -> Result<Box<Node>, Lost> {
+        let StreamCall { site, context, stream, tracked, .. } = *call;
         let (pair, blank) = match Pair::for_capture(context, capture) {
             Ok(pair) => (pair, None),
             // A graph that is captured again must keep its shape.
@@ -37,7 +42,7 @@ impl Node {
         let key = StreamKey::new(stream, call.thread);
         let (stream_state, opened) = locked(&call.thread.recorder).open_stream(context, key);
         let started = context.record_node(&pair.events.start, stream);
-        let info = NodeInfo { series, is_first: capture.is_at_root, nested: false, tracked };
+        let info = NodeInfo { site, series, is_first: capture.is_at_root, nested: false, tracked };
         let capture = capture.id;
         let node = Node { pair, blank, capture, thread_id, stream, stream_state, opened, info };
         match started {
@@ -60,7 +65,7 @@ impl Node {
             Ok(()) => {
                 let nested = self.stream_state.close() != self.opened;
                 if let Some(reason) = self.blank {
-                    return series().record(self.info.series, Err(reason));
+                    return record(self.info.site, self.info.series, Err(reason));
                 }
                 locked(&GRAPHS).add(self.pair, Some(NodeInfo { nested, ..self.info }));
             }
@@ -88,7 +93,7 @@ impl Node {
     #[cold]
     pub fn lose(self, reason: Lost) {
         self.stream_state.close();
-        series().record(self.info.series, Err(reason));
+        record(self.info.site, self.info.series, Err(reason));
         if self.blank.is_none() {
             locked(&GRAPHS).add(self.pair, None);
         }
