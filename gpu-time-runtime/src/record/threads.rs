@@ -189,6 +189,9 @@ pub(crate) fn wait_for_gpu(patience: Duration) {
 pub(crate) fn drain_all(deadline: Instant) -> bool {
     // A copy of the list: while a stuck thread is waited for, new threads must be able to register.
     let threads = locked_threads().all.clone();
-    let drain = |thread: &ThreadRecorder| recorder::drain_by(&thread.recorder, deadline);
-    threads.into_iter().fold(true, |are_idle, thread| drain(thread) && are_idle)
+    let mut are_idle = true;
+    for thread in threads {
+        are_idle &= recorder::drain_by(&thread.recorder, deadline);
+    }
+    are_idle
 }
