@@ -5,17 +5,18 @@
 use std::time::Duration;
 
 use crate::base::lock::locked;
-use crate::call::scope::{CallTiming, TimedCall, TraceId};
+use crate::call::host::{StreamOrHost, StreamTimed};
+use crate::call::scope::TimedCall;
 use crate::call::source::Work;
 use crate::call::stream::{Life, StreamGuard};
 use crate::call::stream_call::obstacle;
-use crate::call::stream_timed::{StreamOrHost, StreamTimed};
 use crate::gpu::{Fault, Gpu, Preparation};
-use crate::record::call::StreamCall;
 use crate::record::series_counters::SeriesRef;
 use crate::record::stream_state::{Mark, StreamKey, StreamState};
-use crate::record::timeline;
-use crate::site::cost;
+use crate::record::threads::StreamCall;
+use crate::record::timeline::{self, CallId};
+use crate::site::cost::{self, Timing};
+use crate::site::series_id::SeriesIdentity;
 use crate::types::sample::{CacheState, Lost, Sample, SampleFlags};
 use crate::types::workload::Workload;
 
@@ -33,27 +34,24 @@ impl<G: StreamGuard, W: Work> StreamTimed<G, W> for SyncStream<G, W> {
     const WAITS: bool = true;
 
     fn begin(call: StreamCall, guard: G, work: W) -> Option<Self> {
-        let liveness = guard.upgrade();
-        let barriers = Barriers::open(call, liveness.life())?;
-        drop(liveness);
+        let strong = guard.upgrade();
+        let barriers = Barriers::open(call, Life::of(&strong))?;
+        drop(strong);
         Some(SyncStream { barriers, guard, work })
     }
 }
 
 impl<G: StreamGuard, W: Work> TimedCall for SyncStream<G, W> {
-    fn end(&mut self, lost: Option<Lost>, timing: &mut CallTiming<'_>) {
+    fn end(&mut self, lost: Option<Lost>, timing: &mut Timing<'_>) -> CallId {
         match lost {
             Some(reason) => self.barriers.abandon(reason),
             None => {
-                timing.0.waits();
-                let liveness = self.guard.upgrade();
-                self.barriers.close(liveness.life(), self.work.get());
+                timing.waits();
+                let strong = self.guard.upgrade();
+                self.barriers.close(Life::of(&strong), self.work.get());
             }
         }
-    }
-
-    fn id(&self) -> TraceId {
-        TraceId(self.barriers.call.call_id)
+        self.barriers.call.call_id
     }
 }
 
@@ -83,9 +81,9 @@ impl Barriers {
             None => call.preparation(site.settings(), stream_state.is_busy(), None),
             Some(_) => (Preparation::default(), CacheState::AsFound),
         };
-        let device = context.device_id();
+        let identity = SeriesIdentity::function(context.device_id(), cache, key);
         let mut recorder = locked(&thread.recorder);
-        let series = recorder.series.begin(site, None, device, cache, key);
+        let series = recorder.series.begin(site, identity);
         let (stream_state, opened) = recorder.open_stream(context, stream_key);
         drop(recorder);
         let mut barriers = Barriers { call, stream_state, opened, series, began_ns: 0 };

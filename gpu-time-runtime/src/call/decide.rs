@@ -5,14 +5,16 @@
 //! the number of calls to skip next, by sampling or as warm-up in a context, so that a skipped call
 //! needs no other check.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use crate::base::{fork, switches};
 use crate::call::first;
 use crate::call::source::{Details, Source, StreamSource, Work};
-use crate::call::stream::StreamGuard;
+use crate::call::stream::{Life, StreamGuard};
 use crate::control::budget_control;
 use crate::cuda::{self, Context};
-use crate::record::call::StreamCall;
-use crate::record::{threads, timeline};
+use crate::record::threads::{self, StreamCall};
+use crate::record::timeline;
 use crate::site::callsite::CallSite;
 use crate::site::cost;
 use crate::site::counters::{CallCounters, Lease, Outcome};
@@ -28,11 +30,11 @@ const MAX_LEASE: u32 = 64;
 
 /// A call that is to be timed unless its warm-up or its context decides otherwise, and where it runs.
 pub(crate) struct Admitted<G> {
-    ticket: Ticket,
-    source: Source<G>,
+    pub ticket: Ticket,
+    pub source: Source<G>,
     /// The call is captured into a graph, so it does not count as warm-up: the shape of the graph would
     /// depend on how many calls went before.
-    is_captured: bool,
+    pub is_captured: bool,
 }
 
 /// The counting of one call.
@@ -40,7 +42,7 @@ pub(crate) struct Admitted<G> {
 /// Invariant: the call is counted once, when this is dropped: as skipped, unless it was given another
 /// outcome before. So a panic in one of the user's expressions leaves the call counted as skipped.
 pub(crate) struct Ticket {
-    site: &'static CallSite,
+    pub site: &'static CallSite,
     /// The number of calls that this one represents.
     weight: f32,
     outcome: Outcome,
@@ -50,11 +52,6 @@ impl Ticket {
     #[inline(always)]
     fn new(site: &'static CallSite, weight: f32) -> Ticket {
         Ticket { site, weight, outcome: Outcome::Skipped }
-    }
-
-    #[inline(always)]
-    pub fn site(&self) -> &'static CallSite {
-        self.site
     }
 
     /// Counts the call as given.
@@ -75,13 +72,6 @@ impl Drop for Ticket {
     #[inline(always)]
     fn drop(&mut self) {
         count(self.site, self.outcome);
-    }
-}
-
-impl<G> Admitted<G> {
-    #[inline(always)]
-    pub fn site(&self) -> &'static CallSite {
-        self.ticket.site
     }
 }
 
@@ -133,8 +123,8 @@ fn admit_captured<G: StreamGuard>(
     let is_on = is_wanted(site);
     let is_captured = match &source {
         Source::Stream(StreamSource { stream, context, guard, .. }) => {
-            let liveness = guard.upgrade();
-            liveness.life().obstacle().is_none()
+            let strong = guard.upgrade();
+            Life::of(&strong).obstacle().is_none()
                 && cuda::is_captured(*stream, *context)
                 && !cuda::is_recording()
         }
@@ -150,29 +140,21 @@ fn admit_captured<G: StreamGuard>(
     if !is_on {
         return None;
     }
-    let drawn = match site.is_sampled() {
-        true => draw_slowly(site, threads::counters(site)),
-        false => Ok(1.0),
-    };
-    match drawn {
-        Ok(weight) => ticket.weight = weight,
-        Err(outcome) => {
-            ticket.count_as(outcome);
-            return None;
+    if site.is_sampled() {
+        match draw_slowly(site, threads::counters(site)) {
+            Ok(weight) => ticket.weight = weight,
+            Err(outcome) => {
+                ticket.count_as(outcome);
+                return None;
+            }
         }
     }
     Some(Admitted { ticket, source, is_captured })
 }
 
-/// [`admit`] for a site without a stream.
-#[inline(always)]
-pub(crate) fn admit_host(site: &'static CallSite) -> Option<Ticket> {
-    draw(site)
-}
-
 /// Decides by the switch, the filter and sampling. Counts the call if it is not timed.
 #[inline(always)]
-fn draw(site: &'static CallSite) -> Option<Ticket> {
+pub(crate) fn draw(site: &'static CallSite) -> Option<Ticket> {
     if !is_wanted(site) {
         count(site, Outcome::Skipped);
         return None;
@@ -182,7 +164,7 @@ fn draw(site: &'static CallSite) -> Option<Ticket> {
     }
     let counters = threads::counters(site);
     if let Some(counters) = counters
-        && counters.pass_over(0, site.epoch())
+        && counters.pass_over(0, site.rate.epoch())
     {
         counters.count(Outcome::Unsampled);
         return None;
@@ -215,8 +197,8 @@ fn is_wanted(site: &'static CallSite) -> bool {
 #[cold]
 fn may_need_nodes(site: &'static CallSite) -> bool {
     // A site that was filtered out before its first capture never gets nodes.
-    let is_undecided = site.is_on() == Some(true) && !site.has_no_nodes();
-    (is_undecided || site.has_nodes()) && !switches::is_closed() && !cuda::is_recording()
+    let may_have = site.has_nodes().unwrap_or(site.is_on() == Some(true));
+    may_have && !switches::is_closed() && !cuda::is_recording()
 }
 
 /// Decides by sampling. Returns the weight of a timed call, or the outcome to count.
@@ -233,7 +215,7 @@ fn draw_slowly(
         threads::counters(site)
     });
     // A new thread may have the recorder of one that ended in the middle of a gap.
-    if counters.is_some_and(|counters| counters.pass_over(0, site.epoch())) {
+    if counters.is_some_and(|counters| counters.pass_over(0, site.rate.epoch())) {
         return Err(Outcome::Unsampled);
     }
     if let Some(Lease { device, calls }) = counters.and_then(CallCounters::take_warmup) {
@@ -249,9 +231,9 @@ fn draw_slowly(
     let weight = match counters {
         Some(counters) => {
             let longest = if has_budget { LONGEST_GAP_WITH_BUDGET } else { LONGEST_GAP };
-            counters.draw(site.sampling(), site.epoch(), longest)
+            counters.draw(site.rate.get(), site.rate.epoch(), longest)
         }
-        None => site.shared_counters.draw(site.sampling()),
+        None => site.shared_counters().draw(site.rate.get(), site.rate.epoch(), 0),
     };
     if has_budget && weight.is_some() {
         site.cost.count_timed();
@@ -264,34 +246,26 @@ fn draw_slowly(
 fn is_leased(site: &'static CallSite, context: usize) -> bool {
     !site.is_plain()
         && context != 0
-        && threads::counters(site).is_some_and(|counters| counters.pass_over(context, site.epoch()))
+        && threads::counters(site)
+            .is_some_and(|counters| counters.pass_over(context, site.rate.epoch()))
 }
 
-/// The destination of a call that is timed.
-pub(crate) enum Destination<G, D: Details> {
-    /// A stream.
-    Stream(StreamCall, G, D::Work),
-    /// The host, with the details that are still to be evaluated.
-    Host(Ticket, D),
-}
-
-/// Finds the context of an admitted call; `None` if there is none, or if the call serves to warm up.
+/// Finds the context of a call on a stream, and begins to time it. `None` if there is no context, or if the
+/// call serves to warm up.
 #[inline(always)]
-pub(crate) fn destination<G: StreamGuard, D: Details>(
-    admitted: Admitted<G>,
+pub(crate) fn stream_call<G: StreamGuard, D: Details>(
+    mut ticket: Ticket,
+    source: StreamSource<G>,
+    is_captured: bool,
     details: D,
-) -> Option<Destination<G, D>> {
-    let Admitted { mut ticket, source, is_captured } = admitted;
-    let StreamSource { stream, context: handle, tracked, guard } = match source {
-        Source::Stream(source) => source,
-        Source::Host => return Some(Destination::Host(ticket, details)),
-    };
+) -> Option<(StreamCall, G, D::Work)> {
+    let StreamSource { stream, context: handle, tracked, guard } = source;
     let site = ticket.site;
     let context = match cuda::recent(handle) {
         Some(context) => context,
         None => {
-            let liveness = guard.upgrade();
-            match first::context(site, stream, handle, liveness.life()) {
+            let strong = guard.upgrade();
+            match first::context(site, stream, handle, Life::of(&strong)) {
                 Ok(context) => context,
                 Err(outcome) => {
                     ticket.count_as(outcome);
@@ -312,7 +286,7 @@ pub(crate) fn destination<G: StreamGuard, D: Details>(
     let weight = ticket.time();
     let (thread, call_id) = (threads::current(), timeline::begin(site));
     let call = StreamCall { site, thread, context, stream, tracked, call_id, key, weight };
-    Some(Destination::Stream(call, guard, work))
+    Some((call, guard, work))
 }
 
 /// Evaluates the key of a call, and returns it with the details that are still to be evaluated.
@@ -327,7 +301,7 @@ pub(crate) fn series_key<D: Details>(site: &'static CallSite, details: D) -> (Se
 pub(crate) fn workload<D: Details>(site: &'static CallSite, rest: D::Rest) -> D::Work {
     let work = D::work(rest);
     if work.get().is_invalid() {
-        site.count_invalid_workload();
+        site.invalid_workloads.fetch_add(1, Relaxed);
     }
     work
 }
@@ -362,7 +336,7 @@ pub(crate) fn warms_up(
     match (counters, context, taken) {
         (Some(counters), _, 0) => counters.set_warm(device, key, total),
         (Some(counters), Some(context), 2..) => {
-            counters.skip_warmup(Lease { device, calls: taken - 1 }, context, site.epoch());
+            counters.skip_warmup(Lease { device, calls: taken - 1 }, context, site.rate.epoch());
         }
         _ => {}
     }
@@ -390,6 +364,6 @@ fn count_slowly(site: &'static CallSite, outcome: Outcome) {
     threads::current();
     match threads::counters(site) {
         Some(counters) => counters.count(outcome),
-        None => site.shared_counters.count(outcome),
+        None => site.shared_counters().count(outcome),
     }
 }

@@ -5,14 +5,12 @@
 //! registers that only the timed path needs.
 
 use crate::call::barriers::SyncCall;
-use crate::call::body::BodyCall;
-use crate::call::decide::{self, Admitted, Destination, Ticket};
-use crate::call::host::HostCall;
-use crate::call::launches::LaunchesCall;
+use crate::call::brackets::{BodyCall, LaunchesCall};
+use crate::call::decide::{self, Admitted, Ticket};
+use crate::call::host::{HostCall, StreamOrHost, StreamTimed};
 use crate::call::scope::Scope;
 use crate::call::source::{Details, Source};
 use crate::call::stream::StreamGuard;
-use crate::call::stream_timed::{StreamOrHost, StreamTimed};
 use crate::site::callsite::CallSite;
 use crate::site::cost::CostTimer;
 
@@ -23,10 +21,7 @@ pub fn enter_launches<G: StreamGuard, D: Details>(
     source: impl FnOnce() -> Source<G>,
     details: D,
 ) -> Scope<LaunchesCall<G, D::Work>> {
-    match decide::admit(site, source) {
-        Some(admitted) => begin(admitted, details),
-        None => Scope::none(),
-    }
+    decide::admit(site, source).map_or_else(Scope::none, |admitted| begin(admitted, details))
 }
 
 /// Begins a call of a function with `graph`: during a capture its launches become timed nodes of the
@@ -37,10 +32,7 @@ pub fn enter_graph<G: StreamGuard, D: Details>(
     source: impl FnOnce() -> Source<G>,
     details: D,
 ) -> Scope<LaunchesCall<G, D::Work>> {
-    match decide::admit_graph(site, source) {
-        Some(admitted) => begin(admitted, details),
-        None => Scope::none(),
-    }
+    decide::admit_graph(site, source).map_or_else(Scope::none, |admitted| begin(admitted, details))
 }
 
 /// Begins a call whose body is timed as a whole by a pair of events.
@@ -50,10 +42,7 @@ pub fn enter_body<G: StreamGuard, D: Details>(
     source: impl FnOnce() -> Source<G>,
     details: D,
 ) -> Scope<BodyCall<G, D::Work>> {
-    match decide::admit(site, source) {
-        Some(admitted) => begin(admitted, details),
-        None => Scope::none(),
-    }
+    decide::admit(site, source).map_or_else(Scope::none, |admitted| begin(admitted, details))
 }
 
 /// Begins a call that is timed on the host between two barriers on its stream.
@@ -63,19 +52,13 @@ pub fn enter_sync<G: StreamGuard, D: Details>(
     source: impl FnOnce() -> Source<G>,
     details: D,
 ) -> Scope<SyncCall<G, D::Work>> {
-    match decide::admit(site, source) {
-        Some(admitted) => begin(admitted, details),
-        None => Scope::none(),
-    }
+    decide::admit(site, source).map_or_else(Scope::none, |admitted| begin(admitted, details))
 }
 
 /// Begins a call that is timed by the host clock alone.
 #[inline(always)]
 pub fn enter_host<D: Details>(site: &'static CallSite, details: D) -> Scope<HostCall<D::Work>> {
-    match decide::admit_host(site) {
-        Some(ticket) => begin_host(ticket, details),
-        None => Scope::none(),
-    }
+    decide::draw(site).map_or_else(Scope::none, |ticket| begin_host(ticket, details))
 }
 
 #[inline(never)]
@@ -83,19 +66,17 @@ fn begin<G: StreamGuard, D: Details, S: StreamTimed<G, D::Work>>(
     admitted: Admitted<G>,
     details: D,
 ) -> Scope<StreamOrHost<S, D::Work>> {
-    let cost = CostTimer::sample(&admitted.site().cost);
+    let Admitted { ticket, source, is_captured } = admitted;
+    let cost = CostTimer::sample(&ticket.site.cost);
     let mut timing = cost.start();
     if S::WAITS {
         timing.waits();
     }
-    let call = match decide::destination(admitted, details) {
-        Some(Destination::Stream(call, guard, work)) => {
-            S::begin(call, guard, work).map(StreamOrHost::Stream)
-        }
-        Some(Destination::Host(ticket, details)) => {
-            HostCall::begin(ticket, details).map(StreamOrHost::Host)
-        }
-        None => None,
+    let call = match source {
+        Source::Stream(source) => decide::stream_call(ticket, source, is_captured, details)
+            .and_then(|(call, guard, work)| S::begin(call, guard, work))
+            .map(StreamOrHost::Stream),
+        Source::Host => HostCall::begin(ticket, details).map(StreamOrHost::Host),
     };
     drop(timing);
     Scope::of(call, cost)
@@ -103,7 +84,7 @@ fn begin<G: StreamGuard, D: Details, S: StreamTimed<G, D::Work>>(
 
 #[inline(never)]
 fn begin_host<D: Details>(ticket: Ticket, details: D) -> Scope<HostCall<D::Work>> {
-    let cost = CostTimer::sample(&ticket.site().cost);
+    let cost = CostTimer::sample(&ticket.site.cost);
     let timing = cost.start();
     let call = HostCall::begin(ticket, details);
     drop(timing);

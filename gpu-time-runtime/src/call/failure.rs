@@ -1,47 +1,33 @@
 //! Detects failed launches from their return type.
 
-use std::ops::Deref;
-
-/// The return value of a launch.
-///
-/// Method lookup of [`gpu_time_failed`](Probe::gpu_time_failed) tries `Result` first, then any
-/// type. Only an `Err` counts as failure: a launch that failed must not become a sample.
-pub struct Probe<'a, R>(Other<'a, R>);
-
-/// A return value that cannot indicate failure.
-pub struct Other<'a, R>(&'a R);
+use crate::call::lookup::Step;
 
 /// Wraps the return value of a launch.
-pub fn probe<R>(returned: &R) -> Probe<'_, R> {
-    Probe(Other(returned))
+///
+/// Method lookup of `gpu_time_failed` tries `Result` first, then any type. Only an `Err` counts as
+/// failure: a launch that failed must not become a sample.
+pub fn probe<R>(returned: &R) -> Step<Step<&R>> {
+    Step(Step(returned))
 }
 
-impl<T, E> Probe<'_, Result<T, E>> {
+impl<T, E> Step<Step<&Result<T, E>>> {
     /// Returns `true` if the launch returned an `Err`.
     pub fn gpu_time_failed(&self) -> bool {
         self.0.0.is_err()
     }
 }
 
-impl<T, E> Probe<'_, &Result<T, E>> {
+impl<T, E> Step<Step<&&Result<T, E>>> {
     /// Returns `true` if the launch returned an `Err`.
     pub fn gpu_time_failed(&self) -> bool {
         self.0.0.is_err()
     }
 }
 
-impl<R> Other<'_, R> {
+impl<R> Step<&R> {
     /// Always `false`.
     pub fn gpu_time_failed(&self) -> bool {
         false
-    }
-}
-
-impl<'a, R> Deref for Probe<'a, R> {
-    type Target = Other<'a, R>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.0
     }
 }
 

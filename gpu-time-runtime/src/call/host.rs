@@ -1,15 +1,17 @@
-//! A call timed by the host clock.
+//! A call timed by the host clock, also where a `stream` expression gives no stream.
 
 use std::time::Instant;
 
 use crate::base::clock;
 use crate::base::lock::locked;
 use crate::call::decide::{self, Ticket};
-use crate::call::scope::{CallTiming, TimedCall, TraceId};
+use crate::call::scope::TimedCall;
 use crate::call::source::{Details, Work};
 use crate::record::series_counters::SeriesRef;
-use crate::record::threads::{self, ThreadRecorder};
+use crate::record::threads::{self, StreamCall, ThreadRecorder};
 use crate::record::timeline::{self, CallId};
+use crate::site::cost::Timing;
+use crate::site::series_id::SeriesIdentity;
 use crate::types::device::DeviceId;
 use crate::types::sample::{CacheState, Lost, Sample};
 
@@ -30,7 +32,7 @@ impl<W: Work> HostCall<W> {
         mut ticket: Ticket,
         details: D,
     ) -> Option<HostCall<W>> {
-        let site = ticket.site();
+        let site = ticket.site;
         let (key, rest) = decide::series_key(site, details);
         if !site.is_plain() && decide::warms_up(&mut ticket, None, key) {
             return None;
@@ -38,20 +40,15 @@ impl<W: Work> HostCall<W> {
         let work = decide::workload::<D>(site, rest);
         let weight = ticket.time();
         let thread = threads::current();
-        let series = locked(&thread.recorder).series.begin(
-            site,
-            None,
-            DeviceId::Host,
-            CacheState::AsFound,
-            key,
-        );
+        let identity = SeriesIdentity::function(DeviceId::Host, CacheState::AsFound, key);
+        let series = locked(&thread.recorder).series.begin(site, identity);
         let call_id = timeline::begin(site);
         Some(HostCall { thread, series, weight, work, call_id, started: Instant::now() })
     }
 }
 
 impl<W: Work> TimedCall for HostCall<W> {
-    fn end(&mut self, lost: Option<Lost>, _: &mut CallTiming<'_>) {
+    fn end(&mut self, lost: Option<Lost>, _: &mut Timing<'_>) -> CallId {
         let ended = Instant::now();
         let outcome = match lost {
             Some(reason) => Err(reason),
@@ -62,9 +59,33 @@ impl<W: Work> TimedCall for HostCall<W> {
             }
         };
         locked(&self.thread.recorder).deliver(self.series, outcome, self.work.get());
+        self.call_id
     }
+}
 
-    fn id(&self) -> TraceId {
-        TraceId(self.call_id)
+/// A call whose `stream` expression gives a stream or `None`.
+pub enum StreamOrHost<S, W> {
+    /// On a stream.
+    Stream(S),
+    /// On the CPU, without a stream.
+    Host(HostCall<W>),
+}
+
+/// A way of timing a call on a stream.
+pub(crate) trait StreamTimed<G, W>: TimedCall + Sized {
+    /// `true` if beginning and ending such a call waits for the GPU.
+    const WAITS: bool = false;
+
+    /// Begins the call; `None` if it was lost.
+    fn begin(call: StreamCall, guard: G, work: W) -> Option<Self>;
+}
+
+impl<S: TimedCall, W: Work> TimedCall for StreamOrHost<S, W> {
+    #[inline]
+    fn end(&mut self, lost: Option<Lost>, timing: &mut Timing<'_>) -> CallId {
+        match self {
+            StreamOrHost::Stream(call) => call.end(lost, timing),
+            StreamOrHost::Host(call) => call.end(lost, timing),
+        }
     }
 }

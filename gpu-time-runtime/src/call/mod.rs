@@ -1,15 +1,14 @@
 //! A call of an annotated function, from its entry to the record of its stop event.
 
 pub(crate) mod barriers;
-pub(crate) mod body;
+pub mod brackets;
 pub(crate) mod decide;
 pub mod enter;
 pub mod failure;
 pub(crate) mod first;
 pub(crate) mod host;
-pub mod launches;
+pub mod lookup;
 pub mod scope;
 pub mod source;
 pub mod stream;
 pub(crate) mod stream_call;
-pub(crate) mod stream_timed;

@@ -23,20 +23,11 @@ struct Active<C> {
 
 /// One way of timing a call.
 pub trait TimedCall {
-    /// Ends the call. `lost` is the reason if it gives no sample.
+    /// Ends the call, and returns its number in the trace. `lost` is the reason if it gives no
+    /// sample; `timing` measures the host time that this takes.
     #[doc(hidden)]
-    fn end(&mut self, lost: Option<Lost>, timing: &mut CallTiming<'_>);
-
-    /// The call's number in the trace.
-    #[doc(hidden)]
-    fn id(&self) -> TraceId;
+    fn end(&mut self, lost: Option<Lost>, timing: &mut Timing<'_>) -> CallId;
 }
-
-/// Measures the host time that ending a call takes.
-pub struct CallTiming<'a>(pub(crate) Timing<'a>);
-
-/// The number of a call in the trace.
-pub struct TraceId(pub(crate) CallId);
 
 impl<C: TimedCall> Scope<C> {
     /// The scope of an untimed call. A function rather than a `const`, which would be copied in
@@ -109,7 +100,7 @@ impl<C: TimedCall> Active<C> {
             // The call is the parent's, and another thread may have held a lock at the fork.
             return;
         }
-        let mut timing = CallTiming(self.cost.start());
+        let mut timing = self.cost.start();
         let lost = if thread::panicking() && !self.was_panicking {
             // Checked first: the awaited future may be what panics.
             Some(Lost::Failed)
@@ -118,9 +109,6 @@ impl<C: TimedCall> Active<C> {
         } else {
             None
         };
-        self.call.end(lost, &mut timing);
-        if timeline::is_on() {
-            timeline::end(self.call.id().0);
-        }
+        timeline::end(self.call.end(lost, &mut timing));
     }
 }

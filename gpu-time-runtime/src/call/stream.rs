@@ -3,17 +3,12 @@
 //! The user's crate chooses the cudarc version, so this file names no cudarc type. Generated code
 //! calls the user's own `cu_stream()`, `context()` and `cu_ctx()`. Everything that depends on the
 //! type of a value is decided by method lookup, which tries a type before the type that it
-//! dereferences to: [`Given`] and [`Owner`] are nested newtypes whose outer layers have methods for
-//! the special cases only. Those methods have a prefix, because a trait that the user implements
-//! for every type takes part in the same lookup.
+//! dereferences to: see [`Step`]. The methods of the steps have a prefix, because a trait that the
+//! user implements for every type takes part in the same lookup.
 
 mod guard;
 
-pub(crate) use guard::Life;
-pub use guard::{
-    Counted, Liveness, Owner, OwnerBehind, OwnerBehindTwo, OwnerPlain, StreamGuard, WeakStream,
-    owner,
-};
+pub use guard::{Counted, Life, StreamGuard, WeakStream, owner};
 
 use std::cell::{Cell, Ref, RefMut};
 use std::ffi::c_void;
@@ -21,6 +16,8 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::{Arc, MutexGuard, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::call::lookup::Step;
 
 /// Describes the value of a `stream` expression, given by reference, as a
 /// [`Source`](crate::call::source::Source).
@@ -71,22 +68,12 @@ macro_rules! __gpu_time_source {
     };
 }
 
-/// The value of a `stream` expression, from which [`gpu_time_stream`](Given::gpu_time_stream) takes
-/// the stream.
+/// Wraps the value of a `stream` expression, from which `gpu_time_stream` takes the stream.
 ///
 /// Method lookup tries an `Option` or `Result` first, then one behind a reference or a guard, then
-/// any type.
-pub struct Given<'a, V>(GivenBehind<'a, V>);
-
-/// A value that may dereference to an `Option` or `Result`.
-pub struct GivenBehind<'a, V>(GivenPlain<'a, V>);
-
-/// A value that is the stream itself.
-pub struct GivenPlain<'a, V>(&'a V);
-
-/// Wraps the value of a `stream` expression.
-pub fn given<V>(value: &V) -> Given<'_, V> {
-    Given(GivenBehind(GivenPlain(value)))
+/// any type, which is the stream itself.
+pub fn given<V>(value: &V) -> Step<Step<Step<&V>>> {
+    Step(Step(Step(value)))
 }
 
 /// An `Option` or a `Result`.
@@ -114,14 +101,14 @@ impl<S, E> Maybe for Result<S, E> {
     }
 }
 
-impl<'a, V: Maybe> Given<'a, V> {
+impl<'a, V: Maybe> Step<Step<Step<&'a V>>> {
     /// Returns the stream, if this call has one.
     pub fn gpu_time_stream(&self) -> Option<&'a V::Value> {
         self.0.0.0.value()
     }
 }
 
-impl<'a, V> GivenBehind<'a, V>
+impl<'a, V> Step<Step<&'a V>>
 where
     V: Deref,
     V::Target: Maybe,
@@ -132,26 +119,10 @@ where
     }
 }
 
-impl<'a, V> GivenPlain<'a, V> {
+impl<'a, V> Step<&'a V> {
     /// Returns the stream.
     pub fn gpu_time_stream(&self) -> Option<&'a V> {
         Some(self.0)
-    }
-}
-
-impl<'a, V> Deref for Given<'a, V> {
-    type Target = GivenBehind<'a, V>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.0
-    }
-}
-
-impl<'a, V> Deref for GivenBehind<'a, V> {
-    type Target = GivenPlain<'a, V>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.0
     }
 }
 

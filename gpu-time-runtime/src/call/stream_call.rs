@@ -9,14 +9,15 @@ use crate::control::cold_override;
 use crate::cuda::{self, Context};
 use crate::gpu::{Gpu, HoldPlan, Preparation};
 use crate::record::bracket::{Bracket, Subject};
-use crate::record::call::StreamCall;
 use crate::record::call_sums::SumId;
-use crate::record::graph::{self, CapturedLaunch, Node};
-use crate::record::recorder::Recorder;
+use crate::record::graph::{self, Node};
+use crate::record::pool;
+use crate::record::recorder::{self, Recorder};
 use crate::record::stream_state::StreamKey;
-use crate::record::threads::ThreadRecorder;
-use crate::record::{drain, pool};
+use crate::record::threads::{StreamCall, ThreadRecorder};
+use crate::site::callsite::CallSite;
 use crate::site::cost;
+use crate::site::series_id::SeriesIdentity;
 use crate::types::attribute::Hold;
 use crate::types::handles::Stream;
 use crate::types::sample::{CacheState, Lost, Sample};
@@ -48,7 +49,7 @@ pub(crate) struct CallState {
 impl StreamCall {
     /// Opens the bracket around a body, or counts it as lost.
     pub fn open_body(&self, life: Life<'_>, workload: Workload) -> Option<GpuBracket> {
-        self.open(None, None, self.obstacle(life), workload)
+        self.open(None, self.obstacle(life), workload)
     }
 
     /// Opens the bracket around a launch, or counts it and its call's sum as lost.
@@ -63,25 +64,16 @@ impl StreamCall {
         if obstacle == Some(Lost::Capture)
             && let Some(opened) = self.open_node(launch, state)
         {
-            return match opened {
-                CapturedLaunch::Node(node) => Some(OpenLaunch::Node(node)),
-                _ => None,
-            };
+            return opened.ok().map(OpenLaunch::Node);
         }
-        let bracket = self.open(Some(launch), Some(state), obstacle, workload)?;
+        let bracket = self.open(Some((launch, state)), obstacle, workload)?;
         Some(OpenLaunch::Bracket(self.thread, bracket))
     }
 
-    /// Makes a launch in a capture a node of the graph, if the site wants nodes.
+    /// Makes a launch in a capture a node of the graph, if the site wants nodes. An error was counted.
     #[cold]
-    fn open_node(&self, launch: u32, state: &CallState) -> Option<CapturedLaunch> {
-        if !self.site.spec.graph {
-            return None;
-        }
-        let opened = graph::open(self, launch);
-        if matches!(opened, CapturedLaunch::Untimed) {
-            return None;
-        }
+    fn open_node(&self, launch: u32, state: &CallState) -> Option<Result<Box<Node>, Lost>> {
+        let opened = if self.site.spec.graph { graph::open(self, launch)? } else { return None };
         state.leave_to_graph(self);
         Some(opened)
     }
@@ -95,8 +87,7 @@ impl StreamCall {
     #[inline(always)] // its two callers are not inlined
     fn open(
         &self,
-        launch: Option<u32>,
-        state: Option<&CallState>,
+        launch: Option<(u32, &CallState)>,
         obstacle: Option<Lost>,
         workload: Workload,
     ) -> Option<GpuBracket> {
@@ -105,6 +96,7 @@ impl StreamCall {
         let mut recorder = locked(&thread.recorder);
         let stream_key = StreamKey::new(stream, thread);
         let stream_state = recorder.stream_state(context, stream_key);
+        let (launch, state) = launch.unzip();
         let first = state.and_then(CallState::first_cache);
         let is_plain = site.is_plain() && cold_override::is_none();
         // Read once, because the program may change them meanwhile.
@@ -118,7 +110,8 @@ impl StreamCall {
             recorder = locked(&thread.recorder);
             prepared
         };
-        let series = recorder.series.begin(site, launch, context.device_id(), cache, key);
+        let function = SeriesIdentity::function(context.device_id(), cache, key);
+        let series = recorder.series.begin(site, SeriesIdentity { launch, ..function });
         if weight != 1.0
             && let Some((launch, state)) = launch.zip(state)
             && state.makes_again(launch)
@@ -126,7 +119,7 @@ impl StreamCall {
         {
             id.repeat();
         }
-        let call = state.and_then(|state| state.begin(self, &mut recorder, cache, workload));
+        let call = state.and_then(|state| state.begin(site, function, &mut recorder, workload));
         // If the call has a sum, the workload belongs to the sum.
         let is_whole = launch.is_none() || site.spec.is_single;
         let workload = if is_whole { workload } else { Workload::UNKNOWN };
@@ -193,17 +186,10 @@ impl StreamCall {
         drop(recorder);
         let made = pool::make(context, ordered, subject);
         let mut recorder = locked(&thread.recorder);
-        let opened = match made {
-            Ok(new) => {
-                recorder.pools.supply(context, ordered, new);
-                let stream_key = StreamKey::new(subject.stream, thread);
-                recorder.open(context, stream_key, || subject).ok_or(Lost::Events)
-            }
-            Err(fault) => {
-                recorder.pools.supply(context, ordered, Vec::new());
-                Err(fault.into())
-            }
-        };
+        let fault = made.as_ref().err().copied();
+        recorder.pools.supply(context, ordered, made.unwrap_or_default());
+        let opened = recorder.open(context, StreamKey::new(subject.stream, thread), || subject);
+        let opened = opened.ok_or(fault.map_or(Lost::Events, Lost::from));
         (recorder, opened)
     }
 
@@ -231,7 +217,7 @@ impl StreamCall {
         }
         let mut recorder = locked(&thread.recorder);
         let is_due = match stopped {
-            Ok(()) => recorder.enqueue(bracket),
+            Ok(()) => recorder.pending.push(bracket),
             Err(fault) => {
                 recorder.lose(bracket, fault.into());
                 false
@@ -239,7 +225,7 @@ impl StreamCall {
         };
         drop(recorder);
         if is_due {
-            drain::drain(&thread.recorder, &thread.returns);
+            recorder::drain(&thread.recorder);
             if graph::has_nodes() {
                 // Makes the thread's next call poll for replays before it enqueues anything.
                 cuda::forget_recent();
@@ -247,18 +233,13 @@ impl StreamCall {
         }
     }
 
-    /// Gives the bracket up for the reason given; a launch costs its call the sum.
-    pub fn abandon(&self, bracket: GpuBracket, reason: Lost) {
-        abandon(self.thread, bracket, reason);
-    }
-
     /// Ends a call whose launches are timed one by one. `lost` is the reason if it did not return.
     pub fn end_launches(&self, state: &CallState, lost: Option<Lost>) {
         match state.sum() {
-            Some(sum) => self.thread.returns.set(sum, lost),
+            Some(sum) => locked(&self.thread.recorder).end_call(sum, lost),
             None if state.first_cache().is_none() => {
                 // The call did not launch anything.
-                let outcome = lost.map_or(Ok(Sample::NOTHING), Err);
+                let outcome = lost.map_or(Ok(Sample::nothing()), Err);
                 locked(&self.thread.recorder).count(
                     self.site,
                     self.context.device_id(),
@@ -316,8 +297,8 @@ pub(crate) fn obstacle(context: &Context, stream: Stream) -> Option<Lost> {
     }
 }
 
-/// Gives a bracket of the thread recorder up.
-fn abandon(thread: &'static ThreadRecorder, mut bracket: GpuBracket, reason: Lost) {
+/// Gives a bracket of the thread recorder up; a launch costs its call the sum.
+pub(crate) fn abandon(thread: &'static ThreadRecorder, mut bracket: GpuBracket, reason: Lost) {
     bracket.close();
     locked(&thread.recorder).lose(bracket, reason);
 }
@@ -341,29 +322,28 @@ impl OpenLaunch {
 }
 
 impl CallState {
-    /// Begins a launch with the given cache state. The first launch begins the call's sum, unless
+    /// Begins a launch. The first launch begins the call's sum, in the series of the function, unless
     /// it is itself the sum.
     #[inline]
     fn begin(
         &self,
-        call: &StreamCall,
+        site: &'static CallSite,
+        function: SeriesIdentity,
         recorder: &mut Recorder<Context>,
-        cache: CacheState,
         workload: Workload,
     ) -> Option<SumId> {
         if self.cache.load(Relaxed) == 0 {
-            self.cache.store(1 + cache as u8, Relaxed);
-            if call.site.spec.is_single {
+            self.cache.store(1 + function.cache as u8, Relaxed);
+            if site.spec.is_single {
                 return None;
             }
-            let device = call.context.device_id();
-            let series = recorder.series.begin(call.site, None, device, cache, call.key);
-            if let Some(sum) = recorder.begin_call(series, workload, &call.thread.returns) {
+            let series = recorder.series.begin(site, function);
+            if let Some(sum) = recorder.begin_call(series, workload) {
                 self.sum.store(sum.number(), Relaxed);
             }
         }
         let sum = self.sum()?;
-        recorder.open_launch(sum);
+        recorder.sums.open_launch(sum);
         Some(sum)
     }
 

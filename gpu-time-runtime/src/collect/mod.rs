@@ -14,9 +14,10 @@ use crate::config::{output, targets::Target};
 use crate::control::{active, budget_control};
 use crate::cuda;
 use crate::health;
+use crate::record::series_counters::SeriesTable;
 use crate::record::threads::{self, ThreadRecorder};
-use crate::record::{drain, graph, stream_state};
-use crate::site::{callsite::CallSite, registry, series_id::SeriesId};
+use crate::record::{graph, stream_state};
+use crate::site::registry;
 use crate::types::attribute::Clock;
 use gpu_time_report::{self as report, Process, Snapshot};
 
@@ -67,7 +68,7 @@ fn deliver(targets: &[Target]) {
 
 /// Checks if the event bias has drifted, unless the GPU is busy with timed work.
 pub(crate) fn check_calibrations() {
-    if !active::config().targets.is_empty() && drain::is_idle(Instant::now() + LOCK_PATIENCE) {
+    if !active::config().targets.is_empty() && threads::drain_all(Instant::now() + LOCK_PATIENCE) {
         for context in cuda::contexts() {
             if !stream_state::has_open() {
                 context.check_calibration();
@@ -152,42 +153,34 @@ pub(crate) fn states() -> (Vec<SiteState>, usize) {
 /// memory that was allocated before, no driver call is made, and no thread that is stuck is waited for.
 fn read_counters(states: &mut [SiteState]) -> usize {
     let deadline = Instant::now() + LOCK_PATIENCE;
-    let known = threads::all().to_vec();
+    let known = threads::locked_threads().all.clone();
     let is_stuck = |thread: &&ThreadRecorder| locked_by(&thread.recorder, deadline).is_none();
     let stuck: Vec<bool> = known.iter().map(is_stuck).collect();
     let mut recorders = Vec::with_capacity(known.len());
     let (now, deadline) = (Instant::now(), Instant::now() + LOCK_PATIENCE);
-    let threads = threads::all();
+    let threads = threads::locked_threads();
     // Threads keep their places, and new ones join at the end.
     let stuck = stuck.into_iter().chain(iter::repeat(false));
-    recorders.extend(threads.iter().zip(stuck).filter_map(|(thread, is_stuck)| {
+    recorders.extend(threads.all.iter().zip(stuck).filter_map(|(thread, is_stuck)| {
         locked_by(&thread.recorder, if is_stuck { now } else { deadline })
     }));
     let graphs = graph::series();
     states.iter_mut().for_each(|state| state.read(&threads));
-    let mut add = |site: &CallSite, id: &SeriesId, timed: u64, in_flight: u64| {
+    let tables = recorders.iter().map(|recorder| &recorder.series);
+    for series in tables.chain([&*graphs]).flat_map(SeriesTable::iter) {
         // A site that registered in the meantime has no state, and is not in this report.
-        let at = (site.id() as usize).checked_sub(1);
+        let at = (series.site.id() as usize).checked_sub(1);
         if let Some(state) = at.and_then(|at| states.get_mut(at)) {
-            state.add_brackets(id, timed, in_flight);
+            state.add_brackets(series.id, series.timed, series.in_flight);
         }
-    };
-    for series in recorders.iter().flat_map(|recorder| recorder.series.iter()) {
-        add(series.site, series.id, series.timed, series.in_flight);
     }
-    for (site, id, timed) in graphs.iter() {
-        add(site, id, timed, 0);
-    }
-    threads.len() - recorders.len()
+    threads.all.len() - recorders.len()
 }
 
 /// Drains the brackets that the GPU has finished. Returns 1 if another thread kept the nodes of graphs from
 /// being read until the deadline, otherwise 0.
 fn drain_all(deadline: Instant) -> usize {
-    let known = threads::all().to_vec();
-    for thread in known {
-        drain::drain_by(&thread.recorder, &thread.returns, deadline);
-    }
+    threads::drain_all(deadline);
     usize::from(!graph::poll_all(deadline))
 }
 
@@ -203,7 +196,7 @@ pub(crate) fn live_states(drains: bool) -> impl Iterator<Item = SiteState> {
     let called = registry::sites().into_iter().filter(|site| site.is_on().is_some());
     called.map(|site| {
         let mut state = SiteState::new(site);
-        state.read(&threads::all());
+        state.read(&threads::locked_threads());
         state
     })
 }

@@ -1,10 +1,11 @@
 //! Readings of the sites, from which reports are made.
 
 use std::iter;
+use std::sync::atomic::Ordering::Relaxed;
 
 use crate::collect::devices::Biases;
 use crate::cuda;
-use crate::record::threads::{self, AllThreads};
+use crate::record::threads::{self, Threads};
 use crate::site::series_id::{SeriesCell, SeriesId};
 use crate::site::{callsite::CallSite, counters::Counts};
 use crate::stats::series::{SampleTimes, SeriesInfo, Tally};
@@ -85,7 +86,7 @@ impl SiteState {
     }
 
     /// Reads the counters. Allocates only if a series was created after the call of [`SiteState::new`].
-    pub fn read(&mut self, threads: &AllThreads) {
+    pub fn read(&mut self, threads: &Threads) {
         (self.calls, self.population) = threads::counts(self.site, threads);
         self.series.extend(self.site.series().iter().map(|SeriesCell { id, series }| {
             SeriesState {
@@ -204,7 +205,7 @@ impl SiteState {
             timed: calls.timed,
             holds_released: holds.released,
             holds_expired: holds.expired,
-            sample_rate: site.sampling().rate(),
+            sample_rate: site.rate.get().rate(),
             warnings: warnings(site),
             series: series.map(|view| view.state.times.report(view.info, &view.tally)).collect(),
         }
@@ -222,7 +223,7 @@ fn warnings(site: &CallSite) -> Vec<String> {
     if site.hold_deadline().is_off() {
         warnings.push("holds hit their deadline too often and were switched off".to_owned());
     }
-    let invalid = site.invalid_workloads();
+    let invalid = site.invalid_workloads.load(Relaxed);
     if invalid > 0 {
         warnings.push(format!(
             "`bytes` or `flops` of {invalid} timed calls are invalid and left out: expected finite \
@@ -272,7 +273,7 @@ impl SiteState {
         in_flight: &[u64],
     ) -> SiteState {
         let mut state = SiteState::new(site);
-        state.read(&threads::all());
+        state.read(&threads::locked_threads());
         state.calls = calls;
         for (series, in_flight) in state.series.iter_mut().zip(in_flight) {
             series.in_flight = *in_flight;

@@ -144,7 +144,7 @@ fn watch() {
         if clock::now_ns() > DUE_NS.load(Relaxed).saturating_add(patience_ns)
             && let Some(Controller { sites, .. }) = &*locked(&CONTROLLER)
         {
-            sites.iter().for_each(|site| site.renew());
+            sites.iter().for_each(|site| site.rate.renew());
         }
     }
 }
@@ -200,7 +200,7 @@ mod tests {
             if step == 100 {
                 settled = timed;
             }
-            due += f64::from(STEP_CALLS) * site.sampling().rate();
+            due += f64::from(STEP_CALLS) * site.rate.get().rate();
             while due >= 1.0 {
                 site.cost.count_timed();
                 if timed % 8 == 0 {

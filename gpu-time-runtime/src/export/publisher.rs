@@ -59,7 +59,7 @@ impl Publisher {
         for (counter, (name, now)) in published.calls.iter_mut().zip(counts) {
             counter.publish(now, name, || vec![function.clone()]);
         }
-        gauge!(names::SAMPLE_RATE, vec![function.clone()]).set(site.sampling().rate());
+        gauge!(names::SAMPLE_RATE, vec![function.clone()]).set(site.rate.get().rate());
         for view in state.views(biases) {
             let labels = names::labels(function, &view.info);
             published.series.entry(labels.clone()).or_default().publish(site, &view, &labels);

@@ -24,7 +24,7 @@ use crate::base::signals;
 use crate::base::signals::Handlers;
 use crate::base::{clock, fork, switches, thread_id};
 use crate::control::active;
-use crate::record::drain;
+use crate::record::threads;
 use crate::site::registry;
 use crate::{collect, cuda, export, health};
 
@@ -190,7 +190,7 @@ fn report_and_give_back() {
         for context in cuda::contexts() {
             context.release_holds(false);
         }
-        drain::wait_for_gpu(PATIENCE);
+        threads::wait_for_gpu(PATIENCE);
         let one_at_a_time = collect::reporting();
         // A calibration holds a private stream, so it must precede the final release of holds.
         collect::check_calibrations();

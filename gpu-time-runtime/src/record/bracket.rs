@@ -1,11 +1,10 @@
 //! A bracket: the pair of events around one launch or one body.
 
 use crate::gpu::{Fault, Gpu, HoldPlan, HoldResult, Preparation, StreamHold};
-use crate::record::bracket_order;
 use crate::record::call_sums::SumId;
 use crate::record::feeding::{BracketTimes, FeedDetector, Feeding, StreamPosition};
 use crate::record::series_counters::SeriesRef;
-use crate::record::stream_state::{Mark, StreamKey, StreamState};
+use crate::record::stream_state::{Mark, StreamState};
 use crate::record::timeline::{CallId, Slice};
 use crate::site::callsite::CallSite;
 use crate::site::cost;
@@ -54,44 +53,11 @@ struct Extras {
     passed: Option<[Moment; 2]>,
 }
 
-/// An optional value whose presence flag comes first in memory.
-///
-/// The compiler puts the discriminant of an `Option` wherever the value has a spare bit pattern, which may
-/// be in a third cache line. A bracket has left the caches by the time it is drained, and each line that
-/// it touches is a miss; a bracket without a value touches two. `timed, over raw pair` in
-/// `cargo bench --bench overhead` measures this.
-#[repr(C)]
-struct Rare<T> {
-    is_set: bool,
-    value: T,
-}
-
-impl<T> Rare<T> {
-    #[inline]
-    fn get(&self) -> Option<&T> {
-        self.is_set.then_some(&self.value)
-    }
-
-    #[inline]
-    fn get_mut(&mut self) -> Option<&mut T> {
-        self.is_set.then_some(&mut self.value)
-    }
-
-    #[inline]
-    fn clear(&mut self) {
-        self.is_set = false;
-    }
-
-    fn set(&mut self, value: T) {
-        *self = Rare { is_set: true, value };
-    }
-}
-
 /// A pair of events with the launch or body that it measures.
 ///
 /// Invariant: idle, open or pending, and exactly one of these, because it is owned by a pool, by the
 /// scope of a call, or by a queue. Brackets are boxed, created on demand and reused.
-#[repr(C, align(64))] // a bracket without extras touches two cache lines: see `Rare`
+#[repr(C, align(64))] // a bracket without extras touches two cache lines
 pub(crate) struct Bracket<G: Gpu> {
     pub gpu: &'static G,
     pub pair: EventPair,
@@ -100,11 +66,16 @@ pub(crate) struct Bracket<G: Gpu> {
     opened: Mark,
     closed: Mark,
     pub subject: Subject,
-    extras: Rare<Extras>,
+    /// The bracket has extras. Not an `Option`, whose discriminant the compiler may put behind the
+    /// value, in a third cache line. A bracket has left the caches by the time it is drained, and each
+    /// line that it touches is a miss. `timed, over raw pair` in `cargo bench --bench overhead` measures
+    /// this.
+    has_extras: bool,
+    extras: Extras,
 }
 
 const _: () = {
-    let end = std::mem::offset_of!(Bracket<crate::cuda::Context>, extras) + size_of::<bool>();
+    let end = std::mem::offset_of!(Bracket<crate::cuda::Context>, has_extras) + size_of::<bool>();
     assert!(end <= 2 * 64, "a bracket without extras touches two cache lines");
 };
 
@@ -130,7 +101,8 @@ impl<G: Gpu> Bracket<G> {
             opened: Mark::default(),
             closed: Mark::default(),
             subject,
-            extras: Rare { is_set: false, value: Extras::NONE },
+            has_extras: false,
+            extras: Extras::NONE,
         }))
     }
 
@@ -138,20 +110,11 @@ impl<G: Gpu> Bracket<G> {
     #[inline(always)]
     pub fn assign(&mut self, subject: Subject) {
         self.subject = subject;
-        self.extras.clear();
-    }
-
-    /// Opens the bracket on the stream of this key, so that the stream's other brackets see it. Returns
-    /// `false` if the subject's stream state belongs to another stream by now.
-    #[inline]
-    pub fn open(&mut self, key: StreamKey) -> bool {
-        let opened = self.subject.stream_state.open(key);
-        self.opened = opened.unwrap_or_default();
-        opened.is_some()
+        self.has_extras = false;
     }
 
     /// Gives the bracket the stream state on which it has just been opened.
-    #[cold]
+    #[inline]
     pub fn open_on(&mut self, stream_state: &'static StreamState, opened: Mark) {
         self.subject.stream_state = stream_state;
         self.opened = opened;
@@ -169,8 +132,8 @@ impl<G: Gpu> Bracket<G> {
         if by_host || thread_id.is_some() || prepare.hold.is_some() {
             self.set_extras(prepare.hold, by_host, thread_id);
         }
-        let held = bracket_order::start(self.gpu, self.subject.stream, &self.pair, prepare)?;
-        if let Some(extras) = self.extras.get_mut() {
+        let held = start(self.gpu, self.subject.stream, &self.pair, prepare)?;
+        if let Some(extras) = self.extras_mut() {
             extras.held = held;
         }
         Ok(())
@@ -183,18 +146,19 @@ impl<G: Gpu> Bracket<G> {
             _ => None,
         };
         let began_ns = (by_host || hold.is_some()).then(|| self.gpu.now_ns());
-        self.extras.set(Extras { delay_ns, began_ns, thread_id, ..Extras::NONE });
+        (self.has_extras, self.extras) =
+            (true, Extras { delay_ns, began_ns, thread_id, ..Extras::NONE });
     }
 
     /// Records the stop, releases the stream and closes the bracket.
     #[inline]
     pub fn stop(&mut self) -> Result<(), Fault> {
-        let held = self.extras.get_mut().and_then(|extras| extras.held.take());
-        let stopped = bracket_order::stop(self.gpu, self.subject.stream, &self.pair, held);
+        let held = self.extras_mut().and_then(|extras| extras.held.take());
+        let stopped = stop(self.gpu, self.subject.stream, &self.pair, held);
         self.closed = self.subject.stream_state.close();
         let released = stopped?;
         self.stopped_ns = self.gpu.now_ns();
-        if self.extras.is_set {
+        if self.has_extras {
             self.learn_feeding(released);
         }
         Ok(())
@@ -202,11 +166,11 @@ impl<G: Gpu> Bracket<G> {
 
     #[cold]
     fn learn_feeding(&mut self, released: Option<HoldResult>) {
-        let Some(extras) = self.extras.get_mut() else { return };
+        let Extras { began_ns, delay_ns, .. } = self.extras;
         // A clock that has stepped back proves nothing.
-        let took_ns = extras.began_ns.and_then(|began_ns| self.stopped_ns.checked_sub(began_ns));
+        let took_ns = began_ns.and_then(|began_ns| self.stopped_ns.checked_sub(began_ns));
         let Some(took_ns) = took_ns else { return };
-        extras.feeding = match (released, extras.delay_ns) {
+        self.extras.feeding = match (released, delay_ns) {
             (Some(hold), _) => Feeding::Held(hold),
             // The hold began no earlier than the host began to enqueue it.
             (None, Some(ns)) if took_ns.saturating_add(TIMER_STEP_NS) <= ns => Feeding::Certain,
@@ -219,26 +183,36 @@ impl<G: Gpu> Bracket<G> {
     }
 
     #[inline]
+    fn extras(&self) -> Option<&Extras> {
+        self.has_extras.then_some(&self.extras)
+    }
+
+    #[inline]
+    fn extras_mut(&mut self) -> Option<&mut Extras> {
+        self.has_extras.then_some(&mut self.extras)
+    }
+
+    #[inline]
     fn feeding(&self) -> Feeding {
-        self.extras.get().map_or(Feeding::Unknown, |extras| extras.feeding)
+        self.extras().map_or(Feeding::Unknown, |extras| extras.feeding)
     }
 
     /// The thread that started the bracket, on a per-thread stream.
     #[inline]
     pub fn thread_id(&self) -> Option<u64> {
-        self.extras.get()?.thread_id
+        self.extras()?.thread_id
     }
 
     /// Sets the evidence on feeding.
     #[cfg(test)]
     pub fn set_feeding(&mut self, feeding: Feeding) {
-        self.extras.set(Extras { feeding, ..Extras::NONE });
+        (self.has_extras, self.extras) = (true, Extras { feeding, ..Extras::NONE });
     }
 
     /// Returns the time in nanoseconds for which the stream was held. Valid once stopped.
     #[cold]
     pub fn held_ns(&self) -> f64 {
-        let Some(extras) = self.extras.get() else { return 0.0 };
+        let Some(extras) = self.extras() else { return 0.0 };
         let by_host = || Some(self.stopped_ns.saturating_sub(extras.began_ns?));
         let held = match extras.feeding {
             Feeding::Held(_) => by_host(),
@@ -250,8 +224,8 @@ impl<G: Gpu> Bracket<G> {
     /// Closes the bracket and releases the stream without recording a stop.
     pub fn close(&mut self) {
         self.subject.stream_state.close();
-        let held = self.extras.get_mut().and_then(|extras| extras.held.take());
-        bracket_order::release(self.gpu, held);
+        let held = self.extras_mut().and_then(|extras| extras.held.take());
+        release(self.gpu, held);
     }
 
     /// Turns the raw time into a sample.
@@ -313,10 +287,10 @@ impl<G: Gpu> Bracket<G> {
     #[cold]
     pub fn set_moments(&mut self, sample: Sample, detector: &mut FeedDetector) {
         let passed = detector.moments(self.gpu, &self.pair.start, sample.raw_ns());
-        if !self.extras.is_set {
-            self.extras.set(Extras::NONE);
+        if !self.has_extras {
+            (self.has_extras, self.extras) = (true, Extras::NONE);
         }
-        self.extras.value.passed = passed;
+        self.extras.passed = passed;
     }
 
     /// The bracket's slice in a trace, or `None` if it is not known when the GPU passed it.
@@ -331,7 +305,7 @@ impl<G: Gpu> Bracket<G> {
             thread_id: self.thread_id(),
             call: call_id,
             sample,
-            passed: self.extras.get()?.passed?,
+            passed: self.extras()?.passed?,
             marks: [self.opened, self.closed],
             enqueued_ns: self.stopped_ns,
         })
@@ -349,3 +323,67 @@ impl<G: Gpu> Bracket<G> {
         expired
     }
 }
+
+// The order of every bracket: flush, hold, start, the user's work, stop, release. The hold is released
+// also when a later step fails.
+
+/// Flushes, holds and records the start. Returns the hold that [`stop`] must release.
+#[inline]
+pub(crate) fn start<G: Gpu>(
+    gpu: &G,
+    stream: Stream,
+    pair: &EventPair,
+    prepare: Preparation,
+) -> Result<Option<StreamHold>, Fault> {
+    let held =
+        if prepare == Preparation::default() { None } else { enqueue(gpu, stream, prepare)? };
+    match gpu.record_start(pair, stream) {
+        Ok(()) => Ok(held),
+        Err(fault) => {
+            release(gpu, held);
+            Err(fault)
+        }
+    }
+}
+
+/// Enqueues the flush and the hold. Without a free hold, the bracket runs unheld.
+#[cold]
+fn enqueue<G: Gpu>(
+    gpu: &G,
+    stream: Stream,
+    prepare: Preparation,
+) -> Result<Option<StreamHold>, Fault> {
+    if let Some(cold) = prepare.cold {
+        gpu.flush(stream, cold)?;
+    }
+    match prepare.hold {
+        None => Ok(None),
+        Some(HoldPlan::For(ns)) => gpu.delay(stream, ns).map(|()| None),
+        Some(HoldPlan::Until(deadline_ns)) => match gpu.hold(stream, deadline_ns) {
+            Ok(held) => Ok(Some(held)),
+            Err(Fault::Exhausted) => Ok(None),
+            Err(fault) => Err(fault),
+        },
+    }
+}
+
+/// Records the stop and releases the hold, whether or not the stop was recorded.
+#[inline]
+pub(crate) fn stop<G: Gpu>(
+    gpu: &G,
+    stream: Stream,
+    pair: &EventPair,
+    held: Option<StreamHold>,
+) -> Result<Option<HoldResult>, Fault> {
+    let stopped = gpu.record_stop(pair, stream);
+    let released = held.map(|held| gpu.release(held));
+    stopped.map(|()| released)
+}
+
+/// Releases the hold of a bracket that gets no stop.
+pub(crate) fn release<G: Gpu>(gpu: &G, held: Option<StreamHold>) {
+    held.map(|held| gpu.release(held));
+}
+
+#[cfg(test)]
+mod tests;

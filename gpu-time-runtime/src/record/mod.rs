@@ -1,10 +1,7 @@
 //! Records brackets: from a pair of events to a sample in its series.
 
 pub(crate) mod bracket;
-pub(crate) mod bracket_order;
-pub(crate) mod call;
 pub(crate) mod call_sums;
-pub(crate) mod drain;
 pub(crate) mod feeding;
 pub(crate) mod graph;
 pub(crate) mod pending;

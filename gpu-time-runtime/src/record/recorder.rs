@@ -1,16 +1,19 @@
 //! The brackets of one thread, from the pool to the series.
 
 use std::ptr;
+use std::time::Instant;
 
+use crate::base::lock::{Mutex, locked, locked_by};
 use crate::gpu::Gpu;
 use crate::record::bracket::{Bracket, Subject};
-use crate::record::call_sums::{CallStatuses, CallSums, SumId};
+use crate::record::call_sums::{CallSums, SumId};
 use crate::record::pending::{CHUNK, Drain, FinishedBracket, Pending};
 use crate::record::pool::Pools;
 use crate::record::series_counters::{SeriesOutcome, SeriesRef, SeriesTable};
 use crate::record::stream_state::{self, Mark, StreamKey, StreamState};
 use crate::record::timeline;
 use crate::site::callsite::CallSite;
+use crate::site::series_id::SeriesIdentity;
 use crate::types::device::DeviceId;
 use crate::types::key::SeriesKey;
 use crate::types::sample::{CacheState, Lost, Sample};
@@ -29,8 +32,8 @@ struct RecentStream<G: Gpu> {
 pub(crate) struct Recorder<G: Gpu> {
     pub pools: Pools<G>,
     recent: Vec<RecentStream<G>>,
-    pending: Pending<G>,
-    sums: CallSums,
+    pub pending: Pending<G>,
+    pub sums: CallSums,
     /// Outcomes that are about to be recorded; empty between calls.
     outcomes: Vec<SeriesOutcome>,
     pub series: SeriesTable,
@@ -101,17 +104,14 @@ impl<G: Gpu> Recorder<G> {
         subject: impl FnOnce() -> Subject,
     ) -> Option<Box<Bracket<G>>> {
         let mut bracket = self.pools.take(gpu, subject)?;
-        if !bracket.open(key) {
-            let (stream_state, opened) = self.open_stream(gpu, key);
-            bracket.open_on(stream_state, opened);
-        }
+        let stream_state = bracket.subject.stream_state;
+        let (stream_state, opened) = match stream_state.open(key) {
+            Some(opened) => (stream_state, opened),
+            // It belongs to another stream by now.
+            None => self.open_stream(gpu, key),
+        };
+        bracket.open_on(stream_state, opened);
         Some(bracket)
-    }
-
-    /// Takes a bracket whose stop was recorded. Returns `true` if a drain is due.
-    #[inline]
-    pub fn enqueue(&mut self, bracket: Box<Bracket<G>>) -> bool {
-        self.pending.push(bracket)
     }
 
     /// Returns a closed bracket to its pool, and counts it as lost.
@@ -127,18 +127,8 @@ impl<G: Gpu> Recorder<G> {
         self.record();
     }
 
-    /// Hands the pending brackets to a thread that will drain them; `None` if another thread does.
-    pub fn begin_drain(&mut self) -> Option<Drain<G>> {
-        self.pending.begin_drain()
-    }
-
-    /// Takes back the drain and the brackets that it has left.
-    pub fn end_drain(&mut self, drain: Drain<G>) {
-        self.pending.end_drain(drain);
-    }
-
     /// Records what a drain has found so far, and returns the brackets to their pools.
-    pub fn settle(&mut self, drain: &mut Drain<G>, returned: &CallStatuses) {
+    pub fn settle(&mut self, drain: &mut Drain<G>) {
         // Room for a launch and a sum each: a drain does not allocate after the first.
         self.outcomes.reserve(2 * CHUNK);
         for FinishedBracket { bracket, outcome } in drain.finished.drain(..) {
@@ -159,36 +149,23 @@ impl<G: Gpu> Recorder<G> {
                 }
             }
         }
-        self.end_returned(returned);
-    }
-
-    /// Returns `true` if no bracket waits for the GPU and no thread drains.
-    pub fn is_idle(&self) -> bool {
-        self.pending.is_empty()
+        self.record();
     }
 
     /// Begins the sum of a call, which its series has counted; counts it as lost if there are too many.
-    pub fn begin_call(
-        &mut self,
-        series: SeriesRef,
-        workload: Workload,
-        returned: &CallStatuses,
-    ) -> Option<SumId> {
-        let call = self.sums.begin(series, workload).or_else(|| {
-            // Calls whose launches are all lost enqueue no bracket, so that no drain comes due.
-            self.end_returned(returned);
-            self.sums.begin(series, workload)
-        });
+    pub fn begin_call(&mut self, series: SeriesRef, workload: Workload) -> Option<SumId> {
+        let call = self.sums.begin(series, workload);
         if call.is_none() {
             self.deliver(series, Err(Lost::Events), workload);
         }
         call
     }
 
-    /// Counts one more launch of the call as open.
-    #[inline]
-    pub fn open_launch(&mut self, call: SumId) {
-        self.sums.open_launch(call);
+    /// Ends the sum of a call that has returned, or was left for the reason given. Launches that are
+    /// in flight are still added to it.
+    pub fn end_call(&mut self, call: SumId, left: Option<Lost>) {
+        self.outcomes.extend(self.sums.end(call, left));
+        self.record();
     }
 
     /// Loses the sum of a call, because one of its launches cannot be added to it.
@@ -208,7 +185,8 @@ impl<G: Gpu> Recorder<G> {
         key: SeriesKey,
         outcome: Result<Sample, Lost>,
     ) {
-        let series = self.series.begin(site, None, device, CacheState::AsFound, key);
+        let identity = SeriesIdentity::function(device, CacheState::AsFound, key);
+        let series = self.series.begin(site, identity);
         self.deliver(series, outcome, Workload::UNKNOWN);
     }
 
@@ -232,15 +210,38 @@ impl<G: Gpu> Recorder<G> {
         }
     }
 
-    /// Ends the calls that have returned, and records every outcome that is due.
-    fn end_returned(&mut self, returned: &CallStatuses) {
-        self.outcomes.extend(self.sums.end_returned(returned));
-        self.record();
-    }
-
+    /// Records every outcome that is due.
     fn record(&mut self) {
         self.series.record(&self.outcomes);
         self.outcomes.clear();
+    }
+}
+
+/// Turns every bracket of a thread that the GPU has passed into a sample or a loss, unless another
+/// thread is doing so. Returns `true` if no bracket is left. Never waits for the GPU.
+pub(crate) fn drain<G: Gpu>(recorder: &Mutex<Recorder<G>>) -> bool {
+    let drain = locked(recorder).pending.begin_drain();
+    drain.is_some_and(|drain| run(drain, recorder))
+}
+
+/// Drains like [`drain`], but gives up if the recorder stays locked until the deadline.
+pub(crate) fn drain_by<G: Gpu>(recorder: &Mutex<Recorder<G>>, deadline: Instant) -> bool {
+    let drain =
+        locked_by(recorder, deadline).and_then(|mut recorder| recorder.pending.begin_drain());
+    drain.is_some_and(|drain| run(drain, recorder))
+}
+
+/// Drains in chunks. The driver is asked without the recorder's lock: a thread may wait long for the
+/// driver, and a report, which needs every thread's recorder, must not wait with it.
+fn run<G: Gpu>(mut drain: Drain<G>, recorder: &Mutex<Recorder<G>>) -> bool {
+    loop {
+        let is_complete = drain.run();
+        let mut recorder = locked(recorder);
+        recorder.settle(&mut drain);
+        if is_complete {
+            recorder.pending.end_drain(drain);
+            return recorder.pending.is_empty();
+        }
     }
 }
 

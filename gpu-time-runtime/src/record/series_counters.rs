@@ -1,14 +1,12 @@
-//! One thread's counters of each series: brackets opened and brackets in flight.
+//! Counters of each series, of one thread or of all graphs: brackets opened and brackets in flight.
 
 use std::collections::HashMap;
 use std::ptr;
 
 use crate::base::lock::MutexGuard;
 use crate::site::callsite::CallSite;
-use crate::site::series_id::{SeriesCell, SeriesId};
-use crate::types::device::DeviceId;
-use crate::types::key::SeriesKey;
-use crate::types::sample::{CacheState, Lost, Sample};
+use crate::site::series_id::{SeriesCell, SeriesId, SeriesIdentity};
+use crate::types::sample::{Lost, Sample};
 use crate::types::workload::Workload;
 
 /// From this raw time on, the few microseconds that a host takes to enqueue a bracket are under 1 % of
@@ -50,15 +48,6 @@ pub(crate) struct SeriesTable {
     sites: Vec<SiteSeries>,
 }
 
-/// The properties that tell the series of one site apart.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct SeriesIdentity {
-    launch: Option<u32>,
-    device: DeviceId,
-    cache: CacheState,
-    key: SeriesKey,
-}
-
 /// The series of one site: one for the function and one for each launch, on each device, in each cache
 /// state and for each of up to 65 keys.
 #[derive(Default)]
@@ -71,7 +60,7 @@ struct SiteSeries {
 impl SiteSeries {
     #[inline]
     fn find(&mut self, identity: SeriesIdentity) -> Option<SeriesRef> {
-        match self.last.get(identity.slot()) {
+        match self.last.get(slot(identity)) {
             Some(Some((last, series))) if *last == identity => Some(*series),
             _ => self.find_other(identity),
         }
@@ -80,14 +69,14 @@ impl SiteSeries {
     #[cold]
     fn find_other(&mut self, identity: SeriesIdentity) -> Option<SeriesRef> {
         let series = *self.all.get(&identity)?;
-        if let Some(last) = self.last.get_mut(identity.slot()) {
+        if let Some(last) = self.last.get_mut(slot(identity)) {
             *last = Some((identity, series));
         }
         Some(series)
     }
 
     fn insert(&mut self, identity: SeriesIdentity, series: SeriesRef) {
-        let slot = identity.slot();
+        let slot = slot(identity);
         if self.last.len() <= slot {
             self.last.resize(slot + 1, None);
         }
@@ -96,25 +85,18 @@ impl SiteSeries {
     }
 }
 
-impl SeriesIdentity {
-    /// The index of the launch in [`SiteSeries::last`]; the function comes first.
-    fn slot(self) -> usize {
-        self.launch.map_or(0, |launch| launch as usize + 1)
-    }
+/// The index of a launch in [`SiteSeries::last`]; the function comes first.
+fn slot(identity: SeriesIdentity) -> usize {
+    identity.launch.map_or(0, |launch| launch as usize + 1)
 }
 
 impl SeriesTable {
+    /// A table without series.
+    pub const EMPTY: SeriesTable = SeriesTable { counters: Vec::new(), sites: Vec::new() };
+
     /// Counts one more bracket or call of a series, in flight from now on.
     #[inline]
-    pub fn begin(
-        &mut self,
-        site: &'static CallSite,
-        launch: Option<u32>,
-        device: DeviceId,
-        cache: CacheState,
-        key: SeriesKey,
-    ) -> SeriesRef {
-        let identity = SeriesIdentity { launch, device, cache, key };
+    pub fn begin(&mut self, site: &'static CallSite, identity: SeriesIdentity) -> SeriesRef {
         let known = self.sites.get_mut(site.id() as usize);
         let series = match known.and_then(|known| known.find(identity)) {
             Some(series) => series,
@@ -129,13 +111,12 @@ impl SeriesTable {
 
     #[cold]
     fn add(&mut self, site: &'static CallSite, identity: SeriesIdentity) -> SeriesRef {
-        let SeriesIdentity { launch, device, cache, key } = identity;
         let at = site.id() as usize;
         if self.sites.len() <= at {
             self.sites.resize_with(at + 1, SiteSeries::default);
         }
         let series = SeriesRef(self.counters.len() as u32);
-        let id = site.series_id(launch, device, cache, key);
+        let id = site.series_id(identity);
         self.counters.push(SeriesCounters { site, id, timed: 0, in_flight: 0, is_long: true });
         self.sites[at].insert(identity, series);
         series
@@ -149,7 +130,8 @@ impl SeriesTable {
     pub fn record(&mut self, outcomes: &[SeriesOutcome]) {
         let mut open: Option<(&'static CallSite, MutexGuard<'static, Vec<SeriesCell>>)> = None;
         for &SeriesOutcome { series, outcome, workload } in outcomes {
-            let Some(counters) = self.end(series, outcome.ok()) else { continue };
+            let Some(counters) = self.counters.get_mut(series.0 as usize) else { continue };
+            counters.in_flight = counters.in_flight.saturating_sub(1);
             let (site, index) = (counters.site, counters.id.index());
             if open.as_ref().is_none_or(|(open, _)| !ptr::eq(*open, site)) {
                 // Unlocked before the next is locked, so that no thread holds two.
@@ -159,6 +141,7 @@ impl SeriesTable {
             let Some(cell) = cells.get_mut(index) else { continue };
             match outcome {
                 Ok(sample) => {
+                    counters.is_long = sample.raw_ns() >= LONG_NS;
                     cell.series.record(sample);
                     if !workload.is_unknown() {
                         cell.series.record_work(sample, workload);
@@ -167,18 +150,6 @@ impl SeriesTable {
                 Err(lost) => cell.series.lose(lost),
             }
         }
-    }
-
-    /// Counts a bracket as no longer in flight, and learns from its sample. Returns the counters of its
-    /// series.
-    #[inline]
-    fn end(&mut self, series: SeriesRef, sample: Option<Sample>) -> Option<&SeriesCounters> {
-        let counters = self.counters.get_mut(series.0 as usize)?;
-        if let Some(sample) = sample {
-            counters.is_long = sample.raw_ns() >= LONG_NS;
-        }
-        counters.in_flight = counters.in_flight.saturating_sub(1);
-        Some(counters)
     }
 
     /// Returns the identity of a series within its site.
@@ -202,7 +173,9 @@ impl SeriesTable {
 mod tests {
     use super::*;
     use crate::gpu::fake::site;
-    use crate::types::key::KeyText;
+    use crate::types::device::DeviceId;
+    use crate::types::key::{KeyText, SeriesKey};
+    use crate::types::sample::CacheState;
 
     const DEVICE: DeviceId = DeviceId::Cuda(0);
 
@@ -211,7 +184,8 @@ mod tests {
         let (mut table, site) = (SeriesTable::default(), site());
         let mut begin = |device| {
             let device = DeviceId::Cuda(device);
-            table.begin(site, None, device, CacheState::AsFound, SeriesKey::NONE)
+            let (cache, key) = (CacheState::AsFound, SeriesKey::NONE);
+            table.begin(site, SeriesIdentity::function(device, cache, key))
         };
         let series = [0, 0xfffe, 0xffff, 0x1_0000, 0x1_0001].map(&mut begin);
         assert_eq!(series, [0, 0xfffe, 0xffff, 0x1_0000, 0x1_0001].map(begin));
@@ -227,7 +201,8 @@ mod tests {
             for launch in [None, Some(0), Some(1)] {
                 for cache in CacheState::ALL {
                     for &key in &keys {
-                        series.push(table.begin(site, launch, DEVICE, cache, key));
+                        let function = SeriesIdentity::function(DEVICE, cache, key);
+                        series.push(table.begin(site, SeriesIdentity { launch, ..function }));
                     }
                 }
             }

@@ -105,16 +105,6 @@ pub(crate) fn state_of<G: Gpu>(gpu: &'static G, key: StreamKey) -> &'static Stre
     streams[at].states.get(key)
 }
 
-/// Opens a bracket on a stream, and returns the stream's state with the bracket's mark.
-pub(crate) fn open<G: Gpu>(gpu: &'static G, key: StreamKey) -> (&'static StreamState, Mark) {
-    loop {
-        let state = state_of(gpu, key);
-        if let Some(opened) = state.open(key) {
-            return (state, opened);
-        }
-    }
-}
-
 /// Returns `true` if any thread has a bracket open on any stream.
 pub(crate) fn has_open() -> bool {
     locked(&STREAMS).iter().any(|known| known.states.are_busy())

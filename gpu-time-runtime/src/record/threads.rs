@@ -1,18 +1,19 @@
-//! Per-thread recorders: one thread's counters, brackets and call sums.
+//! Per-thread recorders: one thread's counters, brackets and call sums; and its calls.
 
 use std::cell::Cell;
-use std::ops::Deref;
+use std::time::{Duration, Instant};
 
 use crate::base::fork;
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked};
 use crate::base::thread_id;
 use crate::cuda::Context;
-use crate::record::call_sums::CallStatuses;
-use crate::record::recorder::Recorder;
+use crate::record::recorder::{self, Recorder};
+use crate::record::timeline::CallId;
 use crate::site::callsite::CallSite;
 use crate::site::counters::{CallCounters, Counts, Lease};
 use crate::site::registry;
 use crate::stats::sampling::Population;
+use crate::types::handles::Stream;
 use crate::types::key::SeriesKey;
 
 /// Sites registered after a thread's recorder was created that it can still count.
@@ -26,17 +27,35 @@ const SPARE_SITES: usize = 16;
 pub(crate) struct ThreadRecorder {
     counters: Box<[CallCounters]>,
     pub recorder: Mutex<Recorder<Context>>,
-    /// This thread's calls that have returned since the last drain.
-    pub returns: CallStatuses,
 }
 
-struct Threads {
-    all: Vec<&'static ThreadRecorder>,
+/// One timed call on a stream: its site, thread, context and stream.
+pub(crate) struct StreamCall {
+    pub site: &'static CallSite,
+    /// The recorder of the thread that began the call. All brackets of the call stay with it.
+    pub thread: &'static ThreadRecorder,
+    pub context: &'static Context,
+    pub stream: Stream,
+    /// cudarc enqueues waits and records of its own around the launches.
+    pub tracked: bool,
+    /// The call's id in the trace.
+    pub call_id: CallId,
+    /// The value that splits the site into series.
+    pub key: SeriesKey,
+    /// Calls that this one stands for.
+    pub weight: f32,
+}
+
+/// Every thread recorder, and those of threads that have ended.
+pub(crate) struct Threads {
+    pub all: Vec<&'static ThreadRecorder>,
     idle: Vec<&'static ThreadRecorder>,
+    /// The recorder of all threads that are being torn down, once there is one.
+    shared: Option<&'static ThreadRecorder>,
 }
 
 static THREADS: Mutex<Threads> =
-    Mutex::new(Rank::Threads, Threads { all: Vec::new(), idle: Vec::new() });
+    Mutex::new(Rank::Threads, Threads { all: Vec::new(), idle: Vec::new(), shared: None });
 
 /// Returns the recorder for reuse when its thread ends.
 struct ThreadExit(&'static ThreadRecorder);
@@ -50,7 +69,7 @@ impl Drop for ThreadExit {
             return;
         }
         self.0.give_back_warmups();
-        locked(&THREADS).idle.push(self.0);
+        locked_threads().idle.push(self.0);
     }
 }
 
@@ -82,12 +101,12 @@ fn assign() -> &'static ThreadRecorder {
     if thread_id::is_ending() {
         return shared();
     }
-    let thread = locked(&THREADS).take();
+    let thread = locked_threads().take();
     let registered = ON_EXIT.try_with(|cell| cell.set(Some(ThreadExit(thread))));
     if registered.is_err() {
         // The thread's destructors have run, so nothing would return the recorder for reuse.
         thread_id::mark_ending();
-        locked(&THREADS).idle.push(thread);
+        locked_threads().idle.push(thread);
         return shared();
     }
     CURRENT.set(Some(thread));
@@ -97,19 +116,18 @@ fn assign() -> &'static ThreadRecorder {
 /// Returns the recorder shared by threads that are being torn down. It has no call counters, because
 /// several threads would write them.
 fn shared() -> &'static ThreadRecorder {
-    static SHARED: std::sync::OnceLock<&'static ThreadRecorder> = std::sync::OnceLock::new();
-    SHARED.get_or_init(|| {
+    let mut threads = locked_threads();
+    threads.shared.unwrap_or_else(|| {
         let thread = new_recorder(0);
-        locked(&THREADS).all.push(thread);
-        thread
+        threads.all.push(thread);
+        *threads.shared.insert(thread)
     })
 }
 
 fn new_recorder(sites: usize) -> &'static ThreadRecorder {
     Box::leak(Box::new(ThreadRecorder {
-        counters: (0..sites).map(|_| CallCounters::new()).collect(),
+        counters: (0..sites).map(|_| CallCounters::default()).collect(),
         recorder: Mutex::new(Rank::Recorder, Recorder::default()),
-        returns: CallStatuses::default(),
     }))
 }
 
@@ -137,31 +155,43 @@ impl Threads {
     }
 }
 
-/// Locks the list of all recorders.
-pub(crate) fn all() -> AllThreads {
-    AllThreads(locked(&THREADS))
-}
-
-/// All recorders. A thread that needs a new one waits while this is held.
-pub(crate) struct AllThreads(MutexGuard<'static, Threads>);
-
-impl Deref for AllThreads {
-    type Target = [&'static ThreadRecorder];
-
-    fn deref(&self) -> &Self::Target {
-        &self.0.all
-    }
+/// Locks the list of all recorders. A thread that needs a new one waits while this is held.
+pub(crate) fn locked_threads() -> MutexGuard<'static, Threads> {
+    locked(&THREADS)
 }
 
 /// Returns the counts of a site over all threads, and its sampled population.
-pub(crate) fn counts(site: &'static CallSite, all: &AllThreads) -> (Counts, Population) {
-    let mut counts = site.shared_counters.read();
-    let mut population = site.shared_counters.population();
-    for thread in all.iter() {
+pub(crate) fn counts(site: &'static CallSite, threads: &Threads) -> (Counts, Population) {
+    let shared = site.shared_counters();
+    let (mut counts, mut population) = (shared.read(), shared.population());
+    for thread in &threads.all {
         if let Some(counters) = thread.counters.get(site.id() as usize) {
             counts.add(counters.read());
             population.add(counters.population());
         }
     }
     (counts, population)
+}
+
+/// Pause between two drains in [`wait_for_gpu`].
+const PAUSE: Duration = Duration::from_micros(200);
+
+/// Waits until the GPU has finished every bracket, for at most `patience`.
+pub(crate) fn wait_for_gpu(patience: Duration) {
+    let deadline = Instant::now() + patience;
+    while !drain_all(deadline) && Instant::now() < deadline {
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Drains every thread, and returns `true` if the GPU has finished every bracket. A recorder that stays
+/// locked until the deadline counts as busy.
+pub(crate) fn drain_all(deadline: Instant) -> bool {
+    // A copy of the list: while a stuck thread is waited for, new threads must be able to register.
+    let threads = locked_threads().all.clone();
+    let mut are_idle = true;
+    for thread in threads {
+        are_idle &= recorder::drain_by(&thread.recorder, deadline);
+    }
+    are_idle
 }

@@ -8,7 +8,7 @@ use crate::collect;
 use crate::control::active;
 use crate::cuda::{self, Context, Refusal, Replay};
 use crate::gpu::{Fault, Gpu, HoldPlan, Preparation};
-use crate::record::bracket_order;
+use crate::record::bracket;
 use crate::settle::options::{Plan, Settle};
 use crate::settle::settled::{BackToBack, Settled};
 use crate::settle::stopping::{self, Verdict};
@@ -133,12 +133,12 @@ fn span(
     replay: &Replay,
 ) -> Result<Sample, Fault> {
     let hold = context.can_hold(true).then_some(HoldPlan::Until(DEADLINE_NS));
-    let held = bracket_order::start(context, stream, pair, Preparation { cold: None, hold })?;
+    let held = bracket::start(context, stream, pair, Preparation { cold: None, hold })?;
     if let Err(fault) = replay.launch(stream) {
-        bracket_order::release(context, held);
+        bracket::release(context, held);
         return Err(fault);
     }
-    let hold = bracket_order::stop(context, stream, pair, held)?;
+    let hold = bracket::stop(context, stream, pair, held)?;
     context.synchronize(stream)?;
     // The GPU has passed both events, unless another thread of the program captures the stream.
     let raw_ns = context.elapsed(pair)?.ok_or(Fault::Captured)?;

@@ -7,7 +7,7 @@ use crate::base::fork;
 use crate::collect;
 use crate::collect::devices::event_step_ns;
 use crate::control::{active, cold_override::ColdOverride};
-use crate::record::drain;
+use crate::record::threads;
 use crate::settle::{back_to_back, options::Settle, pacer::Pacer, progress::Progress};
 use crate::settle::{settled::Settled, stopping::Verdict};
 use gpu_time_report::Site;
@@ -32,7 +32,7 @@ pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
         return back_to_back::run(&settle, plan, closure);
     }
     // Brackets in flight do not belong to the run.
-    drain::wait_for_gpu(PATIENCE);
+    threads::wait_for_gpu(PATIENCE);
     let (before, _) = collect::states();
     let judge = |run: &[Site]| Verdict::of(&settle, run, event_step_ns);
     let cold = settle.cold.filter(|_| active::config().cold.is_none());
@@ -52,7 +52,7 @@ pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
         let evaluation = pacer.stepped.elapsed();
         if is_done(&verdict) {
             if !verdict.is_empty() {
-                drain::wait_for_gpu(PATIENCE);
+                threads::wait_for_gpu(PATIENCE);
             }
             let snapshot = collect::snapshot_since(&before);
             // The last samples may have moved a median.

@@ -2,23 +2,20 @@
 
 use std::sync::OnceLock;
 use std::sync::atomic::{
-    AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed,
-    Ordering::Release,
+    AtomicU8, AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked};
 use crate::site::cost::CostMeter;
-use crate::site::counters::SharedCounters;
-use crate::site::series_id::{SeriesCell, SeriesId};
-use crate::site::warmup::Warmups;
+use crate::site::counters::{CallCounters, Warmups};
+use crate::site::series_id::{SeriesCell, SeriesId, SeriesIdentity};
 use crate::stats::hold_deadline::HoldDeadline;
 use crate::stats::sampling::CurrentRate;
 use crate::stats::series::SeriesData;
 use crate::types::attribute::{Clock, Cold, Hold, Spec};
 use crate::types::device::DeviceId;
-use crate::types::key::{Keys, SeriesKey};
+use crate::types::key::Keys;
 use crate::types::label::label;
-use crate::types::sample::CacheState;
 use crate::types::sampling::Sampling;
 use crate::types::settings::Settings;
 
@@ -31,22 +28,22 @@ pub struct CallSite {
     /// 1-based index in the registry; 0 if unregistered.
     id: AtomicU32,
     interest: AtomicU8,
-    rate: CurrentRate,
+    pub(crate) rate: CurrentRate,
     pub(crate) spec: Spec,
     /// The [`Settings`], packed.
     settings: AtomicU64,
     warmup: AtomicU32,
     name: OnceLock<String>,
     /// Calls on threads that have no counters for this site, such as threads being torn down.
-    pub(crate) shared_counters: SharedCounters,
+    shared_counters: OnceLock<Mutex<CallCounters>>,
     /// All series, under one lock.
     series: Mutex<Vec<SeriesCell>>,
     pub(crate) warmups: Warmups,
     hold_deadline: Mutex<HoldDeadline>,
     /// The decision whether captured launches get timing nodes.
-    nodes: AtomicU8,
+    nodes: OnceLock<bool>,
     /// Timed calls whose `bytes` or `flops` were invalid.
-    invalid_workloads: AtomicU64,
+    pub(crate) invalid_workloads: AtomicU64,
     pub(crate) keys: Keys,
     pub(crate) cost: CostMeter,
 }
@@ -82,11 +79,11 @@ impl CallSite {
             settings: AtomicU64::new(Settings::NONE),
             warmup: AtomicU32::new(0),
             name: OnceLock::new(),
-            shared_counters: SharedCounters::new(),
+            shared_counters: OnceLock::new(),
             series: Mutex::new(Rank::Series, Vec::new()),
             warmups: Warmups::new(),
             hold_deadline: Mutex::new(Rank::HoldDeadline, HoldDeadline::new()),
-            nodes: AtomicU8::new(UNKNOWN),
+            nodes: OnceLock::new(),
             invalid_workloads: AtomicU64::new(0),
             keys: Keys::new(),
             cost: CostMeter::new(),
@@ -126,27 +123,11 @@ impl CallSite {
         self.interest.load(Relaxed) & SAMPLED != 0
     }
 
-    /// Returns a number that changes when threads must discard their sampling gaps and leases.
-    #[inline(always)]
-    pub(crate) fn epoch(&self) -> u32 {
-        self.rate.epoch()
-    }
-
-    /// Returns the sampling in force.
-    pub(crate) fn sampling(&self) -> Sampling {
-        self.rate.get()
-    }
-
     /// Sets the share of the calls that are timed.
     pub(crate) fn set_rate(&self, rate: f64) {
         if let Some(sampling) = Sampling::of_share(rate) {
             self.rate.set(sampling);
         }
-    }
-
-    /// Starts a new epoch, so that every thread decides about its next call.
-    pub(crate) fn renew(&self) {
-        self.rate.renew();
     }
 
     /// Sets which calls are timed, and how.
@@ -186,53 +167,14 @@ impl CallSite {
     }
 
     /// Returns the series with this identity, creating it on first use.
-    pub(crate) fn series_id(
-        &self,
-        launch: Option<u32>,
-        device: DeviceId,
-        cache: CacheState,
-        key: SeriesKey,
-    ) -> &'static SeriesId {
-        self.find_series_id(launch, device, cache, key, false)
-    }
-
-    /// Returns the series of a launch that is a node of a graph, creating it on first use.
-    pub(crate) fn graph_series_id(
-        &self,
-        launch: u32,
-        device: DeviceId,
-        key: SeriesKey,
-    ) -> &'static SeriesId {
-        self.find_series_id(Some(launch), device, CacheState::AsFound, key, true)
-    }
-
-    fn find_series_id(
-        &self,
-        launch: Option<u32>,
-        device: DeviceId,
-        cache: CacheState,
-        key: SeriesKey,
-        graph: bool,
-    ) -> &'static SeriesId {
+    pub(crate) fn series_id(&self, identity: SeriesIdentity) -> &'static SeriesId {
         let mut series = self.series();
-        let wanted = (launch, device, cache, key, graph);
-        let same = |id: &SeriesId| (id.launch, id.device, id.cache, id.key, id.graph) == wanted;
-        if let Some(cell) = series.iter().find(|cell| same(cell.id)) {
+        if let Some(cell) = series.iter().find(|cell| **cell.id == identity) {
             return cell.id;
         }
-        let on_host = device == DeviceId::Host;
+        let on_host = identity.device == DeviceId::Host;
         let clock = if on_host { Clock::Host } else { self.spec.clock };
-        let index = series.len();
-        let id: &'static SeriesId = Box::leak(Box::new(SeriesId {
-            launch,
-            device,
-            cache,
-            key,
-            clock,
-            graph,
-            index,
-            repeats: AtomicBool::new(false),
-        }));
+        let id = Box::leak(Box::new(SeriesId::new(identity, clock, series.len())));
         series.push(SeriesCell { id, series: SeriesData::new() });
         id
     }
@@ -241,35 +183,23 @@ impl CallSite {
     /// `wanted`, and later ones follow: a graph that is captured again must have the same shape, or
     /// it cannot update the executable graph.
     pub(crate) fn gets_nodes(&self, wanted: bool) -> bool {
-        let decided = if wanted { ON } else { OFF };
-        let before = self.nodes.compare_exchange(UNKNOWN, decided, Relaxed, Relaxed);
-        before.map_or_else(|known| known == ON, |_| wanted)
+        *self.nodes.get_or_init(|| wanted)
     }
 
-    /// Returns `true` once a capture has decided for nodes.
-    pub(crate) fn has_nodes(&self) -> bool {
-        self.nodes.load(Relaxed) == ON
+    /// Returns the decision of the first capture, if there was one.
+    pub(crate) fn has_nodes(&self) -> Option<bool> {
+        self.nodes.get().copied()
     }
 
-    /// Returns `true` once a capture has decided against nodes.
-    pub(crate) fn has_no_nodes(&self) -> bool {
-        self.nodes.load(Relaxed) == OFF
+    /// Locks and returns the counters of calls on threads that have no counters for this site.
+    pub(crate) fn shared_counters(&self) -> MutexGuard<'_, CallCounters> {
+        let new = || Mutex::new(Rank::Sampler, CallCounters::default());
+        locked(self.shared_counters.get_or_init(new))
     }
 
     /// Locks and returns all series, ordered by index.
     pub(crate) fn series(&self) -> MutexGuard<'_, Vec<SeriesCell>> {
         locked(&self.series)
-    }
-
-    /// Counts a timed call whose `bytes` or `flops` are invalid.
-    #[cold]
-    pub(crate) fn count_invalid_workload(&self) {
-        self.invalid_workloads.fetch_add(1, Relaxed);
-    }
-
-    /// Returns the number of timed calls whose `bytes` or `flops` were invalid.
-    pub(crate) fn invalid_workloads(&self) -> u64 {
-        self.invalid_workloads.load(Relaxed)
     }
 
     /// Locks and returns the deadline of the site's holds.

@@ -20,17 +20,7 @@ const LONGEST_DECISION_NS: u64 = 1_000;
 
 /// The costs of one site since the last [`CostMeter::take`].
 #[repr(align(64))] // timed calls write it, so it is apart from fields that every call reads
-pub(crate) struct CostMeter {
-    calls: AtomicU64,
-    timed: AtomicU64,
-    pair_ns: AtomicU64,
-    preparation_ns: AtomicU64,
-    metered: AtomicU64,
-    metered_ns: AtomicU64,
-    decision_ns: AtomicU64,
-    paced: AtomicU64,
-    paced_by_gpu: AtomicU64,
-}
+pub(crate) struct CostMeter(Usage<AtomicU64>);
 
 /// Returns `true` while costs are counted.
 #[inline(always)]
@@ -40,7 +30,7 @@ pub(crate) fn is_on() -> bool {
 
 impl CostMeter {
     pub const fn new() -> Self {
-        CostMeter {
+        CostMeter(Usage {
             calls: AtomicU64::new(0),
             timed: AtomicU64::new(0),
             pair_ns: AtomicU64::new(0),
@@ -50,29 +40,29 @@ impl CostMeter {
             decision_ns: AtomicU64::new(0),
             paced: AtomicU64::new(0),
             paced_by_gpu: AtomicU64::new(0),
-        }
+        })
     }
 
     /// Counts calls, timed or not.
     pub fn count(&self, calls: u64) {
-        self.calls.fetch_add(calls, Relaxed);
+        self.0.calls.fetch_add(calls, Relaxed);
     }
 
     /// Counts one timed call.
     pub fn count_timed(&self) {
-        self.timed.fetch_add(1, Relaxed);
+        self.0.timed.fetch_add(1, Relaxed);
     }
 
     /// Counts the device time of one event pair.
     #[cold]
     pub fn count_pair(&self, ns: f64) {
-        self.pair_ns.fetch_add(ns as u64, Relaxed);
+        self.0.pair_ns.fetch_add(ns as u64, Relaxed);
     }
 
     /// Counts the device time of a flush or a hold.
     #[cold]
     pub fn count_preparation(&self, ns: f64) {
-        self.preparation_ns.fetch_add(ns as u64, Relaxed);
+        self.0.preparation_ns.fetch_add(ns as u64, Relaxed);
     }
 
     /// Counts a sample that shows which side sets the pace: the GPU if `is_gpu_behind`, which means
@@ -80,8 +70,8 @@ impl CostMeter {
     /// bracket.
     #[cold]
     pub fn count_pace(&self, is_gpu_behind: bool) {
-        self.paced.fetch_add(1, Relaxed);
-        self.paced_by_gpu.fetch_add(u64::from(is_gpu_behind), Relaxed);
+        self.0.paced.fetch_add(1, Relaxed);
+        self.0.paced_by_gpu.fetch_add(u64::from(is_gpu_behind), Relaxed);
     }
 
     /// Returns the counters and resets them.
@@ -97,15 +87,15 @@ impl CostMeter {
     fn read(&self, one: impl Fn(&AtomicU64) -> u64) -> Usage {
         let number = |count| one(count) as f64;
         Usage {
-            calls: number(&self.calls),
-            timed: number(&self.timed),
-            pair_ns: number(&self.pair_ns),
-            preparation_ns: number(&self.preparation_ns),
-            metered: number(&self.metered),
-            metered_ns: number(&self.metered_ns),
-            decision_ns: number(&self.decision_ns),
-            paced: number(&self.paced),
-            paced_by_gpu: number(&self.paced_by_gpu),
+            calls: number(&self.0.calls),
+            timed: number(&self.0.timed),
+            pair_ns: number(&self.0.pair_ns),
+            preparation_ns: number(&self.0.preparation_ns),
+            metered: number(&self.0.metered),
+            metered_ns: number(&self.0.metered_ns),
+            decision_ns: number(&self.0.decision_ns),
+            paced: number(&self.0.paced),
+            paced_by_gpu: number(&self.0.paced_by_gpu),
         }
     }
 }
@@ -152,7 +142,11 @@ impl CostTimer {
     /// Measures until the returned value is dropped.
     #[inline(always)]
     pub fn start(&self) -> Timing<'_> {
-        Timing(if self.meter.is_some() { Some(Stretch::new(&self.ns)) } else { None })
+        Timing(if self.meter.is_some() {
+            Some(Stretch::new(&self.ns, LONGEST_NS, 1))
+        } else {
+            None
+        })
     }
 }
 
@@ -167,24 +161,26 @@ impl Drop for CostTimer {
 
 #[cold]
 fn count_call(meter: &CostMeter, ns: u64) {
-    meter.metered_ns.fetch_add(ns, Relaxed);
-    meter.metered.fetch_add(1, Relaxed);
+    meter.0.metered_ns.fetch_add(ns, Relaxed);
+    meter.0.metered.fetch_add(1, Relaxed);
 }
 
-/// Adds the host time from [`CostTimer::start`] to its drop to the call's timer.
+/// Adds the host time until it is dropped to a counter.
 #[must_use]
-pub(crate) struct Timing<'a>(Option<Stretch<'a>>);
+pub struct Timing<'a>(Option<Stretch<'a>>);
 
 struct Stretch<'a> {
     ns: &'a AtomicU64,
     began: Instant,
     longest_ns: u64,
+    /// The number of such stretches that this one stands for.
+    weight: u64,
 }
 
 impl<'a> Stretch<'a> {
     #[cold]
-    fn new(ns: &'a AtomicU64) -> Self {
-        Stretch { ns, began: Instant::now(), longest_ns: LONGEST_NS }
+    fn new(ns: &'a AtomicU64, longest_ns: u64, weight: u64) -> Self {
+        Stretch { ns, began: Instant::now(), longest_ns, weight }
     }
 }
 
@@ -202,30 +198,16 @@ impl Drop for Stretch<'_> {
     #[cold]
     fn drop(&mut self) {
         let took = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.ns.fetch_add(took.min(self.longest_ns), Relaxed);
+        self.ns.fetch_add(took.min(self.longest_ns) * self.weight, Relaxed);
     }
 }
 
-/// Measures the time of one decision in [`ONE_IN`], until the returned value is dropped.
+/// Measures the time of one decision in [`ONE_IN`], until the returned value is dropped. It is counted
+/// on behalf of [`ONE_IN`] of them.
 #[inline]
-pub(crate) fn time_decision(meter: &'static CostMeter) -> Option<DecisionTiming> {
-    (is_on() && one_in(ONE_IN)).then(|| DecisionTiming { meter, began: Instant::now() })
-}
-
-/// Counts the time of one decision when dropped, on behalf of [`ONE_IN`] of them.
-#[must_use]
-pub(crate) struct DecisionTiming {
-    meter: &'static CostMeter,
-    began: Instant,
-}
-
-impl Drop for DecisionTiming {
-    #[cold]
-    fn drop(&mut self) {
-        let took = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let all_ns = u64::from(ONE_IN) * took.min(LONGEST_DECISION_NS);
-        self.meter.decision_ns.fetch_add(all_ns, Relaxed);
-    }
+pub(crate) fn time_decision(meter: &CostMeter) -> Timing<'_> {
+    let is_timed = is_on() && one_in(ONE_IN);
+    Timing(is_timed.then(|| Stretch::new(&meter.0.decision_ns, LONGEST_DECISION_NS, ONE_IN.into())))
 }
 
 /// Counts a measured call that began `ago`.
@@ -284,8 +266,9 @@ mod tests {
     #[test]
     fn interrupted_decision_counts_up_to_the_bound() {
         static METER: CostMeter = CostMeter::new();
-        let began = Instant::now() - Duration::from_secs(1);
-        drop(DecisionTiming { meter: &METER, began });
+        let mut stretch = Stretch::new(&METER.0.decision_ns, LONGEST_DECISION_NS, ONE_IN.into());
+        stretch.began -= Duration::from_secs(1);
+        drop(stretch);
         let usage = METER.take();
         assert_eq!((usage.metered, usage.metered_ns, usage.decision_ns), (0.0, 0.0, 8_000.0));
     }

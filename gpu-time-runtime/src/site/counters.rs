@@ -1,4 +1,4 @@
-//! Call counters of a site, and the calls that a thread skips without further checks.
+//! Call counters of a site, its warm-up calls, and the calls that a thread skips without further checks.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -61,6 +61,7 @@ pub(crate) struct Lease {
 ///
 /// Invariant: one thread writes, so a load and a store make an increment. That takes a nanosecond,
 /// where an atomic read-modify-write takes seven, and forty-five when threads share it.
+#[derive(Default)]
 #[repr(C, align(64))] // a skipped call touches the first cache line only
 pub(crate) struct CallCounters {
     skip: AtomicU64,
@@ -85,24 +86,6 @@ pub(crate) struct CallCounters {
 }
 
 impl CallCounters {
-    pub const fn new() -> Self {
-        CallCounters {
-            skip: AtomicU64::new(0),
-            skip_epoch: AtomicU64::new(0),
-            skip_context: AtomicU64::new(0),
-            unsampled: AtomicU64::new(0),
-            warmup: AtomicU64::new(0),
-            skipped: AtomicU64::new(0),
-            timed: AtomicU64::new(0),
-            gap: AtomicU64::new(0),
-            skip_device: AtomicU64::new(0),
-            warm_device: AtomicU64::new(0),
-            warm_total: AtomicU64::new(0),
-            warm_keys: [const { AtomicU64::new(0) }; 2],
-            sampler: Sampler::new(),
-        }
-    }
-
     /// Counts one call.
     #[inline(always)]
     pub fn count(&self, outcome: Outcome) {
@@ -151,7 +134,12 @@ impl CallCounters {
 
     /// Returns the number of sampled calls, and of the calls that they represent.
     pub fn population(&self) -> Population {
-        population(&self.sampler, self.read())
+        let counts = self.read();
+        let mut population = self.sampler.population(counts.unsampled);
+        // The sampler did not decide these: every call was timed then.
+        let timed = counts.timed + counts.warmup;
+        population.add_unasked(timed.saturating_sub(self.sampler.sampled()));
+        population
     }
 
     /// Skips the leased warm-up calls in `context`.
@@ -235,62 +223,42 @@ fn bump(counter: &AtomicU64) {
     counter.store(counter.load(Relaxed).wrapping_add(1), Relaxed);
 }
 
-/// Returns the population of a sampler, with the calls that were timed without sampling.
-fn population(sampler: &Sampler, counts: Counts) -> Population {
-    let mut population = sampler.population(counts.unsampled);
-    // The sampler did not decide these: every call was timed then.
-    population.add_unasked((counts.timed + counts.warmup).saturating_sub(sampler.sampled()));
-    population
+/// Warm-up calls that were made, or are leased to threads.
+pub(crate) struct Warmups(Mutex<Vec<Warmup>>);
+
+struct Warmup {
+    device: DeviceId,
+    key: SeriesKey,
+    calls: u32,
 }
 
-/// The counters of a site for all threads that have none of their own for it.
-pub(crate) struct SharedCounters {
-    warmup: AtomicU64,
-    skipped: AtomicU64,
-    unsampled: AtomicU64,
-    timed: AtomicU64,
-    sampler: Mutex<Sampler>,
-}
-
-impl SharedCounters {
+impl Warmups {
     pub const fn new() -> Self {
-        SharedCounters {
-            warmup: AtomicU64::new(0),
-            skipped: AtomicU64::new(0),
-            unsampled: AtomicU64::new(0),
-            timed: AtomicU64::new(0),
-            sampler: Mutex::new(Rank::Sampler, Sampler::new()),
-        }
+        Warmups(Mutex::new(Rank::Warmups, Vec::new()))
     }
 
-    /// Decides by sampling whether a call is timed, and returns its weight if so.
-    pub fn draw(&self, sampling: Sampling) -> Option<f32> {
-        locked(&self.sampler).draw(sampling, 0).weight
+    /// Takes up to `most` of the warm-up calls that are left of `total`. When few are left it hands
+    /// out fewer, so that threads do not reserve calls that others could make.
+    pub fn take(&self, device: DeviceId, key: SeriesKey, total: u32, most: u32) -> u32 {
+        let mut warmups = locked(&self.0);
+        let at = warmups.iter().position(|w| (w.device, w.key) == (device, key));
+        let at = at.unwrap_or_else(|| {
+            warmups.push(Warmup { device, key, calls: 0 });
+            warmups.len() - 1
+        });
+        let calls = &mut warmups[at].calls;
+        let left = total.saturating_sub(*calls);
+        let taken = left.min(most.min(left / 256).max(1));
+        *calls += taken;
+        taken
     }
 
-    /// Returns the number of sampled calls, and of the calls that they represent.
-    pub fn population(&self) -> Population {
-        population(&locked(&self.sampler), self.read())
-    }
-
-    /// Counts one call.
-    pub fn count(&self, outcome: Outcome) {
-        match outcome {
-            Outcome::Warmup => &self.warmup,
-            Outcome::Skipped => &self.skipped,
-            Outcome::Unsampled => &self.unsampled,
-            Outcome::Timed => &self.timed,
-        }
-        .fetch_add(1, Relaxed);
-    }
-
-    /// Reads the counters.
-    pub fn read(&self) -> Counts {
-        Counts {
-            warmup: self.warmup.load(Relaxed),
-            skipped: self.skipped.load(Relaxed),
-            unsampled: self.unsampled.load(Relaxed),
-            timed: self.timed.load(Relaxed),
+    /// Gives back calls that were taken and not made.
+    pub fn give_back(&self, device: DeviceId, key: SeriesKey, calls: u32) {
+        let mut warmups = locked(&self.0);
+        let is_same = |warmup: &&mut Warmup| warmup.device == device && warmup.key == key;
+        if let Some(warmup) = warmups.iter_mut().find(is_same) {
+            warmup.calls = warmup.calls.saturating_sub(calls);
         }
     }
 }
@@ -303,7 +271,7 @@ mod tests {
     #[test]
     fn gap_ends_with_its_epoch() {
         let share = |share| Sampling::of_share(share).unwrap();
-        let counters = CallCounters::new();
+        let counters = CallCounters::default();
         assert_eq!(counters.draw(share(0.0), 0, 64), None);
         assert!(counters.pass_over(0, 0));
         assert!(counters.pass_over(0, 0));
@@ -315,7 +283,7 @@ mod tests {
 
     #[test]
     fn every_nth_call_is_timed_across_epochs() {
-        let counters = CallCounters::new();
+        let counters = CallCounters::default();
         let is_timed = |call: u32| {
             let epoch = call / 5;
             !counters.pass_over(0, epoch) && counters.draw(Sampling::every(7), epoch, 64).is_some()
@@ -326,7 +294,7 @@ mod tests {
 
     #[test]
     fn lease_serves_one_context_and_is_given_back() {
-        let counters = CallCounters::new();
+        let counters = CallCounters::default();
         let device = DeviceId::Cuda(1);
         counters.skip_warmup(Lease { device, calls: 3 }, 7, 5);
         assert!(counters.pass_over(7, 5));
@@ -340,7 +308,7 @@ mod tests {
 
     #[test]
     fn sampling_gap_is_not_taken_for_a_lease() {
-        let counters = CallCounters::new();
+        let counters = CallCounters::default();
         assert_eq!(counters.draw(Sampling::of_share(0.0).unwrap(), 0, 64), None);
         assert_eq!(counters.take_warmup(), None);
         assert!(counters.pass_over(0, 0));
@@ -348,7 +316,7 @@ mod tests {
 
     #[test]
     fn warm_keys_are_valid_for_one_device_and_total() {
-        let counters = CallCounters::new();
+        let counters = CallCounters::default();
         let (device, keys) = (DeviceId::Cuda(0), [SeriesKey::NONE, SeriesKey::OTHER]);
         for key in keys {
             assert!(!counters.is_warm(device, key, 10));
@@ -360,5 +328,36 @@ mod tests {
         counters.set_warm(DeviceId::Host, keys[1], 10);
         assert!(!counters.is_warm(device, keys[1], 10));
         assert!(!counters.is_warm(DeviceId::Host, keys[0], 10));
+    }
+
+    const KEY: SeriesKey = SeriesKey::NONE;
+
+    #[test]
+    fn each_device_and_key_has_its_own_warmup() {
+        let warmups = Warmups::new();
+        for (device, key) in [
+            (DeviceId::Cuda(0), KEY),
+            (DeviceId::Cuda(1), KEY),
+            (DeviceId::Cuda(0), SeriesKey::OTHER),
+        ] {
+            let taken: u32 = (0..5).map(|_| warmups.take(device, key, 3, 1)).sum();
+            assert_eq!(taken, 3);
+        }
+    }
+
+    #[test]
+    fn last_calls_are_handed_out_singly() {
+        let warmups = Warmups::new();
+        assert_eq!(warmups.take(DeviceId::Host, KEY, 100_000, 64), 64);
+        assert_eq!(warmups.take(DeviceId::Host, KEY, 500, 64), 1);
+    }
+
+    #[test]
+    fn returned_calls_are_taken_again() {
+        let warmups = Warmups::new();
+        assert_eq!(warmups.take(DeviceId::Host, KEY, 600, 64), 2);
+        warmups.give_back(DeviceId::Host, KEY, 1);
+        let taken: u32 = (0..700).map(|_| warmups.take(DeviceId::Host, KEY, 600, 1)).sum();
+        assert_eq!(taken, 599);
     }
 }

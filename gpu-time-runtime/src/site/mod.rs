@@ -5,4 +5,3 @@ pub(crate) mod cost;
 pub(crate) mod counters;
 pub mod registry;
 pub(crate) mod series_id;
-pub(crate) mod warmup;

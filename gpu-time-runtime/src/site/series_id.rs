@@ -1,5 +1,6 @@
 //! The identity of a series, and its data.
 
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::stats::series::SeriesData;
@@ -8,23 +9,49 @@ use crate::types::device::DeviceId;
 use crate::types::key::SeriesKey;
 use crate::types::sample::{CacheState, Measure};
 
-/// Identifies a series of a site: launch, device, cache state, key, clock, and stream or graph.
-///
-/// Each is created once and never freed, so recorders may hold references.
-pub(crate) struct SeriesId {
+/// The properties that tell the series of one site apart.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct SeriesIdentity {
+    /// The launch, or `None` for the function.
     pub launch: Option<u32>,
     pub device: DeviceId,
     pub cache: CacheState,
     pub key: SeriesKey,
-    pub clock: Clock,
     /// The launches are nodes of graphs.
     pub graph: bool,
-    pub(super) index: usize,
+}
+
+impl SeriesIdentity {
+    /// The series of the function itself, in streams.
+    pub fn function(device: DeviceId, cache: CacheState, key: SeriesKey) -> Self {
+        SeriesIdentity { launch: None, device, cache, key, graph: false }
+    }
+}
+
+/// A series of a site, with what else is known about it.
+///
+/// Each is created once and never freed, so recorders may hold references.
+pub(crate) struct SeriesId {
+    identity: SeriesIdentity,
+    pub clock: Clock,
+    index: usize,
     /// `true` once a sampled call has given several of the samples.
-    pub(super) repeats: AtomicBool,
+    repeats: AtomicBool,
+}
+
+impl Deref for SeriesId {
+    type Target = SeriesIdentity;
+
+    fn deref(&self) -> &SeriesIdentity {
+        &self.identity
+    }
 }
 
 impl SeriesId {
+    pub(super) fn new(identity: SeriesIdentity, clock: Clock, index: usize) -> Self {
+        SeriesId { identity, clock, index, repeats: AtomicBool::new(false) }
+    }
+
     /// Returns what the series measures.
     pub fn measure(&self, scope: ScopeKind) -> Measure {
         match (self.launch, scope) {

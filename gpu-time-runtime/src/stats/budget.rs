@@ -52,22 +52,22 @@ const IDLE_SAMPLES: f64 = 8.0;
 
 /// The counters of a site since the last adjustment.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Usage {
+pub(crate) struct Usage<T = f64> {
     /// Calls that were timed or passed over.
-    pub calls: f64,
-    pub timed: f64,
+    pub calls: T,
+    pub timed: T,
     /// Device time of the event pairs of timed calls.
-    pub pair_ns: f64,
+    pub pair_ns: T,
     /// Device time of their flushes and holds.
-    pub preparation_ns: f64,
+    pub preparation_ns: T,
     /// Timed calls whose host time was measured, and that time.
-    pub metered: f64,
-    pub metered_ns: f64,
+    pub metered: T,
+    pub metered_ns: T,
     /// Host time of the decisions which calls are timed.
-    pub decision_ns: f64,
+    pub decision_ns: T,
     /// Samples that show which side sets the pace, and those among them that found the GPU busy.
-    pub paced: f64,
-    pub paced_by_gpu: f64,
+    pub paced: T,
+    pub paced_by_gpu: T,
 }
 
 impl Usage {

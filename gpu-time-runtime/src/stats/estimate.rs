@@ -80,7 +80,8 @@ mod tests {
         call: impl Fn(u64) -> f64,
         sampling: impl Fn(u64) -> Sampling,
     ) -> Estimate {
-        let (sampler, mut weighted, mut seen_ns) = (Sampler::new(), WeightedSums::default(), 0.0);
+        let (sampler, mut weighted, mut seen_ns) =
+            (Sampler::default(), WeightedSums::default(), 0.0);
         let (mut skips, mut unsampled) = (0, 0);
         for i in 0..calls {
             if skips == 0 {

@@ -118,6 +118,7 @@ impl Population {
 /// Selects the calls of one site on one thread that are timed.
 ///
 /// Invariant: one thread draws. Others read the sums, each of which is atomic by itself.
+#[derive(Default)]
 pub(crate) struct Sampler {
     /// The state of the random generator; 0 before the first draw.
     rng: AtomicU64,
@@ -139,17 +140,6 @@ pub(crate) struct Draw {
 }
 
 impl Sampler {
-    pub const fn new() -> Self {
-        Sampler {
-            rng: AtomicU64::new(0),
-            due: AtomicU64::new(0),
-            rest: AtomicU64::new(0),
-            sampled: AtomicU64::new(0),
-            weights: AtomicU64::new(0),
-            variance: AtomicU64::new(0),
-        }
-    }
-
     /// Decides about the call at the end of a gap, and about at most `longest` calls that follow it.
     ///
     /// A call that was selected at an earlier rate is timed with the weight of that rate. A gap longer than
@@ -238,7 +228,7 @@ mod tests {
     }
 
     fn seeded(seed: u64) -> Sampler {
-        Sampler { rng: AtomicU64::new(seed), ..Sampler::new() }
+        Sampler { rng: AtomicU64::new(seed), ..Sampler::default() }
     }
 
     #[test]
@@ -265,7 +255,7 @@ mod tests {
         let drawn = || {
             fastrand::seed(7);
             let draws: Vec<u64> = (0..20)
-                .map(|_| Sampler::new().draw(Sampling::share(1e-6), 1 << 40).skips)
+                .map(|_| Sampler::default().draw(Sampling::share(1e-6), 1 << 40).skips)
                 .collect();
             (draws, fastrand::u64(..))
         };

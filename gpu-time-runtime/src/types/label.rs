@@ -6,29 +6,19 @@
 /// `app::Net<_>::forward::{{closure}}::marker` becomes `app::Net::forward`.
 pub(crate) fn label(marker_path: &str) -> String {
     let path = marker_path.rsplit_once("::").map_or(marker_path, |(function, _)| function);
-    let path = path.replace("::{{closure}}", "");
-    let mut out = path.clone();
-    loop {
-        let shorter = strip_placeholders(&out);
-        if shorter == out {
-            return out;
-        }
-        out = shorter;
+    let mut path = path.replace("::{{closure}}", "");
+    while let Some(shorter) = without_placeholders(&path) {
+        path = shorter;
     }
+    path
 }
 
-/// Removes one generic argument list that consists of `_` only.
-fn strip_placeholders(path: &str) -> String {
-    let Some(open) = path.find("<_") else { return path.to_owned() };
-    let tail = path.get(open + 1..).unwrap_or_default();
-    let Some(close) = tail.find('>') else { return path.to_owned() };
-    let (arguments, rest) = tail.split_at(close);
-    if arguments.split(',').all(|a| a.trim() == "_") {
-        let head = path.get(..open).unwrap_or_default();
-        let head = head.strip_suffix("::").unwrap_or(head);
-        return format!("{head}{}", rest.strip_prefix('>').unwrap_or(rest));
-    }
-    path.to_owned()
+/// Removes one generic argument list that consists of `_` only, if there is one.
+fn without_placeholders(path: &str) -> Option<String> {
+    let (head, list) = path.split_at(path.find("<_")?);
+    let (arguments, rest) = list.strip_prefix('<')?.split_once('>')?;
+    let head = head.strip_suffix("::").unwrap_or(head);
+    arguments.split(',').all(|a| a.trim() == "_").then(|| format!("{head}{rest}"))
 }
 
 #[cfg(test)]

@@ -42,29 +42,15 @@ impl Sample {
         (raw_ns.is_finite() && raw_ns >= 0.0).then_some(Sample::of(raw_ns))
     }
 
-    const fn of(raw_ns: f64) -> Sample {
-        let flags = SampleFlags {
-            fed: false,
-            queued: false,
-            at_floor: false,
-            nested: false,
-            tracked: false,
-        };
-        Sample { raw_ns, at_ns: 0, brackets: 1, weight: 1.0, flags }
+    fn of(raw_ns: f64) -> Sample {
+        Sample { raw_ns, at_ns: 0, brackets: 1, weight: 1.0, flags: SampleFlags::default() }
     }
 
-    /// A sum before the first launch is added to it.
-    pub const NOTHING: Sample = Sample {
-        brackets: 0,
-        flags: SampleFlags {
-            fed: true,
-            queued: true,
-            at_floor: true,
-            nested: false,
-            tracked: false,
-        },
-        ..Sample::of(0.0)
-    };
+    /// Creates a sum before the first launch is added to it.
+    pub fn nothing() -> Sample {
+        let flags = SampleFlags { fed: true, queued: true, at_floor: true, ..Default::default() };
+        Sample { brackets: 0, flags, ..Sample::of(0.0) }
+    }
 
     /// Creates a sample of the host clock, which has no GPU to feed, and which ended `at_ns`.
     pub fn by_host(took: Duration, at_ns: u64) -> Sample {

@@ -1,6 +1,6 @@
 //! Weak guards that detect whether the user's stream was dropped before the stop event.
 //!
-//! [`Owner`] picks the guard by method lookup, as [`Given`](super::Given) finds the stream.
+//! [`owner`] picks the guard by method lookup, as [`given`](super::given) finds the stream.
 
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -8,6 +8,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::rc::{self, Rc};
 use std::sync::{self, Arc};
 
+use crate::call::lookup::Step;
 use crate::types::sample::Lost;
 
 /// Detects whether a stream was dropped, without keeping it alive.
@@ -15,40 +16,26 @@ pub trait StreamGuard {
     /// A strong reference, which keeps the stream alive while its handle is used.
     type Strong;
 
-    /// Keeps the stream alive until the returned value is dropped, unless the stream was dropped.
-    fn upgrade(&self) -> Liveness<Self::Strong>;
-}
-
-/// A stream that is kept alive, or that was dropped.
-pub enum Liveness<S> {
-    /// The stream, which this value keeps alive.
-    Alive(S),
-    /// The stream was dropped.
-    Gone,
+    /// Keeps the stream alive until the returned value is dropped. `None` if the stream was dropped.
+    fn upgrade(&self) -> Option<Self::Strong>;
 }
 
 /// Proof that the stream of a call was checked. If it was alive, it stays alive for `'a`.
 #[derive(Clone, Copy)]
-pub(crate) struct Life<'a> {
+pub struct Life<'a> {
     is_alive: bool,
     strong: PhantomData<&'a ()>,
 }
 
-impl<S> Liveness<S> {
-    fn of(strong: Option<S>) -> Self {
-        strong.map_or(Liveness::Gone, Liveness::Alive)
-    }
-
-    /// Returns the proof, which cannot outlive this value.
-    #[inline(always)]
-    pub(crate) fn life(&self) -> Life<'_> {
-        Life { is_alive: matches!(self, Liveness::Alive(_)), strong: PhantomData }
-    }
-}
-
-impl Life<'_> {
+impl<'a> Life<'a> {
     /// The life of a stream that is never destroyed, or that the program vouches for.
     pub const ALWAYS: Life<'static> = Life { is_alive: true, strong: PhantomData };
+
+    /// Returns the proof from the result of [`StreamGuard::upgrade`], which it cannot outlive.
+    #[inline(always)]
+    pub fn of<S>(strong: &'a Option<S>) -> Self {
+        Life { is_alive: strong.is_some(), strong: PhantomData }
+    }
 
     /// The reason why nothing can be recorded, if the stream was dropped.
     #[inline(always)]
@@ -62,8 +49,8 @@ impl StreamGuard for () {
     type Strong = ();
 
     #[inline(always)]
-    fn upgrade(&self) -> Liveness<()> {
-        Liveness::Alive(())
+    fn upgrade(&self) -> Option<()> {
+        Some(())
     }
 }
 
@@ -88,8 +75,8 @@ impl<T: ?Sized> StreamGuard for WeakStream<sync::Weak<T>> {
     type Strong = Option<Arc<T>>;
 
     #[inline]
-    fn upgrade(&self) -> Liveness<Option<Arc<T>>> {
-        Liveness::of(self.0.as_ref().map_or(Some(None), |weak| weak.upgrade().map(Some)))
+    fn upgrade(&self) -> Option<Option<Arc<T>>> {
+        self.0.as_ref().map_or(Some(None), |weak| weak.upgrade().map(Some))
     }
 }
 
@@ -97,29 +84,17 @@ impl<T: ?Sized> StreamGuard for WeakStream<rc::Weak<T>> {
     type Strong = Option<Rc<T>>;
 
     #[inline]
-    fn upgrade(&self) -> Liveness<Option<Rc<T>>> {
-        Liveness::of(self.0.as_ref().map_or(Some(None), |weak| weak.upgrade().map(Some)))
+    fn upgrade(&self) -> Option<Option<Rc<T>>> {
+        self.0.as_ref().map_or(Some(None), |weak| weak.upgrade().map(Some))
     }
 }
 
-/// A stream that the body may drop; [`gpu_time_guard`](Owner::gpu_time_guard) makes a weak guard.
+/// Wraps a stream that the body may drop; `gpu_time_guard` makes a weak guard.
 ///
 /// Method lookup tries an `Arc` or `Rc` first, then one behind one or two references, boxes or
-/// guards, then any type.
-pub struct Owner<'a, S>(OwnerBehind<'a, S>);
-
-/// A value that may dereference to an `Arc` or `Rc`.
-pub struct OwnerBehind<'a, S>(OwnerBehindTwo<'a, S>);
-
-/// A value that may dereference twice to an `Arc` or `Rc`.
-pub struct OwnerBehindTwo<'a, S>(OwnerPlain<'a, S>);
-
-/// A stream without a reference count.
-pub struct OwnerPlain<'a, S>(&'a S);
-
-/// Wraps a stream that the body may drop.
-pub fn owner<S>(stream: &S) -> Owner<'_, S> {
-    Owner(OwnerBehind(OwnerBehindTwo(OwnerPlain(stream))))
+/// guards, then any type, which has no reference count.
+pub fn owner<S>(stream: &S) -> Step<Step<Step<Step<&S>>>> {
+    Step(Step(Step(Step(stream))))
 }
 
 /// An `Arc` or an `Rc`.
@@ -147,14 +122,14 @@ impl<T: ?Sized> Counted for Rc<T> {
     }
 }
 
-impl<S: Counted> Owner<'_, S> {
+impl<S: Counted> Step<Step<Step<Step<&S>>>> {
     /// Returns a weak guard.
     pub fn gpu_time_guard(&self, stream: usize) -> WeakStream<S::Weak> {
         WeakStream::new(stream, || self.0.0.0.0.downgrade())
     }
 }
 
-impl<S> OwnerBehind<'_, S>
+impl<S> Step<Step<Step<&S>>>
 where
     S: Deref,
     S::Target: Counted,
@@ -165,7 +140,7 @@ where
     }
 }
 
-impl<S> OwnerBehindTwo<'_, S>
+impl<S> Step<Step<&S>>
 where
     S: Deref,
     S::Target: Deref,
@@ -180,31 +155,7 @@ where
     }
 }
 
-impl<S> OwnerPlain<'_, S> {
+impl<S> Step<&S> {
     /// No guard is needed.
     pub fn gpu_time_guard(&self, _stream: usize) {}
-}
-
-impl<'a, S> Deref for Owner<'a, S> {
-    type Target = OwnerBehind<'a, S>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.0
-    }
-}
-
-impl<'a, S> Deref for OwnerBehind<'a, S> {
-    type Target = OwnerBehindTwo<'a, S>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.0
-    }
-}
-
-impl<'a, S> Deref for OwnerBehindTwo<'a, S> {
-    type Target = OwnerPlain<'a, S>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.0
-    }
 }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, RwLock};
 
 use crate::call::source::{Source, StreamSource};
-use crate::call::stream::{Liveness, StreamGuard, Tried};
+use crate::call::stream::{StreamGuard, Tried};
 use crate::types::handles::Stream;
 
 macro_rules! source {
@@ -215,7 +215,7 @@ fn nothing_is_kept_alive_and_what_has_gone_is_known() {
         }
     }
     fn is_alive(guard: &impl StreamGuard) -> bool {
-        matches!(guard.upgrade(), Liveness::Alive(_))
+        guard.upgrade().is_some()
     }
     let stream = Arc::new(CudaStream::new(5));
     let by_value = guard(source!(stream));

@@ -1,5 +1,6 @@
 use super::*;
 use crate::gpu::fake;
+use crate::site::series_id::SeriesIdentity;
 use crate::types::key::SeriesKey;
 use crate::types::sample::{CacheState, Sample};
 use crate::types::workload::{Amount, Workload};
@@ -22,7 +23,7 @@ fn biases() -> Biases {
 /// Reads a site with `count` samples of each kind and time, of 10,000 bytes each.
 fn state(samples: &[(u64, Kind, f64)]) -> SiteState {
     let site = fake::site();
-    let id = site.series_id(None, DEVICE, CacheState::AsFound, SeriesKey::NONE);
+    let id = site.series_id(SeriesIdentity::function(DEVICE, CacheState::AsFound, SeriesKey::NONE));
     for &(count, kind, raw_ns) in samples {
         let series = &mut site.series()[id.index()].series;
         for _ in 0..count {
@@ -45,7 +46,7 @@ fn new_series_has_population_of_the_run() {
     let mut now = before.clone();
     (before.population, now.population) = (of(10_000.0), of(11_000.0));
     let site = now.site;
-    let cold = site.series_id(None, DEVICE, CacheState::Cold, SeriesKey::NONE);
+    let cold = site.series_id(SeriesIdentity::function(DEVICE, CacheState::Cold, SeriesKey::NONE));
     now.series.push(SeriesState { id: cold, ..now.series[0].clone() });
     let run = now.since(&before);
     let [new] = &run.views(&biases())[..] else { panic!("one series") };

@@ -13,8 +13,9 @@ use std::time::Instant;
 use crate::base::lock::locked_by;
 use crate::cuda;
 use crate::gpu::Gpu;
-use crate::record::call::StreamCall;
-use crate::types::sample::Lost;
+use crate::record::threads::StreamCall;
+use crate::site::series_id::SeriesIdentity;
+use crate::types::sample::{CacheState, Lost};
 pub(crate) use node::Node;
 use table::GRAPHS;
 pub(crate) use table::{has_nodes, series};
@@ -24,40 +25,29 @@ const AT_ONCE: usize = 64;
 /// Polling takes at most one part in this many of the host's time.
 const SHARE: u64 = 100;
 
-/// The result of a launch in a capture.
-pub(crate) enum CapturedLaunch {
-    Node(Box<Node>),
-    /// Counted as lost.
-    Lost,
-    /// The site has no nodes, or the capture cannot have them.
-    Untimed,
-}
-
-/// Adds the start of a launch as a node, if its stream is being captured and its site has nodes.
+/// Adds the start of a launch as a node. Returns `None` if its stream is not being captured, or its site
+/// has no nodes; a launch that gets none for another reason is counted as lost.
 #[cold]
-pub(crate) fn open(call: &StreamCall, launch: u32) -> CapturedLaunch {
+pub(crate) fn open(call: &StreamCall, launch: u32) -> Option<Result<Box<Node>, Lost>> {
     let StreamCall { site, context, stream, .. } = *call;
     let capture = context.capture(stream);
     if matches!(capture, Ok(None)) || cuda::is_recording() {
-        return CapturedLaunch::Untimed;
+        return None;
     }
     let can = capture.is_ok() && context.origin().is_some();
     if !site.gets_nodes(can) {
-        return CapturedLaunch::Untimed;
+        return None;
     }
-    let index = series().find(call, launch);
+    let function = SeriesIdentity::function(context.device_id(), CacheState::AsFound, call.key);
+    let series = SeriesIdentity { launch: Some(launch), graph: true, ..function };
+    // A report shows the series before the graph is first replayed.
+    site.series_id(series);
     let opened = match capture {
-        Ok(Some(capture)) if can => Node::open(call, &capture, index),
+        Ok(Some(capture)) if can => Node::open(call, &capture, series),
         Ok(_) => Err(Lost::Driver),
         Err(fault) => Err(fault.into()),
     };
-    match opened {
-        Ok(node) => CapturedLaunch::Node(node),
-        Err(reason) => {
-            series().record(index, Err(reason));
-            CapturedLaunch::Lost
-        }
-    }
+    Some(opened.inspect_err(|reason| table::record(site, series, Err(*reason))))
 }
 
 /// Polls some nodes, unless another thread does or has done a moment ago.

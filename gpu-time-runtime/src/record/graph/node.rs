@@ -3,9 +3,10 @@
 use crate::base::lock::locked;
 use crate::base::thread_id;
 use crate::cuda::Capture;
-use crate::record::call::StreamCall;
-use crate::record::graph::table::{GRAPHS, NodeInfo, Pair, series};
-use crate::record::stream_state::{self, Mark, StreamKey, StreamState};
+use crate::record::graph::table::{GRAPHS, NodeInfo, Pair, record};
+use crate::record::stream_state::{Mark, StreamKey, StreamState};
+use crate::record::threads::StreamCall;
+use crate::site::series_id::SeriesIdentity;
 use crate::types::handles::Stream;
 use crate::types::sample::Lost;
 
@@ -16,21 +17,22 @@ pub(crate) struct Node {
     /// shape.
     blank: Option<Lost>,
     capture: u64,
-    is_first: bool,
     /// The thread of the start, on a per-thread stream.
     thread_id: Option<u64>,
     stream: Stream,
     stream_state: &'static StreamState,
     opened: Mark,
-    tracked: bool,
-    /// The index of its series in [`series`].
-    series: usize,
+    info: NodeInfo,
 }
 
 impl Node {
     /// Records the start of the launch as a node.
-    pub fn open(call: &StreamCall, capture: &Capture, series: usize) -> Result<Box<Node>, Lost> {
-        let StreamCall { context, stream, tracked, .. } = *call;
+    pub fn open(
+        call: &StreamCall,
+        capture: &Capture,
+        series: SeriesIdentity,
+    ) -> Result<Box<Node>, Lost> {
+        let StreamCall { site, context, stream, tracked, .. } = *call;
         let (pair, blank) = match Pair::for_capture(context, capture) {
             Ok(pair) => (pair, None),
             // A graph that is captured again must keep its shape.
@@ -38,21 +40,11 @@ impl Node {
         };
         let thread_id = stream.is_per_thread().then(thread_id::current);
         let key = StreamKey::new(stream, call.thread);
-        let (stream_state, opened) = stream_state::open(context, key);
+        let (stream_state, opened) = locked(&call.thread.recorder).open_stream(context, key);
         let started = context.record_node(&pair.events.start, stream);
-        let (capture, is_first) = (capture.id, capture.is_at_root);
-        let node = Node {
-            pair,
-            blank,
-            capture,
-            is_first,
-            thread_id,
-            stream,
-            stream_state,
-            opened,
-            tracked,
-            series,
-        };
+        let info = NodeInfo { site, series, is_first: capture.is_at_root, nested: false, tracked };
+        let capture = capture.id;
+        let node = Node { pair, blank, capture, thread_id, stream, stream_state, opened, info };
         match started {
             Ok(()) => Ok(Box::new(node)),
             Err(fault) => {
@@ -73,11 +65,9 @@ impl Node {
             Ok(()) => {
                 let nested = self.stream_state.close() != self.opened;
                 if let Some(reason) = self.blank {
-                    return series().record(self.series, Err(reason));
+                    return record(self.info.site, self.info.series, Err(reason));
                 }
-                let Node { series, is_first, tracked, .. } = self;
-                let info = NodeInfo { series, is_first, nested, tracked };
-                locked(&GRAPHS).add(self.pair, Some(info));
+                locked(&GRAPHS).add(self.pair, Some(NodeInfo { nested, ..self.info }));
             }
         }
     }
@@ -103,7 +93,7 @@ impl Node {
     #[cold]
     pub fn lose(self, reason: Lost) {
         self.stream_state.close();
-        series().record(self.series, Err(reason));
+        record(self.info.site, self.info.series, Err(reason));
         if self.blank.is_none() {
             locked(&GRAPHS).add(self.pair, None);
         }

@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Relaxed};
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked};
 use crate::cuda::{Capture, Context, KeepError};
 use crate::gpu::{Fault, Gpu};
-use crate::record::call::StreamCall;
+use crate::record::series_counters::{SeriesOutcome, SeriesTable};
 use crate::record::timeline;
 use crate::site::callsite::CallSite;
-use crate::site::series_id::SeriesId;
+use crate::site::series_id::SeriesIdentity;
 use crate::types::handles::EventPair;
 use crate::types::sample::{Lost, Sample, SampleFlags};
+use crate::types::workload::Workload;
 
 /// Event pairs that graphs may have at once.
 const MAX_PAIRS: usize = 8_192;
@@ -26,19 +27,12 @@ pub(super) struct GraphPair {
 /// The properties of a node that its samples need.
 #[derive(Clone, Copy)]
 pub(super) struct NodeInfo {
-    /// The index of its series in [`GraphSeries`].
-    pub series: usize,
+    pub site: &'static CallSite,
+    pub series: SeriesIdentity,
     /// No node of the graph precedes it.
     pub is_first: bool,
     pub nested: bool,
     pub tracked: bool,
-}
-
-/// The counters of one series of nodes.
-struct GraphSeriesCounters {
-    site: &'static CallSite,
-    id: &'static SeriesId,
-    timed: u64,
 }
 
 /// The event pairs of the process's graphs.
@@ -58,11 +52,8 @@ pub(super) static GRAPHS: Mutex<Graphs> = Mutex::new(
     Graphs { pairs: Vec::new(), idle: Vec::new(), made: 0, next: 0, due_ns: 0 },
 );
 
-/// Every series of nodes.
-pub(crate) struct GraphSeries(Vec<GraphSeriesCounters>);
-
-/// Never locked during a driver call, because a report needs it.
-static SERIES: Mutex<GraphSeries> = Mutex::new(Rank::GraphSeries, GraphSeries(Vec::new()));
+/// Every series of nodes. Never locked during a driver call, because a report needs it.
+static SERIES: Mutex<SeriesTable> = Mutex::new(Rank::GraphSeries, SeriesTable::EMPTY);
 /// Set with the first node, so that programs without graphs take no lock.
 static HAS_NODES: AtomicBool = AtomicBool::new(false);
 
@@ -71,44 +62,23 @@ pub(crate) fn has_nodes() -> bool {
     HAS_NODES.load(Relaxed)
 }
 
-/// Locks every series of nodes.
-pub(crate) fn series() -> MutexGuard<'static, GraphSeries> {
+/// Locks every series of nodes, each with the number of its readings and losses.
+pub(crate) fn series() -> MutexGuard<'static, SeriesTable> {
     locked(&SERIES)
 }
 
-impl GraphSeries {
-    /// Every series, with the number of its readings and losses.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static CallSite, &'static SeriesId, u64)> {
-        self.0.iter().map(|counters| (counters.site, counters.id, counters.timed))
-    }
-
-    /// Returns the index of the series of a launch, which is added if it is new.
-    pub fn find(&mut self, call: &StreamCall, launch: u32) -> usize {
-        let site = call.site;
-        let id = site.graph_series_id(launch, call.context.device_id(), call.key);
-        let known = self.0.iter().position(|counters| ptr::eq(counters.id, id));
-        known.unwrap_or_else(|| {
-            self.0.push(GraphSeriesCounters { site, id, timed: 0 });
-            self.0.len() - 1
-        })
-    }
-
-    /// Counts and records a reading or a loss.
-    pub fn record(&mut self, index: usize, outcome: Result<Sample, Lost>) {
-        let Some(counters) = self.0.get_mut(index) else { return };
-        counters.timed += 1;
-        let mut cells = counters.site.series();
-        let Some(cell) = cells.get_mut(counters.id.index()) else { return };
-        match outcome {
-            Ok(sample) => {
-                cell.series.record(sample);
-                if timeline::is_on() {
-                    // The stream of a replay is not known.
-                    timeline::record(None);
-                }
-            }
-            Err(lost) => cell.series.lose(lost),
-        }
+/// Counts and records a reading or a loss.
+pub(super) fn record(
+    site: &'static CallSite,
+    identity: SeriesIdentity,
+    outcome: Result<Sample, Lost>,
+) {
+    let mut table = series();
+    let series = table.begin(site, identity);
+    table.record(&[SeriesOutcome { series, outcome, workload: Workload::UNKNOWN }]);
+    if outcome.is_ok() && timeline::is_on() {
+        // The stream of a replay is not known.
+        timeline::record(None);
     }
 }
 
@@ -170,7 +140,7 @@ impl Graphs {
                 self.next += 1;
             }
             if let Some((info, raw_ns)) = reading {
-                series().record(info.series, info.sample(context, raw_ns));
+                record(info.site, info.series, info.sample(context, raw_ns));
             }
         }
     }

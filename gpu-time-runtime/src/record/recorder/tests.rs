@@ -2,10 +2,9 @@ mod allocations;
 mod feeding;
 mod sums;
 
-use crate::base::lock::{Mutex, Rank};
+use crate::base::lock::Rank;
 use crate::gpu::fake::{FakeGpu, site};
 use crate::gpu::{Fault, HoldPlan, HoldResult, Preparation};
-use crate::record::drain;
 use crate::record::feeding::Feeding;
 use crate::record::pending::{BATCH, CHUNK};
 use crate::record::pool::{self, MAX_BRACKETS};
@@ -23,21 +22,21 @@ fn workload() -> Workload {
     Workload { bytes: Amount::of(&1_000), ..Workload::UNKNOWN }
 }
 
+fn identity(launch: Option<u32>) -> SeriesIdentity {
+    let device = DeviceId::Cuda(0);
+    let function = SeriesIdentity::function(device, CacheState::AsFound, SeriesKey::NONE);
+    SeriesIdentity { launch, ..function }
+}
+
 struct Bench {
     gpu: &'static FakeGpu,
     site: &'static CallSite,
     recorder: Recorder<FakeGpu>,
-    returned: CallStatuses,
 }
 
 impl Bench {
     fn new() -> Self {
-        Bench {
-            gpu: FakeGpu::leak(),
-            site: site(),
-            recorder: Recorder::default(),
-            returned: CallStatuses::default(),
-        }
+        Bench { gpu: FakeGpu::leak(), site: site(), recorder: Recorder::default() }
     }
 
     fn try_open(
@@ -47,15 +46,9 @@ impl Bench {
         call: Option<SumId>,
     ) -> Result<Box<Bracket<FakeGpu>>, Fault> {
         let site = self.site;
-        let series = self.recorder.series.begin(
-            site,
-            launch,
-            DeviceId::Cuda(0),
-            CacheState::AsFound,
-            SeriesKey::NONE,
-        );
+        let series = self.recorder.series.begin(site, identity(launch));
         if let Some(call) = call {
-            self.recorder.open_launch(call);
+            self.recorder.sums.open_launch(call);
         }
         let key = StreamKey::new(stream, &());
         let stream_state = self.recorder.stream_state(self.gpu, key);
@@ -99,15 +92,14 @@ impl Bench {
     fn close(&mut self, mut bracket: Box<Bracket<FakeGpu>>, feeding: Feeding) {
         bracket.stop().unwrap();
         bracket.set_feeding(feeding);
-        if self.recorder.enqueue(bracket) {
+        if self.recorder.pending.push(bracket) {
             self.drain();
         }
     }
 
     fn open_call(&mut self) -> SumId {
-        let (device, cache) = (DeviceId::Cuda(0), CacheState::AsFound);
-        let series = self.recorder.series.begin(self.site, None, device, cache, SeriesKey::NONE);
-        self.recorder.begin_call(series, workload(), &self.returned).unwrap()
+        let series = self.recorder.series.begin(self.site, identity(None));
+        self.recorder.begin_call(series, workload()).unwrap()
     }
 
     /// Opens and closes a launch of the call.
@@ -117,12 +109,12 @@ impl Bench {
     }
 
     fn drain(&mut self) {
-        let mut drain = self.recorder.begin_drain().unwrap();
+        let mut drain = self.recorder.pending.begin_drain().unwrap();
         while !drain.run() {
-            self.recorder.settle(&mut drain, &self.returned);
+            self.recorder.settle(&mut drain);
         }
-        self.recorder.settle(&mut drain, &self.returned);
-        self.recorder.end_drain(drain);
+        self.recorder.settle(&mut drain);
+        self.recorder.pending.end_drain(drain);
     }
 
     fn span(&mut self, stream: Stream) {
@@ -131,8 +123,7 @@ impl Bench {
     }
 
     fn series(&self, launch: Option<u32>) -> gpu_time_report::Series {
-        let id =
-            self.site.series_id(launch, DeviceId::Cuda(0), CacheState::AsFound, SeriesKey::NONE);
+        let id = self.site.series_id(identity(launch));
         let counters = self.recorder.series.iter().find(|e| ptr::eq(e.id, id)).unwrap();
         let info = crate::stats::series::SeriesInfo {
             device: "cuda:0".to_owned(),
@@ -171,7 +162,7 @@ fn bracket_is_in_flight_until_the_gpu_has_passed_it() {
     bench.drain();
     assert_eq!((bench.series(None).in_flight(), bench.series(None).fed()), (0, 1));
     assert_eq!(bench.series(None).raw_ns().unwrap().sum(), 2_000.0);
-    assert!(bench.recorder.is_idle());
+    assert!(bench.recorder.pending.is_empty());
 }
 
 #[test]
@@ -205,12 +196,12 @@ fn driver_is_asked_without_the_recorders_lock() {
     for _ in 0..3 {
         bench.span(STREAM);
     }
-    let Bench { gpu, recorder, returned, .. } = bench;
+    let Bench { gpu, recorder, .. } = bench;
     let thread: &'static Mutex<_> = Box::leak(Box::new(Mutex::new(Rank::Recorder, recorder)));
     gpu.watch(|| assert!(thread.try_lock().is_ok(), "a report would wait with this thread"));
-    assert!(!drain::drain(thread, &returned), "the GPU has not passed them");
+    assert!(!drain(thread), "the GPU has not passed them");
     gpu.finish();
-    assert!(drain::drain(thread, &returned));
+    assert!(drain(thread));
 }
 
 #[test]
@@ -223,15 +214,15 @@ fn brackets_closed_during_a_drain_come_after_it() {
     }
     // The GPU has passed one of the older.
     bench.gpu.finish_up_to(2);
-    let mut drain = bench.recorder.begin_drain().unwrap();
-    assert!(bench.recorder.begin_drain().is_none(), "one at a time");
-    assert!(!bench.recorder.is_idle());
+    let mut drain = bench.recorder.pending.begin_drain().unwrap();
+    assert!(bench.recorder.pending.begin_drain().is_none(), "one at a time");
+    assert!(!bench.recorder.pending.is_empty());
     for bracket in newer {
         bench.close(bracket, Feeding::Certain);
     }
     assert!(drain.run());
-    bench.recorder.settle(&mut drain, &bench.returned);
-    bench.recorder.end_drain(drain);
+    bench.recorder.settle(&mut drain);
+    bench.recorder.pending.end_drain(drain);
     assert_eq!((bench.series(None).in_flight(), bench.series(None).measured()), (4, 1));
     // It has passed the other two, behind which the newer one of their stream must be.
     bench.gpu.finish_up_to(6);
@@ -239,7 +230,7 @@ fn brackets_closed_during_a_drain_come_after_it() {
     assert_eq!((bench.series(None).in_flight(), bench.series(None).measured()), (2, 3));
     bench.gpu.finish();
     bench.drain();
-    assert!(bench.recorder.is_idle());
+    assert!(bench.recorder.pending.is_empty());
     assert_eq!(bench.series(None).measured(), 5);
 }
 
@@ -247,27 +238,27 @@ fn brackets_closed_during_a_drain_come_after_it() {
 #[test]
 fn drain_recycles_brackets_in_chunks() {
     let mut bench = Bench::new();
-    let drain = bench.recorder.begin_drain().unwrap();
+    let drain = bench.recorder.pending.begin_drain().unwrap();
     for _ in 0..2 * CHUNK + 1 {
         let mut bracket = bench.open(STREAM, None, None);
         bracket.stop().unwrap();
-        bench.recorder.enqueue(bracket);
+        bench.recorder.pending.push(bracket);
     }
-    bench.recorder.end_drain(drain);
+    bench.recorder.pending.end_drain(drain);
     bench.gpu.finish();
-    let mut drain = bench.recorder.begin_drain().unwrap();
+    let mut drain = bench.recorder.pending.begin_drain().unwrap();
     for chunk in 1..=2 {
         assert!(!drain.run());
-        bench.recorder.settle(&mut drain, &bench.returned);
+        bench.recorder.settle(&mut drain);
         assert_eq!(bench.series(None).measured() as usize, chunk * CHUNK);
     }
     bench.gpu.take_log();
     bench.open(STREAM, None, None);
     assert_eq!(bench.gpu.take_log(), [""; 0], "an event of the first chunk is used again");
     assert!(drain.run());
-    bench.recorder.settle(&mut drain, &bench.returned);
-    bench.recorder.end_drain(drain);
-    assert!(bench.recorder.is_idle());
+    bench.recorder.settle(&mut drain);
+    bench.recorder.pending.end_drain(drain);
+    assert!(bench.recorder.pending.is_empty());
 }
 
 #[test]
@@ -329,7 +320,7 @@ fn workload_is_counted_with_the_sum() {
     for launch in 0..2 {
         bench.launch(launch, call);
     }
-    bench.returned.set(call, None);
+    bench.recorder.end_call(call, None);
     bench.drain();
     let bytes = |series: gpu_time_report::Series| series.bytes().map(|bytes| bytes.total());
     assert_eq!(bytes(bench.series(None)), Some(1_000.0));

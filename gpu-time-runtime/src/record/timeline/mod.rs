@@ -6,7 +6,6 @@ mod ring;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::mem;
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 
@@ -29,7 +28,7 @@ const AT_ONCE: usize = 1_024;
 
 /// Identifies a call in the trace, counted from 1; 0 stands for an untraced call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CallId(pub u64);
+pub struct CallId(pub u64);
 
 /// A call, shown on its thread.
 #[derive(Clone, Copy)]
@@ -81,7 +80,10 @@ pub(crate) struct TraceRecords {
     pub unplaced: u64,
 }
 
-static TRACER: OnceLock<Mutex<Tracer>> = OnceLock::new();
+static TRACER: Mutex<Tracer> = Mutex::new(
+    Rank::Timeline,
+    Tracer { calls: Ring::EMPTY, slices: Ring::EMPTY, threads: VecDeque::new(), unplaced: 0 },
+);
 
 thread_local! {
     static IS_NAMED: Cell<bool> = const { Cell::new(false) };
@@ -93,15 +95,11 @@ pub(crate) fn set(last: Option<usize>) {
     if last.is_some() == is_on() {
         return;
     }
-    let (calls, slices) = (Ring::new(0, 0), Ring::new(0, 0));
-    let tracer = TRACER.get_or_init(|| {
-        Mutex::new(Rank::Timeline, Tracer { calls, slices, threads: VecDeque::new(), unplaced: 0 })
-    });
     if last.is_none() {
         SWITCHES.traced.store(false, Relaxed);
     }
     let most = last.unwrap_or(0);
-    let mut tracer = locked(tracer);
+    let mut tracer = locked(&TRACER);
     // The numbers continue, because earlier calls may still run.
     let (calls, slices) = (tracer.calls.next(), tracer.slices.next());
     let old = (
@@ -129,11 +127,10 @@ pub(crate) fn begin(site: &'static CallSite) -> CallId {
 
 #[cold]
 fn begin_call(site: &'static CallSite) -> CallId {
-    let Some(tracer) = TRACER.get() else { return CallId::default() };
     let thread = thread_id::current();
     let began_ns = cuda::now_ns();
     let name = new_name(thread);
-    let mut tracer = locked(tracer);
+    let mut tracer = locked(&TRACER);
     if let Some(name) = name {
         if tracer.threads.len() == MAX_THREADS {
             tracer.threads.pop_front();
@@ -165,9 +162,7 @@ pub(crate) fn end(call: CallId) {
 #[cold]
 fn end_call(CallId(id): CallId) {
     let ended_ns = cuda::now_ns();
-    if let Some(tracer) = TRACER.get()
-        && let Some(call) = locked(tracer).calls.get_mut(id - 1)
-    {
+    if let Some(call) = locked(&TRACER).calls.get_mut(id - 1) {
         // If the clock stepped back, the call still ends no earlier than it began.
         call.ended_ns = Some(ended_ns.max(call.began_ns));
     }
@@ -176,8 +171,7 @@ fn end_call(CallId(id): CallId) {
 /// Records a measured bracket, or counts it as unplaced if it is not known when the GPU passed it.
 #[cold]
 pub(crate) fn record(slice: Option<Slice>) {
-    let Some(tracer) = TRACER.get() else { return };
-    let mut tracer = locked(tracer);
+    let mut tracer = locked(&TRACER);
     match slice {
         Some(slice) => _ = tracer.slices.push(slice),
         None => tracer.unplaced += 1,
@@ -186,10 +180,9 @@ pub(crate) fn record(slice: Option<Slice>) {
 
 /// Copies the current records. Later ones go into the next trace.
 pub(crate) fn records() -> TraceRecords {
-    let Some(tracer) = TRACER.get() else { return TraceRecords::default() };
     let mut records = TraceRecords::default();
     let (calls, slices) = {
-        let tracer = locked(tracer);
+        let tracer = locked(&TRACER);
         records.calls.reserve(tracer.calls.len());
         records.slices.reserve(tracer.slices.len());
         records.threads = tracer.threads.iter().cloned().collect();
@@ -198,11 +191,11 @@ pub(crate) fn records() -> TraceRecords {
     };
     let mut next = 0;
     while next < slices {
-        next = locked(tracer).slices.copy(next, AT_ONCE, &mut records.slices);
+        next = locked(&TRACER).slices.copy(next, AT_ONCE, &mut records.slices);
     }
     next = 0;
     while next < calls {
-        next = locked(tracer).calls.copy(next, AT_ONCE, &mut records.calls);
+        next = locked(&TRACER).calls.copy(next, AT_ONCE, &mut records.calls);
     }
     records
 }

@@ -1,53 +1,52 @@
 //! A ring buffer of numbered items.
 
+use std::collections::VecDeque;
+
 /// The last `capacity` items, numbered in the order in which they were pushed.
 ///
 /// Invariant: memory is allocated once. The ring holds the items with the highest numbers.
 pub(super) struct Ring<T> {
-    items: Vec<T>,
+    items: VecDeque<T>,
     capacity: usize,
     /// The number of the item pushed first.
     first: u64,
-    pushed: u64,
+    /// The number of the next item.
+    next: u64,
 }
 
 impl<T: Copy> Ring<T> {
+    /// A ring that has never had an item.
+    pub const EMPTY: Self = Ring { items: VecDeque::new(), capacity: 1, first: 0, next: 0 };
+
     /// Creates an empty ring for `capacity` items, at least one, with numbers from `first`.
     pub fn new(capacity: usize, first: u64) -> Self {
         let capacity = capacity.max(1);
-        Ring { items: Vec::with_capacity(capacity), capacity, first, pushed: 0 }
+        Ring { items: VecDeque::with_capacity(capacity), capacity, first, next: first }
     }
 
-    /// Adds an item, overwriting the oldest if the ring is full. Returns its number.
+    /// Adds an item, dropping the oldest if the ring is full. Returns its number.
     pub fn push(&mut self, item: T) -> u64 {
-        let number = self.next();
-        let at = self.at(number);
-        match self.items.get_mut(at) {
-            Some(oldest) => *oldest = item,
-            None => self.items.push(item),
+        if self.items.len() == self.capacity {
+            self.items.pop_front();
         }
-        self.pushed += 1;
-        number
+        self.items.push_back(item);
+        self.next += 1;
+        self.next - 1
     }
 
-    /// Returns the item with this number, unless it was overwritten.
+    /// Returns the item with this number, unless it was dropped.
     pub fn get_mut(&mut self, number: u64) -> Option<&mut T> {
-        if !(self.oldest()..self.next()).contains(&number) {
-            return None;
-        }
-        let at = self.at(number);
-        self.items.get_mut(at)
+        let at = number.checked_sub(self.oldest())?;
+        self.items.get_mut(at as usize)
     }
 
     /// Appends up to `most` items to `copies`, each with its number, starting at `from` or the oldest item.
     /// Returns the number to continue from.
     pub fn copy(&self, from: u64, most: usize, copies: &mut Vec<(u64, T)>) -> u64 {
         let from = from.max(self.oldest());
-        let to = self.next().min(from + most as u64);
-        let there =
-            (from..to).filter_map(|number| Some((number, *self.items.get(self.at(number))?)));
-        copies.extend(there);
-        to
+        let items = self.items.iter().skip((from - self.oldest()) as usize).take(most);
+        copies.extend((from..).zip(items.copied()));
+        self.next.min(from + most as u64)
     }
 
     /// Returns the number of items in the ring.
@@ -57,20 +56,16 @@ impl<T: Copy> Ring<T> {
 
     /// Returns the number of items ever pushed.
     pub fn pushed(&self) -> u64 {
-        self.pushed
+        self.next - self.first
     }
 
     /// Returns the number of the next item.
     pub fn next(&self) -> u64 {
-        self.first + self.pushed
+        self.next
     }
 
     fn oldest(&self) -> u64 {
-        self.next() - self.items.len() as u64
-    }
-
-    fn at(&self, number: u64) -> usize {
-        ((number - self.first) % self.capacity as u64) as usize
+        self.next - self.items.len() as u64
     }
 }
 

@@ -6,6 +6,7 @@ use crate::collect::state::{self, SiteState};
 use crate::gpu::fake;
 use crate::site::callsite::CallSite;
 use crate::site::counters::Counts;
+use crate::site::series_id::SeriesIdentity;
 use crate::stats::series::SeriesData;
 use crate::types::attribute::Spec;
 use crate::types::device::DeviceId;
@@ -53,7 +54,8 @@ fn site(name: &'static str, warmup: u64, series: &[TestSeries]) -> SiteState {
     let site = call_site(name);
     for test in series {
         let cache = test.cache.unwrap_or(CacheState::AsFound);
-        let id = site.series_id(None, DeviceId::Cuda(0), cache, SeriesKey::NONE);
+        let id =
+            site.series_id(SeriesIdentity::function(DeviceId::Cuda(0), cache, SeriesKey::NONE));
         test.record(&mut site.series()[id.index()].series);
     }
     let in_flight: Vec<_> = series.iter().map(|test| test.in_flight).collect();

@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::collect::trace::chrome::*;
 use crate::gpu::fake::site;
 use crate::record::stream_state::{Mark, StreamKey};
+use crate::site::series_id::SeriesIdentity;
 use crate::stats::clock_fit::Moment;
 use crate::types::handles::Stream;
 use crate::types::key::SeriesKey;
@@ -23,7 +24,11 @@ fn slice(stream_state: &'static StreamState, marks: [Mark; 2], times: [f64; 2]) 
     let site = site();
     Slice {
         site,
-        series: site.series_id(None, DeviceId::Cuda(0), CacheState::AsFound, SeriesKey::NONE),
+        series: site.series_id(SeriesIdentity::function(
+            DeviceId::Cuda(0),
+            CacheState::AsFound,
+            SeriesKey::NONE,
+        )),
         stream: Stream(64),
         stream_state,
         thread_id: None,

@@ -53,7 +53,7 @@ fn closing_during_a_drain_allocates_nothing() {
     let mut bench = Bench::new();
     for _ in 0..3 {
         for bracket in stopped(&mut bench, STREAMS) {
-            bench.recorder.enqueue(bracket);
+            bench.recorder.pending.push(bracket);
         }
         bench.drain();
     }
@@ -61,19 +61,19 @@ fn closing_during_a_drain_allocates_nothing() {
     bench.drain();
     // Another thread drains from here on.
     for bracket in stopped(&mut bench, STREAMS) {
-        bench.recorder.enqueue(bracket);
+        bench.recorder.pending.push(bracket);
     }
-    let mut drain = bench.recorder.begin_drain().unwrap();
+    let mut drain = bench.recorder.pending.begin_drain().unwrap();
     let closed = stopped(&mut bench, STREAMS);
     let closing = allocations(|| {
-        closed.into_iter().for_each(|bracket| _ = bench.recorder.enqueue(bracket));
+        closed.into_iter().for_each(|bracket| _ = bench.recorder.pending.push(bracket));
     });
     assert!(drain.run());
     let ending = allocations(|| {
-        bench.recorder.settle(&mut drain, &bench.returned);
-        bench.recorder.end_drain(drain);
+        bench.recorder.settle(&mut drain);
+        bench.recorder.pending.end_drain(drain);
     });
     assert_eq!((closing, ending), (0, 0));
     bench.drain();
-    assert!(bench.recorder.is_idle());
+    assert!(bench.recorder.pending.is_empty());
 }

@@ -14,7 +14,7 @@ fn fixed_hold_proves_fed_up_to_a_timer_step_less() {
         bracket.start(prepare, false, None).unwrap();
         bench.gpu.set_now(7_000 + took_ns);
         bracket.stop().unwrap();
-        bench.recorder.enqueue(bracket);
+        bench.recorder.pending.push(bracket);
         bench.drain();
         assert_eq!(bench.series(None).fed(), u64::from(fed), "{took_ns}");
     }
@@ -102,8 +102,8 @@ fn late_brackets_prove_nothing_about_each_other() {
         bracket
     });
     let handed_over = [first, next, late];
-    handed_over.into_iter().for_each(|bracket| _ = bench.recorder.enqueue(bracket));
-    let mut drain = bench.recorder.begin_drain().unwrap();
+    handed_over.into_iter().for_each(|bracket| _ = bench.recorder.pending.push(bracket));
+    let mut drain = bench.recorder.pending.begin_drain().unwrap();
     drain.run();
     let fed = drain.finished.iter().map(|finished| finished.outcome.unwrap().unwrap().flags.fed);
     assert_eq!(fed.collect::<Vec<_>>(), [false, true, false]);

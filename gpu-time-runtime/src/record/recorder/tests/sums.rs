@@ -12,7 +12,7 @@ fn launches_add_up_once_their_call_has_returned() {
     }
     bench.drain();
     assert_eq!(bench.series(None).in_flight(), 1, "the function has not returned");
-    bench.returned.set(call, None);
+    bench.recorder.end_call(call, None);
     bench.drain();
     let sum = bench.series(None);
     assert_eq!((sum.fed(), sum.raw_ns().unwrap().sum()), (1, 2_000.0 + 4_000.0));
@@ -24,7 +24,7 @@ fn returned_call_waits_for_its_launches() {
     let call = bench.open_call();
     let opened = bench.open(STREAM, Some(0), Some(call));
     bench.close(opened, Feeding::Unknown);
-    bench.returned.set(call, None);
+    bench.recorder.end_call(call, None);
     bench.drain();
     assert_eq!(bench.series(None).in_flight(), 1);
     bench.gpu.finish();
@@ -40,7 +40,7 @@ fn lost_launch_loses_the_sum() {
     bench.launch(0, call);
     let bad = bench.open(STREAM, Some(1), Some(call));
     bench.recorder.lose(bad, Lost::Failed);
-    bench.returned.set(call, None);
+    bench.recorder.end_call(call, None);
     bench.drain();
     bench.drain();
     assert_eq!(bench.series(Some(0)).fed(), 1);
@@ -58,7 +58,7 @@ fn running_call_keeps_its_sum_open() {
         bench.drain();
         assert_eq!(bench.series(None).in_flight(), 1);
     }
-    bench.returned.set(call, None);
+    bench.recorder.end_call(call, None);
     bench.drain();
     assert_eq!(bench.series(None).raw_ns().unwrap().sum(), 2_000.0 + 2_000.0);
     let next = bench.open_call();
@@ -74,7 +74,7 @@ fn calls_with_only_lost_launches_keep_their_reason() {
         let call = bench.open_call();
         let opened = bench.open(STREAM, Some(0), Some(call));
         bench.recorder.lose(opened, Lost::Failed);
-        bench.returned.set(call, None);
+        bench.recorder.end_call(call, None);
     }
     bench.drain();
     let series = bench.series(None);
@@ -88,7 +88,7 @@ fn cancelled_call_loses_its_sum_but_not_its_launch() {
     bench.gpu.finish();
     let call = bench.open_call();
     bench.launch(0, call);
-    bench.returned.set(call, Some(Lost::Cancelled));
+    bench.recorder.end_call(call, Some(Lost::Cancelled));
     bench.drain();
     let series = bench.series(None);
     let lost: Vec<_> = series.lost().filter(|(_, n)| *n > 0).collect();
@@ -113,7 +113,7 @@ fn draining_many_running_calls_needs_little_stack() {
     });
     for (call, bracket) in calls.into_iter().zip(second) {
         bench.close(bracket, Feeding::Certain);
-        bench.returned.set(call, None);
+        bench.recorder.end_call(call, None);
     }
     bench.drain();
     assert_eq!((bench.series(None).in_flight(), bench.series(None).measured()), (0, 1_024));

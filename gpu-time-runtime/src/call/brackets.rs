@@ -1,14 +1,16 @@
-//! A call whose launches are timed one by one.
+//! Calls timed by pairs of events: around the body, or around each launch.
 
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::base::fork;
-use crate::call::scope::{CallTiming, Scope, TimedCall, TraceId};
+use crate::call::host::{StreamOrHost, StreamTimed};
+use crate::call::scope::{Scope, TimedCall};
 use crate::call::source::Work;
-use crate::call::stream::StreamGuard;
-use crate::call::stream_call::{CallState, OpenLaunch};
-use crate::call::stream_timed::{StreamOrHost, StreamTimed};
-use crate::record::call::StreamCall;
+use crate::call::stream::{Life, StreamGuard};
+use crate::call::stream_call::{CallState, GpuBracket, OpenLaunch, abandon};
+use crate::record::threads::StreamCall;
+use crate::record::timeline::CallId;
+use crate::site::cost::Timing;
 use crate::types::sample::Lost;
 
 /// A call whose launches are timed one by one.
@@ -29,6 +31,7 @@ pub struct Token(Option<OpenLaunch>);
 const _: () = {
     const fn holds_across_awaits_and_unwinding<T: Send + Sync + UnwindSafe + RefUnwindSafe>() {}
     holds_across_awaits_and_unwinding::<Scope<LaunchesCall<(), ()>>>();
+    holds_across_awaits_and_unwinding::<Scope<BodyCall<(), ()>>>();
     holds_across_awaits_and_unwinding::<Token>();
 };
 
@@ -49,8 +52,8 @@ impl<G: StreamGuard, W: Work> Scope<LaunchesCall<G, W>> {
             Some((LaunchesCall::Stream(launches), cost)) => {
                 let _timing = cost.start();
                 let Launches { call, state, guard, work } = launches;
-                let liveness = guard.upgrade();
-                call.open_launch(launch, state, liveness.life(), work.get())
+                let strong = guard.upgrade();
+                call.open_launch(launch, state, Life::of(&strong), work.get())
             }
             _ => None,
         })
@@ -67,8 +70,8 @@ impl<G: StreamGuard, W: Work> Scope<LaunchesCall<G, W>> {
         if has_failed {
             return launch.abandon(Lost::Failed);
         }
-        let liveness = guard.upgrade();
-        launch.close(call, liveness.life());
+        let strong = guard.upgrade();
+        launch.close(call, Life::of(&strong));
     }
 }
 
@@ -108,11 +111,43 @@ impl Drop for Token {
 }
 
 impl<G: StreamGuard, W: Work> TimedCall for Launches<G, W> {
-    fn end(&mut self, lost: Option<Lost>, _: &mut CallTiming<'_>) {
+    fn end(&mut self, lost: Option<Lost>, _: &mut Timing<'_>) -> CallId {
         self.call.end_launches(&self.state, lost);
+        self.call.call_id
     }
+}
 
-    fn id(&self) -> TraceId {
-        TraceId(self.call.call_id)
+/// A call whose body is timed as a whole.
+pub type BodyCall<G, W> = StreamOrHost<Body<G>, W>;
+
+/// The body of a call on a stream, with a pair of events around it.
+pub struct Body<G> {
+    call: StreamCall,
+    /// `None` if the bracket was lost at its start.
+    bracket: Option<GpuBracket>,
+    guard: G,
+}
+
+impl<G: StreamGuard, W: Work> StreamTimed<G, W> for Body<G> {
+    #[inline(always)]
+    fn begin(call: StreamCall, guard: G, work: W) -> Option<Self> {
+        let strong = guard.upgrade();
+        let bracket = call.open_body(Life::of(&strong), work.get());
+        drop(strong);
+        Some(Body { call, bracket, guard })
+    }
+}
+
+impl<G: StreamGuard> TimedCall for Body<G> {
+    fn end(&mut self, lost: Option<Lost>, _: &mut Timing<'_>) -> CallId {
+        match (self.bracket.take(), lost) {
+            (None, _) => {}
+            (Some(bracket), Some(reason)) => abandon(self.call.thread, bracket, reason),
+            (Some(bracket), None) => {
+                let strong = self.guard.upgrade();
+                self.call.close(bracket, Life::of(&strong));
+            }
+        }
+        self.call.call_id
     }
 }
