@@ -6,15 +6,12 @@ use std::time::Duration;
 
 use crate::base::lock::locked;
 use crate::call::host::{StreamOrHost, StreamTimed};
-use crate::call::scope::TimedCall;
-use crate::call::source::Work;
 use crate::call::stream::{Life, StreamGuard};
-use crate::call::stream_call::obstacle;
+use crate::call::{scope::TimedCall, source::Work, stream_call::obstacle};
 use crate::gpu::{Fault, Gpu, Preparation};
-use crate::record::series_counters::SeriesRef;
 use crate::record::stream_state::{Mark, StreamKey, StreamState};
-use crate::record::threads::StreamCall;
 use crate::record::timeline::{self, CallId};
+use crate::record::{series_counters::SeriesRef, threads::StreamCall};
 use crate::site::cost::{self, Timing};
 use crate::site::series_id::SeriesIdentity;
 use crate::types::sample::{CacheState, Lost, Sample, SampleFlags};

@@ -8,8 +8,7 @@ use crate::call::scope::{Scope, TimedCall};
 use crate::call::source::Work;
 use crate::call::stream::{Life, StreamGuard};
 use crate::call::stream_call::{CallState, GpuBracket, OpenLaunch, abandon};
-use crate::record::threads::StreamCall;
-use crate::record::timeline::CallId;
+use crate::record::{threads::StreamCall, timeline::CallId};
 use crate::site::cost::Timing;
 use crate::types::sample::Lost;
 

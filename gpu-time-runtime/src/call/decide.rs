@@ -15,11 +15,9 @@ use crate::control::budget_control;
 use crate::cuda::{self, Context};
 use crate::record::threads::{self, StreamCall};
 use crate::record::timeline;
-use crate::site::callsite::CallSite;
-use crate::site::cost;
 use crate::site::counters::{CallCounters, Lease, Outcome};
-use crate::types::device::DeviceId;
-use crate::types::key::SeriesKey;
+use crate::site::{callsite::CallSite, cost};
+use crate::types::{device::DeviceId, key::SeriesKey};
 
 /// Longest sampling gap, after which the rate is read again; shorter with a budget, which changes
 /// the rate.

@@ -4,15 +4,12 @@
 //! untimed call is handled inline, which is cheaper than calling the runtime and does not spill the
 //! registers that only the timed path needs.
 
-use crate::call::barriers::SyncCall;
 use crate::call::brackets::{BodyCall, LaunchesCall};
 use crate::call::decide::{self, Admitted, Ticket};
 use crate::call::host::{HostCall, StreamOrHost, StreamTimed};
-use crate::call::scope::Scope;
 use crate::call::source::{Details, Source};
-use crate::call::stream::StreamGuard;
-use crate::site::callsite::CallSite;
-use crate::site::cost::CostTimer;
+use crate::call::{barriers::SyncCall, scope::Scope, stream::StreamGuard};
+use crate::site::{callsite::CallSite, cost::CostTimer};
 
 /// Begins a call whose launches are timed one by one.
 #[inline(always)]

@@ -9,12 +9,8 @@ use crate::gpu::Fault;
 use crate::health;
 use crate::lifecycle::exit;
 use crate::record::{graph, stream_state, threads};
-use crate::site::callsite::CallSite;
-use crate::site::counters::Outcome;
-use crate::site::registry;
-use crate::types::device::DeviceId;
-use crate::types::handles::Stream;
-use crate::types::key::SeriesKey;
+use crate::site::{callsite::CallSite, counters::Outcome, registry};
+use crate::types::{device::DeviceId, handles::Stream, key::SeriesKey};
 
 /// Registers and configures a site at its first call. Returns `true` if its calls are timed.
 #[cold]

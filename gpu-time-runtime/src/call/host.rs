@@ -2,16 +2,14 @@
 
 use std::time::Instant;
 
-use crate::base::clock;
-use crate::base::lock::locked;
+use crate::base::{clock, lock::locked};
 use crate::call::decide::{self, Ticket};
 use crate::call::scope::TimedCall;
 use crate::call::source::{Details, Work};
 use crate::record::series_counters::SeriesRef;
 use crate::record::threads::{self, StreamCall, ThreadRecorder};
 use crate::record::timeline::{self, CallId};
-use crate::site::cost::Timing;
-use crate::site::series_id::SeriesIdentity;
+use crate::site::{cost::Timing, series_id::SeriesIdentity};
 use crate::types::device::DeviceId;
 use crate::types::sample::{CacheState, Lost, Sample};
 

@@ -1,9 +1,7 @@
 //! The values that generated code passes in: the stream of a call, its key and its workload.
 
 use crate::call::first;
-use crate::types::handles::Stream;
-use crate::types::key::KeyText;
-use crate::types::workload::Workload;
+use crate::types::{handles::Stream, key::KeyText, workload::Workload};
 
 /// The value of a `stream` expression.
 pub enum Source<G> {

@@ -9,20 +9,13 @@ use crate::control::cold_override;
 use crate::cuda::{self, Context};
 use crate::gpu::{Gpu, HoldPlan, Preparation};
 use crate::record::bracket::{Bracket, Subject};
-use crate::record::call_sums::SumId;
 use crate::record::graph::{self, Node};
-use crate::record::pool;
 use crate::record::recorder::{self, Recorder};
-use crate::record::stream_state::StreamKey;
 use crate::record::threads::{StreamCall, ThreadRecorder};
-use crate::site::callsite::CallSite;
-use crate::site::cost;
-use crate::site::series_id::SeriesIdentity;
-use crate::types::attribute::Hold;
-use crate::types::handles::Stream;
+use crate::record::{call_sums::SumId, pool, stream_state::StreamKey};
+use crate::site::{callsite::CallSite, cost, series_id::SeriesIdentity};
 use crate::types::sample::{CacheState, Lost, Sample};
-use crate::types::settings::Settings;
-use crate::types::workload::Workload;
+use crate::types::{attribute::Hold, handles::Stream, settings::Settings, workload::Workload};
 
 /// An open bracket on a real GPU.
 pub(crate) type GpuBracket = Box<Bracket<Context>>;

@@ -1,19 +1,15 @@
 //! A bracket: the pair of events around one launch or one body.
 
 use crate::gpu::{Fault, Gpu, HoldPlan, HoldResult, Preparation, StreamHold};
-use crate::record::call_sums::SumId;
 use crate::record::feeding::{BracketTimes, FeedDetector, Feeding, StreamPosition};
-use crate::record::series_counters::SeriesRef;
 use crate::record::stream_state::{Mark, StreamState};
 use crate::record::timeline::{CallId, Slice};
-use crate::site::callsite::CallSite;
-use crate::site::cost;
-use crate::site::series_id::SeriesId;
+use crate::record::{call_sums::SumId, series_counters::SeriesRef};
+use crate::site::{callsite::CallSite, cost, series_id::SeriesId};
 use crate::stats::clock_fit::Moment;
-use crate::types::attribute::Hold;
 use crate::types::handles::{EventPair, Stream};
 use crate::types::sample::{Lost, Sample, SampleFlags};
-use crate::types::workload::Workload;
+use crate::types::{attribute::Hold, workload::Workload};
 
 /// Coarsest step of `%globaltimer`, by which a hold of fixed length ends. Some parts have steps of 32 ns,
 /// others this. A hold that begins just before a step ends early by one.

@@ -4,9 +4,7 @@ use std::collections::VecDeque;
 use std::ptr;
 
 use crate::gpu::{Fault, Gpu};
-use crate::record::bracket::Bracket;
-use crate::record::feeding::FeedDetector;
-use crate::record::timeline;
+use crate::record::{bracket::Bracket, feeding::FeedDetector, timeline};
 use crate::types::handles::Stream;
 use crate::types::sample::{Lost, Sample};
 

@@ -8,16 +8,12 @@ use crate::gpu::Gpu;
 use crate::record::bracket::{Bracket, Subject};
 use crate::record::call_sums::{CallSums, SumId};
 use crate::record::pending::{CHUNK, Drain, FinishedBracket, Pending};
-use crate::record::pool::Pools;
 use crate::record::series_counters::{SeriesOutcome, SeriesRef, SeriesTable};
 use crate::record::stream_state::{self, Mark, StreamKey, StreamState};
-use crate::record::timeline;
-use crate::site::callsite::CallSite;
-use crate::site::series_id::SeriesIdentity;
-use crate::types::device::DeviceId;
-use crate::types::key::SeriesKey;
+use crate::record::{pool::Pools, timeline};
+use crate::site::{callsite::CallSite, series_id::SeriesIdentity};
 use crate::types::sample::{CacheState, Lost, Sample};
-use crate::types::workload::Workload;
+use crate::types::{device::DeviceId, key::SeriesKey, workload::Workload};
 
 /// Streams whose states a thread remembers, so that it need not take the lock of all states.
 const RECENT_STREAMS: usize = 8;

@@ -3,18 +3,15 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use crate::base::fork;
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked};
-use crate::base::thread_id;
+use crate::base::{fork, thread_id};
 use crate::cuda::Context;
 use crate::record::recorder::{self, Recorder};
 use crate::record::timeline::CallId;
-use crate::site::callsite::CallSite;
 use crate::site::counters::{CallCounters, Counts, Lease};
-use crate::site::registry;
+use crate::site::{callsite::CallSite, registry};
 use crate::stats::sampling::Population;
-use crate::types::handles::Stream;
-use crate::types::key::SeriesKey;
+use crate::types::{handles::Stream, key::SeriesKey};
 
 /// Sites registered after a thread's recorder was created that it can still count.
 const SPARE_SITES: usize = 16;

@@ -4,8 +4,7 @@ use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
 use crate::base::fork;
-use crate::collect;
-use crate::collect::devices::event_step_ns;
+use crate::collect::{self, devices::event_step_ns};
 use crate::control::{active, cold_override::ColdOverride};
 use crate::record::threads;
 use crate::settle::{back_to_back, options::Settle, pacer::Pacer, progress::Progress};

@@ -9,15 +9,10 @@ use crate::base::lock::{Mutex, MutexGuard, Rank, locked};
 use crate::site::cost::CostMeter;
 use crate::site::counters::{CallCounters, Warmups};
 use crate::site::series_id::{SeriesCell, SeriesId, SeriesIdentity};
-use crate::stats::hold_deadline::HoldDeadline;
-use crate::stats::sampling::CurrentRate;
-use crate::stats::series::SeriesData;
+use crate::stats::{hold_deadline::HoldDeadline, sampling::CurrentRate, series::SeriesData};
 use crate::types::attribute::{Clock, Cold, Hold, Spec};
-use crate::types::device::DeviceId;
-use crate::types::key::Keys;
-use crate::types::label::label;
-use crate::types::sampling::Sampling;
 use crate::types::settings::Settings;
+use crate::types::{device::DeviceId, key::Keys, label::label, sampling::Sampling};
 
 /// One annotated function: its attribute, its settings and its series.
 ///

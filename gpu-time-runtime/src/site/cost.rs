@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use crate::base::switches::SWITCHES;
-use crate::stats::budget::Usage;
-use crate::stats::sampling::generator;
+use crate::stats::{budget::Usage, sampling::generator};
 
 /// One in this many timed calls is measured, and one in this many decisions.
 const ONE_IN: u8 = 8;

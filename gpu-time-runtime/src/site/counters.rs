@@ -4,9 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::stats::sampling::{Population, Sampler};
-use crate::types::device::DeviceId;
-use crate::types::key::SeriesKey;
-use crate::types::sampling::Sampling;
+use crate::types::{device::DeviceId, key::SeriesKey, sampling::Sampling};
 
 /// The outcome of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

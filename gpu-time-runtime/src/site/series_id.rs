@@ -5,9 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::stats::series::SeriesData;
 use crate::types::attribute::{Clock, ScopeKind};
-use crate::types::device::DeviceId;
-use crate::types::key::SeriesKey;
 use crate::types::sample::{CacheState, Measure};
+use crate::types::{device::DeviceId, key::SeriesKey};
 
 /// The properties that tell the series of one site apart.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

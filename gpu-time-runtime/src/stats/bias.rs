@@ -1,7 +1,6 @@
 //! Event bias: the constant that is subtracted from each bracket, and its error.
 
-use crate::stats::pair_constant::Floor;
-use crate::stats::pair_constant::PairConstant;
+use crate::stats::{pair_constant::Floor, pair_constant::PairConstant};
 use gpu_time_report::units;
 
 /// CUPTI's duration of an empty kernel in nanoseconds, by a word of the device's name. It depends on the part,

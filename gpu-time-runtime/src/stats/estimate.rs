@@ -6,8 +6,7 @@
 //! total is scaled by their ratio (Hájek's ratio estimator). Then calls that all take the same time are
 //! estimated without error. The bias of the ratio falls as one over the number of samples.
 
-use crate::stats::sampling::Population;
-use crate::stats::since::impl_since;
+use crate::stats::{sampling::Population, since::impl_since};
 use crate::types::sample::Sample;
 
 /// Weighted sums over the samples, which stand for the calls that were not timed.

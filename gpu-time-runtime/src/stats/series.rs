@@ -1,13 +1,10 @@
 //! Samples of one series: one launch or call of a site, on one device, in one cache state.
 
-use crate::stats::bias::Bias;
-use crate::stats::estimate::WeightedSums;
 use crate::stats::rates::{RateBasis, Rates};
-use crate::stats::sampling::Population;
 use crate::stats::since::{Since, impl_since};
-use crate::types::attribute::Clock;
+use crate::stats::{bias::Bias, estimate::WeightedSums, sampling::Population};
 use crate::types::sample::{CacheState, Losses, Lost, Measure, Sample};
-use crate::types::workload::Workload;
+use crate::types::{attribute::Clock, workload::Workload};
 use gpu_time_report::{self as report, Course, Distribution, Histogram, Summary};
 
 /// The recorded samples of a series, in at most 256 KiB.

@@ -1,14 +1,12 @@
 //! A launch in a capture, between two event records.
 
-use crate::base::lock::locked;
-use crate::base::thread_id;
+use crate::base::{lock::locked, thread_id};
 use crate::cuda::Capture;
 use crate::record::graph::table::{GRAPHS, NodeInfo, Pair, record};
 use crate::record::stream_state::{Mark, StreamKey, StreamState};
 use crate::record::threads::StreamCall;
 use crate::site::series_id::SeriesIdentity;
-use crate::types::handles::Stream;
-use crate::types::sample::Lost;
+use crate::types::{handles::Stream, sample::Lost};
 
 /// A launch whose start is a node and whose stop is not yet.
 pub(crate) struct Node {

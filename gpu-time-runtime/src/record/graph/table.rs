@@ -8,11 +8,9 @@ use crate::cuda::{Capture, Context, KeepError};
 use crate::gpu::{Fault, Gpu};
 use crate::record::series_counters::{SeriesOutcome, SeriesTable};
 use crate::record::timeline;
-use crate::site::callsite::CallSite;
-use crate::site::series_id::SeriesIdentity;
-use crate::types::handles::EventPair;
+use crate::site::{callsite::CallSite, series_id::SeriesIdentity};
 use crate::types::sample::{Lost, Sample, SampleFlags};
-use crate::types::workload::Workload;
+use crate::types::{handles::EventPair, workload::Workload};
 
 /// Event pairs that graphs may have at once.
 const MAX_PAIRS: usize = 8_192;

@@ -5,14 +5,11 @@ mod sums;
 use crate::base::lock::Rank;
 use crate::gpu::fake::{FakeGpu, site};
 use crate::gpu::{Fault, HoldPlan, HoldResult, Preparation};
-use crate::record::feeding::Feeding;
 use crate::record::pending::{BATCH, CHUNK};
 use crate::record::pool::{self, MAX_BRACKETS};
-use crate::record::recorder::*;
-use crate::record::timeline::CallId;
+use crate::record::{feeding::Feeding, recorder::*, timeline::CallId};
 use crate::stats::clock_fit::ClockFit;
-use crate::types::handles::Stream;
-use crate::types::workload::Amount;
+use crate::types::{handles::Stream, workload::Amount};
 
 const STREAM: Stream = Stream(64);
 const OTHER: Stream = Stream(128);

@@ -10,15 +10,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 
 use crate::base::lock::{Mutex, Rank, locked};
-use crate::base::switches::SWITCHES;
-use crate::base::thread_id;
+use crate::base::{switches::SWITCHES, thread_id};
 use crate::cuda;
 use crate::record::stream_state::{Mark, StreamState};
-use crate::site::callsite::CallSite;
-use crate::site::series_id::SeriesId;
+use crate::site::{callsite::CallSite, series_id::SeriesId};
 use crate::stats::clock_fit::Moment;
-use crate::types::handles::Stream;
-use crate::types::sample::Sample;
+use crate::types::{handles::Stream, sample::Sample};
 use ring::Ring;
 
 /// Thread names to remember, the newest ones.

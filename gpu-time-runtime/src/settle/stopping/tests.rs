@@ -4,14 +4,10 @@ use super::*;
 use crate::collect::devices::Biases;
 use crate::collect::state::{self, SiteState};
 use crate::gpu::fake;
-use crate::site::callsite::CallSite;
-use crate::site::counters::Counts;
-use crate::site::series_id::SeriesIdentity;
+use crate::site::{callsite::CallSite, counters::Counts, series_id::SeriesIdentity};
 use crate::stats::series::SeriesData;
-use crate::types::attribute::Spec;
-use crate::types::device::DeviceId;
-use crate::types::key::SeriesKey;
 use crate::types::sample::{CacheState, Lost, Sample};
+use crate::types::{attribute::Spec, device::DeviceId, key::SeriesKey};
 
 /// A series by the outcomes of its brackets.
 #[derive(Clone, Default)]

@@ -7,9 +7,8 @@ use crate::gpu::fake::site;
 use crate::record::stream_state::{Mark, StreamKey};
 use crate::site::series_id::SeriesIdentity;
 use crate::stats::clock_fit::Moment;
-use crate::types::handles::Stream;
-use crate::types::key::SeriesKey;
 use crate::types::sample::{CacheState, Sample};
+use crate::types::{handles::Stream, key::SeriesKey};
 
 fn stream_state() -> &'static StreamState {
     Box::leak(Box::new(StreamState::new(StreamKey::new(Stream(64), &()))))
