@@ -21,6 +21,8 @@ mod off;
 mod paths;
 #[cfg(any(feature = "enabled", test))]
 mod plan;
+#[cfg(any(feature = "enabled", test))]
+mod rewrite;
 mod rules;
 #[cfg(any(feature = "enabled", test))]
 mod source;
@@ -248,25 +250,7 @@ use proc_macro::TokenStream;
 #[proc_macro_attribute]
 pub fn gpu_timed(args: TokenStream, item: TokenStream) -> TokenStream {
     #[cfg(feature = "enabled")]
-    return rewrite(args.into(), item.into()).into();
+    return rewrite::rewrite(args.into(), item.into()).into();
     #[cfg(not(feature = "enabled"))]
     return off::checked(args, item);
-}
-
-/// Rewrites the item. If there are errors, returns the item unchanged, followed by all of them.
-#[cfg(any(feature = "enabled", test))]
-fn rewrite(
-    args: proc_macro2::TokenStream,
-    item: proc_macro2::TokenStream,
-) -> proc_macro2::TokenStream {
-    let mut errors = errors::Errors::default();
-    let args = args::Args::parse(args, &mut errors);
-    let func = func::TimedFn::parse(item.clone(), &mut errors);
-    match func.and_then(|func| plan::Plan::new(args, func, &mut errors)) {
-        Some(plan) => expand::expand(plan),
-        None => {
-            let errors = errors.into_tokens();
-            quote::quote!(#item #errors)
-        }
-    }
 }

@@ -49,6 +49,9 @@ mod stats;
 mod types;
 
 use crate::base::{fork, switches};
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub use config::fuzzing;
 #[doc(hidden)]
 pub use config::output::write_file;
 pub use control::configure::{Configure, configure};

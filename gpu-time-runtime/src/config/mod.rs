@@ -3,6 +3,8 @@
 //! Each source becomes [`Options`]; the merged options become the [`Config`] in force.
 
 mod filter;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod names;
 pub(crate) mod options;
 pub(crate) mod output;

@@ -13,15 +13,15 @@ use crate::types::handles::Stream;
 /// Streams that can be held at once in one context. Slot 0 serves holds of a fixed length.
 const SLOTS: usize = 64;
 const WORDS: usize = 16;
+/// The ticket in the result of a hold that another thread let go before its bracket had been enqueued. No
+/// hold has it.
+const LET_GO: u64 = 0;
 
 /// Word of a slot: the ticket up to which its holds are released. Written by the host, polled by
 /// the GPU.
 const RELEASED: usize = 0;
 /// Word of a slot: its last ticket. The host's alone.
 const LAST_TICKET: usize = 1;
-/// Word of a slot: the ticket that was let go before its bracket had been enqueued. The host's
-/// alone.
-const LET_GO: usize = 2;
 /// Words of a slot: the tickets of its last holds that ran into their deadline. Written by the GPU.
 const EXPIRED: usize = 8;
 /// Number of `EXPIRED` words.
@@ -82,11 +82,14 @@ impl Holds {
     }
 
     pub fn release(&self, hold: StreamHold) -> HoldResult {
-        let StreamHold { slot, ticket } = hold;
+        let StreamHold { slot, mut ticket } = hold;
         if let Ok(slots) = self.slots()
             && let Some(words) = slots.words.0.get(slot as usize)
         {
-            words[RELEASED].fetch_max(ticket, Release);
+            // One step, or another thread could let the hold go in between, and it would pass as kept.
+            if words[RELEASED].fetch_max(ticket, Release) >= ticket {
+                ticket = LET_GO;
+            }
             slots.unclaim(slot as usize);
         }
         HoldResult { slot, ticket }
@@ -95,7 +98,7 @@ impl Holds {
     pub fn has_expired(&self, hold: HoldResult) -> bool {
         let Ok(slots) = self.slots() else { return true };
         let Some(words) = slots.words.0.get(hold.slot as usize) else { return true };
-        if words[LET_GO].load(Relaxed) == hold.ticket {
+        if hold.ticket == LET_GO {
             return true;
         }
         // A later ticket overwrites what became of this one. Then it counts as expired.
@@ -105,12 +108,8 @@ impl Holds {
     /// Releases every hold. With `forever`, also those that begin from now on.
     pub fn release_all(&self, forever: bool) {
         let Ok(slots) = self.slots() else { return };
-        let claimed = slots.claimed.load(Relaxed);
-        for (slot, words) in slots.words.0.iter().enumerate() {
+        for words in &slots.words.0 {
             let ticket = words[LAST_TICKET].load(Relaxed);
-            if claimed >> slot & 1 == 1 {
-                words[LET_GO].store(ticket, Relaxed);
-            }
             words[RELEASED].fetch_max(if forever { u64::MAX - 1 } else { ticket }, Release);
         }
     }
