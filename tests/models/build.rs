@@ -10,9 +10,8 @@ type Copy = (&'static str, &'static str, &'static [(&'static str, &'static str)]
 const SLOTS: (&str, &str) = ("const SLOTS: usize = 64;", "const SLOTS: usize = 3;");
 /// The stacks of loom's threads have no room for pages.
 const ALIGN: (&str, &str) = ("#[repr(align(4096))]", "");
-const SUMS: (&str, &str) = ("const MAX_SUMS: usize = 1_024;", "const MAX_SUMS: usize = 3;");
 
-const COPIES: [Copy; 10] = [
+const COPIES: [Copy; 7] = [
     ("switches", "base/switches.rs", &[]),
     (
         "switches_torn",
@@ -21,26 +20,6 @@ const COPIES: [Copy; 10] = [
             "_ = self.0.fetch_update(AcqRel, Acquire, |now| (now != CLOSED).then_some(new));",
             "if self.0.load(Relaxed) != CLOSED { self.0.store(new, Relaxed) }",
         )],
-    ),
-    ("call_sums", "record/call_sums.rs", &[SUMS]),
-    (
-        "call_sums_relaxed",
-        "record/call_sums.rs",
-        &[
-            SUMS,
-            ("(head, call.number(), Release, Relaxed)", "(head, call.number(), Relaxed, Relaxed)"),
-        ],
-    ),
-    (
-        "call_sums_torn",
-        "record/call_sums.rs",
-        &[
-            SUMS,
-            (
-                "let mut next = self.head.swap(0, Acquire);",
-                "let mut next = self.head.load(Acquire); self.head.store(0, Relaxed);",
-            ),
-        ],
     ),
     ("counters", "site/counters.rs", &[]),
     ("hold", "cuda/hold.rs", &[ALIGN, SLOTS]),
@@ -51,8 +30,8 @@ const COPIES: [Copy; 10] = [
             ALIGN,
             SLOTS,
             (
-                "self.claimed.compare_exchange_weak(claimed, claimed | 1 << slot, Relaxed, Relaxed)",
-                "{ self.claimed.store(claimed | 1 << slot, Relaxed); Ok::<u64, u64>(0) }",
+                "self.claimed.fetch_update(Relaxed, Relaxed, claim).ok()?",
+                "{ let now = self.claimed.load(Relaxed); self.claimed.store(claim(now)?, Relaxed); now }",
             ),
         ],
     ),

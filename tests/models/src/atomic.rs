@@ -8,6 +8,7 @@ macro_rules! atomic {
     ($($name:ident: $value:ty),+) => {$(
         /// Made by its first access, which must happen before all others; else loom panics. Boxed, because
         /// the stacks of loom's threads are small.
+        #[derive(Default)]
         pub struct $name {
             initial: $value,
             made: OnceLock<Box<loom::sync::atomic::$name>>,

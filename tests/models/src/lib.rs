@@ -10,7 +10,7 @@ mod atomic;
 mod stubs;
 
 // The paths that the copied files import.
-use stubs::{base, cuda, gpu, record, stats, types};
+use stubs::{base, cuda, gpu, stats, types};
 
 /// Declares modules that each have a copy of a source file and its model, with access to private items.
 macro_rules! copies {
@@ -25,7 +25,6 @@ macro_rules! copies {
 }
 
 copies!("models/switches.rs": switches, switches_torn);
-copies!("models/call_sums.rs": call_sums, call_sums_relaxed, call_sums_torn);
 copies!("models/counters.rs": counters);
 copies!("models/hold.rs": hold, hold_torn_claim, hold_torn_release, hold_blind_release);
 
@@ -38,23 +37,6 @@ fn close_wins_over_concurrent_switch() {
 #[should_panic = "closed timing was switched on"]
 fn torn_switch_is_found() {
     loom::model(switches_torn::model::close_wins_over_concurrent_switch);
-}
-
-#[test]
-fn returned_calls_are_taken_once() {
-    loom::model(call_sums::model::returned_calls_are_taken_once);
-}
-
-#[test]
-#[should_panic]
-fn relaxed_push_is_found() {
-    loom::model(call_sums_relaxed::model::returned_calls_are_taken_once);
-}
-
-#[test]
-#[should_panic = "calls were lost"]
-fn torn_take_is_found() {
-    loom::model(call_sums_torn::model::returned_calls_are_taken_once);
 }
 
 #[test]

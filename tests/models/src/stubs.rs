@@ -6,6 +6,7 @@ pub mod base {
 
         pub enum Rank {
             Sampler,
+            Warmups,
         }
 
         pub struct Mutex<T>(std::sync::Mutex<T>);
@@ -26,6 +27,8 @@ pub mod cuda {
     pub mod mapped {
         use crate::stubs::gpu::Fault;
 
+        pub fn register() {}
+
         pub struct PagePool<T>(std::marker::PhantomData<T>);
 
         pub struct MappedPage<T> {
@@ -37,7 +40,7 @@ pub mod cuda {
                 PagePool(std::marker::PhantomData)
             }
 
-            pub fn map(&self, new: impl FnOnce() -> T) -> Result<MappedPage<T>, Fault> {
+            pub fn map(&self, _: fn(), new: impl FnOnce() -> T) -> Result<MappedPage<T>, Fault> {
                 Ok(MappedPage { page: new() })
             }
         }
@@ -60,8 +63,6 @@ pub mod cuda {
     }
 
     pub mod module {
-        use std::ffi::c_void;
-
         use crate::stubs::gpu::Fault;
         use crate::stubs::types::handles::Stream;
 
@@ -81,11 +82,11 @@ pub mod cuda {
         }
 
         impl Kernel {
-            pub unsafe fn launch(
+            pub unsafe fn launch<const N: usize>(
                 self,
                 _: Stream,
                 _: (u32, u32),
-                _: &mut [*mut c_void],
+                _: [u64; N],
             ) -> Result<(), Fault> {
                 Ok(())
             }
@@ -118,22 +119,6 @@ pub mod gpu {
     }
 }
 
-pub mod record {
-    pub mod series_counters {
-        use crate::stubs::types::sample::{Lost, Sample};
-        use crate::stubs::types::workload::Workload;
-
-        #[derive(Clone, Copy)]
-        pub struct SeriesRef;
-
-        pub struct SeriesOutcome {
-            pub series: SeriesRef,
-            pub outcome: Result<Sample, Lost>,
-            pub workload: Workload,
-        }
-    }
-}
-
 pub mod stats {
     pub mod sampling {
         use crate::stubs::types::sampling::Sampling;
@@ -149,6 +134,7 @@ pub mod stats {
             pub skips: u64,
         }
 
+        #[derive(Default)]
         pub struct Sampler;
 
         impl Sampler {
@@ -189,7 +175,7 @@ pub mod types {
     }
 
     pub mod key {
-        #[derive(Clone, Copy)]
+        #[derive(PartialEq, Clone, Copy)]
         pub struct SeriesKey;
 
         impl SeriesKey {

@@ -8,7 +8,7 @@ use super::*;
 /// A thread counts and ends, and the next one to ask for a recorder counts on, while a report reads. Without
 /// the lock of the list of idle recorders, two threads write.
 pub fn counts_are_complete_after_a_hand_over(locks: bool) {
-    let counters = Arc::new(CallCounters::new());
+    let counters = Arc::new(CallCounters::default());
     counters.read();
     let turn = Arc::new(Mutex::new(()));
     let threads = [Outcome::Timed, Outcome::Timed].map(|outcome| {
