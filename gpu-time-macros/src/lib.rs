@@ -21,6 +21,8 @@ mod off;
 mod paths;
 #[cfg(any(feature = "enabled", test))]
 mod plan;
+#[cfg(any(feature = "enabled", test))]
+mod positions;
 mod rules;
 #[cfg(any(feature = "enabled", test))]
 mod source;
@@ -169,7 +171,13 @@ use proc_macro::TokenStream;
 /// copy. Bind such a value with `let` before the launch. A launch that returns `Err`
 /// (`cuLaunchKernel`: a code other than success) or unwinds is lost, and so is that call's sum. The
 /// sum is lost too if a call unwinds or is cancelled, unless it cannot have had another launch to
-/// make. A macro at the end of a block counts as a launch only with `()` or `[]`.
+/// make.
+///
+/// A macro may expand to a place, so it is a visible launch only as a statement of its own
+/// (`launch!(…);`, `launch!(…).unwrap();`, `let x = launch!(…);`) and where its value is moved, as in
+/// `launch!(…)?` or `f(launch!(…))`: not where it is a receiver, or is borrowed, matched, compared or
+/// assigned to. At the end of a block it needs `()` or `[]`. As a statement without a name for its
+/// value it cannot be seen to fail.
 ///
 /// A bracket inside another one on the same stream omits `cold` and `sleep`, and the outer one is
 /// marked `nested`, on whichever threads they are. If two overlap, as when threads share a stream,
@@ -186,7 +194,8 @@ use proc_macro::TokenStream;
 /// future that is dropped at an await is lost as `cancelled`. This covers every `.await` in the
 /// function's own control flow, and macros whose arguments contain one or whose name is `select`,
 /// `select_biased`, `join` or `try_join`. Leaving such a macro by `return` or `?` counts as
-/// cancelled too. A cancellation at an await that another macro generates counts as completion.
+/// cancelled too. A cancellation counts as completion at an await that another macro generates, or
+/// one in a position where a macro is no visible launch.
 ///
 /// If the macro cannot parse a body, it times the whole function, and the report's options say so.
 ///
@@ -236,6 +245,8 @@ use proc_macro::TokenStream;
 /// - In launches scope, the type of a visible launch must be known at that point, and the launch
 ///   must return: one of type `!` does not compile. An awaited future of type `!` causes a warning
 ///   about unreachable code.
+/// - A macro whose value is moved, and that is a launch or awaits, does not extend the lives of its
+///   temporaries, except as the whole value of a `let`.
 /// - `#[must_use]` on a function whose call is a visible launch, or is awaited, has no effect; on a
 ///   type it does.
 /// - A parameter that only the attribute uses counts as used. Without the feature `enabled`,
