@@ -90,7 +90,8 @@ use proc_macro::TokenStream;
 /// clone. Anything else is a compile error that says what to write.
 ///
 /// The attribute keeps no stream alive. A stream in an `Arc` or `Rc` that the body may drop is
-/// watched through a weak pointer, and a bracket whose stream is gone is counted as lost. A stream
+/// watched through a weak pointer, and a bracket whose stream is gone is counted as lost. So is one
+/// of an async function that has moved to another thread with its stream in an `Rc`. A stream
 /// that is owned or mutably borrowed without an `Arc` or `Rc` cannot be watched and must outlive
 /// its brackets.
 ///
