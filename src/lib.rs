@@ -8,9 +8,10 @@ pub use gpu_time_macros::gpu_timed;
 #[cfg(feature = "enabled")]
 pub use gpu_time_runtime::{
     BackToBack, Budget, Bytes, ClockError, Clocks, Configure, Device, Eviction, Flops, FlushProof,
-    Histogram, Launch, Launches, LockedClocks, Process, ReadError, Series, Settle, Settled, Site,
-    Slot, Snapshot, Stats, Timeline, Unmet, configure, lock_clocks, publish, report, set_enabled,
-    snapshot, until_stable,
+    GpuStream, Histogram, LEGACY_STREAM, Launch, Launches, LockedClocks, NULL_STREAM,
+    PER_THREAD_STREAM, Process, RawStream, ReadError, Series, Settle, Settled, Site, Slot,
+    Snapshot, Stats, Timeline, Unmet, configure, lock_clocks, publish, raw_stream, report,
+    set_enabled, snapshot, until_stable,
 };
 
 /// The items that generated code names. Not a public interface.
@@ -23,7 +24,8 @@ mod off;
 #[cfg(not(feature = "enabled"))]
 pub use off::{
     BackToBack, Budget, Bytes, ClockError, Clocks, Configure, Device, Eviction, Flops, FlushProof,
-    Histogram, Launch, Launches, LockedClocks, Process, ReadError, Series, Settle, Settled, Site,
-    Slot, Snapshot, Stats, Timeline, Unmet, configure, lock_clocks, publish, report, set_enabled,
-    snapshot, until_stable,
+    GpuStream, Histogram, LEGACY_STREAM, Launch, Launches, LockedClocks, NULL_STREAM,
+    PER_THREAD_STREAM, Process, RawStream, ReadError, Series, Settle, Settled, Site, Slot,
+    Snapshot, Stats, Timeline, Unmet, configure, lock_clocks, publish, raw_stream, report,
+    set_enabled, snapshot, until_stable,
 };

@@ -71,9 +71,15 @@ use proc_macro::TokenStream;
 /// # The stream
 ///
 /// `stream` takes a `CudaStream` of any cudarc since 0.15: owned, borrowed, in an `Arc`, `Rc` or
-/// `Box`, or behind a guard. It also takes a raw `CUstream`, which must outlive the call, and an
-/// `Option` or `Result` of one of these. With `None` or `Err` the call runs on the CPU and the host
-/// clock times it.
+/// `Box`, or behind a guard. It also takes a type that implements `GpuStream`, and an `Option` or
+/// `Result` of one of these. With `None` or `Err` the call runs on the CPU and the host clock times
+/// it.
+///
+/// A raw handle needs `unsafe`: `stream = unsafe { gpu_time::raw_stream(s.as_inner()) }`. The stream
+/// must not be destroyed before the call ends, which nothing can check. Clippy sees no `SAFETY`
+/// comment in an attribute; a function that returns the `RawStream` has room for one.
+/// `gpu_time::NULL_STREAM`, `LEGACY_STREAM` and `PER_THREAD_STREAM` need no `unsafe`. A type with the
+/// methods of a `CudaStream` vouches for its handle as cudarc's type does.
 ///
 /// The expression is evaluated before the body, at most once per call. It does not move out of a
 /// place, and a guard is dropped before the body begins. It is evaluated for timed calls and, since
@@ -83,9 +89,9 @@ use proc_macro::TokenStream;
 /// function. `.await` is an error. A panic in the expression propagates, and the call counts as
 /// skipped.
 ///
-/// Without `stream`, the stream is the one parameter of type `CudaStream`, `Arc<CudaStream>` or
-/// `CUstream` (through references and `Option`; parameters removed by a `cfg` do not count). If
-/// there is none, it is the `X` of the body's visible `X.launch_builder(…)` calls, where `X` is a
+/// Without `stream`, the stream is the one parameter of type `CudaStream` or `Arc<CudaStream>`
+/// (through references and `Option`; parameters removed by a `cfg` do not count). If there is none,
+/// it is the `X` of the body's visible `X.launch_builder(…)` calls, where `X` is a
 /// path that starts at a parameter or `self`, or a name that a `let` binds to such a path or to its
 /// clone. Anything else is a compile error that says what to write.
 ///

@@ -97,7 +97,7 @@ snapshot!(
 snapshot!(
     hidden_launch_implies_body_scope,
     "",
-    "fn f(stream: CUstream) -> u32 {
+    "fn f(stream: &CudaStream) -> u32 {
         #![allow(unused)]
         use a::b;
         const N: u32 = 3;

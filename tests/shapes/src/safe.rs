@@ -90,7 +90,7 @@ fn main() {
             stream_moved_by_the_body stream_in_patterns;
         given_streams:
             given_paths given_owned_values given_options_and_results given_with_question_mark
-            given_guards given_raw_handles given_generic_values given_blocks;
+            given_guards given_constants given_generic_values given_blocks;
         launch_positions:
             statement_positions tail_position conditions_and_scrutinees loops
             exits_within_the_arguments launch_in_a_launch attributes_on_launches
