@@ -3,9 +3,15 @@
 #[cfg(all(doc, not(doctest)))]
 pub mod guide;
 
+#[cfg(all(feature = "enabled", not(target_os = "linux")))]
+compile_error!(
+    "gpu-time measures on Linux only: build without its feature `enabled` on other systems, where the \
+     attribute does nothing"
+);
+
 pub use gpu_time_macros::gpu_timed;
 
-#[cfg(feature = "enabled")]
+#[cfg(all(feature = "enabled", target_os = "linux"))]
 pub use gpu_time_runtime::{
     BackToBack, Budget, Bytes, ClockError, Clocks, Configure, Device, Eviction, Flops, FlushProof,
     GpuStream, Histogram, LEGACY_STREAM, Launch, Launches, LockedClocks, NULL_STREAM,
@@ -15,13 +21,13 @@ pub use gpu_time_runtime::{
 };
 
 /// The items that generated code names. Not a public interface.
-#[cfg(feature = "enabled")]
+#[cfg(all(feature = "enabled", target_os = "linux"))]
 #[doc(hidden)]
 pub use gpu_time_runtime::private as __private;
 
-#[cfg(not(feature = "enabled"))]
+#[cfg(not(all(feature = "enabled", target_os = "linux")))]
 mod off;
-#[cfg(not(feature = "enabled"))]
+#[cfg(not(all(feature = "enabled", target_os = "linux")))]
 pub use off::{
     BackToBack, Budget, Bytes, ClockError, Clocks, Configure, Device, Eviction, Flops, FlushProof,
     GpuStream, Histogram, LEGACY_STREAM, Launch, Launches, LockedClocks, NULL_STREAM,
