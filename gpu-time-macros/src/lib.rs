@@ -184,7 +184,8 @@ use proc_macro::TokenStream;
 /// (`launch!(…);`, `launch!(…).unwrap();`, `let x = launch!(…);`) and where its value is moved, as in
 /// `launch!(…)?` or `f(launch!(…))`: not where it is a receiver, or is borrowed, matched, compared or
 /// assigned to. At the end of a block it needs `()` or `[]`. As a statement without a name for its
-/// value it cannot be seen to fail.
+/// value it cannot be seen to fail. A reference to a call whose arguments are all constants, as in
+/// `&launch(3)`, is no visible launch either: it may be a constructor.
 ///
 /// A bracket inside another one on the same stream omits `cold` and `sleep`, and the outer one is
 /// marked `nested`, on whichever threads they are. If two overlap, as when threads share a stream,
