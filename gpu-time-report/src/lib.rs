@@ -76,7 +76,7 @@ pub use names::Names;
 #[doc(hidden)]
 pub use remark::Remark;
 #[doc(hidden)]
-pub use stats::{Course, Distribution, Summary, step_ns};
+pub use stats::{Batches, Course, Dependence, Distribution, Modes, Summary, Trend, step_ns};
 #[doc(hidden)]
 pub use units::printable;
 #[doc(hidden)]

@@ -7,7 +7,8 @@ pub use launch::{Launch, Launches};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Bytes, CacheState, Clock, Flops, Histogram, Losses, Measure, Stats, Summary, Timeline,
+    Bytes, CacheState, Clock, Dependence, Flops, Histogram, Losses, Measure, Stats, Summary,
+    Timeline,
 };
 
 /// The measurements of a function or of one of its launches, on one device in one cache state.
@@ -73,6 +74,12 @@ pub struct Series {
     pub ci95_ns: Option<[f64; 2]>,
     #[doc(hidden)]
     #[serde(default)]
+    pub dependence: Option<Dependence>,
+    #[doc(hidden)]
+    #[serde(default)]
+    pub looks: u32,
+    #[doc(hidden)]
+    #[serde(default)]
     pub histogram: Histogram,
     #[doc(hidden)]
     #[serde(default)]
@@ -131,7 +138,9 @@ impl Series {
             net_sum_ns,
             estimated_total_ns: net_sum_ns,
             estimated_total_error_ns: net_sum_ns.map(|_| 0.0),
-            ci95_ns: shown.median_interval(),
+            ci95_ns: shown.median_interval(&Dependence::none(shown.count()), 1),
+            dependence: (samples > 0).then(|| Dependence::none(shown.count())),
+            looks: 1,
             histogram: shown.histogram().clone(),
             net_histogram: Histogram::default(),
             timeline: None,
@@ -283,9 +292,25 @@ impl Series {
         self.estimated_total_error_ns
     }
 
-    /// Returns the 95 % confidence interval of the raw median, or `None` with fewer than 6 samples.
+    /// Returns the 95 % confidence interval of the raw median, or `None` with fewer than 6
+    /// independent samples, and fewer than 10 where their number is an estimate.
+    ///
+    /// It is wider where samples depend on those before them, and after repeated
+    /// [`looks`](Series::looks).
     pub fn ci95_ns(&self) -> Option<[f64; 2]> {
         self.ci95_ns
+    }
+
+    /// Returns the number of independent samples that are worth as much for the median as the
+    /// samples that the percentiles are of, or `None` if it is unknown.
+    pub fn independent(&self) -> Option<f64> {
+        self.dependence.map(|dependence| dependence.independent)
+    }
+
+    /// Returns the number of looks at the interval so far, this one included; looks at nearly the
+    /// same samples count as one. 0 if it is unknown.
+    pub fn looks(&self) -> u32 {
+        self.looks
     }
 
     /// Returns the histogram of the raw times that the percentiles are of: fed ones, or starved

@@ -12,6 +12,7 @@ use crate::cuda::launches_block;
 use crate::cuda::{self, Context, Refusal, Replay};
 use crate::gpu::{Fault, Gpu, HoldPlan, Preparation};
 use crate::record::bracket_order;
+use crate::settle::look_plan::LookPlan;
 use crate::settle::options::{Plan, Settle};
 use crate::settle::pacer::Pacer;
 use crate::settle::progress::Progress;
@@ -50,7 +51,7 @@ pub(super) fn run(settle: &Settle, plan: Plan, mut closure: impl FnMut()) -> Set
         }
     };
     Settled {
-        snapshot: collect::snapshot_since(&before),
+        snapshot: collect::snapshot_since(&before, 1),
         unmet: unmet.into_iter().collect(),
         calls,
         elapsed: pacer.total(),
@@ -108,19 +109,23 @@ fn replays(
             context.floor().and_then(|floor| floor.step_ns).unwrap_or(stopping::DEFAULT_STEP_NS);
         let mut series = SeriesData::new();
         let mut progress = Progress::on_terminal();
+        let mut looks = LookPlan::from(settle.min_time);
         loop {
             pacer.run_steps(|| once().map(|sample| series.record(sample)))?;
-            let info = info(context, pacer.steps());
+            let info = info(context, pacer.steps(), looks.with_this());
             let series = series.times().report(info, &series.tally());
             let reason = stopping::reason(settle, step_ns, &series);
             let back_to_back = BackToBack { calls: plan.calls, series };
             let unmet = reason.map(|reason| unmet_replays(plan.calls, Some(&back_to_back), reason));
-            if pacer.is_late() || (unmet.is_none() && pacer.elapsed() >= settle.min_time) {
+            if pacer.is_late() || (unmet.is_none() && looks.is_due(pacer.elapsed())) {
                 return Ok((back_to_back, unmet));
             }
             pacer.pause_after(pacer.since_last_step());
             let settled = usize::from(unmet.is_none());
             let verdict = Verdict { settled, unmet: unmet.into_iter().collect() };
+            if looks.is_due(pacer.elapsed()) {
+                looks.went_on(pacer.elapsed(), &verdict);
+            }
             progress.show(&verdict, 1 + u64::from(plan.calls), pacer.elapsed());
         }
     })();
@@ -151,7 +156,7 @@ fn span(
     Ok(sample)
 }
 
-fn info(context: &Context, timed: u64) -> SeriesInfo {
+fn info(context: &Context, timed: u64, looks: u32) -> SeriesInfo {
     SeriesInfo {
         device: context.device_id().to_string(),
         launch: None,
@@ -164,6 +169,7 @@ fn info(context: &Context, timed: u64) -> SeriesInfo {
         in_flight: 0,
         population: None,
         repeats: false,
+        looks: Some(looks),
         start_ns: cuda::start_ns(),
         bias: None,
     }

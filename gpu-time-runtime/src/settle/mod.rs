@@ -1,6 +1,7 @@
 //! `until_stable`: calls a closure until the times that it measures have settled.
 
 mod back_to_back;
+mod look_plan;
 mod options;
 mod pacer;
 mod progress;

@@ -10,6 +10,7 @@ use crate::control::active;
 use crate::control::cold_override::ColdOverride;
 use crate::record::drain;
 use crate::settle::back_to_back;
+use crate::settle::look_plan::LookPlan;
 use crate::settle::options::Settle;
 use crate::settle::pacer::Pacer;
 use crate::settle::progress::Progress;
@@ -38,28 +39,29 @@ pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
     }
     // Brackets in flight do not belong to the run.
     drain::wait_for_gpu(PATIENCE);
-    let (before, _) = collect::states();
+    let before = collect::begin_run();
     let judge = |run: &[Site]| Verdict::of(&settle, run, event_step_ns);
     let cold = settle.cold.filter(|_| !active::config().has_cold());
     let _override = cold.map(ColdOverride::begin);
     let mut progress = Progress::on_terminal();
     let mut pacer = Pacer::start(settle.timeout);
+    let mut plan = LookPlan::from(settle.min_time);
     loop {
         let Ok(()) = pacer.run_steps(|| {
             closure();
             Ok::<(), Infallible>(())
         });
+        let is_due = plan.is_due(pacer.elapsed());
         let is_done = |verdict: &Verdict| {
-            let has_run_enough = verdict.is_empty() || pacer.elapsed() >= settle.min_time;
-            pacer.is_late() || (verdict.is_over() && has_run_enough)
+            pacer.is_late() || (verdict.is_over() && (is_due || verdict.is_empty()))
         };
-        let verdict = judge(&collect::sites_since(&before));
+        let verdict = judge(&collect::sites_since(&before, plan.with_this()));
         let evaluation = pacer.since_last_step();
         if is_done(&verdict) {
             if !verdict.is_empty() {
                 drain::wait_for_gpu(PATIENCE);
             }
-            let snapshot = collect::snapshot_since(&before);
+            let snapshot = collect::snapshot_since(&before, plan.with_this());
             // The last samples may have moved a median.
             let verdict = judge(snapshot.sites());
             if is_done(&verdict) {
@@ -71,6 +73,9 @@ pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
                     back_to_back: None,
                 };
             }
+        }
+        if is_due {
+            plan.went_on(pacer.elapsed(), &verdict);
         }
         progress.show(&verdict, pacer.steps(), pacer.elapsed());
         pacer.pause_after(evaluation);

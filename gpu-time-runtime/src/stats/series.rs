@@ -2,13 +2,16 @@
 
 use crate::stats::bias::Bias;
 use crate::stats::estimate::WeightedSums;
+use crate::stats::looks::Looks;
 use crate::stats::rates::{RateBasis, Rates};
 use crate::stats::sampling::Population;
 use crate::stats::since::{Since, impl_since};
 use crate::types::attribute::Clock;
 use crate::types::sample::{CacheState, Losses, Lost, Measure, Sample};
 use crate::types::workload::Workload;
-use gpu_time_report::{self as report, Course, Distribution, Histogram, Summary};
+use gpu_time_report::{
+    self as report, Batches, Course, Dependence, Distribution, Histogram, Summary,
+};
 
 /// The recorded samples of a series, in at most 256 KiB.
 ///
@@ -16,17 +19,22 @@ use gpu_time_report::{self as report, Course, Distribution, Histogram, Summary};
 #[derive(Debug)]
 pub struct SeriesData {
     tally: Tally,
+    looks: Looks,
     // Both are allocated in `new`, so that recording never allocates. Pages that no sample touches take no
     // memory.
     fed: TimeRecorder,
     starved: TimeRecorder,
 }
 
-/// Raw times of fed or of starved samples: their distribution and their course over the run.
+/// Raw times of fed or of starved samples: their distribution, their course over the run, and their
+/// dependence on each other.
 #[derive(Debug)]
 struct TimeRecorder {
     distribution: Distribution,
     course: Course,
+    batches: Batches,
+    /// The batches since the last [`SeriesData::begin_run`], of a series that had samples then.
+    run: Option<Box<Batches>>,
 }
 
 /// A copy of the times of a series, from which a report is made while the series goes on recording.
@@ -34,6 +42,7 @@ struct TimeRecorder {
 pub struct SampleTimes {
     fed: TimeSummary,
     starved: TimeSummary,
+    looks: u32,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -41,6 +50,10 @@ struct TimeSummary {
     summary: Summary,
     /// `None` in a difference of two copies: a slot of the course may begin before the earlier copy.
     course: Option<Course>,
+    /// `None` in a difference of two copies, if no run began at the earlier one.
+    batches: Option<Batches>,
+    /// The batches since the last run began.
+    run: Option<Box<Batches>>,
 }
 
 /// The properties of a series that its samples do not tell.
@@ -69,6 +82,8 @@ pub struct SeriesInfo {
     pub start_ns: u64,
     /// The calls that the samples were drawn from; `None` for replays of graphs, which are not calls.
     pub population: Option<Population>,
+    /// The number of looks at a run so far, this one included; `None` for those at the whole series.
+    pub looks: Option<u32>,
     /// A sampled call may have given several samples, which then were not drawn independently.
     pub repeats: bool,
     /// The bias of each bracket; `None` if it is unknown.
@@ -115,9 +130,21 @@ impl SeriesData {
     pub fn new() -> Self {
         SeriesData {
             tally: Tally::default(),
+            looks: Looks::default(),
             fed: TimeRecorder::new(),
             starved: TimeRecorder::new(),
         }
+    }
+
+    /// Counts a look at the series: a report of it that someone may read.
+    pub fn look(&mut self) {
+        self.looks.look(self.tally.counts.measured);
+    }
+
+    /// Begins a run, whose samples depend on each other alone.
+    pub fn begin_run(&mut self) {
+        self.fed.begin_run();
+        self.starved.begin_run();
     }
 
     /// Records a sample.
@@ -165,7 +192,11 @@ impl SeriesData {
 
     /// Copies the times. Threads that record into the series wait for the copy, not for the statistics.
     pub fn times(&self) -> SampleTimes {
-        SampleTimes { fed: self.fed.summary(), starved: self.starved.summary() }
+        SampleTimes {
+            fed: self.fed.summary(),
+            starved: self.starved.summary(),
+            looks: self.looks.count(),
+        }
     }
 }
 
@@ -174,13 +205,20 @@ impl Since for SampleTimes {
         SampleTimes {
             fed: self.fed.since(&earlier.fed),
             starved: self.starved.since(&earlier.starved),
+            looks: self.looks,
         }
     }
 }
 
 impl Since for TimeSummary {
     fn since(&self, earlier: &TimeSummary) -> TimeSummary {
-        TimeSummary { summary: self.summary.since(&earlier.summary), course: None }
+        let is_whole = earlier.summary.count() == 0;
+        TimeSummary {
+            summary: self.summary.since(&earlier.summary),
+            course: None,
+            batches: if is_whole { self.batches.clone() } else { self.run.as_deref().cloned() },
+            run: None,
+        }
     }
 }
 
@@ -195,6 +233,8 @@ impl SampleTimes {
         let SampleCounts { measured, fed, starved, at_floor, queued, nested, tracked, lost } =
             *counts;
         let basis = if fed > 0 { &self.fed } else { &self.starved };
+        let dependence = basis.dependence();
+        let looks = info.looks.unwrap_or(self.looks).max(1);
         let sum = |bias: f64| self.fed.summary.sum(bias) + self.starved.summary.sum(bias);
         let stats = |bias: f64| basis.summary.stats(bias, sum(bias));
         let bias_ns = tally.bias_ns(info.bias);
@@ -248,7 +288,9 @@ impl SampleTimes {
             estimated_total_error_ns: estimate
                 .filter(|_| !info.repeats)
                 .map(|estimate| estimate.error_ns),
-            ci95_ns: basis.summary.median_interval(),
+            ci95_ns: basis.summary.median_interval(&dependence, looks),
+            dependence: (fed + starved > 0).then_some(dependence),
+            looks,
             timeline: basis.course.as_ref().and_then(|course| course.timeline(info.start_ns)),
             histogram: basis.summary.histogram().clone(),
             net_histogram: Histogram::default(),
@@ -258,24 +300,49 @@ impl SampleTimes {
     }
 }
 
+impl TimeSummary {
+    fn dependence(&self) -> Dependence {
+        let found = self.batches.as_ref().map(Batches::dependence);
+        found.unwrap_or(Dependence::none(self.summary.count()))
+    }
+}
+
 impl TimeRecorder {
     fn new() -> Self {
-        TimeRecorder { distribution: Distribution::new(), course: Course::new() }
+        TimeRecorder {
+            distribution: Distribution::new(),
+            course: Course::new(),
+            batches: Batches::default(),
+            run: None,
+        }
+    }
+
+    fn begin_run(&mut self) {
+        self.run = (self.batches.count() > 0).then(Box::default);
     }
 
     #[inline]
     fn record(&mut self, sample: Sample) {
         self.distribution.record(sample.raw_ns());
         self.course.record(sample.at_ns, sample.raw_ns());
+        self.batches.record(sample.raw_ns());
+        if let Some(run) = &mut self.run {
+            run.record(sample.raw_ns());
+        }
     }
 
     fn summary(&self) -> TimeSummary {
-        TimeSummary { summary: self.distribution.summary(), course: Some(self.course.clone()) }
+        TimeSummary {
+            summary: self.distribution.summary(),
+            course: Some(self.course.clone()),
+            batches: Some(self.batches.clone()),
+            run: self.run.clone(),
+        }
     }
 
     #[cfg(test)]
     fn bytes(&self) -> usize {
-        self.distribution.bytes() + self.course.bytes()
+        self.distribution.bytes() + self.course.bytes() + size_of_val(&self.batches)
     }
 }
 
