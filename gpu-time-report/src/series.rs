@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Bytes, CacheState, Clock, Dependence, Flops, Histogram, Losses, Measure, Stats, Summary,
-    Timeline,
+    Timeline, UnknownError,
 };
 
 /// The measurements of a function or of one of its launches, on one device in one cache state.
@@ -70,6 +70,9 @@ pub struct Series {
     #[doc(hidden)]
     #[serde(default)]
     pub estimated_total_error_ns: Option<f64>,
+    #[doc(hidden)]
+    #[serde(default)]
+    pub unknown_error: Option<UnknownError>,
     #[doc(hidden)]
     pub ci95_ns: Option<[f64; 2]>,
     #[doc(hidden)]
@@ -138,6 +141,7 @@ impl Series {
             net_sum_ns,
             estimated_total_ns: net_sum_ns,
             estimated_total_error_ns: net_sum_ns.map(|_| 0.0),
+            unknown_error: None,
             ci95_ns: shown.median_interval(&Dependence::none(shown.count()), 1),
             dependence: (samples > 0).then(|| Dependence::none(shown.count())),
             looks: 1,
@@ -280,16 +284,23 @@ impl Series {
         self.estimated_total_ns
     }
 
-    /// Returns the standard error of the estimated total: 0 if every call is timed. For calls
-    /// picked by number, as with `every`, it is the error that a random order of calls would have.
-    /// `None` also for a launch that sampled calls make several times, as in a loop: its samples
-    /// were not drawn independently.
+    /// Returns the standard error of the estimated total: 0 if every call is timed, `None` if the
+    /// sample cannot tell it, for an [`unknown_error`](Series::unknown_error).
     ///
     /// It is the error of sampling alone. A rare timed call takes longer than a call that is passed
     /// over, because caches are cold and the clock is read; by the host clock, the total of a
     /// function of tens of nanoseconds is therefore several times too high.
     pub fn estimated_total_error_ns(&self) -> Option<f64> {
         self.estimated_total_error_ns
+    }
+
+    /// Returns why the standard error of the estimated total is unknown: `counted`, the calls were
+    /// picked by number, as with `every`, and the program may have the same period; `repeated`,
+    /// sampled calls made this launch several times, so its samples were not drawn independently;
+    /// `few`, there are fewer than 5,000 samples, which may have missed rare calls that take long;
+    /// `dominated`, few of the samples make up most of the error. `None` if it is known.
+    pub fn unknown_error(&self) -> Option<&str> {
+        self.unknown_error.map(UnknownError::name)
     }
 
     /// Returns the 95 % confidence interval of the raw median, or `None` with fewer than 6

@@ -154,6 +154,7 @@ no_values! {
         bias_ns: Option<f64>, nested: u64, tracked: u64, upper_bound: bool,
         launches: Option<&Launches>, raw_ns: Option<&Stats>, net_ns: Option<&Stats>,
         estimated_total_ns: Option<f64>, estimated_total_error_ns: Option<f64>,
+        unknown_error: Option<&str>,
         ci95_ns: Option<[f64; 2]>, independent: Option<f64>, looks: u32, histogram: &Histogram, timeline: Option<&Timeline>,
         bytes: Option<&Bytes>, flops: Option<&Flops>,
     }

@@ -64,6 +64,7 @@ impl MergedSeries {
         let estimate = add_estimates(estimate(ours), estimate(theirs));
         ours.estimated_total_ns = estimate.map(|(total, _)| total);
         ours.estimated_total_error_ns = estimate.and_then(|(_, error)| error);
+        ours.unknown_error = ours.unknown_error.or(theirs.unknown_error);
         if let Some(raw) = &theirs.raw_ns {
             self.raw_sum_ns += raw.sum;
             ours.net_sum_ns = match self.samples {

@@ -179,6 +179,7 @@ impl SiteState {
             in_flight,
             population: (!id.graph).then_some(self.population),
             repeats: id.repeats(),
+            counted: self.site.sampling().is_counted(),
             looks: None,
             start_ns: match id.clock {
                 Clock::Events | Clock::Sync => cuda::start_ns(),

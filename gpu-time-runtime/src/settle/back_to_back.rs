@@ -169,6 +169,7 @@ fn info(context: &Context, timed: u64, looks: u32) -> SeriesInfo {
         in_flight: 0,
         population: None,
         repeats: false,
+        counted: false,
         looks: Some(looks),
         start_ns: cuda::start_ns(),
         bias: None,

@@ -10,7 +10,7 @@ use crate::types::attribute::Clock;
 use crate::types::sample::{CacheState, Losses, Lost, Measure, Sample};
 use crate::types::workload::Workload;
 use gpu_time_report::{
-    self as report, Batches, Course, Dependence, Distribution, Histogram, Summary,
+    self as report, Batches, Course, Dependence, Distribution, Histogram, Summary, UnknownError,
 };
 
 /// The recorded samples of a series, in at most 256 KiB.
@@ -84,6 +84,8 @@ pub struct SeriesInfo {
     pub population: Option<Population>,
     /// The number of looks at a run so far, this one included; `None` for those at the whole series.
     pub looks: Option<u32>,
+    /// The calls were picked by number.
+    pub counted: bool,
     /// A sampled call may have given several samples, which then were not drawn independently.
     pub repeats: bool,
     /// The bias of each bracket; `None` if it is unknown.
@@ -248,6 +250,13 @@ impl SampleTimes {
             let (seen_ns, bias_ns) = net_sum_ns.zip(bias_ns).unwrap_or((sum(0.0), 0.0));
             weighted.total(seen_ns, bias_ns, mean, population)
         });
+        let error_ns = estimate.map(|estimate| match estimate.error_ns() {
+            // Every call is timed.
+            Ok(0.0) => Ok(0.0),
+            _ if info.repeats => Err(UnknownError::Repeated),
+            _ if info.counted => Err(UnknownError::Counted),
+            error_ns => error_ns,
+        });
         let rate_basis = RateBasis {
             fed: fed > 0,
             samples: if fed > 0 { fed } else { starved },
@@ -285,9 +294,8 @@ impl SampleTimes {
             bias_ns,
             net_sum_ns,
             estimated_total_ns: estimate.map(|estimate| estimate.total_ns),
-            estimated_total_error_ns: estimate
-                .filter(|_| !info.repeats)
-                .map(|estimate| estimate.error_ns),
+            estimated_total_error_ns: error_ns.and_then(Result::ok),
+            unknown_error: error_ns.and_then(Result::err),
             ci95_ns: basis.summary.median_interval(&dependence, looks),
             dependence: (fed + starved > 0).then_some(dependence),
             looks,

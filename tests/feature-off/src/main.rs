@@ -280,6 +280,7 @@ fn show_series(series: &Series) -> impl Debug {
         (series.upper_bound(), series.bias_ns(), series.ci95_ns()),
         (series.independent(), series.looks()),
         (series.estimated_total_ns(), series.estimated_total_error_ns()),
+        series.unknown_error().map(str::to_owned),
         show_histogram(series.histogram()),
         series.timeline().map(show_timeline),
         (series.raw_ns().map(show_stats), series.net_ns().map(show_stats)),

@@ -147,6 +147,7 @@ impl Bench {
             start_ns: 0,
             population: None,
             repeats: false,
+            counted: false,
             looks: None,
             bias: None,
         };

@@ -26,6 +26,7 @@ fn info(bias_ns: Option<f64>) -> SeriesInfo {
         key: None,
         population: None,
         repeats: false,
+        counted: false,
         looks: None,
         bias: bias_ns.map(|ns| Bias { ns, queued_ns: ns + 600.0, ..Bias::NONE }),
     }
