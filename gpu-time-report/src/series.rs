@@ -304,7 +304,7 @@ impl Series {
     }
 
     /// Returns the 95 % confidence interval of the raw median, or `None` with fewer than 6
-    /// independent samples, and fewer than 10 where their number is an estimate.
+    /// independent samples, and fewer than 15 where their number is an estimate.
     ///
     /// It is wider where samples depend on those before them, and after repeated
     /// [`looks`](Series::looks).

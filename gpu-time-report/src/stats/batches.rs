@@ -6,7 +6,7 @@
 //! longer than the dependence lasts, so they are joined until neighbouring means are no longer alike
 //! (G. S. Fishman, "Grouping observations in digital simulation", 1978).
 
-use super::dependence::Dependence;
+use super::dependence::{Dependence, Means, Modes};
 
 /// The maximum number of batches.
 pub(super) const BATCHES: usize = 64;
@@ -42,6 +42,9 @@ pub struct Batches {
     origin: f64,
     low: Edge,
     high: Edge,
+    /// The modes farthest apart that were found when batches were joined. Those that last for less than a batch are
+    /// no longer seen.
+    modes: Option<Modes>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -92,6 +95,7 @@ impl Default for Batches {
             origin: 0.0,
             low: Edge::at(f64::NEG_INFINITY),
             high: Edge::at(f64::INFINITY),
+            modes: None,
         }
     }
 }
@@ -146,6 +150,11 @@ impl Batches {
             self.squares = squares;
             (self.low, self.high) = (Edge::at(self.origin + low), Edge::at(self.origin + high));
         }
+        let modes = Means::of(&self.sums, self.length as f64).modes();
+        let apart = |modes: Modes| modes.apart_ns;
+        if modes.map_or(0.0, apart) > self.modes.map_or(0.0, apart) {
+            self.modes = modes;
+        }
         self.complete = join_pairs(&mut self.sums);
         self.length *= 2;
     }
@@ -166,7 +175,8 @@ impl Batches {
         }
         let sum = sums.iter().sum::<f64>() + self.last.ns;
         let variance = (squares - sum * sum / count as f64) / (count as f64 - 1.0);
-        Dependence::of_batches(sums, self.length, count, variance)
+        let past_modes = self.modes;
+        Dependence { past_modes, ..Dependence::of_batches(sums, self.length, count, variance) }
     }
 }
 

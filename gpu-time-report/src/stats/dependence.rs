@@ -10,7 +10,7 @@ const FEWEST: usize = 16;
 /// The minimum number of batches whose variance is meaningful.
 const FEWEST_JOINED: usize = 8;
 /// The minimum of an estimated number of independent times: below, the estimate is too rough.
-const FEWEST_ESTIMATED: f64 = 10.0;
+const FEWEST_ESTIMATED: f64 = 15.0;
 /// The least share of the variance of the means that two modes explain.
 const MODES_SHARE: f64 = 0.85;
 
@@ -30,6 +30,9 @@ pub struct Dependence {
     /// Two levels between which the means of the batches switch seldom.
     #[doc(hidden)]
     pub modes: Option<Modes>,
+    /// The same in earlier, shorter batches.
+    #[doc(hidden)]
+    pub past_modes: Option<Modes>,
 }
 
 /// A straight line through the means of batches.
@@ -57,7 +60,13 @@ pub struct Modes {
 impl Dependence {
     /// Returns that of independent times.
     pub fn none(count: u64) -> Dependence {
-        Dependence { independent: count as f64, batches: None, trend: None, modes: None }
+        Dependence {
+            independent: count as f64,
+            batches: None,
+            trend: None,
+            modes: None,
+            past_modes: None,
+        }
     }
 
     /// Adds the times of another process, which do not depend on these.
@@ -67,7 +76,7 @@ impl Dependence {
             (Some(ours), Some(theirs)) => Some(ours.min(theirs)),
             (one, other) => one.or(other),
         };
-        (self.trend, self.modes) = (None, None);
+        (self.trend, self.modes, self.past_modes) = (None, None, None);
     }
 
     /// Returns the number of independent times for an interval that may miss the median with a
@@ -125,14 +134,14 @@ impl Dependence {
 }
 
 /// The means of batches.
-struct Means<'a> {
+pub(super) struct Means<'a> {
     sums: &'a [f64],
     length: f64,
     mean: f64,
 }
 
 impl<'a> Means<'a> {
-    fn of(sums: &'a [f64], length: f64) -> Means<'a> {
+    pub fn of(sums: &'a [f64], length: f64) -> Means<'a> {
         let mean = sums.iter().sum::<f64>() / (length * sums.len() as f64);
         Means { sums, length, mean }
     }
@@ -175,7 +184,7 @@ impl<'a> Means<'a> {
 
     /// Returns the two levels of the best split by size, if they explain nearly all of the variance
     /// (a split of normal values explains 64 %, one of a straight line 75 %) and last.
-    fn modes(&self) -> Option<Modes> {
+    pub fn modes(&self) -> Option<Modes> {
         let mut sorted = [0.0; BATCHES];
         let sorted = sorted.get_mut(..self.sums.len())?;
         sorted.iter_mut().zip(self.distances()).for_each(|(sorted, d)| *sorted = d);

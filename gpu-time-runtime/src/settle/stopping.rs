@@ -111,12 +111,19 @@ pub(super) fn reason(settle: &Settle, step_ns: f64, series: &Series) -> Option<U
     if let Some(reason) = change(settle, step_ns, series) {
         return Some(reason);
     }
+    // Modes that are shorter than a batch explain a wide interval.
+    let past_modes = series.dependence.and_then(|dependence| dependence.past_modes);
+    let modes = past_modes.zip(series.raw_ns());
+    let modes = modes.map(|(modes, raw)| UnmetReason::Modes(modes.apart_ns / raw.median()));
     let Some([low, high]) = series.ci95_ns() else {
-        return Some(UnmetReason::Few(settle.min_samples));
+        let independent = series.independent().unwrap_or_default();
+        return Some(modes.unwrap_or(UnmetReason::Dependent(independent)));
     };
     let is_narrow = is_one_step(low, high, step_ns)
         || margin(series).is_some_and(|margin| margin <= settle.margin);
-    (!is_narrow).then_some(UnmetReason::Wide(settle.margin))
+    let is_explained = past_modes.is_some_and(|modes| 2.0 * modes.apart_ns > high - low);
+    let wide = UnmetReason::Wide(settle.margin);
+    (!is_narrow).then(|| modes.filter(|_| is_explained).unwrap_or(wide))
 }
 
 /// Returns `true` if these times are no further apart than the clock and the histogram can tell.

@@ -17,7 +17,7 @@ const FEWEST: f64 = 5_000.0;
 
 /// The fewest samples over which the error may be spread. If it comes from fewer, calls like these are too
 /// few in the sample to know it.
-const FEWEST_BEHIND: f64 = 30.0;
+const FEWEST_BEHIND: f64 = 60.0;
 
 /// Weighted sums over the samples, which stand for the calls that were not timed.
 #[derive(Clone, Copy, Debug, Default)]

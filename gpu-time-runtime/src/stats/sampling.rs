@@ -139,6 +139,12 @@ pub(crate) struct Draw {
 }
 
 impl Sampler {
+    /// Creates a sampler that draws the same in every run.
+    #[cfg(test)]
+    pub fn seeded(seed: u64) -> Self {
+        Sampler { rng: AtomicU64::new(seed), ..Sampler::new() }
+    }
+
     pub const fn new() -> Self {
         Sampler {
             rng: AtomicU64::new(0),
@@ -238,7 +244,7 @@ mod tests {
     }
 
     fn seeded(seed: u64) -> Sampler {
-        Sampler { rng: AtomicU64::new(seed), ..Sampler::new() }
+        Sampler::seeded(seed)
     }
 
     #[test]

@@ -428,4 +428,4 @@ mod live {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -131,6 +131,38 @@ fn interval_of_one_step_settles() {
     assert_eq!(alone(strict, long(16_384)), Some(UnmetReason::Wide(1e-4)));
 }
 
+/// Returns the reason of a run with these times by call, each with noise of 1 %.
+fn of_calls(time: impl Fn(u32) -> f64) -> Option<UnmetReason> {
+    let mut random = fastrand::Rng::with_seed(1);
+    alone(DEFAULT, fed((0..6_000).map(|i| (time(i) * (0.99 + 0.02 * random.f64())) as u32)))
+}
+
+#[test]
+fn drift_does_not_settle() {
+    assert_eq!(of_calls(|_| 20_000.0), None);
+    let Some(UnmetReason::Drift(change)) = of_calls(|i| 20_000.0 + f64::from(i) / 30.0) else {
+        panic!("it drifts")
+    };
+    assert!((0.005..0.015).contains(&change), "{change}");
+}
+
+#[test]
+fn lasting_modes_do_not_settle() {
+    let mode = |i| if i / 1_000 % 2 == 0 { 20_000.0 } else { 23_600.0 };
+    let Some(UnmetReason::Modes(apart)) = of_calls(mode) else { panic!("there are two modes") };
+    assert!((0.15..0.2).contains(&apart), "{apart}");
+}
+
+#[test]
+fn few_independent_samples_do_not_settle() {
+    let mut random = fastrand::Rng::with_seed(2);
+    let levels: Vec<f64> = (0..12).map(|_| 20_000.0 + 1_000.0 * random.f64()).collect();
+    let Some(UnmetReason::Dependent(independent)) = of_calls(|i| levels[i as usize / 500]) else {
+        panic!("500 calls in a row are alike")
+    };
+    assert!(independent < 25.0, "{independent}");
+}
+
 #[test]
 fn starved_samples_count_without_fed_ones() {
     assert_eq!(alone(DEFAULT, starved([10_000; 50])), None);
