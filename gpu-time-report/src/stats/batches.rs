@@ -17,6 +17,9 @@ const MOVED: f64 = 0.4;
 /// The distance beyond an edge, in widths between the edges, above which a time counts as an outlier.
 const MOST_WIDTHS: f64 = 32.0;
 
+/// The number of times beyond the quartiles of the first ones.
+const HALF: u64 = BATCHES as u64 / 2;
+
 /// The number of batches after which the edges may move.
 const FOLLOWED: usize = 8;
 
@@ -42,6 +45,8 @@ pub struct Batches {
     origin: f64,
     low: Edge,
     high: Edge,
+    /// The number of times beyond an edge.
+    beyond: u64,
     /// The modes farthest apart that were found when batches were joined. Those that last for less than a batch are
     /// no longer seen.
     modes: Option<Modes>,
@@ -95,6 +100,7 @@ impl Default for Batches {
             origin: 0.0,
             low: Edge::at(f64::NEG_INFINITY),
             high: Edge::at(f64::INFINITY),
+            beyond: 0,
             modes: None,
         }
     }
@@ -113,6 +119,7 @@ impl Batches {
         } else if ns > self.high.ns {
             within = self.high.cut(ns, self.low.ns);
         }
+        self.beyond += u64::from(within != ns);
         let distance = within - self.origin;
         self.squares += distance * distance;
         self.last.count += 1;
@@ -131,7 +138,7 @@ impl Batches {
         self.complete += 1;
         self.last = Sum::default();
         let recent = FOLLOWED as u64 * self.length;
-        if self.complete % FOLLOWED == 0 && recent >= BATCHES as u64 {
+        if self.complete.is_multiple_of(FOLLOWED) && recent >= BATCHES as u64 {
             let is_narrow = self.low.ns == self.high.ns;
             self.low.follow(recent, is_narrow);
             self.high.follow(recent, is_narrow);
@@ -148,6 +155,7 @@ impl Batches {
             // Each batch is one time yet.
             let ([low, high], squares) = cut(&mut self.sums);
             self.squares = squares;
+            self.beyond = HALF;
             (self.low, self.high) = (Edge::at(self.origin + low), Edge::at(self.origin + high));
         }
         let modes = Means::of(&self.sums, self.length as f64).modes();
@@ -170,13 +178,22 @@ impl Batches {
         let count = self.count();
         let sums = sums.get_mut(..self.complete).unwrap_or_default();
         let mut squares = self.squares;
+        let mut beyond = self.beyond;
         if self.length == 1 {
             (_, squares) = cut(sums);
+            beyond = count / 2;
         }
+        let within = (1.0 - beyond as f64 / count as f64).max(0.25);
         let sum = sums.iter().sum::<f64>() + self.last.ns;
         let variance = (squares - sum * sum / count as f64) / (count as f64 - 1.0);
         let past_modes = self.modes;
-        Dependence { past_modes, ..Dependence::of_batches(sums, self.length, count, variance) }
+        let mut found = Dependence::of_batches(sums, self.length, count, variance);
+        if let Some(trend) = &mut found.trend {
+            // Only the times between the edges move a mean.
+            trend.change_ns /= within;
+            trend.error_ns /= within;
+        }
+        Dependence { past_modes, ..found }
     }
 }
 

@@ -178,8 +178,7 @@ impl<'a> Means<'a> {
             self.distances().enumerate().map(|(at, d)| (at as f64 - middle) * d).sum::<f64>()
                 / steps;
         let rest = (self.squares() - slope * slope * steps).max(0.0) / (n - 2.0);
-        // Half of the times lie between the edges: only these move a mean.
-        Trend { change_ns: 2.0 * slope * n, error_ns: 2.0 * n * (rest / steps).sqrt() }
+        Trend { change_ns: slope * n, error_ns: n * (rest / steps).sqrt() }
     }
 
     /// Returns the two levels of the best split by size, if they explain nearly all of the variance

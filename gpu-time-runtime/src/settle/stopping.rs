@@ -73,11 +73,6 @@ impl Verdict {
         self.len() == 0
     }
 
-    /// Returns `true` if no series has too few samples to settle.
-    pub fn is_ripe(&self) -> bool {
-        !self.unmet.iter().any(|unmet| matches!(unmet.reason, UnmetReason::Few(_)))
-    }
-
     /// Returns the factor by which the samples have to grow for every series to settle, by its margin.
     pub fn missing_factor(&self) -> f64 {
         self.unmet.iter().filter_map(Unmet::missing_factor).fold(1.0, f64::max)

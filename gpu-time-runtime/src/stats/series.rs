@@ -250,11 +250,10 @@ impl SampleTimes {
             let (seen_ns, bias_ns) = net_sum_ns.zip(bias_ns).unwrap_or((sum(0.0), 0.0));
             weighted.total(seen_ns, bias_ns, mean, population)
         });
+        let is_sampled = info.population.is_some_and(|population| population.variance > 0.0);
         let error_ns = estimate.map(|estimate| match estimate.error_ns() {
-            // Every call is timed.
-            Ok(0.0) => Ok(0.0),
-            _ if info.repeats => Err(UnknownError::Repeated),
-            _ if info.counted => Err(UnknownError::Counted),
+            _ if is_sampled && info.repeats => Err(UnknownError::Repeated),
+            _ if is_sampled && info.counted => Err(UnknownError::Counted),
             error_ns => error_ns,
         });
         let rate_basis = RateBasis {

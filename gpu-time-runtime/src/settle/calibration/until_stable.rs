@@ -7,8 +7,8 @@ use super::source::{Kind, RATE, Source};
 use super::{Share, repetitions};
 use crate::settle::look_plan::LookPlan;
 use crate::settle::options::Settle;
-use crate::settle::stopping::{Verdict, reason};
-use crate::settle::unmet::{Unmet, UnmetReason};
+use crate::settle::stopping::{Verdict, margin, reason};
+use crate::settle::unmet::Unmet;
 use crate::stats::series::tests::info;
 use crate::stats::series::{SeriesData, SeriesInfo};
 use crate::types::sample::Sample;
@@ -45,26 +45,25 @@ fn run(kind: Kind, seed: u64, runs: &mut Runs) {
         }
         let info = SeriesInfo { looks: Some(plan.with_this()), ..info(None) };
         let report = series.times().report(info, &series.tally());
-        let found = reason(&settle, 1.0, &report);
+        let found = reason(&settle, 1.0, &report).map(|reason| Unmet {
+            site: String::new(),
+            series: String::new(),
+            samples: report.fed(),
+            margin: margin(&report),
+            reason,
+        });
         if is_late || found.is_none() {
             runs.calls += calls;
             runs.settled.count(found.is_none());
             match found {
                 None => runs.held.count(source.is_in(report.ci95_ns().unwrap())),
-                Some(reason) => {
-                    *runs.reasons.entry(unmet(reason).reason().to_owned()).or_default() += 1
-                }
+                Some(unmet) => *runs.reasons.entry(unmet.reason().to_owned()).or_default() += 1,
             }
             return;
         }
-        let verdict = Verdict { settled: 0, unmet: found.map(unmet).into_iter().collect() };
+        let verdict = Verdict { settled: 0, unmet: found.into_iter().collect() };
         plan.went_on(elapsed, &verdict);
     }
-}
-
-fn unmet(reason: UnmetReason) -> Unmet {
-    let (site, series) = (String::new(), String::new());
-    Unmet { site, series, samples: 0, margin: None, reason }
 }
 
 #[test]
