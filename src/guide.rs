@@ -14,6 +14,7 @@ macro_rules! page {
 page!(comparing: "../docs/comparing.md");
 page!(costs: "../docs/costs.md");
 page!(how_it_measures: "../docs/how-it-measures.md");
+page!(intervals: "../docs/intervals.md");
 page!(keys_and_variables: "../docs/keys-and-variables.md");
 page!(meaning_of_numbers: "../docs/meaning-of-numbers.md");
 page!(measurements: "../docs/measurements.md");

@@ -49,6 +49,7 @@ mod table;
 mod terminal;
 #[doc(hidden)]
 pub mod units;
+mod unknown_error;
 mod work;
 
 #[cfg(test)]
@@ -76,8 +77,10 @@ pub use names::Names;
 #[doc(hidden)]
 pub use remark::Remark;
 #[doc(hidden)]
-pub use stats::{Course, Distribution, Summary, step_ns};
+pub use stats::{Batches, Course, Dependence, Distribution, Modes, Summary, Trend, step_ns};
 #[doc(hidden)]
 pub use units::printable;
+#[doc(hidden)]
+pub use unknown_error::UnknownError;
 #[doc(hidden)]
 pub use work::Work;

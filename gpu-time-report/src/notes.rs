@@ -193,7 +193,7 @@ fn legend(snapshot: &Snapshot) -> Vec<String> {
     if snapshot.sites.iter().any(Site::is_sampled) {
         explain(
             ESTIMATE,
-            "total of all calls, estimated from the sampled ones, ± its standard error",
+            "total of all calls, estimated from the sampled ones, ± its standard error; ±?, the sample cannot tell it",
         );
     }
     if snapshot.sites.iter().any(|site| site.skipped > site.unsampled) {

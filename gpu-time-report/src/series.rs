@@ -7,7 +7,8 @@ pub use launch::{Launch, Launches};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Bytes, CacheState, Clock, Flops, Histogram, Losses, Measure, Stats, Summary, Timeline,
+    Bytes, CacheState, Clock, Dependence, Flops, Histogram, Losses, Measure, Stats, Summary,
+    Timeline, UnknownError,
 };
 
 /// The measurements of a function or of one of its launches, on one device in one cache state.
@@ -70,7 +71,16 @@ pub struct Series {
     #[serde(default)]
     pub estimated_total_error_ns: Option<f64>,
     #[doc(hidden)]
+    #[serde(default)]
+    pub unknown_error: Option<UnknownError>,
+    #[doc(hidden)]
     pub ci95_ns: Option<[f64; 2]>,
+    #[doc(hidden)]
+    #[serde(default)]
+    pub dependence: Option<Dependence>,
+    #[doc(hidden)]
+    #[serde(default)]
+    pub looks: u32,
     #[doc(hidden)]
     #[serde(default)]
     pub histogram: Histogram,
@@ -131,7 +141,10 @@ impl Series {
             net_sum_ns,
             estimated_total_ns: net_sum_ns,
             estimated_total_error_ns: net_sum_ns.map(|_| 0.0),
-            ci95_ns: shown.median_interval(),
+            unknown_error: None,
+            ci95_ns: shown.median_interval(&Dependence::none(shown.count()), 1),
+            dependence: (samples > 0).then(|| Dependence::none(shown.count())),
+            looks: 1,
             histogram: shown.histogram().clone(),
             net_histogram: Histogram::default(),
             timeline: None,
@@ -271,10 +284,8 @@ impl Series {
         self.estimated_total_ns
     }
 
-    /// Returns the standard error of the estimated total: 0 if every call is timed. For calls
-    /// picked by number, as with `every`, it is the error that a random order of calls would have.
-    /// `None` also for a launch that sampled calls make several times, as in a loop: its samples
-    /// were not drawn independently.
+    /// Returns the standard error of the estimated total: 0 if every call is timed, `None` if the
+    /// sample cannot tell it, for an [`unknown_error`](Series::unknown_error).
     ///
     /// It is the error of sampling alone. A rare timed call takes longer than a call that is passed
     /// over, because caches are cold and the clock is read; by the host clock, the total of a
@@ -283,9 +294,34 @@ impl Series {
         self.estimated_total_error_ns
     }
 
-    /// Returns the 95 % confidence interval of the raw median, or `None` with fewer than 6 samples.
+    /// Returns why the standard error of the estimated total is unknown: `counted`, the calls were
+    /// picked by number, as with `every`, and the program may have the same period; `repeated`,
+    /// sampled calls made this launch several times, so its samples were not drawn independently;
+    /// `few`, there are fewer than 5,000 samples, which may have missed rare calls that take long;
+    /// `dominated`, few of the samples make up most of the error. `None` if it is known.
+    pub fn unknown_error(&self) -> Option<&str> {
+        self.unknown_error.map(UnknownError::name)
+    }
+
+    /// Returns the 95 % confidence interval of the raw median, or `None` with fewer than 6
+    /// independent samples, and fewer than 15 where their number is an estimate.
+    ///
+    /// It is wider where samples depend on those before them, and after repeated
+    /// [`looks`](Series::looks).
     pub fn ci95_ns(&self) -> Option<[f64; 2]> {
         self.ci95_ns
+    }
+
+    /// Returns the number of independent samples that are worth as much for the median as the
+    /// samples that the percentiles are of, or `None` if it is unknown.
+    pub fn independent(&self) -> Option<f64> {
+        self.dependence.map(|dependence| dependence.independent)
+    }
+
+    /// Returns the number of looks at the interval so far, this one included; looks at nearly the
+    /// same samples count as one. 0 if it is unknown.
+    pub fn looks(&self) -> u32 {
+        self.looks
     }
 
     /// Returns the histogram of the raw times that the percentiles are of: fed ones, or starved

@@ -106,12 +106,12 @@ pub fn publish() {
 /// such a function has *settled* when
 ///
 /// - this run gave it at least [`min_samples`](Settle::min_samples) samples, and
-/// - the 95 % confidence interval of its median is narrower than the [`margin`](Settle::margin).
+/// - the 95 % confidence interval of its median is narrower than the [`margin`](Settle::margin), and
+/// - its times neither drift nor switch between levels during the run, and enough of them are independent.
 ///
 /// The run ends when all series have settled, or after the [`timeout`](Settle::timeout).
-/// [`Settled::unmet`] lists the series that have not settled, with the reasons. Because the interval is
-/// checked repeatedly until it is narrow, it holds the true median slightly less often than in 95 % of
-/// runs.
+/// [`Settled::unmet`] lists the series that have not settled, with the reasons. The interval is wider after
+/// each check that did not end the run, so that it holds the median as often as one that is checked once.
 ///
 /// The closure is called only once if that call starts no measurement: timing is off, the filter
 /// excludes the functions, or there is no GPU. A series whose samples are all lost is not waited for. A

@@ -154,7 +154,8 @@ no_values! {
         bias_ns: Option<f64>, nested: u64, tracked: u64, upper_bound: bool,
         launches: Option<&Launches>, raw_ns: Option<&Stats>, net_ns: Option<&Stats>,
         estimated_total_ns: Option<f64>, estimated_total_error_ns: Option<f64>,
-        ci95_ns: Option<[f64; 2]>, histogram: &Histogram, timeline: Option<&Timeline>,
+        unknown_error: Option<&str>,
+        ci95_ns: Option<[f64; 2]>, independent: Option<f64>, looks: u32, histogram: &Histogram, timeline: Option<&Timeline>,
         bytes: Option<&Bytes>, flops: Option<&Flops>,
     }
     Histogram: Eq { count: u64, is_empty: bool, iter: Empty<(f64, u64)> }
@@ -175,7 +176,7 @@ no_values! {
         calls: u32, replays: u64, per_call_ns: f64, ci95_ns: Option<[f64; 2]>,
         span_ns: Option<&Stats>, upper_bound: bool,
     }
-    Unmet { site: &str, series: &str, samples: u64, margin: Option<f64> }
+    Unmet { site: &str, series: &str, samples: u64, margin: Option<f64>, reason: &str }
 }
 
 impl fmt::Display for BackToBack {

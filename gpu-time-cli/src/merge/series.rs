@@ -1,6 +1,6 @@
 //! A series of the merged report.
 
-use gpu_time_report::{Histogram, Launch, Series, Stats, Summary, Work};
+use gpu_time_report::{Dependence, Histogram, Launch, Series, Stats, Summary, Work};
 
 use super::combine::{add, agree};
 use crate::series_id::SeriesId;
@@ -23,6 +23,7 @@ struct Samples {
     fed: bool,
     bias_ns: Option<f64>,
     raw: Summary,
+    dependence: Dependence,
     net: Net,
 }
 
@@ -63,6 +64,7 @@ impl MergedSeries {
         let estimate = add_estimates(estimate(ours), estimate(theirs));
         ours.estimated_total_ns = estimate.map(|(total, _)| total);
         ours.estimated_total_error_ns = estimate.and_then(|(_, error)| error);
+        ours.unknown_error = ours.unknown_error.or(theirs.unknown_error);
         if let Some(raw) = &theirs.raw_ns {
             self.raw_sum_ns += raw.sum;
             ours.net_sum_ns = match self.samples {
@@ -103,7 +105,7 @@ impl MergedSeries {
         series.device = ids.get(device).cloned().unwrap_or_default();
         let count = series.fed.saturating_add(series.starved);
         series.upper_bound = series.fed == 0 && series.starved > 0;
-        if let Some(Samples { bias_ns, raw, net, .. }) = samples {
+        if let Some(Samples { bias_ns, raw, dependence, net, .. }) = samples {
             series.bias_ns = bias_ns;
             let net_sum_ns = series.net_sum_ns.unwrap_or_default();
             series.raw_ns = raw.stats(0.0, raw_sum_ns);
@@ -112,7 +114,9 @@ impl MergedSeries {
                 Net::Offset(bias) => raw.stats(*bias, net_sum_ns),
                 Net::Separate(net) => net.stats(0.0, net_sum_ns),
             };
-            series.ci95_ns = raw.median_interval();
+            series.dependence = Some(dependence);
+            series.looks = 1;
+            series.ci95_ns = raw.median_interval(&dependence, series.looks);
             series.net_histogram = match net {
                 Net::Separate(net) => net.histogram().clone(),
                 Net::Unknown | Net::Offset(_) => Histogram::default(),
@@ -140,6 +144,7 @@ pub fn is_finite(series: &Series) -> bool {
         series.estimated_total_ns,
         series.estimated_total_error_ns,
         series.launches.map(|launches| launches.mean),
+        series.independent(),
     ];
     let others = [bytes, flops].into_iter().flatten().flatten().chain(single).flatten();
     stats.chain(others).chain(series.ci95_ns.into_iter().flatten()).all(f64::is_finite)
@@ -209,7 +214,9 @@ impl Samples {
             _ => Net::Unknown,
         };
         let raw = Summary::of(raw, series.histogram.clone());
-        Ok(Some(Samples { fed: series.fed > 0, bias_ns: series.bias_ns, raw, net }))
+        let (fed, bias_ns) = (series.fed > 0, series.bias_ns);
+        let dependence = series.dependence.unwrap_or(Dependence::none(raw.count()));
+        Ok(Some(Samples { fed, bias_ns, raw, dependence, net }))
     }
 
     /// Adds the samples of another report. Fed samples replace starved ones.
@@ -231,6 +238,7 @@ impl Samples {
                     },
                 };
                 self.raw.merge(&theirs.raw);
+                self.dependence.merge(&theirs.dependence);
             }
         }
     }

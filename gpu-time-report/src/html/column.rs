@@ -163,6 +163,9 @@ impl PageColumn {
                                 (marks::ESTIMATE) (totals.number(total))
                                 " " small.soft { "±" (units::share(error, total)) }
                             }
+                            None if series.unknown_error.is_some() => {
+                                (marks::ESTIMATE) (totals.number(total)) " " small.soft { "±?" }
+                            }
                             None => (totals.number(total)),
                         }
                     }

@@ -1,18 +1,23 @@
 //! Statistics of times: pure arithmetic, independent of the source of the times.
 
+mod batches;
 mod bucket_counts;
 mod buckets;
 mod course;
+mod dependence;
 mod distribution;
 mod histogram;
+mod looks;
 mod median_ranks;
 mod moments;
 mod statistics;
 mod summary;
 mod timeline;
 
+pub use batches::Batches;
 pub use buckets::step_ns;
 pub use course::Course;
+pub use dependence::{Dependence, Modes, Trend};
 pub use distribution::Distribution;
 pub use histogram::Histogram;
 pub use statistics::Stats;

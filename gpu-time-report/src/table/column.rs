@@ -111,6 +111,8 @@ impl TableColumn {
                 let error = series.and_then(|series| series.estimated_total_error_ns);
                 let error = error.filter(|_| is_estimate);
                 let error = error.map(|error| format!("\n±{}", units::share(error, total)));
+                let is_unknown = series.is_some_and(|series| series.unknown_error.is_some());
+                let error = error.or(is_unknown.then(|| "\n±?".to_owned()));
                 format!("{mark}{}{}", units.totals.text(total), error.unwrap_or_default())
             }
             TableColumn::Share => match row {

@@ -18,6 +18,7 @@ use crate::record::series_counters::SeriesTable;
 use crate::record::threads::{self, ThreadRecorder};
 use crate::record::{graph, stream_state};
 use crate::site::registry;
+use crate::stats::series::SeriesData;
 use crate::types::attribute::Clock;
 use gpu_time_report::{self as report, Process, Snapshot};
 
@@ -79,18 +80,35 @@ pub(crate) fn check_calibrations() {
 
 /// Returns everything measured so far, after draining what the GPU has finished. Never waits for the GPU.
 pub(crate) fn snapshot() -> Snapshot {
-    snapshot_of(|states, biases| states.iter().map(|state| state.report(biases)).collect())
+    if !fork::is_forked() {
+        all_series(SeriesData::look);
+    }
+    snapshot_of(|states, biases| states.iter().map(|state| state.report(biases, None)).collect())
 }
 
 /// Returns what was measured since an earlier reading of the sites: the functions called since, with the
 /// counts and figures of that time. The process and its devices are described over the whole run.
-pub(crate) fn snapshot_since(earlier: &[SiteState]) -> Snapshot {
-    snapshot_of(|states, biases| state::since(earlier, states, biases))
+/// `looks` is the number of looks at them so far, this one included.
+pub(crate) fn snapshot_since(earlier: &[SiteState], looks: u32) -> Snapshot {
+    snapshot_of(|states, biases| state::since(earlier, states, biases, looks))
 }
 
 /// Returns the sites of [`snapshot_since`] alone.
-pub(crate) fn sites_since(earlier: &[SiteState]) -> Vec<report::Site> {
-    state::since(earlier, &states().0, &Biases::new())
+pub(crate) fn sites_since(earlier: &[SiteState], looks: u32) -> Vec<report::Site> {
+    state::since(earlier, &states().0, &Biases::new(), looks)
+}
+
+/// Begins a run: reads every site, for the difference at its end.
+pub(crate) fn begin_run() -> Vec<SiteState> {
+    let (states, _) = states();
+    all_series(SeriesData::begin_run);
+    states
+}
+
+fn all_series(mut change: impl FnMut(&mut SeriesData)) {
+    for site in registry::sites() {
+        site.series().iter_mut().for_each(|cell| change(&mut cell.series));
+    }
 }
 
 fn snapshot_of(report: impl FnOnce(&[SiteState], &Biases) -> Vec<report::Site>) -> Snapshot {

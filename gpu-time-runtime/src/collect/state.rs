@@ -48,11 +48,12 @@ pub(crate) struct SeriesView<'a> {
 impl_since!(Counts { warmup, skipped, unsampled, timed });
 
 /// Returns the sites of the report on what happened between two readings: those that were called, with the
-/// series in which a bracket has begun.
+/// series in which a bracket has begun. `looks` is the number of times that this was asked so far.
 pub(crate) fn since(
     earlier: &[SiteState],
     now: &[SiteState],
     biases: &Biases,
+    looks: u32,
 ) -> Vec<report::Site> {
     let gained = with_earlier(now, earlier).map(|(now, earlier)| match earlier {
         Some(earlier) => now.since(earlier),
@@ -60,7 +61,7 @@ pub(crate) fn since(
     });
     gained
         .filter(|gained| gained.calls.calls() > 0 || !gained.series.is_empty())
-        .map(|gained| gained.report(biases))
+        .map(|gained| gained.report(biases, Some(looks)))
         .collect()
 }
 
@@ -174,6 +175,8 @@ impl SiteState {
             in_flight,
             population: (!id.graph).then_some(self.population),
             repeats: id.repeats(),
+            counted: self.site.rate.get().is_counted(),
+            looks: None,
             start_ns: match id.clock {
                 Clock::Events | Clock::Sync => cuda::start_ns(),
                 Clock::Host => 0,
@@ -186,8 +189,8 @@ impl SiteState {
         SeriesView { info, tally, state: series }
     }
 
-    /// Returns the site of the report.
-    pub fn report(&self, biases: &Biases) -> report::Site {
+    /// Returns the site of the report. `looks` is the number of looks at a run, if it is of one.
+    pub fn report(&self, biases: &Biases, looks: Option<u32>) -> report::Site {
         let SiteState { site, calls, holds, .. } = self;
         let series = self.views(biases).into_iter();
         report::Site {
@@ -207,7 +210,12 @@ impl SiteState {
             holds_expired: holds.expired,
             sample_rate: site.rate.get().rate(),
             warnings: warnings(site),
-            series: series.map(|view| view.state.times.report(view.info, &view.tally)).collect(),
+            series: series
+                .map(|view| {
+                    let info = SeriesInfo { looks, ..view.info };
+                    view.state.times.report(info, &view.tally)
+                })
+                .collect(),
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::control::active;
 use crate::cuda::{self, Context, Refusal, Replay};
 use crate::gpu::{Fault, Gpu, HoldPlan, Preparation};
 use crate::record::bracket;
+use crate::settle::look_plan::LookPlan;
 use crate::settle::options::{Plan, Settle};
 use crate::settle::settled::{BackToBack, Settled};
 use crate::settle::stopping::{self, Verdict};
@@ -47,7 +48,7 @@ pub(super) fn run(settle: &Settle, plan: Plan, mut closure: impl FnMut()) -> Set
         }
     };
     Settled {
-        snapshot: collect::snapshot_since(&before),
+        snapshot: collect::snapshot_since(&before, 1),
         unmet: unmet.into_iter().collect(),
         calls,
         elapsed: pacer.started.elapsed(),
@@ -105,19 +106,23 @@ fn replays(
             context.floor().and_then(|floor| floor.step_ns).unwrap_or(stopping::DEFAULT_STEP_NS);
         let mut series = SeriesData::new();
         let mut progress = Progress::on_terminal();
+        let mut looks = LookPlan::from(settle.min_time);
         loop {
             pacer.run_steps(|| once().map(|sample| series.record(sample)))?;
-            let info = info(context, pacer.steps);
+            let info = info(context, pacer.steps, looks.with_this());
             let series = series.times().report(info, &series.tally());
             let reason = stopping::reason(settle, step_ns, &series);
             let unmet = reason.map(|reason| unmet_replays(plan.calls, Some(&series), reason));
             let back_to_back = BackToBack { calls: plan.calls, series };
-            if pacer.is_late() || (unmet.is_none() && pacer.elapsed() >= settle.min_time) {
+            if pacer.is_late() || (unmet.is_none() && looks.is_due(pacer.elapsed())) {
                 return Ok((back_to_back, unmet));
             }
             pacer.pause_after(pacer.stepped.elapsed());
             let settled = usize::from(unmet.is_none());
             let verdict = Verdict { settled, unmet: unmet.into_iter().collect() };
+            if looks.is_due(pacer.elapsed()) {
+                looks.went_on(pacer.elapsed(), &verdict);
+            }
             progress.show(&verdict, 1 + u64::from(plan.calls), pacer.elapsed());
         }
     })();
@@ -147,7 +152,7 @@ fn span(
     Ok(sample)
 }
 
-fn info(context: &Context, timed: u64) -> SeriesInfo {
+fn info(context: &Context, timed: u64, looks: u32) -> SeriesInfo {
     SeriesInfo {
         device: context.device_id().to_string(),
         launch: None,
@@ -160,6 +165,8 @@ fn info(context: &Context, timed: u64) -> SeriesInfo {
         in_flight: 0,
         population: None,
         repeats: false,
+        counted: false,
+        looks: Some(looks),
         start_ns: cuda::start_ns(),
         bias: None,
     }

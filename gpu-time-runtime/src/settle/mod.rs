@@ -1,6 +1,9 @@
 //! `until_stable`: calls a closure until the times that it measures have settled.
 
 mod back_to_back;
+#[cfg(test)]
+mod calibration;
+mod look_plan;
 mod options;
 mod pacer;
 mod progress;

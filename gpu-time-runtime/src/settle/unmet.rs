@@ -29,6 +29,12 @@ pub(super) enum UnmetReason {
     Few(u64),
     /// The interval is wider than this margin.
     Wide(f64),
+    /// The times changed steadily, by this share of the median from the first to the last.
+    Drift(f64),
+    /// The times switch seldom between two levels, which are this share of the median apart.
+    Modes(f64),
+    /// The samples are worth only this number of independent ones.
+    Dependent(f64),
     /// The calls could not be captured or replayed.
     Refused(Refusal),
 }
@@ -67,6 +73,34 @@ impl Unmet {
         self.margin
     }
 
+    /// Returns why the series did not settle: `warmup`, all calls were warm-up calls; `unsampled`, no call
+    /// was sampled; `lost`, no bracket gave a sample; `few`, there are too few samples; `wide`, the interval
+    /// is wider than the margin; `drift`, the times changed steadily; `modes`, they switch seldom between
+    /// two levels; `dependent`, neighbouring samples are so alike that too few are independent; `refused`,
+    /// the calls could not be captured or replayed.
+    pub fn reason(&self) -> &str {
+        match self.reason {
+            UnmetReason::Warmup => "warmup",
+            UnmetReason::Unsampled => "unsampled",
+            UnmetReason::Lost(_) => "lost",
+            UnmetReason::Few(_) => "few",
+            UnmetReason::Wide(_) => "wide",
+            UnmetReason::Drift(_) => "drift",
+            UnmetReason::Modes(_) => "modes",
+            UnmetReason::Dependent(_) => "dependent",
+            UnmetReason::Refused(_) => "refused",
+        }
+    }
+
+    /// Returns the factor by which the samples have to grow, where it can be told.
+    pub(super) fn missing_factor(&self) -> Option<f64> {
+        match self.reason {
+            UnmetReason::Few(wanted) => Some(wanted as f64 / self.samples as f64),
+            UnmetReason::Wide(wanted) => self.margin.map(|margin| (margin / wanted).powi(2)),
+            _ => None,
+        }
+    }
+
     /// Returns `true` if more calls might help.
     pub(super) fn is_open(&self) -> bool {
         !matches!(self.reason, UnmetReason::Lost(_) | UnmetReason::Refused(_))
@@ -88,6 +122,21 @@ impl fmt::Display for Unmet {
             UnmetReason::Refused(refusal) => return write!(f, ": {refusal}"),
             UnmetReason::Few(wanted) => format!("{wanted} samples"),
             UnmetReason::Wide(wanted) => format!("±{}", percent(*wanted)),
+            UnmetReason::Drift(change) => {
+                let sign = if *change < 0.0 { '-' } else { '+' };
+                let change = percent(change.abs());
+                return write!(f, ": the times drifted by {sign}{change} over {samples} samples");
+            }
+            UnmetReason::Modes(apart) => {
+                let apart = percent(*apart);
+                return write!(f, ": the times switch between two levels, {apart} apart");
+            }
+            UnmetReason::Dependent(independent) => {
+                return write!(
+                    f,
+                    ": {samples} samples are worth only {independent:.0} independent ones"
+                );
+            }
         };
         match margin {
             None => f.write_str(": the median is not known")?,
@@ -138,6 +187,18 @@ mod tests {
             (
                 unmet("cuda:0", 0, None, UnmetReason::Lost(64)),
                 "`app::f` on cuda:0: no samples, 64 lost",
+            ),
+            (
+                unmet("cuda:0", 900, None, UnmetReason::Drift(-0.012)),
+                "`app::f` on cuda:0: the times drifted by -1.2% over 900 samples",
+            ),
+            (
+                unmet("cuda:0", 900, None, UnmetReason::Modes(0.18)),
+                "`app::f` on cuda:0: the times switch between two levels, 18% apart",
+            ),
+            (
+                unmet("cuda:0", 900, None, UnmetReason::Dependent(7.2)),
+                "`app::f` on cuda:0: 900 samples are worth only 7 independent ones",
             ),
             (unmet("", 0, None, UnmetReason::Warmup), "`app::f`: all calls were warm-up calls"),
         ] {

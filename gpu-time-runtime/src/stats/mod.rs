@@ -6,6 +6,7 @@ pub(crate) mod clock_fit;
 pub(crate) mod estimate;
 pub(crate) mod eviction;
 pub(crate) mod hold_deadline;
+pub(crate) mod looks;
 pub(crate) mod pair_constant;
 pub(crate) mod quantile;
 pub(crate) mod rates;

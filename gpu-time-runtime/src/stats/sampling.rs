@@ -140,6 +140,12 @@ pub(crate) struct Draw {
 }
 
 impl Sampler {
+    /// Creates a sampler that draws the same in every run.
+    #[cfg(test)]
+    pub fn seeded(seed: u64) -> Self {
+        Sampler { rng: AtomicU64::new(seed), ..Sampler::default() }
+    }
+
     /// Decides about the call at the end of a gap, and about at most `longest` calls that follow it.
     ///
     /// A call that was selected at an earlier rate is timed with the weight of that rate. A gap longer than
@@ -228,7 +234,7 @@ mod tests {
     }
 
     fn seeded(seed: u64) -> Sampler {
-        Sampler { rng: AtomicU64::new(seed), ..Sampler::default() }
+        Sampler::seeded(seed)
     }
 
     #[test]

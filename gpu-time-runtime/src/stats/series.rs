@@ -1,11 +1,14 @@
 //! Samples of one series: one launch or call of a site, on one device, in one cache state.
 
+use crate::stats::looks::Looks;
 use crate::stats::rates::{RateBasis, Rates};
 use crate::stats::since::{Since, impl_since};
 use crate::stats::{bias::Bias, estimate::WeightedSums, sampling::Population};
 use crate::types::sample::{CacheState, Losses, Lost, Measure, Sample};
 use crate::types::{attribute::Clock, workload::Workload};
-use gpu_time_report::{self as report, Course, Distribution, Histogram, Summary};
+use gpu_time_report::{
+    self as report, Batches, Course, Dependence, Distribution, Histogram, Summary, UnknownError,
+};
 
 /// The recorded samples of a series, in at most 256 KiB.
 ///
@@ -13,17 +16,22 @@ use gpu_time_report::{self as report, Course, Distribution, Histogram, Summary};
 #[derive(Debug)]
 pub struct SeriesData {
     tally: Tally,
+    looks: Looks,
     // Both are allocated in `new`, so that recording never allocates. Pages that no sample touches take no
     // memory.
     fed: TimeRecorder,
     starved: TimeRecorder,
 }
 
-/// Raw times of fed or of starved samples: their distribution and their course over the run.
+/// Raw times of fed or of starved samples: their distribution, their course over the run, and their
+/// dependence on each other.
 #[derive(Debug)]
 struct TimeRecorder {
     distribution: Distribution,
     course: Course,
+    batches: Batches,
+    /// The batches since the last [`SeriesData::begin_run`], of a series that had samples then.
+    run: Option<Box<Batches>>,
 }
 
 /// A copy of the times of a series, from which a report is made while the series goes on recording.
@@ -31,6 +39,7 @@ struct TimeRecorder {
 pub struct SampleTimes {
     fed: TimeSummary,
     starved: TimeSummary,
+    looks: u32,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -38,6 +47,10 @@ struct TimeSummary {
     summary: Summary,
     /// `None` in a difference of two copies: a slot of the course may begin before the earlier copy.
     course: Option<Course>,
+    /// `None` in a difference of two copies, if no run began at the earlier one.
+    batches: Option<Batches>,
+    /// The batches since the last run began.
+    run: Option<Box<Batches>>,
 }
 
 /// The properties of a series that its samples do not tell.
@@ -66,6 +79,10 @@ pub struct SeriesInfo {
     pub start_ns: u64,
     /// The calls that the samples were drawn from; `None` for replays of graphs, which are not calls.
     pub population: Option<Population>,
+    /// The number of looks at a run so far, this one included; `None` for those at the whole series.
+    pub looks: Option<u32>,
+    /// The calls were picked by number.
+    pub counted: bool,
     /// A sampled call may have given several samples, which then were not drawn independently.
     pub repeats: bool,
     /// The bias of each bracket; `None` if it is unknown.
@@ -112,9 +129,21 @@ impl SeriesData {
     pub fn new() -> Self {
         SeriesData {
             tally: Tally::default(),
+            looks: Looks::default(),
             fed: TimeRecorder::new(),
             starved: TimeRecorder::new(),
         }
+    }
+
+    /// Counts a look at the series: a report of it that someone may read.
+    pub fn look(&mut self) {
+        self.looks.look(self.tally.counts.measured);
+    }
+
+    /// Begins a run, whose samples depend on each other alone.
+    pub fn begin_run(&mut self) {
+        self.fed.begin_run();
+        self.starved.begin_run();
     }
 
     /// Records a sample.
@@ -162,7 +191,11 @@ impl SeriesData {
 
     /// Copies the times. Threads that record into the series wait for the copy, not for the statistics.
     pub fn times(&self) -> SampleTimes {
-        SampleTimes { fed: self.fed.summary(), starved: self.starved.summary() }
+        SampleTimes {
+            fed: self.fed.summary(),
+            starved: self.starved.summary(),
+            looks: self.looks.count(),
+        }
     }
 }
 
@@ -171,13 +204,20 @@ impl Since for SampleTimes {
         SampleTimes {
             fed: self.fed.since(&earlier.fed),
             starved: self.starved.since(&earlier.starved),
+            looks: self.looks,
         }
     }
 }
 
 impl Since for TimeSummary {
     fn since(&self, earlier: &TimeSummary) -> TimeSummary {
-        TimeSummary { summary: self.summary.since(&earlier.summary), course: None }
+        let is_whole = earlier.summary.count() == 0;
+        TimeSummary {
+            summary: self.summary.since(&earlier.summary),
+            course: None,
+            batches: if is_whole { self.batches.clone() } else { self.run.as_deref().cloned() },
+            run: None,
+        }
     }
 }
 
@@ -192,6 +232,8 @@ impl SampleTimes {
         let SampleCounts { measured, fed, starved, at_floor, queued, nested, tracked, lost } =
             *counts;
         let basis = if fed > 0 { &self.fed } else { &self.starved };
+        let dependence = basis.dependence();
+        let looks = info.looks.unwrap_or(self.looks).max(1);
         let sum = |bias: f64| self.fed.summary.sum(bias) + self.starved.summary.sum(bias);
         let stats = |bias: f64| basis.summary.stats(bias, sum(bias));
         let bias_ns = tally.bias_ns(info.bias);
@@ -204,6 +246,12 @@ impl SampleTimes {
             let mean = brackets.sum as f64 / (fed + starved) as f64;
             let (seen_ns, bias_ns) = net_sum_ns.zip(bias_ns).unwrap_or((sum(0.0), 0.0));
             weighted.total(seen_ns, bias_ns, mean, population)
+        });
+        let is_sampled = info.population.is_some_and(|population| population.variance > 0.0);
+        let error_ns = estimate.map(|estimate| match estimate.error_ns() {
+            _ if is_sampled && info.repeats => Err(UnknownError::Repeated),
+            _ if is_sampled && info.counted => Err(UnknownError::Counted),
+            error_ns => error_ns,
         });
         let rate_basis = RateBasis {
             fed: fed > 0,
@@ -242,10 +290,11 @@ impl SampleTimes {
             bias_ns,
             net_sum_ns,
             estimated_total_ns: estimate.map(|estimate| estimate.total_ns),
-            estimated_total_error_ns: estimate
-                .filter(|_| !info.repeats)
-                .map(|estimate| estimate.error_ns),
-            ci95_ns: basis.summary.median_interval(),
+            estimated_total_error_ns: error_ns.and_then(Result::ok),
+            unknown_error: error_ns.and_then(Result::err),
+            ci95_ns: basis.summary.median_interval(&dependence, looks),
+            dependence: (fed + starved > 0).then_some(dependence),
+            looks,
             timeline: basis.course.as_ref().and_then(|course| course.timeline(info.start_ns)),
             histogram: basis.summary.histogram().clone(),
             net_histogram: Histogram::default(),
@@ -255,24 +304,49 @@ impl SampleTimes {
     }
 }
 
+impl TimeSummary {
+    fn dependence(&self) -> Dependence {
+        let found = self.batches.as_ref().map(Batches::dependence);
+        found.unwrap_or(Dependence::none(self.summary.count()))
+    }
+}
+
 impl TimeRecorder {
     fn new() -> Self {
-        TimeRecorder { distribution: Distribution::new(), course: Course::new() }
+        TimeRecorder {
+            distribution: Distribution::new(),
+            course: Course::new(),
+            batches: Batches::default(),
+            run: None,
+        }
+    }
+
+    fn begin_run(&mut self) {
+        self.run = (self.batches.count() > 0).then(Box::default);
     }
 
     #[inline]
     fn record(&mut self, sample: Sample) {
         self.distribution.record(sample.raw_ns());
         self.course.record(sample.at_ns, sample.raw_ns());
+        self.batches.record(sample.raw_ns());
+        if let Some(run) = &mut self.run {
+            run.record(sample.raw_ns());
+        }
     }
 
     fn summary(&self) -> TimeSummary {
-        TimeSummary { summary: self.distribution.summary(), course: Some(self.course.clone()) }
+        TimeSummary {
+            summary: self.distribution.summary(),
+            course: Some(self.course.clone()),
+            batches: Some(self.batches.clone()),
+            run: self.run.clone(),
+        }
     }
 
     #[cfg(test)]
     fn bytes(&self) -> usize {
-        self.distribution.bytes() + self.course.bytes()
+        self.distribution.bytes() + self.course.bytes() + size_of_val(&self.batches)
     }
 }
 
@@ -350,4 +424,4 @@ mod live {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -20,6 +20,12 @@ impl Since for f64 {
     }
 }
 
+impl<const N: usize> Since for [f64; N] {
+    fn since(&self, earlier: &[f64; N]) -> [f64; N] {
+        std::array::from_fn(|at| self[at] - earlier[at])
+    }
+}
+
 impl Since for Losses {
     fn since(&self, earlier: &Losses) -> Losses {
         let mut losses = *self;

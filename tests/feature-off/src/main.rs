@@ -169,7 +169,8 @@ fn show_replays(found: &BackToBack) -> impl Debug {
 
 fn show_unmet(unmet: &Unmet) -> impl Debug {
     same(unmet);
-    (unmet.to_string(), unmet.site().len(), unmet.series().len(), unmet.samples(), unmet.margin())
+    let place = (unmet.site().len(), unmet.series().len());
+    (unmet.to_string(), place, unmet.samples(), unmet.margin(), unmet.reason().len())
 }
 
 fn show(snapshot: &Snapshot) {
@@ -299,7 +300,9 @@ fn show_series(series: &Series) -> impl Debug {
         (series.fed(), series.starved(), series.at_floor()),
         (series.queued(), series.nested(), series.tracked()),
         (series.upper_bound(), series.bias_ns(), series.ci95_ns()),
+        (series.independent(), series.looks()),
         (series.estimated_total_ns(), series.estimated_total_error_ns()),
+        series.unknown_error().map(str::to_owned),
         show_histogram(series.histogram()),
         series.timeline().map(show_timeline),
         (series.raw_ns().map(show_stats), series.net_ns().map(show_stats)),

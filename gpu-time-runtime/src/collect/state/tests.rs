@@ -22,10 +22,18 @@ fn biases() -> Biases {
 
 /// Reads a site with `count` samples of each kind and time, of 10,000 bytes each.
 fn state(samples: &[(u64, Kind, f64)]) -> SiteState {
+    state_in_run(samples, 0)
+}
+
+/// Reads a site as [`state`] does. A run began before the samples from index `run` on.
+fn state_in_run(samples: &[(u64, Kind, f64)], run: usize) -> SiteState {
     let site = fake::site();
     let id = site.series_id(SeriesIdentity::function(DEVICE, CacheState::AsFound, SeriesKey::NONE));
-    for &(count, kind, raw_ns) in samples {
+    for (index, &(count, kind, raw_ns)) in samples.iter().enumerate() {
         let series = &mut site.series()[id.index()].series;
+        if index == run {
+            series.begin_run();
+        }
         for _ in 0..count {
             let mut sample = Sample::new(raw_ns).unwrap();
             sample.flags.fed = !matches!(kind, Kind::Starved);
@@ -56,10 +64,11 @@ fn new_series_has_population_of_the_run() {
 /// Reports the later samples as the difference to a reading after the earlier ones, and alone.
 fn after_and_alone(earlier: &[(u64, Kind, f64)], later: &[(u64, Kind, f64)]) -> [Series; 2] {
     let all = [earlier, later].concat();
-    let [site] = &since(&[state(earlier)], &[state(&all)], &biases())[..] else {
+    let [site] = &since(&[state(earlier)], &[state_in_run(&all, earlier.len())], &biases(), 1)[..]
+    else {
         panic!("one site")
     };
-    [site.series[0].clone(), state(later).report(&biases()).series[0].clone()]
+    [site.series[0].clone(), state(later).report(&biases(), None).series[0].clone()]
 }
 
 /// Times below 2 µs are recorded to the nanosecond, so the figures are equal.

@@ -135,6 +135,8 @@ impl Bench {
             start_ns: 0,
             population: None,
             repeats: false,
+            counted: false,
+            looks: None,
             bias: None,
         };
         let cells = self.site.series();

@@ -12,7 +12,7 @@ fn with(raw_ns: f64, mark: impl FnOnce(&mut Sample)) -> Sample {
     sample
 }
 
-fn info(bias_ns: Option<f64>) -> SeriesInfo {
+pub(crate) fn info(bias_ns: Option<f64>) -> SeriesInfo {
     SeriesInfo {
         device: "cuda:0".to_owned(),
         launch: None,
@@ -26,6 +26,8 @@ fn info(bias_ns: Option<f64>) -> SeriesInfo {
         key: None,
         population: None,
         repeats: false,
+        counted: false,
+        looks: None,
         bias: bias_ns.map(|ns| Bias { ns, queued_ns: ns + 600.0, ..Bias::NONE }),
     }
 }
@@ -120,6 +122,55 @@ fn copy_excludes_later_samples() {
     assert_eq!((report.measured, report.raw_ns().unwrap().sum()), (1, 5000.0));
     assert_eq!(report.timeline().unwrap().slots().len(), 1);
     assert_eq!(report.timeline().unwrap().slots()[0].count(), 1);
+}
+
+#[test]
+fn interval_widens_with_each_counted_look() {
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut series = SeriesData::new();
+    let mut look = |samples| {
+        (0..samples).for_each(|_| series.record(sample(20_000.0 + 200.0 * random.f64(), true)));
+        series.look();
+        let report = series.times().report(info(None), &series.tally());
+        let [low, high] = report.ci95_ns().unwrap();
+        (report.looks(), high - low)
+    };
+    let (first, again) = (look(1_000), look(10));
+    assert_eq!((first.0, again.0), (1, 1));
+    let second = look(1_000);
+    assert_eq!(second.0, 2);
+    // Twice the samples alone would make it narrower by a root of 2.
+    assert!(second.1 > 0.85 * first.1, "{first:?} {second:?}");
+}
+
+#[test]
+fn run_has_the_dependence_of_its_own_samples() {
+    let mut series = SeriesData::new();
+    (0..600).for_each(|_| series.record(sample(10_000.0, true)));
+    let earlier = series.times();
+    series.begin_run();
+    let mut random = fastrand::Rng::with_seed(1);
+    (0..600).for_each(|_| series.record(sample(20_000.0 + 200.0 * random.f64(), true)));
+    let independent =
+        |times: SampleTimes| times.report(info(None), &series.tally()).independent().unwrap();
+    let (whole, run) = (series.times(), series.times().since(&earlier));
+    let (whole, run) = (independent(whole), independent(run));
+    assert!(whole < 20.0 && (300.0..=600.0).contains(&run), "{whole} {run}");
+}
+
+#[test]
+fn counted_and_repeated_calls_have_no_error() {
+    let of = |counted, repeats| {
+        let mut series = SeriesData::new();
+        (0..6_000).for_each(|_| series.record(sample(5_000.0, true).weighted(2.0)));
+        let population = Population { calls: 12e3, weights: 12e3, variance: 12e3 };
+        let info = SeriesInfo { counted, repeats, population: Some(population), ..info(None) };
+        let report = series.times().report(info, &series.tally());
+        (report.estimated_total_error_ns().is_some(), report.unknown_error().map(str::to_owned))
+    };
+    assert_eq!(of(false, false), (true, None));
+    assert_eq!(of(true, false), (false, Some("counted".to_owned())));
+    assert_eq!(of(false, true), (false, Some("repeated".to_owned())));
 }
 
 #[test]

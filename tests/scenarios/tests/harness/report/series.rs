@@ -43,6 +43,8 @@ pub struct Series {
     #[serde(deserialize_with = "nullable")]
     pub estimated_total_error_ns: Option<f64>,
     #[serde(deserialize_with = "nullable")]
+    pub unknown_error: Option<String>,
+    #[serde(deserialize_with = "nullable")]
     pub ci95_ns: Option<[f64; 2]>,
     #[serde(deserialize_with = "nullable")]
     pub timeline: Option<SampleTimeline>,
@@ -126,6 +128,8 @@ impl Series {
         if let (Some(total), Some(net)) = (self.estimated_total_ns, &self.net_ns) {
             assert!(total > net.sum * 0.999_999 - 1.0, "`{site}`: {self:?}");
         }
+        let has_error = self.estimated_total_error_ns.is_some();
+        assert_eq!(is_estimated, has_error != self.unknown_error.is_some(), "`{site}`: {self:?}");
         if let (Some([low, high]), Some(raw)) = (self.ci95_ns, &self.raw_ns) {
             assert!(low <= raw.median && raw.median <= high, "`{site}`: {self:?}");
         }
@@ -180,6 +184,11 @@ impl Series {
     /// Returns `(timed, measured, in_flight, lost)`.
     pub fn brackets(&self) -> (u64, u64, u64, u64) {
         (self.timed, self.measured, self.in_flight, self.all_lost())
+    }
+
+    /// Returns the estimated total duration of all calls.
+    pub fn total(&self) -> f64 {
+        self.estimated_total_ns.unwrap_or_else(|| panic!("no estimate: {self:?}"))
     }
 
     /// Returns the estimated total duration of all calls, and its standard error.
