@@ -76,7 +76,7 @@ pub use names::Names;
 #[doc(hidden)]
 pub use remark::Remark;
 #[doc(hidden)]
-pub use stats::{Course, Distribution, Summary, step_ns};
+pub use stats::{Course, Distribution, PairedRatios, Summary, step_ns, student_t};
 #[doc(hidden)]
 pub use units::printable;
 #[doc(hidden)]
