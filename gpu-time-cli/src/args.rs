@@ -58,6 +58,9 @@ pub enum Command {
     /// reports disagree are left out. If any report has fed samples of a series, the statistics of
     /// that series cover fed samples only, as in the report of a single process.
     ///
+    /// The median of each run is kept next to the pooled figures, so that `compare` knows how much
+    /// runs differ. Of more than 64 runs, 64 are kept at random.
+    ///
     /// A report that two of the files contain is refused, because it would be counted twice. If a
     /// process wrote several reports while it ran, merge only the last one: each contains the
     /// samples of those before it.

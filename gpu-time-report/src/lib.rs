@@ -60,7 +60,7 @@ pub use flush_proof::{Eviction, FlushProof};
 pub use json::ReadError;
 pub use process::Process;
 pub use rate::{Bytes, Flops};
-pub use series::{Launch, Launches, Series};
+pub use series::{Launch, Launches, Run, Series};
 pub use site::Site;
 pub use snapshot::Snapshot;
 pub use stats::{Histogram, Slot, Stats, Timeline};

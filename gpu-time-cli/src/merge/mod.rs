@@ -2,6 +2,7 @@
 
 mod combine;
 mod device;
+mod runs;
 mod series;
 
 #[cfg(test)]
@@ -20,6 +21,7 @@ use crate::message::Failure;
 use crate::series_id::is_same_site;
 use combine::{add, add_warning};
 use device::Devices;
+use runs::Processes;
 use series::{MergedSeries, is_finite};
 
 /// Merges the reports in `files`, in that order.
@@ -101,6 +103,7 @@ impl Merge {
         }
         let without_warnings =
             |process: &Process| Process { warnings: Vec::new(), ..process.clone() };
+        let runs = Processes::of(snapshot, self.processes.len());
         self.processes.extend(processes(snapshot).iter().map(without_warnings));
         let devices = self.devices.add(snapshot.devices());
         for site in snapshot.sites() {
@@ -111,8 +114,8 @@ impl Merge {
                 let device =
                     device.ok_or("a series names a device that the report does not list")?;
                 match merged.iter_mut().find(|merged| merged.is_of(device, series)) {
-                    Some(known) => known.add(series)?,
-                    None => merged.push(MergedSeries::new(device, series)?),
+                    Some(known) => known.add(series, &runs)?,
+                    None => merged.push(MergedSeries::new(device, series, &runs)?),
                 }
             }
         }
