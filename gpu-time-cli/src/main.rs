@@ -41,8 +41,8 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
             let merged = merge::files(&files)?;
             output::write(output.as_deref(), &(merged.to_json() + "\n"))?;
         }
-        Command::Compare { base, new, threshold, thresholds, fail_on } => {
-            return compare::files(&base, &new, threshold, thresholds.as_deref(), &fail_on);
+        Command::Compare { base, new, between_runs, judging, format } => {
+            return compare::files(&base, &new, &judging, between_runs, format);
         }
         Command::Doctor => return doctor::run(),
         Command::Completions { shell } => {

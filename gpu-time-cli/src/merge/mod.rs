@@ -70,6 +70,15 @@ pub fn files(files: &[PathBuf]) -> Result<Snapshot, Failure> {
     })
 }
 
+/// Merges reports in memory, in their order. Does not look for duplicates.
+pub fn snapshots<'a>(reports: impl Iterator<Item = &'a Snapshot>) -> Result<Snapshot, Failure> {
+    let mut merge = Merge::default();
+    for report in reports {
+        merge.add(report)?;
+    }
+    merge.finish()
+}
+
 /// Returns the processes that a report covers: one, or several if it is itself merged.
 fn processes(report: &Snapshot) -> &[Process] {
     match report.process().merged() {
