@@ -64,7 +64,7 @@ fn one_run_of_each_needs_a_large_change() {
     let folder = Folder::new();
     let one = |name: &str, ns: f64| folder.report(name, &report_of(vec![("f", around(ns))]));
     let base = one("base", 20e3);
-    let run = tool(&["compare".into(), base.clone(), one("new", 21.2e3)]);
+    let run = tool(&["compare".into(), base.clone(), one("new", 21e3)]);
     assert!(row(&run, "f").ends_with(" unknown: too few runs"), "{}", run.stdout);
     let note = "\nnote: 1 run of the base, 1 run of the new program: how much runs differ cannot be known \
                 from one, and a standard deviation of 2 % is assumed (--between-runs); merge several runs \

@@ -7,7 +7,7 @@ use super::change::{Change, Verdict};
 use super::comparison::Comparison;
 use super::thresholds::{Share, Thresholds};
 use crate::fixtures::{gpu, report, series, site};
-use crate::merge;
+use crate::merge::Merge;
 
 const RUNS: u32 = 5;
 /// The standard deviations between runs.
@@ -55,7 +55,8 @@ impl Program {
     /// series, as that of a clock is.
     fn runs(&self, random: &mut Rng) -> Snapshot {
         let times = times();
-        let reports = (0..RUNS).map(|pid| {
+        let mut merge = Merge::default();
+        for pid in 0..RUNS {
             let common = normal(random);
             let sites = (0..self.series).map(|i| {
                 let spread = self.spread * (common + normal(random)) / 2.0f64.sqrt();
@@ -63,10 +64,10 @@ impl Program {
                 let series = scaled(&times, (spread + slower).exp());
                 site(&format!("f{i}"), 1, vec![series])
             });
-            let sites = sites.collect();
-            report(pid, vec![gpu("cuda:0", "H200")], sites)
-        });
-        merge::snapshots(reports.collect::<Vec<_>>().iter()).expect("merge the reports")
+            let report = report(pid, vec![gpu("cuda:0", "H200")], sites.collect());
+            merge.add(&report).expect("merge the report");
+        }
+        merge.finish().expect("merge the reports")
     }
 }
 

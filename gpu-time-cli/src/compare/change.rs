@@ -81,13 +81,12 @@ impl Change {
         if runs.contains(&0) {
             return unknown;
         }
+        let medians_ns = [&before, &after].map(|medians| geometric_mean(medians));
         if before.iter().chain(&after).any(|&ns| ns <= 0.0) {
-            let medians_ns = [before, after].map(|medians| mean(&medians));
             return Change { medians_ns, why: "not above the bias", ..unknown };
         }
         let [before, after] = [(base, before), (new, after)]
             .map(|(series, medians)| side(series, &medians, net, under.clock_step_ns));
-        let medians_ns = [before.mean().exp(), after.mean().exp()];
         let share = (after.mean() - before.mean()).exp() - 1.0;
         let unknown = Change { medians_ns, share: Some(share), ..unknown };
         if base.upper_bound() || new.upper_bound() {
@@ -152,8 +151,12 @@ fn medians_ns(series: &Series, net: bool) -> Vec<f64> {
     medians
 }
 
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
+/// Returns the geometric mean; that of one value is the value.
+fn geometric_mean(values: &[f64]) -> f64 {
+    match values {
+        [value] => *value,
+        values => (values.iter().map(|ns| ns.ln()).sum::<f64>() / values.len() as f64).exp(),
+    }
 }
 
 /// Returns the evidence that a series gives. `medians` are positive.

@@ -2,11 +2,11 @@
 
 pub mod change;
 pub mod comparison;
-mod devices;
+pub mod devices;
 pub mod evidence;
 pub mod judging;
 pub mod render;
-mod thresholds;
+pub mod thresholds;
 
 #[cfg(test)]
 mod calibration;

@@ -70,15 +70,6 @@ pub fn files(files: &[PathBuf]) -> Result<Snapshot, Failure> {
     })
 }
 
-/// Merges reports in memory, in their order. Does not look for duplicates.
-pub fn snapshots<'a>(reports: impl Iterator<Item = &'a Snapshot>) -> Result<Snapshot, Failure> {
-    let mut merge = Merge::default();
-    for report in reports {
-        merge.add(report)?;
-    }
-    merge.finish()
-}
-
 /// Returns the processes that a report covers: one, or several if it is itself merged.
 fn processes(report: &Snapshot) -> &[Process] {
     match report.process().merged() {
@@ -89,7 +80,7 @@ fn processes(report: &Snapshot) -> &[Process] {
 
 /// The sum of the reports added so far.
 #[derive(Default)]
-struct Merge {
+pub struct Merge {
     processes: Vec<Process>,
     warnings: Vec<String>,
     devices: Devices,
@@ -105,7 +96,8 @@ struct MergedSite {
 }
 
 impl Merge {
-    fn add(&mut self, snapshot: &Snapshot) -> Result<(), &'static str> {
+    /// Adds a report. The caller ensures that none is added twice.
+    pub fn add(&mut self, snapshot: &Snapshot) -> Result<(), &'static str> {
         let process = snapshot.process();
         for warning in process.warnings() {
             add_warning(&mut self.warnings, warning);
@@ -149,7 +141,7 @@ impl Merge {
     ///
     /// Sums of forged values can overflow to infinity, which JSON cannot represent: that is an
     /// error.
-    fn finish(self) -> Result<Snapshot, Failure> {
+    pub fn finish(self) -> Result<Snapshot, Failure> {
         let process = process(self.processes, self.warnings);
         let (devices, ids) = self.devices.finish();
         let sites = self.sites.into_iter().map(|MergedSite { site, series }| {

@@ -4,7 +4,7 @@ use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, Table, presets};
 use gpu_time_report::{Terminal, printable};
 
-use super::{COLUMNS, figures};
+use super::figures::{COLUMNS, CONTROL, figures};
 use crate::compare::change::Verdict;
 use crate::compare::comparison::Comparison;
 
@@ -12,18 +12,15 @@ use crate::compare::comparison::Comparison;
 pub fn text(comparison: &Comparison, control: Option<&Comparison>, to: Terminal) -> String {
     let mut text = one(comparison, to);
     if let Some(control) = control {
-        text += &format!(
-            "\n{}\n",
-            to.styled(Style::new().bold(), "control: the old program against itself")
-        );
-        text += &one(control, to);
+        let title = to.styled(Style::new().bold(), CONTROL);
+        text += &format!("\n{title}\n{}", one(control, to));
     }
     text
 }
 
 fn one(comparison: &Comparison, to: Terminal) -> String {
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(["function"].into_iter().chain(COLUMNS));
+    table.load_style(presets::NOTHING).set_header(COLUMNS);
     for row in &comparison.rows {
         let [base, new, share, interval, verdict] = figures(&row.change);
         // The last column, so that escape sequences do not disturb the layout.
