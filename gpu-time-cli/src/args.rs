@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
+use crate::ab;
 use crate::compare::Share;
 use crate::compare::judging::Judging;
 use crate::compare::render::Format as Comparison;
@@ -120,6 +121,22 @@ pub enum Command {
         #[arg(long, value_enum, default_value_t = Comparison::Table)]
         format: Comparison,
     },
+    /// Runs two programs in turn and compares their times; exits with 1 if any series became
+    /// slower.
+    ///
+    /// Both programs are run once without being measured, then in blocks: in the order old, new,
+    /// new, old or its reverse, at random, so that a drift of the machine and the effect of one
+    /// program on the next cancel. Each run writes a JSON report to a private temporary folder. The
+    /// programs' stdout is discarded; an error message quotes the last line of stderr.
+    ///
+    /// Each series gives a ratio for each block. The interval of their mean is valid whenever the
+    /// experiment stops (a mixture t-test; Lai 1976, Wang and Ramdas 2024), so it stops as soon as
+    /// every series has a verdict. An interval takes four blocks or more. Verdicts and exit codes
+    /// are those of `compare`, and 2 if a program fails. Ctrl-C ends the programs and prints what is
+    /// known.
+    ///
+    /// Warns of what `doctor` would, such as other processes on a GPU.
+    Ab(ab::Options),
     /// Checks the driver, the GPUs, their clocks and modes, other processes and permissions, and
     /// suggests a remedy for anything that makes times unreliable.
     ///

@@ -1,8 +1,10 @@
 //! Tests that run the tool as a command.
 
+mod ab;
 mod compare;
 mod doctor;
 mod fixtures;
+mod formats;
 mod hostile;
 mod merge;
 mod show;
