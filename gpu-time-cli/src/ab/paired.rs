@@ -191,6 +191,7 @@ mod tests {
     /// Looks after every block. Prints the table in `docs/comparing.md`.
     #[test]
     fn same_program_rarely_gets_a_verdict_at_any_look() {
+        println!("| series | threshold | verdict at any look |\n|---|---|---|");
         let machine = &mut Machine { random: Rng::with_seed(5), runs: 0 };
         for (series, experiments) in [(1, 1_000), (30, 100)] {
             for percent in [0.0, 1.0] {
