@@ -7,10 +7,10 @@ pub use gpu_time_macros::gpu_timed;
 
 #[cfg(feature = "enabled")]
 pub use gpu_time_runtime::{
-    BackToBack, Budget, Bytes, ClockError, Clocks, Configure, Device, Eviction, Flops, FlushProof,
-    Histogram, Launch, Launches, LockedClocks, Process, ReadError, Series, Settle, Settled, Site,
-    Slot, Snapshot, Stats, Timeline, Unmet, configure, lock_clocks, publish, report, set_enabled,
-    snapshot, until_stable,
+    BackToBack, Budget, Bytes, ClockError, Clocks, Compared, Configure, Device, Eviction, Flops,
+    FlushProof, Histogram, Launch, Launches, LockedClocks, Process, Ratio, ReadError, Series,
+    Settle, Settled, Site, Slot, Snapshot, Stats, Timeline, Unmet, compare, configure, lock_clocks,
+    publish, report, set_enabled, snapshot, until_stable,
 };
 
 /// The items that generated code names. Not a public interface.
@@ -22,8 +22,8 @@ pub use gpu_time_runtime::private as __private;
 mod off;
 #[cfg(not(feature = "enabled"))]
 pub use off::{
-    BackToBack, Budget, Bytes, ClockError, Clocks, Configure, Device, Eviction, Flops, FlushProof,
-    Histogram, Launch, Launches, LockedClocks, Process, ReadError, Series, Settle, Settled, Site,
-    Slot, Snapshot, Stats, Timeline, Unmet, configure, lock_clocks, publish, report, set_enabled,
-    snapshot, until_stable,
+    BackToBack, Budget, Bytes, ClockError, Clocks, Compared, Configure, Device, Eviction, Flops,
+    FlushProof, Histogram, Launch, Launches, LockedClocks, Process, Ratio, ReadError, Series,
+    Settle, Settled, Site, Slot, Snapshot, Stats, Timeline, Unmet, compare, configure, lock_clocks,
+    publish, report, set_enabled, snapshot, until_stable,
 };

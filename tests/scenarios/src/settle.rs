@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use cudarc::driver::{CudaStream, sys};
-use gpu_time::{Settle, Settled, Snapshot, gpu_timed, until_stable};
+use gpu_time::{Settle, Settled, Snapshot, compare, gpu_timed, until_stable};
 
 use crate::gpu::{Copy, Gpu, LaunchResult, Spin};
 use crate::scenario::Scenario;
@@ -31,6 +31,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("settle/back_to_back", back_to_back),
     ("settle/refused", refused),
     ("settle/unwinding", unwinding),
+    ("settle/compared", compared),
 ];
 
 /// A run that takes exactly as long as its samples need. The margin allows for a real GPU whose
@@ -455,5 +456,33 @@ fn unwinding(_: &[String]) {
     assert!(unwound.is_err());
     plain(&gpu.stream, &spin).unwrap();
     gpu.synchronize();
+    tally::print();
+}
+
+/// Two closures take turns: equal ones, and one whose kernels take 5 % longer.
+fn compared(_: &[String]) {
+    let gpu = Gpu::new();
+    let spin = gpu.spin("settle::timed");
+    let call = |ns: u64| {
+        for _ in 0..8 {
+            timed(&gpu.stream, &spin, ns).unwrap();
+        }
+        gpu.synchronize();
+    };
+    let run = |name: &str, ns: u64| {
+        let compared = compare(settle(), ("old", || call(10_000)), ("new", || call(ns)));
+        let [ratio] = compared.ratios() else { panic!("{compared}") };
+        assert_eq!(ratio.name(), "scenario::settle::timed on cuda:0");
+        let [low, high] = ratio.interval95().expect("there are enough blocks");
+        let figures = [low, ratio.ratio().expect("there are blocks"), high];
+        for (what, figure) in ["low", "ratio", "high"].into_iter().zip(figures) {
+            tally::fact(&format!("{name} {what}"), (1e6 * figure) as u64);
+        }
+        compared
+    };
+    run("equal", 10_000).assert_not_slower(1.0);
+    let slower = run("slower", 10_500);
+    slower.assert_not_slower(1.1);
+    assert!(catch_unwind(|| slower.assert_not_slower(1.01)).is_err());
     tally::print();
 }
