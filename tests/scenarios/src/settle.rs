@@ -481,8 +481,6 @@ fn compared(_: &[String]) {
         compared
     };
     run("equal", 10_000).assert_not_slower(1.0);
-    let slower = run("slower", 10_500);
-    slower.assert_not_slower(1.1);
-    assert!(catch_unwind(|| slower.assert_not_slower(1.01)).is_err());
+    run("slower", 10_500).assert_not_slower(1.1);
     tally::print();
 }

@@ -298,4 +298,5 @@ fn compared_closures_take_turns() {
         assert!(low <= truth && truth <= high, "{name}: {low} {high}");
         assert!(ratio.abs_diff(truth) < 10_000, "{name}: {ratio}");
     }
+    assert!(interval("slower")[0] > 1_010_000, "{:?}", interval("slower"));
 }
