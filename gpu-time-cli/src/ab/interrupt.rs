@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-/// A flag that SIGHUP, SIGINT and SIGTERM set. A second signal ends the process at once.
+/// A flag that SIGHUP, SIGINT and SIGTERM set. None of them ends the process, which would leave the
+/// programs running.
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
@@ -14,8 +15,6 @@ impl Interrupt {
     pub fn on_signals() -> io::Result<Interrupt> {
         let flag = Arc::new(AtomicBool::new(false));
         for signal in [SIGHUP, SIGINT, SIGTERM] {
-            // In this order: the first signal finds the flag unset, and sets it.
-            signal_hook::flag::register_conditional_default(signal, Arc::clone(&flag))?;
             signal_hook::flag::register(signal, Arc::clone(&flag))?;
         }
         Ok(Interrupt(flag))

@@ -185,7 +185,7 @@ fn report(
         };
     }
     let merged = arms.into_iter().map(|arm| arm.merge.finish()).collect::<Result<Vec<_>, _>>()?;
-    let [old, new, again @ ..] = &*merged else { unreachable!("there are two programs") };
+    let [old, new, again @ ..] = &*merged else { return Err("nothing to compare".to_owned()) };
     options.judging.report_unused(thresholds, old, new);
     let compared = |paired: &Paired, new| {
         Comparison::of(old, new, thresholds, Share(0.0), |label, _, under| {

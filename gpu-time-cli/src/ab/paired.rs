@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use gpu_time_report::{PairedRatios, Series, Snapshot, step_ns};
 
 use crate::compare::change::{Change, Verdict, judge};
-use crate::compare::comparison::{matching_series, name, names};
+use crate::compare::comparison::{Match, Other, matching_series, name, names};
 use crate::compare::devices;
 use crate::compare::evidence::{ALPHA, rejected};
 use crate::compare::thresholds::{Share, Thresholds};
@@ -27,17 +27,24 @@ struct Pairs {
     starved: u64,
 }
 
-/// The median of a series in one run, as a logarithm.
-type Log = f64;
+/// The runs of a series in one block.
+#[derive(Default)]
+struct Block {
+    function: String,
+    runs: usize,
+    /// The sums of the logarithms of the medians of both programs.
+    logs: [f64; 2],
+    half_step: f64,
+}
 
 impl Paired {
-    /// Adds a block: the reports of each program, in which every series has the same weight.
+    /// Adds a block: the reports of each program.
     pub fn add(&mut self, old: &[Snapshot], new: &[Snapshot]) {
-        let mut sums: BTreeMap<String, (String, [Log; 2], f64, usize)> = BTreeMap::new();
+        let mut blocks: BTreeMap<String, Block> = BTreeMap::new();
         for (old, new) in old.iter().zip(new) {
             let labels = names(old);
-            for (site, series, found) in matching_series(old, new) {
-                let Some((.., other)) = found else { continue };
+            for Match { site, series, other } in matching_series(old, new) {
+                let Some(Other { series: other, .. }) = other else { continue };
                 let label = name(&labels, site, series);
                 if series.upper_bound() || other.upper_bound() {
                     self.0.entry(label).or_default().starved += 1;
@@ -49,23 +56,23 @@ impl Paired {
                 let clock = devices::step_ns(old, series).max(devices::step_ns(new, other));
                 let raw_ns = series.raw_ns().map_or(0.0, |raw| raw.median());
                 let half_step = clock.max(step_ns(raw_ns)) / 2.0 / logs[0].exp();
-                let sum = sums.entry(label).or_default();
-                sum.0 = site.name().to_owned();
-                sum.1 = [sum.1[0] + logs[0], sum.1[1] + logs[1]];
-                sum.2 = half_step.max(sum.2);
-                sum.3 += 1;
+                let block = blocks.entry(label).or_default();
+                site.name().clone_into(&mut block.function);
+                block.runs += 1;
+                block.logs = [block.logs[0] + logs[0], block.logs[1] + logs[1]];
+                block.half_step = block.half_step.max(half_step);
             }
         }
-        for (label, (function, logs, half_step, count)) in sums {
+        for (label, Block { function, runs, logs, half_step }) in blocks {
             // A series that only some runs have would not balance the order.
-            if count == old.len() {
-                self.record(&label, &function, logs.map(|log| log / count as f64), half_step);
+            if runs == old.len() {
+                self.record(&label, &function, logs.map(|log| log / runs as f64), half_step);
             }
         }
     }
 
     /// Adds the medians of both programs in one block.
-    pub fn record(&mut self, label: &str, function: &str, logs: [Log; 2], half_step: f64) {
+    pub fn record(&mut self, label: &str, function: &str, logs: [f64; 2], half_step: f64) {
         let pairs = self.0.entry(label.to_owned()).or_default();
         function.clone_into(&mut pairs.function);
         pairs.ratios.record(logs[1] - logs[0]);
@@ -125,7 +132,7 @@ impl Pairs {
 
 /// Returns the logarithms of the medians of two series: net ones if both are known and comparable.
 /// `None` if a median is unknown or not positive.
-fn logs(old: &Series, new: &Series, same_bias: bool) -> Option<[Log; 2]> {
+fn logs(old: &Series, new: &Series, same_bias: bool) -> Option<[f64; 2]> {
     let net = old.net_ns().zip(new.net_ns()).filter(|_| same_bias);
     let (old, new) = net.or(old.raw_ns().zip(new.raw_ns()))?;
     let medians = [old.median(), new.median()];

@@ -45,15 +45,14 @@ impl<'a> Comparison<'a> {
             notes: devices::differences(base, new),
         };
         let [base_names, new_names] = [base, new].map(names);
-        let matches = matching_series(base, new);
         let mut matched = HashSet::new();
-        for (site, series, found) in matches {
+        for Match { site, series, other } in matching_series(base, new) {
             let name = name(&base_names, site, series);
-            let Some((new_site, i, other)) = found else {
+            let Some(Other { at, series: other }) = other else {
                 comparison.missing.push(name);
                 continue;
             };
-            matched.insert((new_site, i));
+            matched.insert(at);
             let under = Conditions {
                 same_bias_source: devices::bias_source(base, series)
                     == devices::bias_source(new, other),
@@ -131,23 +130,33 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// Returns each series of the base with its function, and the same series of the new report, if
-/// it has it, with the indices of its function and of itself.
-pub fn matching_series<'a>(
-    base: &'a Snapshot,
-    new: &'a Snapshot,
-) -> Vec<(&'a Site, &'a Series, Option<(usize, usize, &'a Series)>)> {
+/// A series of the base, and the same one of the new report.
+pub struct Match<'a> {
+    pub site: &'a Site,
+    pub series: &'a Series,
+    /// `None` if only the base has it.
+    pub other: Option<Other<'a>>,
+}
+
+/// A series of the new report, and the indices of its function and of itself.
+pub struct Other<'a> {
+    at: (usize, usize),
+    pub series: &'a Series,
+}
+
+/// Returns each series of the base with the same series of the new report.
+pub fn matching_series<'a>(base: &'a Snapshot, new: &'a Snapshot) -> Vec<Match<'a>> {
     let sites = match_sites(base.sites(), new.sites());
     let mut all = Vec::new();
     for (i, site) in base.sites().iter().enumerate() {
         let new_site = sites.get(&i).copied();
         for series in site.series() {
-            let found = new_site.and_then(|new_site| {
+            let other = new_site.and_then(|new_site| {
                 let candidates = new.sites()[new_site].series();
                 let found = candidates.iter().position(|other| is_same(other, series))?;
-                Some((new_site, found, &candidates[found]))
+                Some(Other { at: (new_site, found), series: &candidates[found] })
             });
-            all.push((site, series, found));
+            all.push(Match { site, series, other });
         }
     }
     all

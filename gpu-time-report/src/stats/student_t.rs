@@ -8,7 +8,7 @@ const NORMAL: f64 = 1e6;
 /// one.
 pub fn two_sided_p(t: f64, degrees: f64) -> f64 {
     let degrees = degrees.min(NORMAL);
-    if !(degrees > 0.0) || t.is_nan() {
+    if degrees <= 0.0 || degrees.is_nan() || t.is_nan() {
         return 1.0;
     }
     let square = t * t;

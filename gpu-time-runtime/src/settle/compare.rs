@@ -44,8 +44,11 @@ pub(crate) fn run(settle: Settle, [base, new]: [Arm; 2]) -> Compared {
     }
     // Equal numbers of calls make the medians of both equally precise.
     let calls = calls[0].min(calls[1]);
+    if calls == 0 {
+        return compared.ended(started.elapsed());
+    }
     let mut random = fastrand::Rng::with_seed(RandomState::new().hash_one(calls));
-    while calls > 0 {
+    loop {
         let mut block = Block::default();
         let outer = usize::from(random.bool());
         for arm in [outer, 1 - outer, 1 - outer, outer] {
@@ -54,10 +57,9 @@ pub(crate) fn run(settle: Settle, [base, new]: [Arm; 2]) -> Compared {
         compared.add(block);
         let is_known = compared.is_known(settle.margin) && started.elapsed() >= settle.min_time;
         if is_known || is_late() {
-            break;
+            return compared.ended(started.elapsed());
         }
     }
-    compared.ended(started.elapsed())
 }
 
 /// Calls the closure until it has been measured, and returns the number of calls that take about as long
