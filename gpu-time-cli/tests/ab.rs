@@ -9,10 +9,12 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use gpu_time_report::Series;
+use gpu_time_sim_driver::SimDriver;
+use gpu_time_sim_nvml::{Script, SimNvml};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::fixtures::{gpu, report, series, site};
-use crate::{Folder, Run, TOOL, run};
+use crate::{Folder, Run, TOOL, run, terminal};
 
 /// The shell command that makes the report of a run: the next one of those prepared.
 const REPORT: &str = "n=$(cat count); echo $((n + 1)) > count\n\
@@ -202,4 +204,44 @@ fn interrupt_ends_programs_and_prints_what_is_known() {
     assert_eq!(output.status.code(), Some(0), "{stdout}");
     assert!(stdout.contains("note: 8 runs in 2 blocks, ") && stdout.contains(" s: interrupted; "));
     assert!(has_ended(child.trim()));
+}
+
+#[test]
+fn progress_is_shown_on_a_terminal_and_cleared() {
+    let folder = Folder::new();
+    let old = program(&folder, "old", 1, &[("f", 20e3)]);
+    let new = program(&folder, "new", 2, &[("f", 20e3)]);
+    let mut command = Command::new(TOOL);
+    command.arg("ab").args([&old, &new]).args(["--threshold=0.1%", "--max-runs=8"]);
+    command.stdout(Stdio::null());
+    let text = terminal::output(200, command, Command::stderr);
+    assert!(text.contains(
+        "\r\u{1b}[Kgpu-time: 4 runs, 0 of 300 s: 0 slower, 0 faster, 0 the same, 1 undecided"
+    ));
+    assert!(text.ends_with("\r\u{1b}[K"), "{text:?}");
+}
+
+#[test]
+fn busy_gpu_is_reported() {
+    let folder = Folder::new();
+    let old = program(&folder, "old", 1, &[("f", 20e3)]);
+    let simulated = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ab");
+    let sim = SimDriver::install(simulated).expect("install the simulated driver");
+    SimNvml::install(sim.dir()).expect("install the simulated NVML");
+    let warnings = |idle: bool| {
+        let mut command = Command::new(TOOL);
+        command.arg("ab").args([&old, &old]).arg("--max-runs=4").env_remove("CUDA_VISIBLE_DEVICES");
+        sim.apply(&mut command);
+        // A clock that is low because nothing runs is how an idle GPU shows.
+        let script = Script::calm(1).with(|gpu| gpu.reasons = u64::from(idle).into());
+        SimNvml::new(script).apply(&mut command, &folder.path("nvml"));
+        let run = run(&mut command);
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        run.stderr
+    };
+    let warning = "gpu-time: warning: cuda:0: the GPU is busy";
+    let busy = warnings(false);
+    assert!(busy.lines().any(|line| line.starts_with(warning)), "{busy}");
+    let idle = warnings(true);
+    assert!(!idle.contains("cuda:0"), "{idle}");
 }

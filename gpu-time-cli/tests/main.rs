@@ -8,6 +8,7 @@ mod formats;
 mod hostile;
 mod merge;
 mod show;
+mod terminal;
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
