@@ -98,9 +98,27 @@ fn max_runs_and_max_time_stop_between_blocks() {
     let run = ab(&old, &new, &["--max-runs=14", "--threshold=0.1%"]);
     assert!(row(&run, "f").contains(" unknown: too few blocks"), "{}", run.stdout);
     assert_eq!((run.code, runs(&old), runs(&new)), (Some(0), 7, 7));
-    let run = ab(&old, &new, &["--max-time=1ms", "--fail-on=unknown"]);
+    let run = ab(&old, &new, &["--max-runs=1", "--fail-on=unknown"]);
     assert_eq!((run.code, runs(&old)), (Some(1), 10), "{}", run.stderr);
-    assert!(run.stdout.contains("note: 4 runs in 1 blocks, 0 s: the time is used up"));
+    assert!(run.stdout.contains("note: 4 runs in 1 block, 0 s: the time or the runs are used up"));
+}
+
+/// The first program never ends by itself.
+#[test]
+fn max_time_ends_a_run() {
+    let folder = Folder::new();
+    let hangs = script(&folder, "hangs", "sleep 1000\n");
+    let run = ab(&hangs, &hangs, &["--max-time=300ms"]);
+    let line = "the first block of runs was not complete within 0.3 s: see --max-time";
+    assert_eq!((failure(&run), &*run.stdout), (line, ""));
+    // Later, what is known is printed: the program hangs in its third block.
+    let old = program(&folder, "old", 1, &[("f", 20e3)]);
+    let hang = format!("[ $(cat count) = 5 ] && sleep 1000\n{REPORT}");
+    program(&folder, "new", 2, &[("f", 20e3)]);
+    let new = script(&folder, "new", &hang);
+    let run = ab(&old, &new, &["--max-time=8s", "--threshold=0.1%"]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(run.stdout.contains("note: 8 runs in 2 blocks, 8 s: the time is used up; "));
 }
 
 #[test]

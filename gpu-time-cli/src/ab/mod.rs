@@ -24,8 +24,11 @@ use crate::message::{self, Failure, UNUSABLE};
 use crate::{doctor, output};
 use interrupt::Interrupt;
 use paired::Paired;
-use program::{Program, Stop};
+use program::{Limit, Program, Stop};
 use progress::Progress;
+
+/// The smallest number of blocks that gives an interval.
+const FEWEST_BLOCKS: u64 = 4;
 
 /// The options of the command.
 #[derive(clap::Args)]
@@ -40,7 +43,7 @@ pub struct Options {
     #[arg(last = true)]
     arguments: Vec<OsString>,
     /// The time to stop after, such as 90s, 5min or 1h. No block is begun that would probably end
-    /// later, except the first.
+    /// later, and a run that is not over by then is ended.
     #[arg(long, value_name = "TIME", default_value = "5min", value_parser = duration)]
     max_time: Duration,
     /// The number of measured runs to stop after, over all programs. The first block has four, or
@@ -101,7 +104,8 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
     let mut arms: Vec<Arm> =
         paths.into_iter().take(if options.control { 3 } else { 2 }).map(|path| arm(path)).collect();
     let mut paired = [Paired::default(), Paired::default()];
-    let mut measure = |arm: &Program| arm.run(folder.path(), options.timeout, &interrupt);
+    let limit = Limit { run: options.timeout, end: Instant::now() + options.max_time };
+    let mut measure = |arm: &Program| arm.run(folder.path(), limit, &interrupt);
     let end = experiment(options, &thresholds, &mut arms, &mut paired, &mut measure)?;
     report(options, &thresholds, arms, &paired, end)
 }
@@ -127,9 +131,11 @@ fn experiment(
             if let Some(stop) = arms.iter().take(2).find_map(|arm| measure(&arm.program).err()) {
                 break Stopped::Early(stop);
             }
+            warn_of_time(started.elapsed() / 2, per_block, options.max_time);
         }
         let reports = match block(arms, measure) {
             Ok(reports) => reports,
+            Err(Stop::Late) => break Stopped::Limit,
             Err(stop) => break Stopped::Early(stop),
         };
         for (arm, reports) in arms.iter_mut().zip(&reports) {
@@ -153,6 +159,17 @@ fn experiment(
         }
     };
     Ok(End { why, runs, blocks, took: started.elapsed() })
+}
+
+/// Warns if the time is too short for an interval.
+fn warn_of_time(per_run: Duration, per_block: u64, max_time: Duration) {
+    let runs = FEWEST_BLOCKS * per_block;
+    let needed = per_run.as_secs_f64() * runs as f64;
+    if needed > max_time.as_secs_f64() {
+        message::print(&format!(
+            "warning: an interval takes {runs} runs, which may take {needed:.0} s: see --max-time"
+        ));
+    }
 }
 
 /// Runs every program twice: in a random order, then in the reverse of it, so that a drift and the
@@ -179,10 +196,16 @@ fn report(
     end: End,
 ) -> Result<ExitCode, Failure> {
     if end.blocks == 0 {
-        return match end.why {
-            Stopped::Early(Stop::Failed(failure)) => Err(failure),
-            _ => Err("interrupted before any program could be compared".to_owned()),
-        };
+        return Err(match end.why {
+            Stopped::Early(Stop::Failed(failure)) => failure,
+            Stopped::Early(Stop::Interrupted) => {
+                "interrupted before the first block of runs was complete".to_owned()
+            }
+            _ => format!(
+                "the first block of runs was not complete within {} s: see --max-time",
+                options.max_time.as_secs_f64()
+            ),
+        });
     }
     let merged = arms.into_iter().map(|arm| arm.merge.finish()).collect::<Result<Vec<_>, _>>()?;
     let [old, new, again @ ..] = &*merged else { return Err("nothing to compare".to_owned()) };
@@ -199,14 +222,15 @@ fn report(
     let why = match &end.why {
         Stopped::Decided => "every series has a verdict",
         Stopped::Limit if options.max_runs.is_some() => "the time or the runs are used up",
-        Stopped::Limit => "the time is used up",
+        Stopped::Limit | Stopped::Early(Stop::Late) => "the time is used up",
         Stopped::Early(Stop::Interrupted) => "interrupted",
         Stopped::Early(Stop::Failed(_)) => "a run failed",
     };
     comparison.notes.push(format!(
-        "{} runs in {} blocks, {:.0} s: {why}; the intervals hold whenever the experiment stops",
+        "{} runs in {} {}, {:.0} s: {why}; the intervals hold whenever the experiment stops",
         end.runs,
         end.blocks,
+        if end.blocks == 1 { "block" } else { "blocks" },
         end.took.as_secs_f64()
     ));
     let control = again.first().map(|again| compared(&paired[1], again));

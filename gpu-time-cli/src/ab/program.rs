@@ -30,22 +30,33 @@ pub struct Program<'a> {
     pub arguments: &'a [OsString],
 }
 
+/// The time that a run may take.
+#[derive(Clone, Copy)]
+pub struct Limit {
+    /// The longest time of a run.
+    pub run: Duration,
+    /// The end of the experiment.
+    pub end: Instant,
+}
+
 /// Why a run gave no report.
 pub enum Stop {
     /// The user asked to stop.
     Interrupted,
+    /// The time of the experiment is used up.
+    Late,
     Failed(Failure),
 }
 
 impl Program<'_> {
     /// Runs the program and returns its report: that of all its processes, if several wrote one.
-    /// Ends it, with everything that it started, after `limit` or on an interrupt.
+    /// Ends it, with everything that it started, at the limit or on an interrupt.
     ///
     /// `folder` must be empty and is empty again afterwards.
     pub fn run(
         &self,
         folder: &Path,
-        limit: Duration,
+        limit: Limit,
         interrupt: &Interrupt,
     ) -> Result<Snapshot, Stop> {
         let name = self.path.display();
@@ -75,11 +86,15 @@ impl Program<'_> {
                 end(&mut child);
                 return Err(Stop::Interrupted);
             }
-            if started.elapsed() > limit {
+            if Instant::now() > limit.end {
+                end(&mut child);
+                return Err(Stop::Late);
+            }
+            if started.elapsed() > limit.run {
                 end(&mut child);
                 return Err(failed(format!(
                     "did not end within {} s and was ended: see --timeout",
-                    limit.as_secs_f64()
+                    limit.run.as_secs_f64()
                 )));
             }
             thread::sleep(POLL);
