@@ -17,7 +17,7 @@ pub struct Comparison<'a> {
     pub missing: Vec<String>,
     /// The series that only the new report has.
     pub added: Vec<String>,
-    /// What else the reader must know.
+    /// Facts that make the comparison less certain, and the numbers of runs.
     pub notes: Vec<String>,
 }
 
