@@ -166,12 +166,12 @@ fn programs_that_fail_give_one_line() {
         assert!(line.contains(expected), "{line}");
         assert_eq!(run.stdout, "");
     }
-    // What the program started has ended too.
+    // The process that the program started has ended too.
     let child = fs::read_to_string(hangs.with_extension("d").join("pid")).unwrap();
     assert!(has_ended(child.trim()), "{child}");
 }
 
-/// Returns `true` once a process has ended, also if nobody has waited for it.
+/// Returns `true` once a process has ended, also if its parent has not waited for it.
 fn has_ended(pid: &str) -> bool {
     (0..500).any(|_| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

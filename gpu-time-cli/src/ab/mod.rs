@@ -70,7 +70,7 @@ struct Arm<'a> {
     merge: Merge,
 }
 
-/// What stopped an experiment.
+/// The end of an experiment: its cause, and how far it got.
 struct End {
     why: Stopped,
     runs: u64,

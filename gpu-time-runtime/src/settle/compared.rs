@@ -23,7 +23,7 @@ pub struct Compared {
     elapsed: Duration,
 }
 
-/// How many times as long a function takes in the second closure as in the first.
+/// The ratio of a function's times: those in the second closure over those in the first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ratio {
     name: String,
