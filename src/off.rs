@@ -126,6 +126,54 @@ pub fn until_stable(_settle: Settle, mut closure: impl FnMut()) -> Settled {
     Settled { snapshot: snapshot(), elapsed: started.elapsed() }
 }
 
+/// Calls each closure once, because the feature `enabled` is off.
+pub fn compare(
+    _settle: Settle,
+    (base, mut of_base): (&str, impl FnMut()),
+    (new, mut of_new): (&str, impl FnMut()),
+) -> Compared {
+    let started = Instant::now();
+    of_base();
+    of_new();
+    Compared { names: [base, new].map(str::to_owned), elapsed: started.elapsed() }
+}
+
+/// The result of [`compare`], without ratios.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compared {
+    names: [String; 2],
+    elapsed: Duration,
+}
+
+answers! {
+    Compared {
+        ratios: &[Ratio] = &[],
+        blocks: u64 = 0,
+    }
+}
+
+impl Compared {
+    /// Returns the names of the two closures.
+    pub fn names(&self) -> [&str; 2] {
+        self.names.each_ref().map(String::as_str)
+    }
+
+    /// Returns how long the calls of the closures took.
+    pub fn elapsed(&self) -> Duration {
+        self.elapsed
+    }
+
+    /// Does nothing, because the feature `enabled` is off.
+    pub fn assert_not_slower(&self, _limit: f64) {}
+}
+
+impl fmt::Display for Compared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [base, new] = self.names();
+        writeln!(f, "`{new}` was not compared with `{base}`: {WHY}")
+    }
+}
+
 /// Options of [`until_stable`], ignored because the feature `enabled` is off.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[must_use]

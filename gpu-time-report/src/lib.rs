@@ -61,7 +61,7 @@ pub use flush_proof::{Eviction, FlushProof};
 pub use json::ReadError;
 pub use process::Process;
 pub use rate::{Bytes, Flops};
-pub use series::{Launch, Launches, Series};
+pub use series::{Launch, Launches, Run, Series};
 pub use site::Site;
 pub use snapshot::Snapshot;
 pub use stats::{Histogram, Slot, Stats, Timeline};
@@ -77,7 +77,10 @@ pub use names::Names;
 #[doc(hidden)]
 pub use remark::Remark;
 #[doc(hidden)]
-pub use stats::{Batches, Course, Dependence, Distribution, Modes, Summary, Trend, step_ns};
+pub use stats::{
+    Batches, Course, Dependence, Distribution, Modes, PairedRatios, Summary, Trend, step_ns,
+    student_t,
+};
 #[doc(hidden)]
 pub use units::printable;
 #[doc(hidden)]

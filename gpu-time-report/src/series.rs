@@ -1,8 +1,10 @@
 //! Series of the report.
 
 mod launch;
+mod run;
 
 pub use launch::{Launch, Launches};
+pub use run::Run;
 
 use serde::{Deserialize, Serialize};
 
@@ -93,6 +95,9 @@ pub struct Series {
     #[serde(default, skip_serializing_if = "Histogram::is_empty")]
     pub net_histogram: Histogram,
     #[doc(hidden)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<Run>,
+    #[doc(hidden)]
     pub bytes: Option<Bytes>,
     #[doc(hidden)]
     pub flops: Option<Flops>,
@@ -147,6 +152,7 @@ impl Series {
             looks: 1,
             histogram: shown.histogram().clone(),
             net_histogram: Histogram::default(),
+            runs: Vec::new(),
             timeline: None,
             bytes: None,
             flops: None,
@@ -334,6 +340,14 @@ impl Series {
     /// reports.
     pub fn timeline(&self) -> Option<&Timeline> {
         self.timeline.as_ref()
+    }
+
+    /// Returns the figures of each merged run in which the series has samples, in the order of the
+    /// processes. Of more than 64 runs, a merged report keeps 64 at random. Empty in the report of a
+    /// single process, the only kind that the runtime returns.
+    #[doc(hidden)]
+    pub fn runs(&self) -> &[Run] {
+        &self.runs
     }
 
     /// Returns the bytes that calls moved. `None` if the attribute does not give them, for a launch

@@ -60,7 +60,7 @@ pub use gpu_time_report::{
     Process, ReadError, Series, Site, Slot, Snapshot, Stats, Timeline,
 };
 pub use lifecycle::clocks::{ClockError, LockedClocks, lock_clocks};
-pub use settle::{BackToBack, Settle, Settled, Unmet};
+pub use settle::{BackToBack, Compared, Ratio, Settle, Settled, Unmet};
 pub use types::gpu_stream::{
     GpuStream, LEGACY_STREAM, NULL_STREAM, PER_THREAD_STREAM, RawStream, raw_stream,
 };
@@ -136,6 +136,34 @@ pub fn publish() {
 /// cache states, the one that began last prevails. A panic of the closure is passed on to the caller.
 pub fn until_stable(settle: Settle, closure: impl FnMut()) -> Settled {
     settle::run(settle, closure)
+}
+
+/// Lets two closures take turns, and returns how many times as long each function takes in the second one.
+///
+/// ```no_run
+/// # fn old() {}
+/// # fn new() {}
+/// # use gpu_time_runtime::{Settle, compare};
+/// let compared = compare(Settle::default(), ("old", || old()), ("new", || new()));
+/// println!("{compared}");
+/// compared.assert_not_slower(1.02);
+/// ```
+///
+/// Blocks of four batches of calls, in the order base, new, new, base or the reverse, at random, cancel a
+/// drift of the clock. A batch takes about 2 ms, is preceded by what the functions' own attributes say
+/// (warm-up, flush, hold), and is followed by a wait for the GPU. Each block gives one ratio of medians for
+/// every function that both closures call; if they call different functions, for their total.
+///
+/// The run ends when the 95 % interval of every ratio is within the [`margin`](Settle::margin) to either
+/// side and [`min_time`](Settle::min_time) has passed, or after the [`timeout`](Settle::timeout). The
+/// intervals hold whenever it ends. [`Settle::cold`] and its like apply; [`Settle::graph`] and
+/// [`Settle::min_samples`] do not. Each closure is called only once if that measures nothing.
+pub fn compare(
+    settle: Settle,
+    (base, mut of_base): (&str, impl FnMut()),
+    (new, mut of_new): (&str, impl FnMut()),
+) -> Compared {
+    settle::compare::run(settle, [(base, &mut of_base), (new, &mut of_new)])
 }
 
 /// Turns timing on or off for all threads.

@@ -176,10 +176,19 @@ no_values! {
         calls: u32, replays: u64, per_call_ns: f64, ci95_ns: Option<[f64; 2]>,
         span_ns: Option<&Stats>, upper_bound: bool,
     }
+    Ratio {
+        name: &str, ratio: Option<f64>, interval95: Option<[f64; 2]>, blocks: u64, upper_bound: bool,
+    }
     Unmet { site: &str, series: &str, samples: u64, margin: Option<f64>, reason: &str }
 }
 
 impl fmt::Display for BackToBack {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {}
+    }
+}
+
+impl fmt::Display for Ratio {
     fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {}
     }

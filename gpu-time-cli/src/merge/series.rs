@@ -3,6 +3,7 @@
 use gpu_time_report::{Dependence, Histogram, Launch, Series, Stats, Summary, Work};
 
 use super::combine::{add, agree};
+use super::runs::{Processes, Runs};
 use crate::series_id::SeriesId;
 
 /// The sum of one series over several reports.
@@ -16,6 +17,7 @@ pub struct MergedSeries {
     raw_sum_ns: f64,
     bytes: Option<Work>,
     flops: Option<Work>,
+    runs: Runs,
 }
 
 /// The times behind percentiles: those of all fed samples, or of all starved ones.
@@ -39,8 +41,15 @@ enum Net {
 
 impl MergedSeries {
     /// Creates the sum of one report.
-    pub fn new(device: usize, series: &Series) -> Result<MergedSeries, &'static str> {
+    pub fn new(
+        device: usize,
+        series: &Series,
+        processes: &Processes,
+    ) -> Result<MergedSeries, &'static str> {
+        let mut runs = Runs::default();
+        runs.add(series, processes)?;
         Ok(MergedSeries {
+            runs,
             device,
             samples: Samples::of(series)?,
             raw_sum_ns: series.raw_ns.map_or(0.0, |raw| raw.sum),
@@ -59,7 +68,8 @@ impl MergedSeries {
     }
 
     /// Adds the same series of another report.
-    pub fn add(&mut self, theirs: &Series) -> Result<(), &'static str> {
+    pub fn add(&mut self, theirs: &Series, processes: &Processes) -> Result<(), &'static str> {
+        self.runs.add(theirs, processes)?;
         let ours = &mut self.series;
         let estimate = add_estimates(estimate(ours), estimate(theirs));
         ours.estimated_total_ns = estimate.map(|(total, _)| total);
@@ -99,7 +109,8 @@ impl MergedSeries {
 
     /// Returns the merged series. `ids` are the ids of the merged devices.
     pub fn finish(self, ids: &[String]) -> Series {
-        let MergedSeries { device, mut series, samples, raw_sum_ns, bytes, flops } = self;
+        let MergedSeries { device, mut series, samples, raw_sum_ns, bytes, flops, runs } = self;
+        series.runs = runs.finish();
         // The reports cover different periods.
         series.timeline = None;
         series.device = ids.get(device).cloned().unwrap_or_default();

@@ -34,6 +34,7 @@ fn in_full() -> Snapshot {
     snapshot.sites.extend(rated.sites);
     for series in snapshot.sites.iter_mut().flat_map(|site| &mut site.series) {
         series.net_histogram = series.histogram.less(2207.0);
+        series.runs = Run::of(series, 0).into_iter().collect();
     }
     snapshot
 }

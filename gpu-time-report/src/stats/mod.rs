@@ -10,7 +10,9 @@ mod histogram;
 mod looks;
 mod median_ranks;
 mod moments;
+mod paired_ratios;
 mod statistics;
+pub mod student_t;
 mod summary;
 mod timeline;
 
@@ -20,6 +22,7 @@ pub use course::Course;
 pub use dependence::{Dependence, Modes, Trend};
 pub use distribution::Distribution;
 pub use histogram::Histogram;
+pub use paired_ratios::PairedRatios;
 pub use statistics::Stats;
 pub use summary::Summary;
 pub use timeline::{Slot, Timeline};

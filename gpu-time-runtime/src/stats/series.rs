@@ -298,6 +298,7 @@ impl SampleTimes {
             timeline: basis.course.as_ref().and_then(|course| course.timeline(info.start_ns)),
             histogram: basis.summary.histogram().clone(),
             net_histogram: Histogram::default(),
+            runs: Vec::new(),
             bytes: rates.bytes(rate_basis),
             flops: rates.flops(rate_basis),
         }

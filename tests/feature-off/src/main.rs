@@ -15,11 +15,11 @@ use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use gpu_time::{
-    BackToBack, Budget, Bytes, ClockError, Clocks, Configure, Device, Eviction, Flops, FlushProof,
-    GpuStream, Histogram, LEGACY_STREAM, Launch, Launches, LockedClocks, NULL_STREAM,
-    PER_THREAD_STREAM, Process, RawStream, ReadError, Series, Settle, Settled, Site, Slot,
-    Snapshot, Stats, Timeline, Unmet, configure, gpu_timed, lock_clocks, publish, raw_stream,
-    report, set_enabled, snapshot, until_stable,
+    BackToBack, Budget, Bytes, ClockError, Clocks, Compared, Configure, Device, Eviction, Flops,
+    FlushProof, GpuStream, Histogram, LEGACY_STREAM, Launch, Launches, LockedClocks, NULL_STREAM,
+    PER_THREAD_STREAM, Process, Ratio, RawStream, ReadError, Series, Settle, Settled, Site, Slot,
+    Snapshot, Stats, Timeline, Unmet, compare, configure, gpu_timed, lock_clocks, publish,
+    raw_stream, report, set_enabled, snapshot, until_stable,
 };
 
 /// The methods of a cudarc stream that generated code calls.
@@ -128,6 +128,7 @@ fn main() {
     report();
     publish();
     line("settled", show_settled(&settle()));
+    line("compared", show_compared());
     show(&snapshot());
     // The feature `nvml` is off either way.
     line("clocks", lock_clocks(1500).map_err(show_error).map(|locked| show_locked(&locked)));
@@ -148,6 +149,24 @@ fn settle() -> Settled {
     assert_eq!(settled.calls(), calls);
     assert!(settled.elapsed() <= started.elapsed());
     settled
+}
+
+/// Compares two closures that measure nothing, so that each is called once in both builds.
+fn show_compared() -> impl Debug {
+    let (started, mut old, mut new) = (Instant::now(), 0, 0);
+    let compared: Compared = compare(Settle::default(), ("old", || old += 1), ("new", || new += 1));
+    same(&compared);
+    compared.assert_not_slower(1.0);
+    assert!(compared.to_string().contains("`old`"));
+    let show = |ratio: &Ratio| {
+        same(ratio);
+        let figures = (ratio.ratio(), ratio.interval95(), ratio.upper_bound());
+        (ratio.name().to_owned(), ratio.blocks(), figures, ratio.to_string())
+    };
+    let ratios: Vec<_> = compared.ratios().iter().map(show).collect();
+    let names = compared.names().map(str::to_owned);
+    assert!(compared.elapsed() <= started.elapsed());
+    (names, old, new, compared.blocks(), ratios)
 }
 
 fn show_settled(settled: &Settled) -> impl Debug {

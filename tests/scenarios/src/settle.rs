@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use cudarc::driver::{CudaStream, sys};
 use gpu_time::{
-    NULL_STREAM, RawStream, Settle, Settled, Snapshot, gpu_timed, raw_stream, until_stable,
+    NULL_STREAM, RawStream, Settle, Settled, Snapshot, compare, gpu_timed, raw_stream, until_stable,
 };
 
 use crate::gpu::{Copy, Gpu, LaunchResult, Spin};
@@ -33,6 +33,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("settle/back_to_back", back_to_back),
     ("settle/refused", refused),
     ("settle/unwinding", unwinding),
+    ("settle/compared", compared),
 ];
 
 /// A run that takes exactly as long as its samples need. The margin allows for a real GPU whose
@@ -462,5 +463,31 @@ fn unwinding(_: &[String]) {
     assert!(unwound.is_err());
     plain(&gpu.stream, &spin).unwrap();
     gpu.synchronize();
+    tally::print();
+}
+
+/// Two closures take turns: equal ones, and one whose kernels take 5 % longer.
+fn compared(_: &[String]) {
+    let gpu = Gpu::new();
+    let spin = gpu.spin("settle::timed");
+    let call = |ns: u64| {
+        for _ in 0..8 {
+            timed(&gpu.stream, &spin, ns).unwrap();
+        }
+        gpu.synchronize();
+    };
+    let run = |name: &str, ns: u64| {
+        let compared = compare(settle(), ("old", || call(10_000)), ("new", || call(ns)));
+        let [ratio] = compared.ratios() else { panic!("{compared}") };
+        assert_eq!(ratio.name(), "scenario::settle::timed on cuda:0");
+        let [low, high] = ratio.interval95().expect("there are enough blocks");
+        let figures = [low, ratio.ratio().expect("there are blocks"), high];
+        for (what, figure) in ["low", "ratio", "high"].into_iter().zip(figures) {
+            tally::fact(&format!("{name} {what}"), (1e6 * figure) as u64);
+        }
+        compared
+    };
+    run("equal", 10_000).assert_not_slower(1.0);
+    run("slower", 10_500).assert_not_slower(1.1);
     tally::print();
 }

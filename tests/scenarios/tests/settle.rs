@@ -287,3 +287,16 @@ mod simulated {
         }
     }
 }
+
+#[test]
+fn compared_closures_take_turns() {
+    let run = run("compared");
+    let interval =
+        |name: &str| ["low", "ratio", "high"].map(|what| run.fact(&format!("{name} {what}")));
+    for (name, truth) in [("equal", 1_000_000), ("slower", 1_050_000)] {
+        let [low, ratio, high] = interval(name);
+        assert!(low <= truth && truth <= high, "{name}: {low} {high}");
+        assert!(ratio.abs_diff(truth) < 10_000, "{name}: {ratio}");
+    }
+    assert!(interval("slower")[0] > 1_010_000, "{:?}", interval("slower"));
+}

@@ -174,12 +174,16 @@ fn program_runs_in_both_builds() {
     let (out, err) = run(Off);
     assert_eq!(err, "", "without the feature nothing is reported");
     let kinds: Vec<_> = out.lines().filter_map(|line| line.split(": ").next()).collect();
-    assert_eq!(kinds, ["settled", "process", "inconsistencies", "clocks"], "{out}");
+    assert_eq!(kinds, ["settled", "compared", "process", "inconsistencies", "clocks"], "{out}");
     assert!(out.contains("settled: (1, true, [], None)"), "the closure is called once\n{out}");
     assert!(out.contains("built without its feature `enabled`"), "{out}");
     assert!(out.contains("clocks: Err(\"gpu-time was built without"), "{out}");
 
+    let compared = "compared: ([\"old\", \"new\"], 1, 1, 0, [])";
+    assert!(out.contains(compared), "each closure is called once\n{out}");
+
     let (out, err) = run(On);
+    assert!(out.contains(compared), "each closure is called once if it measures nothing\n{out}");
     let sites = out.lines().filter(|line| line.starts_with("site: ")).count();
     let series = out.lines().filter(|line| line.starts_with("series: ")).count();
     assert_eq!((sites, series), (5, 5), "{out}");
@@ -205,6 +209,7 @@ fn program_calls_every_accessor() {
     let runtime = [
         "lifecycle/clocks",
         "control/configure",
+        "settle/compared",
         "settle/options",
         "settle/settled",
         "settle/unmet",
