@@ -7,12 +7,15 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::thread;
 
+use crate::base::pin;
+
 /// Starts a thread with every signal blocked, so that signals still go to the application's threads.
 ///
 /// # Errors
 ///
 /// The error of the operating system if it cannot create a thread.
 pub(crate) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    pin::pin_runtime();
     let mut all = MaybeUninit::uninit();
     let mut before = MaybeUninit::uninit();
     // A new thread inherits the signal mask of the thread that creates it.

@@ -5,6 +5,7 @@ pub(crate) mod clock;
 pub(crate) mod console;
 pub(crate) mod fork;
 pub(crate) mod lock;
+pub(crate) mod pin;
 #[cfg(any(feature = "nvml", feature = "signals"))]
 pub(crate) mod signals;
 pub(crate) mod switches;
