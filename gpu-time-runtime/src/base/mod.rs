@@ -3,6 +3,7 @@
 pub(crate) mod background;
 pub(crate) mod clock;
 pub(crate) mod console;
+pub(crate) mod environment;
 pub(crate) mod fork;
 pub(crate) mod lock;
 pub(crate) mod pin;
