@@ -50,7 +50,7 @@ mod types;
 
 use crate::base::{fork, switches};
 #[doc(hidden)]
-pub use config::output::write_file;
+pub use config::report_file::write_file;
 pub use control::configure::{Configure, configure};
 pub use gpu_time_report::{
     Budget, Bytes, Clocks, Device, Eviction, Flops, FlushProof, Histogram, Launch, Launches,

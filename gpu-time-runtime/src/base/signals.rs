@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use crate::base::lock::{Mutex, Rank, locked};
-use crate::base::{background, clock};
+use crate::base::{background, clock, standard};
 
 /// Signals that end the process.
 const ENDING: [c_int; 3] = [libc::SIGHUP, libc::SIGINT, libc::SIGTERM];
@@ -109,6 +109,8 @@ fn listen() -> io::Result<()> {
         return Ok(());
     }
     let (from, to) = UnixStream::pair()?;
+    let from = UnixStream::from(standard::above(from.into())?);
+    let to = UnixStream::from(standard::above(to.into())?);
     // The handler must not wait for a busy thread. A signal that does not fit repeats one in the queue.
     to.set_nonblocking(true)?;
     background::spawn("gpu-time-signals", move || wait(from))?;
@@ -179,7 +181,7 @@ extern "C" fn on_asked_while_off(_: c_int) {
         // SAFETY: polls one descriptor without waiting.
         unsafe { libc::poll(&raw mut stderr, 1, 0) };
         // Writing to a pipe without a reader would raise SIGPIPE.
-        if stderr.revents == libc::POLLOUT {
+        if stderr.revents == libc::POLLOUT && standard::Standard::Stderr.is_intact() {
             // SAFETY: writes a static text. A pipe that is ready accepts this few bytes without blocking.
             unsafe { libc::write(stderr.fd, LINE.as_ptr().cast(), LINE.len()) };
         }

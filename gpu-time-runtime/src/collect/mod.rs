@@ -120,6 +120,7 @@ fn snapshot_of(report: impl FnOnce(&[SiteState]) -> Vec<report::Site>) -> Snapsh
     let mut about = about(started.wall, started.monotonic.elapsed(), why_off(&states));
     about.budget = budget_control::settled();
     about.warnings = console::complaints();
+    about.warnings.extend(output::lost_streams(active::config().targets()));
     if stuck > 0 {
         about.warnings.push(format!(
             "{stuck} threads did not return from a driver call in time: their measurements are missing"

@@ -7,6 +7,7 @@ mod names;
 pub(crate) mod options;
 pub(crate) mod output;
 pub(crate) mod problems;
+pub(crate) mod report_file;
 pub(crate) mod setting;
 pub(crate) mod targets;
 pub(crate) mod values;

@@ -19,7 +19,7 @@ use crate::base::console;
 use crate::base::signals;
 #[cfg(any(feature = "nvml", feature = "signals"))]
 use crate::base::signals::Handlers;
-use crate::base::{clock, fork, pin, switches, thread_id};
+use crate::base::{clock, fork, pin, standard, switches, thread_id};
 use crate::control::active;
 use crate::record::drain;
 use crate::site::registry;
@@ -107,7 +107,7 @@ extern "C" fn at_exit() {
     }
 }
 
-/// Registers [`at_exit_without_calls`] while the program is loaded. In a program that never calls a
+/// Registers [`at_exit_without_calls`] and remembers the standard streams while the program is loaded. In a program that never calls a
 /// timed function, this is the only code of the runtime that runs.
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -119,6 +119,7 @@ static LOADED: AtomicI32 = AtomicI32::new(0);
 extern "C" fn on_load() {
     // SAFETY: `getpid` always succeeds, and the handler does not unwind.
     unsafe {
+        standard::remember();
         LOADED.store(libc::getpid(), Relaxed);
         libc::atexit(at_exit_without_calls);
     }
