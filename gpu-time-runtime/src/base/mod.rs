@@ -8,6 +8,7 @@ pub(crate) mod fork;
 pub(crate) mod lock;
 pub(crate) mod outlet;
 pub(crate) mod pin;
+pub(crate) mod siblings;
 pub(crate) mod signal_mask;
 #[cfg(any(feature = "nvml", feature = "signals"))]
 pub(crate) mod signals;

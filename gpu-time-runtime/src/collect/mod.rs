@@ -11,6 +11,7 @@ use crate::base::clock;
 use crate::base::console;
 use crate::base::fork;
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked_by};
+use crate::base::siblings;
 use crate::base::switches;
 use crate::collect::devices::Biases;
 use crate::collect::state::SiteState;
@@ -120,6 +121,7 @@ fn snapshot_of(report: impl FnOnce(&[SiteState]) -> Vec<report::Site>) -> Snapsh
     let mut about = about(started.wall, started.monotonic.elapsed(), why_off(&states));
     about.budget = budget_control::settled();
     about.warnings = console::complaints();
+    about.warnings.extend(siblings::warning());
     about.warnings.extend(output::lost_streams(active::config().targets()));
     if stuck > 0 {
         about.warnings.push(format!(

@@ -6,7 +6,7 @@ use std::io;
 use crate::base::console::{self, say};
 use crate::base::standard::Standard;
 use crate::config::report_file::write_file;
-use crate::config::targets::{Format, Sink, Target, with_process_id};
+use crate::config::targets::{Format, Sink, Target, own_path};
 use gpu_time_report::{Snapshot, Terminal};
 
 /// Renders the trace of a snapshot; the second value is what the trace lacks, if anything.
@@ -68,7 +68,7 @@ impl Sink {
         match self {
             Sink::Stderr => console::print(Standard::Stderr, bytes),
             Sink::Stdout => console::print(Standard::Stdout, bytes),
-            Sink::File(path) => write_file(&with_process_id(path), bytes),
+            Sink::File(path) => write_file(&own_path(path), bytes),
         }
     }
 
@@ -87,7 +87,7 @@ impl fmt::Display for Sink {
             Sink::Stderr => f.write_str("stderr"),
             Sink::Stdout => f.write_str("stdout"),
             Sink::File(path) => {
-                write!(f, "`{}`", with_process_id(path).to_string_lossy().escape_debug())
+                write!(f, "`{}`", own_path(path).to_string_lossy().escape_debug())
             }
         }
     }

@@ -19,7 +19,7 @@ use crate::base::console;
 use crate::base::signals;
 #[cfg(any(feature = "nvml", feature = "signals"))]
 use crate::base::signals::Handlers;
-use crate::base::{clock, fork, pin, standard, switches, thread_id};
+use crate::base::{clock, fork, pin, siblings, standard, switches, thread_id};
 use crate::control::active;
 use crate::record::drain;
 use crate::site::registry;
@@ -64,6 +64,7 @@ pub(crate) fn arm() {
     ONCE.call_once(|| {
         fork::mark_children();
         clock::started();
+        siblings::enlist();
         ARMED.store(true, Relaxed);
         register(Occasion::FirstCall);
         export::arm();

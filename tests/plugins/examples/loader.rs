@@ -1,6 +1,7 @@
 //! `loader PLUGIN…` loads, calls and unloads each plugin. Has no annotated function. Prints the plugins that
-//! are still in memory.
+//! are still in memory, and ends when stdin does.
 
+use std::io::{self, Read};
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -15,4 +16,5 @@ fn main() {
     let memory = std::fs::read_to_string("/proc/self/maps").expect("a list of mapped files");
     let loaded = plugins.iter().filter(|plugin| memory.contains(plugin.as_str()));
     loaded.for_each(|plugin| println!("{plugin}"));
+    io::stdin().read_to_end(&mut Vec::new()).expect("stdin is readable");
 }
