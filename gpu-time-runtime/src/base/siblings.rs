@@ -7,7 +7,6 @@
 
 use std::arch::global_asm;
 use std::ffi::{c_int, c_void};
-use std::mem;
 use std::ptr;
 use std::slice;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
@@ -101,7 +100,7 @@ pub(crate) fn other_answers() -> Vec<extern "C" fn(c_int)> {
         let answer = entry.answer.load(Relaxed);
         if !ptr::eq(entry, &raw const ENTRY) && !answer.is_null() {
             // SAFETY: the only type of function that is stored. Its code is pinned.
-            found.push(unsafe { mem::transmute::<*mut c_void, extern "C" fn(c_int)>(answer) });
+            found.push(unsafe { std::mem::transmute::<*mut c_void, extern "C" fn(c_int)>(answer) });
         }
     });
     found
