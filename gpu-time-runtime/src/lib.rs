@@ -53,7 +53,7 @@ use crate::base::{fork, switches};
 #[doc(hidden)]
 pub use config::fuzzing;
 #[doc(hidden)]
-pub use config::output::write_file;
+pub use config::report_file::write_file;
 pub use control::configure::{Configure, configure};
 pub use gpu_time_report::{
     Budget, Bytes, Clocks, Device, Eviction, Flops, FlushProof, Histogram, Launch, Launches,

@@ -8,7 +8,7 @@ use std::iter;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked_by};
-use crate::base::{clock, console, fork, switches};
+use crate::base::{clock, console, fork, siblings, switches};
 use crate::collect::{devices::Biases, state::SiteState, trace::chrome};
 use crate::config::{output, targets::Target};
 use crate::control::{active, budget_control};
@@ -126,6 +126,8 @@ fn snapshot_of(report: impl FnOnce(&[SiteState], &Biases) -> Vec<report::Site>) 
     let mut about = about(started.wall, started.monotonic.elapsed(), why_off(&states));
     about.budget = budget_control::settled();
     about.warnings = console::complaints();
+    about.warnings.extend(siblings::warning());
+    about.warnings.extend(output::lost_streams(&active::config().targets));
     if stuck > 0 {
         about.warnings.push(format!(
             "{stuck} threads did not return from a driver call in time: their measurements are missing"

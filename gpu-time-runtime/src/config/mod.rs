@@ -9,6 +9,7 @@ mod names;
 pub(crate) mod options;
 pub(crate) mod output;
 pub(crate) mod problems;
+pub(crate) mod report_file;
 pub(crate) mod targets;
 pub(crate) mod values;
 

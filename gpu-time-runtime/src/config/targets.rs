@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{self, Path, PathBuf};
 
+use crate::base::siblings;
 use crate::config::problems::entries;
 
 /// One rendering of the report, and where it goes.
@@ -140,10 +141,49 @@ fn canonical(path: &Path) -> PathBuf {
     fs::canonicalize(&real).ok().or_else(in_directory).unwrap_or_else(|| path.to_owned())
 }
 
+/// The path that this runtime writes to, with the process id for `%p`. Later runtimes of the process add their
+/// number to names of files, because the first one writes to the path itself.
+pub(crate) fn own_path(path: &Path) -> PathBuf {
+    let path = with_process_id(path);
+    match siblings::number() {
+        0 | 1 => path,
+        _ if path.exists() && !path.is_file() => path,
+        number => numbered(&path, number),
+    }
+}
+
+/// Adds a number to the name of a file, before its extension.
+fn numbered(path: &Path, number: u32) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!("-{number}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
 /// The path with the process id for `%p`.
-pub(crate) fn with_process_id(path: &Path) -> PathBuf {
+fn with_process_id(path: &Path) -> PathBuf {
     match path.to_str() {
         Some(text) => text.replace("%p", &std::process::id().to_string()).into(),
         None => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn number_precedes_extension() {
+        for (path, expected) in [
+            ("/a.b/report.json", "/a.b/report-2.json"),
+            ("/a.b/report", "/a.b/report-2"),
+            ("/a/.report", "/a/.report-2"),
+            ("/a/report.tar.gz", "/a/report.tar-2.gz"),
+        ] {
+            assert_eq!(numbered(Path::new(path), 2), Path::new(expected));
+        }
     }
 }

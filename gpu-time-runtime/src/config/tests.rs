@@ -322,7 +322,7 @@ fn relative_path_becomes_absolute() {
 fn process_id_replaces_placeholder() {
     let id = std::process::id();
     assert_eq!(
-        targets::with_process_id(path::Path::new("a/%p/r-%p")),
+        targets::own_path(path::Path::new("a/%p/r-%p")),
         path::PathBuf::from(format!("a/{id}/r-{id}"))
     );
 }

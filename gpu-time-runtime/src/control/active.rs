@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::base::lock::{Mutex, Rank, locked};
-use crate::base::{clock, console};
+use crate::base::{clock, console, environment};
 use crate::config::{self, Config, options::Options, targets};
 use crate::control::budget_control;
 use crate::record::timeline;
@@ -34,8 +34,8 @@ impl ActiveConfig {
     /// Reads the environment and starts with the result.
     fn begin(program: Options) -> ActiveConfig {
         clock::started();
-        let (environment, invalid) = Options::from_vars(|name| std::env::var_os(name));
-        let unknown = config::unknown_names(std::env::vars_os());
+        let (environment, invalid) = Options::from_vars(environment::var);
+        let unknown = config::unknown_names(environment::vars());
         invalid.into_iter().chain(unknown).for_each(console::complain);
         let config = Config::new(environment.clone().or(program.clone()));
         start(&config, None);

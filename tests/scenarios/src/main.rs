@@ -21,6 +21,7 @@ mod health;
 mod hold;
 mod options;
 mod pacing;
+mod process;
 mod random;
 mod rates;
 mod raw_graph;
@@ -57,6 +58,7 @@ const THEMES: &[&[Scenario]] = &[
     hold::SCENARIOS,
     options::SCENARIOS,
     pacing::SCENARIOS,
+    process::SCENARIOS,
     random::SCENARIOS,
     rates::SCENARIOS,
     sampling::SCENARIOS,

@@ -2,6 +2,7 @@
 
 use std::ffi::{CString, c_int};
 use std::fs::{File, OpenOptions};
+use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process;
@@ -163,36 +164,39 @@ fn during_report(arguments: &[String]) {
     park_forever();
 }
 
-/// Replaces stdout with a full pipe, so no report can complete.
+/// Reports to a pipe that is read so slowly that no report completes while the test runs.
 fn stuck(arguments: &[String]) {
-    let (_, pipe) = small_pipe(&arguments[0]);
-    report_first_to("json:-");
+    let (path, mut pipe) = small_pipe(&arguments[0]);
+    report_first_to(&format!("json:{path}"));
     let _gpu = begin();
     tally::print();
-    // SAFETY: both descriptors are open.
-    assert_eq!(unsafe { libc::dup2(pipe.as_raw_fd(), 1) }, 1);
+    thread::spawn(move || {
+        while pipe.read_exact(&mut [0; 4096]).is_ok() {
+            thread::sleep(Duration::from_millis(500));
+        }
+    });
     loop {
         raise(libc::SIGTERM);
         thread::sleep(Duration::from_millis(50));
     }
 }
 
-/// Runs `work` while stderr is a pipe without a reader. Writing to it raises a signal that ends the
-/// process, as in a program whose runtime, unlike Rust's, does not ignore SIGPIPE.
+/// Runs `work` while stdout and stderr are redirected to a pipe without a reader. Writing to it raises a
+/// signal that ends the process, as in a program whose runtime, unlike Rust's, does not ignore SIGPIPE.
 fn without_reader(work: impl FnOnce()) {
     let mut pipe = [0; 2];
     // SAFETY: SIGPIPE has a default disposition, and all descriptors are open.
-    let stderr = unsafe {
+    let before = unsafe {
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         assert_eq!(libc::pipe(pipe.as_mut_ptr()), 0);
         libc::close(pipe[0]);
-        let stderr = libc::dup(2);
-        assert_eq!(libc::dup2(pipe[1], 2), 2);
-        stderr
+        [1, 2].map(|stream| (libc::dup(stream), libc::dup2(pipe[1], stream)))
     };
     work();
-    // SAFETY: as above.
-    assert_eq!(unsafe { libc::dup2(stderr, 2) }, 2);
+    for (before, stream) in before {
+        // SAFETY: as above.
+        assert_eq!(unsafe { libc::dup2(before, stream) }, stream);
+    }
 }
 
 /// Two of the tables go to a pipe without a reader. The file that follows each table is still

@@ -25,7 +25,7 @@ fn missing_folder() {
 fn path_is_a_folder() {
     for format in FORMATS {
         report_to(&format!("{format}:/"))
-            .complains("gpu-time: cannot write the report to `/`: is a directory")
+            .complains("gpu-time: cannot write the report to `/`: Is a directory")
             .run();
     }
 }

@@ -312,9 +312,7 @@ impl Scenario {
     }
 
     fn command(&self, dir: &Path) -> Command {
-        let program = std::env::var_os("GPU_TIME_TEST_SCENARIO_BIN")
-            .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_scenario")), PathBuf::from);
-        let mut command = Command::new(program);
+        let mut command = Command::new(program());
         command.args(&self.arguments);
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("GPU_TIME") {
@@ -347,6 +345,12 @@ impl Scenario {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
+}
+
+/// Returns the path of the program.
+pub fn program() -> PathBuf {
+    std::env::var_os("GPU_TIME_TEST_SCENARIO_BIN")
+        .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_scenario")), PathBuf::from)
 }
 
 /// Returns the reports in a folder, by process id.
