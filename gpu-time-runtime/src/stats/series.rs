@@ -1,4 +1,4 @@
-//! Samples of one series: one launch or call of a site, on one device, in one cache state.
+//! Samples of one series: a launch or a call at one site, on one device and in one cache state.
 
 use crate::stats::rates::{RateBasis, Rates};
 use crate::stats::since::{Since, impl_since};
@@ -9,24 +9,24 @@ use gpu_time_report::{self as report, Course, Distribution, Histogram, Summary};
 
 /// The recorded samples of a series, in at most 256 KiB.
 ///
-/// Invariant: `measured = fed + starved + at_floor`, each counted by itself.
+/// Invariant: `measured = fed + starved + at_floor`, each counted separately.
 #[derive(Debug)]
 pub struct SeriesData {
     tally: Tally,
-    // Both are allocated in `new`, so that recording never allocates. Pages that no sample touches take no
+    // Both are allocated in `new`, so that recording never allocates. Pages without samples take no
     // memory.
     fed: TimeRecorder,
     starved: TimeRecorder,
 }
 
-/// Raw times of fed or of starved samples: their distribution and their course over the run.
+/// Raw times of either fed or starved samples: their distribution and their course over the run.
 #[derive(Debug)]
 struct TimeRecorder {
     distribution: Distribution,
     course: Course,
 }
 
-/// A copy of the times of a series, from which a report is made while the series goes on recording.
+/// A copy of a series' times, used to make a report while recording continues.
 #[derive(Clone, Debug, Default)]
 pub struct SampleTimes {
     fed: TimeSummary,
@@ -36,16 +36,17 @@ pub struct SampleTimes {
 #[derive(Clone, Debug, Default)]
 struct TimeSummary {
     summary: Summary,
-    /// `None` in a difference of two copies: a slot of the course may begin before the earlier copy.
+    /// `None` in a difference between two copies, because a slot of the course may begin before the
+    /// earlier copy.
     course: Option<Course>,
 }
 
-/// The properties of a series that its samples do not tell.
+/// Properties of a series that its samples do not contain.
 #[derive(Clone, Debug)]
 pub struct SeriesInfo {
     /// `cuda:N` or `host`.
     pub device: String,
-    /// The launch, or `None` for the function.
+    /// The launch, or `None` for the whole function.
     pub launch: Option<report::Launch>,
     /// The interval that a sample measures.
     pub measure: Measure,
@@ -55,24 +56,23 @@ pub struct SeriesInfo {
     pub cache: CacheState,
     /// The clock that measured the times.
     pub clock: Clock,
-    /// The launch is a node of graphs.
+    /// The launch is a graph node.
     pub graph: bool,
-    /// Brackets begun, or calls for a sum. In graphs: replays that were read and launches that were
-    /// lost.
+    /// Brackets begun, or calls for a sum. For graphs: replays read plus launches lost.
     pub timed: u64,
     /// Brackets neither measured nor lost yet.
     pub in_flight: u64,
-    /// The start of the process, by the clock of [`Sample::at_ns`].
+    /// The start of the process, on the clock of [`Sample::at_ns`].
     pub start_ns: u64,
-    /// The calls that the samples were drawn from; `None` for replays of graphs, which are not calls.
+    /// The calls that the samples were drawn from. `None` for graph replays, which are not calls.
     pub population: Option<Population>,
-    /// A sampled call may have given several samples, which then were not drawn independently.
+    /// A sampled call may have given several samples, so the samples are not independent.
     pub repeats: bool,
     /// The bias of each bracket; `None` if it is unknown.
     pub bias: Option<Bias>,
 }
 
-/// The counters and sums of a series: cheap to copy, unlike its times.
+/// The counters and sums of a series. Unlike its times, they are cheap to copy.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     counts: SampleCounts,
@@ -97,7 +97,7 @@ struct SampleCounts {
 
 impl_since!(SampleCounts { measured, fed, starved, at_floor, queued, nested, tracked, lost });
 
-/// The number of brackets that each fed or starved sample adds up.
+/// The number of brackets in each fed or starved sample.
 #[derive(Clone, Copy, Debug)]
 struct BracketsPerSample {
     min: u32,
@@ -142,7 +142,7 @@ impl SeriesData {
         times.record(sample);
     }
 
-    /// Records the work of a sample that was recorded before.
+    /// Records the work of a sample that has already been recorded.
     #[cold]
     pub fn record_work(&mut self, sample: Sample, workload: Workload) {
         if !sample.flags.at_floor {
@@ -160,7 +160,8 @@ impl SeriesData {
         self.tally
     }
 
-    /// Copies the times. Threads that record into the series wait for the copy, not for the statistics.
+    /// Copies the times. Threads that record into the series wait for the copy, but not for the
+    /// statistics.
     pub fn times(&self) -> SampleTimes {
         SampleTimes { fed: self.fed.summary(), starved: self.starved.summary() }
     }
@@ -182,11 +183,11 @@ impl Since for TimeSummary {
 }
 
 impl SampleTimes {
-    /// Returns the series of the report. Counts come from the tally, which was taken before the times;
-    /// the statistics may have a few more samples.
+    /// Returns the series for the report. Counts come from the tally. It was read before the times
+    /// were, so the statistics may include a few more samples.
     ///
-    /// The bias of a sum of k launches is k times that of a bracket. The histogram does not keep k per
-    /// sample, so where k varies, only the sum of all times has a net figure.
+    /// The bias of a sum of k launches is k times that of a bracket. The histogram does not store k
+    /// for each sample, so if k varies, only the sum of all times has a net figure.
     pub fn report(&self, info: SeriesInfo, tally: &Tally) -> report::Series {
         let Tally { counts, brackets, weighted, rates } = tally;
         let SampleCounts { measured, fed, starved, at_floor, queued, nested, tracked, lost } =
@@ -277,13 +278,14 @@ impl TimeRecorder {
 }
 
 impl Tally {
-    /// Returns the bias of a bracket: the one that holds for most samples, and so for the median.
+    /// Returns the bias of a bracket. It is the bias that applies to most samples, and so to the
+    /// median.
     fn bias_ns(&self, bias: Option<Bias>) -> Option<f64> {
         let is_queued = self.counts.queued * 2 > self.counts.fed;
         bias.map(|bias| if is_queued { bias.queued_ns } else { bias.ns })
     }
 
-    /// Returns the bias of a sample, or `None` if samples add up different numbers of brackets.
+    /// Returns the bias of a sample, or `None` if samples contain different numbers of brackets.
     pub fn removed_ns(&self, bias: Option<Bias>) -> Option<f64> {
         let (bias_ns, brackets) = (self.bias_ns(bias)?, self.brackets.uniform()?);
         Some(bias_ns * f64::from(brackets))
@@ -294,7 +296,7 @@ impl Tally {
         self.counts.measured + self.counts.lost.total()
     }
 
-    /// Adds calls that made no launch: empty ones and lost ones.
+    /// Adds calls without launches, both empty and lost ones.
     pub fn add_idle(&mut self, other: &Tally) {
         let (counts, other) = (&mut self.counts, &other.counts);
         counts.measured += other.measured;
@@ -322,14 +324,14 @@ impl BracketsPerSample {
     }
 }
 
-/// Readings for live export, which computes its own figures.
+/// Readings for live exporters, which compute their own figures.
 #[cfg(feature = "metrics")]
 mod live {
     use super::{Losses, SeriesData, Tally};
     use gpu_time_report::Histogram;
 
     impl SeriesData {
-        /// Returns the histogram of the fed or of the starved samples.
+        /// Returns the histogram of fed samples, or of starved ones.
         pub fn histogram(&self, fed: bool) -> Histogram {
             let times = if fed { &self.fed } else { &self.starved };
             times.distribution.summary().histogram().clone()
@@ -337,12 +339,12 @@ mod live {
     }
 
     impl Tally {
-        /// Returns the numbers of samples that are fed, starved and at the floor.
+        /// Returns the number of samples that are fed, starved and at the floor.
         pub fn samples(&self) -> [u64; 3] {
             [self.counts.fed, self.counts.starved, self.counts.at_floor]
         }
 
-        /// Returns the lost brackets by reason.
+        /// Returns the lost brackets, by reason.
         pub fn lost(&self) -> Losses {
             self.counts.lost
         }
