@@ -1,4 +1,4 @@
-//! Writing reports to their targets.
+//! Writes reports to their targets.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -13,14 +13,15 @@ use crate::base::console::{self, say};
 use crate::config::targets::{Format, Sink, Target, with_process_id};
 use gpu_time_report::{Snapshot, Terminal};
 
-/// The longest wait for the reader of a full pipe. The process is about to end.
+/// The longest wait for the reader of a full pipe, because the process is about to end.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Renders the trace of a snapshot; the second value is what the trace lacks, if anything.
+/// Renders the trace from a snapshot. The second value describes what is missing from the trace, if
+/// anything.
 pub type Trace = fn(&Snapshot) -> (String, Option<String>);
 
-/// Writes the report to every target. If one fails, prints the error and the table to stderr, so that
-/// the figures are not lost.
+/// Writes the report to every target. If a target fails, prints the error and the table to stderr,
+/// so that the results are not lost.
 pub fn deliver(snapshot: &Snapshot, targets: &[Target], trace: Trace) {
     let mut table_is_due = false;
     for target in targets {
@@ -33,7 +34,7 @@ pub fn deliver(snapshot: &Snapshot, targets: &[Target], trace: Trace) {
         }
     }
     if table_is_due {
-        // There is no other place to report that stderr cannot be written.
+        // If stderr cannot be written, there is nowhere else to report the error.
         let _ = Target::TABLE.write(snapshot, trace);
     }
 }
@@ -54,7 +55,7 @@ impl Target {
 }
 
 impl Sink {
-    /// The width and the styles that the table may use.
+    /// Returns the width and the styles available for the table.
     fn terminal(&self) -> Terminal {
         match self {
             Sink::Stderr => Terminal::stderr(),
@@ -65,8 +66,8 @@ impl Sink {
 
     fn write(&self, bytes: &[u8]) -> io::Result<()> {
         match self {
-            // Duplicates bypass the locks of `std`: another thread may hold one for ever, and the process
-            // must still end.
+            // Duplicates bypass the locks in `std`: another thread may hold one forever, and the
+            // process must still end.
             Sink::Stderr => console::unlocked(io::stderr())?.write_all(bytes),
             Sink::Stdout => console::unlocked(io::stdout())?.write_all(bytes),
             Sink::File(path) => write_file(&with_process_id(path), bytes),
@@ -86,7 +87,7 @@ impl fmt::Display for Sink {
     }
 }
 
-/// Writes a file atomically: under a temporary name in the same directory, which is then renamed.
+/// Writes a file atomically: writes a temporary file in the same directory, then renames it.
 pub fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     static WRITTEN: AtomicU32 = AtomicU32::new(0);
     // A rename would replace a link instead of its target.
@@ -101,7 +102,7 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let nth = WRITTEN.fetch_add(1, Relaxed);
     name.push(format!(".{}-{nth}.tmp", std::process::id()));
     let temporary = path.with_file_name(name);
-    // A killed process with the same id may have left one.
+    // A killed process with the same id may have left a temporary file.
     let _ = fs::remove_file(&temporary);
     let written = File::create_new(&temporary)
         .and_then(|mut file| file.write_all(bytes))
@@ -113,7 +114,7 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     written
 }
 
-/// Writes to a pipe or a device. Fails if a pipe has no reader, or stays full.
+/// Writes to a pipe or a device. Fails if a pipe has no reader or stays full.
 fn write_special(path: &Path, mut bytes: &[u8]) -> io::Result<()> {
     let mut options = File::options();
     options.write(true);
@@ -213,7 +214,7 @@ mod tests {
     fn slow_reader_gets_more_than_pipe_capacity() {
         let folder = tempfile::tempdir().unwrap();
         let path = fifo(folder.path());
-        // Opening a pipe for reading and writing does not wait for the other end.
+        // Opening a pipe for both reading and writing does not wait for the other end.
         let keep = File::options().read(true).write(true).open(&path).unwrap();
         let reader = thread::spawn({
             let mut pipe = File::open(&path).unwrap();
@@ -280,7 +281,8 @@ mod tests {
         assert_eq!(read("c"), snapshot.to_csv());
     }
 
-    /// Runs itself as a child process, because the report bypasses the test harness's capture.
+    /// The test runs itself as a child process, because the report bypasses the test harness's
+    /// capture.
     #[test]
     fn stderr_locked_falls_back_to_table() {
         const CHILD: &str = "GPU_TIME_TEST_CHILD";
