@@ -1,11 +1,11 @@
-//! The registry of sites: those that the linker collected, and any others once they are called.
+//! The site registry: sites collected by the linker, plus any others once they are called.
 
 use std::sync::OnceLock;
 
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::site::callsite::CallSite;
 
-/// An entry of the list that the linker collects.
+/// An entry in the list that the linker collects.
 pub struct SiteRef(
     /// The site.
     pub &'static CallSite,
@@ -17,7 +17,7 @@ fn registry() -> &'static Mutex<Vec<&'static CallSite>> {
     static REGISTRY: OnceLock<Mutex<Vec<&'static CallSite>>> = OnceLock::new();
     REGISTRY.get_or_init(|| {
         let mut sites: Vec<_> = inventory::iter::<SiteRef>.into_iter().map(|s| s.0).collect();
-        // The linker's order differs between builds.
+        // The linker's order can differ between builds.
         sites.sort_by_key(|s| (s.spec.file, s.spec.line, s.spec.column));
         for (index, site) in sites.iter().enumerate() {
             site.set_id(index as u32 + 1);
@@ -26,8 +26,8 @@ fn registry() -> &'static Mutex<Vec<&'static CallSite>> {
     })
 }
 
-/// Ensures that the site has an id. Adds a site that the linker did not collect, as in some static
-/// libraries.
+/// Ensures that the site has an id. Adds a site that the linker did not collect, which can happen
+/// in static libraries.
 pub(crate) fn register(site: &'static CallSite) {
     let mut sites = locked(registry());
     if site.id() == 0 {
