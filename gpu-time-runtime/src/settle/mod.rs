@@ -1,4 +1,4 @@
-//! `until_stable`: calls a closure until the times that it measures have settled.
+//! `until_stable`: calls a closure until the measured times have settled.
 
 mod back_to_back;
 mod options;
