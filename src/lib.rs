@@ -13,7 +13,7 @@ pub use gpu_time_runtime::{
     snapshot, until_stable,
 };
 
-/// The items that generated code names. Not a public interface.
+/// Items named by generated code. This is not a public interface.
 #[cfg(feature = "enabled")]
 #[doc(hidden)]
 pub use gpu_time_runtime::private as __private;
