@@ -120,7 +120,7 @@ fn running(_: &[String]) {
     park_forever();
 }
 
-/// Adds a report target before the existing ones. The runtime has not read them yet.
+/// Adds a report target before the existing ones, which the runtime has not read yet.
 fn report_first_to(target: &str) {
     let others = std::env::var("GPU_TIME_REPORT").unwrap();
     // SAFETY: no other thread is running.
@@ -148,7 +148,7 @@ fn buffered(pipe: &File) -> c_int {
 }
 
 /// Raises a signal while a report is being written to a pipe that is smaller than the report. The
-/// test starts to read the pipe only after the signal. The argument is a folder.
+/// test starts reading the pipe only after the signal. The argument is a folder.
 fn during_report(arguments: &[String]) {
     let (path, pipe) = small_pipe(&arguments[0]);
     report_first_to(&format!("json:{path}"));
@@ -178,7 +178,7 @@ fn stuck(arguments: &[String]) {
 }
 
 /// Runs `work` while stderr is a pipe without a reader. Writing to it raises a signal that ends the
-/// process, as in a program whose runtime, unlike Rust's, does not ignore SIGPIPE.
+/// process, as in a program whose runtime does not ignore SIGPIPE as Rust's does.
 fn without_reader(work: impl FnOnce()) {
     let mut pipe = [0; 2];
     // SAFETY: SIGPIPE has a default disposition, and all descriptors are open.
@@ -195,8 +195,8 @@ fn without_reader(work: impl FnOnce()) {
     assert_eq!(unsafe { libc::dup2(stderr, 2) }, 2);
 }
 
-/// Two of the tables go to a pipe without a reader. The file that follows each table is still
-/// written.
+/// Two of the tables are written to a pipe without a reader. The file that follows each table must
+/// still be written.
 fn no_reader(_: &[String]) {
     let (gpu, spin) = begin();
     without_reader(|| {
@@ -209,7 +209,7 @@ fn no_reader(_: &[String]) {
     tally::print();
 }
 
-/// Forks, and asserts that `signal`, which the child raises after `child`, ends the child.
+/// Forks, and asserts that the child is ended by `signal`, which it raises after running `child`.
 fn fork(signal: c_int, child: impl FnOnce()) {
     let pid = child::fork(|| {
         child();
@@ -219,7 +219,7 @@ fn fork(signal: c_int, child: impl FnOnce()) {
     child::assert_killed(pid, signal);
 }
 
-/// Children of a reporting process have nothing to report, so signals end them at once.
+/// Children of a reporting process have nothing to report, so signals end them immediately.
 fn child(_: &[String]) {
     let (gpu, spin) = begin();
     for signal in [libc::SIGUSR1, libc::SIGTERM, libc::SIGINT] {
@@ -243,8 +243,8 @@ fn child_before(_: &[String]) {
     park_forever();
 }
 
-/// A child that is the first process of its namespace, like a program in a container. Signals with
-/// the default disposition do not end such a process.
+/// Runs a child that is the first process in its namespace, like a program in a container. Signals
+/// with the default disposition do not end this process.
 fn init(_: &[String]) {
     // SAFETY: no other thread is running; the calls may fail.
     let is_allowed = unsafe {
@@ -258,7 +258,7 @@ fn init(_: &[String]) {
             let (gpu, spin) = begin();
             for signal in [libc::SIGTERM, libc::SIGINT] {
                 report_on(signal);
-                // A signal that follows at once would not wait for a report.
+                // A signal that follows immediately would not wait for a report.
                 thread::sleep(Duration::from_millis(1_100));
             }
             ten(&gpu, &spin);
@@ -277,7 +277,7 @@ fn own_handler_first(_: &[String]) {
     survive(&gpu, &spin);
 }
 
-/// The handler forwards to the one installed before it, as signal libraries do.
+/// The handler forwards to the previously installed one, as signal libraries do.
 fn own_handler_later(_: &[String]) {
     let (gpu, spin) = begin();
     handler::install(libc::SIGTERM);
@@ -286,21 +286,21 @@ fn own_handler_later(_: &[String]) {
 }
 
 fn ignored(_: &[String]) {
-    // SAFETY: ignoring is a valid disposition of the signal.
+    // SAFETY: ignoring is a valid disposition for the signal.
     unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
     let (gpu, spin) = begin();
     raise(libc::SIGHUP);
     survive(&gpu, &spin);
 }
 
-/// A signal requests a report while timing is off; it must do no harm.
+/// Requests a report by a signal while timing is off, which must do no harm.
 fn off(_: &[String]) {
     let (gpu, spin) = begin();
     raise(libc::SIGUSR1);
     survive(&gpu, &spin);
 }
 
-/// The first answer goes to a pipe without a reader.
+/// The first response goes to a pipe without a reader.
 fn off_no_reader(_: &[String]) {
     let (gpu, spin) = begin();
     without_reader(|| {
@@ -313,7 +313,7 @@ fn off_no_reader(_: &[String]) {
 }
 
 fn survive(gpu: &Gpu, spin: &Spin) {
-    // Leaves time for a wrong reaction to the signals that a handler forwarded.
+    // Leaves time for an incorrect reaction to the forwarded signals.
     thread::sleep(Duration::from_millis(50));
     ten(gpu, spin);
     tally::fact("handled", handler::handled());
