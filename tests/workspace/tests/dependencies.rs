@@ -1,10 +1,10 @@
-//! Dependencies: their sources, licences and compiler versions.
+//! Tests for dependencies: their sources, licences and compiler versions.
 
 use std::process::Command;
 
 use serde_json::Value;
 
-/// The accepted licences, as the packages state them. Read a new one before adding it.
+/// The accepted licences, as stated by the packages. Read a new one before adding it.
 const LICENCES: [&str; 18] = [
     "(MIT OR Apache-2.0) AND Unicode-3.0",
     "Apache-2.0",
@@ -28,7 +28,7 @@ const LICENCES: [&str; 18] = [
 
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
-/// Returns all packages of the lock file, including ours and those that only tests need.
+/// Returns all packages in the lock file, including ours and those used only by tests.
 fn packages() -> Vec<Value> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["metadata", "--locked", "--all-features", "--quiet", "--format-version=1"]);
@@ -59,8 +59,8 @@ fn no_dependency_needs_a_newer_compiler() {
     }
 }
 
-/// The first command of the README builds these in addition to what users get. Dependencies of tests are in
-/// other packages.
+/// The first command in the README would build these in addition to what users get. Test
+/// dependencies belong in other packages.
 #[test]
 fn first_example_builds_no_dependencies_of_tests() {
     let packages = packages();

@@ -1,4 +1,4 @@
-//! Every kind of stream of the real cudarc. All are compiled; those that need no driver are run.
+//! Every kind of stream in the real cudarc. All are compiled; those that need no driver are run.
 #![deny(warnings)]
 #![allow(dead_code)]
 
