@@ -75,7 +75,7 @@ impl<G: StreamGuard, W: Work> Scope<LaunchesCall<G, W>> {
     }
 }
 
-/// Stops a launch. The launch counts as lost if its result shows that nothing was launched.
+/// Stops a launch. `failed` returns `true` for a result that shows that nothing was launched.
 #[inline]
 pub fn stop<R, G: StreamGuard, W: Work>(
     (mut token, result): (Token, R),

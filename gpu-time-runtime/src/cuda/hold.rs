@@ -59,7 +59,7 @@ impl Holds {
         slots.as_ref().map_or_else(|fault| Err(*fault), |_| Ok(()))
     }
 
-    /// Returns the words for use by the next context, after this one has been destroyed.
+    /// Gives the words back for the next context, after this one has been destroyed.
     ///
     /// Another thread may still release a hold here, or try to begin one. The tickets continue in
     /// the next context, so this thread can neither release one of its holds nor be mistaken for

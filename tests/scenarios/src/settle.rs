@@ -94,7 +94,7 @@ fn varied(_: &[String]) {
     tally::print();
 }
 
-/// Makes thousands of short kernels, then a run with long ones whose timeout allows one call, then
+/// Launches thousands of short kernels, then a run with long ones whose timeout allows one call, then
 /// a run in which all kernels have the same length.
 fn after_others(_: &[String]) {
     let gpu = Gpu::new();
