@@ -80,7 +80,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns whether timing is on, and the lengths of the lead and of the measured part.
+    /// Returns the state of timing, and the lengths of the lead and of the measured part.
     fn turn(self) -> (&'static str, [f64; 2]) {
         match self {
             Kind::Off | Kind::Control => ("off", OFF_TURN_NS),

@@ -62,8 +62,8 @@ impl Holds {
     /// Gives the words back for the next context, after this one has been destroyed.
     ///
     /// Another thread may still release a hold here, or try to begin one. The tickets continue in
-    /// the next context, so this thread can neither release one of its holds nor be mistaken for
-    /// one.
+    /// the next context, so a late release cannot free one of its holds, and a late hold cannot be
+    /// mistaken for one.
     pub fn retire(&self) {
         if let Ok(slots) = self.slots() {
             slots.words.give_back();
