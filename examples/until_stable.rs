@@ -52,7 +52,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     // On the CPU nothing is flushed, so this run equals the first.
     show("cold", &run(settle.cold(), &mut vectors));
     if let Some(stream) = vectors.stream().cloned() {
-        let settled = run(settle.graph(stream.cu_stream(), 100), &mut vectors);
+        // SAFETY: the stream outlives the run.
+        let raw = unsafe { gpu_time::raw_stream(stream.cu_stream()) };
+        let settled = run(settle.graph(raw, 100), &mut vectors);
         show("back to back", &settled);
         // The calls are graph nodes, so the GPU hardly pauses between two of them and does not wait
         // for the host.

@@ -37,9 +37,12 @@ macro_rules! ignored {
 }
 
 mod snapshot;
+mod stream;
 
 use snapshot::WHY;
 pub use snapshot::*;
+use stream::GraphStream;
+pub use stream::{GpuStream, LEGACY_STREAM, NULL_STREAM, PER_THREAD_STREAM, RawStream, raw_stream};
 
 /// Does nothing, because the `enabled` feature is off.
 pub fn report() {}
@@ -129,15 +132,6 @@ pub fn until_stable(_settle: Settle, mut closure: impl FnMut()) -> Settled {
 #[must_use]
 pub struct Settle(());
 
-/// A driver handle.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not the handle of a stream",
-    label = "expected a `CUstream`, such as `stream.cu_stream()`"
-)]
-pub trait RawHandle {}
-
-impl<T> RawHandle for *mut T {}
-
 ignored! {
     Settle {
         margin(share: f64)
@@ -147,7 +141,7 @@ ignored! {
         as_found()
         cold()
         cold_dirty()
-        graph(stream: impl RawHandle, calls: u32)
+        graph(stream: impl GraphStream, calls: u32)
     }
 }
 

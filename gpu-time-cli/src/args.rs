@@ -38,7 +38,7 @@ pub enum Command {
         /// A JSON report, which may be a merged one.
         #[arg(value_hint = ValueHint::FilePath)]
         file: PathBuf,
-        /// The file to write; stdout by default.
+        /// The file to write, or `-` for stdout, which is the default.
         #[arg(short, long, value_hint = ValueHint::FilePath)]
         output: Option<PathBuf>,
     },
@@ -65,7 +65,7 @@ pub enum Command {
         /// JSON reports.
         #[arg(required = true, value_hint = ValueHint::FilePath)]
         files: Vec<PathBuf>,
-        /// The file to write; stdout by default.
+        /// The file to write, or `-` for stdout, which is the default.
         #[arg(short, long, value_hint = ValueHint::FilePath)]
         output: Option<PathBuf>,
     },

@@ -49,6 +49,9 @@ mod stats;
 mod types;
 
 use crate::base::{fork, switches};
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub use config::fuzzing;
 #[doc(hidden)]
 pub use config::output::write_file;
 pub use control::configure::{Configure, configure};
@@ -58,6 +61,9 @@ pub use gpu_time_report::{
 };
 pub use lifecycle::clocks::{ClockError, LockedClocks, lock_clocks};
 pub use settle::{BackToBack, Settle, Settled, Unmet};
+pub use types::gpu_stream::{
+    GpuStream, LEGACY_STREAM, NULL_STREAM, PER_THREAD_STREAM, RawStream, raw_stream,
+};
 
 /// Writes the report now, to the targets in `GPU_TIME_REPORT` or [`Configure::report`]: by default a
 /// table on stderr.

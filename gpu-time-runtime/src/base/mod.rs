@@ -8,4 +8,5 @@ pub(crate) mod lock;
 #[cfg(any(feature = "nvml", feature = "signals"))]
 pub(crate) mod signals;
 pub(crate) mod switches;
+pub(crate) mod thread_bound;
 pub(crate) mod thread_id;

@@ -11,14 +11,13 @@ mod guard;
 
 pub use guard::{Counted, Life, StreamGuard, WeakStream, owner};
 
-use std::cell::{Cell, Ref, RefMut};
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::rc::Rc;
-use std::sync::{Arc, MutexGuard, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::call::lookup::Step;
+use crate::types::gpu_stream::GpuStream;
 
 /// Describes the value of a `stream` expression, given by reference, as a
 /// [`Source`](crate::call::source::Source).
@@ -38,7 +37,7 @@ macro_rules! __gpu_time_source {
                 use $crate::private::{RawHandle as _, Untracking as _};
                 match $crate::private::given(__gpu_time_value).gpu_time_stream() {
                     $crate::private::core::option::Option::Some(__gpu_time_found) => {
-                        match $crate::private::candidate(__gpu_time_found) {
+                        match $crate::private::found(__gpu_time_found).gpu_time_candidate() {
                             __gpu_time_given => {
                                 let (__gpu_time_handle, __gpu_time_stream) =
                                     __gpu_time_given.cu_stream().gpu_time_of(&__gpu_time_given);
@@ -145,29 +144,62 @@ impl<T, E> Tried<Result<T, E>> {
     }
 }
 
-/// A value expected to be a stream: a raw handle, or a type with the same methods as `CudaStream`.
+/// Wraps the value of a `stream` expression without its `Option` or `Result`, from which
+/// `gpu_time_candidate` takes the handle.
+///
+/// Method lookup tries a [`GpuStream`] first, then any type.
+pub fn found<S>(value: &S) -> Step<Step<&S>> {
+    Step(Step(value))
+}
+
+impl<S: GpuStream> Step<Step<&S>> {
+    /// Returns the handle, in a type with the methods of a `CudaStream`.
+    pub fn gpu_time_candidate(&self) -> Vouched {
+        Vouched(self.0.0.stream_handle())
+    }
+}
+
+impl<'a, S> Step<&'a S> {
+    /// Returns the value, which should have the methods of a `CudaStream`.
+    pub fn gpu_time_candidate(&self) -> Candidate<&'a S, S> {
+        Candidate(self.0, PhantomData)
+    }
+}
+
+/// The handle of a [`GpuStream`].
+pub struct Vouched(*mut c_void);
+
+impl Vouched {
+    /// Returns the handle.
+    pub fn cu_stream(&self) -> *mut c_void {
+        self.0
+    }
+
+    /// Stands in for a cudarc context.
+    pub fn context(&self) -> &'static &'static UnknownContext {
+        &&UnknownContext
+    }
+}
+
+/// A value that is expected to have the methods of a `CudaStream`.
 ///
 /// `R` is `&S`. The type has no lifetime parameter and is invariant, because the compiler shows the
 /// [`IsStream`] message only if the receiver's type is identical to the type in the bound,
 /// including region variables.
 pub struct Candidate<R, S>(R, PhantomData<Cell<(R, S)>>);
 
-/// Wraps a value expected to be a stream.
-pub fn candidate<S>(value: &S) -> Candidate<&S, S> {
-    Candidate(value, PhantomData)
-}
-
-/// The methods that generated code calls on a `CudaStream`, implemented for raw handles.
+/// The methods that generated code calls on a `CudaStream`. Nothing implements [`IsStream`], so these
+/// only give its message.
 impl<R, S> Candidate<R, S>
 where
     Self: IsStream<S>,
 {
-    /// Returns the handle.
+    /// Stands in for a missing method.
     pub fn cu_stream(&self) -> *mut c_void {
-        self.gpu_time_handle()
+        std::ptr::null_mut()
     }
 
-    /// Stands in for a cudarc context.
+    /// Stands in for a missing method.
     pub fn context(&self) -> &'static &'static UnknownContext {
         &&UnknownContext
     }
@@ -181,38 +213,17 @@ impl<R, S> Deref for Candidate<R, S> {
     }
 }
 
-/// Implemented for each [`Candidate`] that is a raw handle.
-///
-/// The value's type is a parameter, so that the message can name it.
+/// The message for a value that is not a stream. The type of the value is a parameter so that the message can
+/// name it.
 #[diagnostic::on_unimplemented(
     message = "`{S}` is not a stream",
-    label = "expected a `CudaStream` of cudarc or a raw handle",
-    note = "to pass a raw handle, write for example `stream = s.as_inner()` (cust) or \
-            `stream = cudaStream_t::from(s)` (era_cudart)"
+    label = "expected a `CudaStream` of cudarc, or a type that implements `GpuStream`",
+    note = "a raw handle needs `unsafe`: write for example \
+            `stream = unsafe {{ gpu_time::raw_stream(s.as_inner()) }}`"
 )]
-pub trait IsStream<S> {
-    /// Returns the handle.
-    fn gpu_time_handle(&self) -> *mut c_void;
-}
+pub trait IsStream<S> {}
 
-/// Raw handles, including those behind a reference, a smart pointer or a guard. Each has its own
-/// implementation: for a generic one, the compiler would explain the bounds instead of showing the
-/// message.
-macro_rules! handles {
-    ($($handle:ty),*) => {
-        $(impl<T> IsStream<$handle> for Candidate<&$handle, $handle> {
-            fn gpu_time_handle(&self) -> *mut c_void {
-                self.0.cast()
-            }
-        })*
-    };
-}
-
-handles!(*mut T, &*mut T, &&*mut T, &mut *mut T, Box<*mut T>, Rc<*mut T>, Arc<*mut T>);
-handles!(Ref<'_, *mut T>, RefMut<'_, *mut T>, MutexGuard<'_, *mut T>);
-handles!(RwLockReadGuard<'_, *mut T>, RwLockWriteGuard<'_, *mut T>);
-
-/// The context for a stream that does not name one.
+/// The context of a [`GpuStream`], which does not name one.
 pub struct UnknownContext;
 
 impl UnknownContext {
@@ -225,7 +236,7 @@ impl UnknownContext {
 /// A raw driver handle. References do not implement this trait, although they coerce to pointers.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not the handle of a stream",
-    label = "expected a `CUstream`, such as `stream.cu_stream()`"
+    label = "expected a `CUstream` from `cu_stream()`, and a `CUcontext` from `cu_ctx()`"
 )]
 pub trait RawHandle {
     /// Returns the handle as a number.
@@ -258,8 +269,8 @@ pub fn context_behind<P: Deref>(pointer: &P) -> &P::Target {
 
 /// Fallbacks for contexts that lack these methods.
 ///
-/// cudarc 0.15 always tracks events if it has several streams, and raw streams do not belong to
-/// cudarc. If a context has methods with these names, those are called instead.
+/// cudarc 0.15 always tracks events when it has several streams, and a [`GpuStream`] does not belong to
+/// cudarc. A context's own methods of these names are called instead.
 pub trait Untracking {
     /// Returns `true` if there are streams in addition to the default one.
     fn is_in_multi_stream_mode(&self) -> bool {

@@ -3,6 +3,8 @@
 //! Each source is parsed into [`Options`]; the merged options give the current [`Config`].
 
 mod filter;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod names;
 pub(crate) mod options;
 pub(crate) mod output;

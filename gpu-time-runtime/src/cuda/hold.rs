@@ -14,15 +14,16 @@ use crate::types::handles::Stream;
 /// duration.
 const SLOTS: usize = 64;
 const WORDS: usize = 16;
+/// The ticket in the result of a hold that another thread let go before its bracket had been enqueued. No
+/// hold has it.
+const LET_GO: u64 = 0;
 
 /// Slot word: the ticket up to which holds have been released. Written by the host, polled by the
 /// GPU.
 const RELEASED: usize = 0;
 /// Slot word: the last ticket. Used only by the host.
 const LAST_TICKET: usize = 1;
-/// Slot word: the ticket released before its bracket had been enqueued. Used only by the host.
-const LET_GO: usize = 2;
-/// Slot words: the tickets of recent holds that expired. Written by the GPU.
+/// Words of a slot: the tickets of its last holds that ran into their deadline. Written by the GPU.
 const EXPIRED: usize = 8;
 /// The number of `EXPIRED` words.
 const EXPIRED_WORDS: usize = 8;
@@ -83,11 +84,14 @@ impl Holds {
     }
 
     pub fn release(&self, hold: StreamHold) -> HoldResult {
-        let StreamHold { slot, ticket } = hold;
+        let StreamHold { slot, mut ticket } = hold;
         if let Ok(slots) = self.slots()
             && let Some(words) = slots.words.0.get(slot as usize)
         {
-            words[RELEASED].fetch_max(ticket, Release);
+            // One step, or another thread could let the hold go in between, and it would pass as kept.
+            if words[RELEASED].fetch_max(ticket, Release) >= ticket {
+                ticket = LET_GO;
+            }
             slots.unclaim(slot as usize);
         }
         HoldResult { slot, ticket }
@@ -96,7 +100,7 @@ impl Holds {
     pub fn has_expired(&self, hold: HoldResult) -> bool {
         let Ok(slots) = self.slots() else { return true };
         let Some(words) = slots.words.0.get(hold.slot as usize) else { return true };
-        if words[LET_GO].load(Relaxed) == hold.ticket {
+        if hold.ticket == LET_GO {
             return true;
         }
         // A later ticket may have overwritten the outcome for this one, which then counts as
@@ -107,12 +111,8 @@ impl Holds {
     /// Releases every hold. With `forever`, later holds are released as well.
     pub fn release_all(&self, forever: bool) {
         let Ok(slots) = self.slots() else { return };
-        let claimed = slots.claimed.load(Relaxed);
-        for (slot, words) in slots.words.0.iter().enumerate() {
+        for words in &slots.words.0 {
             let ticket = words[LAST_TICKET].load(Relaxed);
-            if claimed >> slot & 1 == 1 {
-                words[LET_GO].store(ticket, Relaxed);
-            }
             words[RELEASED].fetch_max(if forever { u64::MAX - 1 } else { ticket }, Release);
         }
     }

@@ -113,7 +113,7 @@ extern "C" fn at_exit() {
 /// Registers [`at_exit_without_calls`] while the program is loaded. In a program that never calls a
 /// timed function, this is the only code of the runtime that runs.
 #[used]
-#[unsafe(link_section = ".init_array")]
+#[cfg_attr(not(miri), unsafe(link_section = ".init_array"))] // Miri has no `atexit`
 static ON_LOAD: extern "C" fn() = on_load;
 
 /// The id of the process that loaded this code, as opposed to children that it forks.

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use crate::base::console;
-use crate::call::stream::RawHandle;
-use crate::types::{attribute::Cold, handles::Stream};
+use crate::types::{attribute::Cold, gpu_stream::GraphStream, handles::Stream};
 
 /// The smallest number of samples for which the median has a 95 % interval.
 const FEWEST: u64 = 6;
@@ -108,19 +107,18 @@ impl Settle {
     /// result is [`Settled::back_to_back`](crate::Settled::back_to_back). No other series has to
     /// settle.
     ///
-    /// `stream` is the handle of the stream on which the closure launches; with any cudarc, this is
-    /// `stream.cu_stream()`. It must be a valid `CUstream` that outlives the run, like a raw stream
-    /// in the attribute, and no other thread may use it during the run. The run waits for the
-    /// stream after each replay.
+    /// `stream` is the stream that the closure launches on, as a [`RawStream`](crate::RawStream): a constant such
+    /// as [`PER_THREAD_STREAM`](crate::PER_THREAD_STREAM), or with any cudarc
+    /// `unsafe { gpu_time::raw_stream(stream.cu_stream()) }`. No other thread may use it meanwhile. The run waits
+    /// for the stream after each replay.
     ///
-    /// During the capture, the closure can neither wait for the stream nor allocate. Such calls
-    /// return an error; nothing is then replayed, and the run reports the reason. The closure's
-    /// host work runs once per captured call, but not in replays. Annotated functions do not record
-    /// events into this graph, and their calls count as lost to `capture`. Each call finds the L2
-    /// as the previous one left it, regardless of `cold`. cudarc's event tracking must be off,
-    /// because it makes the stream wait for work outside the capture.
-    pub fn graph(mut self, stream: impl RawHandle, calls: u32) -> Self {
-        let stream = Stream(stream.gpu_time_address());
+    /// During the capture the closure can neither wait for the stream nor allocate: such calls return an
+    /// error, nothing is replayed, and the run reports the reason. The closure's work on the host happens
+    /// once per captured call, not in replays. Annotated functions record no events into this graph; their
+    /// calls are lost to `capture`. Each call finds the L2 as the previous one left it, whatever `cold` says.
+    /// cudarc's event tracking must be off, because it makes the stream wait for work outside the capture.
+    pub fn graph(mut self, stream: impl GraphStream, calls: u32) -> Self {
+        let stream = stream.gpu_time_raw().stream();
         self.graph = Some(Plan { stream, calls: calls.max(1) });
         self
     }

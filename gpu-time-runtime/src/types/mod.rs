@@ -2,6 +2,7 @@
 
 pub mod attribute;
 pub(crate) mod device;
+pub(crate) mod gpu_stream;
 pub(crate) mod handles;
 pub mod key;
 pub(crate) mod label;

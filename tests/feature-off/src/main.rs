@@ -6,6 +6,7 @@
 #![allow(dead_code, unused_variables)]
 
 use std::error::Error;
+use std::ffi::c_void;
 use std::fmt::{Debug, Display};
 use std::pin::pin;
 use std::ptr;
@@ -15,9 +16,10 @@ use std::time::{Duration, Instant};
 
 use gpu_time::{
     BackToBack, Budget, Bytes, ClockError, Clocks, Configure, Device, Eviction, Flops, FlushProof,
-    Histogram, Launch, Launches, LockedClocks, Process, ReadError, Series, Settle, Settled, Site,
-    Slot, Snapshot, Stats, Timeline, Unmet, configure, gpu_timed, lock_clocks, publish, report,
-    set_enabled, snapshot, until_stable,
+    GpuStream, Histogram, LEGACY_STREAM, Launch, Launches, LockedClocks, NULL_STREAM,
+    PER_THREAD_STREAM, Process, RawStream, ReadError, Series, Settle, Settled, Site, Slot,
+    Snapshot, Stats, Timeline, Unmet, configure, gpu_timed, lock_clocks, publish, raw_stream,
+    report, set_enabled, snapshot, until_stable,
 };
 
 /// The methods of a cudarc stream that generated code calls.
@@ -87,8 +89,28 @@ fn configured() -> Configure {
     options.cold("").sleep("").bias("").trace_last(None)
 }
 
+/// A stream type of the program's own.
+struct Queue(RawStream);
+
+// SAFETY: the NULL stream is never destroyed.
+unsafe impl GpuStream for Queue {
+    fn stream_handle(&self) -> *mut c_void {
+        self.0.stream_handle()
+    }
+}
+
+/// Names the NULL stream in every way.
+fn null_streams() -> impl GpuStream {
+    // SAFETY: the NULL stream is never destroyed.
+    let raw = unsafe { raw_stream(ptr::null_mut::<()>()) };
+    assert_eq!(raw, NULL_STREAM);
+    assert_ne!(LEGACY_STREAM, PER_THREAD_STREAM);
+    Arc::new(Box::new(Queue(raw)))
+}
+
 fn main() {
     configured().apply();
+    assert!(null_streams().stream_handle().is_null());
     configure().sample(1.0).warmup(0).apply();
     let work = Work { stream: None };
     set_enabled(true);
@@ -117,7 +139,7 @@ fn settle() -> Settled {
     let options = Settle::default().margin(0.9).min_samples(6).min_time(brief).timeout(long);
     same(&options.as_found());
     same(&options.cold_dirty());
-    same(&options.graph(ptr::null_mut::<()>(), 3));
+    same(&options.graph(NULL_STREAM, 3));
     let (started, mut calls) = (Instant::now(), 0);
     let settled = until_stable(options.cold(), || {
         host(1);

@@ -11,7 +11,7 @@ use cudarc::driver::sys::{
     self, CUcontext, CUdeviceptr, CUfunction, CUlaunchConfig, CUresult, CUstream,
     CUstreamCaptureMode,
 };
-use gpu_time::gpu_timed;
+use gpu_time::{NULL_STREAM, RawStream, gpu_timed, raw_stream};
 use gpu_time_kernels::workloads;
 
 use crate::scenario::Scenario;
@@ -165,7 +165,12 @@ fn launches(
     }
 }
 
-#[gpu_timed(stream = stream, scope = "body", cold = "dirty", sleep = "20us")]
+fn raw(stream: CUstream) -> RawStream {
+    // SAFETY: the callers of `body` keep the stream.
+    unsafe { raw_stream(stream) }
+}
+
+#[gpu_timed(stream = raw(stream), scope = "body", cold = "dirty", sleep = "20us")]
 fn body(
     stream: CUstream,
     work: &Increment,
@@ -194,7 +199,7 @@ fn barred(
 }
 
 /// Uses the NULL stream of the current context.
-#[gpu_timed(stream = ptr::null_mut() as CUstream, scope = "body")]
+#[gpu_timed(stream = NULL_STREAM, scope = "body")]
 fn on_null(memory: CUdeviceptr, number: u32) -> Result<u32, CUresult> {
     ran!();
     // SAFETY: the memory belongs to the current context and has at least 64 bytes.

@@ -9,7 +9,9 @@ use std::thread;
 use std::time::Duration;
 
 use cudarc::driver::{CudaStream, sys};
-use gpu_time::{Settle, Settled, Snapshot, gpu_timed, until_stable};
+use gpu_time::{
+    NULL_STREAM, RawStream, Settle, Settled, Snapshot, gpu_timed, raw_stream, until_stable,
+};
 
 use crate::gpu::{Copy, Gpu, LaunchResult, Spin};
 use crate::scenario::Scenario;
@@ -371,7 +373,7 @@ fn back_to_back(arguments: &[String]) {
     let (spin, other) = (gpu.spin("settle::node"), gpu.spin("settle::plain"));
     let is_off = arguments == ["off"];
     gpu_time::set_enabled(!is_off);
-    let settled = until_stable(settle().graph(gpu.stream.cu_stream(), CALLS), || {
+    let settled = until_stable(settle().graph(raw(&gpu.stream), CALLS), || {
         node(&gpu.stream, &spin).unwrap();
         plain(&gpu.stream, &other).unwrap();
     });
@@ -390,21 +392,26 @@ fn back_to_back(arguments: &[String]) {
     tally::print();
 }
 
-/// Makes runs whose closures cannot be captured, each named after its problem. The stream still
-/// works after each of them.
+fn raw(stream: &CudaStream) -> RawStream {
+    // SAFETY: the stream outlives the run, which is in the same function.
+    unsafe { raw_stream(stream.cu_stream()) }
+}
+
+/// Closures that cannot be captured, each named after what is wrong with it. The stream works after
+/// each.
 fn refused(_: &[String]) {
     let gpu = Gpu::new();
     let (stream, other) = (&gpu.stream, gpu.new_stream());
     let (spin, after) = (gpu.spin("settle::plain"), gpu.increment("settle::after"));
     let launch = || spin.launch(stream, 10_000).unwrap();
-    let on = |name: &str, handle: sys::CUstream, closure: &mut dyn FnMut()| {
+    let on = |name: &str, handle: RawStream, closure: &mut dyn FnMut()| {
         let settled = until_stable(settle().graph(handle, 4), closure);
         note(name, &settled);
         let [unmet] = settled.unmet() else { panic!("{:?}", settled.unmet()) };
         assert!(settled.back_to_back().is_none() && unmet.samples() == 0);
         tally::fact(name, unmet.to_string());
     };
-    let own = stream.cu_stream();
+    let own = raw(stream);
     on("waits", own, &mut || {
         launch();
         // The closure ignores the error.
@@ -427,7 +434,7 @@ fn refused(_: &[String]) {
         other.join(stream).unwrap();
         spin.launch(&other, 10_000).unwrap();
     });
-    on("null", gpu.context.default_stream().cu_stream(), &mut launch.clone());
+    on("null", NULL_STREAM, &mut launch.clone());
     stream.begin_capture(sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED).unwrap();
     on("captured", own, &mut launch.clone());
     drop(
@@ -448,7 +455,7 @@ fn unwinding(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("settle::plain");
     let unwound = catch_unwind(AssertUnwindSafe(|| {
-        until_stable(settle().graph(gpu.stream.cu_stream(), 4), || {
+        until_stable(settle().graph(raw(&gpu.stream), 4), || {
             plain(&gpu.stream, &spin).unwrap();
             gpu.stream.synchronize().unwrap();
         })

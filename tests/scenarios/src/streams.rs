@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, PushKernelArg, sys};
-use gpu_time::gpu_timed;
+use gpu_time::{RawStream, gpu_timed, raw_stream};
 
 use crate::gpu::{Gpu, LaunchResult, ONE, Spin};
 use crate::scenario::Scenario;
@@ -98,7 +98,12 @@ fn on_per_thread(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, 20_000)
 }
 
-#[gpu_timed(warmup = 200, cold, sleep)]
+fn raw(stream: sys::CUstream) -> RawStream {
+    // SAFETY: the callers of `on_raw` keep the stream.
+    unsafe { raw_stream(stream) }
+}
+
+#[gpu_timed(stream = raw(stream), warmup = 200, cold, sleep)]
 fn on_raw(stream: sys::CUstream, spin: &Spin) -> Result<(), sys::CUresult> {
     ran!();
     let mut ns = 20_000u64;

@@ -56,7 +56,27 @@ fn off_build_has_two_packages() {
     assert!(packages(On).iter().any(|name| name == "cudarc"));
 }
 
-/// Compiles `assembly.rs` to assembly. It is annotated if a library is given.
+/// On other systems than Linux no other crate is compiled that could add its own errors to ours.
+#[test]
+fn enabled_builds_no_dependency_elsewhere() {
+    let packages = |system| -> Vec<String> {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
+        cargo.args(["tree", "--locked", "--quiet", "-p", "gpu-time", "--features", "full"]);
+        // Procedural macros and their dependencies run on the host.
+        cargo.args(["-e", "normal,build,no-proc-macro", "--target", system]);
+        let output = succeed(cargo.args(["--prefix", "none", "-f", "{p}"]));
+        let names = text(&output.stdout).lines().filter_map(|line| line.split(' ').next());
+        names.map(str::to_owned).collect()
+    };
+    for system in ["wasm32-unknown-unknown", "x86_64-pc-windows-msvc", "aarch64-apple-darwin"] {
+        assert_eq!(packages(system), ["gpu-time"], "{system}");
+    }
+    let linux = packages("x86_64-unknown-linux-gnu");
+    assert!(linux.iter().any(|name| name == "cudarc"), "{linux:?}");
+}
+
+/// Compiles `assembly.rs` to assembly, annotated if a library is given.
 fn assembly(name: &str, gpu_time: Option<&Path>, flags: &[&str]) -> Vec<u8> {
     let path = target().join(name).with_extension("s");
     let mut rustc = Command::new(Path::new(env!("CARGO")).with_file_name("rustc"));

@@ -8,6 +8,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::rc::{self, Rc};
 use std::sync::{self, Arc};
 
+use crate::base::thread_bound::ThreadBound;
 use crate::call::lookup::Step;
 use crate::types::sample::Lost;
 
@@ -81,12 +82,15 @@ impl<T: ?Sized> StreamGuard for WeakStream<sync::Weak<T>> {
     }
 }
 
-impl<T: ?Sized> StreamGuard for WeakStream<rc::Weak<T>> {
+/// Bound to its thread, so that a future stays `Send` whose stream was in a temporary `Rc`. If the future
+/// has moved to another thread, the stream counts as dropped.
+impl<T: ?Sized> StreamGuard for WeakStream<ThreadBound<rc::Weak<T>>> {
     type Strong = Option<Rc<T>>;
 
     #[inline]
     fn upgrade(&self) -> Option<Option<Rc<T>>> {
-        self.0.as_ref().map_or(Some(None), |weak| weak.upgrade().map(Some))
+        let upgrade = |weak: &ThreadBound<rc::Weak<T>>| weak.get()?.upgrade().map(Some);
+        self.0.as_ref().map_or(Some(None), upgrade)
     }
 }
 
@@ -116,10 +120,10 @@ impl<T: ?Sized> Counted for Arc<T> {
 }
 
 impl<T: ?Sized> Counted for Rc<T> {
-    type Weak = rc::Weak<T>;
+    type Weak = ThreadBound<rc::Weak<T>>;
 
     fn downgrade(&self) -> Self::Weak {
-        Rc::downgrade(self)
+        ThreadBound::new(Rc::downgrade(self))
     }
 }
 
