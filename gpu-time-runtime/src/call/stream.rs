@@ -144,8 +144,8 @@ impl<T, E> Tried<Result<T, E>> {
     }
 }
 
-/// Wraps the value of a `stream` expression without its `Option` or `Result`, from which
-/// `gpu_time_candidate` takes the handle.
+/// Wraps the value of a `stream` expression, without its `Option` or `Result`, so that
+/// `gpu_time_candidate` can extract the handle.
 ///
 /// Method lookup tries a [`GpuStream`] first, then any type.
 pub fn found<S>(value: &S) -> Step<Step<&S>> {
@@ -153,14 +153,14 @@ pub fn found<S>(value: &S) -> Step<Step<&S>> {
 }
 
 impl<S: GpuStream> Step<Step<&S>> {
-    /// Returns the handle, in a type with the methods of a `CudaStream`.
+    /// Returns the handle, wrapped in a type with the same methods as `CudaStream`.
     pub fn gpu_time_candidate(&self) -> Vouched {
         Vouched(self.0.0.stream_handle())
     }
 }
 
 impl<'a, S> Step<&'a S> {
-    /// Returns the value, which should have the methods of a `CudaStream`.
+    /// Returns the value, which should have the same methods as `CudaStream`.
     pub fn gpu_time_candidate(&self) -> Candidate<&'a S, S> {
         Candidate(self.0, PhantomData)
     }
@@ -181,15 +181,15 @@ impl Vouched {
     }
 }
 
-/// A value that is expected to have the methods of a `CudaStream`.
+/// A value expected to have the same methods as `CudaStream`.
 ///
 /// `R` is `&S`. The type has no lifetime parameter and is invariant, because the compiler shows the
 /// [`IsStream`] message only if the receiver's type is identical to the type in the bound,
 /// including region variables.
 pub struct Candidate<R, S>(R, PhantomData<Cell<(R, S)>>);
 
-/// The methods that generated code calls on a `CudaStream`. Nothing implements [`IsStream`], so these
-/// only give its message.
+/// The methods that generated code calls on a `CudaStream`. Nothing implements [`IsStream`], so
+/// they only produce its error message.
 impl<R, S> Candidate<R, S>
 where
     Self: IsStream<S>,
@@ -213,8 +213,8 @@ impl<R, S> Deref for Candidate<R, S> {
     }
 }
 
-/// The message for a value that is not a stream. The type of the value is a parameter so that the message can
-/// name it.
+/// Provides the error message for a value that is not a stream. The value's type is a parameter, so
+/// that the message can name it.
 #[diagnostic::on_unimplemented(
     message = "`{S}` is not a stream",
     label = "expected a `CudaStream` of cudarc, or a type that implements `GpuStream`",
@@ -223,7 +223,7 @@ impl<R, S> Deref for Candidate<R, S> {
 )]
 pub trait IsStream<S> {}
 
-/// The context of a [`GpuStream`], which does not name one.
+/// The context for a [`GpuStream`], which does not name one.
 pub struct UnknownContext;
 
 impl UnknownContext {
@@ -269,8 +269,8 @@ pub fn context_behind<P: Deref>(pointer: &P) -> &P::Target {
 
 /// Fallbacks for contexts that lack these methods.
 ///
-/// cudarc 0.15 always tracks events when it has several streams, and a [`GpuStream`] does not belong to
-/// cudarc. A context's own methods of these names are called instead.
+/// cudarc 0.15 always tracks events if it has several streams, and a [`GpuStream`] does not belong
+/// to cudarc. If a context has methods with these names, those are called instead.
 pub trait Untracking {
     /// Returns `true` if there are streams in addition to the default one.
     fn is_in_multi_stream_mode(&self) -> bool {

@@ -14,8 +14,8 @@ use crate::types::handles::Stream;
 /// duration.
 const SLOTS: usize = 64;
 const WORDS: usize = 16;
-/// The ticket in the result of a hold that another thread let go before its bracket had been enqueued. No
-/// hold has it.
+/// The ticket in a hold's result if another thread released the hold before its bracket had been
+/// enqueued. No hold has this ticket.
 const LET_GO: u64 = 0;
 
 /// Slot word: the ticket up to which holds have been released. Written by the host, polled by the
@@ -23,7 +23,7 @@ const LET_GO: u64 = 0;
 const RELEASED: usize = 0;
 /// Slot word: the last ticket. Used only by the host.
 const LAST_TICKET: usize = 1;
-/// Words of a slot: the tickets of its last holds that ran into their deadline. Written by the GPU.
+/// Slot words: the tickets of recent holds that expired. Written by the GPU.
 const EXPIRED: usize = 8;
 /// The number of `EXPIRED` words.
 const EXPIRED_WORDS: usize = 8;
@@ -88,7 +88,8 @@ impl Holds {
         if let Ok(slots) = self.slots()
             && let Some(words) = slots.words.0.get(slot as usize)
         {
-            // One step, or another thread could let the hold go in between, and it would pass as kept.
+            // This is a single step. Otherwise, another thread could release the hold in between,
+            // and the hold would seem to have been kept.
             if words[RELEASED].fetch_max(ticket, Release) >= ticket {
                 ticket = LET_GO;
             }

@@ -107,16 +107,18 @@ impl Settle {
     /// result is [`Settled::back_to_back`](crate::Settled::back_to_back). No other series has to
     /// settle.
     ///
-    /// `stream` is the stream that the closure launches on, as a [`RawStream`](crate::RawStream): a constant such
-    /// as [`PER_THREAD_STREAM`](crate::PER_THREAD_STREAM), or with any cudarc
-    /// `unsafe { gpu_time::raw_stream(stream.cu_stream()) }`. No other thread may use it meanwhile. The run waits
-    /// for the stream after each replay.
+    /// `stream` is the stream on which the closure launches, given as a
+    /// [`RawStream`](crate::RawStream): a constant such as
+    /// [`PER_THREAD_STREAM`](crate::PER_THREAD_STREAM) or, with any cudarc,
+    /// `unsafe { gpu_time::raw_stream(stream.cu_stream()) }`. No other thread may use it during the
+    /// run. The run waits for the stream after each replay.
     ///
-    /// During the capture the closure can neither wait for the stream nor allocate: such calls return an
-    /// error, nothing is replayed, and the run reports the reason. The closure's work on the host happens
-    /// once per captured call, not in replays. Annotated functions record no events into this graph; their
-    /// calls are lost to `capture`. Each call finds the L2 as the previous one left it, whatever `cold` says.
-    /// cudarc's event tracking must be off, because it makes the stream wait for work outside the capture.
+    /// During the capture, the closure can neither wait for the stream nor allocate. Such calls
+    /// return an error; nothing is then replayed, and the run reports the reason. The closure's
+    /// host work runs once per captured call, but not in replays. Annotated functions do not record
+    /// events into this graph, and their calls count as lost to `capture`. Each call finds the L2
+    /// as the previous one left it, regardless of `cold`. cudarc's event tracking must be off,
+    /// because it makes the stream wait for work outside the capture.
     pub fn graph(mut self, stream: impl GraphStream, calls: u32) -> Self {
         let stream = stream.gpu_time_raw().stream();
         self.graph = Some(Plan { stream, calls: calls.max(1) });

@@ -42,8 +42,8 @@ fn fallback(_: &[String]) {
 }
 
 fn raw(stream: sys::CUstream) -> RawStream {
-    // SAFETY: `stream` is not a handle of the driver. Sound only because the driver is unusable, so nothing
-    // dereferences the handle.
+    // SAFETY: `stream` is not a valid driver handle. This is sound only because the driver is
+    // unusable, so nothing dereferences the handle.
     unsafe { raw_stream(stream) }
 }
 

@@ -166,7 +166,7 @@ fn launches(
 }
 
 fn raw(stream: CUstream) -> RawStream {
-    // SAFETY: the callers of `body` keep the stream.
+    // SAFETY: the callers of `body` keep the stream alive.
     unsafe { raw_stream(stream) }
 }
 

@@ -397,8 +397,8 @@ fn raw(stream: &CudaStream) -> RawStream {
     unsafe { raw_stream(stream.cu_stream()) }
 }
 
-/// Closures that cannot be captured, each named after what is wrong with it. The stream works after
-/// each.
+/// Makes runs whose closures cannot be captured, each named after its problem. The stream still
+/// works after each of them.
 fn refused(_: &[String]) {
     let gpu = Gpu::new();
     let (stream, other) = (&gpu.stream, gpu.new_stream());

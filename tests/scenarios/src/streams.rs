@@ -99,7 +99,7 @@ fn on_per_thread(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
 }
 
 fn raw(stream: sys::CUstream) -> RawStream {
-    // SAFETY: the callers of `on_raw` keep the stream.
+    // SAFETY: the callers of `on_raw` keep the stream alive.
     unsafe { raw_stream(stream) }
 }
 

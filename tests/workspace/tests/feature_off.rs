@@ -56,7 +56,7 @@ fn off_build_has_two_packages() {
     assert!(packages(On).iter().any(|name| name == "cudarc"));
 }
 
-/// On other systems than Linux no other crate is compiled that could add its own errors to ours.
+/// On systems other than Linux, no other crate is compiled that could add its own errors to ours.
 #[test]
 fn enabled_builds_no_dependency_elsewhere() {
     let packages = |system| -> Vec<String> {
@@ -76,7 +76,7 @@ fn enabled_builds_no_dependency_elsewhere() {
     assert!(linux.iter().any(|name| name == "cudarc"), "{linux:?}");
 }
 
-/// Compiles `assembly.rs` to assembly, annotated if a library is given.
+/// Compiles `assembly.rs` to assembly. It is annotated if a library is given.
 fn assembly(name: &str, gpu_time: Option<&Path>, flags: &[&str]) -> Vec<u8> {
     let path = target().join(name).with_extension("s");
     let mut rustc = Command::new(Path::new(env!("CARGO")).with_file_name("rustc"));

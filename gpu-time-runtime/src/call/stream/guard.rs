@@ -82,8 +82,8 @@ impl<T: ?Sized> StreamGuard for WeakStream<sync::Weak<T>> {
     }
 }
 
-/// Bound to its thread, so that a future stays `Send` whose stream was in a temporary `Rc`. If the future
-/// has moved to another thread, the stream counts as dropped.
+/// Bound to its thread, so that a future stays `Send` even if its stream was in a temporary `Rc`.
+/// If the future has moved to another thread, the stream counts as dropped.
 impl<T: ?Sized> StreamGuard for WeakStream<ThreadBound<rc::Weak<T>>> {
     type Strong = Option<Rc<T>>;
 

@@ -154,7 +154,7 @@ fn vouched_streams_name_no_context() {
     assert_eq!(seen(source!(None::<RawStream>)), Seen::Host);
 }
 
-/// The stream type of a user, which has methods of the same names.
+/// A user-defined stream type that has methods with the same names.
 struct Queue(usize);
 
 #[expect(unsafe_code, reason = "as a user writes it")]
