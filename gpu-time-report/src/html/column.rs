@@ -45,7 +45,7 @@ pub struct PageRow<'a> {
     pub site: &'a Site,
     /// `None` for a function that has no own series.
     pub series: Option<&'a Series>,
-    /// The number of calls, in the function's row that shows it.
+    /// The number of calls, for the row that shows it.
     pub calls: Option<u64>,
 }
 

@@ -38,7 +38,7 @@ impl<G> Source<G> {
     }
 }
 
-/// The key and the workload of a call, each evaluated at most once.
+/// A call's key and workload, each evaluated at most once.
 pub trait Details {
     /// The type that stores the workload in the call.
     type Work: Work;

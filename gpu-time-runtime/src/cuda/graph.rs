@@ -106,7 +106,7 @@ impl Context {
         })
     }
 
-    /// Records an event as a node of the graph that the stream is being captured into.
+    /// Records an event as a node in the graph into which the stream is being captured.
     pub fn record_node(&self, event: &Event, stream: Stream) -> Result<(), Fault> {
         // SAFETY: the event was created in this context and is never destroyed; the stream is live.
         self.on_stream(stream, || unsafe {
@@ -161,6 +161,6 @@ fn keep(graph: CUgraph, released: &'static AtomicBool) -> Result<(), KeepError> 
 /// Runs when the last graph with these events has been destroyed, on a driver thread that must not
 /// make driver calls.
 unsafe extern "C" fn release(flag: *mut c_void) {
-    // SAFETY: it is the flag given to `keep`, which is never freed.
+    // SAFETY: this is the flag passed to `keep`, which is never freed.
     unsafe { &*flag.cast::<AtomicBool>() }.store(true, Release);
 }

@@ -1,5 +1,5 @@
-//! The interface through which brackets use a GPU: the [`Gpu`] trait and its types. The recorder's
-//! tests run on a scripted fake.
+//! The GPU interface used by brackets: the [`Gpu`] trait and its types. The recorder's tests run on a
+//! scripted fake.
 
 #[cfg(test)]
 pub(crate) mod fake;

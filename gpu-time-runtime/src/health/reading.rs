@@ -169,7 +169,7 @@ fn is_idle(active: ThrottleReasons) -> bool {
     active.contains(ThrottleReasons::GPU_IDLE)
 }
 
-/// Returns the nanoseconds for which a reason has been active since the driver was loaded.
+/// Returns how long a reason has been active since the driver was loaded, in nanoseconds.
 fn active_ns(device: &Device, reason: &Reason) -> Option<u64> {
     let values = device.field_values_for(&[FieldId(reason.counter?)]).ok();
     let value = values.and_then(|values| values.into_iter().next()?.ok()?.value.ok());

@@ -157,7 +157,7 @@ impl SeriesTable {
         Some(self.counters.get(series.0 as usize)?.id)
     }
 
-    /// Returns `true` if the next bracket of the series is expected to be long.
+    /// Returns `true` if the next bracket in the series is expected to be long.
     #[inline]
     pub fn is_long(&self, series: SeriesRef) -> bool {
         self.counters.get(series.0 as usize).is_some_and(|counters| counters.is_long)

@@ -32,7 +32,7 @@ impl Settled {
         self.unmet.is_empty()
     }
 
-    /// Returns the series that have not settled, in the order of the report.
+    /// Returns the series that have not settled, in report order.
     pub fn unmet(&self) -> &[Unmet] {
         &self.unmet
     }

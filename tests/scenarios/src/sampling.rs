@@ -266,7 +266,7 @@ fn rare_is_timed() -> bool {
     TIMED.swap(false, Relaxed)
 }
 
-/// A high load, of which few calls are timed, stops just after a timed call, and calls become rare.
+/// A high load, with few calls timed, stops just after a timed call, and calls become rare.
 /// The pending gap would skip calls for a long time.
 fn load_drop(_: &[String]) {
     let unsampled = || {

@@ -97,7 +97,7 @@ mod simulated {
         lost > 0 || !report.warnings().is_empty() || unknown
     }
 
-    /// Returns the number of samples of each series, with the state of the L2.
+    /// Returns the number of samples in each series, with the series' L2 state.
     fn samples(report: &Report) -> Vec<(&str, Option<u32>, &str, u64)> {
         let rows =
             report.sites.iter().flat_map(|site| site.series.iter().map(move |row| (site, row)));

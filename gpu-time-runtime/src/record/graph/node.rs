@@ -55,7 +55,7 @@ impl Node {
         }
     }
 
-    /// Records the stop of the launch as a node. `is_alive` is `false` if the stream was destroyed.
+    /// Records the launch's stop as a node. `is_alive` is `false` if the stream has been destroyed.
     #[cold]
     pub fn close(self, is_alive: bool) {
         match self.stop(is_alive) {

@@ -33,7 +33,7 @@ pub use run::Run;
 use run::Tally;
 use timeline::Timeline;
 
-/// File name of the NVML stand-in's trace, which lists locked and released clocks.
+/// The file name of the NVML stand-in's trace, which lists locked and released clocks.
 const NVML_TRACE: &str = "nvml";
 /// Prefix of the Chrome trace's file name.
 const CHROME_TRACE: &str = "chrome-trace-";
