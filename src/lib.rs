@@ -20,7 +20,7 @@ pub use gpu_time_runtime::{
     set_enabled, snapshot, until_stable,
 };
 
-/// The items that generated code names. Not a public interface.
+/// Items named by generated code. This is not a public interface.
 #[cfg(all(feature = "enabled", target_os = "linux"))]
 #[doc(hidden)]
 pub use gpu_time_runtime::private as __private;

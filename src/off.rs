@@ -1,12 +1,13 @@
-//! The public API without the feature `enabled`, so that code which uses it needs no `cfg`.
+//! The public API without the `enabled` feature, so that code that uses it needs no `cfg`.
 //!
-//! There is nothing to report: a snapshot has no devices and no sites, and their types have no values.
+//! There is nothing to report: a snapshot has no devices and no sites, and their types are
+//! uninhabited.
 
 use std::ops::Deref;
 use std::time::{Duration, Instant};
 use std::{fmt, iter};
 
-/// Implements accessors with a fixed answer.
+/// Implements accessors that return fixed values.
 macro_rules! answers {
     ($($name:ident { $($accessor:ident: $value:ty = $answer:expr),* $(,)? })*) => {
         $(impl $name {
@@ -25,7 +26,7 @@ macro_rules! ignored {
     ($name:ident { $($option:ident($($value:ident: $of:ty),*))* }) => {
         impl $name {
             $(
-                /// Does nothing, because the feature `enabled` is off.
+                /// Does nothing, because the `enabled` feature is off.
                 pub fn $option(self $(, $value: $of)*) -> Self {
                     $(_ = $value;)*
                     self
@@ -43,30 +44,30 @@ pub use snapshot::*;
 use stream::GraphStream;
 pub use stream::{GpuStream, LEGACY_STREAM, NULL_STREAM, PER_THREAD_STREAM, RawStream, raw_stream};
 
-/// Does nothing, because the feature `enabled` is off.
+/// Does nothing, because the `enabled` feature is off.
 pub fn report() {}
 
-/// Returns an empty snapshot, because the feature `enabled` is off.
+/// Returns an empty snapshot, because the `enabled` feature is off.
 pub fn snapshot() -> Snapshot {
     Snapshot::empty()
 }
 
-/// Does nothing, because the feature `enabled` is off.
+/// Does nothing, because the `enabled` feature is off.
 pub fn publish() {}
 
-/// Does nothing, because the feature `enabled` is off.
+/// Does nothing, because the `enabled` feature is off.
 pub fn set_enabled(_on: bool) {}
 
-/// Returns an error that names the features `enabled` and `nvml`.
+/// Returns an error that names the `enabled` and `nvml` features.
 ///
 /// # Errors
 ///
-/// Always, because the feature `enabled` is off.
+/// Always, because the `enabled` feature is off.
 pub fn lock_clocks(_mhz: u32) -> Result<LockedClocks, ClockError> {
     Err(ClockError(()))
 }
 
-/// The error of [`lock_clocks`].
+/// The error returned by [`lock_clocks`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClockError(());
 
@@ -78,24 +79,24 @@ impl fmt::Display for ClockError {
 
 impl std::error::Error for ClockError {}
 
-/// Has no values, because the feature `enabled` is off.
+/// Uninhabited, because the `enabled` feature is off.
 #[derive(Debug)]
 #[must_use = "the clocks are given back when it is dropped"]
 pub enum LockedClocks {}
 
 impl LockedClocks {
-    /// Never called, because there is no value to call it on.
+    /// Never called, because this type is uninhabited.
     pub fn sm_mhz(&self) -> impl Iterator<Item = (&str, Option<u32>)> + '_ {
         iter::empty()
     }
 }
 
-/// Options for the whole process, ignored because the feature `enabled` is off.
+/// Process-wide options, ignored because the `enabled` feature is off.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use = "nothing happens until `apply`"]
 pub struct Configure(());
 
-/// Returns options that are ignored, because the feature `enabled` is off.
+/// Returns options that are ignored, because the `enabled` feature is off.
 pub fn configure() -> Configure {
     Configure::default()
 }
@@ -115,11 +116,11 @@ ignored! {
 }
 
 impl Configure {
-    /// Does nothing, because the feature `enabled` is off.
+    /// Does nothing, because the `enabled` feature is off.
     pub fn apply(self) {}
 }
 
-/// Calls the closure once, because the feature `enabled` is off.
+/// Calls the closure once, because the `enabled` feature is off.
 pub fn until_stable(_settle: Settle, mut closure: impl FnMut()) -> Settled {
     let started = Instant::now();
     closure();
@@ -209,12 +210,12 @@ answers! {
 }
 
 impl Settled {
-    /// Returns how long the call of the closure took.
+    /// Returns how long the closure ran.
     pub fn elapsed(&self) -> Duration {
         self.elapsed
     }
 
-    /// Returns the snapshot alone.
+    /// Returns only the snapshot.
     pub fn into_snapshot(self) -> Snapshot {
         self.snapshot
     }

@@ -1,5 +1,5 @@
-//! Expands the attribute: its arguments are the first line of the input, and the item is the rest. What
-//! becomes of a function must be an item again, with or without errors.
+//! Expands the attribute. The first line of the input contains its arguments, and the rest is the
+//! item. A function must expand to an item again, with or without errors.
 
 #![no_main]
 
@@ -8,7 +8,7 @@ use std::str::FromStr;
 use libfuzzer_sys::fuzz_target;
 use proc_macro2::TokenStream;
 
-// A procedural macro exports nothing else, so its modules are compiled here.
+// A procedural macro crate exports nothing else, so its modules are compiled here.
 #[path = "../../gpu-time-macros/src/args.rs"]
 mod args;
 #[path = "../../gpu-time-macros/src/bindings.rs"]

@@ -1,4 +1,5 @@
-//! Reads the configuration from environment variables: one in each line of the input, as `NAME=value`.
+//! Reads the configuration from environment variables. Each line of the input is one, as
+//! `NAME=value`.
 
 #![no_main]
 

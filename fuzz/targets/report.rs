@@ -1,4 +1,5 @@
-//! Reads a report. One that is read must have every rendering, and must be read back as it was written.
+//! Reads a report. If this succeeds, every rendering must work, and reading back the written report
+//! must give the same result.
 
 #![no_main]
 

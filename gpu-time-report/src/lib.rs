@@ -1,6 +1,6 @@
-//! Reports of [gpu-time](https://docs.rs/gpu-time). A [`Snapshot`] holds the measurements; it is
-//! written as a table, JSON, CSV or HTML, and read back from JSON. This crate measures nothing and
-//! needs no GPU.
+//! Reports from [gpu-time](https://docs.rs/gpu-time). A [`Snapshot`] contains the measurements. It
+//! can be written as a table, JSON, CSV or HTML, and read back from JSON. This crate does not
+//! measure anything and needs no GPU.
 //!
 //! ```
 //! let json = br#"{

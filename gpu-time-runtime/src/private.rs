@@ -1,4 +1,5 @@
-//! The items that generated code may name. Not a public interface: it changes without notice.
+//! Items that generated code may name. This is not a public interface and may change without
+//! notice.
 
 pub use core;
 pub use inventory;

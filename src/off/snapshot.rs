@@ -1,18 +1,18 @@
-//! An empty snapshot, and the types without values that its accessors name.
+//! An empty snapshot, and the uninhabited types named by its accessors.
 //!
 //! A program that reads a snapshot must compile in both builds, so every accessor is listed here.
 
 use std::iter::Empty;
 use std::{fmt, process};
 
-/// Why there is nothing to report.
+/// The reason why there is nothing to report.
 pub(super) const WHY: &str = "gpu-time was built without its feature `enabled`";
 
-/// A snapshot without devices and sites. Its `Display` says why.
+/// A snapshot without devices and sites. Its `Display` prints the reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot(Process);
 
-/// The process. Nothing was measured in it.
+/// The process, in which nothing was measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Process(());
 
@@ -42,7 +42,7 @@ impl Snapshot {
         Snapshot(Process(()))
     }
 
-    /// Returns the process, whose `off` says why nothing was timed.
+    /// Returns the process, whose `off` gives the reason why nothing was timed.
     pub fn process(&self) -> &Process {
         &self.0
     }
@@ -52,16 +52,17 @@ impl Snapshot {
         None
     }
 
-    /// Fails: the package `gpu-time-report` reads reports, also without the feature `enabled`.
+    /// Always fails. To read reports, use the `gpu-time-report` package, which works without the
+    /// `enabled` feature.
     ///
     /// # Errors
     ///
-    /// Always, because the feature `enabled` is off.
+    /// Always, because the `enabled` feature is off.
     pub fn from_json(_json: &[u8]) -> Result<Snapshot, ReadError> {
         Err(ReadError(()))
     }
 
-    /// Returns a JSON report of the usual form.
+    /// Returns a JSON report in the usual form.
     pub fn to_json(&self) -> String {
         let (pid, version) = (self.0.pid(), self.0.version());
         format!(
@@ -90,7 +91,7 @@ impl fmt::Display for Snapshot {
     }
 }
 
-/// The error of [`Snapshot::from_json`].
+/// The error returned by [`Snapshot::from_json`].
 #[derive(Debug)]
 pub struct ReadError(());
 
@@ -102,16 +103,16 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-/// Defines types without values, with the accessors that they have in the enabled build.
+/// Defines uninhabited types, with the accessors that they have in the enabled build.
 macro_rules! no_values {
     ($($name:ident $(: $derived:ident)* { $($accessor:ident: $value:ty),* $(,)? })*) => {$(
-        /// Has no values, because the feature `enabled` is off.
+        /// Uninhabited, because the `enabled` feature is off.
         #[derive(Clone, Debug, PartialEq, $($derived),*)]
         pub enum $name {}
 
         impl $name {
             $(
-                /// Never called, because there is no value to call it on.
+                /// Never called, because this type is uninhabited.
                 pub fn $accessor(&self) -> $value {
                     match *self {}
                 }

@@ -1,4 +1,5 @@
-//! Streams whose handle the program vouches for, none of which is used.
+//! Streams whose handles are guaranteed to be valid by the program. They are not used in this
+//! build.
 
 #![allow(unsafe_code)] // `unsafe` as with the feature `enabled`
 
@@ -7,7 +8,7 @@ use std::ffi::c_void;
 use std::rc::Rc;
 use std::sync::{Arc, MutexGuard, RwLockReadGuard, RwLockWriteGuard};
 
-/// The handle of a stream, which nothing uses because the feature `enabled` is off.
+/// A stream handle, which is not used because the `enabled` feature is off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RawStream(usize);
 
@@ -24,25 +25,25 @@ pub const PER_THREAD_STREAM: RawStream = RawStream(2);
 ///
 /// # Safety
 ///
-/// The handle must be that of a stream, which must not be destroyed before the last annotated call or run
-/// of [`until_stable`](crate::until_stable) ends that got the result.
+/// `handle` must be a valid stream handle. The stream must not be destroyed before the last
+/// annotated call or [`until_stable`](crate::until_stable) run that uses the result has ended.
 pub unsafe fn raw_stream<T>(handle: *mut T) -> RawStream {
     RawStream(handle.addr())
 }
 
-/// A stream type of your own, for `stream = EXPR`.
+/// A user-defined stream type, for `stream = EXPR`.
 ///
 /// # Safety
 ///
-/// The handle must be that of a stream, which must not be destroyed before the last annotated call ends that
-/// got it.
+/// The returned handle must be a valid stream handle. The stream must not be destroyed before the
+/// last annotated call that uses it has ended.
 pub unsafe trait GpuStream {
     /// Returns the handle: a `CUstream` or `cudaStream_t`.
     fn stream_handle(&self) -> *mut c_void;
 }
 
-// SAFETY: the constants are streams that are never destroyed, and the caller of `raw_stream` vouches for
-// the others.
+// SAFETY: the streams named by the constants are never destroyed, and the caller of `raw_stream`
+// guarantees the validity of all others.
 unsafe impl GpuStream for RawStream {
     fn stream_handle(&self) -> *mut c_void {
         std::ptr::without_provenance_mut(self.0)
@@ -52,7 +53,7 @@ unsafe impl GpuStream for RawStream {
 macro_rules! behind {
     ($($pointer:ty),*) => {
         $(
-            // SAFETY: it is the handle of the value behind the pointer.
+            // SAFETY: the handle comes from the value behind the pointer.
             unsafe impl<T: GpuStream + ?Sized> GpuStream for $pointer {
                 fn stream_handle(&self) -> *mut c_void {
                     (**self).stream_handle()
@@ -65,7 +66,8 @@ macro_rules! behind {
 behind!(&T, &mut T, Box<T>, Rc<T>, Arc<T>, Ref<'_, T>, RefMut<'_, T>, MutexGuard<'_, T>);
 behind!(RwLockReadGuard<'_, T>, RwLockWriteGuard<'_, T>);
 
-/// The argument of [`Settle::graph`](crate::Settle::graph): a [`RawStream`]. A trait only for its message.
+/// The argument of [`Settle::graph`](crate::Settle::graph): a [`RawStream`]. This is a trait only
+/// to provide an error message.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a `RawStream`",
     label = "expected a `RawStream`",

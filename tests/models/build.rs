@@ -1,14 +1,14 @@
-//! Copies source files of the runtime, with loom's atomics in place of those of `std`, and once more for each
-//! bug that a model must find.
+//! Copies source files from the runtime, replacing the `std` atomics with loom's. Makes another
+//! copy for each bug that a model must find.
 
 use std::path::Path;
 use std::{env, fs};
 
-/// A name, the file, and the texts to replace. Each must occur once.
+/// A name, a file, and the texts to replace, each of which must occur exactly once.
 type Copy = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 const SLOTS: (&str, &str) = ("const SLOTS: usize = 64;", "const SLOTS: usize = 3;");
-/// The stacks of loom's threads have no room for pages.
+/// Removes page alignment, because the stacks of loom's threads have no room for pages.
 const ALIGN: (&str, &str) = ("#[repr(align(4096))]", "");
 
 const COPIES: [Copy; 7] = [
@@ -62,7 +62,7 @@ fn main() {
         }
         let text = text.replace("std::sync::atomic", "crate::atomic");
         let text = text.split("#[cfg(test)]\nmod tests").next().expect("there is text before");
-        // `include!` accepts no inner attributes or docs.
+        // `include!` does not accept inner attributes or docs.
         let lines =
             text.lines().filter(|line| !line.starts_with("//!") && !line.starts_with("#!["));
         let text: String = lines.flat_map(|line| [line, "\n"]).collect();

@@ -1,4 +1,4 @@
-//! Assembly of reports from the counters of sites and threads.
+//! Builds reports from the counters of sites and threads.
 
 pub(crate) mod devices;
 pub(crate) mod state;
@@ -22,21 +22,22 @@ use crate::stats::series::SeriesData;
 use crate::types::attribute::Clock;
 use gpu_time_report::{self as report, Process, Snapshot};
 
-/// The time to wait for the locks of threads. A descheduled thread can hold its lock for several hundred
-/// milliseconds; a thread that holds it for longer is stuck in a driver call.
+/// How long to wait for threads' locks. A descheduled thread can hold its lock for several hundred
+/// milliseconds. A thread that holds it for longer is stuck in a driver call.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
-/// The time to wait for a report that another thread writes. One that takes longer is stuck in its sink.
+/// How long to wait while another thread writes a report. If this takes longer, the report is stuck
+/// in its sink.
 const REPORT_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Locks the writing of reports, so that no report is written into another and the process does not exit
-/// in the middle of one. Returns `None` if the sink of the report under way blocks for too long.
+/// Locks report writing, so that reports are not interleaved and the process does not exit in the
+/// middle of one. Returns `None` if the sink of the current report blocks for too long.
 pub(crate) fn reporting() -> Option<MutexGuard<'static, ()>> {
     static REPORTING: Mutex<()> = Mutex::new(Rank::Reporting, ());
     locked_by(&REPORTING, Instant::now() + REPORT_PATIENCE)
 }
 
-/// Writes a report, unless the process is exiting: the exit handler writes the last one. A forked child
-/// has no measurements of its own to report.
+/// Writes a report, unless the process is exiting, because the exit handler writes the last one. A
+/// forked child has no measurements to report.
 pub(crate) fn report() {
     if fork::is_forked() {
         return;
@@ -54,7 +55,7 @@ pub(crate) fn write_reports() {
     deliver(&config.targets);
 }
 
-/// Prints the table on stderr, if the configuration has that target.
+/// Prints the table on stderr, if the configuration includes that target.
 pub(crate) fn print_table() {
     if active::config().targets.contains(&Target::TABLE) {
         deliver(&[Target::TABLE]);
@@ -67,7 +68,7 @@ fn deliver(targets: &[Target]) {
     }
 }
 
-/// Checks if the event bias has drifted, unless the GPU is busy with timed work.
+/// Checks whether the event bias has drifted, unless the GPU is busy with timed work.
 pub(crate) fn check_calibrations() {
     if !active::config().targets.is_empty() && threads::drain_all(Instant::now() + LOCK_PATIENCE) {
         for context in cuda::contexts() {
@@ -78,7 +79,8 @@ pub(crate) fn check_calibrations() {
     }
 }
 
-/// Returns everything measured so far, after draining what the GPU has finished. Never waits for the GPU.
+/// Returns everything measured so far, after draining all brackets that the GPU has finished. Never
+/// waits for the GPU.
 pub(crate) fn snapshot() -> Snapshot {
     if !fork::is_forked() {
         all_series(SeriesData::look);
@@ -140,7 +142,7 @@ fn snapshot_of(report: impl FnOnce(&[SiteState], &Biases) -> Vec<report::Site>) 
     Snapshot::new(about, devices, report(&states, &Biases::new()))
 }
 
-/// A warning if the filter admits none of the functions: most likely a pattern is wrong.
+/// Returns a warning if the filter admits none of the functions. Most likely, a pattern is wrong.
 fn filters_all(states: &[SiteState]) -> Option<String> {
     let config = active::config();
     let names: Vec<&str> = states.iter().map(|state| state.site.name()).collect();
@@ -155,22 +157,24 @@ fn filters_all(states: &[SiteState]) -> Option<String> {
     Some(format!("the filter matches none of the {} functions: {hint}", names.len()))
 }
 
-/// Reads every site, in the order of their ids. Returns the number of threads that could not be read too.
+/// Reads every site, in order of id. Also returns the number of threads that could not be read.
 pub(crate) fn states() -> (Vec<SiteState>, usize) {
     let deadline = Instant::now() + LOCK_PATIENCE;
     let mut stuck = drain_all(deadline) + usize::from(cuda::is_registering(deadline));
     let mut states: Vec<_> = registry::sites().into_iter().map(SiteState::new).collect();
     stuck += read_counters(&mut states);
-    // Recording threads may go on while the times are copied, which takes longer.
+    // Threads may continue to record while the times are copied, which takes longer.
     states.iter_mut().for_each(SiteState::copy_times);
     (states, stuck)
 }
 
-/// Reads the counters of all sites at one moment, and returns the number of threads that could not be read.
+/// Reads all sites' counters at a single moment. Returns the number of threads that could not be
+/// read.
 ///
-/// All recorders are locked together, and no thread can get a new one, so that the counters of a series
-/// agree with its samples. Timed calls and exiting threads wait meanwhile: the counters are copied into
-/// memory that was allocated before, no driver call is made, and no thread that is stuck is waited for.
+/// All recorders are locked together, and no thread can get a new one, so that each series'
+/// counters agree with its samples. Timed calls and exiting threads must wait during this time.
+/// Therefore the counters are copied into preallocated memory, no driver call is made, and stuck
+/// threads are not waited for.
 fn read_counters(states: &mut [SiteState]) -> usize {
     let deadline = Instant::now() + LOCK_PATIENCE;
     let known = threads::locked_threads().all.clone();
@@ -179,7 +183,7 @@ fn read_counters(states: &mut [SiteState]) -> usize {
     let mut recorders = Vec::with_capacity(known.len());
     let (now, deadline) = (Instant::now(), Instant::now() + LOCK_PATIENCE);
     let threads = threads::locked_threads();
-    // Threads keep their places, and new ones join at the end.
+    // Threads keep their positions, and new ones are added at the end.
     let stuck = stuck.into_iter().chain(iter::repeat(false));
     recorders.extend(threads.all.iter().zip(stuck).filter_map(|(thread, is_stuck)| {
         locked_by(&thread.recorder, if is_stuck { now } else { deadline })
@@ -188,7 +192,7 @@ fn read_counters(states: &mut [SiteState]) -> usize {
     states.iter_mut().for_each(|state| state.read(&threads));
     let tables = recorders.iter().map(|recorder| &recorder.series);
     for series in tables.chain([&*graphs]).flat_map(SeriesTable::iter) {
-        // A site that registered in the meantime has no state, and is not in this report.
+        // A site registered in the meantime has no state and is not part of this report.
         let at = (series.site.id() as usize).checked_sub(1);
         if let Some(state) = at.and_then(|at| states.get_mut(at)) {
             state.add_brackets(series.id, series.timed, series.in_flight);
@@ -197,17 +201,18 @@ fn read_counters(states: &mut [SiteState]) -> usize {
     threads.all.len() - recorders.len()
 }
 
-/// Drains the brackets that the GPU has finished. Returns 1 if another thread kept the nodes of graphs from
-/// being read until the deadline, otherwise 0.
+/// Drains the brackets that the GPU has finished. Returns 1 if another thread prevented graph nodes
+/// from being read until the deadline, otherwise 0.
 fn drain_all(deadline: Instant) -> usize {
     threads::drain_all(deadline);
     usize::from(!graph::poll_all(deadline))
 }
 
-/// Reads the counters of every site that was called, without times and without the brackets in flight.
-/// Drains what the GPU has finished first if `drains` is set.
+/// Reads the counters for every site that has been called, without times and brackets in flight. If
+/// `drains` is set, first drains all brackets that the GPU has finished.
 ///
-/// No thread waits for another, so the counters of a series may miss a bracket that its site counts.
+/// Threads do not wait for each other here, so a series' counters may miss a bracket that its site
+/// counts.
 #[cfg(feature = "metrics")]
 pub(crate) fn live_states(drains: bool) -> impl Iterator<Item = SiteState> {
     if drains {
@@ -221,7 +226,7 @@ pub(crate) fn live_states(drains: bool) -> impl Iterator<Item = SiteState> {
     })
 }
 
-/// Returns the reason why no call was timed on a GPU, if none was.
+/// Returns the reason if no call was timed on a GPU.
 fn why_off(states: &[SiteState]) -> Option<String> {
     if !active::config().is_on {
         return Some("`GPU_TIME=off`".to_owned());
@@ -236,7 +241,7 @@ fn why_off(states: &[SiteState]) -> Option<String> {
     match cuda::why_unusable() {
         Some(reason) => Some(reason.to_owned()),
         None if hidden => Some("`CUDA_VISIBLE_DEVICES` hides every GPU".to_owned()),
-        // Calls that were not sampled or were filtered out were not asked for their stream.
+        // The stream was not evaluated for calls that were filtered out or not sampled.
         None if on_gpu().all(|state| state.calls.timed == 0) => None,
         None => Some("no call came with a stream on a GPU".to_owned()),
     }

@@ -1,4 +1,4 @@
-//! Readings of the sites, from which reports are made.
+//! Readings of the sites, from which reports are built.
 
 use std::iter;
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,7 +14,7 @@ use crate::stats::{bias::Bias, hold_deadline::HoldCounts, sampling::Population};
 use crate::types::{attribute::Clock, device::DeviceId, sample::Measure};
 use gpu_time_report as report;
 
-/// The counters of a site and of its series at one moment.
+/// The counters of a site and its series at one moment.
 #[derive(Clone)]
 pub(crate) struct SiteState {
     pub site: &'static CallSite,
@@ -33,15 +33,15 @@ pub(crate) struct SeriesState {
     /// Brackets neither measured nor lost yet.
     in_flight: u64,
     tally: Tally,
-    /// Empty until [`SiteState::copy_times`].
+    /// Empty until [`SiteState::copy_times`] is called.
     times: SampleTimes,
 }
 
-/// A series as a report shows it.
+/// A series, as shown in a report.
 pub(crate) struct SeriesView<'a> {
     pub info: SeriesInfo,
     pub tally: Tally,
-    /// The series whose samples are shown.
+    /// The series that provides the samples.
     pub state: &'a SeriesState,
 }
 
@@ -65,7 +65,8 @@ pub(crate) fn since(
         .collect()
 }
 
-/// Pairs each item with its earlier reading. Sites and series keep their places; new ones join at the end.
+/// Pairs each item with its earlier reading. Sites and series keep their positions; new ones are
+/// added at the end.
 fn with_earlier<'a, T>(
     now: &'a [T],
     earlier: &'a [T],
@@ -74,7 +75,7 @@ fn with_earlier<'a, T>(
 }
 
 impl SiteState {
-    /// Creates an empty reading with room for the site's series.
+    /// Creates an empty reading with space for the site's series.
     pub fn new(site: &'static CallSite) -> SiteState {
         let len = site.series().len();
         SiteState {
@@ -86,7 +87,8 @@ impl SiteState {
         }
     }
 
-    /// Reads the counters. Allocates only if a series was created after the call of [`SiteState::new`].
+    /// Reads the counters. Allocates only if a series was created after [`SiteState::new`] was
+    /// called.
     pub fn read(&mut self, threads: &Threads) {
         (self.calls, self.population) = threads::counts(self.site, threads);
         self.series.extend(self.site.series().iter().map(|SeriesCell { id, series }| {
@@ -108,7 +110,7 @@ impl SiteState {
         }
     }
 
-    /// Copies the times of the series and the outcomes of the holds.
+    /// Copies the times of all series and the outcomes of holds.
     pub fn copy_times(&mut self) {
         let cells = self.site.series();
         for (series, cell) in self.series.iter_mut().zip(cells.iter()) {
@@ -118,12 +120,12 @@ impl SiteState {
         self.holds = self.site.hold_deadline().counts();
     }
 
-    /// Returns `true` if a series has times of the host clock.
+    /// Returns `true` if a series has host clock times.
     pub fn has_host_times(&self) -> bool {
         self.series.iter().any(|series| series.id.device == DeviceId::Host)
     }
 
-    /// Returns the series as a report shows them.
+    /// Returns the series, as shown in reports.
     pub fn views(&self, biases: &Biases) -> Vec<SeriesView<'_>> {
         let spec = &self.site.spec;
         let mut views = Vec::with_capacity(self.series.len());
@@ -131,8 +133,8 @@ impl SiteState {
             let siblings = || self.series.iter().filter(|other| is_sibling(other.id, series.id));
             let measure = series.id.measure(spec.scope);
             if spec.is_single && measure == Measure::Launch && !series.id.graph {
-                // The sum of a single launch is that launch. Only calls without a launch are counted in
-                // a series of their own, which is merged here.
+                // The sum of a single launch is that launch. Only calls without a launch are
+                // counted in a separate series, which is merged here.
                 let mut sum = self.view(series, None, Measure::Sum, biases);
                 if let Some(idle) = siblings().find(|other| other.id.launch.is_none()) {
                     sum.tally.add_idle(&idle.tally);
@@ -220,7 +222,7 @@ impl SiteState {
     }
 }
 
-/// Returns `true` if two series differ in their launch only.
+/// Returns `true` if two series differ only in their launch.
 fn is_sibling(one: &SeriesId, other: &SeriesId) -> bool {
     let key = |id: &SeriesId| (id.device, id.cache, id.key, id.graph);
     key(one) == key(other)
@@ -263,7 +265,7 @@ impl Since for SeriesState {
         let tally = self.tally.since(&earlier.tally);
         SeriesState {
             id: self.id,
-            // With brackets that had begun before the earlier reading and ended after it.
+            // Includes brackets that had begun before the earlier reading and ended after it.
             timed: tally.ended() + self.in_flight,
             in_flight: self.in_flight,
             tally,
@@ -274,7 +276,8 @@ impl Since for SeriesState {
 
 #[cfg(test)]
 impl SiteState {
-    /// Reads a site whose samples a test recorded, with these calls and brackets in flight.
+    /// Reads a site whose samples were recorded by a test, with the given calls and brackets in
+    /// flight.
     pub(crate) fn of_samples(
         site: &'static CallSite,
         calls: Counts,

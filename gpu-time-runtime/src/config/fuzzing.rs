@@ -1,4 +1,4 @@
-//! The configuration as its fuzz target sees it.
+//! The interface to the configuration for its fuzz target.
 
 use std::ffi::OsString;
 
@@ -21,7 +21,7 @@ pub fn read(vars: &[(OsString, OsString)], functions: &[&str]) -> Vec<String> {
         assert!((1..=1_000_000_000).contains(&ns));
     }
     messages.extend(targets::missing_directories(config.targets()));
-    // Neither may take exponential time.
+    // Neither call may take exponential time.
     functions.iter().for_each(|name| _ = config.filter().admits(name));
     config.filter().suggest(functions);
     messages

@@ -1,4 +1,4 @@
-//! Writing reports to their targets.
+//! Writes reports to their targets.
 
 use std::fmt;
 use std::io;
@@ -12,8 +12,8 @@ use gpu_time_report::{Snapshot, Terminal};
 /// Renders the trace of a snapshot; the second value is what the trace lacks, if anything.
 pub type Trace = fn(&Snapshot) -> (String, Option<String>);
 
-/// Writes the report to every target. If one fails, prints the error and the table to stderr, so that
-/// the figures are not lost.
+/// Writes the report to every target. If a target fails, prints the error and the table to stderr,
+/// so that the results are not lost.
 pub fn deliver(snapshot: &Snapshot, targets: &[Target], trace: Trace) {
     let mut table_is_due = false;
     for target in targets {
@@ -26,7 +26,7 @@ pub fn deliver(snapshot: &Snapshot, targets: &[Target], trace: Trace) {
         }
     }
     if table_is_due {
-        // There is no other place to report that stderr cannot be written.
+        // If stderr cannot be written, there is nowhere else to report the error.
         let _ = Target::TABLE.write(snapshot, trace);
     }
 }
@@ -55,7 +55,7 @@ impl Target {
 }
 
 impl Sink {
-    /// The width and the styles that the table may use.
+    /// Returns the width and the styles available for the table.
     fn terminal(&self) -> Terminal {
         match self {
             Sink::Stderr => Terminal::stderr(),
@@ -131,7 +131,8 @@ mod tests {
         assert_eq!(read("c"), snapshot.to_csv());
     }
 
-    /// Runs itself as a child process, because the report bypasses the test harness's capture.
+    /// The test runs itself as a child process, because the report bypasses the test harness's
+    /// capture.
     #[test]
     fn stderr_locked_falls_back_to_table() {
         const CHILD: &str = "GPU_TIME_TEST_CHILD";

@@ -1,4 +1,4 @@
-//! Targets of the report: renderings and the places that they go to.
+//! Report targets: renderings, and where they are written.
 
 use std::fs;
 use std::path::{self, Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{self, Path, PathBuf};
 use crate::base::siblings;
 use crate::config::problems::entries;
 
-/// One rendering of the report, and where it goes.
+/// One rendering of the report, and its destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub format: Format,
@@ -26,12 +26,12 @@ pub(crate) enum Format {
     Trace,
 }
 
-/// A place for a report.
+/// A destination for a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Sink {
     Stderr,
     Stdout,
-    /// A file, with `%p` in its path for the process id.
+    /// A file. `%p` in its path stands for the process id.
     File(PathBuf),
 }
 
@@ -40,15 +40,15 @@ impl Target {
     pub const TABLE: Target = Target { format: Format::Table, sink: Sink::Stderr };
 }
 
-/// The valid entries.
+/// The valid entries, for error messages.
 const ENTRIES: &str = if cfg!(feature = "html") {
     "`table`, `table:PATH`, `json:PATH`, `csv:PATH`, `html:PATH`, `trace:PATH` or `none`"
 } else {
     "`table`, `table:PATH`, `json:PATH`, `csv:PATH`, `trace:PATH` or `none`"
 };
 
-/// Parses a comma list of targets. An invalid entry goes to `invalid` with the reason, and the default
-/// target takes its place. No two of the targets share a sink.
+/// Parses a comma-separated list of targets. Passes each invalid entry to `invalid` with the
+/// reason, and replaces it with the default target. No two of the targets have the same sink.
 pub(crate) fn targets(list: &str, invalid: &mut dyn FnMut(&str, String)) -> Vec<Target> {
     let mut targets: Vec<Target> = Vec::new();
     let (mut is_none, mut is_valid) = (false, true);
@@ -56,7 +56,7 @@ pub(crate) fn targets(list: &str, invalid: &mut dyn FnMut(&str, String)) -> Vec<
         is_valid = false;
         invalid(entry, reason);
     };
-    // No path contains a NUL, so it can stand for an escaped comma.
+    // Paths cannot contain NUL, so it can stand for an escaped comma.
     for entry in entries(&list.replace(",,", "\0")) {
         let entry = entry.replace('\0', ",");
         if entry == "none" {
@@ -84,8 +84,8 @@ pub(crate) fn targets(list: &str, invalid: &mut dyn FnMut(&str, String)) -> Vec<
     targets
 }
 
-/// Returns a message for each file that cannot be written because its directory is missing. Creates
-/// nothing: the program may still create the directory.
+/// Returns a message for each file that cannot be written because its directory is missing. Does
+/// not create any directory, because the program may still do so.
 pub(crate) fn missing_directories(targets: &[Target]) -> impl Iterator<Item = String> + '_ {
     targets.iter().filter_map(|target| {
         let Sink::File(path) = &target.sink else { return None };
@@ -116,7 +116,8 @@ fn target(entry: &str) -> Result<Target, String> {
     };
     let sink = match path {
         Some("-") => Sink::Stdout,
-        // Absolute from here on: the program may change its directory before it writes the report.
+        // Made absolute here, because the program may change its directory before it writes the
+        // report.
         Some(path) if !path.is_empty() => {
             Sink::File(path::absolute(path).unwrap_or_else(|_| path.into()))
         }
@@ -126,7 +127,7 @@ fn target(entry: &str) -> Result<Target, String> {
     Ok(Target { format, sink })
 }
 
-/// Returns `true` if both sinks are one place, however their paths are spelt.
+/// Returns `true` if both sinks refer to the same place, however their paths are written.
 fn is_same(one: &Sink, other: &Sink) -> bool {
     match (one, other) {
         (Sink::File(one), Sink::File(other)) => canonical(one) == canonical(other),
@@ -134,7 +135,8 @@ fn is_same(one: &Sink, other: &Sink) -> bool {
     }
 }
 
-/// The canonical path of a file, which need not exist if its directory does; else the path as it is.
+/// Returns the canonical path of a file, which may be missing if its directory exists. Otherwise,
+/// returns the path unchanged.
 fn canonical(path: &Path) -> PathBuf {
     let real = with_process_id(path);
     let in_directory = || Some(fs::canonicalize(real.parent()?).ok()?.join(real.file_name()?));

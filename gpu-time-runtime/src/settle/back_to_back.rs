@@ -1,4 +1,4 @@
-//! Calls back to back: a graph of them, replayed until its time has settled.
+//! Times calls back to back: replays a graph of them until its time has settled.
 
 use std::thread;
 
@@ -21,10 +21,11 @@ use crate::types::handles::{EventPair, Stream};
 use crate::types::sample::{CacheState, Measure, Sample};
 use gpu_time_report::Series;
 
-/// The deadline of the hold that lets a replay be enqueued before its start event is reached.
+/// The deadline for the hold during which a replay is enqueued, before the GPU reaches the start
+/// event.
 const DEADLINE_NS: u64 = 5_000_000;
 
-/// Calls the closure once as usual, then captures it and replays the graph.
+/// Calls the closure once normally, then captures it and replays the graph.
 pub(super) fn run(settle: &Settle, plan: Plan, mut closure: impl FnMut()) -> Settled {
     let (before, _) = collect::states();
     let mut pacer = Pacer::start(settle.timeout);
@@ -33,7 +34,7 @@ pub(super) fn run(settle: &Settle, plan: Plan, mut closure: impl FnMut()) -> Set
         calls += 1;
         closure();
     };
-    // Modules and memory that are loaded on first use must not be part of the graph.
+    // Modules and memory that are loaded on first use must not become part of the graph.
     call();
     let is_on = active::config().is_on && switches::is_on();
     let outcome = is_on.then(|| {
@@ -66,7 +67,7 @@ fn capture(plan: Plan, mut call: impl FnMut()) -> Result<(&'static Context, Repl
     for _ in 0..plan.calls {
         call();
         if !recording.is_whole() {
-            // The capture is invalid: every further call would fail.
+            // The capture is invalid, so every further call would fail.
             break;
         }
     }
@@ -74,7 +75,7 @@ fn capture(plan: Plan, mut call: impl FnMut()) -> Result<(&'static Context, Repl
     Ok((context, recording.finish()?))
 }
 
-/// Explains a panic of the closure, which does not know that it is captured.
+/// Explains a panic in the closure, which is unaware of the capture.
 struct PanicNote;
 
 impl Drop for PanicNote {
@@ -130,7 +131,7 @@ fn replays(
     replayed
 }
 
-/// Times one replay between two events, and waits for it.
+/// Times one replay between two events and waits for it.
 fn span(
     stream: Stream,
     context: &Context,
@@ -145,7 +146,7 @@ fn span(
     }
     let hold = bracket::stop(context, stream, pair, held)?;
     context.synchronize(stream)?;
-    // The GPU has passed both events, unless another thread of the program captures the stream.
+    // The GPU has passed both events, unless another thread in the program is capturing the stream.
     let raw_ns = context.elapsed(pair)?.ok_or(Fault::Captured)?;
     let mut sample = Sample::new(raw_ns).ok_or(Fault::Captured)?;
     sample.flags.fed = hold.is_some_and(|hold| !context.has_expired(hold));

@@ -1,4 +1,4 @@
-//! The run of `until_stable` that calls the closure until its times have settled.
+//! The normal `until_stable` run: calls the closure until its times have settled.
 
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::settle::{back_to_back, look_plan::LookPlan, options::Settle, pacer::P
 use crate::settle::{progress::Progress, settled::Settled, stopping::Verdict};
 use gpu_time_report::Site;
 
-/// The time to wait for brackets in flight, at the beginning and at the end of a run.
+/// The maximum time to wait for brackets in flight, at the start and at the end of a run.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Calls the closure until all times have settled or the timeout has passed.
@@ -30,7 +30,7 @@ pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
     if let Some(plan) = settle.graph {
         return back_to_back::run(&settle, plan, closure);
     }
-    // Brackets in flight do not belong to the run.
+    // Brackets already in flight do not belong to the run.
     threads::wait_for_gpu(PATIENCE);
     let before = collect::begin_run();
     let judge = |run: &[Site]| Verdict::of(&settle, run, event_step_ns);

@@ -1,10 +1,10 @@
-//! The stopping rule of a run: have its series settled?
+//! The stopping rule for a run: decides whether its series have settled.
 
 use crate::settle::options::Settle;
 use crate::settle::unmet::{self, Unmet, UnmetReason};
 use gpu_time_report::{self as report, Series, Site, Trend};
 
-/// The resolution of event times that is assumed for a device where it was not measured.
+/// The assumed resolution of event times for a device on which it was not measured.
 pub(super) const DEFAULT_STEP_NS: f64 = 1.0;
 
 /// The fewest independent samples of a series whose samples depend on each other. With fewer, the estimate
@@ -24,8 +24,8 @@ pub(super) struct Verdict {
 }
 
 impl Verdict {
-    /// Judges the sites that a run called, by the counts and samples of the run alone. A site without series
-    /// is unmet if its calls were warm-up calls or not sampled.
+    /// Evaluates the sites called during a run, using only the run's counts and samples. A site
+    /// without series is unmet if its calls were warm-up calls or not sampled.
     ///
     /// `step_ns` returns the resolution of event times on a device.
     pub fn of(settle: &Settle, run: &[Site], step_ns: impl Fn(&str) -> Option<f64>) -> Verdict {
@@ -86,7 +86,7 @@ pub(super) fn reason(settle: &Settle, step_ns: f64, series: &Series) -> Option<U
         return Some(UnmetReason::Lost(lost));
     }
     if series.fed() + series.starved() == 0 && is_enough(series.at_floor()) {
-        // Every bracket was empty: there is no time to settle.
+        // Every bracket was empty, so there is no time that could settle.
         return None;
     }
     if !is_enough(unmet::samples(series)) {

@@ -16,14 +16,14 @@ pub struct Unmet {
     pub(super) reason: UnmetReason,
 }
 
-/// Why a series has not settled.
+/// The reason why a series has not settled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum UnmetReason {
     /// All calls so far were warm-up calls.
     Warmup,
     /// No call so far was sampled.
     Unsampled,
-    /// This number of brackets was lost and none gave a sample: more calls will not help.
+    /// All of this number of brackets were lost, so more calls will not help.
     Lost(u64),
     /// The run has fewer samples than this.
     Few(u64),
@@ -40,7 +40,7 @@ pub(super) enum UnmetReason {
 }
 
 impl Unmet {
-    /// Describes a series of the site, or a site without series.
+    /// Describes a site's series, or a site without series.
     pub(super) fn new(site: String, series: Option<&Series>, reason: UnmetReason) -> Unmet {
         Unmet {
             site,
@@ -56,19 +56,20 @@ impl Unmet {
         &self.site
     }
 
-    /// Returns the series of the function: the device, then the launch and the cache state if the function
-    /// has several. Empty for a function without series, whose calls were warm-up calls or not sampled.
+    /// Returns the series within the function: the device, followed by the launch and the cache
+    /// state if the function has several. Empty for a function without series, whose calls were
+    /// warm-up calls or not sampled.
     pub fn series(&self) -> &str {
         &self.series
     }
 
-    /// Returns the number of samples of this run: of the fed ones, or of the starved ones if none is fed.
+    /// Returns the number of fed samples in this run, or of starved ones if none are fed.
     pub fn samples(&self) -> u64 {
         self.samples
     }
 
-    /// Returns half the width of the median's 95 % interval as a share of the median, or `None` with too few
-    /// samples for an interval.
+    /// Returns half the width of the median's 95 % interval as a fraction of the median, or `None`
+    /// if there are too few samples for an interval.
     pub fn margin(&self) -> Option<f64> {
         self.margin
     }
@@ -146,12 +147,12 @@ impl fmt::Display for Unmet {
     }
 }
 
-/// Returns the number of samples that the statistics are over.
+/// Returns the number of samples on which the statistics are based.
 pub(super) fn samples(series: &Series) -> u64 {
     if series.fed() > 0 { series.fed() } else { series.starved() }
 }
 
-/// Returns half the width of the median's interval as a share of the reported median.
+/// Returns half the width of the median's interval as a fraction of the reported median.
 pub(super) fn margin(series: &Series) -> Option<f64> {
     let [low, high] = series.ci95_ns()?;
     let median = series.net_ns().or(series.raw_ns())?.median();

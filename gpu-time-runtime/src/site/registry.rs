@@ -1,4 +1,4 @@
-//! The registry of sites: those that the linker collected, and any others once they are called.
+//! The site registry: sites collected by the linker, plus any others once they are called.
 
 use std::sync::OnceLock;
 
@@ -6,7 +6,7 @@ use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::pin;
 use crate::site::callsite::CallSite;
 
-/// An entry of the list that the linker collects.
+/// An entry in the list that the linker collects.
 pub struct SiteRef(
     /// The site.
     pub &'static CallSite,

@@ -1,10 +1,11 @@
-//! Estimate of the total time of all calls from the sampled ones.
+//! Estimates the total time of all calls from the sampled ones.
 //!
-//! A call that was timed with probability 1/w stands for w calls. The Horvitz–Thompson estimator,
-//! the sum of weight × time, is unbiased for any times and for probabilities that change during the run.
-//! The number of calls is known exactly, and the sum of the weights estimates the same number, so the
-//! total is scaled by their ratio (Hájek's ratio estimator). Then calls that all take the same time are
-//! estimated without error. The bias of the ratio falls as one over the number of samples.
+//! A call timed with probability 1/w represents w calls. The Horvitz–Thompson estimator, which is
+//! the sum of weight × time, is unbiased for any times, even if the probabilities change during the
+//! run. The sum of the weights estimates the number of calls, which is known exactly, so the total
+//! is scaled by the ratio of the two (Hájek's ratio estimator). If all calls take the same time,
+//! this estimate has no error. The ratio's bias falls in inverse proportion to the number of
+//! samples.
 
 use crate::stats::{sampling::Population, since::impl_since};
 use crate::types::sample::Sample;
@@ -18,7 +19,7 @@ const FEWEST: f64 = 5_000.0;
 /// few in the sample to know it.
 const FEWEST_BEHIND: f64 = 60.0;
 
-/// Weighted sums over the samples, which stand for the calls that were not timed.
+/// Weighted sums over the samples, which account for the calls that were not timed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WeightedSums {
     /// Σ (weight − 1) × time, and × brackets.
@@ -38,7 +39,7 @@ pub(crate) struct WeightedSums {
 
 impl_since!(WeightedSums { ns, brackets, v, v_ns, v_ns2, samples, powers; keep origin });
 
-/// A total with its standard error, in nanoseconds.
+/// A total and its standard error, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Estimate {
     pub total_ns: f64,
@@ -77,8 +78,8 @@ impl WeightedSums {
         }
     }
 
-    /// Estimates the total of a series whose samples add up to `seen_ns`. `bias_ns` is subtracted for each
-    /// bracket, of which a sample has `brackets` on average.
+    /// Estimates the total time of a series whose samples add up to `seen_ns`. Subtracts `bias_ns`
+    /// for each bracket. A sample has `brackets` brackets on average.
     pub fn total(
         &self,
         seen_ns: f64,
@@ -89,13 +90,13 @@ impl WeightedSums {
         let Population { calls, weights, variance } = population;
         let ns = seen_ns + (self.ns - bias_ns * self.brackets).max(0.0);
         let scale = if weights > 0.0 { calls / weights } else { 1.0 };
-        // Calls of the site that are not in this series count with a time of 0.
+        // The site's calls outside this series count with a time of 0.
         let mean = if weights > 0.0 { ns / weights } else { 0.0 };
         let bias = bias_ns * brackets;
         let v_ns = self.v_ns - bias * self.v;
         let v_ns2 = self.v_ns2 - 2.0 * bias * self.v_ns + bias * bias * self.v;
         let squares = v_ns2 - 2.0 * mean * v_ns + mean * mean * variance;
-        // The total is at least the measured part.
+        // The total cannot be less than the measured part.
         let total_ns = (ns * scale).max(seen_ns);
         Estimate {
             total_ns,
@@ -132,7 +133,7 @@ mod tests {
     use crate::stats::sampling::Sampler;
     use crate::types::sampling::Sampling;
 
-    /// Estimates the total of calls with the times `call(i)`, sampled at the rates `sampling(i)`.
+    /// Estimates the total for calls with times `call(i)`, sampled at rates `sampling(i)`.
     fn estimate(
         calls: u64,
         call: impl Fn(u64) -> f64,
@@ -165,7 +166,7 @@ mod tests {
 
     const CALLS: u64 = 800_000;
 
-    /// Returns the time of a call; every hundredth call is slow.
+    /// Returns the time of a call. Every hundredth call is slow.
     fn periodic(i: u64) -> f64 {
         if i % 100 == 99 { 101_000.0 } else { 1_000.0 }
     }
@@ -182,7 +183,7 @@ mod tests {
         assert!(error_ns < 0.5 * truth, "{drawn:?}");
     }
 
-    /// Slow calls come while the rate is low, so that the plain mean of the samples is far off.
+    /// Slow calls occur while the rate is low, so the plain mean of the samples is far off.
     #[test]
     fn rate_that_follows_load_does_not_bias_total() {
         let is_slow = |i: u64| i / 20_000 % 2 == 1;

@@ -1,4 +1,4 @@
-//! Statistics and arithmetic without side effects: no clock, no lock, no driver call.
+//! Statistics and arithmetic without side effects: no clocks, locks or driver calls.
 
 pub(crate) mod bias;
 pub(crate) mod budget;

@@ -1,4 +1,4 @@
-//! Samples of one series: one launch or call of a site, on one device, in one cache state.
+//! Samples of one series: a launch or a call at one site, on one device and in one cache state.
 
 use crate::stats::looks::Looks;
 use crate::stats::rates::{RateBasis, Rates};
@@ -12,7 +12,7 @@ use gpu_time_report::{
 
 /// The recorded samples of a series, in at most 256 KiB.
 ///
-/// Invariant: `measured = fed + starved + at_floor`, each counted by itself.
+/// Invariant: `measured = fed + starved + at_floor`, each counted separately.
 #[derive(Debug)]
 pub struct SeriesData {
     tally: Tally,
@@ -34,7 +34,7 @@ struct TimeRecorder {
     run: Option<Box<Batches>>,
 }
 
-/// A copy of the times of a series, from which a report is made while the series goes on recording.
+/// A copy of a series' times, used to make a report while recording continues.
 #[derive(Clone, Debug, Default)]
 pub struct SampleTimes {
     fed: TimeSummary,
@@ -45,7 +45,8 @@ pub struct SampleTimes {
 #[derive(Clone, Debug, Default)]
 struct TimeSummary {
     summary: Summary,
-    /// `None` in a difference of two copies: a slot of the course may begin before the earlier copy.
+    /// `None` in a difference between two copies, because a slot of the course may begin before the
+    /// earlier copy.
     course: Option<Course>,
     /// `None` in a difference of two copies, if no run began at the earlier one.
     batches: Option<Batches>,
@@ -53,12 +54,12 @@ struct TimeSummary {
     run: Option<Box<Batches>>,
 }
 
-/// The properties of a series that its samples do not tell.
+/// Properties of a series that its samples do not contain.
 #[derive(Clone, Debug)]
 pub struct SeriesInfo {
     /// `cuda:N` or `host`.
     pub device: String,
-    /// The launch, or `None` for the function.
+    /// The launch, or `None` for the whole function.
     pub launch: Option<report::Launch>,
     /// The interval that a sample measures.
     pub measure: Measure,
@@ -68,16 +69,15 @@ pub struct SeriesInfo {
     pub cache: CacheState,
     /// The clock that measured the times.
     pub clock: Clock,
-    /// The launch is a node of graphs.
+    /// The launch is a graph node.
     pub graph: bool,
-    /// Brackets begun, or calls for a sum. In graphs: replays that were read and launches that were
-    /// lost.
+    /// Brackets begun, or calls for a sum. For graphs: replays read plus launches lost.
     pub timed: u64,
     /// Brackets neither measured nor lost yet.
     pub in_flight: u64,
-    /// The start of the process, by the clock of [`Sample::at_ns`].
+    /// The start of the process, on the clock of [`Sample::at_ns`].
     pub start_ns: u64,
-    /// The calls that the samples were drawn from; `None` for replays of graphs, which are not calls.
+    /// The calls that the samples were drawn from. `None` for graph replays, which are not calls.
     pub population: Option<Population>,
     /// The number of looks at a run so far, this one included; `None` for those at the whole series.
     pub looks: Option<u32>,
@@ -89,7 +89,7 @@ pub struct SeriesInfo {
     pub bias: Option<Bias>,
 }
 
-/// The counters and sums of a series: cheap to copy, unlike its times.
+/// The counters and sums of a series. Unlike its times, they are cheap to copy.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     counts: SampleCounts,
@@ -114,7 +114,7 @@ struct SampleCounts {
 
 impl_since!(SampleCounts { measured, fed, starved, at_floor, queued, nested, tracked, lost });
 
-/// The number of brackets that each fed or starved sample adds up.
+/// The number of brackets in each fed or starved sample.
 #[derive(Clone, Copy, Debug)]
 struct BracketsPerSample {
     min: u32,
@@ -171,7 +171,7 @@ impl SeriesData {
         times.record(sample);
     }
 
-    /// Records the work of a sample that was recorded before.
+    /// Records the work of a sample that has already been recorded.
     #[cold]
     pub fn record_work(&mut self, sample: Sample, workload: Workload) {
         if !sample.flags.at_floor {
@@ -189,7 +189,8 @@ impl SeriesData {
         self.tally
     }
 
-    /// Copies the times. Threads that record into the series wait for the copy, not for the statistics.
+    /// Copies the times. Threads that record into the series wait for the copy, but not for the
+    /// statistics.
     pub fn times(&self) -> SampleTimes {
         SampleTimes {
             fed: self.fed.summary(),
@@ -222,11 +223,11 @@ impl Since for TimeSummary {
 }
 
 impl SampleTimes {
-    /// Returns the series of the report. Counts come from the tally, which was taken before the times;
-    /// the statistics may have a few more samples.
+    /// Returns the series for the report. Counts come from the tally. It was read before the times
+    /// were, so the statistics may include a few more samples.
     ///
-    /// The bias of a sum of k launches is k times that of a bracket. The histogram does not keep k per
-    /// sample, so where k varies, only the sum of all times has a net figure.
+    /// The bias of a sum of k launches is k times that of a bracket. The histogram does not store k
+    /// for each sample, so if k varies, only the sum of all times has a net figure.
     pub fn report(&self, info: SeriesInfo, tally: &Tally) -> report::Series {
         let Tally { counts, brackets, weighted, rates } = tally;
         let SampleCounts { measured, fed, starved, at_floor, queued, nested, tracked, lost } =
@@ -352,13 +353,14 @@ impl TimeRecorder {
 }
 
 impl Tally {
-    /// Returns the bias of a bracket: the one that holds for most samples, and so for the median.
+    /// Returns the bias of a bracket. It is the bias that applies to most samples, and so to the
+    /// median.
     fn bias_ns(&self, bias: Option<Bias>) -> Option<f64> {
         let is_queued = self.counts.queued * 2 > self.counts.fed;
         bias.map(|bias| if is_queued { bias.queued_ns } else { bias.ns })
     }
 
-    /// Returns the bias of a sample, or `None` if samples add up different numbers of brackets.
+    /// Returns the bias of a sample, or `None` if samples contain different numbers of brackets.
     pub fn removed_ns(&self, bias: Option<Bias>) -> Option<f64> {
         let (bias_ns, brackets) = (self.bias_ns(bias)?, self.brackets.uniform()?);
         Some(bias_ns * f64::from(brackets))
@@ -369,7 +371,7 @@ impl Tally {
         self.counts.measured + self.counts.lost.total()
     }
 
-    /// Adds calls that made no launch: empty ones and lost ones.
+    /// Adds calls without launches, both empty and lost ones.
     pub fn add_idle(&mut self, other: &Tally) {
         let (counts, other) = (&mut self.counts, &other.counts);
         counts.measured += other.measured;
@@ -397,14 +399,14 @@ impl BracketsPerSample {
     }
 }
 
-/// Readings for live export, which computes its own figures.
+/// Readings for live exporters, which compute their own figures.
 #[cfg(feature = "metrics")]
 mod live {
     use super::{Losses, SeriesData, Tally};
     use gpu_time_report::Histogram;
 
     impl SeriesData {
-        /// Returns the histogram of the fed or of the starved samples.
+        /// Returns the histogram of fed samples, or of starved ones.
         pub fn histogram(&self, fed: bool) -> Histogram {
             let times = if fed { &self.fed } else { &self.starved };
             times.distribution.summary().histogram().clone()
@@ -412,12 +414,12 @@ mod live {
     }
 
     impl Tally {
-        /// Returns the numbers of samples that are fed, starved and at the floor.
+        /// Returns the number of samples that are fed, starved and at the floor.
         pub fn samples(&self) -> [u64; 3] {
             [self.counts.fed, self.counts.starved, self.counts.at_floor]
         }
 
-        /// Returns the lost brackets by reason.
+        /// Returns the lost brackets, by reason.
         pub fn lost(&self) -> Losses {
             self.counts.lost
         }

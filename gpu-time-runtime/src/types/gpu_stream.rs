@@ -1,4 +1,4 @@
-//! Streams whose handle the program vouches for.
+//! Streams whose handles are guaranteed to be valid by the program.
 
 #![allow(unsafe_code)] // `unsafe` marks where the program vouches
 
@@ -9,7 +9,7 @@ use std::sync::{Arc, MutexGuard, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::types::handles::Stream;
 
-/// The handle of a stream, from [`raw_stream`] or a constant such as [`NULL_STREAM`].
+/// A stream handle, from [`raw_stream`] or a constant such as [`NULL_STREAM`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RawStream(usize);
 
@@ -38,8 +38,8 @@ pub const PER_THREAD_STREAM: RawStream = RawStream(2);
 ///
 /// # Safety
 ///
-/// The handle must be that of a stream, which must not be destroyed before the last annotated call or run
-/// of [`until_stable`](crate::until_stable) ends that got the result.
+/// `handle` must be a valid stream handle. The stream must not be destroyed before the last
+/// annotated call or [`until_stable`](crate::until_stable) run that uses the result has ended.
 pub unsafe fn raw_stream<T>(handle: *mut T) -> RawStream {
     RawStream(handle.addr())
 }
@@ -51,8 +51,8 @@ impl RawStream {
     }
 }
 
-/// A stream type of your own, for `stream = EXPR`. A type with the methods of cudarc's `CudaStream`
-/// needs no implementation.
+/// A user-defined stream type, for `stream = EXPR`. A type with the same methods as cudarc's
+/// `CudaStream` does not need to implement this trait.
 ///
 /// ```
 /// # use gpu_time_runtime::GpuStream;
@@ -71,15 +71,15 @@ impl RawStream {
 ///
 /// # Safety
 ///
-/// The handle must be that of a stream, which must not be destroyed before the last annotated call ends that
-/// got it.
+/// The returned handle must be a valid stream handle. The stream must not be destroyed before the
+/// last annotated call that uses it has ended.
 pub unsafe trait GpuStream {
     /// Returns the handle: a `CUstream` or `cudaStream_t`.
     fn stream_handle(&self) -> *mut c_void;
 }
 
-// SAFETY: the constants are streams that are never destroyed, and the caller of `raw_stream` vouches for
-// the others.
+// SAFETY: the streams named by the constants are never destroyed, and the caller of `raw_stream`
+// guarantees the validity of all others.
 unsafe impl GpuStream for RawStream {
     fn stream_handle(&self) -> *mut c_void {
         std::ptr::without_provenance_mut(self.0)
@@ -89,7 +89,7 @@ unsafe impl GpuStream for RawStream {
 macro_rules! behind {
     ($($pointer:ty),*) => {
         $(
-            // SAFETY: it is the handle of the value behind the pointer.
+            // SAFETY: the handle comes from the value behind the pointer.
             unsafe impl<T: GpuStream + ?Sized> GpuStream for $pointer {
                 fn stream_handle(&self) -> *mut c_void {
                     (**self).stream_handle()
@@ -102,7 +102,8 @@ macro_rules! behind {
 behind!(&T, &mut T, Box<T>, Rc<T>, Arc<T>, Ref<'_, T>, RefMut<'_, T>, MutexGuard<'_, T>);
 behind!(RwLockReadGuard<'_, T>, RwLockWriteGuard<'_, T>);
 
-/// The argument of [`Settle::graph`](crate::Settle::graph): a [`RawStream`]. A trait only for its message.
+/// The argument of [`Settle::graph`](crate::Settle::graph): a [`RawStream`]. This is a trait only
+/// to provide an error message.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a `RawStream`",
     label = "expected a `RawStream`",

@@ -1,4 +1,4 @@
-//! Plain values that every layer passes along.
+//! Plain values passed between layers.
 
 pub mod attribute;
 pub(crate) mod device;

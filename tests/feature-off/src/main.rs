@@ -1,4 +1,4 @@
-//! Uses the whole API of gpu-time; compiles with and without the feature `enabled`.
+//! Uses gpu-time's whole API. Compiles with and without the `enabled` feature.
 //!
 //! Prints the contents of the snapshot. With the feature, stderr has the report twice.
 
@@ -89,7 +89,7 @@ fn configured() -> Configure {
     options.cold("").sleep("").bias("").trace_last(None)
 }
 
-/// A stream type of the program's own.
+/// A user-defined stream type.
 struct Queue(RawStream);
 
 // SAFETY: the NULL stream is never destroyed.
@@ -130,11 +130,11 @@ fn main() {
     line("settled", show_settled(&settle()));
     line("compared", show_compared());
     show(&snapshot());
-    // The feature `nvml` is off either way.
+    // The `nvml` feature is off in either case.
     line("clocks", lock_clocks(1500).map_err(show_error).map(|locked| show_locked(&locked)));
 }
 
-/// Settles quickly: six samples suffice.
+/// Settles quickly, because six samples are enough.
 fn settle() -> Settled {
     let (brief, long) = (Duration::ZERO, Duration::from_secs(60));
     let options = Settle::default().margin(0.9).min_samples(6).min_time(brief).timeout(long);

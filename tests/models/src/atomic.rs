@@ -1,4 +1,4 @@
-//! Loom's atomics with a `const` constructor.
+//! Loom's atomics, with a `const` constructor.
 
 use std::sync::OnceLock;
 
@@ -6,8 +6,8 @@ pub use loom::sync::atomic::Ordering;
 
 macro_rules! atomic {
     ($($name:ident: $value:ty),+) => {$(
-        /// Made by its first access, which must happen before all others; else loom panics. Boxed, because
-        /// the stacks of loom's threads are small.
+        /// Created on first access, which must happen before all others; otherwise, loom panics.
+        /// Boxed, because the stacks of loom's threads are small.
         #[derive(Default)]
         pub struct $name {
             initial: $value,

@@ -1,7 +1,7 @@
-//! Models of the runtime's lock-free code: loom runs them in every order that the memory model allows. The
-//! code is that of the runtime, copied by `build.rs`.
+//! Models for the runtime's lock-free code. Loom runs them in every order allowed by the memory
+//! model. The code is copied from the runtime by `build.rs`.
 //!
-//! Every model is also run on code with a bug, which it must find.
+//! Every model is also run on code that contains a bug, which it must find.
 
 #![cfg(test)]
 #![allow(dead_code, unused_imports, unused_mut, reason = "a model uses part of a file")]
@@ -9,10 +9,11 @@
 mod atomic;
 mod stubs;
 
-// The paths that the copied files import.
+// The paths imported by the copied files.
 use stubs::{base, cuda, gpu, stats, types};
 
-/// Declares modules that each have a copy of a source file and its model, with access to private items.
+/// Declares modules, each of which contains a copy of a source file and its model, with access to
+/// private items.
 macro_rules! copies {
     ($model:literal: $($name:ident),+) => {$(
         mod $name {

@@ -1,4 +1,4 @@
-//! The items that the copied files name and the models do not need.
+//! Items that the copied files name but the models do not need.
 
 pub mod base {
     pub mod lock {

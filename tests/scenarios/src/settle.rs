@@ -1,6 +1,6 @@
 //! Runs of `until_stable`.
 //!
-//! Their time limit is an hour, longer than any test may take, so a run that returns has not timed
+//! The time limit is an hour, longer than any test may take, so a run that returns has not timed
 //! out.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -36,14 +36,14 @@ pub const SCENARIOS: &[Scenario] = &[
     ("settle/compared", compared),
 ];
 
-/// A run that takes exactly as long as its samples need. The margin allows for a real GPU whose
+/// A run that takes exactly as long as its samples require. The margin allows for a real GPU whose
 /// readings alternate between two values.
 fn settle() -> Settle {
     let settle = Settle::default().margin(0.05);
     settle.min_time(Duration::ZERO).timeout(Duration::from_secs(3600))
 }
 
-/// Records a run's number of calls and of unmet series under `name`.
+/// Records a run's number of calls, and its number of unmet series, under `name`.
 fn note(name: &str, settled: &Settled) {
     assert_eq!(settled.inconsistencies(), [""; 0]);
     assert_eq!(settled.is_settled(), settled.unmet().is_empty());
@@ -64,7 +64,7 @@ fn untouched(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, 5_000)
 }
 
-/// Sixty-four calls per round: 3 for warm-up, one that is not held, 60 that are fed.
+/// Makes sixty-four calls per round: 3 warm-up calls, one that is not held, and 60 that are fed.
 fn steady(_: &[String]) {
     let gpu = Gpu::new();
     let (spin, other) = (gpu.spin("settle::timed"), gpu.spin("settle::untouched"));
@@ -77,7 +77,7 @@ fn steady(_: &[String]) {
         gpu.synchronize();
     };
     note("first", &until_stable(settle(), round));
-    // Samples from before the run do not shorten it.
+    // Samples recorded before the run do not shorten it.
     note("second", &until_stable(settle().min_samples(65), round));
     tally::print();
 }
@@ -97,8 +97,8 @@ fn varied(_: &[String]) {
     tally::print();
 }
 
-/// Thousands of short kernels, then a run of long ones whose timeout allows one call, then a run of
-/// kernels of one length.
+/// Launches thousands of short kernels, then a run with long ones whose timeout allows one call, then
+/// a run in which all kernels have the same length.
 fn after_others(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("settle::timed");
@@ -134,8 +134,8 @@ fn after_others(_: &[String]) {
     tally::print();
 }
 
-/// The GPU waits for each call of the run, after a phase in which it had a queue; then the reverse,
-/// with another function.
+/// In the run, the GPU waits for each call, after a phase in which it had a queue. Then the
+/// reverse, with another function.
 fn feeding_change(_: &[String]) {
     let gpu = Gpu::new();
     let spins = [gpu.spin("settle::plain"), gpu.spin("settle::dirty")];
@@ -156,7 +156,7 @@ fn feeding_change(_: &[String]) {
     tally::print();
 }
 
-/// Calls made one by one, then a run of fewer calls with a queue behind them.
+/// Makes calls one by one, then a run with fewer calls and a queue behind them.
 fn regimes(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("settle::timed");
@@ -184,7 +184,7 @@ fn regimes(_: &[String]) {
     tally::print();
 }
 
-/// A timeout of zero allows one call of the closure. In the first run that call only warms up.
+/// A timeout of zero allows one call of the closure. In the first run, that is only a warm-up call.
 fn timeout(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("settle::timed");
@@ -223,7 +223,7 @@ fn lost(_: &[String]) {
     tally::print();
 }
 
-/// 3.75 MiB each: both buffers fit into the L2.
+/// 3.75 MiB each, so both buffers fit into the L2.
 const BYTES: usize = 15 << 18;
 
 #[gpu_timed(sleep)]
@@ -244,8 +244,8 @@ fn dirty(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, 5_000)
 }
 
-/// Calls every function: first as its attribute says, then as runs override it, then as its
-/// attribute says again.
+/// Calls every function three times: with its attribute's setting, then overridden by runs, then
+/// with its attribute's setting again.
 fn cold(_: &[String]) {
     let gpu = Gpu::new();
     let mut copy = gpu.copy("settle::plain_held", BYTES);
@@ -258,7 +258,7 @@ fn cold(_: &[String]) {
             gpu.synchronize();
         }
     };
-    // The timeout allows one call of the closure.
+    // The timeout allows only one call of the closure.
     let once = settle().timeout(Duration::ZERO);
     round();
     until_stable(once.cold(), &mut round);
@@ -274,7 +274,7 @@ fn cold(_: &[String]) {
     tally::print();
 }
 
-/// Each call of a run starts another run, which collects its own samples each time.
+/// Each call in a run starts another run, which collects its own samples each time.
 fn nested(_: &[String]) {
     let gpu = Gpu::new();
     let (spin, other) = (gpu.spin("settle::timed"), gpu.spin("settle::untouched"));
@@ -296,7 +296,7 @@ fn nested(_: &[String]) {
     tally::print();
 }
 
-/// Every function is called on threads that the closure spawns.
+/// Calls every function on threads spawned by the closure.
 fn threads(_: &[String]) {
     let gpu = Gpu::new();
     let spins = [gpu.spin("settle::timed"), gpu.spin("settle::untouched")];
@@ -338,7 +338,8 @@ fn on_gpu_or_cpu(stream: Option<&Arc<CudaStream>>, spin: Option<&Spin>) {
     std::hint::black_box((0..100u64).sum::<u64>());
 }
 
-/// Calls on the GPU, on the CPU, or with timing switched off by the program.
+/// Makes runs whose calls are on the GPU, on the CPU, or made while the program has switched timing
+/// off.
 fn any_clock(arguments: &[String]) {
     let has = |what: &str| arguments.iter().any(|argument| argument == what);
     let gpu = (!has("cpu")).then(Gpu::new);
@@ -350,7 +351,7 @@ fn any_clock(arguments: &[String]) {
     });
     gpu_time::set_enabled(true);
     note("run", &settled);
-    // A run that calls no annotated function reports none of the program's sites.
+    // The report of a run that calls no annotated function contains none of the program's sites.
     let nothing = until_stable(settle(), || ()).to_string();
     assert!(
         nothing.contains("\nno call of a function with `#[gpu_timed]` was timed\n"),
@@ -365,7 +366,7 @@ fn node(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, 10_000)
 }
 
-/// Calls that would be nodes of a graph of the program's own are not nodes in the run's graph, even
+/// Calls that would be nodes in the program's own graphs are not nodes in the run's graph, even
 /// while timing is off.
 fn back_to_back(arguments: &[String]) {
     const CALLS: u32 = 50;
@@ -397,8 +398,8 @@ fn raw(stream: &CudaStream) -> RawStream {
     unsafe { raw_stream(stream.cu_stream()) }
 }
 
-/// Closures that cannot be captured, each named after what is wrong with it. The stream works after
-/// each.
+/// Makes runs whose closures cannot be captured, each named after its problem. The stream still
+/// works after each of them.
 fn refused(_: &[String]) {
     let gpu = Gpu::new();
     let (stream, other) = (&gpu.stream, gpu.new_stream());
@@ -419,9 +420,9 @@ fn refused(_: &[String]) {
     });
     on("allocates", own, &mut || {
         let mut address = 0;
-        // SAFETY: writes one address; the memory is freed at once.
+        // SAFETY: writes one address; the memory is freed immediately.
         let allocated = unsafe { sys::cuMemAlloc_v2(&raw mut address, 1 << 20) }.result();
-        // In a capture, this fails.
+        // This fails in a capture.
         _ = spin.launch(stream, 10_000);
         if allocated.is_ok() {
             // SAFETY: the memory was just allocated.

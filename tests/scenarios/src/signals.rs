@@ -121,7 +121,7 @@ fn running(_: &[String]) {
     park_forever();
 }
 
-/// Adds a report target before the existing ones. The runtime has not read them yet.
+/// Adds a report target before the existing ones, which the runtime has not read yet.
 fn report_first_to(target: &str) {
     let others = std::env::var("GPU_TIME_REPORT").unwrap();
     // SAFETY: no other thread is running.
@@ -149,7 +149,7 @@ fn buffered(pipe: &File) -> c_int {
 }
 
 /// Raises a signal while a report is being written to a pipe that is smaller than the report. The
-/// test starts to read the pipe only after the signal. The argument is a folder.
+/// test starts reading the pipe only after the signal. The argument is a folder.
 fn during_report(arguments: &[String]) {
     let (path, pipe) = small_pipe(&arguments[0]);
     report_first_to(&format!("json:{path}"));
@@ -199,8 +199,8 @@ fn without_reader(work: impl FnOnce()) {
     }
 }
 
-/// Two of the tables go to a pipe without a reader. The file that follows each table is still
-/// written.
+/// Two of the tables are written to a pipe without a reader. The file that follows each table must
+/// still be written.
 fn no_reader(_: &[String]) {
     let (gpu, spin) = begin();
     without_reader(|| {
@@ -213,7 +213,7 @@ fn no_reader(_: &[String]) {
     tally::print();
 }
 
-/// Forks, and asserts that `signal`, which the child raises after `child`, ends the child.
+/// Forks, and asserts that the child is ended by `signal`, which it raises after running `child`.
 fn fork(signal: c_int, child: impl FnOnce()) {
     let pid = child::fork(|| {
         child();
@@ -223,7 +223,7 @@ fn fork(signal: c_int, child: impl FnOnce()) {
     child::assert_killed(pid, signal);
 }
 
-/// Children of a reporting process have nothing to report, so signals end them at once.
+/// Children of a reporting process have nothing to report, so signals end them immediately.
 fn child(_: &[String]) {
     let (gpu, spin) = begin();
     for signal in [libc::SIGUSR1, libc::SIGTERM, libc::SIGINT] {
@@ -247,8 +247,8 @@ fn child_before(_: &[String]) {
     park_forever();
 }
 
-/// A child that is the first process of its namespace, like a program in a container. Signals with
-/// the default disposition do not end such a process.
+/// Runs a child that is the first process in its namespace, like a program in a container. Signals
+/// with the default disposition do not end this process.
 fn init(_: &[String]) {
     // SAFETY: no other thread is running; the calls may fail.
     let is_allowed = unsafe {
@@ -262,7 +262,7 @@ fn init(_: &[String]) {
             let (gpu, spin) = begin();
             for signal in [libc::SIGTERM, libc::SIGINT] {
                 report_on(signal);
-                // A signal that follows at once would not wait for a report.
+                // A signal that follows immediately would not wait for a report.
                 thread::sleep(Duration::from_millis(1_100));
             }
             ten(&gpu, &spin);
@@ -281,7 +281,7 @@ fn own_handler_first(_: &[String]) {
     survive(&gpu, &spin);
 }
 
-/// The handler forwards to the one installed before it, as signal libraries do.
+/// The handler forwards to the previously installed one, as signal libraries do.
 fn own_handler_later(_: &[String]) {
     let (gpu, spin) = begin();
     handler::install(libc::SIGTERM);
@@ -290,21 +290,21 @@ fn own_handler_later(_: &[String]) {
 }
 
 fn ignored(_: &[String]) {
-    // SAFETY: ignoring is a valid disposition of the signal.
+    // SAFETY: ignoring is a valid disposition for the signal.
     unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
     let (gpu, spin) = begin();
     raise(libc::SIGHUP);
     survive(&gpu, &spin);
 }
 
-/// A signal requests a report while timing is off; it must do no harm.
+/// Requests a report by a signal while timing is off, which must do no harm.
 fn off(_: &[String]) {
     let (gpu, spin) = begin();
     raise(libc::SIGUSR1);
     survive(&gpu, &spin);
 }
 
-/// The first answer goes to a pipe without a reader.
+/// The first response goes to a pipe without a reader.
 fn off_no_reader(_: &[String]) {
     let (gpu, spin) = begin();
     without_reader(|| {
@@ -317,7 +317,7 @@ fn off_no_reader(_: &[String]) {
 }
 
 fn survive(gpu: &Gpu, spin: &Spin) {
-    // Leaves time for a wrong reaction to the signals that a handler forwarded.
+    // Leaves time for an incorrect reaction to the forwarded signals.
     thread::sleep(Duration::from_millis(50));
     ten(gpu, spin);
     tally::fact("handled", handler::handled());

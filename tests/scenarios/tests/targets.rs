@@ -1,4 +1,5 @@
-//! Report targets that cannot be written: a complaint on stderr, and the table is still shown.
+//! Tests for report targets that cannot be written: a message is printed on stderr, and the table
+//! is still shown.
 
 use crate::harness::{Scenario, scenario};
 

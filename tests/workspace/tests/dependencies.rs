@@ -1,11 +1,11 @@
-//! Dependencies: the compiler versions that they need, and those of the first example. `deny.toml` has the
-//! rules for licences, sources and advisories.
+//! Tests for dependencies: the compiler versions that they need, and the dependencies of the first
+//! example. The rules for licences, sources and advisories are in `deny.toml`.
 
 use std::process::Command;
 
 use serde_json::Value;
 
-/// Returns all packages of the lock file, including ours and those that only tests need.
+/// Returns all packages in the lock file, including ours and those used only by tests.
 fn packages() -> Vec<Value> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["metadata", "--locked", "--all-features", "--quiet", "--format-version=1"]);
@@ -26,8 +26,8 @@ fn no_dependency_needs_a_newer_compiler() {
     }
 }
 
-/// The first command of the README builds these in addition to what users get. Dependencies of tests are in
-/// other packages.
+/// The first command in the README would build these in addition to what users get. Test
+/// dependencies belong in other packages.
 #[test]
 fn first_example_builds_no_dependencies_of_tests() {
     let packages = packages();

@@ -1,5 +1,5 @@
-//! Every kind of value that a `stream` expression may have, for every shape of cudarc since 0.15.
-// Users do not see this lint, because it ignores macros of other crates.
+//! Covers every kind of value that a `stream` expression may have, for each cudarc API since 0.15.
+// Users do not see this lint, because it ignores macros from other crates.
 #![allow(unused_imports)]
 
 use std::cell::RefCell;
@@ -24,7 +24,7 @@ macro_rules! source {
     };
 }
 
-/// A cudarc whose context has the given methods beside `cu_ctx`.
+/// A fake cudarc whose context has the given methods in addition to `cu_ctx`.
 macro_rules! cudarc {
     ($name:ident, $($method:ident -> $answer:expr),*) => {
         mod $name {
@@ -154,7 +154,7 @@ fn vouched_streams_name_no_context() {
     assert_eq!(seen(source!(None::<RawStream>)), Seen::Host);
 }
 
-/// The stream type of a user, which has methods of the same names.
+/// A user-defined stream type that has methods with the same names.
 struct Queue(usize);
 
 #[expect(unsafe_code, reason = "as a user writes it")]
@@ -215,7 +215,7 @@ fn tracking_is_what_that_version_can_do() {
     assert!(!tracked(source!(v0_19::CudaStream::new(5))));
 }
 
-/// The real types, which cannot be created without a driver.
+/// Covers the real types, which cannot be created without a driver.
 #[expect(dead_code, reason = "compiled, not run")]
 fn real_cudarc(stream: &Arc<cudarc::driver::CudaStream>, owned: cudarc::driver::CudaStream) {
     seen(source!(stream));
@@ -253,14 +253,14 @@ fn nothing_is_kept_alive_and_what_has_gone_is_known() {
     drop(behind_guard);
     assert!(!is_alive(&cell));
 
-    // A pointer made only to name a stream that is never destroyed.
+    // A temporary pointer to a stream that is never destroyed.
     let named = guard(source!(Arc::new(CudaStream::new(0))));
     assert!(is_alive(&named));
 
     // Lent by the caller.
     let () = guard(source!(&&Arc::new(CudaStream::new(5)), lent));
 
-    // Without a reference count, so without a guard.
+    // These have no reference count, so they get no guard.
     let () = guard(source!(CudaStream::new(5)));
     let () = guard(source!(Box::new(CudaStream::new(5))));
 }

@@ -20,7 +20,7 @@ fn biases() -> Biases {
     Biases::fixed(DEVICE, BIAS)
 }
 
-/// Reads a site with `count` samples of each kind and time, of 10,000 bytes each.
+/// Reads a site with `count` samples for each kind and time. Each sample has 10,000 bytes.
 fn state(samples: &[(u64, Kind, f64)]) -> SiteState {
     state_in_run(samples, 0)
 }
@@ -61,7 +61,8 @@ fn new_series_has_population_of_the_run() {
     assert_eq!((new.info.cache, new.info.population), (CacheState::Cold, Some(of(1_000.0))));
 }
 
-/// Reports the later samples as the difference to a reading after the earlier ones, and alone.
+/// Reports the later samples in two ways: as the difference from a reading after the earlier ones,
+/// and alone.
 fn after_and_alone(earlier: &[(u64, Kind, f64)], later: &[(u64, Kind, f64)]) -> [Series; 2] {
     let all = [earlier, later].concat();
     let [site] = &since(&[state(earlier)], &[state_in_run(&all, earlier.len())], &biases(), 1)[..]
@@ -71,7 +72,7 @@ fn after_and_alone(earlier: &[(u64, Kind, f64)], later: &[(u64, Kind, f64)]) -> 
     [site.series[0].clone(), state(later).report(&biases(), None).series[0].clone()]
 }
 
-/// Times below 2 µs are recorded to the nanosecond, so the figures are equal.
+/// Times below 2 µs are recorded with nanosecond resolution, so the figures are equal.
 #[test]
 fn difference_equals_report_without_earlier_samples() {
     use Kind::{Fed, Queued, Starved};

@@ -9,7 +9,7 @@ use crate::stats::series::SeriesData;
 use crate::types::sample::{CacheState, Lost, Sample};
 use crate::types::{attribute::Spec, device::DeviceId, key::SeriesKey};
 
-/// A series by the outcomes of its brackets.
+/// A series, described by its brackets' outcomes.
 #[derive(Clone, Default)]
 struct TestSeries {
     fed: Vec<f64>,
@@ -71,7 +71,7 @@ fn verdict(before: Vec<SiteState>, now: Vec<SiteState>) -> Verdict {
     Verdict::of(&Settle::default(), &state::since(&before, &now, &Biases::new(), 1), step_ns)
 }
 
-/// Judges a run with one series.
+/// Evaluates a run that has one series.
 fn alone(settle: Settle, series: TestSeries) -> Option<UnmetReason> {
     let verdict = Verdict::of(&settle, &[report(site("f", 0, &[series]))], step_ns);
     assert_eq!(verdict.len(), 1);
@@ -98,7 +98,7 @@ const DEFAULT: Settle = Settle {
 fn constant_time_settles_with_enough_samples() {
     assert_eq!(alone(DEFAULT, fed([10_000; 49])), Some(UnmetReason::Few(50)));
     assert_eq!(alone(DEFAULT, fed([10_000; 50])), None);
-    // Five samples have no interval, even if fewer are asked for.
+    // Five samples have no interval, even if fewer are required.
     let few = DEFAULT.min_samples(0);
     assert_eq!(alone(few, fed([10_000; 5])), Some(UnmetReason::Few(6)));
     assert_eq!(alone(few, fed([10_000; 6])), None);
@@ -110,7 +110,7 @@ fn wide_interval_does_not_settle() {
     let times = || fed(spread(100, 90_000, 110_000));
     assert_eq!(alone(DEFAULT, times()), Some(UnmetReason::Wide(0.005)));
     assert_eq!(alone(DEFAULT.margin(0.05), times()), None);
-    // A hundred times as many samples: a tenth of the interval.
+    // A hundred times as many samples give a tenth of the interval.
     assert_eq!(alone(DEFAULT, fed(spread(10_000, 90_000, 110_000))), None);
     // The margin: 19.8 steps of 202 ns in 100 us, halved.
     let found = unmet::margin(&report(site("f", 0, &[times()])).series[0]).unwrap();
@@ -192,7 +192,7 @@ fn series_settle_by_samples_of_the_run() {
     let old = || vec![site("f", 3, &[fed([10_000; 60])]), site("g", 0, &[fed([10_000; 9])])];
     assert!(verdict(old(), old()).is_empty());
 
-    // Samples from before the run do not count.
+    // Samples recorded before the run do not count.
     let mut now = old();
     now[0] = site("f", 3, &[fed([10_000; 109])]);
     let touched = verdict(old(), now.clone());
@@ -244,7 +244,7 @@ fn warmup_and_unsampled_calls_do_not_settle() {
     };
     assert_eq!(sampled(99, 0.01).unmet[0].reason, UnmetReason::Unsampled);
     assert!(sampled(0, 0.01).is_empty() && sampled(99, 0.0).is_empty());
-    // Warm-up of another device does not count if there are series.
+    // Another device's warm-up does not count if there are series.
     let now = vec![site("f", 9, &[fed([10_000; 50])])];
     assert_eq!(verdict(before, now), Verdict { settled: 1, unmet: vec![] });
 }

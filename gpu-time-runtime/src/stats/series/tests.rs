@@ -94,7 +94,7 @@ fn sum_subtracts_bias_per_launch() {
 #[test]
 fn varying_launch_count_has_net_sum_only() {
     let sum = |raw_ns, brackets| with(raw_ns, |s| (s.flags.fed, s.brackets) = (true, brackets));
-    // Subtracting the mean of three biases would make the first 0 instead of 1000.
+    // Subtracting the mean of three biases would make the first sample 0 instead of 1000.
     let samples = [sum(2000.0, 1), sum(12_000.0, 5)];
     let varied = report(&samples, Some(1000.0));
     assert_eq!((varied.net_ns(), varied.net_sum_ns), (None, Some(8000.0)));
@@ -103,7 +103,7 @@ fn varying_launch_count_has_net_sum_only() {
     let launches = varied.launches().unwrap();
     assert_eq!((launches.min(), launches.mean(), launches.max()), (1, 3.0, 5));
 
-    // Launches of starved samples count too.
+    // Launches in starved samples count too.
     let starved = with(9000.0, |s| s.brackets = 2);
     let mixed = report(&[sum(2000.0, 1), starved], Some(1000.0));
     assert_eq!((mixed.net_ns(), mixed.net_sum_ns), (None, Some(8000.0)));
@@ -177,7 +177,7 @@ fn counted_and_repeated_calls_have_no_error() {
 fn million_samples_fit_in_256_kib() {
     let mut series = SeriesData::new();
     for i in 0..1_000_000u32 {
-        // From a nanosecond to beyond an hour, spaced logarithmically.
+        // From a nanosecond to more than an hour, spaced logarithmically.
         series.record(sample(10f64.powf(f64::from(i) / 77_000.0), i % 2 == 0));
     }
     let kinds = [&series.fed, &series.starved].map(|kind| kind.bytes());

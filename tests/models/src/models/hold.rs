@@ -14,12 +14,12 @@ fn holds() -> Arc<Holds> {
     Arc::new(holds)
 }
 
-/// Returns `true` if the GPU would find the hold released.
+/// Returns `true` if the GPU would see the hold as released.
 fn is_released(holds: &Holds, hold: &StreamHold) -> bool {
     holds.slots().unwrap().words.0[hold.slot as usize][RELEASED].load(Acquire) >= hold.ticket
 }
 
-/// Two threads hold a stream each, until both do.
+/// Two threads hold a stream each.
 pub fn release_frees_no_other_hold() {
     let holds = holds();
     let threads = [(); 2].map(|()| {
@@ -33,7 +33,7 @@ pub fn release_frees_no_other_hold() {
     holds.release(other);
 }
 
-/// A call is under way while the process ends, and another follows.
+/// One call is in progress while the process ends, and another one follows.
 pub fn exit_releases_later_holds() {
     let holds = holds();
     let call = {
@@ -49,7 +49,7 @@ pub fn exit_releases_later_holds() {
     assert!(is_released(&holds, &later), "a hold was left");
 }
 
-/// Timing is switched off during a call, whose hold then proves nothing.
+/// Timing is switched off during a call. The call's hold then proves nothing.
 pub fn hold_that_is_let_go_counts_as_expired() {
     let holds = holds();
     let call = {

@@ -4,7 +4,7 @@ use loom::thread;
 
 use super::*;
 
-/// `set_enabled` while the process ends, on two threads.
+/// Two threads call `set_enabled` while the process ends.
 pub fn close_wins_over_concurrent_switch() {
     let timing = Arc::new(TimingSwitch::new());
     timing.0.load(Relaxed);

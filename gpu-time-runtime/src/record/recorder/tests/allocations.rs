@@ -1,4 +1,4 @@
-//! The recorder does not allocate after warm-up.
+//! Checks that the recorder does not allocate after warm-up.
 
 #![expect(unsafe_code, reason = "an allocator that counts")]
 
@@ -13,11 +13,11 @@ struct CountingAllocator;
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 thread_local! {
-    // Without a destructor, so that it exists for as long as a thread allocates.
+    // This has no destructor, so it stays usable for as long as a thread allocates.
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: every request goes to the system's allocator.
+// SAFETY: every request is forwarded to the system allocator.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
@@ -31,14 +31,14 @@ unsafe impl GlobalAlloc for CountingAllocator {
     }
 }
 
-/// Returns how often this thread allocates while it runs `work`.
+/// Returns the number of allocations on this thread while `work` runs.
 fn allocations(work: impl FnOnce()) -> u64 {
     let before = ALLOCATIONS.get();
     work();
     ALLOCATIONS.get() - before
 }
 
-/// Opens and stops a bracket on each stream, as the user's thread does before it closes them.
+/// Opens and stops a bracket on each stream, as the user's thread does before closing them.
 fn stopped<const N: usize>(bench: &mut Bench, streams: [Stream; N]) -> [Box<Bracket<FakeGpu>>; N] {
     streams.map(|stream| {
         let mut bracket = bench.open(stream, None, None);
@@ -59,7 +59,7 @@ fn closing_during_a_drain_allocates_nothing() {
     }
     bench.gpu.finish();
     bench.drain();
-    // Another thread drains from here on.
+    // Another thread is draining from here on.
     for bracket in stopped(&mut bench, STREAMS) {
         bench.recorder.pending.push(bracket);
     }

@@ -1,4 +1,4 @@
-//! A series of the report, and the checks that apply to every series.
+//! A series in the report, and the checks that apply to every series.
 
 use std::collections::BTreeMap;
 
@@ -54,12 +54,12 @@ pub struct Series {
     pub flops: Option<Flops>,
 }
 
-/// When samples were taken, and their durations.
+/// The times at which samples were taken, and their durations.
 #[derive(Debug, Deserialize)]
 pub struct SampleTimeline {
     pub origin_ns: u64,
     pub width_ns: u64,
-    /// Index, count, least, mean and greatest.
+    /// Index, count, minimum, mean and maximum.
     pub slots: Vec<(u64, u64, u64, u64, u64)>,
 }
 
@@ -99,8 +99,8 @@ pub struct Stats {
 }
 
 impl SampleTimeline {
-    /// Asserts that the timeline has at least `samples` samples, since unused ones may be included,
-    /// and that its extremes are those of `raw`.
+    /// Asserts that the timeline has at least `samples` samples, because unused ones may be
+    /// included, and that its extremes equal those of `raw`.
     fn check(&self, samples: u64, raw: &Stats) {
         assert!(self.slots.is_sorted_by(|a, b| a.0 < b.0), "{self:?}");
         assert!(self.slots.iter().all(|slot| slot.0 < 128 && slot.1 > 0), "{self:?}");
@@ -145,7 +145,8 @@ impl Series {
         assert!(caches.contains(&&*self.cache), "`{site}`: {self:?}");
         assert!(["events", "sync", "host"].contains(&&*self.clock), "`{site}`: {self:?}");
         assert_eq!(self.clock == "host", self.device == "host", "`{site}`: {self:?}");
-        // Only event pairs can be starved or at the floor: the GPU does not wait for barriers.
+        // Only event pairs can be starved or at the floor, because the GPU does not wait for
+        // barriers.
         assert!(self.clock == "events" || starved + at_floor == 0, "`{site}`: {self:?}");
         let bytes = self.bytes.as_ref().map(|bytes| (bytes.samples, bytes.total, bytes.gb_per_s));
         let flops =
@@ -163,7 +164,7 @@ impl Series {
             let Stats { min, p5, median, mean, p95, p99, max, stddev, sum } = *stats;
             let rising = [min, p5, median, p95, p99, max];
             assert!(rising.is_sorted() && min >= 0.0, "`{site}`: {stats:?}");
-            // The mean may be off by the single-precision rounding of the bias.
+            // The mean may differ by the bias's single-precision rounding error.
             assert!(
                 min <= mean * 1.000_001 + 1e-3 && mean <= max * 1.000_001 + 1e-3,
                 "`{site}`: {stats:?}"

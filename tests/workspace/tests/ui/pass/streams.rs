@@ -1,4 +1,4 @@
-//! Every kind of stream of the real cudarc. All are compiled; those that need no driver are run.
+//! Every kind of stream in the real cudarc. All are compiled; those that need no driver are run.
 #![deny(warnings)]
 #![allow(dead_code)]
 
@@ -145,7 +145,7 @@ mod given {
             3
         }
 
-        // SAFETY: the device keeps the stream.
+        // SAFETY: the device keeps the stream alive.
         #[gpu_timed(stream = self.optional().map(|s| unsafe { raw_stream(s.cu_stream()) }))]
         fn raw(&self) -> Option<u8> {
             self.optional()?;
@@ -197,7 +197,7 @@ mod given {
         6
     }
 
-    // SAFETY: the caller keeps the stream.
+    // SAFETY: the caller keeps the stream alive.
     #[gpu_timed(stream = unsafe { raw_stream(stream) })]
     unsafe fn in_an_unsafe_function(stream: CUstream) -> bool {
         stream.is_null()
@@ -213,7 +213,7 @@ mod given {
     }
 }
 
-/// Stream types of a program of its own.
+/// User-defined stream types.
 mod implemented {
     use super::*;
 
