@@ -82,7 +82,7 @@ impl Source {
                 self.shift + MIDDLE + SPREAD * self.state
             }
             Kind::Modes(calls) => {
-                ns + if (self.phase + self.calls) / calls % 2 == 0 { 0.0 } else { APART }
+                ns + if ((self.phase + self.calls) / calls).is_multiple_of(2) { 0.0 } else { APART }
             }
             Kind::Drift(share) => ns + MIDDLE * share * self.calls as f64 / RATE,
         }
