@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::settle::stopping::Verdict;
 
 /// The factors of the run's time from one evaluation that may be a look to the next.
-const GROWTH: (f64, f64) = (1.1, 10.0);
+const GROWTH: (f64, f64) = (1.1, 3.0);
 
 /// The factor of the samples by which an evaluation may fall short and still count as a look. Further away,
 /// it could not have ended the run, whatever the samples.
@@ -65,7 +65,7 @@ mod tests {
         plan.went_on(Duration::from_secs(1), &verdict(UnmetReason::Few(100)));
         assert_eq!((plan.with_this(), plan.next), (1, Duration::from_secs(3)));
         plan.went_on(Duration::from_secs(3), &verdict(UnmetReason::Wide(0.0001)));
-        assert_eq!((plan.with_this(), plan.next), (1, Duration::from_secs(30)));
+        assert_eq!((plan.with_this(), plan.next), (1, Duration::from_secs(9)));
         // 0.6 % instead of 0.5 % takes 1.44 times as many.
         plan.went_on(Duration::from_secs(30), &verdict(UnmetReason::Wide(0.005)));
         assert_eq!((plan.with_this(), plan.next), (2, Duration::from_millis(51_840)));

@@ -213,10 +213,13 @@ impl Since for SampleTimes {
 impl Since for TimeSummary {
     fn since(&self, earlier: &TimeSummary) -> TimeSummary {
         let is_whole = earlier.summary.count() == 0;
+        let summary = self.summary.since(&earlier.summary);
+        // Another run that began meanwhile has batches of its own part only.
+        let run = self.run.as_deref().filter(|run| run.count() >= summary.count());
         TimeSummary {
-            summary: self.summary.since(&earlier.summary),
+            summary,
             course: None,
-            batches: if is_whole { self.batches.clone() } else { self.run.as_deref().cloned() },
+            batches: if is_whole { self.batches.clone() } else { run.cloned() },
             run: None,
         }
     }
