@@ -6,6 +6,7 @@
 //! longer than the dependence lasts, so they are joined until neighbouring means are no longer alike
 //! (G. S. Fishman, "Grouping observations in digital simulation", 1978).
 
+use super::buckets::step_ns;
 use super::dependence::{Dependence, Means, Modes};
 
 /// The maximum number of batches.
@@ -186,6 +187,10 @@ impl Batches {
         let within = (1.0 - beyond as f64 / count as f64).max(0.25);
         let sum = sums.iter().sum::<f64>() + self.last.ns;
         let variance = (squares - sum * sum / count as f64) / (count as f64 - 1.0);
+        // Times that the histogram cannot tell apart.
+        if variance.sqrt() < step_ns(self.origin) / 2.0 {
+            return Dependence::none(count);
+        }
         let past_modes = self.modes;
         let mut found = Dependence::of_batches(sums, self.length, count, variance);
         if let Some(trend) = &mut found.trend {

@@ -6,7 +6,7 @@ use super::batches::{BATCHES, join_pairs};
 use super::median_ranks::normal_quantile;
 
 /// The minimum number of batches to start from. Fewer times count as independent.
-const FEWEST: usize = 16;
+const FEWEST: usize = 32;
 /// The minimum number of batches whose variance is meaningful.
 const FEWEST_JOINED: usize = 8;
 /// The minimum of an estimated number of independent times: below, the estimate is too rough.

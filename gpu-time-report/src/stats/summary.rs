@@ -98,12 +98,14 @@ impl Summary {
         let rank = (rank - 0.5) / independent * count + 0.5;
         let (low, high) =
             (self.histogram.around_rank(rank), self.histogram.around_rank(count + 1.0 - rank));
-        // Between two modes there is no time to interpolate to.
         let gap = (0.25 * (high.0[1] - low.0[0])).max(1.5 * EVENT_STEP_NS);
-        let between = |[below, above]: [f64; 2], share: f64, outer: f64| {
+        // Between two modes there is no time to interpolate to, so whole ranks have to do.
+        let whole = |rank: f64| self.histogram.at_rank(rank as u64);
+        let between = |([below, above], share): ([f64; 2], f64), outer: f64| {
             if above - below <= gap { below + (above - below) * share } else { outer }
         };
-        let (low, high) = (between(low.0, low.1, low.0[0]), between(high.0, high.1, high.0[1]));
+        let outer = [whole(rank.floor()), whole((count + 1.0 - rank).ceil())];
+        let (low, high) = (between(low, outer[0]), between(high, outer[1]));
         let offset = self.offset();
         // A tenth of a nanosecond hides the rounding errors of sums in another order.
         let round = |ns: f64| (10.0 * ns).round() / 10.0;

@@ -6,10 +6,10 @@ mod source;
 mod totals;
 mod until_stable;
 
-/// Returns the number of repetitions: `count`, times `GPU_TIME_TEST_REPETITIONS` if it is set.
+/// Returns the number of repetitions: `count` times `GPU_TIME_TEST_REPETITIONS`, by default 3.
 fn repetitions(count: u64) -> u64 {
     let factor = std::env::var("GPU_TIME_TEST_REPETITIONS").ok();
-    count * factor.map_or(1, |factor| factor.parse().expect("a whole number"))
+    count * factor.map_or(3, |factor| factor.parse().expect("a whole number"))
 }
 
 /// A share of repetitions.
