@@ -48,7 +48,7 @@ mod site;
 mod stats;
 mod types;
 
-use crate::base::{fork, switches};
+use crate::base::{fork, inside, switches};
 #[doc(hidden)]
 pub use config::output::write_file;
 pub use control::configure::{Configure, configure};
@@ -70,6 +70,7 @@ pub use settle::{BackToBack, Settle, Settled, Unmet};
 ///
 /// Does nothing in a child process that was forked after the first call of a timed function.
 pub fn report() {
+    let _inside = inside::enter();
     collect::report();
 }
 
@@ -77,6 +78,7 @@ pub fn report() {
 ///
 /// Like [`report`], this never waits for the GPU: [`Snapshot`] counts unfinished work as in flight.
 pub fn snapshot() -> Snapshot {
+    let _inside = inside::enter();
     collect::snapshot()
 }
 
@@ -88,6 +90,7 @@ pub fn snapshot() -> Snapshot {
 ///
 /// Does nothing without the feature `metrics`.
 pub fn publish() {
+    let _inside = inside::enter();
     export::publish();
 }
 
@@ -128,8 +131,9 @@ pub fn publish() {
 ///
 /// Runs may be nested or concurrent, and each decides on its own when to stop. If they ask for different
 /// cache states, the one that began last prevails. A panic of the closure is passed on to the caller.
-pub fn until_stable(settle: Settle, closure: impl FnMut()) -> Settled {
-    settle::run(settle, closure)
+pub fn until_stable(settle: Settle, mut closure: impl FnMut()) -> Settled {
+    let _inside = inside::enter();
+    settle::run(settle, || inside::outside(&mut closure))
 }
 
 /// Turns timing on or off for all threads.
@@ -138,6 +142,7 @@ pub fn until_stable(settle: Settle, closure: impl FnMut()) -> Settled {
 /// measured to their end. Turning timing off releases the streams that are held for a bracket (`sleep`),
 /// and those brackets do not count as fed.
 pub fn set_enabled(on: bool) {
+    let _inside = inside::enter();
     switches::switch(on);
     if !on && !fork::is_forked() {
         for context in cuda::contexts() {

@@ -7,6 +7,8 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::thread;
 
+use crate::base::inside;
+
 /// Starts a thread with every signal blocked, so that signals still go to the application's threads.
 ///
 /// # Errors
@@ -21,7 +23,10 @@ pub(crate) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Resu
         libc::sigfillset(all.as_mut_ptr());
         libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
     }
-    let spawned = thread::Builder::new().name(name.to_owned()).spawn(run);
+    let spawned = thread::Builder::new().name(name.to_owned()).spawn(|| {
+        let _inside = inside::enter();
+        run();
+    });
     // SAFETY: `before` was initialised above; the call cannot fail with these arguments.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
     spawned.map(drop)

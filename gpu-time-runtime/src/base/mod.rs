@@ -4,6 +4,8 @@ pub(crate) mod background;
 pub(crate) mod clock;
 pub(crate) mod console;
 pub(crate) mod fork;
+pub(crate) mod increment;
+pub(crate) mod inside;
 pub(crate) mod lock;
 #[cfg(any(feature = "nvml", feature = "signals"))]
 pub(crate) mod signals;

@@ -1,7 +1,7 @@
 //! The cold path of a call: the first one of a site, or in a context.
 
 use crate::base::lock::locked;
-use crate::base::{fork, switches};
+use crate::base::{fork, inside, switches};
 use crate::call::stream::Life;
 use crate::control::active;
 use crate::cuda::{self, Context};
@@ -19,6 +19,7 @@ pub(super) fn first_call(site: &'static CallSite) -> bool {
         // Another thread may have held a lock at the fork.
         return false;
     }
+    let Some(_inside) = inside::try_enter() else { return false };
     fork::mark_children();
     registry::register(site);
     let is_on = active::introduce(site);
@@ -55,7 +56,11 @@ pub(super) fn context(
 /// Finds and retains the context of a stream that is never destroyed.
 #[inline]
 pub(super) fn register_context(stream: Stream, handle: usize) {
-    if switches::is_on() && cuda::recent(handle).is_none() && cuda::why_unusable().is_none() {
+    if switches::is_on()
+        && cuda::recent(handle).is_none()
+        && let Some(_inside) = inside::try_enter()
+        && cuda::why_unusable().is_none()
+    {
         // A failure recurs, and is counted, when the call is entered.
         _ = find(stream, handle, Life::ALWAYS);
     }

@@ -4,6 +4,7 @@
 #![allow(unsafe_code)] // launches, forks and driver calls that cudarc does not wrap
 
 mod absent;
+mod allocator;
 mod barriers;
 mod capture;
 mod child;
@@ -24,6 +25,7 @@ mod pacing;
 mod random;
 mod rates;
 mod raw_graph;
+mod reentry;
 mod sampling;
 mod scenario;
 mod scopes;
@@ -59,6 +61,7 @@ const THEMES: &[&[Scenario]] = &[
     pacing::SCENARIOS,
     random::SCENARIOS,
     rates::SCENARIOS,
+    reentry::SCENARIOS,
     sampling::SCENARIOS,
     scopes::SCENARIOS,
     settle::SCENARIOS,

@@ -20,6 +20,7 @@ mod options;
 mod pacing;
 mod random;
 mod rates;
+mod reentry;
 mod sampling;
 mod scopes;
 mod settle;
