@@ -15,19 +15,27 @@ use crate::base::inside;
 ///
 /// The error of the operating system if it cannot create a thread.
 pub(crate) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let spawn = || {
+        thread::Builder::new().name(name.to_owned()).spawn(|| {
+            let _inside = inside::enter();
+            run();
+        })
+    };
+    with_signals_blocked(spawn).map(drop)
+}
+
+/// Runs `create` with every signal blocked. A new thread inherits the signal mask of the thread that
+/// creates it.
+pub(crate) fn with_signals_blocked<R>(create: impl FnOnce() -> R) -> R {
     let mut all = MaybeUninit::uninit();
     let mut before = MaybeUninit::uninit();
-    // A new thread inherits the signal mask of the thread that creates it.
     // SAFETY: `sigfillset` initialises `all`; `pthread_sigmask` reads it and initialises `before`.
     unsafe {
         libc::sigfillset(all.as_mut_ptr());
         libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
     }
-    let spawned = thread::Builder::new().name(name.to_owned()).spawn(|| {
-        let _inside = inside::enter();
-        run();
-    });
+    let created = create();
     // SAFETY: `before` was initialised above; the call cannot fail with these arguments.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
-    spawned.map(drop)
+    created
 }

@@ -7,6 +7,7 @@ pub(crate) mod fork;
 pub(crate) mod increment;
 pub(crate) mod inside;
 pub(crate) mod lock;
+pub(crate) mod room;
 #[cfg(any(feature = "nvml", feature = "signals"))]
 pub(crate) mod signals;
 pub(crate) mod switches;

@@ -1,11 +1,11 @@
 //! The cold path of a call: the first one of a site, or in a context.
 
 use crate::base::lock::locked;
-use crate::base::{fork, inside, switches};
+use crate::base::{fork, inside, room, switches};
 use crate::call::stream::Life;
 use crate::control::active;
 use crate::cuda::{self, Context};
-use crate::gpu::Fault;
+use crate::gpu::{Fault, Gpu};
 use crate::health;
 use crate::lifecycle::exit;
 use crate::record::{graph, stream_state, threads};
@@ -21,15 +21,17 @@ pub(super) fn first_call(site: &'static CallSite) -> bool {
     }
     let Some(_inside) = inside::try_enter() else { return false };
     fork::mark_children();
-    registry::register(site);
-    let is_on = active::introduce(site);
-    if active::config().is_on {
-        // The report is due even if nothing gets timed.
-        exit::arm();
-    } else {
-        exit::arm_while_off();
-    }
-    is_on
+    room::with_room(|| {
+        registry::register(site);
+        let is_on = active::introduce(site);
+        if active::config().is_on {
+            // The report is due even if nothing gets timed.
+            exit::arm();
+        } else {
+            exit::arm_while_off();
+        }
+        is_on
+    })
 }
 
 /// Finds the context of a call to be timed, or returns the outcome to count.
@@ -77,11 +79,17 @@ pub(crate) fn find(
     exit::arm_for_driver();
     graph::poll_some();
     if !context.is_calibrated() && life.obstacle().is_none() {
-        health::observe(&context.device);
-        if !stream_state::has_open() {
-            context.calibrate(stream);
-            health::observe_at_work(&context.device);
-        }
+        // A per-thread stream is known to this thread only.
+        let is_capturing = context.is_capturing(stream) != Ok(false);
+        room::with_room(|| {
+            health::observe(&context.device);
+            if !stream_state::has_open() {
+                if !is_capturing {
+                    context.calibrate();
+                }
+                health::observe_at_work(&context.device);
+            }
+        });
     }
     Ok(context)
 }

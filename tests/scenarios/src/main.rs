@@ -32,6 +32,7 @@ mod scopes;
 mod settle;
 mod signals;
 mod soak;
+mod stack;
 mod streams;
 mod tally;
 mod threads;
@@ -67,6 +68,7 @@ const THEMES: &[&[Scenario]] = &[
     settle::SCENARIOS,
     signals::SCENARIOS,
     soak::SCENARIOS,
+    stack::SCENARIOS,
     streams::SCENARIOS,
     threads::SCENARIOS,
     trace::SCENARIOS,

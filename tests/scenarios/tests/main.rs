@@ -26,6 +26,7 @@ mod scopes;
 mod settle;
 mod signals;
 mod soak;
+mod stack;
 mod streams;
 mod targets;
 mod threads;
