@@ -1,7 +1,7 @@
 //! A bracket: the pair of events around one launch or one body.
 
 use crate::gpu::{Fault, Gpu, HoldPlan, HoldResult, Preparation, StreamHold};
-use crate::record::feeding::{BracketTimes, FeedDetector, Feeding, StreamPosition};
+use crate::record::feeding::{BracketTimes, FeedDetector, Feeding};
 use crate::record::stream_state::{Mark, StreamState};
 use crate::record::timeline::{CallId, Slice};
 use crate::record::{call_sums::SumId, series_counters::SeriesRef};
@@ -226,7 +226,7 @@ impl<G: Gpu> Bracket<G> {
 
     /// Turns the raw time into a sample.
     ///
-    /// `detector` has passed the earlier brackets of this stream. `behind_ns` is the time at which the host
+    /// `behind_ns` is the time at which the host
     /// had enqueued enough further brackets to make a queue.
     #[inline]
     pub fn sample(
@@ -274,9 +274,7 @@ impl<G: Gpu> Bracket<G> {
 
     #[inline]
     fn times(&self, raw_ns: f64) -> BracketTimes {
-        let Bracket { stopped_ns, opened, closed, .. } = *self;
-        let closed = StreamPosition { stream_state: self.subject.stream_state, mark: closed };
-        BracketTimes { start: self.pair.start, raw_ns, stopped_ns, opened, closed }
+        BracketTimes { start: self.pair.start, raw_ns, stopped_ns: self.stopped_ns }
     }
 
     /// Looks up when the GPU passed the events, for a trace.

@@ -5,10 +5,7 @@
 //! enough that the start event still reads pending at that moment, because the host sees the GPU's
 //! progress a microsecond or two late. So the two times are compared.
 
-use std::ptr;
-
 use crate::gpu::{Gpu, HoldResult};
-use crate::record::stream_state::{Mark, StreamState};
 use crate::stats::clock_fit::{ClockFit, Moment};
 use crate::types::handles::{Event, EventPair};
 
@@ -43,19 +40,16 @@ impl Feeding {
     }
 }
 
-/// Follows the GPU through the brackets of one stream, in their order.
+/// Finds out when the GPU reached the brackets of one stream.
+///
+/// A bracket's place behind another one proves nothing: the driver gives the handle of a destroyed stream to a
+/// new one while the work of the first still runs. On an H200 it did so every time.
 pub(crate) struct FeedDetector {
     fit: Option<ClockFit>,
     /// The first start event placed in time for a trace, and its time since the anchor.
     first: Option<(Event, f64)>,
-    last: Option<LastBracket>,
-}
-
-/// The bracket that the detector passed last.
-struct LastBracket {
-    /// Earliest time, by the host's clock, at which the GPU passed its stop.
-    stopped_ns: f64,
-    closed: StreamPosition,
+    /// Earliest time, by the host's clock, at which the GPU passed the stop of the last bracket.
+    passed_ns: Option<f64>,
 }
 
 /// The times of a bracket that the GPU has passed.
@@ -64,66 +58,31 @@ pub(crate) struct BracketTimes {
     pub raw_ns: f64,
     /// The host's time after the stop record.
     pub stopped_ns: u64,
-    pub opened: Mark,
-    pub closed: StreamPosition,
-}
-
-/// The stream state on which a bracket was closed, with the mark of the close.
-#[derive(Clone, Copy)]
-pub(crate) struct StreamPosition {
-    pub stream_state: &'static StreamState,
-    pub mark: Mark,
-}
-
-impl BracketTimes {
-    /// Returns `true` if this bracket was opened after the other was closed, so that its start came after
-    /// the other's stop. `false` if one lies inside the other, or if two threads handed them over in
-    /// another order.
-    #[inline]
-    fn follows(&self, other: StreamPosition) -> bool {
-        ptr::eq(self.closed.stream_state, other.stream_state) && self.opened.is_after(other.mark)
-    }
 }
 
 impl FeedDetector {
     /// Creates a detector for the brackets of one stream. Without `fit`, it proves no bracket fed.
     pub fn new(fit: Option<ClockFit>) -> FeedDetector {
-        FeedDetector { fit, first: None, last: None }
+        FeedDetector { fit, first: None, passed_ns: None }
     }
 
     /// Passes a bracket. Returns `true` if the GPU reached its start only after the host had enqueued its
     /// stop.
-    ///
-    /// A start comes after the stop of the bracket before it. If that stop was late enough already, as in
-    /// a long queue, the driver is not asked for the time of the start.
     #[inline]
     pub fn pass<G: Gpu>(&mut self, gpu: &G, next: &BracketTimes) -> bool {
+        self.passed_ns = None;
         let Some(fit) = self.fit else { return false };
-        let enough_ns = next.stopped_ns as f64 + fit.margin_ns;
-        let started_ns = match &self.last {
-            Some(last) if last.stopped_ns > enough_ns && next.follows(last.closed) => {
-                last.stopped_ns
-            }
-            _ => {
-                let pair = EventPair { start: fit.anchor, stop: next.start };
-                match gpu.since(&pair) {
-                    Some(device_ns) => fit.earliest_ns(device_ns),
-                    None => {
-                        self.last = None;
-                        return false;
-                    }
-                }
-            }
-        };
-        let stopped_ns = started_ns + fit.least_ns(next.raw_ns);
-        self.last = Some(LastBracket { stopped_ns, closed: next.closed });
-        started_ns > enough_ns
+        let pair = EventPair { start: fit.anchor, stop: next.start };
+        let Some(device_ns) = gpu.since(&pair) else { return false };
+        let started_ns = fit.earliest_ns(device_ns);
+        self.passed_ns = Some(started_ns + fit.least_ns(next.raw_ns));
+        started_ns > next.stopped_ns as f64 + fit.margin_ns
     }
 
     /// Passes a bracket without looking at its times.
     #[inline]
     pub fn skip(&mut self) {
-        self.last = None;
+        self.passed_ns = None;
     }
 
     /// Returns the moments at which the GPU passed the start and the stop of a bracket of `raw_ns`.
@@ -141,10 +100,7 @@ impl FeedDetector {
     /// Returns `true` if the GPU passed the stop of the last bracket after this time of the host.
     #[inline]
     pub fn is_past(&self, host_ns: Option<u64>) -> bool {
-        match (&self.last, host_ns) {
-            (Some(last), Some(host_ns)) => last.stopped_ns > host_ns as f64,
-            _ => false,
-        }
+        self.passed_ns.zip(host_ns).is_some_and(|(passed_ns, host_ns)| passed_ns > host_ns as f64)
     }
 }
 
@@ -152,8 +108,6 @@ impl FeedDetector {
 mod tests {
     use super::*;
     use crate::gpu::fake::FakeGpu;
-    use crate::record::stream_state::StreamKey;
-    use crate::types::handles::Stream;
 
     const FIT: ClockFit = ClockFit {
         anchor: Event::new(1),
@@ -180,31 +134,30 @@ mod tests {
 
     /// A bracket that the GPU passes from `from_us` to `to_us`, and whose stop the host had enqueued at
     /// `stopped_us`.
-    fn times(
-        stream_state: &'static StreamState,
-        [from_us, to_us, stopped_us]: [u64; 3],
-    ) -> BracketTimes {
-        let opened = stream_state.open(StreamKey::new(Stream(64), &())).unwrap();
-        let mark = stream_state.close();
+    fn times([from_us, to_us, stopped_us]: [u64; 3]) -> BracketTimes {
         BracketTimes {
             start: Event::new(from_us as usize),
             raw_ns: (to_us - from_us) as f64 * 1e3,
             stopped_ns: stopped_us * 1_000,
-            opened,
-            closed: StreamPosition { stream_state, mark },
         }
     }
 
-    /// The conclusion from the stop before equals the answer to a question for the start, even if the
-    /// device's clock may be the slower one.
     #[test]
-    fn stop_before_proves_no_more_than_the_start_itself() {
+    fn start_proves_fed_if_the_clocks_error_allows() {
         let fit = ClockFit { anchor: Event::new(0), zero_ns: 0.0, rate: 1.0, ..FIT };
-        let stream_state = Box::leak(Box::new(StreamState::new(StreamKey::new(Stream(64), &()))));
         let (gpu, mut detector) = (FakeGpu::default(), FeedDetector::new(Some(fit)));
-        assert!(detector.pass(&gpu, &times(stream_state, [1_000, 2_000, 100])));
-        // By the host's clock, the stop before may have been passed at 1,980 µs already.
-        assert!(!detector.pass(&gpu, &times(stream_state, [2_000, 2_010, 1_985])));
-        assert!(detector.pass(&gpu, &times(stream_state, [2_010, 2_020, 1_980])));
+        assert!(detector.pass(&gpu, &times([1_000, 2_000, 100])));
+        // By the host's clock, it may have been reached at 1,980 µs already.
+        assert!(!detector.pass(&gpu, &times([2_000, 2_010, 1_985])));
+        assert!(detector.pass(&gpu, &times([2_010, 2_020, 1_980])));
+    }
+
+    /// The second bracket's stream got the handle of a stream that was destroyed with work pending.
+    #[test]
+    fn bracket_behind_a_late_one_may_be_starved() {
+        let fit = ClockFit { anchor: Event::new(0), zero_ns: 0.0, rate: 1.0, ..FIT };
+        let (gpu, mut detector) = (FakeGpu::default(), FeedDetector::new(Some(fit)));
+        assert!(detector.pass(&gpu, &times([1_000, 20_000, 100])));
+        assert!(!detector.pass(&gpu, &times([2_000, 2_100, 2_050])));
     }
 }
