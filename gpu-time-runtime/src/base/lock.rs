@@ -172,6 +172,7 @@ mod order {
     use std::sync::OnceLock;
 
     use super::Rank;
+    use crate::base::inside;
 
     const RANKS: usize = 32;
 
@@ -191,11 +192,13 @@ mod order {
     }
 
     /// Panics in tests if the calling thread holds a lock that stands after `rank`, or an equal one unless
-    /// those are allowed.
+    /// those are allowed. In tests of whole programs also if the thread is not marked as inside the runtime.
     pub fn assert_may_lock(rank: Rank, allows_equal: bool) {
         if !is_asserted() {
             return;
         }
+        let is_marked = cfg!(test) || inside::is_inside();
+        assert!(is_marked, "a lock of rank {rank:?} is taken outside of `base::inside`");
         let first = rank as usize + usize::from(allows_equal);
         let later = HELD.with(|held| held.iter().skip(first).any(|count| count.get() > 0));
         assert!(!later, "a lock of rank {rank:?} is taken under one of the same or a later rank");

@@ -5,9 +5,12 @@ pub(crate) mod clock;
 pub(crate) mod console;
 pub(crate) mod environment;
 pub(crate) mod fork;
+pub(crate) mod increment;
+pub(crate) mod inside;
 pub(crate) mod lock;
 pub(crate) mod outlet;
 pub(crate) mod pin;
+pub(crate) mod room;
 pub(crate) mod siblings;
 pub(crate) mod signal_mask;
 #[cfg(any(feature = "nvml", feature = "signals"))]

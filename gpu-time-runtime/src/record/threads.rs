@@ -1,10 +1,11 @@
 //! Per-thread recorders, each with one thread's counters, brackets and call sums.
 
 use std::cell::Cell;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked};
-use crate::base::{fork, thread_id};
+use crate::base::{fork, inside, thread_id};
 use crate::cuda::Context;
 use crate::record::recorder::{self, Recorder};
 use crate::record::timeline::CallId;
@@ -66,6 +67,7 @@ impl Drop for ThreadExit {
             // Another thread may have held a lock when the process was forked.
             return;
         }
+        let _inside = inside::enter();
         self.0.give_back_warmups();
         locked_threads().idle.push(self.0);
     }
@@ -163,6 +165,7 @@ pub(crate) fn locked_threads() -> MutexGuard<'static, Threads> {
 pub(crate) fn counts(site: &'static CallSite, threads: &Threads) -> (Counts, Population) {
     let shared = site.shared_counters();
     let (mut counts, mut population) = (shared.read(), shared.population());
+    counts.skipped += site.skipped_inside.load(Relaxed);
     for thread in &threads.all {
         if let Some(counters) = thread.counters.get(site.id() as usize) {
             counts.add(counters.read());
