@@ -19,7 +19,7 @@ mod errors;
 mod expand;
 #[path = "../../gpu-time-macros/src/func.rs"]
 mod func;
-#[path = "../../gpu-time-macros/src/launches.rs"]
+#[path = "../../gpu-time-macros/src/launches/mod.rs"]
 mod launches;
 #[path = "../../gpu-time-macros/src/marks.rs"]
 mod marks;
@@ -27,6 +27,8 @@ mod marks;
 mod paths;
 #[path = "../../gpu-time-macros/src/plan.rs"]
 mod plan;
+#[path = "../../gpu-time-macros/src/positions.rs"]
+mod positions;
 #[path = "../../gpu-time-macros/src/rewrite.rs"]
 mod rewrite;
 #[path = "../../gpu-time-macros/src/rules.rs"]
