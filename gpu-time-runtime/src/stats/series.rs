@@ -7,14 +7,13 @@ use crate::types::sample::{CacheState, Losses, Lost, Measure, Sample};
 use crate::types::{attribute::Clock, workload::Workload};
 use gpu_time_report::{self as report, Course, Distribution, Histogram, Summary};
 
-/// The recorded samples of a series, in at most 256 KiB.
+/// The recorded samples of a series, in as much memory as their times need, at most 256 KiB.
 ///
 /// Invariant: `measured = fed + starved + at_floor`, each counted by itself.
 #[derive(Debug)]
 pub struct SeriesData {
     tally: Tally,
-    // Both are allocated in `new`, so that recording never allocates. Pages that no sample touches take no
-    // memory.
+
     fed: TimeRecorder,
     starved: TimeRecorder,
 }
@@ -271,8 +270,8 @@ impl TimeRecorder {
     }
 
     #[cfg(test)]
-    fn bytes(&self) -> usize {
-        self.distribution.bytes() + self.course.bytes()
+    fn heap_bytes(&self) -> usize {
+        self.distribution.heap_bytes() + self.course.heap_bytes()
     }
 }
 

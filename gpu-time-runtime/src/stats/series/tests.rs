@@ -129,7 +129,7 @@ fn million_samples_fit_in_256_kib() {
         // From a nanosecond to beyond an hour, spaced logarithmically.
         series.record(sample(10f64.powf(f64::from(i) / 77_000.0), i % 2 == 0));
     }
-    let kinds = [&series.fed, &series.starved].map(|kind| kind.bytes());
+    let kinds = [&series.fed, &series.starved].map(|kind| kind.heap_bytes());
     let bytes = size_of::<SeriesData>() + kinds.iter().sum::<usize>();
     assert!(bytes <= 256 * 1024, "{bytes}");
     let report = series.times().report(info(None), &series.tally());
