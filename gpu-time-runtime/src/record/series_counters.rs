@@ -1,4 +1,4 @@
-//! Counters of each series, of one thread or of all graphs: brackets opened and brackets in flight.
+//! Counters of each series, of one thread or of all graphs: brackets by what became of them.
 
 use std::collections::HashMap;
 use std::ptr;
@@ -6,6 +6,7 @@ use std::ptr;
 use crate::base::lock::MutexGuard;
 use crate::site::callsite::CallSite;
 use crate::site::series_id::{SeriesCell, SeriesId, SeriesIdentity};
+use crate::stats::bracket_counts::BracketCounts;
 use crate::types::sample::{Lost, Sample};
 use crate::types::workload::Workload;
 
@@ -14,13 +15,11 @@ use crate::types::workload::Workload;
 const LONG_NS: f64 = 200_000.0;
 
 /// One thread's counters of a series.
+#[derive(Clone, Copy)]
 pub(crate) struct SeriesCounters {
     pub site: &'static CallSite,
     pub id: &'static SeriesId,
-    /// Brackets opened, or calls begun for a series of sums.
-    pub timed: u64,
-    /// The ones among them that are neither measured nor lost yet.
-    pub in_flight: u64,
+    pub counts: BracketCounts,
     /// The last bracket was long, so that the host's own time may prove the next one fed.
     is_long: bool,
 }
@@ -40,12 +39,15 @@ pub(crate) struct SeriesOutcome {
     pub workload: Workload,
 }
 
+/// Sites whose entries in a [`SeriesTable`] are allocated together.
+const CHUNK: usize = 16;
+
 /// The series that one thread has recorded into, with its counters of each.
 #[derive(Default)]
 pub(crate) struct SeriesTable {
     counters: Vec<SeriesCounters>,
-    /// The series of each site, by the site's id.
-    sites: Vec<SiteSeries>,
+    /// The series of each site, by the site's id, in chunks that are allocated for the sites in use.
+    sites: Vec<Option<Box<[SiteSeries; CHUNK]>>>,
 }
 
 /// The series of one site: one for the function and one for each launch, on each device, in each cache
@@ -97,14 +99,15 @@ impl SeriesTable {
     /// Counts one more bracket or call of a series, in flight from now on.
     #[inline]
     pub fn begin(&mut self, site: &'static CallSite, identity: SeriesIdentity) -> SeriesRef {
-        let known = self.sites.get_mut(site.id() as usize);
+        let at = site.id() as usize;
+        let chunk = self.sites.get_mut(at / CHUNK).and_then(Option::as_mut);
+        let known = chunk.and_then(|chunk| chunk.get_mut(at % CHUNK));
         let series = match known.and_then(|known| known.find(identity)) {
             Some(series) => series,
             None => self.add(site, identity),
         };
         if let Some(counters) = self.counters.get_mut(series.0 as usize) {
-            counters.timed += 1;
-            counters.in_flight += 1;
+            counters.counts.begin();
         }
         series
     }
@@ -112,13 +115,19 @@ impl SeriesTable {
     #[cold]
     fn add(&mut self, site: &'static CallSite, identity: SeriesIdentity) -> SeriesRef {
         let at = site.id() as usize;
-        if self.sites.len() <= at {
-            self.sites.resize_with(at + 1, SiteSeries::default);
+        let chunk = at / CHUNK;
+        if self.sites.len() <= chunk {
+            self.sites.resize_with(chunk + 1, || None);
         }
         let series = SeriesRef(self.counters.len() as u32);
         let id = site.series_id(identity);
-        self.counters.push(SeriesCounters { site, id, timed: 0, in_flight: 0, is_long: true });
-        self.sites[at].insert(identity, series);
+        self.counters.push(SeriesCounters {
+            site,
+            id,
+            counts: BracketCounts::default(),
+            is_long: true,
+        });
+        self.sites[chunk].get_or_insert_default()[at % CHUNK].insert(identity, series);
         series
     }
 
@@ -131,7 +140,9 @@ impl SeriesTable {
         let mut open: Option<(&'static CallSite, MutexGuard<'static, Vec<SeriesCell>>)> = None;
         for &SeriesOutcome { series, outcome, workload } in outcomes {
             let Some(counters) = self.counters.get_mut(series.0 as usize) else { continue };
-            counters.in_flight = counters.in_flight.saturating_sub(1);
+            counters.counts.end(outcome);
+            let Ok(sample) = outcome else { continue };
+            counters.is_long = sample.raw_ns() >= LONG_NS;
             let (site, index) = (counters.site, counters.id.index());
             if open.as_ref().is_none_or(|(open, _)| !ptr::eq(*open, site)) {
                 // Unlocked before the next is locked, so that no thread holds two.
@@ -139,15 +150,9 @@ impl SeriesTable {
             }
             let (_, cells) = open.get_or_insert_with(|| (site, site.series()));
             let Some(cell) = cells.get_mut(index) else { continue };
-            match outcome {
-                Ok(sample) => {
-                    counters.is_long = sample.raw_ns() >= LONG_NS;
-                    cell.series.record(sample);
-                    if !workload.is_unknown() {
-                        cell.series.record_work(sample, workload);
-                    }
-                }
-                Err(lost) => cell.series.lose(lost),
+            cell.series.record(sample);
+            if !workload.is_unknown() {
+                cell.series.record_work(sample, workload);
             }
         }
     }
@@ -163,15 +168,17 @@ impl SeriesTable {
         self.counters.get(series.0 as usize).is_some_and(|counters| counters.is_long)
     }
 
-    /// The counters of every series.
-    pub fn iter(&self) -> impl Iterator<Item = &SeriesCounters> {
-        self.counters.iter()
+    /// Returns up to `most` counters of the series from index `first` on. Series keep their index.
+    pub fn counters(&self, first: usize, most: usize) -> &[SeriesCounters] {
+        let rest = self.counters.get(first..).unwrap_or_default();
+        rest.get(..most).unwrap_or(rest)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::allocations::bytes_kept;
     use crate::gpu::fake::site;
     use crate::types::device::DeviceId;
     use crate::types::key::{KeyText, SeriesKey};
@@ -190,6 +197,31 @@ mod tests {
         let series = [0, 0xfffe, 0xffff, 0x1_0000, 0x1_0001].map(&mut begin);
         assert_eq!(series, [0, 0xfffe, 0xffff, 0x1_0000, 0x1_0001].map(begin));
         assert!((1..5).all(|n| !series[..n].contains(&series[n])), "{series:?}");
+    }
+
+    #[test]
+    fn memory_grows_with_the_sites_in_use() {
+        let sites = [1, 10_000, 10_001].map(|id| {
+            let site = site();
+            site.set_id(id);
+            site.series_id(SeriesIdentity::function(DEVICE, CacheState::AsFound, SeriesKey::NONE));
+            site
+        });
+        let mut table = SeriesTable::default();
+        let mut grown = |site: &'static CallSite| {
+            let identity = SeriesIdentity::function(DEVICE, CacheState::AsFound, SeriesKey::NONE);
+            bytes_kept(|| table.begin(site, identity)).0
+        };
+        let chunk = 16 * size_of::<SiteSeries>() as i64;
+        let [first, far, near] = sites.map(&mut grown);
+        // The series itself, and the counters of four.
+        let series = first - chunk - 4 * 8;
+        assert!(series <= 1_400, "{series}");
+        let counters = 4 * size_of::<SeriesCounters>() as i64;
+        let directory = 626 * 8 - 4 * 8;
+        assert_eq!(far, series - counters + chunk + directory);
+        assert_eq!(near, series - counters);
+        assert_eq!(sites.map(&mut grown), [0; 3]);
     }
 
     #[test]
@@ -212,6 +244,11 @@ mod tests {
         assert_eq!(begin_all(), first);
         let distinct: std::collections::HashSet<_> = first.iter().map(|series| series.0).collect();
         assert_eq!(distinct.len(), first.len());
-        assert!(table.iter().all(|counters| (counters.timed, counters.in_flight) == (2, 2)));
+        assert!(
+            table
+                .counters(0, usize::MAX)
+                .iter()
+                .all(|counters| { (counters.counts.timed, counters.counts.in_flight) == (2, 2) })
+        );
     }
 }

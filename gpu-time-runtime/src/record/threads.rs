@@ -8,13 +8,10 @@ use crate::base::{fork, thread_id};
 use crate::cuda::Context;
 use crate::record::recorder::{self, Recorder};
 use crate::record::timeline::CallId;
-use crate::site::counters::{CallCounters, Counts, Lease};
+use crate::site::counters::{CallCounters, Lease};
+use crate::site::thread_counters::ThreadCounters;
 use crate::site::{callsite::CallSite, registry};
-use crate::stats::sampling::Population;
 use crate::types::{handles::Stream, key::SeriesKey};
-
-/// Sites registered after a thread's recorder was created that it can still count.
-const SPARE_SITES: usize = 16;
 
 /// One thread's counters and brackets. A recorder lives as long as the process; when its thread
 /// ends, the next new thread reuses it, with anything still in flight.
@@ -22,7 +19,7 @@ const SPARE_SITES: usize = 16;
 /// Invariant: only the recorder's thread writes `counters`. `recorder` is locked by that thread for
 /// each step, and by any thread that makes a report.
 pub(crate) struct ThreadRecorder {
-    counters: Box<[CallCounters]>,
+    pub counters: ThreadCounters,
     pub recorder: Mutex<Recorder<Context>>,
 }
 
@@ -44,8 +41,8 @@ pub(crate) struct StreamCall {
 }
 
 /// Every thread recorder, and those of threads that have ended.
-pub(crate) struct Threads {
-    pub all: Vec<&'static ThreadRecorder>,
+struct Threads {
+    all: Vec<&'static ThreadRecorder>,
     idle: Vec<&'static ThreadRecorder>,
     /// The recorder of all threads that are being torn down, once there is one.
     shared: Option<&'static ThreadRecorder>,
@@ -77,10 +74,16 @@ thread_local! {
 }
 
 /// Returns the calling thread's counters of the site, or `None` if the thread has no recorder yet or
-/// its recorder has no counters for this site.
+/// its recorder has no counters for this site yet.
 #[inline(always)]
 pub(crate) fn counters(site: &'static CallSite) -> Option<&'static CallCounters> {
-    CURRENT.get()?.counters.get(site.id() as usize)
+    CURRENT.get()?.counters.get(site.id())
+}
+
+/// Returns the calling thread's counters of the site, allocated on first use. `None` if the thread is
+/// being torn down, or if the site registered after its recorder was created.
+pub(crate) fn allocated_counters(site: &'static CallSite) -> Option<&'static CallCounters> {
+    current().counters.get_or_allocate(site.id())
 }
 
 /// Returns the calling thread's recorder, which is assigned on first use. Threads that are being
@@ -115,15 +118,15 @@ fn assign() -> &'static ThreadRecorder {
 fn shared() -> &'static ThreadRecorder {
     let mut threads = locked_threads();
     threads.shared.unwrap_or_else(|| {
-        let thread = new_recorder(0);
+        let thread = new_recorder(ThreadCounters::none());
         threads.all.push(thread);
         *threads.shared.insert(thread)
     })
 }
 
-fn new_recorder(sites: usize) -> &'static ThreadRecorder {
+fn new_recorder(counters: ThreadCounters) -> &'static ThreadRecorder {
     Box::leak(Box::new(ThreadRecorder {
-        counters: (0..sites).map(|_| CallCounters::default()).collect(),
+        counters,
         recorder: Mutex::new(Rank::Recorder, Recorder::default()),
     }))
 }
@@ -131,9 +134,9 @@ fn new_recorder(sites: usize) -> &'static ThreadRecorder {
 impl ThreadRecorder {
     /// Gives back the warm-up calls that the thread has leased and not made.
     fn give_back_warmups(&self) {
-        for (id, counters) in self.counters.iter().enumerate() {
+        for (id, counters) in self.counters.iter() {
             if let Some(Lease { device, calls }) = counters.take_warmup()
-                && let Some(site) = registry::site(id as u32)
+                && let Some(site) = registry::site(id)
             {
                 site.warmups.give_back(device, SeriesKey::NONE, calls);
             }
@@ -146,28 +149,20 @@ impl Threads {
         if let Some(thread) = self.idle.pop() {
             return thread;
         }
-        let thread = new_recorder(registry::len() + 1 + SPARE_SITES);
+        let thread = new_recorder(ThreadCounters::up_to(registry::len()));
         self.all.push(thread);
         thread
     }
 }
 
 /// Locks the list of all recorders. A thread that needs a new one waits while this is held.
-pub(crate) fn locked_threads() -> MutexGuard<'static, Threads> {
+fn locked_threads() -> MutexGuard<'static, Threads> {
     locked(&THREADS)
 }
 
-/// Returns the counts of a site over all threads, and its sampled population.
-pub(crate) fn counts(site: &'static CallSite, threads: &Threads) -> (Counts, Population) {
-    let shared = site.shared_counters();
-    let (mut counts, mut population) = (shared.read(), shared.population());
-    for thread in &threads.all {
-        if let Some(counters) = thread.counters.get(site.id() as usize) {
-            counts.add(counters.read());
-            population.add(counters.population());
-        }
-    }
-    (counts, population)
+/// Returns every recorder. A copy of the list: while recorders are read, new threads can register.
+pub(crate) fn all() -> Vec<&'static ThreadRecorder> {
+    locked_threads().all.clone()
 }
 
 /// Pause between two drains in [`wait_for_gpu`].
@@ -184,10 +179,8 @@ pub(crate) fn wait_for_gpu(patience: Duration) {
 /// Drains every thread, and returns `true` if the GPU has finished every bracket. A recorder that stays
 /// locked until the deadline counts as busy.
 pub(crate) fn drain_all(deadline: Instant) -> bool {
-    // A copy of the list: while a stuck thread is waited for, new threads must be able to register.
-    let threads = locked_threads().all.clone();
     let mut are_idle = true;
-    for thread in threads {
+    for thread in all() {
         are_idle &= recorder::drain_by(&thread.recorder, deadline);
     }
     are_idle

@@ -130,9 +130,8 @@ impl CallCounters {
         draw.weight
     }
 
-    /// Returns the number of sampled calls, and of the calls that they represent.
-    pub fn population(&self) -> Population {
-        let counts = self.read();
+    /// Returns the number of sampled calls, and of the calls that they represent, with these counts.
+    pub fn population(&self, counts: Counts) -> Population {
         let mut population = self.sampler.population(counts.unsampled);
         // The sampler did not decide these: every call was timed then.
         let timed = counts.timed + counts.warmup;

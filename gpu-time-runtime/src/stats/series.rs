@@ -1,31 +1,31 @@
 //! Samples of one series: one launch or call of a site, on one device, in one cache state.
 
+use crate::stats::bracket_counts::BracketCounts;
 use crate::stats::rates::{RateBasis, Rates};
 use crate::stats::since::{Since, impl_since};
 use crate::stats::{bias::Bias, estimate::WeightedSums, sampling::Population};
-use crate::types::sample::{CacheState, Losses, Lost, Measure, Sample};
+use crate::types::sample::{CacheState, Measure, Sample};
 use crate::types::{attribute::Clock, workload::Workload};
 use gpu_time_report::{self as report, Course, Distribution, Histogram, Summary};
 
-/// The recorded samples of a series, in as much memory as their times need, at most 256 KiB.
+/// The recorded samples of a series, in at most 256 KiB: as much as their times need.
 ///
-/// Invariant: `measured = fed + starved + at_floor`, each counted by itself.
-#[derive(Debug)]
+/// They are counted by the threads that recorded them, in [`BracketCounts`].
+#[derive(Clone, Debug)]
 pub struct SeriesData {
-    tally: Tally,
-
+    sums: SampleSums,
     fed: TimeRecorder,
     starved: TimeRecorder,
 }
 
 /// Raw times of fed or of starved samples: their distribution and their course over the run.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct TimeRecorder {
     distribution: Distribution,
     course: Course,
 }
 
-/// A copy of the times of a series, from which a report is made while the series goes on recording.
+/// The times of a copied series, from which a report is made.
 #[derive(Clone, Debug, Default)]
 pub struct SampleTimes {
     fed: TimeSummary,
@@ -56,11 +56,6 @@ pub struct SeriesInfo {
     pub clock: Clock,
     /// The launch is a node of graphs.
     pub graph: bool,
-    /// Brackets begun, or calls for a sum. In graphs: replays that were read and launches that were
-    /// lost.
-    pub timed: u64,
-    /// Brackets neither measured nor lost yet.
-    pub in_flight: u64,
     /// The start of the process, by the clock of [`Sample::at_ns`].
     pub start_ns: u64,
     /// The calls that the samples were drawn from; `None` for replays of graphs, which are not calls.
@@ -71,46 +66,42 @@ pub struct SeriesInfo {
     pub bias: Option<Bias>,
 }
 
-/// The counters and sums of a series: cheap to copy, unlike its times.
+/// The counts and sums of a series: cheap to copy, unlike its times. The sums may have a few more samples
+/// than the counts, which were taken before.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
-    counts: SampleCounts,
+    pub counts: BracketCounts,
+    pub sums: SampleSums,
+}
+
+impl_since!(Tally { counts, sums });
+
+/// Sums over the samples of a series.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SampleSums {
     brackets: BracketsPerSample,
     weighted: WeightedSums,
     rates: Rates,
 }
 
-impl_since!(Tally { counts, brackets, weighted, rates });
-
-#[derive(Clone, Copy, Debug, Default)]
-struct SampleCounts {
-    measured: u64,
-    fed: u64,
-    starved: u64,
-    at_floor: u64,
-    queued: u64,
-    nested: u64,
-    tracked: u64,
-    lost: Losses,
-}
-
-impl_since!(SampleCounts { measured, fed, starved, at_floor, queued, nested, tracked, lost });
+impl_since!(SampleSums { brackets, weighted, rates });
 
 /// The number of brackets that each fed or starved sample adds up.
 #[derive(Clone, Copy, Debug)]
 struct BracketsPerSample {
+    samples: u64,
     min: u32,
     max: u32,
     sum: u64,
 }
 
-impl_since!(BracketsPerSample { sum; keep min, max });
+impl_since!(BracketsPerSample { samples, sum; keep min, max });
 
 impl SeriesData {
     /// Creates a series without samples.
     pub fn new() -> Self {
         SeriesData {
-            tally: Tally::default(),
+            sums: SampleSums::default(),
             fed: TimeRecorder::new(),
             starved: TimeRecorder::new(),
         }
@@ -119,49 +110,37 @@ impl SeriesData {
     /// Records a sample.
     #[inline(always)]
     pub fn record(&mut self, sample: Sample) {
-        let Tally { counts, brackets, weighted, .. } = &mut self.tally;
-        counts.measured += 1;
-        counts.nested += u64::from(sample.flags.nested);
-        counts.tracked += u64::from(sample.flags.tracked);
         if sample.flags.at_floor {
-            counts.at_floor += 1;
             return;
         }
-        brackets.record(sample.brackets);
+        self.sums.brackets.record(sample.brackets);
         if sample.weight != 1.0 {
-            weighted.record(sample);
+            self.sums.weighted.record(sample);
         }
-        let (count, times) = if sample.flags.fed {
-            (&mut counts.fed, &mut self.fed)
-        } else {
-            (&mut counts.starved, &mut self.starved)
-        };
-        *count += 1;
-        counts.queued += u64::from(sample.flags.queued);
-        times.record(sample);
+        if sample.flags.fed { &mut self.fed } else { &mut self.starved }.record(sample);
     }
 
     /// Records the work of a sample that was recorded before.
     #[cold]
     pub fn record_work(&mut self, sample: Sample, workload: Workload) {
         if !sample.flags.at_floor {
-            self.tally.rates.record(sample, workload);
+            self.sums.rates.record(sample, workload);
         }
     }
 
-    /// Counts a bracket that gave no sample.
-    pub fn lose(&mut self, reason: Lost) {
-        self.tally.counts.lost.add(reason);
+    /// Returns the sums.
+    pub fn sums(&self) -> SampleSums {
+        self.sums
     }
 
-    /// Returns the counters.
-    pub fn tally(&self) -> Tally {
-        self.tally
-    }
-
-    /// Copies the times. Threads that record into the series wait for the copy, not for the statistics.
+    /// Returns the times. Slower than copying the series, so made from a copy.
     pub fn times(&self) -> SampleTimes {
         SampleTimes { fed: self.fed.summary(), starved: self.starved.summary() }
+    }
+
+    /// Returns the memory that it takes, in bytes.
+    pub fn bytes(&self) -> usize {
+        size_of::<Self>() + self.fed.heap_bytes() + self.starved.heap_bytes()
     }
 }
 
@@ -181,15 +160,15 @@ impl Since for TimeSummary {
 }
 
 impl SampleTimes {
-    /// Returns the series of the report. Counts come from the tally, which was taken before the times;
-    /// the statistics may have a few more samples.
+    /// Returns the series of the report. Counts were taken before the times, so the statistics may have a
+    /// few more samples.
     ///
     /// The bias of a sum of k launches is k times that of a bracket. The histogram does not keep k per
     /// sample, so where k varies, only the sum of all times has a net figure.
     pub fn report(&self, info: SeriesInfo, tally: &Tally) -> report::Series {
-        let Tally { counts, brackets, weighted, rates } = tally;
-        let SampleCounts { measured, fed, starved, at_floor, queued, nested, tracked, lost } =
-            *counts;
+        let SampleSums { brackets, weighted, rates } = &tally.sums;
+        let BracketCounts { timed, in_flight, measured, fed, starved, at_floor, .. } = tally.counts;
+        let BracketCounts { queued, nested, tracked, lost, .. } = tally.counts;
         let basis = if fed > 0 { &self.fed } else { &self.starved };
         let sum = |bias: f64| self.fed.summary.sum(bias) + self.starved.summary.sum(bias);
         let stats = |bias: f64| basis.summary.stats(bias, sum(bias));
@@ -200,13 +179,13 @@ impl SampleTimes {
             None => (sum(0.0) - bias * brackets.sum as f64).max(0.0),
         });
         let estimate = info.population.filter(|_| fed + starved > 0).map(|population| {
-            let mean = brackets.sum as f64 / (fed + starved) as f64;
+            let mean = brackets.mean();
             let (seen_ns, bias_ns) = net_sum_ns.zip(bias_ns).unwrap_or((sum(0.0), 0.0));
             weighted.total(seen_ns, bias_ns, mean, population)
         });
         let rate_basis = RateBasis {
             fed: fed > 0,
-            samples: if fed > 0 { fed } else { starved },
+            samples: basis.summary.count(),
             median_ns: net_ns.map(|net| net.median),
             bias_ns,
         };
@@ -218,9 +197,9 @@ impl SampleTimes {
             cache: info.cache,
             clock: info.clock,
             graph: info.graph,
-            timed: info.timed,
+            timed,
             measured,
-            in_flight: info.in_flight,
+            in_flight,
             lost,
             fed,
             starved,
@@ -230,11 +209,7 @@ impl SampleTimes {
             tracked,
             upper_bound: fed == 0 && starved > 0,
             launches: (info.measure == Measure::Sum && fed + starved > 0).then_some(
-                report::Launches {
-                    min: brackets.min,
-                    mean: brackets.sum as f64 / (fed + starved) as f64,
-                    max: brackets.max,
-                },
+                report::Launches { min: brackets.min, mean: brackets.mean(), max: brackets.max },
             ),
             raw_ns: stats(0.0),
             net_ns,
@@ -269,7 +244,6 @@ impl TimeRecorder {
         TimeSummary { summary: self.distribution.summary(), course: Some(self.course.clone()) }
     }
 
-    #[cfg(test)]
     fn heap_bytes(&self) -> usize {
         self.distribution.heap_bytes() + self.course.heap_bytes()
     }
@@ -284,35 +258,27 @@ impl Tally {
 
     /// Returns the bias of a sample, or `None` if samples add up different numbers of brackets.
     pub fn removed_ns(&self, bias: Option<Bias>) -> Option<f64> {
-        let (bias_ns, brackets) = (self.bias_ns(bias)?, self.brackets.uniform()?);
+        let (bias_ns, brackets) = (self.bias_ns(bias)?, self.sums.brackets.uniform()?);
         Some(bias_ns * f64::from(brackets))
-    }
-
-    /// Returns the number of brackets that were measured or lost.
-    pub fn ended(&self) -> u64 {
-        self.counts.measured + self.counts.lost.total()
-    }
-
-    /// Adds calls that made no launch: empty ones and lost ones.
-    pub fn add_idle(&mut self, other: &Tally) {
-        let (counts, other) = (&mut self.counts, &other.counts);
-        counts.measured += other.measured;
-        counts.at_floor += other.at_floor;
-        counts.lost.add_all(other.lost);
     }
 }
 
 impl Default for BracketsPerSample {
     fn default() -> Self {
-        BracketsPerSample { min: u32::MAX, max: 0, sum: 0 }
+        BracketsPerSample { samples: 0, min: u32::MAX, max: 0, sum: 0 }
     }
 }
 
 impl BracketsPerSample {
     fn record(&mut self, brackets: u32) {
+        self.samples += 1;
         self.min = self.min.min(brackets);
         self.max = self.max.max(brackets);
         self.sum += u64::from(brackets);
+    }
+
+    fn mean(&self) -> f64 {
+        self.sum as f64 / self.samples.max(1) as f64
     }
 
     /// Returns the number of brackets per sample, or `None` if it varies or there are no samples.
@@ -324,7 +290,8 @@ impl BracketsPerSample {
 /// Readings for live export, which computes its own figures.
 #[cfg(feature = "metrics")]
 mod live {
-    use super::{Losses, SeriesData, Tally};
+    use super::{SeriesData, Tally};
+    use crate::types::sample::Losses;
     use gpu_time_report::Histogram;
 
     impl SeriesData {

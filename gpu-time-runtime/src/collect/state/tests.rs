@@ -1,5 +1,6 @@
 use super::*;
 use crate::gpu::fake;
+use crate::record::series_counters::SeriesOutcome;
 use crate::site::series_id::SeriesIdentity;
 use crate::types::key::SeriesKey;
 use crate::types::sample::{CacheState, Sample};
@@ -23,20 +24,20 @@ fn biases() -> Biases {
 /// Reads a site with `count` samples of each kind and time, of 10,000 bytes each.
 fn state(samples: &[(u64, Kind, f64)]) -> SiteState {
     let site = fake::site();
-    let id = site.series_id(SeriesIdentity::function(DEVICE, CacheState::AsFound, SeriesKey::NONE));
+    let identity = SeriesIdentity::function(DEVICE, CacheState::AsFound, SeriesKey::NONE);
+    let mut table = SeriesTable::default();
     for &(count, kind, raw_ns) in samples {
-        let series = &mut site.series()[id.index()].series;
         for _ in 0..count {
             let mut sample = Sample::new(raw_ns).unwrap();
             sample.flags.fed = !matches!(kind, Kind::Starved);
             sample.flags.queued = matches!(kind, Kind::Queued);
-            series.record(sample);
-            let bytes = Amount::of(&10_000.0);
-            series.record_work(sample, Workload { bytes, ..Workload::UNKNOWN });
+            let series = table.begin(site, identity);
+            let workload = Workload { bytes: Amount::of(&10_000.0), ..Workload::UNKNOWN };
+            table.record(&[SeriesOutcome { series, outcome: Ok(sample), workload }]);
         }
     }
     let timed = samples.iter().map(|(count, ..)| count).sum();
-    SiteState::of_samples(site, Counts { timed, ..Counts::default() }, &[0])
+    SiteState::of_table(site, Counts { timed, ..Counts::default() }, &table)
 }
 
 #[test]
