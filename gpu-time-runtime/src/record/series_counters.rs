@@ -56,7 +56,8 @@ pub(crate) struct SeriesTable {
 struct SiteSeries {
     /// The series used last, of the function and of each launch. Most calls need no other.
     last: Vec<Option<(SeriesIdentity, SeriesRef)>>,
-    all: HashMap<SeriesIdentity, SeriesRef>,
+    /// The series of those launches that have several.
+    several: HashMap<SeriesIdentity, SeriesRef>,
 }
 
 impl SiteSeries {
@@ -70,7 +71,7 @@ impl SiteSeries {
 
     #[cold]
     fn find_other(&mut self, identity: SeriesIdentity) -> Option<SeriesRef> {
-        let series = *self.all.get(&identity)?;
+        let series = *self.several.get(&identity)?;
         if let Some(last) = self.last.get_mut(slot(identity)) {
             *last = Some((identity, series));
         }
@@ -80,10 +81,13 @@ impl SiteSeries {
     fn insert(&mut self, identity: SeriesIdentity, series: SeriesRef) {
         let slot = slot(identity);
         if self.last.len() <= slot {
+            self.last.reserve_exact(slot + 1 - self.last.len());
             self.last.resize(slot + 1, None);
         }
-        self.last[slot] = Some((identity, series));
-        self.all.insert(identity, series);
+        if let Some((other, of_other)) = self.last[slot].replace((identity, series)) {
+            self.several.insert(other, of_other);
+            self.several.insert(identity, series);
+        }
     }
 }
 
@@ -214,13 +218,14 @@ mod tests {
         };
         let chunk = 16 * size_of::<SiteSeries>() as i64;
         let [first, far, near] = sites.map(&mut grown);
-        // The series itself, and the counters of four.
-        let series = first - chunk - 4 * 8;
-        assert!(series <= 1_400, "{series}");
+        // The first series allocates the counters of four.
         let counters = 4 * size_of::<SeriesCounters>() as i64;
-        let directory = 626 * 8 - 4 * 8;
-        assert_eq!(far, series - counters + chunk + directory);
-        assert_eq!(near, series - counters);
+        let last = size_of::<Option<(SeriesIdentity, SeriesRef)>>() as i64;
+        let directory = |chunks: i64| chunks * 8;
+        assert_eq!(first, directory(4) + chunk + last + counters);
+        assert_eq!(far, directory(626 - 4) + chunk + last);
+        assert_eq!(near, last);
+        assert!(last <= 40 && counters <= 4 * 176 && chunk <= 16 * 80);
         assert_eq!(sites.map(&mut grown), [0; 3]);
     }
 
