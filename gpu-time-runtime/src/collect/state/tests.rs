@@ -90,3 +90,39 @@ fn difference_equals_report_without_earlier_samples() {
         }
     }
 }
+
+/// Threads that record into a site wait only while a bounded number of bytes is copied.
+#[test]
+fn times_are_copied_in_bounded_turns() {
+    const SERIES: u32 = 5;
+    let turns = |samples: u32| {
+        let (site, mut table) = (fake::site(), SeriesTable::default());
+        for launch in 0..SERIES {
+            let function = SeriesIdentity::function(DEVICE, CacheState::AsFound, SeriesKey::NONE);
+            let identity = SeriesIdentity { launch: Some(launch), ..function };
+            for at in 0..samples {
+                // From a nanosecond to an hour: most buckets are in use if there are many.
+                let sample = Sample::new(10f64.powf(12.5 * f64::from(at) / f64::from(samples)));
+                let outcome = Ok(sample.unwrap());
+                let series = table.begin(site, identity);
+                table.record(&[SeriesOutcome { series, outcome, workload: Workload::UNKNOWN }]);
+            }
+        }
+        let mut state = SiteState::new(site);
+        table.counters(0, usize::MAX).iter().for_each(|counters| state.add_brackets(counters));
+        let (mut next, mut turns) = (0, Vec::new());
+        loop {
+            let before = next;
+            let has_more = state.copy_times(&mut next);
+            turns.push(next - before);
+            if !has_more {
+                break;
+            }
+        }
+        let report = state.report(&biases());
+        let samples = |series: &Series| series.histogram.count();
+        (turns, report.series.iter().map(samples).sum::<u64>())
+    };
+    assert_eq!(turns(3), (vec![5], 15));
+    assert_eq!(turns(3_000), (vec![1; 5], 15_000));
+}
