@@ -1,5 +1,5 @@
-//! Shows timing inside CUDA graphs: one small kernel in a stream, and as a node of a graph that
-//! contains it ten times.
+//! Shows timing inside CUDA graphs: one small kernel, first in a stream, then as a node in a graph
+//! that contains it ten times.
 //!
 //! ```text
 //! cargo run --release --example graph_replay
@@ -31,8 +31,8 @@ struct Vectors {
     y: CudaSlice<f32>,
 }
 
-/// Outside of a capture, each call is timed. A captured call becomes a kernel node between two
-/// event records; a replay is timed if its events are read before the next replay.
+/// Outside a capture, each call is timed. A captured call becomes a kernel node between two event
+/// records. A replay is timed if its events are read before the next replay.
 #[gpu_timed(graph, sleep)]
 fn saxpy(stream: &Arc<CudaStream>, v: &mut Vectors) -> Result<(), Box<dyn Error>> {
     let len = LEN as u32;
@@ -64,8 +64,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     for _ in 0..REPLAYS {
         graph.launch()?;
         stream.synchronize()?;
-        // Reads the events of this replay. Without it, the report at exit would read only the last
-        // one.
+        // Reads this replay's events. Otherwise, the report at exit would read only the last
+        // replay.
         gpu_time::snapshot();
     }
 

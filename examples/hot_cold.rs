@@ -1,17 +1,17 @@
-//! Shows the effect of the L2 on a copy kernel in three cache states: hot, as the previous call
-//! left the L2; cold, with the L2 flushed before every call; and dirty, with the L2 full of other
-//! lines that must be written back.
+//! Shows the effect of the L2 on a copy kernel in three cache states: hot, with the L2 as the
+//! previous call left it; cold, with the L2 flushed before every call; and dirty, with the L2 full
+//! of other lines that must be written back.
 //!
 //! ```text
 //! cargo run --release --example hot_cold
 //! ```
 //!
-//! This comparison is usually published for buffers of half the L2. Source and destination then
-//! fill it completely, so a hot copy evicts lines that it is about to read: on an H200 it was
-//! slower than a cold one. With a quarter of the L2 both fit, and hot is fast.
+//! This comparison is usually published for buffers half the size of the L2. Source and destination
+//! then fill it completely, so a hot copy evicts lines that it is about to read: on an H200 it was
+//! slower than a cold one. With buffers a quarter of the size of the L2, both fit, and hot is fast.
 //!
-//! Each copy runs in 32 blocks of 1,024 threads, as usually published, which cannot use all of a
-//! large GPU, and in a grid that fills it. Needs an NVIDIA GPU.
+//! Each copy runs in two grids: 32 blocks of 1,024 threads, as usually published, which cannot use
+//! all of a large GPU, and a grid that fills it. Needs an NVIDIA GPU.
 
 #![allow(unsafe_code)] // launching a kernel is unsafe in cudarc
 
@@ -30,7 +30,7 @@ use gpu_time_kernels::workloads;
 
 const CALLS: usize = 110;
 
-/// A copy kernel with its buffers and its grid.
+/// A copy kernel, with its buffers and its grid.
 struct CopyKernel {
     kernel: CudaFunction,
     from: CudaSlice<u8>,
@@ -129,7 +129,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns the net median of a function; NaN without samples.
+/// Returns a function's net median, or NaN without samples.
 fn median_us(function: &str) -> f64 {
     let snapshot = gpu_time::snapshot();
     let site = snapshot.site(&format!("{}::{function}", module_path!()));

@@ -20,7 +20,7 @@ use cudarc::nvrtc::Ptx;
 use gpu_time::gpu_timed;
 use gpu_time_kernels::workloads;
 
-/// 16 MiB per vector: both together fit into the L2 of a large GPU.
+/// 16 MiB per vector, so that both together fit into the L2 of a large GPU.
 const LEN: usize = 4 << 20;
 const CALLS: usize = 110;
 
@@ -30,7 +30,7 @@ enum Vectors {
     Cpu { x: Vec<f32>, y: Vec<f32> },
 }
 
-/// Times 100 calls after ten for warm-up. Each finds the L2 as the previous call left it. `sleep`
+/// Times 100 calls after ten warm-up calls. Each finds the L2 as the previous call left it. `sleep`
 /// holds the stream until the call has been enqueued, so that the GPU does not wait for the CPU.
 #[gpu_timed(stream = v.stream(), warmup = 10, sleep)]
 fn saxpy_hot(a: f32, v: &mut Vectors) -> Result<(), Box<dyn Error>> {
@@ -69,14 +69,14 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn on_gpu() -> Result<Vectors, Box<dyn Error>> {
-    // SAFETY: only looks for the library of the driver, without which cudarc would panic.
+    // SAFETY: only looks for the driver library, without which cudarc would panic.
     if !unsafe { sys::is_culib_present() } {
         return Err("no CUDA driver".into());
     }
     let context = CudaContext::new(0)?;
     let stream = context.new_stream()?;
     // With a single stream, cudarc need not order accesses from several.
-    // SAFETY: all slices below are used on this stream only.
+    // SAFETY: all slices below are used only on this stream.
     unsafe { context.disable_event_tracking() };
     let module = context.load_module(Ptx::from_src(workloads::PTX))?;
     Ok(Vectors::Gpu {
@@ -88,7 +88,7 @@ fn on_gpu() -> Result<Vectors, Box<dyn Error>> {
 }
 
 impl Vectors {
-    /// Returns the stream to launch on, `None` on the CPU.
+    /// Returns the stream to launch on, or `None` on the CPU.
     fn stream(&self) -> Option<&Arc<CudaStream>> {
         match self {
             Vectors::Gpu { stream, .. } => Some(stream),

@@ -104,7 +104,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Returns the median of an annotated function, as in the report.
+/// Returns an annotated function's median, as in the report.
 fn reported_median(snapshot: &Snapshot, function: &str, net: bool) -> Result<f64> {
     let name = format!("{}::{function}", module_path!());
     let site = snapshot.site(&name).ok_or("never called")?;
@@ -113,8 +113,7 @@ fn reported_median(snapshot: &Snapshot, function: &str, net: bool) -> Result<f64
     Ok(stats.ok_or("no samples")?.median())
 }
 
-/// Calls `time_once` repeatedly and returns the median of its results in ns, without those of the
-/// warm-up.
+/// Calls `time_once` repeatedly and returns the median of its results in ns, excluding the warm-up.
 fn median(mut time_once: impl FnMut() -> Result<f64>) -> Result<f64> {
     let mut times = Vec::with_capacity(CALLS as usize);
     for call in 0..WARMUP + CALLS {

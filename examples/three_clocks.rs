@@ -1,12 +1,12 @@
-//! Compares the three clocks of the attribute on one kernel: CUDA events, stream barriers on both
-//! sides, and the host clock alone.
+//! Compares the attribute's three clocks on one kernel: CUDA events, stream barriers on both sides,
+//! and the host clock alone.
 //!
 //! ```text
 //! cargo run --release --example three_clocks
 //! ```
 //!
-//! The kernel spins for a fixed time by the GPU's own timer, so its duration is known. Needs an
-//! NVIDIA GPU.
+//! The kernel spins for a fixed time measured by the GPU's own timer, so its duration is known.
+//! Needs an NVIDIA GPU.
 
 #![allow(unsafe_code)] // launching a kernel is unsafe in cudarc
 

@@ -1,5 +1,5 @@
 //! Shows benchmarking with a stopping rule: calls saxpy until its median is known to within half a
-//! percent, with the L2 as found, with a cold L2, and in many calls back to back.
+//! percent, first with the L2 as found, then with a cold L2, then in many calls back to back.
 //!
 //! ```text
 //! cargo run --release --example until_stable
@@ -21,7 +21,7 @@ use cudarc::nvrtc::Ptx;
 use gpu_time::{Settle, Settled, gpu_timed, until_stable};
 use gpu_time_kernels::workloads;
 
-/// 4 MiB per vector: both are much smaller than the L2 of a large GPU.
+/// 4 MiB per vector, so that both are much smaller than the L2 of a large GPU.
 const LEN: usize = 1 << 20;
 
 /// The vectors, on a GPU or on the CPU.
@@ -49,13 +49,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let settle = Settle::default().timeout(Duration::from_secs(5));
     show("as found", &run(settle, &mut vectors));
-    // Nothing is flushed on the CPU, where this run equals the first.
+    // On the CPU nothing is flushed, so this run equals the first.
     show("cold", &run(settle.cold(), &mut vectors));
     if let Some(stream) = vectors.stream().cloned() {
-        let settled = run(settle.graph(stream.cu_stream(), 100), &mut vectors);
+        // SAFETY: the stream outlives the run.
+        let raw = unsafe { gpu_time::raw_stream(stream.cu_stream()) };
+        let settled = run(settle.graph(raw, 100), &mut vectors);
         show("back to back", &settled);
-        // The calls are nodes of a graph: the GPU hardly pauses between two of them and does not
-        // wait for the host.
+        // The calls are graph nodes, so the GPU hardly pauses between two of them and does not wait
+        // for the host.
         settled.back_to_back().iter().for_each(|result| println!("  {result}"));
     }
     // The report is printed when the process exits.
@@ -86,7 +88,7 @@ fn on_gpu() -> Result<Vectors, Box<dyn Error>> {
 }
 
 impl Vectors {
-    /// Returns the stream to launch on, `None` on the CPU.
+    /// Returns the stream to launch on, or `None` on the CPU.
     fn stream(&self) -> Option<&Arc<CudaStream>> {
         match self {
             Vectors::Gpu { stream, .. } => Some(stream),

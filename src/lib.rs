@@ -3,27 +3,35 @@
 #[cfg(all(doc, not(doctest)))]
 pub mod guide;
 
+#[cfg(all(feature = "enabled", not(target_os = "linux")))]
+compile_error!(
+    "gpu-time measures on Linux only: build without its feature `enabled` on other systems, where the \
+     attribute does nothing"
+);
+
 pub use gpu_time_macros::gpu_timed;
 
-#[cfg(feature = "enabled")]
+#[cfg(all(feature = "enabled", target_os = "linux"))]
 pub use gpu_time_runtime::{
-    BackToBack, Budget, Bytes, ClockError, Clocks, Configure, Device, Eviction, Flops, FlushProof,
-    Histogram, Launch, Launches, LockedClocks, Process, ReadError, Series, Settle, Settled, Site,
-    Slot, Snapshot, Stats, Timeline, Unmet, configure, lock_clocks, publish, report, set_enabled,
-    snapshot, until_stable,
+    BackToBack, Budget, Bytes, ClockError, Clocks, Compared, Configure, Device, Eviction, Flops,
+    FlushProof, GpuStream, Histogram, LEGACY_STREAM, Launch, Launches, LockedClocks, NULL_STREAM,
+    PER_THREAD_STREAM, Process, Ratio, RawStream, ReadError, Series, Settle, Settled, Site, Slot,
+    Snapshot, Stats, Timeline, Unmet, compare, configure, lock_clocks, publish, raw_stream, report,
+    set_enabled, snapshot, until_stable,
 };
 
-/// The items that generated code names. Not a public interface.
-#[cfg(feature = "enabled")]
+/// Items named by generated code. This is not a public interface.
+#[cfg(all(feature = "enabled", target_os = "linux"))]
 #[doc(hidden)]
 pub use gpu_time_runtime::private as __private;
 
-#[cfg(not(feature = "enabled"))]
+#[cfg(not(all(feature = "enabled", target_os = "linux")))]
 mod off;
-#[cfg(not(feature = "enabled"))]
+#[cfg(not(all(feature = "enabled", target_os = "linux")))]
 pub use off::{
-    BackToBack, Budget, Bytes, ClockError, Clocks, Configure, Device, Eviction, Flops, FlushProof,
-    Histogram, Launch, Launches, LockedClocks, Process, ReadError, Series, Settle, Settled, Site,
-    Slot, Snapshot, Stats, Timeline, Unmet, configure, lock_clocks, publish, report, set_enabled,
-    snapshot, until_stable,
+    BackToBack, Budget, Bytes, ClockError, Clocks, Compared, Configure, Device, Eviction, Flops,
+    FlushProof, GpuStream, Histogram, LEGACY_STREAM, Launch, Launches, LockedClocks, NULL_STREAM,
+    PER_THREAD_STREAM, Process, Ratio, RawStream, ReadError, Series, Settle, Settled, Site, Slot,
+    Snapshot, Stats, Timeline, Unmet, compare, configure, lock_clocks, publish, raw_stream, report,
+    set_enabled, snapshot, until_stable,
 };

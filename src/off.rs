@@ -1,12 +1,13 @@
-//! The public API without the feature `enabled`, so that code which uses it needs no `cfg`.
+//! The public API without the `enabled` feature, so that code that uses it needs no `cfg`.
 //!
-//! There is nothing to report: a snapshot has no devices and no sites, and their types have no values.
+//! There is nothing to report: a snapshot has no devices and no sites, and their types are
+//! uninhabited.
 
 use std::ops::Deref;
 use std::time::{Duration, Instant};
 use std::{fmt, iter};
 
-/// Implements accessors with a fixed answer.
+/// Implements accessors that return fixed values.
 macro_rules! answers {
     ($($name:ident { $($accessor:ident: $value:ty = $answer:expr),* $(,)? })*) => {
         $(impl $name {
@@ -25,7 +26,7 @@ macro_rules! ignored {
     ($name:ident { $($option:ident($($value:ident: $of:ty),*))* }) => {
         impl $name {
             $(
-                /// Does nothing, because the feature `enabled` is off.
+                /// Does nothing, because the `enabled` feature is off.
                 pub fn $option(self $(, $value: $of)*) -> Self {
                     $(_ = $value;)*
                     self
@@ -36,34 +37,37 @@ macro_rules! ignored {
 }
 
 mod snapshot;
+mod stream;
 
 use snapshot::WHY;
 pub use snapshot::*;
+use stream::GraphStream;
+pub use stream::{GpuStream, LEGACY_STREAM, NULL_STREAM, PER_THREAD_STREAM, RawStream, raw_stream};
 
-/// Does nothing, because the feature `enabled` is off.
+/// Does nothing, because the `enabled` feature is off.
 pub fn report() {}
 
-/// Returns an empty snapshot, because the feature `enabled` is off.
+/// Returns an empty snapshot, because the `enabled` feature is off.
 pub fn snapshot() -> Snapshot {
     Snapshot::empty()
 }
 
-/// Does nothing, because the feature `enabled` is off.
+/// Does nothing, because the `enabled` feature is off.
 pub fn publish() {}
 
-/// Does nothing, because the feature `enabled` is off.
+/// Does nothing, because the `enabled` feature is off.
 pub fn set_enabled(_on: bool) {}
 
-/// Returns an error that names the features `enabled` and `nvml`.
+/// Returns an error that names the `enabled` and `nvml` features.
 ///
 /// # Errors
 ///
-/// Always, because the feature `enabled` is off.
+/// Always, because the `enabled` feature is off.
 pub fn lock_clocks(_mhz: u32) -> Result<LockedClocks, ClockError> {
     Err(ClockError(()))
 }
 
-/// The error of [`lock_clocks`].
+/// The error returned by [`lock_clocks`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClockError(());
 
@@ -75,24 +79,24 @@ impl fmt::Display for ClockError {
 
 impl std::error::Error for ClockError {}
 
-/// Has no values, because the feature `enabled` is off.
+/// Uninhabited, because the `enabled` feature is off.
 #[derive(Debug)]
 #[must_use = "the clocks are given back when it is dropped"]
 pub enum LockedClocks {}
 
 impl LockedClocks {
-    /// Never called, because there is no value to call it on.
+    /// Never called, because this type is uninhabited.
     pub fn sm_mhz(&self) -> impl Iterator<Item = (&str, Option<u32>)> + '_ {
         iter::empty()
     }
 }
 
-/// Options for the whole process, ignored because the feature `enabled` is off.
+/// Process-wide options, ignored because the `enabled` feature is off.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use = "nothing happens until `apply`"]
 pub struct Configure(());
 
-/// Returns options that are ignored, because the feature `enabled` is off.
+/// Returns options that are ignored, because the `enabled` feature is off.
 pub fn configure() -> Configure {
     Configure::default()
 }
@@ -112,30 +116,69 @@ ignored! {
 }
 
 impl Configure {
-    /// Does nothing, because the feature `enabled` is off.
+    /// Does nothing, because the `enabled` feature is off.
     pub fn apply(self) {}
 }
 
-/// Calls the closure once, because the feature `enabled` is off.
+/// Calls the closure once, because the `enabled` feature is off.
 pub fn until_stable(_settle: Settle, mut closure: impl FnMut()) -> Settled {
     let started = Instant::now();
     closure();
     Settled { snapshot: snapshot(), elapsed: started.elapsed() }
 }
 
+/// Calls each closure once, because the feature `enabled` is off.
+pub fn compare(
+    _settle: Settle,
+    (base, mut of_base): (&str, impl FnMut()),
+    (new, mut of_new): (&str, impl FnMut()),
+) -> Compared {
+    let started = Instant::now();
+    of_base();
+    of_new();
+    Compared { names: [base, new].map(str::to_owned), elapsed: started.elapsed() }
+}
+
+/// The result of [`compare`], without ratios.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compared {
+    names: [String; 2],
+    elapsed: Duration,
+}
+
+answers! {
+    Compared {
+        ratios: &[Ratio] = &[],
+        blocks: u64 = 0,
+    }
+}
+
+impl Compared {
+    /// Returns the names of the two closures.
+    pub fn names(&self) -> [&str; 2] {
+        self.names.each_ref().map(String::as_str)
+    }
+
+    /// Returns how long the calls of the closures took.
+    pub fn elapsed(&self) -> Duration {
+        self.elapsed
+    }
+
+    /// Does nothing, because the feature `enabled` is off.
+    pub fn assert_not_slower(&self, _limit: f64) {}
+}
+
+impl fmt::Display for Compared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [base, new] = self.names();
+        writeln!(f, "`{new}` was not compared with `{base}`: {WHY}")
+    }
+}
+
 /// Options of [`until_stable`], ignored because the feature `enabled` is off.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[must_use]
 pub struct Settle(());
-
-/// A driver handle.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not the handle of a stream",
-    label = "expected a `CUstream`, such as `stream.cu_stream()`"
-)]
-pub trait RawHandle {}
-
-impl<T> RawHandle for *mut T {}
 
 ignored! {
     Settle {
@@ -146,7 +189,7 @@ ignored! {
         as_found()
         cold()
         cold_dirty()
-        graph(stream: impl RawHandle, calls: u32)
+        graph(stream: impl GraphStream, calls: u32)
     }
 }
 
@@ -167,12 +210,12 @@ answers! {
 }
 
 impl Settled {
-    /// Returns how long the call of the closure took.
+    /// Returns how long the closure ran.
     pub fn elapsed(&self) -> Duration {
         self.elapsed
     }
 
-    /// Returns the snapshot alone.
+    /// Returns only the snapshot.
     pub fn into_snapshot(self) -> Snapshot {
         self.snapshot
     }

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-/// The largest loss, in percent for each percent of the budget.
+/// The largest loss, in percent for each percent of budget.
 pub const MAX_LOSS: f64 = 1.2;
-/// The smallest loss with which the budget counts as spent, in the same unit.
+/// The smallest loss for the budget to count as spent, in the same unit.
 pub const MIN_LOSS: f64 = 0.6;
 /// The largest difference between two loops with timing off, in the same unit.
 pub const MAX_CONTROL: f64 = 0.2;
@@ -13,9 +13,9 @@ pub const MAX_CONTROL: f64 = 0.2;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Loss {
     pub median: f64,
-    /// The 95 % confidence interval of the median, for independent rounds.
+    /// The 95 % confidence interval for the median, assuming independent rounds.
     pub interval: [f64; 2],
-    /// The 10th and 90th percentile of the rounds.
+    /// The 10th and 90th percentile over the rounds.
     pub spread: [f64; 2],
 }
 
@@ -31,7 +31,7 @@ pub enum Verdict {
 }
 
 impl Loss {
-    /// Computes the loss of each turn against the other turn of its round.
+    /// Computes the loss of each turn relative to the other turn in its round.
     pub fn of(own: &[f64], others: &[f64]) -> Loss {
         let losses = own.iter().zip(others).map(|(own, other)| 100.0 * (own / other - 1.0));
         let losses = sorted(losses.collect());
@@ -44,7 +44,7 @@ impl Loss {
         }
     }
 
-    /// Returns `true` if the loss is negligible beside a budget of `percent`, and known with
+    /// Returns `true` if the loss is negligible compared with a budget of `percent`, and known with
     /// sufficient precision.
     fn is_negligible(&self, percent: f64) -> bool {
         let [low, high] = self.interval;
@@ -53,8 +53,8 @@ impl Loss {
     }
 }
 
-/// Returns the verdicts on the budget and on the control. If the control differs, both are invalid;
-/// if the budget has not settled, its verdict is.
+/// Returns the verdicts for the budget and for the control. If the control differs, both are
+/// invalid. If the budget has not settled, its verdict is invalid.
 pub fn judge(budget: &Loss, control: &Loss, percent: f64, is_settled: bool) -> [Verdict; 2] {
     if !control.is_negligible(percent) {
         return [Verdict::Invalid; 2];

@@ -1,24 +1,26 @@
-//! The slowdown of a program by a budget of 1 %, in three cases: a loop whose pace the GPU sets, one
-//! whose pace the host sets, and one that waits for each launch.
+//! Measures how much a 1 % budget slows a program down, in three cases: a loop whose pace is set by
+//! the GPU, one whose pace is set by the host, and one that waits for each launch.
 //!
 //! ```text
 //! cargo bench --bench budget [-- --seconds 60 --settle 8 --percent 1 --case host-bound]
 //! ```
 //!
 //! Two runs of a program differ by more than a budget costs: clocks ramp, hosts are shared, threads
-//! migrate, and each process is a percent or two faster or slower for its whole life. Therefore one
-//! process runs the loop of a case on one core, in turns: one with the budget, and two with timing off
-//! through `set_enabled`, which costs a call as much as `GPU_TIME=off`. Each round has one turn of
-//! each kind, and all orders occur equally often. A turn with the budget is much longer than the
-//! others, because the budget is a share of all time: it would spend what the other turns save.
+//! migrate, and each process is a percent or two faster or slower for its whole life. Therefore a
+//! single process runs a case's loop on one core, in turns: one with the budget, and two with
+//! timing switched off through `set_enabled`, which costs a call as much as `GPU_TIME=off`. Each
+//! round has one turn of each kind, and all orders occur equally often. A turn with the budget is
+//! much longer than the others, because the budget is a fraction of the total time: it would
+//! otherwise spend what the other turns save.
 //!
-//! Measuring starts once the budget has settled, and leaves out the first part of each turn. The
-//! result is the median over all rounds of a turn's loss against the first turn with timing off.
-//! The second such turn is the control: if it differs by more than its bound, the result is
-//! `invalid`. `underspent` is within the bound too, but fewer calls are timed than could be.
+//! Measuring starts once the budget has settled, and excludes the first part of each turn. The
+//! result is the median, over all rounds, of a turn's loss relative to the first turn with timing
+//! off. The second such turn is the control: if it differs by more than its bound, the result is
+//! `invalid`. `underspent` is within the bound too, but fewer calls are timed than would be
+//! possible.
 //!
-//! Where a loop differs from itself by more than a budget of 1 % costs, `--percent 10` shows whether
-//! timed calls are charged what they cost. The bounds grow with the budget.
+//! If two runs of the same loop differ by more than a 1 % budget costs, `--percent 10` shows
+//! whether timed calls are charged at their true cost. The bounds grow with the budget.
 
 #![allow(unsafe_code)] // launching a kernel is unsafe in cudarc, and so is pinning a thread
 
@@ -35,16 +37,16 @@ use cudarc::driver::sys;
 use loss::{Verdict, judge, median};
 use turns::{Account, Case, Kind, Rounds, Worker};
 
-/// The time that a budget needs to settle. A debt from the first calls is paid back over ten seconds,
-/// and lowers the cost by a few percent at the end of this time.
+/// The time that a budget needs to settle. A debt from the first calls is paid back over ten
+/// seconds, and still lowers the cost by a few percent at the end of this time.
 const SETTLING_TIME: Duration = Duration::from_secs(8);
 
 struct Options {
     /// The duration of the whole bench.
     seconds: Duration,
-    /// The time for which the budget settles before measuring.
+    /// How long the budget settles before measuring starts.
     settle: Duration,
-    /// The budget, in percent of the time.
+    /// The budget, as a percentage of the time.
     percent: f64,
     /// The only case to run. `None` runs all.
     case: Option<Case>,
@@ -111,7 +113,7 @@ fn main() -> ExitCode {
 
 /// Runs the bench. Returns `true` if all bounds hold.
 fn bench() -> Result<bool, Box<dyn Error>> {
-    // SAFETY: only looks for the library of the driver, without which cudarc would panic.
+    // SAFETY: only looks for the driver library, without which cudarc would panic.
     if !unsafe { sys::is_culib_present() } {
         println!("no GPU here (no CUDA driver): nothing was timed");
         return Ok(true);
@@ -134,7 +136,7 @@ fn bench() -> Result<bool, Box<dyn Error>> {
     Ok(are_ok)
 }
 
-/// Prints the table of a case. Returns `true` if all bounds hold.
+/// Prints the table for a case. Returns `true` if all bounds hold.
 fn show(case: Case, rounds: &Rounds, percent: f64, is_settled: bool) -> bool {
     let [budget, control] = [Kind::Budget, Kind::Control].map(|kind| rounds.loss(kind));
     let verdicts = judge(&budget, &control, percent, is_settled);

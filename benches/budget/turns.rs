@@ -1,4 +1,4 @@
-//! The parent's side: starts a worker process, asks it for turns in a fixed order, and collects the
+//! The parent process: starts a worker process, requests turns in a fixed order, and collects the
 //! results.
 
 use std::error::Error;
@@ -13,17 +13,18 @@ use crate::loss::{Loss, MAX_CONTROL, MAX_LOSS, MIN_LOSS, median};
 
 /// The variable that names the case in the worker process.
 const WORKER: &str = "GPU_TIME_TEST_BENCH_WORKER";
-/// The time limit for starting and for an answer, beyond the time that the request runs.
+/// The time limit for starting and for answering, in addition to the duration of the request.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// The part of a turn with timing off that is not measured, and the measured part.
+/// The unmeasured part of a turn with timing off, and the measured part.
 const OFF_TURN_NS: [f64; 2] = [10e6, 60e6];
-/// The same with the budget. The first part is long so that the controller's first adjustments after
-/// a pause, which see little load, are over; the second so that it has about a thousand timed calls.
+/// The same for turns with the budget. The first part is long enough to cover the controller's
+/// first adjustments after a pause, which see little load. The second is long enough for about a
+/// thousand timed calls.
 const BUDGET_TURN_NS: [f64; 2] = [200e6, 400e6];
 /// The interval between two progress messages.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 
-/// All orders of the turns of a round, used one after another so that each occurs equally often.
+/// All orders of the turns in a round, used in rotation so that each occurs equally often.
 const ORDERS: [[Kind; 3]; 6] = {
     use Kind::{Budget, Control, Off};
     [
@@ -36,21 +37,21 @@ const ORDERS: [[Kind; 3]; 6] = {
     ]
 };
 
-/// A loop to slow down, by what sets its pace.
+/// A loop to slow down, distinguished by what sets its pace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Case {
-    /// The GPU: kernels of 3 µs without a wait.
+    /// The GPU: 3 µs kernels without waiting.
     GpuBound,
-    /// The host: empty kernels without a wait.
+    /// The host: empty kernels without waiting.
     HostBound,
-    /// Both: kernels of 3 µs with a wait for each.
+    /// Both: 3 µs kernels, waiting for each one.
     Synchronous,
 }
 
 impl Case {
     pub const ALL: [Case; 3] = [Case::GpuBound, Case::HostBound, Case::Synchronous];
 
-    /// Returns the case of this process if it is a worker.
+    /// Returns this process's case if it is a worker.
     pub fn of_worker() -> Option<Case> {
         Case::named(&std::env::var(WORKER).ok()?)
     }
@@ -108,7 +109,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A process that runs the loop on request. Killed on drop.
+/// A process that runs the loop on request. It is killed on drop.
 pub struct Worker {
     process: Child,
     requests: ChildStdin,
@@ -138,7 +139,7 @@ impl Worker {
         let (sender, answers) = channel();
         thread::spawn(move || {
             let lines = BufReader::new(output).lines().map_while(Result::ok);
-            // Ends when the receiver is gone.
+            // Ends when the receiver has been dropped.
             lines.map(|line| sender.send(line)).find(Result::is_err)
         });
         let mut worker = Worker { process, requests, answers, device: String::new(), call_ns: 0.0 };
@@ -156,7 +157,7 @@ impl Worker {
         })
     }
 
-    /// Sends a request that runs for `within` and returns the numbers in the answer.
+    /// Sends a request that runs for `within`, and returns the numbers in the answer.
     fn ask<const N: usize>(
         &mut self,
         request: &str,
@@ -226,21 +227,21 @@ impl Drop for Worker {
 pub struct Rounds {
     /// The time per call of each turn, by kind.
     ns: [Vec<f64>; 3],
-    /// The time by which the GPU was behind the host at the end of each turn.
+    /// How far the GPU was behind the host at the end of each turn.
     lags_ns: Vec<f64>,
     /// `None` if no call was timed.
     pub account: Option<Account>,
 }
 
-/// The budget's account of a case.
+/// The budget's account for a case.
 pub struct Account {
-    /// The number of calls per timed one.
+    /// The number of calls for each timed one.
     pub one_in: f64,
-    /// The time that was counted per timed call on the host and on the device, including that of
-    /// the calls that were not timed.
+    /// The host and device time counted per timed call, including the time for calls that were not
+    /// timed.
     pub host_ns: f64,
     pub device_ns: f64,
-    /// The share of the time that was charged, over the last ten seconds or so.
+    /// The fraction of time charged over roughly the last ten seconds.
     pub charged_share: f64,
 }
 
@@ -260,12 +261,12 @@ impl Rounds {
         &self.ns[kind as usize]
     }
 
-    /// Returns the loss of turns of this kind against those with timing off in the same round.
+    /// Returns the loss of this kind of turn relative to those with timing off in the same round.
     pub fn loss(&self, kind: Kind) -> Loss {
         Loss::of(self.of(kind), self.of(Kind::Off))
     }
 
-    /// Returns the median time by which the GPU was behind the host. If it is 0, the host sets the
+    /// Returns the median time that the GPU was behind the host. If it is 0, the host sets the
     /// pace.
     pub fn lag(&self) -> String {
         format!("{:.0} µs", 1e-3 * median(&self.lags_ns))

@@ -16,7 +16,7 @@ use crate::turns::Case;
 
 /// A kernel that keeps the GPU busy for longer than a launch takes on the host.
 const LONG_NS: u64 = 3_000;
-/// A kernel that is over before the host has launched the next.
+/// A kernel that ends before the host has launched the next one.
 const SHORT_NS: u64 = 0;
 const SINGLE_THREAD: LaunchConfig =
     LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
@@ -48,7 +48,7 @@ impl Loop {
         })
     }
 
-    /// Runs the loop for a time and returns the nanoseconds per call.
+    /// Runs the loop for a given time and returns the nanoseconds per call.
     fn settle(&self, time: Duration) -> Result<f64, DriverError> {
         let (started, mut calls) = (Instant::now(), 0);
         while started.elapsed() < time {
@@ -59,9 +59,9 @@ impl Loop {
         Ok(started.elapsed().as_nanos() as f64 / f64::from(calls.max(1)))
     }
 
-    /// Takes a turn with timing on or off: `lead` calls that are not measured, then `calls` that
-    /// are. Returns the nanoseconds per call and the nanoseconds by which the GPU was behind after
-    /// the last one.
+    /// Takes a turn with timing on or off: `lead` unmeasured calls, then `calls` measured ones.
+    /// Returns the nanoseconds per call, and how many nanoseconds the GPU was behind after the last
+    /// one.
     fn turn(&self, is_on: bool, lead: u32, calls: u32) -> Result<[f64; 2], DriverError> {
         gpu_time::set_enabled(is_on);
         self.calls(lead)?;
@@ -76,7 +76,7 @@ impl Loop {
 }
 
 /// Returns the number of timed calls, the nanoseconds that the budget counted for all calls on the
-/// host and on the device, and the share of the time that it charged recently.
+/// host and on the device, and the fraction of time that it charged recently.
 fn counts() -> (u64, u64, u64, f64) {
     let snapshot = gpu_time::snapshot();
     let timed = snapshot.site("spin").map_or(0, |site| site.timed());
@@ -85,7 +85,7 @@ fn counts() -> (u64, u64, u64, f64) {
     })
 }
 
-/// Answers each line of stdin with one on stdout, until stdin ends.
+/// Answers each line on stdin with one on stdout, until stdin ends.
 pub fn run(case: Case) -> Result<(), Box<dyn Error>> {
     let context = CudaContext::new(0)?;
     let stream = context.new_stream()?;
@@ -115,8 +115,8 @@ pub fn run(case: Case) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Pins the calling thread to the last core that the process may use, which is the same for all
-/// processes and not the core that handles most interrupts. Does nothing if the system refuses.
+/// Pins the calling thread to the last core available to the process. This is the same core for all
+/// processes, and not the one that handles most interrupts. Does nothing if the system refuses.
 fn pin() {
     // SAFETY: an all-zero `cpu_set_t` is valid. Both calls get its size, and 0 means this thread.
     unsafe {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 struct Counting;
 
 thread_local! {
-    // `Cell<u64>` has no destructor, so the counter remains usable while a thread exits.
+    // `Cell<u64>` has no destructor, so the counter remains usable while a thread is exiting.
     static COUNT: Cell<u64> = const { Cell::new(0) };
 }
 static IN_USE: AtomicI64 = AtomicI64::new(0);
@@ -41,8 +41,8 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Returns the number of allocations by this thread. Others do not count, because the thread that
-/// monitors the device's clocks may allocate.
+/// Returns the number of allocations made by this thread. Others do not count, because the thread
+/// that monitors the device's clocks may allocate.
 pub fn count_of_thread() -> u64 {
     COUNT.get()
 }

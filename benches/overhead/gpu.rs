@@ -1,4 +1,4 @@
-//! The cost of timed calls and of calls in warm-up, which need a GPU.
+//! The cost of timed calls and warm-up calls, which need a GPU.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -31,7 +31,7 @@ pub struct Gpu {
 
 impl Gpu {
     pub fn new() -> Result<Gpu, Box<dyn Error>> {
-        // SAFETY: only looks for the library of the driver, without which cudarc would panic.
+        // SAFETY: only looks for the driver library, without which cudarc would panic.
         if !unsafe { sys::is_culib_present() } {
             return Err("no CUDA driver".into());
         }
@@ -47,7 +47,7 @@ impl Gpu {
 }
 
 const SPIN_NS: u64 = 1_000;
-// Labels of rows, see the docs of the bench.
+// Row labels: see the bench's documentation.
 const CHECKED: &str = "raw pair, asking for captures, harvested";
 const JUDGED: &str = "the same, and told whether it was fed";
 
@@ -101,8 +101,8 @@ fn raw_pair(stream: &Arc<CudaStream>, spin: &CudaFunction, pair: Pair) -> Result
     unsafe { sys::cuEventRecord(pair.1, raw) }.result()
 }
 
-/// [`raw_pair`] with the driver calls that a library in production must add: for the capture state
-/// of the stream, for the id of the context, and for the result of an earlier pair.
+/// [`raw_pair`] with the additional driver calls that a production library must make: for the
+/// stream's capture state, for the context's id, and for the result of an earlier pair.
 fn checked_pair(
     stream: &Arc<CudaStream>,
     spin: &CudaFunction,
@@ -128,8 +128,9 @@ fn checked_pair(
     unsafe { sys::cuEventRecord(pair.1, raw) }.result()
 }
 
-/// [`checked_pair`] with what distinguishes fed from starved: the host's time after the stop
-/// record, and the GPU's time of an earlier start relative to an anchor event.
+/// [`checked_pair`] with the additional calls needed to distinguish fed from starved: for the host
+/// time after the stop record, and for the GPU time of an earlier start relative to an anchor
+/// event.
 fn judged_pair(
     stream: &Arc<CudaStream>,
     spin: &CudaFunction,
@@ -143,14 +144,14 @@ fn judged_pair(
     Ok(())
 }
 
-/// The nanoseconds per call of batches of 200 calls. The GPU is idle before each batch.
+/// The nanoseconds per call in batches of 200 calls. The GPU is idle before each batch.
 struct Batches<'a> {
     gpu: &'a Gpu,
     values: Vec<(&'static str, Vec<f64>)>,
 }
 
 impl Batches<'_> {
-    /// Times one batch of `call` and adds it under `label`.
+    /// Times one batch of `call` and records it under `label`.
     fn run(&mut self, label: &'static str, mut call: impl FnMut(usize)) {
         self.gpu.stream.synchronize().expect("synchronize");
         let start = Instant::now();
@@ -164,7 +165,7 @@ impl Batches<'_> {
         }
     }
 
-    /// Returns all batches under a label, except for the first, which is a warm-up.
+    /// Returns all batches with a label, except the first, which is a warm-up.
     fn of(&self, label: &str) -> &[f64] {
         let values = self.values.iter().find(|(known, _)| *known == label);
         values.map_or(&[][..], |(_, values)| &values[1..])
@@ -193,7 +194,7 @@ pub fn run(gpu: &Gpu, table: &mut Table) {
     million(gpu, table);
 }
 
-/// Runs all variants in turn, batch by batch, so that all see the same state of the machine.
+/// Runs all variants in turn, batch by batch, so that all of them see the same machine state.
 fn single(gpu: &Gpu, table: &mut Table) {
     let Gpu { stream, spin, context } = gpu;
     let pool = pairs(BATCH);
@@ -319,7 +320,7 @@ fn threads(gpu: &Gpu, table: &mut Table) {
     table.row("8 threads, timed over by hand", ratio, "ratio", Bound::AtLeast(0.9));
 }
 
-/// Counts allocations of timed calls in steady state.
+/// Counts the allocations made by timed calls in steady state.
 fn steady(gpu: &Gpu, table: &mut Table) {
     let run = |calls: usize| {
         for i in 0..calls {
@@ -352,7 +353,7 @@ fn many(stream: &Arc<CudaStream>, spin: &CudaFunction, ns: u64) -> Result<(), Dr
     unsafe { stream.launch_builder(spin).arg(&ns).launch(SINGLE_THREAD) }.map(drop)
 }
 
-/// Measures the memory and the report of a million samples.
+/// Measures the memory taken by a million samples, and their report.
 fn million(gpu: &Gpu, table: &mut Table) {
     const SAMPLES: u64 = 1_000_000;
     let bytes = |call: &dyn Fn(u64)| {
@@ -361,8 +362,8 @@ fn million(gpu: &Gpu, table: &mut Table) {
         gpu.stream.synchronize().expect("synchronize");
         allocations::in_use() - before
     };
-    // More brackets than a thread may have pending wait behind this kernel, so that none are
-    // allocated later.
+    // More brackets than a thread may have pending wait behind this kernel, so none are allocated
+    // later.
     // SAFETY: the argument matches the kernel.
     unsafe { gpu.stream.launch_builder(&gpu.spin).arg(&20_000_000u64).launch(SINGLE_THREAD) }
         .expect("launch");

@@ -1,4 +1,4 @@
-//! The cost of calls that are never or rarely timed, over the plain function.
+//! The cost of calls that are never or rarely timed, relative to the plain function.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -36,7 +36,7 @@ fn sampled(x: u64) -> u64 {
     black_box(x)
 }
 
-/// Returns the mean nanoseconds per call on `threads` threads at once.
+/// Returns the mean nanoseconds per call with `threads` concurrent threads.
 fn ns_per_call_on(threads: usize, call: fn(u64) -> u64) -> f64 {
     let barrier = Barrier::new(threads);
     let sum: f64 = thread::scope(|scope| {
@@ -77,7 +77,7 @@ pub fn over_plain(mut call: impl FnMut(u64) -> u64) -> Figure {
     Figure::of((0..REPETITIONS).map(difference).collect())
 }
 
-/// The time for which the processor ramps up to its working clock.
+/// The time that the processor needs to ramp up to its normal clock under load.
 const RAMP: Duration = Duration::from_millis(500);
 
 pub fn run(table: &mut Table) {

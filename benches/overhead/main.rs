@@ -5,10 +5,9 @@
 //! ```
 //!
 //! Prints one table and fails if a bound is missed. A batch has at most 200 calls, and the GPU is
-//! synchronized between batches, outside of the timed part: with a full queue, every call would
-//! wait for the GPU, which would hide the cost of the call itself. The calls of a batch read the
-//! results of the previous one. The labels of the rows are compared between builds, so they must
-//! not change.
+//! synchronized between batches, outside the timed part: with a full queue, every call would wait
+//! for the GPU, which would hide the cost of the call itself. The calls in a batch read the results
+//! of the previous one. Row labels are compared between builds, so they must not change.
 
 #![allow(unsafe_code)] // launching a kernel is unsafe in cudarc; events are recorded by hand
 

@@ -1,8 +1,8 @@
-//! The table of figures and their bounds.
+//! A table of figures and their bounds.
 
 use std::fmt;
 
-/// The median and the spread of repeated measurements.
+/// The median and spread of repeated measurements.
 #[derive(Clone, Copy)]
 pub struct Figure {
     pub median: f64,
@@ -19,7 +19,7 @@ impl Figure {
     }
 }
 
-/// A bound on the median of a figure.
+/// A bound on a figure's median.
 pub enum Bound {
     AtMost(f64),
     AtLeast(f64),
@@ -33,7 +33,7 @@ struct Row {
     bound: Bound,
 }
 
-/// The table that the bench prints at the end.
+/// The table printed at the end of the bench.
 #[derive(Default)]
 pub struct Table {
     rows: Vec<Row>,

@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaContext, CudaStream, sys};
 
-/// Creates the only stream of the program, on the first device. The error says why there is no GPU.
+/// Creates the program's only stream, on the first device. The error says why there is no GPU.
 pub fn find() -> Result<Arc<CudaStream>, Box<dyn Error>> {
-    // SAFETY: only looks for the library of the driver, without which cudarc would panic.
+    // SAFETY: only looks for the driver library, without which cudarc would panic.
     if !unsafe { sys::is_culib_present() } {
         return Err("no CUDA driver".into());
     }
     let context = CudaContext::new(0)?;
     let stream = context.new_stream()?;
     // With a single stream, cudarc need not order accesses from several.
-    // SAFETY: the examples use their allocations on this stream only.
+    // SAFETY: the examples use their allocations only on this stream.
     unsafe { context.disable_event_tracking() };
     Ok(stream)
 }

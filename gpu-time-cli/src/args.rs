@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
-use crate::compare::{FailOn, Share};
+use crate::ab;
+use crate::compare::Share;
+use crate::compare::judging::Judging;
+use crate::compare::render::Format as Comparison;
 
 /// Shows, merges and compares the JSON reports of gpu-time, and checks whether a machine is ready
 /// for measuring.
@@ -38,7 +41,7 @@ pub enum Command {
         /// A JSON report, which may be a merged one.
         #[arg(value_hint = ValueHint::FilePath)]
         file: PathBuf,
-        /// The file to write; stdout by default.
+        /// The file to write, or `-` for stdout, which is the default.
         #[arg(short, long, value_hint = ValueHint::FilePath)]
         output: Option<PathBuf>,
     },
@@ -58,6 +61,9 @@ pub enum Command {
     /// reports disagree are left out. If any report has fed samples of a series, the statistics of
     /// that series cover fed samples only, as in the report of a single process.
     ///
+    /// The median of each run is kept next to the pooled figures, so that `compare` knows how much
+    /// runs differ. Of more than 64 runs, 64 are kept at random.
+    ///
     /// A report that two of the files contain is refused, because it would be counted twice. If a
     /// process wrote several reports while it ran, merge only the last one: each contains the
     /// samples of those before it.
@@ -65,18 +71,21 @@ pub enum Command {
         /// JSON reports.
         #[arg(required = true, value_hint = ValueHint::FilePath)]
         files: Vec<PathBuf>,
-        /// The file to write; stdout by default.
+        /// The file to write, or `-` for stdout, which is the default.
         #[arg(short, long, value_hint = ValueHint::FilePath)]
         output: Option<PathBuf>,
     },
     /// Compares the medians of two reports; exits with 1 if any series became slower.
     ///
     /// For each series in both reports, prints the change of the median with its 95 % confidence
-    /// interval and a verdict. Net medians are compared where both reports have them. The interval
-    /// is computed from the intervals of the two medians on a logarithmic scale (MOVER, Zou and
-    /// Donner 2008); neither is taken to be narrower than the clock's step. It covers the spread of
-    /// the samples, not differences between the two runs, such as GPU clocks or other processes;
-    /// where those matter, compare merged reports of several runs.
+    /// interval and a verdict. Net medians are compared where both reports have them.
+    ///
+    /// Two runs of the same program differ, because clocks, addresses and neighbours do. If both
+    /// reports are merged from several runs, the medians of the runs are compared, and the interval
+    /// is computed from how much they differ (Welch's t-test of their logarithms). With one run on a
+    /// side, that cannot be known: the interval then combines those of the two medians (MOVER, Zou
+    /// and Donner 2008) with the difference between runs that --between-runs assumes. Neither
+    /// median is taken to be known better than the clock's step.
     ///
     /// Net times are raw times minus a bias. If the bias differs, because the device's bias differs
     /// (which a note reports) or because most samples of only one of the two series were queued,
@@ -88,40 +97,46 @@ pub enum Command {
     /// has more of them. Launches are matched by index and name. Series that only the base has are
     /// not compared; a line on stderr gives their number.
     ///
-    /// Verdicts: slower, faster: changed by more than the threshold, and the interval excludes
-    /// zero. same: changed by no more than the threshold, and known at least that precisely.
-    /// unknown: anything else, such as too few samples, or only starved ones, whose times are upper
-    /// bounds.
+    /// Verdicts: slower, faster: changed by more than the threshold, and unlikely to be chance,
+    /// taking into account how many series are compared (Holm 1979): without a change, one
+    /// comparison in twenty at most has such a verdict on any of its series. same: changed by no
+    /// more than the threshold, and known at least that precisely. unknown: anything else, such as
+    /// too few runs or samples, or only starved ones, whose times are upper bounds.
     ///
     /// Exit codes: 0 if no series is slower, 1 if one is or if a condition of --fail-on holds, 2 if
     /// the reports cannot be compared.
     Compare {
-        /// The JSON report to compare with.
+        /// The JSON report to compare with: one run, or several merged.
         #[arg(value_hint = ValueHint::FilePath)]
         base: PathBuf,
         /// The JSON report to judge.
         #[arg(value_hint = ValueHint::FilePath)]
         new: PathBuf,
-        /// The largest change to ignore, such as 2%; overrides `threshold` in the file. [default:
-        /// 5%]
-        #[arg(long, value_name = "PERCENT")]
-        threshold: Option<Share>,
-        /// A TOML file with `threshold = "5%"` and a table [functions] that maps name patterns with
-        /// `*` to thresholds, such as `"*::decode" = "2%"`. The longest matching pattern wins;
-        /// patterns that match no function are reported on stderr.
-        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-        thresholds: Option<PathBuf>,
-        /// The conditions for exit code 1, in addition to `slower`; separated by commas or given
-        /// repeatedly.
-        #[arg(
-            long,
-            value_name = "CONDITION",
-            value_enum,
-            value_delimiter = ',',
-            default_value = "slower"
-        )]
-        fail_on: Vec<FailOn>,
+        /// The standard deviation between runs to assume where a report has one run only.
+        #[arg(long, value_name = "PERCENT", default_value = "2%")]
+        between_runs: Share,
+        #[command(flatten)]
+        judging: Judging,
+        /// The output format.
+        #[arg(long, value_enum, default_value_t = Comparison::Table)]
+        format: Comparison,
     },
+    /// Runs two programs in turn and compares their times; exits with 1 if any series became
+    /// slower.
+    ///
+    /// Both programs are run once without being measured, then in blocks: in the order old, new,
+    /// new, old or its reverse, at random, so that a drift of the machine and the effect of one
+    /// program on the next cancel. Each run writes a JSON report to a private temporary folder. The
+    /// programs' stdout is discarded; an error message quotes the last line of stderr.
+    ///
+    /// Each series gives a ratio for each block. The interval of their mean is valid whenever the
+    /// experiment stops (a mixture t-test; Lai 1976, Wang and Ramdas 2024), so it stops as soon as
+    /// every series has a verdict. An interval takes four blocks or more. Verdicts and exit codes
+    /// are those of `compare`, and 2 if a program fails. Ctrl-C ends the programs and prints what is
+    /// known.
+    ///
+    /// Warns of what `doctor` would, such as other processes on a GPU.
+    Ab(ab::Options),
     /// Checks the driver, the GPUs, their clocks and modes, other processes and permissions, and
     /// suggests a remedy for anything that makes times unreliable.
     ///

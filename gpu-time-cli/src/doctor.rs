@@ -50,6 +50,16 @@ pub fn run() -> Result<ExitCode, Failure> {
     Ok(if is_usable { ExitCode::SUCCESS } else { ExitCode::from(NO_GPU) })
 }
 
+/// Returns the reasons to doubt times that are measured now, one line each. Without a GPU, nothing.
+pub fn warnings() -> Vec<String> {
+    let checkup = examine();
+    let gpus = checkup.devices.iter().flat_map(|(device, idle)| {
+        let advice = gpu(device, *idle).advice;
+        advice.into_iter().map(|line| format!("{}: {line}", device.id()))
+    });
+    gpus.chain(checkup.cpu_overload.clone()).collect()
+}
+
 /// Checks the driver, NVML and the GPUs.
 fn hardware(checkup: &Checkup) -> Vec<Finding> {
     let Checkup { driver, no_nvml, devices, .. } = checkup;

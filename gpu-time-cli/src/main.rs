@@ -1,5 +1,6 @@
-//! The command-line tool of gpu-time: `show`, `html`, `merge`, `compare`, `doctor`.
+//! The command-line tool of gpu-time: `show`, `html`, `merge`, `compare`, `ab`, `doctor`.
 
+mod ab;
 mod args;
 mod compare;
 mod doctor;
@@ -19,10 +20,7 @@ use clap::{CommandFactory, Parser};
 
 use args::{Args, Command, Format};
 use gpu_time_report::{Terminal, printable};
-use message::Failure;
-
-/// The exit code for unusable input. clap exits with the same code for invalid arguments.
-const UNUSABLE: u8 = 2;
+use message::{Failure, UNUSABLE};
 
 fn main() -> ExitCode {
     run(Args::parse().command).unwrap_or_else(|failure| {
@@ -41,9 +39,10 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
             let merged = merge::files(&files)?;
             output::write(output.as_deref(), &(merged.to_json() + "\n"))?;
         }
-        Command::Compare { base, new, threshold, thresholds, fail_on } => {
-            return compare::files(&base, &new, threshold, thresholds.as_deref(), &fail_on);
+        Command::Compare { base, new, between_runs, judging, format } => {
+            return compare::files(&base, &new, &judging, between_runs, format);
         }
+        Command::Ab(options) => return ab::run(&options),
         Command::Doctor => return doctor::run(),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -7,6 +7,9 @@ use gpu_time_report::printable;
 /// An error message: one line without the program's name.
 pub type Failure = String;
 
+/// The exit code for unusable input. clap exits with the same code for invalid arguments.
+pub const UNUSABLE: u8 = 2;
+
 /// Prints a message to stderr, with the program's name before it and control characters escaped.
 pub fn print(message: &str) {
     // A failed write to stderr cannot be reported anywhere.

@@ -7,15 +7,15 @@ use gpu_time_runtime::write_file;
 
 use crate::message::Failure;
 
-/// Writes text to a file, or to stdout if there is no path.
+/// Writes text to a file, or to stdout if there is no path or it is `-`.
 pub fn write(to: Option<&Path>, text: &str) -> Result<(), Failure> {
     write_bytes(to, text.as_bytes())
 }
 
-/// Writes bytes to a file, or to stdout if there is no path. A file is replaced only once all of
-/// its new content has been written.
+/// Writes bytes to a file, or to stdout if there is no path or it is `-`. A file is replaced only once
+/// all of its new content has been written.
 pub fn write_bytes(to: Option<&Path>, bytes: &[u8]) -> Result<(), Failure> {
-    let Some(path) = to else {
+    let Some(path) = to.filter(|path| *path != "-") else {
         let mut stdout = io::stdout().lock();
         return match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
             // The reader, such as `head`, closed the pipe early.

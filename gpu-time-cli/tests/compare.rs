@@ -18,11 +18,62 @@ fn report_of(sites: Vec<(&str, Series)>) -> Snapshot {
     report(1, vec![gpu("cuda:0", "H200")], sites)
 }
 
+/// The assumption that runs do not differ, so that one run of each program is enough.
+const ALIKE: &str = "--between-runs=0%";
+
+/// Compares one run of each program, as if runs did not differ.
 fn compare(base: Vec<(&str, Series)>, new: Vec<(&str, Series)>, more: &[PathBuf]) -> Run {
     let folder = Folder::new();
     let base = folder.report("base.json", &report_of(base));
     let new = folder.report("new.json", &report_of(new));
-    tool(&[&["compare".into(), base, new], more].concat())
+    tool(&[&["compare".into(), ALIKE.into(), base, new], more].concat())
+}
+
+/// Merges runs whose times are around these.
+fn merged(folder: &Folder, name: &str, runs: &[f64]) -> PathBuf {
+    let files = runs.iter().zip(1..).map(|(&ns, pid)| {
+        let site = site("f", 1, vec![around(ns)]);
+        let report = report(pid, vec![gpu("cuda:0", "H200")], vec![site]);
+        folder.report(&format!("{name}-{pid}.json"), &report)
+    });
+    let files: Vec<PathBuf> = files.collect();
+    let merged = folder.path(name);
+    let output = ["-o".into(), merged.clone()];
+    tool(&[&["merge".into()], &*files, &output].concat()).success();
+    merged
+}
+
+/// The samples of each run are within 1 %, but the runs differ by 3 %.
+#[test]
+fn runs_that_differ_are_not_slower() {
+    let folder = Folder::new();
+    let base = merged(&folder, "base", &[21e3, 20e3, 20.6e3, 19.8e3, 20.2e3]);
+    let noisy = merged(&folder, "noisy", &[20.8e3, 20.2e3, 21.6e3, 20.7e3, 21.1e3]);
+    let run = tool(&["compare".into(), "--threshold=2%".into(), base.clone(), noisy]);
+    assert!(row(&run, "f").ends_with(" unknown: interval too wide"), "{}", run.stdout);
+    let note = "\nnote: 5 runs of the base, 5 runs of the new program\n";
+    assert!(run.success().contains(note));
+    let slow = merged(&folder, "slow", &[23e3, 22e3, 22.6e3, 21.8e3, 22.2e3]);
+    let run = tool(&["compare".into(), "--threshold=2%".into(), base, slow]);
+    assert!(row(&run, "f").ends_with(" slower"), "{}", run.stdout);
+    assert_eq!(run.code, Some(1));
+}
+
+#[test]
+fn one_run_of_each_needs_a_large_change() {
+    let folder = Folder::new();
+    let one = |name: &str, ns: f64| folder.report(name, &report_of(vec![("f", around(ns))]));
+    let base = one("base", 20e3);
+    let run = tool(&["compare".into(), base.clone(), one("new", 21e3)]);
+    assert!(row(&run, "f").ends_with(" unknown: too few runs"), "{}", run.stdout);
+    let note = "\nnote: 1 run of the base, 1 run of the new program: how much runs differ cannot be known \
+                from one, and a standard deviation of 2 % is assumed (--between-runs); merge several runs \
+                of each, or use `gpu-time ab`\n";
+    assert!(run.success().contains(note));
+    let run = tool(&["compare".into(), base.clone(), one("new", 22e3)]);
+    assert!(row(&run, "f").ends_with(" slower"), "{}", run.stdout);
+    let run = tool(&["compare".into(), base, one("new", 22e3), "--between-runs=5%".into()]);
+    assert!(row(&run, "f").ends_with(" unknown: too few runs"), "{}", run.stdout);
 }
 
 /// Returns the row of a function, with its columns separated by single spaces.
@@ -193,7 +244,7 @@ fn functions_with_equal_names_show_location() {
         let sites = [1, other].map(|line| site("f", line, vec![around(20e3)])).to_vec();
         folder.report(file, &report(1, vec![gpu("cuda:0", "H200")], sites))
     };
-    let same = tool(&["compare".into(), two("base", 50), two("new", 50)]);
+    let same = tool(&["compare".into(), ALIKE.into(), two("base", 50), two("new", 50)]);
     for line in [1, 50] {
         assert!(
             row(&same, &format!("f (src/main.rs:{line})")).ends_with(" same"),
@@ -235,7 +286,8 @@ fn bias_difference_alone_is_unknown() {
     };
     let base = with("base", "table", 2200.0, 5e3);
     let run = |source, bias_ns, raw_ns| {
-        tool(&["compare".into(), base.clone(), with("new", source, bias_ns, raw_ns)])
+        let new = with("new", source, bias_ns, raw_ns);
+        tool(&["compare".into(), ALIKE.into(), base.clone(), new])
     };
     for (bias_ns, new) in [(2000.0, "2.000"), (2400.0, "2.400")] {
         let run = run("table", bias_ns, 5e3);

@@ -1,11 +1,14 @@
 //! Tests that run the tool as a command.
 
+mod ab;
 mod compare;
 mod doctor;
 mod fixtures;
+mod formats;
 mod hostile;
 mod merge;
 mod show;
+mod terminal;
 
 use std::ffi::OsStr;
 use std::path::PathBuf;

@@ -1,5 +1,6 @@
 //! Tests of `merge` as a command. Unit tests next to the code cover the merged values.
 
+use std::path::Path;
 use std::process::Command;
 
 use gpu_time_report::Snapshot;
@@ -27,6 +28,26 @@ fn merged_report_can_be_read() {
     let raw = merged.sites()[0].series()[0].raw_ns().unwrap();
     assert_eq!((raw.min(), raw.mean(), raw.max(), raw.sum()), (1000.0, 2000.0, 3000.0, 28_000.0));
     assert!(tool(&["show".into(), output]).success().contains("2 reports of app merged"));
+}
+
+#[test]
+fn dash_is_stdout() {
+    let folder = Folder::new();
+    let [one, two] = two(&folder);
+    for arguments in [vec![Path::new("merge"), &one, &two], vec![Path::new("html"), &one]] {
+        let plain = tool(&arguments).success();
+        for dash in [&["-o", "-"][..], &["--output=-"], &["-o-"]] {
+            let mut command = Command::new(TOOL);
+            command.args(&arguments).args(dash).current_dir(folder.path(""));
+            assert_eq!(run(&mut command).success(), plain, "{command:?}");
+        }
+    }
+    assert_eq!(std::fs::read_dir(folder.path("")).unwrap().count(), 2, "no file `-`");
+    // A file of that name needs a path.
+    let mut command = Command::new(TOOL);
+    command.arg("merge").arg(&one).args(["-o", "./-"]).current_dir(folder.path(""));
+    assert_eq!(run(&mut command).success(), "");
+    assert!(folder.path("-").is_file());
 }
 
 #[test]

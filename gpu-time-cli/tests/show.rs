@@ -1,9 +1,11 @@
 //! Tests of `show`, `html`, help, completions and manual pages.
 
+use std::process::Command;
+
 use gpu_time_report::{Snapshot, Terminal};
 
 use crate::fixtures::{report, site};
-use crate::{Folder, first_version, tool};
+use crate::{Folder, TOOL, first_version, terminal, tool};
 
 #[test]
 fn show_prints_table_of_program() {
@@ -33,32 +35,13 @@ fn functions_with_equal_names_show_location() {
 }
 
 /// Runs `show` on a terminal of the given width and returns its output.
-#[cfg(target_os = "linux")]
 fn on_terminal(columns: u16, variables: &[(&str, &str)]) -> String {
-    use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
-    use rustix::termios::{Winsize, tcsetwinsize};
-    use std::{fs::File, io::Read, process::Command};
-
-    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&terminal).unwrap();
-    unlockpt(&terminal).unwrap();
-    let peer = ioctl_tiocgptpeer(&terminal, OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
-    tcsetwinsize(&terminal, size).unwrap();
-    let mut tool = Command::new(env!("CARGO_BIN_EXE_gpu-time"));
-    tool.args(["show".into(), first_version()]).env_clear().envs(variables.iter().copied());
-    let mut child = tool.stdout(peer).spawn().unwrap();
-    // `tool` holds a copy of the peer, which would keep the read below from ending.
-    drop(tool);
-    let mut text = Vec::new();
-    // On Linux, the end of the output is reported as an error.
-    _ = File::from(terminal).read_to_end(&mut text);
-    assert!(child.wait().unwrap().success());
-    String::from_utf8(text).unwrap().replace("\r\n", "\n")
+    let mut command = Command::new(TOOL);
+    command.args(["show".into(), first_version()]).env_clear().envs(variables.iter().copied());
+    terminal::output(columns, command, Command::stdout)
 }
 
 #[test]
-#[cfg(target_os = "linux")]
 fn terminal_colours_follow_environment() {
     let report = Snapshot::from_json(&std::fs::read(first_version()).unwrap()).unwrap();
     let terminal = |colours| Terminal { colours, columns: Some(200) };
@@ -144,7 +127,7 @@ fn every_command_has_a_manual_page() {
     assert!(page.starts_with(".ie") && page.contains(".SH DESCRIPTION"), "{page}");
     let pages = page.lines().filter_map(|line| line.strip_prefix("gpu\\-time\\-"));
     let commands: Vec<&str> = pages.filter_map(|page| page.strip_suffix("(1)")).collect();
-    let known = ["show", "html", "merge", "compare", "doctor", "completions", "man"];
+    let known = ["show", "html", "merge", "compare", "ab", "doctor", "completions", "man"];
     assert_eq!(commands, known);
     for command in known {
         let page = tool(&["man", command]).success();

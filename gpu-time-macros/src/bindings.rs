@@ -8,7 +8,7 @@ use syn::{Expr, ExprField, ExprIndex, ExprMethodCall, ExprTry, Local, Pat};
 pub const STREAM_MAKERS: [&str; 3] = ["new_stream", "new_stream_with_priority", "fork"];
 
 /// Methods that return the value inside their receiver.
-const HANDING_ON: [&str; 2] = ["unwrap", "expect"];
+pub const HANDING_ON: [&str; 2] = ["unwrap", "expect"];
 
 /// The meaning, before the body, of an expression in it.
 #[derive(Clone)]
@@ -174,6 +174,6 @@ fn same(expr: &Expr) -> &Expr {
     }
 }
 
-fn is_one_of(name: &Ident, names: &[&str]) -> bool {
+pub fn is_one_of(name: &Ident, names: &[&str]) -> bool {
     names.iter().any(|one| name == one)
 }

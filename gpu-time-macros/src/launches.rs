@@ -1,7 +1,9 @@
 //! Finds and marks the launches, and in async code the awaits, in the statements of a body.
 //!
-//! Only the function's own control flow is walked: not closures, async blocks, nested items, `const`
-//! blocks and the arguments of macros.
+//! Only the function's own control flow is walked: not closures, async blocks, nested items, the
+//! arguments of macros, and what the compiler evaluates.
+
+mod statements;
 
 use std::mem;
 
@@ -10,13 +12,14 @@ use quote::{ToTokens, quote};
 use syn::ext::IdentExt;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
-    Attribute, Block, Expr, ExprMacro, Item, Local, Macro, MacroDelimiter, PatIdent, Stmt,
-    StmtMacro, Type,
+    AngleBracketedGenericArguments, Attribute, Block, Expr, ExprAssign, ExprRepeat, Item, Local,
+    Macro, PatIdent, Stmt, Type,
 };
 
 use crate::bindings::{Bindings, Meaning, STREAM_MAKERS, bare};
 use crate::func::contains;
 use crate::marks::Marks;
+use crate::positions::{hide_places, is_constant};
 
 /// Methods, functions and macros that are launches by default.
 pub const LAUNCHES: [&str; 13] = [
@@ -168,87 +171,16 @@ impl<'a> Walk<'a> {
             _ => {}
         }
     }
-
-    fn statements(&mut self, stmts: &mut Vec<Stmt>) {
-        let last = stmts.len().saturating_sub(1);
-        for (at, mut stmt) in mem::take(stmts).into_iter().enumerate() {
-            match stmt {
-                Stmt::Macro(call) if at == last && call.semi_token.is_none() => {
-                    stmts.push(self.tail_macro(call));
-                }
-                Stmt::Macro(call) => self.macro_statement(call, stmts),
-                _ => match self.await_statement(&mut stmt) {
-                    Some(after) => stmts.extend([stmt, after]),
-                    None => {
-                        self.visit_stmt_mut(&mut stmt);
-                        stmts.push(stmt);
-                    }
-                },
-            }
-        }
-    }
-
-    /// Marks an await that is a statement or the whole value of a `let`, and returns the statement after
-    /// it. A mark around the await itself would hide it from lints.
-    fn await_statement(&mut self, stmt: &mut Stmt) -> Option<Stmt> {
-        let marks = self.await_marks()?;
-        let (expr, outer) = match stmt {
-            Stmt::Expr(expr, Some(_)) => (expr, None),
-            Stmt::Local(local) => match &mut local.init {
-                Some(init) if init.diverge.is_none() => (&mut *init.expr, Some(&local.attrs)),
-                _ => return None,
-            },
-            _ => return None,
-        };
-        let Expr::Await(awaited) = &mut *expr else { return None };
-        if self.launch_name(bare(&awaited.base)).is_some() {
-            return None;
-        }
-        self.visit_expr_mut(&mut awaited.base);
-        let after = marks.watched(outer.unwrap_or(&awaited.attrs), awaited.await_token.span);
-        marks.watch_operand(expr);
-        Some(after)
-    }
-
-    /// Walks a macro at the end of a block, whose value is that of the block.
-    fn tail_macro(&mut self, call: StmtMacro) -> Stmt {
-        // With braces it may expand to several statements instead of an expression.
-        if matches!(call.mac.delimiter, MacroDelimiter::Brace(_)) && !awaits_by_name(&call.mac) {
-            self.skip(&call);
-            return Stmt::Macro(call);
-        }
-        let StmtMacro { attrs, mac, .. } = call;
-        let mut expr = Expr::Macro(ExprMacro { attrs, mac });
-        self.visit_expr_mut(&mut expr);
-        match expr {
-            Expr::Macro(ExprMacro { attrs, mac }) => {
-                Stmt::Macro(StmtMacro { attrs, mac, semi_token: None })
-            }
-            expr => Stmt::Expr(expr, None),
-        }
-    }
-
-    /// Walks a macro whose value, if any, is unused.
-    fn macro_statement(&mut self, call: StmtMacro, out: &mut Vec<Stmt>) {
-        self.skip(&call.mac.tokens);
-        let name = call.mac.path.segments.last().map(|last| last.ident.clone());
-        let number = self.found.launches.len() as u32;
-        let launch = name.filter(|name| self.is_launch(name));
-        let is_launch = launch.is_some();
-        self.found.launches.extend(launch);
-        self.found.repeated |= is_launch && self.loops > 0;
-        match (self.launch_marks(), self.await_marks()) {
-            (Some(marks), _) if is_launch => out.extend(marks.bracket_statement(call, number)),
-            (_, Some(marks)) if may_await(&call.mac) => out.extend(marks.watch_statement(call)),
-            _ => out.push(Stmt::Macro(call)),
-        }
-    }
 }
 
 impl VisitMut for Walk<'_> {
     fn visit_expr_mut(&mut self, expr: &mut Expr) {
-        if matches!(expr, Expr::Closure(_) | Expr::Async(_) | Expr::Const(_) | Expr::Verbatim(_)) {
-            return self.skip(expr);
+        match expr {
+            Expr::Closure(_) | Expr::Async(_) | Expr::Verbatim(_) => return self.skip(expr),
+            // `launch` may be a tuple struct here, and the reference live as long as a constant does.
+            Expr::Reference(of) if is_constant(&of.expr) => return self.skip(expr),
+            Expr::Const(_) => return,
+            _ => hide_places(expr),
         }
         let launch = self.launch_name(awaited(expr));
         let number = match &launch {
@@ -298,10 +230,39 @@ impl VisitMut for Walk<'_> {
         visit_mut::visit_pat_ident_mut(self, pat);
     }
 
+    fn visit_expr_assign_mut(&mut self, assign: &mut ExprAssign) {
+        self.assignee(&mut assign.left);
+        self.visit_expr_mut(&mut assign.right);
+    }
+
+    fn visit_expr_repeat_mut(&mut self, repeat: &mut ExprRepeat) {
+        self.visit_expr_mut(&mut repeat.expr);
+    }
+
     fn visit_type_mut(&mut self, _: &mut Type) {}
+
+    fn visit_angle_bracketed_generic_arguments_mut(
+        &mut self,
+        _: &mut AngleBracketedGenericArguments,
+    ) {
+    }
 }
 
 impl Walk<'_> {
+    /// Walks the left side of an assignment, in which `launch(a, b)` is a pattern.
+    fn assignee(&mut self, expr: &mut Expr) {
+        match expr {
+            Expr::Array(array) => array.elems.iter_mut().for_each(|part| self.assignee(part)),
+            Expr::Call(pattern) => pattern.args.iter_mut().for_each(|part| self.assignee(part)),
+            Expr::Paren(paren) => self.assignee(&mut paren.expr),
+            Expr::Struct(pattern) => {
+                pattern.fields.iter_mut().for_each(|field| self.assignee(&mut field.expr));
+            }
+            Expr::Tuple(tuple) => tuple.elems.iter_mut().for_each(|part| self.assignee(part)),
+            expr => self.visit_expr_mut(expr),
+        }
+    }
+
     /// Notes the calls from which a stream is inferred.
     fn note(&mut self, expr: &Expr) {
         match expr {

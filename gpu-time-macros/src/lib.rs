@@ -21,6 +21,10 @@ mod off;
 mod paths;
 #[cfg(any(feature = "enabled", test))]
 mod plan;
+#[cfg(any(feature = "enabled", test))]
+mod positions;
+#[cfg(any(feature = "enabled", test))]
+mod rewrite;
 mod rules;
 #[cfg(any(feature = "enabled", test))]
 mod source;
@@ -69,9 +73,15 @@ use proc_macro::TokenStream;
 /// # The stream
 ///
 /// `stream` takes a `CudaStream` of any cudarc since 0.15: owned, borrowed, in an `Arc`, `Rc` or
-/// `Box`, or behind a guard. It also takes a raw `CUstream`, which must outlive the call, and an
-/// `Option` or `Result` of one of these. With `None` or `Err` the call runs on the CPU and the host
-/// clock times it.
+/// `Box`, or behind a guard. It also takes a type that implements `GpuStream`, and an `Option` or
+/// `Result` of one of these. With `None` or `Err` the call runs on the CPU and the host clock times
+/// it.
+///
+/// A raw handle needs `unsafe`: `stream = unsafe { gpu_time::raw_stream(s.as_inner()) }`. The stream
+/// must not be destroyed before the call ends, which nothing can check. Clippy sees no `SAFETY`
+/// comment in an attribute; a function that returns the `RawStream` has room for one.
+/// `gpu_time::NULL_STREAM`, `LEGACY_STREAM` and `PER_THREAD_STREAM` need no `unsafe`. A type with the
+/// methods of a `CudaStream` vouches for its handle as cudarc's type does.
 ///
 /// The expression is evaluated before the body, at most once per call. It does not move out of a
 /// place, and a guard is dropped before the body begins. It is evaluated for timed calls and, since
@@ -81,14 +91,15 @@ use proc_macro::TokenStream;
 /// function. `.await` is an error. A panic in the expression propagates, and the call counts as
 /// skipped.
 ///
-/// Without `stream`, the stream is the one parameter of type `CudaStream`, `Arc<CudaStream>` or
-/// `CUstream` (through references and `Option`; parameters removed by a `cfg` do not count). If
-/// there is none, it is the `X` of the body's visible `X.launch_builder(…)` calls, where `X` is a
+/// Without `stream`, the stream is the one parameter of type `CudaStream` or `Arc<CudaStream>`
+/// (through references and `Option`; parameters removed by a `cfg` do not count). If there is none,
+/// it is the `X` of the body's visible `X.launch_builder(…)` calls, where `X` is a
 /// path that starts at a parameter or `self`, or a name that a `let` binds to such a path or to its
 /// clone. Anything else is a compile error that says what to write.
 ///
 /// The attribute keeps no stream alive. A stream in an `Arc` or `Rc` that the body may drop is
-/// watched through a weak pointer, and a bracket whose stream is gone is counted as lost. A stream
+/// watched through a weak pointer, and a bracket whose stream is gone is counted as lost. So is one
+/// of an async function that has moved to another thread with its stream in an `Rc`. A stream
 /// that is owned or mutably borrowed without an `Arc` or `Rc` cannot be watched and must outlive
 /// its brackets.
 ///
@@ -169,7 +180,14 @@ use proc_macro::TokenStream;
 /// copy. Bind such a value with `let` before the launch. A launch that returns `Err`
 /// (`cuLaunchKernel`: a code other than success) or unwinds is lost, and so is that call's sum. The
 /// sum is lost too if a call unwinds or is cancelled, unless it cannot have had another launch to
-/// make. A macro at the end of a block counts as a launch only with `()` or `[]`.
+/// make.
+///
+/// A macro may expand to a place, so it is a visible launch only as a statement of its own
+/// (`launch!(…);`, `launch!(…).unwrap();`, `let x = launch!(…);`) and where its value is moved, as in
+/// `launch!(…)?` or `f(launch!(…))`: not where it is a receiver, or is borrowed, matched, compared or
+/// assigned to. At the end of a block it needs `()` or `[]`. As a statement without a name for its
+/// value it cannot be seen to fail. A reference to a call whose arguments are all constants, as in
+/// `&launch(3)`, is no visible launch either: it may be a constructor.
 ///
 /// A bracket inside another one on the same stream omits `cold` and `sleep`, and the outer one is
 /// marked `nested`, on whichever threads they are. If two overlap, as when threads share a stream,
@@ -186,7 +204,8 @@ use proc_macro::TokenStream;
 /// future that is dropped at an await is lost as `cancelled`. This covers every `.await` in the
 /// function's own control flow, and macros whose arguments contain one or whose name is `select`,
 /// `select_biased`, `join` or `try_join`. Leaving such a macro by `return` or `?` counts as
-/// cancelled too. A cancellation at an await that another macro generates counts as completion.
+/// cancelled too. A cancellation counts as completion at an await that another macro generates, or
+/// one in a position where a macro is no visible launch.
 ///
 /// If the macro cannot parse a body, it times the whole function, and the report's options say so.
 ///
@@ -236,6 +255,8 @@ use proc_macro::TokenStream;
 /// - In launches scope, the type of a visible launch must be known at that point, and the launch
 ///   must return: one of type `!` does not compile. An awaited future of type `!` causes a warning
 ///   about unreachable code.
+/// - A macro whose value is moved, and that is a launch or awaits, does not extend the lives of its
+///   temporaries, except as the whole value of a `let`.
 /// - `#[must_use]` on a function whose call is a visible launch, or is awaited, has no effect; on a
 ///   type it does.
 /// - A parameter that only the attribute uses counts as used. Without the feature `enabled`,
@@ -248,25 +269,7 @@ use proc_macro::TokenStream;
 #[proc_macro_attribute]
 pub fn gpu_timed(args: TokenStream, item: TokenStream) -> TokenStream {
     #[cfg(feature = "enabled")]
-    return rewrite(args.into(), item.into()).into();
+    return rewrite::rewrite(args.into(), item.into()).into();
     #[cfg(not(feature = "enabled"))]
     return off::checked(args, item);
-}
-
-/// Rewrites the item. If there are errors, returns the item unchanged, followed by all of them.
-#[cfg(any(feature = "enabled", test))]
-fn rewrite(
-    args: proc_macro2::TokenStream,
-    item: proc_macro2::TokenStream,
-) -> proc_macro2::TokenStream {
-    let mut errors = errors::Errors::default();
-    let args = args::Args::parse(args, &mut errors);
-    let func = func::TimedFn::parse(item.clone(), &mut errors);
-    match func.and_then(|func| plan::Plan::new(args, func, &mut errors)) {
-        Some(plan) => expand::expand(plan),
-        None => {
-            let errors = errors.into_tokens();
-            quote::quote!(#item #errors)
-        }
-    }
 }

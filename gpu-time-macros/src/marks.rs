@@ -1,11 +1,13 @@
 //! The calls that are put around a launch and around an await.
 
-use proc_macro2::{Delimiter, Group, Ident, Literal, Span, TokenStream};
-use quote::{ToTokens, quote_spanned};
-use syn::spanned::Spanned;
-use syn::{Attribute, Expr, Stmt, StmtMacro};
+use std::mem;
 
-use crate::paths::{Paths, local, ours};
+use proc_macro2::{Delimiter, Group, Ident, Literal, Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Attribute, Expr, Local, Pat, Stmt, StmtMacro, parse_quote};
+
+use crate::paths::{Paths, local as var, ours};
 
 /// Launches that return the driver's status code.
 const RAW_LAUNCHES: [&str; 2] = ["cuLaunchKernel", "cuLaunchKernelEx"];
@@ -28,36 +30,65 @@ impl Marks<'_> {
     /// argument.
     pub fn bracket(self, launch: &mut Expr, name: &Ident, number: u32) {
         let at = ours(name.span());
-        let private = self.paths.private(at);
-        let scope = &self.paths.scope;
+        let start = self.start(at, number);
+        let (scope, failed) = (&self.paths.scope, self.failed(name));
+        let arguments = quote_spanned!(at=> (#start, #launch), &#scope, #failed);
+        *launch = self.call_in_place_of(launch, "stop", arguments);
+    }
+
+    fn start(self, at: Span, number: u32) -> TokenStream {
+        let (private, scope) = (self.paths.private(at), &self.paths.scope);
         let number = Literal::u32_suffixed(number);
-        let answer = local("answer");
-        let failed = if RAW_LAUNCHES.iter().any(|raw| name == raw) {
-            quote_spanned! {at=> {
+        quote_spanned!(at=> #private::Scope::start(&#scope, #number))
+    }
+
+    /// Returns the closure that checks the answer of a launch.
+    fn failed(self, name: &Ident) -> TokenStream {
+        let at = ours(name.span());
+        let (private, answer) = (self.paths.private(at), var("answer"));
+        if RAW_LAUNCHES.iter().any(|raw| name == raw) {
+            quote_spanned! {at=> |#answer| {
                 use #private::Status as _;
                 #private::probe(&(*#answer).result()).gpu_time_failed()
             }}
         } else {
-            quote_spanned!(at=> #private::probe(#answer).gpu_time_failed())
-        };
-        let arguments = quote_spanned! {at=>
-            (#private::Scope::start(&#scope, #number), #launch), &#scope, |#answer| #failed
-        };
-        *launch = self.call_in_place_of(launch, "stop", arguments);
+            quote_spanned!(at=> |#answer| #private::probe(#answer).gpu_time_failed())
+        }
     }
 
-    /// Brackets a macro whose value, if any, is unused. It may expand to any statements, so it stays a
-    /// statement.
-    pub fn bracket_statement(self, call: StmtMacro, number: u32) -> [Stmt; 3] {
-        let at = ours(call.mac.path.span());
-        let (private, scope, attrs) = (self.paths.private(at), &self.paths.scope, &call.attrs);
-        let token = local(&format!("token{number}"));
-        let number = Literal::u32_suffixed(number);
-        let start = quote_spanned! {at=>
-            #(#attrs)* let #token = #private::Scope::start(&#scope, #number);
+    /// Brackets a statement from outside, because it may be any statement.
+    pub fn bracket_statement(self, stmt: Stmt, at: Span, number: u32) -> [Stmt; 3] {
+        let at = ours(at);
+        let (private, scope) = (self.paths.private(at), &self.paths.scope);
+        let token = var(&format!("token{number}"));
+        let start = self.start(at, number);
+        let start = quote_spanned!(at=> let #token = #start;);
+        surround(stmt, start, quote_spanned!(at=> #private::stop_statement(#token, &#scope);))
+    }
+
+    /// ```text
+    /// Input:  let x: T = launch!(…);
+    /// Output: let token = Scope::start(&scope, 0);
+    ///         let value: T = launch!(…);
+    ///         let x = stop((token, value), &scope, …);
+    /// ```
+    /// The temporaries of the value live as long as in the input.
+    pub fn bracket_let(self, mut local: Local, name: &Ident, number: u32) -> [Stmt; 3] {
+        let at = ours(name.span());
+        let (private, scope) = (self.paths.private(at), &self.paths.scope);
+        let (token, value) = (var(&format!("token{number}")), var(&format!("value{number}")));
+        let (start, failed) = (self.start(at, number), self.failed(name));
+        let attrs = local.attrs.clone();
+        let of_value = parse_quote!(#value);
+        let of_user = match &mut local.pat {
+            Pat::Type(typed) => mem::replace(&mut *typed.pat, of_value),
+            pat => mem::replace(pat, of_value),
         };
-        let stop = quote_spanned!(at=> #(#attrs)* #private::stop_statement(#token, &#scope););
-        [statement(start), Stmt::Macro(call), statement(stop)]
+        let bind = quote_spanned! {at=>
+            #(#attrs)* let #of_user = #private::stop((#token, #value), &#scope, #failed);
+        };
+        let start = quote_spanned!(at=> #(#attrs)* let #token = #start;);
+        [statement(start), Stmt::Local(local), statement(bind)]
     }
 
     /// ```text
@@ -85,9 +116,14 @@ impl Marks<'_> {
 
     /// Returns the statement after an await whose operand is marked.
     pub fn watched(self, attrs: &[Attribute], at: Span) -> Stmt {
+        let (after, cfgs) = (self.after(at), cfgs(attrs));
+        statement(quote_spanned!(ours(at)=> #(#cfgs)* #after))
+    }
+
+    fn after(self, at: Span) -> TokenStream {
         let at = ours(at);
         let (private, scope) = (self.paths.private(at), &self.paths.scope);
-        statement(quote_spanned!(at=> #(#attrs)* #private::awaited(((), ()), &#scope);))
+        quote_spanned!(at=> #private::awaited(((), ()), &#scope);)
     }
 
     /// Marks a macro that may await, like [`watch`](Self::watch).
@@ -98,13 +134,22 @@ impl Marks<'_> {
         *expr = self.call_in_place_of(expr, "awaited", arguments);
     }
 
-    /// Marks a macro that may await and whose value, if any, is unused.
-    pub fn watch_statement(self, call: StmtMacro) -> [Stmt; 3] {
-        let at = ours(call.mac.path.span());
-        let (private, scope, attrs) = (self.paths.private(at), &self.paths.scope, &call.attrs);
-        let before = quote_spanned!(at=> #(#attrs)* #private::Scope::suspend(&#scope););
-        let after = self.watched(&call.attrs, at);
-        [statement(before), Stmt::Macro(call), after]
+    /// Marks a macro that may await and expand to several statements, the last of which has the value.
+    pub fn watch_tail(self, call: StmtMacro) -> Stmt {
+        let mut block = Group::new(Delimiter::Brace, call.to_token_stream());
+        // The edition of the user's delimiters decides when temporaries are dropped.
+        block.set_span(call.mac.delimiter.span().join());
+        let mut expr = Expr::Verbatim(TokenTree::from(block).into());
+        self.watch_macro(&mut expr);
+        Stmt::Expr(expr, None)
+    }
+
+    /// Marks a statement with a macro that may await.
+    pub fn watch_statement(self, stmt: Stmt, at: Span) -> [Stmt; 3] {
+        let after = self.after(at);
+        let at = ours(at);
+        let (private, scope) = (self.paths.private(at), &self.paths.scope);
+        surround(stmt, quote_spanned!(at=> #private::Scope::suspend(&#scope);), after)
     }
 
     /// Returns a call of one of our functions that replaces an expression. It has the span of the
@@ -129,4 +174,35 @@ fn ends(expr: &Expr) -> (Span, Span) {
 
 fn statement(tokens: TokenStream) -> Stmt {
     Stmt::Expr(Expr::Verbatim(tokens), None)
+}
+
+/// Puts one statement before and one after another. A `let` with `else` is left on two ways.
+fn surround(mut stmt: Stmt, before: TokenStream, after: TokenStream) -> [Stmt; 3] {
+    let attrs = match &mut stmt {
+        Stmt::Local(local) => {
+            let otherwise = local.init.as_mut().and_then(|init| init.diverge.as_mut());
+            if let Some((_, otherwise)) = otherwise
+                && let Expr::Block(otherwise) = &mut **otherwise
+            {
+                otherwise.block.stmts.insert(0, statement(after.clone()));
+            }
+            &local.attrs
+        }
+        Stmt::Macro(call) => &call.attrs,
+        Stmt::Expr(Expr::MethodCall(call), _) => &call.attrs,
+        _ => &Vec::new(),
+    };
+    let cfgs = cfgs(attrs);
+    let before = quote!(#(#cfgs)* #before);
+    let after = quote!(#(#cfgs)* #after);
+    [statement(before), stmt, statement(after)]
+}
+
+/// Returns the attributes that decide whether a statement exists.
+fn cfgs(attrs: &[Attribute]) -> Vec<Attribute> {
+    attrs.iter().filter(|attr| is_cfg(attr)).cloned().collect()
+}
+
+pub fn is_cfg(attr: &Attribute) -> bool {
+    attr.path().is_ident("cfg")
 }

@@ -14,6 +14,9 @@ use crate::errors::Errors;
 use crate::func::{Param, TimedFn, argument, peel};
 use crate::launches::{Builder, Findings};
 
+/// Types of raw handles.
+const RAW_HANDLES: [&str; 2] = ["CUstream", "cudaStream_t"];
+
 /// The source of a function's times.
 pub enum Source {
     /// The host clock.
@@ -76,9 +79,10 @@ pub fn no_stream() -> &'static str {
 /// Infers the stream from the visible `X.launch_builder(…)` calls, which must have the same `X`.
 fn from_builders(func: &TimedFn, found: &Findings, errors: &mut Errors) -> Source {
     if found.builders.is_empty() {
-        match found.made.first() {
-            Some(made) => errors.at(made, made_in_body()),
-            None => errors.at(&func.sig.ident, no_stream()),
+        match (func.params().find(|param| is_raw(param.ty)), found.made.first()) {
+            (Some(raw), _) => errors.at(raw.name, raw_needs_unsafe(&raw)),
+            (None, Some(made)) => errors.at(made, made_in_body()),
+            (None, None) => errors.at(&func.sig.ident, no_stream()),
         }
         return Source::Host;
     }
@@ -216,8 +220,28 @@ fn is_stream(ty: &Type) -> bool {
     };
     match argument(path, "Arc") {
         Some(Type::Path(inner)) => last(inner, "CudaStream"),
-        _ => last(path, "CudaStream") || last(path, "CUstream"),
+        _ => last(path, "CudaStream"),
     }
+}
+
+/// Returns `true` for the type of a raw handle, through references and `Option`.
+fn is_raw(ty: &Type) -> bool {
+    let (Type::Path(path), _) = peel(ty) else { return false };
+    path.path.segments.last().is_some_and(|last| RAW_HANDLES.iter().any(|raw| last.ident == raw))
+}
+
+fn raw_needs_unsafe(param: &Param) -> String {
+    let name = param.name;
+    let expr = match param.ty {
+        Type::Path(path) if argument(path, "Option").is_some() => {
+            format!("{name}.map(|stream| unsafe {{ gpu_time::raw_stream(stream) }})")
+        }
+        _ => format!("unsafe {{ gpu_time::raw_stream({name}) }}"),
+    };
+    format!(
+        "`{name}` is a raw handle, and nothing shows that its stream lives: write `stream = {expr}` if it \
+         outlives the call"
+    )
 }
 
 /// Returns the predicate of the `cfg` attributes.

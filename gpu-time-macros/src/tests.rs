@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use proc_macro2::TokenStream;
 
-use crate::rewrite;
+use crate::rewrite::rewrite;
 
 fn tokens(text: &str) -> TokenStream {
     TokenStream::from_str(text).unwrap()
@@ -82,9 +82,22 @@ snapshot!(
 );
 
 snapshot!(
+    launch_macros_as_places,
+    "stream = self.stream, scope = \"launches\"",
+    "fn f(&mut self) {
+        launch!(self.b).reverse();
+        *&mut launch!(self.n) += launch!(self.m);
+        let ref mut n = launch!(self.n);
+        let mut x: u8 = launch!(&self.n);
+        let Some(y) = launch!(self.o) else { return };
+        launch!(y).unwrap();
+    }"
+);
+
+snapshot!(
     hidden_launch_implies_body_scope,
     "",
-    "fn f(stream: CUstream) -> u32 {
+    "fn f(stream: &CudaStream) -> u32 {
         #![allow(unused)]
         use a::b;
         const N: u32 = 3;

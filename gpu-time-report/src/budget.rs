@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The budget of a process: the share of wall time that timing may take, and the cost so far.
+/// A process's budget: the fraction of wall time available for timing, and the cost so far.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Budget {
     #[doc(hidden)]
@@ -18,24 +18,24 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Returns the share of wall time that timing may take on the host and on the device, added up
+    /// Returns the fraction of wall time available for timing on the host and on the device, summed
     /// over all threads.
     pub fn share(&self) -> f64 {
         self.share
     }
 
-    /// Returns the share that timing took recently, averaged over about ten seconds.
+    /// Returns the fraction of wall time recently spent on timing, averaged over about ten seconds.
     pub fn cost_share(&self) -> f64 {
         self.cost_share
     }
 
-    /// Returns the time that timing took on the host since the budget was set, over all threads.
+    /// Returns the host time spent on timing since the budget was set, over all threads.
     pub fn host_ns(&self) -> u64 {
         self.host_ns
     }
 
-    /// Returns the time that timing took on the devices: events, holds, flushes, and the work that
-    /// kernels repeat because of them.
+    /// Returns the device time spent on timing: events, holds, flushes, and the work that kernels
+    /// have to repeat because of them.
     pub fn device_ns(&self) -> u64 {
         self.device_ns
     }

@@ -1,20 +1,20 @@
-//! The report as CSV: a header, then one line per series. Names are escaped as in the table, so
-//! that the file can be shown in a terminal.
+//! The report as CSV: a header, then one line per series. Names are escaped as in the table, so the
+//! file can safely be printed to a terminal.
 
 use crate::units::printable;
 use crate::{Lost, Series, Site, Snapshot, Stats};
 
-/// The name of a column and its cell for a series.
+/// A column's name, and the function that renders its cell for a series.
 type CsvColumn = (String, Box<dyn Fn(&Site, &Series) -> String>);
 
-/// The name of a statistic and its accessor.
+/// A statistic's name and accessor.
 type Figure = (&'static str, fn(&Stats) -> f64);
 
 impl Snapshot {
-    /// The CSV report: a header, then one line for each series. Control characters in names are
-    /// escaped as in the table; all else is unchanged. A name that begins with `=`, `+`, `-` or
-    /// `@`, such as the key `-1`, is a formula to a spreadsheet unless its column is imported as
-    /// text.
+    /// Returns the CSV report: a header, then one line per series. Control characters in names are
+    /// escaped as in the table; everything else is unchanged. Spreadsheets interpret a name that
+    /// begins with `=`, `+`, `-` or `@`, such as the key `-1`, as a formula unless its column is
+    /// imported as text.
     pub fn to_csv(&self) -> String {
         render(self)
     }

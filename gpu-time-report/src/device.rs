@@ -1,4 +1,4 @@
-//! Devices of the report.
+//! Devices in the report.
 
 use std::collections::BTreeMap;
 
@@ -61,7 +61,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// Creates a device with a name and nothing else.
+    /// Creates a device that has only an id and a name.
     #[doc(hidden)]
     pub fn new(id: String, name: String) -> Device {
         Device {
@@ -92,7 +92,7 @@ impl Device {
         }
     }
 
-    /// Creates the host, the device of calls without a GPU stream.
+    /// Creates the host device, for calls without a GPU stream.
     #[doc(hidden)]
     pub fn host() -> Device {
         Device::new("host".to_owned(), "host clock".to_owned())
@@ -103,24 +103,24 @@ impl Device {
         &self.id
     }
 
-    /// Returns the name that the driver reports.
+    /// Returns the name reported by the driver.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the newest version of CUDA that the driver supports, such as `13.0`; not the
+    /// Returns the newest CUDA version that the driver supports, such as `13.0`. This is not the
     /// driver's own version.
     pub fn driver(&self) -> Option<&str> {
         self.driver.as_deref()
     }
 
-    /// Returns the size of the L2 cache that the driver reports, in bytes.
+    /// Returns the size of the L2 cache reported by the driver, in bytes.
     pub fn l2_bytes(&self) -> Option<u64> {
         self.l2_bytes
     }
 
     /// Returns the peak memory bandwidth in gigabytes (10⁹ bytes) per second: two transfers per
-    /// cycle of the memory clock over the full bus width, both as the driver reports them.
+    /// cycle of the memory clock over the full bus width, both as reported by the driver.
     pub fn peak_gb_per_s(&self) -> Option<f64> {
         self.peak_gb_per_s
     }
@@ -131,7 +131,7 @@ impl Device {
     }
 
     /// Returns the time between two events with nothing between them, in nanoseconds. It is
-    /// measured behind a hold where possible, so that it contains no host time.
+    /// measured behind a hold if possible, so that it contains no host time.
     pub fn event_floor_ns(&self) -> Option<f64> {
         self.event_floor_ns
     }
@@ -146,7 +146,7 @@ impl Device {
         self.event_queued_empty_ns
     }
 
-    /// Returns the bias that is subtracted from a raw time once per bracket, in nanoseconds.
+    /// Returns the bias subtracted from a raw time once per bracket, in nanoseconds.
     pub fn event_bias_ns(&self) -> Option<f64> {
         self.event_bias_ns
     }
@@ -159,55 +159,55 @@ impl Device {
         self.event_bias_source.as_deref()
     }
 
-    /// Returns the error of the bias, in nanoseconds: the spread of its measurement, one step of
-    /// the device's clock, and what a long queue behind a bracket adds, since a sample does not
-    /// show whether there was one. With the source `floor`, also everything that a held empty
-    /// kernel adds to an empty pair. Terms that could not be measured are those of an H200. `None`
-    /// for the source `user`.
+    /// Returns the error of the bias, in nanoseconds. It includes the spread of the measurement,
+    /// one step of the device clock, and the time added by a long queue behind a bracket, because a
+    /// sample does not show whether there was one. With the source `floor`, it also includes
+    /// everything that a held empty kernel adds to an empty pair. Terms that could not be measured
+    /// are taken from an H200. `None` for the source `user`.
     pub fn event_bias_error_ns(&self) -> Option<f64> {
         self.event_bias_error_ns
     }
 
-    /// Returns the margin for a sample without a hold to count as fed: the GPU must have reached
-    /// its start at least this many nanoseconds later than an idle GPU would have reached its stop.
-    /// `None` while the clocks of host and device are not aligned; then only a hold proves that a
-    /// sample is fed.
+    /// Returns the margin that a sample without a hold needs to count as fed: the GPU must have
+    /// reached the sample's start at least this many nanoseconds later than an idle GPU would have
+    /// reached its stop. `None` while the host and device clocks are not aligned; a sample is then
+    /// only proved fed by a hold.
     pub fn fed_margin_ns(&self) -> Option<f64> {
         self.fed_margin_ns
     }
 
-    /// Returns the number of bytes that are read or written to evict the L2, the larger one if both
-    /// are done.
+    /// Returns the number of bytes read or written to evict the L2. If both kinds of flush are
+    /// used, this is the larger number.
     pub fn flush_bytes(&self) -> Option<u64> {
         self.flush_bytes
     }
 
-    /// Returns the measured effect of the flush. `None` without a flush, or if its effect could not
-    /// be measured.
+    /// Returns the measured effect of the flush. `None` if there is no flush, or if its effect
+    /// could not be measured.
     pub fn flush_proof(&self) -> Option<&FlushProof> {
         self.flush_proof.as_ref()
     }
 
-    /// Returns its clocks. This and the following values are `None` without the feature `nvml`, and
-    /// if NVML does not report them.
+    /// Returns the device's clocks. This and the following values are `None` without the `nvml`
+    /// feature, or if NVML does not report them.
     pub fn clocks(&self) -> Option<&Clocks> {
         self.clocks.as_ref()
     }
 
-    /// Returns the reasons for which its clocks were lowered between its first use and the report,
-    /// named as in `nvidia-smi`, with the time in nanoseconds. The time is `None` if the driver
-    /// does not count it, and the reason was active at one of these two moments. Reasons that the
-    /// driver counts are listed with 0 too.
+    /// Returns the reasons why the device's clocks were lowered between its first use and the
+    /// report, named as in `nvidia-smi`, with the time in nanoseconds. The time is `None` for a
+    /// reason that the driver does not count but that was active at one of these two moments.
+    /// Reasons that the driver does count are listed even if the time is 0.
     pub fn throttle(&self) -> impl Iterator<Item = (&str, Option<u64>)> + '_ {
         self.throttle.iter().flatten().map(|(reason, held)| (reason.as_str(), *held))
     }
 
-    /// Returns its temperature at the report, in degrees Celsius.
+    /// Returns the device's temperature at the time of the report, in degrees Celsius.
     pub fn temperature_c(&self) -> Option<u32> {
         self.temperature_c
     }
 
-    /// Returns its power draw at the report, in watts.
+    /// Returns the device's power draw at the time of the report, in watts.
     pub fn power_w(&self) -> Option<f64> {
         self.power_w
     }
@@ -217,31 +217,31 @@ impl Device {
         self.persistence
     }
 
-    /// Returns `true` if it is divided by MIG.
+    /// Returns `true` if the device is partitioned by MIG.
     pub fn mig(&self) -> Option<bool> {
         self.mig
     }
 
-    /// Returns `true` if processes share it through MPS.
+    /// Returns `true` if processes share the device through MPS.
     pub fn mps(&self) -> Option<bool> {
         self.mps
     }
 
-    /// Returns the number of other processes with a compute context on it, at its first use or at
-    /// the report. If the id of this process is not listed, as in a container, one of the processes
-    /// is assumed to be this one.
+    /// Returns the number of other processes with a compute context on the device, at its first use
+    /// or at the time of the report. If this process's id is not listed, as in a container, one of
+    /// the processes is assumed to be this one.
     pub fn other_processes(&self) -> Option<u32> {
         self.other_processes
     }
 
-    /// Returns the reasons to doubt its figures.
+    /// Returns reasons to doubt the device's figures.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 }
 
-/// The clocks of a device in MHz, at its first use and at the report. A value is `None` if NVML
-/// does not report it. These are momentary values: an idle GPU lowers its clocks.
+/// A device's clocks in MHz, at its first use and at the time of the report. A value is `None` if
+/// NVML does not report it. These are momentary values: an idle GPU lowers its clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Clocks {
     #[doc(hidden)]
@@ -259,13 +259,13 @@ pub struct Clocks {
 }
 
 impl Clocks {
-    /// Returns the SM clock at the first use: under load, unless the device still reported that it
-    /// was idle.
+    /// Returns the SM clock at the first use. It was read under load, unless the device still
+    /// reported that it was idle.
     pub fn sm_start_mhz(&self) -> Option<u32> {
         self.sm_start_mhz
     }
 
-    /// Returns the SM clock at the report.
+    /// Returns the SM clock at the time of the report.
     pub fn sm_end_mhz(&self) -> Option<u32> {
         self.sm_end_mhz
     }
@@ -275,13 +275,13 @@ impl Clocks {
         self.sm_max_mhz
     }
 
-    /// Returns the memory clock at the first use: under load, unless the device still reported that
-    /// it was idle.
+    /// Returns the memory clock at the first use. It was read under load, unless the device still
+    /// reported that it was idle.
     pub fn mem_start_mhz(&self) -> Option<u32> {
         self.mem_start_mhz
     }
 
-    /// Returns the memory clock at the report.
+    /// Returns the memory clock at the time of the report.
     pub fn mem_end_mhz(&self) -> Option<u32> {
         self.mem_end_mhz
     }

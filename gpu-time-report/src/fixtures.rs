@@ -1,17 +1,17 @@
-//! Snapshots for the tests, one of them with a value of every kind.
+//! Snapshots used in tests. One of them contains a value of every kind.
 
 use std::time::{Duration, SystemTime};
 
 use crate::*;
 
-/// The properties in which the series differ.
+/// The properties that differ between series.
 #[derive(Default)]
 pub struct SeriesFixture {
     device: &'static str,
     measure: Option<Measure>,
     launch: Option<Launch>,
     key: Option<String>,
-    /// The estimated total and its error, if not all calls were timed.
+    /// The estimated total and its error, if some calls were not timed.
     estimated: Option<[f64; 2]>,
     cache: Option<CacheState>,
     clock: Option<Clock>,
@@ -62,7 +62,7 @@ impl SeriesFixture {
         SeriesFixture { key: Some(key.to_owned()), ..self }
     }
 
-    /// A launch in a graph.
+    /// Makes this a launch in a graph.
     pub fn in_graphs(self) -> SeriesFixture {
         SeriesFixture { graph: true, ..self.launch(0, "launch", 80) }
     }
@@ -133,7 +133,7 @@ pub fn process(off: Option<&str>) -> Process {
     Process { version, ..Process::new("quickstart".to_owned(), 4242, started, wall, off) }
 }
 
-/// The proof of a dirty flush after which a tenth of the written lines stayed, which is too many.
+/// Returns the proof for a dirty flush that left a tenth of the written lines, which is too many.
 fn proof() -> FlushProof {
     let clean = Eviction {
         proved: true,
@@ -262,7 +262,7 @@ pub fn everything() -> Snapshot {
     Snapshot::new(process(None), vec![gpu, Device::host()], sites)
 }
 
-/// Series with work of every kind, and series without.
+/// Returns series with work of every kind, and series without.
 pub fn rated() -> Snapshot {
     let bytes = |samples, per_call, total, gb_per_s| {
         Some(Bytes { samples, per_call, total, gb_per_s: Some(gb_per_s), peak_share: None })
@@ -304,7 +304,7 @@ pub fn rated() -> Snapshot {
     Snapshot::new(process(None), vec![gpu, Device::host()], sites)
 }
 
-/// The report of a machine without a GPU: the host clock times every call.
+/// Returns the report from a machine without a GPU, where the host clock times every call.
 pub fn on_host() -> Snapshot {
     let timed = |name: &str, line, options: &str| {
         let rows = vec![row("host", Measure::Span, [1_000_000 * line; 50])];
@@ -318,7 +318,8 @@ pub fn on_host() -> Snapshot {
     Snapshot::new(process(Some("no CUDA driver was found")), vec![Device::host()], sites)
 }
 
-/// The report of a machine without a driver: calls are counted, nothing is timed.
+/// Returns the report from a machine without a driver, where calls are counted but nothing is
+/// timed.
 pub fn off() -> Snapshot {
     let sites = vec![
         site("app::saxpy", 70, ScopeKind::Body, [0, 145, 0], vec![]),

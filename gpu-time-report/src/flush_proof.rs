@@ -1,16 +1,16 @@
-//! The measured effect of L2 flushes: the evidence that cold calls find a cold cache.
+//! The measured effect of L2 flushes, which proves that cold calls find a cold cache.
 
 use serde::{Deserialize, Serialize};
 
-/// The share of the L2 that a flush of some size evicted.
+/// The fraction of the L2 that a flush of a given size evicted.
 ///
-/// A line missed if it took longer to read than nearly all lines that the same L2 was known to
-/// hold.
+/// A line counts as missed if it took longer to read than nearly all lines known to be in the same
+/// L2.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Eviction {
     #[doc(hidden)]
     pub proved: bool,
-    /// Empty in the first reports, whose clean flushes read and whose dirty flushes wrote.
+    /// Empty in the first reports, in which clean flushes read and dirty flushes wrote.
     #[doc(hidden)]
     #[serde(default)]
     pub method: String,
@@ -34,8 +34,8 @@ pub struct Eviction {
     pub threshold_cycles: u32,
 }
 
-/// The measured effects of the two kinds of flush on a device. Each is `None` if that flush was not
-/// prepared, or if its effect could not be measured.
+/// The measured effects of the two kinds of flush on a device. An effect is `None` if that flush
+/// was not prepared or could not be measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlushProof {
     #[doc(hidden)]
@@ -45,8 +45,8 @@ pub struct FlushProof {
 }
 
 impl Eviction {
-    /// Returns `true` if at least 99 % of the lines missed, after reads and after writes, and half
-    /// of those that the flush itself discarded.
+    /// Returns `true` if at least 99 % of the lines missed, both after reads and after writes, as
+    /// well as half of the lines that the flush itself discarded.
     pub fn proved(&self) -> bool {
         self.proved
     }
@@ -57,7 +57,7 @@ impl Eviction {
         &self.method
     }
 
-    /// Returns the flush's size as a multiple of the L2 size that the driver reports.
+    /// Returns the flush's size as a multiple of the L2 size reported by the driver.
     pub fn multiple(&self) -> u32 {
         self.multiple
     }
@@ -67,52 +67,53 @@ impl Eviction {
         self.bytes
     }
 
-    /// Returns the number of cache lines that were watched.
+    /// Returns the number of cache lines whose latencies were measured.
     pub fn lines(&self) -> u32 {
         self.lines
     }
 
-    /// Returns the share of lines, read before the flush, that missed after it: in an L2 that was
-    /// full, or in one that had just been flushed, whichever is less.
+    /// Returns the fraction of lines, read before the flush, that missed after it. This is the
+    /// smaller of the results for a full L2 and for one that had just been flushed.
     pub fn missed_after_read(&self) -> f64 {
         self.missed_after_read
     }
 
-    /// Returns the share of lines, written before the flush, that missed after it, in the same way.
+    /// Returns the fraction of lines, written before the flush, that missed after it, in the same
+    /// way.
     pub fn missed_after_write(&self) -> f64 {
         self.missed_after_write
     }
 
-    /// Returns the share of lines, written and discarded by the flush itself, that missed after it,
-    /// which shows that discarding has an effect. `None` if the flush discards nothing.
+    /// Returns the fraction of lines, written and discarded by the flush itself, that missed after
+    /// it, which shows that discarding works. `None` if the flush does not discard lines.
     pub fn missed_discarded(&self) -> Option<f64> {
         self.missed_discarded
     }
 
-    /// Returns the median latency of a hit, in cycles of the SM's clock.
+    /// Returns the median hit latency, in cycles of the SM clock.
     pub fn hit_cycles(&self) -> u32 {
         self.hit_cycles
     }
 
-    /// Returns the median latency of the lines that missed, in the same cycles.
+    /// Returns the median latency of the lines that missed, in the same unit.
     pub fn miss_cycles(&self) -> Option<u32> {
         self.miss_cycles
     }
 
-    /// Returns the latency above which a read counts as a miss, in the same cycles: nearly all
-    /// lines known to be in the L2 took less.
+    /// Returns the latency above which a read counts as a miss, in the same unit. Nearly all lines
+    /// known to be in the L2 took less.
     pub fn threshold_cycles(&self) -> u32 {
         self.threshold_cycles
     }
 }
 
 impl FlushProof {
-    /// Returns the effect of the flush of `cold`, which leaves no dirty lines.
+    /// Returns the effect of the flush used by `cold`, which leaves no dirty lines.
     pub fn clean(&self) -> Option<&Eviction> {
         self.clean.as_ref()
     }
 
-    /// Returns the effect of the flush of `cold = "dirty"`, which writes.
+    /// Returns the effect of the flush used by `cold = "dirty"`, which writes.
     pub fn dirty(&self) -> Option<&Eviction> {
         self.dirty.as_ref()
     }

@@ -1,26 +1,26 @@
-//! Rows in the order in which the table and the page show them: a function and its launches form a
+//! Groups rows in the order shown in the table and on the page. A function and its launches form a
 //! group, and groups are sorted by total time.
 
 use std::collections::HashSet;
 
 use crate::{CacheState, Series, Site, Snapshot, series};
 
-/// A function on one device in one cache state, with its launches.
+/// A function, with its launches, on one device in one cache state.
 pub struct Group<'a> {
-    /// The index of the site in the report.
+    /// The site's index in the report.
     pub at: usize,
     /// The function.
     pub site: &'a Site,
     /// The function's own series. `None` if every call was captured, or none was timed.
     pub head: Option<IndexedSeries<'a>>,
-    /// The launches that its calls made.
+    /// The launches made by the function's calls.
     pub launches: Vec<IndexedSeries<'a>>,
-    /// Set in the first group of a function, the one that shows its number of calls: calls are
-    /// counted per function, not per device or cache state.
+    /// Set for the first group of a function, which shows the number of calls. Calls are counted
+    /// per function, not per device or cache state.
     pub has_calls: bool,
 }
 
-/// A series and its index in its site.
+/// A series and its index within its site.
 #[derive(Clone, Copy)]
 pub struct IndexedSeries<'a> {
     /// The index.
@@ -30,7 +30,7 @@ pub struct IndexedSeries<'a> {
     pub series: &'a Series,
 }
 
-/// Returns the groups of a report, the one with the longest total first.
+/// Returns the groups in a report, longest total first.
 pub fn of(snapshot: &Snapshot) -> Vec<Group<'_>> {
     let sites = snapshot.sites.iter().enumerate();
     let mut groups: Vec<Group> = sites.flat_map(|(at, site)| of_site(at, site)).collect();
@@ -40,7 +40,7 @@ pub fn of(snapshot: &Snapshot) -> Vec<Group<'_>> {
     groups
 }
 
-/// Returns the groups of one site, or none if it was never called.
+/// Returns the groups for one site. There are none if it was never called.
 fn of_site(at: usize, site: &Site) -> Vec<Group<'_>> {
     let rows = || site.series.iter().enumerate().map(|(at, series)| IndexedSeries { at, series });
     let group = |head| Group { at, site, head, launches: Vec::new(), has_calls: false };
@@ -65,8 +65,8 @@ fn of_site(at: usize, site: &Site) -> Vec<Group<'_>> {
     groups
 }
 
-/// Returns `true` if calls of this series made the launch. The later launches of a cold call run in
-/// the state `after-cold`.
+/// Returns `true` if the launch was made by this series' calls. The later launches of a cold call
+/// run in the `after-cold` state.
 fn is_launch_of(launch: &Series, calls: &Series) -> bool {
     let is_cold = calls.cache != CacheState::AsFound;
     let cache = launch.cache == calls.cache || (is_cold && launch.cache == CacheState::AfterCold);
@@ -74,7 +74,7 @@ fn is_launch_of(launch: &Series, calls: &Series) -> bool {
 }
 
 impl Group<'_> {
-    /// The time that groups are sorted by.
+    /// Returns the time used for sorting groups.
     fn total(&self) -> f64 {
         let launches = || series::total(self.launches.iter().map(|row| row.series));
         self.head.map_or_else(launches, |head| head.series.total().unwrap_or_default())

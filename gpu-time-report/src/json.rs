@@ -1,4 +1,4 @@
-//! The report as JSON, written and read.
+//! Writes and reads the report as JSON.
 
 use std::{fmt, io};
 
@@ -9,7 +9,7 @@ use serde_json::ser::Formatter;
 use crate::{Series, Snapshot, schema};
 
 impl Snapshot {
-    /// The JSON report.
+    /// Returns the JSON report.
     pub fn to_json(&self) -> String {
         let mut text = Vec::new();
         let mut serializer = serde_json::Serializer::with_formatter(&mut text, Layout::default());
@@ -18,9 +18,9 @@ impl Snapshot {
         String::from_utf8(text).unwrap_or_default()
     }
 
-    /// Reads a JSON report. Floats are exact if the program turns on the feature `float_roundtrip`
-    /// of serde_json; otherwise they may differ in the last bit. Unknown fields are ignored, so
-    /// reports of later versions can be read too.
+    /// Reads a JSON report. Floats are exact if the program enables serde_json's `float_roundtrip`
+    /// feature; otherwise they may differ in the last bit. Unknown fields are ignored, so reports
+    /// from later versions can be read too.
     ///
     /// # Errors
     ///
@@ -36,7 +36,7 @@ impl Snapshot {
     }
 }
 
-/// Computes the net sum of a series, which the first reports did not have.
+/// Computes a series' net sum, which the first reports did not contain.
 fn net_sum_ns(series: &Series) -> Option<f64> {
     let Series { raw_ns, net_ns, bias_ns, launches, fed, starved, .. } = series;
     let from_raw = || {
@@ -47,7 +47,7 @@ fn net_sum_ns(series: &Series) -> Option<f64> {
     net_ns.as_ref().map(|net| net.sum).or_else(from_raw)
 }
 
-/// The reason for which a text could not be read as a report.
+/// The reason why a text could not be read as a report.
 #[derive(Debug)]
 pub struct ReadError(Reason);
 
@@ -57,7 +57,7 @@ enum Reason {
     Syntax(serde_json::Error),
     /// JSON that is not a report.
     Foreign,
-    /// A report of another schema.
+    /// A report with a different schema.
     Schema(String),
     /// A report with a missing or invalid field.
     Content(serde_json::Error),
@@ -72,7 +72,7 @@ impl ReadError {
         if error.classify() != Category::Data {
             return ReadError(Reason::Syntax(error));
         }
-        // The error may come before the schema that explains it.
+        // The error may come before the schema, which would explain it.
         ReadError(match serde_json::from_slice(text) {
             Ok(Head { schema: Some(schema) }) if schema == schema::NAME => Reason::Content(error),
             Ok(Head { schema: Some(schema) }) => Reason::Schema(schema),
@@ -108,15 +108,15 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-/// The depth down to which values have their own lines: the members of a series, but not the values
-/// inside them.
+/// The depth down to which each value gets its own line: this includes the members of a series, but
+/// not the values inside them.
 const DEEPEST: usize = 5;
 
-/// A formatter that indents the outer levels for readers and keeps the inner ones compact.
+/// A formatter that indents the outer levels for readability and keeps the inner ones compact.
 #[derive(Default)]
 struct Layout {
     depth: usize,
-    /// The current array or object has content.
+    /// The current array or object is not empty.
     has_content: bool,
 }
 

@@ -1,20 +1,20 @@
-//! Enums of the report, written and read by name.
+//! Enums used in the report, written and read by name.
 
 use serde::{Deserialize, Serialize};
 
-/// The contents of the L2 at the start of the bracket.
+/// The contents of the L2 at the start of a bracket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheState {
-    /// As the work before it left them.
+    /// As left by previous work.
     AsFound,
     /// None of the work's data, and no dirty lines.
     Cold,
     /// None of the work's data, but dirty lines that must be written back.
     ColdDirty,
-    /// As the earlier launches of a cold call left them.
+    /// As left by the earlier launches of a cold call.
     AfterCold,
-    /// Less of the work's data than before: the L2 could not be emptied.
+    /// Less of the work's data than before, because the L2 could not be emptied.
     Partial,
 }
 
@@ -28,7 +28,7 @@ impl CacheState {
         CacheState::Partial,
     ];
 
-    /// Returns the name in the reports.
+    /// Returns the name used in reports.
     pub fn name(self) -> &'static str {
         match self {
             CacheState::AsFound => "as-found",
@@ -40,7 +40,7 @@ impl CacheState {
     }
 }
 
-/// The interval that the times of a series measure.
+/// The interval measured by the times of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
@@ -53,7 +53,7 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// Returns the name in the reports.
+    /// Returns the name used in reports.
     pub fn name(self) -> &'static str {
         match self {
             Measure::Sum => "sum",
@@ -63,7 +63,7 @@ impl Measure {
     }
 }
 
-/// The work that a bracket surrounds.
+/// The work surrounded by a bracket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScopeKind {
@@ -74,7 +74,7 @@ pub enum ScopeKind {
 }
 
 impl ScopeKind {
-    /// Returns the name in the reports.
+    /// Returns the name used in reports.
     pub fn name(self) -> &'static str {
         match self {
             ScopeKind::Launches => "launches",
@@ -83,20 +83,20 @@ impl ScopeKind {
     }
 }
 
-/// The clock that measures the times of a series.
+/// The clock that measures a series' times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Clock {
     /// CUDA events.
     Events,
-    /// Wall time on the host between two moments at which the stream was idle.
+    /// Wall time on the host between two moments when the stream was idle.
     Sync,
     /// Wall time on the host.
     Host,
 }
 
 impl Clock {
-    /// Returns the name in the reports.
+    /// Returns the name used in reports.
     pub fn name(self) -> &'static str {
         match self {
             Clock::Events => "events",

@@ -1,6 +1,6 @@
-//! Reports of [gpu-time](https://docs.rs/gpu-time). A [`Snapshot`] holds the measurements; it is
-//! written as a table, JSON, CSV or HTML, and read back from JSON. This crate measures nothing and
-//! needs no GPU.
+//! Reports from [gpu-time](https://docs.rs/gpu-time). A [`Snapshot`] contains the measurements. It
+//! can be written as a table, JSON, CSV or HTML, and read back from JSON. This crate does not
+//! measure anything and needs no GPU.
 //!
 //! ```
 //! let json = br#"{
@@ -49,6 +49,7 @@ mod table;
 mod terminal;
 #[doc(hidden)]
 pub mod units;
+mod unknown_error;
 mod work;
 
 #[cfg(test)]
@@ -60,7 +61,7 @@ pub use flush_proof::{Eviction, FlushProof};
 pub use json::ReadError;
 pub use process::Process;
 pub use rate::{Bytes, Flops};
-pub use series::{Launch, Launches, Series};
+pub use series::{Launch, Launches, Run, Series};
 pub use site::Site;
 pub use snapshot::Snapshot;
 pub use stats::{Histogram, Slot, Stats, Timeline};
@@ -76,8 +77,13 @@ pub use names::Names;
 #[doc(hidden)]
 pub use remark::Remark;
 #[doc(hidden)]
-pub use stats::{Course, Distribution, Summary, step_ns};
+pub use stats::{
+    Batches, Course, Dependence, Distribution, Modes, PairedRatios, Summary, Trend, step_ns,
+    student_t,
+};
 #[doc(hidden)]
 pub use units::printable;
+#[doc(hidden)]
+pub use unknown_error::UnknownError;
 #[doc(hidden)]
 pub use work::Work;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The reason for which a bracket gave no sample.
+/// The reason why a bracket gave no sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lost {
@@ -14,8 +14,8 @@ pub enum Lost {
     Failed,
     /// The future was dropped before it completed.
     Cancelled,
-    /// The start and the stop were called on different threads, on a stream that is a different one
-    /// for each thread.
+    /// The start and the stop were called on different threads, for a handle that refers to a
+    /// different stream on every thread.
     Thread,
     /// The stream was dropped before the stop.
     Stream,
@@ -23,14 +23,14 @@ pub enum Lost {
     Context,
     /// The limit on pending events was reached, because the GPU was too far behind.
     Events,
-    /// A driver call of gpu-time failed.
+    /// One of gpu-time's driver calls failed.
     Driver,
     /// The elapsed time was negative or not a number.
     Invalid,
 }
 
 impl Lost {
-    /// Every reason, in the order of the report.
+    /// All reasons, in report order.
     pub const ALL: [Lost; 9] = [
         Lost::Capture,
         Lost::Failed,
@@ -43,7 +43,7 @@ impl Lost {
         Lost::Invalid,
     ];
 
-    /// Returns the name of the reason in the reports.
+    /// Returns the reason's name in reports.
     pub fn name(self) -> &'static str {
         self.words().0
     }
@@ -76,7 +76,7 @@ impl Lost {
     }
 }
 
-/// The number of lost brackets for each reason.
+/// The number of lost brackets, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses([u64; Lost::ALL.len()]);
 
@@ -89,7 +89,7 @@ impl Losses {
         }
     }
 
-    /// Adds the counts of another.
+    /// Adds another set of counts.
     pub fn add_all(&mut self, other: Losses) {
         self.0
             .iter_mut()
@@ -97,7 +97,7 @@ impl Losses {
             .for_each(|(count, more)| *count = count.saturating_add(more));
     }
 
-    /// Subtracts the counts of another.
+    /// Subtracts another set of counts.
     pub fn take_off(&mut self, other: Losses) {
         self.0
             .iter_mut()
@@ -115,21 +115,21 @@ impl Losses {
         Lost::ALL.into_iter().zip(self.0)
     }
 
-    /// Returns the number of lost brackets over all reasons.
+    /// Returns the total number of lost brackets.
     pub fn total(&self) -> u64 {
         self.0.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 }
 
-/// Serializes to an object with every reason, zero counts included, so that scripts need no
-/// default.
+/// Serializes to an object with every reason, including those with a count of 0, so that scripts
+/// need no default.
 impl Serialize for Losses {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.iter())
     }
 }
 
-/// Missing reasons count 0.
+/// Missing reasons count as 0.
 impl<'de> Deserialize<'de> for Losses {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Losses, D::Error> {
         let counts = BTreeMap::<Lost, u64>::deserialize(deserializer)?;

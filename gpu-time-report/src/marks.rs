@@ -1,6 +1,6 @@
-//! Marks and words that the table and the page show in a cell, and the notes explain.
+//! Marks and words used in cells of the table and the page, and explained in the notes.
 
-/// Marks a time that may be longer than the work.
+/// Marks a time that may be longer than the timed work.
 pub const UPPER_BOUND: &str = "≤";
 /// Marks a rate that may be higher.
 pub const LOWER_BOUND: &str = "≥";
@@ -8,11 +8,11 @@ pub const LOWER_BOUND: &str = "≥";
 pub const ESTIMATE: &str = "~";
 /// Marks a row that was timed between two stream barriers.
 pub const SYNC: &str = "sync";
-/// Marks a row that was timed by the host's clock alone.
+/// Marks a row that was timed only by the host clock.
 pub const HOST: &str = "host";
-/// Marks times that still contain the device's bias.
+/// Marks times that still include the device's bias.
 pub const RAW: &str = "raw";
 /// The header of the bandwidth column.
 pub const GB_PER_S: &str = "GB/s";
-/// The header of the column of floating-point throughput.
+/// The header of the floating-point throughput column.
 pub const TFLOP_PER_S: &str = "TFLOP/s";

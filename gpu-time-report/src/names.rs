@@ -1,4 +1,4 @@
-//! Labels of functions that share a name.
+//! Labels for functions that share a name.
 
 use std::collections::HashMap;
 
@@ -16,13 +16,13 @@ impl<'a> FromIterator<&'a str> for Names<'a> {
 }
 
 impl Names<'_> {
-    /// Returns a unique label: the name, followed by the place in the source if several functions
-    /// share the name.
+    /// Returns a unique label: the name, followed by the source location if several functions share
+    /// it.
     pub fn label(&self, name: &str, file: &str, line: u32) -> String {
         if self.is_shared(name) { format!("{name} ({file}:{line})") } else { name.to_owned() }
     }
 
-    /// Returns `true` if any functions share a name.
+    /// Returns `true` if any two functions share a name.
     pub(crate) fn are_shared(&self) -> bool {
         self.0.values().any(|count| *count > 1)
     }

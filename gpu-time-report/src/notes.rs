@@ -1,4 +1,4 @@
-//! Notes and warnings below the table and the page, one line each.
+//! Notes and warnings shown below the table and the page, one line each.
 
 use crate::marks::{ESTIMATE, GB_PER_S, HOST, LOWER_BOUND, RAW, SYNC, UPPER_BOUND};
 use crate::units::percent;
@@ -7,8 +7,7 @@ use crate::{Budget, CacheState, Clock, Lost, Remark, Series, Site, Snapshot};
 /// The maximum number of lines of one kind, and of names in one line.
 const MOST: usize = 10;
 
-/// Returns the notes: calls and samples that are missing from the figures, then the legend of
-/// marks.
+/// Returns the notes: calls and samples missing from the figures, then the legend for marks.
 pub fn facts(snapshot: &Snapshot) -> Vec<String> {
     let sites = &snapshot.sites;
     let mut notes = bounded(
@@ -39,15 +38,16 @@ pub fn facts(snapshot: &Snapshot) -> Vec<String> {
         notes.push(format!("never called: {}", never.join(", ")));
     }
     if sites.is_empty() {
-        // The program has none, or a part of it that was measured apart called none.
+        // Either the program has no such function, or a separately measured part of it did not call
+        // one.
         notes.push("no call of a function with `#[gpu_timed]` was timed".to_owned());
     }
     notes.extend(legend(snapshot));
     notes
 }
 
-/// Keeps the first `most` lines and counts the rest in one more line. A single line too many is
-/// kept: the count would be no shorter.
+/// Keeps the first `most` lines and replaces the rest with a line that counts them. If there is
+/// only one line too many, it is kept, because the count would be no shorter.
 pub fn bounded(mut lines: Vec<String>, most: usize, others: &str) -> Vec<String> {
     if lines.len() > most + 1 {
         let left = lines.split_off(most).len();
@@ -56,7 +56,7 @@ pub fn bounded(mut lines: Vec<String>, most: usize, others: &str) -> Vec<String>
     lines
 }
 
-/// Notes on options that need a GPU, for functions that only the host clock timed.
+/// Returns notes about options that need a GPU, for functions timed only by the host clock.
 fn without_effect(snapshot: &Snapshot) -> Vec<String> {
     let on_host = |site: &&Site| {
         let mut series = site.series.iter();
@@ -81,7 +81,7 @@ fn budget(Budget { share, cost_share, .. }: Budget) -> String {
     format!("budget: timing took {cost} of recent wall time; the limit is {limit}")
 }
 
-/// Counts the calls of a function that were not timed.
+/// Counts a function's calls that were not timed.
 fn untimed(site: &Site) -> Option<String> {
     let skipped = site.skipped.saturating_sub(site.unsampled);
     let parts = [(site.warmup, "warm-up"), (skipped, "skipped"), (site.unsampled, "not sampled")];
@@ -95,12 +95,12 @@ fn untimed(site: &Site) -> Option<String> {
     listed(&parts).map(|parts| format!("{name}: of {calls} calls, {parts}{rate}"))
 }
 
-/// Counts the samples of a series that are missing from its statistics, and those that contain more
-/// than the work.
+/// Counts the samples missing from a series' statistics, and the samples that include more than the
+/// timed work.
 fn gaps(site: &Site, series: &Series) -> Option<String> {
     let lost = series.lost.iter().map(|(reason, count)| (count, reason.name()));
     let lost = listed(&lost.collect::<Vec<_>>()).map(|lost| format!("lost: {lost}"));
-    // If no sample was fed, the figures are of the starved ones.
+    // If no sample was fed, the figures come from the starved ones.
     let starved = if series.upper_bound { 0 } else { series.starved };
     let counts = listed(&[
         (series.in_flight, "in flight"),
@@ -123,7 +123,7 @@ fn listed(parts: &[(u64, &str)]) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// Explains the words and marks that this report uses.
+/// Explains the words and marks used in this report.
 fn legend(snapshot: &Snapshot) -> Vec<String> {
     let any = |is: fn(&Series) -> bool| snapshot.all_series().any(is);
     let mut lines = Vec::new();
@@ -193,7 +193,7 @@ fn legend(snapshot: &Snapshot) -> Vec<String> {
     if snapshot.sites.iter().any(Site::is_sampled) {
         explain(
             ESTIMATE,
-            "total of all calls, estimated from the sampled ones, ± its standard error",
+            "total of all calls, estimated from the sampled ones, ± its standard error; ±?, the sample cannot tell it",
         );
     }
     if snapshot.sites.iter().any(|site| site.skipped > site.unsampled) {
@@ -240,7 +240,7 @@ fn legend(snapshot: &Snapshot) -> Vec<String> {
     lines
 }
 
-/// Warns of holds that ended by their deadline, unless fewer than 1 % did.
+/// Warns about expired holds, unless fewer than 1 % expired.
 fn expired(site: &Site) -> Option<String> {
     let Site { holds_expired: expired, holds_released: released, .. } = site;
     let all = released.saturating_add(*expired);
@@ -253,7 +253,7 @@ fn expired(site: &Site) -> Option<String> {
     })
 }
 
-/// Returns the warnings: reasons to doubt the figures.
+/// Returns the warnings, which are reasons to doubt the figures.
 pub fn warnings(snapshot: &Snapshot) -> impl Iterator<Item = String> + '_ {
     let process = snapshot.process.warnings.iter().cloned();
     let devices = snapshot.devices.iter().flat_map(|device| {

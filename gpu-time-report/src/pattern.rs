@@ -1,9 +1,9 @@
 //! Name patterns with wildcards.
 
-/// Returns `true` if the pattern matches the whole name. `*` stands for any text, `::` included.
+/// Returns `true` if the pattern matches the whole name. `*` matches any text, including `::`.
 ///
-/// The text between two stars is matched at its first occurrence, which leaves the most for the
-/// rest of the pattern; only the text after the last star is anchored at the end.
+/// The text between two stars is matched at its first occurrence, which leaves the most text for
+/// the rest of the pattern. Only the text after the last star is anchored at the end.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == name };
     let (middle, tail) = rest.rsplit_once('*').unwrap_or(("", rest));
@@ -42,7 +42,7 @@ mod tests {
         }
     }
 
-    /// The definition: a star stands for nothing, or for one character followed by a star.
+    /// Matches by definition: a star stands for nothing, or for one character followed by a star.
     fn by_definition(pattern: &[char], name: &[char]) -> bool {
         match (pattern, name) {
             ([], []) => true,

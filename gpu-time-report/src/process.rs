@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Budget;
 
-/// The measured process, or several whose reports were merged.
+/// The measured process, or several processes whose reports were merged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Process {
     #[doc(hidden)]
@@ -33,7 +33,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Creates a process whose measurement began at `started`, which is `wall` ago.
+    /// Creates a process whose measurement began at `started`, a duration of `wall` ago.
     #[doc(hidden)]
     pub fn new(
         name: String,
@@ -65,7 +65,7 @@ impl Process {
         self.pid
     }
 
-    /// Returns the time at which measuring began, by RFC 3339 in UTC.
+    /// Returns the time at which measuring began, in RFC 3339 format (UTC).
     pub fn started(&self) -> &str {
         &self.started
     }
@@ -80,23 +80,23 @@ impl Process {
         &self.version
     }
 
-    /// Returns the reason for which nothing could be timed on a GPU, or `None` if it could.
+    /// Returns the reason why nothing could be timed on a GPU, or `None` if timing was possible.
     pub fn off(&self) -> Option<&str> {
         self.off.as_deref()
     }
 
-    /// Returns the budget of timing and its cost so far, or `None` without a limit.
+    /// Returns the timing budget and the cost so far, or `None` without a limit.
     pub fn budget(&self) -> Option<&Budget> {
         self.budget.as_ref()
     }
 
-    /// Returns the reasons to doubt the figures, and errors in the configuration.
+    /// Returns reasons to doubt the figures, and errors in the configuration.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Returns the processes whose reports were merged into this one, or nothing for the report of
-    /// a single process. The wall time of a merged report is the sum of theirs.
+    /// Returns the processes whose reports were merged into this one. Empty for the report of a
+    /// single process. The wall time of a merged report is the sum of theirs.
     pub fn merged(&self) -> &[Process] {
         &self.merged
     }
@@ -126,7 +126,7 @@ mod on_or_off {
     }
 }
 
-/// Formats a time as `2026-11-20T10:30:00Z`. Times before 1970 become 1970-01-01.
+/// Formats a time as in `2026-11-20T10:30:00Z`. Times before 1970 become 1970-01-01.
 fn rfc3339(time: SystemTime) -> String {
     let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let (days, of_day) = (seconds / 86_400, seconds % 86_400);
@@ -137,11 +137,11 @@ fn rfc3339(time: SystemTime) -> String {
 
 /// Returns the Gregorian date of a day, counted from 1970-01-01.
 ///
-/// Years begin in March, so that the leap day is the last one and the lengths of the months before
-/// it repeat every five months: 153 days.
+/// Years start in March, so that the leap day comes last and the lengths of the months before it
+/// repeat every five months, which have 153 days.
 fn date(days: u64) -> (u64, u64, u64) {
     const DAYS_IN_400_YEARS: u64 = 146_097;
-    // From 0000-03-01 to 1970-01-01.
+    // The days from 0000-03-01 to 1970-01-01.
     let days = days + 719_468;
     let (era, day) = (days / DAYS_IN_400_YEARS, days % DAYS_IN_400_YEARS);
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;

@@ -1,25 +1,26 @@
-//! Remarks of the attribute on how it times a function.
+//! The attribute's remarks about how it times a function.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// A remark of the attribute on how it times a function. The macro decides at compile time which
-/// remarks apply; the JSON report has their codes, and the table and the page their sentences.
+/// A remark made by the attribute about how it times a function. The macro decides at compile time
+/// which remarks apply. The JSON report contains their codes; the table and the page contain their
+/// sentences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Remark {
     /// The macro could not parse the body, so it cannot look for launches.
     UnparsedBody,
-    /// A launch is where the macro cannot bracket it, so the whole body is timed.
+    /// A launch is in a place where the macro cannot bracket it, so the whole body is timed.
     HiddenLaunch,
-    /// A launch is on another stream than the one that is timed.
+    /// A launch is on a different stream from the one being timed.
     OtherStream,
 }
 
 impl Remark {
-    /// Every remark, in the order of the report.
+    /// All remarks, in report order.
     pub const ALL: [Remark; 3] = [Remark::UnparsedBody, Remark::HiddenLaunch, Remark::OtherStream];
 
-    /// The code of the remark in the JSON and CSV reports.
+    /// Returns the remark's code for the JSON and CSV reports.
     pub fn code(self) -> &'static str {
         match self {
             Remark::UnparsedBody => "unparsed-body",
@@ -28,7 +29,7 @@ impl Remark {
         }
     }
 
-    /// The remark as a clause.
+    /// Returns the remark as a clause.
     pub fn sentence(self) -> &'static str {
         match self {
             Remark::UnparsedBody => {
@@ -46,7 +47,7 @@ impl Remark {
     }
 }
 
-/// Deserializes the remarks of a site. Codes of later versions are ignored.
+/// Deserializes a site's remarks. Codes from later versions are ignored.
 pub fn known<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Remark>, D::Error> {
     let codes = Vec::<String>::deserialize(from)?;
     let remark = |code: &String| Remark::ALL.into_iter().find(|remark| remark.code() == code);

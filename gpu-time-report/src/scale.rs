@@ -1,8 +1,8 @@
-//! A common unit for the times of a column, so that they can be compared at a glance.
+//! A common unit for all times in a column, so that they can be compared at a glance.
 
 use crate::units::{self, Unit};
 
-/// A unit and a number of decimals, for all figures of a column.
+/// A unit and a number of decimals for all figures in a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
     unit: Unit,
@@ -10,8 +10,8 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// Chooses the unit of the median time, and enough decimals to show `digits` digits of most
-    /// times.
+    /// Chooses the unit that suits the median time, and enough decimals to show `digits` digits for
+    /// most times.
     pub fn of(times: impl Iterator<Item = f64>, digits: u8) -> Scale {
         let mut times: Vec<f64> = times.filter(|&ns| ns > 0.0).collect();
         times.sort_by(f64::total_cmp);
@@ -27,20 +27,20 @@ impl Scale {
         self.unit
     }
 
-    /// Formats a time in this scale.
+    /// Formats a time on this scale.
     pub fn number(self, ns: f64) -> String {
         units::grouped(&format!("{:.*}", self.decimals, self.unit.multiple(ns)))
     }
 
-    /// Returns the unit for a time: another than the scale's if the scale would show fewer than two
-    /// digits of it, or make it too wide.
+    /// Returns the unit for a time. It differs from the scale's unit if the scale would show fewer
+    /// than two digits, or make the figure too wide.
     pub fn unit_for(self, ns: f64) -> Unit {
         let last_digit = 0.1f64.powi(self.decimals as i32);
         let fits = (10.0 * last_digit..1e6).contains(&self.unit.multiple(ns));
         if fits || ns == 0.0 { self.unit } else { Unit::of(ns) }
     }
 
-    /// Formats a time in this scale, or with a unit of its own if it needs another.
+    /// Formats a time on this scale, or with its own unit if it needs a different one.
     pub fn text(self, ns: f64) -> String {
         if self.unit_for(ns) == self.unit { self.number(ns) } else { units::time(ns) }
     }

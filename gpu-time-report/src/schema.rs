@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// The schema that this version writes, and the only one that it reads.
+/// The schema written by this version, and the only one that it can read.
 pub const NAME: &str = "gpu-time/1";
 
-/// The `schema` field of a report. A report of another schema does not deserialize.
+/// The `schema` field of a report. A report with a different schema does not deserialize.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Schema;
 

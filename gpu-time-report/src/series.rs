@@ -1,16 +1,19 @@
-//! Series of the report.
+//! Series in the report.
 
 mod launch;
+mod run;
 
 pub use launch::{Launch, Launches};
+pub use run::Run;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Bytes, CacheState, Clock, Flops, Histogram, Losses, Measure, Stats, Summary, Timeline,
+    Bytes, CacheState, Clock, Dependence, Flops, Histogram, Losses, Measure, Stats, Summary,
+    Timeline, UnknownError,
 };
 
-/// The measurements of a function or of one of its launches, on one device in one cache state.
+/// Measurements of a function, or of one of its launches, on one device in one cache state.
 ///
 /// Always `timed = measured + in_flight + lost` and `measured = fed + starved + at_floor`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -59,8 +62,8 @@ pub struct Series {
     pub net_ns: Option<Stats>,
     #[doc(hidden)]
     pub bias_ns: Option<f64>,
-    /// The net sum. Also known if calls made different numbers of launches, which leaves `net_ns`
-    /// empty.
+    /// The net sum. It is also known if calls made different numbers of launches, in which case
+    /// `net_ns` is empty.
     #[doc(hidden)]
     pub net_sum_ns: Option<f64>,
     #[doc(hidden)]
@@ -70,18 +73,30 @@ pub struct Series {
     #[serde(default)]
     pub estimated_total_error_ns: Option<f64>,
     #[doc(hidden)]
+    #[serde(default)]
+    pub unknown_error: Option<UnknownError>,
+    #[doc(hidden)]
     pub ci95_ns: Option<[f64; 2]>,
+    #[doc(hidden)]
+    #[serde(default)]
+    pub dependence: Option<Dependence>,
+    #[doc(hidden)]
+    #[serde(default)]
+    pub looks: u32,
     #[doc(hidden)]
     #[serde(default)]
     pub histogram: Histogram,
     #[doc(hidden)]
     #[serde(default)]
     pub timeline: Option<Timeline>,
-    /// The net times, in a merged report whose sources had different biases. Elsewhere they follow
-    /// from the raw times by subtracting one bias.
+    /// The net times, in a merged report whose sources had different biases. In other reports, they
+    /// are the raw times minus a single bias.
     #[doc(hidden)]
     #[serde(default, skip_serializing_if = "Histogram::is_empty")]
     pub net_histogram: Histogram,
+    #[doc(hidden)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<Run>,
     #[doc(hidden)]
     pub bytes: Option<Bytes>,
     #[doc(hidden)]
@@ -89,7 +104,7 @@ pub struct Series {
 }
 
 impl Series {
-    /// Creates the series of a function timed by CUDA events, from the raw times of its fed and its
+    /// Creates a series for a function timed by CUDA events, from the raw times of its fed and
     /// starved samples. `bias_ns` is the bias per bracket.
     #[doc(hidden)]
     pub fn of_samples(
@@ -131,9 +146,13 @@ impl Series {
             net_sum_ns,
             estimated_total_ns: net_sum_ns,
             estimated_total_error_ns: net_sum_ns.map(|_| 0.0),
-            ci95_ns: shown.median_interval(),
+            unknown_error: None,
+            ci95_ns: shown.median_interval(&Dependence::none(shown.count()), 1),
+            dependence: (samples > 0).then(|| Dependence::none(shown.count())),
+            looks: 1,
             histogram: shown.histogram().clone(),
             net_histogram: Histogram::default(),
+            runs: Vec::new(),
             timeline: None,
             bytes: None,
             flops: None,
@@ -145,18 +164,19 @@ impl Series {
         &self.device
     }
 
-    /// Returns the launch, or `None` for the function.
+    /// Returns the launch, or `None` for the whole function.
     pub fn launch(&self) -> Option<&Launch> {
         self.launch.as_ref()
     }
 
-    /// Returns the kind of time: `sum`, the launches of a call added up; `span`, a call from the
-    /// first operation that it enqueued to the last; `launch`, one launch.
+    /// Returns the kind of time: `sum`, a call's launches added up; `span`, a call from the first
+    /// operation that it enqueued to the last; `launch`, one launch.
     pub fn measure(&self) -> &str {
         self.measure.name()
     }
 
-    /// Returns the value that splits the function into series, or `None` without one.
+    /// Returns the key value that identifies this series within the function, or `None` without a
+    /// key.
     pub fn key(&self) -> Option<&str> {
         self.key.as_deref()
     }
@@ -167,41 +187,40 @@ impl Series {
         self.cache.name()
     }
 
-    /// Returns the clock: `events`; `sync`, the host's clock between two barriers; or `host`.
+    /// Returns the clock: `events`; `sync`, the host clock between two barriers; or `host`.
     pub fn clock(&self) -> &str {
         self.clock.name()
     }
 
-    /// Returns `true` if the launch is a node of graphs. The samples are then replays, and not
-    /// every replay is sampled.
+    /// Returns `true` if the launch is a graph node. The samples are then replays, and not every
+    /// replay is sampled.
     pub fn graph(&self) -> bool {
         self.graph
     }
 
-    /// Returns the number of brackets begun, or of calls for a sum; in graphs, the number of
-    /// replays read and of launches lost on their way into a graph.
+    /// Returns the number of brackets begun, or the number of calls for a sum. For graphs, this is
+    /// the number of replays read, plus the number of launches lost during capture.
     pub fn timed(&self) -> u64 {
         self.timed
     }
 
-    /// Returns the number of those that gave a sample.
+    /// Returns how many of them gave a sample.
     pub fn measured(&self) -> u64 {
         self.measured
     }
 
-    /// Returns the number of those that the GPU had not finished.
+    /// Returns how many of them the GPU had not finished.
     pub fn in_flight(&self) -> u64 {
         self.in_flight
     }
 
-    /// Returns the number of those that gave no sample, for every reason.
+    /// Returns how many of them gave no sample, by reason.
     pub fn lost(&self) -> impl Iterator<Item = (&str, u64)> + '_ {
         self.lost.iter().map(|(reason, count)| (reason.name(), count))
     }
 
     /// Returns the number of samples in which the GPU cannot have waited for the CPU. All samples
-    /// of the clocks `sync` and `host` are counted here too: they are the host's time, not the
-    /// GPU's.
+    /// from the clocks `sync` and `host` are counted here too; they are host time, not GPU time.
     pub fn fed(&self) -> u64 {
         self.fed
     }
@@ -211,29 +230,29 @@ impl Series {
         self.starved
     }
 
-    /// Returns the number of samples in which nothing ran. No statistic includes them.
+    /// Returns the number of samples in which nothing ran. They are not included in any statistic.
     pub fn at_floor(&self) -> u64 {
         self.at_floor
     }
 
     /// Returns the number of fed samples with a queue behind them that was long enough to lengthen
-    /// the times of their events. A sum counts if all its launches do.
+    /// their event times. A sum is counted if all of its launches are.
     pub fn queued(&self) -> u64 {
         self.queued
     }
 
-    /// Returns the number of samples with another timed bracket inside, or overlapping.
+    /// Returns the number of samples with another timed bracket inside or overlapping.
     pub fn nested(&self) -> u64 {
         self.nested
     }
 
-    /// Returns the number of samples with waits and records of cudarc's event tracking inside.
+    /// Returns the number of samples that include waits and records from cudarc's event tracking.
     pub fn tracked(&self) -> u64 {
         self.tracked
     }
 
-    /// Returns `true` if no sample was fed. The figures are then of starved samples, and upper
-    /// bounds.
+    /// Returns `true` if no sample was fed. The figures then come from starved samples and are
+    /// upper bounds.
     pub fn upper_bound(&self) -> bool {
         self.upper_bound
     }
@@ -243,49 +262,73 @@ impl Series {
         self.launches.as_ref()
     }
 
-    /// Returns the times as measured, or `None` without samples.
+    /// Returns the statistics of the raw times, or `None` without samples.
     pub fn raw_ns(&self) -> Option<&Stats> {
         self.raw_ns.as_ref()
     }
 
-    /// Returns the bias that is removed from a raw time once per bracket, in nanoseconds: that of
-    /// the device, or the one behind a queue if most fed samples were [`queued`](Series::queued).
+    /// Returns the bias subtracted from a raw time once per bracket, in nanoseconds. This is the
+    /// device's bias, or the one behind a queue if most fed samples were
+    /// [`queued`](Series::queued).
     pub fn bias_ns(&self) -> Option<f64> {
         self.bias_ns
     }
 
-    /// Returns the raw times minus the bias, once per bracket, and never below 0. The host's clock
-    /// has no bias. `None` without samples, if the bias is unknown, and for a sum whose calls made
-    /// different numbers of launches, which no single bias fits. The net sum is then the raw sum
-    /// minus the bias times [`Launches::mean`] times `fed + starved`.
+    /// Returns the statistics of the raw times minus the bias, once per bracket, and never below 0.
+    /// The host clock has no bias. `None` if there are no samples, if the bias is unknown, or for a
+    /// sum whose calls made different numbers of launches, because no single bias then fits. The
+    /// net sum is then the raw sum minus the bias times [`Launches::mean`] times `fed + starved`.
     pub fn net_ns(&self) -> Option<&Stats> {
         self.net_ns.as_ref()
     }
 
-    /// Returns the estimated total time of all calls that were timed or passed over by sampling:
-    /// the net sum, or the raw one if the bias is unknown, extrapolated from the samples to the
-    /// calls that they represent. If every call is timed, it is the sum of the samples. `None` in
+    /// Returns the estimated total time of all calls that were timed or skipped by sampling: the
+    /// net sum, or the raw one if the bias is unknown, extrapolated from the samples to the calls
+    /// that they represent. If every call is timed, this is the sum of the samples. `None` for
     /// graphs, whose replays are not counted, and without samples. Lost samples and those in flight
     /// are not included.
     pub fn estimated_total_ns(&self) -> Option<f64> {
         self.estimated_total_ns
     }
 
-    /// Returns the standard error of the estimated total: 0 if every call is timed. For calls
-    /// picked by number, as with `every`, it is the error that a random order of calls would have.
-    /// `None` also for a launch that sampled calls make several times, as in a loop: its samples
-    /// were not drawn independently.
+    /// Returns the standard error of the estimated total: 0 if every call is timed, `None` if the
+    /// sample cannot tell it, for an [`unknown_error`](Series::unknown_error).
     ///
-    /// It is the error of sampling alone. A rare timed call takes longer than a call that is passed
-    /// over, because caches are cold and the clock is read; by the host clock, the total of a
-    /// function of tens of nanoseconds is therefore several times too high.
+    /// It only covers the error due to sampling. An occasional timed call takes longer than a
+    /// skipped call, because caches are cold and the clock is read. With the host clock, the total
+    /// for a function that takes tens of nanoseconds is therefore several times too high.
     pub fn estimated_total_error_ns(&self) -> Option<f64> {
         self.estimated_total_error_ns
     }
 
-    /// Returns the 95 % confidence interval of the raw median, or `None` with fewer than 6 samples.
+    /// Returns why the standard error of the estimated total is unknown: `counted`, the calls were
+    /// picked by number, as with `every`, and the program may have the same period; `repeated`,
+    /// sampled calls made this launch several times, so its samples were not drawn independently;
+    /// `few`, there are fewer than 5,000 samples, which may have missed rare calls that take long;
+    /// `dominated`, few of the samples make up most of the error. `None` if it is known.
+    pub fn unknown_error(&self) -> Option<&str> {
+        self.unknown_error.map(UnknownError::name)
+    }
+
+    /// Returns the 95 % confidence interval of the raw median, or `None` with fewer than 6
+    /// independent samples, and fewer than 15 where their number is an estimate.
+    ///
+    /// It is wider where samples depend on those before them, and after repeated
+    /// [`looks`](Series::looks).
     pub fn ci95_ns(&self) -> Option<[f64; 2]> {
         self.ci95_ns
+    }
+
+    /// Returns the number of independent samples that are worth as much for the median as the
+    /// samples that the percentiles are of, or `None` if it is unknown.
+    pub fn independent(&self) -> Option<f64> {
+        self.dependence.map(|dependence| dependence.independent)
+    }
+
+    /// Returns the number of looks at the interval so far, this one included; looks at nearly the
+    /// same samples count as one. 0 if it is unknown.
+    pub fn looks(&self) -> u32 {
+        self.looks
     }
 
     /// Returns the histogram of the raw times that the percentiles are of: fed ones, or starved
@@ -294,10 +337,18 @@ impl Series {
         &self.histogram
     }
 
-    /// Returns the course of these times during the run. `None` without samples, and in merged
+    /// Returns how these times changed during the run. `None` without samples and in merged
     /// reports.
     pub fn timeline(&self) -> Option<&Timeline> {
         self.timeline.as_ref()
+    }
+
+    /// Returns the figures of each merged run in which the series has samples, in the order of the
+    /// processes. Of more than 64 runs, a merged report keeps 64 at random. Empty in the report of a
+    /// single process, the only kind that the runtime returns.
+    #[doc(hidden)]
+    pub fn runs(&self) -> &[Run] {
+        &self.runs
     }
 
     /// Returns the bytes that calls moved. `None` if the attribute does not give them, for a launch
@@ -306,7 +357,7 @@ impl Series {
         self.bytes.as_ref()
     }
 
-    /// Returns the floating-point operations that calls did. `None` as for
+    /// Returns the floating-point operations done by calls. `None` in the same cases as for
     /// [`bytes`](Series::bytes).
     pub fn flops(&self) -> Option<&Flops> {
         self.flops.as_ref()
@@ -324,20 +375,20 @@ impl Series {
             || self.flops.is_some_and(|flops| flops.tflop_per_s.is_some())
     }
 
-    /// Computes the rate as a share of the peak of its device.
+    /// Computes the rate as a fraction of the device's peak.
     pub(crate) fn compare_with(&mut self, peak_gb_per_s: Option<f64>) {
         if let Some(bytes) = &mut self.bytes {
             bytes.peak_share = bytes.gb_per_s.zip(peak_gb_per_s).map(|(rate, peak)| rate / peak);
         }
     }
 
-    /// Returns the statistics to show: net if they are known, else raw.
+    /// Returns the statistics to show: net if known, otherwise raw.
     pub(crate) fn shown(&self) -> Option<&Stats> {
         self.net_ns.as_ref().or(self.raw_ns.as_ref())
     }
 
-    /// Returns the total time of all calls: net if it is known, else raw. In graphs, that of the
-    /// sampled replays.
+    /// Returns the total time of all calls: net if known, otherwise raw. For graphs, this is the
+    /// total of the sampled replays.
     pub(crate) fn total(&self) -> Option<f64> {
         self.estimated_total_ns.or(self.net_sum_ns).or(self.raw_ns.map(|raw| raw.sum))
     }
@@ -348,7 +399,7 @@ impl Series {
         self.net_ns.is_none() && self.net_sum_ns.is_some()
     }
 
-    /// Returns the identities that do not hold, one sentence for each.
+    /// Returns a sentence for each identity that does not hold.
     #[doc(hidden)]
     pub fn inconsistencies(&self) -> impl Iterator<Item = String> {
         let Series { timed, measured, in_flight, fed, starved, at_floor, .. } = self;
@@ -365,7 +416,7 @@ impl Series {
         brackets.into_iter().chain(samples).map(move |broken| format!("{place}: {broken}"))
     }
 
-    /// Describes the series in a sentence by device, launch, graph, cache state and key.
+    /// Describes the series by device, launch, graph, cache state and key.
     #[doc(hidden)]
     pub fn place(&self) -> String {
         let launch = self.launch.as_ref().map(|launch| format!(", {}", launch.label()));
@@ -378,13 +429,13 @@ impl Series {
     }
 }
 
-/// Returns the total time of all of these. Starts from +0: an empty sum of floating-point numbers
-/// is -0.
+/// Returns the total time of these series. Starts from +0, because an empty sum of floating-point
+/// numbers is -0.
 pub(crate) fn total<'a>(all: impl Iterator<Item = &'a Series>) -> f64 {
     all.filter_map(Series::total).fold(0.0, |sum, ns| sum + ns)
 }
 
-/// Adds up counts. A malicious report may hold more than fits.
+/// Adds up counts. Saturates, because a malicious report may contain counts that overflow.
 pub(crate) fn saturating_sum(counts: impl IntoIterator<Item = u64>) -> u64 {
     counts.into_iter().fold(0, u64::saturating_add)
 }

@@ -1,15 +1,15 @@
-//! Shortening of long names in the middle, so that no two of them look the same.
+//! Shortens long names in the middle, keeping them distinguishable.
 
 use std::collections::HashMap;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The length of the kept beginning, in twelfths of the short form, for each attempt. The end of a
-/// name says more than its beginning.
+/// The length of the part kept at the beginning, in twelfths of the short form, for each attempt.
+/// The end of a name is more informative than its beginning.
 const HEADS: [usize; 4] = [4, 6, 8, 10];
 
-/// Returns a short form for each text, at most `columns` wide unless it would look like another
-/// text.
+/// Returns a short form for each text. It is at most `columns` wide, unless it would look the same
+/// as another text.
 pub fn shortened<'a>(
     texts: impl Iterator<Item = &'a str>,
     columns: usize,
@@ -33,8 +33,8 @@ pub fn shortened<'a>(
     }
 }
 
-/// Returns the beginning and the end of the text, of different lengths on each attempt. After every
-/// [`HEADS`] attempts the width doubles, so that the last attempt returns the whole text.
+/// Returns the beginning and the end of the text, split differently on each attempt. The width
+/// doubles after every [`HEADS`] attempts, so the last attempt returns the whole text.
 fn cut(text: &str, columns: usize, attempt: usize) -> String {
     let doubled = u32::try_from(attempt / HEADS.len()).unwrap_or(u32::MAX);
     let columns = columns.max(1).saturating_mul(2usize.saturating_pow(doubled));
@@ -84,7 +84,7 @@ mod tests {
         short.sort();
         short.dedup();
         assert_eq!(short.len(), 300);
-        // A name that looks like a shortened one is not taken for it.
+        // A name that looks like a shortened one cannot be mistaken for it.
         assert_eq!(all(&["ab…gh", "abcdefgh"], 5), ["ab…gh", "a…fgh"]);
         assert_eq!(all(&["a…fgh", "abcdefgh"], 5)[0], "a…fgh");
         assert_ne!(all(&["a…fgh", "abcdefgh"], 5)[1], "a…fgh");

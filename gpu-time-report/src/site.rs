@@ -1,10 +1,10 @@
-//! Annotated functions of the report.
+//! Annotated functions in the report.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Remark, ScopeKind, Series, remark};
 
-/// An annotated function: the counts of its calls, and its measurements.
+/// An annotated function, with its call counts and measurements.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Site {
     #[doc(hidden)]
@@ -19,7 +19,7 @@ pub struct Site {
     pub launches_seen: u32,
     #[doc(hidden)]
     pub options: String,
-    /// Remarks of the attribute on how it times the function. Missing in the first reports.
+    /// The attribute's remarks about how it times the function. Missing in the first reports.
     #[doc(hidden)]
     #[serde(default, deserialize_with = "remark::known")]
     pub remarks: Vec<Remark>,
@@ -74,7 +74,7 @@ impl Site {
         }
     }
 
-    /// Returns the label: the path of the function, or `name` of the attribute.
+    /// Returns the label: the attribute's `name`, or the path of the function.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -94,7 +94,7 @@ impl Site {
         self.scope.name()
     }
 
-    /// Returns the number of launches that the macro found in the body.
+    /// Returns the number of launches found in the body by the macro.
     pub fn launches_seen(&self) -> u32 {
         self.launches_seen
     }
@@ -113,7 +113,7 @@ impl Site {
         arguments(&self.options).any(is_key)
     }
 
-    /// Returns the number of calls: always `warmup + skipped + timed`.
+    /// Returns the number of calls, which is always `warmup + skipped + timed`.
     pub fn calls(&self) -> u64 {
         self.calls
     }
@@ -123,44 +123,44 @@ impl Site {
         self.warmup
     }
 
-    /// Returns the number of calls that were not timed because timing was off, the filter excluded
-    /// the function, sampling passed them over, or they could not be timed.
+    /// Returns the number of calls that were not timed, because timing was off, the filter excluded
+    /// the function, sampling skipped them, or they could not be timed.
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// Returns the number of skipped calls that sampling passed over.
+    /// Returns the number of calls skipped by sampling.
     pub fn unsampled(&self) -> u64 {
         self.unsampled
     }
 
-    /// Returns the share of the calls that is timed now: 1 if all are.
+    /// Returns the fraction of calls currently timed, which is 1 if all are.
     pub fn sample_rate(&self) -> f64 {
         self.sample_rate
     }
 
-    /// Returns `true` if sampling passed over any call.
+    /// Returns `true` if sampling skipped any call.
     pub(crate) fn is_sampled(&self) -> bool {
         self.unsampled > 0
     }
 
-    /// Returns the number of calls that were timed, or lost in the attempt.
+    /// Returns the number of calls that were timed, or lost while being timed.
     pub fn timed(&self) -> u64 {
         self.timed
     }
 
-    /// Returns the number of holds of measured brackets that the host released once the bracket was
-    /// enqueued.
+    /// Returns the number of measured brackets whose hold was released by the host once the bracket
+    /// was enqueued.
     pub fn holds_released(&self) -> u64 {
         self.holds_released
     }
 
-    /// Returns the number of holds of measured brackets that ended by their deadline instead.
+    /// Returns the number of measured brackets whose hold expired instead.
     pub fn holds_expired(&self) -> u64 {
         self.holds_expired
     }
 
-    /// Returns the options that could not be followed, one sentence for each.
+    /// Returns a sentence for each option that could not be applied.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -170,7 +170,7 @@ impl Site {
         &self.series
     }
 
-    /// Returns the identities that do not hold, one sentence for each.
+    /// Returns a sentence for each identity that does not hold.
     pub(crate) fn inconsistencies(&self) -> Vec<String> {
         let Site { name, calls, warmup, skipped, timed, .. } = self;
         let own = (*calls != warmup.saturating_add(*skipped).saturating_add(*timed)).then(|| {
@@ -183,8 +183,8 @@ impl Site {
     }
 }
 
-/// Splits the attribute's arguments at the commas between them. Commas in brackets and in string
-/// literals separate no arguments.
+/// Splits the attribute's arguments at the commas between them. Commas inside brackets or string
+/// literals are not separators.
 fn arguments(options: &str) -> impl Iterator<Item = &str> {
     let (mut depth, mut in_string, mut is_escaped) = (0, false, false);
     options.split(move |c| {
@@ -201,7 +201,7 @@ fn arguments(options: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The sampling rate of reports from before there was sampling.
+/// Returns the sampling rate for reports written before sampling was supported.
 fn all() -> f64 {
     1.0
 }

@@ -1,4 +1,4 @@
-//! The report as values.
+//! The report as a set of values.
 
 use std::borrow::Cow;
 
@@ -7,10 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::schema::Schema;
 use crate::{Device, Measure, Names, Process, Series, Site, series};
 
-/// The measurements of a process up to a moment: the process, its devices, and every annotated
-/// function.
+/// A process's measurements at one moment: the process, its devices, and every annotated function.
 ///
-/// Its `Display` is the table that is printed when the process ends, without colours.
+/// `Display` prints the same table as at the end of the process, without colours.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
     schema: Schema,
@@ -20,9 +19,10 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Creates a snapshot. It warns of counts that do not add up, and compares rates with the
-    /// device's peak. The series of each site are sorted by device, in the order given; by key; the
-    /// function before its launches, those in streams before those in graphs; and by cache state.
+    /// Creates a snapshot. Adds warnings about inconsistent counts, and compares rates with the
+    /// device's peak. Each site's series are sorted by device, in the given order; then by key;
+    /// then the function before its launches, and launches in streams before those in graphs; then
+    /// by cache state.
     #[doc(hidden)]
     pub fn new(process: Process, devices: Vec<Device>, mut sites: Vec<Site>) -> Snapshot {
         for site in &mut sites {
@@ -58,13 +58,13 @@ impl Snapshot {
         &self.sites
     }
 
-    /// Returns the function with this name, the first one if several share it.
+    /// Returns the function with this name, or the first one if several share it.
     pub fn site(&self, name: &str) -> Option<&Site> {
         self.sites.iter().find(|site| site.name == name)
     }
 
-    /// Returns the snapshot for renderings that people read: names that several functions share are
-    /// followed by their places in the source.
+    /// Returns the snapshot for human-readable renderings: names shared by several functions are
+    /// followed by the source location.
     pub(crate) fn with_unique_names(&self) -> Cow<'_, Snapshot> {
         let names: Names = self.sites.iter().map(Site::name).collect();
         if !names.are_shared() {
@@ -82,8 +82,8 @@ impl Snapshot {
         self.sites.iter().flat_map(|site| &site.series)
     }
 
-    /// Returns the time of all functions on the device of a series by the same clock, in
-    /// nanoseconds: the whole of which the table shows the share.
+    /// Returns the total time, in nanoseconds, of all functions on the same device and clock as
+    /// this series. The table shows shares of this total.
     pub(crate) fn total_beside(&self, series: &Series) -> f64 {
         series::total(self.all_series().filter(|other| {
             let is_same = other.device == series.device && other.clock == series.clock;
@@ -91,8 +91,7 @@ impl Snapshot {
         }))
     }
 
-    /// Returns the identities that do not hold, one sentence for each. Empty unless a count is
-    /// wrong.
+    /// Returns a sentence for each identity that does not hold. Empty unless a count is wrong.
     pub fn inconsistencies(&self) -> Vec<String> {
         self.sites.iter().flat_map(Site::inconsistencies).collect()
     }

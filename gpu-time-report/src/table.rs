@@ -1,4 +1,4 @@
-//! The report as a table for the terminal.
+//! The report as a terminal table.
 
 mod column;
 mod grid;
@@ -16,12 +16,12 @@ use grid::Grid;
 use layout::fitted;
 use style::{DIMMED, DOUBTFUL, TITLE};
 
-/// The number of warnings that the table shows.
+/// The maximum number of warnings shown.
 const WARNINGS: usize = 20;
 
 impl Snapshot {
-    /// The table, laid out for a terminal: with colours if it shows them, and with names shortened
-    /// until a row fits.
+    /// Returns the table, laid out for a terminal: with colours if it supports them, and with names
+    /// shortened until each row fits.
     #[doc(hidden)]
     pub fn to_table(&self, to: Terminal) -> String {
         let mut text = String::new();
@@ -78,7 +78,7 @@ fn render(snapshot: &Snapshot, to: Terminal, f: &mut impl fmt::Write) -> fmt::Re
     Ok(())
 }
 
-/// Returns the process, or the number of merged reports.
+/// Returns a description of the process, or the number of merged reports.
 fn source(process: &Process) -> String {
     let name = printable(&process.name);
     match process.merged.len() {
@@ -88,7 +88,7 @@ fn source(process: &Process) -> String {
     }
 }
 
-/// Returns `true` if the table compares a rate with the peak of the device.
+/// Returns `true` if the table compares any rate with the device's peak.
 fn has_bytes(snapshot: &Snapshot, device: &str) -> bool {
     snapshot.all_series().any(|series| series.device == device && series.bytes.is_some())
 }
@@ -111,7 +111,7 @@ fn device_line(device: &Device, with_peak: bool) -> String {
     parts.into_iter().flatten().fold(name, |line, part| line + ", " + &part)
 }
 
-/// Returns the clocks at first use and at the report, and other values from NVML.
+/// Returns the clocks at first use and at the time of the report, and other NVML values.
 fn health_line(device: &Device, clocks: Clocks) -> Option<String> {
     let Clocks { sm_start_mhz, sm_end_mhz, sm_max_mhz, mem_start_mhz, mem_end_mhz, .. } = clocks;
     let clock = |what: &str, start: Option<u32>, end: Option<u32>| {

@@ -1,4 +1,4 @@
-//! Properties of the terminal that the table is written to.
+//! Properties of the terminal to which the table is written.
 
 use std::io::{self, IsTerminal};
 #[cfg(unix)]
@@ -6,11 +6,10 @@ use std::os::fd::AsRawFd as Handle;
 #[cfg(windows)]
 use std::os::windows::io::AsHandle as Handle;
 
-/// The properties of the target that affect the layout of the table. The default is plain text of
-/// any width.
+/// Properties of the output that affect the table's layout. The default is plain text of any width.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Terminal {
-    /// Escape sequences may colour the text.
+    /// Escape sequences may be used to colour the text.
     pub colours: bool,
     /// The width in characters, if it is known.
     pub columns: Option<usize>,
@@ -52,7 +51,8 @@ fn columns(terminal: &impl Handle) -> Option<u16> {
     terminal_size::terminal_size_of(terminal).map(|(terminal_size::Width(columns), _)| columns)
 }
 
-/// Decides by `NO_COLOR`, `CLICOLOR_FORCE`, `CLICOLOR` and `TERM`, in this order of precedence.
+/// Decides based on `NO_COLOR`, `CLICOLOR_FORCE`, `CLICOLOR` and `TERM`, in this order of
+/// precedence.
 fn has_colours(is_terminal: bool) -> bool {
     let wanted = is_terminal
         && anstyle_query::clicolor() != Some(false)
@@ -61,7 +61,7 @@ fn has_colours(is_terminal: bool) -> bool {
     !anstyle_query::no_color() && (anstyle_query::clicolor_force() || wanted)
 }
 
-/// Returns `true` if the terminal interprets escape sequences. On Windows, that must be switched on
+/// Returns `true` if the terminal interprets escape sequences. On Windows, this must be enabled
 /// first.
 fn is_ready() -> bool {
     #[cfg(windows)]

@@ -1,4 +1,4 @@
-//! Properties of all renderings.
+//! Tests that apply to all renderings.
 
 use crate::fixtures::{everything, gpu, process, rated, row, site};
 use crate::*;

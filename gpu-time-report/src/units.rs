@@ -1,4 +1,4 @@
-//! Formatting of times, shares and counts for people.
+//! Human-readable formatting of times, shares and counts.
 
 /// A unit of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -8,8 +8,8 @@ pub struct Unit {
 }
 
 impl Unit {
-    /// Returns the unit in which the time has one to three digits before the point, as far as there
-    /// is one.
+    /// Returns the unit in which the time has one to three digits before the decimal point, if
+    /// there is one.
     pub fn of(ns: f64) -> Unit {
         let (name, ns) = match ns {
             ns if ns < 999.5 => ("ns", 1.0),
@@ -20,7 +20,7 @@ impl Unit {
         Unit { name, ns }
     }
 
-    /// Formats a time in this unit, to four digits, or to the nanosecond.
+    /// Formats a time in this unit, to four digits or to the nanosecond.
     pub fn number(self, ns: f64) -> String {
         if self.ns == 1.0 { format!("{ns:.0}") } else { figure(ns / self.ns) }
     }
@@ -47,18 +47,18 @@ pub fn figure(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// Formats a time in the unit that suits it.
+/// Formats a time in a suitable unit.
 pub fn time(ns: f64) -> String {
     let unit = Unit::of(ns);
     format!("{} {}", unit.number(ns), unit.name)
 }
 
-/// Formats a share of a whole in percent, empty if the whole is zero.
+/// Formats a part as a percentage of a whole. Empty if the whole is zero.
 pub fn share(part: f64, whole: f64) -> String {
     if whole > 0.0 { format!("{:.1}%", 100.0 * part / whole) } else { String::new() }
 }
 
-/// Formats a small share in percent, to two significant digits.
+/// Formats a small fraction as a percentage with two significant digits.
 pub fn percent(share: f64) -> String {
     if share == 0.0 {
         return "0%".to_owned();
@@ -68,12 +68,12 @@ pub fn percent(share: f64) -> String {
     format!("{percent:.*}%", digits as usize)
 }
 
-/// Formats a count, with its digits in groups of three.
+/// Formats a count with its digits in groups of three.
 pub fn count(count: u64) -> String {
     grouped(&count.to_string())
 }
 
-/// Groups the digits before the point by three.
+/// Groups the digits before the decimal point in threes.
 pub fn grouped(number: &str) -> String {
     let whole = number.find('.').unwrap_or(number.len());
     let mut text = String::new();
@@ -87,7 +87,7 @@ pub fn grouped(number: &str) -> String {
 }
 
 /// Escapes control characters, which could move the cursor or change colours on a terminal, and
-/// characters that change the direction of the text.
+/// characters that change the text direction.
 pub fn printable(text: &str) -> String {
     let is_hidden =
         |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

@@ -1,26 +1,26 @@
-//! Work of several series, added up.
+//! The work of several series, added up.
 
 use crate::{Bytes, Flops};
 
-/// Work of one kind, in units per nanosecond of its rate.
+/// Work of one kind. Rates are in units per nanosecond.
 #[derive(Clone, Copy, Default)]
 pub struct Work {
     samples: u64,
     /// The work per call. `None` if reports differ.
     per_call: Option<f64>,
     total: f64,
-    /// The work that has a rate, and the time that the rate implies.
+    /// The part of the work for which a rate is known, and the time implied by that rate.
     rated: f64,
     rated_ns: f64,
 }
 
 impl Work {
-    /// Returns the bytes of a series.
+    /// Returns the bytes moved in a series.
     pub fn of_bytes(bytes: &Bytes) -> Work {
         Work::new(bytes.samples, bytes.per_call, bytes.total, bytes.gb_per_s)
     }
 
-    /// Returns the operations of a series.
+    /// Returns the operations done in a series.
     pub fn of_flops(flops: &Flops) -> Work {
         let per_ns = flops.tflop_per_s.map(|rate| rate * 1e3);
         Work::new(flops.samples, flops.per_call, flops.total, per_ns)
@@ -33,7 +33,7 @@ impl Work {
         Work { samples, per_call, total, rated, rated_ns }
     }
 
-    /// Adds the work of another report.
+    /// Adds the work from another report.
     pub fn add(&mut self, other: Work) {
         self.samples = self.samples.saturating_add(other.samples);
         self.per_call = self.per_call.filter(|_| self.per_call == other.per_call);
@@ -47,7 +47,7 @@ impl Work {
         self.samples
     }
 
-    /// Converts to bytes, for a series with this many samples and this net median.
+    /// Converts to bytes, for a series with the given number of samples and net median.
     pub fn bytes(self, samples: u64, median_ns: Option<f64>) -> Bytes {
         let gb_per_s = self.per_ns(samples, median_ns);
         let Work { samples, per_call, total, .. } = self;
@@ -61,7 +61,8 @@ impl Work {
         Flops { samples, per_call, total, tflop_per_s }
     }
 
-    /// Computes the rate: by the median if every sample did the same work, else by the total time.
+    /// Computes the rate: from the median if every sample did the same work, otherwise from the
+    /// total time.
     fn per_ns(&self, samples: u64, median_ns: Option<f64>) -> Option<f64> {
         let (amount, ns) = match (self.per_call, median_ns) {
             (Some(same), Some(ns)) if self.samples == samples => (same, ns),

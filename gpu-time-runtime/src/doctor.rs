@@ -1,18 +1,18 @@
-//! The checks of `gpu-time doctor`: driver, GPUs, NVML and CPU. Not a public interface: it changes
-//! without notice.
+//! The checks made by `gpu-time doctor`: driver, GPUs, NVML and CPU. This is not a public interface
+//! and may change without notice.
 
 use crate::cuda;
 use crate::health;
 use gpu_time_report::Device;
 
-/// The result of [`examine`].
+/// The result returned by [`examine`].
 pub struct Checkup {
-    /// The CUDA version of the driver, or the reason why there is no GPU to time.
+    /// The driver's CUDA version, or the reason why there is no GPU to time.
     pub driver: Result<String, String>,
-    /// The reason why NVML cannot be used, if so.
+    /// The reason why NVML cannot be used, if it cannot.
     pub no_nvml: Option<String>,
-    /// Every GPU, with NVML's values and a warning for each finding, and `true` if it was idle; `None` if
-    /// that is unknown.
+    /// Every GPU, with its NVML values and a warning for each problem found. The second value is
+    /// `true` if the GPU was idle, and `None` if this is unknown.
     pub devices: Vec<(Device, Option<bool>)>,
     /// A warning if the CPU is overloaded.
     pub cpu_overload: Option<String>,

@@ -12,12 +12,12 @@
 //! 2. opens a `Scope`, which records an event on the stream before and after the work: a *bracket*;
 //! 3. returns without waiting for the GPU. The bracket is pending in the thread's recorder.
 //!
-//! Later calls of the thread, and every report, drain the brackets that the GPU has passed. Each becomes
-//! a sample of a series: one per function or launch, device, cache state and key. A [`Snapshot`] has the
-//! statistics of all series.
+//! The thread's later calls, and every report, drain the brackets that the GPU has passed. Each
+//! becomes a sample in a series: there is one series per function or launch, device, cache state
+//! and key. A [`Snapshot`] contains the statistics for all series.
 //!
-//! The folders of the crate are layers. The first line of each `mod.rs` says what the layer is for, and
-//! the test `tests/workspace/tests/layers.rs` has their order.
+//! The crate's folders are layers. The first line of each `mod.rs` describes the layer, and the
+//! test `tests/workspace/tests/layers.rs` defines their order.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!(
@@ -49,26 +49,32 @@ mod stats;
 mod types;
 
 use crate::base::{fork, switches};
+#[cfg(fuzzing)]
 #[doc(hidden)]
-pub use config::output::write_file;
+pub use config::fuzzing;
+#[doc(hidden)]
+pub use config::report_file::write_file;
 pub use control::configure::{Configure, configure};
 pub use gpu_time_report::{
     Budget, Bytes, Clocks, Device, Eviction, Flops, FlushProof, Histogram, Launch, Launches,
     Process, ReadError, Series, Site, Slot, Snapshot, Stats, Timeline,
 };
 pub use lifecycle::clocks::{ClockError, LockedClocks, lock_clocks};
-pub use settle::{BackToBack, Settle, Settled, Unmet};
+pub use settle::{BackToBack, Compared, Ratio, Settle, Settled, Unmet};
+pub use types::gpu_stream::{
+    GpuStream, LEGACY_STREAM, NULL_STREAM, PER_THREAD_STREAM, RawStream, raw_stream,
+};
 
 /// Writes the report now, to the targets in `GPU_TIME_REPORT` or [`Configure::report`]: by default a
 /// table on stderr.
 ///
-/// The report covers everything measured since the start of the process. Work that the GPU has not
-/// finished is counted as in flight; this function never waits for it. While no timed work is in flight,
-/// a few milliseconds are spent on checking whether the event bias has changed.
+/// The report covers everything measured since the process started. Work that the GPU has not
+/// finished is counted as in flight; this function never waits for it. If no timed work is in
+/// flight, it spends a few milliseconds checking whether the event bias has changed.
 ///
-/// The report is also written when the process ends, so most programs never call this.
+/// The report is also written when the process ends, so most programs never need to call this.
 ///
-/// Does nothing in a child process that was forked after the first call of a timed function.
+/// Has no effect in a child process forked after the first call of a timed function.
 pub fn report() {
     collect::report();
 }
@@ -80,63 +86,94 @@ pub fn snapshot() -> Snapshot {
     collect::snapshot()
 }
 
-/// Publishes new counts and times through the [`metrics`](https://docs.rs/metrics) facade at once.
+/// Immediately publishes new counts and times through the [`metrics`](https://docs.rs/metrics)
+/// facade.
 ///
-/// With the feature `metrics`, a background thread does this about once a second. Call it where the
-/// values must be current: in a handler that renders the metrics, or at the end of `main`. Never waits
-/// for the GPU.
+/// With the `metrics` feature, a background thread does this about once a second. Call it where the
+/// values must be current: in a handler that renders the metrics, or at the end of `main`. Never
+/// waits for the GPU.
 ///
-/// Does nothing without the feature `metrics`.
+/// Does nothing without the `metrics` feature.
 pub fn publish() {
     export::publish();
 }
 
-/// Calls `closure` repeatedly until the times of the functions that it calls are known well enough, and
-/// returns the measurements of this run.
+/// Calls `closure` repeatedly until the times of the functions that it calls are known precisely
+/// enough. Returns the measurements from this run.
 ///
 /// # When it stops
 ///
-/// The run covers the annotated functions that are called while it lasts, on any thread. A series of
-/// such a function has *settled* when
+/// The run covers all annotated functions called while it lasts, on any thread. A series has
+/// *settled* when
 ///
 /// - this run gave it at least [`min_samples`](Settle::min_samples) samples, and
-/// - the 95 % confidence interval of its median is narrower than the [`margin`](Settle::margin).
+/// - the 95 % confidence interval of its median is narrower than the [`margin`](Settle::margin), and
+/// - its times neither drift nor switch between levels during the run, and enough of them are independent.
 ///
 /// The run ends when all series have settled, or after the [`timeout`](Settle::timeout).
-/// [`Settled::unmet`] lists the series that have not settled, with the reasons. Because the interval is
-/// checked repeatedly until it is narrow, it holds the true median slightly less often than in 95 % of
-/// runs.
+/// [`Settled::unmet`] lists the series that have not settled, with the reasons. The interval is wider after
+/// each check that did not end the run, so that it holds the median as often as one that is checked once.
 ///
-/// The closure is called only once if that call starts no measurement: timing is off, the filter
-/// excludes the functions, or there is no GPU. A series whose samples are all lost is not waited for. A
-/// function that is called in only a few iterations keeps the run going until the timeout.
+/// The closure is called only once if that call starts no measurement, because timing is off, the
+/// filter excludes the functions, or there is no GPU. A series whose samples are all lost is not
+/// waited for. A function that is called in only a few iterations keeps the run going until the
+/// timeout.
 ///
 /// # What it measures
 ///
-/// The result contains the samples of this run only. The report at the end of the process contains
-/// all samples, those of the run included.
+/// The result contains only this run's samples. The report at the end of the process contains all
+/// samples, including those from the run.
 ///
-/// The run adds no work to the GPU. It checks the figures between calls, in about 1 % of the time, and
-/// does not wait for the GPU between calls. If the closure does not wait either, the last samples are
-/// still in flight when the run ends and get 0.2 s to finish; samples of earlier calls get the same time
-/// at the start. The first calls of a function are warm-up, as its attribute says. Functions with
-/// `clock = "host"` settle like others.
+/// The run adds no work to the GPU. It checks the results between calls, which takes about 1 % of
+/// the time, and does not wait for the GPU between calls. If the closure does not wait either, the
+/// last samples are still in flight when the run ends. They are given 0.2 s to finish, as are
+/// samples from earlier calls at the start of the run. A function's first calls are warm-up calls,
+/// as set by its attribute. Functions with `clock = "host"` settle like others.
 ///
 /// With [`Settle::graph`], calls are timed back to back instead, and the run waits for their stream.
 ///
 /// # Nesting and panics
 ///
-/// Runs may be nested or concurrent, and each decides on its own when to stop. If they ask for different
-/// cache states, the one that began last prevails. A panic of the closure is passed on to the caller.
+/// Runs may be nested or concurrent, and each decides separately when to stop. If they request
+/// different cache states, the run that began last takes precedence. A panic in the closure is
+/// passed on to the caller.
 pub fn until_stable(settle: Settle, closure: impl FnMut()) -> Settled {
     settle::run(settle, closure)
+}
+
+/// Lets two closures take turns, and returns how many times as long each function takes in the second one.
+///
+/// ```no_run
+/// # fn old() {}
+/// # fn new() {}
+/// # use gpu_time_runtime::{Settle, compare};
+/// let compared = compare(Settle::default(), ("old", || old()), ("new", || new()));
+/// println!("{compared}");
+/// compared.assert_not_slower(1.02);
+/// ```
+///
+/// Blocks of four batches of calls, in the order base, new, new, base or the reverse, at random, cancel a
+/// drift of the clock. A batch takes about 2 ms, is preceded by what the functions' own attributes say
+/// (warm-up, flush, hold), and is followed by a wait for the GPU. Each block gives one ratio of medians for
+/// every function that both closures call; if they call different functions, for their total.
+///
+/// The run ends when the 95 % interval of every ratio is within the [`margin`](Settle::margin) to either
+/// side and [`min_time`](Settle::min_time) has passed, or after the [`timeout`](Settle::timeout). The
+/// intervals hold whenever it ends. [`Settle::cold`] and its like apply; [`Settle::graph`] and
+/// [`Settle::min_samples`] do not. Each closure is called only once if that measures nothing.
+pub fn compare(
+    settle: Settle,
+    (base, mut of_base): (&str, impl FnMut()),
+    (new, mut of_new): (&str, impl FnMut()),
+) -> Compared {
+    settle::compare::run(settle, [(base, &mut of_base), (new, &mut of_new)])
 }
 
 /// Turns timing on or off for all threads.
 ///
 /// Timing is on when the process starts. `GPU_TIME=off` cannot be overridden. Calls in progress are
-/// measured to their end. Turning timing off releases the streams that are held for a bracket (`sleep`),
-/// and those brackets do not count as fed.
+/// measured to the end. Turning timing off releases streams that are being held for a bracket
+/// (`sleep`), and those brackets do not count as fed.
 pub fn set_enabled(on: bool) {
     switches::switch(on);
     if !on && !fork::is_forked() {

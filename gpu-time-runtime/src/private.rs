@@ -1,4 +1,5 @@
-//! The items that generated code may name. Not a public interface: it changes without notice.
+//! Items that generated code may name. This is not a public interface and may change without
+//! notice.
 
 pub use core;
 pub use inventory;
@@ -13,6 +14,7 @@ pub use crate::call::stream::*;
 pub use crate::site::callsite::CallSite;
 pub use crate::site::registry::SiteRef;
 pub use crate::types::attribute::{Clock, Cold, Hold, Launch, Remark, ScopeKind, Spec};
+pub use crate::types::gpu_stream::GraphStream;
 pub use crate::types::key::KeyText;
 pub use crate::types::sampling::Sampling;
 pub use crate::types::workload::{Amount, Workload, evaluated};

@@ -79,15 +79,16 @@ pub const DISCARDED_LINE: u64 = 128;
 /// such as [`u64::MAX`].
 pub const HOLD: &CStr = c"gpu_time_hold";
 
-/// Returns a limit in cycles that is reached after `max_ns` on any GPU whose timer advances,
-/// because no SM runs at 4 GHz. If the timer does not advance, this limit ends the hold, later than
-/// `max_ns` by the ratio of 4 GHz to the SM's clock.
+/// Returns a limit in cycles that is not reached before `max_ns` on any GPU whose timer advances,
+/// because no SM runs at 4 GHz. If the timer does not advance, this limit ends the hold. It is then
+/// longer than `max_ns` by the ratio of 4 GHz to the SM clock.
 pub const fn hold_max_cycles(max_ns: u64) -> u64 {
     max_ns.saturating_mul(4)
 }
 
-/// Times two reads of each of several lines, to determine which lines the L2 holds: a hit is faster
-/// than a miss, and the second read is always a hit. One block of [`LINE_LATENCIES_BLOCK`] threads.
+/// Times two reads of each of several lines, to determine which lines are in the L2: a hit is
+/// faster than a miss, and the second read is always a hit. One block of [`LINE_LATENCIES_BLOCK`]
+/// threads.
 ///
 /// | parameter | type | meaning |
 /// |---|---|---|
@@ -105,14 +106,15 @@ pub const LINE_LATENCIES: &CStr = c"gpu_time_line_latencies";
 /// Threads per block of [`LINE_LATENCIES`].
 pub const LINE_LATENCIES_BLOCK: u32 = 128;
 
-/// Bytes from one line of [`LINE_LATENCIES`] to the next: more than any GPU fetches at once.
+/// The distance in bytes between the lines of [`LINE_LATENCIES`]: more than any GPU fetches at
+/// once.
 pub const LINE_STEP: u64 = 1_024;
 
 /// The largest number of lines for [`LINE_LATENCIES`].
 pub const MAX_LINES: u32 = 2_048;
 
-/// Does nothing, for calibration: the time between two events around it shows the bias that a pair
-/// adds to every measurement. No parameters, one block of one thread.
+/// Does nothing. Used for calibration: the time between two events around it shows the bias that a
+/// pair adds to every measurement. No parameters, one block of one thread.
 pub const EMPTY: &CStr = c"gpu_time_empty";
 
 const fn terminated(text: &str) -> &CStr {

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::ffi::CStr;
 
-/// Returns the entries of a PTX module, with the types of their parameters.
+/// Returns the entry points in a PTX module, with their parameter types.
 fn entries(ptx: &str) -> BTreeMap<&str, Vec<&str>> {
     ptx.split(".visible .entry ")
         .skip(1)

@@ -1,11 +1,11 @@
-//! Kernels of known duration and traffic, for tests, examples and benches.
+//! Kernels with known duration and traffic, for tests, examples and benches.
 //!
-//! PTX and names are `&str`, the type that cudarc's `Ptx::from_src` and `load_function` take.
+//! PTX and names are `&str`, as expected by cudarc's `Ptx::from_src` and `load_function`.
 
 /// The module with all kernels.
 pub const PTX: &str = include_str!("../ptx/workloads.ptx");
 
-/// Spins for a given time by the GPU's own timer. One block of one thread.
+/// Spins for a given time, measured by the GPU's own timer. One block of one thread.
 ///
 /// | parameter | type | meaning |
 /// |---|---|---|
@@ -27,7 +27,7 @@ pub const EMPTY: &str = "empty";
 /// | `x` | `*const f32` | read: `4 n` bytes |
 /// | `y` | `*mut f32` | read and written: `8 n` bytes |
 ///
-/// Rounded once, so that [`f32::mul_add`] gives the same bits.
+/// Rounds only once, so [`f32::mul_add`] gives the same bits.
 pub const SAXPY: &str = "saxpy";
 
 /// Reads a buffer with any geometry, in a grid-stride loop.

@@ -1,18 +1,18 @@
-//! An empty snapshot, and the types without values that its accessors name.
+//! An empty snapshot, and the uninhabited types named by its accessors.
 //!
 //! A program that reads a snapshot must compile in both builds, so every accessor is listed here.
 
 use std::iter::Empty;
 use std::{fmt, process};
 
-/// Why there is nothing to report.
+/// The reason why there is nothing to report.
 pub(super) const WHY: &str = "gpu-time was built without its feature `enabled`";
 
-/// A snapshot without devices and sites. Its `Display` says why.
+/// A snapshot without devices and sites. Its `Display` prints the reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot(Process);
 
-/// The process. Nothing was measured in it.
+/// The process, in which nothing was measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Process(());
 
@@ -42,7 +42,7 @@ impl Snapshot {
         Snapshot(Process(()))
     }
 
-    /// Returns the process, whose `off` says why nothing was timed.
+    /// Returns the process, whose `off` gives the reason why nothing was timed.
     pub fn process(&self) -> &Process {
         &self.0
     }
@@ -52,16 +52,17 @@ impl Snapshot {
         None
     }
 
-    /// Fails: the package `gpu-time-report` reads reports, also without the feature `enabled`.
+    /// Always fails. To read reports, use the `gpu-time-report` package, which works without the
+    /// `enabled` feature.
     ///
     /// # Errors
     ///
-    /// Always, because the feature `enabled` is off.
+    /// Always, because the `enabled` feature is off.
     pub fn from_json(_json: &[u8]) -> Result<Snapshot, ReadError> {
         Err(ReadError(()))
     }
 
-    /// Returns a JSON report of the usual form.
+    /// Returns a JSON report in the usual form.
     pub fn to_json(&self) -> String {
         let (pid, version) = (self.0.pid(), self.0.version());
         format!(
@@ -90,7 +91,7 @@ impl fmt::Display for Snapshot {
     }
 }
 
-/// The error of [`Snapshot::from_json`].
+/// The error returned by [`Snapshot::from_json`].
 #[derive(Debug)]
 pub struct ReadError(());
 
@@ -102,16 +103,16 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-/// Defines types without values, with the accessors that they have in the enabled build.
+/// Defines uninhabited types, with the accessors that they have in the enabled build.
 macro_rules! no_values {
     ($($name:ident $(: $derived:ident)* { $($accessor:ident: $value:ty),* $(,)? })*) => {$(
-        /// Has no values, because the feature `enabled` is off.
+        /// Uninhabited, because the `enabled` feature is off.
         #[derive(Clone, Debug, PartialEq, $($derived),*)]
         pub enum $name {}
 
         impl $name {
             $(
-                /// Never called, because there is no value to call it on.
+                /// Never called, because this type is uninhabited.
                 pub fn $accessor(&self) -> $value {
                     match *self {}
                 }
@@ -154,7 +155,8 @@ no_values! {
         bias_ns: Option<f64>, nested: u64, tracked: u64, upper_bound: bool,
         launches: Option<&Launches>, raw_ns: Option<&Stats>, net_ns: Option<&Stats>,
         estimated_total_ns: Option<f64>, estimated_total_error_ns: Option<f64>,
-        ci95_ns: Option<[f64; 2]>, histogram: &Histogram, timeline: Option<&Timeline>,
+        unknown_error: Option<&str>,
+        ci95_ns: Option<[f64; 2]>, independent: Option<f64>, looks: u32, histogram: &Histogram, timeline: Option<&Timeline>,
         bytes: Option<&Bytes>, flops: Option<&Flops>,
     }
     Histogram: Eq { count: u64, is_empty: bool, iter: Empty<(f64, u64)> }
@@ -175,10 +177,19 @@ no_values! {
         calls: u32, replays: u64, per_call_ns: f64, ci95_ns: Option<[f64; 2]>,
         span_ns: Option<&Stats>, upper_bound: bool,
     }
-    Unmet { site: &str, series: &str, samples: u64, margin: Option<f64> }
+    Ratio {
+        name: &str, ratio: Option<f64>, interval95: Option<[f64; 2]>, blocks: u64, upper_bound: bool,
+    }
+    Unmet { site: &str, series: &str, samples: u64, margin: Option<f64>, reason: &str }
 }
 
 impl fmt::Display for BackToBack {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {}
+    }
+}
+
+impl fmt::Display for Ratio {
     fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {}
     }

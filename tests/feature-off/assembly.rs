@@ -177,7 +177,7 @@ macro_rules! generated {
 
 generated! { twice => 2, thrice => 3 }
 
-#[cfg_attr(annotated, gpu_timed(stream = stream as *mut (), scope = "body"))]
+#[cfg_attr(annotated, gpu_timed(stream = unsafe { gpu_time::raw_stream(stream as *mut ()) }, scope = "body"))]
 extern "C" fn called_from_c(stream: usize, n: u32) -> u32 {
     n.rotate_left(black_box(7)) / n
 }

@@ -1,11 +1,10 @@
-//! Compares the medians of gpu-time with CUPTI's for the same kernels, in one table.
+//! Compares gpu-time's medians with CUPTI's for the same kernels, in one table.
 //!
 //! ```text
 //! cargo bench -p gpu-time-accuracy
 //! ```
 //!
-//! Needs an NVIDIA GPU and the `libcupti` of a CUDA toolkit. The code is in the library of this
-//! package.
+//! Needs an NVIDIA GPU and `libcupti` from a CUDA toolkit. The code is in this package's library.
 
 use std::process::ExitCode;
 

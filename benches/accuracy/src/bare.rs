@@ -1,5 +1,5 @@
-//! A pair of events around a spin of 10 µs, recorded without gpu-time. The spread of its times
-//! within one process is due to the driver and the device alone.
+//! An event pair around a 10 µs spin, recorded without gpu-time. The spread of its times within one
+//! process is due only to the driver and the device.
 
 use cudarc::driver::PushKernelArg;
 use cudarc::driver::sys::CUevent_flags;
@@ -10,12 +10,12 @@ use crate::failure::Failure;
 use crate::figure::Figure;
 use crate::gpu::{Gpu, ONE};
 
-/// The duration of the kernel before each pair, which keeps the GPU busy until the pair has been
+/// The duration of the kernel before each pair. It keeps the GPU busy until the pair has been
 /// enqueued.
 const AHEAD_NS: u64 = 50_000;
 const SPIN_NS: u64 = 10_000;
 
-/// Times `pairs` pairs and synchronizes the stream after each.
+/// Times `pairs` pairs, synchronizing the stream after each.
 pub fn measure(gpu: &Gpu, pairs: u32) -> Result<Option<Figure>, Failure> {
     let stream = &gpu.stream;
     let (ahead, spin) = (gpu.workload(workloads::SPIN_NS)?, gpu.workload(workloads::SPIN_NS)?);

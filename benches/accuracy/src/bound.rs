@@ -2,22 +2,22 @@
 
 use std::fmt;
 
-/// The largest difference from the true value that is accepted: the larger of a time and a share.
+/// The largest accepted difference from the true value: the larger of a time and a fraction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound {
     /// The difference in nanoseconds.
     pub ns: f64,
-    /// The difference as a share of the true value.
+    /// The difference as a fraction of the true value.
     pub share: f64,
 }
 
 impl Bound {
-    /// A bound in nanoseconds.
+    /// Creates a bound in nanoseconds.
     pub const fn ns(ns: f64) -> Bound {
         Bound { ns, share: 0.0 }
     }
 
-    /// A bound as a share of the true value.
+    /// Creates a bound as a fraction of the true value.
     pub const fn share(share: f64) -> Bound {
         Bound { ns: 0.0, share }
     }

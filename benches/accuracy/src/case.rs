@@ -1,4 +1,4 @@
-//! The cases that are compared with CUPTI, each in its own annotated function.
+//! The cases compared with CUPTI, each in its own annotated function.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use crate::failure::Failure;
 use crate::gpu::Gpu;
 use crate::work::{Kind, Work};
 
-/// The number of warm-up calls of each case, which are not evaluated.
+/// The number of warm-up calls for each case, which are not evaluated.
 pub const WARMUP: u32 = 20;
 
-/// The way in which the calls of a case follow each other.
+/// How a case's calls follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
     /// The stream is synchronized after each call.
     Single,
-    /// The stream is synchronized after the last call only.
+    /// The stream is synchronized only after the last call.
     Queued,
 }
 
@@ -28,17 +28,17 @@ pub struct Case {
     pub name: &'static str,
     pub kind: Kind,
     pub pace: Pace,
-    /// The cache state that its series must have.
+    /// The cache state expected for its series.
     pub cache: &'static str,
-    /// The accepted difference from CUPTI's median. A row without one is shown but not judged.
+    /// The accepted difference from CUPTI's median. A row without a bound is shown but not judged.
     pub bound: Option<Bound>,
     /// The annotated function.
     timed: fn(&Arc<CudaStream>, &mut Work) -> Result<(), Failure>,
 }
 
 impl Case {
-    /// Makes `calls` calls of the annotated function (see [`Case::total_calls`]), after those for
-    /// warm-up.
+    /// Makes `calls` calls to the annotated function (see [`Case::total_calls`]), after the warm-up
+    /// calls.
     ///
     /// # Errors
     /// A driver call fails.
@@ -46,7 +46,7 @@ impl Case {
         self.repeat(gpu, calls, || (self.timed)(&gpu.stream, work))
     }
 
-    /// Makes the same number of calls of `call`, at the same pace.
+    /// Makes the same number of calls to `call`, at the same pace.
     ///
     /// # Errors
     /// `call` or a driver call fails.
@@ -70,7 +70,7 @@ impl Case {
         WARMUP
             + match self.pace {
                 Pace::Single => calls,
-                // Enough for the queue to fill and stay full.
+                // Enough calls for the queue to fill and stay full.
                 Pace::Queued => 5 * calls,
             }
     }
@@ -147,7 +147,7 @@ cases! {
         queued_spin_200us: Kind::Spin(200_000), QUEUED;
         queued_copy_30mib: Kind::Copy(30 * MIB), QUEUED;
     }
-    // Without bounds: these show how much a long queue behind a pair adds to its time.
+    // Without bounds: these cases show how much a long queue behind a pair adds to its time.
     Queued "as-found" (sleep) {
         held_queued_spin_10us: Kind::Spin(10_000), None;
         held_queued_spin_200us: Kind::Spin(200_000), None;

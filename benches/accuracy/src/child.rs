@@ -13,8 +13,8 @@ use serde::de::DeserializeOwned;
 use crate::cupti::toolkit_folders;
 use crate::failure::Failure;
 
-/// Returns a command for this program in another role, with the toolkit's libraries on the loader
-/// path.
+/// Returns a command that runs this program in another role, with the toolkit's libraries on the
+/// loader path.
 pub fn role(arguments: &[&str]) -> Result<Command, Failure> {
     let mut command = Command::new(env::current_exe()?);
     command.args(arguments).env("LD_LIBRARY_PATH", library_path()?);

@@ -18,17 +18,16 @@ const ROUNDS: usize = 3;
 const CALLS: u32 = 200;
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// The bound on cold copies against ncu.
+/// The bound for cold copies, compared with ncu.
 const NCU: Bound = Bound::share(0.05);
-/// The bound on the host time of `cold` and `sleep`, beyond their two launches.
+/// The bound on the host time of `cold` and `sleep`, in excess of their two launches.
 const MAX_HOST_NS: f64 = 1_000.0;
-/// The bound on the device time of the clean flush.
+/// The bound on the clean flush's device time.
 const MAX_FLUSH_NS: f64 = 25_000.0;
-/// The bound on the distance from p5 to p95 of `spin_10us`: three steps of the event clock of an
-/// H200.
+/// The bound on the distance from p5 to p95 for `spin_10us`: three event clock steps on an H200.
 const MAX_SPREAD_NS: f64 = 96.0;
 
-/// The results of the two processes of a round.
+/// The results from the two processes in a round.
 struct Round {
     ours: OwnReport,
     truth: TruthReport,
@@ -100,7 +99,7 @@ fn heading(round: &Round) -> String {
     )
 }
 
-/// Compares the median of the rounds' medians of a case with that of CUPTI.
+/// Compares the median over the rounds' medians for a case with CUPTI's.
 fn compare(case: &Case, rounds: &[Round]) -> Row {
     if let Some(left_out) = rounds.iter().find_map(|round| {
         find(&round.ours.left_out, case.name).or_else(|| find(&round.truth.left_out, case.name))
@@ -156,7 +155,7 @@ fn add_nodes(rounds: &[Round], table: &mut Table) {
     }
 }
 
-/// Adds rows for spreads and for the costs of `cold` and `sleep`.
+/// Adds rows for spreads, and for the cost of `cold` and `sleep`.
 fn add_spreads_and_costs(rounds: &[Round], table: &mut Table) {
     let or_missed = |label: &str, figure: Option<Figure>, row: &dyn Fn(Figure) -> Row| {
         figure.map_or_else(|| Row::missed(label, "not measured"), row)
@@ -174,7 +173,7 @@ fn add_spreads_and_costs(rounds: &[Round], table: &mut Table) {
     at_most("cold and sleep, host time over their launches", host.collect(), MAX_HOST_NS);
     let flush = rounds.iter().filter_map(|round| round.truth.flush);
     at_most("clean flush, device time by CUPTI", flush.collect(), MAX_FLUSH_NS);
-    // The same spin between events recorded without gpu-time, whose spread no pair can undercut.
+    // The same spin between events recorded without gpu-time. No pair can have a smaller spread.
     let bare: Vec<Figure> = rounds.iter().filter_map(|round| round.ours.bare).collect();
     let spreads: Vec<f64> = bare.iter().map(Figure::spread).collect();
     for (label, figure) in [

@@ -1,4 +1,4 @@
-//! Errors, and cases that cannot run on a machine.
+//! Errors, and cases that cannot run on a particular machine.
 
 use std::error::Error;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 pub type Failure = Box<dyn Error>;
 
-/// A case or a tool that this machine lacks the means for.
+/// A case or a tool that cannot run because this machine lacks something.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Omission {
     pub case: String,

@@ -1,4 +1,4 @@
-//! Medians with their spread.
+//! Medians and their spread.
 
 use std::fmt;
 
@@ -24,7 +24,8 @@ impl Figure {
         Some(Figure { median: at(0.5), p5: at(0.05), p95: at(0.95) })
     }
 
-    /// Combines rounds by the median of each percentile. Returns `None` if there are no rounds.
+    /// Combines rounds by taking the median of each percentile. Returns `None` if there are no
+    /// rounds.
     pub fn over(rounds: &[Figure]) -> Option<Figure> {
         let middle = |part: fn(&Figure) -> f64| {
             Figure::of(rounds.iter().map(part).collect()).map(|figure| figure.median)

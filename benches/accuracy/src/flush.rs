@@ -1,4 +1,4 @@
-//! The L2 flushes of the runtime, launched directly.
+//! The runtime's L2 flushes, launched directly.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -52,8 +52,7 @@ impl Method {
     }
 }
 
-/// A flush with the same commands, geometry and length as the runtime's, without anything around
-/// it.
+/// A flush with the same commands, geometry and length as the runtime's, and nothing else.
 pub struct Flush {
     method: Method,
     reader: CudaFunction,
@@ -124,7 +123,7 @@ impl Flush {
             let mut parameters: [*mut c_void; 3] =
                 [(&raw mut address).cast(), (&raw mut n16).cast(), (&raw mut sink).cast()];
             // SAFETY: the parameters match `FLUSH_READ`, which reads `n16` units and writes
-            // nothing, because all are 0.
+            // nothing, because all of them are 0.
             return unsafe { self.kernel(gpu, &self.reader, &mut parameters) };
         }
         let words = usize::try_from(self.bytes)? / 4;
@@ -137,7 +136,7 @@ impl Flush {
         unsafe { self.kernel(gpu, discarder, &mut parameters) }
     }
 
-    /// Launches a kernel of the flush.
+    /// Launches one of the flush's kernels.
     ///
     /// # Safety
     ///

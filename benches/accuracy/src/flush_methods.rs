@@ -1,6 +1,5 @@
-//! The duration of each way to flush the L2, and the lines that remain afterwards: lines that were
-//! read before, lines that were written among other dirty ones, the flush's own lines, and dirty
-//! lines.
+//! Measures the duration of each L2 flush method, and the lines that remain afterwards: lines read
+//! before the flush, lines written among other dirty ones, the flush's own lines, and dirty lines.
 
 use std::process::ExitCode;
 
@@ -17,7 +16,7 @@ use crate::gpu::{Gpu, ONE, is_present};
 use crate::ncu;
 use crate::truth::spans;
 
-/// Flush methods with their length in multiples of the L2, ordered by traffic.
+/// Flush methods, with their length as a multiple of the L2 size, ordered by traffic.
 const CANDIDATES: &[(Method, u64)] = &[
     (Method::Read, 1),
     (Method::Read, 2),
@@ -29,10 +28,10 @@ const CANDIDATES: &[(Method, u64)] = &[
     (Method::WriteDiscard, 2),
 ];
 const CALLS: u32 = 50;
-/// The number of repetitions. The one that leaves the most lines is shown.
+/// The number of repetitions. The one with the most remaining lines is shown.
 const ROUNDS: u32 = 5;
 const LINES: u32 = 2_048;
-/// The length of the read after a flush, during which dirty lines must be written back.
+/// The length of the read after a flush. Dirty lines must be written back while it runs.
 const READ_BYTES: usize = 30 << 20;
 
 /// Prints a row for each method. Fails without a GPU or CUPTI. With the argument `plain`, makes the
@@ -98,7 +97,7 @@ fn measure() -> Result<(), Failure> {
             |why: &Failure| format!("ncu: {why}"),
             |bytes| {
                 let rounds = &bytes[i * ROUNDS as usize..][..ROUNDS as usize];
-                // The first round includes writes of the profiler's own start.
+                // The first round includes writes from the profiler's startup.
                 let max = rounds.iter().skip(1).copied().fold(0.0, f64::max);
                 format!("{:.1}", max / 1e3)
             },
@@ -109,7 +108,7 @@ fn measure() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs under ncu: repeats each flush of a completely dirty L2 with a read after it.
+/// Runs under ncu: repeatedly flushes a completely dirty L2 with each method, then reads.
 fn plain() -> Result<(), Failure> {
     let gpu = Gpu::new()?;
     gpu.ramp()?;
@@ -135,7 +134,7 @@ fn l2_bytes(gpu: &Gpu) -> Result<u64, Failure> {
     Ok(gpu.context.attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?.try_into()?)
 }
 
-/// Measures with CUPTI the flush of a completely dirty L2 and the read after it.
+/// Uses CUPTI to measure the flush of a completely dirty L2 and the subsequent read.
 fn times(
     cupti: &Cupti,
     gpu: &Gpu,
@@ -192,11 +191,11 @@ impl Reader {
     }
 }
 
-/// Memory lines whose reads are timed to determine whether the L2 holds them.
+/// Memory lines whose reads are timed to determine whether the L2 contains them.
 struct Lines {
     kernel: CudaFunction,
     buffer: CudaSlice<u8>,
-    /// Other lines, as many as the L2 holds.
+    /// Other lines, enough to fill the L2.
     others: CudaSlice<u8>,
     cycles: CudaSlice<u32>,
     done: CudaSlice<u64>,
@@ -214,8 +213,8 @@ impl Lines {
         })
     }
 
-    /// Returns the largest shares of lines that remain in the L2 after a flush: of lines that were
-    /// read before it, of lines that were written among others, and of the flush's own last lines.
+    /// Returns the largest fractions of lines that remain in the L2 after a flush: for lines read
+    /// before it, for lines written among others, and for the flush's own last lines.
     fn remaining(&mut self, gpu: &Gpu, flush: &Flush) -> Result<[f64; 3], Failure> {
         let buffer = self.buffer_address(gpu);
         let own = flush.address(gpu) + flush.bytes() - u64::from(LINES) * LINE_STEP;
@@ -239,7 +238,7 @@ impl Lines {
         self.buffer.device_ptr(&gpu.stream).0
     }
 
-    /// Reads the lines at an address and returns the share that the L2 held.
+    /// Reads the lines at an address and returns the fraction that was in the L2.
     ///
     /// Each line is read twice. The second reads are hits; a miss takes at least 1.4 times as long
     /// as 95 % of them.

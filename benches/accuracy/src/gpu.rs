@@ -17,7 +17,7 @@ pub const ONE: LaunchConfig =
 
 /// Returns `true` if there is a driver with a device. Creates no context.
 pub fn is_present() -> bool {
-    // SAFETY: only looks for the library of the driver, without which cudarc would panic.
+    // SAFETY: only looks for the driver library, without which cudarc would panic.
     (unsafe { sys::is_culib_present() }) && CudaContext::device_count().is_ok_and(|n| n > 0)
 }
 
@@ -25,7 +25,7 @@ pub fn is_present() -> bool {
 pub struct Gpu {
     /// Its primary context.
     pub context: Arc<CudaContext>,
-    /// The stream that everything runs on.
+    /// The stream on which everything runs.
     pub stream: Arc<CudaStream>,
     /// cuBLAS with a handle on the stream, created on first use.
     blas: OnceCell<Arc<CudaBlas>>,
@@ -57,13 +57,13 @@ impl Gpu {
         Ok(Gpu { context, stream, blas: OnceCell::new() })
     }
 
-    /// Loads a kernel of [`workloads`].
+    /// Loads a kernel from [`workloads`].
     pub fn workload(&self, name: &str) -> Result<CudaFunction, Failure> {
         let module = self.context.load_module(Ptx::from_src(workloads::PTX))?;
         Ok(module.load_function(name)?)
     }
 
-    /// Loads a kernel of the runtime's own module.
+    /// Loads a kernel from the runtime's own module.
     pub fn runtime_kernel(&self, name: &CStr) -> Result<CudaFunction, Failure> {
         let module = self.context.load_module(Ptx::from_src(gpu_time_kernels::PTX.to_str()?))?;
         Ok(module.load_function(name.to_str()?)?)
@@ -81,7 +81,7 @@ impl Gpu {
         Ok(self.blas.get_or_init(|| blas).clone())
     }
 
-    /// Keeps the GPU busy for 150 ms, so that it reaches its working clock.
+    /// Keeps the GPU busy for 150 ms, so that it reaches its normal clock under load.
     ///
     /// # Errors
     /// A driver call fails.

@@ -1,4 +1,4 @@
-//! Host time of `cold` and `sleep` beyond that of the launches that they enqueue.
+//! The host time of `cold` and `sleep`, in excess of the launches that they enqueue.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ fn prepared(stream: &Arc<CudaStream>, work: &mut Work) -> Result<(), Failure> {
     work.launch(stream)
 }
 
-/// Measures, for each batch, a call with `cold` and `sleep` minus a call without them and minus the
-/// same launches made directly. The GPU is idle before each batch.
+/// For each batch, measures a call with `cold` and `sleep`, minus a call without them, and minus
+/// the same launches made directly. The GPU is idle before each batch.
 pub fn measure(gpu: &Gpu, method: Method, flush_bytes: u64) -> Result<Option<Figure>, Failure> {
     let flush = Flush::new(gpu, method, flush_bytes)?;
     let hold_kernel = gpu.runtime_kernel(HOLD)?;
@@ -59,7 +59,7 @@ pub fn measure(gpu: &Gpu, method: Method, flush_bytes: u64) -> Result<Option<Fig
     Ok(Figure::of(differences.split_off(1)))
 }
 
-/// Launches a hold that is already released, so that it reads one word and ends.
+/// Launches a hold that has already been released, so it reads one word and ends.
 fn launch_hold(gpu: &Gpu, kernel: &CudaFunction, zero: u64) -> Result<(), Failure> {
     let (mut word, mut ticket, mut ns, mut cycles, mut expired) = (zero, 0_u64, 0_u64, 0_u64, zero);
     let mut parameters: [*mut c_void; 5] = [

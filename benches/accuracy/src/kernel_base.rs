@@ -1,5 +1,5 @@
-//! CUPTI's duration of an empty kernel. The time that a pair of events measures around one, minus
-//! this duration, is the bias of the pair.
+//! CUPTI's duration for an empty kernel. An event pair's bias is the time that it measures around
+//! an empty kernel, minus this duration.
 
 use std::process::ExitCode;
 
@@ -13,8 +13,8 @@ use crate::gpu::{Gpu, ONE, is_present};
 
 const LAUNCHES: usize = 2_000;
 
-/// Prints the duration on this machine for launches behind a hold and for launches on an idle
-/// stream, then the setting that uses it. Fails without a GPU or CUPTI.
+/// Prints the duration on this machine, for launches behind a hold and on an idle stream, followed
+/// by the setting that uses it. Fails without a GPU or CUPTI.
 pub fn kernel_base() -> ExitCode {
     match measure() {
         Ok((row, held)) => {
@@ -54,11 +54,11 @@ fn measure() -> Result<(String, Figure), Failure> {
     Ok((row, held))
 }
 
-/// Measures empty kernels, either each on an idle stream or in batches of 100, with the stream held
+/// Measures empty kernels, either each on an idle stream, or in batches of 100 with the stream held
 /// until the batch has been enqueued.
 fn empty_kernel(cupti: &Cupti, gpu: &Gpu, is_held: bool) -> Result<Figure, Failure> {
     const BATCH: usize = 100;
-    /// Longer than enqueueing a batch takes.
+    /// Longer than it takes to enqueue a batch.
     const HOLD_NS: u64 = 2_000_000;
     let stream = &gpu.stream;
     let (kernel, spin) = (gpu.runtime_kernel(EMPTY)?, gpu.workload(workloads::SPIN_NS)?);
@@ -87,8 +87,7 @@ fn empty_kernel(cupti: &Cupti, gpu: &Gpu, is_held: bool) -> Result<Figure, Failu
     Figure::of(times).ok_or_else(|| "no launches".into())
 }
 
-/// Returns the version of the driver's kernel module if it is known, else the CUDA version of the
-/// driver.
+/// Returns the version of the driver's kernel module if known, otherwise the driver's CUDA version.
 fn driver() -> Result<String, Failure> {
     let module = std::fs::read_to_string("/proc/driver/nvidia/version").unwrap_or_default();
     if let Some(version) = module_version(&module) {

@@ -1,6 +1,6 @@
-//! Compares the medians of gpu-time with those of CUPTI and Nsight Compute for the same kernels.
+//! Compares gpu-time's medians with those from CUPTI and Nsight Compute for the same kernels.
 //!
-//! The program has several roles, each in a process of its own because a profiler disturbs what it
+//! The program has several roles, each in a separate process because a profiler disturbs what it
 //! observes. The comparing process starts the others in turn, for several rounds.
 //!
 //! | role | does |
@@ -42,8 +42,8 @@ use serde::Serialize;
 
 use failure::Failure;
 
-/// Runs the role that the command line names. Compares if it names none, because `cargo bench`
-/// passes flags of its own.
+/// Runs the role named on the command line. Without one, runs the comparison, because `cargo bench`
+/// passes its own flags.
 pub fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();

@@ -1,5 +1,5 @@
 //! Measurements with Nsight Compute, without its clock control: the durations of copies with its
-//! cache flush, and the bytes written back during a kernel that only reads.
+//! cache flush, and the bytes written back during a read-only kernel.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,14 +14,14 @@ use crate::figure::Figure;
 use crate::gpu::Gpu;
 use crate::work::Work;
 
-/// The time that ncu adds to the duration of every kernel, in nanoseconds: it measures spins of 1
-/// to 50 µs as 0.70 to 0.73 µs longer than CUPTI does.
+/// The time that ncu adds to each kernel's duration, in nanoseconds: it measures spins of 1 to 50
+/// µs as 0.70 to 0.73 µs longer than CUPTI does.
 pub const EXTRA_NS: f64 = 700.0;
 
 const LAUNCHES: usize = 15;
 const DURATION: &str = "gpu__time_duration.sum";
 const WRITTEN: &str = "dram__bytes_write.sum";
-/// The units that ncu prints, in nanoseconds or bytes.
+/// The units printed by ncu, in nanoseconds or bytes.
 const UNITS: &[(&str, f64)] = &[
     ("ns", 1.0),
     ("nsecond", 1.0),
@@ -35,7 +35,7 @@ const UNITS: &[(&str, f64)] = &[
 ];
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Returns the cases that ncu can measure: the cold ones.
+/// Returns the cases that ncu can measure, which are the cold ones.
 fn cases() -> impl Iterator<Item = &'static Case> {
     CASES.iter().filter(|case| case.is_cold())
 }
@@ -69,7 +69,7 @@ pub fn dram_writes(folder: &Path, expected: usize) -> Result<Option<Vec<f64>>, F
     Query { metric: WRITTEN, caches: "none", kernel: workloads::READ_F4 }.run(folder, expected)
 }
 
-/// A metric of one kernel, with ncu's setting for the caches.
+/// A metric for one kernel, with ncu's setting for the caches.
 struct Query {
     metric: &'static str,
     caches: &'static str,
@@ -77,7 +77,7 @@ struct Query {
 }
 
 impl Query {
-    /// Runs this program in its role `plain` under ncu and returns the metric of each launch of the
+    /// Runs this program in the `plain` role under ncu. Returns the metric for each launch of the
     /// kernel.
     fn run(&self, folder: &Path, expected: usize) -> Result<Option<Vec<f64>>, Failure> {
         let Some(ncu) = find() else { return Ok(None) };
@@ -105,7 +105,7 @@ fn find() -> Option<PathBuf> {
 }
 
 /// Parses ncu's raw CSV: names, units, then one line per launch, among messages that start with
-/// `==`. Returns the values of the metric in nanoseconds or bytes, in the order of the launches.
+/// `==`. Returns the metric's values in nanoseconds or bytes, in launch order.
 fn values(text: &str, metric: &str) -> Result<Vec<f64>, Failure> {
     let table: String =
         text.lines().filter(|line| line.starts_with('"')).flat_map(|line| [line, "\n"]).collect();

@@ -1,4 +1,4 @@
-//! Launches as graph nodes, which are compared with the same launches in a stream.
+//! Launches as graph nodes, compared with the same launches in a stream.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::gpu::Gpu;
 use crate::work::{Kind, Work};
 
-/// The accepted difference between the medians of a node and of the same launch in a stream.
+/// The accepted difference between the median of a node and that of the same launch in a stream.
 pub const BOUND: Bound = Bound::ns(300.0);
 
 /// An annotated function whose launch is captured.
@@ -24,7 +24,7 @@ pub struct Node {
     timed: fn(&Arc<CudaStream>, &mut Work) -> Result<(), Failure>,
 }
 
-/// All nodes. Their cases in a stream use `sleep`, so that neither waits for the host.
+/// All nodes. The corresponding stream cases use `sleep`, so neither waits for the host.
 pub const NODES: &[Node] = &[
     Node {
         name: "node_spin_10us",
@@ -51,13 +51,13 @@ fn node_copy_15mib(stream: &Arc<CudaStream>, work: &mut Work) -> Result<(), Fail
 }
 
 impl Node {
-    /// Captures a launch and times `replays` replays, after a first one that is not evaluated.
+    /// Captures a launch and times `replays` replays, after an initial one that is not evaluated.
     ///
     /// # Errors
     /// A driver call fails.
     pub fn replay(&self, gpu: &Gpu, replays: u32) -> Result<(), Failure> {
         let (stream, mut work) = (&gpu.stream, Work::new(gpu, self.kind)?);
-        // The first node of a graph waits for the graph's start, so it is not the one under test.
+        // A graph's first node waits for the graph to start, so it is not the one under test.
         let mut first = Work::new(gpu, Kind::Spin(5_000))?;
         stream.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)?;
         let captured = first.launch(stream).and_then(|()| (self.timed)(stream, &mut work));
@@ -68,7 +68,7 @@ impl Node {
         for _ in 0..replays {
             graph.launch()?;
             stream.synchronize()?;
-            // Reads the times of this replay, which the next one overwrites.
+            // Reads this replay's times, which the next one overwrites.
             drop(gpu_time::snapshot());
         }
         Ok(())

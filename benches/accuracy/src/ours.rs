@@ -1,4 +1,4 @@
-//! The role `ours`: times the cases with gpu-time.
+//! The `ours` role: times the cases with gpu-time.
 
 use gpu_time::{FlushProof, Series, Snapshot, Stats};
 use serde::{Deserialize, Serialize};
@@ -11,17 +11,17 @@ use crate::node::NODES;
 use crate::work::Work;
 use crate::{bare, host_cost};
 
-/// The result that the process prints.
+/// The result printed by the process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct OwnReport {
     pub device: Device,
     pub readings: Vec<OwnReading>,
-    /// The readings of graph nodes.
+    /// The readings for graph nodes.
     pub nodes: Vec<OwnReading>,
     pub left_out: Vec<Omission>,
-    /// The time between events recorded without gpu-time around a held spin of 10 µs.
+    /// The time between events recorded without gpu-time around a held 10 µs spin.
     pub bare: Option<Figure>,
-    /// The host time of `cold` and `sleep`, beyond that of the launches that they enqueue.
+    /// The host time of `cold` and `sleep`, in excess of the launches that they enqueue.
     pub host_cost: Option<Figure>,
 }
 
@@ -35,11 +35,11 @@ pub struct Device {
     pub bias_source: Option<String>,
     pub bias_error_ns: Option<f64>,
     pub flush_bytes: Option<u64>,
-    /// The method of the clean flush.
+    /// The clean flush's method.
     pub flush_method: Option<String>,
 }
 
-/// The measurements of a case, as in the report.
+/// The measurements for a case, as in the report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OwnReading {
     pub case: String,
@@ -50,11 +50,11 @@ pub struct OwnReading {
     pub fed: u64,
     pub starved: u64,
     pub at_floor: u64,
-    /// The number of samples that include work of cudarc's event tracking.
+    /// The number of samples that include work from cudarc's event tracking.
     pub tracked: u64,
 }
 
-/// Times `calls` calls of every case.
+/// Times `calls` calls for every case.
 pub fn run(calls: u32, is_tracked: bool) -> Result<OwnReport, Failure> {
     let gpu = if is_tracked { Gpu::tracked() } else { Gpu::new() }?;
     gpu.ramp()?;
@@ -75,7 +75,7 @@ pub fn run(calls: u32, is_tracked: bool) -> Result<OwnReport, Failure> {
     let readings = CASES.iter().filter_map(read_case).collect();
     let nodes = NODES.iter().filter_map(|node| read(&snapshot, "node", node.name, true)).collect();
     let device = device(&snapshot)?;
-    // A flush without gpu-time needs the method and the length that the report verified.
+    // A flush without gpu-time needs the method and the length verified by the report.
     let host_cost = match (device.flush_bytes, &device.flush_method) {
         (Some(bytes), Some(method)) if !is_tracked => {
             host_cost::measure(&gpu, method.parse()?, bytes)?
@@ -85,8 +85,8 @@ pub fn run(calls: u32, is_tracked: bool) -> Result<OwnReport, Failure> {
     Ok(OwnReport { device, readings, nodes, left_out, bare, host_cost })
 }
 
-/// Returns the reading of a function: its series with the most samples, either of the calls or,
-/// with `in_graphs`, of their launch as a node.
+/// Returns the reading for a function: its series with the most samples, for calls or, with
+/// `in_graphs`, for the launch as a node.
 fn read(snapshot: &Snapshot, module: &str, name: &str, in_graphs: bool) -> Option<OwnReading> {
     let path = format!("{module}::{name}");
     let site = snapshot.sites().iter().find(|site| {

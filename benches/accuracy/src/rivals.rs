@@ -1,4 +1,4 @@
-//! Measurements of the same kernels by other tools, through Python where they are installed.
+//! Measurements of the same kernels with other tools, run through Python if installed.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,15 +17,15 @@ use crate::work::Kind;
 const SCRIPT: &str = include_str!("../rivals.py");
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The result that the script writes.
+/// The result written by the script.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RivalReport {
     pub readings: Vec<RivalReading>,
-    /// The tools that could not run; `case` is the name of the tool.
+    /// The tools that could not run; `case` is the tool's name.
     pub left_out: Vec<Omission>,
 }
 
-/// A tool's measurement of a case.
+/// A tool's measurement for a case.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RivalReading {
     pub tool: String,
@@ -46,7 +46,7 @@ pub fn measure(folder: &Path) -> Result<RivalReport, Failure> {
     Ok(serde_json::from_str(&std::fs::read_to_string(folder.join("rivals.json"))?)?)
 }
 
-/// Returns the folder of wheels in a bundle, which `gpu/bundle.sh --rivals` creates.
+/// Returns the folder with a bundle's wheels, which `gpu/bundle.sh --rivals` creates.
 fn wheels() -> Option<PathBuf> {
     let bundle = std::env::current_exe().ok()?.ancestors().nth(2)?.to_owned();
     Some(bundle.join("wheels")).filter(|wheels| wheels.is_dir())

@@ -1,4 +1,4 @@
-//! The table of results and the verdict of each row.
+//! The results table, with a verdict for each row.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ pub struct Row {
     note: String,
 }
 
-/// The verdict of a row.
+/// The verdict for a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Ok,
@@ -30,7 +30,8 @@ enum Verdict {
 }
 
 impl Row {
-    /// A figure beside the truth. If there is a bound, it applies to the difference of the medians.
+    /// Creates a row with a figure beside the truth. If there is a bound, it applies to the
+    /// difference between the medians.
     pub fn against(label: &str, figure: Figure, truth: Figure, bound: Option<Bound>) -> Row {
         let verdict = match bound {
             None => Verdict::Unbounded,
@@ -42,7 +43,7 @@ impl Row {
         Row { label: label.to_owned(), figure, truth, bound, verdict, note: String::new() }
     }
 
-    /// A figure whose median must be at most `ns` nanoseconds.
+    /// Creates a row with a figure whose median must be at most `ns` nanoseconds.
     pub fn at_most(label: &str, figure: Figure, ns: f64) -> Row {
         let verdict = if figure.median <= ns { Verdict::Ok } else { Verdict::Missed };
         let bound = format!("at most {} µs", ns / 1e3);
@@ -50,18 +51,18 @@ impl Row {
         Row { label, figure: Some(figure), truth: None, bound, verdict, note: String::new() }
     }
 
-    /// A figure without a bound.
+    /// Creates a row with a figure but no bound.
     pub fn shown(label: &str, figure: Figure) -> Row {
         let (label, bound, note) = (label.to_owned(), String::new(), String::new());
         Row { label, figure: Some(figure), truth: None, bound, verdict: Verdict::Unbounded, note }
     }
 
-    /// A required figure that could not be measured.
+    /// Creates a row for a required figure that could not be measured.
     pub fn missed(label: &str, why: &str) -> Row {
         Row::without_figure(label, why, Verdict::Missed)
     }
 
-    /// A figure that this machine lacks the means for.
+    /// Creates a row for a figure that cannot be measured because this machine lacks something.
     pub fn left_out(label: &str, why: &str) -> Row {
         Row::without_figure(label, why, Verdict::LeftOut)
     }
@@ -104,13 +105,13 @@ impl Table {
         self.rows.iter().filter(|row| row.is_missed()).count()
     }
 
-    /// Returns the number of figures that this machine lacks the means for.
+    /// Returns the number of figures that cannot be measured on this machine.
     pub fn left_out(&self) -> usize {
         self.rows.iter().filter(|row| row.verdict == Verdict::LeftOut).count()
     }
 }
 
-/// Formats as Markdown. Times are in microseconds: the median with the 5th and 95th percentile.
+/// Formats as Markdown. Times are in microseconds: the median, with the 5th and 95th percentile.
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut table = comfy_table::Table::new();

@@ -1,4 +1,4 @@
-//! The role `truth`: measures the cases with CUPTI, without gpu-time.
+//! The `truth` role: measures the cases with CUPTI, without gpu-time.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,24 +10,24 @@ use crate::flush::{Flush, Method};
 use crate::gpu::Gpu;
 use crate::work::Work;
 
-/// The result that the process prints.
+/// The result printed by the process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TruthReport {
     pub cupti_version: u32,
     pub readings: Vec<TrueSpan>,
     pub left_out: Vec<Omission>,
-    /// The span of the clean flush.
+    /// The clean flush's span.
     pub flush: Option<Figure>,
 }
 
-/// The span of a case: from the first start to the last end of the activities of one call.
+/// The span for a case: from the first start to the last end among one call's activities.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrueSpan {
     pub case: String,
     pub span: Figure,
 }
 
-/// Records `calls` calls of every case. Cold cases run after a flush of `flush_bytes` bytes.
+/// Records `calls` calls for every case. Cold cases run after a flush of `flush_bytes` bytes.
 pub fn run(calls: u32, method: Method, flush_bytes: u64) -> Result<TruthReport, Failure> {
     let cupti = Cupti::start()?;
     let gpu = Gpu::new()?;
@@ -49,7 +49,7 @@ pub fn run(calls: u32, method: Method, flush_bytes: u64) -> Result<TruthReport, 
         }
         match span(&work_records, total_calls) {
             Ok(span) => readings.push(TrueSpan { case: case.name.to_owned(), span }),
-            // Continue with the other cases. One without a reading misses its bound.
+            // Continue with the other cases. A case without a reading misses its bound.
             Err(why) => eprintln!("CUPTI's span of `{}`: {why}", case.name),
         }
     }
@@ -78,8 +78,8 @@ fn record(
     cupti.take()
 }
 
-/// Separates the records of the flushes, `flush_commands` at the start of each call, from the
-/// others.
+/// Separates the flush records, of which there are `flush_commands` at the start of each call, from
+/// the others.
 fn split_flushes(
     records: Vec<Activity>,
     calls: u32,
@@ -93,13 +93,13 @@ fn split_flushes(
     (without_index(flushes), without_index(work))
 }
 
-/// Returns the figure of the spans of `calls` calls, without the warm-up.
+/// Returns the figure for the spans of `calls` calls, excluding the warm-up.
 fn span(records: &[Activity], calls: u32) -> Result<Figure, Failure> {
     let spans = spans(records, calls)?.split_off(WARMUP as usize);
     Figure::of(spans).ok_or_else(|| "no calls after the warm-up".into())
 }
 
-/// Returns the span of each of `calls` calls, in order. Each must have the same number of records.
+/// Returns the spans of `calls` calls, in order. Each call must have the same number of records.
 pub fn spans(records: &[Activity], calls: u32) -> Result<Vec<f64>, Failure> {
     let (recorded, calls) = (records.len(), calls as usize);
     let per_call = recorded / calls;

@@ -1,4 +1,4 @@
-//! The work of the cases.
+//! The work done in each case.
 
 use std::sync::Arc;
 
@@ -30,7 +30,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns what this machine lacks for this kind of work, `None` if it lacks nothing.
+    /// Returns the requirement that this machine lacks for this kind of work, or `None` if it lacks
+    /// none.
     pub fn missing_requirement(self, gpu: &Gpu) -> Option<String> {
         match self {
             Kind::Product(_) => gpu.blas().err().map(|why| why.to_string()),

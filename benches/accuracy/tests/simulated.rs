@@ -1,5 +1,5 @@
-//! Tests without a GPU, on the simulated driver. A stand-in for CUPTI, which reads the driver's
-//! trace, serves the role `truth`.
+//! Tests that run without a GPU, on the simulated driver. For the `truth` role, CUPTI is replaced
+//! by a stand-in that reads the driver's trace.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -11,10 +11,10 @@ const ACCURACY: &str = env!("CARGO_BIN_EXE_accuracy");
 const KERNEL_BASE: &str = env!("CARGO_BIN_EXE_kernel-base");
 const FLUSH_METHODS: &str = env!("CARGO_BIN_EXE_flush-methods");
 
-/// A model with a small L2, which is quick to flush.
+/// A model with a small L2, which can be flushed quickly.
 const SMALL_L2: &str = "l2_bytes=1048576,l2_usable_bytes=983040";
 
-/// Runs a program with the simulated driver, which has no device unless `has_gpu`.
+/// Runs a program with the simulated driver. It has no device unless `has_gpu` is set.
 fn run(program: &str, arguments: &[&str], dir: &Path, has_gpu: bool) -> Output {
     run_on("", program, arguments, dir, has_gpu)
 }
@@ -45,7 +45,7 @@ fn ours(arguments: &[&str]) -> Value {
     parse(run_on(SMALL_L2, ACCURACY, arguments, dir.path(), true))
 }
 
-/// Compiles the stand-in for CUPTI into the folder of the driver.
+/// Compiles the CUPTI stand-in into the driver's folder.
 fn install_cupti(dir: &Path) {
     let mut compile = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
     compile.args(["--edition", "2024", "--crate-type", "cdylib", "--allow", "non_snake_case"]);
@@ -81,7 +81,7 @@ fn cases_are_timed_as_annotated() {
     assert!(ours["host_cost"]["median"].is_f64() && ours["device"]["flush_bytes"].is_u64());
 }
 
-/// Every replay is read, except for the first.
+/// Every replay except the first is read.
 #[test]
 fn nodes_are_read_after_each_replay() {
     let ours = ours(&["ours", "3"]);
@@ -176,7 +176,7 @@ fn comparison_without_gpu_succeeds() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "no GPU here: nothing was measured\n");
 }
 
-/// Bounds that were not checked do not count as held.
+/// Bounds that were not checked do not count as met.
 #[test]
 fn comparison_without_cupti_fails() {
     let homes = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(std::env::var_os);

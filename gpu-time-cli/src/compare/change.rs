@@ -2,26 +2,37 @@
 
 use std::fmt;
 
-use gpu_time_report::{Series, step_ns};
+use gpu_time_report::{Run, Series, step_ns};
+use serde::Serialize;
 
+use super::evidence::{Evidence, Side};
 use super::thresholds::Share;
 
-/// The change of a series' median between two reports.
-#[derive(Debug, PartialEq)]
+/// The distance of the bounds of a 95 % interval from the estimate, in standard errors.
+const BOUNDS: f64 = 1.96;
+
+/// The change of a series' median between two sides.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// The medians in the base and in the new report; 0 for a series without samples.
+    /// The medians in the base and in the new report: with several runs, the geometric means of
+    /// the runs' medians; 0 for a series without samples.
     pub medians_ns: [f64; 2],
+    /// The numbers of runs.
+    pub runs: [usize; 2],
     /// The change as a share of the base median; `None` if a median is unknown.
     pub share: Option<f64>,
     /// The 95 % confidence interval of the share.
     pub interval: Option<[f64; 2]>,
+    /// The p-value of the hypothesis that nothing changed.
+    pub p_value: Option<f64>,
     pub verdict: Verdict,
     /// The reason for an unknown verdict.
-    why: &'static str,
+    pub why: Why,
 }
 
 /// A verdict on a change, in the order in which rows are shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Verdict {
     Slower,
     Faster,
@@ -29,77 +40,140 @@ pub enum Verdict {
     Same,
 }
 
-/// A median and its 95 % confidence interval.
+/// The reason for an unknown verdict; empty for the others.
+pub type Why = &'static str;
+
+/// The assumptions under which two series are compared.
 #[derive(Clone, Copy)]
-struct Median {
-    ns: f64,
-    interval: Option<[f64; 2]>,
+pub struct Conditions {
+    /// The biases come from the same source, so net times are comparable.
+    pub same_bias_source: bool,
+    pub clock_step_ns: f64,
+    /// The largest change to ignore.
+    pub threshold: Share,
+    /// The standard deviation between runs, where it cannot be known.
+    pub between_runs: Share,
 }
 
 impl Change {
-    /// Compares two series, timed by a clock that advances in steps of `clock_step_ns`. Changes of
-    /// at most `threshold` are ignored.
+    /// Compares two series: by how much their runs differ if both have several, else by the samples
+    /// within the runs and the assumed difference between runs.
     ///
-    /// Compares net times if both biases come from the same source (`same_bias_source`), else raw
-    /// times. If the biases differ, the interval is widened by their difference.
-    pub fn of(
-        base: &Series,
-        new: &Series,
-        same_bias_source: bool,
-        clock_step_ns: f64,
-        threshold: Share,
-    ) -> Change {
-        let biases = bias_ns(base).zip(bias_ns(new)).filter(|_| same_bias_source);
-        let net = biases.is_some();
+    /// Compares net times if both biases come from the same source, else raw times. If the biases
+    /// differ, the interval is widened by their difference.
+    pub fn of(base: &Series, new: &Series, under: Conditions) -> Change {
+        let biases = bias_ns(base).zip(bias_ns(new)).filter(|_| under.same_bias_source);
+        let net = biases.is_some() && [base, new].iter().all(|series| has_net_runs(series));
         let bias_gap_ns = biases
+            .filter(|_| net)
             .map_or(0.0, |(one, other)| (one - other).abs() * brackets(base).max(brackets(new)));
-        let [before, after] = [base, new].map(|series| Median::of(series, net, clock_step_ns));
-        let medians_ns = [before, after].map(|median| median.map_or(0.0, |median| median.ns));
-        let unknown = |share, interval, why| Change {
-            medians_ns,
-            share,
-            interval,
+        let [before, after] = [base, new].map(|series| medians_ns(series, net));
+        let runs = [before.len(), after.len()];
+        let unknown = Change {
+            medians_ns: [0.0; 2],
+            runs,
+            share: None,
+            interval: None,
+            p_value: None,
             verdict: Verdict::Unknown,
-            why,
+            why: "no samples",
         };
-        let (Some(before), Some(after)) = (before, after) else {
-            return unknown(None, None, "no samples");
-        };
-        if before.ns <= 0.0 || after.ns <= 0.0 {
-            return unknown(None, None, "not above the bias");
+        if runs.contains(&0) {
+            return unknown;
         }
-        let share = after.ns / before.ns - 1.0;
+        let medians_ns = [&before, &after].map(|medians| geometric_mean(medians));
+        if before.iter().chain(&after).any(|&ns| ns <= 0.0) {
+            return Change { medians_ns, why: "not above the bias", ..unknown };
+        }
+        let [before, after] = [(base, before), (new, after)]
+            .map(|(series, medians)| side(series, &medians, net, under.clock_step_ns));
+        let share = (after.mean() - before.mean()).exp() - 1.0;
+        let unknown = Change { medians_ns, share: Some(share), ..unknown };
         if base.upper_bound() || new.upper_bound() {
-            return unknown(Some(share), None, "starved");
+            return Change { why: "starved", ..unknown };
         }
-        let Some(interval) = share_interval(before, after) else {
-            return unknown(Some(share), None, "too few samples");
+        let Some(evidence) = Evidence::of(&before, &after, under.between_runs.0) else {
+            return Change { why: "too few samples", ..unknown };
         };
-        let bias_gap = bias_gap_ns / before.ns;
+        let interval = evidence.interval();
+        let bias_gap = bias_gap_ns / medians_ns[0];
         let widened = [(interval[0] - bias_gap).max(-1.0), interval[1] + bias_gap];
-        let Some(verdict) = judge(share, widened, bias_gap, threshold) else {
-            let why = match judge(share, interval, 0.0, threshold) {
-                Some(_) => "the biases differ",
-                None => "interval too wide",
-            };
-            return unknown(Some(share), Some(widened), why);
+        let known = Change {
+            interval: Some(widened),
+            p_value: Some(evidence.p_value(bias_gap)),
+            why: "",
+            ..unknown
         };
-        Change { medians_ns, share: Some(share), interval: Some(widened), verdict, why: "" }
+        if let Some(verdict) = judge(share, widened, bias_gap, under.threshold) {
+            return Change { verdict, ..known };
+        }
+        let alike = Evidence::of(&before, &after, 0.0).map(|evidence| evidence.interval());
+        let would_be_known = |interval, gap| judge(share, interval, gap, under.threshold).is_some();
+        let why = match alike {
+            _ if would_be_known(interval, 0.0) => "the biases differ",
+            Some(alike) if runs.contains(&1) && would_be_known(alike, 0.0) => "too few runs",
+            _ => "interval too wide",
+        };
+        Change { why, ..known }
+    }
+
+    /// Withdraws a verdict that may be chance, because many series were compared.
+    pub fn withdraw(&mut self) {
+        if matches!(self.verdict, Verdict::Slower | Verdict::Faster) {
+            self.verdict = Verdict::Unknown;
+            self.why = "may be chance among so many series";
+        }
+    }
+
+    /// Returns `true` if the variation between runs is assumed, because a side has one run only.
+    pub fn is_by_assumption(&self) -> bool {
+        self.interval.is_some() && self.runs.contains(&1)
     }
 }
 
-impl Median {
-    fn of(series: &Series, net: bool, clock_step_ns: f64) -> Option<Median> {
-        let raw = series.raw_ns()?;
-        let stats = if net { series.net_ns()? } else { raw };
-        let (ns, bias) = (stats.median(), raw.median() - stats.median());
-        // The clock cannot distinguish times within half a step.
-        let half_step = clock_step_ns.max(step_ns(raw.median())) / 2.0;
-        let interval = series.ci95_ns().map(|[low, high]| {
-            [(low - bias).min(ns - half_step), (high - bias).max(ns + half_step)]
-        });
-        Some(Median { ns, interval })
+/// Returns the runs with the kind of samples that the series shows: fed ones if there are any.
+fn runs(series: &Series) -> impl Iterator<Item = &Run> {
+    series.runs().iter().filter(|run| run.fed() > 0 || series.fed() == 0)
+}
+
+fn has_net_runs(series: &Series) -> bool {
+    runs(series).all(|run| run.net_median_ns().is_some())
+}
+
+/// Returns the median of each run, or that of the series if single runs are unknown.
+fn medians_ns(series: &Series, net: bool) -> Vec<f64> {
+    let of_run = |run: &Run| run.net_median_ns().filter(|_| net).unwrap_or(run.raw_median_ns());
+    let medians: Vec<f64> = runs(series).map(of_run).collect();
+    if medians.is_empty() {
+        let stats = if net { series.net_ns() } else { series.raw_ns() };
+        return stats.map(|stats| stats.median()).into_iter().collect();
     }
+    medians
+}
+
+/// Returns the geometric mean; that of one value is the value.
+fn geometric_mean(values: &[f64]) -> f64 {
+    match values {
+        [value] => *value,
+        values => (values.iter().map(|ns| ns.ln()).sum::<f64>() / values.len() as f64).exp(),
+    }
+}
+
+/// Returns the evidence that a series gives. `medians` are positive.
+fn side(series: &Series, medians: &[f64], net: bool, clock_step_ns: f64) -> Side {
+    let log_medians: Vec<f64> = medians.iter().map(|ns| ns.ln()).collect();
+    let raw_median_ns = series.raw_ns().map_or(0.0, |raw| raw.median());
+    // The clock cannot distinguish times within half a step.
+    let half_step_ns = clock_step_ns.max(step_ns(raw_median_ns)) / 2.0;
+    let ns =
+        if net { series.net_ns() } else { series.raw_ns() }.map_or(0.0, |stats| stats.median());
+    let within = series.ci95_ns().and_then(|[low, high]| {
+        let bias = raw_median_ns - ns;
+        let low = (low - bias).min(ns - half_step_ns);
+        let high = (high - bias).max(ns + half_step_ns);
+        (low > 0.0).then(|| [(ns / low).ln() / BOUNDS, (high / ns).ln() / BOUNDS])
+    });
+    Side { log_medians, within, half_step: half_step_ns / ns }
 }
 
 /// Returns the bias per bracket of a series. A merged series may have several; this is the
@@ -115,7 +189,7 @@ fn brackets(series: &Series) -> f64 {
 
 /// Returns the verdict on a change by `share`, up to `bias_gap` of which the difference of the
 /// biases may have caused. `None` if it cannot be told.
-fn judge(
+pub fn judge(
     share: f64,
     [low, high]: [f64; 2],
     bias_gap: f64,
@@ -131,21 +205,6 @@ fn judge(
     }
 }
 
-/// Returns the confidence interval of the share by which a median changed.
-///
-/// Uses the method of variance estimates recovery (MOVER; Zou and Donner, Statistics in Medicine
-/// 27, 2008) for the difference of two logarithms: the distance to each bound is the root of the
-/// sum of the squares of the two medians' distances to the bounds that lead there.
-fn share_interval(before: Median, after: Median) -> Option<[f64; 2]> {
-    let [before_low, before_high] = before.interval?;
-    let [after_low, after_high] = after.interval?;
-    let distance = |ns: f64, bound: f64| (bound > 0.0).then(|| (bound / ns).ln());
-    let down = distance(after.ns, after_low)?.hypot(distance(before.ns, before_high)?);
-    let up = distance(after.ns, after_high)?.hypot(distance(before.ns, before_low)?);
-    let ratio = after.ns / before.ns;
-    Some([ratio * (-down).exp() - 1.0, ratio * up.exp() - 1.0])
-}
-
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.verdict {
@@ -154,51 +213,5 @@ impl fmt::Display for Change {
             Verdict::Same => f.write_str("same"),
             Verdict::Unknown => write!(f, "unknown: {}", self.why),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn median(ns: f64, low: f64, high: f64) -> Median {
-        Median { ns, interval: Some([low, high]) }
-    }
-
-    #[test]
-    fn share_interval_combines_both_medians() {
-        let [low, high] =
-            share_interval(median(100.0, 99.0, 101.0), median(110.0, 108.9, 111.1)).unwrap();
-        assert!(low < 0.1 && 0.1 < high, "{low} {high}");
-        // 1 % on either side of both medians: 1.42 %, the root of 1² + 1².
-        assert!((low - (1.1 * (1.0 - 0.0142) - 1.0)).abs() < 1e-3, "{low}");
-        assert!((high - (1.1 * (1.0 + 0.0142) - 1.0)).abs() < 1e-3, "{high}");
-    }
-
-    #[test]
-    fn share_interval_needs_positive_bounds() {
-        assert_eq!(share_interval(median(10.0, 0.0, 20.0), median(10.0, 9.0, 11.0)), None);
-        let unknown = Median { ns: 5.0, interval: None };
-        assert_eq!(share_interval(unknown, median(10.0, 9.0, 11.0)), None);
-    }
-
-    /// Draws pairs of samples from one distribution, with a fixed seed.
-    #[test]
-    fn share_interval_covers_zero_in_95_percent() {
-        let mut random = fastrand::Rng::with_seed(1);
-        // The 18th and the 33rd of 50 samples bound the median.
-        let mut sample = || {
-            let mut values: Vec<f64> =
-                (0..50).map(|_| 1000.0 / (1.0 - 0.9 * random.f64())).collect();
-            values.sort_by(f64::total_cmp);
-            median(values[24], values[17], values[32])
-        };
-        let covered = (0..2000)
-            .filter(|_| {
-                let [low, high] = share_interval(sample(), sample()).unwrap();
-                low <= 0.0 && 0.0 <= high
-            })
-            .count();
-        assert!((1860..=1980).contains(&covered), "{covered} of 2000");
     }
 }

@@ -2,6 +2,7 @@
 
 mod combine;
 mod device;
+mod runs;
 mod series;
 
 #[cfg(test)]
@@ -20,6 +21,7 @@ use crate::message::Failure;
 use crate::series_id::is_same_site;
 use combine::{add, add_warning};
 use device::Devices;
+use runs::Processes;
 use series::{MergedSeries, is_finite};
 
 /// Merges the reports in `files`, in that order.
@@ -78,7 +80,7 @@ fn processes(report: &Snapshot) -> &[Process] {
 
 /// The sum of the reports added so far.
 #[derive(Default)]
-struct Merge {
+pub struct Merge {
     processes: Vec<Process>,
     warnings: Vec<String>,
     devices: Devices,
@@ -94,13 +96,15 @@ struct MergedSite {
 }
 
 impl Merge {
-    fn add(&mut self, snapshot: &Snapshot) -> Result<(), &'static str> {
+    /// Adds a report. The caller ensures that none is added twice.
+    pub fn add(&mut self, snapshot: &Snapshot) -> Result<(), &'static str> {
         let process = snapshot.process();
         for warning in process.warnings() {
             add_warning(&mut self.warnings, warning);
         }
         let without_warnings =
             |process: &Process| Process { warnings: Vec::new(), ..process.clone() };
+        let runs = Processes::of(snapshot, self.processes.len());
         self.processes.extend(processes(snapshot).iter().map(without_warnings));
         let devices = self.devices.add(snapshot.devices());
         for site in snapshot.sites() {
@@ -111,8 +115,8 @@ impl Merge {
                 let device =
                     device.ok_or("a series names a device that the report does not list")?;
                 match merged.iter_mut().find(|merged| merged.is_of(device, series)) {
-                    Some(known) => known.add(series)?,
-                    None => merged.push(MergedSeries::new(device, series)?),
+                    Some(known) => known.add(series, &runs)?,
+                    None => merged.push(MergedSeries::new(device, series, &runs)?),
                 }
             }
         }
@@ -137,7 +141,7 @@ impl Merge {
     ///
     /// Sums of forged values can overflow to infinity, which JSON cannot represent: that is an
     /// error.
-    fn finish(self) -> Result<Snapshot, Failure> {
+    pub fn finish(self) -> Result<Snapshot, Failure> {
         let process = process(self.processes, self.warnings);
         let (devices, ids) = self.devices.finish();
         let sites = self.sites.into_iter().map(|MergedSite { site, series }| {

@@ -1,8 +1,9 @@
 //! A series of the merged report.
 
-use gpu_time_report::{Histogram, Launch, Series, Stats, Summary, Work};
+use gpu_time_report::{Dependence, Histogram, Launch, Series, Stats, Summary, Work};
 
 use super::combine::{add, agree};
+use super::runs::{Processes, Runs};
 use crate::series_id::SeriesId;
 
 /// The sum of one series over several reports.
@@ -16,6 +17,7 @@ pub struct MergedSeries {
     raw_sum_ns: f64,
     bytes: Option<Work>,
     flops: Option<Work>,
+    runs: Runs,
 }
 
 /// The times behind percentiles: those of all fed samples, or of all starved ones.
@@ -23,6 +25,7 @@ struct Samples {
     fed: bool,
     bias_ns: Option<f64>,
     raw: Summary,
+    dependence: Dependence,
     net: Net,
 }
 
@@ -38,8 +41,15 @@ enum Net {
 
 impl MergedSeries {
     /// Creates the sum of one report.
-    pub fn new(device: usize, series: &Series) -> Result<MergedSeries, &'static str> {
+    pub fn new(
+        device: usize,
+        series: &Series,
+        processes: &Processes,
+    ) -> Result<MergedSeries, &'static str> {
+        let mut runs = Runs::default();
+        runs.add(series, processes)?;
         Ok(MergedSeries {
+            runs,
             device,
             samples: Samples::of(series)?,
             raw_sum_ns: series.raw_ns.map_or(0.0, |raw| raw.sum),
@@ -58,11 +68,13 @@ impl MergedSeries {
     }
 
     /// Adds the same series of another report.
-    pub fn add(&mut self, theirs: &Series) -> Result<(), &'static str> {
+    pub fn add(&mut self, theirs: &Series, processes: &Processes) -> Result<(), &'static str> {
+        self.runs.add(theirs, processes)?;
         let ours = &mut self.series;
         let estimate = add_estimates(estimate(ours), estimate(theirs));
         ours.estimated_total_ns = estimate.map(|(total, _)| total);
         ours.estimated_total_error_ns = estimate.and_then(|(_, error)| error);
+        ours.unknown_error = ours.unknown_error.or(theirs.unknown_error);
         if let Some(raw) = &theirs.raw_ns {
             self.raw_sum_ns += raw.sum;
             ours.net_sum_ns = match self.samples {
@@ -97,13 +109,14 @@ impl MergedSeries {
 
     /// Returns the merged series. `ids` are the ids of the merged devices.
     pub fn finish(self, ids: &[String]) -> Series {
-        let MergedSeries { device, mut series, samples, raw_sum_ns, bytes, flops } = self;
+        let MergedSeries { device, mut series, samples, raw_sum_ns, bytes, flops, runs } = self;
+        series.runs = runs.finish();
         // The reports cover different periods.
         series.timeline = None;
         series.device = ids.get(device).cloned().unwrap_or_default();
         let count = series.fed.saturating_add(series.starved);
         series.upper_bound = series.fed == 0 && series.starved > 0;
-        if let Some(Samples { bias_ns, raw, net, .. }) = samples {
+        if let Some(Samples { bias_ns, raw, dependence, net, .. }) = samples {
             series.bias_ns = bias_ns;
             let net_sum_ns = series.net_sum_ns.unwrap_or_default();
             series.raw_ns = raw.stats(0.0, raw_sum_ns);
@@ -112,7 +125,9 @@ impl MergedSeries {
                 Net::Offset(bias) => raw.stats(*bias, net_sum_ns),
                 Net::Separate(net) => net.stats(0.0, net_sum_ns),
             };
-            series.ci95_ns = raw.median_interval();
+            series.dependence = Some(dependence);
+            series.looks = 1;
+            series.ci95_ns = raw.median_interval(&dependence, series.looks);
             series.net_histogram = match net {
                 Net::Separate(net) => net.histogram().clone(),
                 Net::Unknown | Net::Offset(_) => Histogram::default(),
@@ -140,6 +155,7 @@ pub fn is_finite(series: &Series) -> bool {
         series.estimated_total_ns,
         series.estimated_total_error_ns,
         series.launches.map(|launches| launches.mean),
+        series.independent(),
     ];
     let others = [bytes, flops].into_iter().flatten().flatten().chain(single).flatten();
     stats.chain(others).chain(series.ci95_ns.into_iter().flatten()).all(f64::is_finite)
@@ -209,7 +225,9 @@ impl Samples {
             _ => Net::Unknown,
         };
         let raw = Summary::of(raw, series.histogram.clone());
-        Ok(Some(Samples { fed: series.fed > 0, bias_ns: series.bias_ns, raw, net }))
+        let (fed, bias_ns) = (series.fed > 0, series.bias_ns);
+        let dependence = series.dependence.unwrap_or(Dependence::none(raw.count()));
+        Ok(Some(Samples { fed, bias_ns, raw, dependence, net }))
     }
 
     /// Adds the samples of another report. Fed samples replace starved ones.
@@ -231,6 +249,7 @@ impl Samples {
                     },
                 };
                 self.raw.merge(&theirs.raw);
+                self.dependence.merge(&theirs.dependence);
             }
         }
     }

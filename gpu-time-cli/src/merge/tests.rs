@@ -1,6 +1,6 @@
 //! Tests that a merged report equals the report that a single process would have written.
 
-use gpu_time_report::{Bytes, Launches, Series, Snapshot, Stats};
+use gpu_time_report::{Bytes, Launches, Run, Series, Snapshot, Stats};
 use proptest::prelude::*;
 
 use super::Merge;
@@ -149,6 +149,63 @@ fn merge_rejects_report_without_histogram() {
     let first = include_bytes!("../../tests/reports/first.json");
     let read = Snapshot::from_json(first).unwrap();
     assert!(Merge::default().add(&read).unwrap_err().contains("no histograms"));
+}
+
+/// Returns the process ids and the raw medians of the runs of the only series.
+fn runs(snapshot: &Snapshot) -> Vec<(u32, f64)> {
+    let pid = |place: u32| snapshot.process().merged()[place as usize].pid();
+    only(snapshot).runs().iter().map(|run| (pid(run.process()), run.raw_median_ns())).collect()
+}
+
+/// Returns a merged report with other runs.
+fn with_runs(report: &Snapshot, change: impl Fn(&mut Vec<Run>)) -> Snapshot {
+    let mut sites = report.sites().to_vec();
+    change(&mut sites[0].series[0].runs);
+    Snapshot::new(report.process().clone(), report.devices().to_vec(), sites)
+}
+
+#[test]
+fn merged_report_keeps_figures_of_each_run() {
+    let of = |pid: u32, ns: f64| one(pid, series("cuda:0", &[ns; 9], &[9e4; 2], 1000.0));
+    let [a, b, c] = [of(5, 3000.0), of(2, 4000.0), of(9, 5000.0)];
+    let none = one(4, series("cuda:0", &[], &[], 1000.0));
+    let all = merged(&[a.clone(), none.clone(), b.clone(), c.clone()]);
+    assert_eq!(runs(&all), [(5, 3000.0), (2, 4000.0), (9, 5000.0)]);
+    let stepwise = merged(&[merged(&[a, none]), merged(&[b, c])]);
+    assert_eq!(runs(&stepwise), runs(&all));
+    let run = only(&stepwise).runs()[2];
+    assert_eq!((run.fed(), run.starved(), run.raw_mean_ns()), (9, 2, 5000.0));
+    assert_eq!((run.net_median_ns(), run.ci95_ns()), (Some(4000.0), Some([5000.0, 5000.0])));
+}
+
+#[test]
+fn many_runs_are_kept_at_random_whatever_the_order() {
+    let of = |pid: u32| one(pid, series("cuda:0", &[f64::from(pid); 9], &[], 0.0));
+    let reports: Vec<_> = (100..300).map(of).collect();
+    let kept = runs(&merged(&reports));
+    assert_eq!(kept.len(), 64);
+    let late = kept.iter().filter(|(pid, _)| *pid >= 200).count();
+    assert!((20..44).contains(&late), "{late}");
+    let (first, rest) = reports.split_at(90);
+    assert_eq!(runs(&merged(&[merged(first), merged(rest)])), kept);
+    let mut backwards = runs(&merged(&reports.into_iter().rev().collect::<Vec<_>>()));
+    backwards.reverse();
+    assert_eq!(backwards, kept);
+}
+
+/// Earlier versions merged without keeping single runs.
+#[test]
+fn merged_report_without_runs_is_merged() {
+    let of = |pid: u32| one(pid, series("cuda:0", &[3000.0; 9], &[], 0.0));
+    let early = with_runs(&merged(&[of(1), of(2)]), |runs| runs.clear());
+    assert_eq!(runs(&merged(&[early, of(3)])), [(3, 3000.0)]);
+}
+
+#[test]
+fn run_of_unlisted_process_is_refused() {
+    let of = |pid: u32| one(pid, series("cuda:0", &[3000.0; 9], &[], 0.0));
+    let forged = with_runs(&merged(&[of(1), of(2)]), |runs| runs[1].process = 2);
+    assert!(Merge::default().add(&forged).unwrap_err().contains("a process that the report does"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! CSV of the fixture snapshots.
+//! Tests for CSV output from the fixture snapshots.
 
 use crate::fixtures::{everything, off};
 

@@ -1,5 +1,5 @@
-//! Data of the page's script: the JSON report, with the histograms replaced by the bins of a chart,
-//! because their buckets may be many.
+//! Data for the page's script: the JSON report, with histograms replaced by chart bins, because a
+//! histogram may have many buckets.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use serde::Serialize;
 use crate::stats::step_ns;
 use crate::{Clock, Lost, Series, Snapshot};
 
-/// The number of bins of a chart: few enough to tell apart, and enough that one bin does not fill
-/// the chart.
+/// The number of bins in a chart: few enough to be distinguishable, and enough that a single bin
+/// does not fill the chart.
 const MOST: f64 = 64.0;
 const FEWEST: usize = 16;
 
-/// A time is an outlier if it lies above the 95th percentile by more than this multiple of the
+/// A time is an outlier if it exceeds the 95th percentile by more than this multiple of the
 /// distance between the 5th and the 95th percentile. Outliers are counted, but not drawn to scale.
 const OUTLIER: f64 = 2.0;
 
@@ -22,11 +22,11 @@ struct Page {
     report: Snapshot,
     /// Indexed by site, then by series.
     bins: Vec<Vec<Option<Bins>>>,
-    /// The meaning of each reason for a loss.
+    /// The meaning of each loss reason.
     lost: BTreeMap<&'static str, &'static str>,
 }
 
-/// The numbers of raw times in adjacent intervals of equal width.
+/// The number of raw times in each of several adjacent intervals of equal width.
 #[derive(Debug, PartialEq, Serialize)]
 struct Bins {
     low_ns: f64,
@@ -36,7 +36,7 @@ struct Bins {
     above: u64,
 }
 
-/// Returns the data of the page as JSON.
+/// Returns the page's data as JSON.
 pub fn json(snapshot: &Snapshot) -> String {
     let mut report = snapshot.clone();
     let Snapshot { devices, sites, .. } = &mut report;
@@ -63,7 +63,8 @@ impl Bins {
         let spread = stats.p95 - stats.p5;
         let most = stats.p95 + OUTLIER * if spread > 0.0 { spread } else { 0.01 * stats.p95 };
         let (last, _) = times.iter().take_while(|&(ns, _)| ns <= most).last()?;
-        // Event times lie on a grid. Bins that do not follow it would be full and empty by turns.
+        // Event times lie on a grid. Bins that did not follow it would be alternately full and
+        // empty.
         let event_step = event_step_ns.filter(|_| series.clock == Clock::Events);
         let step = step_ns(last).max(event_step.unwrap_or(1.0)).max(1.0);
         let width_ns = ((last - first) / step / MOST).ceil().max(1.0) * step;
@@ -101,7 +102,7 @@ mod tests {
 
     #[test]
     fn bins_follow_the_event_step() {
-        // One time per step of 32 ns: all bins must be equally full.
+        // One time per 32 ns step, so all bins must be equally full.
         let times: Vec<f64> = (0..400).map(|step| 5000.0 + 32.0 * f64::from(step)).collect();
         let bins = Bins::of(&series(&times), Some(32.0)).unwrap();
         assert_eq!(bins.width_ns % 32.0, 0.0);

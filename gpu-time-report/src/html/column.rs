@@ -1,4 +1,4 @@
-//! The columns of the page's table. To add one: a variant here, and an arm in each method.
+//! The columns of the page's table. To add one, add a variant here and an arm in each method.
 
 use maud::{Markup, html};
 
@@ -6,11 +6,11 @@ use crate::scale::Scale;
 use crate::units::{self, figure, printable};
 use crate::{Clock, Series, Site, Snapshot, Stats, marks};
 
-/// The number of digits that most times show.
+/// The number of digits shown for most times.
 const DIGITS: u8 = 3;
 
-/// A column, in the order from left to right. Its class in the stylesheet hides it where it does
-/// not fit: `wide` on a small window, `less` on a phone.
+/// A column, in order from left to right. Its stylesheet class hides it if it does not fit: `wide`
+/// in a small window, `less` on a phone.
 #[derive(Clone, Copy, PartialEq)]
 pub enum PageColumn {
     Function,
@@ -30,27 +30,27 @@ pub enum PageColumn {
     TflopPerS,
 }
 
-/// The values that the cells of all rows share.
+/// Values shared by the cells of all rows.
 pub struct Sheet<'a> {
     snapshot: &'a Snapshot,
     times: Scale,
     totals: Scale,
-    /// The ends of the axis of [`PageColumn::Spread`]: the shortest p5 and the longest p95 of all
-    /// rows, as natural logarithms.
+    /// The ends of the axis for [`PageColumn::Spread`]: the shortest p5 and the longest p95 over
+    /// all rows, as natural logarithms.
     axis: (f64, f64),
 }
 
 /// A row: a function, or one of its launches.
 pub struct PageRow<'a> {
     pub site: &'a Site,
-    /// `None` for a function without a series of its own.
+    /// `None` for a function that has no own series.
     pub series: Option<&'a Series>,
-    /// The number of calls, in the row of the function that shows it.
+    /// The number of calls, for the row that shows it.
     pub calls: Option<u64>,
 }
 
 impl PageColumn {
-    /// Returns the columns for a report. Keys and rates have a column if any row has one.
+    /// Returns the columns for a report. Keys and rates have a column only if any row has one.
     pub fn of(snapshot: &Snapshot) -> Vec<PageColumn> {
         use PageColumn::*;
         let any = |has: fn(&Series) -> bool| snapshot.all_series().any(has);
@@ -86,7 +86,7 @@ impl PageColumn {
         }
     }
 
-    /// Returns the cell of a row.
+    /// Returns the cell for a row.
     pub fn cell(self, row: &PageRow, sheet: &Sheet) -> Markup {
         self.filled(row, sheet).unwrap_or_else(|| match self {
             PageColumn::Calls => html! { td.n.wide.less {} },
@@ -94,7 +94,7 @@ impl PageColumn {
         })
     }
 
-    /// Returns `None` if the column says nothing about the row.
+    /// Returns `None` if the column does not apply to the row.
     fn filled(self, row: &PageRow, sheet: &Sheet) -> Option<Markup> {
         if self == PageColumn::Function {
             return Some(row.name());
@@ -163,12 +163,15 @@ impl PageColumn {
                                 (marks::ESTIMATE) (totals.number(total))
                                 " " small.soft { "±" (units::share(error, total)) }
                             }
+                            None if series.unknown_error.is_some() => {
+                                (marks::ESTIMATE) (totals.number(total)) " " small.soft { "±?" }
+                            }
                             None => (totals.number(total)),
                         }
                     }
                 }
             }
-            // A graph node is in no function's time, and not every replay was sampled.
+            // A graph node's time belongs to no function, and not every replay was sampled.
             PageColumn::Share if series.graph => html! { td.n.share {} },
             PageColumn::Share => {
                 let total = series.shown().and(series.total())?;
@@ -217,7 +220,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// Returns the position of a time on the logarithmic axis of all rows.
+    /// Returns the position of a time on the logarithmic axis shared by all rows.
     fn on_axis(&self, ns: f64) -> String {
         let (low, high) = self.axis;
         let at = if high > low { (ns.max(1.0).ln() - low) / (high - low) } else { 0.5 };
@@ -247,7 +250,7 @@ impl PageRow<'_> {
     }
 }
 
-/// Returns the mark of a rate that is computed from a time that is an upper bound.
+/// Returns the mark for a rate that is computed from an upper bound on the time.
 fn at_least(series: &Series) -> &'static str {
     if series.upper_bound { marks::LOWER_BOUND } else { "" }
 }

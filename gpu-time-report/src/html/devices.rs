@@ -1,4 +1,4 @@
-//! Cards of the devices: their clocks, and the parameters of their measurements.
+//! Device cards, with the clocks and the measurement parameters.
 
 use maud::{Markup, html};
 
@@ -71,7 +71,7 @@ fn state(device: &Device) -> Vec<Fact> {
     ])
 }
 
-/// Returns the properties of the device that affect a measurement.
+/// Returns the device properties that affect measurements.
 fn properties(device: &Device) -> Vec<Fact> {
     let time = |ns: Option<f64>| ns.map(units::time);
     let error = device.event_bias_error_ns.map(|ns| format!(" ±{}", units::time(ns)));
@@ -112,7 +112,7 @@ fn mib(bytes: u64) -> String {
     format!("{} MiB", bytes >> 20)
 }
 
-/// Returns the share of lines that a flush evicted, in the worse of the two cases.
+/// Returns the fraction of lines that a flush evicted, in the worse of the two cases.
 fn eviction(seen: &Eviction) -> String {
     let missed = seen.missed_after_read.min(seen.missed_after_write);
     let proved = if seen.proved { "" } else { ", not proved" };

@@ -1,8 +1,8 @@
-//! The report as a self-contained HTML page: it loads nothing from the network, and its tables need
-//! no script.
+//! The report as a self-contained HTML page. It loads nothing from the network, and its tables work
+//! without scripts.
 //!
-//! `maud` escapes the text of the markup. The script shows values from the JSON report inside the
-//! page, and only as text nodes.
+//! `maud` escapes the text in the markup. The script displays values from the JSON report inside
+//! the page, and only as text nodes.
 
 mod charts;
 mod column;
@@ -18,13 +18,13 @@ use crate::{Process, Snapshot, notes};
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// Keeps browsers from loading anything for the page, whatever names it contains.
+/// Prevents browsers from loading any resource for the page, whatever names it contains.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 
 impl Snapshot {
-    /// The report as one self-contained HTML page. Scripts sort and filter its rows and draw charts
-    /// of each; without scripts it is a table.
+    /// Returns the report as one self-contained HTML page. Scripts sort and filter its rows and
+    /// draw charts for each. Without scripts, it is a table.
     pub fn to_html(&self) -> String {
         render(self)
     }
@@ -65,8 +65,8 @@ fn render(snapshot: &Snapshot) -> String {
     page.into_string()
 }
 
-/// Escapes JSON so that it cannot end the element that contains it, and has no control characters.
-/// Both occur in strings only, where they can be escaped.
+/// Escapes JSON so that it cannot close the element that contains it, and has no control
+/// characters. Both can only occur in strings, where escaping is possible.
 fn inert(json: &str) -> String {
     let mut inert = String::with_capacity(json.len());
     for c in json.chars() {
@@ -79,7 +79,7 @@ fn inert(json: &str) -> String {
     inert
 }
 
-/// Returns the process, or the number of merged reports.
+/// Returns a description of the process, or the number of merged reports.
 fn source(process: &Process) -> String {
     match process.merged.len() {
         0 => format!("process {}", process.pid),
@@ -108,7 +108,7 @@ fn head(process: &Process) -> Markup {
 fn tiles(snapshot: &Snapshot) -> Markup {
     let sites = &snapshot.sites;
     let functions = || snapshot.all_series().filter(|s| s.launch.is_none() || s.graph);
-    // Samples of the host clock are counted as fed in the report, but they are not GPU time.
+    // Host clock samples count as fed in the report, but they are not GPU time.
     let on_gpu = || functions().filter(|series| series.is_gpu_time());
     let on_host = functions().filter(|series| !series.is_gpu_time());
     let fed = saturating_sum(on_gpu().map(|series| series.fed));

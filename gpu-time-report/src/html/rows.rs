@@ -1,4 +1,4 @@
-//! The page's table: a row group for each function with its launches, sorted by total time.
+//! The page's table: one row group for each function with its launches, sorted by total time.
 
 use maud::{Markup, html};
 

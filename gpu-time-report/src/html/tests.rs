@@ -1,4 +1,4 @@
-//! The page as text; what needs a browser is in `browser`.
+//! Tests for the page's text. The tests that need a browser are in `browser`.
 
 use super::*;
 use crate::Site;
@@ -7,7 +7,7 @@ use crate::fixtures::{everything, off, on_host, rated};
 #[cfg(feature = "browser-tests")]
 mod browser;
 
-/// Texts that are harmful in a page, in an attribute, in a script or on a terminal.
+/// Texts that would be harmful in a page, in an attribute, in a script or on a terminal.
 const HOSTILE: [&str; 8] = [
     "<script>document.title = 'owned'</script>",
     "</script><script>document.title = 'owned'</script>",
@@ -19,7 +19,7 @@ const HOSTILE: [&str; 8] = [
     "&lt;b&gt;&amp;${1}{{1}}%p,\"\"",
 ];
 
-/// Returns a snapshot in which all texts are harmful.
+/// Returns a snapshot in which every text is harmful.
 fn hostile() -> Snapshot {
     let mut snapshot = everything();
     let mut texts = HOSTILE.into_iter().cycle().map(str::to_owned);
@@ -52,7 +52,7 @@ fn hostile() -> Snapshot {
 #[test]
 fn hostile_texts_are_escaped() {
     let page = hostile().to_html();
-    // The data and the script of the page.
+    // The page's data and its script.
     assert_eq!(page.matches("<script").count(), 2);
     assert_eq!(page.matches("</script").count(), 2);
     assert_eq!(page.matches("<!--").count(), 0);

@@ -1,4 +1,4 @@
-//! JSON of the fixture snapshots, and its schema.
+//! Tests for JSON output from the fixture snapshots, and for its schema.
 
 use crate::fixtures::{everything, off, process, rated};
 use crate::*;
@@ -34,11 +34,12 @@ fn in_full() -> Snapshot {
     snapshot.sites.extend(rated.sites);
     for series in snapshot.sites.iter_mut().flat_map(|site| &mut site.series) {
         series.net_histogram = series.histogram.less(2207.0);
+        series.runs = Run::of(series, 0).into_iter().collect();
     }
     snapshot
 }
 
-/// The schema that the package contains.
+/// The schema included in the package.
 const JSON_SCHEMA: &str = include_str!("../../schema/gpu-time-1.json");
 
 fn violations(schema: &serde_json::Value, snapshot: &Snapshot) -> Vec<String> {
@@ -77,7 +78,8 @@ fn schema_describes_exactly_the_fields() {
                 assert!(described(field), "{name}");
                 count += 1;
             }
-            // Fields that are left out when empty are required too: this report has them all.
+            // Fields that are omitted when empty are required too, because this report has them
+            // all.
             object["required"] = properties.as_object().unwrap().keys().cloned().collect();
         }
         match object {
@@ -100,7 +102,7 @@ fn from_json_ignores_unknown_fields() {
     assert_eq!(Snapshot::from_json(more.as_bytes()).unwrap(), everything());
 }
 
-/// Written before reports had histograms, net sums and remarks.
+/// The text has the format that was used before reports had histograms, net sums and remarks.
 #[test]
 fn from_json_reads_the_first_reports() {
     let mut json: serde_json::Value = serde_json::from_str(&everything().to_json()).unwrap();

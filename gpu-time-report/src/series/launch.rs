@@ -1,4 +1,4 @@
-//! The launches that a series is of.
+//! The launches that a series measures.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,28 +14,28 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// Returns its index among the launches in the body, from 0.
+    /// Returns the launch's index among those in the body, from 0.
     pub fn index(&self) -> u32 {
         self.index
     }
 
-    /// Returns the method, function or macro that launches.
+    /// Returns the name of the method, function or macro that launches.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns its line.
+    /// Returns the line that contains the launch.
     pub fn line(&self) -> u32 {
         self.line
     }
 
-    /// Returns the label in the table. The index distinguishes launches on one line.
+    /// Returns the label for the table. The index distinguishes launches on the same line.
     pub(crate) fn label(&self) -> String {
         format!("{} {}, line {}", self.name, self.index, self.line)
     }
 }
 
-/// The number of launches that the calls of a sum made.
+/// The number of launches per call, for a sum.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Launches {
     #[doc(hidden)]
@@ -47,7 +47,7 @@ pub struct Launches {
 }
 
 impl Launches {
-    /// Returns the second line of the label of a sum in the table.
+    /// Returns the second line of a sum's label in the table.
     pub(crate) fn label(&self) -> String {
         let Launches { min, max, .. } = self;
         match (min, max) {
@@ -57,17 +57,17 @@ impl Launches {
         }
     }
 
-    /// Returns the minimum per call.
+    /// Returns the minimum number per call.
     pub fn min(&self) -> u32 {
         self.min
     }
 
-    /// Returns the mean per call.
+    /// Returns the mean number per call.
     pub fn mean(&self) -> f64 {
         self.mean
     }
 
-    /// Returns the maximum per call.
+    /// Returns the maximum number per call.
     pub fn max(&self) -> u32 {
         self.max
     }

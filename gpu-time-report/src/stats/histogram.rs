@@ -82,6 +82,25 @@ impl Histogram {
         found.or(self.0.last()).map_or(0.0, |&(bucket, _)| middle(bucket.into()))
     }
 
+    /// Returns the buckets around a rank between whole ones, as times, and the share of the way from
+    /// the lower to the upper one, as if the times of each lay symmetrically around its middle.
+    pub(super) fn around_rank(&self, rank: f64) -> ([f64; 2], f64) {
+        let (mut below, mut before) = (0.0, None);
+        for &(bucket, count) in &self.0 {
+            let (ns, count) = (middle(bucket.into()), count as f64);
+            let here = below + (count + 1.0) / 2.0;
+            if here >= rank {
+                return match before {
+                    Some((last_ns, last)) => ([last_ns, ns], (rank - last) / (here - last)),
+                    None => ([ns; 2], 0.0),
+                };
+            }
+            before = Some((ns, here));
+            below += count;
+        }
+        ([before.map_or(0.0, |(ns, _)| ns); 2], 0.0)
+    }
+
     /// Creates a histogram from non-empty buckets in ascending order.
     pub(super) fn of_buckets(buckets: impl Iterator<Item = (u16, u64)>) -> Histogram {
         Histogram(buckets.collect())

@@ -2,82 +2,86 @@
 
 /// The maximum count for which the binomial probabilities are added up; the normal approximation is
 /// as good above.
-const EXACT: u64 = 1000;
+const EXACT: f64 = 1000.0;
 
-/// Returns the ranks, from 1, of two of `count` sorted values that enclose the median with a
-/// probability of at least 95 %, or `None` if even the extremes do not: with fewer than 6 values.
+/// Returns the rank, from 1, of the lower end of an interval that contains the median of `count`
+/// sorted values except with a probability of `error`, or `None` if even the extremes do not: at 5 %
+/// with fewer than 6 values. The upper end has the same rank from above.
 ///
 /// Assumes only that the values are independent, whatever their distribution: each lies below the
-/// median with probability one half, so the number below is binomial.
-pub fn median_ranks(count: u64) -> Option<(u64, u64)> {
-    let low = if count <= EXACT { exact(count) } else { normal(count) };
-    (low > 0).then(|| (low, count - low + 1))
-}
-
-/// Returns the highest rank whose value exceeds the median with a probability of at most 2.5 %.
-fn exact(count: u64) -> u64 {
-    let n = count as f64;
-    let mut term = 0.5f64.powf(n);
-    let mut at_most = 0.0;
-    let mut rank = 0;
+/// median with probability one half, so the number below is binomial. The rank is interpolated
+/// between the whole ones (Hettmansperger and Sheather, "Confidence intervals based on interpolated
+/// order statistics", 1986), because an interval of whole ranks contains the median too often.
+pub fn median_rank(count: f64, error: f64) -> Option<f64> {
+    if count > EXACT {
+        return Some((count + 1.0 - normal_quantile(error) * count.sqrt()) / 2.0);
+    }
+    let count = count.floor();
+    let mut term = 0.5f64.powf(count);
+    // The probabilities of missing the median with this rank, and with the next one.
+    let (mut rank, mut missed) = (1.0, 2.0 * term);
+    if missed > error {
+        return None;
+    }
     loop {
-        at_most += term;
-        if at_most > 0.025 || rank == count {
-            return rank;
+        term *= (count - rank + 1.0) / rank;
+        let next = missed + 2.0 * term;
+        if next > error {
+            let step = (error - missed) / (next - missed);
+            return Some(rank + (count - rank) * step / (rank + (count - 2.0 * rank) * step));
         }
-        term *= (n - rank as f64) / (rank as f64 + 1.0);
-        rank += 1;
+        (rank, missed) = (rank + 1.0, next);
     }
 }
 
-/// Computes the same by the normal approximation of the binomial.
-fn normal(count: u64) -> u64 {
-    let n = count as f64;
-    ((n - 1.96 * n.sqrt()) / 2.0).floor() as u64
+/// Returns the distance in standard deviations that a normal variable exceeds, on either side, with
+/// a probability of `error`.
+///
+/// By M. Abramowitz and I. Stegun, "Handbook of Mathematical Functions", 26.2.23: exact to 4.5e-4.
+pub fn normal_quantile(error: f64) -> f64 {
+    let t = (-2.0 * (error / 2.0).ln()).sqrt();
+    let above = 2.515_517 + t * (0.802_853 + t * 0.010_328);
+    let below = 1.0 + t * (1.432_788 + t * (0.189_269 + t * 0.001_308));
+    t - above / below
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Whole ranks below the interpolated ones, from published tables.
     #[test]
     fn ranks_agree_with_published_tables() {
         for few in 0..=5 {
-            assert_eq!(median_ranks(few), None);
+            assert_eq!(median_rank(few.into(), 0.05), None);
         }
-        assert_eq!(median_ranks(6), Some((1, 6)));
-        assert_eq!(median_ranks(10), Some((2, 9)));
-        assert_eq!(median_ranks(20), Some((6, 15)));
-        assert_eq!(median_ranks(100), Some((40, 61)));
+        for (count, whole) in [(6, 1.0), (10, 2.0), (20, 6.0), (100, 40.0)] {
+            let rank = median_rank(count.into(), 0.05).unwrap();
+            assert_eq!(rank.floor(), whole, "{count}: {rank}");
+        }
     }
 
     #[test]
     fn approximation_agrees_at_the_switch() {
-        for count in EXACT - 200..=EXACT {
-            assert!(exact(count).abs_diff(normal(count)) <= 1, "{count}");
+        for error in [0.05, 0.05 / 9.0] {
+            let [exact, normal] = [EXACT, EXACT + 1.0].map(|n| median_rank(n, error).unwrap());
+            assert!((exact - normal).abs() < 1.0, "{exact} {normal}");
         }
-        let (low, high) = median_ranks(1_000_000).unwrap();
-        assert_eq!((low, high), (499_020, 500_981));
+        let rank = median_rank(1e6, 0.05).unwrap();
+        assert!((rank - 499_020.5).abs() < 0.5, "{rank}");
     }
 
     #[test]
-    fn ranks_of_the_maximum_count() {
-        let (low, high) = median_ranks(u64::MAX).unwrap();
-        assert!(low <= high, "{low} {high}");
+    fn normal_quantile_agrees_with_published_tables() {
+        for (error, quantile) in [(0.05, 1.9600), (0.01, 2.5758), (1e-4, 3.8906), (1e-6, 4.8916)] {
+            let found = normal_quantile(error);
+            assert!((found - quantile).abs() < 1e-3, "{error}: {found}");
+        }
     }
 
     #[test]
-    fn interval_covers_the_median_as_promised() {
-        // A fixed seed, so that the share is the same in every run.
-        let mut random = fastrand::Rng::with_seed(1);
-        let (low, high) = median_ranks(50).unwrap();
-        let held = (0..4000)
-            .filter(|_| {
-                let mut values: Vec<f64> = (0..50).map(|_| random.f64()).collect();
-                values.sort_by(f64::total_cmp);
-                values[low as usize - 1] <= 0.5 && 0.5 <= values[high as usize - 1]
-            })
-            .count();
-        assert!((3800..=3960).contains(&held), "{held} of 4000");
+    fn rank_of_the_maximum_count_is_finite() {
+        let rank = median_rank(u64::MAX as f64, 0.05).unwrap();
+        assert!(rank > 0.0 && rank <= u64::MAX as f64 / 2.0, "{rank}");
     }
 }

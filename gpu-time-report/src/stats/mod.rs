@@ -1,20 +1,28 @@
 //! Statistics of times: pure arithmetic, independent of the source of the times.
 
+mod batches;
 mod bucket_counts;
 mod buckets;
 mod course;
+mod dependence;
 mod distribution;
 mod histogram;
+mod looks;
 mod median_ranks;
 mod moments;
+mod paired_ratios;
 mod statistics;
+pub mod student_t;
 mod summary;
 mod timeline;
 
+pub use batches::Batches;
 pub use buckets::step_ns;
 pub use course::Course;
+pub use dependence::{Dependence, Modes, Trend};
 pub use distribution::Distribution;
 pub use histogram::Histogram;
+pub use paired_ratios::PairedRatios;
 pub use statistics::Stats;
 pub use summary::Summary;
 pub use timeline::{Slot, Timeline};

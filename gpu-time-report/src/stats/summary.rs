@@ -1,9 +1,15 @@
 //! Summaries of sets of times.
 
+use super::buckets::step_ns;
+use super::dependence::Dependence;
 use super::histogram::Histogram;
-use super::median_ranks::median_ranks;
+use super::looks::error_of_look;
+use super::median_ranks::median_rank;
 use super::moments::{self, Moments};
 use super::statistics::Stats;
+
+/// The resolution of CUDA events on the GPUs that were measured.
+const EVENT_STEP_NS: f64 = 32.0;
 
 /// The exact moments of a set of times, and their histogram.
 ///
@@ -82,10 +88,39 @@ impl Summary {
         (self.moments.sum() - self.moments.count() as f64 * bias + cut).max(0.0)
     }
 
-    /// Returns the 95 % confidence interval of the median, or `None` with fewer than 6 times.
-    pub fn median_interval(&self) -> Option<[f64; 2]> {
-        let (low, high) = median_ranks(self.histogram.count())?;
-        Some([self.at_rank(low), self.at_rank(high)])
+    /// Returns the 95 % confidence interval of the median at the given look, or `None` with fewer than
+    /// 6 independent times. It contains the reported median.
+    pub fn median_interval(&self, dependence: &Dependence, looks: u32) -> Option<[f64; 2]> {
+        let (count, error) = (self.histogram.count() as f64, error_of_look(looks));
+        let independent = dependence.counted(error)?.min(count);
+        let rank = median_rank(independent, error)?;
+        // The rank of the same share of all times.
+        let rank = (rank - 0.5) / independent * count + 0.5;
+        let (low, high) =
+            (self.histogram.around_rank(rank), self.histogram.around_rank(count + 1.0 - rank));
+        let gap = (0.25 * (high.0[1] - low.0[0])).max(1.5 * EVENT_STEP_NS);
+        // Between two modes there is no time to interpolate to, so whole ranks have to do.
+        let whole = |rank: f64| self.histogram.at_rank(rank as u64);
+        let between = |([below, above], share): ([f64; 2], f64), outer: f64| {
+            if above - below <= gap { below + (above - below) * share } else { outer }
+        };
+        let outer = [whole(rank.floor()), whole((count + 1.0 - rank).ceil())];
+        let (low, high) = (between(low, outer[0]), between(high, outer[1]));
+        let offset = self.offset();
+        // A tenth of a nanosecond hides the rounding errors of sums in another order.
+        let round = |ns: f64| (10.0 * ns).round() / 10.0;
+        let within = |ns: f64| round(ns + offset).max(self.moments.min()).min(self.moments.max());
+        let median = self.at_rank(self.histogram.count().div_ceil(2));
+        Some([within(low).min(median), within(high).max(median)])
+    }
+
+    /// Returns the mean distance of the times from the middles of their buckets: a clock of coarse
+    /// steps puts them all at the same place of a bucket.
+    fn offset(&self) -> f64 {
+        let middles: f64 = self.histogram.iter().map(|(ns, count)| ns * count as f64).sum();
+        let offset = (self.moments.sum() - middles) / self.moments.count() as f64;
+        let half = step_ns(self.at_rank(self.histogram.count().div_ceil(2))) / 2.0;
+        offset.clamp(-half, half)
     }
 
     fn stddev(&self, bias: f64) -> f64 {
@@ -129,11 +164,15 @@ mod tests {
         summary.stats(0.0, summary.sum(0.0)).unwrap()
     }
 
+    fn interval(times: &[f64]) -> Option<[f64; 2]> {
+        of(times).median_interval(&Dependence::none(times.len() as u64), 1)
+    }
+
     #[test]
     fn stats_of_nothing_are_none() {
         assert_eq!(of(&[]).stats(0.0, 0.0), None);
         assert_eq!(of(&[]).sum(0.0), 0.0);
-        assert_eq!(of(&[]).median_interval(), None);
+        assert_eq!(interval(&[]), None);
     }
 
     #[test]
@@ -172,7 +211,7 @@ mod tests {
         let times: Vec<f64> = (1..=100).map(f64::from).collect();
         let stats = plain(&times);
         assert_eq!((stats.p5, stats.median, stats.p95, stats.p99), (5.0, 50.0, 95.0, 99.0));
-        assert_eq!(of(&times).median_interval(), Some([40.0, 61.0]));
+        assert_eq!(interval(&times).map(|ends| ends.map(f64::round)), Some([41.0, 60.0]));
         assert_eq!(plain(&[1.0, 2.0, 3.0]).median, 2.0);
         assert_eq!(plain(&[1.0, 2.0]).median, 1.0);
     }
@@ -213,7 +252,7 @@ mod tests {
             prop_assert!(near(stats.mean, sum / n as f64));
             prop_assert!(stats.min <= stats.p5 && stats.p5 <= stats.median && stats.median <= stats.p95);
             prop_assert!(stats.p95 <= stats.p99 && stats.p99 <= stats.max);
-            if let Some([low, high]) = summary.median_interval() {
+            if let Some([low, high]) = interval(&times) {
                 prop_assert!(low <= high && less(low, bias) <= stats.median && stats.median <= less(high, bias));
             }
         }

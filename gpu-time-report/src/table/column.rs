@@ -1,4 +1,4 @@
-//! The columns of the table. To add one: a variant here, and an arm in each method.
+//! The columns of the table. To add one, add a variant here and an arm in each method.
 
 use comfy_table::CellAlignment;
 
@@ -6,10 +6,10 @@ use crate::scale::Scale;
 use crate::units::{self, printable};
 use crate::{Clock, Series, Site, Snapshot, marks};
 
-/// The number of digits that most times show.
+/// The number of digits shown for most times.
 const DIGITS: u8 = 4;
 
-/// A column, in the order from left to right.
+/// A column, in order from left to right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableColumn {
     Function,
@@ -25,25 +25,26 @@ pub enum TableColumn {
     TflopPerS,
 }
 
-/// The units of the columns of times, each one chosen so that most rows are readable in it.
+/// The units for the columns that contain times, chosen so that most rows are readable.
 pub struct Units {
     times: Scale,
     totals: Scale,
 }
 
-/// The subject of a line of the table.
+/// The subject of a table row.
 pub enum TableRow<'a> {
-    /// A series of a function or of one of its launches.
+    /// A series for a function or one of its launches.
     Series { snapshot: &'a Snapshot, site: &'a Site, series: &'a Series, calls: Option<u64> },
-    /// A function without a series of its own: every call was captured, or none was timed.
+    /// A function that has no own series, because every call was captured or none was timed.
     Untimed { site: &'a Site, calls: Option<u64> },
-    /// The keys of a function that the table leaves out, with the samples and the total of their
-    /// calls.
+    /// The keys of a function that the table omits, with the number of samples and the total time
+    /// of their calls.
     OtherKeys { site: &'a Site, keys: usize, samples: u64, total: f64 },
 }
 
 impl TableColumn {
-    /// Returns the columns for a report that has series. Rates have a column if any row has one.
+    /// Returns the columns for a report that contains series. Rates have a column only if any row
+    /// has one.
     pub fn of(snapshot: &Snapshot) -> Vec<TableColumn> {
         use TableColumn::*;
         let any = |has: fn(&Series) -> bool| snapshot.all_series().any(has);
@@ -77,7 +78,7 @@ impl TableColumn {
         }
     }
 
-    /// Returns the text of a cell, empty if the column says nothing about the row.
+    /// Returns the text of a cell. Empty if the column does not apply to the row.
     pub fn cell(self, row: &TableRow, units: &Units) -> String {
         self.text(row, units).unwrap_or_default()
     }
@@ -94,7 +95,7 @@ impl TableColumn {
                 let series = series?;
                 let mark = if series.upper_bound { marks::UPPER_BOUND } else { "" };
                 let median = format!("{mark}{}", units.times.text(series.shown()?.median));
-                // The second line of a sum's label leaves room for the mark.
+                // The second line of a sum's label leaves space for the mark.
                 if series.is_raw_by_launches() { median + "\n" + marks::RAW } else { median }
             }
             TableColumn::Spread => {
@@ -111,10 +112,12 @@ impl TableColumn {
                 let error = series.and_then(|series| series.estimated_total_error_ns);
                 let error = error.filter(|_| is_estimate);
                 let error = error.map(|error| format!("\n±{}", units::share(error, total)));
+                let is_unknown = series.is_some_and(|series| series.unknown_error.is_some());
+                let error = error.or(is_unknown.then(|| "\n±?".to_owned()));
                 format!("{mark}{}{}", units.totals.text(total), error.unwrap_or_default())
             }
             TableColumn::Share => match row {
-                // A graph node is in no function's time, and not every replay was sampled.
+                // A graph node's time belongs to no function, and not every replay was sampled.
                 TableRow::Series { snapshot, series, .. } if !series.graph => {
                     units::share(row.total()?, snapshot.total_beside(series))
                 }
@@ -141,7 +144,7 @@ impl Units {
 }
 
 impl<'a> TableRow<'a> {
-    /// Returns `true` for a line that belongs to the function above it.
+    /// Returns `true` for a row that belongs to the function above it.
     pub fn is_below_function(&self) -> bool {
         match self {
             TableRow::Series { series, .. } => series.launch.is_some(),
@@ -200,7 +203,8 @@ impl<'a> TableRow<'a> {
     }
 }
 
-/// Returns the device, and the clock if it is not the one that times most rows of the device.
+/// Returns the device, followed by the clock if it differs from the one used for most rows on the
+/// device.
 fn device(series: &Series) -> String {
     match series.clock {
         Clock::Sync => format!("{} {}", printable(&series.device), marks::SYNC),

@@ -1,11 +1,11 @@
-//! The cells of the table as text, in order.
+//! The table's cells as text, in order.
 
 use super::column::{TableColumn, TableRow, Units};
 use super::keys::HiddenKeys;
 use crate::groups::{self, Group};
 use crate::{Measure, Site, Snapshot, series};
 
-/// A header and rows. Every line has a cell for each column.
+/// A header and rows. Every row has a cell for each column.
 pub struct Grid {
     columns: Vec<TableColumn>,
     pub header: Vec<String>,
@@ -20,11 +20,12 @@ pub struct Line {
 }
 
 impl Grid {
-    /// Every function that was called, the one with the longest total first, each followed by its
-    /// launches. Without any series, names and numbers of calls alone.
+    /// Creates rows for every function that was called, longest total first, each followed by its
+    /// launches. Without any series, shows only names and numbers of calls.
     pub fn of(snapshot: &Snapshot) -> Grid {
         let mut groups = groups::of(snapshot);
-        // Keeps all groups of a function together, the one with its number of calls first.
+        // Keep all groups of a function together, starting with the one that shows the number of
+        // calls.
         let totals: Vec<f64> = snapshot.sites.iter().map(total).collect();
         groups.sort_by(|a, b| {
             let [ours, theirs] =
@@ -51,12 +52,12 @@ impl Grid {
         &self.columns
     }
 
-    /// Returns the cell of a line in a column, or `None` if the table lacks the column.
+    /// Returns the cell in a column, or `None` if the table lacks that column.
     pub fn cell<'a>(&self, line: &'a Line, column: TableColumn) -> Option<&'a str> {
         line.cells.get(self.place(column)?).map(String::as_str)
     }
 
-    /// Replaces the cells of a column, from the first line to the last.
+    /// Replaces the cells of a column, from the first row to the last.
     pub fn set(&mut self, column: TableColumn, texts: Vec<String>) {
         let Some(place) = self.place(column) else { return };
         for (line, text) in self.rows.iter_mut().zip(texts) {
@@ -71,12 +72,12 @@ impl Grid {
     }
 }
 
-/// Returns the total time of a function, over all devices, cache states and keys.
+/// Returns the total time for a function, over all devices, cache states and keys.
 fn total(site: &Site) -> f64 {
     series::total(site.series.iter().filter(|series| series.measure != Measure::Launch))
 }
 
-/// Returns the rows of one function, from all of its groups.
+/// Returns one function's rows, from all of its groups.
 fn rows<'a>(snapshot: &'a Snapshot, groups: &[Group<'a>]) -> Vec<TableRow<'a>> {
     let hidden = HiddenKeys::of(groups);
     let mut rows = Vec::new();

@@ -1,4 +1,4 @@
-//! Keys of a function that the table leaves to the other renderings.
+//! Keys of a function that the table omits. Other renderings show them.
 
 use std::collections::HashSet;
 
@@ -9,14 +9,14 @@ use crate::series;
 /// The number of keys that the table shows per function.
 const SHOWN: usize = 8;
 
-/// The keys of one function that the table leaves out: all but those with the longest totals.
+/// One function's keys that the table omits: all but those with the longest totals.
 pub struct HiddenKeys<'a>(HashSet<&'a str>);
 
 impl<'a> HiddenKeys<'a> {
-    /// Decides from the groups of one function, in their order.
+    /// Selects the keys from the groups of one function, in order.
     pub fn of(groups: &[Group<'a>]) -> HiddenKeys<'a> {
         let heads = groups.iter().filter_map(|group| group.head).map(|head| head.series);
-        // Launches that were only captured have no group of their own.
+        // Launches that were only captured do not have their own group.
         let captured = groups.iter().filter(|group| group.head.is_none());
         let mut captured: Vec<&Series> =
             captured.flat_map(|group| &group.launches).map(|row| row.series).collect();
@@ -25,12 +25,12 @@ impl<'a> HiddenKeys<'a> {
         let mut seen = HashSet::new();
         let mut keys: Vec<&str> =
             heads.chain(captured).filter_map(Series::key).filter(|key| seen.insert(*key)).collect();
-        // A line "1 more key" would be no shorter than the key itself.
+        // A row "1 more key" would be no shorter than the key itself.
         let hidden = if keys.len() > SHOWN + 1 { keys.split_off(SHOWN) } else { Vec::new() };
         HiddenKeys(hidden.into_iter().collect())
     }
 
-    /// Returns the number of keys that are left out.
+    /// Returns the number of omitted keys.
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -40,7 +40,7 @@ impl<'a> HiddenKeys<'a> {
         series.key().is_some_and(|key| self.0.contains(key))
     }
 
-    /// Returns the number of samples of the calls with these keys, and their total time.
+    /// Returns the number of samples and the total time for calls with these keys.
     pub fn sum(&self, groups: &[Group]) -> (u64, f64) {
         let heads = || {
             let heads = groups.iter().filter_map(|group| group.head).map(|head| head.series);

@@ -1,4 +1,4 @@
-//! Layout and colouring of the table.
+//! Table layout and colouring.
 
 use comfy_table::{Table, presets};
 use unicode_width::UnicodeWidthStr;
@@ -9,8 +9,7 @@ use super::style::{DIMMED, DOUBTFUL, FUNCTION, TITLE, paint};
 use crate::shorten::shortened;
 use crate::{Terminal, marks};
 
-/// The maximum width of a name if the width of the terminal is unknown, and on the narrowest
-/// terminal.
+/// The maximum width of a name if the terminal's width is unknown, and on the narrowest terminal.
 const NAME: usize = 60;
 const NARROW_NAME: usize = 24;
 
@@ -48,7 +47,7 @@ fn aligned(grid: &Grid) -> String {
     table.trim_fmt()
 }
 
-/// Adds colours to the text that [`aligned`] made of the table.
+/// Adds colours to the text that [`aligned`] produced for the table.
 fn coloured(grid: &Grid, text: &str) -> String {
     let mut shown = text.lines();
     let mut coloured: Vec<String> =
@@ -62,7 +61,7 @@ fn coloured(grid: &Grid, text: &str) -> String {
     coloured.join("\n")
 }
 
-/// Colours the first line of a row: the name of a function, and a median that is an upper bound.
+/// Colours the first line of a row: a function's name, and a median that is an upper bound.
 fn first(grid: &Grid, line: &Line, text: &str) -> String {
     let part = |column| grid.cell(line, column).and_then(|cell| cell.lines().next());
     let label = part(TableColumn::Function).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Colours of the table.
+//! Table colours.
 
 use anstyle::{AnsiColor, Style};
 
@@ -6,9 +6,9 @@ use crate::Terminal;
 
 pub const TITLE: Style = Style::new().bold();
 pub const FUNCTION: Style = AnsiColor::Cyan.on_default().bold();
-/// Text of less importance, such as the explanation of a mark.
+/// Less important text, such as the explanation of a mark.
 pub const DIMMED: Style = Style::new().dimmed();
-/// Figures and messages that call for a second look.
+/// Figures and messages that deserve a second look.
 pub const DOUBTFUL: Style = AnsiColor::Yellow.on_default();
 
 /// Returns the text in a style, with escape sequences.
@@ -17,7 +17,7 @@ pub fn paint(style: Style, text: &str) -> String {
 }
 
 impl Terminal {
-    /// Returns the text in a style if the terminal shows colours, else as it is.
+    /// Returns the text in a style if the terminal supports colours, otherwise unchanged.
     pub fn styled(self, style: Style, text: &str) -> String {
         if self.colours { paint(style, text) } else { text.to_owned() }
     }

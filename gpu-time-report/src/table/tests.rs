@@ -1,4 +1,4 @@
-//! Tables of the fixture snapshots.
+//! Tests for tables rendered from the fixture snapshots.
 
 use crate::fixtures::{SeriesFixture, everything, gpu, off, on_host, process, rated, row, site};
 use crate::*;
@@ -17,7 +17,7 @@ fn remarks_have_a_note() {
     assert!(table.contains(remark), "{table}");
 }
 
-/// In the rows and in the notes.
+/// Checks both rows and notes.
 #[test]
 fn shared_names_have_places() {
     let namesakes = [("f", 7), ("g", 8), ("f", 9)].map(|(name, line)| {
@@ -31,7 +31,7 @@ fn shared_names_have_places() {
     for label in [format!("f ({file}:7)"), "g".to_owned(), format!("f ({other}:9)")] {
         assert!(table.contains(&format!("\n{label}: of 5 calls, 2 warm-up\n")), "{table}");
     }
-    // The JSON and CSV reports have separate fields for the place.
+    // The JSON and CSV reports have separate fields for the location.
     assert_eq!(json.matches("\"name\": \"f\"").count(), 2, "{json}");
     assert_eq!(snapshot.to_csv().matches(&format!("f ({file}")).count(), 0);
 }
@@ -99,7 +99,7 @@ fn table_with_short_names_is_narrow() {
     }
 }
 
-/// A column has one unit. A cell in another unit must name it, or readers would misread it.
+/// A column has one unit. A cell in a different unit must name it, or readers would misread it.
 #[test]
 fn cell_in_another_unit_names_it() {
     let short = (0..20).map(|i| {
@@ -202,7 +202,7 @@ fn table_with_rates() {
     assert!(!table.contains("GB/s") && !table.contains("TFLOP/s"), "{table}");
 }
 
-/// Returns a report of a function with `count` keys on two devices, the later keys with longer
+/// Returns a report with a function that has `count` keys on two devices. Later keys have longer
 /// times.
 fn keyed(count: u32, of: impl Fn(&'static str, u32) -> SeriesFixture) -> Snapshot {
     let rows = (0..count).flat_map(|i| {
@@ -223,7 +223,7 @@ fn keyed(count: u32, of: impl Fn(&'static str, u32) -> SeriesFixture) -> Snapsho
     Snapshot::new(process(None), vec![gpu()], sites)
 }
 
-/// Returns the keys in the table, and the words of its line about the others.
+/// Returns the keys in the table, and the words in its row about the others.
 fn keys(table: &str) -> (Vec<&str>, Option<Vec<&str>>) {
     let lines = || table.lines().map(str::trim);
     let keys = lines().filter_map(|line| line.strip_prefix('[')?.split_once(']'));
@@ -240,14 +240,14 @@ fn keys_with_the_longest_totals_are_shown() {
     let longest: Vec<String> =
         (56..64).rev().flat_map(|i| [format!("{i}x{i}"), format!("{i}x{i}")]).collect();
     assert_eq!(shown, longest, "{table}");
-    // 56 keys on two devices, of 0.1 to 5.6 ms.
+    // There are 56 keys on two devices, with times from 0.1 to 5.6 ms.
     assert_eq!(rest, Some(vec!["56", "more", "keys", "112", "319.200"]), "{table}");
     assert!(table.find("more keys") < table.find("app::plain"), "{table}");
     for key in (0..64).map(|i| format!("{i}x{i}")) {
         let (json, csv) = (snapshot.to_json(), snapshot.to_csv());
         assert!(json.contains(&key) && csv.contains(&key), "{key}");
     }
-    // A line about one more key would be no shorter than its row.
+    // A row about one more key would be no shorter than the key's own row.
     for (count, expected) in [(1, (2, None)), (9, (18, None)), (10, (16, Some("2")))] {
         let table = keyed(count, span).to_string();
         let (shown, rest) = keys(&table);
@@ -255,7 +255,7 @@ fn keys_with_the_longest_totals_are_shown() {
     }
 }
 
-/// Keys that occur in graphs only have no row of the function that could rank them.
+/// Keys that occur only in graphs have no row for the function by which they could be ranked.
 #[test]
 fn graph_keys_with_the_longest_totals_are_shown() {
     let node = |device, i| row(device, Measure::Launch, [100_000 * (i + 1)]).in_graphs();

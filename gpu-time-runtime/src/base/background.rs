@@ -1,11 +1,10 @@
 //! Background threads of the runtime.
 
-#![allow(unsafe_code)] // the signal mask
-
 use std::io;
-use std::mem::MaybeUninit;
-use std::ptr;
 use std::thread;
+
+use crate::base::pin;
+use crate::base::signal_mask::Blocked;
 
 /// Starts a thread with every signal blocked, so that signals still go to the application's threads.
 ///
@@ -13,16 +12,7 @@ use std::thread;
 ///
 /// The error of the operating system if it cannot create a thread.
 pub(crate) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    let mut all = MaybeUninit::uninit();
-    let mut before = MaybeUninit::uninit();
-    // A new thread inherits the signal mask of the thread that creates it.
-    // SAFETY: `sigfillset` initialises `all`; `pthread_sigmask` reads it and initialises `before`.
-    unsafe {
-        libc::sigfillset(all.as_mut_ptr());
-        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
-    }
-    let spawned = thread::Builder::new().name(name.to_owned()).spawn(run);
-    // SAFETY: `before` was initialised above; the call cannot fail with these arguments.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
-    spawned.map(drop)
+    pin::pin_runtime();
+    let _blocked = Blocked::all();
+    thread::Builder::new().name(name.to_owned()).spawn(run).map(drop)
 }

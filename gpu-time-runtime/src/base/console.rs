@@ -1,10 +1,12 @@
 //! Lines of the runtime's own on stderr, and the configuration errors that the report repeats.
 
-use std::fs::File;
-use std::io::{self, Write};
-use std::os::fd::AsFd;
+use std::io::{self, ErrorKind};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 use crate::base::lock::{Mutex, Rank, locked};
+use crate::base::outlet;
+use crate::base::standard::Standard;
 
 /// Configuration errors, for the report's warnings.
 static COMPLAINTS: Mutex<Vec<String>> = Mutex::new(Rank::Complaints, Vec::new());
@@ -14,14 +16,26 @@ const MAX_COMPLAINTS: usize = 100;
 /// Writes one line to stderr, prefixed with the library's name.
 pub(crate) fn say(line: &str) {
     // There is no other place to report that stderr cannot be written.
-    let _ = unlocked(io::stderr())
-        .and_then(|mut stderr| stderr.write_all(format!("gpu-time: {line}\n").as_bytes()));
+    let _ = print(Standard::Stderr, format!("gpu-time: {line}\n").as_bytes());
 }
 
-/// A duplicate of a standard stream that bypasses the lock of `std`, which another thread may hold
-/// for ever while the process is about to end.
-pub(crate) fn unlocked(stream: impl AsFd) -> io::Result<File> {
-    stream.as_fd().try_clone_to_owned().map(File::from)
+/// Writes to a standard stream.
+///
+/// # Errors
+///
+/// An error if the write fails, or if nothing reads the stream. After that nothing waits for its reader,
+/// until it reads again.
+pub(crate) fn print(to: Standard, bytes: &[u8]) -> io::Result<()> {
+    static IS_STUCK: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
+    let is_stuck = IS_STUCK.get(to as usize);
+    let has_waited = is_stuck.is_some_and(|is_stuck| is_stuck.load(Relaxed));
+    let patience = if has_waited { Duration::ZERO } else { outlet::PATIENCE };
+    let printed = outlet::write_all(to.descriptor()?, bytes, patience);
+    if let Some(is_stuck) = is_stuck {
+        let timed_out = |error: &io::Error| error.kind() == ErrorKind::TimedOut;
+        is_stuck.store(printed.as_ref().is_err_and(timed_out), Relaxed);
+    }
+    printed
 }
 
 /// Prints a configuration error and keeps it for the report.

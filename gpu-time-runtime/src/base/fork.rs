@@ -7,17 +7,20 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use crate::base::pin;
 use crate::base::switches::{self, SWITCHES};
 
 /// The reason reported for calls in a forked child.
 pub(crate) const FORKED: &str = "forked after the first call of a timed function";
 
-/// Registers the fork handler. Called before anything is counted or locked.
+/// Registers the fork handler, and keeps the code of the runtime loaded. Called before anything is counted
+/// or locked.
 pub(crate) fn mark_children() {
     static DONE: AtomicBool = AtomicBool::new(false);
     // Two threads may both register, which is harmless. If one waited for the other, it would wait for
     // ever in a child that was forked meanwhile.
     if !DONE.load(Relaxed) {
+        pin::pin_runtime();
         // SAFETY: `in_child` makes no call that is unsafe between fork and exec.
         unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
         DONE.store(true, Relaxed);

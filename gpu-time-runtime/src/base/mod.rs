@@ -1,14 +1,21 @@
-//! Process-wide plumbing that knows nothing about GPUs: locks, clocks, threads, fork, signals, stderr.
+//! Process-wide plumbing that knows nothing about GPUs: locks, clocks, threads, fork, signals, descriptors.
 
 #[cfg(test)]
 pub(crate) mod allocations;
 pub(crate) mod background;
 pub(crate) mod clock;
 pub(crate) mod console;
+pub(crate) mod environment;
 pub(crate) mod fork;
 pub(crate) mod lock;
+pub(crate) mod outlet;
+pub(crate) mod pin;
 pub(crate) mod rounds;
+pub(crate) mod siblings;
+pub(crate) mod signal_mask;
 #[cfg(any(feature = "nvml", feature = "signals"))]
 pub(crate) mod signals;
+pub(crate) mod standard;
 pub(crate) mod switches;
+pub(crate) mod thread_bound;
 pub(crate) mod thread_id;

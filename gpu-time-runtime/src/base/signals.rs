@@ -9,6 +9,9 @@
 //! forwards the signal to ours, decides for itself. A second signal more than [`PATIENCE`] later ends the
 //! process at once.
 //!
+//! If the process has several runtimes, the one that took the signal first lets the others report too before
+//! the process ends.
+//!
 //! The kernel ignores the default action of signals for the first process of a PID namespace, which a
 //! program in a container often is. Such a process goes on after the report.
 
@@ -19,13 +22,14 @@ use std::io::{self, ErrorKind, Read};
 use std::mem::MaybeUninit;
 use std::os::fd::IntoRawFd;
 use std::os::unix::net::UnixStream;
+use std::panic;
 use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use crate::base::lock::{Mutex, Rank, locked};
-use crate::base::{background, clock};
+use crate::base::{background, clock, siblings, standard};
 
 /// Signals that end the process.
 const ENDING: [c_int; 3] = [libc::SIGHUP, libc::SIGINT, libc::SIGTERM];
@@ -66,6 +70,7 @@ pub(crate) fn watch(handlers: Handlers) -> io::Result<()> {
     HANDLERS.get_or_init(|| handlers);
     let _changing = locked(&CHANGING);
     listen()?;
+    siblings::answer_signals_with(answer_for_sibling);
     ENDING.into_iter().for_each(|signal| take(signal, on_signal));
     Ok(())
 }
@@ -91,7 +96,8 @@ pub(crate) fn watch_while_off() {
 #[cfg(feature = "nvml")]
 pub(crate) fn unwatch() {
     let _changing = locked(&CHANGING);
-    if !is_reporter() {
+    // Another runtime found the handlers installed, and relies on them.
+    if !is_reporter() && siblings::other_answers().is_empty() {
         ENDING.into_iter().filter(|&signal| is_ours(signal)).for_each(|s| set(s, libc::SIG_DFL));
     }
 }
@@ -109,6 +115,8 @@ fn listen() -> io::Result<()> {
         return Ok(());
     }
     let (from, to) = UnixStream::pair()?;
+    let from = UnixStream::from(standard::above(from.into())?);
+    let to = UnixStream::from(standard::above(to.into())?);
     // The handler must not wait for a busy thread. A signal that does not fit repeats one in the queue.
     to.set_nonblocking(true)?;
     background::spawn("gpu-time-signals", move || wait(from))?;
@@ -138,19 +146,28 @@ fn answer(signal: c_int) {
         FIRST_NS.store(0, Relaxed);
         return;
     }
+    act(signal);
+    siblings::answer(signal);
+    if !goes_on(signal, process()) {
+        end_by(signal);
+    }
+}
+
+/// Reports, and gives locked clocks back if the signal ends the process.
+fn act(signal: c_int) {
     let Some(handlers) = HANDLERS.get() else { return };
-    if goes_on(signal, process()) {
-        if is_reporter() {
-            (handlers.report)();
-        }
-        return;
+    match (goes_on(signal, process()), is_reporter()) {
+        (true, true) => (handlers.report)(),
+        (true, false) => {}
+        (false, true) => (handlers.end)(),
+        (false, false) => (handlers.give_back)(),
     }
-    if is_reporter() {
-        (handlers.end)();
-    } else {
-        (handlers.give_back)();
-    }
-    end_by(signal);
+}
+
+/// [`act`], on the listening thread of the runtime that handles the signal.
+extern "C" fn answer_for_sibling(signal: c_int) {
+    // A panic must not unwind into the other runtime.
+    _ = panic::catch_unwind(|| act(signal));
 }
 
 /// The handler. Makes only calls that are async-signal-safe.
@@ -179,7 +196,7 @@ extern "C" fn on_asked_while_off(_: c_int) {
         // SAFETY: polls one descriptor without waiting.
         unsafe { libc::poll(&raw mut stderr, 1, 0) };
         // Writing to a pipe without a reader would raise SIGPIPE.
-        if stderr.revents == libc::POLLOUT {
+        if stderr.revents == libc::POLLOUT && standard::Standard::Stderr.is_intact() {
             // SAFETY: writes a static text. A pipe that is ready accepts this few bytes without blocking.
             unsafe { libc::write(stderr.fd, LINE.as_ptr().cast(), LINE.len()) };
         }

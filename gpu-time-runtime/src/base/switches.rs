@@ -48,7 +48,7 @@ impl TimingSwitch {
     }
 
     fn close(&self) {
-        self.0.store(CLOSED, Relaxed);
+        self.0.swap(CLOSED, AcqRel);
     }
 }
 

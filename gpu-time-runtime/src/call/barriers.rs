@@ -1,6 +1,6 @@
-//! A call between two barriers: wall time from one idle state of its stream to the next.
+//! A call between two barriers: the wall time from one idle state of its stream to the next.
 //!
-//! This is the only measurement that waits for the GPU, as the user asked with `clock = "sync"`.
+//! This is the only measurement that waits for the GPU, as requested by `clock = "sync"`.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use crate::site::series_id::SeriesIdentity;
 use crate::types::sample::{CacheState, Lost, Sample, SampleFlags};
 use crate::types::workload::Workload;
 
-/// A call that is timed on the host between two barriers on its stream.
+/// A call timed on the host between two barriers on its stream.
 pub type SyncCall<G, W> = StreamOrHost<SyncStream<G, W>, W>;
 
-/// The barriers of a call, and a guard that detects whether its stream was dropped.
+/// The barriers around a call, and a guard that detects whether the stream was dropped.
 pub struct SyncStream<G, W> {
     barriers: Barriers,
     guard: G,
@@ -53,8 +53,8 @@ impl<G: StreamGuard, W: Work> TimedCall for SyncStream<G, W> {
 }
 
 /// A call between two barriers.
-///
-/// Invariant: until this is closed or abandoned, a bracket is open on the stream's state and a call
+/// Invariant: until this is closed or abandoned, a bracket is open in the stream's state and a call
+/// is in flight in its series.
 /// is in flight in its series.
 struct Barriers {
     call: StreamCall,
@@ -66,8 +66,8 @@ struct Barriers {
 }
 
 impl Barriers {
-    /// Flushes the cache if requested, waits for the stream and reads the clock. If a step fails,
-    /// counts the call as lost and returns `None`.
+    /// Flushes the cache if requested, waits for the stream and reads the clock. On failure, counts
+    /// the call as lost and returns `None`.
     #[cold]
     fn open(call: StreamCall, life: Life<'_>) -> Option<Barriers> {
         let StreamCall { site, thread, context, stream, call_id, key, .. } = call;
@@ -113,7 +113,7 @@ impl Barriers {
         Ok(context.now_ns())
     }
 
-    /// Waits for the stream again and delivers the time since the first barrier.
+    /// Waits for the stream again and records the time since the first barrier.
     #[cold]
     fn close(&self, life: Life<'_>, workload: Workload) {
         let StreamCall { thread, context, stream, tracked, weight, .. } = self.call;

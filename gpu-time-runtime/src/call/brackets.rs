@@ -1,4 +1,4 @@
-//! Calls timed by pairs of events: around the body, or around each launch.
+//! Calls timed by event pairs: around the body, or around each launch.
 
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
@@ -12,10 +12,10 @@ use crate::record::{threads::StreamCall, timeline::CallId};
 use crate::site::cost::Timing;
 use crate::types::sample::Lost;
 
-/// A call whose launches are timed one by one.
+/// A call whose launches are timed individually.
 pub type LaunchesCall<G, W> = StreamOrHost<Launches<G, W>, W>;
 
-/// The launches of a call on a stream, with a pair of events around each.
+/// The launches made by a call on a stream, with an event pair around each.
 pub struct Launches<G, W> {
     call: StreamCall,
     state: CallState,
@@ -23,7 +23,8 @@ pub struct Launches<G, W> {
     work: W,
 }
 
-/// A launch between its two events. If this is dropped before the stop, the launch counts as lost.
+/// A launch between its two events. If the token is dropped before the stop, the launch counts as
+/// lost.
 #[must_use]
 pub struct Token(Option<OpenLaunch>);
 
@@ -74,7 +75,7 @@ impl<G: StreamGuard, W: Work> Scope<LaunchesCall<G, W>> {
     }
 }
 
-/// Stops a launch. `failed` returns `true` for a result which says that nothing was launched.
+/// Stops a launch. `failed` returns `true` for a result that shows that nothing was launched.
 #[inline]
 pub fn stop<R, G: StreamGuard, W: Work>(
     (mut token, result): (Token, R),
@@ -87,7 +88,7 @@ pub fn stop<R, G: StreamGuard, W: Work>(
     result
 }
 
-/// Stops a launch without a result.
+/// Stops a launch that has no result.
 #[inline]
 pub fn stop_statement<G: StreamGuard, W: Work>(
     mut token: Token,
@@ -98,7 +99,8 @@ pub fn stop_statement<G: StreamGuard, W: Work>(
     }
 }
 
-/// Runs if the function left the launch by unwinding, or by a `return` or `?` among its arguments.
+/// Runs if the function left the launch by unwinding, or by a `return` or `?` in one of its
+/// arguments.
 impl Drop for Token {
     fn drop(&mut self) {
         if let Some(launch) = self.0.take()
@@ -119,10 +121,10 @@ impl<G: StreamGuard, W: Work> TimedCall for Launches<G, W> {
 /// A call whose body is timed as a whole.
 pub type BodyCall<G, W> = StreamOrHost<Body<G>, W>;
 
-/// The body of a call on a stream, with a pair of events around it.
+/// The body of a call on a stream, with an event pair around it.
 pub struct Body<G> {
     call: StreamCall,
-    /// `None` if the bracket was lost at its start.
+    /// `None` if the bracket was lost at the start.
     bracket: Option<GpuBracket>,
     guard: G,
 }

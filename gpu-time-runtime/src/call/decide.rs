@@ -1,9 +1,9 @@
-//! Decides whether a call is timed, and counts the call. No other module does either.
+//! Decides whether to time a call, and counts it. No other module does either.
 //!
-//! Steps in order: the switch and the filter, sampling, the stream, warm-up. Sites with `graph`
-//! learn the stream before sampling. Each thread has a [skip counter](crate::site::counters) with
-//! the number of calls to skip next, by sampling or as warm-up in a context, so that a skipped call
-//! needs no other check.
+//! The steps are, in order: the switch and the filter, sampling, the stream, warm-up. Sites with
+//! `graph` look up the stream before sampling. Each thread has a [skip
+//! counter](crate::site::counters), the number of calls to skip next for sampling or as warm-up in
+//! a context. A skipped call needs no other check.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -19,29 +19,31 @@ use crate::site::counters::{CallCounters, Lease, Outcome};
 use crate::site::{callsite::CallSite, cost};
 use crate::types::{device::DeviceId, key::SeriesKey};
 
-/// Longest sampling gap, after which the rate is read again; shorter with a budget, which changes
-/// the rate.
+/// The longest sampling gap. The rate is read again after each gap. Gaps are shorter with a budget,
+/// because it changes the rate.
 const LONGEST_GAP: u64 = 4_096;
 const LONGEST_GAP_WITH_BUDGET: u64 = 64;
-/// Most warm-up calls that a thread leases at once.
+/// The maximum number of warm-up calls that a thread leases at a time.
 const MAX_LEASE: u32 = 64;
 
-/// A call that is to be timed unless its warm-up or its context decides otherwise, and where it runs.
+/// A call that will be timed unless warm-up or the context prevents it, with its stream and
+/// context.
 pub(crate) struct Admitted<G> {
     pub ticket: Ticket,
     pub source: Source<G>,
-    /// The call is captured into a graph, so it does not count as warm-up: the shape of the graph would
-    /// depend on how many calls went before.
+    /// The call is captured into a graph. It does not count as warm-up, because the graph's shape
+    /// would then depend on the number of earlier calls.
     pub is_captured: bool,
 }
 
-/// The counting of one call.
+/// Counts one call.
 ///
-/// Invariant: the call is counted once, when this is dropped: as skipped, unless it was given another
-/// outcome before. So a panic in one of the user's expressions leaves the call counted as skipped.
+/// Invariant: each call is counted exactly once, when this is dropped. It counts as skipped unless
+/// another outcome has been set, so a panic in one of the user's expressions leaves the call
+/// counted as skipped.
 pub(crate) struct Ticket {
     pub site: &'static CallSite,
-    /// The number of calls that this one represents.
+    /// The number of calls that this call represents.
     weight: f32,
     outcome: Outcome,
 }
@@ -52,13 +54,13 @@ impl Ticket {
         Ticket { site, weight, outcome: Outcome::Skipped }
     }
 
-    /// Counts the call as given.
+    /// Counts the call with the given outcome.
     #[inline(always)]
     fn count_as(mut self, outcome: Outcome) {
         self.outcome = outcome;
     }
 
-    /// Counts the call as timed, and returns its weight.
+    /// Counts the call as timed and returns its weight.
     #[inline(always)]
     pub fn time(mut self) -> f32 {
         self.outcome = Outcome::Timed;
@@ -73,10 +75,11 @@ impl Drop for Ticket {
     }
 }
 
-/// Decides whether a call is timed, as far as that is known without its context. Counts it if not.
+/// Makes the part of the timing decision that does not need the context. Counts the call if it is
+/// not timed.
 ///
-/// Inlined into the caller with everything that a call does which is not timed, so that such a call makes
-/// no function call.
+/// Inlined into the caller, together with everything else that an untimed call does, so that such a
+/// call makes no function call.
 #[inline(always)]
 pub(crate) fn admit<G>(
     site: &'static CallSite,
@@ -93,9 +96,9 @@ pub(crate) fn admit<G>(
     Some(Admitted { ticket, source, is_captured: false })
 }
 
-/// [`admit`] for a site with `graph`, whose captured calls are timed whatever the sampling says. A graph
-/// that is captured anew must keep its shape, so they are timed even while timing is switched off, if
-/// the site's captures have nodes.
+/// [`admit`] for a site with `graph`, whose captured calls are timed regardless of sampling. If a
+/// graph is captured again, it must keep its shape. Therefore such calls are timed even while
+/// timing is switched off, provided that the site's captures have nodes.
 #[inline(always)]
 pub(crate) fn admit_graph<G: StreamGuard>(
     site: &'static CallSite,
@@ -114,7 +117,7 @@ fn admit_captured<G: StreamGuard>(
     source: impl FnOnce() -> Source<G>,
 ) -> Option<Admitted<G>> {
     let mut ticket = Ticket::new(site, 1.0);
-    // The time that this takes is not a timed call's alone: every call of the site pays it.
+    // This time is not attributed to timed calls alone, because every call of the site incurs it.
     let timing = cost::time_decision(&site.cost);
     let source = source();
     drop(timing);
@@ -150,7 +153,7 @@ fn admit_captured<G: StreamGuard>(
     Some(Admitted { ticket, source, is_captured })
 }
 
-/// Decides by the switch, the filter and sampling. Counts the call if it is not timed.
+/// Decides based on the switch, the filter and sampling. Counts the call if it is not timed.
 #[inline(always)]
 pub(crate) fn draw(site: &'static CallSite) -> Option<Ticket> {
     if !is_wanted(site) {
@@ -194,12 +197,12 @@ fn is_wanted(site: &'static CallSite) -> bool {
 
 #[cold]
 fn may_need_nodes(site: &'static CallSite) -> bool {
-    // A site that was filtered out before its first capture never gets nodes.
+    // A site excluded by the filter before its first capture never gets nodes.
     let may_have = site.has_nodes().unwrap_or(site.is_on() == Some(true));
     may_have && !switches::is_closed() && !cuda::is_recording()
 }
 
-/// Decides by sampling. Returns the weight of a timed call, or the outcome to count.
+/// Decides by sampling. Returns the weight for a timed call, or the outcome to count.
 #[inline(never)]
 fn draw_slowly(
     site: &'static CallSite,
@@ -209,18 +212,18 @@ fn draw_slowly(
         return Err(Outcome::Skipped);
     }
     let counters = known.or_else(|| threads::allocated_counters(site));
-    // A new thread may have the recorder of one that ended in the middle of a gap.
+    // A new thread may reuse the recorder of a thread that ended in the middle of a gap.
     if counters.is_some_and(|counters| counters.pass_over(0, site.rate.epoch())) {
         return Err(Outcome::Unsampled);
     }
     if let Some(Lease { device, calls }) = counters.and_then(CallCounters::take_warmup) {
-        // The lease is from before the site was sampled.
+        // The lease was made before the site was sampled.
         site.warmups.give_back(device, SeriesKey::NONE, calls);
     }
     let has_budget = cost::is_on();
     let _timing = cost::time_decision(&site.cost);
     if has_budget {
-        // Before the draw, so that the new rate applies to this call.
+        // Called before the draw, so that a new rate applies to this call.
         budget_control::tick(site, counters.map_or(1, CallCounters::decided));
     }
     let weight = match counters {
@@ -236,7 +239,7 @@ fn draw_slowly(
     weight.ok_or(Outcome::Unsampled)
 }
 
-/// Uses a warm-up call that the thread has leased in this context, if there is one.
+/// Uses one of the warm-up calls that the thread has leased in this context, if any.
 #[inline(always)]
 fn is_leased(site: &'static CallSite, context: usize) -> bool {
     !site.is_plain()
@@ -245,8 +248,8 @@ fn is_leased(site: &'static CallSite, context: usize) -> bool {
             .is_some_and(|counters| counters.pass_over(context, site.rate.epoch()))
 }
 
-/// Finds the context of a call on a stream, and begins to time it. `None` if there is no context, or if the
-/// call serves to warm up.
+/// Finds the context for a call on a stream, and starts timing the call. Returns `None` if there is
+/// no context, or if this is a warm-up call.
 #[inline(always)]
 pub(crate) fn stream_call<G: StreamGuard, D: Details>(
     mut ticket: Ticket,
@@ -284,14 +287,14 @@ pub(crate) fn stream_call<G: StreamGuard, D: Details>(
     Some((call, guard, work))
 }
 
-/// Evaluates the key of a call, and returns it with the details that are still to be evaluated.
+/// Evaluates a call's key. Returns it with the details that remain to be evaluated.
 #[inline(always)]
 pub(crate) fn series_key<D: Details>(site: &'static CallSite, details: D) -> (SeriesKey, D::Rest) {
     let (text, rest) = details.key();
     (text.map_or(SeriesKey::NONE, |text| site.keys.find(&text)), rest)
 }
 
-/// Evaluates the workload of a call, and counts an invalid one.
+/// Evaluates a call's workload, and counts it if it is invalid.
 #[inline(always)]
 pub(crate) fn workload<D: Details>(site: &'static CallSite, rest: D::Rest) -> D::Work {
     let work = D::work(rest);
@@ -301,9 +304,10 @@ pub(crate) fn workload<D: Details>(site: &'static CallSite, rest: D::Rest) -> D:
     work
 }
 
-/// Takes a warm-up call of the context's device, or of the host without one. If many are left, the thread
-/// leases more, which its next calls in the context use up without further checks. The second value is the
-/// handle by which those calls name the context; 0 if they cannot use a lease.
+/// Takes a warm-up call for the context's device, or for the host if there is no context. If many
+/// are left, the thread leases more, which its next calls in the context use up without further
+/// checks. The second value is the handle that identifies the context to those calls, or 0 if they
+/// cannot use a lease.
 #[inline(never)]
 pub(crate) fn warms_up(
     ticket: &mut Ticket,
@@ -318,11 +322,11 @@ pub(crate) fn warms_up(
         return false;
     }
     // A lease applies to calls in one context, before their key is known. The program must not be
-    // able to destroy that context: the next one with its address may be on another device.
+    // able to destroy that context, because the next one at its address may be on another device.
     let context = on.and_then(|(context, handle)| context.is_retained().then_some(handle));
     let can_lease = !site.is_sampled() && !site.spec.graph;
     let context = context.filter(|handle| *handle != 0 && can_lease && counters.is_some());
-    // The rest of a lease in another context may be used in this one.
+    // What remains of a lease in another context may be used in this one.
     if let Some(Lease { device, calls }) = counters.and_then(CallCounters::take_warmup) {
         site.warmups.give_back(device, SeriesKey::NONE, calls);
     }

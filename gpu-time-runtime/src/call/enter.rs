@@ -1,8 +1,8 @@
-//! The entry of a call: one function for each way of timing, chosen by the macro.
+//! Entry points for calls: one function for each way of timing, chosen by the macro.
 //!
-//! Each one asks [`decide`] whether and where to time the call, and begins it accordingly. An
-//! untimed call is handled inline, which is cheaper than calling the runtime and does not spill the
-//! registers that only the timed path needs.
+//! Each one uses [`decide`] to determine whether and where to time the call, then starts it.
+//! Untimed calls are handled inline, which is cheaper than calling the runtime and avoids spilling
+//! registers needed only for timing.
 
 use crate::call::brackets::{BodyCall, LaunchesCall};
 use crate::call::decide::{self, Admitted, Ticket};
@@ -11,7 +11,7 @@ use crate::call::source::{Details, Source};
 use crate::call::{barriers::SyncCall, scope::Scope, stream::StreamGuard};
 use crate::site::{callsite::CallSite, cost::CostTimer};
 
-/// Begins a call whose launches are timed one by one.
+/// Starts a call whose launches are timed individually.
 #[inline(always)]
 pub fn enter_launches<G: StreamGuard, D: Details>(
     site: &'static CallSite,
@@ -21,8 +21,8 @@ pub fn enter_launches<G: StreamGuard, D: Details>(
     decide::admit(site, source).map_or_else(Scope::none, |admitted| begin(admitted, details))
 }
 
-/// Begins a call of a function with `graph`: during a capture its launches become timed nodes of the
-/// graph, otherwise they are timed one by one.
+/// Starts a call to a function with `graph`. During a capture, its launches become timed graph
+/// nodes; otherwise they are timed individually.
 #[inline(always)]
 pub fn enter_graph<G: StreamGuard, D: Details>(
     site: &'static CallSite,
@@ -32,7 +32,7 @@ pub fn enter_graph<G: StreamGuard, D: Details>(
     decide::admit_graph(site, source).map_or_else(Scope::none, |admitted| begin(admitted, details))
 }
 
-/// Begins a call whose body is timed as a whole by a pair of events.
+/// Starts a call whose whole body is timed by an event pair.
 #[inline(always)]
 pub fn enter_body<G: StreamGuard, D: Details>(
     site: &'static CallSite,
@@ -42,7 +42,7 @@ pub fn enter_body<G: StreamGuard, D: Details>(
     decide::admit(site, source).map_or_else(Scope::none, |admitted| begin(admitted, details))
 }
 
-/// Begins a call that is timed on the host between two barriers on its stream.
+/// Starts a call that is timed on the host between two barriers on its stream.
 #[inline(always)]
 pub fn enter_sync<G: StreamGuard, D: Details>(
     site: &'static CallSite,
@@ -52,7 +52,7 @@ pub fn enter_sync<G: StreamGuard, D: Details>(
     decide::admit(site, source).map_or_else(Scope::none, |admitted| begin(admitted, details))
 }
 
-/// Begins a call that is timed by the host clock alone.
+/// Starts a call that is timed only by the host clock.
 #[inline(always)]
 pub fn enter_host<D: Details>(site: &'static CallSite, details: D) -> Scope<HostCall<D::Work>> {
     decide::draw(site).map_or_else(Scope::none, |ticket| begin_host(ticket, details))

@@ -4,8 +4,8 @@ use crate::call::lookup::Step;
 
 /// Wraps the return value of a launch.
 ///
-/// Method lookup of `gpu_time_failed` tries `Result` first, then any type. Only an `Err` counts as
-/// failure: a launch that failed must not become a sample.
+/// Method lookup for `gpu_time_failed` tries `Result` first, then any type. Only an `Err` counts as
+/// failure: a failed launch must not become a sample.
 pub fn probe<R>(returned: &R) -> Step<Step<&R>> {
     Step(Step(returned))
 }
@@ -33,10 +33,10 @@ impl<R> Step<&R> {
 
 /// The status code that `cuLaunchKernel` returns.
 ///
-/// In every cudarc version, `CUresult` has a method `result` of its own, which is found before this
-/// one. Any other return value is probed as it is.
+/// In every cudarc version, `CUresult` has its own `result` method, which takes precedence over
+/// this one. Any other return value is probed unchanged.
 pub trait Status {
-    /// The value to pass to [`probe`].
+    /// Returns the value to pass to [`probe`].
     fn result(&self) -> &Self {
         self
     }

@@ -1,4 +1,4 @@
-//! The cold path of a call: the first one of a site, or in a context.
+//! The cold path of a call: the first call of a site, or the first in a context.
 
 use crate::base::lock::locked;
 use crate::base::{fork, switches};
@@ -12,7 +12,7 @@ use crate::record::{graph, stream_state, threads};
 use crate::site::{callsite::CallSite, counters::Outcome, registry};
 use crate::types::{device::DeviceId, handles::Stream, key::SeriesKey};
 
-/// Registers and configures a site at its first call. Returns `true` if its calls are timed.
+/// Registers and configures a site on its first call. Returns `true` if its calls are timed.
 #[cold]
 pub(super) fn first_call(site: &'static CallSite) -> bool {
     if fork::is_forked() {
@@ -23,7 +23,7 @@ pub(super) fn first_call(site: &'static CallSite) -> bool {
     registry::register(site);
     let is_on = active::introduce(site);
     if active::config().is_on {
-        // The report is due even if nothing gets timed.
+        // The report is written even if nothing gets timed.
         exit::arm();
     } else {
         exit::arm_while_off();
@@ -31,7 +31,7 @@ pub(super) fn first_call(site: &'static CallSite) -> bool {
     is_on
 }
 
-/// Finds the context of a call to be timed, or returns the outcome to count.
+/// Finds the context for a call to be timed, or returns the outcome to count.
 #[cold]
 pub(super) fn context(
     site: &'static CallSite,
@@ -52,17 +52,17 @@ pub(super) fn context(
     }
 }
 
-/// Finds and retains the context of a stream that is never destroyed.
+/// Finds the context of a stream that is never destroyed, and retains it.
 #[inline]
 pub(super) fn register_context(stream: Stream, handle: usize) {
     if switches::is_on() && cuda::recent(handle).is_none() && cuda::why_unusable().is_none() {
-        // A failure recurs, and is counted, when the call is entered.
+        // If this fails, it will fail again, and be counted, when the call is entered.
         _ = find(stream, handle, Life::ALWAYS);
     }
 }
 
-/// Finds a context. If it is new, arms the report at exit while its driver is loaded, and calibrates the
-/// event bias unless a bracket is open anywhere.
+/// Finds a context. If it is new, registers the exit report while the driver is loaded, and
+/// calibrates the event bias unless a bracket is open anywhere.
 pub(crate) fn find(
     stream: Stream,
     handle: usize,
@@ -81,8 +81,8 @@ pub(crate) fn find(
     Ok(context)
 }
 
-/// Prepares the flushes and holds that timed calls of the site need. This enqueues work, so it is
-/// left for later while this thread has a bracket open.
+/// Prepares the flushes and holds needed by the site's timed calls. This enqueues work, so it is
+/// postponed while this thread has an open bracket.
 #[cold]
 pub(super) fn prepare(site: &'static CallSite, context: &'static Context) {
     let settings = site.settings();

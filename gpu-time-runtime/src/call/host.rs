@@ -1,4 +1,4 @@
-//! A call timed by the host clock, also where a `stream` expression gives no stream.
+//! Calls timed by the host clock, including those whose `stream` expression yields no stream.
 
 use std::time::Instant;
 
@@ -18,14 +18,14 @@ pub struct HostCall<W> {
     thread: &'static ThreadRecorder,
     series: SeriesRef,
     started: Instant,
-    /// The number of calls that this one represents.
+    /// The number of calls that this call represents.
     weight: f32,
     work: W,
     call_id: CallId,
 }
 
 impl<W: Work> HostCall<W> {
-    /// Begins the call; `None` if it is a warm-up call.
+    /// Starts the call. Returns `None` if it is a warm-up call.
     pub(crate) fn begin<D: Details<Work = W>>(
         mut ticket: Ticket,
         details: D,
@@ -61,7 +61,7 @@ impl<W: Work> TimedCall for HostCall<W> {
     }
 }
 
-/// A call whose `stream` expression gives a stream or `None`.
+/// A call whose `stream` expression yields a stream or `None`.
 pub enum StreamOrHost<S, W> {
     /// On a stream.
     Stream(S),
@@ -71,10 +71,10 @@ pub enum StreamOrHost<S, W> {
 
 /// A way of timing a call on a stream.
 pub(crate) trait StreamTimed<G, W>: TimedCall + Sized {
-    /// `true` if beginning and ending such a call waits for the GPU.
+    /// `true` if starting and ending such a call waits for the GPU.
     const WAITS: bool = false;
 
-    /// Begins the call; `None` if it was lost.
+    /// Starts the call. Returns `None` if it was lost.
     fn begin(call: StreamCall, guard: G, work: W) -> Option<Self>;
 }
 

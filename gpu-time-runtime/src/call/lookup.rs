@@ -1,11 +1,12 @@
-//! Method lookup in steps: how generated code tells apart types that it cannot name.
+//! Stepwise method lookup, with which generated code distinguishes types that it cannot name.
 
 use std::ops::Deref;
 
-/// One step of a method lookup, around the next one.
+/// One step of a method lookup, wrapped around the next one.
 ///
-/// The compiler looks a method up in a type before it looks in the type that it dereferences to. So
-/// the methods of `Step<Step<&V>>` are for special `V`, and those of `Step<&V>` are for any other.
+/// The compiler looks for a method on a type before it looks at the type's `Deref` target.
+/// Therefore the methods of `Step<Step<&V>>` apply to special `V`, and those of `Step<&V>` to any
+/// other.
 pub struct Step<T>(pub(super) T);
 
 impl<T> Deref for Step<T> {

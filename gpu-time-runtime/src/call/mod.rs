@@ -1,4 +1,4 @@
-//! A call of an annotated function, from its entry to the record of its stop event.
+//! A call of an annotated function, from its entry to the recording of its stop event.
 
 pub(crate) mod barriers;
 pub mod brackets;

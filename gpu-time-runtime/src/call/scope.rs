@@ -8,11 +8,11 @@ use crate::record::timeline::{self, CallId};
 use crate::site::cost::{CostTimer, Timing};
 use crate::types::sample::Lost;
 
-/// One call of an annotated function. Borrows nothing; dropping it ends the call.
+/// One call of an annotated function. Borrows nothing; ends the call on drop.
 #[must_use]
 pub struct Scope<C: TimedCall>(Option<Active<C>>);
 
-/// A call that is timed.
+/// A timed call.
 struct Active<C> {
     call: C,
     /// The function is suspended at a visible `.await`.
@@ -21,23 +21,23 @@ struct Active<C> {
     cost: CostTimer,
 }
 
-/// One way of timing a call.
+/// A way of timing calls.
 pub trait TimedCall {
-    /// Ends the call, and returns its number in the trace. `lost` is the reason if it gives no
-    /// sample; `timing` measures the host time that this takes.
+    /// Ends the call and returns its number in the trace. `lost` is the reason if there is no
+    /// sample; `timing` meters the host time spent here.
     #[doc(hidden)]
     fn end(&mut self, lost: Option<Lost>, timing: &mut Timing<'_>) -> CallId;
 }
 
 impl<C: TimedCall> Scope<C> {
-    /// The scope of an untimed call. A function rather than a `const`, which would be copied in
-    /// full.
+    /// Creates the scope for an untimed call. This is a function because a `const` would be copied
+    /// in full.
     #[inline(always)]
     pub(crate) fn none() -> Self {
         Scope(None)
     }
 
-    /// The scope of a call, if it is timed.
+    /// Creates the scope for a call, which is timed if it is `Some`.
     #[inline(always)]
     pub(crate) fn of(call: Option<C>, cost: CostTimer) -> Self {
         match call {
@@ -51,7 +51,7 @@ impl<C: TimedCall> Scope<C> {
         }
     }
 
-    /// Returns the call and its cost timer, if it is timed.
+    /// Returns the call and its cost timer, if the call is timed.
     #[inline(always)]
     pub(crate) fn timed(&self) -> Option<(&C, &CostTimer)> {
         self.0.as_ref().map(|active| (&active.call, &active.cost))
@@ -70,14 +70,14 @@ impl<C: TimedCall> Scope<C> {
     }
 }
 
-/// Marks that the function waits for this future.
+/// Marks that the function is about to wait for this future.
 #[inline]
 pub fn awaiting<T, C: TimedCall>((future,): (T,), scope: &Scope<C>) -> T {
     scope.set_suspended(true);
     future
 }
 
-/// Marks that the function continues, and passes on the output of the future.
+/// Marks that the function has resumed, and passes on the future's output.
 #[inline]
 pub fn awaited<T, C: TimedCall>(((), output): ((), T), scope: &Scope<C>) -> T {
     scope.set_suspended(false);
@@ -97,12 +97,12 @@ impl<C: TimedCall> Active<C> {
     #[inline(never)]
     fn end(&mut self) {
         if fork::is_forked() {
-            // The call is the parent's, and another thread may have held a lock at the fork.
+            // The call belongs to the parent, and another thread may have held a lock at the fork.
             return;
         }
         let mut timing = self.cost.start();
         let lost = if thread::panicking() && !self.was_panicking {
-            // Checked first: the awaited future may be what panics.
+            // Checked first, because the panic may come from the awaited future.
             Some(Lost::Failed)
         } else if *self.is_suspended.get_mut() {
             Some(Lost::Cancelled)

@@ -1,4 +1,4 @@
-//! The values that generated code passes in: the stream of a call, its key and its workload.
+//! Values passed in by generated code: a call's stream, key and workload.
 
 use crate::call::first;
 use crate::types::{handles::Stream, key::KeyText, workload::Workload};
@@ -7,27 +7,27 @@ use crate::types::{handles::Stream, key::KeyText, workload::Workload};
 pub enum Source<G> {
     /// A stream.
     Stream(StreamSource<G>),
-    /// The expression was `None` or `Err`: the call runs on the CPU.
+    /// The expression was `None` or `Err`, so the call runs on the CPU.
     Host,
 }
 
-/// A stream as described by the application's types.
+/// A stream, as described by the application's types.
 pub struct StreamSource<G> {
     pub(crate) stream: Stream,
     /// The `CUcontext`, or 0 for a raw handle. 0 stands for the stream's own context, or for the
-    /// current one if this is the NULL or the per-thread stream.
+    /// current context if this is the NULL stream or the per-thread stream.
     pub(crate) context: usize,
-    /// cudarc enqueues waits and records of its own around launches.
+    /// cudarc enqueues its own waits and records around launches.
     pub(crate) tracked: bool,
-    /// Detects later whether the stream was dropped.
+    /// Detects whether the stream has been dropped.
     pub(crate) guard: G,
 }
 
 impl<G> Source<G> {
-    /// Describes a stream. Must be called while the value of the expression is alive.
+    /// Describes a stream. Must be called while the value of the `stream` expression is alive.
     ///
-    /// For a stream that is never destroyed, that value may be a temporary that is the last owner
-    /// of the context. The context is therefore retained before the value is dropped.
+    /// If the stream is never destroyed, that value may be a temporary and the last owner of the
+    /// context. Therefore the context is retained before the value is dropped.
     #[inline]
     pub fn stream(stream: usize, context: usize, tracked: bool, guard: G) -> Source<G> {
         let stream = Stream(stream);
@@ -38,7 +38,7 @@ impl<G> Source<G> {
     }
 }
 
-/// The key and the workload of a call, each evaluated at most once.
+/// A call's key and workload, each evaluated at most once.
 pub trait Details {
     /// The type that stores the workload in the call.
     type Work: Work;
@@ -48,14 +48,15 @@ pub trait Details {
     /// The attribute has a `key`.
     const HAS_KEY: bool;
 
-    /// Evaluates `key`. Asked for timed calls, and to know which series a call warms up.
+    /// Evaluates `key`. Called for timed calls, and to find out which series a warm-up call belongs
+    /// to.
     fn key(self) -> (Option<KeyText>, Self::Rest);
 
-    /// Evaluates `bytes` and `flops`. Called for timed calls only.
+    /// Evaluates `bytes` and `flops`. Called only for timed calls.
     fn work(rest: Self::Rest) -> Self::Work;
 }
 
-/// The workload of a call; `()` for calls without `bytes` and `flops`.
+/// A call's workload; `()` for calls without `bytes` and `flops`.
 pub trait Work: Copy + Send + Sync + 'static {
     /// Returns the workload.
     fn get(self) -> Workload;
@@ -75,7 +76,7 @@ impl Work for Workload {
     }
 }
 
-/// The details of an attribute without `key`, `bytes` and `flops`.
+/// The details for an attribute without `key`, `bytes` and `flops`.
 pub struct NoDetails;
 
 impl Details for NoDetails {
@@ -105,7 +106,7 @@ where
     K: FnOnce() -> Option<KeyText>,
     W: FnOnce() -> Workload,
 {
-    // Also set for `bytes` and `flops` alone: such a call leases no warm-up.
+    // Also `true` if there is only `bytes` or `flops`, because such a call leases no warm-up calls.
     const HAS_KEY: bool = true;
     type Work = Workload;
     type Rest = W;

@@ -1,33 +1,33 @@
-//! Streams of any cudarc version: how generated code reads the value of a `stream` expression.
+//! Support for streams from any cudarc version: generated code uses it to evaluate `stream`
+//! expressions.
 //!
-//! The user's crate chooses the cudarc version, so this file names no cudarc type. Generated code
-//! calls the user's own `cu_stream()`, `context()` and `cu_ctx()`. Everything that depends on the
-//! type of a value is decided by method lookup, which tries a type before the type that it
-//! dereferences to: see [`Step`]. The methods of the steps have a prefix, because a trait that the
-//! user implements for every type takes part in the same lookup.
+//! The user's crate chooses the cudarc version, so this file does not name any cudarc type.
+//! Generated code calls the user's own `cu_stream()`, `context()` and `cu_ctx()`. Everything that
+//! depends on a value's type is decided by method lookup, which tries a type before its `Deref`
+//! target: see [`Step`]. The methods on steps have a prefix, because traits that the user
+//! implements for every type take part in the same lookup.
 
 mod guard;
 
 pub use guard::{Counted, Life, StreamGuard, WeakStream, owner};
 
-use std::cell::{Cell, Ref, RefMut};
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::rc::Rc;
-use std::sync::{Arc, MutexGuard, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::call::lookup::Step;
+use crate::types::gpu_stream::GpuStream;
 
 /// Describes the value of a `stream` expression, given by reference, as a
 /// [`Source`](crate::call::source::Source).
 ///
-/// The stream is `lent` if it outlives the call, else `owned`: it may be dropped at any time. The
-/// reference prevents a place expression from being moved out of, and the `match` extends the
-/// temporaries of the expression for as long as they are needed. The second `match` is not a `let`
-/// because clippy mistakes the candidate around a guard for the guard itself and suggests dropping
-/// it earlier. The variables have a prefix because hygiene does not separate a pattern from a
-/// constant of the user.
+/// The stream is `lent` if it outlives the call. Otherwise it is `owned` and may be dropped at any
+/// time. The reference prevents a move out of a place expression, and the `match` keeps the
+/// expression's temporaries alive for as long as they are needed. The second `match` is not a
+/// `let`, because clippy mistakes the candidate around a guard for the guard itself and suggests
+/// dropping it earlier. The variables have a prefix, because hygiene does not distinguish a pattern
+/// from a user's constant.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __gpu_time_source {
@@ -37,7 +37,7 @@ macro_rules! __gpu_time_source {
                 use $crate::private::{RawHandle as _, Untracking as _};
                 match $crate::private::given(__gpu_time_value).gpu_time_stream() {
                     $crate::private::core::option::Option::Some(__gpu_time_found) => {
-                        match $crate::private::candidate(__gpu_time_found) {
+                        match $crate::private::found(__gpu_time_found).gpu_time_candidate() {
                             __gpu_time_given => {
                                 let (__gpu_time_handle, __gpu_time_stream) =
                                     __gpu_time_given.cu_stream().gpu_time_of(&__gpu_time_given);
@@ -68,10 +68,10 @@ macro_rules! __gpu_time_source {
     };
 }
 
-/// Wraps the value of a `stream` expression, from which `gpu_time_stream` takes the stream.
+/// Wraps the value of a `stream` expression, so that `gpu_time_stream` can extract the stream.
 ///
 /// Method lookup tries an `Option` or `Result` first, then one behind a reference or a guard, then
-/// any type, which is the stream itself.
+/// any type, which is taken as the stream itself.
 pub fn given<V>(value: &V) -> Step<Step<Step<&V>>> {
     Step(Step(Step(value)))
 }
@@ -126,7 +126,8 @@ impl<'a, V> Step<&'a V> {
     }
 }
 
-/// The operand of `?` in a `stream` expression, where `?` ends the expression, not the function.
+/// The operand of `?` in a `stream` expression, where `?` leaves the expression rather than the
+/// function.
 pub struct Tried<T>(pub T);
 
 impl<T> Tried<Option<T>> {
@@ -143,30 +144,62 @@ impl<T, E> Tried<Result<T, E>> {
     }
 }
 
-/// A value that is expected to be a stream: a raw handle, or a type with the methods of a
-/// `CudaStream`.
+/// Wraps the value of a `stream` expression, without its `Option` or `Result`, so that
+/// `gpu_time_candidate` can extract the handle.
 ///
-/// `R` is `&S`. The type names no lifetime and is invariant, because the compiler shows the message
-/// of [`IsStream`] only if the type of the receiver is, region variables included, that of the
-/// bound.
-pub struct Candidate<R, S>(R, PhantomData<Cell<(R, S)>>);
-
-/// Wraps a value that is expected to be a stream.
-pub fn candidate<S>(value: &S) -> Candidate<&S, S> {
-    Candidate(value, PhantomData)
+/// Method lookup tries a [`GpuStream`] first, then any type.
+pub fn found<S>(value: &S) -> Step<Step<&S>> {
+    Step(Step(value))
 }
 
-/// The methods that generated code calls on a `CudaStream`, for raw handles.
+impl<S: GpuStream> Step<Step<&S>> {
+    /// Returns the handle, wrapped in a type with the same methods as `CudaStream`.
+    pub fn gpu_time_candidate(&self) -> Vouched {
+        Vouched(self.0.0.stream_handle())
+    }
+}
+
+impl<'a, S> Step<&'a S> {
+    /// Returns the value, which should have the same methods as `CudaStream`.
+    pub fn gpu_time_candidate(&self) -> Candidate<&'a S, S> {
+        Candidate(self.0, PhantomData)
+    }
+}
+
+/// The handle of a [`GpuStream`].
+pub struct Vouched(*mut c_void);
+
+impl Vouched {
+    /// Returns the handle.
+    pub fn cu_stream(&self) -> *mut c_void {
+        self.0
+    }
+
+    /// Stands in for a cudarc context.
+    pub fn context(&self) -> &'static &'static UnknownContext {
+        &&UnknownContext
+    }
+}
+
+/// A value expected to have the same methods as `CudaStream`.
+///
+/// `R` is `&S`. The type has no lifetime parameter and is invariant, because the compiler shows the
+/// [`IsStream`] message only if the receiver's type is identical to the type in the bound,
+/// including region variables.
+pub struct Candidate<R, S>(R, PhantomData<Cell<(R, S)>>);
+
+/// The methods that generated code calls on a `CudaStream`. Nothing implements [`IsStream`], so
+/// they only produce its error message.
 impl<R, S> Candidate<R, S>
 where
     Self: IsStream<S>,
 {
-    /// Returns the handle.
+    /// Stands in for a missing method.
     pub fn cu_stream(&self) -> *mut c_void {
-        self.gpu_time_handle()
+        std::ptr::null_mut()
     }
 
-    /// Stands in for a cudarc context.
+    /// Stands in for a missing method.
     pub fn context(&self) -> &'static &'static UnknownContext {
         &&UnknownContext
     }
@@ -180,38 +213,17 @@ impl<R, S> Deref for Candidate<R, S> {
     }
 }
 
-/// Implemented for a [`Candidate`] that is a raw handle.
-///
-/// The type of the value is a parameter so that the message can name it.
+/// Provides the error message for a value that is not a stream. The value's type is a parameter, so
+/// that the message can name it.
 #[diagnostic::on_unimplemented(
     message = "`{S}` is not a stream",
-    label = "expected a `CudaStream` of cudarc or a raw handle",
-    note = "to pass a raw handle, write for example `stream = s.as_inner()` (cust) or \
-            `stream = cudaStream_t::from(s)` (era_cudart)"
+    label = "expected a `CudaStream` of cudarc, or a type that implements `GpuStream`",
+    note = "a raw handle needs `unsafe`: write for example \
+            `stream = unsafe {{ gpu_time::raw_stream(s.as_inner()) }}`"
 )]
-pub trait IsStream<S> {
-    /// Returns the handle.
-    fn gpu_time_handle(&self) -> *mut c_void;
-}
+pub trait IsStream<S> {}
 
-/// A raw handle, also behind a reference, a smart pointer or a guard. Each has its own
-/// implementation, because for a generic one the compiler would explain its bounds instead of
-/// showing the message.
-macro_rules! handles {
-    ($($handle:ty),*) => {
-        $(impl<T> IsStream<$handle> for Candidate<&$handle, $handle> {
-            fn gpu_time_handle(&self) -> *mut c_void {
-                self.0.cast()
-            }
-        })*
-    };
-}
-
-handles!(*mut T, &*mut T, &&*mut T, &mut *mut T, Box<*mut T>, Rc<*mut T>, Arc<*mut T>);
-handles!(Ref<'_, *mut T>, RefMut<'_, *mut T>, MutexGuard<'_, *mut T>);
-handles!(RwLockReadGuard<'_, *mut T>, RwLockWriteGuard<'_, *mut T>);
-
-/// The context of a stream that does not name one.
+/// The context for a [`GpuStream`], which does not name one.
 pub struct UnknownContext;
 
 impl UnknownContext {
@@ -221,19 +233,19 @@ impl UnknownContext {
     }
 }
 
-/// A raw driver handle. References do not implement it, though they coerce to pointers.
+/// A raw driver handle. References do not implement this trait, although they coerce to pointers.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not the handle of a stream",
-    label = "expected a `CUstream`, such as `stream.cu_stream()`"
+    label = "expected a `CUstream` from `cu_stream()`, and a `CUcontext` from `cu_ctx()`"
 )]
 pub trait RawHandle {
     /// Returns the handle as a number.
     fn gpu_time_address(self) -> usize;
 
-    /// Returns the handle as a number, and the stream.
+    /// Returns the handle as a number, together with the stream.
     ///
-    /// If the type has no `cu_stream()`, the result of this call has no type either, which keeps the
-    /// compiler from reporting `context()` as well.
+    /// If the type has no `cu_stream()`, the result of this call has no type either, so the
+    /// compiler does not report `context()` as well.
     fn gpu_time_of<S>(self, stream: &S) -> (usize, &S);
 }
 
@@ -249,23 +261,23 @@ impl<T> RawHandle for *mut T {
 
 /// Returns the context behind the `&Arc<CudaContext>` that `context()` returns.
 ///
-/// Dereferenced exactly once: on a pointer to the context, the methods of [`Untracking`] would be
-/// found before those of the context.
+/// Dereferenced exactly once: on a pointer to the context, the [`Untracking`] methods would take
+/// precedence over those of the context.
 pub fn context_behind<P: Deref>(pointer: &P) -> &P::Target {
     pointer
 }
 
 /// Fallbacks for contexts that lack these methods.
 ///
-/// cudarc 0.15 always tracks events when it has several streams, and raw streams do not belong to
-/// cudarc. A context's own methods of these names are called instead.
+/// cudarc 0.15 always tracks events if it has several streams, and a [`GpuStream`] does not belong
+/// to cudarc. If a context has methods with these names, those are called instead.
 pub trait Untracking {
-    /// Returns `true` if there are streams beside the default one.
+    /// Returns `true` if there are streams in addition to the default one.
     fn is_in_multi_stream_mode(&self) -> bool {
         false
     }
 
-    /// Returns `true` if cudarc orders streams by events of its own.
+    /// Returns `true` if cudarc uses its own events to order streams.
     fn is_event_tracking(&self) -> bool {
         true
     }

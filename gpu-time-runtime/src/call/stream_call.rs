@@ -1,4 +1,4 @@
-//! Opening and closing the brackets of a call on a stream.
+//! Opens and closes the brackets for a call on a stream.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -20,22 +20,21 @@ use crate::types::{attribute::Hold, handles::Stream, settings::Settings, workloa
 /// An open bracket on a real GPU.
 pub(crate) type GpuBracket = Box<Bracket<Context>>;
 
-/// A launch that was started: in a stream, or as a node of a graph.
+/// A started launch: in a stream, or as a graph node.
 pub(crate) enum OpenLaunch {
     Bracket(&'static ThreadRecorder, GpuBracket),
     Node(Box<Node>),
 }
 
-/// The state that the launches of one call share. The fields are atomic because a future may be
-/// polled from several threads. Only the function itself writes them, so relaxed loads and stores
-/// suffice.
+/// State shared by all launches in one call. The fields are atomic because a future may be polled
+/// by several threads. Only the function itself writes them, so relaxed loads and stores suffice.
 #[derive(Debug, Default)]
 pub(crate) struct CallState {
-    /// The number of the call's sum; 0 without one.
+    /// The number of the call's sum, or 0 if it has none.
     sum: AtomicU32,
     /// 0 before the first launch, then 1 + the cache state of that launch.
     cache: AtomicU8,
-    /// The launches that were made, as the bits of their indices modulo 64.
+    /// The launches made so far. A launch sets the bit at its index modulo 64.
     made: AtomicU64,
 }
 
@@ -63,7 +62,8 @@ impl StreamCall {
         Some(OpenLaunch::Bracket(self.thread, bracket))
     }
 
-    /// Makes a launch in a capture a node of the graph, if the site wants nodes. An error was counted.
+    /// In a capture, makes a launch a graph node if the site wants nodes. Errors have already been
+    /// counted.
     #[cold]
     fn open_node(&self, launch: u32, state: &CallState) -> Option<Result<Box<Node>, Lost>> {
         let opened = if self.site.spec.graph { graph::open(self, launch)? } else { return None };
@@ -92,12 +92,12 @@ impl StreamCall {
         let (launch, state) = launch.unzip();
         let first = state.and_then(CallState::first_cache);
         let is_plain = site.is_plain() && cold_override::is_none();
-        // Read once, because the program may change them meanwhile.
+        // Read only once, because the program may change them meanwhile.
         let settings = if is_plain { Settings::default() } else { site.settings() };
         let (prepare, cache) = if is_plain || obstacle.is_some() {
             (Preparation::default(), later(first))
         } else {
-            // Preparing may call the driver.
+            // Preparation may call the driver.
             drop(recorder);
             let prepared = self.preparation(settings, stream_state.is_busy(), first);
             recorder = locked(&thread.recorder);
@@ -113,7 +113,7 @@ impl StreamCall {
             id.repeat();
         }
         let call = state.and_then(|state| state.begin(site, function, &mut recorder, workload));
-        // If the call has a sum, the workload belongs to the sum.
+        // If the call has a sum, the workload is attributed to the sum.
         let is_whole = launch.is_none() || site.spec.is_single;
         let workload = if is_whole { workload } else { Workload::UNKNOWN };
         // A closure, so that the subject is constructed in place.
@@ -163,7 +163,8 @@ impl StreamCall {
         }
     }
 
-    /// Opens a bracket if the pool has none idle. No recorder is locked while the driver creates
+    /// Opens a bracket when the pool has no idle one. No recorder is locked while the driver
+    /// creates events.
     /// events.
     #[cold]
     fn open_new(
@@ -186,7 +187,7 @@ impl StreamCall {
         (recorder, opened)
     }
 
-    /// Records the stop, and hands the bracket over to wait for the GPU.
+    /// Records the stop and queues the bracket until the GPU has passed it.
     pub fn close(&self, mut bracket: GpuBracket, life: Life<'_>) {
         let thread = self.thread;
         let obstacle = if let Some(reason) = life.obstacle() {
@@ -197,8 +198,8 @@ impl StreamCall {
             // A record in the NULL stream invalidates a capture in another stream.
             obstacle(self.context, self.stream)
         } else {
-            // A record in any other stream leaves a capture intact. The events then have no time,
-            // which is detected when they are read.
+            // A record in any other stream does not invalidate a capture. The events then have no
+            // time, which is detected when they are read.
             self.context.is_gone().then_some(Lost::Context)
         };
         if let Some(reason) = obstacle {
@@ -220,13 +221,14 @@ impl StreamCall {
         if is_due {
             recorder::drain(&thread.recorder);
             if graph::has_nodes() {
-                // Makes the thread's next call poll for replays before it enqueues anything.
+                // Makes the thread's next call poll for graph replays before it enqueues anything.
                 cuda::forget_recent();
             }
         }
     }
 
-    /// Ends a call whose launches are timed one by one. `lost` is the reason if it did not return.
+    /// Ends a call whose launches are timed individually. `lost` is the reason if it did not
+    /// return.
     pub fn end_launches(&self, state: &CallState, lost: Option<Lost>) {
         match state.sum() {
             Some(sum) => locked(&self.thread.recorder).end_call(sum, lost),
@@ -240,13 +242,14 @@ impl StreamCall {
                     outcome,
                 );
             }
-            // The sum could not be begun, is the launch itself, or was left to a graph.
+            // The sum could not be started, equals the launch itself, or was abandoned because of a
+            // graph.
             None => {}
         }
     }
 
-    /// Returns the preparation of a bracket, and the cache state of its launch. `first` is the
-    /// cache state of the call's first launch, if this is a later one.
+    /// Returns a bracket's preparation, and its launch's cache state. For a later launch, `first`
+    /// is the cache state of the call's first launch.
     #[cold]
     pub fn preparation(
         &self,
@@ -255,7 +258,7 @@ impl StreamCall {
         first: Option<CacheState>,
     ) -> (Preparation, CacheState) {
         let context = self.context;
-        // Getting ready enqueues work, which must not end up inside a bracket of this thread.
+        // Preparation enqueues work, which must not end up inside one of this thread's brackets.
         let is_free = |is_ready: bool| is_ready || !locked(&self.thread.recorder).has_open();
         let cold = cold_override::apply(settings.cold)
             .filter(|_| first.is_none() && !is_inside)
@@ -277,7 +280,7 @@ impl StreamCall {
     }
 }
 
-/// Returns the reason why nothing can be recorded on the stream now, if any.
+/// Returns the reason why nothing can currently be recorded on the stream, if any.
 #[inline(always)]
 pub(crate) fn obstacle(context: &Context, stream: Stream) -> Option<Lost> {
     if context.is_gone() {
@@ -290,7 +293,7 @@ pub(crate) fn obstacle(context: &Context, stream: Stream) -> Option<Lost> {
     }
 }
 
-/// Gives a bracket of the thread recorder up; a launch costs its call the sum.
+/// Abandons a bracket. If it belongs to a launch, the call's sum is lost too.
 pub(crate) fn abandon(thread: &'static ThreadRecorder, mut bracket: GpuBracket, reason: Lost) {
     bracket.close();
     locked(&thread.recorder).lose(bracket, reason);
@@ -315,8 +318,8 @@ impl OpenLaunch {
 }
 
 impl CallState {
-    /// Begins a launch. The first launch begins the call's sum, in the series of the function, unless
-    /// it is itself the sum.
+    /// Starts a launch. The first launch starts the call's sum, in the function's series, unless
+    /// the launch itself is the sum.
     #[inline]
     fn begin(
         &self,
@@ -340,8 +343,8 @@ impl CallState {
         Some(sum)
     }
 
-    /// Marks that a launch of the call became a node of a graph, which sums do not contain: a sum
-    /// that was begun is lost, and later launches do not begin one.
+    /// Marks that one of the call's launches became a graph node, which sums cannot include. A sum
+    /// already started is lost, and later launches do not start one.
     #[cold]
     fn leave_to_graph(&self, call: &StreamCall) {
         if self.cache.load(Relaxed) == 0 {
@@ -351,7 +354,7 @@ impl CallState {
         }
     }
 
-    /// Marks the launch as made. Returns `true` if the call made it before.
+    /// Marks the launch as made. Returns `true` if this call has made it before.
     fn makes_again(&self, launch: u32) -> bool {
         let (made, bit) = (self.made.load(Relaxed), 1 << (launch % u64::BITS));
         self.made.store(made | bit, Relaxed);
@@ -368,7 +371,8 @@ impl CallState {
     }
 }
 
-/// Returns the cache state of a launch without its own flush, given that of the call's first launch.
+/// Returns the cache state of a launch without its own flush, based on that of the call's first
+/// launch.
 fn later(first: Option<CacheState>) -> CacheState {
     match first {
         None | Some(CacheState::AsFound) => CacheState::AsFound,

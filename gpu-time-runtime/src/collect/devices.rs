@@ -1,4 +1,4 @@
-//! The devices of a report.
+//! Devices in the report.
 
 use crate::control::active;
 use crate::cuda::{self, Context};
@@ -7,7 +7,7 @@ use crate::stats::bias::Bias;
 use crate::types::device::DeviceId;
 use gpu_time_report as report;
 
-/// Returns the resolution of event times on the device with this id, once it was measured.
+/// Returns the resolution of event times on the device with this id, once it has been measured.
 pub(crate) fn event_step_ns(id: &str) -> Option<f64> {
     let mut contexts = cuda::contexts().into_iter().filter(|c| c.device_id().to_string() == id);
     contexts.find_map(Context::floor)?.step_ns
@@ -17,13 +17,13 @@ pub(crate) fn event_step_ns(id: &str) -> Option<f64> {
 pub(crate) struct Biases(Vec<(DeviceId, Option<Bias>)>);
 
 impl Biases {
-    /// Returns the biases by the configuration in force and the calibrations so far.
+    /// Returns the biases based on the current configuration and the calibrations so far.
     pub fn new() -> Self {
         let contexts = cuda::contexts();
         Biases(contexts.iter().map(|c| (c.device_id(), c.bias(active::config().bias))).collect())
     }
 
-    /// Returns a bias for one device only.
+    /// Returns a bias that applies to one device only.
     #[cfg(test)]
     pub fn fixed(device: DeviceId, bias: Bias) -> Self {
         Biases(vec![(device, Some(bias))])
@@ -38,7 +38,7 @@ impl Biases {
     }
 }
 
-/// Returns the device of every context of the process, and the host if its clock timed a call.
+/// Returns the devices for all of the process's contexts, and the host if its clock timed any call.
 pub(super) fn all(has_host_times: bool) -> Vec<report::Device> {
     let mut devices: Vec<report::Device> = Vec::new();
     let mut contexts = cuda::contexts();
@@ -68,8 +68,8 @@ pub(super) fn all(has_host_times: bool) -> Vec<report::Device> {
     devices
 }
 
-/// Adds what was measured in a context to its device. The first context that knows a figure wins, as in
-/// [`Biases::of`].
+/// Adds a context's measurements to its device. For each figure, the first context that has it
+/// wins, as in [`Biases::of`].
 fn add_measurements(device: &mut report::Device, context: &Context) {
     let configured = active::config().bias;
     if device.event_floor_ns.is_none()

@@ -1,4 +1,4 @@
-//! Assembly of reports from the counters of sites and threads.
+//! Builds reports from the counters of sites and threads.
 
 pub(crate) mod devices;
 pub(crate) mod state;
@@ -7,7 +7,7 @@ pub(crate) mod trace;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked_by};
-use crate::base::{clock, console, fork, rounds::in_rounds, switches};
+use crate::base::{clock, console, fork, rounds::in_rounds, siblings, switches};
 use crate::collect::{devices::Biases, state::SiteState, trace::chrome};
 use crate::config::{output, targets::Target};
 use crate::control::{active, budget_control};
@@ -15,24 +15,26 @@ use crate::cuda;
 use crate::health;
 use crate::record::{graph, readout, stream_state, threads};
 use crate::site::registry;
+use crate::stats::series::SeriesData;
 use crate::types::attribute::Clock;
 use gpu_time_report::{self as report, Process, Snapshot};
 
-/// The time to wait for the locks of threads. A descheduled thread can hold its lock for several hundred
-/// milliseconds; a thread that holds it for longer is stuck in a driver call.
+/// How long to wait for threads' locks. A descheduled thread can hold its lock for several hundred
+/// milliseconds. A thread that holds it for longer is stuck in a driver call.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
-/// The time to wait for a report that another thread writes. One that takes longer is stuck in its sink.
+/// How long to wait while another thread writes a report. If this takes longer, the report is stuck
+/// in its sink.
 const REPORT_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Locks the writing of reports, so that no report is written into another and the process does not exit
-/// in the middle of one. Returns `None` if the sink of the report under way blocks for too long.
+/// Locks report writing, so that reports are not interleaved and the process does not exit in the
+/// middle of one. Returns `None` if the sink of the current report blocks for too long.
 pub(crate) fn reporting() -> Option<MutexGuard<'static, ()>> {
     static REPORTING: Mutex<()> = Mutex::new(Rank::Reporting, ());
     locked_by(&REPORTING, Instant::now() + REPORT_PATIENCE)
 }
 
-/// Writes a report, unless the process is exiting: the exit handler writes the last one. A forked child
-/// has no measurements of its own to report.
+/// Writes a report, unless the process is exiting, because the exit handler writes the last one. A
+/// forked child has no measurements to report.
 pub(crate) fn report() {
     if fork::is_forked() {
         return;
@@ -50,7 +52,7 @@ pub(crate) fn write_reports() {
     deliver(&config.targets);
 }
 
-/// Prints the table on stderr, if the configuration has that target.
+/// Prints the table on stderr, if the configuration includes that target.
 pub(crate) fn print_table() {
     if active::config().targets.contains(&Target::TABLE) {
         deliver(&[Target::TABLE]);
@@ -63,7 +65,7 @@ fn deliver(targets: &[Target]) {
     }
 }
 
-/// Checks if the event bias has drifted, unless the GPU is busy with timed work.
+/// Checks whether the event bias has drifted, unless the GPU is busy with timed work.
 pub(crate) fn check_calibrations() {
     if !active::config().targets.is_empty() && threads::drain_all(Instant::now() + LOCK_PATIENCE) {
         for context in cuda::contexts() {
@@ -74,20 +76,47 @@ pub(crate) fn check_calibrations() {
     }
 }
 
-/// Returns everything measured so far, after draining what the GPU has finished. Never waits for the GPU.
+/// Returns everything measured so far, after draining all brackets that the GPU has finished. Never
+/// waits for the GPU.
 pub(crate) fn snapshot() -> Snapshot {
-    snapshot_of(|states, biases| states.iter().map(|state| state.report(biases)).collect())
+    if !fork::is_forked() {
+        all_series(SeriesData::look);
+    }
+    snapshot_of(|states, biases| states.iter().map(|state| state.report(biases, None)).collect())
 }
 
 /// Returns what was measured since an earlier reading of the sites: the functions called since, with the
 /// counts and figures of that time. The process and its devices are described over the whole run.
-pub(crate) fn snapshot_since(earlier: &[SiteState]) -> Snapshot {
-    snapshot_of(|states, biases| state::since(earlier, states, biases))
+/// `looks` is the number of looks at them so far, this one included.
+pub(crate) fn snapshot_since(earlier: &[SiteState], looks: u32) -> Snapshot {
+    snapshot_of(|states, biases| state::since(earlier, states, biases, looks))
 }
 
 /// Returns the sites of [`snapshot_since`] alone.
-pub(crate) fn sites_since(earlier: &[SiteState]) -> Vec<report::Site> {
-    state::since(earlier, &states().0, &Biases::new())
+pub(crate) fn sites_since(earlier: &[SiteState], looks: u32) -> Vec<report::Site> {
+    state::since(earlier, &states().0, &Biases::new(), looks)
+}
+
+/// Begins a run: reads every site, for the difference at its end.
+pub(crate) fn begin_run() -> Vec<SiteState> {
+    let (states, _) = states();
+    all_series(SeriesData::begin_run);
+    states
+}
+
+/// The number of series that may be changed while a site is locked.
+const SERIES_PER_LOCK: usize = 64;
+
+/// Changes every series, while the threads continue.
+fn all_series(change: impl Fn(&mut SeriesData)) {
+    let sites = registry::sites().into_iter().map(|site| (site, 0));
+    in_rounds(sites.collect(), |(site, next)| {
+        let mut cells = site.series();
+        let turn = cells.iter_mut().skip(*next).take(SERIES_PER_LOCK);
+        turn.for_each(|cell| change(&mut cell.series));
+        *next += SERIES_PER_LOCK;
+        *next < cells.len()
+    });
 }
 
 fn snapshot_of(report: impl FnOnce(&[SiteState], &Biases) -> Vec<report::Site>) -> Snapshot {
@@ -105,6 +134,8 @@ fn snapshot_of(report: impl FnOnce(&[SiteState], &Biases) -> Vec<report::Site>) 
     let mut about = about(started.wall, started.monotonic.elapsed(), why_off(&states));
     about.budget = budget_control::settled();
     about.warnings = console::complaints();
+    about.warnings.extend(siblings::warning());
+    about.warnings.extend(output::lost_streams(&active::config().targets));
     if stuck > 0 {
         about.warnings.push(format!(
             "{stuck} threads did not return from a driver call in time: their measurements are missing"
@@ -117,7 +148,7 @@ fn snapshot_of(report: impl FnOnce(&[SiteState], &Biases) -> Vec<report::Site>) 
     Snapshot::new(about, devices, report(&states, &Biases::new()))
 }
 
-/// A warning if the filter admits none of the functions: most likely a pattern is wrong.
+/// Returns a warning if the filter admits none of the functions. Most likely, a pattern is wrong.
 fn filters_all(states: &[SiteState]) -> Option<String> {
     let config = active::config();
     let names: Vec<&str> = states.iter().map(|state| state.site.name()).collect();
@@ -132,10 +163,10 @@ fn filters_all(states: &[SiteState]) -> Option<String> {
     Some(format!("the filter matches none of the {} functions: {hint}", names.len()))
 }
 
-/// Reads every site, in the order of their ids, while the threads go on. Returns the number of threads that
-/// could not be read too.
+/// Reads every site, in order of id, while the threads continue. Also returns the number of threads
+/// that could not be read.
 ///
-/// No lock is held for longer than a bounded copy takes, and one at a time.
+/// Locks are held one at a time, each for no longer than a bounded copy takes.
 pub(crate) fn states() -> (Vec<SiteState>, usize) {
     let deadline = Instant::now() + LOCK_PATIENCE;
     let busy = drain_all(deadline) + usize::from(cuda::is_registering(deadline));
@@ -173,14 +204,15 @@ fn read_counters(states: &mut [SiteState]) -> usize {
     stuck
 }
 
-/// Drains the brackets that the GPU has finished. Returns 1 if another thread kept the nodes of graphs from
-/// being read until the deadline, otherwise 0.
+/// Drains the brackets that the GPU has finished. Returns 1 if another thread prevented graph nodes
+/// from being read until the deadline, otherwise 0.
 fn drain_all(deadline: Instant) -> usize {
     threads::drain_all(deadline);
     usize::from(!graph::poll_all(deadline))
 }
 
-/// Reads every site that was called, without times. Drains what the GPU has finished first if `drains` is set.
+/// Reads the counters for every site that has been called, without times. If `drains` is set, first
+/// drains all brackets that the GPU has finished.
 #[cfg(feature = "metrics")]
 pub(crate) fn live_states(drains: bool) -> impl Iterator<Item = SiteState> {
     if drains {
@@ -194,7 +226,7 @@ pub(crate) fn live_states(drains: bool) -> impl Iterator<Item = SiteState> {
     })
 }
 
-/// Returns the reason why no call was timed on a GPU, if none was.
+/// Returns the reason if no call was timed on a GPU.
 fn why_off(states: &[SiteState]) -> Option<String> {
     if !active::config().is_on {
         return Some("`GPU_TIME=off`".to_owned());
@@ -209,7 +241,7 @@ fn why_off(states: &[SiteState]) -> Option<String> {
     match cuda::why_unusable() {
         Some(reason) => Some(reason.to_owned()),
         None if hidden => Some("`CUDA_VISIBLE_DEVICES` hides every GPU".to_owned()),
-        // Calls that were not sampled or were filtered out were not asked for their stream.
+        // The stream was not evaluated for calls that were filtered out or not sampled.
         None if on_gpu().all(|state| state.calls.timed == 0) => None,
         None => Some("no call came with a stream on a GPU".to_owned()),
     }

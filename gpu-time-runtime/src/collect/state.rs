@@ -1,4 +1,4 @@
-//! Readings of the sites, from which reports are made.
+//! Readings of the sites, from which reports are built.
 
 use std::iter;
 use std::sync::atomic::Ordering::Relaxed;
@@ -17,7 +17,7 @@ use crate::stats::{bias::Bias, hold_deadline::HoldCounts, sampling::Population};
 use crate::types::{attribute::Clock, device::DeviceId, sample::Measure};
 use gpu_time_report as report;
 
-/// A reading of a site and its series.
+/// The counters of a site and its series, as read while the threads continue.
 #[derive(Clone)]
 pub(crate) struct SiteState {
     pub site: &'static CallSite,
@@ -36,25 +36,26 @@ pub(crate) struct SeriesState {
     times: SampleTimes,
 }
 
-/// Bytes of series that may be copied while a site is locked, beyond the last one.
+/// The number of bytes of series that may be copied while a site is locked, beyond the last one.
 const BYTES_PER_LOCK: usize = 64 << 10;
 
-/// A series as a report shows it.
+/// A series, as shown in a report.
 pub(crate) struct SeriesView<'a> {
     pub info: SeriesInfo,
     pub tally: Tally,
-    /// The series whose samples are shown.
+    /// The series that provides the samples.
     pub state: &'a SeriesState,
 }
 
 impl_since!(Counts { warmup, skipped, unsampled, timed });
 
 /// Returns the sites of the report on what happened between two readings: those that were called, with the
-/// series in which a bracket has begun.
+/// series in which a bracket has begun. `looks` is the number of times that this was asked so far.
 pub(crate) fn since(
     earlier: &[SiteState],
     now: &[SiteState],
     biases: &Biases,
+    looks: u32,
 ) -> Vec<report::Site> {
     let gained = with_earlier(now, earlier).map(|(now, earlier)| match earlier {
         Some(earlier) => now.since(earlier),
@@ -62,11 +63,12 @@ pub(crate) fn since(
     });
     gained
         .filter(|gained| gained.calls.calls() > 0 || !gained.series.is_empty())
-        .map(|gained| gained.report(biases))
+        .map(|gained| gained.report(biases, Some(looks)))
         .collect()
 }
 
-/// Pairs each item with its earlier reading. Sites and series keep their places; new ones join at the end.
+/// Pairs each item with its earlier reading. Sites and series keep their positions; new ones are
+/// added at the end.
 fn with_earlier<'a, T>(
     now: &'a [T],
     earlier: &'a [T],
@@ -145,12 +147,12 @@ impl SiteState {
         self.holds = self.site.hold_deadline().counts();
     }
 
-    /// Returns `true` if a series has times of the host clock.
+    /// Returns `true` if a series has host clock times.
     pub fn has_host_times(&self) -> bool {
         self.series.iter().any(|series| series.id.device == DeviceId::Host)
     }
 
-    /// Returns the series as a report shows them.
+    /// Returns the series, as shown in reports.
     pub fn views(&self, biases: &Biases) -> Vec<SeriesView<'_>> {
         let spec = &self.site.spec;
         let mut views = Vec::with_capacity(self.series.len());
@@ -158,8 +160,8 @@ impl SiteState {
             let siblings = || self.series.iter().filter(|other| is_sibling(other.id, series.id));
             let measure = series.id.measure(spec.scope);
             if spec.is_single && measure == Measure::Launch && !series.id.graph {
-                // The sum of a single launch is that launch. Only calls without a launch are counted in
-                // a series of their own, which is merged here.
+                // The sum of a single launch is that launch. Only calls without a launch are
+                // counted in a separate series, which is merged here.
                 let mut sum = self.view(series, None, Measure::Sum, biases);
                 if let Some(idle) = siblings().find(|other| other.id.launch.is_none()) {
                     sum.tally.counts.add_idle(&idle.tally.counts);
@@ -198,6 +200,8 @@ impl SiteState {
             graph: id.graph,
             population: (!id.graph).then_some(self.population),
             repeats: id.repeats(),
+            counted: self.site.rate.get().is_counted(),
+            looks: None,
             start_ns: match id.clock {
                 Clock::Events | Clock::Sync => cuda::start_ns(),
                 Clock::Host => 0,
@@ -210,8 +214,8 @@ impl SiteState {
         SeriesView { info, tally, state: series }
     }
 
-    /// Returns the site of the report.
-    pub fn report(&self, biases: &Biases) -> report::Site {
+    /// Returns the site of the report. `looks` is the number of looks at a run, if it is of one.
+    pub fn report(&self, biases: &Biases, looks: Option<u32>) -> report::Site {
         let SiteState { site, calls, holds, .. } = self;
         let series = self.views(biases).into_iter();
         report::Site {
@@ -231,12 +235,17 @@ impl SiteState {
             holds_expired: holds.expired,
             sample_rate: site.rate.get().rate(),
             warnings: warnings(site),
-            series: series.map(|view| view.state.times.report(view.info, &view.tally)).collect(),
+            series: series
+                .map(|view| {
+                    let info = SeriesInfo { looks, ..view.info };
+                    view.state.times.report(info, &view.tally)
+                })
+                .collect(),
         }
     }
 }
 
-/// Returns `true` if two series differ in their launch only.
+/// Returns `true` if two series differ only in their launch.
 fn is_sibling(one: &SeriesId, other: &SeriesId) -> bool {
     let key = |id: &SeriesId| (id.device, id.cache, id.key, id.graph);
     key(one) == key(other)
@@ -289,7 +298,7 @@ impl Since for SeriesState {
 
 #[cfg(test)]
 impl SiteState {
-    /// Reads a site with these calls, whose samples a test recorded into the table.
+    /// Reads a site with the given calls, whose samples a test recorded into the table.
     pub(crate) fn of_table(
         site: &'static CallSite,
         calls: Counts,

@@ -1,20 +1,21 @@
-//! Selection of the timed functions by name.
+//! Selects the timed functions by name.
 
 use crate::config::problems::entries;
 use gpu_time_report::pattern::matches;
 
-/// Patterns of the names to time, and of those not to.
+/// Patterns for the names to time, and for the names to exclude.
 ///
-/// A pattern matches the whole name, with `*` for any text, also across `::`. The filter admits a name
-/// if an including pattern matches it, or there is none, and no excluding pattern does. The order of
-/// the patterns does not matter.
+/// A pattern matches the whole name. `*` matches any text, including `::`. The filter admits a name
+/// if an including pattern matches it, or there are no including patterns, and if no excluding
+/// pattern matches it. The order of the patterns does not matter.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Filter {
     included: Vec<String>,
     excluded: Vec<String>,
 }
 
-/// Parses a comma list of patterns. An invalid one goes to `invalid` with the reason.
+/// Parses a comma-separated list of patterns. Passes each invalid one to `invalid`, with the
+/// reason.
 pub(crate) fn filter(list: &str, invalid: &mut dyn FnMut(&str, String)) -> Filter {
     let mut filter = Filter::default();
     for entry in entries(list) {
@@ -42,8 +43,8 @@ impl Filter {
         (self.included.is_empty() || any(&self.included)) && !any(&self.excluded)
     }
 
-    /// Patterns that were probably meant, if the filter admits none of `names`: those that match names
-    /// whose last parts, or any part, are an including pattern.
+    /// Suggests patterns that were probably meant, if the filter admits none of `names`. They match
+    /// names that contain an including pattern as their last part or as any other part.
     pub fn suggest(&self, names: &[&str]) -> Option<String> {
         let suggestion = |pattern: &String| {
             let wider = [format!("*::{pattern}"), format!("*{pattern}*")];

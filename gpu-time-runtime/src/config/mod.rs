@@ -1,12 +1,15 @@
-//! The configuration: what the environment and the program ask for, validated.
+//! The validated configuration, as set by the environment and the program.
 //!
-//! Each source becomes [`Options`]; the merged options become the [`Config`] in force.
+//! Each source is parsed into [`Options`]; the merged options give the current [`Config`].
 
 mod filter;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod names;
 pub(crate) mod options;
 pub(crate) mod output;
 pub(crate) mod problems;
+pub(crate) mod report_file;
 pub(crate) mod targets;
 pub(crate) mod values;
 
@@ -19,39 +22,39 @@ use crate::stats::bias::ConfiguredBias;
 use crate::types::attribute::{Cold, Hold};
 use crate::types::sampling::Sampling;
 
-/// Default number of calls and brackets in a trace, which takes some tens of megabytes.
+/// The default number of calls and brackets in a trace, which then takes some tens of megabytes.
 const TRACE_LAST: usize = 100_000;
 
 /// The configuration of the process.
 ///
-/// Where a value of a function is `None`, the attribute of each function decides.
+/// If an option for functions is `None`, each function's attribute decides.
 ///
-/// Invariant: no two targets share a sink.
+/// Invariant: no two targets have the same sink.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Config {
     /// `true` unless `GPU_TIME` turns timing off.
     pub is_on: bool,
-    /// The targets of the report, if any.
+    /// The report targets.
     pub targets: Vec<Target>,
     /// The functions to time.
     pub filter: Filter,
-    /// The calls of a function that are timed.
+    /// The calls to time for each function.
     pub sampling: Option<Sampling>,
-    /// The share of wall time that timing may cost, if it is limited.
+    /// The fraction of wall time that timing may cost, if limited.
     pub budget: Option<f64>,
-    /// The number of warm-up calls of a function.
+    /// The number of warm-up calls for each function.
     pub warmup: Option<u32>,
-    /// The way in which the L2 is evicted before a timed call of a function, if it is.
+    /// How the L2 is evicted before a function's timed calls, if at all.
     pub cold: Option<Option<Cold>>,
-    /// The way in which the stream is held for a bracket of a function, if it is.
+    /// How the stream is held for a function's brackets, if at all.
     pub hold: Option<Option<Hold>>,
-    /// The user's bias, or time of an empty kernel, that replaces the table's.
+    /// A bias set by the user, or an empty kernel's time that replaces the table's.
     pub bias: Option<ConfiguredBias>,
     trace_last: usize,
 }
 
 impl Config {
-    /// The configuration by these options, with defaults where they have no value.
+    /// Creates the configuration from these options, with defaults for unset ones.
     pub fn new(options: Options) -> Config {
         Config {
             is_on: options.on.and_then(Result::ok).unwrap_or(true),
@@ -67,7 +70,8 @@ impl Config {
         }
     }
 
-    /// The number of calls and brackets to keep for a trace; `None` if no trace is to be written.
+    /// Returns the number of calls and brackets to keep for a trace, or `None` if no trace will be
+    /// written.
     pub fn trace_last(&self) -> Option<usize> {
         let is_traced = self.targets.iter().any(|target| target.format == Format::Trace);
         (self.is_on && is_traced).then_some(self.trace_last)

@@ -1,8 +1,8 @@
-//! Detection of misspelt variables.
+//! Detection of misspelled variables.
 
 use std::ffi::OsString;
 
-/// Every variable that is read.
+/// All variables that are read.
 const NAMES: [&str; 10] = [
     "GPU_TIME",
     "GPU_TIME_REPORT",
@@ -16,15 +16,15 @@ const NAMES: [&str; 10] = [
     "GPU_TIME_TRACE_LAST",
 ];
 
-/// Prefix of the library's variables.
+/// The prefix of the library's variables.
 const PREFIX: &str = "GPU_TIME_";
-/// Prefix of variables that are reserved for tests.
+/// The prefix reserved for test variables.
 const TEST_PREFIX: &str = "GPU_TIME_TEST_";
-/// Names that differ from a known one by at most this many letters count as misspelt.
+/// A name counts as misspelled if it differs from a known one by at most this many letters.
 const MAX_TYPOS: usize = 2;
 
-/// Returns a message for each variable that has the library's prefix and is not known. An empty
-/// variable counts as unset.
+/// Returns a message for each unknown variable with the library's prefix. An empty variable counts
+/// as unset.
 pub(crate) fn unknown_names(vars: impl Iterator<Item = (OsString, OsString)>) -> Vec<String> {
     let set = vars.filter(|(_, value)| !value.is_empty());
     let names = set.map(|(name, _)| name.to_string_lossy().into_owned());
@@ -42,14 +42,14 @@ fn message(name: &str) -> String {
     format!("unknown variable `{}`: {hint}", name.escape_debug())
 }
 
-/// The known name that `name` most likely misspells.
+/// Returns the known name that `name` most likely misspells.
 fn nearest(name: &str) -> Option<&'static str> {
     let name = name.to_uppercase();
     let near = NAMES.into_iter().map(|known| (edit_distance(&name, known), known));
     near.filter(|(typos, _)| *typos <= MAX_TYPOS).min().map(|(_, known)| known)
 }
 
-/// The Levenshtein distance in bytes: how many must be inserted, removed or changed.
+/// Returns the Levenshtein distance in bytes: how many must be inserted, removed or changed.
 fn edit_distance(one: &str, other: &str) -> usize {
     // Distances from the part of `one` read so far to each prefix of `other`.
     let mut row: Vec<usize> = (0..=other.len()).collect();

@@ -1,4 +1,4 @@
-//! The options that one source gives: the environment, or the program through `configure()`.
+//! Options from one source: the environment, or the program through `configure()`.
 
 use std::ffi::OsString;
 
@@ -10,12 +10,12 @@ use crate::stats::bias::ConfiguredBias;
 use crate::types::attribute::{Cold, Hold};
 use crate::types::sampling::Sampling;
 
-/// One option of a source: `None` if it is not given, so that the next source decides, and an error if
-/// it has no valid value, so that the default applies.
+/// One option from a source. `None` if it is not given, so the next source decides. An error if its
+/// value is invalid, so the default applies.
 pub(crate) type Setting<T> = Option<Result<T, UseDefault>>;
 
-/// The options of one source. Every value is valid: the functions of [`values`], [`filter`] and
-/// [`targets`] have checked it.
+/// The options from one source. Every value is valid, because the functions in [`values`],
+/// [`filter`] and [`targets`] have checked it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Options {
     pub on: Setting<bool>,
@@ -30,12 +30,12 @@ pub(crate) struct Options {
     pub trace_last: Setting<usize>,
 }
 
-// No valid number is NaN.
+// A valid number is never NaN.
 impl Eq for Options {}
 
 impl Options {
-    /// Reads the options from environment variables, which `get` looks up. Also returns a message for
-    /// each invalid value.
+    /// Reads the options from environment variables, using `get` to look them up. Also returns a
+    /// message for each invalid value.
     pub fn from_vars(get: impl Fn(&str) -> Option<OsString>) -> (Options, Vec<String>) {
         let mut vars = Vars { get, problems: Problems::default() };
         let options = Options {
@@ -54,7 +54,7 @@ impl Options {
         (options, vars.problems.into_messages())
     }
 
-    /// These options, and those of `other` where these are unset.
+    /// Fills in unset options from `other`.
     pub fn or(self, other: Options) -> Options {
         Options {
             on: self.on.or(other.on),
@@ -71,7 +71,8 @@ impl Options {
     }
 }
 
-/// Environment variables, and the problems with their values. An empty variable counts as unset.
+/// Environment variables, and the problems found in their values. An empty variable counts as
+/// unset.
 struct Vars<F> {
     get: F,
     problems: Problems,

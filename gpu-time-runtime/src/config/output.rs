@@ -1,26 +1,19 @@
-//! Writing reports to their targets.
+//! Writes reports to their targets.
 
-use std::ffi::OsString;
 use std::fmt;
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::io;
 
 use crate::base::console::{self, say};
-use crate::config::targets::{Format, Sink, Target, with_process_id};
+use crate::base::standard::Standard;
+use crate::config::report_file::write_file;
+use crate::config::targets::{Format, Sink, Target, own_path};
 use gpu_time_report::{Snapshot, Terminal};
-
-/// The longest wait for the reader of a full pipe. The process is about to end.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Renders the trace of a snapshot; the second value is what the trace lacks, if anything.
 pub type Trace = fn(&Snapshot) -> (String, Option<String>);
 
-/// Writes the report to every target. If one fails, prints the error and the table to stderr, so that
-/// the figures are not lost.
+/// Writes the report to every target. If a target fails, prints the error and the table to stderr,
+/// so that the results are not lost.
 pub fn deliver(snapshot: &Snapshot, targets: &[Target], trace: Trace) {
     let mut table_is_due = false;
     for target in targets {
@@ -33,9 +26,17 @@ pub fn deliver(snapshot: &Snapshot, targets: &[Target], trace: Trace) {
         }
     }
     if table_is_due {
-        // There is no other place to report that stderr cannot be written.
+        // If stderr cannot be written, there is nowhere else to report the error.
         let _ = Target::TABLE.write(snapshot, trace);
     }
+}
+
+/// A warning for each target that is a standard stream which the program has closed.
+pub fn lost_streams(targets: &[Target]) -> impl Iterator<Item = String> + '_ {
+    targets.iter().filter_map(|target| {
+        let error = target.sink.standard()?.descriptor().err()?;
+        Some(format!("no report was written to {}: {error}", target.sink))
+    })
 }
 
 impl Target {
@@ -54,7 +55,7 @@ impl Target {
 }
 
 impl Sink {
-    /// The width and the styles that the table may use.
+    /// Returns the width and the styles available for the table.
     fn terminal(&self) -> Terminal {
         match self {
             Sink::Stderr => Terminal::stderr(),
@@ -65,11 +66,17 @@ impl Sink {
 
     fn write(&self, bytes: &[u8]) -> io::Result<()> {
         match self {
-            // Duplicates bypass the locks of `std`: another thread may hold one for ever, and the process
-            // must still end.
-            Sink::Stderr => console::unlocked(io::stderr())?.write_all(bytes),
-            Sink::Stdout => console::unlocked(io::stdout())?.write_all(bytes),
-            Sink::File(path) => write_file(&with_process_id(path), bytes),
+            Sink::Stderr => console::print(Standard::Stderr, bytes),
+            Sink::Stdout => console::print(Standard::Stdout, bytes),
+            Sink::File(path) => write_file(&own_path(path), bytes),
+        }
+    }
+
+    fn standard(&self) -> Option<Standard> {
+        match self {
+            Sink::Stderr => Some(Standard::Stderr),
+            Sink::Stdout => Some(Standard::Stdout),
+            Sink::File(_) => None,
         }
     }
 }
@@ -80,74 +87,18 @@ impl fmt::Display for Sink {
             Sink::Stderr => f.write_str("stderr"),
             Sink::Stdout => f.write_str("stdout"),
             Sink::File(path) => {
-                write!(f, "`{}`", with_process_id(path).to_string_lossy().escape_debug())
+                write!(f, "`{}`", own_path(path).to_string_lossy().escape_debug())
             }
         }
     }
-}
-
-/// Writes a file atomically: under a temporary name in the same directory, which is then renamed.
-pub fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    static WRITTEN: AtomicU32 = AtomicU32::new(0);
-    // A rename would replace a link instead of its target.
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    match fs::metadata(&path) {
-        Ok(old) if old.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
-        Ok(old) if !old.is_file() => return write_special(&path, bytes),
-        _ => {}
-    }
-    let mut name = OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    let nth = WRITTEN.fetch_add(1, Relaxed);
-    name.push(format!(".{}-{nth}.tmp", std::process::id()));
-    let temporary = path.with_file_name(name);
-    // A killed process with the same id may have left one.
-    let _ = fs::remove_file(&temporary);
-    let written = File::create_new(&temporary)
-        .and_then(|mut file| file.write_all(bytes))
-        .and_then(|()| fs::rename(&temporary, &path));
-    if written.is_err() {
-        // The first error is the one to report.
-        let _ = fs::remove_file(&temporary);
-    }
-    written
-}
-
-/// Writes to a pipe or a device. Fails if a pipe has no reader, or stays full.
-fn write_special(path: &Path, mut bytes: &[u8]) -> io::Result<()> {
-    let mut options = File::options();
-    options.write(true);
-    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
-    let mut file = options.open(path)?;
-    let mut last_progress = Instant::now();
-    while !bytes.is_empty() {
-        match file.write(bytes) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(written) => {
-                bytes = bytes.get(written..).unwrap_or_default();
-                last_progress = Instant::now();
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error)
-                if error.kind() == io::ErrorKind::WouldBlock
-                    && last_progress.elapsed() < PATIENCE =>
-            {
-                thread::sleep(Duration::from_millis(1));
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }
 
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
     use gpu_time_report as report;
-    use std::os::unix::fs::symlink;
-    use std::path::PathBuf;
     use std::process::Stdio;
-    use std::time::UNIX_EPOCH;
+    use std::time::{Duration, UNIX_EPOCH};
 
     fn no_trace(_: &Snapshot) -> (String, Option<String>) {
         (String::new(), None)
@@ -157,106 +108,6 @@ mod tests {
         let wall = Duration::from_millis(1234);
         let process = report::Process::new("app".to_owned(), 1, UNIX_EPOCH, wall, None);
         Snapshot::new(process, vec![report::Device::host()], Vec::new())
-    }
-
-    fn names(folder: &Path) -> Vec<String> {
-        let entries = fs::read_dir(folder).unwrap();
-        let mut names: Vec<String> =
-            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
-    }
-
-    #[test]
-    fn file_is_replaced_without_leftovers() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("report.json");
-        for text in ["a long first one", "second"] {
-            write_file(&path, text.as_bytes()).unwrap();
-            assert_eq!(fs::read_to_string(&path).unwrap(), text);
-        }
-        assert_eq!(names(folder.path()), ["report.json"]);
-    }
-
-    #[test]
-    fn link_stays_link() {
-        let folder = tempfile::tempdir().unwrap();
-        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
-        fs::write(&file, "old").unwrap();
-        symlink(&file, &link).unwrap();
-        write_file(&link, b"new").unwrap();
-        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
-    }
-
-    #[test]
-    fn device_is_not_replaced() {
-        write_file(Path::new("/dev/null"), b"gone").unwrap();
-        assert!(!fs::metadata("/dev/null").unwrap().is_file());
-    }
-
-    fn fifo(folder: &Path) -> PathBuf {
-        let path = folder.join("fifo");
-        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
-        assert!(made.success());
-        path
-    }
-
-    #[test]
-    fn pipe_without_reader_fails_at_once() {
-        let folder = tempfile::tempdir().unwrap();
-        let error = write_file(&fifo(folder.path()), b"x").unwrap_err();
-        assert_eq!(error.raw_os_error(), Some(libc::ENXIO));
-    }
-
-    #[test]
-    fn slow_reader_gets_more_than_pipe_capacity() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = fifo(folder.path());
-        // Opening a pipe for reading and writing does not wait for the other end.
-        let keep = File::options().read(true).write(true).open(&path).unwrap();
-        let reader = thread::spawn({
-            let mut pipe = File::open(&path).unwrap();
-            move || {
-                thread::sleep(Duration::from_millis(50));
-                let mut text = Vec::new();
-                io::Read::read_to_end(&mut pipe, &mut text).unwrap();
-                text
-            }
-        });
-        let text: Vec<u8> = (0..300_000u32).map(|i| i as u8).collect();
-        write_file(&path, &text).unwrap();
-        drop(keep);
-        assert!(reader.join().unwrap() == text);
-    }
-
-    #[test]
-    fn full_pipe_fails() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = fifo(folder.path());
-        let _stalled = File::options().read(true).write(true).open(&path).unwrap();
-        let error = write_file(&path, &vec![0; 4 << 20]).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
-    }
-
-    #[test]
-    fn full_disk_fails() {
-        assert_eq!(
-            write_file(Path::new("/dev/full"), b"x").unwrap_err().kind(),
-            io::ErrorKind::StorageFull
-        );
-    }
-
-    #[test]
-    fn failed_write_leaves_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        assert_eq!(
-            write_file(folder.path(), b"x").unwrap_err().kind(),
-            io::ErrorKind::IsADirectory
-        );
-        let missing = folder.path().join("missing").join("report");
-        assert_eq!(write_file(&missing, b"x").unwrap_err().kind(), io::ErrorKind::NotFound);
-        assert_eq!(names(folder.path()), [""; 0]);
     }
 
     #[test]
@@ -280,7 +131,8 @@ mod tests {
         assert_eq!(read("c"), snapshot.to_csv());
     }
 
-    /// Runs itself as a child process, because the report bypasses the test harness's capture.
+    /// The test runs itself as a child process, because the report bypasses the test harness's
+    /// capture.
     #[test]
     fn stderr_locked_falls_back_to_table() {
         const CHILD: &str = "GPU_TIME_TEST_CHILD";

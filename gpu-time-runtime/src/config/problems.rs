@@ -1,6 +1,7 @@
-//! Messages about invalid values, and the entries of comma lists.
+//! Messages about invalid values, and parsing of comma-separated lists.
 
-/// The error of an option without a valid value: the default applies, whatever the next source says.
+/// The error for an option with an invalid value. The default applies, regardless of the next
+/// source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct UseDefault;
 
@@ -9,8 +10,8 @@ pub(crate) struct UseDefault;
 pub(crate) struct Problems(Vec<String>);
 
 impl Problems {
-    /// Takes the result of validating `text` for the option called `name`; an error says which values
-    /// are valid.
+    /// Converts the result of validating `text` for the option called `name`. An error describes
+    /// the valid values.
     pub fn check<T>(
         &mut self,
         name: &str,
@@ -23,8 +24,8 @@ impl Problems {
         })
     }
 
-    /// Parses a comma list for the option called `name`. `parse` gets a function that takes each
-    /// invalid entry and the reason.
+    /// Parses a comma-separated list for the option called `name`. `parse` receives a function to
+    /// call with each invalid entry and the reason.
     pub fn check_list<T>(
         &mut self,
         name: &str,
@@ -38,13 +39,13 @@ impl Problems {
         self.0.push(format!("invalid value `{}` for `{name}`: {reason}", value.escape_debug()));
     }
 
-    /// The messages, in the order in which the values were validated.
+    /// Returns the messages, in the order in which the values were validated.
     pub fn into_messages(self) -> Vec<String> {
         self.0
     }
 }
 
-/// The entries of a comma list.
+/// Returns the entries of a comma-separated list.
 pub(crate) fn entries(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|entry| !entry.is_empty())
 }

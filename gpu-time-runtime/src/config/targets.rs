@@ -1,11 +1,12 @@
-//! Targets of the report: renderings and the places that they go to.
+//! Report targets: renderings, and where they are written.
 
 use std::fs;
 use std::path::{self, Path, PathBuf};
 
+use crate::base::siblings;
 use crate::config::problems::entries;
 
-/// One rendering of the report, and where it goes.
+/// One rendering of the report, and its destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub format: Format,
@@ -25,12 +26,12 @@ pub(crate) enum Format {
     Trace,
 }
 
-/// A place for a report.
+/// A destination for a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Sink {
     Stderr,
     Stdout,
-    /// A file, with `%p` in its path for the process id.
+    /// A file. `%p` in its path stands for the process id.
     File(PathBuf),
 }
 
@@ -39,15 +40,15 @@ impl Target {
     pub const TABLE: Target = Target { format: Format::Table, sink: Sink::Stderr };
 }
 
-/// The valid entries.
+/// The valid entries, for error messages.
 const ENTRIES: &str = if cfg!(feature = "html") {
     "`table`, `table:PATH`, `json:PATH`, `csv:PATH`, `html:PATH`, `trace:PATH` or `none`"
 } else {
     "`table`, `table:PATH`, `json:PATH`, `csv:PATH`, `trace:PATH` or `none`"
 };
 
-/// Parses a comma list of targets. An invalid entry goes to `invalid` with the reason, and the default
-/// target takes its place. No two of the targets share a sink.
+/// Parses a comma-separated list of targets. Passes each invalid entry to `invalid` with the
+/// reason, and replaces it with the default target. No two of the targets have the same sink.
 pub(crate) fn targets(list: &str, invalid: &mut dyn FnMut(&str, String)) -> Vec<Target> {
     let mut targets: Vec<Target> = Vec::new();
     let (mut is_none, mut is_valid) = (false, true);
@@ -55,7 +56,7 @@ pub(crate) fn targets(list: &str, invalid: &mut dyn FnMut(&str, String)) -> Vec<
         is_valid = false;
         invalid(entry, reason);
     };
-    // No path contains a NUL, so it can stand for an escaped comma.
+    // Paths cannot contain NUL, so it can stand for an escaped comma.
     for entry in entries(&list.replace(",,", "\0")) {
         let entry = entry.replace('\0', ",");
         if entry == "none" {
@@ -83,8 +84,8 @@ pub(crate) fn targets(list: &str, invalid: &mut dyn FnMut(&str, String)) -> Vec<
     targets
 }
 
-/// Returns a message for each file that cannot be written because its directory is missing. Creates
-/// nothing: the program may still create the directory.
+/// Returns a message for each file that cannot be written because its directory is missing. Does
+/// not create any directory, because the program may still do so.
 pub(crate) fn missing_directories(targets: &[Target]) -> impl Iterator<Item = String> + '_ {
     targets.iter().filter_map(|target| {
         let Sink::File(path) = &target.sink else { return None };
@@ -115,7 +116,8 @@ fn target(entry: &str) -> Result<Target, String> {
     };
     let sink = match path {
         Some("-") => Sink::Stdout,
-        // Absolute from here on: the program may change its directory before it writes the report.
+        // Made absolute here, because the program may change its directory before it writes the
+        // report.
         Some(path) if !path.is_empty() => {
             Sink::File(path::absolute(path).unwrap_or_else(|_| path.into()))
         }
@@ -125,7 +127,7 @@ fn target(entry: &str) -> Result<Target, String> {
     Ok(Target { format, sink })
 }
 
-/// Returns `true` if both sinks are one place, however their paths are spelt.
+/// Returns `true` if both sinks refer to the same place, however their paths are written.
 fn is_same(one: &Sink, other: &Sink) -> bool {
     match (one, other) {
         (Sink::File(one), Sink::File(other)) => canonical(one) == canonical(other),
@@ -133,17 +135,57 @@ fn is_same(one: &Sink, other: &Sink) -> bool {
     }
 }
 
-/// The canonical path of a file, which need not exist if its directory does; else the path as it is.
+/// Returns the canonical path of a file, which may be missing if its directory exists. Otherwise,
+/// returns the path unchanged.
 fn canonical(path: &Path) -> PathBuf {
     let real = with_process_id(path);
     let in_directory = || Some(fs::canonicalize(real.parent()?).ok()?.join(real.file_name()?));
     fs::canonicalize(&real).ok().or_else(in_directory).unwrap_or_else(|| path.to_owned())
 }
 
+/// The path that this runtime writes to, with the process id for `%p`. Later runtimes of the process add their
+/// number to names of files, because the first one writes to the path itself.
+pub(crate) fn own_path(path: &Path) -> PathBuf {
+    let path = with_process_id(path);
+    match siblings::number() {
+        0 | 1 => path,
+        _ if path.exists() && !path.is_file() => path,
+        number => numbered(&path, number),
+    }
+}
+
+/// Adds a number to the name of a file, before its extension.
+fn numbered(path: &Path, number: u32) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!("-{number}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
 /// The path with the process id for `%p`.
-pub(crate) fn with_process_id(path: &Path) -> PathBuf {
+fn with_process_id(path: &Path) -> PathBuf {
     match path.to_str() {
         Some(text) => text.replace("%p", &std::process::id().to_string()).into(),
         None => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn number_precedes_extension() {
+        for (path, expected) in [
+            ("/a.b/report.json", "/a.b/report-2.json"),
+            ("/a.b/report", "/a.b/report-2"),
+            ("/a/.report", "/a/.report-2"),
+            ("/a/report.tar.gz", "/a/report.tar-2.gz"),
+        ] {
+            assert_eq!(numbered(Path::new(path), 2), Path::new(expected));
+        }
     }
 }

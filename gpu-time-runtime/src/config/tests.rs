@@ -25,7 +25,7 @@ fn good(name: &str, value: &str) -> Config {
     config
 }
 
-/// The single message about a value, in whose place the default applies.
+/// Returns the only message about an invalid value, and checks that the default applies instead.
 fn bad(name: &str, value: &str) -> String {
     let (config, mut problems) = config(&[(name, value)]);
     assert_eq!(config, default(), "{name}={value}");
@@ -277,7 +277,7 @@ fn duplicate_sink_is_rejected() {
     let (config, problems) = config(&[("GPU_TIME_REPORT", "none,json:a")]);
     assert_eq!(problems.len(), 1);
     assert_eq!(config.targets, [file(Format::Json, "a"), Target::TABLE]);
-    // One name in two directories.
+    // The same name in two directories.
     assert_eq!(good("GPU_TIME_REPORT", "json:a,csv:src/a").targets.len(), 2);
 }
 
@@ -322,7 +322,7 @@ fn relative_path_becomes_absolute() {
 fn process_id_replaces_placeholder() {
     let id = std::process::id();
     assert_eq!(
-        targets::with_process_id(path::Path::new("a/%p/r-%p")),
+        targets::own_path(path::Path::new("a/%p/r-%p")),
         path::PathBuf::from(format!("a/{id}/r-{id}"))
     );
 }

@@ -1,15 +1,15 @@
-//! Validation of single values. The functions do not know which source a value came from. An error
-//! names the valid values, as the end of a sentence that begins with "expected".
+//! Validation of single values, whatever their source. Error messages list the valid values, in a
+//! form that completes a sentence ending in "expected".
 
 use crate::stats::bias::ConfiguredBias;
 use crate::types::attribute::{Cold, Hold};
 use crate::types::sampling::Sampling;
 
-/// The longest hold: the stream makes no progress meanwhile.
+/// The longest hold. The stream makes no progress while it is held.
 const MAX_HOLD_NS: f64 = 1e9;
-/// Upper bound on a bias or the time of an empty kernel; real ones are a few microseconds.
+/// Upper bound on a bias and on the time of an empty kernel. Real ones are a few microseconds.
 const MAX_BIAS_NS: f64 = 1e6;
-/// A trace of this many calls has hundreds of megabytes, more than viewers open.
+/// A trace with this many calls takes hundreds of megabytes, more than viewers can open.
 const MAX_TRACED: usize = 1_000_000;
 
 pub(crate) fn on_or_off(text: &str) -> Result<bool, &'static str> {
@@ -71,7 +71,7 @@ pub(crate) fn trace_last(count: Option<usize>) -> Result<usize, &'static str> {
         .ok_or("a whole number from `1` to `1000000`")
 }
 
-/// Parses a share, such as `0.01` or `1%`.
+/// Parses a fraction, such as `0.01` or `1%`.
 pub(crate) fn share(text: &str) -> Option<f64> {
     match text.strip_suffix('%') {
         Some(percent) => Some(percent.trim_end().parse::<f64>().ok()? / 100.0),
@@ -79,7 +79,7 @@ pub(crate) fn share(text: &str) -> Option<f64> {
     }
 }
 
-/// Parses a time with its unit, such as `50us` or `1.5ms`.
+/// Parses a time with a unit, such as `50us` or `1.5ms`.
 fn nanoseconds(text: &str) -> Option<f64> {
     let unit = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, unit) = text.split_at_checked(unit)?;

@@ -1,9 +1,9 @@
-//! The configuration in force, and its application to sites.
+//! The current configuration, and its application to sites.
 
 use std::sync::Arc;
 
 use crate::base::lock::{Mutex, Rank, locked};
-use crate::base::{clock, console};
+use crate::base::{clock, console, environment};
 use crate::config::{self, Config, options::Options, targets};
 use crate::control::budget_control;
 use crate::record::timeline;
@@ -11,17 +11,17 @@ use crate::site::callsite::{CallSite, SiteConfig};
 use crate::site::registry;
 use crate::types::sampling::Sampling;
 
-/// The options of both sources, and the configuration that they amount to.
+/// The options from both sources, and the resulting configuration.
 ///
 /// Locked while the configuration is applied to a site, so that no site misses a change.
 struct ActiveConfig {
-    /// Read once, at the first use of the runtime.
+    /// Read once, when the runtime is first used.
     environment: Options,
     program: Options,
     config: Arc<Config>,
 }
 
-/// `None` before the first use of the runtime.
+/// `None` until the runtime is first used.
 static ACTIVE: Mutex<Option<ActiveConfig>> = Mutex::new(Rank::Config, None);
 
 impl Default for ActiveConfig {
@@ -31,11 +31,11 @@ impl Default for ActiveConfig {
 }
 
 impl ActiveConfig {
-    /// Reads the environment and starts with the result.
+    /// Reads the environment and starts with the resulting configuration.
     fn begin(program: Options) -> ActiveConfig {
         clock::started();
-        let (environment, invalid) = Options::from_vars(|name| std::env::var_os(name));
-        let unknown = config::unknown_names(std::env::vars_os());
+        let (environment, invalid) = Options::from_vars(environment::var);
+        let unknown = config::unknown_names(environment::vars());
         invalid.into_iter().chain(unknown).for_each(console::complain);
         let config = Config::new(environment.clone().or(program.clone()));
         start(&config, None);
@@ -43,8 +43,8 @@ impl ActiveConfig {
     }
 }
 
-/// Starts the trace and the budget that the configuration asks for, and stops those that it does not.
-/// Reports at once that a directory for reports is missing, rather than at the end of a long run.
+/// Starts the trace and the budget if configured, and stops them otherwise. Reports a missing
+/// report directory immediately, rather than at the end of a long run.
 fn start(config: &Config, before: Option<&Config>) {
     if config.is_on && before.is_none_or(|before| before.targets != config.targets) {
         targets::missing_directories(&config.targets).for_each(|line| console::say(&line));
@@ -53,7 +53,7 @@ fn start(config: &Config, before: Option<&Config>) {
     budget_control::set(config.budget);
 }
 
-/// The configuration in force.
+/// Returns the current configuration.
 pub(crate) fn config() -> Arc<Config> {
     locked(&ACTIVE).get_or_insert_default().config.clone()
 }
@@ -63,11 +63,11 @@ pub(crate) fn introduce(site: &'static CallSite) -> bool {
     configure_site(site, &locked(&ACTIVE).get_or_insert_default().config)
 }
 
-/// Takes over the options that the program sets, and applies the result to all sites.
+/// Merges the options set by the program, and applies the result to all sites.
 pub(crate) fn change(options: Options) {
     let mut active = locked(&ACTIVE);
-    // As the first use of the runtime, it starts with these options: a trace keeps the size that it
-    // begins with.
+    // If this is the first use of the runtime, it starts with these options, because a trace keeps
+    // its initial size.
     let Some(active) = &mut *active else {
         *active = Some(ActiveConfig::begin(options));
         return;
@@ -79,7 +79,7 @@ pub(crate) fn change(options: Options) {
     }
     start(&config, Some(&active.config));
     active.config = Arc::new(config);
-    // Sites that were not called so far are configured at their first call.
+    // Sites that have not been called yet are configured on their first call.
     for site in registry::sites() {
         if site.is_on().is_some() {
             configure_site(site, &active.config);
@@ -87,7 +87,7 @@ pub(crate) fn change(options: Options) {
     }
 }
 
-/// Sets which calls of a site are timed, and how. Returns `true` if any are.
+/// Sets which of a site's calls are timed, and how. Returns `true` if any are.
 fn configure_site(site: &'static CallSite, config: &Config) -> bool {
     let on = config.is_on && config.filter.admits(site.name());
     let sampling = config.sampling.unwrap_or(site.spec.sampling);

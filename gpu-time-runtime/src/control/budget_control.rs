@@ -1,9 +1,9 @@
 //! The budget controller: adjusts the sampling rates while the program runs.
 //!
-//! Calls that are decided about adjust the rates when an adjustment is due. If calls become rare,
-//! the next decision may be far away, and a call that is passed over reads no clock. A background
-//! thread, which sleeps otherwise, therefore notices that no adjustment was made for a second, and
-//! makes every thread decide about its next call.
+//! When an adjustment is due, the next call that reaches a sampling decision performs it. If calls
+//! become rare, the next decision may be a long time away, and skipped calls do not read a clock. A
+//! background thread, otherwise asleep, therefore detects that a second has passed without an
+//! adjustment, and makes every thread decide about its next call.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -20,22 +20,23 @@ use gpu_time_report::units::percent;
 
 /// The shortest pause between two adjustments.
 const PAUSE_NS: u64 = 10_000_000;
-/// An adjustment takes at most one part in this many of the time until the next.
+/// An adjustment may take at most this fraction (one part in `PARTS`) of the time until the next
+/// one.
 const PARTS: u64 = 2_000;
-/// Upper bound on the duration of an adjustment, without and for each site. A longer one was
-/// interrupted.
+/// Upper bound on the duration of an adjustment: a base, and an addition for each site. A longer
+/// adjustment was interrupted.
 const LONGEST_NS: u64 = 10_000;
 const LONGEST_OF_SITE_NS: u64 = 1_000;
-/// The delay after which the load of a new site is looked at.
+/// The delay before a new site's load is first examined.
 const FIRST_NS: u64 = 1_000_000;
-/// The shortest interval in which calls are a load.
+/// The shortest interval over which calls count as a load.
 const SHORTEST_NS: u64 = 200_000;
-/// The time by which an adjustment is overdue if no call makes it.
+/// The time after which an adjustment is overdue if no call has made one.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 struct Controller {
     budget: Budget,
-    /// In the order in which the budget knows them.
+    /// In the same order as in the budget.
     sites: Vec<&'static CallSite>,
     adjusted_ns: u64,
     /// The duration of the last adjustment.
@@ -43,11 +44,11 @@ struct Controller {
 }
 
 static CONTROLLER: Mutex<Option<Controller>> = Mutex::new(Rank::Budget, None);
-/// The time at which the next adjustment is due.
+/// The time at which the next adjustment becomes due.
 static DUE_NS: AtomicU64 = AtomicU64::new(0);
 
-/// Sets the share of wall time that timing may take; `None` removes the bound. If it changes, sites
-/// must be [added](add) again; otherwise all that was learned stays.
+/// Sets the fraction of wall time available for timing; `None` removes the limit. After a change,
+/// sites must be [added](add) again. If nothing changes, everything learned so far is kept.
 pub(crate) fn set(share: Option<f64>) {
     let mut controller = locked(&CONTROLLER);
     if controller.as_ref().map(|controller| controller.budget.share()) == share {
@@ -63,12 +64,13 @@ pub(crate) fn set(share: Option<f64>) {
     }
 }
 
-/// Adds a site, whose calls are sampled at most as given, or changes that bound. Returns the
-/// sampling until the next adjustment, or `None` without a budget.
+/// Adds a site with an upper bound on its sampling, or changes that bound. Returns the sampling to
+/// use until the next adjustment, or `None` without a budget.
 pub(crate) fn add(site: &'static CallSite, max: Sampling) -> Option<Sampling> {
     let mut controller = locked(&CONTROLLER);
     let controller = controller.as_mut()?;
-    // Two threads may make a first call at once, and the program may change the configuration.
+    // Two threads may make the first call at the same time, and the program may change the
+    // configuration.
     if let Some(index) = controller.sites.iter().position(|known| ptr::eq(*known, site)) {
         return Sampling::of_share(controller.budget.limit(index, max.rate())?);
     }
@@ -77,7 +79,7 @@ pub(crate) fn add(site: &'static CallSite, max: Sampling) -> Option<Sampling> {
     Some(max)
 }
 
-/// Counts the calls of a site since its last decision, and adjusts the rates if that is due.
+/// Counts a site's calls since its last decision, and adjusts the rates if this is due.
 pub(crate) fn tick(site: &'static CallSite, calls: u64) {
     site.cost.count(calls);
     let now = clock::now_ns();
@@ -88,7 +90,7 @@ pub(crate) fn tick(site: &'static CallSite, calls: u64) {
 
 #[cold]
 fn adjust(now: u64) {
-    // If it is locked, another thread adjusts the rates.
+    // If it is locked, another thread is adjusting the rates.
     let Ok(mut controller) = CONTROLLER.try_lock() else { return };
     if let Some(pause_ns) = controller.as_mut().and_then(|controller| controller.adjust(now)) {
         DUE_NS.store(now + pause_ns, Relaxed);
@@ -105,8 +107,8 @@ impl Controller {
         self.budget.add(max.rate());
     }
 
-    /// Adjusts the rates to the counters, unless it is too soon. Returns the time until the next
-    /// adjustment.
+    /// Adjusts the rates based on the counters, unless it is too soon. Returns the time until the
+    /// next adjustment.
     fn adjust(&mut self, now: u64) -> Option<u64> {
         let elapsed_ns = now.saturating_sub(self.adjusted_ns);
         if elapsed_ns < SHORTEST_NS {
@@ -124,7 +126,7 @@ impl Controller {
     }
 }
 
-/// Starts the background thread, once in a process.
+/// Starts the background thread, once per process.
 fn start_watching() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -149,8 +151,8 @@ fn watch() {
     }
 }
 
-/// Bounds the duration of an adjustment. One that was interrupted for milliseconds would otherwise
-/// put the next one off by many seconds, and at first all calls are timed until then.
+/// Bounds the duration of an adjustment. Otherwise, one that was interrupted for milliseconds would
+/// delay the next one by many seconds. During the first such delay, all calls would be timed.
 fn plausible_ns(took_ns: u64, sites: usize) -> u64 {
     took_ns.min(LONGEST_NS + LONGEST_OF_SITE_NS * sites as u64)
 }
@@ -168,7 +170,7 @@ pub(crate) fn settled() -> Option<BudgetReport> {
     })
 }
 
-/// Returns a warning if the budget cannot be kept.
+/// Returns a warning if the budget cannot be met.
 pub(crate) fn warning() -> Option<String> {
     let controller = locked(&CONTROLLER);
     let Controller { budget, sites, .. } = controller.as_ref()?;
@@ -187,7 +189,7 @@ mod tests {
     use crate::gpu::fake;
     use crate::site::cost::{self, LONGEST_NS as CALL_NS};
 
-    /// Every timed call costs the same. The test's clock is far ahead, so that adjusting takes no
+    /// Every timed call costs the same. The test's clock runs far ahead, so adjusting takes no
     /// time.
     #[test]
     fn cost_settles_within_the_budget_and_is_counted() {

@@ -1,4 +1,4 @@
-//! The cache state that a run of `until_stable` asks for, in place of the one in the attributes.
+//! The cache state requested by an `until_stable` run, which replaces the state set by attributes.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -6,7 +6,7 @@ use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::switches::SWITCHES;
 use crate::types::attribute::Cold;
 
-/// The requests of all runs in progress, by id; the latest one is last.
+/// The requests from all runs in progress, by id. The latest one is last.
 static REQUESTS: Mutex<Vec<(u64, Option<Cold>)>> = Mutex::new(Rank::ColdOverrides, Vec::new());
 
 const NONE: u8 = 0;
@@ -20,7 +20,7 @@ pub(crate) fn is_none() -> bool {
     SWITCHES.cold_override.load(Relaxed) == NONE
 }
 
-/// The way in which the L2 is evicted, if it is, for a function whose attribute says `cold`.
+/// Returns how the L2 is evicted, if at all, for a function whose attribute sets `cold`.
 pub(crate) fn apply(cold: Option<Cold>) -> Option<Cold> {
     match SWITCHES.cold_override.load(Relaxed) {
         AS_FOUND => None,
@@ -30,7 +30,7 @@ pub(crate) fn apply(cold: Option<Cold>) -> Option<Cold> {
     }
 }
 
-/// A request that applies until it is dropped, or until a later one begins.
+/// A request that applies until it is dropped or a later one begins.
 #[must_use]
 pub(crate) struct ColdOverride(u64);
 
@@ -68,7 +68,7 @@ fn change<R>(how: impl FnOnce(&mut Vec<(u64, Option<Cold>)>) -> R) -> R {
 mod tests {
     use super::*;
 
-    // One test, because the override applies to the whole process.
+    // A single test, because the override applies to the whole process.
     #[test]
     fn latest_run_prevails_until_it_ends() {
         let site = Some(Cold::Dirty);
@@ -81,7 +81,7 @@ mod tests {
         let inner = ColdOverride::begin(Some(Cold::Clean));
         assert_eq!((apply(site), apply(None)), (Some(Cold::Clean), Some(Cold::Clean)));
         let last = ColdOverride::begin(Some(Cold::Dirty));
-        // If the runs are on two threads, the earlier one may end first.
+        // With runs on two threads, the earlier one may end first.
         drop(inner);
         assert_eq!(apply(None), Some(Cold::Dirty));
         drop(last);

@@ -1,4 +1,4 @@
-//! `configure()`: options that the program sets while it runs.
+//! `configure()`: options that the program sets at run time.
 
 use crate::base::{console, fork};
 use crate::config::options::{Options, Setting};
@@ -6,11 +6,11 @@ use crate::config::problems::{Problems, UseDefault};
 use crate::config::{filter, targets, values};
 use crate::control::active;
 
-/// Options for the whole process, set by the program while it runs.
+/// Process-wide options that the program sets at run time.
 ///
-/// Each option corresponds to an environment variable. Where the variable is set, it wins. Options can
-/// be set at any time, from any thread and repeatedly. Nothing changes until
-/// [`apply`](Configure::apply).
+/// Each option corresponds to an environment variable, which takes precedence if it is set. Options
+/// can be set at any time, repeatedly and from any thread. Nothing changes until
+/// [`apply`](Configure::apply) is called.
 ///
 /// ```no_run
 /// gpu_time_runtime::configure().report("json:gpu-time-%p.json").budget(0.01).apply();
@@ -22,7 +22,7 @@ pub struct Configure {
     problems: Problems,
 }
 
-/// Starts a set of [options](Configure) for the whole process, with none set so far.
+/// Creates an empty set of process-wide [options](Configure).
 pub fn configure() -> Configure {
     Configure::default()
 }
@@ -31,8 +31,9 @@ impl Configure {
     /// Sets where the report goes, as `GPU_TIME_REPORT` does. `""` restores the default, a table on
     /// stderr.
     ///
-    /// Relative paths are relative to the current directory of this call. With a trace among the
-    /// targets, calls are kept for it from here on; without one, those kept so far are discarded.
+    /// Relative paths are resolved against the current directory at the time of this call. If the
+    /// targets include a trace, calls are kept for it from now on. Otherwise, calls kept so far are
+    /// discarded.
     pub fn report(mut self, targets: &str) -> Self {
         self.options.targets = Some(match targets {
             "" => Err(UseDefault),
@@ -41,7 +42,7 @@ impl Configure {
         self
     }
 
-    /// Sets which functions are timed, as `GPU_TIME_FILTER` does. `""` selects all of them.
+    /// Sets which functions are timed, as `GPU_TIME_FILTER` does. `""` selects all functions.
     pub fn filter(mut self, patterns: &str) -> Self {
         self.options.filter = Some(match patterns {
             "" => Err(UseDefault),
@@ -50,62 +51,63 @@ impl Configure {
         self
     }
 
-    /// Sets the share of calls that is timed, for every function. `None` restores the share of each
-    /// function's attribute.
+    /// Sets the fraction of calls to time, for every function. `None` restores the setting from
+    /// each function's attribute.
     pub fn sample(mut self, share: impl Into<Option<f64>>) -> Self {
         self.options.sampling = self.number("configure().sample", share, values::sampling);
         self
     }
 
-    /// Sets the share of wall time that timing may cost, such as `0.01`. `None` removes the limit.
+    /// Sets the fraction of wall time that timing may cost, such as `0.01`. `None` removes the
+    /// limit.
     pub fn budget(mut self, share: impl Into<Option<f64>>) -> Self {
         self.options.budget = self.number("configure().budget", share, values::budget);
         self
     }
 
-    /// Sets how many calls of every function are a warm-up on each device. `None` restores the number of
-    /// each function's attribute.
+    /// Sets the number of warm-up calls on each device, for every function. `None` restores the
+    /// setting from each function's attribute.
     ///
-    /// If the number rises, functions that were called before make up the difference.
+    /// If the number increases, functions that have already been called make up the difference.
     pub fn warmup(mut self, calls: impl Into<Option<u32>>) -> Self {
         self.options.warmup = Some(calls.into().ok_or(UseDefault));
         self
     }
 
-    /// Sets how the L2 is evicted before timed calls: `"off"`, `"clean"` or `"dirty"`. `""` restores the
-    /// setting of each function's attribute.
+    /// Sets how the L2 is evicted before timed calls: `"off"`, `"clean"` or `"dirty"`. `""`
+    /// restores the setting from each function's attribute.
     pub fn cold(mut self, how: &str) -> Self {
         self.options.cold = self.text("configure().cold", how, values::cold);
         self
     }
 
-    /// Sets how streams are held: `"off"`, `"on"` or a time such as `"50us"`. `""` restores the setting
-    /// of each function's attribute.
+    /// Sets how streams are held: `"off"`, `"on"` or a time such as `"50us"`. `""` restores the
+    /// setting from each function's attribute.
     pub fn sleep(mut self, how: &str) -> Self {
         self.options.hold = self.text("configure().sleep", how, values::hold);
         self
     }
 
-    /// Sets the bias that is subtracted from each bracket, as `GPU_TIME_BIAS` does. `""` restores the
+    /// Sets the bias to subtract from each bracket, as `GPU_TIME_BIAS` does. `""` restores the
     /// value from the table.
     pub fn bias(mut self, bias: &str) -> Self {
         self.options.bias = self.text("configure().bias", bias, values::bias);
         self
     }
 
-    /// Sets how many calls, and how many brackets, a trace keeps, up to a million. `None` restores the
-    /// default of 100,000. A trace that has begun keeps its size.
+    /// Sets the number of calls, and of brackets, that a trace keeps, up to a million. `None`
+    /// restores the default of 100,000. A trace that has already started keeps its size.
     pub fn trace_last(mut self, count: impl Into<Option<usize>>) -> Self {
         self.options.trace_last = self.number("configure().trace_last", count, values::trace_last);
         self
     }
 
-    /// Puts the options into force. Options that are not set keep their values from earlier calls.
+    /// Applies the options. Options that are not set keep their values from earlier calls.
     ///
-    /// An invalid value is reported in one line on stderr and in the report's warnings, and the default
-    /// applies in its place.
+    /// An invalid value is reported in one line on stderr and in the report's warnings, and is
+    /// replaced by the default.
     ///
-    /// Does nothing in a child process that was forked after the first call of a timed function:
+    /// Has no effect in a child process forked after the first call of a timed function, because
     /// nothing is timed there.
     pub fn apply(self) {
         if fork::is_forked() {

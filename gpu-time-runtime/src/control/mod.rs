@@ -1,4 +1,4 @@
-//! Control of timing at run time: the configuration in force, `configure()`, the budget, overrides.
+//! Run-time control of timing: the current configuration, `configure()`, the budget, and overrides.
 
 pub(crate) mod active;
 pub(crate) mod budget_control;

@@ -1,12 +1,11 @@
-//! Calibration of the event bias: times of pairs of events around an empty kernel, and around
-//! nothing.
+//! Calibrates the event bias by timing event pairs around an empty kernel, and around nothing.
 //!
 //! The kernel is measured in two regimes, because a pair with a long queue behind it reads about
-//! 0.6 µs more than one that is alone (H200). Pairs that are to be alone cannot be enqueued ahead:
-//! each has a hold of its own, and the host gives the GPU time to finish it before it enqueues the
-//! next. So the first call in a context spends some milliseconds here, and no other thread waits
-//! for that. The host queries the GPU a bounded number of times. If the GPU is busy with other
-//! work, which would disturb the figures anyway, the calibration is repeated when a report is made.
+//! 0.6 µs more than a lone one (H200). Lone pairs cannot be enqueued ahead: each has its own hold,
+//! and the host gives the GPU time to finish it before enqueueing the next pair. The first call in
+//! a context therefore spends some milliseconds here. No other thread waits for it. The host
+//! queries the GPU a bounded number of times. If the GPU is busy with other work, which would
+//! disturb the measurements anyway, calibration is retried when a report is made.
 
 use std::sync::TryLockError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -19,39 +18,40 @@ use crate::gpu::{Fault, HoldResult};
 use crate::stats::{bias::Calibration, pair_constant::PairConstant, quantile::quantile};
 use crate::types::handles::{Event, EventPair, Stream};
 
-/// Pairs that are used in turn, which is also the length of the long queue.
+/// The number of pairs, which are used in rotation. Also the length of the long queue.
 const PAIRS: usize = 32;
-/// The last pairs of a queue have too little behind them to count as queued.
+/// The number of pairs at the end of a queue that have too little behind them to count as queued.
 const LAST: usize = 12;
-/// Pairs that come first and are not read, while the GPU raises its clocks: about 2 ms, in most of
-/// which the hold keeps it busy.
+/// The number of initial pairs that are not read, while the GPU raises its clocks. They take about
+/// 2 ms, during most of which the hold keeps the GPU busy.
 const RAMP: usize = 100;
-/// Held pairs of a calibration, and of a check whether the bias has moved.
+/// The number of held pairs for a calibration, and for checking whether the bias has moved.
 const SAMPLES: usize = 200;
 const CHECKED: usize = 64;
-/// Rounds of samples that are taken at most until they agree.
+/// The maximum number of rounds taken to get samples that agree.
 const ROUNDS: usize = 3;
-/// Steps within which samples must lie to agree. The half is for times that are not whole
-/// nanoseconds.
+/// The number of clock steps within which agreeing samples lie. The half allows for times that are
+/// not whole nanoseconds.
 const AGREEMENT_STEPS: f64 = 3.5;
-/// The distance of the two values between which the constant alternates on some H200s: 0.22 µs. The
-/// first calibration may have seen only one of them.
+/// The distance between the two values of an alternating constant, 0.22 µs on some H200s, rounded
+/// up. The first calibration may have seen only one of the values.
 const SECOND_NS: f64 = 256.0;
-/// Steps by which a constant must differ to count as moved: more than two.
+/// The number of clock steps beyond which a constant counts as moved: more than two.
 const MOVED_STEPS: f64 = 2.5;
-/// The step of an H200, used until the device's own is known.
+/// The clock step of an H200, used until the device's own step is known.
 const ASSUMED_STEP_NS: f64 = 32.0;
-/// Time from a release until the GPU has finished the pair: about 7 µs, with room for a slower GPU.
+/// The time from a release until the GPU has finished the pair: about 7 µs, with a margin for
+/// slower GPUs.
 const PACE: Duration = Duration::from_micros(12);
-/// Deadlines of holds. Enqueueing a pair takes 5 µs. A pair whose hold expired was not held and
-/// does not count.
+/// Hold deadlines. Enqueueing a pair takes 5 µs. If a pair's hold expired, the pair was not held
+/// and does not count.
 const HOLD_NS: u64 = 200_000;
 const QUEUE_HOLD_NS: u64 = 5_000_000;
-/// Queries of unfinished events in one calibration: at 0.1 µs each about 2 ms. They are counted and
-/// not timed, so that a descheduled host gets as many.
+/// The maximum number of queries for unfinished events in one calibration: about 2 ms at 0.1 µs
+/// each. They are counted rather than timed, so a descheduled host still gets all of them.
 const QUERIES: u32 = 20_000;
 
-/// The parts of a context that a calibration uses.
+/// The parts of a context needed for calibration.
 pub(super) struct Equipment<'a> {
     pub symbols: &'static Symbols,
     pub holds: &'a Holds,
@@ -62,14 +62,14 @@ pub(super) struct Equipment<'a> {
 
 /// The calibration of one context.
 pub(super) struct Calibrator {
-    /// A calibration has been tried. One that failed is repeated only when a report is made.
+    /// Set once calibration has been tried. A failed one is retried only when a report is made.
     pub tried: AtomicBool,
-    /// Locked during a calibration.
+    /// Locked during calibration.
     tools: Mutex<Tools>,
-    /// Never locked during a driver call, so that a report need not wait for one.
+    /// Never locked during a driver call, so a report never has to wait for one.
     results: Mutex<Results>,
-    /// Extra time of a pair with a long queue behind it, as bits of an `f64`. Timed calls read it
-    /// without a lock.
+    /// How much longer a pair takes with a long queue behind it, as the bits of an `f64`. Timed
+    /// calls read it without a lock.
     queued_extra: AtomicU64,
 }
 
@@ -86,23 +86,23 @@ impl Default for Calibrator {
 
 #[derive(Default)]
 struct Tools {
-    /// A stream for calibrations alone. On the context's own stream the clock's events would come
-    /// between the pairs, and the holds before those.
+    /// A stream used only for calibration. On the context's own stream, clock events would come
+    /// between the pairs, and holds before those events.
     stream: Option<Stream>,
     pairs: Vec<EventPair>,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Results {
-    /// The calibration in use, or why there is none.
+    /// The calibration in use, or the reason why there is none.
     first: Option<Result<Calibration, NoResult>>,
-    /// The result of the last check, or why it failed.
+    /// The result of the last check, or the reason why it failed.
     last: Option<Result<PairConstant, NoResult>>,
 }
 
 impl Calibrator {
-    /// Calibrates, or with `checks` checks whether the constant of an earlier calibration has moved.
-    /// Does nothing if another thread is calibrating. The context must be current.
+    /// Calibrates, or with `checks`, checks whether the constant has moved since an earlier
+    /// calibration. Does nothing if another thread is calibrating. The context must be current.
     pub fn calibrate(
         &self,
         checks: bool,
@@ -133,15 +133,14 @@ impl Calibrator {
         }
     }
 
-    /// Gives the list of pairs back, once the context has been destroyed. Returns `false` if
-    /// another thread is calibrating.
+    /// Frees the list of pairs after the context has been destroyed. Returns `false` if another
+    /// thread is calibrating.
     pub fn retire(&self) -> bool {
         let tools = locked_by(&self.tools, Instant::now());
         tools.map(|mut tools| *tools = Tools::default()).is_some()
     }
 
-    /// Returns how much longer a pair of events takes with a long queue behind it, or 0 if that is
-    /// not known.
+    /// Returns how much longer an event pair takes with a long queue behind it, or 0 if unknown.
     pub fn queued_extra_ns(&self) -> f64 {
         f64::from_bits(self.queued_extra.load(Relaxed))
     }
@@ -150,7 +149,7 @@ impl Calibrator {
         locked(&self.results).first?.ok()
     }
 
-    /// Returns what is wrong with the calibration, for the report.
+    /// Returns a description of any problem with the calibration, for the report.
     pub fn warning(&self, step_ns: Option<f64>) -> Option<String> {
         let results = *locked(&self.results);
         let first = match results.first {
@@ -180,7 +179,7 @@ impl Calibrator {
 }
 
 impl Tools {
-    /// Creates the stream and the pairs if needed, and loads the kernel by its first launch.
+    /// Creates the stream and the pairs if needed. Launches the kernel once to load it.
     fn bench<'a>(
         &'a mut self,
         equipment: Result<Equipment<'a>, NoResult>,
@@ -199,12 +198,12 @@ impl Tools {
     }
 }
 
-/// A calibration under way.
+/// A calibration in progress.
 struct Bench<'a> {
     equipment: Equipment<'a>,
     stream: Stream,
     pairs: &'a [EventPair],
-    /// Queries of unfinished events that are left.
+    /// The number of queries left for unfinished events.
     queries: u32,
 }
 
@@ -221,7 +220,7 @@ impl Bench<'_> {
         self.held(RAMP, Bench::enqueue)?;
         let last = self.agreeing(CHECKED)?;
         let [low, high] = last.interval_ns;
-        // A wide interval shows nothing unless it excludes the first constant. A second value
+        // A wide interval is inconclusive unless it excludes the first constant. A second value
         // counts as agreement.
         let second_ns = first.spread_ns.max(SECOND_NS);
         let is_certain = high - low <= agreement_ns(step_ns) + second_ns;
@@ -229,9 +228,9 @@ impl Bench<'_> {
         is_conclusive.then_some(last).ok_or(NoResult::Disagreement)
     }
 
-    /// Returns the constant of the first round whose `count` samples agree. If none does, returns
-    /// that of all rounds together: with two alternating values, picking a round would pick one of
-    /// them by chance.
+    /// Returns the constant for the first round whose `count` samples agree. If there is none, uses
+    /// the samples of all rounds: with two alternating values, picking a round would pick one of
+    /// the values by chance.
     fn agreeing(&mut self, count: usize) -> Result<PairConstant, NoResult> {
         let mut all = Vec::new();
         for _ in 0..ROUNDS {
@@ -248,14 +247,14 @@ impl Bench<'_> {
         PairConstant::of(all).ok_or(NoResult::Busy)
     }
 
-    /// Returns the median time of empty pairs, or `None` if every hold expired.
+    /// Returns the median time of an empty pair, or `None` if every hold expired.
     fn floor(&mut self) -> Result<Option<f64>, NoResult> {
         let mut samples = self.held(PAIRS, Bench::enqueue_nothing)?;
         samples.sort_by(f64::total_cmp);
         Ok(quantile(&samples, 0.5))
     }
 
-    /// Returns the times of `count` pairs, each alone behind a hold, without those whose hold
+    /// Returns the times of `count` lone pairs, each with its own hold, except those whose hold
     /// expired.
     fn held(
         &mut self,
@@ -264,7 +263,7 @@ impl Bench<'_> {
     ) -> Result<Vec<f64>, NoResult> {
         let mut samples = Vec::with_capacity(count);
         let mut holds: [Option<HoldResult>; PAIRS] = [None; PAIRS];
-        // The last round only reads.
+        // The final iterations only read.
         for n in 0..count + PAIRS {
             let (pair, hold) = (self.pairs[n % PAIRS], &mut holds[n % PAIRS]);
             if let Some(hold) = hold.take() {
@@ -284,7 +283,7 @@ impl Bench<'_> {
         Ok(samples)
     }
 
-    /// Returns the median time of those pairs of a long queue that have enough of it behind them.
+    /// Returns the median time of the pairs in a long queue that have enough work behind them.
     fn queued(&mut self) -> Result<Option<f64>, NoResult> {
         for _ in 0..ROUNDS {
             let hold = self.behind_hold(QUEUE_HOLD_NS, |bench| {
@@ -303,8 +302,7 @@ impl Bench<'_> {
         Ok(None)
     }
 
-    /// Enqueues work while the stream is held, and releases the stream whether or not that
-    /// succeeds.
+    /// Enqueues work while the stream is held. Releases the stream even on failure.
     fn behind_hold(
         &self,
         deadline_ns: u64,
@@ -336,7 +334,7 @@ impl Bench<'_> {
         unsafe { self.equipment.empty.launch(self.stream, (1, 1), []) }
     }
 
-    /// Waits until the GPU has passed a pair, and returns its time.
+    /// Waits until the GPU has passed a pair and returns its time.
     fn wait(&mut self, pair: &EventPair) -> Result<f64, NoResult> {
         loop {
             if let Some(ns) = elapsed(self.equipment.symbols, &pair.start, &pair.stop)? {

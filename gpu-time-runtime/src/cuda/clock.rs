@@ -1,9 +1,9 @@
-//! Alignment of the device's clock with the host's.
+//! Aligns the device clock with the host clock.
 //!
-//! Now and then an event is recorded on our own idle stream, and the host's time after that call is
-//! noted. The GPU passes such an event about a microsecond later. The least delay of several events
-//! is the best case of an idle GPU and aligns the clocks. The two clocks also run at slightly
-//! different rates, which the difference between two rounds shows.
+//! From time to time, the host records an event on our own idle stream and notes the time after
+//! that call. The GPU passes such an event about a microsecond later. The shortest delay among
+//! several events is the best case of an idle GPU, and it aligns the clocks. The clocks also run at
+//! slightly different rates, which the difference between two rounds reveals.
 
 use std::sync::TryLockError;
 use std::time::Instant;
@@ -15,41 +15,42 @@ use crate::gpu::Fault;
 use crate::stats::clock_fit::ClockFit;
 use crate::types::handles::{Event, Stream};
 
-/// Events in a round. The device's time is counted from the first, the anchor.
+/// The number of events in a round. Device time is counted from the first one, the anchor.
 const MARKERS: usize = 8;
-/// Queries of the first round. After these it is finished later.
+/// The number of queries in the first round. If they are not enough, the round is finished later.
 const ATTEMPTS: u32 = 20_000;
-/// Times between rounds. The first are shorter, because two rounds give the ratio of the rates.
+/// The intervals between rounds. The first ones are shorter, because two rounds are needed to find
+/// the ratio of the rates.
 const INTERVALS_NS: [u64; 3] = [10_000_000, 100_000_000, 1_000_000_000];
-/// The assumed error of a rate that was not measured, and a deviation that no real clock has.
+/// The error assumed for an unmeasured rate, and a deviation too large for any real clock.
 const UNKNOWN_RATE: f64 = 50e-6;
 const ABSURD_RATE: f64 = 500e-6;
-/// The relative error of a long event time, which is an `f32`.
+/// The relative error of a long event time, which is stored as an `f32`.
 const LEAST_RATE_ERROR: f64 = 1e-6;
 
-/// The alignment of one context's device clock with the host's.
+/// The alignment of one context's device clock with the host clock.
 pub(super) struct DeviceClock {
     symbols: &'static Symbols,
     own_stream: Option<Stream>,
     alignment: Mutex<Alignment>,
-    /// The fit of the alignment, for threads that come while another one works on it.
+    /// A copy of the fit, for threads that arrive while another thread is aligning the clocks.
     fit: Mutex<Option<ClockFit>>,
 }
 
 #[derive(Default)]
 struct Alignment {
-    /// The events of two rounds: one round is in use while the next is made.
+    /// The events for two rounds: one round is in use while the next is made.
     events: [Vec<Event>; 2],
     rounds: usize,
-    /// The markers of the round that is being made, and whether the GPU has yet to pass the last of
-    /// them.
+    /// The markers of the round in progress. `is_pending` is set until the GPU has passed the last
+    /// one.
     markers: Vec<Marker>,
     is_pending: bool,
     due_ns: u64,
-    /// The host's time at the last step.
+    /// The host time at the last step.
     stepped_ns: u64,
     last: Option<Round>,
-    /// The shortest interval of any round in which the GPU passed its anchor.
+    /// The shortest window in which the GPU passed an anchor, over all rounds.
     least_width_ns: Option<f64>,
     fit: Option<ClockFit>,
 }
@@ -57,12 +58,12 @@ struct Alignment {
 /// The times of one event.
 #[derive(Clone, Copy)]
 struct Marker {
-    /// The host's time before the event was enqueued, and after.
+    /// The host time before the event was enqueued, and after.
     asked_ns: u64,
     enqueued_ns: u64,
-    /// The host's time when a query found that the GPU had passed it.
+    /// The host time at which a query found that the GPU had passed the event.
     seen_ns: u64,
-    /// The device's time since the anchor of the round.
+    /// The device time since the round's anchor.
     device_ns: f64,
 }
 
@@ -70,20 +71,21 @@ struct Marker {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Round {
     anchor: Event,
-    /// The host's time at which the anchor would have been enqueued, had it met the least delay.
+    /// The host time at which the anchor would have been enqueued, had its delay been the shortest
+    /// one.
     zero_ns: f64,
-    /// Delay of most events beyond the least delay.
+    /// How much longer than the shortest delay most events were delayed.
     spread_ns: f64,
-    /// The host's times between which the GPU passed the anchor.
+    /// The host times between which the GPU passed the anchor.
     early_ns: f64,
     late_ns: f64,
-    /// Time by which `early_ns` is later than most of the markers say.
+    /// How much later `early_ns` is than the bound from most markers.
     early_spread_ns: f64,
 }
 
 impl DeviceClock {
-    /// Makes the first round, which takes some tens of microseconds if the GPU comes to our stream
-    /// at once; the context must be current. If the GPU does not, the round is finished later.
+    /// Makes the first round. This takes some tens of microseconds if the GPU processes our stream
+    /// immediately. Otherwise the round is finished later. The context must be current.
     pub fn start(symbols: &'static Symbols, own_stream: Result<Stream, Fault>) -> DeviceClock {
         let own_stream = own_stream.ok();
         let events = || (0..MARKERS).map(|_| create_event()).collect::<Result<Vec<_>, _>>();
@@ -109,13 +111,13 @@ impl DeviceClock {
         *locked(&self.fit)
     }
 
-    /// Continues the round that is being made, or begins one that is due, and returns the fit, if
-    /// there is one. Never waits. The context must exist.
+    /// Continues the round in progress, or begins one that is due. Returns the fit, if there is
+    /// one. Never waits. The context must exist.
     pub fn fit(&self) -> Option<ClockFit> {
         let mut alignment = match self.alignment.try_lock() {
             Ok(alignment) => alignment,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // Another thread works on it.
+            // Another thread is aligning the clocks.
             Err(TryLockError::WouldBlock) => return *locked(&self.fit),
         };
         let before = alignment.fit;
@@ -126,8 +128,8 @@ impl DeviceClock {
         alignment.fit
     }
 
-    /// Gives the lists of events back, once the context has been destroyed. Returns `false` if
-    /// another thread works on the alignment.
+    /// Frees the lists of events after the context has been destroyed. Returns `false` if another
+    /// thread is aligning the clocks.
     pub fn retire(&self) -> bool {
         let alignment = locked_by(&self.alignment, Instant::now());
         alignment.map(|mut alignment| *alignment = Alignment::default()).is_some()
@@ -135,7 +137,7 @@ impl DeviceClock {
 }
 
 impl Alignment {
-    /// Takes the round one step further, if one is under way or due.
+    /// Advances the round by one step, if one is in progress or due.
     fn step(&mut self, symbols: &Symbols, own_stream: Option<Stream>) {
         let now_ns = symbols.now_ns();
         if now_ns < self.stepped_ns {
@@ -199,7 +201,7 @@ impl Alignment {
         self.markers.clear();
     }
 
-    /// Starts over, because the host's clock has stepped back.
+    /// Starts over, because the host clock has gone backwards.
     #[cold]
     fn restart(&mut self) {
         (self.fit, self.last, self.least_width_ns) = (None, None, None);
@@ -207,7 +209,7 @@ impl Alignment {
         self.markers.clear();
     }
 
-    /// Makes no more rounds, because the context is gone or has failed.
+    /// Stops making rounds, because the context is gone or has failed.
     fn give_up(&mut self) {
         self.due_ns = u64::MAX;
         self.markers.clear();
@@ -218,8 +220,8 @@ impl Alignment {
 impl Round {
     fn new(anchor: Event, markers: &[Marker]) -> Round {
         let (zero_ns, spread_ns) = latest(markers, |marker| marker.enqueued_ns);
-        // The GPU passed an event between the call that recorded it and the query that found it
-        // passed.
+        // The GPU passed each event between the host call that recorded it and the query that found
+        // it passed.
         let (early_ns, early_spread_ns) = latest(markers, |marker| marker.asked_ns);
         let seen = markers.iter().map(|marker| marker.seen_ns as f64 - marker.device_ns);
         let late_ns = seen.fold(f64::INFINITY, f64::min).max(early_ns);
@@ -227,20 +229,20 @@ impl Round {
     }
 }
 
-/// Returns the latest host time that a marker gives for the anchor, and how much later than most it
-/// is.
+/// Returns the latest host time that a marker implies for the anchor, and how much later this is
+/// than for most markers.
 fn latest(markers: &[Marker], host_ns: impl Fn(&Marker) -> u64) -> (f64, f64) {
     let times = markers.iter().map(|marker| host_ns(marker) as f64 - marker.device_ns);
     let mut times: Vec<f64> = times.collect();
     times.sort_by(f64::total_cmp);
     let latest_ns = times.last().copied().unwrap_or_default();
-    // A quarter of them may have been delayed, for example while the thread was descheduled.
+    // A quarter of the markers may have been delayed, for example while the thread was descheduled.
     let usual_ns = times.get(times.len() / 4).copied().unwrap_or(latest_ns);
     (latest_ns, latest_ns - usual_ns)
 }
 
-/// Returns the host nanoseconds in a device nanosecond and the error of that, if two rounds give it
-/// more precisely than the assumption for any clocks.
+/// Returns the number of host nanoseconds per device nanosecond, and its error. Returns `None` if
+/// two rounds do not determine it more precisely than the assumption that applies to any clock.
 fn rate(last: Round, round: Round, device_ns: f64) -> Option<(f64, f64)> {
     let rate = (round.zero_ns - last.zero_ns) / device_ns;
     let error = (last.spread_ns + round.spread_ns) / device_ns + LEAST_RATE_ERROR;
@@ -264,8 +266,8 @@ mod tests {
 
     #[test]
     fn least_delay_aligns_clocks() {
-        // Delays of up to 9,000 ns after the host's time, on a device whose clock started at 50,000
-        // of it.
+        // Delays of up to 9,000 ns after the host time, on a device whose clock started at host
+        // time 50,000.
         let delays = [300, 0, 100, 200, 9_000, 50, 100, 100];
         let times: Vec<_> = delays
             .iter()

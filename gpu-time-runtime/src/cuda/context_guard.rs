@@ -8,7 +8,7 @@ use cudarc::driver::sys::{self, CUcontext, CUresult, CUstreamCaptureMode};
 use crate::cuda::result::check;
 use crate::gpu::Fault;
 
-/// Runs `f` with `context` current, and makes the caller's context current again.
+/// Runs `f` with `context` current, then makes the caller's context current again.
 pub(super) fn with_current<R>(
     context: CUcontext,
     f: impl FnOnce() -> Result<R, Fault>,
@@ -26,15 +26,16 @@ pub(super) fn with_current<R>(
         unsafe { sys::cuCtxPopCurrent_v2(&raw mut popped) }
     });
     if popped.is_err() {
-        // Makes the caller's context current even so, which leaves an extra entry on the stack.
+        // Make the caller's context current anyway, although this leaves an extra entry on the
+        // stack.
         // SAFETY: it was current on entry.
         _ = unsafe { ctx::set_current(current.unwrap_or(ptr::null_mut())) };
     }
     result.and_then(|value| popped.map(|()| value))
 }
 
-/// Runs `f` in relaxed capture mode, in which our calls cannot invalidate a capture of the
-/// application, on any thread.
+/// Runs `f` in relaxed capture mode, in which our calls cannot invalidate any of the application's
+/// captures, on any thread.
 pub(super) fn relaxed<R>(f: impl FnOnce() -> Result<R, Fault>) -> Result<R, Fault> {
     let mut mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
     // SAFETY: swaps this thread's mode with the one in `mode`.
@@ -50,7 +51,7 @@ pub(super) fn inside<R>(handle: usize, f: impl FnOnce() -> Result<R, Fault>) -> 
     with_current(handle as CUcontext, || relaxed(f))
 }
 
-/// Restores the caller's state, with a second attempt if the first one fails.
+/// Restores the caller's state, retrying once on failure.
 fn retry(mut restore: impl FnMut() -> CUresult) -> Result<(), Fault> {
     check(restore()).or_else(|_| check(restore()))
 }

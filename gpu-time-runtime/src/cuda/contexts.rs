@@ -1,4 +1,4 @@
-//! The registry of contexts: finds the context of a call, and registers it when it is first seen.
+//! The context registry: finds the context for a call and registers it when it is first seen.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -10,11 +10,11 @@ use crate::cuda::driver::{context_of, id_of};
 use crate::gpu::{Fault, Gpu};
 use crate::types::handles::Stream;
 
-/// Destroyed contexts of each device that stay listed for the report. A program may create contexts
-/// again and again, and the later ones add nothing to the report that the first ones have not.
+/// The number of destroyed contexts per device that stay listed for the report. A program may
+/// create contexts again and again, and the later ones add nothing new to the report.
 const MAX_DESTROYED: usize = 8;
 
-/// Never locked during a driver call, so that a report need not wait for one.
+/// Never locked during a driver call, so a report never has to wait for one.
 static CONTEXTS: Mutex<Vec<&'static Context>> = Mutex::new(Rank::Contexts, Vec::new());
 /// Locked while a new context is registered.
 static REGISTRATION: Mutex<()> = Mutex::new(Rank::NewContext, ());
@@ -23,24 +23,24 @@ thread_local! {
     static RECENT: Cell<Option<&'static Context>> = const { Cell::new(None) };
 }
 
-/// Returns every context that exists, and the first destroyed ones of each device.
+/// Returns every existing context, and the first few destroyed ones on each device.
 pub(crate) fn contexts() -> Vec<&'static Context> {
     locked(&CONTEXTS).clone()
 }
 
-/// Returns the context with this handle if it is the one that the calling thread looked up last.
+/// Returns the context with this handle if it was the calling thread's last look-up.
 #[inline]
 pub(crate) fn recent(handle: usize) -> Option<&'static Context> {
     let recent = RECENT.get()?;
     (recent.handle == handle && recent.is_still_the_same()).then_some(recent)
 }
 
-/// Makes the calling thread look its context up at its next call.
+/// Makes the calling thread look up its context on its next call.
 pub(crate) fn forget_recent() {
     RECENT.set(None);
 }
 
-/// Returns the context of a stream. `handle` is 0 if the caller had only the stream.
+/// Returns the context for a stream. `handle` is 0 if the caller had only the stream.
 pub(crate) fn find(stream: Stream, handle: usize) -> Result<&'static Context, Fault> {
     let handle = if handle == 0 { context_of(stream)? } else { handle };
     let id = id_of(handle)?;
@@ -54,8 +54,8 @@ pub(crate) fn find(stream: Stream, handle: usize) -> Result<&'static Context, Fa
     Ok(context)
 }
 
-/// Drivers without ids cannot tell a dead context from another at its address, so there it counts
-/// as gone.
+/// Returns the registered context with this handle. Drivers without ids cannot distinguish a dead
+/// context from another one at its address, so there it counts as gone.
 fn registered(handle: usize, id: Option<u64>) -> Option<&'static Context> {
     let is_it =
         |c: &&'static Context| (c.handle, c.id) == (handle, id) && (id.is_some() || !c.is_gone());
@@ -74,8 +74,8 @@ fn register(handle: usize, id: Option<u64>) -> Result<&'static Context, Fault> {
     Ok(context)
 }
 
-/// Gives back what destroyed contexts had, and removes all but the first of them from the list.
-/// `handle` is that of a new context.
+/// Frees the resources of destroyed contexts, and removes all but the first few from the list.
+/// `handle` is the handle of a new context.
 fn retire_destroyed(handle: usize) {
     let mut retired = Vec::new();
     for context in contexts() {
@@ -92,9 +92,9 @@ fn retire_destroyed(handle: usize) {
     });
 }
 
-/// Removes all but the first destroyed contexts of each device. `destroyed` returns the ordinal of
-/// the device of a destroyed context, and whether it was calibrated. The first one that was is kept
-/// in any case: it is the one whose bias the report subtracts.
+/// Removes all but the first few destroyed contexts on each device. For a destroyed context,
+/// `destroyed` returns its device's ordinal and `true` if it was calibrated. The first calibrated
+/// one is always kept, because its bias is the one that the report subtracts.
 fn keep_first<T>(contexts: &mut Vec<T>, destroyed: impl Fn(&T) -> Option<(u32, bool)>) {
     let mut kept: HashMap<u32, (usize, bool)> = HashMap::new();
     contexts.retain(|context| {
@@ -129,7 +129,7 @@ mod tests {
             assert!(contexts.len() <= 4 + 2 * (MAX_DESTROYED + 1), "{contexts:?}");
         }
         assert_eq!(contexts.iter().filter(|n| is_live(n)).count(), 4);
-        // The first ones of each device stay, and the first one that was calibrated.
+        // The first few contexts on each device stay, and so does the first calibrated one.
         assert!(contexts.starts_with(&[0, 1, 2, 3, 4]), "{contexts:?}");
         assert!(contexts.contains(&5_001) && contexts.contains(&5_002), "{contexts:?}");
     }

@@ -1,4 +1,4 @@
-//! The properties of a device, as the driver reports them.
+//! Device properties, as reported by the driver.
 
 use std::ffi::{CStr, c_char, c_int};
 
@@ -10,23 +10,23 @@ use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute, CUresult};
 use crate::cuda::result::check;
 use crate::gpu::Fault;
 
-/// The properties of a device that the report shows.
+/// The device properties shown in the report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DeviceInfo {
     pub ordinal: u32,
-    /// Empty if the driver does not tell it.
+    /// Empty if the driver does not report it.
     pub name: String,
-    /// Such as `0000:01:00.0`, which other libraries know the device by too. Empty if the driver
-    /// does not tell it.
+    /// For example `0000:01:00.0`. Other libraries identify the device by it too. Empty if the
+    /// driver does not report it.
     #[cfg(feature = "nvml")]
     pub pci_bus_id: String,
-    /// 0 if the driver does not tell it.
+    /// 0 if the driver does not report it.
     pub l2_bytes: u64,
     pub multiprocessors: u32,
     pub threads_per_multiprocessor: u32,
-    /// Compute capability, major and minor; (0, 0) if the driver does not tell it.
+    /// Compute capability, major and minor; (0, 0) if the driver does not report it.
     pub capability: (u32, u32),
-    /// Bytes per second, if the driver's figures are plausible.
+    /// Bytes per second. `None` if the driver's figures are implausible.
     pub peak_bandwidth: Option<u64>,
 }
 
@@ -64,8 +64,8 @@ impl DeviceInfo {
     }
 }
 
-/// Returns a string about a device, or an empty one if the driver fails. `query` is a function of the
-/// driver that writes a NUL-terminated string of at most the given length.
+/// Returns a string that describes a device, or an empty one if the driver fails. `query` is a
+/// driver function that writes a NUL-terminated string of at most the given length.
 fn text(query: unsafe fn(*mut c_char, c_int, CUdevice) -> CUresult, ordinal: c_int) -> String {
     let mut text = [0 as c_char; 256];
     // SAFETY: the driver writes within the buffer.
@@ -76,8 +76,8 @@ fn text(query: unsafe fn(*mut c_char, c_int, CUdevice) -> CUresult, ordinal: c_i
     }
 }
 
-/// Returns the name and the PCI bus id of every device, each empty if the driver does not tell it.
-/// Initializes CUDA, and creates no context.
+/// Returns the name and PCI bus id of every device. Each is empty if the driver does not report it.
+/// Initializes CUDA but does not create a context.
 #[cfg(feature = "nvml")]
 pub(crate) fn all() -> Result<Vec<(String, String)>, String> {
     initialize()?;
@@ -88,16 +88,16 @@ pub(crate) fn all() -> Result<Vec<(String, String)>, String> {
     Ok((0..count).map(|ordinal| (text(name, ordinal), text(pci_bus_id, ordinal))).collect())
 }
 
-/// Loads the driver and initializes CUDA, unless that was done before.
+/// Loads the driver and initializes CUDA, unless this has already been done.
 #[cfg(feature = "nvml")]
 fn initialize() -> Result<(), String> {
     crate::cuda::symbols::symbols()?;
     result::init().map_err(|error| format!("CUDA found no GPU ({})", Fault::from(error)))
 }
 
-/// Returns the ordinals and PCI bus ids of the devices in use: the ones given, that calls were timed on,
-/// and that of the calling thread's current context. If there are none, initializes CUDA and returns
-/// device 0.
+/// Returns the ordinals and PCI bus ids of the devices in use: those in `ordinals`, on which calls
+/// were timed, and the device of the calling thread's current context. If there are none,
+/// initializes CUDA and returns device 0.
 #[cfg(feature = "nvml")]
 pub(crate) fn in_use(mut ordinals: Vec<u32>) -> Result<Vec<(u32, String)>, String> {
     initialize()?;
@@ -120,9 +120,9 @@ pub(crate) fn in_use(mut ordinals: Vec<u32>) -> Result<Vec<(u32, String)>, Strin
     ordinals.into_iter().map(with_id).collect()
 }
 
-/// Returns the bytes per second of two transfers in each cycle over the whole bus. `None` if that
-/// is less than a gigabyte or more than a hundred terabytes, which no GPU's memory has: then the
-/// driver's figures are meaningless.
+/// Returns the bytes per second for two transfers per cycle over the full bus width. Returns `None`
+/// if this is less than a gigabyte or more than a hundred terabytes. No GPU memory is that slow or
+/// that fast, so the driver's figures must be wrong.
 fn peak_bandwidth(clock_khz: u32, bus_bits: u32) -> Option<u64> {
     let peak = (2_000 * u64::from(clock_khz)).saturating_mul(u64::from(bus_bits)) / 8;
     (1_000_000_000..=100_000_000_000_000).contains(&peak).then_some(peak)

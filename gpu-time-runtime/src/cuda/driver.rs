@@ -1,4 +1,5 @@
-//! Handles of contexts: the one of a stream, the id of one, and the retain of a primary one.
+//! Context handles: looking up a stream's context, reading a context's id, and retaining a primary
+//! context.
 
 use std::ffi::{c_int, c_uint};
 use std::ptr;
@@ -11,7 +12,7 @@ use crate::cuda::symbols::symbols;
 use crate::gpu::Fault;
 use crate::types::handles::Stream;
 
-/// Returns the handle of the context that a stream belongs to.
+/// Returns the handle of a stream's context.
 pub(super) fn context_of(stream: Stream) -> Result<usize, Fault> {
     if stream.is_implicit() {
         let current = ctx::get_current()?.ok_or(Fault::ContextGone)?;
@@ -23,20 +24,20 @@ pub(super) fn context_of(stream: Stream) -> Result<usize, Fault> {
     if context.is_null() { Err(Fault::ContextGone) } else { Ok(context as usize) }
 }
 
-/// Returns the id of a context, which the driver never uses again. `None` from drivers that have no
+/// Returns a context's id, which the driver never reuses. `None` if the driver does not support
 /// ids.
 pub(super) fn id_of(handle: usize) -> Result<Option<u64>, Fault> {
     let symbols = symbols().map_err(|_| Fault::ContextGone)?;
     let Some(context_id) = symbols.context_id else { return Ok(None) };
     let mut id = 0;
-    // SAFETY: the caller's stream belongs to this context, or did; the driver answers for a handle
-    // whose context is gone with an error; writes one integer.
+    // SAFETY: the caller's stream belongs to this context, or did; the driver returns an error for
+    // the handle of a destroyed context; writes one integer.
     check(unsafe { context_id(handle as CUcontext, &raw mut id) })?;
     Ok(Some(id))
 }
 
-/// Retains the primary context of a device if it is the one with this handle: forever, unless it is
-/// released. Never creates one. Returns `true` if it is retained.
+/// Retains a device's primary context if it has this handle. It stays retained until `release`, or
+/// forever. Never creates a context. Returns `true` if it is retained.
 pub(super) fn retain_if_primary(handle: usize, ordinal: u32) -> bool {
     let (mut flags, mut active): (c_uint, c_int) = (0, 0);
     let device = ordinal as c_int;
@@ -46,8 +47,8 @@ pub(super) fn retain_if_primary(handle: usize, ordinal: u32) -> bool {
     if state.is_err() || active == 0 {
         return false;
     }
-    // SAFETY: the driver gave this ordinal; the retain is released below or by the caller, or kept
-    // for ever.
+    // SAFETY: the driver gave this ordinal; the retained context is released below or by the
+    // caller, or kept forever.
     let Ok(primary) = (unsafe { primary_ctx::retain(device) }) else { return false };
     let is_it = primary as usize == handle;
     if !is_it {
@@ -56,8 +57,8 @@ pub(super) fn retain_if_primary(handle: usize, ordinal: u32) -> bool {
     is_it
 }
 
-/// Gives back one retain of the device's primary context, which the caller holds.
+/// Releases the device's primary context, which the caller has retained.
 pub(super) fn release(ordinal: u32) {
-    // SAFETY: the driver gave this ordinal, and the caller gives its retain up.
+    // SAFETY: the driver gave this ordinal, and the caller gives up its retained reference.
     _ = unsafe { primary_ctx::release(ordinal as c_int) };
 }

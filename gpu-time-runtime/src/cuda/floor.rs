@@ -1,5 +1,4 @@
-//! The floor of event times: the time of an empty pair of events, and the step in which times
-//! advance.
+//! The floor of event times: the time of an empty event pair, and the step in which times advance.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -12,29 +11,28 @@ use crate::gpu::Fault;
 use crate::stats::pair_constant::Floor;
 use crate::types::handles::{Event, Stream};
 
-/// Events in a row. Each and the next are an empty pair.
+/// The number of consecutive events. Any two neighbours form an empty pair.
 const EVENTS: usize = 33;
 
-/// Measures the floor of one context.
+/// Measures the floor in one context.
 ///
 /// Empty pairs are enqueued on our own stream when the context is first seen, and read when the
-/// floor is first asked for, so nothing waits for them. They read too much if the host enqueued
-/// them slowly, so the value that a calibration measures behind holds takes precedence.
+/// floor is first needed, so nothing waits for them. They read too high if the host enqueued them
+/// slowly, so the value that calibration measures behind holds takes precedence.
 pub(super) struct FloorProbe {
     symbols: &'static Symbols,
-    /// Empty once they were read.
+    /// Empty after the events have been read.
     events: Mutex<Vec<Event>>,
     pair_ns: OnceLock<Option<f64>>,
-    /// Time of a held empty pair, as bits of an `f64`; 0 until it was measured.
+    /// The time of a held empty pair, as the bits of an `f64`; 0 until it is measured.
     held_pair: AtomicU64,
     step: Step,
-    /// Longest raw time of a bracket in which nothing ran, as bits of an `f64`; 0 until it is
-    /// final.
+    /// The longest raw time of an empty bracket, as the bits of an `f64`; 0 until it is final.
     limit: AtomicU64,
 }
 
 impl FloorProbe {
-    /// Enqueues the pairs; the context must be current. If that fails, the floor stays unknown.
+    /// Enqueues the pairs. The context must be current. On failure, the floor stays unknown.
     pub fn enqueue(symbols: &'static Symbols, own_stream: Result<Stream, Fault>) -> FloorProbe {
         let events = own_stream.and_then(record_all).unwrap_or_default();
         FloorProbe {
@@ -47,7 +45,7 @@ impl FloorProbe {
         }
     }
 
-    /// Returns the floor, once the GPU has passed every event or a calibration has measured it. The
+    /// Returns the floor, once the GPU has passed every event or calibration has measured it. The
     /// context must exist.
     pub fn get(&self) -> Option<Floor> {
         if self.pair_ns.get().is_none() {
@@ -65,7 +63,7 @@ impl FloorProbe {
         self.known()
     }
 
-    /// Gives the list of events back, once the context has been destroyed.
+    /// Frees the list of events after the context has been destroyed.
     pub fn retire(&self) {
         *locked(&self.events) = Vec::new();
     }
@@ -78,14 +76,14 @@ impl FloorProbe {
         Some(Floor { pair_ns, step_ns: self.step.get() })
     }
 
-    /// Takes the time of an empty pair behind a hold, from a calibration.
+    /// Sets the time of an empty pair behind a hold, as measured by calibration.
     pub fn refine(&self, held_ns: f64) {
         self.held_pair.store(held_ns.to_bits(), Relaxed);
         let limit = self.known().filter(|_| self.step.is_settled()).map_or(0.0, Floor::limit_ns);
         self.limit.store(limit.to_bits(), Release);
     }
 
-    /// Returns `true` if a raw time is that of a bracket in which nothing ran.
+    /// Returns `true` if a raw time indicates an empty bracket.
     #[inline]
     pub fn covers(&self, raw_ns: f64) -> bool {
         let limit = self.limit.load(Acquire);
@@ -94,7 +92,7 @@ impl FloorProbe {
 
     #[cold]
     fn find_limit(&self, raw_ns: f64) -> bool {
-        // Read first: the floor may be refined meanwhile, and the limit from that must stay.
+        // Read this first: the floor may be refined meanwhile, and the resulting limit must stay.
         let is_settled = self.step.is_settled();
         let Some(floor) = self.get() else { return false };
         if is_settled {
@@ -104,13 +102,14 @@ impl FloorProbe {
         raw_ns <= floor.limit_ns()
     }
 
-    /// Learns the step from a sample.
+    /// Updates the step from a sample.
     #[inline]
     pub fn learn(&self, ns: f64) {
         self.step.learn(ns);
     }
 
-    /// Returns the median time of neighbours. Their times are samples for the step too.
+    /// Returns the median time between neighbouring events. Also uses these times as samples for
+    /// the step.
     fn measure(&self, events: &[Event]) -> Option<f64> {
         let mut pairs = Vec::with_capacity(EVENTS);
         for (start, stop) in events.iter().zip(events.iter().skip(1)) {
@@ -128,26 +127,25 @@ fn record_all(own_stream: Stream) -> Result<Vec<Event>, Fault> {
     Ok(events)
 }
 
-/// Derives the step from samples: the greatest number of nanoseconds of which all times are
-/// multiples.
+/// Derives the clock step from samples, as their greatest common divisor in nanoseconds.
 #[derive(Default)]
 struct Step {
-    /// The greatest common divisor so far, and the last time; 0 before the first sample.
+    /// The greatest common divisor so far and the last time; 0 before the first sample.
     divisor: AtomicU64,
     last: AtomicU64,
     seen: AtomicU32,
-    /// Samples that differed from the one before.
+    /// The number of samples that differed from the preceding one.
     different: AtomicU32,
 }
 
 impl Step {
-    /// Samples that are used.
+    /// The maximum number of samples used.
     const ENOUGH: u32 = 4_096;
-    /// Differing samples from which on the divisor is the step. That of fewer may be any number of
-    /// steps.
+    /// The number of differing samples needed for the divisor to be the step. With fewer, it may be
+    /// any multiple of the step.
     const EVIDENCE: u32 = 8;
-    /// Longest time that is used. Times are `f32` milliseconds: up to here the nearest nanosecond
-    /// is exact.
+    /// The longest time used. Times are `f32` milliseconds, which give the exact nanosecond up to
+    /// here.
     const LONGEST_NS: f64 = 8e6;
 
     fn get(&self) -> Option<f64> {

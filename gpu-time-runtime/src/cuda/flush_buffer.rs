@@ -1,4 +1,4 @@
-//! The device memory that a flush reads or writes to fill the L2 with it.
+//! The device memory that flushes read or write to fill the L2.
 
 use cudarc::driver::result;
 use cudarc::driver::sys::{self, CUdeviceptr};
@@ -9,21 +9,21 @@ use crate::cuda::{device::DeviceInfo, module::Kernel, symbols::Symbols};
 use crate::gpu::Fault;
 use crate::types::handles::Stream;
 
-/// A buffer to which only zeros are written.
+/// A buffer that only ever holds zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FlushBuffer {
     address: CUdeviceptr,
     bytes: u64,
-    /// A word behind the buffer, in the same allocation. The reading kernel would write to it only
-    /// if it read anything but zeros.
+    /// A word after the buffer, in the same allocation. The reading kernel would write to it only
+    /// if it read a non-zero value.
     sink: CUdeviceptr,
-    /// Blocks that fill the GPU once.
+    /// The number of blocks that fill the GPU once.
     blocks: u32,
 }
 
 impl FlushBuffer {
-    /// Allocates a buffer, whose size is a multiple of a line, and enqueues its first write; the
-    /// context must be current.
+    /// Allocates a buffer and enqueues its first write. The size must be a multiple of the line
+    /// size, and the context must be current.
     pub fn allocate(
         bytes: u64,
         device: &DeviceInfo,
@@ -48,55 +48,56 @@ impl FlushBuffer {
         self.bytes
     }
 
-    /// Returns its first `bytes` bytes, or all. 0 bytes do for the first launch of a kernel.
+    /// Returns the first `bytes` bytes, or the whole buffer if it is shorter. 0 bytes are enough
+    /// for the first launch of a kernel.
     pub fn first(self, bytes: u64) -> FlushBuffer {
         FlushBuffer { bytes: bytes.min(self.bytes), ..self }
     }
 
-    /// Returns its last `bytes` bytes, or all.
+    /// Returns the last `bytes` bytes, or the whole buffer if it is shorter.
     pub fn last(self, bytes: u64) -> FlushBuffer {
         let bytes = bytes.min(self.bytes);
         FlushBuffer { address: self.address + (self.bytes - bytes), bytes, ..self }
     }
 
-    /// Enqueues a read of the whole buffer; the context must be current.
+    /// Enqueues a read of the whole buffer. The context must be current.
     pub fn read(self, reader: Kernel, stream: Stream) -> Result<(), Fault> {
         let parameters = [self.address, self.bytes / 16, self.sink];
-        // SAFETY: the parameters of `FLUSH_READ` in their order; nothing is enqueued on a buffer
-        // after it was freed.
+        // SAFETY: the parameters are those of `FLUSH_READ`, in order; nothing is enqueued on a
+        // buffer after it has been freed.
         unsafe { reader.launch(stream, (self.blocks, FLUSH_READ_BLOCK), parameters) }
     }
 
-    /// Enqueues a write of the whole buffer; the context must be current.
+    /// Enqueues a write of the whole buffer. The context must be current.
     pub fn write(self, stream: Stream) -> Result<(), Fault> {
-        // SAFETY: the buffer has this many words; nothing is enqueued on a buffer after it was
+        // SAFETY: the buffer has this many words; nothing is enqueued on a buffer after it has been
         // freed.
         check(unsafe {
             sys::cuMemsetD32Async(self.address, 0, self.bytes as usize / 4, raw(stream))
         })
     }
 
-    /// Enqueues a kernel that discards the lines of the whole buffer from the L2, without writing
-    /// them back; the context must be current.
+    /// Enqueues a kernel that discards all of the buffer's lines from the L2, without writing them
+    /// back. The context must be current.
     ///
-    /// After that the contents are indeterminate: most likely what is in memory, which is zeros too
-    /// if they were ever written back.
+    /// The contents are then indeterminate. They are most likely the contents of memory, which are
+    /// also zeros if lines were ever written back.
     pub fn discard(self, discarder: Kernel, stream: Stream) -> Result<(), Fault> {
         let parameters = [self.address, self.bytes / DISCARDED_LINE];
-        // SAFETY: the parameters of `DISCARD` in their order; allocations are aligned to lines;
-        // nothing is enqueued on a buffer after it was freed.
+        // SAFETY: the parameters are those of `DISCARD`, in order; allocations are aligned to
+        // lines; nothing is enqueued on a buffer after it has been freed.
         unsafe { discarder.launch(stream, (self.blocks, FLUSH_READ_BLOCK), parameters) }
     }
 
-    /// Frees the whole allocation in the order of `own_stream`, which is idle; the context must be
+    /// Frees the whole allocation, ordered on `own_stream`, which must be idle. The context must be
     /// current. Does nothing if the driver could free it only by waiting for other streams.
     pub fn free(self, symbols: &Symbols, own_stream: Stream) {
         let Some(free) = symbols.free_async else { return };
-        // SAFETY: the address is that of our own allocation, and nothing enqueued on other streams
-        // uses it.
+        // SAFETY: this is the address of our own allocation, and no work on other streams uses it.
         let freed = check(unsafe { free(self.address, raw(own_stream)) });
         if freed.is_ok() {
-            // The driver keeps memory that is not from a pool until the stream is synchronized.
+            // The driver keeps memory that does not come from a pool until the stream is
+            // synchronized.
             // SAFETY: the stream is our own, and idle.
             _ = unsafe { result::stream::synchronize(raw(own_stream)) };
         }

@@ -1,7 +1,7 @@
-//! Driver calls for launches that become nodes of a graph.
+//! Driver calls for launches that become graph nodes.
 //!
-//! All of them are legal during a capture of any mode, and none invalidates the capture if it
-//! fails.
+//! All of them are legal during a capture in any mode, and none of them invalidates the capture on
+//! failure.
 
 use std::ffi::{c_uint, c_void};
 use std::ptr;
@@ -18,30 +18,30 @@ use crate::cuda::{context::Context, context_guard::with_current};
 use crate::gpu::Fault;
 use crate::types::handles::{Event, EventPair, Stream};
 
-/// `CU_EVENT_RECORD_EXTERNAL`: the record becomes a node of its own.
+/// `CU_EVENT_RECORD_EXTERNAL`: the record becomes a separate node.
 const EXTERNAL: c_uint = 1;
-/// `CU_USER_OBJECT_NO_DESTRUCTOR_SYNC`, the only flag that there is.
+/// `CU_USER_OBJECT_NO_DESTRUCTOR_SYNC`, the only existing flag.
 const NO_DESTRUCTOR_SYNC: c_uint = 1;
-/// `CU_GRAPH_USER_OBJECT_MOVE`: our reference becomes the graph's.
+/// `CU_GRAPH_USER_OBJECT_MOVE`: transfers our reference to the graph.
 const MOVE: c_uint = 1;
 const INVALID_CONTEXT: u32 = CUresult::CUDA_ERROR_INVALID_CONTEXT as u32;
 
-/// A capture under way, and its graph.
+/// A capture in progress, and its graph.
 pub(crate) struct Capture {
     pub id: u64,
-    /// The stream's next node depends on no other: it will be a root of the graph.
+    /// The stream's next node has no dependencies, so it will be a root of the graph.
     pub is_at_root: bool,
     graph: CUgraph,
 }
 
-/// The error of a graph that could not be given an object to keep.
+/// The error returned when a graph could not take ownership of an object.
 pub(crate) struct KeepError {
     pub fault: Fault,
-    /// The destructor will run even so, at some time.
+    /// The destructor will run nevertheless, at some later time.
     pub is_released: bool,
 }
 
-/// Returns `true` if the stream is being captured, for callers without a [`Context`]. `handle` is 0
+/// Returns `true` if the stream is being captured. For callers without a [`Context`]. `handle` is 0
 /// if the caller has only the stream.
 pub(crate) fn is_captured(stream: Stream, handle: usize) -> bool {
     let Ok(symbols) = symbols() else { return false };
@@ -56,7 +56,7 @@ pub(crate) fn is_captured(stream: Stream, handle: usize) -> bool {
 }
 
 impl Context {
-    /// Returns the capture of the stream. The NULL stream cannot be captured.
+    /// Returns the stream's capture. The NULL stream cannot be captured.
     pub fn capture(&self, stream: Stream) -> Result<Option<Capture>, Fault> {
         let Some(info) = self.symbols.capture_info.filter(|_| !stream.is_legacy()) else {
             return Ok(None);
@@ -71,8 +71,8 @@ impl Context {
         }
     }
 
-    /// Returns the event from which the device's times of replays are counted. It is recorded on
-    /// our own stream when a capture is first seen, and never again. `None` if that failed.
+    /// Returns the event from which the device times of replays are counted. It is recorded on our
+    /// own stream when a capture is first seen, and never again. `None` if recording failed.
     pub fn origin(&self) -> Option<Event> {
         *self.origin.get_or_init(|| {
             self.symbols.capture_info?;
@@ -91,21 +91,22 @@ impl Context {
         })
     }
 
-    /// Sets `released` when the graph and all its copies have been destroyed, on any thread.
+    /// Arranges for `released` to be set, on any thread, when the graph and all its copies have
+    /// been destroyed.
     pub fn keep(&self, capture: &Capture, released: &'static AtomicBool) -> Result<(), KeepError> {
         let mut kept = None;
         let inside = self.inside(|| {
             kept = Some(keep(capture.graph, released));
             Ok(())
         });
-        // The result counts, even if the caller's context could not be restored at first.
+        // The result is valid even if the caller's context could not be restored at first.
         kept.unwrap_or_else(|| {
             let fault = inside.err().unwrap_or(Fault::Captured);
             Err(KeepError { fault, is_released: false })
         })
     }
 
-    /// Records an event as a node of the graph that the stream is being captured into.
+    /// Records an event as a node in the graph into which the stream is being captured.
     pub fn record_node(&self, event: &Event, stream: Stream) -> Result<(), Fault> {
         // SAFETY: the event was created in this context and is never destroyed; the stream is live.
         self.on_stream(stream, || unsafe {
@@ -115,7 +116,7 @@ impl Context {
 }
 
 impl CaptureInfo {
-    /// Returns the capture of the stream, if there is one and it can still become a graph.
+    /// Returns the stream's capture if there is one that can still become a graph.
     fn capture(self, stream: Stream) -> Result<Option<Capture>, Fault> {
         let (mut status, mut id) = (CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE, 0);
         let (mut graph, mut count): (CUgraph, usize) = (ptr::null_mut(), 0);
@@ -160,6 +161,6 @@ fn keep(graph: CUgraph, released: &'static AtomicBool) -> Result<(), KeepError> 
 /// Runs when the last graph with these events has been destroyed, on a driver thread that must not
 /// make driver calls.
 unsafe extern "C" fn release(flag: *mut c_void) {
-    // SAFETY: it is the flag given to `keep`, which is never freed.
+    // SAFETY: this is the flag passed to `keep`, which is never freed.
     unsafe { &*flag.cast::<AtomicBool>() }.store(true, Release);
 }

@@ -10,28 +10,29 @@ use crate::cuda::module::{Kernel, Module};
 use crate::gpu::{Fault, HoldResult, StreamHold};
 use crate::types::handles::Stream;
 
-/// Streams that can be held at once in one context. Slot 0 serves holds of a fixed length.
+/// The number of streams that can be held at once in one context. Slot 0 is for holds with a fixed
+/// duration.
 const SLOTS: usize = 64;
 const WORDS: usize = 16;
+/// The ticket in a hold's result if another thread released the hold before its bracket had been
+/// enqueued. No hold has this ticket.
+const LET_GO: u64 = 0;
 
-/// Word of a slot: the ticket up to which its holds are released. Written by the host, polled by
-/// the GPU.
+/// Slot word: the ticket up to which holds have been released. Written by the host, polled by the
+/// GPU.
 const RELEASED: usize = 0;
-/// Word of a slot: its last ticket. The host's alone.
+/// Slot word: the last ticket. Used only by the host.
 const LAST_TICKET: usize = 1;
-/// Word of a slot: the ticket that was let go before its bracket had been enqueued. The host's
-/// alone.
-const LET_GO: usize = 2;
-/// Words of a slot: the tickets of its last holds that ran into their deadline. Written by the GPU.
+/// Slot words: the tickets of recent holds that expired. Written by the GPU.
 const EXPIRED: usize = 8;
-/// Number of `EXPIRED` words.
+/// The number of `EXPIRED` words.
 const EXPIRED_WORDS: usize = 8;
 
 /// The holds of one context.
 ///
-/// Invariants: a slot is claimed by one hold at a time. The tickets of a slot rise, also from one
-/// context that uses the page to the next, so that a release can free no later hold, and a late
-/// hold can be freed by any later release.
+/// Invariants: a slot is claimed by one hold at a time. A slot's tickets always rise, even when its
+/// page passes from one context to the next, so a release cannot free a later hold, and any later
+/// release frees a late hold.
 #[derive(Default)]
 pub(super) struct Holds(OnceLock<Result<Slots, Fault>>);
 
@@ -44,7 +45,7 @@ static PAGES: PagePool<Words> = PagePool::new();
 struct Slots {
     words: MappedPage<Words>,
     kernel: Kernel,
-    /// A bit for each slot that is claimed.
+    /// One bit for each claimed slot.
     claimed: AtomicU64,
 }
 
@@ -53,16 +54,17 @@ impl Holds {
         self.slots().is_ok()
     }
 
-    /// Maps the words, loads the kernel and runs it once; the context must be current.
+    /// Maps the words, loads the kernel and runs it once. The context must be current.
     pub fn prepare(&self, module: &Module, own_stream: Stream) -> Result<(), Fault> {
         let slots = self.0.get_or_init(|| Slots::new(module, own_stream));
         slots.as_ref().map_or_else(|fault| Err(*fault), |_| Ok(()))
     }
 
-    /// Gives the words back for the next context, once the context has been destroyed.
+    /// Gives the words back for the next context, after this one has been destroyed.
     ///
-    /// Another thread may still release a hold here, or try to begin one. The tickets are those of
-    /// the next context too, so this can neither release one of its holds nor pass for one.
+    /// Another thread may still release a hold here, or try to begin one. The tickets continue in
+    /// the next context, so a late release cannot free one of its holds, and a late hold cannot be
+    /// mistaken for one.
     pub fn retire(&self) {
         if let Ok(slots) = self.slots() {
             slots.words.give_back();
@@ -82,11 +84,15 @@ impl Holds {
     }
 
     pub fn release(&self, hold: StreamHold) -> HoldResult {
-        let StreamHold { slot, ticket } = hold;
+        let StreamHold { slot, mut ticket } = hold;
         if let Ok(slots) = self.slots()
             && let Some(words) = slots.words.0.get(slot as usize)
         {
-            words[RELEASED].fetch_max(ticket, Release);
+            // This is a single step. Otherwise, another thread could release the hold in between,
+            // and the hold would seem to have been kept.
+            if words[RELEASED].fetch_max(ticket, Release) >= ticket {
+                ticket = LET_GO;
+            }
             slots.unclaim(slot as usize);
         }
         HoldResult { slot, ticket }
@@ -95,22 +101,19 @@ impl Holds {
     pub fn has_expired(&self, hold: HoldResult) -> bool {
         let Ok(slots) = self.slots() else { return true };
         let Some(words) = slots.words.0.get(hold.slot as usize) else { return true };
-        if words[LET_GO].load(Relaxed) == hold.ticket {
+        if hold.ticket == LET_GO {
             return true;
         }
-        // A later ticket overwrites what became of this one. Then it counts as expired.
+        // A later ticket may have overwritten the outcome for this one, which then counts as
+        // expired.
         words[expired_word(hold.ticket)].load(Relaxed) >= hold.ticket
     }
 
-    /// Releases every hold. With `forever`, also those that begin from now on.
+    /// Releases every hold. With `forever`, later holds are released as well.
     pub fn release_all(&self, forever: bool) {
         let Ok(slots) = self.slots() else { return };
-        let claimed = slots.claimed.load(Relaxed);
-        for (slot, words) in slots.words.0.iter().enumerate() {
+        for words in &slots.words.0 {
             let ticket = words[LAST_TICKET].load(Relaxed);
-            if claimed >> slot & 1 == 1 {
-                words[LET_GO].store(ticket, Relaxed);
-            }
             words[RELEASED].fetch_max(if forever { u64::MAX - 1 } else { ticket }, Release);
         }
     }
@@ -131,8 +134,8 @@ impl Slots {
         let zeros = || Words([const { [const { AtomicU64::new(0) }; WORDS] }; SLOTS]);
         let words = PAGES.map(register, zeros)?;
         let slots = Slots { words, kernel, claimed: AtomicU64::new(1) };
-        // The first launch of a kernel may load it, which waits for the GPU. Here no stream is
-        // held. Ticket 0 is released from the start.
+        // The first launch of a kernel may load it, which waits for the GPU. No stream is held at
+        // this point. Ticket 0 counts as released from the start.
         slots.launch(own_stream, 0, 0, 1)?;
         Ok(slots)
     }
@@ -151,13 +154,13 @@ impl Slots {
         let word = |index: usize| self.words.address() + ((slot * WORDS + index) * 8) as u64;
         let (released, expired) = (word(RELEASED), word(expired_word(ticket)));
         let parameters = [released, ticket, max_ns, hold_max_cycles(max_ns), expired];
-        // SAFETY: the parameters of `HOLD` in their order; both words lie in memory that is never
-        // freed.
+        // SAFETY: the parameters are those of `HOLD`, in order; both words lie in memory that is
+        // never freed.
         unsafe { self.kernel.launch(stream, (1, 1), parameters) }
     }
 }
 
-/// Returns the index of the word that says whether the hold with this ticket expired.
+/// Returns the index of the word that shows whether the hold with this ticket expired.
 fn expired_word(ticket: u64) -> usize {
     EXPIRED + ticket as usize % EXPIRED_WORDS
 }

@@ -1,4 +1,4 @@
-//! Timed reads of cache lines, which show whether the L2 still holds them.
+//! Timed reads of cache lines, which show whether the L2 still contains them.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -12,25 +12,26 @@ use crate::stats::eviction::{Pass, Passes};
 use crate::types::handles::Stream;
 
 const PAUSE: Duration = Duration::from_micros(50);
-/// The lines take at most one part in this many of the L2, so that it holds all of them.
+/// The lines take up at most 1/`PART` of the L2, so that all of them fit.
 const PART: u64 = 8;
 const MIN_LINES: u32 = 64;
 
 const PASSES: usize = 7;
-/// Reads that a pass times at most: one of each line, and one of as many discarded lines.
+/// The maximum number of timed reads in a pass: one for each line, and one for each of as many
+/// discarded lines.
 const READS: usize = 2 * MAX_LINES as usize;
 
-/// The results of the kernel, which the host reads.
+/// The kernel's results, which the host reads.
 #[repr(align(4096))]
 struct Sheet {
     cycles: [[AtomicU32; READS]; PASSES],
-    /// The ticket of the last pass that is complete.
+    /// The ticket of the last completed pass.
     done: AtomicU64,
 }
 
 static SHEETS: PagePool<Sheet> = PagePool::new();
 
-/// The kernels and pages that time reads of lines in one context.
+/// The kernels and pages used to time line reads in one context.
 pub(super) struct LineProbe {
     lines: u32,
     kernels: Kernels,
@@ -39,16 +40,16 @@ pub(super) struct LineProbe {
     own_stream: Stream,
 }
 
-/// Device memory whose lines are timed.
+/// Device memory for the lines to time.
 #[derive(Clone, Copy)]
 pub(super) struct ProbedMemory {
     lines: FlushBuffer,
-    /// As many other lines as the L2 holds.
+    /// Enough other lines to fill the L2.
     others: FlushBuffer,
 }
 
 impl ProbedMemory {
-    /// Allocates the memory in one piece.
+    /// Allocates all of the memory at once.
     pub fn new(
         device: &DeviceInfo,
         allocate: impl FnOnce(u64) -> Result<FlushBuffer, Fault>,
@@ -59,21 +60,21 @@ impl ProbedMemory {
         Ok(ProbedMemory { lines: all.first(lines), others: all.last(others) })
     }
 
-    /// Returns the part that begins where the allocation does.
+    /// Returns the part at the start of the allocation.
     pub fn start(self) -> FlushBuffer {
         self.lines
     }
 }
 
-/// Returns the number of lines that are timed on a device: a power of two.
+/// Returns the number of lines to time on a device, which is a power of two.
 fn lines(device: &DeviceInfo) -> u32 {
     let fitting = u32::try_from(device.l2_bytes / PART / LINE_STEP).unwrap_or(u32::MAX);
     1 << fitting.clamp(MIN_LINES, MAX_LINES).ilog2()
 }
 
 impl LineProbe {
-    /// Maps a sheet and runs the kernel once on no line, because the first launch of a kernel may
-    /// load it. The context must be current.
+    /// Maps a sheet and runs the kernel once without lines, because the first launch of a kernel
+    /// may load it. The context must be current.
     pub fn new(
         device: &DeviceInfo,
         kernels: Kernels,
@@ -83,26 +84,26 @@ impl LineProbe {
             cycles: [const { [const { AtomicU32::new(0) }; READS] }; PASSES],
             done: AtomicU64::new(0),
         })?;
-        // The last context may have left its tickets there.
+        // A previous context may have left its tickets there.
         sheet.done.store(0, Relaxed);
         let mut probe = LineProbe { lines: lines(device), kernels, sheet, tickets: 0, own_stream };
         probe.launch(0, None)?;
         Ok(probe)
     }
 
-    /// Brings the lines into the L2 by reading and by writing them, with and without `evict` after
-    /// that, and times a read of each: about 7 ms of an idle GPU's time. Returns `None` if the GPU
-    /// had not finished by the deadline. `discarded` is memory that `evict` should have taken out
-    /// of the L2 again; its last lines are timed too.
+    /// Brings the lines into the L2 by reading and by writing them, with and without a subsequent
+    /// `evict`, and times a read of each line. This takes about 7 ms of an idle GPU's time. Returns
+    /// `None` if the GPU has not finished by the deadline. `discarded` is memory that `evict`
+    /// should have removed from the L2 again; its last lines are timed too.
     ///
-    /// Before the lines are written the L2 is filled with other dirty lines, as by a producer of
-    /// much data. Where the L2 evicts clean lines first, dirty ones are safest in such company: on
-    /// an H200 a read flush of the size of the L2 leaves 2 % of them if they are few, and 82 % if
-    /// all lines are dirty.
+    /// Before the lines are written, the L2 is filled with other dirty lines, as by a kernel that
+    /// produces a lot of data. If an L2 evicts clean lines first, dirty lines are hardest to evict
+    /// under these conditions: on an H200, a read flush as large as the L2 leaves 2 % of them if
+    /// they are few, and 82 % if all lines are dirty.
     ///
     /// Then the lines are brought in after a flush and flushed again, as when one cold call follows
-    /// another: a flush that discards leaves an L2 that is mostly free, and filling that need evict
-    /// nothing.
+    /// another. A flush that discards leaves an L2 that is mostly free, and filling a free L2 need
+    /// not evict anything.
     pub fn time_lines(
         &mut self,
         memory: ProbedMemory,
@@ -115,7 +116,8 @@ impl LineProbe {
         let read = || lines.read(reader, stream);
         let write = || lines.write(stream);
         let write_among_others = || others.write(stream).and_then(|()| write());
-        // Passes without eviction come first and last, so that they show what disturbs the round.
+        // Passes without eviction come first and last, so that they reveal disturbances during the
+        // round.
         read()?;
         self.launch(0, Some(lines))?;
         read().and_then(|()| evict())?;
@@ -140,7 +142,7 @@ impl LineProbe {
         }))
     }
 
-    /// Enqueues timed reads of all lines of a buffer, or of none.
+    /// Enqueues timed reads of all lines in a buffer, or of no lines.
     fn launch(&mut self, at: usize, buffer: Option<FlushBuffer>) -> Result<(), Fault> {
         self.tickets += 1;
         let lines = buffer.map_or(0, |buffer| buffer.bytes() / LINE_STEP);
@@ -150,13 +152,13 @@ impl LineProbe {
         let done = self.sheet.address() + std::mem::offset_of!(Sheet, done) as u64;
         let parameters = [buffer, lines, cycles, done, self.tickets];
         let geometry = (1, LINE_LATENCIES_BLOCK);
-        // SAFETY: the parameters of `LINE_LATENCIES` in their order; the buffer has `lines` lines,
-        // the sheet has room for two words for each and is never freed; the buffer is freed behind
-        // this launch.
+        // SAFETY: the parameters are those of `LINE_LATENCIES`, in order; the buffer has `lines`
+        // lines; the sheet has room for two words per line and is never freed; the buffer is freed
+        // only after this launch in stream order.
         unsafe { self.kernels.line_latencies.launch(self.own_stream, geometry, parameters) }
     }
 
-    /// Waits for the last pass, without a driver call.
+    /// Waits for the last pass without making driver calls.
     fn is_done_by(&self, deadline: Instant) -> bool {
         loop {
             if self.sheet.done.load(Acquire) >= self.tickets {

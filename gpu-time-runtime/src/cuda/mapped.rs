@@ -1,9 +1,9 @@
-//! Pages of host memory that the GPU reads and writes, and their reuse.
+//! Host memory pages that the GPU reads and writes, and their reuse.
 //!
-//! The memory belongs to the runtime and not to the driver. The driver frees its own memory with
-//! the context, and a late release may still write to a page after that. So pages are never freed:
-//! when a context has been destroyed, its pages go back to their pool and serve the next context. A
-//! program may create contexts again and again.
+//! The memory belongs to the runtime, not to the driver. The driver frees its own memory together
+//! with the context, but a late release may still write to a page afterwards. Pages are therefore
+//! never freed: when a context has been destroyed, its pages return to their pool for the next
+//! context. A program may create contexts again and again.
 
 use std::ffi::c_void;
 use std::ops::Deref;
@@ -21,16 +21,16 @@ use crate::gpu::Fault;
 const ALREADY_REGISTERED: Fault =
     Fault::Code(CUresult::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED as u32);
 
-/// The pages of one kind that no context uses.
+/// The pages of one kind that are not in use by any context.
 ///
 /// The driver locks whole pages, so `T` should fill its own. A page is `Sync`, and two contexts may
-/// hold a reference to it for a moment: all that is in it must be accessed through atomics, and
-/// what a late access through the older reference can do to the newer context is for `T` to bound.
+/// briefly hold a reference to it. Its contents must be accessed only through atomics, and `T` must
+/// bound the effects of a late access through the older reference on the newer context.
 pub(super) struct PagePool<T: 'static> {
     idle: Mutex<Vec<&'static T>>,
 }
 
-/// A page that is mapped into one context.
+/// A page mapped into one context.
 pub(super) struct MappedPage<T: Sync + 'static> {
     page: &'static T,
     pool: &'static PagePool<T>,
@@ -43,7 +43,7 @@ impl<T: Sync> PagePool<T> {
         PagePool { idle: Mutex::new(Rank::Pages, Vec::new()) }
     }
 
-    /// Maps an idle page, or one made by `new` if there is none; the context must be current.
+    /// Maps an idle page, or one made by `new` if there is none. The context must be current.
     /// `register` is [`register`], except in tests.
     pub fn map(
         &'static self,
@@ -58,7 +58,8 @@ impl<T: Sync> PagePool<T> {
                 None => break (Box::leak(Box::new(new())) as &'static T, None),
             };
             match register(page) {
-                // Its last context has failed, or is being destroyed, and still has it registered.
+                // The page's last context has failed or is being destroyed, and still has it
+                // registered.
                 Err(ALREADY_REGISTERED) => refused.push(page),
                 answer => break (page, Some(answer)),
             }
@@ -77,13 +78,13 @@ impl<T: Sync> PagePool<T> {
 }
 
 impl<T: Sync> MappedPage<T> {
-    /// Returns the address of the page on the device.
+    /// Returns the page's device address.
     pub fn address(&self) -> CUdeviceptr {
         self.address
     }
 
-    /// Gives the page back to its pool, once. To be called when the context has been destroyed:
-    /// then the GPU does not write to the page any more, and the page is not registered.
+    /// Returns the page to its pool, once. Must be called only after the context has been
+    /// destroyed: the GPU then no longer writes to the page, and the page is no longer registered.
     pub fn give_back(&self) {
         if !self.is_given_back.swap(true, Relaxed) {
             locked(&self.pool.idle).push(self.page);
@@ -99,19 +100,19 @@ impl<T: Sync> Deref for MappedPage<T> {
     }
 }
 
-/// Returns the page if the context could not use it after all.
+/// Returns the page to the pool if the context did not end up using it.
 impl<T: Sync> Drop for MappedPage<T> {
     fn drop(&mut self) {
         self.give_back();
     }
 }
 
-/// Registers a page with the current context and returns its address on the device.
+/// Registers a page with the current context and returns its device address.
 pub(super) fn register<T: Sync>(page: &'static T) -> Result<CUdeviceptr, Fault> {
     let host = ptr::from_ref(page).cast_mut().cast::<c_void>();
     let flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
-    // SAFETY: the memory has `size_of::<T>()` bytes, is never freed, and is accessed through
-    // atomics only.
+    // SAFETY: the memory has `size_of::<T>()` bytes, is never freed, and is accessed only through
+    // atomics.
     check(unsafe { sys::cuMemHostRegister_v2(host, size_of::<T>(), flags) })?;
     let mut address: CUdeviceptr = 0;
     // SAFETY: `host` was registered as mapped memory; writes one address.

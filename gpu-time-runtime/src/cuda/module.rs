@@ -11,7 +11,7 @@ use crate::cuda::{device::DeviceInfo, result::raw};
 use crate::gpu::Fault;
 use crate::types::handles::Stream;
 
-/// A kernel that is loaded into one context.
+/// A kernel loaded into one context.
 #[derive(Clone, Copy)]
 pub(super) struct Kernel(usize);
 
@@ -20,9 +20,9 @@ impl Kernel {
     ///
     /// # Safety
     ///
-    /// `parameters` must be the values that the kernel declares, in their order. A shorter one is taken
-    /// from the low bytes, which come first on every host of a GPU. Device pointers must be valid for
-    /// the kernel, and its context must be current.
+    /// `parameters` must be the values that the kernel declares, in order. A shorter value is taken
+    /// from the low bytes, which come first on every host with a GPU. Device pointers must be valid
+    /// for the kernel, and its context must be current.
     pub unsafe fn launch<const N: usize>(
         self,
         stream: Stream,
@@ -46,7 +46,8 @@ pub(super) struct Kernels {
     pub line_latencies: Kernel,
 }
 
-/// The runtime's modules in one context, each not loaded, loaded, or rejected by the driver.
+/// The runtime's modules in one context. Each is either not loaded, loaded, or rejected by the
+/// driver.
 pub(super) struct Module {
     kernels: OnceLock<Result<Kernels, Fault>>,
     /// `None` if the device cannot discard lines.
@@ -54,17 +55,17 @@ pub(super) struct Module {
 }
 
 impl Module {
-    /// Loads nothing yet.
+    /// Creates a module without loading anything.
     pub fn new(device: &DeviceInfo) -> Self {
         let can_discard = device.capability >= (8, 0);
         Module { kernels: OnceLock::new(), discard: can_discard.then(OnceLock::new) }
     }
 
-    /// Returns the kernels, which are loaded on first use. The context must be current and the
-    /// thread in relaxed capture mode.
+    /// Returns the kernels, loading them on first use. The context must be current and the thread
+    /// in relaxed capture mode.
     ///
-    /// The driver may wait until no kernel runs before it loads a module, so the module that
-    /// discards is loaded at the same time. If that fails, it is loaded again when it is needed.
+    /// Loading a module may make the driver wait until no kernel is running, so the discarding
+    /// module is loaded at the same time. If that fails, it is loaded again when needed.
     pub fn kernels(&self) -> Result<Kernels, Fault> {
         *self.kernels.get_or_init(|| {
             let function = load(gpu_time_kernels::PTX)?;
@@ -83,8 +84,8 @@ impl Module {
         })
     }
 
-    /// Returns the kernel that discards lines, if the device can and the driver loads it. The
-    /// context must be current and the thread in relaxed capture mode.
+    /// Returns the kernel that discards lines, if the device supports it and the driver can load
+    /// it. The context must be current and the thread in relaxed capture mode.
     pub fn discard(&self) -> Option<Kernel> {
         *self.discard.as_ref()?.get_or_init(|| load_discard().ok())
     }
@@ -101,7 +102,7 @@ fn load_discard() -> Result<Kernel, Fault> {
     load(gpu_time_kernels::PTX_SM_80)?(gpu_time_kernels::DISCARD)
 }
 
-/// Loads a module, and returns a function that looks up its kernels.
+/// Loads a module and returns a function that looks up its kernels.
 fn load(ptx: &CStr) -> Result<impl Fn(&CStr) -> Result<Kernel, Fault>, Fault> {
     // SAFETY: the image is NUL-terminated PTX.
     let module = unsafe { module::load_data(ptx.as_ptr().cast()) }?;

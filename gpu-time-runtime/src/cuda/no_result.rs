@@ -1,4 +1,4 @@
-//! The reasons why a measurement of the runtime's own, of the bias or of a flush, has no result.
+//! The reasons why one of the runtime's own measurements, of the bias or a flush, has no result.
 
 use std::fmt;
 
@@ -8,13 +8,13 @@ use crate::gpu::Fault;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoResult {
     Fault(Fault),
-    /// The GPU did not come to the work in time, or the host did not enqueue it in time.
+    /// The GPU did not reach the work in time, or the host did not enqueue it in time.
     Busy,
-    /// The times of the pairs differ too much.
+    /// The pairs' times differ too much.
     Disagreement,
-    /// Other work evicted the lines that are timed.
+    /// Other work evicted the lines being timed.
     Disturbed,
-    /// A launch returns when its kernel has ended, so that no stream can be held.
+    /// Launches return only when the kernel has ended, so no stream can be held.
     Blocking,
 }
 

@@ -9,9 +9,9 @@ use crate::cuda::symbols::Symbols;
 use crate::gpu::Fault;
 use crate::types::handles::{Event, Stream};
 
-/// Creates a stream in the current context that waits for no other stream, and that no other stream
-/// waits for. It is never destroyed. Work of the runtime that must not stand in the application's
-/// streams goes there.
+/// Creates a stream in the current context. It does not wait for other streams, and they do not
+/// wait for it. It is never destroyed. The runtime uses it for work that must stay out of the
+/// application's streams.
 pub(super) fn create_stream() -> Result<Stream, Fault> {
     Ok(Stream(stream::create(StreamKind::NonBlocking)? as usize))
 }
@@ -21,14 +21,14 @@ pub(super) fn create_event() -> Result<Event, Fault> {
     Ok(Event::new(event::create(CUevent_flags::CU_EVENT_DEFAULT)? as usize))
 }
 
-/// Records an event on a stream of the runtime's own; both must have been created in the current
+/// Records an event on one of the runtime's own streams. Both must have been created in the current
 /// context.
 pub(super) fn record_event(event: &Event, own_stream: Stream) -> Result<(), Fault> {
     // SAFETY: event and stream were created in the current context and are never destroyed.
     Ok(unsafe { event::record(event.handle() as CUevent, raw(own_stream)) }?)
 }
 
-/// Returns the nanoseconds between two events, or `None` while the GPU has not passed both.
+/// Returns the nanoseconds between two events, or `None` until the GPU has passed both.
 #[inline]
 pub(super) fn elapsed(
     symbols: &Symbols,
@@ -37,7 +37,8 @@ pub(super) fn elapsed(
 ) -> Result<Option<f64>, Fault> {
     let mut ms = 0.0f32;
     // SAFETY: both events were created by `create_event` and have not been destroyed; callers check
-    // that their context exists, and the driver returns an error for one that has just gone.
+    // that their context exists, and the driver returns an error for one that has just been
+    // destroyed.
     let result = unsafe {
         (symbols.elapsed_time)(&raw mut ms, start.handle() as CUevent, stop.handle() as CUevent)
     };

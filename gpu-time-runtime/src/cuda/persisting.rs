@@ -1,9 +1,9 @@
-//! Detection of persisting lines: those that the application asked the L2 to keep, and that no
-//! flush evicts.
+//! Detection of persisting lines, which the application asked the L2 to keep, and which no flush
+//! evicts.
 //!
-//! The driver can reset such lines (`cuCtxResetPersistingL2Cache`), but does so at once and not in
-//! the order of a stream: work that is enqueued already would create new ones before the flush, and
-//! work that runs would lose what it asked for. So they are only detected.
+//! The driver can reset such lines (`cuCtxResetPersistingL2Cache`), but does so immediately rather
+//! than in stream order. Work already enqueued would create new ones before the flush, and running
+//! work would lose the lines that it asked to keep. Therefore they are only detected.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -15,32 +15,33 @@ use crate::cuda::result::{check, raw};
 use crate::cuda::symbols::{StreamAttribute, Symbols};
 use crate::types::handles::Stream;
 
-/// The sixteenths of the L2 that driver 580 sets aside for persisting lines on an H200 by default.
-/// Programs that use such lines ask for more, or give a stream a window.
+/// The sixteenths of the L2 that driver 580 reserves for persisting lines on an H200 by default.
+/// Programs that use such lines reserve more, or set a window on a stream.
 const USUAL_SIXTEENTHS: u64 = 3;
-/// Interval at which the driver is asked for the share that is set aside. Programs change it once.
+/// The interval at which the driver is queried for the reserved size. Programs usually change it
+/// once.
 const INTERVAL_NS: u64 = 100_000_000;
 /// `CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW`.
 const WINDOW: c_int = 1;
 /// `CU_ACCESS_PROPERTY_PERSISTING`.
 const KEEP: c_int = 2;
 
-/// The evidence of persisting lines in one context.
+/// Signs of persisting lines in one context.
 pub(super) struct PersistingLines {
     symbols: &'static Symbols,
     handle: usize,
     l2_bytes: u64,
-    /// At some flush, more of the L2 was set aside than the driver does by itself, or the stream
-    /// had a window. The persisting lines from then may still be in the L2.
+    /// At some flush, more of the L2 was reserved than the driver's default, or the stream had a
+    /// window. The persisting lines from that time may still be in the L2.
     seen: AtomicBool,
-    /// The bytes that were set aside when the driver was last asked, and when that was. Asking
-    /// costs microseconds.
+    /// The number of bytes reserved according to the last query, and the time of that query. A
+    /// query costs microseconds.
     bytes: AtomicU64,
     asked_ns: AtomicU64,
 }
 
 impl PersistingLines {
-    /// Asks nothing yet. `handle` is that of the context.
+    /// Creates a detector without querying the driver. `handle` is the context's handle.
     pub fn new(symbols: &'static Symbols, handle: usize, l2_bytes: u64) -> PersistingLines {
         PersistingLines {
             symbols,
@@ -52,7 +53,7 @@ impl PersistingLines {
         }
     }
 
-    /// Returns `true` if there may be persisting lines, now that a call flushes on this stream.
+    /// Returns `true` if persisting lines may exist when a call flushes on this stream.
     pub fn may_exist(&self, stream: Stream) -> bool {
         let usual = self.l2_bytes / 16 * USUAL_SIXTEENTHS;
         let is_new =
@@ -71,8 +72,8 @@ impl PersistingLines {
         })
     }
 
-    /// Returns the bytes of the L2 that may be set aside for persisting lines, as of a moment ago.
-    /// Devices without such lines answer with an error, which counts as 0.
+    /// Returns the recent number of L2 bytes that may be used for persisting lines. Devices without
+    /// such lines return an error, which counts as 0.
     fn set_aside(&self) -> u64 {
         let (now_ns, asked_ns) = (self.symbols.now_ns(), self.asked_ns.load(Relaxed));
         if asked_ns == 0 || now_ns.saturating_sub(asked_ns) > INTERVAL_NS {
@@ -93,8 +94,8 @@ impl PersistingLines {
         bytes.unwrap_or(0)
     }
 
-    /// Returns `true` if the stream has a window whose accesses persist. There is no way to ask about
-    /// windows of single launches, or about hints in a kernel's code.
+    /// Returns `true` if the stream has a window whose accesses persist. Windows set for single
+    /// launches, and hints in a kernel's code, cannot be queried.
     fn has_window(&self, stream: Stream) -> bool {
         let Some(attribute) = self.symbols.stream_attribute else { return false };
         let has_window = inside(self.handle, || {

@@ -1,4 +1,4 @@
-//! Captures what the calling thread enqueues on a stream into a graph, and replays it.
+//! Captures the calling thread's work on a stream into a graph, and replays it.
 
 use std::cell::Cell;
 use std::fmt;
@@ -20,7 +20,7 @@ thread_local! {
     static IS_RECORDING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns `true` while the calling thread records calls to replay them. Such a graph gets no
+/// Returns `true` while the calling thread is recording calls for replay. Such a graph gets no
 /// timing nodes.
 pub(crate) fn is_recording() -> bool {
     IS_RECORDING.get()
@@ -58,9 +58,9 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// A capture of our own.
+/// One of our own captures.
 ///
-/// Invariant: the capture lasts until the recording is finished or dropped, on the thread that
+/// Invariant: the capture lasts until the recording is finished or dropped, on the same thread that
 /// began it.
 pub(crate) struct Recording {
     context: &'static Context,
@@ -76,7 +76,7 @@ pub(crate) struct Replay {
 }
 
 impl Context {
-    /// Begins to capture what the calling thread enqueues on the stream into a graph.
+    /// Starts capturing the calling thread's work on the stream into a graph.
     pub fn record_calls(&'static self, stream: Stream) -> Result<Recording, Refusal> {
         if !self.symbols.can_replay {
             return Err(Refusal::Old);
@@ -87,7 +87,7 @@ impl Context {
         if self.is_capturing(stream).map_err(Refusal::Failed)? {
             return Err(Refusal::Captured);
         }
-        // Calls of other threads do not affect the capture.
+        // Calls on other threads do not affect the capture.
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         // SAFETY: the stream is live, which the caller vouched for.
         self.on_stream(stream, || unsafe { sys::cuStreamBeginCapture_v2(raw(stream), mode) })
@@ -98,13 +98,13 @@ impl Context {
 }
 
 impl Recording {
-    /// Returns `true` if nothing has invalidated the capture so far.
+    /// Returns `true` if the capture has not been invalidated.
     pub fn is_whole(&self) -> bool {
         let status = self.context.capture_status(self.stream);
         status == Ok(CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE)
     }
 
-    /// Ends the capture, also an invalidated one, and instantiates its graph.
+    /// Ends the capture, even an invalidated one, and instantiates its graph.
     pub fn finish(mut self) -> Result<Replay, Refusal> {
         let graph = self.end().map_err(|fault| match fault {
             Fault::Code(UNJOINED) => Refusal::Unjoined,
@@ -133,7 +133,7 @@ impl Recording {
     }
 }
 
-/// Ends the capture if the closure unwinds, so that its stream can be used.
+/// Ends the capture if the closure unwinds, so that the stream stays usable.
 impl Drop for Recording {
     fn drop(&mut self) {
         if !self.is_over
@@ -148,15 +148,15 @@ impl Drop for Recording {
 impl Replay {
     /// Enqueues one replay.
     pub fn launch(&self, stream: Stream) -> Result<(), Fault> {
-        // SAFETY: both are live, and of one context.
+        // SAFETY: both are live and belong to one context.
         self.context.on_stream(stream, || unsafe { sys::cuGraphLaunch(self.exec, raw(stream)) })
     }
 }
 
 impl Drop for Replay {
     fn drop(&mut self) {
-        // SAFETY: it is our own, and not used after this; the driver lets a running launch end
-        // first.
+        // SAFETY: the graph is our own, and not used after this; the driver lets a running launch
+        // finish first.
         _ = self.context.inside(|| check(unsafe { sys::cuGraphExecDestroy(self.exec) }));
     }
 }

@@ -1,4 +1,4 @@
-//! Conversions between the driver's types and the runtime's.
+//! Conversions between driver types and runtime types.
 
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::{CUresult, CUstream};
@@ -17,7 +17,7 @@ impl From<DriverError> for Fault {
             CUresult::CUDA_ERROR_DEINITIALIZED | CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED => {
                 Fault::ContextGone
             }
-            // After these, every call in the context returns the same error.
+            // After these errors, every call in the context returns the same error.
             CUresult::CUDA_ERROR_ECC_UNCORRECTABLE
             | CUresult::CUDA_ERROR_ILLEGAL_ADDRESS
             | CUresult::CUDA_ERROR_LAUNCH_TIMEOUT
@@ -33,7 +33,7 @@ impl From<DriverError> for Fault {
     }
 }
 
-/// Returns the driver's handle of a stream.
+/// Returns the driver's handle for a stream.
 pub(super) fn raw(stream: Stream) -> CUstream {
     stream.0 as CUstream
 }

@@ -1,5 +1,4 @@
-//! The driver library: checks that it can be used, and looks up the symbols that cudarc does not
-//! offer.
+//! The driver library: checks that it is usable, and looks up symbols that cudarc does not provide.
 
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
@@ -32,14 +31,14 @@ type CaptureInfoV3 = unsafe extern "C" fn(
     *mut usize,
 ) -> CUresult;
 
-/// The function that tells about a capture, in either of its versions.
+/// Either version of the function that describes a capture.
 #[derive(Clone, Copy)]
 pub(super) enum CaptureInfo {
     V2(CaptureInfoV2),
     V3(CaptureInfoV3),
 }
 
-/// `CUstreamAttrValue` with an access policy window: a union of 64 bytes, with room for a larger
+/// `CUstreamAttrValue` with an access policy window: a union of 64 bytes, with space for a larger
 /// one.
 #[repr(C)]
 pub(super) struct StreamAttribute {
@@ -51,46 +50,46 @@ pub(super) struct StreamAttribute {
     pub rest: [u64; 16],
 }
 
-/// Driver functions that the runtime cannot name through cudarc, because cudarc offers them for
-/// some CUDA versions only, which the application's features choose.
+/// Driver functions that cannot be called through cudarc, because it provides them only for some
+/// CUDA versions, which the application selects by features.
 ///
-/// The functions that every timed call uses come first, next to each other: between two driver
-/// calls, every cache line that is touched costs time.
+/// The functions used by every timed call come first and are adjacent, because every cache line
+/// touched between two driver calls costs time.
 #[repr(C, align(64))]
 pub(super) struct Symbols {
-    /// Tells a context from a later one at the same address. In drivers since 12.0.
+    /// Distinguishes a context from a later one at the same address. Available since driver 12.0.
     pub context_id: Option<unsafe extern "C" fn(CUcontext, *mut u64) -> CUresult>,
     pub is_capturing: unsafe extern "C" fn(CUstream, *mut CUstreamCaptureStatus) -> CUresult,
     pub event_record: unsafe extern "C" fn(CUevent, CUstream) -> CUresult,
-    /// The host's time in a simulated driver, whose calls take no real time.
+    /// The host time in a simulated driver, whose calls take no real time.
     simulated_now: Option<unsafe extern "C" fn() -> u64>,
     pub elapsed_time: unsafe extern "C" fn(*mut f32, CUevent, CUevent) -> CUresult,
-    /// Reads a limit of the current context. Without it persisting lines cannot be detected.
+    /// Reads a limit for the current context. Without it, persisting lines cannot be detected.
     pub context_limit: Option<unsafe extern "C" fn(*mut usize, CUlimit) -> CUresult>,
-    /// Tells which accesses of a stream persist in the L2. In drivers since 11.0.
+    /// Returns which of a stream's accesses persist in the L2. Available since driver 11.0.
     pub stream_attribute:
         Option<unsafe extern "C" fn(CUstream, c_int, *mut StreamAttribute) -> CUresult>,
-    /// Frees memory without waiting for all work of the GPU. In drivers since 11.2. Without it no
+    /// Frees memory without waiting for all GPU work. Available since driver 11.2. Without it, no
     /// memory is freed.
     pub free_async: Option<unsafe extern "C" fn(CUdeviceptr, CUstream) -> CUresult>,
-    /// Tells about a capture. `None` if the driver lacks it or another one of [`GRAPH`].
+    /// Describes a capture. `None` if the driver lacks this function or any other in [`GRAPH`].
     pub capture_info: Option<CaptureInfo>,
     /// The driver has all of [`REPLAY`].
     pub can_replay: bool,
-    /// `CUDA_LAUNCH_BLOCKING` makes every launch wait for its kernel, so that a held stream would
-    /// never be released.
+    /// `CUDA_LAUNCH_BLOCKING` makes every launch wait for its kernel, so a held stream would never
+    /// be released.
     pub launches_block: bool,
-    /// The time when the process was started, by [`Symbols::now_ns`].
+    /// The process start time, on the clock of [`Symbols::now_ns`].
     start_ns: u64,
 }
 
 impl Symbols {
-    /// Returns the host's time in nanoseconds.
+    /// Returns the host time in nanoseconds.
     #[inline]
     pub fn now_ns(&self) -> u64 {
         match self.simulated_now {
             None => clock::now_ns(),
-            // SAFETY: it takes nothing and returns a number.
+            // SAFETY: it takes no arguments and returns a number.
             Some(now) => unsafe { now() },
         }
     }
@@ -132,7 +131,7 @@ const NEEDED: &[&str] = &[
     "cuThreadExchangeStreamCaptureMode",
 ];
 
-/// The functions that time launches in graphs. In drivers since 11.3.
+/// The functions needed to time launches in graphs. Available since driver 11.3.
 const GRAPH: [&str; 4] = [
     "cuEventRecordWithFlags",
     "cuGraphRetainUserObject",
@@ -140,7 +139,8 @@ const GRAPH: [&str; 4] = [
     "cuUserObjectRelease",
 ];
 
-/// The functions that capture calls into a graph of our own and replay it. In drivers since 11.4.
+/// The functions needed to capture calls into our own graph and replay it. Available since driver
+/// 11.4.
 const REPLAY: [&str; 7] = [
     "cuGraphDestroy",
     "cuGraphExecDestroy",
@@ -153,7 +153,7 @@ const REPLAY: [&str; 7] = [
 
 static SYMBOLS: OnceLock<Result<Symbols, String>> = OnceLock::new();
 
-/// Returns the host's time in nanoseconds, by the clock that dates events. Does not load the
+/// Returns the host time in nanoseconds, on the clock used for event times. Does not load the
 /// driver.
 pub(crate) fn now_ns() -> u64 {
     match SYMBOLS.get() {
@@ -162,7 +162,7 @@ pub(crate) fn now_ns() -> u64 {
     }
 }
 
-/// Returns the driver's symbols, or why the driver cannot be used.
+/// Returns the driver's symbols, or the reason why the driver cannot be used.
 pub(super) fn symbols() -> Result<&'static Symbols, &'static str> {
     if fork::is_forked() {
         return Err(fork::FORKED);
@@ -170,14 +170,14 @@ pub(super) fn symbols() -> Result<&'static Symbols, &'static str> {
     SYMBOLS.get_or_init(load).as_ref().map_err(String::as_str)
 }
 
-/// Returns why no driver call can be made, if that is so.
+/// Returns the reason why driver calls are impossible, if they are.
 pub(crate) fn why_unusable() -> Option<&'static str> {
     symbols().err()
 }
 
 fn load() -> Result<Symbols, String> {
     let library = open().ok_or("no CUDA driver library (libcuda) was found")?;
-    // Never unloaded: exit handlers still call it.
+    // Never unloaded, because exit handlers still call it.
     let library: &'static Library = Box::leak(Box::new(library));
     for name in NEEDED {
         // SAFETY: the symbol is only looked up.
@@ -213,42 +213,42 @@ fn load() -> Result<Symbols, String> {
     Ok(symbols)
 }
 
-/// Returns a function that every driver must have, or why there is none.
+/// Returns a function that every driver must have, or an error message.
 ///
 /// # Safety
 ///
-/// `F` must be its type in every driver that has it.
+/// `F` must match the function's type in every driver that has it.
 unsafe fn needed<F: Copy>(library: &Library, name: &str) -> Result<F, String> {
     // SAFETY: the caller's promise.
     let symbol = unsafe { symbol(library, name) };
     symbol.ok_or_else(|| format!("the CUDA driver is too old: it has no `{name}`"))
 }
 
-/// Returns a function of the driver, if the driver has it.
+/// Returns a driver function, or `None` if the driver lacks it.
 ///
 /// # Safety
 ///
-/// `F` must be its type in every driver that has it.
+/// `F` must match the function's type in every driver that has it.
 unsafe fn symbol<F: Copy>(library: &Library, name: &str) -> Option<F> {
     // SAFETY: the caller's promise.
     unsafe { library.get::<F>(name) }.ok().map(|symbol| *symbol)
 }
 
-/// Returns the time when the process was started, by the clock that dates brackets.
+/// Returns the process start time, on the clock used for bracket times.
 pub(crate) fn start_ns() -> u64 {
     symbols().map_or(0, |symbols| symbols.start_ns)
 }
 
-/// Opens the library that the process has loaded, or would load.
+/// Opens the library that the process has loaded or would load.
 fn open() -> Option<Library> {
     ["libcuda.so", "libcuda.so.1"].into_iter().find_map(|name| {
-        // SAFETY: loading the CUDA driver runs its initializers, as cudarc does under the same
-        // names.
+        // SAFETY: loading the CUDA driver runs its initializers, as it does when cudarc loads it
+        // under the same names.
         unsafe { Library::new(name) }.ok()
     })
 }
 
-/// Returns the version of CUDA that the driver implements, such as `13.0`.
+/// Returns the CUDA version that the driver implements, such as `13.0`.
 pub(crate) fn driver_version() -> Option<String> {
     symbols().ok()?;
     let mut version: c_int = 0;

@@ -8,7 +8,7 @@ use crate::types::attribute::{Clock, Cold, Launch, ScopeKind, Spec};
 use crate::types::handles::{Event, EventPair, Stream};
 use crate::types::sampling::Sampling;
 
-/// Logs every call, and fails calls and finishes brackets as the test says.
+/// Logs every call. Fails calls and finishes brackets as instructed by the test.
 pub(crate) struct FakeGpu {
     script: Mutex<Script>,
 }
@@ -35,12 +35,12 @@ struct Script {
 }
 
 impl FakeGpu {
-    /// Creates a GPU that lives forever, as a context does.
+    /// Creates a GPU that lives until the process ends, as a context may.
     pub fn leak() -> &'static FakeGpu {
         Box::leak(Box::default())
     }
 
-    /// Makes the step of this name fail from now on.
+    /// Makes the step with this name fail from now on.
     pub fn fail(&self, step: &'static str, fault: Fault) {
         locked(&self.script).fail = Some((step, fault));
     }
@@ -50,7 +50,7 @@ impl FakeGpu {
         locked(&self.script).fail = None;
     }
 
-    /// Lets the GPU pass all events, also those recorded later.
+    /// Lets the GPU pass all events, including those recorded later.
     pub fn finish(&self) {
         locked(&self.script).done = usize::MAX;
     }
@@ -60,17 +60,17 @@ impl FakeGpu {
         locked(&self.script).done = event;
     }
 
-    /// Makes the hold with this ticket end by its deadline.
+    /// Makes the hold with this ticket expire.
     pub fn expire(&self, ticket: u64) {
         locked(&self.script).expired.push(ticket);
     }
 
-    /// Sets the host's clock.
+    /// Sets the host clock.
     pub fn set_now(&self, ns: u64) {
         locked(&self.script).now_ns = ns;
     }
 
-    /// Aligns the device's clock with the host's.
+    /// Aligns the device clock with the host clock.
     pub fn align(&self, fit: ClockFit) {
         locked(&self.script).fit = Some(fit);
     }
@@ -133,14 +133,14 @@ impl Gpu for FakeGpu {
         locked(&self.script).is_gone
     }
 
-    /// A bracket took a thousand nanoseconds times the handle of its stop.
+    /// Each bracket takes a thousand nanoseconds times the handle of its stop event.
     fn elapsed(&self, pair: &EventPair) -> Result<Option<f64>, Fault> {
         self.step("elapsed")?;
         let done = locked(&self.script).done;
         Ok((pair.stop.handle() <= done).then_some(pair.stop.handle() as f64 * 1_000.0))
     }
 
-    /// Handles are a thousand nanoseconds apart.
+    /// Consecutive handles are a thousand nanoseconds apart.
     fn since(&self, pair: &EventPair) -> Option<f64> {
         _ = self.step("since");
         Some((pair.stop.handle() as f64 - pair.start.handle() as f64) * 1_000.0)
@@ -204,7 +204,7 @@ pub(crate) const SPEC: Spec = Spec {
     remarks: &[],
 };
 
-/// Creates a site with two launches that is not registered.
+/// Creates an unregistered site with two launches.
 pub(crate) fn site() -> &'static CallSite {
     Box::leak(Box::new(CallSite::new(Spec {
         scope: ScopeKind::Launches,

@@ -1,4 +1,4 @@
-//! Findings from two readings of a device: what the report shows, and warnings about doubtful
+//! Evaluates two readings of a device: adds its state to the report, with warnings about unreliable
 //! figures.
 
 use std::collections::BTreeMap;
@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use crate::health::reading::{REASONS, Reading};
 use gpu_time_report::{self as report, Clocks, units};
 
-/// The share by which clocks must differ to count as moved.
+/// The fraction by which clocks must differ to count as moved.
 const MOVED: f64 = 0.02;
-/// Processes that a warning names.
+/// The maximum number of processes named in a warning.
 const NAMED: usize = 3;
 
-/// Adds the state of a device and a warning for each finding to the report. `locked_mhz` is the
-/// clock at which `lock_clocks` has locked it.
+/// Adds a device's state to the report, and a warning for each problem. `locked_mhz` is the clock
+/// that `lock_clocks` has set.
 pub(super) fn describe(
     to: &mut report::Device,
     start: &Reading,
@@ -44,17 +44,17 @@ fn either(start: Option<bool>, end: Option<bool>) -> Option<bool> {
     Some(start? || end?)
 }
 
-/// Returns the other processes of the reading that has more of them.
+/// Returns the other processes from the reading that lists more of them.
 fn more_processes<'a>(start: &'a Reading, end: &'a Reading) -> Option<&'a [String]> {
     let readings = [&end.others, &start.others].into_iter().flatten();
     readings.map(Vec::as_slice).rev().max_by_key(|others| others.len())
 }
 
-/// Returns the nanoseconds for which each reason was active between the readings. A reason that the
-/// driver does not count is included if it was active at a reading.
+/// Returns how long each reason was active between the readings, in nanoseconds. A reason that the
+/// driver does not count is included if it was active at either reading.
 fn throttle(start: &Reading, end: &Reading) -> BTreeMap<String, Option<u64>> {
-    // A counter cannot advance by more than the elapsed time, with some room because it is updated
-    // at intervals. One that did must count something else.
+    // A counter cannot advance by more than the elapsed time, plus a margin because it is updated
+    // at intervals. One that did must be counting something else.
     let limit_ns = end.at.duration_since(start.at).as_nanos() as f64 * 1.1 + 1e9;
     let readings = start.throttle.iter().zip(&end.throttle).zip(&REASONS);
     readings
@@ -66,7 +66,7 @@ fn throttle(start: &Reading, end: &Reading) -> BTreeMap<String, Option<u64>> {
         .collect()
 }
 
-/// Returns a warning for each reason that makes times doubtful.
+/// Returns a warning for each throttle reason that makes times unreliable.
 fn throttle_warnings(
     throttle: &BTreeMap<String, Option<u64>>,
     start: &Reading,
@@ -89,8 +89,7 @@ fn throttle_warnings(
     throttle.iter().filter_map(warn).collect()
 }
 
-/// Returns warnings about the clocks. The clocks of an idle GPU tell nothing about its clocks at
-/// work.
+/// Returns warnings about the clocks. An idle GPU's clocks say nothing about its clocks under load.
 fn clock_warnings(start: &Reading, end: &Reading, locked_mhz: Option<u32>) -> Vec<String> {
     let differ = |a: u32, b: u32| f64::from(a.abs_diff(b)) > MOVED * f64::from(a.max(b));
     let mut warnings = Vec::new();
@@ -116,7 +115,7 @@ fn clock_warnings(start: &Reading, end: &Reading, locked_mhz: Option<u32>) -> Ve
     warnings
 }
 
-/// Returns warnings about other processes and the modes of the device.
+/// Returns warnings about other processes and the device's modes.
 fn sharing_warnings(start: &Reading, end: &Reading) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(others @ [_, ..]) = more_processes(start, end) {

@@ -1,4 +1,4 @@
-//! The clocks that this process has locked, and their release, which happens exactly once.
+//! The clocks locked by this process, and their release, which happens exactly once.
 
 use std::sync::TryLockError;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -16,20 +16,21 @@ use crate::base::{background, console, fork, signals};
 use crate::cuda;
 use crate::health::nvml::nvml;
 
-/// Clocks come in steps of this size.
+/// The step between adjacent clocks.
 const STEP_MHZ: u32 = 15;
-/// The longest time that a clock takes to reach the value at which it was locked.
+/// The maximum time that a clock takes to reach its locked value.
 const PATIENCE: Duration = Duration::from_millis(300);
 const PAUSE: Duration = Duration::from_millis(10);
-/// The longest time that a report or the exit waits for NVML, which answers within milliseconds or
-/// is stuck.
+/// The maximum time that a report or the exit waits for NVML, which answers within milliseconds
+/// unless it is stuck.
 const PATIENCE_FOR_NVML: Duration = Duration::from_secs(2);
 
-/// The clocks that this process has locked.
+/// The clocks locked by this process.
 ///
-/// Invariant: a device is in the list from before its clock is locked until it is released.
+/// Invariant: a device is added to the list before its clock is locked, and stays until it is
+/// released.
 struct ClockLocks {
-    /// The owner. A forked child has a copy, and must not release its parent's clocks.
+    /// The owning process. A forked child has a copy and must not release its parent's clocks.
     process: u32,
     devices: Vec<ClockLock>,
 }
@@ -43,8 +44,8 @@ struct ClockLock {
 
 static LOCKS: Mutex<Option<ClockLocks>> = Mutex::new(Rank::LockedClocks, None);
 
-/// Locks the SM clock of the devices in use, after `arm` has registered their release. Returns
-/// their ids and the clocks that were measured then.
+/// Locks the SM clock of the devices in use, after `arm` has registered the release. Returns the
+/// devices' ids and their measured clocks.
 pub(crate) fn lock(
     mhz: u32,
     arm: impl FnOnce() -> Result<(), String>,
@@ -69,7 +70,7 @@ pub(crate) fn lock(
         .collect())
 }
 
-/// Locks all devices or none.
+/// Locks all devices, or none if one fails.
 fn lock_all(
     devices: &mut [(ClockLock, Device)],
     arm: impl FnOnce() -> Result<(), String>,
@@ -102,7 +103,7 @@ fn lock_all(
     Ok(())
 }
 
-/// Rejects a clock that the device does not have.
+/// Rejects a clock that the device does not support.
 fn check_range(device: &Device, ordinal: u32, mhz: u32) -> Result<(), String> {
     let memory = device.max_clock_info(Clock::Memory);
     let known = memory.and_then(|memory| device.supported_graphics_clocks(memory));
@@ -117,8 +118,7 @@ fn check_range(device: &Device, ordinal: u32, mhz: u32) -> Result<(), String> {
     }
 }
 
-/// Waits until a clock has reached the value at which it was locked, within limits, and returns
-/// what it reads.
+/// Waits for a bounded time until a clock has reached its locked value. Returns the last reading.
 fn wait_for_clock(device: &Device, mhz: u32) -> Option<u32> {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -130,17 +130,17 @@ fn wait_for_clock(device: &Device, mhz: u32) -> Option<u32> {
     }
 }
 
-/// Returns the clock at which a device is locked.
+/// Returns the clock to which a device is locked.
 pub(super) fn locked_mhz(ordinal: u32) -> Option<u32> {
     let locks = locked_by(&LOCKS, Instant::now() + PATIENCE_FOR_NVML)?;
     let own = locks.as_ref().filter(|locks| locks.are_own())?;
     own.devices.iter().find_map(|lock| (lock.ordinal == ordinal).then_some(lock.mhz))
 }
 
-/// Releases all clocks to the driver's default. If NVML does not answer, prints that and does not
-/// wait for it.
+/// Resets all clocks to the driver's default. If NVML does not answer, prints a message and stops
+/// waiting.
 pub(crate) fn give_back() {
-    /// A call has waited in vain for the thread below.
+    /// A previous call has waited in vain for the thread below.
     static IS_STUCK: AtomicBool = AtomicBool::new(false);
     match LOCKS.try_lock() {
         Ok(locks) if !locks.as_ref().is_some_and(ClockLocks::are_own) => return,
@@ -162,7 +162,7 @@ pub(crate) fn give_back() {
 }
 
 fn release_all(done: &Sender<()>) {
-    // Locked to the end: a second caller may end the process as soon as it gets the lock.
+    // Held until the end, because a second caller may end the process once it gets the lock.
     let mut locks = locked(&LOCKS);
     if let Some(locks) = locks.take() {
         release(locks);

@@ -1,9 +1,9 @@
-//! The health of the measurements, through NVML: clocks, throttling, other processes, and locked
+//! Measurement conditions read through NVML: clocks, throttling, other processes, and locked
 //! clocks.
 //!
-//! A device is read when it is first seen, outside any bracket, and when a report is made. A device
-//! that was idle when it was first seen is read once more after our calibration has made it work,
-//! which is before the first bracket too. Nothing here runs in between or on the path of a timed
+//! A device is read when it is first seen, outside any bracket, and when a report is made. If it
+//! was idle when first seen, it is read once more after calibration has put it under load, which is
+//! before the first bracket too. Nothing here runs between these readings or on the path of a timed
 //! call.
 
 mod findings;
@@ -26,7 +26,7 @@ use nvml::nvml;
 use reading::Reading;
 pub(crate) use surroundings::cpu_overload;
 
-/// Time between two readings, in which counters of throttling advance.
+/// The time between two readings, during which throttling counters advance.
 const BETWEEN: Duration = Duration::from_millis(100);
 
 /// The first reading of each device, by its ordinal.
@@ -43,7 +43,7 @@ pub(crate) fn observe(device: &DeviceInfo) {
     locked(&FIRST_READINGS).entry(device.ordinal).or_insert(reading);
 }
 
-/// Reads the clocks of a device right after it has worked, if it was idle at its first reading.
+/// Reads a device's clocks immediately after it has worked, if its first reading found it idle.
 pub(crate) fn observe_at_work(device: &DeviceInfo) {
     let is_idle =
         |start: &&mut Result<Reading, String>| matches!(start, Ok(start) if !start.is_at_work);
@@ -51,7 +51,7 @@ pub(crate) fn observe_at_work(device: &DeviceInfo) {
         return;
     }
     let Ok(nvml) = nvml() else { return };
-    // NVML may take long, so the lock is not held meanwhile.
+    // NVML may be slow, so the lock is not held during the reading.
     let Some((sm_mhz, mem_mhz)) = reading::clocks_at_work(nvml, &device.pci_bus_id) else { return };
     if let Some(Ok(start)) = locked(&FIRST_READINGS).get_mut(&device.ordinal).filter(is_idle) {
         (start.sm_mhz, start.mem_mhz, start.is_at_work) = (sm_mhz, mem_mhz, true);
@@ -66,7 +66,7 @@ fn read(nvml: &Nvml, device: &DeviceInfo) -> Result<Reading, String> {
 }
 
 /// Takes two readings of each of these devices, on which we run nothing, and adds the results to
-/// them. The devices are given with their PCI bus ids. Returns which of them were idle.
+/// the report entries. Each device is given with its PCI bus id. Returns which of them were idle.
 pub(crate) fn examine(devices: &mut [(String, report::Device)]) -> Result<Vec<bool>, &'static str> {
     let nvml = nvml()?;
     let read = |(pci_bus_id, _): &(String, _)| Reading::take(nvml, pci_bus_id, false);
@@ -95,7 +95,7 @@ fn add(
     }
 }
 
-/// Takes another reading of a device, and adds the results of both to the report.
+/// Takes a second reading of a device and adds the results of both to the report.
 pub(crate) fn describe(to: &mut report::Device, device: &DeviceInfo) {
     // A forked child must not use its parent's library.
     if fork::is_forked() {
@@ -107,7 +107,7 @@ pub(crate) fn describe(to: &mut report::Device, device: &DeviceInfo) {
     add(to, readings, locked_clocks::locked_mhz(device.ordinal));
 }
 
-/// Returns warnings about the whole machine, if a device was used.
+/// Returns warnings about the whole machine, if any device was used.
 pub(crate) fn warnings() -> Vec<String> {
     if fork::is_forked() || crate::cuda::contexts().is_empty() {
         return Vec::new();

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use nvml_wrapper::Nvml;
 
-/// Returns the library. It is loaded at the first call and never unloaded, because exit handlers
+/// Returns the library. It is loaded on the first call and never unloaded, because exit handlers
 /// use it.
 pub(super) fn nvml() -> Result<&'static Nvml, &'static str> {
     static NVML: OnceLock<Result<Nvml, String>> = OnceLock::new();

@@ -1,4 +1,4 @@
-//! The interface of `health` without the feature `nvml`: it reads nothing.
+//! A version of `health` for builds without the `nvml` feature. It reads nothing.
 
 use crate::cuda::DeviceInfo;
 use gpu_time_report as report;

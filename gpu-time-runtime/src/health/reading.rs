@@ -1,4 +1,4 @@
-//! Readings of a device through NVML.
+//! Device readings through NVML.
 
 use std::path::Path;
 use std::time::Instant;
@@ -13,7 +13,7 @@ use nvml_wrapper::{Device, Nvml};
 
 use crate::health::surroundings;
 
-/// The state of a device at one moment. Values that NVML does not tell are `None`.
+/// The state of a device at one moment. Values that NVML does not provide are `None`.
 #[derive(Clone, Debug)]
 pub(super) struct Reading {
     pub at: Instant,
@@ -23,37 +23,37 @@ pub(super) struct Reading {
     pub mem_max_mhz: Option<u32>,
     /// No work was running.
     pub is_idle: bool,
-    /// The clocks are those of a working device.
+    /// The clocks were read under load.
     pub is_at_work: bool,
-    /// For each of [`REASONS`]: `true` if it lowers the clocks now, and the nanoseconds for which
-    /// it has done so since the driver was loaded.
+    /// For each of [`REASONS`]: `true` if it currently lowers the clocks, and the nanoseconds for
+    /// which it has done so since the driver was loaded.
     pub throttle: [(bool, Option<u64>); REASONS.len()],
     pub temperature_c: Option<u32>,
     pub power_w: Option<f64>,
     pub persistence: Option<bool>,
     pub mig: Option<bool>,
     pub mps: Option<bool>,
-    /// Other processes with a compute context, each as its name and id.
+    /// Other processes with a compute context, each given by name and id.
     pub others: Option<Vec<String>>,
 }
 
-/// A reason for which a device lowers its clocks.
+/// A reason for a device to lower its clocks.
 pub(super) struct Reason {
     /// Its name in `nvidia-smi --query-gpu=clocks_event_reasons.…`.
     pub name: &'static str,
     flag: ThrottleReasons,
-    /// The field that counts the nanoseconds for which it was active.
+    /// The field that counts how long the reason was active, in nanoseconds.
     counter: Option<u32>,
-    /// The policy under which older drivers count it.
+    /// The policy under which older drivers count the same time.
     policy: Option<PerformancePolicy>,
-    /// Advice for the user, if the reason makes times doubtful.
+    /// Advice for the user, if the reason makes times unreliable.
     pub advice: Option<&'static str>,
 }
 
 const HEAT: Option<&str> = Some("cool the GPU, or lock a lower clock with `lock_clocks`");
 const POWER: Option<&str> = Some("lock a clock that the power limit allows with `lock_clocks`");
 
-/// All reasons that NVML has.
+/// All throttle reasons in NVML.
 pub(super) const REASONS: [Reason; 8] = [
     Reason {
         name: "sw_power_cap",
@@ -114,8 +114,8 @@ pub(super) const REASONS: [Reason; 8] = [
 ];
 
 impl Reading {
-    /// Reads the device with this PCI bus id. (CUDA's ordinals are not NVML's indices.) If
-    /// `has_context`, one of the processes on it is this one.
+    /// Reads the device with this PCI bus id. (CUDA ordinals differ from NVML indices.) If
+    /// `has_context`, one of its processes is this one.
     pub fn take(nvml: &Nvml, pci_bus_id: &str, has_context: bool) -> Result<Reading, String> {
         let device = nvml.device_by_pci_bus_id(pci_bus_id).map_err(|error| error.to_string())?;
         let active = device.current_throttle_reasons().unwrap_or(ThrottleReasons::NONE);
@@ -124,7 +124,7 @@ impl Reading {
         let mut others = pids.ok().map(|pids| others(nvml, pids, has_context));
         let mps = others.as_mut().map(|others| {
             let before = others.len();
-            // The server does no work of its own, and MPS has a warning of its own.
+            // The server does no work itself, and there is a separate warning about MPS.
             others.retain(|name| !name.starts_with(MPS_SERVER));
             others.len() < before
                 || surroundings::has_mps_pipe()
@@ -146,7 +146,7 @@ impl Reading {
             persistence: device.is_in_persistent_mode().ok(),
             mig: match device.mig_mode() {
                 Ok(mode) => Some(mode.current == 1),
-                // Devices without MIG do not support the question.
+                // Devices without MIG do not support this query.
                 Err(NvmlError::NotSupported) => Some(false),
                 Err(_) => None,
             },
@@ -156,8 +156,8 @@ impl Reading {
     }
 }
 
-/// Returns the SM clock and the memory clock of the device with this PCI bus id. Returns `None` if it
-/// is idle, or if NVML does not tell.
+/// Returns the SM clock and the memory clock of the device with this PCI bus id. Returns `None` if
+/// the device is idle or NVML does not answer.
 pub(super) fn clocks_at_work(nvml: &Nvml, pci_bus_id: &str) -> Option<(Option<u32>, Option<u32>)> {
     let device = nvml.device_by_pci_bus_id(pci_bus_id).ok()?;
     let clock = |clock: Clock| device.clock_info(clock).ok();
@@ -169,7 +169,7 @@ fn is_idle(active: ThrottleReasons) -> bool {
     active.contains(ThrottleReasons::GPU_IDLE)
 }
 
-/// Returns the nanoseconds for which a reason has been active since the driver was loaded.
+/// Returns how long a reason has been active since the driver was loaded, in nanoseconds.
 fn active_ns(device: &Device, reason: &Reason) -> Option<u64> {
     let values = device.field_values_for(&[FieldId(reason.counter?)]).ok();
     let value = values.and_then(|values| values.into_iter().next()?.ok()?.value.ok());
@@ -181,16 +181,16 @@ fn active_ns(device: &Device, reason: &Reason) -> Option<u64> {
     }
 }
 
-/// The process through which clients of MPS share a GPU.
+/// The process through which MPS clients share a GPU.
 const MPS_SERVER: &str = "nvidia-cuda-mps-server";
 
-/// Returns the names and ids of all processes but this one.
+/// Returns the names and ids of all other processes.
 fn others(nvml: &Nvml, mut pids: Vec<u32>, has_context: bool) -> Vec<String> {
     pids.sort_unstable();
     pids.dedup();
     match pids.binary_search(&std::process::id()) {
         Ok(own) => drop(pids.remove(own)),
-        // In a container, processes may have other ids. Any of them stands for this one.
+        // In a container, process ids may differ. Any one of them can stand for this process.
         Err(_) if has_context => drop(pids.pop()),
         Err(_) => {}
     }

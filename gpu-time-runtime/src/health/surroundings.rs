@@ -1,15 +1,16 @@
-//! Other load on the machine, as the operating system reports it.
+//! Other load on the machine, as reported by the operating system.
 
 use std::path::Path;
 use std::{env, fs};
 
-/// Returns a warning if more threads than cores were runnable in the last minute. Linux only.
+/// Returns a warning if more threads were runnable in the last minute than there are cores. Linux
+/// only.
 pub(crate) fn cpu_overload() -> Option<String> {
     overload(&fs::read_to_string("/proc/loadavg").ok()?, &fs::read_to_string("/proc/stat").ok()?)
 }
 
-/// Compares the load with all cores of the machine: the load is that of the machine, so the cores
-/// that this process may use would not compare.
+/// Compares the load with all of the machine's cores. The load covers the whole machine, so it is
+/// not comparable to the number of cores that this process may use.
 fn overload(loadavg: &str, stat: &str) -> Option<String> {
     let load: f64 = loadavg.split_whitespace().next()?.parse().ok()?;
     let is_core = |line: &&str| {
@@ -24,7 +25,7 @@ fn overload(loadavg: &str, stat: &str) -> Option<String> {
     })
 }
 
-/// Returns `true` if the environment names the directory of an MPS daemon whose pipe is there.
+/// Returns `true` if the environment names an MPS daemon's directory and its pipe exists there.
 pub(super) fn has_mps_pipe() -> bool {
     env::var_os("CUDA_MPS_PIPE_DIRECTORY")
         .is_some_and(|dir| Path::new(&dir).join("control").exists())

@@ -6,10 +6,7 @@
 
 #![allow(unsafe_code)] // registrations with the C library
 
-use std::ffi::c_void;
-use std::mem::MaybeUninit;
 use std::panic;
-use std::ptr;
 use std::sync::Once;
 use std::sync::atomic::{
     AtomicBool, AtomicI32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
@@ -22,7 +19,7 @@ use crate::base::console;
 use crate::base::signals;
 #[cfg(any(feature = "nvml", feature = "signals"))]
 use crate::base::signals::Handlers;
-use crate::base::{clock, fork, switches, thread_id};
+use crate::base::{clock, fork, pin, siblings, standard, switches, thread_id};
 use crate::control::active;
 use crate::record::threads;
 use crate::site::registry;
@@ -67,6 +64,7 @@ pub(crate) fn arm() {
     ONCE.call_once(|| {
         fork::mark_children();
         clock::started();
+        siblings::enlist();
         ARMED.store(true, Relaxed);
         register(Occasion::FirstCall);
         export::arm();
@@ -110,10 +108,10 @@ extern "C" fn at_exit() {
     }
 }
 
-/// Registers [`at_exit_without_calls`] while the program is loaded. In a program that never calls a
+/// Registers [`at_exit_without_calls`] and remembers the standard streams while the program is loaded. In a program that never calls a
 /// timed function, this is the only code of the runtime that runs.
 #[used]
-#[unsafe(link_section = ".init_array")]
+#[cfg_attr(not(miri), unsafe(link_section = ".init_array"))] // Miri has no `atexit`
 static ON_LOAD: extern "C" fn() = on_load;
 
 /// The id of the process that loaded this code, as opposed to children that it forks.
@@ -122,6 +120,7 @@ static LOADED: AtomicI32 = AtomicI32::new(0);
 extern "C" fn on_load() {
     // SAFETY: `getpid` always succeeds, and the handler does not unwind.
     unsafe {
+        standard::remember();
         LOADED.store(libc::getpid(), Relaxed);
         libc::atexit(at_exit_without_calls);
     }
@@ -133,7 +132,8 @@ extern "C" fn on_load() {
 extern "C" fn at_exit_without_calls() {
     // SAFETY: always succeeds.
     let is_child = unsafe { libc::getpid() } != LOADED.load(Relaxed);
-    if ARMED.load(Relaxed) || is_child || !is_program() {
+    // In a plugin the handler runs when it is unloaded, and one that was not used should stay silent.
+    if ARMED.load(Relaxed) || is_child || !pin::is_in_program() {
         return;
     }
     // As in `report_and_give_back`.
@@ -143,22 +143,6 @@ extern "C" fn at_exit_without_calls() {
             collect::print_table();
         }
     });
-}
-
-/// Returns `true` if this code is part of the program itself. In a shared library the handler may
-/// run because of `dlclose`, and a plugin that was not used should then stay silent.
-fn is_program() -> bool {
-    let object = |address: *const c_void| {
-        let mut info = MaybeUninit::<libc::Dl_info>::uninit();
-        // SAFETY: accepts any address, and initialises `info` if it succeeds.
-        let is_known = unsafe { libc::dladdr(address, info.as_mut_ptr()) } != 0;
-        // SAFETY: as above.
-        is_known.then(|| unsafe { info.assume_init() }.dli_fbase)
-    };
-    // SAFETY: reads a value that the kernel passed to the program.
-    let entry = unsafe { libc::getauxval(libc::AT_ENTRY) };
-    // In a static program both are unknown, and equal.
-    object(ptr::without_provenance(entry as usize)) == object(on_load as *const c_void)
 }
 
 /// Stops timing, reports, and gives the clocks back, once. A second thread waits for the first, or

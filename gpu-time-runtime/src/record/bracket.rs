@@ -1,4 +1,4 @@
-//! A bracket: the pair of events around one launch or one body.
+//! A bracket: the event pair around one launch or one body.
 
 use crate::gpu::{Fault, Gpu, HoldPlan, HoldResult, Preparation, StreamHold};
 use crate::record::feeding::{BracketTimes, FeedDetector, Feeding, StreamPosition};
@@ -11,8 +11,8 @@ use crate::types::handles::{EventPair, Stream};
 use crate::types::sample::{Lost, Sample, SampleFlags};
 use crate::types::{attribute::Hold, workload::Workload};
 
-/// Coarsest step of `%globaltimer`, by which a hold of fixed length ends. Some parts have steps of 32 ns,
-/// others this. A hold that begins just before a step ends early by one.
+/// The coarsest step of `%globaltimer`, which ends holds with a fixed duration. Some parts have 32
+/// ns steps, others this. A hold that begins just before a step ends one step early.
 const TIMER_STEP_NS: u64 = 1_024;
 
 /// The launch or body that a bracket measures.
@@ -22,50 +22,50 @@ pub(crate) struct Subject {
     pub stream: Stream,
     pub stream_state: &'static StreamState,
     pub series: SeriesRef,
-    /// The sum of the call that made the launch; `None` for a body.
+    /// The sum for the call that made the launch; `None` for a body.
     pub call: Option<SumId>,
     /// The call's id in the trace.
     pub call_id: CallId,
-    /// cudarc enqueues waits and records of its own around the launch.
+    /// cudarc enqueues its own waits and records around the launch.
     pub tracked: bool,
-    /// Calls that this one stands for.
+    /// The number of calls that this call represents.
     pub weight: f32,
     /// Bytes and operations to count with the sample.
     pub workload: Workload,
 }
 
-/// State of the less common brackets: held ones, those on a per-thread stream, those that the host's time
-/// may prove fed, and traced ones.
+/// State for less common brackets: held ones, those on a per-thread stream, those that the host
+/// time may prove fed, and traced ones.
 struct Extras {
     feeding: Feeding,
     held: Option<StreamHold>,
-    /// Length of a hold of fixed length, in nanoseconds.
+    /// The fixed duration of the hold, in nanoseconds.
     delay_ns: Option<u64>,
-    /// The host's time before the preparation, if it is needed.
+    /// The host time before the preparation, if it is needed.
     began_ns: Option<u64>,
-    /// The thread that started the bracket, on a per-thread stream.
+    /// The thread that started the bracket, if it is on a per-thread stream.
     thread_id: Option<u64>,
-    /// When the GPU passed the two events, for a trace.
+    /// The times at which the GPU passed the two events, for a trace.
     passed: Option<[Moment; 2]>,
 }
 
-/// A pair of events with the launch or body that it measures.
+/// An event pair, with the launch or body that it measures.
 ///
-/// Invariant: idle, open or pending, and exactly one of these, because it is owned by a pool, by the
-/// scope of a call, or by a queue. Brackets are boxed, created on demand and reused.
+/// Invariant: always exactly one of idle, open or pending, because it is owned by a pool, by a
+/// call's scope, or by a queue. Brackets are boxed, created on demand and reused.
 #[repr(C, align(64))] // a bracket without extras touches two cache lines
 pub(crate) struct Bracket<G: Gpu> {
     pub gpu: &'static G,
     pub pair: EventPair,
-    /// The host's time after the stop record.
+    /// The host time after the stop record.
     pub stopped_ns: u64,
     opened: Mark,
     closed: Mark,
     pub subject: Subject,
-    /// The bracket has extras. Not an `Option`, whose discriminant the compiler may put behind the
-    /// value, in a third cache line. A bracket has left the caches by the time it is drained, and each
-    /// line that it touches is a miss. `timed, over raw pair` in `cargo bench --bench overhead` measures
-    /// this.
+    /// The bracket has extras. This is not an `Option`, whose discriminant the compiler may place
+    /// after the value, in a third cache line. By the time a bracket is drained, it has left the
+    /// caches, so each line that it touches is a miss. `timed, over raw pair` in
+    /// `cargo bench --bench overhead` measures this.
     has_extras: bool,
     extras: Extras,
 }
@@ -102,22 +102,22 @@ impl<G: Gpu> Bracket<G> {
         }))
     }
 
-    /// Gives an idle bracket its next subject.
+    /// Sets the next subject of an idle bracket.
     #[inline(always)]
     pub fn assign(&mut self, subject: Subject) {
         self.subject = subject;
         self.has_extras = false;
     }
 
-    /// Gives the bracket the stream state on which it has just been opened.
+    /// Sets the stream state on which the bracket has just been opened.
     #[inline]
     pub fn open_on(&mut self, stream_state: &'static StreamState, opened: Mark) {
         self.subject.stream_state = stream_state;
         self.opened = opened;
     }
 
-    /// Records the start, after its preparation. With `by_host`, reads the host's clock too. `thread_id`
-    /// is the calling thread's on a per-thread stream.
+    /// Enqueues the preparation, then records the start. With `by_host`, reads the host clock too.
+    /// `thread_id` is the calling thread's id, given for a per-thread stream.
     #[inline]
     pub fn start(
         &mut self,
@@ -163,12 +163,12 @@ impl<G: Gpu> Bracket<G> {
     #[cold]
     fn learn_feeding(&mut self, released: Option<HoldResult>) {
         let Extras { began_ns, delay_ns, .. } = self.extras;
-        // A clock that has stepped back proves nothing.
+        // A clock that has gone backwards proves nothing.
         let took_ns = began_ns.and_then(|began_ns| self.stopped_ns.checked_sub(began_ns));
         let Some(took_ns) = took_ns else { return };
         self.extras.feeding = match (released, delay_ns) {
             (Some(hold), _) => Feeding::Held(hold),
-            // The hold began no earlier than the host began to enqueue it.
+            // The hold cannot have begun before the host started to enqueue it.
             (None, Some(ns)) if took_ns.saturating_add(TIMER_STEP_NS) <= ns => Feeding::Certain,
             (None, _) => Feeding::Host(took_ns),
         };
@@ -193,19 +193,19 @@ impl<G: Gpu> Bracket<G> {
         self.extras().map_or(Feeding::Unknown, |extras| extras.feeding)
     }
 
-    /// The thread that started the bracket, on a per-thread stream.
+    /// Returns the thread that started the bracket, if it is on a per-thread stream.
     #[inline]
     pub fn thread_id(&self) -> Option<u64> {
         self.extras()?.thread_id
     }
 
-    /// Sets the evidence on feeding.
+    /// Sets the feeding evidence.
     #[cfg(test)]
     pub fn set_feeding(&mut self, feeding: Feeding) {
         (self.has_extras, self.extras) = (true, Extras { feeding, ..Extras::NONE });
     }
 
-    /// Returns the time in nanoseconds for which the stream was held. Valid once stopped.
+    /// Returns how long the stream was held, in nanoseconds. Valid after the stop.
     #[cold]
     pub fn held_ns(&self) -> f64 {
         let Some(extras) = self.extras() else { return 0.0 };
@@ -224,10 +224,10 @@ impl<G: Gpu> Bracket<G> {
         release(self.gpu, held);
     }
 
-    /// Turns the raw time into a sample.
+    /// Converts the raw time to a sample.
     ///
-    /// `detector` has passed the earlier brackets of this stream. `behind_ns` is the time at which the host
-    /// had enqueued enough further brackets to make a queue.
+    /// `detector` has passed the stream's earlier brackets. `behind_ns` is the time at which the
+    /// host had enqueued enough further brackets to form a queue.
     #[inline]
     pub fn sample(
         &self,
@@ -239,7 +239,7 @@ impl<G: Gpu> Bracket<G> {
         let known = self.feeding().is_fed(raw_ns, |hold| self.has_expired(hold));
         let shows_pace = self.shows_pace();
         let (fed, queued) = match known {
-            // The time at which the GPU passed it would only tell how much was queued behind it.
+            // The time at which the GPU passed it would only show how much was queued behind it.
             Some(fed) if behind_ns.is_none() && !shows_pace => {
                 detector.skip();
                 (fed, false)
@@ -263,8 +263,8 @@ impl<G: Gpu> Bracket<G> {
         Ok(sample.at(self.stopped_ns).weighted(self.subject.weight).flagged(flags))
     }
 
-    /// Returns `true` if the budget wants to know whether the GPU was behind, and neither a hold nor a
-    /// flush of the bracket's own kept the GPU busy.
+    /// Returns `true` if the budget needs to know whether the GPU was behind, and the GPU was not
+    /// kept busy by this bracket's own hold or flush.
     #[inline]
     fn shows_pace(&self) -> bool {
         cost::is_on()
@@ -279,7 +279,7 @@ impl<G: Gpu> Bracket<G> {
         BracketTimes { start: self.pair.start, raw_ns, stopped_ns, opened, closed }
     }
 
-    /// Looks up when the GPU passed the events, for a trace.
+    /// Determines when the GPU passed the events, for a trace.
     #[cold]
     pub fn set_moments(&mut self, sample: Sample, detector: &mut FeedDetector) {
         let passed = detector.moments(self.gpu, &self.pair.start, sample.raw_ns());
@@ -289,7 +289,8 @@ impl<G: Gpu> Bracket<G> {
         self.extras.passed = passed;
     }
 
-    /// The bracket's slice in a trace, or `None` if it is not known when the GPU passed it.
+    /// Returns the bracket's slice for a trace, or `None` if the time at which the GPU passed it is
+    /// unknown.
     #[cold]
     pub fn slice(&self, id: &'static SeriesId, sample: Sample) -> Option<Slice> {
         let Subject { site, stream, stream_state, call_id, .. } = self.subject;
@@ -307,7 +308,7 @@ impl<G: Gpu> Bracket<G> {
         })
     }
 
-    /// Returns `true` if events of another bracket may lie inside.
+    /// Returns `true` if another bracket's events may lie inside.
     #[inline]
     fn is_nested(&self) -> bool {
         self.closed != self.opened
@@ -320,10 +321,11 @@ impl<G: Gpu> Bracket<G> {
     }
 }
 
-// The order of every bracket: flush, hold, start, the user's work, stop, release. The hold is released
-// also when a later step fails.
+// Every bracket has the same order: flush, hold, start, the user's work, stop, release. The hold is
+// released even if a later step fails.
 
-/// Flushes, holds and records the start. Returns the hold that [`stop`] must release.
+/// Enqueues the flush and the hold, then records the start. Returns the hold that [`stop`] must
+/// release.
 #[inline]
 pub(crate) fn start<G: Gpu>(
     gpu: &G,
@@ -342,7 +344,7 @@ pub(crate) fn start<G: Gpu>(
     }
 }
 
-/// Enqueues the flush and the hold. Without a free hold, the bracket runs unheld.
+/// Enqueues the flush and the hold. If no hold is free, the bracket runs unheld.
 #[cold]
 fn enqueue<G: Gpu>(
     gpu: &G,
@@ -363,7 +365,7 @@ fn enqueue<G: Gpu>(
     }
 }
 
-/// Records the stop and releases the hold, whether or not the stop was recorded.
+/// Records the stop and releases the hold, even if recording the stop fails.
 #[inline]
 pub(crate) fn stop<G: Gpu>(
     gpu: &G,
@@ -376,7 +378,7 @@ pub(crate) fn stop<G: Gpu>(
     stopped.map(|()| released)
 }
 
-/// Releases the hold of a bracket that gets no stop.
+/// Releases the hold of a bracket that will have no stop.
 pub(crate) fn release<G: Gpu>(gpu: &G, held: Option<StreamHold>) {
     held.map(|held| gpu.release(held));
 }

@@ -1,4 +1,4 @@
-//! Sums of the launches of calls in launches scope.
+//! Per-call sums of launch times, in launches scope.
 
 use std::num::NonZeroU32;
 
@@ -6,15 +6,15 @@ use crate::record::series_counters::{SeriesOutcome, SeriesRef};
 use crate::types::sample::{Lost, Sample};
 use crate::types::workload::Workload;
 
-/// Calls that a thread may sum up at once.
+/// The maximum number of calls that a thread can sum up at once.
 const MAX_SUMS: usize = 1_024;
 
-/// Identifies a call whose launches are being summed up, by its slot, counted from 1.
+/// Identifies a call whose launches are being summed up, by its slot number, which starts at 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SumId(NonZeroU32);
 
 impl SumId {
-    /// The sum in the slot at this index.
+    /// Returns the id for the slot at this index.
     fn at(index: usize) -> SumId {
         SumId(NonZeroU32::MIN.saturating_add(index as u32))
     }
@@ -23,35 +23,36 @@ impl SumId {
         self.0.get() as usize - 1
     }
 
-    /// The slot, counted from 1.
+    /// Returns the slot number, which starts at 1.
     pub fn number(self) -> u32 {
         self.0.get()
     }
 
-    /// The sum with this [`SumId::number`]; no sum has 0.
+    /// Returns the sum with this [`SumId::number`], or `None` for 0.
     pub fn numbered(number: u32) -> Option<SumId> {
         NonZeroU32::new(number).map(SumId)
     }
 }
 
-/// The sum of the launches that a call has made so far.
+/// The sum of the launches made by one call so far.
 struct Sum {
     series: SeriesRef,
-    /// Launches that were opened and are neither measured nor lost, plus one until the call returns.
+    /// The number of launches opened but neither measured nor lost, plus one until the call
+    /// returns.
     open: u32,
     /// The launches measured so far, added up.
     sample: Sample,
-    /// The reason of the first lost launch.
+    /// The reason for the first lost launch.
     lost: Option<Lost>,
-    /// The reason why the call was left without returning.
+    /// The reason why the call ended without returning.
     left: Option<Lost>,
     workload: Workload,
 }
 
-/// The calls of one thread whose launches are being summed up.
+/// One thread's calls whose launches are being summed up.
 ///
-/// Invariant: a slot is free or holds one call; it is freed when the call has returned and none of its
-/// launches is in flight.
+/// Invariant: a slot is either free or holds one call. It is freed once the call has returned and
+/// has no launch in flight.
 #[derive(Default)]
 pub(crate) struct CallSums {
     sums: Vec<Sum>,
@@ -59,7 +60,7 @@ pub(crate) struct CallSums {
 }
 
 impl CallSums {
-    /// Begins the sum of a call; `None` if there are too many.
+    /// Starts the sum for a call. Returns `None` if there are too many.
     #[inline]
     pub fn begin(&mut self, series: SeriesRef, workload: Workload) -> Option<SumId> {
         let sum =
@@ -84,7 +85,7 @@ impl CallSums {
         }
     }
 
-    /// Adds a launch of the call that was measured or lost. Returns the sum if that completes it.
+    /// Adds one of the call's launches, measured or lost. Returns the sum if it is now complete.
     #[inline]
     pub fn close_launch(
         &mut self,
@@ -101,8 +102,8 @@ impl CallSums {
         self.close(call)
     }
 
-    /// Ends a call that has returned, or was left for the reason given. Returns its sum if that
-    /// completes it.
+    /// Ends a call. `left` is the reason if the call did not return. Returns its sum if it is now
+    /// complete.
     pub fn end(&mut self, call: SumId, left: Option<Lost>) -> Option<SeriesOutcome> {
         self.sums.get_mut(call.index())?.left = left;
         self.close(call)

@@ -1,9 +1,9 @@
-//! The rule that decides whether a bracket was fed: by its hold, by the host's time, or else by aligning
-//! the GPU's clock with the host's.
+//! Decides whether a bracket was fed: based on its hold, on the host time, or otherwise by aligning
+//! the GPU clock with the host clock.
 //!
-//! A sample is fed if the GPU reached its start only after the host had enqueued its stop. It is not
-//! enough that the start event still reads pending at that moment, because the host sees the GPU's
-//! progress a microsecond or two late. So the two times are compared.
+//! A sample is fed if the GPU reached its start only after the host had enqueued its stop. It is
+//! not enough that the start event is still pending at that moment, because the host sees the GPU's
+//! progress a microsecond or two late. Therefore the two times are compared.
 
 use std::ptr;
 
@@ -12,26 +12,27 @@ use crate::record::stream_state::{Mark, StreamState};
 use crate::stats::clock_fit::{ClockFit, Moment};
 use crate::types::handles::{Event, EventPair};
 
-/// Largest share of the measured time that the host may take to enqueue a bracket without a hold, for
-/// the sample to count as fed.
+/// The largest fraction of the measured time that the host may spend enqueueing a bracket without a
+/// hold, for the sample to count as fed.
 const HOST_SHARE: f64 = 0.01;
 
-/// Evidence on whether the GPU waited for the host inside a bracket, as of the enqueued stop.
+/// Evidence of whether the GPU waited for the host inside a bracket, as known when the stop is
+/// enqueued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Feeding {
     /// The stream was held until the host had enqueued the stop, unless the hold expired.
     Held(HoldResult),
-    /// The stop was enqueued before a hold of fixed length can have ended.
+    /// The stop was enqueued before a hold with a fixed duration can have ended.
     Certain,
-    /// Nanoseconds that the host took from before the start record to after the stop record.
+    /// The host time from before the start record to after the stop record, in nanoseconds.
     Host(u64),
-    /// None: it depends on when the GPU reached the start.
+    /// No evidence: it depends on when the GPU reached the start.
     Unknown,
 }
 
 impl Feeding {
-    /// Returns whether a bracket of this time was fed, or `None` if that depends on when the GPU reached its
-    /// start, which a [`FeedDetector`] finds out.
+    /// Returns `true` if a bracket with this time was fed, or `None` if that depends on when the
+    /// GPU reached its start, which a [`FeedDetector`] determines.
     #[inline]
     pub fn is_fed(self, raw_ns: f64, has_expired: impl FnOnce(HoldResult) -> bool) -> Option<bool> {
         match self {
@@ -43,17 +44,17 @@ impl Feeding {
     }
 }
 
-/// Follows the GPU through the brackets of one stream, in their order.
+/// Follows the GPU through one stream's brackets, in order.
 pub(crate) struct FeedDetector {
     fit: Option<ClockFit>,
-    /// The first start event placed in time for a trace, and its time since the anchor.
+    /// The first start event located in time for a trace, and its time since the anchor.
     first: Option<(Event, f64)>,
     last: Option<LastBracket>,
 }
 
 /// The bracket that the detector passed last.
 struct LastBracket {
-    /// Earliest time, by the host's clock, at which the GPU passed its stop.
+    /// The earliest host time at which the GPU can have passed the bracket's stop.
     stopped_ns: f64,
     closed: StreamPosition,
 }
@@ -62,13 +63,13 @@ struct LastBracket {
 pub(crate) struct BracketTimes {
     pub start: Event,
     pub raw_ns: f64,
-    /// The host's time after the stop record.
+    /// The host time after the stop record.
     pub stopped_ns: u64,
     pub opened: Mark,
     pub closed: StreamPosition,
 }
 
-/// The stream state on which a bracket was closed, with the mark of the close.
+/// The stream state on which a bracket was closed, and the mark from closing it.
 #[derive(Clone, Copy)]
 pub(crate) struct StreamPosition {
     pub stream_state: &'static StreamState,
@@ -76,9 +77,9 @@ pub(crate) struct StreamPosition {
 }
 
 impl BracketTimes {
-    /// Returns `true` if this bracket was opened after the other was closed, so that its start came after
-    /// the other's stop. `false` if one lies inside the other, or if two threads handed them over in
-    /// another order.
+    /// Returns `true` if this bracket was opened after the other was closed, so its start came
+    /// after the other's stop. Returns `false` if one lies inside the other, or if two threads
+    /// handed them over in a different order.
     #[inline]
     fn follows(&self, other: StreamPosition) -> bool {
         ptr::eq(self.closed.stream_state, other.stream_state) && self.opened.is_after(other.mark)
@@ -86,16 +87,16 @@ impl BracketTimes {
 }
 
 impl FeedDetector {
-    /// Creates a detector for the brackets of one stream. Without `fit`, it proves no bracket fed.
+    /// Creates a detector for one stream's brackets. Without `fit`, no bracket is proved fed.
     pub fn new(fit: Option<ClockFit>) -> FeedDetector {
         FeedDetector { fit, first: None, last: None }
     }
 
-    /// Passes a bracket. Returns `true` if the GPU reached its start only after the host had enqueued its
-    /// stop.
+    /// Passes a bracket. Returns `true` if the GPU reached its start only after the host had
+    /// enqueued its stop.
     ///
-    /// A start comes after the stop of the bracket before it. If that stop was late enough already, as in
-    /// a long queue, the driver is not asked for the time of the start.
+    /// A bracket's start comes after the preceding bracket's stop. If that stop was already late
+    /// enough, as in a long queue, there is no need to ask the driver for the start time.
     #[inline]
     pub fn pass<G: Gpu>(&mut self, gpu: &G, next: &BracketTimes) -> bool {
         let Some(fit) = self.fit else { return false };
@@ -126,10 +127,11 @@ impl FeedDetector {
         self.last = None;
     }
 
-    /// Returns the moments at which the GPU passed the start and the stop of a bracket of `raw_ns`.
+    /// Returns the moments at which the GPU passed the start and the stop of a bracket that took
+    /// `raw_ns`.
     ///
-    /// Event times are 32-bit floats, which are coarse long after the anchor. So only the first start is
-    /// measured from the anchor, and later ones from the first.
+    /// Event times are 32-bit floats, which become coarse long after the anchor. Therefore only the
+    /// first start is measured from the anchor, and later ones from the first.
     pub fn moments<G: Gpu>(&mut self, gpu: &G, start: &Event, raw_ns: f64) -> Option<[Moment; 2]> {
         let fit = self.fit?;
         let (from, from_ns) = self.first.unwrap_or((fit.anchor, 0.0));
@@ -138,7 +140,7 @@ impl FeedDetector {
         Some([start_ns, start_ns + raw_ns].map(|ns| fit.moment(ns)))
     }
 
-    /// Returns `true` if the GPU passed the stop of the last bracket after this time of the host.
+    /// Returns `true` if the GPU passed the last bracket's stop after this host time.
     #[inline]
     pub fn is_past(&self, host_ns: Option<u64>) -> bool {
         match (&self.last, host_ns) {
@@ -165,7 +167,7 @@ mod tests {
         window_ns: 4_800.0,
     };
 
-    /// Events of the fake GPU are 1,000 ns apart.
+    /// The fake GPU's events are 1,000 ns apart.
     #[test]
     fn moments_are_midpoints_of_the_possible_range() {
         let gpu = FakeGpu::default();
@@ -178,7 +180,7 @@ mod tests {
         assert!(FeedDetector::new(None).moments(&gpu, &Event::new(11), 500.0).is_none());
     }
 
-    /// A bracket that the GPU passes from `from_us` to `to_us`, and whose stop the host had enqueued at
+    /// A bracket that the GPU passes from `from_us` to `to_us`. The host had enqueued its stop at
     /// `stopped_us`.
     fn times(
         stream_state: &'static StreamState,
@@ -195,15 +197,15 @@ mod tests {
         }
     }
 
-    /// The conclusion from the stop before equals the answer to a question for the start, even if the
-    /// device's clock may be the slower one.
+    /// The preceding stop leads to the same conclusion as asking for the start time, even if the
+    /// device clock is the slower one.
     #[test]
     fn stop_before_proves_no_more_than_the_start_itself() {
         let fit = ClockFit { anchor: Event::new(0), zero_ns: 0.0, rate: 1.0, ..FIT };
         let stream_state = Box::leak(Box::new(StreamState::new(StreamKey::new(Stream(64), &()))));
         let (gpu, mut detector) = (FakeGpu::default(), FeedDetector::new(Some(fit)));
         assert!(detector.pass(&gpu, &times(stream_state, [1_000, 2_000, 100])));
-        // By the host's clock, the stop before may have been passed at 1,980 µs already.
+        // On the host clock, the preceding stop may have been passed as early as 1,980 µs.
         assert!(!detector.pass(&gpu, &times(stream_state, [2_000, 2_010, 1_985])));
         assert!(detector.pass(&gpu, &times(stream_state, [2_010, 2_020, 1_980])));
     }

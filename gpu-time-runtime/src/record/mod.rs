@@ -1,4 +1,4 @@
-//! Records brackets: from a pair of events to a sample in its series.
+//! Records brackets: from an event pair to a sample in its series.
 
 pub(crate) mod bracket;
 pub(crate) mod call_sums;

@@ -1,4 +1,5 @@
-//! Closed brackets that the GPU has not been seen to pass, and the drain that takes the passed ones out.
+//! Closed brackets that the GPU is not yet known to have passed, and the drain that removes those
+//! it has passed.
 
 use std::collections::VecDeque;
 use std::ptr;
@@ -8,59 +9,62 @@ use crate::record::{bracket::Bracket, feeding::FeedDetector, timeline};
 use crate::types::handles::Stream;
 use crate::types::sample::{Lost, Sample};
 
-/// Brackets to close before a drain is worth it.
+/// The number of closed brackets that makes a drain worthwhile.
 pub(crate) const BATCH: usize = 32;
 
-/// Brackets that a drain finishes before it hands them back to be recycled. More than a batch, so that
-/// the usual drain hands back once.
+/// The number of brackets that a drain finishes before handing them back for recycling. This is
+/// more than a batch, so a typical drain hands back only once.
 pub(crate) const CHUNK: usize = 4 * BATCH;
 
-/// Brackets behind one that make a queue: with fewer, its events read as if it were alone. On an H200,
-/// the last eight or so of many in a row read as single ones do, and those before them read more.
+/// The number of brackets that form a queue behind another: with fewer, its events read as if it
+/// were alone. On an H200, roughly the last eight brackets in a long row read like single ones, and
+/// the earlier ones read higher.
 const QUEUE: usize = 8;
 
-/// The pending brackets of one thread.
+/// One thread's pending brackets.
 ///
-/// Brackets closed since the last drain began have queues of their own, into which the thread closes
-/// further ones while another thread drains. Both sets of queues stay allocated, so that closing does
-/// not allocate after warm-up, whether or not a drain is in progress.
+/// Brackets closed since the last drain began are in separate queues, to which the thread can add
+/// more while another thread drains. Both sets of queues stay allocated, so closing a bracket does
+/// not allocate after warm-up, even during a drain.
 pub(crate) struct Pending<G: Gpu> {
     /// Brackets closed since the last drain began.
     new: Queues<G>,
     /// Brackets pushed since the last drain began.
     pushed: usize,
-    /// The brackets that earlier drains have left; `None` while a thread drains.
+    /// The brackets left over from earlier drains; `None` while a thread is draining.
     drain: Option<Drain<G>>,
 }
 
-/// Queues of pending brackets, one for each stream.
+/// Queues of pending brackets, one per stream.
 ///
-/// Invariant: a queue is in the order of its stops, as far as one thread recorded them. The bound of the
-/// pools bounds the number of brackets. An empty queue serves the next stream that has none.
+/// Invariant: a queue is in the order of its stops, provided that one thread recorded them. The
+/// pools' limit also limits the number of brackets. An empty queue is reused for the next stream
+/// that has none.
 struct Queues<G: Gpu>(Vec<Queue<G>>);
 
-/// The brackets of one stream. What the GPU has passed tells something about those behind it.
+/// One stream's brackets. The GPU's progress through earlier ones gives information about later
+/// ones.
 struct Queue<G: Gpu> {
     gpu: &'static G,
     stream: Stream,
-    /// The thread that closed them, if each thread has its own stream of this handle.
+    /// The thread that closed them, if this handle refers to a different stream on every thread.
     thread_id: Option<u64>,
     brackets: VecDeque<Box<Bracket<G>>>,
 }
 
-/// One pass over the pending brackets of a thread, made without that thread's lock.
+/// One pass over a thread's pending brackets, made without holding that thread's lock.
 ///
-/// Invariant: a thread recorder has exactly one, which is either at rest in [`Pending`] or in the hands
-/// of the draining thread. Its brackets count as in flight.
+/// Invariant: each thread recorder has exactly one, which is either stored in [`Pending`] or owned
+/// by the draining thread. Its brackets count as in flight.
 pub(crate) struct Drain<G: Gpu> {
     older: Queues<G>,
-    /// The queue to go on with.
+    /// The index of the next queue to drain.
     next: usize,
-    /// Finished brackets that have not been handed back yet; at most [`CHUNK`].
+    /// Finished brackets not yet handed back; at most [`CHUNK`].
     pub finished: Vec<FinishedBracket<G>>,
 }
 
-/// A bracket that the GPU has passed, or whose events answer with a fault.
+/// A bracket that the GPU has passed, or whose events return a fault.
 pub(crate) struct FinishedBracket<G: Gpu> {
     pub bracket: Box<Bracket<G>>,
     pub outcome: Result<Result<Sample, Lost>, Fault>,
@@ -74,8 +78,8 @@ impl<G: Gpu> Default for Pending<G> {
 }
 
 impl<G: Gpu> Pending<G> {
-    /// Adds a bracket whose stop has just been recorded. Returns `true` if a batch has been pushed since
-    /// the last drain.
+    /// Adds a bracket whose stop has just been recorded. Returns `true` if a full batch has been
+    /// added since the last drain.
     #[inline]
     pub fn push(&mut self, bracket: Box<Bracket<G>>) -> bool {
         self.new.push(bracket);
@@ -83,10 +87,11 @@ impl<G: Gpu> Pending<G> {
         self.pushed >= BATCH
     }
 
-    /// Hands the pending brackets to a thread that will drain them; `None` if another thread does.
+    /// Hands the pending brackets over to the draining thread. Returns `None` if another thread is
+    /// already draining.
     pub fn begin_drain(&mut self) -> Option<Drain<G>> {
         let mut drain = self.drain.take()?;
-        // A drain does not allocate after the first.
+        // Drains do not allocate after the first one.
         drain.finished.reserve(CHUNK);
         drain.older.append(&mut self.new);
         drain.next = 0;
@@ -94,7 +99,7 @@ impl<G: Gpu> Pending<G> {
         Some(drain)
     }
 
-    /// Takes back what the drain has left.
+    /// Takes back the brackets left over from the drain.
     pub fn end_drain(&mut self, drain: Drain<G>) {
         self.drain = Some(drain);
     }
@@ -112,7 +117,8 @@ impl<G: Gpu> Queues<G> {
         self.of(gpu, stream, thread_id).push_back(bracket);
     }
 
-    /// Moves every bracket of `newer` behind those that are here. Its queues stay allocated.
+    /// Moves all brackets from `newer` to the end of these queues. The queues in `newer` stay
+    /// allocated.
     fn append(&mut self, newer: &mut Queues<G>) {
         for queue in newer.0.iter_mut().filter(|queue| !queue.brackets.is_empty()) {
             self.of(queue.gpu, queue.stream, queue.thread_id).append(&mut queue.brackets);
@@ -123,7 +129,7 @@ impl<G: Gpu> Queues<G> {
         self.0.iter().all(|queue| queue.brackets.is_empty())
     }
 
-    /// The queue of a stream.
+    /// Returns the queue for a stream.
     #[inline]
     fn of(
         &mut self,
@@ -141,7 +147,7 @@ impl<G: Gpu> Queues<G> {
         &mut self.0[at].brackets
     }
 
-    /// Gives an empty queue, or a new one, to a stream that has none.
+    /// Assigns an empty queue, or a new one, to a stream that has none.
     #[cold]
     fn assign(&mut self, gpu: &'static G, stream: Stream, thread_id: Option<u64>) -> usize {
         match self.0.iter_mut().position(|queue| queue.brackets.is_empty()) {
@@ -160,11 +166,11 @@ impl<G: Gpu> Queues<G> {
 }
 
 impl<G: Gpu> Drain<G> {
-    /// Asks the driver which brackets the GPU has passed: on each stream from the oldest to the first
-    /// that is not finished. Never waits for the GPU.
+    /// Queries which brackets the GPU has passed, on each stream from the oldest to the first
+    /// unfinished one. Never waits for the GPU.
     ///
-    /// Returns `true` at the end of the pass. On `false`, `finished` is full: its brackets must be taken
-    /// before the next call.
+    /// Returns `true` at the end of the pass. If it returns `false`, `finished` is full and its
+    /// brackets must be removed before the next call.
     pub fn run(&mut self) -> bool {
         while let Some(queue) = self.older.0.get_mut(self.next) {
             if !queue.drain(&mut self.finished) {
@@ -177,7 +183,8 @@ impl<G: Gpu> Drain<G> {
 }
 
 impl<G: Gpu> Queue<G> {
-    /// Moves the brackets that the GPU has passed to `finished`. Returns `false` if that is full.
+    /// Moves the brackets that the GPU has passed to `finished`. Returns `false` if `finished` is
+    /// full.
     fn drain(&mut self, finished: &mut Vec<FinishedBracket<G>>) -> bool {
         if self.brackets.is_empty() {
             return true;

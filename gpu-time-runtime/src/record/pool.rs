@@ -1,25 +1,27 @@
-//! The idle brackets of one thread.
+//! One thread's idle brackets.
 
 use std::ptr;
 
 use crate::gpu::{Fault, Gpu};
 use crate::record::bracket::{Bracket, Subject};
 
-/// Brackets that a thread may have in one context, idle or in use. The driver itself queues about a
-/// thousand commands on a stream before it makes the caller wait.
+/// The maximum number of brackets per thread and context, idle or in use. The driver itself queues
+/// about a thousand commands on a stream before it makes the caller wait.
 pub(crate) const MAX_BRACKETS: usize = 2_048;
 
-/// Brackets to create when the first is needed: a batch, and those closed while the GPU works on it.
+/// The number of brackets to create when the first one is needed: one batch, plus those closed
+/// while the GPU is working on it.
 const FIRST_ORDER: usize = 48;
 
-/// Idle brackets by context. The one used last is on top, because it is still in the caches.
+/// Idle brackets by context. The most recently used bracket is on top, because it is still in the
+/// caches.
 pub(crate) struct Pools<G: Gpu>(Vec<Pool<G>>);
 
 struct Pool<G: Gpu> {
     gpu: &'static G,
     #[expect(clippy::vec_box, reason = "they go on to scopes and queues without being moved")]
     idle: Vec<Box<Bracket<G>>>,
-    /// Brackets of the thread in this context, idle or in use, and those on order.
+    /// The number of this thread's brackets in this context: idle, in use or on order.
     made: usize,
 }
 
@@ -30,7 +32,7 @@ impl<G: Gpu> Default for Pools<G> {
 }
 
 impl<G: Gpu> Pools<G> {
-    /// Takes an idle bracket for the subject, if there is one.
+    /// Takes an idle bracket, if there is one, and assigns it the subject.
     #[inline(always)]
     pub fn take(
         &mut self,
@@ -42,34 +44,35 @@ impl<G: Gpu> Pools<G> {
         Some(bracket)
     }
 
-    /// Returns the number of brackets to create when none is idle; 0 at the bound. They count as made from
-    /// now on.
+    /// Returns the number of brackets to create when none is idle, or 0 at the limit. They count as
+    /// made from now on.
     pub fn order(&mut self, gpu: &'static G) -> usize {
         let pool = self.of(gpu);
-        // Double the pool: the GPU's lag varies, and small variations should not allocate each time.
+        // Double the pool, because the GPU's lag varies and small variations should not cause an
+        // allocation each time.
         let ordered = pool.made.max(FIRST_ORDER).min(MAX_BRACKETS.saturating_sub(pool.made));
         pool.made += ordered;
         ordered
     }
 
-    /// Adds the brackets created for an order, which may be fewer.
+    /// Adds the brackets created for an order. There may be fewer than ordered.
     #[expect(clippy::vec_box, reason = "they go on to scopes and queues without being moved")]
     pub fn supply(&mut self, gpu: &'static G, ordered: usize, new: Vec<Box<Bracket<G>>>) {
         let pool = self.of(gpu);
         pool.made = pool.made.saturating_sub(ordered - new.len());
-        // In reverse, so that they are used in the order of their creation.
+        // Reversed, so that they are used in the order in which they were created.
         pool.idle.extend(new.into_iter().rev());
-        // Room for all of them, so that `put` never allocates.
+        // Reserve space for all of them, so that `put` never allocates.
         pool.idle.reserve(pool.made.saturating_sub(pool.idle.len()));
     }
 
-    /// Returns a bracket that is neither open nor pending.
+    /// Returns a bracket to the pool. It must be neither open nor pending.
     #[inline]
     pub fn put(&mut self, bracket: Box<Bracket<G>>) {
         self.of(bracket.gpu).idle.push(bracket);
     }
 
-    /// Removes a bracket whose events answer with errors. Their context may be gone.
+    /// Removes a bracket whose events return errors. The context may be gone.
     pub fn remove(&mut self, bracket: &Bracket<G>) {
         let pool = self.of(bracket.gpu);
         pool.made = pool.made.saturating_sub(1);
@@ -80,7 +83,8 @@ impl<G: Gpu> Pools<G> {
         let at = match self.0.iter().position(|pool| ptr::eq(pool.gpu, gpu)) {
             Some(at) => at,
             None => {
-                // A program may create contexts over and over: drop the pools of those that are gone.
+                // A program may create contexts over and over, so drop the pools of those that are
+                // gone.
                 self.0.retain(|pool| !pool.gpu.is_gone());
                 self.0.push(Pool { gpu, idle: Vec::new(), made: 0 });
                 self.0.len() - 1
@@ -90,10 +94,10 @@ impl<G: Gpu> Pools<G> {
     }
 }
 
-/// Creates the ordered number of brackets, or fewer if the driver fails. Returns the fault if it fails at
-/// the first.
+/// Creates the ordered number of brackets, or fewer if the driver fails. Returns the fault if not
+/// even one could be created.
 ///
-/// The caller must not hold a recorder's lock: with many threads, the driver may be slow.
+/// The caller must not hold a recorder's lock, because the driver may be slow with many threads.
 #[cold]
 #[expect(clippy::vec_box, reason = "they go on to scopes and queues without being moved")]
 pub(crate) fn make<G: Gpu>(

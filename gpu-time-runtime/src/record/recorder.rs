@@ -1,4 +1,4 @@
-//! The brackets of one thread, from the pool to the series.
+//! One thread's brackets, from the pool to the series.
 
 use std::ptr;
 use std::time::Instant;
@@ -15,22 +15,22 @@ use crate::site::{callsite::CallSite, series_id::SeriesIdentity};
 use crate::types::sample::{CacheState, Lost, Sample};
 use crate::types::{device::DeviceId, key::SeriesKey, workload::Workload};
 
-/// Streams whose states a thread remembers, so that it need not take the lock of all states.
+/// The number of stream states that a thread remembers, to avoid taking the lock on all states.
 const RECENT_STREAMS: usize = 8;
 
-/// A stream state that the thread has used lately.
+/// A stream state recently used by this thread.
 struct RecentStream<G: Gpu> {
     gpu: &'static G,
     stream_state: &'static StreamState,
 }
 
-/// Opens, collects and records the brackets of one thread.
+/// Opens, collects and records one thread's brackets.
 pub(crate) struct Recorder<G: Gpu> {
     pub pools: Pools<G>,
     recent: Vec<RecentStream<G>>,
     pub pending: Pending<G>,
     pub sums: CallSums,
-    /// Outcomes that are about to be recorded; empty between calls.
+    /// Outcomes about to be recorded. Empty between calls.
     outcomes: Vec<SeriesOutcome>,
     pub series: SeriesTable,
 }
@@ -49,7 +49,7 @@ impl<G: Gpu> Default for Recorder<G> {
 }
 
 impl<G: Gpu> Recorder<G> {
-    /// Returns the state of a stream. Another thread may reassign it until a bracket is open on it.
+    /// Returns a stream's state. Another thread may reassign it until a bracket is open on it.
     #[inline]
     pub fn stream_state(&mut self, gpu: &'static G, key: StreamKey) -> &'static StreamState {
         let is_it =
@@ -64,11 +64,12 @@ impl<G: Gpu> Recorder<G> {
     fn find_stream_state(&mut self, gpu: &'static G, key: StreamKey) -> &'static StreamState {
         let stream_state = stream_state::state_of(gpu, key);
         if self.recent.iter().any(|recent| ptr::eq(recent.stream_state, stream_state)) {
-            // It was reassigned and is the stream's again.
+            // The state was reassigned, and now belongs to this stream again.
             return stream_state;
         }
         if self.recent.len() == RECENT_STREAMS {
-            // Prefer one without an open bracket: `has_open` must know of this thread's brackets.
+            // Prefer one without an open bracket, because `has_open` must find this thread's
+            // brackets.
             let idle = self.recent.iter().position(|recent| !recent.stream_state.is_busy());
             self.recent.remove(idle.unwrap_or(0));
         }
@@ -76,7 +77,7 @@ impl<G: Gpu> Recorder<G> {
         stream_state
     }
 
-    /// Opens a bracket on a stream, and returns the stream's state with the bracket's mark.
+    /// Opens a bracket on a stream. Returns the stream's state and the bracket's mark.
     pub fn open_stream(&mut self, gpu: &'static G, key: StreamKey) -> (&'static StreamState, Mark) {
         loop {
             let stream_state = self.stream_state(gpu, key);
@@ -86,12 +87,12 @@ impl<G: Gpu> Recorder<G> {
         }
     }
 
-    /// Returns `true` if any thread has a bracket open on a stream that this thread has used lately.
+    /// Returns `true` if any thread has an open bracket on a stream recently used by this thread.
     pub fn has_open(&self) -> bool {
         self.recent.iter().any(|recent| recent.stream_state.is_busy())
     }
 
-    /// Opens a bracket on the stream of this key, if the pool has an idle one.
+    /// Opens a bracket on the stream with this key, if the pool has an idle one.
     #[inline(always)]
     pub fn open(
         &mut self,
@@ -103,14 +104,14 @@ impl<G: Gpu> Recorder<G> {
         let stream_state = bracket.subject.stream_state;
         let (stream_state, opened) = match stream_state.open(key) {
             Some(opened) => (stream_state, opened),
-            // It belongs to another stream by now.
+            // The state now belongs to another stream.
             None => self.open_stream(gpu, key),
         };
         bracket.open_on(stream_state, opened);
         Some(bracket)
     }
 
-    /// Returns a closed bracket to its pool, and counts it as lost.
+    /// Returns a closed bracket to its pool and counts it as lost.
     pub fn lose(&mut self, bracket: Box<Bracket<G>>, reason: Lost) {
         let subject = bracket.subject;
         self.pools.put(bracket);
@@ -123,9 +124,10 @@ impl<G: Gpu> Recorder<G> {
         self.record();
     }
 
-    /// Records what a drain has found so far, and returns the brackets to their pools.
+    /// Records the drain's results so far and returns the brackets to their pools.
     pub fn settle(&mut self, drain: &mut Drain<G>) {
-        // Room for a launch and a sum each: a drain does not allocate after the first.
+        // Reserve space for a launch and a sum each, so that drains do not allocate after the first
+        // one.
         self.outcomes.reserve(2 * CHUNK);
         for FinishedBracket { bracket, outcome } in drain.finished.drain(..) {
             match outcome {
@@ -148,7 +150,8 @@ impl<G: Gpu> Recorder<G> {
         self.record();
     }
 
-    /// Begins the sum of a call, which its series has counted; counts it as lost if there are too many.
+    /// Starts the sum for a call that its series has already counted. If there are too many, counts
+    /// it as lost.
     pub fn begin_call(&mut self, series: SeriesRef, workload: Workload) -> Option<SumId> {
         let call = self.sums.begin(series, workload);
         if call.is_none() {
@@ -157,14 +160,14 @@ impl<G: Gpu> Recorder<G> {
         call
     }
 
-    /// Ends the sum of a call that has returned, or was left for the reason given. Launches that are
-    /// in flight are still added to it.
+    /// Ends the sum for a call. `left` is the reason if the call did not return. Launches still in
+    /// flight are added to the sum later.
     pub fn end_call(&mut self, call: SumId, left: Option<Lost>) {
         self.outcomes.extend(self.sums.end(call, left));
         self.record();
     }
 
-    /// Loses the sum of a call, because one of its launches cannot be added to it.
+    /// Marks a call's sum as lost, because one of its launches cannot be added to it.
     #[cold]
     pub fn lose_sum(&mut self, call: SumId, reason: Lost) {
         self.sums.open_launch(call);
@@ -173,7 +176,7 @@ impl<G: Gpu> Recorder<G> {
         self.record();
     }
 
-    /// Counts a call that made no launch, and records its outcome.
+    /// Counts a call that made no launch and records its outcome.
     pub fn count(
         &mut self,
         site: &'static CallSite,
@@ -196,7 +199,7 @@ impl<G: Gpu> Recorder<G> {
         self.series.record(&[SeriesOutcome { series, outcome, workload }]);
     }
 
-    /// Adds the outcome of a bracket to those to record, and the sum of its call if that is complete.
+    /// Queues a bracket's outcome for recording, and its call's sum if that is now complete.
     #[inline]
     fn add(&mut self, subject: &Subject, outcome: Result<Sample, Lost>) {
         let Subject { series, workload, call, .. } = *subject;
@@ -206,15 +209,15 @@ impl<G: Gpu> Recorder<G> {
         }
     }
 
-    /// Records every outcome that is due.
+    /// Records all queued outcomes.
     fn record(&mut self) {
         self.series.record(&self.outcomes);
         self.outcomes.clear();
     }
 }
 
-/// Turns every bracket of a thread that the GPU has passed into a sample or a loss, unless another
-/// thread is doing so. Returns `true` if no bracket is left. Never waits for the GPU.
+/// Converts every bracket that the GPU has passed to a sample or a loss, unless another thread is
+/// already draining this one. Returns `true` if no bracket is left. Never waits for the GPU.
 pub(crate) fn drain<G: Gpu>(recorder: &Mutex<Recorder<G>>) -> bool {
     let drain = locked(recorder).pending.begin_drain();
     drain.is_some_and(|drain| run(drain, recorder))
@@ -227,8 +230,9 @@ pub(crate) fn drain_by<G: Gpu>(recorder: &Mutex<Recorder<G>>, deadline: Instant)
     drain.is_some_and(|drain| run(drain, recorder))
 }
 
-/// Drains in chunks. The driver is asked without the recorder's lock: a thread may wait long for the
-/// driver, and a report, which needs every thread's recorder, must not wait with it.
+/// Drains in chunks. The driver is called without holding the recorder's lock: a driver call may
+/// block a thread for a long time, and a report, which needs every thread's recorder, must not be
+/// blocked as well.
 fn run<G: Gpu>(mut drain: Drain<G>, recorder: &Mutex<Recorder<G>>) -> bool {
     loop {
         let is_complete = drain.run();

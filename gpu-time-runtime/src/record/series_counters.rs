@@ -1,4 +1,4 @@
-//! Counters of each series, of one thread or of all graphs: brackets by what became of them.
+//! Per-series counters, for one thread or for all graphs: brackets by their outcomes.
 
 use std::collections::HashMap;
 use std::ptr;
@@ -10,28 +10,28 @@ use crate::stats::bracket_counts::BracketCounts;
 use crate::types::sample::{Lost, Sample};
 use crate::types::workload::Workload;
 
-/// From this raw time on, the few microseconds that a host takes to enqueue a bracket are under 1 % of
-/// it.
+/// For raw times from this value, the few microseconds that a host takes to enqueue a bracket are
+/// less than 1 %.
 const LONG_NS: f64 = 200_000.0;
 
-/// One thread's counters of a series.
+/// One thread's counters for one series.
 #[derive(Clone, Copy)]
 pub(crate) struct SeriesCounters {
     pub site: &'static CallSite,
     pub id: &'static SeriesId,
     pub counts: BracketCounts,
-    /// The last bracket was long, so that the host's own time may prove the next one fed.
+    /// The last bracket was long, so the host time may prove the next one fed.
     is_long: bool,
 }
 
-/// The index of a series in one thread's [`SeriesTable`].
+/// The index of a series in a thread's [`SeriesTable`].
 ///
-/// Invariant: made by [`SeriesTable::begin`] and valid for that thread recorder forever, because series
-/// are never removed.
+/// Invariant: made by [`SeriesTable::begin`], and always valid for that thread recorder, because
+/// series are never removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SeriesRef(u32);
 
-/// The result of one bracket, or of the sum of one call, on its way into a series.
+/// The result of one bracket, or of one call's sum, about to be recorded in a series.
 #[derive(Clone, Copy)]
 pub(crate) struct SeriesOutcome {
     pub series: SeriesRef,
@@ -39,10 +39,10 @@ pub(crate) struct SeriesOutcome {
     pub workload: Workload,
 }
 
-/// Sites whose entries in a [`SeriesTable`] are allocated together.
+/// The number of sites whose entries in a [`SeriesTable`] are allocated together.
 const CHUNK: usize = 16;
 
-/// The series that one thread has recorded into, with its counters of each.
+/// The series into which one thread has recorded, with the thread's counters for each.
 #[derive(Default)]
 pub(crate) struct SeriesTable {
     counters: Vec<SeriesCounters>,
@@ -50,11 +50,11 @@ pub(crate) struct SeriesTable {
     sites: Vec<Option<Box<[SiteSeries; CHUNK]>>>,
 }
 
-/// The series of one site: one for the function and one for each launch, on each device, in each cache
-/// state and for each of up to 65 keys.
+/// One site's series: one for the function and one for each launch, per device, cache state and up
+/// to 65 keys.
 #[derive(Default)]
 struct SiteSeries {
-    /// The series used last, of the function and of each launch. Most calls need no other.
+    /// The series last used for the function and for each launch. Most calls need no other.
     last: Vec<Option<(SeriesIdentity, SeriesRef)>>,
     /// The series of those launches that have several.
     several: HashMap<SeriesIdentity, SeriesRef>,
@@ -91,7 +91,7 @@ impl SiteSeries {
     }
 }
 
-/// The index of a launch in [`SiteSeries::last`]; the function comes first.
+/// Returns the index for a launch in [`SiteSeries::last`]. The function comes first.
 fn slot(identity: SeriesIdentity) -> usize {
     identity.launch.map_or(0, |launch| launch as usize + 1)
 }
@@ -100,7 +100,7 @@ impl SeriesTable {
     /// A table without series.
     pub const EMPTY: SeriesTable = SeriesTable { counters: Vec::new(), sites: Vec::new() };
 
-    /// Counts one more bracket or call of a series, in flight from now on.
+    /// Counts one more bracket or call in a series as begun and in flight.
     #[inline]
     pub fn begin(&mut self, site: &'static CallSite, identity: SeriesIdentity) -> SeriesRef {
         let at = site.id() as usize;
@@ -135,11 +135,11 @@ impl SeriesTable {
         series
     }
 
-    /// Records outcomes in their series, and counts their brackets as no longer in flight.
+    /// Records outcomes in their series. Their brackets no longer count as in flight.
     ///
-    /// Most outcomes follow one of the same site, so the lock of a site's series is kept from one to the
-    /// next. The parameter is a slice, not an iterator, because code that runs inside this loop must not
-    /// lock the series of a site: it would deadlock.
+    /// Most outcomes follow one from the same site, so the lock on a site's series is kept from one
+    /// to the next. The parameter is a slice rather than an iterator, because code that runs inside
+    /// this loop must not lock a site's series: it would deadlock.
     pub fn record(&mut self, outcomes: &[SeriesOutcome]) {
         let mut open: Option<(&'static CallSite, MutexGuard<'static, Vec<SeriesCell>>)> = None;
         for &SeriesOutcome { series, outcome, workload } in outcomes {
@@ -149,7 +149,7 @@ impl SeriesTable {
             counters.is_long = sample.raw_ns() >= LONG_NS;
             let (site, index) = (counters.site, counters.id.index());
             if open.as_ref().is_none_or(|(open, _)| !ptr::eq(*open, site)) {
-                // Unlocked before the next is locked, so that no thread holds two.
+                // Unlocked before the next one is locked, so that no thread holds two.
                 open = None;
             }
             let (_, cells) = open.get_or_insert_with(|| (site, site.series()));
@@ -166,7 +166,7 @@ impl SeriesTable {
         Some(self.counters.get(series.0 as usize)?.id)
     }
 
-    /// Returns `true` if the next bracket of the series is expected to be long.
+    /// Returns `true` if the next bracket in the series is expected to be long.
     #[inline]
     pub fn is_long(&self, series: SeriesRef) -> bool {
         self.counters.get(series.0 as usize).is_some_and(|counters| counters.is_long)

@@ -1,4 +1,5 @@
-//! The nesting of brackets on each stream: is another bracket open around, or inside, this one?
+//! Nesting of brackets on each stream: detects whether another bracket is open around, or inside, a
+//! bracket.
 
 use std::collections::HashMap;
 use std::ptr;
@@ -8,23 +9,23 @@ use crate::base::lock::{Mutex, Rank, locked};
 use crate::gpu::Gpu;
 use crate::types::handles::Stream;
 
-/// Streams of one context that have a state each, beside those with an open bracket.
+/// The maximum number of stream states per context, in addition to those with an open bracket.
 const MAX_IDLE: usize = 4_096;
 
-/// One open bracket, in [`StreamState::word`].
+/// One open bracket, as counted in [`StreamState::word`].
 const OPEN: u64 = 1;
-/// One bracket that was ever opened, in [`StreamState::word`].
+/// One bracket ever opened, as counted in [`StreamState::word`].
 const OPENED: u64 = 1 << 32;
 
-/// Identifies a stream within its context: its handle, or the thread recorder for a handle that names
-/// another stream on every thread.
+/// Identifies a stream within its context: by its handle, or by the thread recorder if the handle
+/// refers to a different stream on every thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct StreamKey(u64);
 
 impl StreamKey {
-    /// Marks the address of a thread recorder. No address has this bit set.
+    /// Marks a thread recorder's address. No address has this bit set.
     const PER_THREAD: u64 = 1 << 63;
-    /// The key of a state that belongs to no stream. No handle and no recorder has it.
+    /// The key for a state that belongs to no stream. It differs from every handle and recorder.
     const NONE: StreamKey = StreamKey(u64::MAX);
 
     pub fn new<R>(stream: Stream, thread: &R) -> StreamKey {
@@ -36,44 +37,45 @@ impl StreamKey {
     }
 }
 
-/// The brackets of one stream, shared by all threads that use the stream and by futures that move
+/// One stream's brackets, shared by all threads that use the stream, and by futures that move
 /// between threads.
 ///
-/// Invariant: the lower half of `word` counts the open brackets, the upper half all brackets ever
-/// opened. While a bracket is open, the state stays with its stream.
+/// Invariant: the lower half of `word` counts open brackets, the upper half all brackets ever
+/// opened. A state keeps its stream while a bracket is open.
 #[derive(Debug)]
 pub(crate) struct StreamState {
     key: AtomicU64,
     word: AtomicU64,
 }
 
-/// The stream states of one context.
+/// The stream states for one context.
 ///
-/// Invariant: a stream has one state and a state one stream. Once there are too many streams, states
-/// without an open bracket are reassigned. A thread may still hold a reference to such a state:
-/// [`StreamState::open`] tells it so.
+/// Invariant: each stream has one state, and each state has one stream. If there are too many
+/// streams, states without an open bracket are reassigned. A thread may still hold a reference to a
+/// reassigned state, which [`StreamState::open`] detects.
 #[derive(Default)]
 pub(crate) struct StreamStates {
     by_key: HashMap<StreamKey, &'static StreamState>,
     idle: Vec<&'static StreamState>,
 }
 
-/// The counts of a stream state right after a bracket was opened, or right before one was closed.
+/// A stream state's counts immediately after a bracket was opened, or before one was closed.
 ///
 /// Invariant: made by [`StreamState::open`] or [`StreamState::close`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mark(u64);
 
 impl Mark {
-    /// Returns the number of brackets opened and closed so far. The bracket being opened is included,
-    /// the one being closed is not.
+    /// Returns the number of brackets opened and closed so far, including one being opened, but not
+    /// one being closed.
     #[inline]
     pub fn order(self) -> u32 {
         let (opened, open) = ((self.0 >> 32) as u32, self.0 as u32);
         opened.wrapping_mul(2).wrapping_sub(open)
     }
 
-    /// Returns `true` if this bracket was opened after the other one, of the same state, was closed.
+    /// Returns `true` if this bracket was opened after the other one, on the same state, was
+    /// closed.
     #[inline]
     pub fn is_after(self, closed: Mark) -> bool {
         self.order().wrapping_sub(closed.order()).cast_signed() > 0
@@ -91,7 +93,7 @@ struct ContextStreams {
 /// The streams of every context.
 static STREAMS: Mutex<Vec<ContextStreams>> = Mutex::new(Rank::Streams, Vec::new());
 
-/// Returns the state of a stream of this context.
+/// Returns the state for a stream in this context.
 pub(crate) fn state_of<G: Gpu>(gpu: &'static G, key: StreamKey) -> &'static StreamState {
     let context = ptr::from_ref(gpu).addr();
     let mut streams = locked(&STREAMS);
@@ -105,13 +107,13 @@ pub(crate) fn state_of<G: Gpu>(gpu: &'static G, key: StreamKey) -> &'static Stre
     streams[at].states.get(key)
 }
 
-/// Returns `true` if any thread has a bracket open on any stream.
+/// Returns `true` if any thread has an open bracket on any stream.
 pub(crate) fn has_open() -> bool {
     locked(&STREAMS).iter().any(|known| known.states.are_busy())
 }
 
 impl StreamStates {
-    /// Returns the state of a stream, reassigning an idle one if there are too many.
+    /// Returns the state for a stream, reassigning an idle one if there are too many.
     pub fn get(&mut self, key: StreamKey) -> &'static StreamState {
         if let Some(state) = self.by_key.get(&key) {
             return state;
@@ -143,8 +145,8 @@ impl StreamState {
         StreamState { key: AtomicU64::new(key.0), word: AtomicU64::new(0) }
     }
 
-    /// Returns `true` if the state belongs to this stream. Another thread may reassign it right after,
-    /// so that only [`StreamState::open`] decides.
+    /// Returns `true` if the state belongs to this stream. Another thread may reassign it
+    /// immediately afterwards, so only [`StreamState::open`] decides.
     #[inline]
     pub fn is_of(&self, key: StreamKey) -> bool {
         self.key.load(Relaxed) == key.0
@@ -155,11 +157,11 @@ impl StreamState {
         self.word.load(Acquire) as u32 > 0
     }
 
-    /// Opens a bracket; called before its start is enqueued. Returns `None` if the state belongs to
-    /// another stream by now.
+    /// Opens a bracket. Must be called before its start is enqueued. Returns `None` if the state
+    /// now belongs to another stream.
     ///
-    /// This thread counts its bracket and then checks the key; [`StreamState::release`] takes the key
-    /// away and then checks the count. All four accesses are `SeqCst`, so at least one of the two
+    /// This thread counts its bracket and then checks the key; [`StreamState::release`] removes the
+    /// key and then checks the count. All four accesses are `SeqCst`, so at least one of the two
     /// threads sees the other, and a state with an open bracket is never reassigned.
     #[inline]
     pub fn open(&self, key: StreamKey) -> Option<Mark> {
@@ -178,21 +180,21 @@ impl StreamState {
         Mark(self.word.fetch_add(opened, SeqCst).wrapping_add(opened))
     }
 
-    /// Closes a bracket; called after its stop was enqueued. If the result differs from that of
-    /// [`StreamState::open`], events of another bracket may lie inside: one that was opened since, or
-    /// one that was open then and has been closed.
+    /// Closes a bracket. Must be called after its stop has been enqueued. If the result differs
+    /// from that of [`StreamState::open`], another bracket's events may lie inside: a bracket
+    /// opened since, or one that was open then and is now closed.
     #[inline]
     pub fn close(&self) -> Mark {
         Mark(self.word.fetch_sub(OPEN, SeqCst))
     }
 
-    /// Takes the state away from its stream, unless a bracket is open. See [`StreamState::open`] for
+    /// Removes the state from its stream, unless a bracket is open. See [`StreamState::open`] for
     /// the order of the steps.
     fn release(&self, key: StreamKey) -> bool {
         self.key.store(StreamKey::NONE.0, SeqCst);
         let is_idle = self.word.load(SeqCst) as u32 == 0;
         if !is_idle {
-            // A thread that met the state without its key waits for the lock of all states, and then
+            // A thread that found the state without its key waits for the lock on all states, then
             // finds this one again.
             self.key.store(key.0, SeqCst);
         }
@@ -240,7 +242,7 @@ mod tests {
     #[test]
     fn opens_and_closes_are_ordered() {
         let state = StreamState::new(KEY);
-        // Outer, inner, inner's close, outer's close, another.
+        // In order: outer, inner, inner's close, outer's close, another.
         let opened = [open(&state), open(&state)];
         let closed = [state.close(), state.close()];
         let next = open(&state);
@@ -260,8 +262,8 @@ mod tests {
         assert_ne!(key(2, &this), key(2 | ptr::from_ref(&this).addr(), &this));
     }
 
-    /// The number of states is bounded however many streams come and go, and two look-ups of one
-    /// stream find one state.
+    /// The number of states is bounded however many streams come and go, and looking up the same
+    /// stream twice finds the same state.
     #[test]
     fn states_are_bounded() {
         let mut states = StreamStates::default();
@@ -293,16 +295,16 @@ mod tests {
     #[test]
     fn open_and_release_see_each_other() {
         let state = StreamState::new(KEY);
-        // Counted before the key is taken away: the state stays with its stream.
+        // Counted before the key is removed, so the state stays with its stream.
         let opened = state.count();
         assert!(!state.release(KEY));
         assert!(state.is_of(KEY));
         assert_eq!(state.close(), opened);
-        // Counted between the two steps of the release: both give way.
+        // Counted between the two steps of the release, so both give way.
         state.key.store(StreamKey::NONE.0, SeqCst);
         assert_eq!(state.open(KEY), None);
         state.key.store(KEY.0, SeqCst);
-        // Counted after the release: the state serves another stream.
+        // Counted after the release, so the state belongs to another stream.
         assert!(state.release(KEY));
         assert_eq!(state.open(KEY), None);
         assert!(!state.is_busy());

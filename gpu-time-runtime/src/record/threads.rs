@@ -1,4 +1,4 @@
-//! Per-thread recorders: one thread's counters, brackets and call sums; and its calls.
+//! Per-thread recorders, each with one thread's counters, brackets and call sums.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -13,8 +13,8 @@ use crate::site::thread_counters::ThreadCounters;
 use crate::site::{callsite::CallSite, registry};
 use crate::types::{handles::Stream, key::SeriesKey};
 
-/// One thread's counters and brackets. A recorder lives as long as the process; when its thread
-/// ends, the next new thread reuses it, with anything still in flight.
+/// One thread's counters and brackets. A recorder lives as long as the process. When its thread
+/// ends, the next new thread reuses it, including anything still in flight.
 ///
 /// Invariant: only the recorder's thread writes `counters`. `recorder` is locked by that thread for
 /// each step, and by any thread that makes a report.
@@ -26,32 +26,32 @@ pub(crate) struct ThreadRecorder {
 /// One timed call on a stream: its site, thread, context and stream.
 pub(crate) struct StreamCall {
     pub site: &'static CallSite,
-    /// The recorder of the thread that began the call. All brackets of the call stay with it.
+    /// The recorder of the thread that began the call. All of the call's brackets stay with it.
     pub thread: &'static ThreadRecorder,
     pub context: &'static Context,
     pub stream: Stream,
-    /// cudarc enqueues waits and records of its own around the launches.
+    /// cudarc enqueues its own waits and records around the launches.
     pub tracked: bool,
     /// The call's id in the trace.
     pub call_id: CallId,
-    /// The value that splits the site into series.
+    /// The value that divides the site into series.
     pub key: SeriesKey,
-    /// Calls that this one stands for.
+    /// The number of calls that this call represents.
     pub weight: f32,
 }
 
-/// Every thread recorder, and those of threads that have ended.
+/// All thread recorders, including those of ended threads.
 struct Threads {
     all: Vec<&'static ThreadRecorder>,
     idle: Vec<&'static ThreadRecorder>,
-    /// The recorder of all threads that are being torn down, once there is one.
+    /// The recorder shared by all exiting threads, once it exists.
     shared: Option<&'static ThreadRecorder>,
 }
 
 static THREADS: Mutex<Threads> =
     Mutex::new(Rank::Threads, Threads { all: Vec::new(), idle: Vec::new(), shared: None });
 
-/// Returns the recorder for reuse when its thread ends.
+/// Makes the recorder available for reuse when its thread ends.
 struct ThreadExit(&'static ThreadRecorder);
 
 impl Drop for ThreadExit {
@@ -68,13 +68,13 @@ impl Drop for ThreadExit {
 }
 
 thread_local! {
-    // Has no destructor, so it can be read for as long as the thread runs.
+    // This has no destructor, so it can be read for as long as the thread runs.
     static CURRENT: Cell<Option<&'static ThreadRecorder>> = const { Cell::new(None) };
     static ON_EXIT: Cell<Option<ThreadExit>> = const { Cell::new(None) };
 }
 
-/// Returns the calling thread's counters of the site, or `None` if the thread has no recorder yet or
-/// its recorder has no counters for this site yet.
+/// Returns the calling thread's counters for the site. Returns `None` if the thread has no recorder
+/// yet, or if its recorder has no counters for this site yet.
 #[inline(always)]
 pub(crate) fn counters(site: &'static CallSite) -> Option<&'static CallCounters> {
     CURRENT.get()?.counters.get(site.id())
@@ -86,8 +86,7 @@ pub(crate) fn allocated_counters(site: &'static CallSite) -> Option<&'static Cal
     current().counters.get_or_allocate(site.id())
 }
 
-/// Returns the calling thread's recorder, which is assigned on first use. Threads that are being
-/// torn down share one.
+/// Returns the calling thread's recorder, assigning one on first use. Exiting threads share one.
 #[inline]
 pub(crate) fn current() -> &'static ThreadRecorder {
     match CURRENT.get() {
@@ -104,7 +103,8 @@ fn assign() -> &'static ThreadRecorder {
     let thread = locked_threads().take();
     let registered = ON_EXIT.try_with(|cell| cell.set(Some(ThreadExit(thread))));
     if registered.is_err() {
-        // The thread's destructors have run, so nothing would return the recorder for reuse.
+        // The thread's destructors have already run, so nothing would release the recorder for
+        // reuse.
         thread_id::mark_ending();
         locked_threads().idle.push(thread);
         return shared();
@@ -113,8 +113,8 @@ fn assign() -> &'static ThreadRecorder {
     thread
 }
 
-/// Returns the recorder shared by threads that are being torn down. It has no call counters, because
-/// several threads would write them.
+/// Returns the recorder shared by exiting threads. It has no call counters, because several threads
+/// would write to them.
 fn shared() -> &'static ThreadRecorder {
     let mut threads = locked_threads();
     threads.shared.unwrap_or_else(|| {
@@ -132,7 +132,7 @@ fn new_recorder(counters: ThreadCounters) -> &'static ThreadRecorder {
 }
 
 impl ThreadRecorder {
-    /// Gives back the warm-up calls that the thread has leased and not made.
+    /// Gives back the warm-up calls that the thread has leased but not made.
     fn give_back_warmups(&self) {
         for (id, counters) in self.counters.iter() {
             if let Some(Lease { device, calls }) = counters.take_warmup()
@@ -155,20 +155,22 @@ impl Threads {
     }
 }
 
-/// Locks the list of all recorders. A thread that needs a new one waits while this is held.
+/// Locks the list of all recorders. A thread that needs a new recorder must wait while this is
+/// held.
 fn locked_threads() -> MutexGuard<'static, Threads> {
     locked(&THREADS)
 }
 
-/// Returns every recorder. A copy of the list: while recorders are read, new threads can register.
+/// Returns every recorder. The list is copied, so that new threads can register while the recorders
+/// are read or waited for.
 pub(crate) fn all() -> Vec<&'static ThreadRecorder> {
     locked_threads().all.clone()
 }
 
-/// Pause between two drains in [`wait_for_gpu`].
+/// The pause between two drains in [`wait_for_gpu`].
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// Waits until the GPU has finished every bracket, for at most `patience`.
+/// Waits up to `patience` for the GPU to finish every bracket.
 pub(crate) fn wait_for_gpu(patience: Duration) {
     let deadline = Instant::now() + patience;
     while !drain_all(deadline) && Instant::now() < deadline {
@@ -176,7 +178,7 @@ pub(crate) fn wait_for_gpu(patience: Duration) {
     }
 }
 
-/// Drains every thread, and returns `true` if the GPU has finished every bracket. A recorder that stays
+/// Drains every thread. Returns `true` if the GPU has finished every bracket. A recorder that stays
 /// locked until the deadline counts as busy.
 pub(crate) fn drain_all(deadline: Instant) -> bool {
     let mut are_idle = true;

@@ -1,4 +1,4 @@
-//! Calls back to back: a graph of them, replayed until its time has settled.
+//! Times calls back to back: replays a graph of them until its time has settled.
 
 use std::thread;
 
@@ -9,6 +9,7 @@ use crate::control::active;
 use crate::cuda::{self, Context, Refusal, Replay};
 use crate::gpu::{Fault, Gpu, HoldPlan, Preparation};
 use crate::record::bracket;
+use crate::settle::look_plan::LookPlan;
 use crate::settle::options::{Plan, Settle};
 use crate::settle::settled::{BackToBack, Settled};
 use crate::settle::stopping::{self, Verdict};
@@ -20,10 +21,11 @@ use crate::types::handles::{EventPair, Stream};
 use crate::types::sample::{CacheState, Measure, Sample};
 use gpu_time_report::Series;
 
-/// The deadline of the hold that lets a replay be enqueued before its start event is reached.
+/// The deadline for the hold during which a replay is enqueued, before the GPU reaches the start
+/// event.
 const DEADLINE_NS: u64 = 5_000_000;
 
-/// Calls the closure once as usual, then captures it and replays the graph.
+/// Calls the closure once normally, then captures it and replays the graph.
 pub(super) fn run(settle: &Settle, plan: Plan, mut closure: impl FnMut()) -> Settled {
     let (before, _) = collect::states();
     let mut pacer = Pacer::start(settle.timeout);
@@ -32,7 +34,7 @@ pub(super) fn run(settle: &Settle, plan: Plan, mut closure: impl FnMut()) -> Set
         calls += 1;
         closure();
     };
-    // Modules and memory that are loaded on first use must not be part of the graph.
+    // Modules and memory that are loaded on first use must not become part of the graph.
     call();
     let is_on = active::config().is_on && switches::is_on();
     let outcome = is_on.then(|| {
@@ -47,7 +49,7 @@ pub(super) fn run(settle: &Settle, plan: Plan, mut closure: impl FnMut()) -> Set
         }
     };
     Settled {
-        snapshot: collect::snapshot_since(&before),
+        snapshot: collect::snapshot_since(&before, 1),
         unmet: unmet.into_iter().collect(),
         calls,
         elapsed: pacer.started.elapsed(),
@@ -65,7 +67,7 @@ fn capture(plan: Plan, mut call: impl FnMut()) -> Result<(&'static Context, Repl
     for _ in 0..plan.calls {
         call();
         if !recording.is_whole() {
-            // The capture is invalid: every further call would fail.
+            // The capture is invalid, so every further call would fail.
             break;
         }
     }
@@ -73,7 +75,7 @@ fn capture(plan: Plan, mut call: impl FnMut()) -> Result<(&'static Context, Repl
     Ok((context, recording.finish()?))
 }
 
-/// Explains a panic of the closure, which does not know that it is captured.
+/// Explains a panic in the closure, which is unaware of the capture.
 struct PanicNote;
 
 impl Drop for PanicNote {
@@ -105,6 +107,7 @@ fn replays(
             context.floor().and_then(|floor| floor.step_ns).unwrap_or(stopping::DEFAULT_STEP_NS);
         let (mut series, mut tally) = (SeriesData::new(), Tally::default());
         let mut progress = Progress::on_terminal();
+        let mut looks = LookPlan::from(settle.min_time);
         loop {
             pacer.run_steps(|| {
                 tally.counts.begin();
@@ -114,16 +117,20 @@ fn replays(
                 })
             })?;
             tally.sums = series.sums();
-            let series = series.times().report(info(context), &tally);
+            let info = info(context, looks.with_this());
+            let series = series.times().report(info, &tally);
             let reason = stopping::reason(settle, step_ns, &series);
             let unmet = reason.map(|reason| unmet_replays(plan.calls, Some(&series), reason));
             let back_to_back = BackToBack { calls: plan.calls, series };
-            if pacer.is_late() || (unmet.is_none() && pacer.elapsed() >= settle.min_time) {
+            if pacer.is_late() || (unmet.is_none() && looks.is_due(pacer.elapsed())) {
                 return Ok((back_to_back, unmet));
             }
             pacer.pause_after(pacer.stepped.elapsed());
             let settled = usize::from(unmet.is_none());
             let verdict = Verdict { settled, unmet: unmet.into_iter().collect() };
+            if looks.is_due(pacer.elapsed()) {
+                looks.went_on(pacer.elapsed(), &verdict);
+            }
             progress.show(&verdict, 1 + u64::from(plan.calls), pacer.elapsed());
         }
     })();
@@ -131,7 +138,7 @@ fn replays(
     replayed
 }
 
-/// Times one replay between two events, and waits for it.
+/// Times one replay between two events and waits for it.
 fn span(
     stream: Stream,
     context: &Context,
@@ -146,14 +153,14 @@ fn span(
     }
     let hold = bracket::stop(context, stream, pair, held)?;
     context.synchronize(stream)?;
-    // The GPU has passed both events, unless another thread of the program captures the stream.
+    // The GPU has passed both events, unless another thread in the program is capturing the stream.
     let raw_ns = context.elapsed(pair)?.ok_or(Fault::Captured)?;
     let mut sample = Sample::new(raw_ns).ok_or(Fault::Captured)?;
     sample.flags.fed = hold.is_some_and(|hold| !context.has_expired(hold));
     Ok(sample)
 }
 
-fn info(context: &Context) -> SeriesInfo {
+fn info(context: &Context, looks: u32) -> SeriesInfo {
     SeriesInfo {
         device: context.device_id().to_string(),
         launch: None,
@@ -164,6 +171,8 @@ fn info(context: &Context) -> SeriesInfo {
         graph: false,
         population: None,
         repeats: false,
+        counted: false,
+        looks: Some(looks),
         start_ns: cuda::start_ns(),
         bias: None,
     }

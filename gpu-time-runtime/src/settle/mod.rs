@@ -1,6 +1,11 @@
-//! `until_stable`: calls a closure until the times that it measures have settled.
+//! `until_stable` and `compare`: call closures until the times that they measure are known.
 
 mod back_to_back;
+#[cfg(test)]
+mod calibration;
+pub(crate) mod compare;
+mod compared;
+mod look_plan;
 mod options;
 mod pacer;
 mod progress;
@@ -9,6 +14,7 @@ mod settled;
 mod stopping;
 mod unmet;
 
+pub use compared::{Compared, Ratio};
 pub use options::Settle;
 pub(crate) use run::run;
 pub use settled::{BackToBack, Settled};

@@ -1,15 +1,15 @@
-//! The options of `until_stable`.
+//! Options for `until_stable`.
 
 use std::time::Duration;
 
 use crate::base::console;
-use crate::call::stream::RawHandle;
-use crate::types::{attribute::Cold, handles::Stream};
+use crate::types::{attribute::Cold, gpu_stream::GraphStream, handles::Stream};
 
-/// The smallest number of samples whose median has a 95 % interval.
+/// The smallest number of samples for which the median has a 95 % interval.
 const FEWEST: u64 = 6;
 
-/// Options of [`until_stable`](crate::until_stable): the precision to reach, and the time to spend.
+/// Options for [`until_stable`](crate::until_stable): the precision to reach, and the time to
+/// spend.
 ///
 /// | | default | NVBench has |
 /// |---|---|---|
@@ -44,9 +44,10 @@ impl Default for Settle {
 }
 
 impl Settle {
-    /// Sets the precision of each median: half the width of its 95 % interval as a share of the median,
-    /// above 0 and below 1. An interval no wider than the resolution of the times (the device's event step,
-    /// or 0.4 % of times above 1 ms) is narrow enough, because more samples would not make it narrower.
+    /// Sets the required precision of each median: half the width of its 95 % interval as a
+    /// fraction of the median, above 0 and below 1. An interval no wider than the resolution of the
+    /// times (the device's event step, or 0.4 % for times above 1 ms) counts as narrow enough,
+    /// because more samples would not make it narrower.
     ///
     /// An invalid value is reported on stderr and ignored.
     pub fn margin(mut self, share: f64) -> Self {
@@ -61,67 +62,71 @@ impl Settle {
         self
     }
 
-    /// Sets the smallest number of samples of each series in this run, whatever it had before: of fed
-    /// samples, or of starved ones if none is fed. Values below 6 count as 6, since fewer samples have no
-    /// interval.
+    /// Sets the minimum number of samples per series in this run, not counting earlier ones: fed
+    /// samples, or starved ones if none are fed. Values below 6 count as 6, because fewer samples
+    /// do not give an interval.
     pub fn min_samples(mut self, count: u64) -> Self {
         self.min_samples = count.max(FEWEST);
         self
     }
 
-    /// Sets the shortest wall-clock time to call the closure for: a GPU that was idle takes a while to reach
-    /// its sustained clocks. The timeout takes precedence.
+    /// Sets the minimum wall-clock time for calling the closure, because an idle GPU takes a while
+    /// to reach its sustained clocks. The timeout takes precedence.
     pub fn min_time(mut self, time: Duration) -> Self {
         self.min_time = time;
         self
     }
 
-    /// Sets the wall-clock time after which the run gives up. A call in progress is completed.
+    /// Sets the wall-clock time after which the run stops. A call in progress is completed.
     pub fn timeout(mut self, time: Duration) -> Self {
         self.timeout = time;
         self
     }
 
-    /// Runs every timed call of the process with the L2 as found during the run, even if its attribute says
-    /// `cold`. `GPU_TIME_COLD` takes precedence over this and the next two options.
+    /// During the run, leaves the L2 as found for every timed call in the process, even if its
+    /// attribute has `cold`. `GPU_TIME_COLD` takes precedence over this and the next two options.
     pub fn as_found(mut self) -> Self {
         self.cold = Some(None);
         self
     }
 
-    /// Runs every timed call of the process as with `cold` during the run.
+    /// During the run, applies `cold` to every timed call in the process.
     pub fn cold(mut self) -> Self {
         self.cold = Some(Some(Cold::Clean));
         self
     }
 
-    /// Runs every timed call of the process as with `cold = "dirty"` during the run.
+    /// During the run, applies `cold = "dirty"` to every timed call in the process.
     pub fn cold_dirty(mut self) -> Self {
         self.cold = Some(Some(Cold::Dirty));
         self
     }
 
-    /// Times calls back to back: calls the closure once as usual, captures it `calls` times (at least once)
-    /// into a graph, and replays the graph until the time of a replay has settled. The result is
-    /// [`Settled::back_to_back`](crate::Settled::back_to_back); nothing else has to settle.
+    /// Times calls back to back: calls the closure once normally, captures it `calls` times (at
+    /// least once) into a graph, and replays the graph until the replay time has settled. The
+    /// result is [`Settled::back_to_back`](crate::Settled::back_to_back). No other series has to
+    /// settle.
     ///
-    /// `stream` is the handle of the stream that the closure launches on; with any cudarc,
-    /// `stream.cu_stream()`. It must be a valid `CUstream` that outlives the run, as with a raw stream in the
-    /// attribute, and no other thread may use it meanwhile. The run waits for the stream after each replay.
+    /// `stream` is the stream on which the closure launches, given as a
+    /// [`RawStream`](crate::RawStream): a constant such as
+    /// [`PER_THREAD_STREAM`](crate::PER_THREAD_STREAM) or, with any cudarc,
+    /// `unsafe { gpu_time::raw_stream(stream.cu_stream()) }`. No other thread may use it during the
+    /// run. The run waits for the stream after each replay.
     ///
-    /// During the capture the closure can neither wait for the stream nor allocate: such calls return an
-    /// error, nothing is replayed, and the run reports the reason. The closure's work on the host happens
-    /// once per captured call, not in replays. Annotated functions record no events into this graph; their
-    /// calls are lost to `capture`. Each call finds the L2 as the previous one left it, whatever `cold` says.
-    /// cudarc's event tracking must be off, because it makes the stream wait for work outside the capture.
-    pub fn graph(mut self, stream: impl RawHandle, calls: u32) -> Self {
-        let stream = Stream(stream.gpu_time_address());
+    /// During the capture, the closure can neither wait for the stream nor allocate. Such calls
+    /// return an error; nothing is then replayed, and the run reports the reason. The closure's
+    /// host work runs once per captured call, but not in replays. Annotated functions do not record
+    /// events into this graph, and their calls count as lost to `capture`. Each call finds the L2
+    /// as the previous one left it, regardless of `cold`. cudarc's event tracking must be off,
+    /// because it makes the stream wait for work outside the capture.
+    pub fn graph(mut self, stream: impl GraphStream, calls: u32) -> Self {
+        let stream = stream.gpu_time_raw().stream();
         self.graph = Some(Plan { stream, calls: calls.max(1) });
         self
     }
 }
 
-/// The stream that the closure launches on, and the number of calls to capture.
+/// The stream on which the closure launches, and the number of calls to capture.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Plan {
     pub stream: Stream,

@@ -1,14 +1,15 @@
-//! The pace of a run: when to evaluate the results, and when time is up.
+//! The pace of a run: when to evaluate the results, and when the time is up.
 
 use std::time::{Duration, Instant};
 
-/// Evaluating takes at most one part in this many of the run's time.
+/// Evaluations may take at most one part in this many of the run's time.
 const EVALUATION_SHARE: u32 = 100;
 
-/// Alternates between steps of a run and evaluations of its results.
+/// Alternates between the steps of a run and evaluations of its results.
 ///
-/// The first evaluation comes after one step. The next one comes after a hundred times the duration of the
-/// last, so that evaluations take about 1 % of the time, between steps and never inside one.
+/// The first evaluation follows one step. Each later one follows after a hundred times the duration
+/// of the previous one, so evaluations take about 1 % of the time. They run between steps, never
+/// during one.
 pub(super) struct Pacer {
     pub started: Instant,
     timeout: Duration,
@@ -39,12 +40,12 @@ impl Pacer {
         }
     }
 
-    /// Schedules the next evaluation by the duration of the last one.
+    /// Schedules the next evaluation based on the duration of the last one.
     pub fn pause_after(&mut self, evaluation: Duration) {
         self.pause = evaluation * EVALUATION_SHARE;
     }
 
-    /// Returns the time from the start to the last step's end.
+    /// Returns the time from the start to the end of the last step.
     pub fn elapsed(&self) -> Duration {
         self.stepped - self.started
     }

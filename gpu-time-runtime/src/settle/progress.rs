@@ -1,4 +1,4 @@
-//! Progress line of a run, on a terminal.
+//! A run's progress line on a terminal.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ const PERIOD: Duration = Duration::from_millis(200);
 /// Moves the cursor to the beginning of the line and clears the line.
 const CLEAR: &str = "\r\x1b[K";
 
-/// A line that is updated in place and cleared on drop. Writes nothing if stderr is not a terminal.
+/// A line that is updated in place and cleared on drop. Prints nothing if stderr is not a terminal.
 pub(super) struct Progress<W: Write> {
     to: Option<W>,
     /// The time of the last update.
@@ -27,7 +27,7 @@ impl Progress<io::Stderr> {
 }
 
 impl<W: Write> Progress<W> {
-    /// Updates the line, unless the last update was a moment ago.
+    /// Updates the line, unless it was updated very recently.
     pub fn show(&mut self, verdict: &Verdict, calls: u64, elapsed: Duration) {
         let Some(to) = &mut self.to else { return };
         if self.shown.is_some_and(|shown| shown.elapsed() < PERIOD) {
@@ -37,7 +37,7 @@ impl<W: Write> Progress<W> {
         let widest = verdict.unmet.iter().filter_map(|unmet| unmet.margin()).reduce(f64::max);
         let widest =
             widest.map_or(String::new(), |margin| format!(", widest ±{}", percent(margin)));
-        // A failure to write to the terminal does not stop the run.
+        // Failure to write to the terminal does not stop the run.
         _ = write!(
             to,
             "{CLEAR}gpu-time: {} of {} settled{widest}, {calls} calls, {:.1} s",

@@ -1,4 +1,4 @@
-//! The run of `until_stable` that calls the closure until its times have settled.
+//! The normal `until_stable` run: calls the closure until its times have settled.
 
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
@@ -7,11 +7,11 @@ use crate::base::fork;
 use crate::collect::{self, devices::event_step_ns};
 use crate::control::{active, cold_override::ColdOverride};
 use crate::record::threads;
-use crate::settle::{back_to_back, options::Settle, pacer::Pacer, progress::Progress};
-use crate::settle::{settled::Settled, stopping::Verdict};
+use crate::settle::{back_to_back, look_plan::LookPlan, options::Settle, pacer::Pacer};
+use crate::settle::{progress::Progress, settled::Settled, stopping::Verdict};
 use gpu_time_report::Site;
 
-/// The time to wait for brackets in flight, at the beginning and at the end of a run.
+/// The maximum time to wait for brackets in flight, at the start and at the end of a run.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Calls the closure until all times have settled or the timeout has passed.
@@ -30,30 +30,31 @@ pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
     if let Some(plan) = settle.graph {
         return back_to_back::run(&settle, plan, closure);
     }
-    // Brackets in flight do not belong to the run.
+    // Brackets already in flight do not belong to the run.
     threads::wait_for_gpu(PATIENCE);
-    let (before, _) = collect::states();
+    let before = collect::begin_run();
     let judge = |run: &[Site]| Verdict::of(&settle, run, event_step_ns);
     let cold = settle.cold.filter(|_| active::config().cold.is_none());
     let _override = cold.map(ColdOverride::begin);
     let mut progress = Progress::on_terminal();
     let mut pacer = Pacer::start(settle.timeout);
+    let mut plan = LookPlan::from(settle.min_time);
     loop {
         let Ok(()) = pacer.run_steps(|| {
             closure();
             Ok::<(), Infallible>(())
         });
+        let is_due = plan.is_due(pacer.elapsed());
         let is_done = |verdict: &Verdict| {
-            let has_run_enough = verdict.is_empty() || pacer.elapsed() >= settle.min_time;
-            pacer.is_late() || (verdict.is_over() && has_run_enough)
+            pacer.is_late() || (verdict.is_over() && (is_due || verdict.is_empty()))
         };
-        let verdict = judge(&collect::sites_since(&before));
+        let verdict = judge(&collect::sites_since(&before, plan.with_this()));
         let evaluation = pacer.stepped.elapsed();
         if is_done(&verdict) {
             if !verdict.is_empty() {
                 threads::wait_for_gpu(PATIENCE);
             }
-            let snapshot = collect::snapshot_since(&before);
+            let snapshot = collect::snapshot_since(&before, plan.with_this());
             // The last samples may have moved a median.
             let verdict = judge(snapshot.sites());
             if is_done(&verdict) {
@@ -65,6 +66,9 @@ pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
                     back_to_back: None,
                 };
             }
+        }
+        if is_due {
+            plan.went_on(pacer.elapsed(), &verdict);
         }
         progress.show(&verdict, pacer.steps, pacer.elapsed());
         pacer.pause_after(evaluation);

@@ -8,15 +8,15 @@ use crate::settle::unmet::Unmet;
 use gpu_time_report::units::percent;
 use gpu_time_report::{self as report, Snapshot, Stats, units};
 
-/// The snapshot of a run of [`until_stable`](crate::until_stable), with the series that had not settled by
-/// its end. Dereferences to the [`Snapshot`].
+/// The snapshot of an [`until_stable`](crate::until_stable) run, with the series that had not
+/// settled by the end. Dereferences to the [`Snapshot`].
 ///
-/// The snapshot has the functions that were called in the run, with counts and figures of the run alone.
-/// Extremes are as precise as percentiles, and there are no timelines. The process and its devices are
-/// described over the whole time.
+/// The snapshot contains the functions called during the run, with counts and figures for the run
+/// alone. Extremes are only as precise as percentiles, and there are no timelines. The data on the
+/// process and its devices covers the whole lifetime of the process.
 ///
-/// `Display` prints the table, a line for [calls back to back](Settled::back_to_back), and a line for each
-/// [`unmet`](Settled::unmet) series.
+/// `Display` prints the table, a line for [calls back to back](Settled::back_to_back), and a line
+/// for each [`unmet`](Settled::unmet) series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settled {
     pub(super) snapshot: Snapshot,
@@ -27,17 +27,17 @@ pub struct Settled {
 }
 
 impl Settled {
-    /// Returns `true` if every series that the closure recorded has settled, also if there was none.
+    /// Returns `true` if every series recorded by the closure has settled, or if there were none.
     pub fn is_settled(&self) -> bool {
         self.unmet.is_empty()
     }
 
-    /// Returns the series that have not settled, in the order of the report.
+    /// Returns the series that have not settled, in report order.
     pub fn unmet(&self) -> &[Unmet] {
         &self.unmet
     }
 
-    /// Returns the number of calls of the closure.
+    /// Returns the number of times the closure was called.
     pub fn calls(&self) -> u64 {
         self.calls
     }
@@ -47,8 +47,8 @@ impl Settled {
         self.elapsed
     }
 
-    /// Returns the time of calls back to back, if [`Settle::graph`](crate::Settle::graph) was set and the
-    /// calls could be captured.
+    /// Returns the time for calls back to back, if [`Settle::graph`](crate::Settle::graph) was set
+    /// and the calls could be captured.
     pub fn back_to_back(&self) -> Option<&BackToBack> {
         self.back_to_back.as_ref()
     }
@@ -75,11 +75,11 @@ impl fmt::Display for Settled {
     }
 }
 
-/// The time of calls back to back: replays of a graph, with no host work between the kernels.
+/// The time for calls back to back, from replays of a graph, with no host work between the kernels.
 ///
-/// A replay is timed from before its graph to after it, with the stream held until both events are
-/// enqueued. The span includes the bias of one pair of events for all calls, and about a microsecond that
-/// the GPU takes to start a graph. Neither is subtracted.
+/// A replay is timed from immediately before its graph to immediately after it, with the stream
+/// held until both events are enqueued. The span includes the bias of one event pair for all calls,
+/// and about a microsecond that the GPU takes to start a graph. Neither is subtracted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BackToBack {
     pub(super) calls: u32,
@@ -92,12 +92,12 @@ impl BackToBack {
         self.calls
     }
 
-    /// Returns the number of replays that the figures are over.
+    /// Returns the number of replays on which the figures are based.
     pub fn replays(&self) -> u64 {
         if self.upper_bound() { self.series.starved() } else { self.series.fed() }
     }
 
-    /// Returns the median time of a replay divided by the number of its calls.
+    /// Returns the median replay time divided by the number of calls in a replay.
     pub fn per_call_ns(&self) -> f64 {
         self.span_ns().map_or(f64::NAN, Stats::median) / f64::from(self.calls)
     }
@@ -107,13 +107,13 @@ impl BackToBack {
         Some(self.series.ci95_ns()?.map(|ns| ns / f64::from(self.calls)))
     }
 
-    /// Returns the statistics of whole replays, or `None` without any.
+    /// Returns statistics for whole replays, or `None` if there are none.
     pub fn span_ns(&self) -> Option<&Stats> {
         self.series.raw_ns()
     }
 
-    /// Returns `true` if the times are upper bounds, because the GPU may have waited for the host in every
-    /// replay: streams cannot be held on this machine.
+    /// Returns `true` if the times are upper bounds, because streams cannot be held on this machine
+    /// and the GPU may have waited for the host in every replay.
     pub fn upper_bound(&self) -> bool {
         self.series.upper_bound()
     }

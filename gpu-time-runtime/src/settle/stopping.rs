@@ -1,11 +1,18 @@
-//! The stopping rule of a run: have its series settled?
+//! The stopping rule for a run: decides whether its series have settled.
 
 use crate::settle::options::Settle;
 use crate::settle::unmet::{self, Unmet, UnmetReason};
-use gpu_time_report::{self as report, Series, Site};
+use gpu_time_report::{self as report, Series, Site, Trend};
 
-/// The resolution of event times that is assumed for a device where it was not measured.
+/// The assumed resolution of event times for a device on which it was not measured.
 pub(super) const DEFAULT_STEP_NS: f64 = 1.0;
+
+/// The fewest independent samples of a series whose samples depend on each other. With fewer, the estimate
+/// of their number is too rough for an interval that ends a run.
+const FEWEST_INDEPENDENT: f64 = 25.0;
+
+/// A trend is a drift if it exceeds this many of its standard errors.
+const DRIFT_ERRORS: f64 = 4.0;
 
 /// The progress of a run: the series that have settled and those that have not.
 #[derive(Debug, PartialEq)]
@@ -17,8 +24,8 @@ pub(super) struct Verdict {
 }
 
 impl Verdict {
-    /// Judges the sites that a run called, by the counts and samples of the run alone. A site without series
-    /// is unmet if its calls were warm-up calls or not sampled.
+    /// Evaluates the sites called during a run, using only the run's counts and samples. A site
+    /// without series is unmet if its calls were warm-up calls or not sampled.
     ///
     /// `step_ns` returns the resolution of event times on a device.
     pub fn of(settle: &Settle, run: &[Site], step_ns: impl Fn(&str) -> Option<f64>) -> Verdict {
@@ -60,6 +67,11 @@ impl Verdict {
         self.len() == 0
     }
 
+    /// Returns the factor by which the samples have to grow for every series to settle, by its margin.
+    pub fn missing_factor(&self) -> f64 {
+        self.unmet.iter().filter_map(Unmet::missing_factor).fold(1.0, f64::max)
+    }
+
     /// Returns `true` if every series has settled, except those that more calls cannot settle.
     pub fn is_over(&self) -> bool {
         !self.unmet.iter().any(Unmet::is_open)
@@ -74,17 +86,57 @@ pub(super) fn reason(settle: &Settle, step_ns: f64, series: &Series) -> Option<U
         return Some(UnmetReason::Lost(lost));
     }
     if series.fed() + series.starved() == 0 && is_enough(series.at_floor()) {
-        // Every bracket was empty: there is no time to settle.
+        // Every bracket was empty, so there is no time that could settle.
         return None;
     }
-    let Some([low, high]) = series.ci95_ns().filter(|_| is_enough(unmet::samples(series))) else {
+    if !is_enough(unmet::samples(series)) {
         return Some(UnmetReason::Few(settle.min_samples));
+    }
+    if let Some(reason) = change(settle, step_ns, series) {
+        return Some(reason);
+    }
+    // Modes that are shorter than a batch explain a wide interval.
+    let past_modes = series.dependence.and_then(|dependence| dependence.past_modes);
+    let modes = past_modes.zip(series.raw_ns());
+    let modes = modes.map(|(modes, raw)| UnmetReason::Modes(modes.apart_ns / raw.median()));
+    let Some([low, high]) = series.ci95_ns() else {
+        let independent = series.independent().unwrap_or_default();
+        return Some(modes.unwrap_or(UnmetReason::Dependent(independent)));
     };
+    let is_narrow = is_one_step(low, high, step_ns)
+        || unmet::margin(series).is_some_and(|margin| margin <= settle.margin);
+    let is_explained = past_modes.is_some_and(|modes| 2.0 * modes.apart_ns > high - low);
+    let wide = UnmetReason::Wide(settle.margin);
+    (!is_narrow).then(|| modes.filter(|_| is_explained).unwrap_or(wide))
+}
+
+/// Returns `true` if these times are no further apart than the clock and the histogram can tell.
+fn is_one_step(low: f64, high: f64, step_ns: f64) -> bool {
     // Half a step more, because both ends are rounded.
-    let is_one_step = high - low <= 1.5 * report::step_ns(high).max(step_ns);
-    let is_narrow =
-        is_one_step || unmet::margin(series).is_some_and(|margin| margin <= settle.margin);
-    (!is_narrow).then_some(UnmetReason::Wide(settle.margin))
+    high - low <= 1.5 * report::step_ns(high).max(step_ns)
+}
+
+/// Returns the reason why the samples do not stand for those to come: they change with time, or are alike
+/// for so long that too few are independent.
+fn change(settle: &Settle, step_ns: f64, series: &Series) -> Option<UnmetReason> {
+    let (raw, dependence) = (series.raw_ns()?, series.dependence?);
+    if is_one_step(raw.p5(), raw.p95(), step_ns) {
+        return None;
+    }
+    let median = series.net_ns().unwrap_or(raw).median();
+    let matters =
+        |ns: f64| ns.abs() > settle.margin * median && !is_one_step(0.0, ns.abs(), step_ns);
+    if let Some(modes) = dependence.modes.filter(|modes| matters(modes.apart_ns)) {
+        return Some(UnmetReason::Modes(modes.apart_ns / median));
+    }
+    let is_drift = |trend: &Trend| {
+        trend.change_ns.abs() > DRIFT_ERRORS * trend.error_ns && matters(2.0 * trend.change_ns)
+    };
+    if let Some(trend) = dependence.trend.filter(is_drift) {
+        return Some(UnmetReason::Drift(trend.change_ns / median));
+    }
+    let is_few = dependence.batches.is_some() && dependence.independent < FEWEST_INDEPENDENT;
+    is_few.then_some(UnmetReason::Dependent(dependence.independent))
 }
 
 #[cfg(test)]

@@ -16,25 +16,31 @@ pub struct Unmet {
     pub(super) reason: UnmetReason,
 }
 
-/// Why a series has not settled.
+/// The reason why a series has not settled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum UnmetReason {
     /// All calls so far were warm-up calls.
     Warmup,
     /// No call so far was sampled.
     Unsampled,
-    /// This number of brackets was lost and none gave a sample: more calls will not help.
+    /// All of this number of brackets were lost, so more calls will not help.
     Lost(u64),
     /// The run has fewer samples than this.
     Few(u64),
     /// The interval is wider than this margin.
     Wide(f64),
+    /// The times changed steadily, by this share of the median from the first to the last.
+    Drift(f64),
+    /// The times switch seldom between two levels, which are this share of the median apart.
+    Modes(f64),
+    /// The samples are worth only this number of independent ones.
+    Dependent(f64),
     /// The calls could not be captured or replayed.
     Refused(Refusal),
 }
 
 impl Unmet {
-    /// Describes a series of the site, or a site without series.
+    /// Describes a site's series, or a site without series.
     pub(super) fn new(site: String, series: Option<&Series>, reason: UnmetReason) -> Unmet {
         Unmet {
             site,
@@ -50,21 +56,50 @@ impl Unmet {
         &self.site
     }
 
-    /// Returns the series of the function: the device, then the launch and the cache state if the function
-    /// has several. Empty for a function without series, whose calls were warm-up calls or not sampled.
+    /// Returns the series within the function: the device, followed by the launch and the cache
+    /// state if the function has several. Empty for a function without series, whose calls were
+    /// warm-up calls or not sampled.
     pub fn series(&self) -> &str {
         &self.series
     }
 
-    /// Returns the number of samples of this run: of the fed ones, or of the starved ones if none is fed.
+    /// Returns the number of fed samples in this run, or of starved ones if none are fed.
     pub fn samples(&self) -> u64 {
         self.samples
     }
 
-    /// Returns half the width of the median's 95 % interval as a share of the median, or `None` with too few
-    /// samples for an interval.
+    /// Returns half the width of the median's 95 % interval as a fraction of the median, or `None`
+    /// if there are too few samples for an interval.
     pub fn margin(&self) -> Option<f64> {
         self.margin
+    }
+
+    /// Returns why the series did not settle: `warmup`, all calls were warm-up calls; `unsampled`, no call
+    /// was sampled; `lost`, no bracket gave a sample; `few`, there are too few samples; `wide`, the interval
+    /// is wider than the margin; `drift`, the times changed steadily; `modes`, they switch seldom between
+    /// two levels; `dependent`, neighbouring samples are so alike that too few are independent; `refused`,
+    /// the calls could not be captured or replayed.
+    pub fn reason(&self) -> &str {
+        match self.reason {
+            UnmetReason::Warmup => "warmup",
+            UnmetReason::Unsampled => "unsampled",
+            UnmetReason::Lost(_) => "lost",
+            UnmetReason::Few(_) => "few",
+            UnmetReason::Wide(_) => "wide",
+            UnmetReason::Drift(_) => "drift",
+            UnmetReason::Modes(_) => "modes",
+            UnmetReason::Dependent(_) => "dependent",
+            UnmetReason::Refused(_) => "refused",
+        }
+    }
+
+    /// Returns the factor by which the samples have to grow, where it can be told.
+    pub(super) fn missing_factor(&self) -> Option<f64> {
+        match self.reason {
+            UnmetReason::Few(wanted) => Some(wanted as f64 / self.samples as f64),
+            UnmetReason::Wide(wanted) => self.margin.map(|margin| (margin / wanted).powi(2)),
+            _ => None,
+        }
     }
 
     /// Returns `true` if more calls might help.
@@ -88,6 +123,21 @@ impl fmt::Display for Unmet {
             UnmetReason::Refused(refusal) => return write!(f, ": {refusal}"),
             UnmetReason::Few(wanted) => format!("{wanted} samples"),
             UnmetReason::Wide(wanted) => format!("±{}", percent(*wanted)),
+            UnmetReason::Drift(change) => {
+                let sign = if *change < 0.0 { '-' } else { '+' };
+                let change = percent(change.abs());
+                return write!(f, ": the times drifted by {sign}{change} over {samples} samples");
+            }
+            UnmetReason::Modes(apart) => {
+                let apart = percent(*apart);
+                return write!(f, ": the times switch between two levels, {apart} apart");
+            }
+            UnmetReason::Dependent(independent) => {
+                return write!(
+                    f,
+                    ": {samples} samples are worth only {independent:.0} independent ones"
+                );
+            }
         };
         match margin {
             None => f.write_str(": the median is not known")?,
@@ -97,12 +147,12 @@ impl fmt::Display for Unmet {
     }
 }
 
-/// Returns the number of samples that the statistics are over.
+/// Returns the number of samples on which the statistics are based.
 pub(super) fn samples(series: &Series) -> u64 {
     if series.fed() > 0 { series.fed() } else { series.starved() }
 }
 
-/// Returns half the width of the median's interval as a share of the reported median.
+/// Returns half the width of the median's interval as a fraction of the reported median.
 pub(super) fn margin(series: &Series) -> Option<f64> {
     let [low, high] = series.ci95_ns()?;
     let median = series.net_ns().or(series.raw_ns())?.median();
@@ -138,6 +188,18 @@ mod tests {
             (
                 unmet("cuda:0", 0, None, UnmetReason::Lost(64)),
                 "`app::f` on cuda:0: no samples, 64 lost",
+            ),
+            (
+                unmet("cuda:0", 900, None, UnmetReason::Drift(-0.012)),
+                "`app::f` on cuda:0: the times drifted by -1.2% over 900 samples",
+            ),
+            (
+                unmet("cuda:0", 900, None, UnmetReason::Modes(0.18)),
+                "`app::f` on cuda:0: the times switch between two levels, 18% apart",
+            ),
+            (
+                unmet("cuda:0", 900, None, UnmetReason::Dependent(7.2)),
+                "`app::f` on cuda:0: 900 samples are worth only 7 independent ones",
             ),
             (unmet("", 0, None, UnmetReason::Warmup), "`app::f`: all calls were warm-up calls"),
         ] {

@@ -1,4 +1,4 @@
-//! The call site of one annotated function.
+//! The call site for one annotated function.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{
@@ -16,8 +16,8 @@ use crate::types::{device::DeviceId, key::Keys, label::label, sampling::Sampling
 
 /// One annotated function: its attribute, its settings and its series.
 ///
-/// Generated code declares it as a `static`, so that a call needs no lookup. The first call
-/// registers and configures it. When the program changes the configuration, it is configured again.
+/// Generated code declares it as a `static`, so a call needs no lookup. The first call registers
+/// and configures it. It is reconfigured when the program changes the configuration.
 #[repr(C)] // the fields that every call reads come first, in one cache line
 pub struct CallSite {
     /// 1-based index in the registry; 0 if unregistered.
@@ -29,13 +29,14 @@ pub struct CallSite {
     settings: AtomicU64,
     warmup: AtomicU32,
     name: OnceLock<String>,
-    /// Calls on threads that have no counters for this site, such as threads being torn down.
+    /// Counters for calls on threads without their own counters for this site, such as threads that
+    /// are exiting.
     shared_counters: OnceLock<Mutex<CallCounters>>,
     /// All series, under one lock.
     series: Mutex<Vec<SeriesCell>>,
     pub(crate) warmups: Warmups,
     hold_deadline: Mutex<HoldDeadline>,
-    /// The decision whether captured launches get timing nodes.
+    /// Set to `true` if captured launches get timing nodes.
     nodes: OnceLock<bool>,
     /// Timed calls whose `bytes` or `flops` were invalid.
     pub(crate) invalid_workloads: AtomicU64,
@@ -50,15 +51,15 @@ pub(crate) struct SiteConfig {
     pub cold: Option<Cold>,
     pub hold: Option<Hold>,
     pub sampling: Sampling,
-    /// Only some calls are timed, or a budget may lower their share.
+    /// Only some calls are timed, or a budget may reduce the number of timed calls.
     pub is_sampled: bool,
 }
 
-// Values of `interest`: the part of the decision on a call that depends on the configuration only.
+// Values of `interest`, the part of the timing decision that depends only on the configuration.
 const UNKNOWN: u8 = 0;
 const OFF: u8 = 1;
 const ON: u8 = 2;
-/// With `ON`: without `warmup`, `cold`, `sleep` and `graph`.
+/// With `ON`: the site has no `warmup`, `cold`, `sleep` or `graph`.
 const PLAIN: u8 = 4;
 /// With `ON`: only some calls are timed.
 const SAMPLED: u8 = 8;
@@ -95,18 +96,18 @@ impl CallSite {
         self.id.store(id, Relaxed);
     }
 
-    /// Returns whether calls are timed, or `None` before the site is configured.
+    /// Returns `true` if calls are timed, or `None` before the site is configured.
     #[inline(always)]
     pub(crate) fn is_on(&self) -> Option<bool> {
-        // Pairs with the store in `configure`, so that the id and the settings are visible as well.
+        // Pairs with the store in `configure`, which makes the id and the settings visible as well.
         match self.interest.load(Acquire) {
             UNKNOWN => None,
             interest => Some(interest & ON != 0),
         }
     }
 
-    /// Returns `true` if the site has neither `warmup`, `cold`, `sleep` nor `graph`, so that its
-    /// settings need not be read.
+    /// Returns `true` if the site has no `warmup`, `cold`, `sleep` or `graph`, so its settings need
+    /// not be read.
     #[inline(always)]
     pub(crate) fn is_plain(&self) -> bool {
         self.interest.load(Relaxed) & PLAIN != 0
@@ -118,7 +119,7 @@ impl CallSite {
         self.interest.load(Relaxed) & SAMPLED != 0
     }
 
-    /// Sets the share of the calls that are timed.
+    /// Sets the fraction of calls to time.
     pub(crate) fn set_rate(&self, rate: f64) {
         if let Some(sampling) = Sampling::of_share(rate) {
             self.rate.set(sampling);
@@ -145,18 +146,18 @@ impl CallSite {
         self.interest.store(interest, Release);
     }
 
-    /// Returns the name in reports.
+    /// Returns the name used in reports.
     pub(crate) fn name(&self) -> &str {
         self.name
             .get_or_init(|| self.spec.name.map_or_else(|| label((self.spec.path)()), str::to_owned))
     }
 
-    /// Returns the preparation of each bracket; empty before the site is configured.
+    /// Returns the preparation for each bracket. Empty before the site is configured.
     pub(crate) fn settings(&self) -> Settings {
         Settings::unpack(self.settings.load(Relaxed))
     }
 
-    /// Returns the number of warm-up calls for each device and key.
+    /// Returns the number of warm-up calls per device and key.
     pub(crate) fn warmup(&self) -> u32 {
         self.warmup.load(Relaxed)
     }
@@ -174,19 +175,20 @@ impl CallSite {
         id
     }
 
-    /// Returns `true` if captured launches get timing nodes. The first capture decides, by
-    /// `wanted`, and later ones follow: a graph that is captured again must have the same shape, or
-    /// it cannot update the executable graph.
+    /// Returns `true` if captured launches get timing nodes. The first capture decides, based on
+    /// `wanted`, and later ones follow. If a graph is captured again, it must have the same shape,
+    /// or it cannot update the executable graph.
     pub(crate) fn gets_nodes(&self, wanted: bool) -> bool {
         *self.nodes.get_or_init(|| wanted)
     }
 
-    /// Returns the decision of the first capture, if there was one.
+    /// Returns the first capture's decision, if there was one.
     pub(crate) fn has_nodes(&self) -> Option<bool> {
         self.nodes.get().copied()
     }
 
-    /// Locks and returns the counters of calls on threads that have no counters for this site.
+    /// Locks and returns the counters for calls on threads without their own counters for this
+    /// site.
     pub(crate) fn shared_counters(&self) -> MutexGuard<'_, CallCounters> {
         let new = || Mutex::new(Rank::Sampler, CallCounters::default());
         locked(self.shared_counters.get_or_init(new))
@@ -197,7 +199,7 @@ impl CallSite {
         locked(&self.series)
     }
 
-    /// Locks and returns the deadline of the site's holds.
+    /// Locks and returns the deadline for the site's holds.
     pub(crate) fn hold_deadline(&self) -> MutexGuard<'_, HoldDeadline> {
         locked(&self.hold_deadline)
     }

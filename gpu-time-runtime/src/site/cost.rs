@@ -7,21 +7,20 @@ use std::time::Instant;
 use crate::base::switches::SWITCHES;
 use crate::stats::{budget::Usage, sampling::generator};
 
-/// One in this many timed calls is measured, and one in this many decisions.
+/// One in this many timed calls is metered, and one in this many decisions.
 const ONE_IN: u8 = 8;
-/// Upper bound on the host cost of one timed call. A longer time is not a cost of each call: the
-/// call calibrated its context, or waited for room in a full stream, as the launch itself would
-/// have.
+/// Upper bound on the host cost of one timed call. A longer time is not a recurring cost: the call
+/// calibrated its context, or waited for space in a full stream, as the launch itself would have.
 pub(crate) const LONGEST_NS: u64 = 100_000;
-/// Upper bound on the cost of one sampling decision. Anything longer is a rate adjustment, which is
-/// counted separately, or preemption.
+/// Upper bound on the cost of one sampling decision. Anything longer is either a rate adjustment,
+/// which is counted separately, or preemption.
 const LONGEST_DECISION_NS: u64 = 1_000;
 
 /// The costs of one site since the last [`CostMeter::take`].
 #[repr(align(64))] // timed calls write it, so it is apart from fields that every call reads
 pub(crate) struct CostMeter(Usage<AtomicU64>);
 
-/// Returns `true` while costs are counted.
+/// Returns `true` while a budget is set and costs are counted.
 #[inline(always)]
 pub(crate) fn is_on() -> bool {
     SWITCHES.budget.load(Relaxed)
@@ -64,9 +63,9 @@ impl CostMeter {
         self.0.preparation_ns.fetch_add(ns as u64, Relaxed);
     }
 
-    /// Counts a sample that shows which side sets the pace: the GPU if `is_gpu_behind`, which means
-    /// that it was busy with earlier work of the application until the host had enqueued the whole
-    /// bracket.
+    /// Counts a sample that shows which side sets the pace: the GPU if `is_gpu_behind`. This means
+    /// that the GPU was busy with the application's earlier work until the host had enqueued the
+    /// whole bracket.
     #[cold]
     pub fn count_pace(&self, is_gpu_behind: bool) {
         self.0.paced.fetch_add(1, Relaxed);
@@ -99,7 +98,7 @@ impl CostMeter {
     }
 }
 
-/// Returns `true` for one call in `many`, chosen at random by the thread's own generator.
+/// Returns `true` for one call in `many`, chosen at random by the thread's random generator.
 fn one_in(many: u8) -> bool {
     thread_local! {
         static SEED: Cell<u64> = const { Cell::new(0) };
@@ -112,22 +111,22 @@ fn one_in(many: u8) -> bool {
     })
 }
 
-/// Measures the host time of a timed call, for one call in [`ONE_IN`].
+/// Meters the host time of one timed call in [`ONE_IN`].
 ///
-/// Invariant: the time is added to the meter once, when the call ends, so that a reader sees a call
-/// together with its whole time, however long the call takes.
+/// Invariant: the time is added to the meter once, when the call ends. A reader therefore sees a
+/// call together with its full time, however long the call takes.
 pub(crate) struct CostTimer {
     meter: Option<&'static CostMeter>,
     ns: AtomicU64,
 }
 
 impl CostTimer {
-    /// Creates a timer that measures nothing.
+    /// Creates an inactive timer.
     pub const fn off() -> CostTimer {
         CostTimer { meter: None, ns: AtomicU64::new(0) }
     }
 
-    /// Creates the timer of one call, which measures one call in [`ONE_IN`].
+    /// Creates the timer for one call. It is active for one call in [`ONE_IN`].
     #[inline(always)]
     pub fn sample(meter: &'static CostMeter) -> CostTimer {
         if is_on() { CostTimer::draw(meter) } else { CostTimer::off() }
@@ -164,7 +163,7 @@ fn count_call(meter: &CostMeter, ns: u64) {
     meter.0.metered.fetch_add(1, Relaxed);
 }
 
-/// Adds the host time until it is dropped to a counter.
+/// On drop, adds the elapsed host time to a counter.
 #[must_use]
 pub struct Timing<'a>(Option<Stretch<'a>>);
 
@@ -172,7 +171,7 @@ struct Stretch<'a> {
     ns: &'a AtomicU64,
     began: Instant,
     longest_ns: u64,
-    /// The number of such stretches that this one stands for.
+    /// The number of stretches that this one represents.
     weight: u64,
 }
 
@@ -184,7 +183,7 @@ impl<'a> Stretch<'a> {
 }
 
 impl Timing<'_> {
-    /// Marks that the call waits for the GPU, so that all of the time is its cost.
+    /// Marks that the call waits for the GPU, so all of its time counts as cost.
     #[inline(always)]
     pub fn waits(&mut self) {
         if let Some(stretch) = &mut self.0 {
@@ -201,15 +200,15 @@ impl Drop for Stretch<'_> {
     }
 }
 
-/// Measures the time of one decision in [`ONE_IN`], until the returned value is dropped. It is counted
-/// on behalf of [`ONE_IN`] of them.
+/// Meters one decision in [`ONE_IN`] until the returned value is dropped. It counts for [`ONE_IN`]
+/// decisions.
 #[inline]
 pub(crate) fn time_decision(meter: &CostMeter) -> Timing<'_> {
     let is_timed = is_on() && one_in(ONE_IN);
     Timing(is_timed.then(|| Stretch::new(&meter.0.decision_ns, LONGEST_DECISION_NS, ONE_IN.into())))
 }
 
-/// Counts a measured call that began `ago`.
+/// Counts a metered call that began `ago`.
 #[cfg(test)]
 pub(crate) fn count_call_of(meter: &'static CostMeter, ago: std::time::Duration) {
     let timer = CostTimer { meter: Some(meter), ns: AtomicU64::new(0) };

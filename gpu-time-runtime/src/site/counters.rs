@@ -1,4 +1,5 @@
-//! Call counters of a site, its warm-up calls, and the calls that a thread skips without further checks.
+//! A site's call counters and warm-up calls, and the calls that a thread skips without further
+//! checks.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -13,13 +14,13 @@ pub(crate) enum Outcome {
     Warmup,
     /// Timing was switched off, the filter excluded the function, or the call could not be timed.
     Skipped,
-    /// Sampling left it out.
+    /// Not selected by sampling.
     Unsampled,
-    /// Timed: it gives a sample, or is counted as lost.
+    /// Timed. The call gives a sample or is counted as lost.
     Timed,
 }
 
-/// Calls by outcome. The number of calls is their sum.
+/// Calls by outcome. Their sum is the total number of calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub warmup: u64,
@@ -34,7 +35,7 @@ impl Counts {
         self.warmup + self.all_skipped() + self.timed
     }
 
-    /// Returns the number of calls that were skipped for any reason, as reports count them.
+    /// Returns the number of calls that were skipped for any reason, as in reports.
     pub fn all_skipped(&self) -> u64 {
         self.skipped + self.unsampled
     }
@@ -47,25 +48,25 @@ impl Counts {
     }
 }
 
-/// Warm-up calls on a device that are reserved for one thread.
+/// Warm-up calls on one device, reserved for one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lease {
     pub device: DeviceId,
     pub calls: u32,
 }
 
-/// The counters of one site on one thread, and its skip counter: the number of next calls that are
-/// not timed, because of a sampling gap or as leased warm-up calls in one context.
+/// One site's counters on one thread, and its skip counter: how many of the next calls are not
+/// timed, because of a sampling gap or because they are leased warm-up calls in one context.
 ///
-/// Invariant: one thread writes, so a load and a store make an increment. That takes a nanosecond,
-/// where an atomic read-modify-write takes seven, and forty-five when threads share it.
+/// Invariant: only one thread writes, so an increment is a load and a store. That takes a
+/// nanosecond. An atomic read-modify-write takes seven, or forty-five if threads contend for it.
 #[derive(Default)]
 #[repr(C, align(64))] // a skipped call touches the first cache line only
 pub(crate) struct CallCounters {
     skip: AtomicU64,
-    /// The site's epoch in which `skip` was set.
+    /// The site's epoch at the time `skip` was set.
     skip_epoch: AtomicU64,
-    /// The context of leased warm-up calls; 0 for a sampling gap.
+    /// The context of leased warm-up calls, or 0 for a sampling gap.
     skip_context: AtomicU64,
     unsampled: AtomicU64,
     warmup: AtomicU64,
@@ -73,12 +74,12 @@ pub(crate) struct CallCounters {
     timed: AtomicU64,
     /// The length of the last sampling gap.
     gap: AtomicU64,
-    /// The device of leased warm-up calls, as a [`code`].
+    /// The device for leased warm-up calls, as a [`code`].
     skip_device: AtomicU64,
-    /// The device, and the number of warm-up calls, that `warm_keys` refers to.
+    /// The device and the number of warm-up calls to which `warm_keys` applies.
     warm_device: AtomicU64,
     warm_total: AtomicU64,
-    /// The keys without warm-up calls left when the thread last checked, one bit each.
+    /// Keys that had no warm-up calls left when the thread last checked, one bit each.
     warm_keys: [AtomicU64; 2],
     sampler: Sampler,
 }
@@ -96,7 +97,7 @@ impl CallCounters {
     }
 
     /// Skips a warm-up call in this context or, for context 0, a call in a sampling gap. Returns
-    /// `false` if the skip counter has no such call left in this epoch.
+    /// `false` if there is no such call left to skip in this epoch.
     #[inline(always)]
     pub fn pass_over(&self, context: usize, epoch: u32) -> bool {
         let left = self.skip.load(Relaxed);
@@ -115,8 +116,8 @@ impl CallCounters {
         1 + self.gap.load(Relaxed).saturating_sub(self.skip.load(Relaxed))
     }
 
-    /// Decides by sampling whether the call is timed, and returns its weight if so. The gap after
-    /// it has at most `longest` calls, and ends with the epoch.
+    /// Decides by sampling whether to time the call, and returns its weight if so. The gap that
+    /// follows has at most `longest` calls and ends with the epoch.
     pub fn draw(&self, sampling: Sampling, epoch: u32, longest: u64) -> Option<f32> {
         let left = self.skip.load(Relaxed);
         if left > 0 {
@@ -130,10 +131,11 @@ impl CallCounters {
         draw.weight
     }
 
-    /// Returns the number of sampled calls, and of the calls that they represent, with these counts.
+    /// Returns the number of sampled calls, and the number of calls that they represent, for these
+    /// counts.
     pub fn population(&self, counts: Counts) -> Population {
         let mut population = self.sampler.population(counts.unsampled);
-        // The sampler did not decide these: every call was timed then.
+        // The sampler did not decide about these, because every call was timed at that point.
         let timed = counts.timed + counts.warmup;
         population.add_unasked(timed.saturating_sub(self.sampler.sampled()));
         population
@@ -147,7 +149,7 @@ impl CallCounters {
         self.skip.store(u64::from(lease.calls), Relaxed);
     }
 
-    /// Ends the thread's lease, and returns the calls that are left of it, if any.
+    /// Ends the thread's lease. Returns the remaining calls, if there are any.
     pub fn take_warmup(&self) -> Option<Lease> {
         let left = self.skip.load(Relaxed);
         if left == 0 || self.skip_context.load(Relaxed) == 0 {
@@ -158,8 +160,8 @@ impl CallCounters {
         Some(Lease { device: device(self.skip_device.load(Relaxed)), calls: left as u32 })
     }
 
-    /// Returns `true` if the thread knows that no warm-up call of `total` is left for this device
-    /// and key. If none is left of one `total`, none is left of a smaller one.
+    /// Returns `true` if the thread knows that all `total` warm-up calls for this device and key
+    /// have been used. This also holds for any smaller `total`.
     pub fn is_warm(&self, device: DeviceId, key: SeriesKey, total: u32) -> bool {
         let (word, bit) = key_bit(key);
         self.warm_device.load(Relaxed) == code(device)
@@ -167,7 +169,7 @@ impl CallCounters {
             && self.warm_keys.get(word).is_some_and(|keys| keys.load(Relaxed) & bit != 0)
     }
 
-    /// Remembers that no warm-up call of `total` is left for this device and key.
+    /// Remembers that all `total` warm-up calls for this device and key have been used.
     pub fn set_warm(&self, device: DeviceId, key: SeriesKey, total: u32) {
         let (word, bit) = key_bit(key);
         let (device, total) = (code(device), u64::from(total));
@@ -181,7 +183,7 @@ impl CallCounters {
         }
     }
 
-    /// Reads the counters, which their thread may be changing.
+    /// Reads the counters while their thread may be changing them.
     pub fn read(&self) -> Counts {
         Counts {
             warmup: self.warmup.load(Relaxed),
@@ -209,7 +211,7 @@ fn device(code: u64) -> DeviceId {
     }
 }
 
-/// Returns the word and the bit of a key in `warm_keys`.
+/// Returns the word and the bit for a key in `warm_keys`.
 fn key_bit(key: SeriesKey) -> (usize, u64) {
     let index = key.index();
     (index / 64, 1 << (index % 64))
@@ -220,7 +222,7 @@ fn bump(counter: &AtomicU64) {
     counter.store(counter.load(Relaxed).wrapping_add(1), Relaxed);
 }
 
-/// Warm-up calls that were made, or are leased to threads.
+/// Warm-up calls already made, or leased to threads.
 pub(crate) struct Warmups(Mutex<Vec<Warmup>>);
 
 struct Warmup {
@@ -234,8 +236,8 @@ impl Warmups {
         Warmups(Mutex::new(Rank::Warmups, Vec::new()))
     }
 
-    /// Takes up to `most` of the warm-up calls that are left of `total`. When few are left it hands
-    /// out fewer, so that threads do not reserve calls that others could make.
+    /// Takes up to `most` of the remaining warm-up calls out of `total`. Hands out fewer when few
+    /// are left, so that threads do not reserve calls that others could make.
     pub fn take(&self, device: DeviceId, key: SeriesKey, total: u32, most: u32) -> u32 {
         let mut warmups = locked(&self.0);
         let at = warmups.iter().position(|w| (w.device, w.key) == (device, key));
@@ -250,7 +252,7 @@ impl Warmups {
         taken
     }
 
-    /// Gives back calls that were taken and not made.
+    /// Gives back calls that were taken but not made.
     pub fn give_back(&self, device: DeviceId, key: SeriesKey, calls: u32) {
         let mut warmups = locked(&self.0);
         let is_same = |warmup: &&mut Warmup| warmup.device == device && warmup.key == key;
@@ -264,7 +266,7 @@ impl Warmups {
 mod tests {
     use super::*;
 
-    /// A long gap from before the rate rose would leave out too many calls.
+    /// A long gap drawn before the rate rose would leave out too many calls.
     #[test]
     fn gap_ends_with_its_epoch() {
         let share = |share| Sampling::of_share(share).unwrap();

@@ -1,11 +1,12 @@
-//! The registry of sites: those that the linker collected, and any others once they are called.
+//! The site registry: sites collected by the linker, plus any others once they are called.
 
 use std::sync::OnceLock;
 
 use crate::base::lock::{Mutex, Rank, locked};
+use crate::base::pin;
 use crate::site::callsite::CallSite;
 
-/// An entry of the list that the linker collects.
+/// An entry in the list that the linker collects.
 pub struct SiteRef(
     /// The site.
     pub &'static CallSite,
@@ -15,8 +16,13 @@ inventory::collect!(SiteRef);
 
 fn registry() -> &'static Mutex<Vec<&'static CallSite>> {
     static REGISTRY: OnceLock<Mutex<Vec<&'static CallSite>>> = OnceLock::new();
+    if let Some(registry) = REGISTRY.get() {
+        return registry;
+    }
+    let mut sites: Vec<_> = inventory::iter::<SiteRef>.into_iter().map(|s| s.0).collect();
+    // Unlocked: a thread that loads a library may wait for the registry.
+    sites.iter().copied().for_each(pin::pin);
     REGISTRY.get_or_init(|| {
-        let mut sites: Vec<_> = inventory::iter::<SiteRef>.into_iter().map(|s| s.0).collect();
         // The linker's order differs between builds.
         sites.sort_by_key(|s| (s.spec.file, s.spec.line, s.spec.column));
         for (index, site) in sites.iter().enumerate() {
@@ -27,8 +33,9 @@ fn registry() -> &'static Mutex<Vec<&'static CallSite>> {
 }
 
 /// Ensures that the site has an id. Adds a site that the linker did not collect, as in some static
-/// libraries.
+/// libraries. The sites of a plugin stay in the registry when it is unloaded, and are kept in memory.
 pub(crate) fn register(site: &'static CallSite) {
+    pin::pin(site);
     let mut sites = locked(registry());
     if site.id() == 0 {
         sites.push(site);

@@ -1,4 +1,4 @@
-//! The identity of a series, and its data.
+//! The identity of a series, and the series' data.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -8,33 +8,33 @@ use crate::types::attribute::{Clock, ScopeKind};
 use crate::types::sample::{CacheState, Measure};
 use crate::types::{device::DeviceId, key::SeriesKey};
 
-/// The properties that tell the series of one site apart.
+/// The properties that distinguish the series of one site.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct SeriesIdentity {
-    /// The launch, or `None` for the function.
+    /// The launch, or `None` for the whole function.
     pub launch: Option<u32>,
     pub device: DeviceId,
     pub cache: CacheState,
     pub key: SeriesKey,
-    /// The launches are nodes of graphs.
+    /// The launches are graph nodes.
     pub graph: bool,
 }
 
 impl SeriesIdentity {
-    /// The series of the function itself, in streams.
+    /// Returns the identity for the function's own series, outside graphs.
     pub fn function(device: DeviceId, cache: CacheState, key: SeriesKey) -> Self {
         SeriesIdentity { launch: None, device, cache, key, graph: false }
     }
 }
 
-/// A series of a site, with what else is known about it.
+/// A site's series, with its other known properties.
 ///
-/// Each is created once and never freed, so recorders may hold references.
+/// Each one is created once and never freed, so recorders may keep references to it.
 pub(crate) struct SeriesId {
     identity: SeriesIdentity,
     pub clock: Clock,
     index: usize,
-    /// `true` once a sampled call has given several of the samples.
+    /// Set once a single sampled call has given several of the samples.
     repeats: AtomicBool,
 }
 
@@ -51,7 +51,7 @@ impl SeriesId {
         SeriesId { identity, clock, index, repeats: AtomicBool::new(false) }
     }
 
-    /// Returns what the series measures.
+    /// Returns the kind of time that the series contains.
     pub fn measure(&self, scope: ScopeKind) -> Measure {
         match (self.launch, scope) {
             (Some(_), _) => Measure::Launch,
@@ -60,7 +60,7 @@ impl SeriesId {
         }
     }
 
-    /// Marks that one sampled call made this launch several times, so its samples are not
+    /// Marks that one sampled call made this launch several times, so the samples are not
     /// independent.
     #[cold]
     pub fn repeat(&self) {
@@ -72,7 +72,7 @@ impl SeriesId {
         self.repeats.load(Relaxed)
     }
 
-    /// Returns the index among the site's series.
+    /// Returns the index of this series within its site.
     pub fn index(&self) -> usize {
         self.index
     }

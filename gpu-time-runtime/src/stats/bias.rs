@@ -1,36 +1,37 @@
-//! Event bias: the constant that is subtracted from each bracket, and its error.
+//! Event bias: the constant subtracted from each bracket's time, and its error.
 
 use crate::stats::{pair_constant::Floor, pair_constant::PairConstant};
 use gpu_time_report::units;
 
-/// CUPTI's duration of an empty kernel in nanoseconds, by a word of the device's name. It depends on the part,
-/// so parts of the same compute capability do not share an entry.
+/// CUPTI's duration for an empty kernel in nanoseconds, by a word in the device's name. It depends
+/// on the part, so parts with the same compute capability need separate entries.
 const KERNEL_BASES: &[(&str, f64)] = &[
     ("H200", 545.0), // with driver 580
 ];
 
-/// The error of the table on another machine with the same part: one H200 gave the value of the table, and
-/// another one 609.
+/// The error of the table's value on another machine with the same part: one H200 matched the
+/// table, another measured 609.
 const BASE_ERROR_NS: f64 = 64.0;
 
-// Values of an H200 with driver 580, used where a measurement failed.
+// Fallbacks for failed measurements, taken from an H200 with driver 580.
 
-/// The time that a kernel adds to an empty pair, beyond its own duration by CUPTI.
+/// The time that a kernel adds to an empty pair, in excess of the duration that CUPTI reports.
 const KERNEL_ERROR_NS: f64 = 925.0;
 /// The time that a long queue adds to a pair.
 const QUEUE_ERROR_NS: f64 = 700.0;
 /// The resolution of event times.
 const STEP_ERROR_NS: f64 = 32.0;
 
-/// Measurements of event pairs in this process.
+/// Event-pair measurements from this process.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Calibration {
-    /// A single pair around an empty kernel, on a held stream.
+    /// The time of a single pair around an empty kernel, on a held stream.
     pub held: PairConstant,
-    /// A pair around an empty kernel with a long queue behind it, in nanoseconds; `None` if it could not be
-    /// measured.
+    /// The time of a pair around an empty kernel with a long queue behind it, in nanoseconds.
+    /// `None` if it could not be measured.
     pub queued_empty_ns: Option<f64>,
-    /// An empty pair on a held stream, in nanoseconds; `None` if it could not be measured.
+    /// The time of an empty pair on a held stream, in nanoseconds. `None` if it could not be
+    /// measured.
     pub pair_ns: Option<f64>,
 }
 
@@ -40,21 +41,22 @@ impl Calibration {
         self.queued_empty_ns.map_or(0.0, |ns| (ns - self.held.ns).max(0.0))
     }
 
-    /// Returns the error of the held value for a single sample, in nanoseconds. It includes the difference
-    /// between the held and the queued value: samples count as queued only behind work of this library, and
-    /// one value, that of most samples, is subtracted from a whole series.
+    /// Returns the error of the held value for a single sample, in nanoseconds. It includes the
+    /// difference between the held and the queued value: a sample counts as queued only if this
+    /// library's work is queued behind it, and a single value, the one that fits most samples, is
+    /// subtracted from the whole series.
     fn error_ns(&self) -> f64 {
         let queue_ns = self.queued_empty_ns.map(|ns| (ns - self.held.ns).abs());
         self.held.spread_ns + queue_ns.unwrap_or(QUEUE_ERROR_NS)
     }
 }
 
-/// The user's setting of the bias.
+/// The user's bias setting.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum ConfiguredBias {
     /// The bias, in nanoseconds.
     Bias(f64),
-    /// CUPTI's duration of an empty kernel on this machine, in nanoseconds.
+    /// CUPTI's duration for an empty kernel on this machine, in nanoseconds.
     KernelBase(f64),
 }
 
@@ -77,13 +79,14 @@ impl ConfiguredBias {
 /// The time to subtract from a raw time for each bracket.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Bias {
-    /// The bias of a bracket without a queue behind it.
+    /// The bias of a bracket with no queue behind it.
     pub ns: f64,
-    /// The bias of a bracket with a long queue behind it, which is larger; the same if it was not measured.
+    /// The bias of a bracket with a long queue behind it, which is larger. Equal to `ns` if it was
+    /// not measured.
     pub queued_ns: f64,
-    /// The source, as in the report.
+    /// The source of the bias, as reported.
     pub source: &'static str,
-    /// The largest error; `None` for a bias set by the user, and for the host clock.
+    /// The largest possible error. `None` for a user-defined bias and for the host clock.
     pub error_ns: Option<f64>,
 }
 
@@ -91,8 +94,9 @@ impl Bias {
     /// The bias of the host clock.
     pub const NONE: Bias = Bias { ns: 0.0, queued_ns: 0.0, source: "", error_ns: None };
 
-    /// Returns the bias from the best source: the user's value; otherwise the held empty kernel minus CUPTI's
-    /// duration of one, so that net times agree with CUPTI; otherwise the empty pair.
+    /// Returns the bias from the best available source: the user's value; otherwise the held empty
+    /// kernel minus CUPTI's duration for one, so that net times agree with CUPTI; otherwise the
+    /// empty pair.
     pub fn of(
         given: Option<ConfiguredBias>,
         calibration: Option<Calibration>,
@@ -104,7 +108,7 @@ impl Bias {
             Some(ConfiguredBias::KernelBase(ns)) => (Some(ns), "cupti"),
             None => (kernel_base_ns(device), "table"),
         };
-        // The calibration has the resolution of the clock too.
+        // The calibration is subject to the clock's resolution too.
         let step_ns = floor.and_then(|floor| floor.step_ns).unwrap_or(STEP_ERROR_NS);
         if let (Some(base_ns), Some(calibration)) = (base_ns, calibration) {
             let Calibration { held, queued_empty_ns, .. } = calibration;
@@ -121,14 +125,15 @@ impl Bias {
             });
         }
         floor.map(|Floor { pair_ns, .. }| {
-            // Subtracting an empty pair leaves at most the time that an empty kernel adds to the pair.
+            // After subtracting an empty pair, at most the time that an empty kernel adds to the
+            // pair remains.
             let measured = calibration.map(|c| (c.held.ns - pair_ns).max(0.0) + c.error_ns());
             let error_ns = measured.unwrap_or(KERNEL_ERROR_NS + QUEUE_ERROR_NS) + step_ns;
             Bias { error_ns: Some(error_ns), ..Bias::only(pair_ns, "floor") }
         })
     }
 
-    /// Returns one bias for all brackets.
+    /// Returns a bias that applies to all brackets.
     fn only(ns: f64, source: &'static str) -> Bias {
         Bias { ns, queued_ns: ns, source, error_ns: None }
     }
@@ -167,7 +172,7 @@ mod tests {
         assert_eq!(bias(None, Some(MEASURED), H200), Some((2_207.0, "table", Some(736.0))));
         assert_eq!(bias(base, Some(MEASURED), OTHER), Some((2_152.0, "cupti", Some(672.0))));
         for (given, calibration, device, error_ns) in [
-            // 2752 - 1280 for a kernel, 608 for a queue, the spread, and a step.
+            // 2752 - 1280 for a kernel, 608 for a queue, then the spread and a step.
             (None, Some(MEASURED), OTHER, 1_472.0 + 608.0 + 32.0 + 32.0),
             (None, None, H200, 1_625.0 + 32.0),
             (base, None, H200, 1_625.0 + 32.0),
@@ -180,7 +185,8 @@ mod tests {
         assert_eq!(Bias::of(None, None, H200, None), None);
     }
 
-    /// Neither an H100 nor a part whose name ends in "H200" is an H200.
+    /// Only a part with the exact word "H200" in its name is an H200. An H100 is not, and neither
+    /// is a name that merely ends in "H200".
     #[test]
     fn part_is_recognized_by_word() {
         for known in [H200, "NVIDIA H200 NVL", "NVIDIA H200 MIG 1g.18gb"] {
@@ -202,7 +208,7 @@ mod tests {
     fn bias_is_never_negative() {
         let base = Some(ConfiguredBias::KernelBase(5_000.0));
         assert_eq!(bias(base, Some(MEASURED), H200).map(|bias| bias.0), Some(0.0));
-        // The queued bias is 0 too, although a queued pair measures more.
+        // The queued bias is 0 as well, although a queued pair measures more.
         let given = Some(ConfiguredBias::KernelBase(3_000.0));
         let both = Bias::of(given, Some(MEASURED), H200, Some(FLOOR)).unwrap();
         assert_eq!((both.ns, both.queued_ns), (0.0, 0.0));

@@ -1,77 +1,80 @@
-//! The cost controller: how often each site is timed so that timing stays within a share of wall
-//! time. Pure arithmetic, without clocks or locks.
+//! The cost controller. It decides how often each site is timed, so that timing stays within a
+//! fraction of wall time. Pure arithmetic, without clocks or locks.
 //!
-//! The demand of a site is the cost of timing all of its calls. The budget is divided equally among
-//! sites, so that each is known about equally well, and what one site does not need goes to the
-//! others. Overspending is paid back over the following seconds.
+//! A site's demand is the cost of timing all of its calls. The budget is divided equally among
+//! sites, so that all are measured about equally well. Any part that a site does not need goes to
+//! the others. Overspending is paid back over the following seconds.
 //!
 //! # Host time and device time
 //!
-//! The host and the GPU work side by side, so a program slows down by less than the sum of the two
-//! costs. [`charged_ns`] charges what is on the critical path, by two assumptions:
+//! The host and the GPU work in parallel, so a program slows down by less than the sum of the two
+//! costs. [`charged_ns`] charges only the critical path, under two assumptions:
 //!
-//! - **The GPU sets the pace** where it was still busy with earlier work when the host had enqueued
-//!   the whole bracket. The event pair slows the program down. The host's time is hidden, and part
-//!   of it is waiting for room in a full queue.
-//! - **The GPU was idle**, because the host sets the pace, or because the program waits for each call.
-//!   The host's time slows the program down, and so does something that is not counted, such as a
-//!   launch between two records that takes longer than one alone. It is estimated as half of the
-//!   pair's time. See `docs/measurements.md`.
+//! - **The GPU sets the pace** if it is still busy with earlier work when the host has enqueued the
+//!   whole bracket. The event pair slows the program down. The host time is hidden, and part of it
+//!   is spent waiting for space in a full queue.
+//! - **The GPU is idle** if the host sets the pace or the program waits for each call. The host
+//!   time slows the program down, and so do costs that are not counted. For example, a launch
+//!   between two records takes longer than one alone. These costs are estimated as half the pair's
+//!   time. See `docs/measurements.md`.
 //!
-//! Flushes and holds are charged in full, because kernels of microseconds do not hide them.
+//! Flushes and holds are charged in full, because kernels that take microseconds do not hide them.
 
 use std::mem;
 
-/// The part of the budget that is spent; the rest is a reserve for costs that are not counted.
+/// The part of the budget to spend. The rest is a reserve for costs that are not counted.
 const TARGET: f64 = 0.9;
-/// The part of the target that is spent however large the debt is, so that no site is forgotten.
+/// The part of the target to spend however large the debt is, so that every site continues to be
+/// timed.
 const MIN_SPENDING: f64 = 0.05;
-/// The time over which a debt is paid back. A debt that would take longer is forgiven.
+/// The period over which a debt is paid back. Any debt that would take longer is forgiven.
 const DEBT_NS: f64 = 10e9;
-/// The time for which the load of a site is remembered after its calls have become rare.
+/// How long a site's load is remembered after its calls have become rare.
 const MEMORY_NS: f64 = 1e9;
-/// The time over which reported costs are averaged.
+/// The period over which reported costs are averaged.
 const AVERAGING_NS: f64 = 10e9;
-/// The number of calls that is a load and not a coincidence.
+/// The number of calls that counts as a load rather than a coincidence.
 const EVIDENCE: f64 = 32.0;
-/// The cost of a call is the mean of about this many measured calls, of about this time.
+/// The cost of a call is averaged over about this many metered calls, and over about this period.
 const SAMPLES: f64 = 128.0;
 const SAMPLES_NS: f64 = 5e9;
-/// Upper bound on the cost of a call that is passed over, apart from decisions: the bound on what
-/// eight threads at once take, in `docs/measurements.md`.
+/// Upper bound on the cost of an untimed call, apart from decisions. It is the bound measured with
+/// eight concurrent threads, in `docs/measurements.md`.
 const PASSING_NS: f64 = 6.0;
-/// The cost of a timed call on the host, and of its event pairs, until they are known.
+/// The assumed host cost of a timed call, and the assumed cost of its event pairs, until they are
+/// measured.
 const GUESS_NS: f64 = 3_000.0;
-/// The pace is that of about this many samples: fewer, because a wrong one underestimates expensive
-/// calls.
+/// The number of samples used to determine the pace. There are fewer of them because a wrong pace
+/// underestimates expensive calls.
 const PACE_SAMPLES: f64 = 32.0;
-/// What a program loses apart from the host's time if the GPU was idle, as a share of the pair's time.
+/// The time that a program loses in addition to the host time when the GPU is idle, as a fraction
+/// of the pair's time.
 const IDLE_PAIR: f64 = 0.5;
-/// The number of samples that are assumed to have found the GPU idle before there is any.
+/// The number of samples assumed to have found the GPU idle, before the first real one.
 const IDLE_SAMPLES: f64 = 8.0;
 
-/// The counters of a site since the last adjustment.
+/// A site's counters since the last adjustment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage<T = f64> {
-    /// Calls that were timed or passed over.
+    /// Calls, timed or not.
     pub calls: T,
     pub timed: T,
-    /// Device time of the event pairs of timed calls.
+    /// Device time taken by the event pairs of timed calls.
     pub pair_ns: T,
-    /// Device time of their flushes and holds.
+    /// Device time taken by their flushes and holds.
     pub preparation_ns: T,
-    /// Timed calls whose host time was measured, and that time.
+    /// Timed calls whose host time was measured, and their total host time.
     pub metered: T,
     pub metered_ns: T,
-    /// Host time of the decisions which calls are timed.
+    /// Host time spent deciding which calls to time.
     pub decision_ns: T,
-    /// Samples that show which side sets the pace, and those among them that found the GPU busy.
+    /// Samples that show which side sets the pace, and those that found the GPU busy.
     pub paced: T,
     pub paced_by_gpu: T,
 }
 
 impl Usage {
-    /// The host time of passing calls over, with the decisions.
+    /// The host time spent on untimed calls, including decisions.
     fn passing_ns(&self) -> f64 {
         self.calls * PASSING_NS + self.decision_ns
     }
@@ -80,10 +83,10 @@ impl Usage {
 /// The cost of timing.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cost {
-    /// Time on the host and on the devices, hidden or not.
+    /// Total time on the host and on the devices, hidden or not.
     pub host_ns: f64,
     pub device_ns: f64,
-    /// The part that counts against the budget.
+    /// The part charged to the budget.
     pub charged_ns: f64,
 }
 
@@ -95,14 +98,14 @@ impl Cost {
     }
 }
 
-/// The time by which timed calls slow the program down, if the GPU sets the pace for the share
-/// `gpu_paced` of them. See the assumptions at the top of this file.
+/// The time that timed calls add to the program when the GPU sets the pace for a fraction
+/// `gpu_paced` of them. See the assumptions in the module documentation.
 fn charged_ns(host_ns: f64, pair_ns: f64, preparation_ns: f64, gpu_paced: f64) -> f64 {
     let idle_ns = host_ns + IDLE_PAIR * pair_ns;
     preparation_ns + gpu_paced * pair_ns + (1.0 - gpu_paced) * idle_ns
 }
 
-/// The learned load and costs of a site.
+/// A site's learned load and costs.
 #[derive(Clone, Copy, Debug)]
 struct Load {
     calls_per_ns: f64,
@@ -112,32 +115,33 @@ struct Load {
     preparation_ns: Mean,
     /// Per call, timed or not.
     decision_ns: Mean,
-    /// The share of the samples that found the GPU busy.
+    /// The fraction of samples that found the GPU busy.
     gpu_paced: Mean,
     /// Upper bound on the rate.
     max_rate: f64,
-    /// The share of the calls that is timed.
+    /// The fraction of calls that are timed.
     rate: f64,
 }
 
-/// A mean that forgets slowly.
+/// A running mean that gradually forgets old values.
 #[derive(Clone, Copy, Debug)]
 struct Mean {
     value: f64,
-    /// The number of values in it, as far as they are not forgotten.
+    /// The number of values included, discounted for forgetting.
     weight: f64,
     max_weight: f64,
-    /// The sum of values whose count comes with the next ones.
+    /// The sum of values whose count arrives with the next ones.
     uncounted: f64,
 }
 
 impl Mean {
-    /// A mean of the last `max_weight` values or so; `value` until the first one.
+    /// Creates a mean over roughly the last `max_weight` values. It is `value` until the first one
+    /// arrives.
     fn new(value: f64, max_weight: f64) -> Self {
         Mean { value, weight: 0.0, max_weight, uncounted: 0.0 }
     }
 
-    /// Adds `count` values with this sum, `elapsed_ns` after the last ones.
+    /// Adds `count` values with the given sum, `elapsed_ns` after the previous ones.
     fn add(&mut self, sum: f64, count: f64, elapsed_ns: f64) {
         self.weight *= (-elapsed_ns / SAMPLES_NS).exp();
         self.uncounted += sum;
@@ -164,7 +168,7 @@ impl Load {
         }
     }
 
-    /// Learns from the counters of an interval, and returns the cost of that interval.
+    /// Learns from an interval's counters, and returns the cost of that interval.
     fn learn(&mut self, usage: Usage, elapsed_ns: f64) -> Cost {
         self.host_ns.add(usage.metered_ns, usage.metered, elapsed_ns);
         self.pair_ns.add(usage.pair_ns, usage.timed, elapsed_ns);
@@ -178,7 +182,7 @@ impl Load {
         self.cost(usage)
     }
 
-    /// The cost of an interval, as far as it is known.
+    /// The known cost of an interval.
     fn cost(&self, usage: Usage) -> Cost {
         let Usage { pair_ns, preparation_ns, .. } = usage;
         let (timed_ns, passing_ns) = (usage.timed * self.host_ns.value, usage.passing_ns());
@@ -190,17 +194,17 @@ impl Load {
         }
     }
 
-    /// The share of the samples that found the GPU idle.
+    /// The fraction of samples that found the GPU idle.
     fn host_paced(&self) -> f64 {
         1.0 - self.gpu_paced.value
     }
 
-    /// The share of wall time that is charged for passing calls over.
+    /// The fraction of wall time charged for untimed calls.
     fn passing_share(&self) -> f64 {
         self.calls_per_ns * (PASSING_NS + self.decision_ns.value) * self.host_paced()
     }
 
-    /// The share of wall time that would be charged if as many calls were timed as may be.
+    /// The fraction of wall time that would be charged at the maximum rate.
     fn demand(&self) -> f64 {
         let [host_ns, pair_ns, preparation_ns, gpu_paced] =
             [self.host_ns, self.pair_ns, self.preparation_ns, self.gpu_paced].map(|m| m.value);
@@ -209,23 +213,23 @@ impl Load {
     }
 }
 
-/// The share of wall time that timing may take, and what it took.
+/// The fraction of wall time available for timing, and the time spent so far.
 #[derive(Debug)]
 pub(crate) struct Budget {
     share: f64,
     loads: Vec<Load>,
     debt_ns: f64,
-    /// The shares of wall time that were charged, in all and for passing calls over. Averages that
-    /// begin at 0, of which `weight` is known by now.
+    /// The fractions of wall time that were charged in total and for untimed calls. Both are
+    /// averages that start at 0 and cover a fraction `weight` of the averaging period so far.
     cost_share: f64,
     passing_share: f64,
     weight: f64,
-    /// The cost of all past intervals.
+    /// The total cost of past intervals.
     cost: Cost,
 }
 
 impl Budget {
-    /// Creates a budget of which nothing is spent.
+    /// Creates an unspent budget.
     pub fn new(share: f64) -> Self {
         Budget {
             share,
@@ -242,7 +246,7 @@ impl Budget {
         self.share
     }
 
-    /// Returns the share of wall time that was charged recently.
+    /// Returns the fraction of wall time charged recently.
     pub fn cost_share(&self) -> f64 {
         self.normalized(self.cost_share)
     }
@@ -251,8 +255,8 @@ impl Budget {
         if self.weight > 0.0 { average / self.weight } else { 0.0 }
     }
 
-    /// Returns the share of wall time that passing calls over took recently, and the index of the
-    /// site with the most calls, if that alone exceeded the budget.
+    /// Returns the fraction of wall time recently spent on untimed calls and the index of the site
+    /// with the most calls, if that cost alone exceeded the budget.
     pub fn overrun(&self) -> Option<(f64, usize)> {
         let passing = self.normalized(self.passing_share);
         let shares = self.loads.iter().map(Load::passing_share).enumerate();
@@ -260,31 +264,32 @@ impl Budget {
         (passing + MIN_SPENDING * TARGET * self.share > self.share).then_some((passing, busiest))
     }
 
-    /// Returns the cost so far, with the counters of all sites since the last adjustment.
+    /// Returns the total cost so far. `usages` are the counters of all sites since the last
+    /// adjustment.
     pub fn cost(&self, usages: impl Iterator<Item = Usage>) -> Cost {
         let mut cost = self.cost;
         self.loads.iter().zip(usages).for_each(|(load, usage)| cost.add(load.cost(usage)));
         cost
     }
 
-    /// Adds a site, of whose calls at most the share `max_rate` is timed.
+    /// Adds a site, at most a fraction `max_rate` of whose calls is timed.
     pub fn add(&mut self, max_rate: f64) {
         self.loads.push(Load::new(max_rate));
     }
 
-    /// Changes the bound on the rate of the site with this index. Returns the rate until the next
+    /// Changes the maximum rate of the site with this index. Returns its rate until the next
     /// adjustment.
     pub fn limit(&mut self, index: usize, max_rate: f64) -> Option<f64> {
         let load = self.loads.get_mut(index)?;
-        // A site that was at its bound stays there.
+        // A site that was at its maximum stays there.
         load.rate = if load.rate < load.max_rate { load.rate.min(max_rate) } else { max_rate };
         load.max_rate = max_rate;
         Some(load.rate)
     }
 
-    /// Adjusts the rate of each site to the interval that ends now. The usages, and the rates that
-    /// are returned, are in the order in which the sites were added. `own_ns` is the time that the
-    /// adjustment before this one took.
+    /// Adjusts each site's rate after an interval that ends now. The usages and the returned rates
+    /// are in the order in which the sites were added. `own_ns` is the time taken by the previous
+    /// adjustment.
     pub fn adjust(
         &mut self,
         elapsed_ns: f64,
@@ -314,9 +319,9 @@ impl Budget {
         self.loads.iter().map(|load| load.rate)
     }
 
-    /// Divides a share of wall time among the sites.
+    /// Divides a fraction of wall time among the sites.
     fn distribute(&mut self, share: f64) {
-        // Negative: without a rate so far.
+        // A negative rate means that none has been assigned yet.
         self.loads.iter_mut().for_each(|load| load.rate = -1.0);
         let (mut left, mut sites) = (share, self.loads.len());
         loop {

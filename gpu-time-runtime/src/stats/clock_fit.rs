@@ -2,28 +2,28 @@
 
 use crate::types::handles::Event;
 
-/// A linear fit from the device's clock to the host's, with bounds of its error.
+/// A linear mapping from the device clock to the host clock, with bounds on its error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ClockFit {
-    /// The event from which device times are counted.
+    /// The event that marks device time 0.
     pub anchor: Event,
-    /// The earliest host time by which the GPU had passed the anchor.
+    /// The earliest host time at which the GPU can have passed the anchor.
     pub zero_ns: f64,
-    /// Host nanoseconds per device nanosecond, and the largest error of that rate.
+    /// Host nanoseconds per device nanosecond, and the largest error of this rate.
     pub rate: f64,
     pub rate_error: f64,
-    /// The GPU's delay to see enqueued work, in excess of the shortest delay.
+    /// How much longer than the shortest delay the GPU may take to see enqueued work.
     pub margin_ns: f64,
-    /// The GPU passed the anchor in the window of `window_ns` after the host time `early_ns`.
+    /// The GPU passed the anchor within `window_ns` after the host time `early_ns`.
     pub early_ns: f64,
     pub window_ns: f64,
 }
 
-/// A device time as a host time.
+/// A device time, converted to a host time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Moment {
     pub host_ns: f64,
-    /// The largest error, in either direction.
+    /// The largest error in either direction.
     pub error_ns: f64,
 }
 
@@ -33,7 +33,7 @@ impl ClockFit {
         self.zero_ns + device_ns * self.rate - device_ns.abs() * self.rate_error
     }
 
-    /// Returns the shortest host time that can correspond to `device_ns` on the device.
+    /// Returns the shortest host time that `device_ns` on the device can correspond to.
     pub fn least_ns(&self, device_ns: f64) -> f64 {
         device_ns * (self.rate - self.rate_error)
     }

@@ -1,15 +1,25 @@
-//! Estimate of the total time of all calls from the sampled ones.
+//! Estimates the total time of all calls from the sampled ones.
 //!
-//! A call that was timed with probability 1/w stands for w calls. The Horvitz–Thompson estimator,
-//! the sum of weight × time, is unbiased for any times and for probabilities that change during the run.
-//! The number of calls is known exactly, and the sum of the weights estimates the same number, so the
-//! total is scaled by their ratio (Hájek's ratio estimator). Then calls that all take the same time are
-//! estimated without error. The bias of the ratio falls as one over the number of samples.
+//! A call timed with probability 1/w represents w calls. The Horvitz–Thompson estimator, which is
+//! the sum of weight × time, is unbiased for any times, even if the probabilities change during the
+//! run. The sum of the weights estimates the number of calls, which is known exactly, so the total
+//! is scaled by the ratio of the two (Hájek's ratio estimator). If all calls take the same time,
+//! this estimate has no error. The ratio's bias falls in inverse proportion to the number of
+//! samples.
 
 use crate::stats::{sampling::Population, since::impl_since};
 use crate::types::sample::Sample;
+use gpu_time_report::UnknownError;
 
-/// Weighted sums over the samples, which stand for the calls that were not timed.
+/// The fewest samples that tell the error of a total. Calls of which there is one in 1,000 are missing from
+/// so many with a probability below 1 %, and may make up most of the total.
+const FEWEST: f64 = 5_000.0;
+
+/// The fewest samples over which the error may be spread. If it comes from fewer, calls like these are too
+/// few in the sample to know it.
+const FEWEST_BEHIND: f64 = 60.0;
+
+/// Weighted sums over the samples, which account for the calls that were not timed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WeightedSums {
     /// Σ (weight − 1) × time, and × brackets.
@@ -19,15 +29,31 @@ pub(crate) struct WeightedSums {
     v: f64,
     v_ns: f64,
     v_ns2: f64,
+    /// The number of samples.
+    samples: f64,
+    /// The first time.
+    origin: f64,
+    /// Σ v² × (time − origin)ⁿ for n from 0 to 4.
+    powers: [f64; 5],
 }
 
-impl_since!(WeightedSums { ns, brackets, v, v_ns, v_ns2 });
+impl_since!(WeightedSums { ns, brackets, v, v_ns, v_ns2, samples, powers; keep origin });
 
-/// A total with its standard error, in nanoseconds.
+/// A total and its standard error, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Estimate {
     pub total_ns: f64,
-    pub error_ns: f64,
+    /// The standard error, as far as the samples tell it.
+    pub sampled_error_ns: f64,
+    /// Why they do not tell it.
+    pub unknown_error: Option<UnknownError>,
+}
+
+impl Estimate {
+    /// Returns the standard error, or why it is unknown.
+    pub fn error_ns(&self) -> Result<f64, UnknownError> {
+        self.unknown_error.map_or(Ok(self.sampled_error_ns), Err)
+    }
 }
 
 impl WeightedSums {
@@ -41,10 +67,19 @@ impl WeightedSums {
         self.v += v;
         self.v_ns += v * ns;
         self.v_ns2 += v * ns * ns;
+        if self.samples == 0.0 {
+            self.origin = ns;
+        }
+        self.samples += 1.0;
+        let mut term = v * v;
+        for power in &mut self.powers {
+            *power += term;
+            term *= ns - self.origin;
+        }
     }
 
-    /// Estimates the total of a series whose samples add up to `seen_ns`. `bias_ns` is subtracted for each
-    /// bracket, of which a sample has `brackets` on average.
+    /// Estimates the total time of a series whose samples add up to `seen_ns`. Subtracts `bias_ns`
+    /// for each bracket. A sample has `brackets` brackets on average.
     pub fn total(
         &self,
         seen_ns: f64,
@@ -55,15 +90,40 @@ impl WeightedSums {
         let Population { calls, weights, variance } = population;
         let ns = seen_ns + (self.ns - bias_ns * self.brackets).max(0.0);
         let scale = if weights > 0.0 { calls / weights } else { 1.0 };
-        // Calls of the site that are not in this series count with a time of 0.
+        // The site's calls outside this series count with a time of 0.
         let mean = if weights > 0.0 { ns / weights } else { 0.0 };
         let bias = bias_ns * brackets;
         let v_ns = self.v_ns - bias * self.v;
         let v_ns2 = self.v_ns2 - 2.0 * bias * self.v_ns + bias * bias * self.v;
         let squares = v_ns2 - 2.0 * mean * v_ns + mean * mean * variance;
-        // The total is at least the measured part.
+        // The total cannot be less than the measured part.
         let total_ns = (ns * scale).max(seen_ns);
-        Estimate { total_ns, error_ns: scale * squares.max(0.0).sqrt() }
+        Estimate {
+            total_ns,
+            sampled_error_ns: scale * squares.max(0.0).sqrt(),
+            unknown_error: self.unknown_error(mean + bias),
+        }
+    }
+
+    /// Returns why the samples do not tell the error of a total whose calls take `mean` on average.
+    ///
+    /// The error is the root of a sum with a term for each sample. The terms are worth as many equal ones as
+    /// the square of their sum divided by the sum of their squares.
+    fn unknown_error(&self, mean: f64) -> Option<UnknownError> {
+        if self.samples == 0.0 {
+            return None; // Every call is timed.
+        }
+        if self.samples < FEWEST {
+            return Some(UnknownError::Few);
+        }
+        let sum = self.v_ns2 - 2.0 * mean * self.v_ns + mean * mean * self.v;
+        let m = mean - self.origin;
+        let [one, first, second, third, fourth] = self.powers;
+        let squares = fourth - 4.0 * m * third + 6.0 * m * m * second - 4.0 * m.powi(3) * first
+            + m.powi(4) * one;
+        // Equal times leave rounding errors.
+        let is_spread = sum <= 1e-12 * self.v_ns2 || sum * sum >= FEWEST_BEHIND * squares;
+        (!is_spread).then_some(UnknownError::Dominated)
     }
 }
 
@@ -73,7 +133,7 @@ mod tests {
     use crate::stats::sampling::Sampler;
     use crate::types::sampling::Sampling;
 
-    /// Estimates the total of calls with the times `call(i)`, sampled at the rates `sampling(i)`.
+    /// Estimates the total for calls with times `call(i)`, sampled at rates `sampling(i)`.
     fn estimate(
         calls: u64,
         call: impl Fn(u64) -> f64,
@@ -91,7 +151,9 @@ mod tests {
                     Some(weight) => {
                         let sample = Sample::new(call(i)).unwrap().weighted(weight);
                         seen_ns += sample.raw_ns();
-                        weighted.record(sample);
+                        if weight != 1.0 {
+                            weighted.record(sample);
+                        }
                     }
                 }
             } else {
@@ -102,9 +164,9 @@ mod tests {
         weighted.total(seen_ns, 0.0, 1.0, sampler.population(unsampled))
     }
 
-    const CALLS: u64 = 200_000;
+    const CALLS: u64 = 800_000;
 
-    /// Returns the time of a call; every hundredth call is slow.
+    /// Returns the time of a call. Every hundredth call is slow.
     fn periodic(i: u64) -> f64 {
         if i % 100 == 99 { 101_000.0 } else { 1_000.0 }
     }
@@ -116,11 +178,12 @@ mod tests {
         assert_eq!(counted.total_ns, CALLS as f64 * 101_000.0);
         let drawn = estimate(CALLS, periodic, |_| Sampling::share(0.01));
         // Seven standard errors: one run in 10¹¹.
-        assert!((drawn.total_ns - truth).abs() < 7.0 * drawn.error_ns, "{drawn:?}");
-        assert!(drawn.error_ns < 0.5 * truth, "{drawn:?}");
+        let error_ns = drawn.error_ns().unwrap();
+        assert!((drawn.total_ns - truth).abs() < 7.0 * error_ns, "{drawn:?}");
+        assert!(error_ns < 0.5 * truth, "{drawn:?}");
     }
 
-    /// Slow calls come while the rate is low, so that the plain mean of the samples is far off.
+    /// Slow calls occur while the rate is low, so the plain mean of the samples is far off.
     #[test]
     fn rate_that_follows_load_does_not_bias_total() {
         let is_slow = |i: u64| i / 20_000 % 2 == 1;
@@ -128,20 +191,22 @@ mod tests {
         let share = |i| Sampling::share(if is_slow(i) { 0.01 } else { 0.5 });
         let truth = CALLS as f64 * 25_500.0;
         let drawn = estimate(CALLS, call, share);
-        assert!((drawn.total_ns - truth).abs() < 7.0 * drawn.error_ns, "{drawn:?}");
-        assert!(drawn.error_ns < 0.1 * truth, "{drawn:?}");
+        let error_ns = drawn.error_ns().unwrap();
+        assert!((drawn.total_ns - truth).abs() < 7.0 * error_ns, "{drawn:?}");
+        assert!(error_ns < 0.1 * truth, "{drawn:?}");
     }
 
     #[test]
     fn standard_error_matches_scatter_of_runs() {
         let call = |i: u64| ((i * 7919) % 1_000) as f64;
-        let truth: f64 = (0..20_000).map(call).sum();
-        for share in [0.02, 0.5] {
-            let run = |_| estimate(20_000, call, |_| Sampling::share(share));
+        for (calls, share) in [(100_000, 0.1), (20_000, 0.5)] {
+            let truth: f64 = (0..calls).map(call).sum();
+            let run = |_| estimate(calls, call, |_| Sampling::share(share));
             let runs: Vec<Estimate> = (0..200).map(run).collect();
             let square = runs.iter().map(|run| (run.total_ns - truth).powi(2)).sum::<f64>();
             let scatter = (square / runs.len() as f64).sqrt();
-            let error = runs.iter().map(|run| run.error_ns).sum::<f64>() / runs.len() as f64;
+            let error =
+                runs.iter().map(|run| run.error_ns().unwrap()).sum::<f64>() / runs.len() as f64;
             // The scatter of 200 runs has a standard error of 5 %: allow six.
             assert!((scatter / error - 1.0).abs() < 0.3, "{share}: {scatter} {error}");
         }
@@ -149,8 +214,24 @@ mod tests {
 
     #[test]
     fn equal_times_are_estimated_without_error() {
-        let drawn = estimate(100_000, |_| 4_096.0, |_| Sampling::share(0.01));
+        let drawn = estimate(100_000, |_| 4_096.0, |_| Sampling::share(0.1));
         assert!((drawn.total_ns - 100_000.0 * 4_096.0).abs() < 1.0, "{drawn:?}");
-        assert!(drawn.error_ns < 100.0, "{drawn:?}");
+        assert!(drawn.error_ns().unwrap() < 100.0, "{drawn:?}");
+    }
+
+    /// Calls of which there is one in 1,000 may be missing from the samples.
+    #[test]
+    fn few_samples_do_not_tell_the_error() {
+        let drawn = estimate(100_000, |_| 4_096.0, |_| Sampling::share(0.01));
+        assert_eq!(drawn.error_ns(), Err(UnknownError::Few));
+        assert_eq!(estimate(100, |_| 4_096.0, |_| Sampling::ALL).error_ns(), Ok(0.0));
+    }
+
+    /// About ten of the samples are the long ones that make up half of the total.
+    #[test]
+    fn few_long_samples_do_not_tell_the_error() {
+        let call = |i: u64| if i % 1_000 == 999 { 1_000_000.0 } else { 1_000.0 };
+        let drawn = estimate(100_000, call, |_| Sampling::share(0.1));
+        assert_eq!(drawn.error_ns(), Err(UnknownError::Dominated));
     }
 }

@@ -1,22 +1,23 @@
-//! Proof that a flush evicts the L2, from read latencies of single lines.
+//! Proof that a flush evicts the L2, based on the read latencies of single lines.
 
 use crate::stats::quantile::quantile;
 use gpu_time_report::Eviction;
 
-/// The share of lines that must be evicted.
+/// The fraction of lines that must be evicted.
 const ENOUGH: f64 = 0.99;
-/// The share of discarded lines that must be gone, to show that discarding has an effect. On an H200 a tenth
-/// to a quarter of them read like hits, none of which is written back; after writes alone it is four in five.
+/// The fraction of discarded lines that must be gone, to show that discarding works. On an H200, a
+/// tenth to a quarter of them read like hits, although none is written back. After plain writes,
+/// four in five do.
 const ENOUGH_DISCARDED: f64 = 0.5;
-/// The quantile of the latency of hits that separates hits from misses.
+/// The quantile of hit latencies that separates hits from misses.
 const HIT_QUANTILE: f64 = 0.9;
-/// The smallest ratio of the latency of a miss to the threshold.
+/// The smallest ratio of a miss latency to the threshold.
 const MISS_RATIO: f64 = 1.25;
-/// The largest ratio of the first to the second read of a line that is a hit without a flush. Hits differ
-/// too: a line may be in the far half of the L2.
+/// The largest ratio of the first to the second read time of a line that hits without a flush. Hit
+/// latencies differ as well, because a line may be in the far half of the L2.
 const UNDISTURBED: f64 = 1.5;
 
-/// Latencies of reads of single lines in cycles, sorted.
+/// Sorted read latencies of single lines, in cycles.
 pub(crate) struct Pass {
     /// The first read of each line.
     first: Vec<u32>,
@@ -24,15 +25,16 @@ pub(crate) struct Pass {
     again: Vec<u32>,
 }
 
-/// The passes of a proof, each over lines that were in the L2 before.
+/// The passes of a proof. All lines read in a pass were in the L2 before it.
 pub(crate) struct Passes {
-    /// Without a flush, after the lines were read and after they were written.
+    /// Without a flush: after the lines were read, and after they were written.
     pub cell: [Pass; 2],
-    /// With a flush, after the lines were read: into a full L2, and into one that had just been flushed.
+    /// With a flush, after the lines were read: with a full L2, and with one that had just been
+    /// flushed.
     pub after_read: [Pass; 2],
-    /// With a flush, after the lines were written, in the same two states.
+    /// With a flush, after the lines were written, in the same two L2 states.
     pub after_write: [Pass; 2],
-    /// The flush's own lines after it, if the flush discards them.
+    /// The flush's own lines after the flush, if it discards them.
     pub discarded: Option<Pass>,
 }
 
@@ -50,8 +52,8 @@ impl Pass {
 }
 
 impl Passes {
-    /// Judges a flush of `bytes`, which are `multiple` times the reported L2. Returns `None` if the lines were
-    /// gone even without a flush, because other work on the GPU had evicted them.
+    /// Judges a flush of `bytes`, which is `multiple` times the reported L2 size. Returns `None` if
+    /// the lines were gone even without a flush, because other work on the GPU had evicted them.
     pub fn judge(&self, method: &str, multiple: u32, bytes: u64) -> Option<Eviction> {
         let Passes { cell, after_read, after_write, discarded } = self;
         let hit_cycles = cell.iter().map(|pass| cycles_at(&pass.again, 0.5)).max()?;
@@ -62,8 +64,8 @@ impl Passes {
             return None;
         }
         let threshold = cell.iter().map(|pass| cycles_at(&pass.first, HIT_QUANTILE)).max()?;
-        // The share of hits above the threshold: these would count as misses if every line were still
-        // in the L2.
+        // The fraction of hits above the threshold. They would count as misses even with every line
+        // still in the L2.
         let slow_hits = cell.iter().map(|pass| pass.share_above(threshold)).fold(0.0, f64::max);
         let missed =
             |pass: &Pass| ((pass.share_above(threshold) - slow_hits) / (1.0 - slow_hits)).max(0.0);
@@ -76,7 +78,7 @@ impl Passes {
             .collect();
         slow.sort_unstable();
         let miss_cycles = (!slow.is_empty()).then(|| cycles_at(&slow, 0.5));
-        // Otherwise a GPU that has become a little slower would seem to miss.
+        // Without this check, a GPU that has become slightly slower would appear to miss.
         let are_apart =
             miss_cycles.is_some_and(|miss| f64::from(miss) >= MISS_RATIO * f64::from(threshold));
         let least = |passes: &[Pass; 2]| passes.iter().map(missed).fold(1.0, f64::min);
@@ -111,7 +113,8 @@ mod tests {
 
     const LINES: u32 = 1_000;
 
-    /// Returns a pass over 1,000 lines, of which `missing` miss. A quarter of the hits are far ones.
+    /// Returns a pass over 1,000 lines, of which `missing` miss. A quarter of the hits are in the
+    /// far half of the L2.
     fn pass(missing: u32) -> Pass {
         let hit = |i: u32| if i.is_multiple_of(4) { 450 + i % 60 } else { 280 + i % 60 };
         let first = (0..LINES).map(|i| if i < missing { 540 + i % 400 } else { hit(i) });
@@ -150,7 +153,7 @@ mod tests {
         assert!(nothing.missed_after_read() < 0.001, "{nothing:?}");
     }
 
-    /// The L2 was full before, or had just been flushed.
+    /// The L2 was full before the flush, or had just been flushed.
     #[test]
     fn each_l2_state_must_prove_eviction() {
         let all = || passes(0, LINES, LINES);
@@ -165,7 +168,7 @@ mod tests {
         assert!(shares[1].0 > 0.99 && shares[1].1 < 0.98, "{shares:?}");
     }
 
-    /// If most written lines are still there, the L2 is dirty.
+    /// If most written lines are still present, the L2 is dirty.
     #[test]
     fn discarded_lines_must_miss() {
         let discarded = |missing| {
@@ -178,7 +181,7 @@ mod tests {
         assert_eq!(judge(0, LINES, LINES).unwrap().missed_discarded(), None);
     }
 
-    /// Slow hits are subtracted from the share of misses.
+    /// Slow hits are subtracted from the fraction of misses.
     #[test]
     fn slow_hits_do_not_count_as_misses() {
         let half = judge(0, 500, 500).unwrap();
@@ -188,7 +191,7 @@ mod tests {
     #[test]
     fn lines_evicted_without_flush_prove_nothing() {
         assert_eq!(judge(LINES, LINES, LINES), None);
-        // With fewer, hits and misses are too close.
+        // With fewer cycles, hits and misses are too close together.
         assert!(judge(400, LINES, LINES).is_none_or(|seen| !seen.proved()));
     }
 

@@ -1,27 +1,28 @@
-//! Deadlines of the holds of a site.
+//! Deadlines for a site's holds.
 
 use crate::stats::since::impl_since;
 
 const SHORTEST_NS: u64 = 200_000;
 const LONGEST_NS: u64 = 5_000_000;
-/// The deadline as a multiple of the usual time to enqueue a bracket.
+/// The deadline, as a multiple of the usual time to enqueue a bracket.
 const MARGIN: u64 = 8;
-/// The number of expired holds among the last sixteen that switches the holds of a site off.
+/// The number of expired holds, among the last sixteen, at which holds are switched off for a site.
 const TOO_MANY: u32 = 4;
 
-/// The deadline of a site's holds, adapted to the recent ones.
+/// The deadline for a site's holds, adapted to recent ones.
 ///
-/// Invariant: `outcomes` has one bit for each of the last sixteen holds, set if the hold expired.
+/// Invariant: `outcomes` has one bit for each of the last sixteen holds. A set bit means that the
+/// hold expired.
 #[derive(Debug)]
 pub(crate) struct HoldDeadline {
-    /// The usual host time to enqueue a bracket: a moving average, or 0 before the first call.
+    /// The usual host time to enqueue a bracket, as a moving average. 0 before the first call.
     usual_ns: u64,
     outcomes: u16,
     off: bool,
     counts: HoldCounts,
 }
 
-/// The holds of measured brackets, by their end.
+/// The number of measured brackets' holds, by how they ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HoldCounts {
     pub released: u64,
@@ -40,8 +41,9 @@ impl HoldDeadline {
         }
     }
 
-    /// Returns the deadline of the next hold in nanoseconds, or `None` if the stream should not be held: on
-    /// the first call, which may load modules or allocate, and after too many expired holds.
+    /// Returns the deadline for the next hold in nanoseconds. Returns `None` if the stream should
+    /// not be held: on the first call, which may load modules or allocate, and after too many holds
+    /// have expired.
     pub fn deadline_ns(&self) -> Option<u64> {
         if self.off || self.usual_ns == 0 {
             return None;
@@ -49,8 +51,9 @@ impl HoldDeadline {
         Some((self.usual_ns * MARGIN).clamp(SHORTEST_NS, LONGEST_NS))
     }
 
-    /// Adapts to a bracket that took `in_ns` to enqueue, and to the end of its hold, if it had one. If the hold
-    /// expired, the function may have waited for the deadline, so the time is ignored.
+    /// Adapts to a bracket that took `in_ns` to enqueue, and to the way its hold ended, if it had
+    /// one. If the hold expired, the function may have waited for the deadline, so the time is
+    /// ignored.
     pub fn enqueued(&mut self, in_ns: u64, by_deadline: Option<bool>) {
         if let Some(by_deadline) = by_deadline {
             self.outcomes = self.outcomes << 1 | u16::from(by_deadline);
@@ -69,12 +72,12 @@ impl HoldDeadline {
         *if by_deadline { expired } else { released } += 1;
     }
 
-    /// Returns the holds of all measured brackets.
+    /// Returns the hold counts for all measured brackets.
     pub fn counts(&self) -> HoldCounts {
         self.counts
     }
 
-    /// Returns `true` if too many expired holds switched the holds off.
+    /// Returns `true` if holds were switched off because too many expired.
     pub fn is_off(&self) -> bool {
         self.off
     }

@@ -1,4 +1,4 @@
-//! Statistics and arithmetic without side effects: no clock, no lock, no driver call.
+//! Statistics and arithmetic without side effects: no clocks, locks or driver calls.
 
 pub(crate) mod bias;
 pub(crate) mod bracket_counts;
@@ -7,6 +7,7 @@ pub(crate) mod clock_fit;
 pub(crate) mod estimate;
 pub(crate) mod eviction;
 pub(crate) mod hold_deadline;
+pub(crate) mod looks;
 pub(crate) mod pair_constant;
 pub(crate) mod quantile;
 pub(crate) mod rates;

@@ -1,17 +1,18 @@
-//! Robust mean of the time that a held pair of events measures around an empty kernel.
+//! A robust mean of the times that a held event pair measures around an empty kernel.
 
 use crate::stats::quantile::quantile;
 
-/// The share of samples that the trimmed mean leaves out at either end: it is the interquartile mean.
-/// Disturbances, such as another process on the GPU or a memory refresh, only make a held pair longer, and
-/// fall into the upper share. A low quantile would be wrong: measured times vary in the same way, and the
-/// usual value must be subtracted from their median. The median would be wrong too: on some H200s the constant
-/// alternates between two values, and the median is one or the other by chance.
+/// The fraction of samples that the trimmed mean drops at either end, which makes it the
+/// interquartile mean. Disturbances, such as another process on the GPU or a memory refresh, only
+/// lengthen a held pair, so they land in the upper part. A low quantile would be wrong: measured
+/// times vary in the same way, and the usual value must be subtracted from their median. The median
+/// would be wrong too: on some H200s the constant alternates between two values, and the median is
+/// one or the other by chance.
 const TRIMMED: f64 = 0.25;
-/// The upper quantile of the spread.
+/// The upper quantile that defines the spread.
 const HIGH: f64 = 0.9;
-/// Half the width of the binomial interval of the median, in standard deviations of the number of samples
-/// below the median: 99 % of such intervals contain it.
+/// Half the width of the binomial interval for the median, in standard deviations of the number of
+/// samples below the median. It gives an interval with 99 % confidence.
 const DEVIATIONS: f64 = 2.6;
 
 /// The time that a held pair measures around an empty kernel.
@@ -21,12 +22,12 @@ pub(crate) struct PairConstant {
     pub ns: f64,
     /// The distance from the mean to the 90 % quantile.
     pub spread_ns: f64,
-    /// The binomial (order-statistic) interval of the median, at 99 %.
+    /// The binomial (order-statistic) interval for the median, at 99 %.
     pub interval_ns: [f64; 2],
 }
 
 impl PairConstant {
-    /// Computes the constant from samples; `None` without any.
+    /// Computes the constant from samples. Returns `None` if there are none.
     pub fn of(mut samples: Vec<f64>) -> Option<PairConstant> {
         samples.sort_by(f64::total_cmp);
         let ns = middle_mean(&samples)?;
@@ -39,25 +40,27 @@ impl PairConstant {
         })
     }
 
-    /// Returns the smallest change of the median that both intervals allow, up or down. On some H200s the
-    /// constant alternates between two values 0.2 µs apart, and either may be the median by chance.
+    /// Returns the smallest change of the median that is consistent with both intervals, up or
+    /// down. On some H200s the constant alternates between two values 0.2 µs apart, and either may
+    /// be the median by chance.
     pub fn distance_ns(&self, later: &PairConstant) -> f64 {
         let ([low, high], [later_low, later_high]) = (self.interval_ns, later.interval_ns);
         (later_low - high).max(low - later_high).max(0.0)
     }
 }
 
-/// The time that a pair of events measures with no work between.
+/// The time that an event pair measures with no work between its events.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Floor {
     /// The median of the empty pair, in nanoseconds.
     pub pair_ns: f64,
-    /// The resolution of event times in nanoseconds, once samples have differed by it.
+    /// The resolution of event times in nanoseconds, once two samples have differed by one step.
     pub step_ns: Option<f64>,
 }
 
 impl Floor {
-    /// Returns the longest raw time of an empty bracket: within two steps of the empty pair.
+    /// Returns the longest raw time that counts as an empty bracket: within two steps of the empty
+    /// pair.
     pub fn limit_ns(self) -> f64 {
         self.pair_ns + 2.0 * self.step_ns.unwrap_or(0.0)
     }
@@ -73,7 +76,7 @@ fn middle_mean(sorted: &[f64]) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// Returns the constant of `count` samples, of which `share` have the second value.
+    /// Returns the constant for `count` samples, a fraction `share` of which have the second value.
     fn two(count: usize, [one, other]: [f64; 2], share: f64) -> PairConstant {
         let others = (count as f64 * share).round() as usize;
         PairConstant::of((0..count).map(|i| if i < others { other } else { one }).collect())
@@ -95,7 +98,7 @@ mod tests {
         assert!(disturbed(51) > 2_752.0);
     }
 
-    /// A few samples more of either value change the mean by little.
+    /// A few additional samples of either value hardly change the mean.
     #[test]
     fn mean_of_two_values_follows_majority() {
         let both = |share| two(200, [2_752.0, 2_976.0], share).ns;

@@ -1,11 +1,11 @@
-//! Bytes and floating-point operations of a series, and their rates.
+//! Bytes and floating-point operations of a series, and the corresponding rates.
 
 use crate::stats::since::impl_since;
 use crate::types::sample::Sample;
 use crate::types::workload::{Amount, Workload};
 use gpu_time_report::{Bytes, Flops};
 
-/// The work of the samples of a series.
+/// The work done in the samples of a series.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rates {
     bytes: WorkKind,
@@ -14,8 +14,8 @@ pub struct Rates {
 
 impl_since!(Rates { bytes, flops });
 
-/// Bytes or operations. A rate must divide work and time of the same samples, so fed and starved samples
-/// each have sums of their own.
+/// Bytes or operations. A rate must divide work and time from the same samples, so fed and starved
+/// samples have separate sums.
 #[derive(Clone, Copy, Debug, Default)]
 struct WorkKind {
     fed: WorkSums,
@@ -31,28 +31,28 @@ struct WorkSums {
     brackets: u64,
     raw_ns: f64,
     amount: f64,
-    /// The extremes of one sample's work.
+    /// The least and the most work in one sample.
     min: f64,
     max: f64,
 }
 
-// If every call did the same work, later calls did too: the extremes hold for a difference.
+// If every call did the same work, later calls did too, so the extremes also apply to a difference.
 impl_since!(WorkSums { samples, brackets, raw_ns, amount; keep min, max });
 
-/// The samples whose times give the rates.
+/// The samples used to compute the rates.
 #[derive(Clone, Copy, Debug)]
 pub struct RateBasis {
-    /// The samples are fed; otherwise they are starved.
+    /// `true` to use fed samples, `false` to use starved ones.
     pub fed: bool,
     /// The number of samples.
     pub samples: u64,
-    /// The net median, if one bias holds for all samples.
+    /// The net median, if the same bias applies to all samples.
     pub median_ns: Option<f64>,
     /// The bias of each bracket.
     pub bias_ns: Option<f64>,
 }
 
-/// Work and rate as a report shows them, before the unit is chosen.
+/// Work and rate for the report, before a unit is chosen.
 struct WorkRate {
     samples: u64,
     per_call: Option<f64>,
@@ -73,14 +73,14 @@ impl Rates {
         record(&mut self.flops, workload.flops);
     }
 
-    /// Returns the bytes and their rate, or `None` if no sample's bytes are known.
+    /// Returns the bytes and their rate, or `None` if no sample has known bytes.
     pub fn bytes(&self, basis: RateBasis) -> Option<Bytes> {
         let WorkRate { samples, per_call, total, per_ns } = self.bytes.rate(basis)?;
         // A byte per nanosecond is a gigabyte per second.
         Some(Bytes { samples, per_call, total, gb_per_s: per_ns, peak_share: None })
     }
 
-    /// Returns the operations and their rate, or `None` if no sample's operations are known.
+    /// Returns the operations and their rate, or `None` if no sample has known operations.
     pub fn flops(&self, basis: RateBasis) -> Option<Flops> {
         let WorkRate { samples, per_call, total, per_ns } = self.flops.rate(basis)?;
         Some(Flops { samples, per_call, total, tflop_per_s: per_ns.map(|rate| rate / 1e3) })
@@ -88,8 +88,8 @@ impl Rates {
 }
 
 impl WorkKind {
-    /// Returns the rate at the median time if all samples did the same work, otherwise total work divided by
-    /// total time.
+    /// Returns the rate at the median time if all samples did the same work; otherwise, the total
+    /// work divided by the total time.
     fn rate(&self, basis: RateBasis) -> Option<WorkRate> {
         let WorkKind { fed, starved } = self;
         let samples = fed.samples + starved.samples;
@@ -176,12 +176,12 @@ mod tests {
         let bytes = rates(&varied).bytes(fed(2, 2_000.0)).unwrap();
         assert_eq!((bytes.per_call, bytes.gb_per_s), (None, Some(12_000.0 / 6_000.0)));
 
-        // A sample of unknown work adds neither work nor time.
+        // A sample with unknown work adds neither work nor time.
         let some = [varied[0], (90_000.0, true, None)];
         let bytes = rates(&some).bytes(fed(2, 45_000.0)).unwrap();
         assert_eq!((bytes.samples, bytes.gb_per_s), (1, Some(4.0)));
 
-        // Starved samples add to the total, not to the rate.
+        // Starved samples add to the total but not to the rate.
         let mixed = [varied[0], varied[1], (99_000.0, false, Some(1_000.0))];
         let bytes = rates(&mixed).bytes(fed(2, 2_000.0)).unwrap();
         assert_eq!((bytes.total, bytes.gb_per_s), (13_000.0, Some(2.0)));
@@ -195,7 +195,7 @@ mod tests {
             let bytes = one.bytes(basis).unwrap();
             assert_eq!((bytes.total, bytes.gb_per_s), (8_000.0, None), "{basis:?}");
         }
-        // Calls with different numbers of launches have no net median.
+        // Calls that make different numbers of launches have no net median.
         let bytes = one.bytes(RateBasis { median_ns: None, ..fed(1, 0.0) }).unwrap();
         assert_eq!(bytes.gb_per_s, Some(4.0));
         assert_eq!(rates(&[(3_000.0, true, None)]).bytes(fed(1, 2_000.0)), None);

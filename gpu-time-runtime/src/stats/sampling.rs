@@ -9,9 +9,10 @@ use crate::base::thread_id;
 use crate::stats::since::impl_since;
 use crate::types::sampling::Sampling;
 
-/// Returns a random generator that continues from a state, or a seeded one if the state is 0. The thread's
-/// global generator is not used: drawing from it would change the program's own random sequence, and a seed
-/// set by the program would make all threads draw alike.
+/// Returns a random generator that continues from the given state, or a newly seeded one if the
+/// state is 0. The thread's global generator is not used: drawing from it would change the
+/// program's own random sequence, and if the program seeded it, all threads would draw the same
+/// values.
 pub(crate) fn generator(state: u64) -> Rng {
     Rng::with_seed(match state {
         0 => RandomState::new().hash_one(thread_id::current()),
@@ -19,16 +20,17 @@ pub(crate) fn generator(state: u64) -> Rng {
     })
 }
 
-/// The calls up to the next timed one.
+/// The gap before the next timed call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Gap {
-    /// The number of calls to pass over.
+    /// The number of calls to skip.
     skips: u64,
-    /// The number of calls that the timed one stands for.
+    /// The number of calls that the timed one represents.
     weight: f32,
 }
 
-/// Draws the gap to the next timed call. A counted gap in progress has `rest` calls left.
+/// Draws the gap before the next timed call. `rest` is the number of calls left in a counted gap
+/// that is in progress.
 fn next_gap(sampling: Sampling, rest: u64, rng: &mut Rng) -> Gap {
     if sampling.get() == 0.0 {
         return Gap { skips: u64::MAX, weight: 0.0 };
@@ -37,24 +39,24 @@ fn next_gap(sampling: Sampling, rest: u64, rng: &mut Rng) -> Gap {
         let skips = if rest > 0 { rest } else { sampling.get() as u64 - 1 };
         return Gap { skips, weight: sampling.get() as f32 };
     }
-    // The inverse of the weight as rounded to `f32`, so that the weight is exact.
+    // The inverse of the weight after rounding to `f32`, so that the weight is exact.
     let weight = sampling.get().recip() as f32;
     let share = f64::from(weight).recip();
     // Uniform in (0, 1].
     let uniform = 1.0 - rng.f64();
-    // Inversion of the geometric distribution: the greatest number of failures in a row that is at least
-    // as likely as `uniform`. A share of 1 gives 0.
+    // Inversion of the geometric distribution: the largest number of consecutive failures that is
+    // at least as likely as `uniform`. A share of 1 gives 0.
     let skips = if share >= 1.0 { 0.0 } else { uniform.ln() / (-share).ln_1p() };
     Gap { skips: skips as u64, weight }
 }
 
-/// The sampling in force at a site.
+/// A site's current sampling.
 pub(crate) struct CurrentRate {
     sampling: AtomicU64,
     epoch: AtomicU32,
 }
 
-/// If the rate rises by more than this factor, threads redraw their pending gaps.
+/// Threads redraw their pending gaps if the rate rises by more than this factor.
 const REDRAW_FACTOR: f64 = 2.0;
 
 impl CurrentRate {
@@ -79,72 +81,81 @@ impl CurrentRate {
         self.epoch.fetch_add(1, Relaxed);
     }
 
-    /// Returns the number of the current epoch, which is incremented when the rate rises sharply or on request,
-    /// so that threads redraw. Draws are independent, so a discarded gap carries no information.
+    /// Returns the current epoch, which is incremented on request and when the rate rises sharply,
+    /// to make threads redraw. Draws are independent, so discarding a gap introduces no bias.
     #[inline]
     pub fn epoch(&self) -> u32 {
         self.epoch.load(Relaxed)
     }
 }
 
-/// Sums over the calls that the sampler decided about.
+/// Sums over the calls that the sampler has decided about.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Population {
     /// The number of calls.
     pub calls: f64,
-    /// The sum of the weights of the sampled calls. Its expectation is the number of calls.
+    /// The sum of the sampled calls' weights. Its expected value is the number of calls.
     pub weights: f64,
-    /// The sum of `weight × (weight − 1)` of the sampled calls, which estimates the variance of `weights`.
+    /// The sum of `weight × (weight − 1)` over the sampled calls, which estimates the variance of
+    /// `weights`.
     pub variance: f64,
 }
 
 impl_since!(Population { calls, weights, variance });
 
 impl Population {
-    /// Adds the sums of another thread.
+    /// Adds another thread's sums.
     pub fn add(&mut self, other: Population) {
         self.calls += other.calls;
         self.weights += other.weights;
         self.variance += other.variance;
     }
 
-    /// Adds calls that were timed without sampling.
+    /// Adds calls that were timed without asking the sampler.
     pub fn add_unasked(&mut self, calls: u64) {
         self.calls += calls as f64;
         self.weights += calls as f64;
     }
 }
 
-/// Selects the calls of one site on one thread that are timed.
+/// Selects which of one site's calls on one thread are timed.
 ///
-/// Invariant: one thread draws. Others read the sums, each of which is atomic by itself.
+/// Invariant: only one thread draws. Other threads read the sums, each of which is atomic by
+/// itself.
 #[derive(Default)]
 pub(crate) struct Sampler {
     /// The state of the random generator; 0 before the first draw.
     rng: AtomicU64,
-    /// The weight of the call at the end of the gap, as the bits of an `f32`; 0 if it is not decided yet.
+    /// The weight of the call at the end of the gap, as the bits of an `f32`; 0 if that call is
+    /// undecided.
     due: AtomicU64,
-    /// The rest of a counted gap that exceeded the longest allowed gap.
+    /// The part of a counted gap beyond the longest allowed gap.
     rest: AtomicU64,
     sampled: AtomicU64,
     weights: AtomicU64,
     variance: AtomicU64,
 }
 
-/// The decision about a call at the end of a gap.
+/// A decision about the call at the end of a gap.
 pub(crate) struct Draw {
     /// The weight of the call if it is timed.
     pub weight: Option<f32>,
-    /// The number of following calls that are passed over without asking.
+    /// The number of calls to skip next without asking.
     pub skips: u64,
 }
 
 impl Sampler {
+    /// Creates a sampler that draws the same in every run.
+    #[cfg(test)]
+    pub fn seeded(seed: u64) -> Self {
+        Sampler { rng: AtomicU64::new(seed), ..Sampler::default() }
+    }
+
     /// Decides about the call at the end of a gap, and about at most `longest` calls that follow it.
     ///
-    /// A call that was selected at an earlier rate is timed with the weight of that rate. A gap longer than
-    /// `longest` is cut short, and the call at its end is decided anew, which is valid because the geometric
-    /// distribution is memoryless.
+    /// A call selected at an earlier rate is timed with the weight for that rate. A gap longer than
+    /// `longest` is cut short, and the call at its end is decided again. This is valid because the
+    /// geometric distribution is memoryless.
     pub fn draw(&self, sampling: Sampling, longest: u64) -> Draw {
         let mut rng = generator(self.rng.load(Relaxed));
         let due = f32::from_bits(self.due.load(Relaxed) as u32);
@@ -186,7 +197,7 @@ impl Sampler {
         self.sampled.load(Relaxed)
     }
 
-    /// Returns the sums so far, over the sampled calls and `unsampled` others.
+    /// Returns the sums so far, including `unsampled` calls that were not sampled.
     pub fn population(&self, unsampled: u64) -> Population {
         let number = |bits: &AtomicU64| f64::from_bits(bits.load(Relaxed));
         Population {
@@ -207,7 +218,7 @@ mod tests {
     use fastrand::Rng;
     use proptest::prelude::*;
 
-    /// Makes calls, and returns the weight of each that is timed.
+    /// Makes calls and returns the weight of each timed one.
     fn sampled(
         sampler: &Sampler,
         sampling: Sampling,
@@ -228,7 +239,7 @@ mod tests {
     }
 
     fn seeded(seed: u64) -> Sampler {
-        Sampler { rng: AtomicU64::new(seed), ..Sampler::default() }
+        Sampler::seeded(seed)
     }
 
     #[test]
@@ -237,7 +248,7 @@ mod tests {
         assert_eq!(sampled(&seeded(1), Sampling::of_share(0.0).unwrap(), 64, 100), [None; 100]);
     }
 
-    /// Also for a draw of exactly 1, whose logarithm is 0.
+    /// Covers a draw of exactly 1, whose logarithm is 0.
     #[test]
     fn zero_share_never_samples() {
         let none = Sampling::of_share(0.0).unwrap();

@@ -1,12 +1,15 @@
-//! Samples of one series: one launch or call of a site, on one device, in one cache state.
+//! Samples of one series: a launch or a call at one site, on one device and in one cache state.
 
 use crate::stats::bracket_counts::BracketCounts;
+use crate::stats::looks::Looks;
 use crate::stats::rates::{RateBasis, Rates};
 use crate::stats::since::{Since, impl_since};
 use crate::stats::{bias::Bias, estimate::WeightedSums, sampling::Population};
 use crate::types::sample::{CacheState, Measure, Sample};
 use crate::types::{attribute::Clock, workload::Workload};
-use gpu_time_report::{self as report, Course, Distribution, Histogram, Summary};
+use gpu_time_report::{
+    self as report, Batches, Course, Dependence, Distribution, Histogram, Summary, UnknownError,
+};
 
 /// The recorded samples of a series, in at most 256 KiB: as much as their times need.
 ///
@@ -14,37 +17,49 @@ use gpu_time_report::{self as report, Course, Distribution, Histogram, Summary};
 #[derive(Clone, Debug)]
 pub struct SeriesData {
     sums: SampleSums,
+    looks: Looks,
     fed: TimeRecorder,
     starved: TimeRecorder,
 }
 
-/// Raw times of fed or of starved samples: their distribution and their course over the run.
+/// Raw times of fed or of starved samples: their distribution, their course over the run, and their
+/// dependence on each other.
 #[derive(Clone, Debug)]
 struct TimeRecorder {
     distribution: Distribution,
     course: Course,
+    /// `None` without samples.
+    batches: Option<Box<Batches>>,
+    /// The batches since the last [`SeriesData::begin_run`], of a series that had samples then.
+    run: Option<Box<Batches>>,
 }
 
-/// The times of a copied series, from which a report is made.
+/// The times of a copied series, used to make a report.
 #[derive(Clone, Debug, Default)]
 pub struct SampleTimes {
     fed: TimeSummary,
     starved: TimeSummary,
+    looks: u32,
 }
 
 #[derive(Clone, Debug, Default)]
 struct TimeSummary {
     summary: Summary,
-    /// `None` in a difference of two copies: a slot of the course may begin before the earlier copy.
+    /// `None` in a difference between two copies, because a slot of the course may begin before the
+    /// earlier copy.
     course: Option<Course>,
+    /// `None` in a difference of two copies, if no run began at the earlier one.
+    batches: Option<Box<Batches>>,
+    /// The batches since the last run began.
+    run: Option<Box<Batches>>,
 }
 
-/// The properties of a series that its samples do not tell.
+/// Properties of a series that its samples do not contain.
 #[derive(Clone, Debug)]
 pub struct SeriesInfo {
     /// `cuda:N` or `host`.
     pub device: String,
-    /// The launch, or `None` for the function.
+    /// The launch, or `None` for the whole function.
     pub launch: Option<report::Launch>,
     /// The interval that a sample measures.
     pub measure: Measure,
@@ -54,20 +69,24 @@ pub struct SeriesInfo {
     pub cache: CacheState,
     /// The clock that measured the times.
     pub clock: Clock,
-    /// The launch is a node of graphs.
+    /// The launch is a graph node.
     pub graph: bool,
-    /// The start of the process, by the clock of [`Sample::at_ns`].
+    /// The start of the process, on the clock of [`Sample::at_ns`].
     pub start_ns: u64,
-    /// The calls that the samples were drawn from; `None` for replays of graphs, which are not calls.
+    /// The calls that the samples were drawn from. `None` for graph replays, which are not calls.
     pub population: Option<Population>,
+    /// The number of looks at a run so far, this one included; `None` for those at the whole series.
+    pub looks: Option<u32>,
+    /// The calls were picked by number.
+    pub counted: bool,
     /// A sampled call may have given several samples, which then were not drawn independently.
     pub repeats: bool,
     /// The bias of each bracket; `None` if it is unknown.
     pub bias: Option<Bias>,
 }
 
-/// The counts and sums of a series: cheap to copy, unlike its times. The sums may have a few more samples
-/// than the counts, which were taken before.
+/// The counts and sums of a series. Unlike its times, they are cheap to copy. The sums may include a few
+/// more samples than the counts, which were read before.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     pub counts: BracketCounts,
@@ -86,7 +105,7 @@ pub struct SampleSums {
 
 impl_since!(SampleSums { brackets, weighted, rates });
 
-/// The number of brackets that each fed or starved sample adds up.
+/// The number of brackets in each fed or starved sample.
 #[derive(Clone, Copy, Debug)]
 struct BracketsPerSample {
     samples: u64,
@@ -102,9 +121,21 @@ impl SeriesData {
     pub fn new() -> Self {
         SeriesData {
             sums: SampleSums::default(),
+            looks: Looks::default(),
             fed: TimeRecorder::new(),
             starved: TimeRecorder::new(),
         }
+    }
+
+    /// Counts a look at the series: a report of it that someone may read.
+    pub fn look(&mut self) {
+        self.looks.look(self.sums.brackets.samples);
+    }
+
+    /// Begins a run, whose samples depend on each other alone.
+    pub fn begin_run(&mut self) {
+        self.fed.begin_run();
+        self.starved.begin_run();
     }
 
     /// Records a sample.
@@ -120,7 +151,7 @@ impl SeriesData {
         if sample.flags.fed { &mut self.fed } else { &mut self.starved }.record(sample);
     }
 
-    /// Records the work of a sample that was recorded before.
+    /// Records the work of a sample that has already been recorded.
     #[cold]
     pub fn record_work(&mut self, sample: Sample, workload: Workload) {
         if !sample.flags.at_floor {
@@ -133,9 +164,13 @@ impl SeriesData {
         self.sums
     }
 
-    /// Returns the times. Slower than copying the series, so made from a copy.
+    /// Returns the times. This takes longer than to copy the series, so do it on a copy.
     pub fn times(&self) -> SampleTimes {
-        SampleTimes { fed: self.fed.summary(), starved: self.starved.summary() }
+        SampleTimes {
+            fed: self.fed.summary(),
+            starved: self.starved.summary(),
+            looks: self.looks.count(),
+        }
     }
 
     /// Returns the memory that it takes, in bytes.
@@ -149,27 +184,39 @@ impl Since for SampleTimes {
         SampleTimes {
             fed: self.fed.since(&earlier.fed),
             starved: self.starved.since(&earlier.starved),
+            looks: self.looks,
         }
     }
 }
 
 impl Since for TimeSummary {
     fn since(&self, earlier: &TimeSummary) -> TimeSummary {
-        TimeSummary { summary: self.summary.since(&earlier.summary), course: None }
+        let is_whole = earlier.summary.count() == 0;
+        let summary = self.summary.since(&earlier.summary);
+        // Another run that began meanwhile has batches of its own part only.
+        let run = self.run.as_ref().filter(|run| run.count() >= summary.count());
+        TimeSummary {
+            summary,
+            course: None,
+            batches: if is_whole { self.batches.clone() } else { run.cloned() },
+            run: None,
+        }
     }
 }
 
 impl SampleTimes {
-    /// Returns the series of the report. Counts were taken before the times, so the statistics may have a
-    /// few more samples.
+    /// Returns the series for the report. Counts were read before the times were, so the statistics
+    /// may include a few more samples.
     ///
-    /// The bias of a sum of k launches is k times that of a bracket. The histogram does not keep k per
-    /// sample, so where k varies, only the sum of all times has a net figure.
+    /// The bias of a sum of k launches is k times that of a bracket. The histogram does not store k
+    /// for each sample, so if k varies, only the sum of all times has a net figure.
     pub fn report(&self, info: SeriesInfo, tally: &Tally) -> report::Series {
         let SampleSums { brackets, weighted, rates } = &tally.sums;
         let BracketCounts { timed, in_flight, measured, fed, starved, at_floor, .. } = tally.counts;
         let BracketCounts { queued, nested, tracked, lost, .. } = tally.counts;
         let basis = if fed > 0 { &self.fed } else { &self.starved };
+        let dependence = basis.dependence();
+        let looks = info.looks.unwrap_or(self.looks).max(1);
         let sum = |bias: f64| self.fed.summary.sum(bias) + self.starved.summary.sum(bias);
         let stats = |bias: f64| basis.summary.stats(bias, sum(bias));
         let bias_ns = tally.bias_ns(info.bias);
@@ -182,6 +229,12 @@ impl SampleTimes {
             let mean = brackets.mean();
             let (seen_ns, bias_ns) = net_sum_ns.zip(bias_ns).unwrap_or((sum(0.0), 0.0));
             weighted.total(seen_ns, bias_ns, mean, population)
+        });
+        let is_sampled = info.population.is_some_and(|population| population.variance > 0.0);
+        let error_ns = estimate.map(|estimate| match estimate.error_ns() {
+            _ if is_sampled && info.repeats => Err(UnknownError::Repeated),
+            _ if is_sampled && info.counted => Err(UnknownError::Counted),
+            error_ns => error_ns,
         });
         let rate_basis = RateBasis {
             fed: fed > 0,
@@ -216,47 +269,76 @@ impl SampleTimes {
             bias_ns,
             net_sum_ns,
             estimated_total_ns: estimate.map(|estimate| estimate.total_ns),
-            estimated_total_error_ns: estimate
-                .filter(|_| !info.repeats)
-                .map(|estimate| estimate.error_ns),
-            ci95_ns: basis.summary.median_interval(),
+            estimated_total_error_ns: error_ns.and_then(Result::ok),
+            unknown_error: error_ns.and_then(Result::err),
+            ci95_ns: basis.summary.median_interval(&dependence, looks),
+            dependence: (fed + starved > 0).then_some(dependence),
+            looks,
             timeline: basis.course.as_ref().and_then(|course| course.timeline(info.start_ns)),
             histogram: basis.summary.histogram().clone(),
             net_histogram: Histogram::default(),
+            runs: Vec::new(),
             bytes: rates.bytes(rate_basis),
             flops: rates.flops(rate_basis),
         }
     }
 }
 
+impl TimeSummary {
+    fn dependence(&self) -> Dependence {
+        let found = self.batches.as_ref().map(|batches| batches.dependence());
+        found.unwrap_or(Dependence::none(self.summary.count()))
+    }
+}
+
 impl TimeRecorder {
     fn new() -> Self {
-        TimeRecorder { distribution: Distribution::new(), course: Course::new() }
+        TimeRecorder {
+            distribution: Distribution::new(),
+            course: Course::new(),
+            batches: None,
+            run: None,
+        }
+    }
+
+    fn begin_run(&mut self) {
+        self.run = self.batches.is_some().then(Box::default);
     }
 
     #[inline]
     fn record(&mut self, sample: Sample) {
         self.distribution.record(sample.raw_ns());
         self.course.record(sample.at_ns, sample.raw_ns());
+        self.batches.get_or_insert_default().record(sample.raw_ns());
+        if let Some(run) = &mut self.run {
+            run.record(sample.raw_ns());
+        }
     }
 
     fn summary(&self) -> TimeSummary {
-        TimeSummary { summary: self.distribution.summary(), course: Some(self.course.clone()) }
+        TimeSummary {
+            summary: self.distribution.summary(),
+            course: Some(self.course.clone()),
+            batches: self.batches.clone(),
+            run: self.run.clone(),
+        }
     }
 
     fn heap_bytes(&self) -> usize {
-        self.distribution.heap_bytes() + self.course.heap_bytes()
+        let batches = self.batches.iter().chain(&self.run).map(|batches| size_of_val(&**batches));
+        self.distribution.heap_bytes() + self.course.heap_bytes() + batches.sum::<usize>()
     }
 }
 
 impl Tally {
-    /// Returns the bias of a bracket: the one that holds for most samples, and so for the median.
+    /// Returns the bias of a bracket. It is the bias that applies to most samples, and so to the
+    /// median.
     fn bias_ns(&self, bias: Option<Bias>) -> Option<f64> {
         let is_queued = self.counts.queued * 2 > self.counts.fed;
         bias.map(|bias| if is_queued { bias.queued_ns } else { bias.ns })
     }
 
-    /// Returns the bias of a sample, or `None` if samples add up different numbers of brackets.
+    /// Returns the bias of a sample, or `None` if samples contain different numbers of brackets.
     pub fn removed_ns(&self, bias: Option<Bias>) -> Option<f64> {
         let (bias_ns, brackets) = (self.bias_ns(bias)?, self.sums.brackets.uniform()?);
         Some(bias_ns * f64::from(brackets))
@@ -287,7 +369,7 @@ impl BracketsPerSample {
     }
 }
 
-/// Readings for live export, which computes its own figures.
+/// Readings for live exporters, which compute their own figures.
 #[cfg(feature = "metrics")]
 mod live {
     use super::{SeriesData, Tally};
@@ -295,7 +377,7 @@ mod live {
     use gpu_time_report::Histogram;
 
     impl SeriesData {
-        /// Returns the histogram of the fed or of the starved samples.
+        /// Returns the histogram of fed samples, or of starved ones.
         pub fn histogram(&self, fed: bool) -> Histogram {
             let times = if fed { &self.fed } else { &self.starved };
             times.distribution.summary().histogram().clone()
@@ -303,12 +385,12 @@ mod live {
     }
 
     impl Tally {
-        /// Returns the numbers of samples that are fed, starved and at the floor.
+        /// Returns the number of samples that are fed, starved and at the floor.
         pub fn samples(&self) -> [u64; 3] {
             [self.counts.fed, self.counts.starved, self.counts.at_floor]
         }
 
-        /// Returns the lost brackets by reason.
+        /// Returns the lost brackets, by reason.
         pub fn lost(&self) -> Losses {
             self.counts.lost
         }
@@ -316,4 +398,4 @@ mod live {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

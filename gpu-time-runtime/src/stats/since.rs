@@ -2,9 +2,10 @@
 
 use gpu_time_report::Losses;
 
-/// A reading of counters that only grow. `until_stable` subtracts two of them to report one run.
+/// A reading of counters that only grow. `until_stable` subtracts two readings to report a single
+/// run.
 pub(crate) trait Since {
-    /// Returns what was counted after the earlier reading of the same counters.
+    /// Returns the counts since an earlier reading of the same counters.
     fn since(&self, earlier: &Self) -> Self;
 }
 
@@ -20,6 +21,12 @@ impl Since for f64 {
     }
 }
 
+impl<const N: usize> Since for [f64; N] {
+    fn since(&self, earlier: &[f64; N]) -> [f64; N] {
+        std::array::from_fn(|at| self[at] - earlier[at])
+    }
+}
+
 impl Since for Losses {
     fn since(&self, earlier: &Losses) -> Losses {
         let mut losses = *self;
@@ -28,8 +35,8 @@ impl Since for Losses {
     }
 }
 
-/// Implements [`Since`] field by field. Fields after `keep`, such as extremes, cannot be subtracted: the
-/// later reading's are taken.
+/// Implements [`Since`] field by field. Fields after `keep`, such as extremes, cannot be
+/// subtracted, so their values come from the later reading.
 macro_rules! impl_since {
     ($type:ty { $($field:ident),* $(,)? $(; keep $($kept:ident),*)? }) => {
         impl $crate::stats::since::Since for $type {

@@ -1,70 +1,72 @@
-//! The arguments of the attribute.
+//! The attribute's arguments.
 
 use crate::types::sampling::Sampling;
 pub use gpu_time_report::{Clock, Remark, ScopeKind};
 
-/// The arguments of one attribute, as constants that the compiler checked.
+/// The arguments of one attribute, as compile-time constants.
 ///
-/// Generated code writes this as a struct literal, so that rustc reports a value of the wrong type at the
-/// user's token.
+/// Generated code contains this as a struct literal, so rustc reports a value of the wrong type at
+/// the user's own token.
 pub struct Spec {
-    /// Returns the type name of a marker function inside the annotated one, from which `label` takes the path.
+    /// Returns the type name of a marker function nested in the annotated function. `label`
+    /// extracts the path from it.
     pub path: fn() -> &'static str,
-    /// `name = "…"`; by default the path is the name.
+    /// `name = "…"`. Without it, the function is named by its path.
     pub name: Option<&'static str>,
-    /// The source file, by `file!()`.
+    /// The source file, from `file!()`.
     pub file: &'static str,
-    /// The line of the function's name.
+    /// The line with the function's name.
     pub line: u32,
-    /// The column of the function's name.
+    /// The column at which the function's name starts.
     pub column: u32,
-    /// `warmup = N`: the number of calls on each device that are not timed at first.
+    /// `warmup = N`: how many of the first calls on each device are left untimed.
     pub warmup: u32,
-    /// `sample = 0.01` or `every = 100`: the calls that are timed.
+    /// `sample = 0.01` or `every = 100`: which calls are timed.
     pub sampling: Sampling,
     /// `cold` or `cold = "dirty"`.
     pub cold: Option<Cold>,
     /// `sleep` or `sleep = "50us"`.
     pub sleep: Option<Hold>,
-    /// `graph`: launches in a capture become timed nodes of the graph.
+    /// `graph`: captured launches become timed graph nodes.
     pub graph: bool,
-    /// The function is async. Its stream is never held, because a hold would last across awaits.
+    /// The function is async. Its stream is never held, because the hold would outlast an await.
     pub is_async: bool,
-    /// The extent of a bracket.
+    /// The part of the function that a bracket covers.
     pub scope: ScopeKind,
-    /// The clock that measures the time.
+    /// The clock that times the calls.
     pub clock: Clock,
-    /// The launches that the macro found, in source order; empty in body scope.
+    /// The launches found by the macro, in source order. Empty in body scope.
     pub launches: &'static [Launch],
-    /// A call makes at most one launch. The sum of a call is then its launch, and is not recorded twice.
+    /// A call makes at most one launch. The call's sum equals that launch, so it is not recorded
+    /// separately.
     pub is_single: bool,
     /// The attribute's arguments as the user wrote them.
     pub options: &'static str,
-    /// The macro's remarks on how it times the function.
+    /// The macro's remarks about how it times the function.
     pub remarks: &'static [Remark],
 }
 
-/// A launch that the macro found.
+/// A launch found by the macro.
 pub struct Launch {
     /// The name of the method, function or macro that launches.
     pub name: &'static str,
-    /// The line of the launch.
+    /// The line that contains the launch.
     pub line: u32,
 }
 
-/// The state in which a flush leaves the L2.
+/// The state in which a flush leaves the L2 cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cold {
     /// Evicted by reading: no line needs writing back.
     Clean,
-    /// Evicted by writing: lines are dirty, as after a producer kernel.
+    /// Evicted by writing: lines are dirty, as after a producer kernel has run.
     Dirty,
 }
 
-/// The time to hold the stream before a bracket.
+/// How long to hold the stream before a bracket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// Until the bracket is enqueued, or a deadline passes.
+    /// Until the bracket is enqueued or a deadline passes.
     UntilEnqueued,
     /// For a fixed time, in nanoseconds.
     For(u64),

@@ -1,13 +1,13 @@
-//! The device that a call ran on.
+//! The device that ran a call.
 
 use std::fmt;
 
-/// The device of a call, or the host. Displayed as reports name it.
+/// The device that ran a call, or the host. Displayed as in reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum DeviceId {
-    /// A CUDA device by its ordinal.
+    /// A CUDA device, by its ordinal.
     Cuda(u32),
-    /// A context whose device the driver did not tell.
+    /// A context whose device the driver did not report.
     Unknown,
     /// The host clock timed the call.
     Host,

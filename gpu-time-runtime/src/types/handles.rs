@@ -1,11 +1,11 @@
 //! Driver handles: streams and events.
 
-/// A stream handle of the driver; 0 and 1 are the NULL stream, 2 is the calling thread's default stream.
+/// A driver stream handle. 0 and 1 are the NULL stream; 2 is the calling thread's default stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stream(pub usize);
 
 impl Stream {
-    /// Returns `true` if the handle means a different stream on every thread.
+    /// Returns `true` if the handle refers to a different stream on every thread.
     pub fn is_per_thread(self) -> bool {
         self.0 == 2
     }
@@ -23,8 +23,8 @@ impl Stream {
 
 /// A timing event.
 ///
-/// Invariant: created by `Gpu::create_event`, and destroyed only by `Gpu::discard`, whose caller owns it.
-/// An event that is not discarded is destroyed by the driver with its context.
+/// Invariant: created by `Gpu::create_event`, and destroyed only by its owner, through
+/// `Gpu::discard`. The driver destroys the remaining events along with their context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Event(usize);
 

@@ -1,30 +1,30 @@
-//! Values of the attribute's `key`, which split a site into series.
+//! Values of the attribute's `key`, which divides a site's samples into series.
 
 use std::fmt::{self, Display, Write};
 use std::sync::OnceLock;
 
-/// The number of distinct values that a site tells apart.
+/// The maximum number of distinct values per site.
 const MOST: usize = 64;
-/// The number of bytes of a value's text that are kept.
+/// The maximum number of bytes kept from a value's text.
 const LONGEST: usize = 96;
-/// The mark at the end of a truncated text. Eight digits of the hash of the whole text follow it, which tell
-/// texts with the same beginning apart.
+/// The mark that ends a truncated text. It is followed by eight hash digits, computed from the
+/// whole text, which distinguish texts with the same beginning.
 const CUT: &str = "…";
 const CUT_BYTES: usize = CUT.len() + 8;
 /// The text that all further values share.
 const OTHER: &str = "<other>";
 
-/// The text of one value, without allocating.
+/// The text of one value, stored without allocating.
 ///
 /// Invariant: the first `len` bytes are the text, in UTF-8.
 pub struct KeyText {
     len: usize,
     bytes: [u8; LONGEST],
-    /// The hash of the whole text, if it does not fit.
+    /// The hash of the whole text, if the text does not fit.
     hash: Option<Hash>,
 }
 
-/// A FNV-1a hash: the same in every build, so that reports agree.
+/// An FNV-1a hash. It is the same in every build, so reports from different builds agree.
 #[derive(Clone, Copy)]
 struct Hash(u32);
 
@@ -38,13 +38,14 @@ impl Hash {
 }
 
 impl KeyText {
-    /// Formats the value, and truncates a long text. If `Display` fails, keeps what it wrote before.
+    /// Formats the value, truncating a long text. If `Display` fails, keeps the text written so
+    /// far.
     pub fn of<V: Display + ?Sized>(value: &V) -> KeyText {
         let mut text = KeyText { len: 0, bytes: [0; LONGEST], hash: None };
         // Fails only if the value's `Display` does.
         _ = write!(text, "{value}");
         if let Some(Hash(hash)) = text.hash.take() {
-            // `CUT_BYTES` were left free.
+            // `CUT_BYTES` have been left free.
             _ = write!(text, "{CUT}{hash:08x}");
         }
         text
@@ -73,7 +74,7 @@ impl Write for KeyText {
             let room = LONGEST - CUT_BYTES;
             match room.checked_sub(self.len) {
                 Some(room) => self.push(fitting(part, room)),
-                // The text so far reaches into the room for the mark.
+                // The text already extends into the space reserved for the mark.
                 None => self.len = fitting(self.as_str(), room).len(),
             }
         }
@@ -82,30 +83,30 @@ impl Write for KeyText {
     }
 }
 
-/// Returns the longest beginning of a text that fits into `room` bytes.
+/// Returns the longest prefix that fits into `room` bytes.
 fn fitting(text: &str, room: usize) -> &str {
     let end = (0..=room.min(text.len())).rev().find(|&at| text.is_char_boundary(at));
     text.get(..end.unwrap_or_default()).unwrap_or_default()
 }
 
-/// The number of a key value within its site.
+/// A number that identifies a key value within its site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct SeriesKey(u8);
 
 impl SeriesKey {
-    /// The key of calls without a value.
+    /// The key for calls without a value.
     pub const NONE: SeriesKey = SeriesKey(0);
-    /// The key of all values beyond the first [`MOST`].
+    /// The key for all values beyond the first [`MOST`].
     pub const OTHER: SeriesKey = SeriesKey(MOST as u8 + 1);
 
-    /// Returns the number, at most [`MOST`] + 1.
+    /// Returns the number, which is at most [`MOST`] + 1.
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
 }
 
-/// The key values of a site, in the order in which they first came. They are never removed, so that a call
-/// finds its value without a lock.
+/// A site's key values, in order of first use. They are never removed, so a call can find its value
+/// without a lock.
 pub(crate) struct Keys(OnceLock<Box<[OnceLock<Box<str>>; MOST]>>);
 
 impl Keys {
@@ -113,14 +114,14 @@ impl Keys {
         Keys(OnceLock::new())
     }
 
-    /// Returns the number of the value, which is assigned on first use.
+    /// Returns the value's number, assigning one on first use.
     pub fn find(&self, text: &KeyText) -> SeriesKey {
         let text = text.as_str();
         if text == OTHER {
             return SeriesKey::OTHER;
         }
         let names = self.0.get_or_init(|| Box::new([const { OnceLock::new() }; MOST]));
-        // If another thread takes a place first, for another value, the search goes on.
+        // If another thread claims a place for a different value first, the search continues.
         let at = names.iter().position(|name| {
             let known: &str = name.get_or_init(|| text.into());
             known == text
@@ -128,7 +129,7 @@ impl Keys {
         at.map_or(SeriesKey::OTHER, |at| SeriesKey(at as u8 + 1))
     }
 
-    /// Returns the text of a value.
+    /// Returns the text of the value with this key.
     pub fn text(&self, key: SeriesKey) -> Option<&str> {
         match key {
             SeriesKey::NONE => None,
@@ -152,7 +153,7 @@ mod tests {
         assert_eq!(keys.text(numbers[63]), Some("63"));
         assert!(numbers[64..].iter().all(|&key| keys.text(key) == Some("<other>")));
         assert_eq!(keys.text(SeriesKey::NONE), None);
-        // A value with this text shares the number too, so that no two series have the same name.
+        // A value with this text gets the same number, so no two series have the same name.
         assert_eq!(keys.find(&KeyText::of("<other>")), numbers[64]);
     }
 

@@ -1,7 +1,7 @@
-//! The default name of a function in reports.
+//! Default function names for reports.
 
-/// Returns a readable path from the type name of the marker function: without the marker itself, closures,
-/// and the placeholders of generic parameters.
+/// Returns a readable path from the marker function's type name, without the marker itself,
+/// closures and placeholders for generic parameters.
 ///
 /// `app::Net<_>::forward::{{closure}}::marker` becomes `app::Net::forward`.
 pub(crate) fn label(marker_path: &str) -> String {
@@ -13,7 +13,7 @@ pub(crate) fn label(marker_path: &str) -> String {
     path
 }
 
-/// Removes one generic argument list that consists of `_` only, if there is one.
+/// Removes one generic argument list that consists only of `_`. Returns `None` if there is none.
 fn without_placeholders(path: &str) -> Option<String> {
     let (head, list) = path.split_at(path.find("<_")?);
     let (arguments, rest) = list.strip_prefix('<')?.split_once('>')?;

@@ -1,7 +1,8 @@
-//! Plain values that every layer passes along.
+//! Plain values passed between layers.
 
 pub mod attribute;
 pub(crate) mod device;
+pub(crate) mod gpu_stream;
 pub(crate) mod handles;
 pub mod key;
 pub(crate) mod label;

@@ -1,43 +1,43 @@
-//! One measurement, or the reason why there is none.
+//! A single measurement.
 
 use std::time::Duration;
 
 pub use gpu_time_report::{CacheState, Losses, Lost, Measure};
 
-/// The time of one bracket, of one call's sum, or of one call timed by the host clock.
+/// The time of one bracket, the sum for one call, or one call timed by the host clock.
 ///
 /// Invariant: the time is finite and not negative.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
     raw_ns: f64,
-    /// The host's time at its end: of the stop record, of the last stop record for a sum, or of the
-    /// reading for a graph node.
+    /// The host time at which the measurement ended: at its stop record, at the last stop record
+    /// for a sum, or at the time of reading for a graph node.
     pub at_ns: u64,
-    /// Brackets in the time: 1, or for a sum the number of launches that the call made.
+    /// The number of brackets included: 1, or for a sum, the number of launches made by the call.
     pub brackets: u32,
-    /// Calls that the sample stands for.
+    /// The number of calls that the sample represents.
     pub weight: f32,
     pub flags: SampleFlags,
 }
 
-/// The circumstances of a measurement, by which its time is judged.
+/// The conditions of a measurement, which determine how its time is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SampleFlags {
-    /// The GPU cannot have waited for the CPU inside the bracket. Always set for the host clock.
+    /// The GPU cannot have waited for the CPU inside the bracket. Always set with the host clock.
     pub fed: bool,
-    /// Enough brackets were queued behind this one, when the GPU passed it, to lengthen what its events
-    /// read.
+    /// When the GPU passed this bracket, enough brackets were queued behind it to lengthen the
+    /// measured time.
     pub queued: bool,
-    /// Nothing ran inside.
+    /// Nothing ran inside the bracket.
     pub at_floor: bool,
-    /// Another timed bracket lay inside.
+    /// The bracket contained another timed bracket.
     pub nested: bool,
-    /// The bracket also held waits and records that cudarc's event tracking enqueued.
+    /// The bracket also contained waits and records enqueued by cudarc's event tracking.
     pub tracked: bool,
 }
 
 impl Sample {
-    /// Creates a sample of one bracket without flags. Returns `None` if `raw_ns` is not a time.
+    /// Creates a one-bracket sample without flags. Returns `None` if `raw_ns` is not a valid time.
     pub fn new(raw_ns: f64) -> Option<Sample> {
         (raw_ns.is_finite() && raw_ns >= 0.0).then_some(Sample::of(raw_ns))
     }
@@ -46,24 +46,25 @@ impl Sample {
         Sample { raw_ns, at_ns: 0, brackets: 1, weight: 1.0, flags: SampleFlags::default() }
     }
 
-    /// Creates a sum before the first launch is added to it.
+    /// Creates an empty sum, to which launches are then added.
     pub fn nothing() -> Sample {
         let flags = SampleFlags { fed: true, queued: true, at_floor: true, ..Default::default() };
         Sample { brackets: 0, flags, ..Sample::of(0.0) }
     }
 
-    /// Creates a sample of the host clock, which has no GPU to feed, and which ended `at_ns`.
+    /// Creates a host-clock sample that ended at `at_ns`. It counts as fed, because no GPU is
+    /// involved.
     pub fn by_host(took: Duration, at_ns: u64) -> Sample {
         let flags = SampleFlags { fed: true, ..SampleFlags::default() };
         Sample { at_ns, flags, ..Sample::of(took.as_nanos() as f64) }
     }
 
-    /// Sets the host's time at the end.
+    /// Sets the host time at which the measurement ended.
     pub fn at(self, at_ns: u64) -> Sample {
         Sample { at_ns, ..self }
     }
 
-    /// Sets the number of calls that the sample stands for.
+    /// Sets the number of calls that the sample represents.
     pub fn weighted(self, weight: f32) -> Sample {
         Sample { weight, ..self }
     }
@@ -73,8 +74,8 @@ impl Sample {
         Sample { flags, ..self }
     }
 
-    /// Adds a launch of the same call. A sum of finite times is finite: a call makes fewer than 2^32
-    /// launches, and a time is a float's.
+    /// Adds a launch made by the same call. The sum stays finite: a call makes fewer than 2^32
+    /// launches, and each time comes from an `f32`.
     #[inline]
     pub fn add(&mut self, launch: Sample) {
         self.raw_ns += launch.raw_ns;

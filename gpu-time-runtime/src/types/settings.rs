@@ -1,8 +1,8 @@
-//! Preparation of brackets, packed into one atomic word.
+//! Bracket preparation, packed into one atomic word.
 
 use crate::types::attribute::{Cold, Hold};
 
-/// The preparation of each bracket of a site, by its attribute and the configuration.
+/// The preparation for each of a site's brackets, as set by its attribute and the configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub cold: Option<Cold>,
@@ -13,8 +13,8 @@ impl Settings {
     /// The packed default: no preparation.
     pub(crate) const NONE: u64 = 0;
 
-    /// Packs the settings into one word, so that calls can read them while another thread changes them: the
-    /// state of the L2 in two bits, the time of the hold in the others.
+    /// Packs the settings into one word, which calls can read while another thread changes it. The
+    /// L2 state takes two bits and the hold time the rest.
     pub(crate) fn pack(self) -> u64 {
         let cold = match self.cold {
             None => 0,

@@ -1,13 +1,13 @@
-//! Work of one call, by the attribute's `bytes` and `flops`.
+//! The work done by one call, as given by the attribute's `bytes` and `flops`.
 
 /// A number of bytes or of floating-point operations.
 ///
-/// Invariant: finite and not negative if known, NaN if unknown, negative infinity if the user's value is
-/// invalid.
+/// Invariant: finite and not negative if known, NaN if unknown, negative infinity if the user's
+/// value is invalid.
 #[derive(Clone, Copy, Debug)]
 pub struct Amount(f64);
 
-/// The work of one call.
+/// The work done by one call.
 #[derive(Clone, Copy, Debug)]
 pub struct Workload {
     /// `bytes = EXPR`.
@@ -20,10 +20,10 @@ impl Amount {
     /// An unknown amount.
     pub const UNKNOWN: Amount = Amount(f64::NAN);
 
-    /// The amount of an invalid value.
+    /// The amount for an invalid value.
     const INVALID: Amount = Amount(f64::NEG_INFINITY);
 
-    /// Converts a value of the user.
+    /// Converts a user's value.
     pub fn of<V: Quantity>(value: &V) -> Amount {
         match value.quantity() {
             None => Amount::UNKNOWN,
@@ -56,13 +56,14 @@ impl Workload {
     }
 }
 
-/// Evaluates an expression of the user in a closure, so that `?` in it does not return from the function.
+/// Evaluates a user's expression in a closure, so that `?` inside it does not return from the
+/// function.
 #[inline]
 pub fn evaluated<T>(value: impl FnOnce() -> T) -> T {
     value()
 }
 
-/// A value of `bytes` or `flops`.
+/// A value for `bytes` or `flops`.
 #[diagnostic::on_unimplemented(
     message = "`bytes` and `flops` take a number, or an `Option` or `Result` of one",
     label = "this is a `{Self}`"

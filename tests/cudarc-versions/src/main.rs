@@ -50,7 +50,8 @@ macro_rules! version {
                 work();
             }
 
-            #[gpu_timed(scope = "body")]
+            // SAFETY: the caller keeps the stream.
+            #[gpu_timed(stream = unsafe { gpu_time::raw_stream(stream) }, scope = "body")]
             fn raw(stream: sys::CUstream, work: impl FnOnce()) {
                 let _ = stream;
                 work();

@@ -1,4 +1,4 @@
-//! Uses the whole API of gpu-time; compiles with and without the feature `enabled`.
+//! Uses gpu-time's whole API. Compiles with and without the `enabled` feature.
 //!
 //! Prints the contents of the snapshot. With the feature, stderr has the report twice.
 
@@ -6,6 +6,7 @@
 #![allow(dead_code, unused_variables)]
 
 use std::error::Error;
+use std::ffi::c_void;
 use std::fmt::{Debug, Display};
 use std::pin::pin;
 use std::ptr;
@@ -14,10 +15,11 @@ use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use gpu_time::{
-    BackToBack, Budget, Bytes, ClockError, Clocks, Configure, Device, Eviction, Flops, FlushProof,
-    Histogram, Launch, Launches, LockedClocks, Process, ReadError, Series, Settle, Settled, Site,
-    Slot, Snapshot, Stats, Timeline, Unmet, configure, gpu_timed, lock_clocks, publish, report,
-    set_enabled, snapshot, until_stable,
+    BackToBack, Budget, Bytes, ClockError, Clocks, Compared, Configure, Device, Eviction, Flops,
+    FlushProof, GpuStream, Histogram, LEGACY_STREAM, Launch, Launches, LockedClocks, NULL_STREAM,
+    PER_THREAD_STREAM, Process, Ratio, RawStream, ReadError, Series, Settle, Settled, Site, Slot,
+    Snapshot, Stats, Timeline, Unmet, compare, configure, gpu_timed, lock_clocks, publish,
+    raw_stream, report, set_enabled, snapshot, until_stable,
 };
 
 /// The methods of a cudarc stream that generated code calls.
@@ -87,8 +89,28 @@ fn configured() -> Configure {
     options.cold("").sleep("").bias("").trace_last(None)
 }
 
+/// A user-defined stream type.
+struct Queue(RawStream);
+
+// SAFETY: the NULL stream is never destroyed.
+unsafe impl GpuStream for Queue {
+    fn stream_handle(&self) -> *mut c_void {
+        self.0.stream_handle()
+    }
+}
+
+/// Names the NULL stream in every way.
+fn null_streams() -> impl GpuStream {
+    // SAFETY: the NULL stream is never destroyed.
+    let raw = unsafe { raw_stream(ptr::null_mut::<()>()) };
+    assert_eq!(raw, NULL_STREAM);
+    assert_ne!(LEGACY_STREAM, PER_THREAD_STREAM);
+    Arc::new(Box::new(Queue(raw)))
+}
+
 fn main() {
     configured().apply();
+    assert!(null_streams().stream_handle().is_null());
     configure().sample(1.0).warmup(0).apply();
     let work = Work { stream: None };
     set_enabled(true);
@@ -106,18 +128,19 @@ fn main() {
     report();
     publish();
     line("settled", show_settled(&settle()));
+    line("compared", show_compared());
     show(&snapshot());
-    // The feature `nvml` is off either way.
+    // The `nvml` feature is off in either case.
     line("clocks", lock_clocks(1500).map_err(show_error).map(|locked| show_locked(&locked)));
 }
 
-/// Settles quickly: six samples suffice.
+/// Settles quickly, because six samples are enough.
 fn settle() -> Settled {
     let (brief, long) = (Duration::ZERO, Duration::from_secs(60));
     let options = Settle::default().margin(0.9).min_samples(6).min_time(brief).timeout(long);
     same(&options.as_found());
     same(&options.cold_dirty());
-    same(&options.graph(ptr::null_mut::<()>(), 3));
+    same(&options.graph(NULL_STREAM, 3));
     let (started, mut calls) = (Instant::now(), 0);
     let settled = until_stable(options.cold(), || {
         host(1);
@@ -126,6 +149,24 @@ fn settle() -> Settled {
     assert_eq!(settled.calls(), calls);
     assert!(settled.elapsed() <= started.elapsed());
     settled
+}
+
+/// Compares two closures that measure nothing, so that each is called once in both builds.
+fn show_compared() -> impl Debug {
+    let (started, mut old, mut new) = (Instant::now(), 0, 0);
+    let compared: Compared = compare(Settle::default(), ("old", || old += 1), ("new", || new += 1));
+    same(&compared);
+    compared.assert_not_slower(1.0);
+    assert!(compared.to_string().contains("`old`"));
+    let show = |ratio: &Ratio| {
+        same(ratio);
+        let figures = (ratio.ratio(), ratio.interval95(), ratio.upper_bound());
+        (ratio.name().to_owned(), ratio.blocks(), figures, ratio.to_string())
+    };
+    let ratios: Vec<_> = compared.ratios().iter().map(show).collect();
+    let names = compared.names().map(str::to_owned);
+    assert!(compared.elapsed() <= started.elapsed());
+    (names, old, new, compared.blocks(), ratios)
 }
 
 fn show_settled(settled: &Settled) -> impl Debug {
@@ -147,7 +188,8 @@ fn show_replays(found: &BackToBack) -> impl Debug {
 
 fn show_unmet(unmet: &Unmet) -> impl Debug {
     same(unmet);
-    (unmet.to_string(), unmet.site().len(), unmet.series().len(), unmet.samples(), unmet.margin())
+    let place = (unmet.site().len(), unmet.series().len());
+    (unmet.to_string(), place, unmet.samples(), unmet.margin(), unmet.reason().len())
 }
 
 fn show(snapshot: &Snapshot) {
@@ -277,7 +319,9 @@ fn show_series(series: &Series) -> impl Debug {
         (series.fed(), series.starved(), series.at_floor()),
         (series.queued(), series.nested(), series.tracked()),
         (series.upper_bound(), series.bias_ns(), series.ci95_ns()),
+        (series.independent(), series.looks()),
         (series.estimated_total_ns(), series.estimated_total_error_ns()),
+        series.unknown_error().map(str::to_owned),
         show_histogram(series.histogram()),
         series.timeline().map(show_timeline),
         (series.raw_ns().map(show_stats), series.net_ns().map(show_stats)),

@@ -22,7 +22,7 @@ pub const SCENARIOS: &[Scenario] = &[
 /// 3.75 MiB each.
 const BYTES: usize = 15 << 18;
 
-/// The macro sees the launch; the barriers nevertheless enclose the whole body.
+/// The macro sees the launch, but the barriers enclose the whole body.
 #[gpu_timed(clock = "sync", bytes = 1_000_000)]
 fn one(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
@@ -88,7 +88,7 @@ fn kinds(_: &[String]) {
     let spin = gpu.spin("barriers::kinds");
     let mut copy = gpu.copy("barriers::cold", BYTES);
     for _ in 0..10 {
-        // Keeps the stream busy, which the first barrier has to wait for.
+        // Keeps the stream busy. The first barrier must wait for this.
         spin.launch(stream, 1_000_000).unwrap();
         one(stream, &spin).unwrap();
         two(stream, &spin).unwrap();
@@ -103,7 +103,7 @@ fn kinds(_: &[String]) {
     tally::print();
 }
 
-/// Calls of a single function.
+/// Calls only a single function.
 fn one_function(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("barriers::one_function");
@@ -133,14 +133,15 @@ fn begins(stream: &Arc<CudaStream>) -> LaunchResult {
     stream.begin_capture(Mode::CU_STREAM_CAPTURE_MODE_GLOBAL)
 }
 
-/// A capture continues while its own thread and another one pass barriers on other streams.
+/// Tests that a capture continues while its own thread and another one pass barriers on other
+/// streams.
 fn capture(_: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;
     let mut increment = gpu.increment("barriers::captured");
     let spin = gpu.spin("barriers::elsewhere");
     let streams = [gpu.new_stream(), gpu.new_stream()];
-    // Loads the kernel before the capture: its first launch would load it.
+    // Load the kernel before the capture, because its first launch would load it.
     spin.launch(stream, 5_000).unwrap();
     let ready = increment.times(stream);
     begins(stream).unwrap();
@@ -182,7 +183,7 @@ fn abandoned(_: &[String]) {
         let unwound = catch_unwind(AssertUnwindSafe(|| unwinds(&gpu.stream, &spin)));
         assert!(unwound.is_err());
         drops(gpu.new_stream(), &spin);
-        // No bracket is open any more, so this call is not nested.
+        // No bracket is open any longer, so this call is not nested.
         one(&gpu.stream, &spin).unwrap();
     }
     tally::print();

@@ -1,4 +1,4 @@
-//! Stream captures, which timing must not disturb.
+//! Stream captures, which must not be disturbed by timing.
 
 use std::ptr;
 use std::sync::{Arc, Barrier};
@@ -46,7 +46,7 @@ fn elsewhere_body(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, 5_000)
 }
 
-/// Ends the capture and returns the graph with its number of nodes.
+/// Ends the capture. Returns the graph and its number of nodes.
 fn end(stream: &Arc<CudaStream>) -> (CudaGraph, usize) {
     let flags = sys::CUgraphInstantiate_flags(0);
     let graph = stream.end_capture(flags).expect("the capture is intact").expect("a graph");
@@ -54,9 +54,9 @@ fn end(stream: &Arc<CudaStream>) -> (CudaGraph, usize) {
     (graph, nodes)
 }
 
-/// One thread captures in the given mode while four others call annotated functions. The second
-/// argument says whether those functions are called for the `first` time during the capture or were
-/// `used` before.
+/// One thread captures in the given mode while four others call annotated functions. With `first`
+/// as the second argument, those functions are called for the first time during the capture; with
+/// `used`, they have been called before.
 fn modes(arguments: &[String]) {
     const THREADS: usize = 4;
     let gpu = Gpu::new();
@@ -146,7 +146,7 @@ fn edges(_: &[String]) {
     let work = |stream: &Arc<CudaStream>| spin.launch(stream, 5_000).unwrap();
     let begin = |stream: &Arc<CudaStream>| stream.begin_capture(mode("global")).unwrap();
     for _ in 0..5 {
-        // Begins inside, ends outside.
+        // Begins inside the bracket, ends outside.
         around(stream, |stream| {
             work(stream);
             begin(stream);
@@ -154,14 +154,14 @@ fn edges(_: &[String]) {
         });
         let (graph, nodes) = end(stream);
         assert_eq!(nodes, 1);
-        // Begins outside, ends inside.
+        // Begins outside the bracket, ends inside.
         begin(stream);
         let (_, nodes) = around(stream, |stream| {
             work(stream);
             end(stream)
         });
         assert_eq!(nodes, 1);
-        // A whole capture inside: the bracket is unaffected by it and measures the replay.
+        // A whole capture inside the bracket, which is unaffected and measures the replay.
         around(stream, |stream| {
             begin(stream);
             work(stream);
@@ -182,7 +182,7 @@ fn edges(_: &[String]) {
     tally::print();
 }
 
-/// Begins more captures inside brackets than a context may have events.
+/// Begins captures inside brackets, more often than a context may have events.
 fn many_edges(_: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;
@@ -198,7 +198,7 @@ fn many_edges(_: &[String]) {
     tally::print();
 }
 
-/// Names the NULL stream but enqueues nothing, because enqueueing alone would invalidate the
+/// Names the NULL stream but enqueues nothing, because enqueueing would by itself invalidate the
 /// capture.
 #[gpu_timed(scope = "body", cold, sleep)]
 fn on_null(stream: &Arc<CudaStream>) {
@@ -206,7 +206,7 @@ fn on_null(stream: &Arc<CudaStream>) {
     let _ = stream;
 }
 
-/// Captures a stream that synchronizes with the NULL stream while annotated calls name the NULL
+/// Captures a stream that synchronizes with the NULL stream, while annotated calls name the NULL
 /// stream.
 fn null_stream(_: &[String]) {
     let gpu = Gpu::new();
@@ -235,7 +235,7 @@ fn null_stream(_: &[String]) {
     tally::print();
 }
 
-/// The process's first annotated calls are made inside a capture.
+/// Makes the process's first annotated calls inside a capture.
 fn first_calls(_: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;

@@ -1,14 +1,13 @@
-//! Child processes made by `fork`.
+//! Child processes created by `fork`.
 
 use std::ffi::c_int;
 use std::process;
 
-/// Forks and returns the child's id to the parent. The child runs `child`, and exits with 0 if that
-/// returns.
+/// Forks and returns the child's id to the parent. The child runs `child`, then exits with 0.
 ///
-/// `child` must not need a lock that another thread of the program may hold.
+/// `child` must not need a lock that another of the program's threads may hold.
 pub fn fork(child: impl FnOnce()) -> libc::pid_t {
-    // SAFETY: `child` needs no lock of another thread.
+    // SAFETY: `child` needs no lock held by another thread.
     match unsafe { libc::fork() } {
         -1 => panic!("cannot fork: {}", std::io::Error::last_os_error()),
         0 => {

@@ -1,4 +1,4 @@
-//! The state of the L2 that a kernel finds, measured by the kernel itself.
+//! The L2 state that a kernel finds, measured by the kernel itself.
 
 use std::sync::Arc;
 
@@ -44,9 +44,9 @@ fn dirty(stream: &Arc<CudaStream>, lines: &mut Lines) -> LaunchResult {
 /// How lines are brought into the L2 before a call, outside any bracket.
 const TOUCHES: [&str; 3] = ["read", "write", "write among others"];
 
-/// Calls a function `rounds` times on lines that were just touched. Notes the least, median and
-/// greatest share of lines that missed, in thousandths. Apart from `write among others`, the L2
-/// then holds only what the previous call left there.
+/// Calls a function `rounds` times on lines that were just touched. Records the smallest, median
+/// and largest fraction of lines that missed, in thousandths. Except for `write among others`, the
+/// L2 then holds only what the previous call left there.
 fn watch(
     name: &str,
     gpu: &Gpu,
@@ -66,7 +66,7 @@ fn watch(
             if *touch != "read" {
                 lines.write(stream);
             }
-            // Lines that were written are also read once: a first read of a dirty line in the far
+            // Written lines are also read once, because a first read of a dirty line in the far
             // half of an L2 takes nearly as long as a read from memory.
             if *touch == "read" || name == "found" {
                 lines.launch(stream).unwrap();
@@ -111,7 +111,7 @@ fn read_dirty(stream: &Arc<CudaStream>, read: &mut Read) -> LaunchResult {
     read.launch(stream)
 }
 
-/// Alternates reads after a clean and after a dirty flush, of the given number of MiB (30 by
+/// Alternates reads after a clean and after a dirty flush, each of the given number of MiB (30 by
 /// default), for inspection in a profiler.
 fn reads(arguments: &[String]) {
     let gpu = Gpu::new();
@@ -145,8 +145,8 @@ fn spin_dirty(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, 1_000)
 }
 
-/// Makes the given number of calls of each kind, waiting for each, and a report after every `every`
-/// calls.
+/// Makes the given number of calls of each kind, waiting for each one, and a report after every
+/// `every` calls.
 fn calls(arguments: &[String]) {
     let [calls, every]: [u32; 2] = [0, 1].map(|at| arguments[at].parse().expect("how many"));
     let gpu = Gpu::new();
@@ -163,7 +163,7 @@ fn calls(arguments: &[String]) {
     tally::print();
 }
 
-/// Notes the memory that the clean flush keeps, then the memory that both keep.
+/// Records the memory kept by the clean flush, then the memory kept by both flushes.
 fn memory(_: &[String]) {
     let gpu = Gpu::new();
     let free = || result::mem_get_info().expect("the driver knows its memory").0;
@@ -179,8 +179,8 @@ fn memory(_: &[String]) {
     tally::print();
 }
 
-/// Makes a first cold call while another stream is busy. The runtime's kernels are loaded before
-/// that: the driver loads code only between kernels and waits for running ones.
+/// Makes a first cold call while another stream is busy. The runtime's kernels are loaded
+/// beforehand, because the driver waits for running kernels before it loads code.
 fn concurrent(_: &[String]) {
     const THREE_S: u64 = 3_000_000_000;
     let gpu = Gpu::new();
@@ -209,8 +209,8 @@ fn around(
     spin_clean(other, inner)
 }
 
-/// Makes cold calls inside a bracket on another stream. With an argument, then one outside any
-/// bracket and one more inside.
+/// Makes cold calls inside a bracket on another stream. With an argument, then makes one outside
+/// any bracket and one more inside.
 fn inside(arguments: &[String]) {
     let gpu = Gpu::new();
     let other = gpu.new_stream();
@@ -230,7 +230,7 @@ fn inside(arguments: &[String]) {
     tally::print();
 }
 
-/// Lets reads and writes of a range by the work of one stream persist in the L2.
+/// Makes one stream's reads and writes of a range persist in the L2.
 fn persist(stream: &CudaStream, base: u64, bytes: usize) {
     let window = sys::CUaccessPolicyWindow {
         base_ptr: base as *mut _,
@@ -248,7 +248,7 @@ fn persist(stream: &CudaStream, base: u64, bytes: usize) {
 }
 
 /// Makes cold calls before and after one on a stream with persisting lines. The range is no larger
-/// than what the driver sets aside by default.
+/// than the size that the driver reserves by default.
 fn persisting(_: &[String]) {
     let gpu = Gpu::new();
     let (spin, dirty) = (gpu.spin("cold::spin_clean"), gpu.spin("cold::spin_dirty"));

@@ -1,5 +1,5 @@
-//! Several devices in one process, with streams and memory used across them. On a machine with one
-//! device, that device plays both parts.
+//! Several devices in one process, with streams and memory used across them. On a machine with a
+//! single device, that device plays both roles.
 
 use std::sync::Arc;
 use std::thread;
@@ -79,7 +79,7 @@ fn finish(devices: &[Device; 2]) {
     tally::print();
 }
 
-/// One thread calls on both devices; the current context is always the other device's.
+/// Calls on both devices from one thread. The current context is always the other device's.
 fn alternating(_: &[String]) {
     let devices = two();
     for round in 0..ROUNDS {
@@ -92,7 +92,7 @@ fn alternating(_: &[String]) {
     finish(&devices);
 }
 
-/// Two threads call on both devices, on the same streams.
+/// Calls on both devices from two threads, on the same streams.
 fn threads(_: &[String]) {
     let devices = two();
     thread::scope(|scope| {
@@ -108,7 +108,7 @@ fn threads(_: &[String]) {
     finish(&devices);
 }
 
-/// A kernel, then a copy to memory of the other device.
+/// Launches a kernel, then copies to the other device's memory.
 #[gpu_timed(scope = "body")]
 fn sent(
     stream: &Arc<CudaStream>,
@@ -120,8 +120,8 @@ fn sent(
     spin.launch(stream, 20_000)?;
     let contexts = [to.context().cu_ctx(), from.context().cu_ctx()];
     let ((from, _from), (to, _to)) = (from.device_ptr(stream), to.device_ptr_mut(stream));
-    // SAFETY: both buffers have `BYTES` bytes, in these contexts, and live until the stream is
-    // waited for.
+    // SAFETY: both buffers have `BYTES` bytes, in these contexts, and live until the program has
+    // waited for the stream.
     unsafe {
         result::memcpy_peer_async(contexts[0], to, contexts[1], from, BYTES, stream.cu_stream())
     }
@@ -161,7 +161,7 @@ fn peer_copy(_: &[String]) {
     finish(&devices);
 }
 
-/// Waits for work of another device.
+/// Waits for work on another device.
 #[gpu_timed(scope = "body")]
 fn after(stream: &Arc<CudaStream>, event: &CudaEvent, spin: &Spin) -> LaunchResult {
     ran!();

@@ -1,4 +1,4 @@
-//! Brackets of every kind, fed and starved, with known durations.
+//! Every kind of bracket, fed and starved, with known durations.
 
 use std::sync::Arc;
 
@@ -81,8 +81,8 @@ impl Spins {
     }
 }
 
-/// The device is busy until everything has been enqueued. The optional argument limits the number
-/// of brackets in the trace.
+/// Keeps the device busy until everything has been enqueued. The optional argument limits the
+/// number of brackets in the trace.
 fn fed(arguments: &[String]) {
     if let Some(last) = arguments.first() {
         gpu_time::configure().trace_last(last.parse::<usize>().unwrap()).apply();
@@ -93,7 +93,7 @@ fn fed(arguments: &[String]) {
         // The first call registers the context, which takes longer.
         let busy_ms = if round == 0 { 100 } else { 2 };
         spins.blocker.launch(&gpu.stream, busy_ms * 1_000_000).unwrap();
-        // Too few calls for any of them to have a queue behind it.
+        // There are too few calls for any of them to have a queue behind it.
         spins.call_all(&gpu.stream);
         gpu.synchronize();
         if round % 3 == 0 {
@@ -105,7 +105,7 @@ fn fed(arguments: &[String]) {
     tally::print();
 }
 
-/// The stream is empty before every launch and call.
+/// Makes every launch and call on an empty stream.
 fn starved(_: &[String]) {
     let gpu = Gpu::new();
     let spins = Spins::new(&gpu);

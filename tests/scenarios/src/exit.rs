@@ -1,4 +1,4 @@
-//! The ways in which a process may end.
+//! The ways in which a process can end.
 
 use std::process;
 use std::sync::Arc;
@@ -57,7 +57,8 @@ fn body(stream: &Arc<CudaStream>, spin: &Spin, then: impl FnOnce()) -> LaunchRes
     Ok(())
 }
 
-/// Uses everything that the runtime allocates: a kernel, memory that the GPU reads, a flush buffer.
+/// Uses everything that the runtime allocates: a kernel, memory read by the GPU, and a flush
+/// buffer.
 #[gpu_timed(cold, sleep)]
 fn held(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
@@ -71,7 +72,7 @@ fn quiet(stream: &Arc<CudaStream>) {
     let _ = stream;
 }
 
-/// Makes ten calls of two functions each, and waits for the GPU.
+/// Makes ten calls to each of two functions, and waits for the GPU.
 fn ten(gpu: &Gpu) {
     let (spin, held_spin) = (gpu.spin("exit::timed"), gpu.spin("exit::held"));
     for _ in 0..10 {
@@ -144,7 +145,7 @@ fn panics_elsewhere(arguments: &[String]) {
     tally::print();
 }
 
-/// The kernel of the last call runs for the given number of milliseconds. The process exits without
+/// The last call's kernel runs for the given number of milliseconds. The process exits without
 /// waiting for it.
 fn running(arguments: &[String]) {
     let gpu = Gpu::new();
@@ -156,7 +157,7 @@ fn running(arguments: &[String]) {
     process::exit(7);
 }
 
-/// Short calls, after which the process exits without waiting for the GPU.
+/// Makes short calls, then exits without waiting for the GPU.
 fn unread(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("exit::timed");
@@ -167,7 +168,7 @@ fn unread(_: &[String]) {
     process::exit(0);
 }
 
-/// Main returns while other threads call annotated functions as fast as they can.
+/// Returns from main while other threads call annotated functions as fast as they can.
 fn threads_at_work(_: &[String]) {
     let gpu = Gpu::new();
     ten(&gpu);
@@ -201,7 +202,7 @@ fn context_destroyed(_: &[String]) {
     tally::print();
 }
 
-/// Creates and destroys contexts one after the other, each used by timed calls.
+/// Creates and destroys contexts one after another. Timed calls use each of them.
 fn contexts_in_turn(args: &[String]) {
     Gpu::new();
     for _ in 0..args[0].parse().expect("a number of contexts") {
@@ -210,7 +211,7 @@ fn contexts_in_turn(args: &[String]) {
     tally::print();
 }
 
-/// The device is reset between two rounds of calls, and its context comes back at the same address.
+/// Resets the device between two rounds of calls. Its context comes back at the same address.
 fn context_reset(_: &[String]) {
     let gpu = Gpu::new();
     ten(&gpu);
@@ -221,7 +222,7 @@ fn context_reset(_: &[String]) {
     tally::print();
 }
 
-/// Forks, and asserts that the child exits with `code` after it has run `child`.
+/// Forks, and asserts that the child exits with `code` after running `child`.
 fn fork(code: i32, child: impl FnOnce()) {
     let pid = child::fork(|| {
         child();
@@ -238,7 +239,7 @@ fn fork_after(_: &[String]) {
             quiet(&gpu.stream);
         }
         gpu_time::report();
-        // Must not block on what another thread had locked at the fork.
+        // This must not block on locks that another thread held at the fork.
         gpu_time::configure().sample(0.5).apply();
         assert_eq!(gpu_time::snapshot().sites(), []);
         let settled = gpu_time::until_stable(gpu_time::Settle::default(), || quiet(&gpu.stream));
@@ -248,14 +249,14 @@ fn fork_after(_: &[String]) {
     tally::print();
 }
 
-/// Forks between the two events of a call; the child leaves the function as well.
+/// Forks between the two events of a call. The child leaves the function as well.
 fn fork_inside(_: &[String]) {
     let gpu = Gpu::new();
     ten(&gpu);
     let spin = gpu.spin("exit::body");
     let parent = process::id();
     fork_in(&gpu.stream, &spin, || {
-        // SAFETY: no other thread of the program holds a lock that the child needs.
+        // SAFETY: no other thread in the program holds a lock that the child needs.
         unsafe { libc::fork() }
     });
     if process::id() != parent {
@@ -292,7 +293,7 @@ fn host<T>(inside: impl FnOnce() -> T) -> T {
 }
 
 /// Host times are recorded before the driver is loaded, so the driver's exit handler is registered
-/// after the runtime's first one. Samples are still unread when the process ends.
+/// after the runtime's first one. Some samples are still unread when the process ends.
 fn after_host(_: &[String]) {
     host(|| ran!("scenario::exit::host"));
     let gpu = Gpu::new();
@@ -304,8 +305,8 @@ fn after_host(_: &[String]) {
     tally::print();
 }
 
-/// Common in a `main`: the value of the stream expression is dropped before the body begins, and
-/// the context that the body creates is dropped before the bracket ends.
+/// As is common in a `main`, the value of the stream expression is dropped before the body begins,
+/// and the context created by the body is dropped before the bracket ends.
 #[gpu_timed(stream = CudaContext::new(0)?.default_stream(), scope = "body")]
 fn published() -> LaunchResult {
     ran!();
@@ -331,8 +332,8 @@ fn fork_after_host(_: &[String]) {
     tally::print();
 }
 
-/// Children end inside and outside a function while other threads of the parent are in the middle
-/// of calls and reports, which no thread of the child completes.
+/// Children end inside and outside a function, while other threads in the parent are in the middle
+/// of calls and reports, which no thread in the child completes.
 fn fork_beside_threads(_: &[String]) {
     static IS_OVER: AtomicBool = AtomicBool::new(false);
     host(|| ());
@@ -376,8 +377,8 @@ fn abort(_: &[String]) {
     process::abort();
 }
 
-/// The first call of another thread hangs in the driver. The hang advances virtual time by the given
-/// duration, which tells the main thread that it has begun.
+/// The first call on another thread hangs in the driver. The hang advances virtual time by the
+/// given duration, which shows the main thread that it has begun.
 fn stuck(arguments: &[String]) {
     let hang_ns = arguments[0].parse().expect("a time in nanoseconds");
     let gpu = Gpu::new();
@@ -387,14 +388,14 @@ fn stuck(arguments: &[String]) {
     tally::print();
 }
 
-/// Calls no function with the attribute. Neither does its child.
+/// Calls no annotated function, and neither does its child.
 fn never_called(_: &[String]) {
     let child = child::fork(|| {});
     child::assert_exits(child, 0);
     tally::print();
 }
 
-/// The program itself asks for a report in a directory that does not exist.
+/// The program itself requests a report in a directory that does not exist.
 fn never_called_to_nowhere(_: &[String]) {
     let targets = std::env::var("GPU_TIME_REPORT").unwrap();
     // SAFETY: no other thread is running.

@@ -59,13 +59,13 @@ fn recorder() -> PrometheusHandle {
     PrometheusBuilder::new().install_recorder().expect("no other recorder is installed")
 }
 
-/// Returns the value of each line with this metric name.
+/// Returns the value in each line that has this metric name.
 fn values(text: &str, name: &str) -> impl Iterator<Item = u64> {
     let lines = text.lines().filter_map(move |line| line.strip_prefix(name)?.strip_prefix('{'));
     lines.filter_map(|line| line.rsplit_once(' ')?.1.parse().ok())
 }
 
-/// Records what the recorder would answer a scrape with now, and prints the tally.
+/// Records the recorder's current response to a scrape, and prints the tally.
 fn note_metrics(recorder: &PrometheusHandle) {
     tally::fact("metrics", recorder.render());
     tally::print();
@@ -77,8 +77,8 @@ fn threads(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("export::timed");
     let is_over = AtomicBool::new(false);
-    // Scrapes and publishes take turns: the recorder's own buckets lose a value that is pushed into
-    // a block while a scrape takes the block away (metrics-util 0.20).
+    // Scrapes and publishes take turns, because the recorder's own buckets lose a value that is
+    // pushed into a block while a scrape takes the block away (metrics-util 0.20).
     let turn = Mutex::new(());
     let scrape = || {
         let (mut most, mut scrapes) = (0, 0u64);
@@ -125,7 +125,7 @@ fn threads(_: &[String]) {
     note_metrics(&recorder);
 }
 
-/// Series of every kind: warm-up, several launches, cold and after cold, losses, host.
+/// Records every kind of series: warm-up, several launches, cold and after cold, losses, host.
 fn series(_: &[String]) {
     let recorder = recorder();
     let gpu = Gpu::new();
@@ -151,7 +151,7 @@ fn twins(_: &[String]) {
     note_metrics(&recorder);
 }
 
-/// Installs the recorder after a first `publish`.
+/// Installs the recorder after the first `publish`.
 fn late(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("export::timed");
@@ -169,7 +169,7 @@ fn late(_: &[String]) {
     note_metrics(&recorder);
 }
 
-/// The program never calls `publish`, and makes fewer calls than a thread drains on its own.
+/// The program never calls `publish`, and makes fewer calls than would cause a thread to drain.
 fn automatic(_: &[String]) {
     let recorder = recorder();
     let gpu = Gpu::new();
@@ -178,7 +178,7 @@ fn automatic(_: &[String]) {
         timed(&gpu.stream, &spin, 20_000).unwrap();
     }
     gpu.synchronize();
-    // Five samples of the function and five of its launch.
+    // Five samples for the function and five for its launch.
     while values(&recorder.render(), "gpu_time_seconds_count").sum::<u64>() < 10 {
         thread::sleep(Duration::from_millis(10));
     }

@@ -1,7 +1,7 @@
-//! A program whose own driver calls all succeed while those of the runtime fail.
+//! A program whose own driver calls all succeed, while the runtime's driver calls fail.
 //!
-//! It launches through a function that the runtime does not call, and encloses all its other driver
-//! calls in two marks in the trace, so that a test can tell them from the runtime's.
+//! It launches through a function that the runtime does not call. All of its other driver calls are
+//! enclosed by two marks in the trace, so that a test can distinguish them from the runtime's.
 
 use std::ffi::CStr;
 use std::ptr;
@@ -11,7 +11,7 @@ use cudarc::driver::sys::{
     self, CUcontext, CUdeviceptr, CUfunction, CUlaunchConfig, CUresult, CUstream,
     CUstreamCaptureMode,
 };
-use gpu_time::gpu_timed;
+use gpu_time::{NULL_STREAM, RawStream, gpu_timed, raw_stream};
 use gpu_time_kernels::workloads;
 
 use crate::scenario::Scenario;
@@ -19,7 +19,7 @@ use crate::tally::{self, ran};
 
 pub const SCENARIOS: &[Scenario] = &[("faults/program", program)];
 
-/// The number of calls of each function.
+/// The number of calls to each function.
 const ROUNDS: u32 = 130;
 const LEN: usize = 256;
 
@@ -38,7 +38,7 @@ fn ok(result: CUresult) {
     assert_eq!(result, CUresult::CUDA_SUCCESS);
 }
 
-/// A context as a wrapper crate defines it.
+/// A context, as defined by a wrapper crate.
 struct Context(CUcontext);
 
 impl Context {
@@ -47,7 +47,7 @@ impl Context {
     }
 }
 
-/// A stream as a wrapper crate defines it.
+/// A stream, as defined by a wrapper crate.
 struct Stream {
     raw: CUstream,
     context: Rc<Context>,
@@ -80,8 +80,8 @@ impl Increment {
         let image = CStr::from_bytes_with_nul(image.as_bytes()).unwrap();
         let name = format!("{}\0", workloads::SAXPY);
         let ones = [1.0f32; LEN];
-        // SAFETY: every pointer is valid for its result, every text ends in NUL, every length is
-        // right.
+        // SAFETY: every pointer is valid for its result, every text ends in NUL, and every length
+        // is correct.
         unsafe {
             ok(sys::cuModuleLoadData(&raw mut module, image.as_ptr().cast()));
             ok(sys::cuModuleGetFunction(&raw mut function, module, name.as_ptr().cast()));
@@ -95,7 +95,7 @@ impl Increment {
         Increment { context, function, x, y, scratch }
     }
 
-    /// Launches in the work's own context, then makes the caller's current again.
+    /// Launches in the kernel's own context, then makes the caller's context current again.
     fn launch(&self, stream: CUstream, caller: CUcontext) -> CUresult {
         let (mut len, mut a, mut x, mut y) = (LEN as u32, 1.0f32, self.x, self.y);
         let mut parameters = [
@@ -165,7 +165,12 @@ fn launches(
     }
 }
 
-#[gpu_timed(stream = stream, scope = "body", cold = "dirty", sleep = "20us")]
+fn raw(stream: CUstream) -> RawStream {
+    // SAFETY: the callers of `body` keep the stream alive.
+    unsafe { raw_stream(stream) }
+}
+
+#[gpu_timed(stream = raw(stream), scope = "body", cold = "dirty", sleep = "20us")]
 fn body(
     stream: CUstream,
     work: &Increment,
@@ -194,7 +199,7 @@ fn barred(
 }
 
 /// Uses the NULL stream of the current context.
-#[gpu_timed(stream = ptr::null_mut() as CUstream, scope = "body")]
+#[gpu_timed(stream = NULL_STREAM, scope = "body")]
 fn on_null(memory: CUdeviceptr, number: u32) -> Result<u32, CUresult> {
     ran!();
     // SAFETY: the memory belongs to the current context and has at least 64 bytes.
@@ -247,7 +252,7 @@ fn answer(result: CUresult) -> Result<(), CUresult> {
     if result == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(result) }
 }
 
-/// Returns whether both values are equal, or `None` if either is unknown.
+/// Returns `true` if both values are equal, or `None` if either is unknown.
 fn is_same<T: PartialEq>(one: &Result<T, CUresult>, two: &Result<T, CUresult>) -> Option<bool> {
     Some(one.as_ref().ok()? == two.as_ref().ok()?)
 }

@@ -1,4 +1,4 @@
-//! Fed and starved brackets next to each other, each with a duration that tells which it is.
+//! Fed and starved brackets side by side, distinguishable by their durations.
 //!
 //! The kernel has a fixed duration, so a bracket that reads longer than a held one around the same
 //! kernel has waited for the host.
@@ -17,9 +17,9 @@ pub const SCENARIOS: &[Scenario] =
     &[("fed/delays", delays), ("fed/queue", queue), ("fed/nested", nested)];
 
 const KERNEL_NS: u64 = 5_000;
-/// Enough calls to tell a rate of one in two hundred from chance.
+/// Enough calls to distinguish a rate of one in two hundred from chance.
 const CALLS: usize = 2_400;
-/// A bracket longer than 95 % of the held ones by more than this counts as having waited.
+/// A bracket that exceeds 95 % of the held ones by more than this counts as having waited.
 const OFF_NS: f64 = 500.0;
 
 /// Delays the host twice: between start and launch, and between launch and stop.
@@ -44,7 +44,7 @@ fn queued(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, KERNEL_NS)
 }
 
-/// The totals of one site's series before a call, to compute what the call added.
+/// The totals over one site's series before a call, used to compute what the call added.
 #[derive(Clone, Copy, Default)]
 struct Totals {
     measured: u64,
@@ -66,9 +66,9 @@ impl Totals {
     }
 }
 
-/// Kernels ahead of the bracket and delays inside it, all of random length. The GPU reaches the
-/// start sometimes long before the stop is enqueued, sometimes long after, and often at about that
-/// time.
+/// Uses kernels ahead of the bracket and delays inside it, all of random length. The GPU sometimes
+/// reaches the start long before the stop is enqueued, sometimes long after, and often at about the
+/// same time.
 fn delays(_: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;
@@ -100,7 +100,7 @@ fn delays(_: &[String]) {
         }
         delayed(stream, &spin, inside).unwrap();
         gpu.synchronize();
-        // The host sees a completion slightly late.
+        // The host sees completion slightly late.
         pass(20_000);
         let now = Totals::of("scenario::fed::delayed");
         assert_eq!(now.measured, totals.measured + 1);
@@ -125,7 +125,7 @@ fn delays(_: &[String]) {
     tally::print();
 }
 
-/// Loops that never wait for the GPU, without and with holds.
+/// Runs loops that never wait for the GPU, without and with holds.
 fn queue(_: &[String]) {
     let gpu = Gpu::new();
     let [spin, in_hold] = ["queued", "held"].map(|name| gpu.spin(&format!("fed::{name}")));
@@ -137,7 +137,7 @@ fn queue(_: &[String]) {
             call().unwrap();
         }
         gpu.synchronize();
-        // The queue is full after about a thousand calls; from then on the host may block for a
+        // The queue is full after about a thousand calls. From then on, the host may block for a
         // while.
         for _ in 0..4_000 {
             call().unwrap();
@@ -147,7 +147,7 @@ fn queue(_: &[String]) {
     tally::print();
 }
 
-/// A kernel followed by another bracket.
+/// Launches a kernel, then opens another bracket.
 #[gpu_timed(scope = "body")]
 fn outer(stream: &Arc<CudaStream>, spin: &Spin, inner: &Spin) -> LaunchResult {
     ran!();
@@ -163,7 +163,7 @@ fn alone(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, KERNEL_NS)
 }
 
-/// Brackets that contain others, each followed by a single one, on an idle GPU.
+/// Makes brackets that contain others, each followed by a single one, on an idle GPU.
 fn nested(_: &[String]) {
     let gpu = Gpu::new();
     let [spin, inner, single] =

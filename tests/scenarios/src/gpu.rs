@@ -1,5 +1,5 @@
-//! A device with one stream of the scenario's, and the workload kernels, each launched through a
-//! safe method.
+//! A device with a stream for the scenario, and the workload kernels, each launched through a safe
+//! method.
 
 use std::ptr;
 use std::sync::Arc;
@@ -33,12 +33,12 @@ impl Gpu {
     pub fn at(ordinal: usize) -> Gpu {
         let context = CudaContext::new(ordinal).expect("the device exists");
         let stream = context.new_stream().expect("a stream");
-        // SAFETY: the scenarios themselves order what several streams use.
+        // SAFETY: the scenarios themselves order accesses from several streams.
         unsafe { context.disable_event_tracking() };
         Gpu { context, stream }
     }
 
-    /// Creates a context of the scenario's on this device, destroyed when the last owner is dropped.
+    /// Creates a separate context on this device. It is destroyed when the last owner is dropped.
     /// The driver must be initialised.
     pub fn in_own_context(ordinal: usize) -> Gpu {
         let mut raw = ptr::null_mut();
@@ -59,7 +59,7 @@ impl Gpu {
     }
 
     /// Loads `spin_ns` for the launch at `place` only: `module::function`, followed by `#index` if
-    /// it is one of several. Tests tell launches apart by their kernels.
+    /// it is one of several. Tests distinguish launches by their kernels.
     pub fn spin(&self, place: &str) -> Spin {
         Spin(self.kernel(workloads::SPIN_NS, place))
     }
@@ -119,8 +119,8 @@ impl Gpu {
     }
 }
 
-/// Destroys the primary context of the first device. Its handles are invalid afterwards and must not
-/// be released.
+/// Destroys the first device's primary context. Its handles then become invalid and must not be
+/// released.
 pub fn reset_primary_context() {
     // SAFETY: the argument is a device's ordinal.
     unsafe { sys::cuDevicePrimaryCtxReset_v2(0) }.result().expect("the context is reset");
@@ -181,8 +181,8 @@ impl Increment {
         unsafe { launch.launch(LaunchConfig::for_num_elems(len)) }.map(drop)
     }
 
-    /// Returns the number of completed launches, read from the vector, whose elements must agree.
-    /// Waits for the stream.
+    /// Returns the number of completed launches. This is read from the vector, whose elements must
+    /// all agree. Waits for the stream.
     pub fn times(&self, stream: &Arc<CudaStream>) -> u64 {
         let y = stream.clone_dtoh(&self.y).expect("the vector is read");
         stream.synchronize().expect("the vector has been copied");
@@ -214,7 +214,7 @@ impl Lines {
         stream.memset_zeros(&mut self.buffer).expect("the lines are written");
     }
 
-    /// Returns the cycles measured by the last launch: of the first read of each line, and of the
+    /// Returns the cycles measured by the last launch, for the first read of each line and for the
     /// second. Waits for the stream.
     pub fn cycles(&self, stream: &Arc<CudaStream>) -> (Vec<u32>, Vec<u32>) {
         let mut first = stream.clone_dtoh(&self.cycles).expect("the cycles are read");

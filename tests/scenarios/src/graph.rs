@@ -47,8 +47,8 @@ fn without(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, SPIN_NS)
 }
 
-/// Takes a snapshot after each of the given number of replays, first through cudarc, then through a
-/// raw graph.
+/// Takes a snapshot after each replay, for the given number of replays, first through cudarc, then
+/// through a raw graph.
 fn replay(arguments: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;
@@ -97,7 +97,7 @@ fn replayed(stream: &Arc<CudaStream>, graph: &Exec) {
     graph.launch(stream);
 }
 
-/// Requests no report: timed calls in the stream are enough to have the nodes read.
+/// Requests no report. Timed calls in the stream are enough for the nodes to be read.
 fn polled(_: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;
@@ -150,8 +150,7 @@ fn destroyed(_: &[String]) {
     drop(Exec::new(capture(stream, || node(stream, &spin).unwrap())));
     begin(stream, mode("global"));
     node(stream, &spin).unwrap();
-    // SAFETY: the stream is alive. Waiting for it is not allowed here, which invalidates the
-    // capture.
+    // SAFETY: the stream is alive. Waiting for it is not allowed here and invalidates the capture.
     assert!(unsafe { sys::cuStreamSynchronize(stream.cu_stream()) }.result().is_err());
     let mut graph = ptr::null_mut();
     // SAFETY: writes one handle.
@@ -160,7 +159,7 @@ fn destroyed(_: &[String]) {
     tally::print();
 }
 
-/// Destroys a graph while its replay is running; the next graph reuses its events.
+/// Destroys a graph while its replay is running. The next graph reuses its events.
 fn in_flight(_: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;
@@ -190,7 +189,7 @@ fn many_nodes(_: &[String]) {
     tally::print();
 }
 
-/// A graph that is captured again keeps its shape, whatever is switched in between.
+/// Checks that a graph captured again keeps its shape, whatever is switched in between.
 fn update(_: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;
@@ -230,8 +229,8 @@ fn querying(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, SPIN_NS)
 }
 
-/// Counts how often the stream is evaluated while timing is off: on every call until a capture has
-/// decided that there are no nodes.
+/// Counts how often the stream is evaluated while timing is off. This happens on every call until a
+/// capture has decided that there are no nodes.
 fn off_queries_stream(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("graph::querying");
@@ -249,7 +248,7 @@ fn off_queries_stream(_: &[String]) {
     tally::print();
 }
 
-/// The first capture happens while timing is off and decides that the graph has no nodes.
+/// Makes the first capture while timing is off, which decides that the graph has no nodes.
 fn off_first(_: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;
@@ -292,7 +291,7 @@ fn warmup(_: &[String]) {
     tally::print();
 }
 
-/// One graph is launched on two streams in turn.
+/// Launches one graph on two streams in turn.
 fn streams(_: &[String]) {
     let gpu = Gpu::new();
     let (stream, other) = (&gpu.stream, gpu.new_stream());
@@ -326,23 +325,23 @@ fn part(work: impl FnOnce()) {
     work();
 }
 
-/// Captures that begin or end in the middle of a call.
+/// Makes captures that begin or end in the middle of a call.
 fn mid_call(_: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;
     let spin = gpu.spin("graph::mid_call");
     let work = || spin.launch(stream, SPIN_NS).unwrap();
     let begin = || begin(stream, mode("global"));
-    // The second launch is captured, the first is not.
+    // The second launch is captured, but not the first.
     partly(stream, work, begin, work);
     let graph = end(stream);
     assert_eq!(nodes(graph), 3);
-    // The first launch is captured, the second is not.
+    // The first launch is captured, but not the second.
     begin();
     let mut other = None;
     partly(stream, work, || other = Some(end(stream)), work);
     assert_eq!(other.map(nodes), Some(3));
-    // A capture that ends inside a launch contains only its start.
+    // A capture that ends inside a launch contains only the start of that launch.
     begin();
     let mut third = None;
     partly(stream, || third = Some(end(stream)), || (), work);
@@ -391,7 +390,7 @@ fn may_fail(stream: &Arc<CudaStream>, spin: &Spin, fails: bool) -> LaunchResult 
     if fails { spin.launch_badly(stream) } else { spin.launch(stream, SPIN_NS) }
 }
 
-/// Some launches fail, and so may the runtime's driver calls.
+/// Some launches fail, and possibly the runtime's driver calls too.
 fn failing(_: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;
@@ -414,7 +413,7 @@ fn failing(_: &[String]) {
     tally::print();
 }
 
-/// The context is destroyed together with the events.
+/// Destroys the context together with the events.
 fn reset(_: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;
@@ -432,7 +431,7 @@ fn reset(_: &[String]) {
     tally::print();
 }
 
-/// Instantiates graphs, captured with nodes and without, for launch from the device.
+/// Instantiates graphs, captured with and without nodes, for device-side launches.
 fn device_launch(_: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;

@@ -1,4 +1,4 @@
-//! A signal handler of the program that forwards to the handler installed before it, as signal
+//! A signal handler in the program that forwards to the previously installed handler, as signal
 //! libraries do.
 
 use std::ffi::c_int;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::{mem, ptr};
 
 static HANDLED: AtomicUsize = AtomicUsize::new(0);
-/// The disposition that the last `install` replaced.
+/// The disposition replaced by the last `install`.
 static PREVIOUS: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 
 extern "C" fn on_signal(signal: c_int) {
@@ -35,14 +35,14 @@ pub fn handled() -> usize {
     HANDLED.load(Relaxed)
 }
 
-/// Returns `true` if `install` replaced another handler.
+/// Returns `true` if `install` replaced an existing handler.
 pub fn has_previous() -> bool {
     PREVIOUS.load(Relaxed) != libc::SIG_DFL
 }
 
 /// Returns `true` if this handler is still installed for `signal`.
 pub fn is_installed(signal: c_int) -> bool {
-    // SAFETY: all zeros are a valid value of this plain struct; the call only reads the current
+    // SAFETY: all zeros is a valid value for this plain struct; the call only reads the current
     // disposition.
     unsafe {
         let mut now: libc::sigaction = mem::zeroed();

@@ -1,4 +1,4 @@
-//! Clocks and surroundings of the devices in use.
+//! Clocks and environment of the devices in use.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -42,14 +42,14 @@ fn five(gpu: &Gpu) {
     gpu.synchronize();
 }
 
-/// Uses as many devices as its argument says.
+/// Uses the number of devices given by the argument.
 fn run(arguments: &[String]) {
     let devices: usize = arguments[0].parse().unwrap();
     (0..devices).for_each(|ordinal| five(&Gpu::at(ordinal)));
     tally::print();
 }
 
-/// Locks the clocks through the NVML stand-in, and never through the real NVML.
+/// Locks the clocks through the NVML stand-in, never through the real NVML.
 fn lock(mhz: u32) -> Result<LockedClocks, String> {
     assert!(is_stand_in(), "tests must not change the clocks of a real GPU");
     let locked = lock_clocks(mhz).map_err(|error| error.to_string());
@@ -59,7 +59,7 @@ fn lock(mhz: u32) -> Result<LockedClocks, String> {
     locked
 }
 
-/// Returns `true` if the NVML library that the runtime loads is the stand-in.
+/// Returns `true` if the runtime loads the stand-in as its NVML library.
 fn is_stand_in() -> bool {
     // SAFETY: the names end in NUL; the library may be loaded at any time and stays loaded.
     unsafe {
@@ -68,14 +68,14 @@ fn is_stand_in() -> bool {
     }
 }
 
-/// Appends a line of the scenario's to the stand-in's trace.
+/// Appends a line from the scenario to the stand-in's trace.
 fn mark(line: &str) {
     let path = std::env::var_os("GPU_TIME_TEST_SIM_NVML_TRACE").expect("the trace is configured");
     let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();
     writeln!(file, "{line}").unwrap();
 }
 
-/// The guard lives until the end given by the argument.
+/// Keeps the guard alive until the end given by the argument.
 fn locked(arguments: &[String]) {
     let gpu = Gpu::new();
     let guard = lock(1500).unwrap();
@@ -103,7 +103,7 @@ fn stuck(_: &[String]) {
     tally::print();
 }
 
-/// Nothing is timed, and CUDA is not even initialised.
+/// Times nothing, and does not even initialise CUDA.
 fn locked_first(_: &[String]) {
     mem::forget(lock(1500).unwrap());
     tally::print();
@@ -122,7 +122,7 @@ fn locked_before_fork(_: &[String]) {
     tally::print();
 }
 
-/// A signal ends the process while the guard is alive.
+/// Ends the process by a signal while the guard is alive.
 fn signal(arguments: &[String]) {
     let _guard = lock(1500).unwrap();
     tally::print();
@@ -132,7 +132,7 @@ fn signal(arguments: &[String]) {
     }
 }
 
-/// A signal ends the process after the guard was dropped.
+/// Ends the process by a signal after the guard has been dropped.
 fn signal_after(_: &[String]) {
     drop(lock(1500).unwrap());
     tally::print();
@@ -150,7 +150,7 @@ fn survive_two_signals(guard: LockedClocks) {
     while handler::handled() < 2 {
         thread::yield_now();
     }
-    // Leaves time for a wrong reaction to the signals that the handler forwarded.
+    // Leaves time for an incorrect reaction to the forwarded signals.
     thread::sleep(std::time::Duration::from_millis(50));
     mark("survived");
     drop(guard);
@@ -165,7 +165,7 @@ fn own_handler_first(_: &[String]) {
     survive_two_signals(lock(1500).unwrap());
 }
 
-/// The handler forwards to the one installed before it, as signal libraries do.
+/// The handler forwards to the previously installed one, as signal libraries do.
 fn own_handler_later(_: &[String]) {
     let guard = lock(1500).unwrap();
     handler::install(libc::SIGTERM);

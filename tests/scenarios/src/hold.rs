@@ -27,9 +27,10 @@ pub const SCENARIOS: &[Scenario] = &[
     ("hold/exits", exits),
 ];
 
-/// Calls before and after the blocking ones: all fed except the first, which is not held.
+/// The number of calls before and after the blocking ones. All are fed except the first, which is
+/// not held.
 const PLAIN: u32 = 4;
-/// Too few blocking calls to switch holds off.
+/// The number of blocking calls, too few to switch holds off.
 const BLOCKING: u32 = 3;
 
 #[gpu_timed(scope = "body", sleep)]
@@ -66,7 +67,7 @@ impl Program {
         held(&self.gpu.stream, &self.spin, then).unwrap();
     }
 
-    /// Makes calls that take so long to enqueue that the hold's deadline is the maximum, 5 ms.
+    /// Makes calls that take so long to enqueue that the hold's deadline is the maximum of 5 ms.
     fn call_plain(&self) {
         for _ in 0..PLAIN {
             self.held(|| pass(1_000_000));
@@ -74,7 +75,7 @@ impl Program {
         }
     }
 
-    /// Makes blocking calls, notes the longest, and then makes plain calls.
+    /// Makes blocking calls, records the longest, and then makes plain calls.
     fn call_blocking(&self, mut then: impl FnMut()) {
         let mut longest_ns = 0;
         for _ in 0..BLOCKING {
@@ -88,14 +89,14 @@ impl Program {
     }
 }
 
-/// Waits for the stream itself.
+/// Waits for the held stream itself.
 fn waits(_: &[String]) {
     let program = Program::new();
     program.call_blocking(|| program.gpu.stream.synchronize().unwrap());
     tally::print();
 }
 
-/// Waits for another stream, which waits for the held one.
+/// Waits for another stream, which in turn waits for the held one.
 fn depends(_: &[String]) {
     let program = Program::new();
     let (other, spin) = (program.gpu.new_stream(), program.gpu.spin("hold::other"));
@@ -107,7 +108,7 @@ fn depends(_: &[String]) {
     tally::print();
 }
 
-/// The driver waits for the whole device before it frees memory.
+/// Frees memory, before which the driver waits for the whole device.
 fn allocates(_: &[String]) {
     let program = Program::new();
     program.call_blocking(|| {
@@ -146,7 +147,7 @@ fn fills(_: &[String]) {
     tally::print();
 }
 
-/// Creates a library handle and computes a first product, which loads and allocates what it needs.
+/// Creates a library handle and computes the first product, which loads and allocates on first use.
 fn first_product(_: &[String]) {
     const ROWS: i32 = 64;
     let program = Program::new();
@@ -180,7 +181,7 @@ fn first_product(_: &[String]) {
     tally::print();
 }
 
-/// Two threads whose streams are held both wait for the whole device.
+/// Makes two threads, both with held streams, wait for the whole device.
 fn threads(_: &[String]) {
     let program = Program::new();
     let (other, spin) = (program.gpu.new_stream(), program.gpu.spin("hold::beside"));
@@ -193,7 +194,7 @@ fn threads(_: &[String]) {
     tally::print();
 }
 
-/// Unwinding releases the stream.
+/// Checks that unwinding releases the stream.
 fn panics(_: &[String]) {
     let program = Program::new();
     let mut longest_ns = 0;
@@ -211,7 +212,7 @@ fn panics(_: &[String]) {
     tally::print();
 }
 
-/// The process ends while the stream is held.
+/// Ends the process while the stream is held.
 fn exits(_: &[String]) {
     let program = Program::new();
     program.held(|| {

@@ -1,5 +1,5 @@
 //! `scenario NAME [ARGUMENT…]` runs one small program with annotated functions, written as a user
-//! would write it, in a situation that gpu-time must handle. At its end the program prints its
+//! would write it, in a situation that gpu-time must handle. At the end, the program prints its
 //! tally as a line of JSON, which a test compares with the report.
 #![allow(unsafe_code)] // launches, forks and driver calls that cudarc does not wrap
 
@@ -21,6 +21,7 @@ mod health;
 mod hold;
 mod options;
 mod pacing;
+mod process;
 mod random;
 mod rates;
 mod raw_graph;
@@ -57,6 +58,7 @@ const THEMES: &[&[Scenario]] = &[
     hold::SCENARIOS,
     options::SCENARIOS,
     pacing::SCENARIOS,
+    process::SCENARIOS,
     random::SCENARIOS,
     rates::SCENARIOS,
     sampling::SCENARIOS,
@@ -82,7 +84,7 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     // The test's parent process may ignore these signals, as `nohup` does, and children inherit
-    // ignored dispositions.
+    // this.
     for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM, libc::SIGUSR1] {
         // SAFETY: the default disposition is valid for each of these signals.
         unsafe { libc::signal(signal, libc::SIG_DFL) };

@@ -1,4 +1,4 @@
-//! The attribute's keys, and how the environment and the program override them.
+//! The attribute's keys, and how the environment and the program can override them.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("options/traced", traced),
 ];
 
-/// 3.75 MiB each: both buffers fit into the L2 many times over.
+/// 3.75 MiB each, so both buffers fit into the L2 many times over.
 const BYTES: usize = 15 << 18;
 
 #[gpu_timed(sleep)]
@@ -87,10 +87,10 @@ impl Programs {
     fn call_all(&mut self) {
         let stream = &self.gpu.stream;
         hot(stream, &mut self.copies[0]).unwrap();
-        // The copies of `hot` stay in the L2 only if nothing evicts them in between.
+        // The copies made by `hot` stay in the L2 only if nothing evicts them in between.
         hot(stream, &mut self.copies[0]).unwrap();
         cold(stream, &mut self.copies[1]).unwrap();
-        // Finding out how to flush runs on a separate stream, concurrently with other work.
+        // The search for a flush method runs on a separate stream, concurrently with other work.
         self.gpu.synchronize();
         cold_dirty(stream, &mut self.copies[2]).unwrap();
         cold_thrice(stream, &self.thrice).unwrap();
@@ -129,7 +129,7 @@ fn waits(_: &[String]) {
     tally::print();
 }
 
-/// Off at first, then on, then off again.
+/// Runs with timing off at first, then on, then off again.
 fn switched(_: &[String]) {
     let mut programs = Programs::new();
     gpu_time::set_enabled(false);
@@ -142,8 +142,8 @@ fn switched(_: &[String]) {
     tally::print();
 }
 
-/// Requests a trace, then none, then another. The program passes on the targets that the
-/// environment gave.
+/// Requests a trace, then none, then another. The program passes on the targets given by the
+/// environment.
 fn traced(_: &[String]) {
     let all = std::env::var("GPU_TIME_REPORT").unwrap();
     // SAFETY: no other thread is running.
@@ -156,7 +156,7 @@ fn traced(_: &[String]) {
         for _ in 0..times {
             programs.call_all();
         }
-        // Drains the samples now; drained later, they would belong to the next trace.
+        // Drain the samples now. If they were drained later, they would belong to the next trace.
         drop(gpu_time::snapshot());
     };
     calls(&all, 3);
@@ -165,7 +165,7 @@ fn traced(_: &[String]) {
     tally::print();
 }
 
-/// Takes snapshots and prints reports while it works.
+/// Takes snapshots and prints reports while it is working.
 fn snapshots(_: &[String]) {
     let mut programs = Programs::new();
     for round in 1..=20u64 {

@@ -1,4 +1,4 @@
-//! Calls spaced by known pauses.
+//! Calls separated by known pauses.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ fn sync(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
 #[gpu_timed(clock = "host")]
 fn host() {
     ran!();
-    // Real time on every driver: the `host` clock does not follow virtual time.
+    // This is real time on every driver, because the `host` clock does not follow virtual time.
     std::thread::sleep(std::time::Duration::from_millis(1));
 }
 

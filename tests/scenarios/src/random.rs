@@ -26,8 +26,8 @@ struct ThreadResources<'a> {
     captured: Arc<CudaStream>,
 }
 
-/// Defines an annotated function with these options. The body is the same for all: two launches,
-/// with a nested call and an early end in between as the script says.
+/// Defines an annotated function with these options. All of them have the same body: two launches,
+/// with a nested call and an early end in between if scripted.
 macro_rules! site {
     ($name:ident, $($options:tt)*) => {
         #[gpu_timed($($options)*)]
@@ -57,7 +57,7 @@ site!(dirty_body, scope = "body", cold = "dirty", sleep = "20us");
 
 const NAMES: [&str; SITES] = ["plain", "prepared", "dirty", "body", "prepared_body", "dirty_body"];
 
-/// Returns the places of a function's two kernels. In a body, the first launch identifies the
+/// Returns the places for a function's two kernels. In body scope, the first launch identifies the
 /// bracket.
 fn places(site: usize) -> [String; 2] {
     let name = NAMES[site];
@@ -77,7 +77,7 @@ impl ThreadResources<'_> {
                 self.call(inner, stream);
             }
         };
-        // A scripted panic ends only the call it was scripted for.
+        // A scripted panic ends only the call for which it was scripted.
         let answer = catch_unwind(AssertUnwindSafe(|| match call.site {
             0 => plain(stream, spins, call, inner),
             1 => prepared(stream, spins, call, inner),
@@ -126,10 +126,10 @@ impl ThreadResources<'_> {
     }
 }
 
-/// Runs `f` in the relaxed mode, in which it cannot invalidate a capture.
+/// Runs `f` in relaxed mode, in which it cannot invalidate a capture.
 fn relaxed(f: impl FnOnce()) {
     let mut mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
-    // SAFETY: exchanges the mode of this thread.
+    // SAFETY: exchanges this thread's mode.
     let exchanged = unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut mode) };
     f();
     if exchanged == sys::CUresult::CUDA_SUCCESS {

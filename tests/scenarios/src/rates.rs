@@ -1,4 +1,4 @@
-//! Functions that declare how much work a call does.
+//! Functions that declare how much work each call does.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -19,14 +19,14 @@ fn counted<T>(name: &str, amount: T) -> T {
     amount
 }
 
-/// The same amount of work in every call.
+/// Does the same amount of work in every call.
 #[gpu_timed(warmup = 3, bytes = counted("of one", 1 << 20), flops = 2e9)]
 fn one(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 10_000)
 }
 
-/// An amount of work that differs between calls, done by two launches.
+/// Does a different amount of work in each call, in two launches.
 #[gpu_timed(bytes = &(1_000 * number), flops = number)]
 fn two(stream: &Arc<CudaStream>, spins: &[Spin; 2], number: u64) -> LaunchResult {
     ran!();
@@ -34,14 +34,14 @@ fn two(stream: &Arc<CudaStream>, spins: &[Spin; 2], number: u64) -> LaunchResult
     spins[1].launch(stream, 10_000)
 }
 
-/// Bytes known to every other call only, and FLOPs known to none.
+/// The bytes are known only for every other call, and the FLOPs for none.
 #[gpu_timed(scope = "body", bytes = 4 * known?, flops = Err::<f64, _>("unknown")?)]
 fn some(stream: &Arc<CudaStream>, spin: &Spin, known: Option<u32>) -> LaunchResult {
     ran!();
     spin.launch(stream, 10_000)
 }
 
-/// Without a stream it runs on the CPU.
+/// Without a stream, it runs on the CPU.
 #[gpu_timed(stream = None::<&CudaStream>, bytes = 64)]
 fn none() {
     ran!();
@@ -61,7 +61,7 @@ fn fails(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch_badly(stream)
 }
 
-/// Calls every function twelve times while the device is busy until all calls are enqueued.
+/// Calls every function twelve times, while the device is kept busy until all calls are enqueued.
 fn work(_: &[String]) {
     let gpu = Gpu::new();
     let spin = |name: &str| gpu.spin(&format!("rates::{name}"));
@@ -96,7 +96,7 @@ fn negative() {
     crate::time::pass(1_000);
 }
 
-/// Amounts of work of which some are invalid.
+/// Declares amounts of work, some of which are invalid.
 fn invalid(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("rates::measured");
@@ -121,7 +121,7 @@ fn panicking() -> u64 {
     panic!("intentional panic")
 }
 
-/// A panic in the `bytes` expression propagates to the program.
+/// Checks that a panic in the `bytes` expression propagates to the program.
 fn panics(_: &[String]) {
     let gpu = Gpu::new();
     for _ in 0..4 {

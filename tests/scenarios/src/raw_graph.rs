@@ -5,7 +5,7 @@ use std::ptr;
 use cudarc::driver::{CudaStream, DriverError, sys};
 use sys::CUstreamCaptureMode as Mode;
 
-/// Parses the capture mode given as a scenario's argument.
+/// Parses the capture mode given as an argument to the scenario.
 pub fn mode(name: &str) -> Mode {
     match name {
         "global" => Mode::CU_STREAM_CAPTURE_MODE_GLOBAL,
@@ -46,7 +46,7 @@ pub fn nodes(graph: sys::CUgraph) -> usize {
 pub struct Exec(sys::CUgraphExec);
 
 impl Exec {
-    /// Instantiates the graph and destroys it.
+    /// Instantiates the graph, then destroys it.
     pub fn new(graph: sys::CUgraph) -> Exec {
         let mut exec = ptr::null_mut();
         // SAFETY: writes one handle; the graph is alive and not used afterwards.
@@ -57,7 +57,7 @@ impl Exec {
         Exec(exec)
     }
 
-    /// Instantiates the graph for launch from kernels, and destroys it.
+    /// Instantiates the graph for launches from kernels, then destroys it.
     pub fn for_device(graph: sys::CUgraph) -> Result<Exec, DriverError> {
         let flag = sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
         let mut exec = ptr::null_mut();
@@ -70,7 +70,7 @@ impl Exec {
         Ok(Exec(exec))
     }
 
-    /// Updates this graph from `graph`, which it destroys. Returns `true` if both have the same
+    /// Updates this graph from `graph`, then destroys `graph`. Returns `true` if both have the same
     /// shape.
     pub fn update(&self, graph: sys::CUgraph) -> bool {
         let mut info = sys::CUgraphExecUpdateResultInfo {

@@ -1,4 +1,4 @@
-//! Sampled functions, and functions that a key splits into series.
+//! Sampled functions, and functions divided into series by a key.
 
 use std::fmt;
 use std::sync::Arc;
@@ -51,7 +51,8 @@ fn warmed() {
     ran!();
 }
 
-/// A loop in which every hundredth call is long: counting to a hundred samples only the long calls.
+/// Runs a loop in which every hundredth call is long. Timing every hundredth call samples only
+/// these.
 fn periodic(_: &[String]) {
     let gpu = Gpu::new();
     let spins = ["all", "drawn", "counted"].map(|name| gpu.spin(&format!("sampling::{name}")));
@@ -79,7 +80,7 @@ fn looping(stream: &Arc<CudaStream>, spin: &Spin, times: u64) -> LaunchResult {
     Ok(())
 }
 
-/// A launch in a loop that not every call executes.
+/// Makes a launch in a loop that not every call executes.
 fn loops(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("sampling::looping");
@@ -90,7 +91,7 @@ fn loops(_: &[String]) {
     tally::print();
 }
 
-/// The same functions, called from short-lived threads.
+/// Calls the same functions from short-lived threads.
 fn threads(_: &[String]) {
     let gpu = Gpu::new();
     let spins = ["all", "drawn", "counted"].map(|name| gpu.spin(&format!("sampling::{name}")));
@@ -166,7 +167,7 @@ fn keys(_: &[String]) {
     tally::print();
 }
 
-/// Calls until the budget causes calls to be skipped.
+/// Makes calls until the budget causes some to be skipped.
 fn budget(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("sampling::all");
@@ -211,7 +212,7 @@ fn graph_capable(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> LaunchResult
     spin.launch(stream, ns)
 }
 
-/// The stream of `graph_capable` is evaluated on every call, that of `all` only on timed calls.
+/// The stream is evaluated on every call for `graph_capable`, but only on timed calls for `all`.
 fn skipping(arguments: &[String]) {
     let gpu = Gpu::new();
     type Function = fn(&Arc<CudaStream>, &Spin, u64) -> LaunchResult;
@@ -253,7 +254,7 @@ fn rare() {
 
 static TIMED: AtomicBool = AtomicBool::new(false);
 
-/// Evaluated for timed calls only.
+/// Evaluated only for timed calls.
 fn timed_now() -> u64 {
     TIMED.store(true, Relaxed);
     1
@@ -265,7 +266,7 @@ fn rare_is_timed() -> bool {
     TIMED.swap(false, Relaxed)
 }
 
-/// A high load, of which few calls are timed, stops just after a timed call, and calls become rare.
+/// A high load, with few calls timed, stops just after a timed call, and calls become rare.
 /// The pending gap would skip calls for a long time.
 fn load_drop(_: &[String]) {
     let unsampled = || {
@@ -289,7 +290,7 @@ fn load_drop(_: &[String]) {
     tally::print();
 }
 
-/// The program configures timing while it runs, also from another thread.
+/// Configures timing at run time, also from another thread.
 fn configured(_: &[String]) {
     gpu_time::configure().warmup(3).sample(0.0).filter("!*::counted").apply();
     let gpu = Gpu::new();
@@ -322,8 +323,7 @@ fn configured(_: &[String]) {
     tally::print();
 }
 
-/// Changes `cold`, `sleep` and `warmup` while the program runs, for functions that were already
-/// called.
+/// Changes `cold`, `sleep` and `warmup` at run time, for functions that have already been called.
 fn reconfigured(_: &[String]) {
     let gpu = Gpu::new();
     let (spin, cold_spin) = (gpu.spin("sampling::all"), gpu.spin("sampling::cold_and_warmed"));
@@ -338,7 +338,7 @@ fn reconfigured(_: &[String]) {
     calls(gpu_time::configure());
     calls(gpu_time::configure().cold("dirty"));
     calls(gpu_time::configure().cold("off").sleep("50us"));
-    // One function still has three warm-up calls to make, the other has one.
+    // One function still has three warm-up calls left, the other one.
     calls(gpu_time::configure().cold("").sleep("").warmup(3));
     calls(gpu_time::configure().warmup(1));
     tally::print();
@@ -350,7 +350,7 @@ fn cold_and_warmed(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> LaunchResu
     spin.launch(stream, ns)
 }
 
-/// One call in a hundred is timed; the run continues until the samples suffice.
+/// Times one call in a hundred. The run continues until there are enough samples.
 fn settle(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("sampling::drawn");

@@ -1,4 +1,4 @@
-//! The extent of brackets, and the ways in which a function may leave one.
+//! The extent of brackets, and the ways in which a function can leave one.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -42,7 +42,7 @@ fn three(stream: &Arc<CudaStream>, spins: &[Spin; 3]) -> LaunchResult {
     spins[2].launch(stream, 20_000)
 }
 
-/// A single launch for the macro, executed `times` times.
+/// To the macro, this is a single launch. It is executed `times` times.
 #[gpu_timed]
 fn looped(stream: &Arc<CudaStream>, spin: &Spin, times: usize) -> LaunchResult {
     ran!();
@@ -59,7 +59,7 @@ fn body(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, 10_000)
 }
 
-/// Without a visible launch the whole body is timed. It enqueues no kernel of the scenario's.
+/// Without a visible launch, the whole body is timed. It enqueues none of the scenario's kernels.
 #[gpu_timed]
 fn clears(stream: &Arc<CudaStream>, memory: &mut CudaSlice<u8>) -> LaunchResult {
     ran!();
@@ -106,7 +106,7 @@ fn early(stream: &Arc<CudaStream>, spins: &[Spin; 2], at: u32) -> Result<u32, Dr
     Ok(2)
 }
 
-/// Leaves by `?` in an argument of the launch, after the start was recorded.
+/// Leaves by `?` in one of the launch's arguments, after the start has been recorded.
 #[gpu_timed]
 fn leaves_in_arguments(stream: &Arc<CudaStream>, spin: &Spin, ns: Option<u64>) -> Option<()> {
     ran!();
@@ -250,7 +250,7 @@ fn inner(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, 5_000)
 }
 
-/// Called on another stream than its caller.
+/// Called on a different stream than its caller.
 #[gpu_timed(cold, sleep)]
 fn beside(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
@@ -309,7 +309,7 @@ fn boxed<'a>(
     })
 }
 
-/// The handle stands for the stream of whichever thread polls.
+/// The handle refers to the stream of whichever thread polls.
 #[gpu_timed(scope = "body")]
 async fn on_per_thread(stream: Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
@@ -331,7 +331,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// Polls once, has another thread poll the rest, and returns the output.
+/// Polls once, lets another thread poll until completion, and returns the output.
 fn migrate<T: Send>(future: impl Future<Output = T> + Send) -> T {
     let mut future = pin!(future);
     assert!(poll(future.as_mut()).is_pending());
@@ -362,7 +362,7 @@ fn futures(_: &[String]) {
         cancel(boxed(stream, &tail));
         migrate(on_per_thread(per_thread.clone(), &elsewhere)).unwrap();
         block_on(on_per_thread(per_thread.clone(), &elsewhere)).unwrap();
-        // A future that is never polled is not a call.
+        // A future that is never polled does not count as a call.
         drop(boxed(stream, &tail));
         gpu.synchronize();
     }

@@ -1,6 +1,6 @@
 //! Runs of `until_stable`.
 //!
-//! Their time limit is an hour, longer than any test may take, so a run that returns has not timed
+//! The time limit is an hour, longer than any test may take, so a run that returns has not timed
 //! out.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,7 +9,9 @@ use std::thread;
 use std::time::Duration;
 
 use cudarc::driver::{CudaStream, sys};
-use gpu_time::{Settle, Settled, Snapshot, gpu_timed, until_stable};
+use gpu_time::{
+    NULL_STREAM, RawStream, Settle, Settled, Snapshot, compare, gpu_timed, raw_stream, until_stable,
+};
 
 use crate::gpu::{Copy, Gpu, LaunchResult, Spin};
 use crate::scenario::Scenario;
@@ -31,16 +33,17 @@ pub const SCENARIOS: &[Scenario] = &[
     ("settle/back_to_back", back_to_back),
     ("settle/refused", refused),
     ("settle/unwinding", unwinding),
+    ("settle/compared", compared),
 ];
 
-/// A run that takes exactly as long as its samples need. The margin allows for a real GPU whose
+/// A run that takes exactly as long as its samples require. The margin allows for a real GPU whose
 /// readings alternate between two values.
 fn settle() -> Settle {
     let settle = Settle::default().margin(0.05);
     settle.min_time(Duration::ZERO).timeout(Duration::from_secs(3600))
 }
 
-/// Records a run's number of calls and of unmet series under `name`.
+/// Records a run's number of calls, and its number of unmet series, under `name`.
 fn note(name: &str, settled: &Settled) {
     assert_eq!(settled.inconsistencies(), [""; 0]);
     assert_eq!(settled.is_settled(), settled.unmet().is_empty());
@@ -61,20 +64,21 @@ fn untouched(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, 5_000)
 }
 
-/// Sixty-four calls per round: 3 for warm-up, one that is not held, 60 that are fed.
+/// Makes sixty-four calls per round: 3 warm-up calls, one that is not held, and 60 that are fed.
 fn steady(_: &[String]) {
     let gpu = Gpu::new();
     let (spin, other) = (gpu.spin("settle::timed"), gpu.spin("settle::untouched"));
     untouched(&gpu.stream, &other).unwrap();
     gpu.synchronize();
+    // Few enough that the queue never gets so long that its events take longer.
     let round = || {
-        for _ in 0..64 {
+        for _ in 0..8 {
             timed(&gpu.stream, &spin, 10_000).unwrap();
         }
         gpu.synchronize();
     };
     note("first", &until_stable(settle(), round));
-    // Samples from before the run do not shorten it.
+    // Samples recorded before the run do not shorten it.
     note("second", &until_stable(settle().min_samples(65), round));
     tally::print();
 }
@@ -94,8 +98,8 @@ fn varied(_: &[String]) {
     tally::print();
 }
 
-/// Thousands of short kernels, then a run of long ones whose timeout allows one call, then a run of
-/// kernels of one length.
+/// Launches thousands of short kernels, then a run with long ones whose timeout allows one call, then
+/// a run in which all kernels have the same length.
 fn after_others(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("settle::timed");
@@ -131,8 +135,8 @@ fn after_others(_: &[String]) {
     tally::print();
 }
 
-/// The GPU waits for each call of the run, after a phase in which it had a queue; then the reverse,
-/// with another function.
+/// In the run, the GPU waits for each call, after a phase in which it had a queue. Then the
+/// reverse, with another function.
 fn feeding_change(_: &[String]) {
     let gpu = Gpu::new();
     let spins = [gpu.spin("settle::plain"), gpu.spin("settle::dirty")];
@@ -153,7 +157,7 @@ fn feeding_change(_: &[String]) {
     tally::print();
 }
 
-/// Calls made one by one, then a run of fewer calls with a queue behind them.
+/// Makes calls one by one, then a run with fewer calls and a queue behind them.
 fn regimes(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("settle::timed");
@@ -181,7 +185,7 @@ fn regimes(_: &[String]) {
     tally::print();
 }
 
-/// A timeout of zero allows one call of the closure. In the first run that call only warms up.
+/// A timeout of zero allows one call of the closure. In the first run, that is only a warm-up call.
 fn timeout(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("settle::timed");
@@ -220,7 +224,7 @@ fn lost(_: &[String]) {
     tally::print();
 }
 
-/// 3.75 MiB each: both buffers fit into the L2.
+/// 3.75 MiB each, so both buffers fit into the L2.
 const BYTES: usize = 15 << 18;
 
 #[gpu_timed(sleep)]
@@ -241,8 +245,8 @@ fn dirty(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, 5_000)
 }
 
-/// Calls every function: first as its attribute says, then as runs override it, then as its
-/// attribute says again.
+/// Calls every function three times: with its attribute's setting, then overridden by runs, then
+/// with its attribute's setting again.
 fn cold(_: &[String]) {
     let gpu = Gpu::new();
     let mut copy = gpu.copy("settle::plain_held", BYTES);
@@ -255,7 +259,7 @@ fn cold(_: &[String]) {
             gpu.synchronize();
         }
     };
-    // The timeout allows one call of the closure.
+    // The timeout allows only one call of the closure.
     let once = settle().timeout(Duration::ZERO);
     round();
     until_stable(once.cold(), &mut round);
@@ -271,7 +275,7 @@ fn cold(_: &[String]) {
     tally::print();
 }
 
-/// Each call of a run starts another run, which collects its own samples each time.
+/// Each call in a run starts another run, which collects its own samples each time.
 fn nested(_: &[String]) {
     let gpu = Gpu::new();
     let (spin, other) = (gpu.spin("settle::timed"), gpu.spin("settle::untouched"));
@@ -293,7 +297,7 @@ fn nested(_: &[String]) {
     tally::print();
 }
 
-/// Every function is called on threads that the closure spawns.
+/// Calls every function on threads spawned by the closure.
 fn threads(_: &[String]) {
     let gpu = Gpu::new();
     let spins = [gpu.spin("settle::timed"), gpu.spin("settle::untouched")];
@@ -335,7 +339,8 @@ fn on_gpu_or_cpu(stream: Option<&Arc<CudaStream>>, spin: Option<&Spin>) {
     std::hint::black_box((0..100u64).sum::<u64>());
 }
 
-/// Calls on the GPU, on the CPU, or with timing switched off by the program.
+/// Makes runs whose calls are on the GPU, on the CPU, or made while the program has switched timing
+/// off.
 fn any_clock(arguments: &[String]) {
     let has = |what: &str| arguments.iter().any(|argument| argument == what);
     let gpu = (!has("cpu")).then(Gpu::new);
@@ -347,7 +352,7 @@ fn any_clock(arguments: &[String]) {
     });
     gpu_time::set_enabled(true);
     note("run", &settled);
-    // A run that calls no annotated function reports none of the program's sites.
+    // The report of a run that calls no annotated function contains none of the program's sites.
     let nothing = until_stable(settle(), || ()).to_string();
     assert!(
         nothing.contains("\nno call of a function with `#[gpu_timed]` was timed\n"),
@@ -362,7 +367,7 @@ fn node(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, 10_000)
 }
 
-/// Calls that would be nodes of a graph of the program's own are not nodes in the run's graph, even
+/// Calls that would be nodes in the program's own graphs are not nodes in the run's graph, even
 /// while timing is off.
 fn back_to_back(arguments: &[String]) {
     const CALLS: u32 = 50;
@@ -370,7 +375,7 @@ fn back_to_back(arguments: &[String]) {
     let (spin, other) = (gpu.spin("settle::node"), gpu.spin("settle::plain"));
     let is_off = arguments == ["off"];
     gpu_time::set_enabled(!is_off);
-    let settled = until_stable(settle().graph(gpu.stream.cu_stream(), CALLS), || {
+    let settled = until_stable(settle().graph(raw(&gpu.stream), CALLS), || {
         node(&gpu.stream, &spin).unwrap();
         plain(&gpu.stream, &other).unwrap();
     });
@@ -389,21 +394,26 @@ fn back_to_back(arguments: &[String]) {
     tally::print();
 }
 
-/// Closures that cannot be captured, each named after what is wrong with it. The stream works after
-/// each.
+fn raw(stream: &CudaStream) -> RawStream {
+    // SAFETY: the stream outlives the run, which is in the same function.
+    unsafe { raw_stream(stream.cu_stream()) }
+}
+
+/// Makes runs whose closures cannot be captured, each named after its problem. The stream still
+/// works after each of them.
 fn refused(_: &[String]) {
     let gpu = Gpu::new();
     let (stream, other) = (&gpu.stream, gpu.new_stream());
     let (spin, after) = (gpu.spin("settle::plain"), gpu.increment("settle::after"));
     let launch = || spin.launch(stream, 10_000).unwrap();
-    let on = |name: &str, handle: sys::CUstream, closure: &mut dyn FnMut()| {
+    let on = |name: &str, handle: RawStream, closure: &mut dyn FnMut()| {
         let settled = until_stable(settle().graph(handle, 4), closure);
         note(name, &settled);
         let [unmet] = settled.unmet() else { panic!("{:?}", settled.unmet()) };
         assert!(settled.back_to_back().is_none() && unmet.samples() == 0);
         tally::fact(name, unmet.to_string());
     };
-    let own = stream.cu_stream();
+    let own = raw(stream);
     on("waits", own, &mut || {
         launch();
         // The closure ignores the error.
@@ -411,9 +421,9 @@ fn refused(_: &[String]) {
     });
     on("allocates", own, &mut || {
         let mut address = 0;
-        // SAFETY: writes one address; the memory is freed at once.
+        // SAFETY: writes one address; the memory is freed immediately.
         let allocated = unsafe { sys::cuMemAlloc_v2(&raw mut address, 1 << 20) }.result();
-        // In a capture, this fails.
+        // This fails in a capture.
         _ = spin.launch(stream, 10_000);
         if allocated.is_ok() {
             // SAFETY: the memory was just allocated.
@@ -426,7 +436,7 @@ fn refused(_: &[String]) {
         other.join(stream).unwrap();
         spin.launch(&other, 10_000).unwrap();
     });
-    on("null", gpu.context.default_stream().cu_stream(), &mut launch.clone());
+    on("null", NULL_STREAM, &mut launch.clone());
     stream.begin_capture(sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED).unwrap();
     on("captured", own, &mut launch.clone());
     drop(
@@ -447,7 +457,7 @@ fn unwinding(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("settle::plain");
     let unwound = catch_unwind(AssertUnwindSafe(|| {
-        until_stable(settle().graph(gpu.stream.cu_stream(), 4), || {
+        until_stable(settle().graph(raw(&gpu.stream), 4), || {
             plain(&gpu.stream, &spin).unwrap();
             gpu.stream.synchronize().unwrap();
         })
@@ -455,5 +465,31 @@ fn unwinding(_: &[String]) {
     assert!(unwound.is_err());
     plain(&gpu.stream, &spin).unwrap();
     gpu.synchronize();
+    tally::print();
+}
+
+/// Two closures take turns: equal ones, and one whose kernels take 5 % longer.
+fn compared(_: &[String]) {
+    let gpu = Gpu::new();
+    let spin = gpu.spin("settle::timed");
+    let call = |ns: u64| {
+        for _ in 0..8 {
+            timed(&gpu.stream, &spin, ns).unwrap();
+        }
+        gpu.synchronize();
+    };
+    let run = |name: &str, ns: u64| {
+        let compared = compare(settle(), ("old", || call(10_000)), ("new", || call(ns)));
+        let [ratio] = compared.ratios() else { panic!("{compared}") };
+        assert_eq!(ratio.name(), "scenario::settle::timed on cuda:0");
+        let [low, high] = ratio.interval95().expect("there are enough blocks");
+        let figures = [low, ratio.ratio().expect("there are blocks"), high];
+        for (what, figure) in ["low", "ratio", "high"].into_iter().zip(figures) {
+            tally::fact(&format!("{name} {what}"), (1e6 * figure) as u64);
+        }
+        compared
+    };
+    run("equal", 10_000).assert_not_slower(1.0);
+    run("slower", 10_500).assert_not_slower(1.1);
     tally::print();
 }

@@ -2,6 +2,7 @@
 
 use std::ffi::{CString, c_int};
 use std::fs::{File, OpenOptions};
+use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process;
@@ -120,7 +121,7 @@ fn running(_: &[String]) {
     park_forever();
 }
 
-/// Adds a report target before the existing ones. The runtime has not read them yet.
+/// Adds a report target before the existing ones, which the runtime has not read yet.
 fn report_first_to(target: &str) {
     let others = std::env::var("GPU_TIME_REPORT").unwrap();
     // SAFETY: no other thread is running.
@@ -148,7 +149,7 @@ fn buffered(pipe: &File) -> c_int {
 }
 
 /// Raises a signal while a report is being written to a pipe that is smaller than the report. The
-/// test starts to read the pipe only after the signal. The argument is a folder.
+/// test starts reading the pipe only after the signal. The argument is a folder.
 fn during_report(arguments: &[String]) {
     let (path, pipe) = small_pipe(&arguments[0]);
     report_first_to(&format!("json:{path}"));
@@ -163,40 +164,43 @@ fn during_report(arguments: &[String]) {
     park_forever();
 }
 
-/// Replaces stdout with a full pipe, so no report can complete.
+/// Reports to a pipe that is read so slowly that no report completes while the test runs.
 fn stuck(arguments: &[String]) {
-    let (_, pipe) = small_pipe(&arguments[0]);
-    report_first_to("json:-");
+    let (path, mut pipe) = small_pipe(&arguments[0]);
+    report_first_to(&format!("json:{path}"));
     let _gpu = begin();
     tally::print();
-    // SAFETY: both descriptors are open.
-    assert_eq!(unsafe { libc::dup2(pipe.as_raw_fd(), 1) }, 1);
+    thread::spawn(move || {
+        while pipe.read_exact(&mut [0; 4096]).is_ok() {
+            thread::sleep(Duration::from_millis(500));
+        }
+    });
     loop {
         raise(libc::SIGTERM);
         thread::sleep(Duration::from_millis(50));
     }
 }
 
-/// Runs `work` while stderr is a pipe without a reader. Writing to it raises a signal that ends the
-/// process, as in a program whose runtime, unlike Rust's, does not ignore SIGPIPE.
+/// Runs `work` while stdout and stderr are redirected to a pipe without a reader. Writing to it raises a
+/// signal that ends the process, as in a program whose runtime, unlike Rust's, does not ignore SIGPIPE.
 fn without_reader(work: impl FnOnce()) {
     let mut pipe = [0; 2];
     // SAFETY: SIGPIPE has a default disposition, and all descriptors are open.
-    let stderr = unsafe {
+    let before = unsafe {
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         assert_eq!(libc::pipe(pipe.as_mut_ptr()), 0);
         libc::close(pipe[0]);
-        let stderr = libc::dup(2);
-        assert_eq!(libc::dup2(pipe[1], 2), 2);
-        stderr
+        [1, 2].map(|stream| (libc::dup(stream), libc::dup2(pipe[1], stream)))
     };
     work();
-    // SAFETY: as above.
-    assert_eq!(unsafe { libc::dup2(stderr, 2) }, 2);
+    for (before, stream) in before {
+        // SAFETY: as above.
+        assert_eq!(unsafe { libc::dup2(before, stream) }, stream);
+    }
 }
 
-/// Two of the tables go to a pipe without a reader. The file that follows each table is still
-/// written.
+/// Two of the tables are written to a pipe without a reader. The file that follows each table must
+/// still be written.
 fn no_reader(_: &[String]) {
     let (gpu, spin) = begin();
     without_reader(|| {
@@ -209,7 +213,7 @@ fn no_reader(_: &[String]) {
     tally::print();
 }
 
-/// Forks, and asserts that `signal`, which the child raises after `child`, ends the child.
+/// Forks, and asserts that the child is ended by `signal`, which it raises after running `child`.
 fn fork(signal: c_int, child: impl FnOnce()) {
     let pid = child::fork(|| {
         child();
@@ -219,7 +223,7 @@ fn fork(signal: c_int, child: impl FnOnce()) {
     child::assert_killed(pid, signal);
 }
 
-/// Children of a reporting process have nothing to report, so signals end them at once.
+/// Children of a reporting process have nothing to report, so signals end them immediately.
 fn child(_: &[String]) {
     let (gpu, spin) = begin();
     for signal in [libc::SIGUSR1, libc::SIGTERM, libc::SIGINT] {
@@ -243,8 +247,8 @@ fn child_before(_: &[String]) {
     park_forever();
 }
 
-/// A child that is the first process of its namespace, like a program in a container. Signals with
-/// the default disposition do not end such a process.
+/// Runs a child that is the first process in its namespace, like a program in a container. Signals
+/// with the default disposition do not end this process.
 fn init(_: &[String]) {
     // SAFETY: no other thread is running; the calls may fail.
     let is_allowed = unsafe {
@@ -258,7 +262,7 @@ fn init(_: &[String]) {
             let (gpu, spin) = begin();
             for signal in [libc::SIGTERM, libc::SIGINT] {
                 report_on(signal);
-                // A signal that follows at once would not wait for a report.
+                // A signal that follows immediately would not wait for a report.
                 thread::sleep(Duration::from_millis(1_100));
             }
             ten(&gpu, &spin);
@@ -277,7 +281,7 @@ fn own_handler_first(_: &[String]) {
     survive(&gpu, &spin);
 }
 
-/// The handler forwards to the one installed before it, as signal libraries do.
+/// The handler forwards to the previously installed one, as signal libraries do.
 fn own_handler_later(_: &[String]) {
     let (gpu, spin) = begin();
     handler::install(libc::SIGTERM);
@@ -286,21 +290,21 @@ fn own_handler_later(_: &[String]) {
 }
 
 fn ignored(_: &[String]) {
-    // SAFETY: ignoring is a valid disposition of the signal.
+    // SAFETY: ignoring is a valid disposition for the signal.
     unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
     let (gpu, spin) = begin();
     raise(libc::SIGHUP);
     survive(&gpu, &spin);
 }
 
-/// A signal requests a report while timing is off; it must do no harm.
+/// Requests a report by a signal while timing is off, which must do no harm.
 fn off(_: &[String]) {
     let (gpu, spin) = begin();
     raise(libc::SIGUSR1);
     survive(&gpu, &spin);
 }
 
-/// The first answer goes to a pipe without a reader.
+/// The first response goes to a pipe without a reader.
 fn off_no_reader(_: &[String]) {
     let (gpu, spin) = begin();
     without_reader(|| {
@@ -313,7 +317,7 @@ fn off_no_reader(_: &[String]) {
 }
 
 fn survive(gpu: &Gpu, spin: &Spin) {
-    // Leaves time for a wrong reaction to the signals that a handler forwarded.
+    // Leaves time for an incorrect reaction to the forwarded signals.
     thread::sleep(Duration::from_millis(50));
     ten(gpu, spin);
     tally::fact("handled", handler::handled());

@@ -1,4 +1,4 @@
-//! A long run of everything at once: sixteen threads, streams and functions, and a thread that
+//! A long run of everything at once, with sixteen threads, streams and functions, and a thread that
 //! takes snapshots.
 
 use std::sync::Arc;
@@ -18,9 +18,9 @@ pub const SCENARIOS: &[Scenario] = &[("soak/run", run)];
 type Function = fn(&Arc<CudaStream>, &Spin, u64) -> LaunchResult;
 
 const THREADS: usize = 16;
-/// Calls between two checks of the end, each of which waits for the stream.
+/// The number of calls between two checks for the end, each of which waits for the stream.
 const BATCH: u64 = 500;
-/// The growth allowed for the whole process in the second half.
+/// The memory growth allowed for the whole process in the second half.
 const GROWTH: u64 = 4 << 20;
 
 /// Defines functions with these attribute keys, which may refer to the last parameter, and lists
@@ -74,7 +74,7 @@ impl Length {
         }
     }
 
-    /// Returns the part of the run that is over, from 0 to 1.
+    /// Returns the fraction of the run that is complete.
     fn done(self, calls: u64, started: Instant) -> f64 {
         match self {
             Length::Calls(most) => calls as f64 / most as f64,
@@ -83,7 +83,7 @@ impl Length {
     }
 }
 
-/// Returns the resident memory of the process in bytes.
+/// Returns the process's resident memory in bytes.
 fn resident() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux has `/proc/self/statm`");
     let pages: u64 = statm.split(' ').nth(1).and_then(|text| text.parse().ok()).expect("a number");

@@ -1,11 +1,11 @@
-//! Streams of every kind.
+//! Every kind of stream.
 
 use std::ptr;
 use std::sync::Arc;
 use std::thread;
 
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, PushKernelArg, sys};
-use gpu_time::gpu_timed;
+use gpu_time::{RawStream, gpu_timed, raw_stream};
 
 use crate::gpu::{Gpu, LaunchResult, ONE, Spin};
 use crate::scenario::Scenario;
@@ -45,7 +45,7 @@ fn on_device(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, 20_000)
 }
 
-/// The devices take turns; the current context is always another device's.
+/// Calls on the devices in turn. The current context is always another device's.
 fn devices(_: &[String]) {
     let count = CudaContext::device_count().unwrap() as usize;
     tally::fact("devices", count);
@@ -71,7 +71,7 @@ fn around(
     inside()
 }
 
-/// The second device is used for the first time inside a bracket on the first.
+/// Uses the second device for the first time inside a bracket on the first.
 fn device_inside(_: &[String]) {
     let gpus = [Gpu::at(0), Gpu::at(1)];
     let outer = gpus[0].spin("streams::around");
@@ -85,7 +85,7 @@ fn device_inside(_: &[String]) {
     tally::print();
 }
 
-/// The NULL stream, the per-thread stream, and a handle without an owner.
+/// Used with the NULL stream, the per-thread stream, and a handle without an owner.
 #[gpu_timed(warmup = 2, cold, sleep)]
 fn on_null(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
@@ -98,7 +98,12 @@ fn on_per_thread(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, 20_000)
 }
 
-#[gpu_timed(warmup = 200, cold, sleep)]
+fn raw(stream: sys::CUstream) -> RawStream {
+    // SAFETY: the callers of `on_raw` keep the stream alive.
+    unsafe { raw_stream(stream) }
+}
+
+#[gpu_timed(stream = raw(stream), warmup = 200, cold, sleep)]
 fn on_raw(stream: sys::CUstream, spin: &Spin) -> Result<(), sys::CUresult> {
     ran!();
     let mut ns = 20_000u64;
@@ -122,7 +127,7 @@ fn on_raw(stream: sys::CUstream, spin: &Spin) -> Result<(), sys::CUresult> {
     if result == sys::CUresult::CUDA_SUCCESS { Ok(()) } else { Err(result) }
 }
 
-/// A struct whose method finds its stream through `self`.
+/// A struct with a method whose stream is found through `self`.
 struct Holder {
     stream: Arc<CudaStream>,
     spin: Spin,
@@ -203,7 +208,7 @@ fn with_slices(stream: &Arc<CudaStream>, spin: &Spin, memory: &mut CudaSlice<u8>
     spin.launch(stream, 20_000)
 }
 
-/// An application with two streams and cudarc's event tracking at its default.
+/// Runs an application with two streams and cudarc's default event tracking.
 fn tracked(_: &[String]) {
     let context = CudaContext::new(0).unwrap();
     let stream = context.new_stream().unwrap();
@@ -219,7 +224,7 @@ fn tracked(_: &[String]) {
     tally::print();
 }
 
-/// The function owns the stream, and drops it before it returns.
+/// The function owns the stream and drops it before returning.
 #[gpu_timed(scope = "body")]
 fn drops_in_body(stream: Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
@@ -229,7 +234,7 @@ fn drops_in_body(stream: Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     Ok(())
 }
 
-/// The last owner of the stream is dropped during the launch.
+/// The stream's last owner is dropped during the launch.
 #[gpu_timed(launch = "launch_and_drop")]
 fn drops_in_launch(stream: Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
@@ -255,18 +260,18 @@ fn dropped(_: &[String]) {
     tally::print();
 }
 
-/// Makes more calls than a thread may have events for, behind a long kernel.
+/// Makes more calls than the number of events that a thread may have, behind a long kernel.
 fn many_pending(_: &[String]) {
     let gpu = Gpu::new();
     let (blocker, spin) = (gpu.spin("streams::blocker"), gpu.spin("streams::timed"));
     let streams: Vec<_> = (0..12).map(|_| gpu.new_stream()).collect();
-    // The first call registers the context, which takes longer than the blocking kernels last.
+    // The first call registers the context, which takes longer than the blocking kernels do.
     timed(&streams[0], &spin).unwrap();
     gpu.synchronize();
     for stream in &streams {
         blocker.launch(stream, 400_000_000).unwrap();
     }
-    // 250 calls are 750 commands on each stream, which fit into its queue.
+    // 250 calls make 750 commands on each stream, which fit into its queue.
     for _ in 0..250 {
         for stream in &streams {
             timed(stream, &spin).unwrap();

@@ -1,5 +1,5 @@
-//! The program's own tally of its calls: how often each annotated function ran, and values noted
-//! for the test, which compares them with the report.
+//! The program's own tally of its calls: how often each annotated function ran, and values for the
+//! test, which compares them with the report.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,15 +7,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde::Serialize;
 use serde_json::Value;
 
-/// The tally as printed, one line of JSON.
+/// The tally, printed as one line of JSON.
 #[derive(Serialize)]
 struct Tally {
-    /// Entries into the body of each annotated function, by its name in the report.
+    /// The number of times the body of each annotated function was entered, by its name in the
+    /// report.
     runs: BTreeMap<String, u64>,
     /// Other values for the test.
     facts: BTreeMap<String, Value>,
-    /// The launch that uses each kernel, by the kernel's handle: `path`, or `path#index` for one of
-    /// several launches. Each kernel is used by one launch only.
+    /// The launch that uses each kernel, by the kernel's handle: `path`, or `path#index` if there
+    /// are several launches. Each kernel is used by only one launch.
     kernels: BTreeMap<u64, String>,
 }
 
@@ -26,7 +27,7 @@ fn tally() -> MutexGuard<'static, Tally> {
     TALLY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Counts a run of the enclosing annotated function, as the first statement of its body.
+/// Counts a run of the enclosing annotated function. Used as the first statement in its body.
 macro_rules! ran {
     () => {{
         fn here() {}
@@ -50,7 +51,7 @@ pub fn count_runs(name: &str, runs: u64) {
     *tally().runs.entry(name.to_owned()).or_default() += runs;
 }
 
-/// Records a value under `name`, replacing an earlier one.
+/// Records a value under `name`, replacing any earlier one.
 pub fn fact(name: &str, value: impl Into<Value>) {
     tally().facts.insert(name.to_owned(), value.into());
 }
@@ -62,7 +63,7 @@ pub fn count(name: &str) {
     *number = (number.as_u64().unwrap_or_default() + 1).into();
 }
 
-/// Records that the kernel with this handle is launched at `place` only.
+/// Records that the kernel with this handle is launched only at `place`.
 pub fn kernel(handle: u64, place: &str) {
     let is_path = place.contains("::");
     let place = if is_path { format!("scenario::{place}") } else { place.to_owned() };

@@ -1,4 +1,4 @@
-//! Threads of every kind.
+//! Every kind of thread.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ fn own_streams(_: &[String]) {
     tally::print();
 }
 
-/// Eight threads enqueue on the same stream, and one more takes snapshots.
+/// Enqueues on the same stream from eight threads, while one more takes snapshots.
 fn one_stream(_: &[String]) {
     let gpu = Gpu::new();
     let (spin, other) = (gpu.spin("threads::timed"), gpu.spin("threads::body"));
@@ -78,7 +78,7 @@ fn one_stream(_: &[String]) {
     tally::print();
 }
 
-/// Spawns a thread for every call.
+/// Spawns a thread for each call.
 fn short(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("threads::timed");
@@ -106,7 +106,7 @@ fn rayon(_: &[String]) {
     tally::print();
 }
 
-/// Calls annotated functions while its thread is torn down.
+/// Calls annotated functions while its thread is exiting.
 struct CallsInDrop {
     stream: Arc<CudaStream>,
     spins: Arc<[Spin; 2]>,
@@ -127,8 +127,8 @@ impl Drop for CallsInDrop {
 }
 
 thread_local! {
-    // Destructors run in the order in which the variables were first used, or in the reverse order.
-    // One of these is used before the runtime's own thread-local, one after.
+    // Destructors run in the order in which the variables were first used, or in reverse order. One
+    // of these is used before the runtime's own thread-local, one after.
     static EARLY: RefCell<Option<CallsInDrop>> = const { RefCell::new(None) };
     static LATE: RefCell<Option<CallsInDrop>> = const { RefCell::new(None) };
 }
@@ -138,7 +138,7 @@ fn teardown(_: &[String]) {
     let spins = Arc::new(["timed", "body"].map(|name| gpu.spin(&format!("threads::{name}"))));
     for calls_before in [0, 5] {
         let (stream, spins) = (gpu.stream.clone(), spins.clone());
-        // Joined explicitly, because a scope does not wait for destructors.
+        // Joined explicitly, because a scope does not wait for thread-local destructors.
         let thread = thread::spawn(move || {
             let calls = || {
                 let (stream, spins) = (stream.clone(), spins.clone());
@@ -156,7 +156,7 @@ fn teardown(_: &[String]) {
     tally::print();
 }
 
-/// The main thread's variables are destroyed before the exit handlers run.
+/// Checks that the main thread's variables are destroyed before the exit handlers run.
 fn teardown_of_main(_: &[String]) {
     let gpu = Gpu::new();
     let spins = Arc::new(["timed", "body"].map(|name| gpu.spin(&format!("threads::{name}"))));
@@ -173,7 +173,7 @@ fn around(stream: &Arc<CudaStream>, inner: impl FnOnce()) {
     inner();
 }
 
-/// Opens a bracket on another thread inside a bracket, on the same stream and on another.
+/// Opens a bracket on another thread inside a bracket, on the same stream and on another one.
 fn inside(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("threads::timed");
@@ -200,8 +200,8 @@ fn warms_up(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, 1_000)
 }
 
-/// Threads share a warm-up: either one thread calls once and another does the rest, or eight call
-/// equally often.
+/// Threads share a warm-up: either one thread makes one call and another makes the rest, or eight
+/// threads make the same number.
 fn warmup(arguments: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("threads::warms_up");

@@ -31,7 +31,7 @@ pub fn is_simulated() -> bool {
     simulated().is_some()
 }
 
-/// Returns the host's time in nanoseconds since an arbitrary origin, virtual or real.
+/// Returns the host time in nanoseconds since an arbitrary origin, virtual or real.
 pub fn now_ns() -> u64 {
     static ORIGIN: OnceLock<Instant> = OnceLock::new();
     match simulated() {
@@ -40,7 +40,7 @@ pub fn now_ns() -> u64 {
     }
 }
 
-/// Waits until virtual time reaches `ns` while other threads advance it.
+/// Waits until other threads have advanced virtual time to `ns`.
 pub fn wait_until(ns: u64) {
     assert!(is_simulated(), "virtual time needs the simulated driver");
     while now_ns() < ns {

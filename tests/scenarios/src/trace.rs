@@ -1,4 +1,4 @@
-//! A trace that is switched off while other threads call.
+//! A trace that is switched off while other threads are making calls.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -12,14 +12,14 @@ use crate::tally::{self, ran};
 
 pub const SCENARIOS: &[Scenario] = &[("trace/switched_off", switched_off)];
 
-/// A lower bound on the size of a trace's buffers. Nothing else here is as large.
+/// A lower bound on the size of a trace's buffers. No other allocation here is as large.
 const LARGE: usize = 1 << 20;
-/// A call takes about a microsecond.
+/// The time limit for a call, which normally takes about a microsecond.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Set while freeing large memory waits for a call on another thread.
+/// Set to make every free of a large allocation wait for a call on another thread.
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
-/// Large allocations freed, and those of them during which no call completed.
+/// The number of large allocations freed, and for how many of these no call completed meanwhile.
 static FREED: AtomicU64 = AtomicU64::new(0);
 static STUCK: AtomicU64 = AtomicU64::new(0);
 static CALLS: AtomicU64 = AtomicU64::new(0);
@@ -29,7 +29,7 @@ struct WatchedAllocator;
 #[global_allocator]
 static ALLOCATOR: WatchedAllocator = WatchedAllocator;
 
-// SAFETY: forwards to the system's allocator.
+// SAFETY: forwards to the system allocator.
 unsafe impl GlobalAlloc for WatchedAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as for the caller.
@@ -58,7 +58,7 @@ unsafe impl GlobalAlloc for WatchedAllocator {
     }
 }
 
-/// Returns `true` if two calls complete. The first may have begun before.
+/// Returns `true` once two calls have completed. The first one may have begun earlier.
 fn calls_continue() -> bool {
     let (before, deadline) = (CALLS.load(SeqCst), Instant::now() + LIMIT);
     while CALLS.load(SeqCst) < before + 2 {
@@ -75,9 +75,9 @@ fn timed() {
     ran!();
 }
 
-/// The trace's buffers are freed while another thread calls.
+/// Frees the trace's buffers while another thread makes calls.
 fn switched_off(_: &[String]) {
-    // The program passes on the targets that the environment gave.
+    // The program passes on the targets given by the environment.
     let targets = std::env::var("GPU_TIME_REPORT").unwrap();
     // SAFETY: no other thread is running.
     unsafe { std::env::remove_var("GPU_TIME_REPORT") };

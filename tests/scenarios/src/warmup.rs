@@ -35,7 +35,7 @@ fn call(gpu: &Gpu, times: u32) {
     gpu.synchronize();
 }
 
-/// Contexts on two devices, one after the other, at the same address.
+/// Uses contexts on two devices, one after the other, at the same address.
 fn one_thread(_: &[String]) {
     Gpu::new();
     let mut addresses = BTreeSet::new();
@@ -48,7 +48,8 @@ fn one_thread(_: &[String]) {
     tally::print();
 }
 
-/// The thread that called on the first device ends after the second device's context was created.
+/// The thread that made calls on the first device ends after the second device's context is
+/// created.
 fn two_threads(_: &[String]) {
     Gpu::new();
     let (first, mut addresses) = (Gpu::in_own_context(0), BTreeSet::new());
@@ -72,14 +73,14 @@ fn two_threads(_: &[String]) {
     tally::print();
 }
 
-/// The thread continues in another context of the device.
+/// The thread continues in another context on the device.
 fn two_contexts(_: &[String]) {
     call(&Gpu::new(), 2);
     call(&Gpu::in_own_context(0), WARMUP + 8);
     tally::print();
 }
 
-/// Warm-up counts the device's calls, so a new context of the device does not warm up again.
+/// Warm-up counts calls per device, so a new context on the device does not warm up again.
 fn device_reset(_: &[String]) {
     let gpu = Gpu::new();
     call(&gpu, 2);

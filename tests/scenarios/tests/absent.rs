@@ -1,5 +1,5 @@
-//! Machines on which no GPU work can be timed: the program behaves as if it were not annotated, and
-//! the report says why.
+//! Tests on machines where no GPU work can be timed: the program behaves as if it were not
+//! annotated, and the report gives the reason.
 
 use crate::harness::{Run, Scenario, scenario};
 
@@ -15,7 +15,7 @@ fn assert_on_cpu(scenario: Scenario, why: &str) -> Run {
     run
 }
 
-/// Asserts that both reports say why there are no GPU times.
+/// Asserts that both reports give the reason why there are no GPU times.
 #[track_caller]
 fn assert_reason(run: &Run, why: &str) {
     let timing = &run.report().process.timing;
@@ -60,8 +60,8 @@ mod simulated {
         assert_reason(run, why);
     }
 
-    /// Functions that the runtime requires and cudarc calls as well. A program through cudarc could
-    /// not run at all.
+    /// Functions that both the runtime and cudarc require. A program that uses cudarc could not run
+    /// at all without them.
     #[test]
     fn driver_without_function_needed_by_cudarc() {
         for symbol in [
@@ -80,7 +80,7 @@ mod simulated {
         }
     }
 
-    /// Functions that the runtime requires and the program does not.
+    /// Functions required by the runtime but not by the program.
     #[test]
     fn driver_without_required_function() {
         for symbol in [
@@ -124,7 +124,7 @@ mod simulated {
         }
     }
 
-    /// The positive control. The tests above name every function that the runtime calls except
+    /// The positive control. The tests above name every function that the runtime calls, except for
     /// `cuInit`, without which the simulated driver cannot be loaded.
     #[test]
     fn complete_driver() {

@@ -1,4 +1,4 @@
-//! Times between two barriers (`clock = "sync"`).
+//! Tests for times between two barriers (`clock = "sync"`).
 
 use std::collections::BTreeSet;
 
@@ -55,7 +55,7 @@ fn barriers_and_events_nest() {
     assert_eq!((inside.nested, inside.cache.as_str()), (0, "as-found"));
     let around = run.row("barriers::around");
     assert_eq!((around.measured, around.nested), (10, 10));
-    // The host waits inside.
+    // The host waits inside the bracket.
     assert_eq!(around.fed, 0);
     let barred = sync_row(&run, "barred");
     assert_eq!((barred.nested, barred.cache.as_str()), (0, "as-found"));
@@ -68,7 +68,7 @@ fn environment_overrides_cold_and_warmup() {
         let row = sync_row(&run, name);
         assert_eq!((row.cache.as_str(), row.measured), ("cold-dirty", 10), "{name}");
     }
-    // The stream waits for the host at the barrier anyway, so a hold would not change anything.
+    // The stream waits for the host at the barrier anyway, so a hold would make no difference.
     assert!(run.site("barriers::one").warnings.is_empty());
     let run = kinds().env("GPU_TIME_COLD", "off").env("GPU_TIME_WARMUP", "4").run();
     assert_eq!(sync_row(&run, "cold").cache, "as-found");
@@ -101,15 +101,15 @@ mod simulated {
     use super::*;
     use gpu_time_sim_driver::formula;
 
-    /// From the end of the first barrier to the moment at which the host sees the end of the
-    /// kernel.
+    /// The time is from the end of the first barrier to the moment when the host sees the kernel's
+    /// end.
     #[test]
     fn sync_times_match_formula() {
         let run = scenario("barriers/one_function", &[]).run();
         let calls: Vec<_> = run.trace.calls().collect();
         let barriers: Vec<usize> =
             (0..calls.len()).filter(|&i| calls[i].name == "cuStreamSynchronize").collect();
-        // The last barrier is the program's.
+        // The last barrier belongs to the program.
         let expected: Vec<f64> = barriers[..40]
             .chunks(2)
             .map(|pair| {
@@ -144,7 +144,7 @@ mod simulated {
     #[test]
     fn failed_barrier_loses_its_sample() {
         for (fault, lost) in [
-            // The first barrier of the first call, and the second one.
+            // The first call's first barrier, and its second one.
             ("cuStreamSynchronize:1=999", 1),
             ("cuStreamSynchronize:2=999", 1),
             ("cuStreamSynchronize:9+=1", 20),
@@ -179,7 +179,7 @@ mod simulated {
                 |names: &&[&str]| **names == [EXCHANGE, "cuStreamSynchronize", EXCHANGE];
             names.windows(3).filter(is_relaxed).count()
         });
-        // Two for each measured call, and the first barrier of the call that began the capture.
+        // Two for each measured call, plus the first barrier for the call that began the capture.
         assert_eq!(relaxed.sum::<usize>(), 2 * (8 + 1) + 1);
     }
 }

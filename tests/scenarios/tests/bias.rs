@@ -1,5 +1,5 @@
-//! The bias subtracted from raw times: its source, its error, and that measuring it disturbs
-//! nothing.
+//! Tests for the bias subtracted from raw times: its source, its error, and that measuring it
+//! disturbs nothing.
 
 use crate::harness::scenario;
 
@@ -19,15 +19,15 @@ mod simulated {
     use crate::harness::report::Device;
     use crate::harness::{Run, Scenario, scenario};
 
-    /// The pairs of a calibration: held ones for the ramp, queued ones, and held ones that count. A
-    /// later check has no queued pairs.
+    /// The number of pairs in a calibration: held ones during the ramp, queued ones, and held ones
+    /// that count. A later check has no queued pairs.
     const RAMP: usize = 100;
     const QUEUED: usize = 32;
     const SAMPLES: usize = 200;
     const CHECKED: usize = 64;
-    /// The first launch of the empty kernel, which loads it.
+    /// The empty kernel's first launch, which loads it.
     const LOADING: usize = 1;
-    /// The nanoseconds that the model adds to a pair with a long queue behind it.
+    /// The number of nanoseconds that the model adds to a pair with a long queue behind it.
     const EXTRA: u64 = 608;
     /// The error of the bias table.
     const TABLE: u64 = 64;
@@ -69,7 +69,7 @@ mod simulated {
         assert!(warnings.iter().any(|warning| warning.contains(what)), "{warnings:?}");
     }
 
-    /// Returns the number of launches of the runtime's empty kernel.
+    /// Returns how often the runtime's empty kernel was launched.
     fn empty_launches(run: &Run) -> usize {
         run.trace.kernels("gpu_time_empty").count()
     }
@@ -81,7 +81,7 @@ mod simulated {
         assert!(floor_ns.is_some_and(|ns| (ns - 1_280.0).abs() < 0.1), "{floor_ns:?}");
     }
 
-    /// The pairs recorded when the context is registered fail, those behind holds do not.
+    /// The pairs recorded when the context is registered fail, but those behind holds do not.
     #[test]
     fn floor_from_held_pairs_alone() {
         let run = fed()
@@ -117,8 +117,8 @@ mod simulated {
         assert!(run.stderr.contains("GPU_TIME_BIAS=cupti:"), "{}", run.stderr);
     }
 
-    /// The stream accepts fewer commands than a long queue has. The extra bias is then assumed to
-    /// be that of an H200.
+    /// The stream accepts fewer commands than a long queue has. The additional bias is then assumed
+    /// to be that of an H200.
     #[test]
     fn short_queue_assumes_h200_extra() {
         let run = modelled("queue_depth=20").run();
@@ -149,7 +149,7 @@ mod simulated {
         assert_warns(&run, "a pair of events measures only 2.752 µs around one");
     }
 
-    /// The constant moves while the samples are taken: they disagree and are taken again.
+    /// The constant moves while samples are taken, so they disagree and are taken again.
     #[test]
     fn inconsistent_samples_are_retaken() {
         let run = fed().run();
@@ -173,7 +173,7 @@ mod simulated {
         assert_eq!(device(&modelled(&with(short)).run()).warnings, [""; 0]);
         let run = modelled(&with(long)).run();
         assert_warns(&run, "the event bias moved by +96 ns");
-        // The value from the beginning stays in force.
+        // The initial value stays in force.
         assert_eq!(device(&run).event_bias_ns.map(f64::round), Some(2_207.0));
     }
 
@@ -191,7 +191,7 @@ mod simulated {
         assert_warns(&with(2_000), "the event bias moved by +2");
     }
 
-    /// The check is made in the middle of a report, when the program makes no more launches.
+    /// The check is made in the middle of a report, after the program's last launch.
     #[test]
     fn failed_check_warns() {
         let launches = |run: &Run| run.trace.calls().filter(|c| c.name == "cuLaunchKernel").count();
@@ -203,7 +203,7 @@ mod simulated {
         assert_warns(&run, what);
     }
 
-    /// Pairs read one value at first, and two values that are far apart in the check.
+    /// Pairs read a single value at first, but two values that are far apart during the check.
     #[test]
     fn inconclusive_check_warns() {
         let run = modelled("event_twin_ns=3000,event_twin_at_ns=90000000").run();
@@ -223,7 +223,7 @@ mod simulated {
         assert_eq!(empty_launches(&run), 0);
     }
 
-    /// The launch that fails at the beginning succeeds at the end.
+    /// The launch that fails at first succeeds at the end.
     #[test]
     fn failed_calibration_is_retried_at_report() {
         let run = faulty("cuLaunchKernel:40=1").run();
@@ -246,7 +246,8 @@ mod simulated {
         assert_eq!(device(&run).event_bias_source.as_deref(), Some("table"));
     }
 
-    /// The context is registered inside a capture, and calibrated by the first call after it.
+    /// The context is registered inside a capture, and calibrated by the first call after the
+    /// capture.
     #[test]
     fn no_calibration_during_capture() {
         let run = scenario("capture/first_calls", &[]).run();

@@ -1,9 +1,9 @@
-//! The state of the L2 after a flush, as measured by kernels that run after it and as stated by the
+//! Tests for the L2 state after a flush, as measured by subsequent kernels and as stated in the
 //! report.
 
 use crate::harness::{Run, is_real, scenario};
 
-/// Returns the share of lines that missed after each kind of touch, over all rounds, in
+/// Returns the fraction of lines that missed after each kind of touch, over all rounds, in
 /// thousandths.
 fn missed(run: &Run, name: &str, which: &str) -> [u64; 3] {
     ["read", "write", "write among others"]
@@ -35,13 +35,13 @@ fn dirty_flush_slows_reads() {
     let run = scenario("cold/reads", &[]).run();
     let rows = ["clean", "dirty"].map(|name| run.row(&format!("cold::read_{name}")));
     assert_eq!(rows.map(|row| row.brackets()), [(10, 10, 0, 0); 2]);
-    // A read after a dirty flush also pays for the write-back.
+    // A read after a dirty flush also incurs the write-back.
     let medians = rows.map(|row| row.raw().median);
     assert!(medians[0] < medians[1], "{medians:?}");
 }
 
-/// Each kind of flush keeps one buffer, and the memory of the proof is freed. The driver allocates
-/// in larger pieces, and some memory for itself.
+/// Each kind of flush keeps one buffer, and the memory used for the proof is freed. The driver
+/// allocates in larger units, and uses some memory itself.
 #[test]
 fn proof_memory_is_freed() {
     let run = scenario("cold/memory", &[]).run();
@@ -58,8 +58,8 @@ fn cold_call_does_not_wait_for_other_streams() {
     assert_eq!(scenario("cold/concurrent", &[]).run().fact("is_busy"), 1);
 }
 
-/// The search for a flush does not run while a bracket is open: such calls are not flushed, and if
-/// that affects all of them the report says why.
+/// The search for a flush does not run while a bracket is open. Such calls are not flushed, and if
+/// this affects all of them, the report says why.
 #[test]
 fn no_flush_search_during_bracket() {
     for (arguments, states) in
@@ -81,7 +81,7 @@ fn no_flush_search_during_bracket() {
     }
 }
 
-/// Persisting lines of one stream affect the L2 of all streams.
+/// One stream's persisting lines affect the L2 for all streams.
 #[test]
 fn persisting_lines_of_one_stream() {
     let run = scenario("cold/persisting", &[]).run();
@@ -133,13 +133,13 @@ mod simulated {
         }
     }
 
-    /// If lines cannot be discarded, or discarding has no effect, a clean flush reads.
+    /// If lines cannot be discarded, or discarding has no effect, clean flushes read.
     #[test]
     fn clean_flush_reads_without_discard() {
         for (model, faults) in [
             ("compute_capability=75", ""),
             ("l2_discards=0", ""),
-            // Once with the other kernels, and again when the kernel is needed.
+            // Once together with the other kernels, and again when the kernel is needed.
             ("", "cuModuleLoadData:3=218;cuModuleLoadData:5=218"),
             ("", "cuModuleGetFunction:6=500;cuModuleGetFunction:8=500"),
         ] {
@@ -157,7 +157,7 @@ mod simulated {
     }
 
     /// The driver may wait for a running kernel before it loads a module. Both modules are loaded
-    /// in the first wait, although no call is cold yet.
+    /// during the first wait, although no call is cold yet.
     #[test]
     fn kernels_load_together() {
         let loads = |name: &str, model: &str, faults: &str| {
@@ -168,13 +168,13 @@ mod simulated {
         for name in ["exit/return", "cold/lines"] {
             assert_eq!(loads(name, able, ""), loads(name, unable, "") + 1, "{name}");
         }
-        // A module that failed to load is loaded again when it is needed, and not before.
+        // A module that failed to load is loaded again only when it is needed.
         let (once, tried) = (loads("cold/lines", able, ""), "cuModuleLoadData:3=218");
         assert_eq!(loads("cold/lines", able, tried), once + 1);
         assert_eq!(evictions(&lines(able, tried))[0].method, "write-discard");
     }
 
-    /// Reads after a discarding flush cause no write-back, as after a reading one.
+    /// Reads after a discarding flush cause no write-back, just as after a reading one.
     #[test]
     fn discarding_and_reading_flush_agree() {
         let times = ["", "compute_capability=75"].map(|model| {
@@ -184,14 +184,14 @@ mod simulated {
         assert_eq!(times[0], times[1]);
     }
 
-    /// A clean flush that reads does not hit the lines that an earlier dirty flush wrote, and so
-    /// evicts all of them, even from an L2 that holds a whole flush.
+    /// A clean flush that reads does not hit the lines written by an earlier dirty flush. It
+    /// therefore evicts all of them, even from an L2 that can hold a whole flush.
     #[test]
     fn clean_flush_evicts_dirty_lines() {
         let times = ["", ",compute_capability=75"].map(|reads| {
             let model = format!("l2_usable_bytes={L2}{reads}");
-            // The clean read covers more than the preceding read evicted of the dirty flush's
-            // lines.
+            // The clean read covers more of the dirty flush's lines than the preceding read
+            // evicted.
             let run =
                 scenario("cold/reads", &["30", "10"]).simulated(|sim| sim.model(&model)).run();
             run.row("cold::read_clean").raw().median
@@ -214,7 +214,7 @@ mod simulated {
         }
     }
 
-    /// With a driver that cannot free memory without waiting, the memory is kept.
+    /// If the driver cannot free memory without waiting, the memory is kept.
     #[test]
     fn memory_kept_without_async_free() {
         // The simulated driver's allocation size.
@@ -230,7 +230,7 @@ mod simulated {
         assert_eq!([run.fact("clean"), run.fact("both")], kept);
     }
 
-    /// An L2 that retains more than the driver says needs a larger flush, but no larger than
+    /// An L2 that retains more than the driver reports needs a larger flush, but no larger than
     /// necessary.
     #[test]
     fn flush_is_as_large_as_needed() {
@@ -238,7 +238,7 @@ mod simulated {
             let run = lines(&format!("l2_usable_bytes={usable}"), "");
             assert_eq!(caches(&run), ["cold", "cold-dirty"], "{usable}");
             let bytes = L2 * u64::from(multiple);
-            // More than two discarded writes cost more than as many reads.
+            // More than two discarded writes cost more than the same number of reads.
             let method = if multiple == 2 { "write-discard" } else { "read" };
             assert_eq!(evictions(&run).map(|eviction| &*eviction.method), [method, "write"]);
             for eviction in evictions(&run) {
@@ -252,7 +252,7 @@ mod simulated {
         }
     }
 
-    /// `partial` in the report is accurate: the lines are still in the L2.
+    /// The report's `partial` is accurate: the lines are still in the L2.
     #[test]
     fn unflushable_l2_is_partial() {
         let run = lines("l2_usable_bytes=300000000", "");
@@ -285,13 +285,13 @@ mod simulated {
         let warnings = run.report().warnings();
         let [warning] = &warnings[..] else { panic!("{warnings:?}") };
         assert!(warning.contains("persisting"), "{warning}");
-        // Lines set aside by the driver but not used do not matter; an old driver sets none aside.
+        // Lines reserved by the driver but not used have no effect. An old driver reserves none.
         let run = scenario("cold/lines", &[]).without("cuCtxGetLimit").run();
         assert_eq!(caches(&run), ["cold", "cold-dirty"]);
         assert!(run.report().warnings().is_empty(), "{:?}", run.report().warnings());
     }
 
-    /// The runtime's own stream makes no progress: the wait for it is bounded, and no state is
+    /// The runtime's own stream makes no progress. The wait for it is bounded, and no state is
     /// claimed.
     #[test]
     fn busy_gpu_proves_nothing() {
@@ -303,7 +303,7 @@ mod simulated {
         assert_eq!(busy, 2, "{:?}", device.warnings);
     }
 
-    /// Runs `times` calls with a report after every `every` calls.
+    /// Makes `times` calls, with a report after every `every` calls.
     fn calls(times: u64, every: u64, faults: &str) -> Run {
         let arguments = [times, every].map(|count| count.to_string());
         let calls = scenario("cold/calls", &[&arguments[0], &arguments[1]])
@@ -311,7 +311,7 @@ mod simulated {
         calls.reports((times / every) as usize).run()
     }
 
-    /// Returns the states of the L2 that a function's calls found, with their counts.
+    /// Returns the L2 states that a function's calls found, with their counts.
     fn states<'a>(run: &'a Run, name: &str) -> Vec<(&'a str, u64)> {
         let series = run.site(&format!("cold::spin_{name}")).series.iter();
         series.filter(|row| row.launch.is_none()).map(|row| (&*row.cache, row.timed)).collect()
@@ -320,7 +320,7 @@ mod simulated {
     /// A proof that failed at first is attempted again when a report is made.
     #[test]
     fn proof_at_report() {
-        // The memory watched by each of the two proofs.
+        // The memory allocated for each of the two proofs.
         let run = calls(10, 7, "cuMemAlloc_v2:2=2;cuMemAlloc_v2:4=2");
         for (name, proved) in [("clean", "cold"), ("dirty", "cold-dirty")] {
             assert_eq!(states(&run, name), [(proved, 3), ("partial", 7)], "{name}");
@@ -331,7 +331,7 @@ mod simulated {
         assert!(warnings.iter().all(|warning| warning.contains("at first")), "{warnings:?}");
     }
 
-    /// Calls do not retry the proof, and reports retry a limited number of times.
+    /// Calls do not retry the proof, and reports retry it a limited number of times.
     #[test]
     fn proof_retries_are_limited() {
         let attempts = |times, every| {
@@ -340,15 +340,15 @@ mod simulated {
             ["cuMemAlloc_v2", "cuStreamQuery"]
                 .map(|name| run.trace.calls().filter(|call| call.name == name).count())
         };
-        // One allocation for the clean flush's buffer and four for the dirty flush's buffers. The
-        // watched memory is requested at the first call and at the end.
+        // One allocation for the clean flush's buffer, and four for the dirty flush's buffers. The
+        // memory for the proof is requested at the first call and at the end.
         assert_eq!(attempts(4, 5), [5 + 2, 1]);
         assert_eq!(attempts(600, 601), [5 + 2, 1]);
         // And in four more reports.
         assert_eq!(attempts(10, 1)[0], 5 + 4);
     }
 
-    /// No memory for the buffer, for the watched lines, or for a larger flush.
+    /// There is no memory for the buffer, for the timed lines, or for a larger flush.
     #[test]
     fn out_of_memory() {
         let run = lines("", "cuMemAlloc_v2:1+=2");
@@ -356,14 +356,14 @@ mod simulated {
         assert!(run.report().warnings()[0].contains("timed as found"), "{}", run.stderr);
         assert_eq!(run.report().devices[0].flush_bytes, None);
 
-        // The memory watched by each of the two proofs, and again at the end.
+        // The memory for each of the two proofs, then again at the end.
         let run = lines("", "cuMemAlloc_v2:2=2;cuMemAlloc_v2:4+=2");
         assert_eq!(caches(&run), ["partial", "partial"]);
         assert!(run.report().devices[0].flush_proof.is_none());
         assert!(run.report().warnings()[0].contains("could not be shown"), "{}", run.stderr);
 
-        // Allocation 7 is the smallest buffer of the other flush, allocation 8 the memory watched
-        // for it.
+        // Allocation 7 is the smallest buffer for the other flush, and allocation 8 is the memory
+        // for its proof.
         let all_but_the_least = [3, 4, 5, 6, 9, 10, 11].map(|n| format!("cuMemAlloc_v2:{n}=2"));
         let run = lines("l2_usable_bytes=70000000", &all_but_the_least.join(";"));
         assert_eq!(caches(&run), ["partial", "partial"]);

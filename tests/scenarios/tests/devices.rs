@@ -1,5 +1,5 @@
-//! Several devices in one process: a row for each, whichever thread calls and whatever passes
-//! between the devices.
+//! Tests with several devices in one process: each has its own row, whichever thread makes the
+//! calls and whatever is exchanged between the devices.
 
 use crate::harness::{Run, Scenario, assert_lasts, scenario};
 
@@ -7,8 +7,8 @@ fn devices(name: &str) -> Scenario {
     scenario(&format!("devices/{name}"), &[]).chrome_trace()
 }
 
-/// Asserts that a function has equally many brackets on each device, none of them lost, and that
-/// the Chrome trace has a process for each device.
+/// Asserts that a function has the same number of brackets on each device, none of them lost, and
+/// that the Chrome trace has a process for each device.
 #[track_caller]
 fn assert_shared(run: &Run, name: &str, brackets: u64) {
     let (site, devices) = (run.site(name), run.fact("devices"));
@@ -59,7 +59,7 @@ fn two_threads_share_devices() {
     threads(&devices("threads").run());
 }
 
-/// The bracket belongs to the stream's device, wherever the copy goes.
+/// The bracket belongs to the stream's device, regardless of the copy's destination.
 fn peer_copy(run: &Run) {
     assert_shared(run, "devices::sent", 20);
     assert_eq!(run.fact("arrived"), 2);
@@ -86,8 +86,8 @@ fn wait_for_event_of_other_device() {
     let run = devices("foreign_event").run();
     foreign_event(&run);
     if run.fact("devices") == 2 {
-        // Three milliseconds on the other device, less the one for which the bracket's own stream
-        // was busy before.
+        // Three milliseconds on the other device, minus the one for which the bracket's own stream
+        // was busy beforehand.
         let raw = run.row("devices::after").raw();
         assert!(raw.min > 1_500_000.0 && raw.median < 2_500_000.0, "{raw:?}");
     }
@@ -128,12 +128,12 @@ mod simulated {
         foreign_event(&run);
         let raw = run.row("devices::after").raw();
         assert!(raw.min > 1_900_000.0 && raw.max < 2_100_000.0, "{raw:?}");
-        // The known blind spot of the fed rule: the host was far ahead, and the GPU waited for
-        // another GPU.
+        // This is the known blind spot in the fed rule: the host was far ahead, and the GPU waited
+        // for another GPU.
         assert_eq!(run.row("devices::after").fed, 20);
     }
 
-    /// The same device twice, as on a machine with one.
+    /// Uses the same device twice, as on a machine with a single one.
     #[test]
     fn one_device_plays_both_parts() {
         alternating(&devices("alternating").run());

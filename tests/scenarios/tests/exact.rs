@@ -1,5 +1,6 @@
-//! Brackets of every kind with known durations. In the simulation the harness compares every sample
-//! of every scenario with the driver's trace; these tests also compare them with closed formulas.
+//! Tests for every kind of bracket, with known durations. In the simulation, the harness compares
+//! every sample in every scenario with the driver's trace; these tests also compare them with
+//! closed formulas.
 
 use crate::harness::{assert_lasts, scenario};
 
@@ -22,10 +23,10 @@ mod simulated {
     use crate::harness::report::Series;
     use gpu_time_sim_driver::formula::{EMPTY_NS, fed_pair_ns, spin_ns, starved_pair_ns};
 
-    /// The reading of a held empty kernel, less what CUPTI reports for one.
+    /// The reading for a held empty kernel, minus CUPTI's duration for one.
     const BIAS: f64 = (1_280 + 1_472 - EMPTY_NS) as f64;
 
-    /// Asserts that all samples are equal to `ns`.
+    /// Asserts that all samples equal `ns`.
     #[track_caller]
     fn assert_all(row: &Series, count: u64, ns: u64) {
         assert_eq!((row.measured, row.at_floor), (count, 0));
@@ -60,7 +61,8 @@ mod simulated {
         assert!(device.event_floor_ns.is_some_and(|ns| (ns - 1_280.0).abs() < 0.1), "{device:?}");
         assert_eq!(device.l2_bytes, Some(62_914_560));
         assert!(device.event_step_ns.is_some_and(|ns| (ns - 32.0).abs() < 0.1), "{device:?}");
-        // The bias is subtracted once per bracket. The rest is what CUPTI would report, in steps.
+        // The bias is subtracted once per bracket. The result is the time that CUPTI would report,
+        // rounded to steps.
         let net = |name: &str| run.row(name).net_ns.as_ref().unwrap().median;
         let raw = |name: &str| run.row(name).raw().median;
         assert!((raw("exact::one") - net("exact::one") - BIAS).abs() < 0.1);
@@ -72,8 +74,8 @@ mod simulated {
         assert!((-6.0..90.0).contains(&off(net("exact::three"), spins.iter().sum())));
     }
 
-    /// Returns the durations that the formula predicts for brackets around these kernels, from the
-    /// times at which the host's calls returned.
+    /// Returns the formula's durations for brackets around these kernels, computed from the times
+    /// at which the host's calls returned.
     fn expected(run: &Run, place: &str, kernels: &[u64]) -> Vec<f64> {
         let handle = run.kernel(place);
         let calls: Vec<_> = run.trace.calls().collect();

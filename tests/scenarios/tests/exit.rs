@@ -1,8 +1,8 @@
-//! The ways in which a process may end.
+//! Tests for the ways in which a process can end.
 
 use crate::harness::{Run, Scenario, assert_lasts, scenario};
 
-/// Asserts that ten calls of each function were measured, whatever came after.
+/// Asserts that ten calls to each function were measured, whatever came afterwards.
 #[track_caller]
 fn assert_ten(run: &Run) {
     for name in ["exit::timed", "exit::held"] {
@@ -56,7 +56,7 @@ fn panic_on_another_thread() {
     }
 }
 
-/// The kernel runs longer than any wait: the exit does not wait for it.
+/// The kernel runs longer than any wait, so the exit does not wait for it.
 #[test]
 fn exit_with_running_kernel() {
     let run = scenario("exit/running", &["3000"]).exits(7).run();
@@ -113,7 +113,7 @@ fn context_not_retained() {
 
 #[test]
 fn never_called_prints_table_without_driver() {
-    // It might overwrite the report of a child that timed something.
+    // A report here might overwrite that of a child that timed something.
     let run = scenario("exit/never_called", &[]).prints_only().run();
     assert!(run.stderr.contains("none of the "), "{}", run.stderr);
     assert!(run.others.is_empty(), "{:?}", run.others);
@@ -158,7 +158,7 @@ fn fork_before_first_call() {
     assert_eq!(child.site("exit::timed").row().brackets(), (3, 3, 0, 0));
 }
 
-/// The parent reports its own calls only.
+/// The parent reports only its own calls.
 #[test]
 fn fork_after_host_times_is_silent() {
     let run = scenario("exit/fork_after_host", &[]).run();
@@ -183,7 +183,7 @@ mod simulated {
 
     use super::*;
 
-    /// The host memory that a destroyed context used serves the next one.
+    /// Host memory used by a destroyed context is reused for the next one.
     #[test]
     fn destroyed_contexts_return_their_pages() {
         const CONTEXTS: u64 = 30;
@@ -194,7 +194,7 @@ mod simulated {
         let registered = run.trace.calls_of("cuMemHostRegister_v2");
         let registered: Vec<_> = registered.map(|call| call.args["p"].to_string()).collect();
         assert_eq!(registered.len() as u64, 2 * CONTEXTS);
-        // The words of holds, and the times of lines.
+        // One page for holds, and one for line times.
         assert_eq!(BTreeSet::from_iter(registered).len(), 2);
     }
 
@@ -216,7 +216,7 @@ mod simulated {
         assert_eq!(run.row("exit::timed").brackets(), (10, 10, 0, 0));
     }
 
-    /// Runs a first call on another thread that hangs in this driver call for much longer than any
+    /// Makes the first call on another thread hang in this driver call, for much longer than any
     /// test may take.
     fn stuck_in(call: &str) -> Scenario {
         let faults = format!("{call}=hang");
@@ -224,9 +224,9 @@ mod simulated {
             .simulated(|sim| sim.model("hang_limit_ms=600000").faults(&faults))
     }
 
-    /// The report does not wait for a thread that hangs in the driver, and says that there is one.
-    /// The program's own stream is created first, the runtime's second, and the one for the
-    /// calibration third.
+    /// The report does not wait for a thread that hangs in the driver, but mentions it. The
+    /// program's own stream is created first, the runtime's second, and the one for calibration
+    /// third.
     #[test]
     fn thread_stuck_in_context_setup() {
         let run = stuck_in("cuStreamCreate:2").warns("1 threads did not return").run();

@@ -1,4 +1,4 @@
-//! Live export agrees with the report.
+//! Tests that live export agrees with the report.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::harness::{Run, scenario};
 
 type Labels = BTreeMap<String, String>;
 
-/// The answer to a scrape: the labels and value of each line, by metric name.
+/// The response to a scrape: the labels and value of each line, by metric name.
 struct Scrape(BTreeMap<String, Vec<(Labels, f64)>>);
 
 impl Scrape {
@@ -23,7 +23,7 @@ impl Scrape {
         Scrape(scrape)
     }
 
-    /// Returns the sum over all lines with these labels, or 0 if there are none.
+    /// Returns the sum over all lines that have these labels, or 0 if there are none.
     fn sum(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
         let has = |of: &Labels| {
             // A missing label counts as empty.
@@ -60,7 +60,7 @@ fn parse_labels(text: &str) -> Labels {
     labels
 }
 
-/// Asserts that the exported values of a site agree with the report.
+/// Asserts that a site's exported values agree with the report.
 #[track_caller]
 fn assert_exported(scrape: &Scrape, site: &Site) {
     let function = [("function", &*site.name)];
@@ -104,7 +104,7 @@ fn assert_series_exported(scrape: &Scrape, function: &str, series: &Series) {
         let times = [("fed", fed), ("time", kind)];
         assert_eq!(sum("gpu_time_seconds_count", &times), count as f64, "{series:?}");
     }
-    // Accurate to the histogram's resolution: half an event step, and 0.2 % of samples over a
+    // Accurate to the histogram's resolution: half an event step, and 0.2 % for samples over a
     // millisecond, which occur on a busy host.
     let total_ns = sum("gpu_time_seconds_sum", &[]) * 1e9;
     let stats = series.net_ns.as_ref().or(series.raw_ns.as_ref());
@@ -115,8 +115,8 @@ fn assert_series_exported(scrape: &Scrape, function: &str, series: &Series) {
 
 #[test]
 fn concurrent_record_scrape_and_publish() {
-    // One bias for all samples. A measured bias depends on whether most of them were queued, and
-    // values published before that changes are not taken back.
+    // Uses one bias for all samples. A measured bias depends on whether most samples were queued,
+    // and values already published are not corrected when this changes.
     let run = scenario("export/threads", &[]).env("GPU_TIME_BIAS", "1us").run();
     let scrape = Scrape::of(&run);
     assert!(run.fact("scrapes") > 0);
@@ -181,7 +181,7 @@ fn late_recorder_gets_later_values() {
     let scrape = Scrape::of(&run);
     assert_eq!(run.site("export::timed").calls, 15);
     assert_eq!(scrape.sum("gpu_time_calls_total", &[]), 5.0);
-    // The function, whose sum is that of its only launch, and that launch.
+    // The function, whose sum equals its only launch, and that launch.
     for measure in ["sum", "launch"] {
         assert_eq!(scrape.sum("gpu_time_seconds_count", &[("measure", measure)]), 5.0);
     }

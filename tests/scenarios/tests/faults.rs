@@ -1,5 +1,5 @@
-//! Failure of each driver call that the runtime makes: the program behaves as it would without the
-//! failure, and the report shows what was lost.
+//! Tests in which each of the runtime's driver calls fails: the program behaves as it would without
+//! the failure, and the report shows what was lost.
 
 mod simulated {
     use std::collections::BTreeMap;
@@ -57,8 +57,8 @@ mod simulated {
         "cuStreamSynchronize",
     ];
 
-    /// Returns for each function which of its calls in the process are the runtime's. The program's
-    /// own calls are between marks.
+    /// For each function, returns which of its calls in the process were made by the runtime. The
+    /// program's own calls are between marks.
     fn uses(trace: &Trace) -> BTreeMap<&str, Vec<usize>> {
         let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
         let mut uses: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
@@ -79,7 +79,7 @@ mod simulated {
         uses
     }
 
-    /// A small L2 is quick to flush.
+    /// Uses a small L2, which can be flushed quickly.
     fn program(faults: &str) -> Scenario {
         scenario("faults/program", &[]).simulated(|sim| sim.model(SMALL_L2).faults(faults))
     }
@@ -97,7 +97,7 @@ mod simulated {
         lost > 0 || !report.warnings().is_empty() || unknown
     }
 
-    /// Returns the number of samples of each series, with the state of the L2.
+    /// Returns the number of samples in each series, with the series' L2 state.
     fn samples(report: &Report) -> Vec<(&str, Option<u32>, &str, u64)> {
         let rows =
             report.sites.iter().flat_map(|site| site.series.iter().map(move |row| (site, row)));
@@ -109,14 +109,14 @@ mod simulated {
     }
 
     /// Returns `true` if each launch was held, or the report says that it was not. The first call
-    /// is not held, and a slow host may miss holds while the runtime learns how long a hold must
-    /// be.
+    /// is not held, and on a slow host, holds may be missed while the runtime learns how long they
+    /// must be.
     fn are_held(report: &Report) -> bool {
         let row = report.site("faults::launches").launch(0);
         row.fed + row.all_lost() >= 120
     }
 
-    /// Lets the first, the second and the hundredth use fail, and all uses from the first on.
+    /// Makes the first, the second and the hundredth use fail, and then all uses.
     fn fails_with(code: i32) {
         let whole = program("").run();
         assert!(!shows_failure(whole.report()), "{:?}", whole.report().warnings());

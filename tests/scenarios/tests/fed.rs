@@ -1,10 +1,10 @@
-//! The decision whether a bracket was fed or starved.
+//! Tests for the decision whether a bracket was fed or starved.
 
 use gpu_time_sim_driver::formula::spin_ns;
 
 use crate::harness::{is_real, scenario};
 
-/// Brackets that waited for the host are starved, held brackets are not.
+/// Brackets that waited for the host are starved, but held brackets are not.
 #[test]
 fn host_delays_are_starved() {
     let run = scenario("fed/delays", &[]).untraced().run();
@@ -16,7 +16,7 @@ fn host_delays_are_starved() {
         "{off} waited, of which {off_and_fed} fed, by {worst_ns} ns at most; {right} accurate; \
          {fed} fed; a held one is off by {held_off_ns} ns at most"
     );
-    // Without many of both kinds the test would prove nothing.
+    // Without many brackets of both kinds, the test would prove nothing.
     assert!(off >= 800 && right >= 240, "{off} off, {right} right");
     assert!(off_and_fed * 200 <= off, "{off_and_fed} of {off} that waited count as fed");
     // Not every accurate sample can be proved fed, but some must be.
@@ -27,8 +27,8 @@ fn host_delays_are_starved() {
 mod simulated {
     use super::*;
 
-    /// The delay until the GPU sees a command varies: a start reached just after the host enqueued
-    /// the stop proves nothing.
+    /// The delay until the GPU sees a command varies, so a start reached just after the host
+    /// enqueued the stop proves nothing.
     #[test]
     fn submission_jitter() {
         let delays = scenario("fed/delays", &[]).untraced();
@@ -39,7 +39,7 @@ mod simulated {
         assert!(fed >= 120, "{fed} fed");
     }
 
-    /// A clock that steps back, however far, must not prove a starved bracket fed.
+    /// A clock that goes backwards, however far, must not prove a starved bracket fed.
     #[test]
     fn clock_stepping_back() {
         for back in ["1_000", "5_000_000", "25_000_000"] {
@@ -62,7 +62,7 @@ fn queued_loop_is_fed() {
     for row in [site.row(), site.launch(0), run.row("fed::held")] {
         assert_eq!(row.brackets(), (4_010, 4_010, 0, 0));
         assert!(row.fed * 100 >= row.measured * 95, "{row:?}");
-        // Most brackets had a long queue behind them; the bias measured for such pairs is
+        // Most brackets had a long queue behind them, so the bias measured for such pairs is
         // subtracted.
         assert!(row.queued * 100 >= row.measured * 80, "{row:?}");
         let device = &run.report().devices[0];
@@ -74,21 +74,22 @@ fn queued_loop_is_fed() {
             assert!((row.bias_ns.unwrap() - bias).abs() < 1.0, "{row:?}");
         }
         if !is_real() {
-            // What CUPTI would report, in steps.
+            // The time that CUPTI would report, rounded to steps.
             let off = row.net_ns.as_ref().unwrap().median - spin_ns(5_000) as f64;
             assert!((-2.0..30.0).contains(&off), "{off}: {row:?}");
         }
     }
 }
 
-/// The stop of an inner bracket in the queue proves nothing about the start of the outer one.
+/// When the stop of an inner bracket is queued, this proves nothing about the outer bracket's
+/// start.
 #[test]
 fn nested_bracket_does_not_prove_outer_fed() {
     let run = scenario("fed/nested", &[]).untraced().run();
     let outer = run.row("fed::outer");
     assert_eq!((outer.brackets(), outer.nested), ((40, 40, 0, 0), 40));
-    // The GPU passes its start at once. Only a host that is faster than the kernel can prove it
-    // fed.
+    // The GPU passes the start immediately. Only a host that is faster than the kernel can prove
+    // the bracket fed.
     assert_eq!(outer.queued, 0, "{outer:?}");
     let alone = run.row("fed::alone");
     assert_eq!((alone.fed, alone.starved, alone.queued), (0, 40, 0), "{alone:?}");

@@ -1,4 +1,4 @@
-//! Launches in graphs: replays are timed, and the graphs keep their shape.
+//! Tests for launches in graphs: replays are timed, and graphs keep their shape.
 
 use crate::harness::scenario;
 
@@ -15,7 +15,7 @@ fn replays_timed_in_all_capture_modes() {
             assert_eq!(node.counts(), (3 + before, 0, 0, 3 + before));
             let graph = node.in_graphs(0);
             assert_eq!(graph.brackets(), (replays + 10, replays + 10, 0, 0), "{graph:?}");
-            // One graph begins with the timed launch; in the other, another launch precedes it.
+            // One graph begins with the timed launch; in the other one, another launch precedes it.
             assert_eq!((graph.starved, graph.fed), (replays, 10));
             assert_eq!((graph.nested, graph.measure.as_str()), (0, "launch"));
             assert_eq!((graph.cache.as_str(), graph.clock.as_str()), ("as-found", "events"));
@@ -45,7 +45,7 @@ fn sample_never_mixes_two_replays() {
     let run = scenario("graph/concurrent_reports", &[]).run();
     let graph = run.site("graph::node").in_graphs(0);
     assert!((5..=10_000).contains(&graph.measured) && graph.all_lost() == 0, "{graph:?}");
-    // Each node runs for 20 µs, and a replay for five times as long.
+    // Each node runs for 20 µs, and a replay takes five times as long.
     assert!(graph.raw().min > 20_000.0 && graph.raw().max < 50_000.0, "{graph:?}");
 }
 
@@ -86,7 +86,7 @@ fn first_capture_decides_on_nodes() {
     assert_eq!(node.row().lost("capture"), 3);
 }
 
-/// While timing is off, a call evaluates its stream only as long as that can make a difference.
+/// While timing is off, a call evaluates its stream only as long as this can make a difference.
 #[test]
 fn off_evaluates_stream_until_first_capture() {
     let run = scenario("graph/off_queries_stream", &[]).run();
@@ -114,7 +114,7 @@ fn capture_begins_or_ends_mid_call() {
     let run = scenario("graph/mid_call", &[]).run();
     let partly = run.site("graph::partly");
     assert_eq!(partly.counts(), (3, 0, 0, 3));
-    // The sum of the first call lacks a launch. The sums of the other calls were never started.
+    // The first call's sum lacks a launch. The other calls' sums were never started.
     assert_eq!(partly.row().brackets(), (1, 0, 0, 1));
     assert_eq!(partly.row().lost("capture"), 1);
     let (first, second) = (partly.in_graphs(0), partly.in_graphs(1));
@@ -136,7 +136,7 @@ fn nested_node_is_marked() {
     assert_eq!(nested, [0, 10]);
 }
 
-/// A graph also keeps its shape when there are no more events for it.
+/// A graph also keeps its shape if there are no more events for it.
 #[test]
 fn more_nodes_than_events() {
     let run = scenario("graph/many_nodes", &[]).untraced().run();
@@ -171,7 +171,7 @@ mod simulated {
             .calls_of("cuEventRecordWithFlags")
             .filter_map(|call| call.args.get("hEvent")?.as_u64())
             .collect();
-        // Two pairs suffice: one is read for the last time when the next is needed.
+        // Two pairs are enough: one is read for the last time when the next one is needed.
         assert!(recorded.len() <= 4, "{}", recorded.len());
     }
 
@@ -193,7 +193,7 @@ mod simulated {
         run.trace.kernels("spin_ns").filter(|kernel| kernel.graph).count() as u64
     }
 
-    /// Whatever fails, the program's captures stay intact. The scenario checks that, and that every
+    /// Whatever fails, the program's captures stay intact. The scenario checks this, and that every
     /// captured kernel ran.
     #[test]
     fn runtime_faults_leave_captures_intact() {
@@ -205,7 +205,7 @@ mod simulated {
             "cuStreamIsCapturing",
             "cuUserObjectCreate",
         ] {
-            // The first events are created with the context.
+            // The first events are created together with the context.
             let first = if function == "cuEventCreate" { 60 } else { 1 };
             for code in [1, 2, 999] {
                 for nth in [format!("{first}"), format!("{}", first + 3), format!("{first}+")] {
@@ -255,8 +255,8 @@ mod simulated {
         assert_eq!(run.trace.notes("use_after_destroy").count(), 0);
     }
 
-    /// Graphs launched by kernels may not contain event records, and a capture cannot tell that its
-    /// graph will be launched so.
+    /// Graphs launched by kernels may not contain event records, and a capture cannot know that its
+    /// graph will be launched this way.
     #[test]
     fn device_launched_graph_rejects_nodes() {
         let run = scenario("graph/device_launch", &[]).simulated(|sim| sim).run();

@@ -1,10 +1,10 @@
-//! Clocks and surroundings: the report has NVML's values, warns of each condition that makes
-//! figures doubtful, and locked clocks are released however the process ends.
+//! Tests for clocks and environment: the report has NVML's values and warns about each condition
+//! that makes figures unreliable, and locked clocks are released however the process ends.
 
 use crate::harness::report::Device;
 use crate::harness::{Run, is_real, scenario};
 
-/// Returns a clock of a device. Panics if it is unknown.
+/// Returns one of a device's clocks. Panics if it is unknown.
 #[track_caller]
 fn clock(device: &Device, name: &str) -> u32 {
     let clocks = device.clocks.as_ref().expect("NVML is available");
@@ -17,7 +17,7 @@ fn only_device(run: &Run) -> &Device {
     device
 }
 
-/// Also runs on a GPU, where NVML is only read.
+/// Also runs on a GPU, where NVML is only used for reading.
 #[test]
 fn report_has_nvml_values() {
     let run = scenario("health/run", &["1"]).run();
@@ -61,7 +61,7 @@ mod simulated {
         scenario("health/run", &["1"]).nvml(Script::calm(1).with(change)).run()
     }
 
-    /// Asserts that the only device has a single warning, which the table shows too.
+    /// Asserts that the only device has a single warning, which is also in the table.
     #[track_caller]
     fn assert_warned(run: &Run, prefix: &str) {
         let [warning] = &only_device(run).warnings[..] else {
@@ -110,7 +110,7 @@ mod simulated {
 
     #[test]
     fn counted_throttling_warns() {
-        // Drivers number these fields in two ways.
+        // Different drivers use different numbers for these fields.
         for driver in ["570.86", "580.159.04"] {
             for (field, reason) in [
                 (74, "sw_power_cap"),
@@ -155,7 +155,8 @@ mod simulated {
                 "throttled by hw_slowdown, for a time that the driver does not count: ",
             );
         }
-        // Counted reasons are not taken from the samples, and a setting is not a fault.
+        // If a reason has a counter, the sampled state is not used. A user's setting is not a
+        // fault.
         let run = run_on(|device| {
             device.reasons = Values(vec![SW_POWER_CAP, APPLICATIONS_CLOCKS]);
         });
@@ -164,7 +165,7 @@ mod simulated {
         assert_eq!(only_device(&run).warnings, [""; 0]);
     }
 
-    /// A counter that decreased, or that increased by more than the elapsed time.
+    /// The counter decreased, or increased by more than the elapsed time.
     #[test]
     fn implausible_counter_is_ignored() {
         for counter in [vec![5, 3], vec![0, 3_600_000_000_000]] {
@@ -194,8 +195,8 @@ mod simulated {
         }
     }
 
-    /// An idle GPU is sampled again after the calibration has made it work. The run's starting
-    /// clocks are then those of the second sample.
+    /// An idle GPU is read again after calibration has put it under load. The run's initial clocks
+    /// are then those from the second reading.
     #[test]
     fn moving_clock_warns_after_idle_start() {
         let from_idle = |last: u32, reasons: Vec<u64>| {
@@ -230,7 +231,7 @@ mod simulated {
         let run = with(many.chain([Process::ours(), Process::ours()]).collect());
         assert_eq!(only_device(&run).other_processes, Some(5));
         assert_warned(&run, "shared with 5 other processes (trainer 1, trainer 2, trainer 3, …): ");
-        // In a container, this process appears under another id.
+        // In a container, this process appears with another id.
         let run = with(vec![Process::other(u32::MAX, "")]);
         assert_eq!(only_device(&run).other_processes, Some(0));
         assert_eq!(only_device(&run).warnings, [""; 0]);
@@ -280,7 +281,8 @@ mod simulated {
         assert_warned(&run(), "MPS is on");
     }
 
-    /// Devices are matched by PCI bus id, in whatever order CUDA and NVML number them.
+    /// Devices are matched by PCI bus id, regardless of the order in which CUDA and NVML number
+    /// them.
     #[test]
     fn devices_matched_by_pci_bus_id() {
         let mut script = Script::calm(2);
@@ -321,10 +323,10 @@ mod simulated {
         assert_warned(&run, "NVML cannot read it (");
     }
 
-    /// A failing function loses its own value only.
+    /// If a function fails, only its own value is missing.
     #[test]
     fn failed_nvml_call_loses_only_its_value() {
-        /// An NVML function, and a check whether its value is missing.
+        /// An NVML function, and a check that its value is missing.
         type MissingValue = (&'static str, fn(&Device) -> bool);
         let functions: [MissingValue; 8] = [
             ("nvmlDeviceGetClockInfo", |d| d.clocks.as_ref().unwrap()["sm_end_mhz"].is_none()),
@@ -400,7 +402,7 @@ mod simulated {
         let run = scenario("health/locked", &["exit"]).exits(7).nvml(script).run();
         assert_eq!(run.fact("cuda:0"), 1305);
         assert_warned(&run, "its SM clock is locked at 1500 MHz and reads 1305 MHz: ");
-        // A clock that reads as locked gives no warning.
+        // A clock that matches its locked value gives no warning.
         let run = scenario("health/locked", &["exit"]).exits(7).run();
         assert_eq!((run.fact("cuda:0"), &only_device(&run).warnings[..]), (1500, &[][..]));
     }

@@ -1,16 +1,17 @@
-//! Functions that wait for their stream while it is held: no thread waits longer than the deadline,
-//! and the report shows the holds that expired.
+//! Tests for functions that wait for their stream while it is held: no thread waits longer than the
+//! deadline, and the report shows the expired holds.
 
 use std::io::Write;
 
 use crate::harness::{Run, is_real, scenario};
 
-/// Plain calls, before and after, and blocking calls, made while the stream is held.
+/// The number of plain calls, before and after, and of blocking calls made while the stream is
+/// held.
 const PLAIN: u64 = 8;
 const BLOCKING: u64 = 3;
 
 /// Asserts that the hold ended. The work itself may take longer than the 5 ms deadline, but a
-/// stream that is never released would be held for ever.
+/// stream that is never released would be held forever.
 #[track_caller]
 fn assert_ended(run: &Run) {
     let longest_us = run.fact("longest_us");
@@ -18,8 +19,8 @@ fn assert_ended(run: &Run) {
     assert!(longest_us <= most_us, "{longest_us} µs");
 }
 
-/// Asserts that all samples are present and that more than `starved` are starved. The first call
-/// always is, because it is not held.
+/// Asserts that all samples are present and that more than `starved` of them are starved. The first
+/// call always is, because it is not held.
 #[track_caller]
 fn assert_starved(run: &Run, starved: u64) {
     let site = run.site("hold::held");
@@ -32,7 +33,7 @@ fn assert_starved(run: &Run, starved: u64) {
     }
 }
 
-/// A call that certainly waits for the held stream waits until the deadline.
+/// A call that always waits for the held stream waits until the deadline.
 #[test]
 fn waiting_call_runs_into_deadline() {
     for name in ["waits", "depends"] {
@@ -56,7 +57,7 @@ fn waiting_call_runs_into_deadline() {
     }
 }
 
-/// Calls for which the driver may or may not wait.
+/// The driver may or may not wait in these calls.
 #[test]
 fn allocation_module_load_and_full_queue() {
     for name in ["allocates", "loads", "fills"] {
@@ -73,7 +74,7 @@ fn first_cublas_product() {
         // Written directly to stderr, because the test runner captures the output of passing tests.
         let _ = writeln!(std::io::stderr(), "no libcublas: `hold/cublas` was left out");
     }
-    // The library's loading time is not checked.
+    // The time taken to load the library is not checked.
     assert_starved(&run, 0);
 }
 

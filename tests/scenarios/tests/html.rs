@@ -1,4 +1,4 @@
-//! The HTML report.
+//! Tests for the HTML report.
 
 use crate::harness::scenario;
 

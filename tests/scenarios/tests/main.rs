@@ -18,6 +18,7 @@ mod hold;
 mod html;
 mod options;
 mod pacing;
+mod process;
 mod random;
 mod rates;
 mod sampling;

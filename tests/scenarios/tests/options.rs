@@ -1,4 +1,4 @@
-//! The attribute's keys, and how the environment and the program override them.
+//! Tests for the attribute's keys, and how the environment and the program can override them.
 
 use crate::harness::report::Series;
 use crate::harness::{Run, Scenario, assert_lasts, is_real, scenario};
@@ -7,7 +7,7 @@ fn keys() -> Scenario {
     scenario("options/keys", &[])
 }
 
-/// Returns the distinct states in which a function's launches found the L2.
+/// Returns the distinct L2 states found by a function's launches.
 fn caches(run: &Run, name: &str) -> Vec<String> {
     let site = run.site(name);
     let mut caches: Vec<String> = site.series.iter().map(|row| row.cache.clone()).collect();
@@ -38,7 +38,7 @@ fn keys_take_effect() {
     assert!(warmed.options.contains("WARMUP"), "{}", warmed.options);
     assert_eq!(warmed.row().brackets(), (16, 16, 0, 0));
 
-    // A hold hides every gap from the GPU, except on the first call, which is not held.
+    // A hold hides every gap from the GPU, except in the first call, which is not held.
     for name in ["options::hot", "options::cold", "options::cold_dirty"] {
         let row = run.row(name);
         assert!(row.fed >= row.measured - 1, "{name}: {row:?}");
@@ -84,7 +84,7 @@ fn filter_without_path_gets_suggestion() {
     assert!(run.stderr.contains(hint), "{}", run.stderr);
 }
 
-/// A misspelt variable would otherwise go unnoticed, since no code reads it.
+/// A misspelled variable would otherwise go unnoticed, because nothing reads it.
 #[test]
 fn unknown_variable_complains_once() {
     let run = keys()
@@ -131,8 +131,8 @@ fn snapshots_while_working() {
     assert_eq!(run.row("options::delayed").brackets(), (20, 20, 0, 0));
 }
 
-/// A function that waits for its own work is released by the deadline a few times, and is not held
-/// any more after that.
+/// A function that waits for its own work is released by the deadline a few times, and then no
+/// longer held.
 #[test]
 fn hold_switches_off_for_waiting_function() {
     let run = scenario("options/waits", &[]).run();
@@ -141,7 +141,7 @@ fn hold_switches_off_for_waiting_function() {
     // The first call is not held, and there is no fifth deadline.
     assert_eq!((site.holds_released, site.holds_expired), (0, 4));
     if !is_real() {
-        // Four deadlines of 200 µs in all, and 39 calls of about 15 µs each.
+        // Four deadlines of 200 µs, and 39 calls of about 15 µs each.
         let took_us = run.fact("all_but_the_first_us");
         assert!((800..1_600).contains(&took_us), "{took_us} µs");
     }
@@ -150,7 +150,7 @@ fn hold_switches_off_for_waiting_function() {
     assert!(run.stderr.contains(warning), "{}", run.stderr);
 }
 
-/// If every launch waits for its kernel, a hold would never be released.
+/// If every launch waits for its kernel, a held stream would never be released.
 #[test]
 fn blocking_launches_are_not_held() {
     let run = keys().env("CUDA_LAUNCH_BLOCKING", "1").run();

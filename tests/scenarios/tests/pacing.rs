@@ -1,9 +1,9 @@
-//! Sample timelines. The harness compares every timeline with the series' counts; these tests
-//! compare its times with those of the calls.
+//! Tests for sample timelines. The harness compares every timeline with the series' counts; these
+//! tests compare its times with those of the calls.
 
 use crate::harness::{Run, scenario};
 
-/// Returns the beginnings of the first and the last slot, and the width of a slot.
+/// Returns the start times of the first and the last slot, and the slot width.
 fn ends(run: &Run, name: &str) -> [u64; 3] {
     let timeline =
         run.row(name).timeline.as_ref().unwrap_or_else(|| panic!("no timeline for `{name}`"));
@@ -18,9 +18,9 @@ fn ends(run: &Run, name: &str) -> [u64; 3] {
 #[test]
 fn timeline_matches_call_times() {
     let run = scenario("pacing/fixed_pause", &[]).run();
-    // Between barriers no sample is starved, so all samples are included.
+    // With barriers, no sample is starved, so all samples are included.
     let [first, last, width] = ends(&run, "pacing::sync");
-    // 19 pauses of 10 ms, each of which may last longer than requested.
+    // There are 19 pauses of 10 ms, each of which may last longer than requested.
     assert!(last + width - first >= 190_000_000, "{:?}", run.row("pacing::sync").timeline);
     for name in ["pacing::one", "pacing::two"] {
         let [one_first, one_last, one_width] = ends(&run, name);

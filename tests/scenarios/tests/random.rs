@@ -1,4 +1,4 @@
-//! Randomly generated programs.
+//! Tests with randomly generated programs.
 
 mod simulated {
     use std::cell::Cell;
@@ -49,7 +49,7 @@ mod simulated {
         })
     }
 
-    /// Faults of functions that the program itself does not call.
+    /// Generates faults in functions that the program itself does not call.
     fn faults() -> impl Strategy<Value = String> {
         let function = prop::sample::select(vec![
             "cuCtxGetId",
@@ -68,8 +68,8 @@ mod simulated {
 
     fn run(script: &Script, faults: &str) -> Run {
         let script = serde_json::to_string(script).expect("the script serializes");
-        // The harness checks everything that must hold for every run, including each sample's
-        // value.
+        // The harness checks everything that must hold for every run, including the value of each
+        // sample.
         scenario("random/script", &[&script])
             .simulated(|sim| sim.model(SMALL_L2).faults(faults))
             .run()
@@ -77,7 +77,7 @@ mod simulated {
 
     #[test]
     fn random_programs() {
-        // `PROPTEST_CASES=3000` searches longer.
+        // `PROPTEST_CASES=3000` searches for longer.
         let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
         let cases = cases.unwrap_or(150);
         let config = Config { cases, failure_persistence: None, ..Config::default() };

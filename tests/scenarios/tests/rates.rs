@@ -1,4 +1,4 @@
-//! Work and rates.
+//! Tests for work and rates.
 
 use crate::harness::report::Series;
 use crate::harness::{Run, scenario};
@@ -113,7 +113,7 @@ mod simulated {
     #[test]
     fn rates_match_formula() {
         let run = work();
-        // The nanoseconds that a pair reads beyond its kernel.
+        // How much a pair reads in excess of its kernel, in nanoseconds.
         let bias = fed_pair_ns(&[EMPTY_NS]) - EMPTY_NS;
         let net = |ns: u64| (fed_pair_ns(&[spin_ns(ns)]) - bias) as f64;
         let close = |found: Option<f64>, expected: f64| {
@@ -133,7 +133,7 @@ mod simulated {
         assert!(two.starved <= 1 && some.starved <= 1, "{two:?}, {some:?}");
         let sum = (12 - two.starved) as f64 * (net(5_000) + net(10_000));
         close(two.bytes.as_ref().unwrap().gb_per_s, 66_000.0 / sum);
-        // Only the time of calls with known work counts.
+        // Only the times of calls with known work count.
         let sum = (6 - some.starved) as f64 * net(10_000);
         close(some.bytes.as_ref().unwrap().gb_per_s, 120.0 / sum);
     }

@@ -1,10 +1,10 @@
-//! The extent of brackets, and the ways in which a function may leave one.
+//! Tests for the extent of brackets, and for the ways in which a function can leave one.
 
 use crate::harness::report::Series;
 use crate::harness::{assert_lasts, is_real, scenario};
 
-/// Returns `(timed, measured, lost for this reason)`, and asserts that no sample was lost for
-/// another reason or is in flight.
+/// Returns `(timed, measured, lost for this reason)`. Asserts that no sample was lost for another
+/// reason or is in flight.
 #[track_caller]
 fn outcome(row: &Series, reason: &str) -> (u64, u64, u64) {
     assert_eq!(row.measured + row.lost(reason), row.timed, "{row:?}");
@@ -32,7 +32,7 @@ fn launches_bodies_sums() {
     assert_eq!(three.row().brackets(), (20, 20, 0, 0));
     assert!((three.row().raw().sum - sum).abs() < 1.0);
 
-    // Five of the calls made no launch and so took no time.
+    // Five of the calls made no launch, so they took no time.
     let looped = run.site("scopes::looped");
     assert_eq!((looped.row().measured, looped.row().at_floor), (20, 5));
     assert_eq!(looped.launch(0).brackets(), (30, 30, 0, 0));
@@ -47,8 +47,8 @@ fn launches_bodies_sums() {
     assert_eq!(run.row("scopes::clears").brackets(), (20, 20, 0, 0));
     let nothing = run.row("scopes::nothing");
     assert_eq!(nothing.brackets(), (20, 20, 0, 0));
-    // A real GPU that waits for the host between two events may read more than the floor for an
-    // empty bracket.
+    // On a real GPU that waits for the host between two events, an empty bracket may read more than
+    // the floor.
     let least = if is_real() { 10 } else { 20 };
     assert!((least..=20).contains(&nothing.at_floor), "{nothing:?}");
 }
@@ -60,7 +60,7 @@ fn early_returns() {
     assert_eq!((early.row().measured, early.row().at_floor), (12, 4));
     assert_eq!(early.launch(0).brackets(), (8, 8, 0, 0));
     assert_eq!(early.launch(1).brackets(), (4, 4, 0, 0));
-    // The start was recorded, and no launch followed.
+    // The start was recorded, but no launch followed.
     let leaves = run.site("scopes::leaves_in_arguments");
     assert_eq!(outcome(leaves.launch(0), "failed"), (12, 6, 6));
     assert_eq!(outcome(leaves.row(), "failed"), (12, 6, 6));
@@ -85,14 +85,14 @@ fn failed_launches() {
 fn panicking_calls() {
     let run = scenario("scopes/panics", &[]).panics().run();
     let somewhere = run.site("scopes::panics_somewhere");
-    // Three panics came before the start was recorded, three between start and launch.
+    // Three panics came before the start was recorded, and three between start and launch.
     assert_eq!(outcome(somewhere.launch(0), "failed"), (9, 6, 3));
     // Three more came after the only launch, so their sums are complete.
     assert_eq!(outcome(somewhere.row(), "failed"), (12, 6, 6));
     let body = run.site("scopes::panics_in_body");
     let lost: u64 = body.rows(None).map(|row| outcome(row, "failed").2).sum();
     assert_eq!((body.timed, lost), (12, 6));
-    // A call in a destructor did not cause the panic that unwinds through it.
+    // A call in a destructor did not cause the panic that is unwinding through it.
     assert_eq!(outcome(run.row("scopes::in_drop"), "failed"), (12, 12, 0));
 }
 
@@ -101,7 +101,7 @@ fn recursion() {
     let run = scenario("scopes/recursion", &[]).run();
     let site = run.site("scopes::recurses");
     assert_eq!(site.counts(), (40, 0, 0, 40));
-    // Only the outermost call flushes the L2, and only the innermost contains no other.
+    // Only the outermost call flushes the L2, and only the innermost one contains no other call.
     let [found, cold] = ["as-found", "cold"].map(|cache| {
         let mut rows = site.rows(None).filter(move |row| row.cache == cache);
         rows.next().unwrap_or_else(|| panic!("no row `{cache}`"))
@@ -125,7 +125,7 @@ fn nested_brackets() {
             ((10, 10, 0, 0), 0, "as-found")
         );
     }
-    // On its own stream it is independent of the others.
+    // On its own stream, it is independent of the others.
     let beside = run.site("scopes::beside");
     for row in [beside.row(), beside.launch(0)] {
         assert_eq!((row.brackets(), row.nested, row.cache.as_str()), ((10, 10, 0, 0), 0, "cold"));
@@ -143,6 +143,6 @@ fn futures() {
         assert_eq!(outcome(run.row(name), "cancelled"), (30, 20, 10), "{name}");
         assert_lasts(run.row(name), 10_000.0);
     }
-    // Two threads have two streams behind the same handle.
+    // For two threads, the same handle refers to two different streams.
     assert_eq!(outcome(run.row("scopes::on_per_thread"), "thread"), (20, 10, 10));
 }

@@ -1,4 +1,5 @@
-//! Signals: SIGUSR1 requests a report, and signals that end the process cause a report first.
+//! Tests for signals: SIGUSR1 requests a report, and signals that end the process first cause a
+//! report.
 
 use std::fs::File;
 use std::io::Read;
@@ -7,7 +8,7 @@ use std::time::Duration;
 
 use crate::harness::{Run, scenario};
 
-/// Asserts that this number of calls was measured and none lost.
+/// Asserts that this number of calls was measured, and that none were lost.
 #[track_caller]
 fn assert_calls(run: &Run, calls: u64) {
     assert_eq!(run.row("signals::timed").brackets(), (calls, calls, 0, 0));
@@ -43,7 +44,7 @@ fn request_and_end_at_once() {
     assert_calls(&run, 10);
 }
 
-/// A report to a pipe without a reader neither ends the process nor prevents later reports.
+/// Writing a report to a pipe without a reader neither ends the process nor prevents later reports.
 #[test]
 fn report_to_pipe_without_reader() {
     assert_calls(&scenario("signals/no_reader", &[]).reports(1).run(), 30);
@@ -134,11 +135,11 @@ fn request_while_off_without_reader() {
 mod simulated {
     use super::*;
 
-    /// The process reports, continues to be timed, and reports everything at its end. A real driver
-    /// does not start in a namespace whose file system belongs to another.
+    /// The process reports, calls continue to be timed, and everything is reported at the end. A
+    /// real driver does not start in a namespace whose file system belongs to another one.
     #[test]
     fn namespace_init_survives_signals() {
-        // The parent process ends without its exit handlers, so it makes no report.
+        // The parent process ends without running exit handlers, so it makes no report.
         let run = scenario("signals/init", &[]).simulated(|sim| sim);
         let run = run.target("table:/dev/null").reports_nothing().run();
         if run.fact("is_allowed") == 0 {

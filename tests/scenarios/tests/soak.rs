@@ -1,4 +1,4 @@
-//! A long run: memory stays flat and counts stay exact.
+//! Tests that in a long run, memory use stays constant and counts stay exact.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn long_run() {
     for site in &run.report().sites {
         if !site.series.is_empty() {
             assert!(site.timed > 0 && site.calls > 0, "{site:?}");
-            // At most 64 keys and the one for the remaining keys.
+            // At most 64 keys, plus one for all remaining keys.
             let keys = site.rows(None).filter(|row| row.cache == "as-found").count();
             assert!(keys <= 65, "{}: {keys}", site.name);
         }

@@ -1,4 +1,4 @@
-//! Streams of every kind.
+//! Tests for every kind of stream.
 
 use crate::harness::{Run, assert_lasts, is_real, scenario};
 
@@ -25,7 +25,7 @@ fn assert_devices(run: &Run) {
         }
         let device = run.report().devices.iter().find(|device| device.id == id).unwrap();
         assert!(device.flush_bytes.is_some() && device.event_floor_ns.is_some(), "{device:?}");
-        // On some GPUs the event constant alternates between two values, which is a warning.
+        // On some GPUs, the event constant alternates between two values, which causes a warning.
         let has_moved = |warning: &str| is_real() && warning.starts_with("the event bias moved");
         assert!(device.warnings.iter().all(|warning| has_moved(warning)), "{device:?}");
     }
@@ -39,7 +39,7 @@ fn all_devices() {
 #[test]
 fn null_per_thread_and_raw_streams() {
     let run = scenario("streams/special", &[]).run();
-    // The warm-up counts the device's calls, on whichever thread.
+    // Warm-up counts calls per device, regardless of the thread.
     let per_thread = run.site("streams::on_per_thread");
     assert_eq!(per_thread.counts(), (36, 2, 0, 34));
     for row in [per_thread.row(), per_thread.launch(0)] {
@@ -47,7 +47,7 @@ fn null_per_thread_and_raw_streams() {
         assert_lasts(row, 20_000.0);
     }
     // Two threads share the NULL stream. A call inside another thread's bracket is as found, and
-    // that bracket is marked as nested. Brackets without the mark last as long as their kernel.
+    // that bracket is marked as nested. Brackets without the mark take as long as their kernel.
     let null = run.site("streams::on_null");
     assert_eq!(null.counts(), (36, 2, 0, 34));
     for launch in [None, Some(0)] {
@@ -109,15 +109,15 @@ fn stream_dropped_inside_function() {
     }
 }
 
-/// The number of pending brackets is bounded, and the ones beyond are counted as lost.
+/// The number of pending brackets is limited, and those beyond the limit are counted as lost.
 #[test]
 fn more_pending_than_events() {
     let run = scenario("streams/many_pending", &[]).run();
-    // Launches and calls have separate bounds.
+    // Launches and calls have separate limits.
     let site = run.site("streams::timed");
     for row in [site.launch(0), site.row()] {
         assert_eq!((row.timed, row.measured + row.lost("events")), (3_001, 3_001));
-        // At least as many as one stream's queue accepts.
+        // At least as many as fit into one stream's queue.
         assert!((1_000..2_500).contains(&row.measured), "{row:?}");
     }
 }

@@ -1,4 +1,5 @@
-//! Report targets that cannot be written: a complaint on stderr, and the table is still shown.
+//! Tests for report targets that cannot be written: a message is printed on stderr, and the table
+//! is still shown.
 
 use crate::harness::{Scenario, scenario};
 
@@ -25,7 +26,7 @@ fn missing_folder() {
 fn path_is_a_folder() {
     for format in FORMATS {
         report_to(&format!("{format}:/"))
-            .complains("gpu-time: cannot write the report to `/`: is a directory")
+            .complains("gpu-time: cannot write the report to `/`: Is a directory")
             .run();
     }
 }

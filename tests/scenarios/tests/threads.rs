@@ -1,8 +1,8 @@
-//! Threads of every kind.
+//! Tests for every kind of thread.
 
 use crate::harness::{Run, scenario};
 
-/// Asserts that all calls of both functions were measured, on whatever thread.
+/// Asserts that all calls to both functions were measured, on any thread.
 #[track_caller]
 fn assert_measured(run: &Run, timed: u64, body: u64) {
     let site = run.site("threads::timed");
@@ -48,7 +48,7 @@ fn calls_during_main_thread_teardown() {
     assert_measured(&scenario("threads/teardown_of_main", &[]).run(), 5 + 3, 3);
 }
 
-/// A bracket inside another on the same stream is detected, whichever threads they belong to.
+/// A bracket inside another one on the same stream is detected, regardless of their threads.
 #[test]
 fn nested_bracket_of_another_thread() {
     let run = scenario("threads/inside", &[]).run();
@@ -59,17 +59,19 @@ fn nested_bracket_of_another_thread() {
     for launch in [None, Some(0)] {
         let rows: Vec<_> =
             timed.rows(launch).map(|row| (row.cache.as_str(), row.measured, row.nested)).collect();
-        // One before the others, ten next to a bracket on another stream, and ten inside one.
+        // One call came before the others, ten beside a bracket on another stream, and ten inside
+        // one.
         assert_eq!(rows, [("as-found", 10, 0), ("cold", 11, 0)]);
     }
 }
 
-/// The first thousand calls are not timed, whichever threads make them.
+/// The first thousand calls are not timed, regardless of the thread.
 #[test]
 fn shared_warmup() {
     let run = scenario("threads/warmup", &["uneven"]).run();
     assert_eq!(run.site("threads::warms_up").counts(), (2_000, 1_000, 0, 1_000));
-    // A thread reserves several warm-up calls at a time and returns the unused ones at its end.
+    // A thread reserves several warm-up calls at a time and gives the unused ones back when it
+    // ends.
     let run = scenario("threads/warmup", &["even"]).run();
     let site = run.site("threads::warms_up");
     assert_eq!(site.counts(), (2_000, 1_000, 0, 1_000));

@@ -1,4 +1,4 @@
-//! The Chrome trace: timed calls and brackets at their place in time.
+//! Tests for the Chrome trace, which shows timed calls and brackets on a time axis.
 
 use crate::harness::scenario;
 
@@ -61,7 +61,7 @@ fn calls_on_thread_rows() {
     }
 }
 
-/// A call that has not returned lasts until the trace is written.
+/// A call that has not returned is shown as lasting until the trace is written.
 #[test]
 fn running_call_lasts_to_end() {
     let run = scenario("exit/code_inside", &[]).exits(7).chrome_trace().run();
@@ -94,7 +94,7 @@ fn trace_restarts_empty() {
 #[test]
 fn calls_continue_while_trace_is_freed() {
     let run = scenario("trace/switched_off", &[]).run();
-    // The buffers of the calls and of the brackets.
+    // One buffer for calls and one for brackets.
     assert_eq!((run.fact("freed"), run.fact("stuck")), (2, 0));
 }
 
@@ -116,7 +116,7 @@ fn trace_keeps_last_brackets() {
     }
 }
 
-/// The stream in which a graph was replayed is unknown.
+/// The stream used to replay a graph is unknown.
 #[test]
 fn graph_replays_are_unplaced() {
     let run = scenario("graph/polled", &[])

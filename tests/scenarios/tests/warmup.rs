@@ -1,8 +1,8 @@
-//! Warm-up on devices whose contexts are destroyed and created again at the same address.
+//! Tests for warm-up on devices whose contexts are destroyed and created again at the same address.
 
 use crate::harness::scenario;
 
-/// Warm-up counts the calls of a device, in whichever context.
+/// Warm-up counts calls per device, regardless of the context.
 #[test]
 fn warmup_continues_in_another_context() {
     for name in ["warmup/two_contexts", "warmup/device_reset"] {
@@ -30,7 +30,7 @@ mod simulated {
         })
     }
 
-    /// The warm-up calls that a thread has reserved on one device do not apply to another.
+    /// The warm-up calls reserved by a thread on one device do not apply to another.
     #[test]
     fn reused_address_on_another_device() {
         let run = on_two("warmup/one_thread");
@@ -38,7 +38,7 @@ mod simulated {
         assert_eq!(timed(&run), [10, 10]);
     }
 
-    /// Nor are unused reserved calls returned to another device.
+    /// Unused reserved calls are not given back to another device either.
     #[test]
     fn thread_ends_after_address_is_reused() {
         let run = on_two("warmup/two_threads");

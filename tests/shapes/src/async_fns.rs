@@ -82,7 +82,28 @@ pub mod async_auto_traits {
         stream.launch_builder("k").launch(1)
     }
 
+    thread_local! {
+        static SHARED: Rc<CudaStream> = Rc::new(CudaStream::new(3));
+    }
+
+    #[cfg_attr(feature = "timed", gpu_timed(stream = SHARED.with(Rc::clone)))]
+    async fn temporary_rc() -> Result<(), Refused> {
+        yield_now().await;
+        SHARED.with(|stream| stream.launch_builder("temporary").launch(1))
+    }
+
+    #[cfg_attr(feature = "timed", gpu_timed(stream = Box::new(SHARED.with(Rc::clone))))]
+    async fn boxed_rc() {
+        yield_now().await
+    }
+
     pub fn run() {
+        log_auto_traits!(temporary_rc());
+        log_auto_traits!(boxed_rc());
+        log!("{:?} {:?}", block_on(temporary_rc()), block_on(boxed_rc()));
+        let mut future = Box::pin(temporary_rc());
+        log!("{}", future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        std::thread::spawn(move || block_on(future).unwrap()).join().unwrap();
         log_auto_traits!(holds_rc());
         log_auto_traits!(drops_rc());
         log_auto_traits!(holds_cell(&Cell::new(1)));

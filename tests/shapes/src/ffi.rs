@@ -14,6 +14,6 @@ fn main() {
         unsafes:
             unsafe_functions unsafe_methods foreign_abis exported_symbols called_back_from_c
             statics_and_unions lifetimes_by_hand unsafe_async target_features unsafe_launches
-            raw_launches stream_from_unsafe_code;
+            raw_launches raw_handles streams_of_its_own stream_from_unsafe_code;
     }
 }

@@ -199,39 +199,28 @@ pub mod given_guards {
     }
 }
 
-pub mod given_raw_handles {
+pub mod given_constants {
     use crate::support::*;
 
-    #[cfg_attr(feature = "timed", gpu_timed(stream = stream, scope = "body"))]
-    fn raw(stream: CUstream) -> bool {
-        stream.is_null()
-    }
-
-    #[cfg_attr(feature = "timed", gpu_timed)]
-    fn inferred(stream: CUstream) -> bool {
-        stream.is_null()
-    }
-
-    #[cfg_attr(feature = "timed", gpu_timed)]
-    fn optional(stream: Option<CUstream>) -> bool {
-        stream.is_some()
-    }
-
-    #[cfg_attr(feature = "timed", gpu_timed(stream = std::ptr::null_mut::<CUstream_st>()))]
+    #[cfg_attr(feature = "timed", gpu_timed(stream = gpu_time::NULL_STREAM))]
     fn null() -> u8 {
         1
     }
 
-    #[cfg_attr(feature = "timed", gpu_timed(stream = stream.cu_stream()))]
-    fn of_safe(stream: &CudaStream) -> u8 {
-        let _ = stream;
+    #[cfg_attr(feature = "timed", gpu_timed(stream = Some(&gpu_time::LEGACY_STREAM)))]
+    fn legacy() -> u8 {
         2
     }
 
+    #[cfg_attr(feature = "timed", gpu_timed(stream = gpu_time::PER_THREAD_STREAM, scope = "body"))]
+    async fn per_thread() -> u8 {
+        yield_now().await;
+        3
+    }
+
     pub fn run() {
-        let stream = CudaStream::new(1);
-        log!("{} {}", raw(stream.cu_stream()), inferred(stream.cu_stream()));
-        log!("{} {} {}", optional(None), null(), of_safe(&stream));
+        log_auto_traits!(per_thread());
+        log!("{} {} {}", null(), legacy(), block_on(per_thread()));
     }
 }
 

@@ -113,13 +113,14 @@ pub mod launches_by_path {
     }
 
     #[cfg_attr(feature = "timed", gpu_timed)]
-    fn raw(stream: CUstream) -> u32 {
-        driver::cuLaunchKernel(stream, 1) + self::driver::cuLaunchKernel(stream, 2)
+    fn raw(stream: &CudaStream, raw: CUstream) -> u32 {
+        log!("{:?}", stream);
+        driver::cuLaunchKernel(raw, 1) + self::driver::cuLaunchKernel(raw, 2)
     }
 
     pub fn run() {
         let model = Model(CudaStream::new(1));
-        log!("{:?} {}", model.all(), raw(model.0.cu_stream()));
+        log!("{:?} {}", model.all(), raw(&model.0, model.0.cu_stream()));
     }
 }
 

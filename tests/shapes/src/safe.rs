@@ -18,6 +18,7 @@ mod keys;
 mod launch_positions;
 mod launch_safe;
 mod launches;
+mod macros;
 mod methods;
 mod patterns;
 #[allow(dead_code, unused_imports)] // Each root uses a part of it.
@@ -89,7 +90,7 @@ fn main() {
             stream_moved_by_the_body stream_in_patterns;
         given_streams:
             given_paths given_owned_values given_options_and_results given_with_question_mark
-            given_guards given_raw_handles given_generic_values given_blocks;
+            given_guards given_constants given_generic_values given_blocks;
         launch_positions:
             statement_positions tail_position conditions_and_scrutinees loops
             exits_within_the_arguments launch_in_a_launch attributes_on_launches
@@ -98,6 +99,9 @@ fn main() {
         launches:
             results_of_every_type launches_that_diverge launches_by_path launches_by_other_names
             generic_launches launches_with_track_caller launches_on_many_threads;
+        macros:
+            macro_places macro_values awaiting_macro_places tail_macros_of_several_statements
+            launches_that_the_compiler_evaluates launch_as_a_constructor;
         keys:
             no_arguments names warm_up cold_and_sleep scopes_and_clocks work barriers renamed_crate
             everything_at_once;

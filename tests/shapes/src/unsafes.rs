@@ -331,7 +331,7 @@ pub mod raw_launches {
         };
     }
 
-    #[cfg_attr(feature = "timed", gpu_timed)]
+    #[cfg_attr(feature = "timed", gpu_timed(stream = unsafe { gpu_time::raw_stream(stream) }))]
     unsafe fn by_function(stream: CUstream, args: &mut u32) -> Result<(), u32> {
         match unsafe { cuLaunchKernel(stream, 1, args) } {
             0 => Ok(()),
@@ -339,7 +339,7 @@ pub mod raw_launches {
         }
     }
 
-    #[cfg_attr(feature = "timed", gpu_timed)]
+    #[cfg_attr(feature = "timed", gpu_timed(stream = unsafe { gpu_time::raw_stream(stream) }))]
     fn by_macro(stream: CUstream, mut args: u32) -> (u32, u32) {
         launch_kernel!(stream, 1, &mut args);
         let code = launch_kernel!(stream, 13, &mut args);
@@ -351,6 +351,82 @@ pub mod raw_launches {
         let mut args = 0;
         log!("{:?} {}", unsafe { by_function(stream.cu_stream(), &mut args) }, args);
         log!("{:?}", by_macro(stream.cu_stream(), 5));
+    }
+}
+
+pub mod raw_handles {
+    use crate::support::*;
+
+    #[cfg_attr(
+        feature = "timed",
+        gpu_timed(stream = unsafe { gpu_time::raw_stream(stream) }, scope = "body")
+    )]
+    fn given(stream: CUstream) -> bool {
+        stream.is_null()
+    }
+
+    #[cfg_attr(
+        feature = "timed",
+        gpu_timed(stream = stream.map(|stream| unsafe { gpu_time::raw_stream(stream) }))
+    )]
+    fn optional(stream: Option<CUstream>) -> bool {
+        stream.is_some()
+    }
+
+    #[cfg_attr(
+        feature = "timed",
+        gpu_timed(stream = unsafe { gpu_time::raw_stream(stream.cu_stream()) })
+    )]
+    fn of_safe(stream: &CudaStream) -> u8 {
+        let _ = stream;
+        2
+    }
+
+    pub fn run() {
+        let stream = CudaStream::new(1);
+        log!("{} {} {}", given(stream.cu_stream()), optional(None), of_safe(&stream));
+        log!("{}", optional(Some(stream.cu_stream())));
+    }
+}
+
+pub mod streams_of_its_own {
+    use crate::support::*;
+
+    struct Queue(CudaStream);
+
+    #[cfg(feature = "timed")]
+    unsafe impl gpu_time::GpuStream for Queue {
+        fn stream_handle(&self) -> *mut std::ffi::c_void {
+            self.0.cu_stream().cast()
+        }
+    }
+
+    impl Queue {
+        #[cfg_attr(feature = "timed", gpu_timed(stream = self))]
+        fn of_self(&self) -> Result<(), Refused> {
+            unsafe { self.0.launch_builder("of self").launch(1) }
+        }
+    }
+
+    #[cfg_attr(feature = "timed", gpu_timed(stream = queue))]
+    async fn counted(queue: Arc<Queue>) -> Option<Queue> {
+        yield_now().await;
+        Arc::try_unwrap(queue).ok()
+    }
+
+    #[cfg_attr(feature = "timed", gpu_timed(stream = queues.borrow().get(i)))]
+    fn borrowed(queues: &RefCell<Vec<Rc<Queue>>>, i: usize) -> bool {
+        queues.try_borrow_mut().is_ok() && i == 0
+    }
+
+    pub fn run() {
+        let queue = Queue(CudaStream::new(1));
+        log!("{:?}", queue.of_self());
+        let queue = Arc::new(queue);
+        log_auto_traits!(counted(queue.clone()));
+        let queue = block_on(counted(queue)).unwrap();
+        let queues = RefCell::new(vec![Rc::new(queue)]);
+        log!("{} {}", borrowed(&queues, 0), borrowed(&queues, 1));
     }
 }
 

@@ -1,4 +1,4 @@
-//! Result codes: those that the model returns, and the names of all codes of CUDA 13.
+//! Result codes: those returned by the model, and the names of all CUDA 13 codes.
 
 use std::ffi::CStr;
 
@@ -41,8 +41,8 @@ impl Code {
     pub const CAPTURE_WRONG_THREAD: Self = Self(908);
     pub const GRAPH_EXEC_UPDATE_FAILURE: Self = Self(910);
 
-    /// A wait that would never end; not a code of the driver. The exported function blocks in real
-    /// time, outside of the model's lock, and then returns [`Code::LAUNCH_FAILED`].
+    /// A wait that would never end. This is not a driver code. The exported function blocks in real
+    /// time, outside the model's lock, and then returns [`Code::LAUNCH_FAILED`].
     pub const HUNG: Self = Self(-1);
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn name(code: i32) -> Option<&'static CStr> {
     NAMES.iter().find(|(known, _)| *known == code).map(|(_, name)| *name)
 }
 
-/// All codes of CUDA 13 with their names.
+/// All CUDA 13 codes, with their names.
 const NAMES: &[(i32, &CStr)] = &[
     (0, c"CUDA_SUCCESS"),
     (1, c"CUDA_ERROR_INVALID_VALUE"),

@@ -1,4 +1,4 @@
-//! Removal of exported symbols from a shared library, to simulate a driver that is too old to have
+//! Removes exported symbols from a shared library, to simulate a driver that is too old to have
 //! them.
 
 use std::io;
@@ -53,7 +53,7 @@ fn invalid(message: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, message)
 }
 
-/// Removes symbols from the image of a library.
+/// Removes symbols from a library image.
 pub(crate) fn remove_symbols(image: &mut [u8], symbols: &[&str]) -> io::Result<()> {
     if !image.starts_with(b"\x7fELF\x02\x01") {
         return Err(invalid("the library is not a 64-bit little-endian ELF file"));

@@ -3,8 +3,8 @@
 //! `cuEventRecord:3=700` fails the third call with code 700, `cuMemAlloc_v2:2+=2` fails the second
 //! and all later calls, and `cuEventQuery:*=719` fails every call. Calls are counted per function
 //! over the whole process. A call that fails this way has no effect. `cuEventQuery:2=hang` makes
-//! the second call block as for a device that does not respond. `stream:hang=2` makes the second
-//! created stream never progress.
+//! the second call block as if the device did not respond. `stream:hang=2` makes the second stream
+//! created never progress.
 
 use crate::code::Code;
 
@@ -15,7 +15,7 @@ pub(crate) struct Faults {
     hanging_streams: Vec<u64>,
 }
 
-/// Failures of calls `first` to `last` of one function, counted from 1.
+/// Failures of a function's calls `first` to `last`, counted from 1.
 struct Fault {
     function: String,
     first: u64,
@@ -58,7 +58,7 @@ impl Faults {
         Ok(faults)
     }
 
-    /// Counts a call of `function`, and returns the code that it fails with, if any.
+    /// Counts a call of `function`, and returns the code with which it fails, if any.
     pub fn next(&mut self, function: &str) -> Option<Code> {
         let mut failure = None;
         for fault in self.faults.iter_mut().filter(|fault| fault.function == function) {

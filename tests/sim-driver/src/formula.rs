@@ -1,4 +1,4 @@
-//! Closed formulas for the elapsed time of an event pair in simple cases.
+//! Closed formulas for an event pair's elapsed time in simple cases.
 //!
 //! The formulas share neither code nor constants with the model, so that a test does not compare
 //! the model with itself. They are valid for the default constants.
@@ -7,7 +7,7 @@
 const STEP: u64 = 32;
 /// Time for which an event record occupies its stream.
 const EVENT: u64 = 1_280;
-/// Time for which a kernel occupies its stream beyond its length.
+/// Time for which a kernel occupies its stream in addition to its length.
 const GAP: u64 = 925;
 /// Delay from the return of a call until the device can start its command.
 const SUBMIT: u64 = 1_500;
@@ -18,7 +18,7 @@ fn up(ns: u64) -> u64 {
     ns.div_ceil(STEP) * STEP
 }
 
-/// Returns the length of `spin_ns(ns)` as CUPTI reports it.
+/// Returns the length of `spin_ns(ns)`, as reported by CUPTI.
 pub fn spin_ns(ns: u64) -> u64 {
     up(ns) + 672
 }
@@ -46,7 +46,7 @@ pub fn peer_copy_ns(bytes: u64) -> u64 {
     1_400 + bytes / 400
 }
 
-/// Returns the elapsed time of a fed pair around kernels of these lengths: earlier work on the
+/// Returns the elapsed time of a fed pair around kernels with these lengths: earlier work on the
 /// stream keeps the device busy until the stop is enqueued. `1280 + Σ up(length + 925)`.
 pub fn fed_pair_ns(kernels: &[u64]) -> u64 {
     EVENT + kernels.iter().map(|length| up(length + GAP)).sum::<u64>()
@@ -54,8 +54,8 @@ pub fn fed_pair_ns(kernels: &[u64]) -> u64 {
 
 /// Returns the elapsed time of a starved pair around kernels: the stream is empty at the start.
 /// `start`, `launches` and `stop` are the virtual host times at which the calls that enqueued the
-/// start, the kernels and the stop returned. Each command starts when the one before has ended and
-/// the device can see it.
+/// start, the kernels and the stop returned. Each command starts when the preceding one has ended
+/// and the device can see the command.
 pub fn starved_pair_ns(start: u64, launches: &[u64], kernels: &[u64], stop: u64) -> u64 {
     assert_eq!(launches.len(), kernels.len());
     let began = up(start + SUBMIT) + EVENT;
@@ -67,7 +67,7 @@ pub fn starved_pair_ns(start: u64, launches: &[u64], kernels: &[u64], stop: u64)
 }
 
 /// Returns the virtual host time at which a wait for the stream returns. The stream contains only
-/// these kernels. `launch` is the time at which the first launch returned; the other launches
+/// these kernels. `launch` is the time at which the first launch returned; all other launches
 /// returned before the first kernel ended.
 pub fn seen_ns(launch: u64, kernels: &[u64]) -> u64 {
     up(launch + SUBMIT) + kernels.iter().map(|length| up(length + GAP)).sum::<u64>() + VISIBLE

@@ -1,10 +1,10 @@
-//! Handles of streams, events, modules, functions, captures, graphs and user objects.
+//! Handles for streams, events, modules, functions, captures, graphs and user objects.
 //!
-//! The handles of the real driver are pointers, which it does not check. Here a handle contains the
-//! generation of its slot, so that using it after its object is destroyed is an error, never
+//! The real driver's handles are pointers, which it does not check. Here, a handle contains the
+//! generation of its slot, so using it after its object has been destroyed is an error, never
 //! undefined behaviour.
 
-/// A handle as the C caller sees it: as wide as a pointer, never dereferenced.
+/// A handle as seen by the C caller: as wide as a pointer, never dereferenced.
 pub(crate) type Handle = u64;
 
 const INDEX_BITS: u32 = 24;
@@ -23,7 +23,7 @@ struct Slot<T> {
 }
 
 impl<T> Table<T> {
-    /// Creates an empty table whose handles contain `tag`, which must not be 0, so that no handle
+    /// Creates an empty table whose handles contain `tag`. The tag must not be 0, so that no handle
     /// is null or equals one of the special streams.
     pub fn new(tag: u8) -> Self {
         assert!(tag != 0);
@@ -64,7 +64,7 @@ impl<T> Table<T> {
         Some(value)
     }
 
-    /// Returns `true` if `handle` has the form of a handle from this table whose object was
+    /// Returns `true` if `handle` has the form of a handle from this table whose object has been
     /// removed.
     pub fn was_removed(&self, handle: Handle) -> bool {
         let index = (handle & ((1 << INDEX_BITS) - 1)) as usize;

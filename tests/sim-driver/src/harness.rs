@@ -1,4 +1,4 @@
-//! Setup for tests that run a child process under the simulated driver.
+//! Setup for tests that run a child process with the simulated driver.
 
 use std::ffi::OsString;
 use std::io;
@@ -20,13 +20,13 @@ pub struct SimDriver {
 }
 
 impl SimDriver {
-    /// Creates `dir` and copies the library into it as `libcuda.so.1`, with the link `libcuda.so`:
-    /// one file under both names, so that a process that loads both gets one driver.
+    /// Creates `dir` and copies the library into it as `libcuda.so.1`, with a link `libcuda.so`.
+    /// Both names refer to one file, so a process that loads both gets a single driver.
     pub fn install(dir: impl AsRef<Path>) -> io::Result<Self> {
         Self::install_without(dir, &[])
     }
 
-    /// Like [`SimDriver::install`], for a driver without the functions in `absent`.
+    /// Like [`SimDriver::install`], but for a driver that lacks the functions in `absent`.
     pub fn install_without(dir: impl AsRef<Path>, absent: &[&str]) -> io::Result<Self> {
         let dir = dir.as_ref().to_path_buf();
         std::fs::create_dir_all(&dir)?;
@@ -45,7 +45,7 @@ impl SimDriver {
         Ok(Self { dir, env: vec![("GPU_TIME_TEST_SIM", "1".into())] })
     }
 
-    /// Returns the directory of the library.
+    /// Returns the library's directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -55,7 +55,7 @@ impl SimDriver {
         self.with("GPU_TIME_TEST_SIM_DEVICES", n.to_string())
     }
 
-    /// Overrides constants of the model: `key=value,…`.
+    /// Overrides model constants: `key=value,…`.
     pub fn model(self, text: &str) -> Self {
         self.with("GPU_TIME_TEST_SIM_MODEL", text)
     }
@@ -82,7 +82,7 @@ impl SimDriver {
         self
     }
 
-    /// Sets the environment of `command` to load this driver, and removes variables that configure
+    /// Sets up `command`'s environment to load this driver, and removes variables that configure
     /// the real one.
     pub fn apply<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         let mut path = OsString::from(&self.dir);

@@ -1,12 +1,12 @@
-//! The known kernels: their effects on memory and the L2, and their lengths. Grid and block sizes
-//! have no influence; the length depends on the arguments only.
+//! The known kernels: their lengths, and their effects on memory and the L2. Grid and block sizes
+//! have no influence; the length depends only on the arguments.
 
 use crate::code::{Code, DriverResult};
 use crate::constants::Constants;
 use crate::l2::{L2, Touch};
 use crate::memory::Memory;
 
-/// A kernel with the arguments of one launch.
+/// A kernel, with the arguments for one launch.
 #[derive(Clone, Debug)]
 pub(crate) enum Kernel {
     Empty,
@@ -91,7 +91,7 @@ pub(crate) fn is_known(name: &str, parameters: &[usize]) -> bool {
 /// Reads the `n`th argument of a launch.
 ///
 /// # Safety
-/// `arguments` holds at least `n + 1` pointers, and the last of these points to a `T`.
+/// `arguments` must hold at least `n + 1` pointers, the last of which must point to a `T`.
 unsafe fn argument<T: Copy>(arguments: *const *const T, n: usize) -> T {
     // SAFETY: guaranteed by the caller. The argument may be unaligned.
     unsafe { (*arguments.add(n)).read_unaligned() }
@@ -101,7 +101,8 @@ impl Kernel {
     /// Reads the arguments of a known kernel.
     ///
     /// # Safety
-    /// `arguments` holds a pointer for each parameter of the kernel, as `cuLaunchKernel` asks.
+    /// `arguments` must hold a pointer for each of the kernel's parameters, as for
+    /// `cuLaunchKernel`.
     pub unsafe fn known(name: &str, arguments: *const *const std::ffi::c_void) -> Self {
         // SAFETY: guaranteed by the caller. The types match the checked parameter sizes.
         let u64_at = |n| unsafe { argument::<u64>(arguments.cast(), n) };
@@ -140,8 +141,8 @@ impl Kernel {
         }
     }
 
-    /// Executes the kernel and returns its length as CUPTI would report it. For a hold, that is the
-    /// length after the end of the wait.
+    /// Executes the kernel and returns its length as CUPTI would report it. For a hold, this is the
+    /// length after the wait has ended.
     pub fn run(&self, memory: &Memory, l2: &mut L2, constants: &Constants) -> DriverResult<u64> {
         Ok(match *self {
             Self::Empty | Self::Hold(_) => constants.empty_ns,
@@ -209,7 +210,7 @@ pub(crate) fn moving_ns(touches: &[Touch], l2: &mut L2, constants: &Constants) -
         + Constants::at_rate(traffic.written_back, constants.writeback_bytes_per_ns)
 }
 
-/// Returns the cycles of the first read of each line, followed by those of the second reads.
+/// Returns the cycles for the first read of each line, followed by those for the second reads.
 fn line_latencies(
     memory: &Memory,
     l2: &mut L2,
@@ -226,10 +227,11 @@ fn line_latencies(
         held.iter().any(|&(start, end)| (start..end).contains(&address))
     };
     let (hit, miss) = (constants.l2_hit_cycles as u32, constants.l2_miss_cycles as u32);
-    // The order does not matter, because no line evicts another.
+    // The order does not matter, because the lines do not evict each other.
     let mut taken: Vec<u32> = (0..lines).map(|i| if is_held(i) { hit } else { miss }).collect();
     taken.resize(2 * taken.len(), hit);
-    // The L2 then holds the whole buffer: single lines would exceed the number of separate ranges.
+    // The L2 is then assumed to hold the whole buffer, because single lines would exceed the number
+    // of separate ranges.
     l2.access(&[read(buffer, lines * STEP)]);
     Ok(taken)
 }
@@ -244,7 +246,7 @@ fn saxpy(memory: &Memory, n: u32, a: f32, x: u64, y: u64) -> DriverResult {
         unsafe {
             let x = (x as *const f32).add(i).read_unaligned();
             let y = (y as *mut f32).add(i);
-            // Fused multiply-add like the real kernel, so that results are identical to the bit.
+            // Fused multiply-add, as in the real kernel, so that results are bit-identical.
             y.write_unaligned(a.mul_add(x, y.read_unaligned()));
         }
     }

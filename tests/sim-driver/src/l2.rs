@@ -1,14 +1,14 @@
-//! A device's L2 cache as address ranges, clean or dirty, in LRU order. Sets, sectors and
-//! replacement within a set are not modelled: on the measured copies, times are within 4 % (8 % for
-//! dirty lines).
+//! A device's L2 cache, modelled as clean or dirty address ranges in LRU order. Sets, sectors and
+//! replacement within a set are not modelled: for the measured copies, times are within 4 % (8 %
+//! for dirty lines).
 
 use std::collections::VecDeque;
 
-/// Maximum number of separate ranges; the oldest are dropped as if evicted. Without a limit, a
+/// The maximum number of separate ranges. The oldest are dropped as if evicted. Without a limit, a
 /// program with thousands of small buffers would make every launch scan all of them.
 const MAX_RANGES: usize = 1_024;
 
-/// A range that a command reads or writes.
+/// A range read or written by a command.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Touch {
     pub start: u64,
@@ -16,7 +16,7 @@ pub(crate) struct Touch {
     pub write: bool,
 }
 
-/// L2 traffic of one command, in bytes.
+/// The L2 traffic caused by one command, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Traffic {
     pub hit: u64,
@@ -47,13 +47,13 @@ fn dirty_bytes(ranges: &[Range]) -> u64 {
     ranges.iter().filter(|range| range.dirty).map(|range| range.bytes()).sum()
 }
 
-/// An L2 cache. Invariant: ranges are disjoint and not empty, and `used` is their sum and at most
-/// `usable`.
+/// An L2 cache. Invariant: ranges are disjoint and not empty, and `used` is their total length, at
+/// most `usable`.
 pub(crate) struct L2 {
     usable: u64,
     used: u64,
     ranges: VecDeque<Range>,
-    /// Whether a command that does not fit fills the free part first, and then evicts only itself.
+    /// A command that does not fit fills the free part first, and then evicts only its own lines.
     fills_free: bool,
 }
 
@@ -62,17 +62,18 @@ impl L2 {
         Self { usable, used: 0, ranges: VecDeque::new(), fills_free: false }
     }
 
-    /// Sets whether a command that does not fit into a mostly free L2 keeps the existing ranges.
+    /// Sets `fills_free`: a command that does not fit into a mostly free L2 keeps the existing
+    /// ranges.
     pub fn filling_free(self, fills_free: bool) -> Self {
         Self { fills_free, ..self }
     }
 
-    /// Performs the accesses of one command and returns its traffic.
+    /// Performs one command's accesses and returns its traffic.
     ///
-    /// If the ranges fit, present bytes are hits, the others are misses, and the oldest other
-    /// ranges are evicted. If they do not fit, every byte is evicted before it is used again, so
-    /// every access is a miss, and afterwards the L2 holds the end of each range, in proportion to
-    /// its length.
+    /// If the ranges fit, bytes already present are hits, the others are misses, and the oldest
+    /// other ranges are evicted. If they do not fit, every byte is evicted before it is used again,
+    /// so every access is a miss. The L2 then holds the end of each range, in proportion to its
+    /// length.
     pub fn access(&mut self, touches: &[Touch]) -> Traffic {
         let footprint: u64 = touches.iter().map(|touch| touch.bytes).sum();
         let mut traffic = Traffic::default();
@@ -114,7 +115,7 @@ impl L2 {
         ranges.map(|range| (range.start.max(start), range.end.min(end))).collect()
     }
 
-    /// Removes a range that is discarded or freed, without writing it back.
+    /// Removes a range that has been discarded or freed, without writing it back.
     pub fn forget(&mut self, start: u64, bytes: u64) {
         self.take(start, start + bytes);
     }
@@ -124,7 +125,7 @@ impl L2 {
         self.ranges.drain(..).collect()
     }
 
-    /// Makes a range the most recently used, and returns the number of bytes that were present.
+    /// Makes a range the most recently used. Returns the number of bytes that were already present.
     fn insert(&mut self, touch: Touch) -> u64 {
         let end = touch.end();
         let mut present = self.take(touch.start, end);
@@ -177,7 +178,7 @@ impl L2 {
         taken
     }
 
-    /// Evicts the oldest ranges until the rest fits, and returns the number of dirty bytes evicted.
+    /// Evicts the oldest ranges until the rest fits. Returns the number of dirty bytes evicted.
     fn make_room(&mut self) -> u64 {
         let mut written_back = 0;
         while self.used > self.usable || self.ranges.len() > MAX_RANGES {
@@ -255,7 +256,7 @@ mod tests {
         let mut l2 = L2::new(100);
         l2.access(&[write(0, 100)]);
         let traffic = l2.access(&[read(0, 60), write(1_000, 60)]);
-        // 100 dirty bytes from before, and 10 of its own writes that did not stay.
+        // 100 dirty bytes from before, and 10 of the command's own writes that did not stay.
         assert_eq!(traffic, Traffic { hit: 0, miss: 120, written_back: 110 });
     }
 

@@ -1,4 +1,4 @@
-//! A simulated CUDA driver in virtual time, for the tests of gpu-time.
+//! A simulated CUDA driver in virtual time, for testing gpu-time.
 //!
 #![doc = include_str!("../README.md")]
 #![allow(unsafe_code)] // implements a C interface

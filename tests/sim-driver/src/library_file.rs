@@ -1,14 +1,13 @@
-//! Lookup of the shared library of a simulation package. The NVML simulation includes this file
-//! with `#[path]`: it cannot depend on this package, because it would then export the driver's
-//! symbols.
+//! Finds a simulation package's shared library. The NVML simulation includes this file with
+//! `#[path]`. It cannot depend on this package, because it would then export the driver's symbols.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Returns the path of `file`, the library of the package in the folder `package`. Cargo places the
-/// one built together with the running test beside the test's executable or one folder up;
-/// otherwise the library is built now.
+/// Returns the path of `file`, the library built from the package in the folder `package`. When
+/// Cargo builds it together with the running test, the library is beside the test's executable or
+/// one folder up. Otherwise, it is built now.
 pub(crate) fn find_or_build(file: &str, package: &str) -> io::Result<PathBuf> {
     let program = std::env::current_exe()?;
     let folders = program.ancestors().skip(1).take(3);

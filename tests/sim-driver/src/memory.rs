@@ -1,14 +1,14 @@
 //! Device memory and page-locked host memory.
 //!
-//! Both are host memory here, and a device pointer is a host address, so that results are real.
-//! Every access by a simulated command is first checked against the table of allocations.
+//! Both are host memory here, and a device pointer is a host address, so results are real. Every
+//! access by a simulated command is first checked against the table of allocations.
 
 use std::collections::BTreeMap;
 
 use crate::code::{Code, DriverResult};
 use crate::object::context::ContextRef;
 
-/// Alignment of the addresses and lengths of allocations, which keeps neighbours apart.
+/// The alignment of allocations' addresses and lengths, which keeps neighbours apart.
 const ALIGNMENT: u64 = 512;
 
 /// The kind of an allocation.
@@ -17,7 +17,7 @@ pub(crate) enum MemoryKind {
     Device,
     /// Page-locked and mapped host memory, allocated by the driver.
     Host,
-    /// Host memory of the program, page-locked by the driver.
+    /// Host memory owned by the program, page-locked by the driver.
     Registered,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Returns the bytes of device memory in use.
+    /// Returns the number of bytes of device memory in use.
     pub fn device_bytes(&self) -> u64 {
         self.device_bytes
     }
@@ -51,7 +51,7 @@ impl Memory {
             return Err(Code::INVALID_VALUE);
         }
         let bytes = bytes.checked_next_multiple_of(ALIGNMENT).ok_or(Code::OUT_OF_MEMORY)?;
-        // SAFETY: an anonymous mapping at an address of the kernel's choice does not affect others.
+        // SAFETY: an anonymous mapping at an address chosen by the kernel does not affect others.
         let address = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -72,7 +72,7 @@ impl Memory {
         Ok(address as u64)
     }
 
-    /// Registers memory of the program as page-locked.
+    /// Registers the program's memory as page-locked.
     pub fn register(&mut self, address: u64, bytes: u64, context: ContextRef) -> DriverResult {
         if address == 0 || bytes == 0 {
             return Err(Code::INVALID_VALUE);
@@ -84,7 +84,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Frees the allocation of this kind that starts at `address`, and returns its length.
+    /// Frees the allocation of this kind at `address`, and returns its length.
     pub fn free(&mut self, address: u64, kind: MemoryKind) -> DriverResult<u64> {
         match self.blocks.get(&address) {
             Some(block) if block.kind == kind => {}
@@ -102,9 +102,9 @@ impl Memory {
         Ok(block.bytes)
     }
 
-    /// Frees all allocations of an ended context. Page-locked memory stays mapped without access: a
-    /// program that still uses it faults at once, as with the real driver, instead of writing to
-    /// memory that is mapped there later.
+    /// Frees all of an ended context's allocations. Page-locked memory stays mapped without access:
+    /// a program that still uses it faults immediately, as with the real driver, instead of writing
+    /// to memory that is mapped there later.
     pub fn free_all_of(&mut self, context: ContextRef) {
         let device_bytes = &mut self.device_bytes;
         self.blocks.retain(|&address, block| {
@@ -184,7 +184,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Writes `data` to a range that a device may touch.
+    /// Writes `data` to a range that devices may access.
     pub fn write(&self, to: u64, data: &[u8]) -> DriverResult {
         self.check(to, data.len() as u64)?;
         // SAFETY: the range was checked to lie in a live allocation, and `data` is borrowed.
@@ -196,8 +196,8 @@ impl Memory {
     pub fn fill(&self, to: u64, pattern: &[u8], count: u64) -> DriverResult {
         let bytes = count.checked_mul(pattern.len() as u64).ok_or(Code::INVALID_VALUE)?;
         self.check(to, bytes)?;
-        // SAFETY: the range was checked to lie in a live allocation, which no Rust reference
-        // covers.
+        // SAFETY: the range was checked to lie in a live allocation, which is not covered by any
+        // Rust reference.
         let range = unsafe { std::slice::from_raw_parts_mut(to as *mut u8, bytes as usize) };
         match pattern {
             [byte, rest @ ..] if rest.iter().all(|other| other == byte) => range.fill(*byte),

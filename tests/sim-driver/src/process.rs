@@ -1,4 +1,4 @@
-//! The state of the driver in a process: alive, after its exit handler, or in a forked child.
+//! The driver's state in a process: alive, after its exit handler, or in a forked child.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -10,7 +10,7 @@ const FORKED: u8 = 2;
 
 static STATE: AtomicU8 = AtomicU8::new(ALIVE);
 
-/// Lifecycle of the driver in this process. Calls reach the model only while it is alive.
+/// The driver's lifecycle in this process. Calls reach the model only while it is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProcessState {
     Alive,
@@ -31,7 +31,7 @@ pub(crate) fn state() -> ProcessState {
 }
 
 extern "C" fn exited() {
-    // A forked child stays in its state.
+    // A forked child keeps its state.
     if STATE.compare_exchange(ALIVE, EXITED, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
         Model::end();
     }
@@ -41,11 +41,11 @@ extern "C" fn forked() {
     STATE.store(FORKED, Ordering::Relaxed);
 }
 
-/// Registers the exit and fork handlers. Exit handlers run in the reverse order of their
-/// registration, so handlers that the program registers later still find the driver alive.
+/// Registers the exit and fork handlers. Exit handlers run in reverse order of registration, so
+/// handlers that the program registers later still find the driver alive.
 pub(crate) fn register_handlers() {
-    // SAFETY: both are functions of this library, which is not unloaded while the model is in use.
-    // The fork handler only stores to an atomic, and the exit handler does not block.
+    // SAFETY: both functions belong to this library, which is not unloaded while the model is in
+    // use. The fork handler only stores to an atomic, and the exit handler does not block.
     unsafe {
         libc::atexit(exited);
         libc::pthread_atfork(None, None, Some(forked));

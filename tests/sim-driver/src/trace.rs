@@ -1,5 +1,5 @@
-//! The trace of a process under the simulated driver: driver calls, device commands and notes as
-//! JSON lines, written by the model and read by tests.
+//! The trace from a process running with the simulated driver: driver calls, device commands and
+//! notes as JSON lines, written by the model and read by tests.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,15 +11,15 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One line of a trace file.
+/// One line in a trace file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Line {
-    /// A driver call, in the order in which the calls took the model's lock.
+    /// A driver call. Calls are in the order in which they took the model's lock.
     Call(Call),
     /// A device command, written when its times became known.
     Command(Command),
-    /// An occurrence that is neither a call nor a command.
+    /// An event that is neither a call nor a command.
     Note(Note),
 }
 
@@ -28,17 +28,17 @@ pub enum Line {
 pub struct Call {
     /// Number of the call, from 1.
     pub seq: u64,
-    /// Number of the thread, from 1 in the order of first calls.
+    /// Number of the thread. Threads are numbered from 1, in the order of their first calls.
     pub thread: u32,
     /// Name of the exported function.
     pub name: String,
     /// Arguments by name (numbers and strings, but not output pointers) and additional results:
-    /// `start_record`, `stop_record` and `elapsed_ns` of an elapsed-time call, `record` of a
+    /// `start_record`, `stop_record` and `elapsed_ns` for an elapsed-time call, `record` for a
     /// record.
     pub args: BTreeMap<String, Value>,
     /// Result code.
     pub result: i32,
-    /// Whether the failure was scripted.
+    /// The failure was scripted.
     pub scripted: bool,
     /// Virtual host time at entry.
     pub before_ns: u64,
@@ -46,10 +46,10 @@ pub struct Call {
     pub after_ns: u64,
 }
 
-/// A command that a stream has executed.
+/// A command executed by a stream.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Command {
-    /// Handle of the stream. The legacy and the per-thread streams have an internal handle here.
+    /// Handle of the stream. The legacy and per-thread streams have internal handles here.
     pub stream: u64,
     /// Id of the stream's context, as returned by `cuCtxGetId`.
     pub context: u64,
@@ -61,19 +61,19 @@ pub struct Command {
     pub enqueued_ns: u64,
     /// Device time at which the stream reached the command.
     pub start_ns: u64,
-    /// Device time at which the stream continued; for a record, the time of the event.
+    /// Device time at which the stream continued; for a record, the event's time.
     pub end_ns: u64,
     /// Length as CUPTI would report it; 0 for a record or a wait.
     pub duration_ns: u64,
     /// Handle of the event, for a record.
     pub event: Option<u64>,
-    /// Number of the record, for a record: counted from 1 over the process.
+    /// For a record, its number, counted from 1 over the process.
     pub record: Option<u64>,
-    /// Whether the command ran as a node of a graph.
+    /// The command ran as a graph node.
     pub graph: bool,
 }
 
-/// A noteworthy occurrence, such as a full queue or the use of a destroyed handle.
+/// A noteworthy occurrence, such as a full queue or use of a destroyed handle.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Note {
     /// `forked_call`, `exited_call`, `use_after_destroy`, `queue_full`, `hold_expired`,
@@ -81,7 +81,7 @@ pub struct Note {
     pub kind: String,
     /// The function or handle concerned.
     pub name: String,
-    /// Virtual host time, or 0 where the model must not be locked.
+    /// Virtual host time, or 0 if the model must not be locked.
     pub at_ns: u64,
 }
 
@@ -104,7 +104,7 @@ pub struct Elapsed<'a> {
 }
 
 impl Elapsed<'_> {
-    /// Returns the difference between the times of the two records.
+    /// Returns the difference between the two records' times.
     pub fn expected_ns(&self) -> i64 {
         self.stop.end_ns as i64 - self.start.end_ns as i64
     }
@@ -121,7 +121,7 @@ impl Elapsed<'_> {
 }
 
 impl Trace {
-    /// Reads a trace file. Ignores a last line that was truncated by the end of the process.
+    /// Reads a trace file. Ignores a last line that was cut off when the process ended.
     pub fn read(path: impl AsRef<Path>) -> io::Result<Self> {
         let text = std::fs::read_to_string(path)?;
         let mut lines = Vec::new();
@@ -169,7 +169,8 @@ impl Trace {
         })
     }
 
-    /// Returns the successful elapsed-time calls in order: the raw value of every sample.
+    /// Returns the successful elapsed-time calls in order. They contain the raw value of every
+    /// sample.
     pub fn elapsed(&self) -> Vec<Elapsed<'_>> {
         let records: BTreeMap<u64, &Command> =
             self.commands().filter_map(|c| Some((c.record?, c))).collect();
@@ -187,10 +188,11 @@ impl Trace {
     }
 }
 
-/// Descriptor of the trace file, for code that must not take the model's lock.
+/// The trace file's descriptor, for code that must not take the model's lock.
 static FILE: AtomicI32 = AtomicI32::new(-1);
 
-/// Writer of the trace, if enabled. Each line is one `write`, so that an abort does not lose any.
+/// The trace writer, if enabled. Each line is written with a single `write`, so that an abort does
+/// not lose any.
 #[derive(Default)]
 pub(crate) struct Tracer {
     file: Option<File>,
@@ -242,8 +244,8 @@ impl Tracer {
         if let Some(file) = &mut self.file {
             let mut text = serde_json::to_string(line).expect("a trace line always serializes");
             text.push('\n');
-            // A full disk must not affect the program under test; the reader of the trace will
-            // notice.
+            // A full disk must not affect the program under test. The test that reads the trace
+            // will fail.
             let _ = file.write_all(text.as_bytes());
         }
     }

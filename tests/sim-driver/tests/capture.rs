@@ -1,4 +1,4 @@
-//! Stream capture: the rules of the three modes, invalidation, and the resulting graphs.
+//! Tests for stream capture: the rules of the three modes, invalidation, and the resulting graphs.
 #![allow(unsafe_code)] // calls the driver's C interface
 
 mod support;
@@ -35,7 +35,7 @@ fn exchange(mut mode: Mode) -> Mode {
 
 fn nodes(graph: CUgraph) -> usize {
     let mut count = 0;
-    // SAFETY: with a null pointer for the handles, only the number is returned.
+    // SAFETY: with a null handle pointer, only the count is returned.
     ok(unsafe { sys::cuGraphGetNodes(graph, ptr::null_mut(), &mut count) });
     count
 }
@@ -47,7 +47,8 @@ fn query_invalidates_captures_by_mode_and_thread() {
         let (stream, unrelated) = (stream(), event());
         let event = unrelated as u64;
         let query = move || query(event as sys::CUevent);
-        // The mode, and whether the capture survives a query by the same and by another thread.
+        // The mode, and whether the capture survives a query by the same thread and by another
+        // thread.
         for (mode, same, other) in
             [(MODES[0], false, false), (MODES[1], false, true), (MODES[2], true, true)]
         {
@@ -171,7 +172,7 @@ fn graph_launch_runs_captured_nodes() {
         }
         record(plain, stream);
         let graph = end_capture(stream).unwrap();
-        // The plain record did not create a node, and the event does not have a time.
+        // The plain record did not create a node, and the event has no time.
         assert_eq!((nodes(graph), elapsed(plain, plain)), (5, Err(1)));
         assert_eq!(query(plain), 907);
         assert_eq!(elapsed(start, stop), Err(400));
@@ -184,7 +185,7 @@ fn graph_launch_runs_captured_nodes() {
                 ok(sys::cuGraphLaunch(exec, stream));
                 sync(stream);
                 let measured = elapsed(start, stop).unwrap();
-                // Nodes of a graph have a gap of 120 ns; a saxpy of 64 bytes takes 1.4 us.
+                // Graph nodes have a gap of 120 ns; a saxpy of 64 bytes takes 1.4 us.
                 let spin = formula::spin_ns(20_000) + 120;
                 assert!((measured as i64 - (spin + 1_400 + 120 + 1_280) as i64).abs() < 96);
                 let mut result = [0.0_f32; 16];
@@ -193,7 +194,7 @@ fn graph_launch_runs_captured_nodes() {
             }
             ok(sys::cuGraphExecDestroy(exec));
         }
-        // Recorded outside of a capture again, the event has a time.
+        // Recorded outside a capture again, the event has a time.
         record(plain, stream);
         sync(stream);
         assert_eq!(elapsed(plain, plain), Ok(0));
@@ -228,7 +229,7 @@ fn capture_forks_by_event_and_must_join() {
             }
             assert_eq!(status(side), Ok(Status::CU_STREAM_CAPTURE_STATUS_NONE));
         }
-        // A capture cannot depend on work outside of it.
+        // A capture cannot depend on work outside it.
         record(fork, side);
         begin_capture(main, MODES[1]);
         // SAFETY: the simulated driver checks handles.

@@ -1,4 +1,4 @@
-//! Contexts, and the lifetime of their streams, events, modules and memory.
+//! Tests for contexts, and for the lifetime of their streams, events, modules and memory.
 #![allow(unsafe_code)] // calls the driver's C interface
 
 mod support;
@@ -65,7 +65,7 @@ fn primary_context_ends_with_last_release() {
             assert_eq!(call(|| sys::cuDevicePrimaryCtxGetState(0, &mut flags, &mut active)), 0);
             assert_eq!(active, 0);
         }
-        // Retained again, the context has the same handle but another id.
+        // When retained again, the context has the same handle but a different id.
         assert_eq!((retain(), current()), (context, context));
         assert_ne!(id(context).unwrap(), first);
         assert_eq!(query(event), 709);
@@ -131,7 +131,7 @@ fn created_contexts_stack() {
             assert_eq!(call(|| sys::cuCtxDestroy_v2(own)), 0);
             assert_eq!((current(), id(own), query(event)), (primary, Err(709), 709));
             assert_eq!(call(|| sys::cuCtxDestroy_v2(primary)), 201);
-            // The handle is reused, the id is not.
+            // The handle is reused, but the id is not.
             let mut next = ptr::null_mut();
             assert_eq!(call(|| sys::cuCtxCreate_v4(&mut next, ptr::null_mut(), 0, 0)), 0);
             assert_eq!(next, own);
@@ -152,7 +152,7 @@ fn calls_that_need_a_current_context() {
         thread::spawn(move || {
             let (stream, event) = (stream as sys::CUstream, event as sys::CUevent);
             assert!(current().is_null());
-            // The handle of a stream or an event identifies the context.
+            // A stream or event handle identifies the context.
             record(event, stream);
             sync(stream);
             assert_eq!((query(event), elapsed(event, event)), (0, Ok(0)));
@@ -188,7 +188,7 @@ fn stale_handles_are_rejected() {
             fails(400, try_launch(empty, ptr::null_mut(), &mut []));
             assert_eq!(query(0xdead_beef as sys::CUevent), 400);
         }
-        // The slot is reused, the handle is not.
+        // The slot is reused, but the handle is not.
         assert_ne!(support::event(), event);
         assert_eq!(query(event), 400);
     });
@@ -224,7 +224,7 @@ fn memory_ranges_are_checked() {
             let (mut base, mut bytes) = (0, 0);
             assert_eq!(call(|| sys::cuMemGetAddressRange_v2(&mut base, &mut bytes, b + 100)), 0);
             assert_eq!((base, bytes), (b, 1 << 18));
-            // Memory of the program, registered as page-locked.
+            // The program's own memory, registered as page-locked.
             let mut own = vec![0_u64; 64];
             let address = own.as_mut_ptr();
             assert_eq!(call(|| sys::cuMemHostRegister_v2(address.cast(), 512, 0)), 0);
@@ -243,7 +243,7 @@ fn memory_ranges_are_checked() {
 fn module_functions_come_from_ptx() {
     child!().run(|| {
         start();
-        // A kernel with a known name but other parameters is unknown.
+        // A kernel with a known name but different parameters is unknown.
         let module = load(&ptx(&[("spin_ns", &["u32"]), ("mine", &["u64"])]));
         let (stream, start, stop) = (stream(), event(), event());
         let mut found = ptr::null_mut();
@@ -267,7 +267,7 @@ fn module_functions_come_from_ptx() {
         sync(stream);
         assert!(elapsed(start, stop).unwrap() >= formula::fed_pair_ns(&[5_000]));
         let mut args = [arg(&0_u64)];
-        // SAFETY: these are the arguments of the kernel.
+        // SAFETY: these are the kernel's arguments.
         let launch = |grid, block| unsafe {
             let function = function(module, "mine");
             let (args, none) = (args.as_mut_ptr(), ptr::null_mut());

@@ -1,4 +1,4 @@
-//! The safe interface of cudarc on the simulated driver.
+//! Tests for cudarc's safe interface on the simulated driver.
 #![allow(unsafe_code)] // launching is unsafe
 
 mod support;
@@ -19,7 +19,7 @@ fn kernels(context: &Arc<CudaContext>) -> Result<(CudaFunction, CudaFunction)> {
     Ok((module.load_function("saxpy")?, module.load_function("spin_ns")?))
 }
 
-/// Computes a saxpy on a stream of each kind and checks the result.
+/// Computes a saxpy on each kind of stream and checks the result.
 fn saxpy(context: &Arc<CudaContext>) -> Result {
     let (saxpy, _) = kernels(context)?;
     let streams = [context.default_stream(), context.per_thread_stream(), context.new_stream()?];

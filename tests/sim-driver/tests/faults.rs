@@ -1,4 +1,4 @@
-//! Scripted failures, removed functions, and drivers without a device.
+//! Tests for scripted failures, removed functions, and drivers without a device.
 #![allow(unsafe_code)] // calls the driver's C interface
 
 mod support;

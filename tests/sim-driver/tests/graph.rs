@@ -1,4 +1,4 @@
-//! Graphs: user objects, updates, and instantiation for launches from the device.
+//! Tests for graphs: user objects, updates, and instantiation for device-side launches.
 #![allow(unsafe_code)] // calls the driver's C interface
 
 mod support;
@@ -30,7 +30,7 @@ fn object(weight: usize) -> CUuserObject {
     object
 }
 
-/// Returns the status of the stream's capture, its id and its graph.
+/// Returns the status, the id and the graph of the stream's capture.
 fn info(stream: CUstream) -> (Status, u64, CUgraph) {
     let (mut status, mut id, mut graph) =
         (Status::CU_STREAM_CAPTURE_STATUS_NONE, 0, ptr::null_mut());
@@ -50,7 +50,8 @@ fn info(stream: CUstream) -> (Status, u64, CUgraph) {
     (status, id, graph)
 }
 
-/// Captures a graph of `count` kernels between two external records that keeps a user object.
+/// Captures a graph that contains `count` kernels between two external records and keeps a user
+/// object.
 fn graph(stream: CUstream, kernels: &Kernels, count: usize, weight: usize) -> CUgraph {
     let (start, stop) = (event(), event());
     begin_capture(stream, MODE);
@@ -99,7 +100,7 @@ fn user_object_lives_until_last_reference() {
             query(event());
             assert_eq!(destroyed(), 1);
 
-            // References of the program and of a graph can be released explicitly.
+            // References held by the program or by a graph can be released explicitly.
             let lone = object(10);
             ok(sys::cuUserObjectRetain(lone, 2));
             ok(sys::cuUserObjectRelease(lone, 3));
@@ -138,7 +139,7 @@ fn exec_update_requires_same_topology() {
         unsafe {
             ok(sys::cuGraphDestroy(first));
             ok(sys::cuGraphDestroy(longer));
-            // The updated graph holds references of the graph that it was updated from.
+            // The updated executable graph now holds references from the graph used to update it.
             assert_eq!(DESTROYED.load(Relaxed), 101);
             ok(sys::cuGraphDestroy(same));
             assert_eq!(DESTROYED.load(Relaxed), 101);

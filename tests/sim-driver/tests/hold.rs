@@ -1,4 +1,4 @@
-//! Holds: release and expiry, commands queued behind them, and pairs in a long queue.
+//! Tests for holds: release and expiry, commands queued behind them, and pairs in a long queue.
 #![allow(unsafe_code)] // calls the driver's C interface
 
 mod support;
@@ -32,7 +32,7 @@ fn pair_behind_hold_is_fed() {
     assert_eq!((trace.notes("hold_released").count(), trace.notes("hold_expired").count()), (5, 0));
     let holds: Vec<_> = trace.kernels("gpu_time_hold").collect();
     assert!(holds.iter().all(|hold| hold.duration_ns > 100_000));
-    // No sample is missing, although the record times became known late.
+    // No sample is missing, although the record times were determined late.
     assert_eq!(trace.elapsed().len(), 5);
     for sample in trace.elapsed() {
         assert_eq!(sample.reported_ns, sample.expected_ns());
@@ -86,7 +86,7 @@ fn hold_expires() {
         sync(stream);
         assert_eq!(word(words + 8), 9);
         assert!((100_000..120_000).contains(&(now() - before)));
-        // A release after the expiry has no effect.
+        // A release after expiry has no effect.
         kernels.hold(stream, words, 12, 1_000);
         advance(100_000);
         set_word(words, 12);
@@ -149,7 +149,7 @@ fn results_behind_hold_are_correct() {
             kernels.hold(stream, words, 1, 1_000_000);
             ok(sys::cuMemcpyHtoDAsync_v2(x, input.as_ptr().cast(), 64, stream));
             ok(sys::cuMemsetD32Async(y, 1.0_f32.to_bits(), 16, stream));
-            // The source can be overwritten once the call has returned.
+            // The source can be overwritten after the call has returned.
             input.fill(9.0);
             let (n, a) = (16_u32, 3.0_f32);
             launch(kernels.saxpy, stream, &mut [arg(&n), arg(&a), arg(&x), arg(&y)]);
@@ -221,7 +221,7 @@ fn other_thread_releases_hold() {
 #[test]
 fn blocking_launch_waits_for_hold() {
     child!().run(|| {
-        // SAFETY: the driver is not loaded yet, and the process has no other threads.
+        // SAFETY: the driver has not been loaded yet, and the process has no other threads.
         unsafe { std::env::set_var("CUDA_LAUNCH_BLOCKING", "1") };
         start();
         let (kernels, stream, words) = (Kernels::load(), stream(), words());
@@ -255,7 +255,7 @@ fn long_queue_behind_pair_adds_time() {
             sync(stream);
             let alone = formula::fed_pair_ns(&[formula::spin_ns(5_000)]);
             for (n, (start, stop)) in pairs.iter().enumerate() {
-                // Behind the stop of pair 11 (counted from 0) are eight pairs with 24 commands.
+                // Pair 11 (counted from 0) has eight pairs, with 24 commands, behind its stop.
                 let expected = if n < 11 { alone + 608 } else { alone };
                 assert_eq!(elapsed(*start, *stop), Ok(expected), "{n}, held: {is_held}");
             }

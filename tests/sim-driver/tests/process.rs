@@ -1,4 +1,4 @@
-//! The driver at process exit, after a fork and after an abort, and its trace.
+//! Tests for the driver at process exit, after a fork and after an abort, and for its trace.
 #![allow(unsafe_code)] // calls the driver's C interface and forks
 
 mod support;
@@ -33,7 +33,7 @@ fn record_one() {
 #[test]
 fn driver_ends_at_its_exit_handler() {
     let outcome = child!().run_unchecked(|| {
-        // SAFETY: the handler is a function of the program and does not unwind.
+        // SAFETY: the handler is one of the program's functions and does not unwind.
         unsafe { libc::atexit(print_early) };
         start();
         // SAFETY: as above.
@@ -66,7 +66,7 @@ fn thread_local_destructors_can_call_driver() {
 
 /// Forks, runs `body` in the child, and returns its exit code.
 fn fork(body: impl FnOnce() -> i32) -> i32 {
-    // SAFETY: the child only makes driver calls and exits at once, and does not use anything that
+    // SAFETY: the child only makes driver calls and exits immediately, and uses nothing that
     // another thread could have locked.
     unsafe {
         match libc::fork() {
@@ -83,7 +83,7 @@ fn fork(body: impl FnOnce() -> i32) -> i32 {
 #[test]
 fn forked_child_has_no_driver() {
     let outcome = child!().run(|| {
-        // A child forked before the driver is initialised can initialise it.
+        // A child forked before the driver was initialised can initialise it.
         let before = fork(|| {
             // SAFETY: the call has no preconditions.
             unsafe { sys::cuInit(0) as i32 }
@@ -123,7 +123,7 @@ fn trace_level_device_omits_calls() {
 #[test]
 fn both_library_names_load_one_driver() {
     child!().run(|| {
-        // cudarc loads `libcuda.so`, `now` and `advance` load `libcuda.so.1`.
+        // cudarc loads `libcuda.so`; `now` and `advance` load `libcuda.so.1`.
         start();
         let before = now();
         advance(1_000);

@@ -1,4 +1,4 @@
-//! Ordering between streams, events and threads.
+//! Tests for ordering between streams, events and threads.
 #![allow(unsafe_code)] // calls the driver's C interface
 
 mod support;
@@ -87,7 +87,7 @@ fn event_states_match_driver() {
         start();
         let stream = stream();
         let (first, second, untimed) = (event(), event(), event_with(2));
-        // An event that was never recorded is done, but does not have a time.
+        // An event that was never recorded is done, but has no time.
         assert_eq!((query(first), elapsed(first, first)), (0, Err(400)));
         record(first, stream);
         record(untimed, stream);
@@ -119,8 +119,8 @@ fn concurrent_threads_with_holds_are_exact() {
                     let (stream, start, stop, words) = (stream(), event(), event(), words());
                     let (expired, forever) = (words + 8, u64::MAX);
                     for round in 1..=ROUNDS {
-                        // All threads share the host clock: without a hold, the pair would depend
-                        // on how long the other threads wait meanwhile.
+                        // All threads share the host clock. Without a hold, the pair would depend
+                        // on how long the other threads wait in the meantime.
                         let mut args =
                             [arg(&words), arg(&round), arg(&forever), arg(&forever), arg(&expired)];
                         set_word(words, 0);

@@ -1,4 +1,4 @@
-//! Elapsed times and host costs, compared with closed formulas and with measurements.
+//! Tests that compare elapsed times and host costs with closed formulas and with measurements.
 #![allow(unsafe_code)] // calls the driver's C interface
 
 mod support;
@@ -7,7 +7,8 @@ use cudarc::driver::sys;
 use gpu_time_sim_driver::formula;
 use support::*;
 
-/// Panics unless every elapsed-time call in the trace returned the difference of its two records.
+/// Panics unless every elapsed-time call in the trace returned the difference between its two
+/// records.
 fn assert_exact(outcome: &Outcome) {
     let samples = outcome.trace.elapsed();
     assert!(!samples.is_empty());
@@ -101,7 +102,7 @@ fn starved_pair_includes_host_time() {
             assert!(expected > formula::fed_pair_ns(&[spin]));
             assert_close(expected, measured, 0.08);
         }
-        // A host that delays between the launch and the stop.
+        // The host delays between the launch and the stop.
         record(start, stream);
         let started = now();
         launch(kernels.empty, stream, &mut []);
@@ -135,7 +136,7 @@ fn copy_time_depends_on_l2_state() {
         // SAFETY: the memory has `l2` bytes.
         let dirty = || ok(unsafe { sys::cuMemsetD8Async(flush, 0, l2 as usize, stream) });
         let clean = || kernels.flush(stream, flush, l2 / 16, sink);
-        // Size in KiB, and times by events: hot, after a memset, after a read flush.
+        // Size in KiB, and event times: hot, after a memset, after a read flush.
         for (kib, hot, cold_dirty, cold) in
             [(3_840, 4.70, 6.98, 5.73), (7_680, 5.82, 9.73, 7.90), (15_360, 7.90, 15.33, 11.68)]
         {
@@ -149,7 +150,7 @@ fn copy_time_depends_on_l2_state() {
             let measured = copy_after(n16, &dirty);
             assert_eq!(measured, formula::fed_pair_ns(&[formula::cold_dirty_copy_ns(n16)]));
             assert_close(measured, cold_dirty, 0.08);
-            // A read flush writes back the lines that a memset has dirtied.
+            // A read flush writes back lines dirtied by a memset.
             let measured = copy_after(n16, &|| {
                 dirty();
                 clean();
@@ -256,7 +257,7 @@ fn line_latency_reveals_l2_hit() {
     });
 }
 
-/// The model knows this repository's kernels by their names and parameters.
+/// The model identifies this repository's kernels by name and parameters.
 #[test]
 fn repository_kernels_are_known() {
     const OURS: &str = include_str!("../../../kernels/ptx/gpu_time.ptx");

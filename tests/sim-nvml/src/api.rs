@@ -1,4 +1,4 @@
-//! The exported functions of NVML, with the signatures of `nvml.h`. Every result comes from the
+//! NVML's exported functions, with the signatures from `nvml.h`. Every result comes from the
 //! script, except for locked clocks, which the library remembers.
 
 use std::ffi::{CStr, c_char};
@@ -9,7 +9,7 @@ use crate::device::{
 };
 use crate::script::Process;
 
-/// Marker by which a program distinguishes this library from the real one.
+/// A marker that distinguishes this library from the real one.
 #[unsafe(no_mangle)]
 pub extern "C" fn gpu_time_sim_nvml() {}
 
@@ -45,13 +45,13 @@ const UNSIGNED_LONG_LONG: u32 = 3;
 const NO_INSTANCE: u32 = u32::MAX;
 const SM: u32 = 1;
 const MEMORY: u32 = 2;
-/// First driver version with new numbers for the fields of the clocks' event reasons.
+/// The first driver version with new numbers for the clock event reason fields.
 const RENUMBERED_IN: (u32, u32) = (580, 82);
 
 /// Defines exported functions: `fn name(argument: type, …) |library| result;`
 macro_rules! nvml {
     ($(fn $name:ident($($arg:ident: $type:ty),*) |$library:pat_param| $body:expr;)+) => {$(
-        /// See `nvml.h`. Every pointer must be null or valid for the values that the function
+        /// See `nvml.h`. Every pointer must be null, or valid for the values that the function
         /// writes.
         #[unsafe(no_mangle)]
         #[allow(non_snake_case)]
@@ -84,7 +84,7 @@ fn put<T>(to: *mut T, value: T) -> Result<(), Code> {
     if to.is_null() {
         return Err(INVALID_ARGUMENT);
     }
-    // SAFETY: the caller guarantees that a pointer that is not null is valid for one value.
+    // SAFETY: the caller guarantees that a non-null pointer is valid for one value.
     unsafe { to.write(value) };
     Ok(())
 }
@@ -99,12 +99,12 @@ fn put_text(to: *mut c_char, len: u32, text: &str) -> Result<(), Code> {
     bytes.enumerate().try_for_each(|(i, byte)| put(unsafe { to.add(i) }, byte as c_char))
 }
 
-/// Stores a list if the caller has room for it (`*count` items). Stores the length in either case.
+/// Stores a list if the caller has room for it (`*count` items). Always stores the length.
 fn put_list<T>(count: *mut u32, to: *mut T, list: Vec<T>) -> Result<(), Code> {
     if count.is_null() {
         return Err(INVALID_ARGUMENT);
     }
-    // SAFETY: the caller guarantees that a pointer that is not null points to a number.
+    // SAFETY: the caller guarantees that a non-null pointer points to a number.
     let room = unsafe { count.read() } as usize;
     put(count, list.len() as u32)?;
     if list.len() > room {
@@ -125,7 +125,7 @@ fn infos(processes: &[Process]) -> Vec<ProcessInfo> {
 }
 
 impl Library {
-    /// Returns the number of a field in older drivers, which scripts use.
+    /// Returns a field's number in older drivers, as used in scripts.
     fn old_field(&self, field: u32) -> u32 {
         let mut version = self.script.driver.split('.').map(|part| part.parse().unwrap_or(0));
         let version = (version.next().unwrap_or(0), version.next().unwrap_or(0));
@@ -136,7 +136,7 @@ impl Library {
         }
     }
 
-    /// Reads one field of a device.
+    /// Reads one of a device's fields.
     fn fill(&mut self, device: usize, value: &mut FieldValue) {
         let field = self.old_field(value.field);
         value.kind = UNSIGNED_LONG_LONG;
@@ -168,7 +168,7 @@ nvml! {
         if id.is_null() {
             return Err(INVALID_ARGUMENT);
         }
-        // SAFETY: the caller guarantees that a pointer that is not null is a NUL-terminated string.
+        // SAFETY: the caller guarantees that a non-null pointer is a NUL-terminated string.
         let id = unsafe { CStr::from_ptr(id) }.to_str().map_err(|_| INVALID_ARGUMENT)?;
         put(to, library.find(id)?)
     };

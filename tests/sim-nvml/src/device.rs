@@ -1,5 +1,5 @@
-//! The state of the library: the script, read counts of scripted values, locked clocks and the
-//! trace. Clocks do not change over time: each read returns the next scripted value.
+//! The library's state: the script, read counts for scripted values, locked clocks and the trace.
+//! Clocks do not change over time: each read returns the next scripted value.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::script::{SCRIPT_VARIABLE, Script, ScriptedDevice, TRACE_VARIABLE, Values};
 
-/// An error code of NVML.
+/// An NVML error code.
 pub type Code = u32;
 pub const INVALID_ARGUMENT: Code = 2;
 pub const NOT_SUPPORTED: Code = 3;
@@ -16,12 +16,12 @@ pub const NOT_FOUND: Code = 6;
 pub const INSUFFICIENT_SIZE: Code = 7;
 pub const DRIVER_NOT_LOADED: Code = 9;
 
-/// State of the library in this process.
+/// The library's state in this process.
 pub struct Library {
     pub script: Script,
-    /// Number of reads of each value of each device.
+    /// The number of reads for each value of each device.
     reads: BTreeMap<(usize, String), usize>,
-    /// Locked clock of each device, if any.
+    /// The locked clock of each device, if any.
     locked: BTreeMap<usize, u32>,
 }
 
@@ -41,13 +41,12 @@ pub fn library() -> Result<MutexGuard<'static, Library>, Code> {
 }
 
 impl Library {
-    /// Returns the device of a handle, which is the index plus one.
+    /// Returns the device for a handle, which is the device's index plus one.
     pub fn device(&self, handle: usize) -> Result<&ScriptedDevice, Code> {
         self.script.devices.get(handle.wrapping_sub(1)).ok_or(INVALID_ARGUMENT)
     }
 
-    /// Returns the handle of a device by its bus id, with any number of leading zeros and in either
-    /// case.
+    /// Returns a device's handle by bus id, with any number of leading zeros and in either case.
     pub fn find(&self, pci_bus_id: &str) -> Result<usize, Code> {
         let numbers = |id: &str| -> Option<Vec<u32>> {
             id.split([':', '.']).map(|part| u32::from_str_radix(part, 16).ok()).collect()
@@ -57,7 +56,7 @@ impl Library {
         self.script.devices.iter().position(same).map(|index| index + 1).ok_or(NOT_FOUND)
     }
 
-    /// Returns the next value from a list of a device. Fails if the device does not have it.
+    /// Returns the next value in one of a device's lists. Fails if the device does not have it.
     pub fn next<T: Copy>(
         &mut self,
         handle: usize,

@@ -17,7 +17,7 @@ pub struct SimNvml {
 }
 
 impl SimNvml {
-    /// Copies the library into `dir`, under the file name of NVML.
+    /// Copies the library into `dir`, under NVML's file name.
     pub fn install(dir: &Path) -> io::Result<()> {
         std::fs::create_dir_all(dir)?;
         let library = dir.join(NAME);
@@ -29,7 +29,7 @@ impl SimNvml {
         std::fs::copy(built, library).map(drop)
     }
 
-    /// Creates a file under the name of NVML that is not a library.
+    /// Creates a file with NVML's name that is not a library.
     pub fn install_broken(dir: &Path) -> io::Result<()> {
         std::fs::create_dir_all(dir)?;
         std::fs::write(dir.join(NAME), "not a library")
@@ -40,8 +40,8 @@ impl SimNvml {
         SimNvml { script }
     }
 
-    /// Passes the script to `command`, which must find the library by its library path. Locked and
-    /// unlocked clocks are appended to the file `trace`.
+    /// Passes the script to `command`, which must find the library through its library path. Locked
+    /// and unlocked clocks are appended to the file `trace`.
     pub fn apply<'c>(&self, command: &'c mut Command, trace: &Path) -> &'c mut Command {
         let script = serde_json::to_string(&self.script).expect("a script always serializes");
         command.env(SCRIPT_VARIABLE, script).env(TRACE_VARIABLE, trace)

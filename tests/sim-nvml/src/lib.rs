@@ -1,4 +1,4 @@
-//! A simulated NVML (NVIDIA's management library) with scripted results, for the tests of gpu-time.
+//! A simulated NVML (NVIDIA's management library) with scripted results, for testing gpu-time.
 //!
 #![doc = include_str!("../README.md")]
 #![allow(unsafe_code)] // implements a C interface

@@ -1,5 +1,5 @@
-//! The script: driver version, devices and processes that the simulated NVML reports, and functions
-//! that fail or hang.
+//! The script: the driver version, devices and processes reported by the simulated NVML, and
+//! functions that fail or hang.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,13 +52,13 @@ pub struct ScriptedDevice {
     pub sm_max_mhz: u32,
     /// Upper limit of a locked SM clock.
     pub sm_cap_mhz: u32,
-    /// Error code of locking the clock, if that fails.
+    /// The error code returned when locking the clock, if that fails.
     pub lock_fails: Option<u32>,
     /// Memory clock.
     pub mem_mhz: Values<u32>,
     /// Maximum memory clock.
     pub mem_max_mhz: u32,
-    /// Bits of the clocks' event reasons.
+    /// The bits of the clock event reasons.
     pub reasons: Values<u64>,
     /// Counters by field, in nanoseconds.
     pub fields: BTreeMap<u32, Values<u64>>,
@@ -68,9 +68,9 @@ pub struct ScriptedDevice {
     pub temperature_c: u32,
     /// Power in milliwatts.
     pub power_mw: u32,
-    /// Whether persistence mode is on.
+    /// Persistence mode is on.
     pub persistence: bool,
-    /// Whether MIG mode is on; `None` if the device does not support MIG.
+    /// MIG mode is on; `None` if the device does not support MIG.
     pub mig: Option<bool>,
     /// Processes with a compute context.
     pub processes: Vec<Process>,

@@ -1,13 +1,13 @@
-//! Shows why timing a launch on the host is misleading: a product of two 8192 × 8192 `f32` matrices
-//! by cuBLAS, timed in three ways.
+//! Shows why timing a launch on the host is misleading. Computes a product of two 8192 × 8192 `f32`
+//! matrices with cuBLAS and times it in three ways.
 //!
 //! ```text
 //! cargo run --release --features cublas --example async_pitfall
 //! ```
 //!
-//! A launch returns once the work has been enqueued, so the time of the launch alone says nothing
-//! about the work. With a synchronization, the host measures the work, the latency of launch and
-//! wake-up, and everything that was in the stream before. Needs an NVIDIA GPU and cuBLAS.
+//! A launch returns once the work has been enqueued, so its host time says nothing about the work.
+//! With synchronization, the host measures the work, the latency of launch and wake-up, and all
+//! earlier work in the stream. Needs an NVIDIA GPU and cuBLAS.
 
 #![allow(unsafe_code)] // cudarc's `gemm` is unsafe because it cannot check the matrix shapes
 
@@ -34,7 +34,7 @@ struct Product {
     c: CudaSlice<f32>,
 }
 
-/// Computes `c = a * b`. `launch = "gemm"` declares `gemm` as a launch; only that call is
+/// Computes `c = a * b`. `launch = "gemm"` declares `gemm` to be a launch; only that call is
 /// bracketed.
 #[gpu_timed(warmup = WARMUP, launch = "gemm")]
 fn multiply(stream: &Arc<CudaStream>, p: &mut Product) -> Result<(), CublasError> {

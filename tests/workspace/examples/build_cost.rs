@@ -1,13 +1,13 @@
-//! Shows what building costs: where the time of the first example goes, and what each feature adds to an
-//! application.
+//! Shows the cost of building: how the time for the first example is spent, and what each feature
+//! adds to an application.
 //!
 //! ```text
 //! cargo run -p gpu-time-tests --example build_cost
 //! ```
 //!
-//! Builds everything from scratch in a temporary folder, which takes minutes. Needs Linux and `size`, which
-//! comes with the C compiler. Processor time is the figure to compare between runs: elapsed time also
-//! depends on what else the machine does.
+//! Builds everything from scratch in a temporary folder, which takes minutes. Needs Linux and
+//! `size`, which comes with the C compiler. Compare processor time between runs, because elapsed
+//! time also depends on other load on the machine.
 
 use std::error::Error;
 use std::ffi::OsStr;
@@ -20,15 +20,15 @@ use serde_json::Value;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Crates that are listed by name.
+/// The number of crates listed by name.
 const SLOWEST: usize = 12;
 
 /// One build from scratch.
 struct Build {
-    /// Packages that were compiled.
+    /// The number of packages compiled.
     crates: usize,
     elapsed: Duration,
-    /// Processor time of cargo and everything that it started.
+    /// Processor time used by cargo and everything that it started.
     busy: Duration,
     executable: PathBuf,
 }
@@ -71,7 +71,7 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// Builds a package with nothing built before.
+/// Builds a package from scratch.
 fn build(package: &Path, target: &Path, arguments: &[&str]) -> Outcome<Build> {
     let cargo = || {
         let mut cargo = Command::new(env!("CARGO"));
@@ -98,8 +98,8 @@ fn build(package: &Path, target: &Path, arguments: &[&str]) -> Outcome<Build> {
     Ok(Build { crates: packages.len(), elapsed, busy, executable })
 }
 
-/// The name of each unit that cargo built and the seconds that it took, from the page that `--timings`
-/// writes.
+/// Returns the name of each unit built by cargo and the seconds that it took, from the page written
+/// by `--timings`.
 fn units(page: &Path) -> Outcome<Vec<(String, f64)>> {
     let page = fs::read_to_string(page)?;
     let data = page.split_once("const UNIT_DATA = ").ok_or("cargo's timings have changed")?.1;
@@ -112,7 +112,7 @@ fn units(page: &Path) -> Outcome<Vec<(String, f64)>> {
     units.iter().map(unit).collect::<Option<_>>().ok_or("cargo's timings have changed".into())
 }
 
-/// Returns the size of the machine code in a program.
+/// Returns the size of a program's machine code.
 fn text_bytes(program: &Path) -> Outcome<u64> {
     let sections = succeed(Command::new("size").args([OsStr::new("-A"), program.as_os_str()]))?;
     let mut words = sections.lines().map(str::split_whitespace);
@@ -120,10 +120,10 @@ fn text_bytes(program: &Path) -> Outcome<u64> {
     Ok(text.flatten().ok_or("`size` shows no `.text`")?.parse()?)
 }
 
-/// Returns the processor time of all processes that this one has started and that have ended.
+/// Returns the processor time of all ended processes started by this one.
 fn busy_of_children() -> Outcome<Duration> {
     let status = fs::read_to_string("/proc/self/stat")?;
-    // The name in parentheses may contain spaces. `cutime` and `cstime` are the 16th and 17th field.
+    // The name in parentheses may contain spaces. `cutime` and `cstime` are fields 16 and 17.
     let (_, fields) = status.rsplit_once(") ").ok_or("no name in `/proc/self/stat`")?;
     let ticks = fields.split(' ').skip(13).take(2).map(str::parse::<u64>);
     // Linux counts in hundredths of a second.

@@ -1,13 +1,13 @@
-//! A loop of annotated work that serves its times to Prometheus.
+//! A loop of annotated work that exposes its times to Prometheus.
 //!
 //! ```text
 //! cargo run --release --features metrics,signals --example serve_prometheus
 //! curl http://127.0.0.1:9464/metrics
 //! ```
 //!
-//! The optional argument is the address to listen on. The program runs until a signal ends it; with the
-//! feature `signals` it then prints a report. On a machine without an NVIDIA GPU the work runs on the CPU,
-//! and its rows say `host`.
+//! The optional argument is the address to listen on. The program runs until it receives a signal;
+//! with the `signals` feature, it then prints a report. On a machine without an NVIDIA GPU, the
+//! work runs on the CPU, and the rows are labelled `host`.
 
 #![allow(unsafe_code)] // launching a kernel is unsafe in cudarc
 
@@ -26,12 +26,13 @@ use gpu_time::gpu_timed;
 use gpu_time_kernels::workloads;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 
-/// The largest request, of 64 MiB in each vector.
+/// The largest request: 64 MiB in each vector.
 const LARGEST: usize = 16 << 20;
 
 type Done = Result<(), Box<dyn Error>>;
 
-/// Returns histogram buckets in seconds: six in each decade from 1 µs to 10 s, for kernels of any length.
+/// Returns histogram buckets in seconds: six per decade from 1 µs to 10 s, for kernels of any
+/// length.
 fn buckets() -> Vec<f64> {
     let decades = (0..7).map(|decade| 1e-6 * 10f64.powi(decade));
     let steps = |from: f64| [1.0, 1.5, 2.0, 3.0, 5.0, 7.0].map(|step| step * from);
@@ -44,7 +45,7 @@ enum Vectors {
     Cpu { x: Vec<f32>, y: Vec<f32> },
 }
 
-/// Serves a request of `len` elements.
+/// Serves a request with `len` elements.
 #[gpu_timed(stream = v.stream(), sleep)]
 fn saxpy(v: &mut Vectors, len: usize) -> Done {
     match v {
@@ -77,7 +78,7 @@ fn main() -> Done {
         println!("no GPU here ({why}): running on the CPU, timed by the host clock");
         Vectors::Cpu { x: vec![1.0; LARGEST], y: vec![0.0; LARGEST] }
     });
-    // Requests of five sizes, about ten of each per second.
+    // Makes requests of five sizes, about ten of each per second.
     for size in (0..5).cycle() {
         saxpy(&mut vectors, LARGEST >> (2 * size))?;
         thread::sleep(Duration::from_millis(20));
@@ -97,7 +98,7 @@ fn on_gpu() -> Result<Vectors, Box<dyn Error>> {
 }
 
 impl Vectors {
-    /// Returns the stream that the work goes to, or `None` on the CPU.
+    /// Returns the stream to launch on, or `None` on the CPU.
     fn stream(&self) -> Option<&Arc<CudaStream>> {
         match self {
             Vectors::Gpu { stream, .. } => Some(stream),

@@ -1,7 +1,7 @@
-//! Compiles the Rust code in the documentation, as doc tests. This package has the dependencies for it;
-//! the README is compiled as the docs of `gpu-time`.
+//! Compiles the Rust code in the documentation as doc tests. This package has the required
+//! dependencies; the README is compiled as the documentation of `gpu-time`.
 
-/// Makes the code blocks of each file doc tests of a module.
+/// Turns the code blocks in each file into a module's doc tests.
 macro_rules! doc_tests {
     ($($module:ident: $file:literal,)*) => {
         $(

@@ -1,5 +1,5 @@
-//! The logic of the bench `budget`: its verdicts, and a complete run. The simulated driver has a virtual
-//! clock, so no figure here is a measurement.
+//! Tests for the logic in the `budget` bench: its verdicts, and a complete run. The simulated
+//! driver has a virtual clock, so no figure here is a measurement.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -13,8 +13,8 @@ mod loss;
 
 use loss::{Loss, Verdict, judge};
 
-/// A loss of `percent` in rounds during which the host slows down steadily and every seventh round is
-/// disturbed. The compared loop alternates with one that takes 4,600 ns.
+/// Returns a loss of `percent` over rounds during which the host steadily slows down and every
+/// seventh round is disturbed. The compared loop alternates with one that takes 4,600 ns.
 fn lost(percent: f64, rounds: u32) -> Loss {
     let off = |round: u32| 4_600.0 * (1.0 + f64::from(round) * 1e-4);
     let disturbed = |round: u32| if round % 7 == 3 { 1.5 } else { 1.0 };
@@ -42,7 +42,7 @@ fn verdict_is_invalid_unless_the_control_holds() {
         assert_eq!(judge(&little, &off, 1.0, true), [Invalid; 2]);
         assert_eq!(judge(&much, &off, 1.0, true), [Invalid; 2]);
     }
-    // The same before the budget has settled, with too few rounds and without rounds.
+    // The same, but before the budget has settled, with too few rounds, and without rounds.
     assert_eq!(judge(&little, &none, 1.0, false), [Invalid, Ok]);
     assert_eq!(judge(&little, &lost(0.1, 4), 1.0, true), [Invalid; 2]);
     assert_eq!(judge(&little, &lost(0.1, 0), 1.0, true), [Invalid; 2]);
@@ -58,8 +58,8 @@ fn bounds_grow_with_the_budget() {
     assert_eq!(judge(&lost(9.0, 200), &off, 1.0, true), [Invalid; 2]);
 }
 
-/// Builds the bench in this test's target folder, where its dependencies are built already, and returns its
-/// path.
+/// Builds the bench in this test's target folder, where its dependencies have already been built,
+/// and returns its path.
 fn built() -> String {
     let target =
         Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a folder in the target folder");

@@ -1,8 +1,10 @@
-//! The same annotations work with all supported versions of cudarc, side by side in one binary.
+//! Tests that the same annotations work with all supported versions of cudarc, side by side in one
+//! binary.
 //!
-//! `tests/cudarc-versions` is a package outside the workspace whose lock file has all of them. The GPU
-//! bundle runs all of them on a GPU. Here only the newest runs, on the simulated driver: older versions
-//! look up all functions of a driver at once, and the simulated driver has only those that are called.
+//! The package `tests/cudarc-versions` is outside the workspace, and its lock file contains all
+//! versions. The GPU bundle runs all of them on a GPU. Here only the newest runs, on the simulated
+//! driver: older versions look up every driver function at once, but the simulated driver has only
+//! those that are called.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,6 +1,7 @@
-//! The build without the feature `enabled`: two packages, the same assembly, an empty report.
+//! Tests for the build without the `enabled` feature: two packages, the same assembly, an empty
+//! report.
 //!
-//! `tests/feature-off` is a package outside of the workspace, built by a separate cargo.
+//! `tests/feature-off` is a package outside the workspace, built by a separate cargo.
 
 mod support;
 
@@ -19,7 +20,7 @@ fn target() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("feature-off")
 }
 
-/// The state of gpu-time's feature `enabled`.
+/// The state of gpu-time's `enabled` feature.
 #[derive(Clone, Copy, PartialEq)]
 enum Feature {
     Off,
@@ -29,14 +30,15 @@ use Feature::{Off, On};
 
 fn cargo(subcommand: &str, feature: Feature) -> Command {
     let mut cargo = Command::new(env!("CARGO"));
-    // `--locked` uses the network only for packages that are not downloaded yet.
+    // `--locked` uses the network only for packages that have not been downloaded yet.
     cargo.args([subcommand, "--locked", "--quiet"]).current_dir(package());
     if feature == On {
         cargo.args(["--features", "gpu-time"]);
     }
-    // The binaries have the same name: one test must not run what another one has just built.
+    // The binaries have the same name, and a test must not run one that another test has just
+    // built.
     cargo.env("CARGO_TARGET_DIR", target().join(if feature == On { "on" } else { "off" }));
-    // These would affect only one of the two builds that are compared.
+    // These would affect only one of the two compared builds.
     cargo.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
     cargo
 }
@@ -50,15 +52,35 @@ fn off_build_has_two_packages() {
         names.map(str::to_owned).collect()
     };
     assert_eq!(packages(Off), ["feature-off", "gpu-time", "gpu-time-macros"]);
-    // The list does include further packages if there are any.
+    // The list includes further packages if there are any.
     assert!(packages(On).iter().any(|name| name == "cudarc"));
 }
 
-/// Compiles `assembly.rs` to assembly, annotated if a library is given.
+/// On systems other than Linux, no other crate is compiled that could add its own errors to ours.
+#[test]
+fn enabled_builds_no_dependency_elsewhere() {
+    let packages = |system| -> Vec<String> {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
+        cargo.args(["tree", "--locked", "--quiet", "-p", "gpu-time", "--features", "full"]);
+        // Procedural macros and their dependencies run on the host.
+        cargo.args(["-e", "normal,build,no-proc-macro", "--target", system]);
+        let output = succeed(cargo.args(["--prefix", "none", "-f", "{p}"]));
+        let names = text(&output.stdout).lines().filter_map(|line| line.split(' ').next());
+        names.map(str::to_owned).collect()
+    };
+    for system in ["wasm32-unknown-unknown", "x86_64-pc-windows-msvc", "aarch64-apple-darwin"] {
+        assert_eq!(packages(system), ["gpu-time"], "{system}");
+    }
+    let linux = packages("x86_64-unknown-linux-gnu");
+    assert!(linux.iter().any(|name| name == "cudarc"), "{linux:?}");
+}
+
+/// Compiles `assembly.rs` to assembly. It is annotated if a library is given.
 fn assembly(name: &str, gpu_time: Option<&Path>, flags: &[&str]) -> Vec<u8> {
     let path = target().join(name).with_extension("s");
     let mut rustc = Command::new(Path::new(env!("CARGO")).with_file_name("rustc"));
-    // Symbol names depend on the crate's name and metadata, so these are the same for all.
+    // Symbol names depend on the crate's name and metadata, so these are the same in all cases.
     rustc.args(["assembly.rs", "--edition=2024", "--crate-name=assembly", "-Cmetadata=one"]);
     rustc.args(["-Ccodegen-units=1", "--cap-lints=allow", "--emit"]);
     rustc.arg(format!("asm={}", path.display())).args(flags).current_dir(package());
@@ -80,7 +102,7 @@ fn library(feature: Feature) -> PathBuf {
     let ours = messages.rfind(|message| message["target"]["name"] == "gpu_time");
     let file = ours.and_then(|message| Some(message["filenames"][0].as_str()?.to_owned()));
     let file = PathBuf::from(file.expect("gpu-time was built"));
-    // Its dependencies are in the same folder, under names with a hash.
+    // Its dependencies are in the same folder, with hashes in their names.
     assert_eq!(file.extension().and_then(|extension| extension.to_str()), Some("rlib"));
     file
 }
@@ -88,21 +110,21 @@ fn library(feature: Feature) -> PathBuf {
 #[test]
 fn off_build_has_plain_assembly() {
     let (off, on) = (library(Off), library(On));
-    // Debug information is compared too, because lines must stay the same. Without optimisation the
-    // compiler would reuse generic functions of any library that contains them.
+    // Debug information is compared too, because line numbers must stay the same. Without
+    // optimisation, the compiler would reuse generic functions from any library that contains them.
     let release = ["-Copt-level=3", "-Cdebuginfo=2"];
     let plain = assembly("plain", None, &release);
     let annotated = assembly("annotated", Some(&off), &release);
     let same = plain == annotated;
     assert!(same, "compare `plain.s` and `annotated.s` in {}", target().display());
 
-    // The comparison notices another function, and the attributes are in effect when enabled.
+    // The comparison detects a changed function, and the attributes have an effect when enabled.
     let changed = [&release[..], &["--cfg=changed"]].concat();
     assert!(plain != assembly("changed", None, &changed));
     assert!(plain != assembly("enabled", Some(&on), &release));
 }
 
-/// Compiles a program of `tests/ui` and returns the errors, as `trybuild` writes them.
+/// Compiles a program in `tests/ui` and returns the errors in the same format as `trybuild`.
 fn mistakes(program: &str, gpu_time: &Path) -> String {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut rustc = Command::new(Path::new(env!("CARGO")).with_file_name("rustc"));
@@ -154,12 +176,16 @@ fn program_runs_in_both_builds() {
     let (out, err) = run(Off);
     assert_eq!(err, "", "without the feature nothing is reported");
     let kinds: Vec<_> = out.lines().filter_map(|line| line.split(": ").next()).collect();
-    assert_eq!(kinds, ["settled", "process", "inconsistencies", "clocks"], "{out}");
+    assert_eq!(kinds, ["settled", "compared", "process", "inconsistencies", "clocks"], "{out}");
     assert!(out.contains("settled: (1, true, [], None)"), "the closure is called once\n{out}");
     assert!(out.contains("built without its feature `enabled`"), "{out}");
     assert!(out.contains("clocks: Err(\"gpu-time was built without"), "{out}");
 
+    let compared = "compared: ([\"old\", \"new\"], 1, 1, 0, [])";
+    assert!(out.contains(compared), "each closure is called once\n{out}");
+
     let (out, err) = run(On);
+    assert!(out.contains(compared), "each closure is called once if it measures nothing\n{out}");
     let sites = out.lines().filter(|line| line.starts_with("site: ")).count();
     let series = out.lines().filter(|line| line.starts_with("series: ")).count();
     assert_eq!((sites, series), (5, 5), "{out}");
@@ -169,7 +195,7 @@ fn program_runs_in_both_builds() {
     assert_eq!(tables, 2, "one by `report()` and one at the end\n{err}");
 }
 
-/// A new accessor must be added to the program, and so to the off build.
+/// A new accessor must be added to the program, and thus to the off build.
 #[test]
 fn program_calls_every_accessor() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -185,6 +211,7 @@ fn program_calls_every_accessor() {
     let runtime = [
         "lifecycle/clocks",
         "control/configure",
+        "settle/compared",
         "settle/options",
         "settle/settled",
         "settle/unmet",
@@ -192,7 +219,8 @@ fn program_calls_every_accessor() {
     .map(|name| format!("gpu-time-runtime/src/{name}.rs"));
     let mut accessors = 0;
     for file in report.chain(runtime) {
-        // Hidden functions are for the other packages, and functions without `self` are constructors.
+        // Hidden functions are for the other packages, and functions without `self` are
+        // constructors.
         let source = read(root.join(&file)).replace("    #[doc(hidden)]\n    pub fn ", "");
         let public = source.lines().filter_map(|line| line.strip_prefix("    pub fn "));
         let public = public.filter(|rest| rest.contains("self"));

@@ -1,8 +1,8 @@
-//! Holds the imports of every crate to one direction.
+//! Tests that the imports in every crate point in one direction.
 //!
-//! No file imports, directly or through others, a file that imports it. In the runtime, a folder
-//! imports only from folders that stand before it in [`LAYERS`], which is the only place where that
-//! order is written.
+//! No file may import, directly or indirectly, a file that imports it. In the runtime, a folder may
+//! import only from folders that precede it in [`LAYERS`], which is the only definition of that
+//! order.
 
 #[path = "layers/imports.rs"]
 mod imports;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use imports::{Sources, imports};
 
-/// Folders of `gpu-time-runtime/src`, lowest first. Those in one row do not import each other.
+/// Folders in `gpu-time-runtime/src`, lowest first. Those in the same row do not import each other.
 const LAYERS: &[&[&str]] = &[
     &["base"],
     &["types"],
@@ -31,10 +31,10 @@ const LAYERS: &[&[&str]] = &[
     &["settle"],
 ];
 
-/// The files at the root of the runtime, above every folder.
+/// Files at the runtime's root, above every folder.
 const ROOT_FILES: &[&str] = &["lib.rs", "private.rs", "doctor.rs"];
 
-/// The crates that are held to have no cycles.
+/// The crates checked for cycles.
 const CRATES: &[&str] = &[
     "src",
     "gpu-time-cli/src",
@@ -47,7 +47,7 @@ const CRATES: &[&str] = &[
     "tests/sim-nvml/src",
 ];
 
-/// Imports by file: which files each one imports.
+/// The files imported by each file.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
 #[test]
@@ -126,7 +126,7 @@ fn made_up(files: &[(&str, &str)]) -> Sources {
     files.iter().map(|(file, text)| ((*file).to_owned(), (*text).to_owned())).collect()
 }
 
-/// Every source file below a folder of the repository, by its path in there.
+/// Returns every source file in one of the repository's folders, by its path in that folder.
 fn sources(folder: &str) -> Sources {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
     let mut found = Sources::new();
@@ -147,7 +147,7 @@ fn sources(folder: &str) -> Sources {
     found
 }
 
-/// Imports of a folder that is not below the importing one.
+/// Returns imports from a folder that is not below the importing one.
 fn upward(imports: &Imports) -> Vec<String> {
     let layer = |file: &str| {
         let folder = file.split_once('/')?.0;
@@ -159,7 +159,7 @@ fn upward(imports: &Imports) -> Vec<String> {
             let is_upward = match (layer(file), layer(other)) {
                 (Some((_, from)), Some((_, to))) if from == to => false,
                 (Some((from, _)), Some((to, _))) => to >= from,
-                // A folder must not import the faces of the crate.
+                // A folder must not import the crate's root files.
                 (Some(_), None) => true,
                 (None, _) => false,
             };
@@ -171,7 +171,7 @@ fn upward(imports: &Imports) -> Vec<String> {
     found
 }
 
-/// The groups of files that import each other in a circle.
+/// Returns groups of files that import each other in a cycle.
 fn cycles(imports: &Imports) -> Vec<Vec<String>> {
     let reachable: BTreeMap<&String, BTreeSet<&String>> = imports
         .keys()

@@ -1,7 +1,7 @@
-//! Prometheus scrapes the example `serve_prometheus` on the simulated driver. Its answers must agree with
-//! the report, and it must answer every query in the dashboard and the docs.
+//! Prometheus scrapes the `serve_prometheus` example on the simulated driver. Its responses must
+//! agree with the report, and it must answer every query in the dashboard and the docs.
 //!
-//! Needs the feature `prometheus-tests`, and `prometheus` on the path, for example from Debian:
+//! Needs the `prometheus-tests` feature, and `prometheus` on the path, for example from Debian:
 //! `apt-get install --no-install-recommends prometheus`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use gpu_time_sim_driver::SimDriver;
 use serde_json::Value;
 
-/// A wait this long means that a process hangs.
+/// The time after which a process is assumed to hang.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// A child process, killed when the test ends.
@@ -24,7 +24,7 @@ struct Process(Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // The process may have ended already.
+        // The process may already have ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -35,9 +35,9 @@ fn start(command: &mut Command) -> Process {
     Process(child)
 }
 
-/// Builds the example with the features that this test needs and returns its path.
+/// Builds the example with the features needed by this test and returns its path.
 fn example() -> PathBuf {
-    // In this test's target folder, where its dependencies are built already.
+    // In this test's target folder, where its dependencies have already been built.
     let target =
         Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it is in the target folder");
     let mut cargo = Command::new(env!("CARGO"));
@@ -63,8 +63,8 @@ fn get(address: SocketAddr, path: &str) -> io::Result<String> {
     Ok(body.to_owned())
 }
 
-/// Evaluates an expression and returns the labels and value of each series, or `None` if Prometheus does not
-/// answer yet.
+/// Evaluates an expression. Returns the labels and value of each series, or `None` if Prometheus is
+/// not responding yet.
 fn results(prometheus: SocketAddr, expression: &str) -> Option<Vec<Value>> {
     let encoded: String = expression.bytes().map(|byte| format!("%{byte:02X}")).collect();
     let answer = get(prometheus, &format!("/api/v1/query?query={encoded}")).ok()?;
@@ -73,7 +73,8 @@ fn results(prometheus: SocketAddr, expression: &str) -> Option<Vec<Value>> {
     answer["data"]["result"].as_array().cloned()
 }
 
-/// Evaluates an expression whose result is one number, or `None` while there is no result.
+/// Evaluates an expression whose result is a single number. Returns `None` while there is no
+/// result.
 fn query(prometheus: SocketAddr, expression: &str) -> Option<f64> {
     let results = results(prometheus, expression)?;
     assert!(results.len() <= 1, "{expression}: {results:?}");
@@ -103,7 +104,7 @@ fn bucket(metrics: &str, seconds: f64) -> (f64, f64) {
     (below, above)
 }
 
-/// Returns the names of all metrics in a scrape, each with the names of its labels.
+/// Returns the names of all metrics in a scrape, each with its label names.
 fn labels_of_metrics(metrics: &str) -> BTreeMap<&str, BTreeSet<&str>> {
     let mut labels: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for line in metrics.lines().filter(|line| line.starts_with("gpu_time_")) {
@@ -139,7 +140,7 @@ fn assert_exported(labels: &BTreeMap<&str, BTreeSet<&str>>, expression: &str) {
     }
 }
 
-/// Returns the queries of the dashboard, each with the labels in its legend.
+/// Returns the queries in the dashboard, each with the labels in its legend.
 fn dashboard() -> Vec<(String, Vec<String>)> {
     let dashboard: Value =
         serde_json::from_str(include_str!("../../../docs/grafana.json")).expect("it is JSON");
@@ -165,8 +166,8 @@ fn documented() -> Vec<String> {
     text.split("\n\n").map(code).collect()
 }
 
-/// Asserts that Prometheus answers all queries in the dashboard and the docs. The example counts events of
-/// each kind, so that no panel is empty.
+/// Asserts that Prometheus answers all queries in the dashboard and the docs. The example generates
+/// every kind of event, so that no panel is empty.
 fn assert_answered(prometheus: SocketAddr, metrics: &str, function: &str) {
     let labels = labels_of_metrics(metrics);
     let (panels, queries) = (dashboard(), documented());
@@ -186,7 +187,7 @@ fn assert_answered(prometheus: SocketAddr, metrics: &str, function: &str) {
         assert_exported(&labels, &expression);
         wait_for(&expression, || results(prometheus, &expression));
     }
-    // The variable that selects a function.
+    // The variable used to select a function.
     let (metric, label) = ("gpu_time_calls_total", "function");
     let choice = format!("\"label_values({metric}, {label})\"");
     assert!(include_str!("../../../docs/grafana.json").contains(&choice));
@@ -199,13 +200,13 @@ fn prometheus_agrees_with_report_and_answers_dashboard() {
     let report = dir.path().join("report.json");
     let sim = SimDriver::install(dir.path().join("driver")).expect("it is installed");
     let example_address = free_address();
-    // Some of the failing records are in brackets, which then count as lost.
+    // Some of the failing records are inside brackets, which then count as lost.
     let faults: Vec<_> = (10..40).map(|n| format!("cuEventRecord:{n}00=1")).collect();
     let sim = sim.faults(&faults.join(";"));
     let mut command = Command::new(example());
     command.arg(example_address.to_string()).stdout(Stdio::null());
     command.env("GPU_TIME_REPORT", format!("json:{}", report.display()));
-    // More than all calls cost together.
+    // More than the total cost of all calls.
     command.env("GPU_TIME_BUDGET", "50%");
     let mut example = start(sim.apply(&mut command));
 
@@ -247,7 +248,7 @@ fn prometheus_agrees_with_report_and_answers_dashboard() {
     let rate = query(prometheus, &format!("gpu_time_sample_rate{{{function}}}"));
     assert!(rate.is_some_and(|rate| rate > 0.0 && rate <= 1.0), "{rate:?}");
 
-    // SIGTERM makes the example write its report and end.
+    // SIGTERM makes the example write its report and exit.
     let ended = Command::new("kill").args(["-TERM", &example.0.id().to_string()]).status();
     assert!(ended.expect("there is a `kill`").success());
     let status = example.0.wait().expect("it ends");

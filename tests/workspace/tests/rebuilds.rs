@@ -1,8 +1,9 @@
-//! Turning gpu-time on leaves the application's other crates as they were built.
+//! Tests that turning gpu-time on does not cause the application's other crates to be rebuilt.
 //!
-//! Cargo builds a crate once for all that depend on it, with the features that any of them asks for. So a
-//! feature that gpu-time asks for and the application does not would rebuild that crate, and all that
-//! depend on it. Each such crate is named here; `docs/costs.md` says how to avoid it.
+//! Cargo builds a crate once for all of its dependents, with the union of the features that they
+//! request. If gpu-time requests a feature that the application does not, that crate and all of its
+//! dependents are rebuilt. Each such crate is named here, and `docs/costs.md` explains how to avoid
+//! this.
 //!
 //! `tests/rebuilds` is an application with its own workspace, built here by a separate cargo.
 
@@ -16,9 +17,9 @@ use serde_json::Value;
 
 use support::{succeed, text};
 
-/// The files of each crate that this build uses. Their names contain cargo's hash of the crate's version,
-/// features, settings and dependencies. Comparing them, rather than cargo's `fresh`, also works when an
-/// earlier run has left the files of both builds.
+/// Returns the files of each crate used in this build. Their names contain cargo's hash of the
+/// crate's version, features, settings and dependencies. Comparing them, rather than cargo's
+/// `fresh`, also works if an earlier run has left the files from both builds.
 fn artifacts(features: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["check", "--locked", "--quiet", "--message-format=json"]);
@@ -40,7 +41,7 @@ fn artifacts(features: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
     artifacts
 }
 
-/// The name in `registry+https://…#name@version` or `path+file:///…/name#version`.
+/// Returns the name in `registry+https://…#name@version` or `path+file:///…/name#version`.
 fn name(package_id: &str) -> &str {
     let (source, fragment) = package_id.split_once('#').expect("a package ID has a fragment");
     match fragment.split_once('@') {
@@ -49,8 +50,8 @@ fn name(package_id: &str) -> &str {
     }
 }
 
-/// The crates that are built again when `on` is added to the features `always`, without those that depend
-/// on gpu-time.
+/// Returns the crates that are rebuilt when `on` is added to the features `always`, excluding those
+/// that depend on gpu-time.
 fn rebuilt(on: &str, always: &[&str]) -> BTreeSet<String> {
     let off = artifacts(always);
     let on = artifacts(&[always, &[on]].concat());
@@ -67,8 +68,9 @@ fn set<const N: usize>(names: [&str; N]) -> BTreeSet<String> {
     names.map(str::to_owned).into()
 }
 
-/// The attribute needs syn's `full`, `visit` and `visit-mut` to read a function's body. Derive macros use
-/// the same syn without them. `kernels` belongs to the application: its build script uses serde.
+/// To read a function's body, the attribute needs syn's features `full`, `visit` and `visit-mut`.
+/// Derive macros use the same syn without them. `kernels` belongs to the application, and its build
+/// script uses serde.
 #[test]
 fn enabled_rebuilds_only_dependents_of_syn() {
     assert_eq!(rebuilt("gpu-time", &[]), set(["kernels", "serde", "serde_derive", "syn"]));
@@ -79,8 +81,8 @@ fn enabled_rebuilds_nothing_with_features_of_syn_always_on() {
     assert_eq!(rebuilt("gpu-time", &["syn-features"]), set([]));
 }
 
-/// gpu-time's default feature chooses a CUDA version for applications that do not depend on cudarc 0.19.
-/// This one does and should turn the feature off.
+/// gpu-time's default feature selects a CUDA version for applications that do not depend on cudarc
+/// 0.19. This application does, and should turn the feature off.
 #[test]
 fn default_features_rebuild_cudarc() {
     let always = ["cuda-fallback", "syn-features"];

@@ -1,8 +1,8 @@
-//! Annotating a function never changes what it means.
+//! Tests that annotating a function never changes its meaning.
 //!
-//! `tests/shapes` holds functions of all shapes. A separate cargo builds them plain and annotated, in three
-//! editions. The two must print the same, without a driver and on the simulated one, and get the same
-//! compiler warnings.
+//! `tests/shapes` contains functions of all shapes. A separate cargo builds them plain and
+//! annotated, in three editions. Both must print the same, without a driver and on the simulated
+//! one, and cause the same compiler warnings.
 
 mod support;
 
@@ -16,7 +16,7 @@ use serde_json::Value;
 use support::{succeed, text};
 
 const EDITIONS: [&str; 3] = ["2018", "2021", "2024"];
-/// Crate roots: one forbids unsafe code, the other has the shapes that need it.
+/// Crate roots: one forbids unsafe code, the other contains the shapes that need it.
 const ROOTS: [&str; 2] = ["safe", "ffi"];
 
 /// Settings for runs on a simulated GPU.
@@ -29,7 +29,7 @@ fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../shapes")
 }
 
-/// Returns a folder for this test in the workspace's target folder.
+/// Returns a folder for this test inside the workspace's target folder.
 fn scratch(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("shapes").join(name)
 }
@@ -54,7 +54,7 @@ impl Variant {
         if self == Annotated {
             cargo.args(["--features", "timed"]);
         }
-        // `-D warnings` is for our own code. Some shapes exist to cause warnings.
+        // `-D warnings` is meant for our own code. Some shapes exist to cause warnings.
         cargo.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
         cargo
     }
@@ -72,7 +72,7 @@ impl Variant {
     }
 }
 
-/// The lines that each shape logged, in the order in which the shapes ran.
+/// The lines logged by each shape, in the order in which the shapes ran.
 struct Log(Vec<Shape>);
 
 /// A shape's name and its lines.
@@ -109,7 +109,8 @@ impl Log {
 
 /// Returns the shapes in which at least one annotated function was called, according to the report.
 ///
-/// A shape is a top-level module; the file and line of a function tell which one it is in.
+/// A shape is a top-level module. The file and line of a function determine which one it belongs
+/// to.
 fn timed_shapes(report: &Value) -> BTreeSet<String> {
     let sites = report["sites"].as_array().expect("`sites` is a list");
     let called = sites.iter().filter(|site| site["calls"].as_u64() > Some(0));
@@ -178,7 +179,8 @@ fn annotated_shapes_print_the_same() {
         drops_by_edition
             .push(all.0.into_iter().filter(|(name, _)| name.starts_with("drops::")).collect());
     }
-    // Drop order differs between editions. If the logs did not show that, equal logs would prove nothing.
+    // Drop order differs between editions. If the logs did not show this, equal logs would prove
+    // nothing.
     assert_ne!(drops_by_edition[0], drops_by_edition[1]);
     assert_ne!(drops_by_edition[1], drops_by_edition[2]);
 }
@@ -236,7 +238,7 @@ fn annotated_shapes_get_the_same_warnings() {
     }
 }
 
-/// Clippy may see less of a body once the attribute has rewritten it, but not more.
+/// Clippy may see less of a body after the attribute has rewritten it, but not more.
 #[test]
 fn clippy_finds_nothing_new_in_annotated_shapes() {
     let [plain, annotated] = [Plain, Annotated].map(|variant| {

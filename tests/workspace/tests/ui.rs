@@ -1,5 +1,5 @@
-//! Programs that the attribute must reject, with the pinned compiler's exact output, and programs that
-//! must compile and run with it.
+//! Tests programs that the attribute must reject, with the pinned compiler's exact output, and
+//! programs that must compile and run with it.
 
 #[test]
 fn compile_errors_match_word_for_word() {

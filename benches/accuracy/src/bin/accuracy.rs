@@ -1,4 +1,4 @@
-//! The bench `accuracy` as a program, for `gpu/bundle.sh` and for the tests.
+//! The `accuracy` bench as a program, for `gpu/bundle.sh` and for tests.
 
 use std::process::ExitCode;
 

@@ -1,11 +1,11 @@
-//! Prints the duration of each way to flush the L2 on this machine, and the lines that remain
+//! Prints the duration of each L2 flush method on this machine, and the lines that remain
 //! afterwards.
 //!
 //! ```text
 //! cargo run --release -p gpu-time-accuracy --bin flush-methods
 //! ```
 //!
-//! Needs an NVIDIA GPU and the `libcupti` of a CUDA toolkit. The column of dirty lines needs `ncu`.
+//! Needs an NVIDIA GPU and `libcupti` from a CUDA toolkit. The column for dirty lines needs `ncu`.
 
 use std::process::ExitCode;
 

@@ -4,7 +4,7 @@
 //! cargo run --release -p gpu-time-accuracy --bin kernel-base
 //! ```
 //!
-//! Needs an NVIDIA GPU and the `libcupti` of a CUDA toolkit.
+//! Needs an NVIDIA GPU and `libcupti` from a CUDA toolkit.
 
 use std::process::ExitCode;
 

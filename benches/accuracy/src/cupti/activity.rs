@@ -9,9 +9,9 @@ const MEMCPY: u32 = 1;
 const MEMSET: u32 = 2;
 const KERNEL: u32 = 10;
 
-/// The common prefix of the records of each kind. The layout holds for `CUpti_ActivityKernel4` to
-/// `13`, `CUpti_ActivityMemcpy` to `7` and `CUpti_ActivityMemset` to `5`, which are those of CUPTI
-/// 9 to 13.5.
+/// The common prefix of all kinds of records. The layout applies to `CUpti_ActivityKernel4` to
+/// `13`, `CUpti_ActivityMemcpy` to `7` and `CUpti_ActivityMemset` to `5`, which are the versions in
+/// CUPTI 9 to 13.5.
 #[repr(C)]
 struct Prefix {
     kind: u32,
@@ -40,7 +40,7 @@ const _: () = {
 pub struct Activity {
     /// The kernel's name; `None` for a copy or a memset.
     pub kernel: Option<String>,
-    /// The start on CUPTI's clock, in nanoseconds.
+    /// The start time on CUPTI's clock, in nanoseconds.
     pub start_ns: u64,
     /// The end on the same clock.
     pub end_ns: u64,
@@ -52,10 +52,10 @@ impl Activity {
         self.end_ns - self.start_ns
     }
 
-    /// Reads a record. Returns `None` for one of another kind or without its two times.
+    /// Reads a record. Returns `None` for another kind of record, or if either time is missing.
     ///
     /// # Safety
-    /// `record` points to an activity record of CUPTI, aligned to 8 bytes.
+    /// `record` must point to a CUPTI activity record, aligned to 8 bytes.
     pub unsafe fn read(record: *const u8) -> Option<Activity> {
         // SAFETY: every record starts with its kind.
         let kind = unsafe { record.cast::<u32>().read() };
@@ -69,7 +69,7 @@ impl Activity {
             return None;
         }
         let kernel = (kind == KERNEL).then(|| {
-            // SAFETY: the records of kernels start with `KernelPrefix`.
+            // SAFETY: kernel records start with `KernelPrefix`.
             let name = unsafe { (*record.cast::<KernelPrefix>()).name };
             if name.is_null() {
                 return String::new();
@@ -85,7 +85,7 @@ impl Activity {
 mod tests {
     use super::*;
 
-    /// Builds a record of 216 bytes, the size of `CUpti_ActivityKernel10`.
+    /// Builds a 216-byte record, the size of `CUpti_ActivityKernel10`.
     fn record(kind: u32, start: u64, end: u64, name: &CStr) -> [u64; 27] {
         let mut words = [0xABAB_ABAB_ABAB_ABAB; 27];
         words[0] = 0xABAB_ABAB_0000_0000 | u64::from(kind);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     fn read(words: &[u64; 27]) -> Option<Activity> {
-        // SAFETY: the record is laid out as CUPTI does it.
+        // SAFETY: the record has the same layout as CUPTI's.
         unsafe { Activity::read(words.as_ptr().cast()) }
     }
 

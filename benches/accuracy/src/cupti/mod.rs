@@ -1,4 +1,4 @@
-//! Activity recording with CUPTI: the start and end of each kernel, copy and memset.
+//! Records activities with CUPTI: the start and end of each kernel, copy and memset.
 //!
 //! The library is loaded at run time, so that the crate builds without a toolkit.
 
@@ -40,13 +40,14 @@ struct Functions {
     version: u32,
 }
 
-/// CUPTI's functions. Static like the records, because CUPTI's callbacks get no user pointer.
+/// CUPTI's functions. Static, like the records, because CUPTI's callbacks do not receive a user
+/// pointer.
 static FUNCTIONS: OnceLock<Functions> = OnceLock::new();
 static RECORDS: Mutex<Vec<Activity>> = Mutex::new(Vec::new());
 /// The last error that CUPTI returned instead of a record.
 static UNREADABLE: AtomicU32 = AtomicU32::new(SUCCESS);
 
-/// CUPTI, recording kernels, copies and memsets of this process.
+/// CUPTI, recording this process's kernels, copies and memsets.
 pub struct Cupti(&'static Functions);
 
 impl Cupti {
@@ -59,7 +60,7 @@ impl Cupti {
     pub fn start() -> Result<Cupti, Failure> {
         // Never unloaded, because CUPTI calls back.
         let library: &'static Library = Box::leak(Box::new(open().ok_or(ABSENT)?));
-        /// Loads a function of the library, with the type from the context.
+        /// Loads a function from the library. Its type is inferred from the context.
         macro_rules! function {
             ($name:literal) => {
                 // SAFETY: the function has this type in every CUPTI since 9.
@@ -97,7 +98,7 @@ impl Cupti {
         self.0.version
     }
 
-    /// Returns the activities since the last call, ordered by their start. The device must be idle.
+    /// Returns the activities since the last call, ordered by start time. The device must be idle.
     ///
     /// # Errors
     /// CUPTI cannot return its records or has dropped some.
@@ -108,7 +109,8 @@ impl Cupti {
         self.check(unsafe { (self.0.flush_all)(FORCED) })?;
         self.check(UNREADABLE.load(Relaxed))?;
         let mut dropped = 0;
-        // SAFETY: the call writes one integer. A null context and stream 0 mean all of them.
+        // SAFETY: the call writes one integer. A null context and stream 0 mean all contexts and
+        // streams.
         self.check(unsafe { (self.0.dropped)(std::ptr::null_mut(), 0, &raw mut dropped) })?;
         if dropped > 0 {
             return Err(format!("CUPTI dropped {dropped} records").into());
@@ -136,7 +138,7 @@ impl Cupti {
     }
 }
 
-/// Returns the library folders of installed toolkits, which are often not on the loader's path.
+/// Returns the library folders of installed toolkits, which are often not on the loader path.
 pub fn toolkit_folders() -> Vec<PathBuf> {
     let homes = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(std::env::var_os);
     let homes = homes.map(PathBuf::from).chain(["/usr/local/cuda".into(), "/opt/cuda".into()]);
@@ -175,7 +177,7 @@ const BUFFER: Layout = match Layout::from_size_align(4 << 20, 8) {
 /// Allocates a buffer for CUPTI to fill.
 extern "C" fn request(buffer: *mut *mut u8, size: *mut usize, max_records: *mut usize) {
     // SAFETY: CUPTI passes three valid pointers, and the layout's size is not zero. If the
-    // allocation fails, the buffer is null and CUPTI counts the records that it drops.
+    // allocation fails, the buffer is null and CUPTI counts the dropped records.
     unsafe {
         *buffer = alloc(BUFFER);
         *size = BUFFER.size();
@@ -183,7 +185,7 @@ extern "C" fn request(buffer: *mut *mut u8, size: *mut usize, max_records: *mut 
     }
 }
 
-/// Reads the records of a filled buffer and frees it.
+/// Reads the records from a filled buffer and frees it.
 extern "C" fn complete(_: *mut c_void, _: u32, buffer: *mut u8, _: usize, valid: usize) {
     let Some(functions) = FUNCTIONS.get() else { return };
     if buffer.is_null() {

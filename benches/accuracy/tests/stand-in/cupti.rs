@@ -1,5 +1,5 @@
-//! A stand-in for CUPTI that returns the activities in the trace of the simulated driver. The test
-//! that uses it compiles it, with the standard library only.
+//! A stand-in for CUPTI that returns the activities from the simulated driver's trace. The test
+//! that uses it compiles it, using only the standard library.
 
 use std::ffi::{CString, c_char, c_void};
 use std::ptr::null_mut;
@@ -10,11 +10,11 @@ type Complete = extern "C" fn(*mut c_void, u32, *mut u8, usize, usize);
 
 const SUCCESS: u32 = 0;
 const MAX_LIMIT_REACHED: u32 = 12;
-/// The length of a `CUpti_ActivityKernel10`. All records have this length here.
+/// The size of a `CUpti_ActivityKernel10`. All records have this size here.
 const RECORD: usize = 216;
 
 static CALLBACKS: Mutex<Option<(Request, Complete)>> = Mutex::new(None);
-/// The number of bytes of the trace that have been returned.
+/// The number of bytes returned from the trace so far.
 static SEEN: Mutex<usize> = Mutex::new(0);
 
 #[unsafe(no_mangle)]
@@ -92,7 +92,7 @@ extern "C" fn cuptiActivityGetNextRecord(
     SUCCESS
 }
 
-/// Converts a line of the trace to a record. Returns `None` for kinds that are not recorded.
+/// Converts a trace line to a record. Returns `None` for kinds that are not recorded.
 fn record(line: &str) -> Option<[u64; RECORD / 8]> {
     let field = |name: &str| {
         let (_, rest) = line.split_once(&format!("\"{name}\":"))?;

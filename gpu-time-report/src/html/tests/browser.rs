@@ -1,4 +1,4 @@
-//! The page in a browser.
+//! Tests for the page in a browser.
 
 use super::*;
 
@@ -7,7 +7,7 @@ mod chromium;
 
 const DESKTOP: [u32; 2] = [1440, 900];
 
-/// Asks the page of this snapshot, which may have nothing to complain of.
+/// Asks a question about the page for this snapshot. The page must not report any error.
 fn ask(snapshot: &Snapshot, question: &str) -> serde_json::Value {
     let seen = chromium::ask(&snapshot.to_html(), DESKTOP, question);
     assert_eq!(seen.console, [""; 0]);
@@ -74,8 +74,8 @@ fn cache_states_share_a_chart() {
     }
 }
 
-/// Approximates the order of browsers: case is ignored, digits come before letters, and all else
-/// comes first.
+/// Approximates the order used by browsers: case is ignored, digits come before letters, and
+/// everything else comes first.
 fn collated(text: &str) -> String {
     text.to_lowercase().replace(|c: char| !c.is_alphanumeric(), " ")
 }
@@ -120,7 +120,7 @@ fn columns_sort_in_both_directions() {
                 _ => collated(a) <= collated(b),
             }
         };
-        // Rows without a value come last in both directions.
+        // Rows without a value come last in either direction.
         let known: Vec<&&str> = values.iter().filter(|value| !value.is_empty()).collect();
         assert!(known.windows(2).all(|pair| in_order(pair[0], pair[1])), "{column}");
         assert!(
@@ -132,7 +132,7 @@ fn columns_sort_in_both_directions() {
             sorted.iter().find(|column| column["title"].as_str().unwrap().starts_with(title));
         column.map(|column| column["order"].as_str().unwrap())
     };
-    // The first click sorts names from A and figures from the largest.
+    // The first click sorts names from A, and figures from the largest.
     assert_eq!([of("function"), of("median")], [Some("ascending"), Some("descending")]);
 }
 
@@ -208,7 +208,7 @@ fn hostile_texts_are_shown_verbatim() {
         ),
     );
     assert_ne!(seen["title"], "owned");
-    // The data, the script of the page, and the script of the test.
+    // The data, the page's script, and the test's script.
     assert_eq!(seen["foreign"], 3);
     let list = |key: &str| -> Vec<String> { serde_json::from_value(seen[key].clone()).unwrap() };
     let names = list("names");
@@ -227,7 +227,7 @@ fn hostile_texts_are_shown_verbatim() {
 
 #[test]
 fn page_fits_a_phone() {
-    // A window cannot be that narrow, but a frame can.
+    // A window cannot be this narrow, but a frame can.
     let page = serde_json::to_string(&everything().to_html()).unwrap().replace('<', "\\u003c");
     let outer = format!("<body><script>const page = {page};</script></body>");
     let seen = chromium::ask(

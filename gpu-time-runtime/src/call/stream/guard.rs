@@ -1,6 +1,6 @@
 //! Weak guards that detect whether the user's stream was dropped before the stop event.
 //!
-//! [`owner`] picks the guard by method lookup, as [`given`](super::given) finds the stream.
+//! [`owner`] selects the guard by method lookup, just as [`given`](super::given) finds the stream.
 
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -8,6 +8,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::rc::{self, Rc};
 use std::sync::{self, Arc};
 
+use crate::base::thread_bound::ThreadBound;
 use crate::call::lookup::Step;
 use crate::types::sample::Lost;
 
@@ -16,11 +17,12 @@ pub trait StreamGuard {
     /// A strong reference, which keeps the stream alive while its handle is used.
     type Strong;
 
-    /// Keeps the stream alive until the returned value is dropped. `None` if the stream was dropped.
+    /// Keeps the stream alive until the returned value is dropped. Returns `None` if the stream has
+    /// been dropped.
     fn upgrade(&self) -> Option<Self::Strong>;
 }
 
-/// Proof that the stream of a call was checked. If it was alive, it stays alive for `'a`.
+/// Proof that a call's stream was checked. If it was alive, it stays alive for `'a`.
 #[derive(Clone, Copy)]
 pub struct Life<'a> {
     is_alive: bool,
@@ -28,16 +30,16 @@ pub struct Life<'a> {
 }
 
 impl<'a> Life<'a> {
-    /// The life of a stream that is never destroyed, or that the program vouches for.
+    /// Proof for a stream that is never destroyed, or that the program guarantees to keep alive.
     pub const ALWAYS: Life<'static> = Life { is_alive: true, strong: PhantomData };
 
-    /// Returns the proof from the result of [`StreamGuard::upgrade`], which it cannot outlive.
+    /// Returns the proof for a result of [`StreamGuard::upgrade`], which it cannot outlive.
     #[inline(always)]
     pub fn of<S>(strong: &'a Option<S>) -> Self {
         Life { is_alive: strong.is_some(), strong: PhantomData }
     }
 
-    /// The reason why nothing can be recorded, if the stream was dropped.
+    /// Returns the reason why nothing can be recorded, if the stream has been dropped.
     #[inline(always)]
     pub fn obstacle(self) -> Option<Lost> {
         if self.is_alive { None } else { Some(Lost::Stream) }
@@ -57,10 +59,10 @@ impl StreamGuard for () {
 /// A weak reference to the stream's owner: a strong one would break the user's `try_unwrap`.
 ///
 /// Invariant: `None` exactly for streams that are never destroyed. An `Arc` around such a stream
-/// may be a temporary made only to name it, as by cudarc's `default_stream()`.
+/// may be a temporary that only serves to name it, as with cudarc's `default_stream()`.
 pub struct WeakStream<W>(Option<W>);
 
-// The guard is part of the call, so it must not cost the user's future its unwind safety.
+// The guard is part of the call, and must not make the user's future lose its unwind safety.
 impl<W> UnwindSafe for WeakStream<W> {}
 impl<W> RefUnwindSafe for WeakStream<W> {}
 
@@ -80,16 +82,19 @@ impl<T: ?Sized> StreamGuard for WeakStream<sync::Weak<T>> {
     }
 }
 
-impl<T: ?Sized> StreamGuard for WeakStream<rc::Weak<T>> {
+/// Bound to its thread, so that a future stays `Send` even if its stream was in a temporary `Rc`.
+/// If the future has moved to another thread, the stream counts as dropped.
+impl<T: ?Sized> StreamGuard for WeakStream<ThreadBound<rc::Weak<T>>> {
     type Strong = Option<Rc<T>>;
 
     #[inline]
     fn upgrade(&self) -> Option<Option<Rc<T>>> {
-        self.0.as_ref().map_or(Some(None), |weak| weak.upgrade().map(Some))
+        let upgrade = |weak: &ThreadBound<rc::Weak<T>>| weak.get()?.upgrade().map(Some);
+        self.0.as_ref().map_or(Some(None), upgrade)
     }
 }
 
-/// Wraps a stream that the body may drop; `gpu_time_guard` makes a weak guard.
+/// Wraps a stream that the body may drop. `gpu_time_guard` then creates a weak guard.
 ///
 /// Method lookup tries an `Arc` or `Rc` first, then one behind one or two references, boxes or
 /// guards, then any type, which has no reference count.
@@ -115,10 +120,10 @@ impl<T: ?Sized> Counted for Arc<T> {
 }
 
 impl<T: ?Sized> Counted for Rc<T> {
-    type Weak = rc::Weak<T>;
+    type Weak = ThreadBound<rc::Weak<T>>;
 
     fn downgrade(&self) -> Self::Weak {
-        Rc::downgrade(self)
+        ThreadBound::new(Rc::downgrade(self))
     }
 }
 

@@ -1,5 +1,5 @@
-//! Every kind of value that a `stream` expression may have, for every shape of cudarc since 0.15.
-// Users do not see this lint, because it ignores macros of other crates.
+//! Covers every kind of value that a `stream` expression may have, for each cudarc API since 0.15.
+// Users do not see this lint, because it ignores macros from other crates.
 #![allow(unused_imports)]
 
 use std::cell::RefCell;
@@ -10,6 +10,9 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use crate::call::source::{Source, StreamSource};
 use crate::call::stream::{StreamGuard, Tried};
+use crate::types::gpu_stream::{
+    GpuStream, LEGACY_STREAM, NULL_STREAM, PER_THREAD_STREAM, RawStream,
+};
 use crate::types::handles::Stream;
 
 macro_rules! source {
@@ -21,7 +24,7 @@ macro_rules! source {
     };
 }
 
-/// A cudarc whose context has the given methods beside `cu_ctx`.
+/// A fake cudarc whose context has the given methods in addition to `cu_ctx`.
 macro_rules! cudarc {
     ($name:ident, $($method:ident -> $answer:expr),*) => {
         mod $name {
@@ -144,32 +147,48 @@ fn question_marks() {
 }
 
 #[test]
-fn raw_handles_name_no_context() {
-    #[repr(C)]
-    struct CUstreamSt(u8);
-    assert_eq!(seen(source!(std::ptr::without_provenance_mut::<c_void>(5))), raw(5));
-    assert_eq!(seen(source!(std::ptr::without_provenance_mut::<CUstreamSt>(6))), raw(6));
-    assert_eq!(seen(source!(Some(std::ptr::null_mut::<CUstreamSt>()))), raw(0));
-    let null: cudarc::driver::sys::CUstream = std::ptr::null_mut();
-    assert_eq!(seen(source!(null)), raw(0));
+fn vouched_streams_name_no_context() {
+    assert_eq!(seen(source!(NULL_STREAM)), raw(0));
+    assert_eq!(seen(source!(&LEGACY_STREAM)), raw(1));
+    assert_eq!(seen(source!(Some(PER_THREAD_STREAM))), raw(2));
+    assert_eq!(seen(source!(None::<RawStream>)), Seen::Host);
+}
+
+/// A user-defined stream type that has methods with the same names.
+struct Queue(usize);
+
+#[expect(unsafe_code, reason = "as a user writes it")]
+// SAFETY: no driver sees the handle.
+unsafe impl GpuStream for Queue {
+    fn stream_handle(&self) -> *mut c_void {
+        std::ptr::without_provenance_mut(self.0)
+    }
+}
+
+impl Queue {
+    #[expect(dead_code, reason = "the implementation of the trait is used instead")]
+    fn cu_stream(&self) -> u8 {
+        0
+    }
 }
 
 #[test]
-#[expect(clippy::arc_with_non_send_sync, reason = "a user may have such a pointer")]
-fn raw_handles_behind_pointers_and_guards() {
-    let mut handle = std::ptr::without_provenance_mut::<c_void>(5);
-    assert_eq!(seen(source!(&handle)), raw(5));
-    assert_eq!(seen(source!(&&handle)), raw(5));
-    assert_eq!(seen(source!(&mut handle)), raw(5));
-    assert_eq!(seen(source!(Some(&handle))), raw(5));
-    assert_eq!(seen(source!(Box::new(handle))), raw(5));
-    assert_eq!(seen(source!(Rc::new(handle))), raw(5));
-    assert_eq!(seen(source!(Arc::new(handle))), raw(5));
-    assert_eq!(seen(source!(Mutex::new(handle).lock().unwrap())), raw(5));
-    assert_eq!(seen(source!(RwLock::new(handle).read().unwrap())), raw(5));
-    assert_eq!(seen(source!(RwLock::new(handle).write().unwrap())), raw(5));
-    assert_eq!(seen(source!(RefCell::new(handle).borrow())), raw(5));
-    assert_eq!(seen(source!(RefCell::new(handle).borrow_mut())), raw(5));
+fn vouched_streams_behind_pointers_and_guards() {
+    fn generic<S: GpuStream>(stream: S) -> Seen {
+        seen(source!(stream))
+    }
+    let mut queue = Queue(5);
+    assert_eq!(seen(source!(&&queue)), raw(5));
+    assert_eq!(seen(source!(&mut queue)), raw(5));
+    assert_eq!(seen(source!(Some(&queue))), raw(5));
+    assert_eq!(generic(&queue), raw(5));
+    assert_eq!(seen(source!(Box::new(queue) as Box<dyn GpuStream>)), raw(5));
+    assert_eq!(seen(source!(Rc::new(Arc::new(Queue(6))))), raw(6));
+    assert_eq!(seen(source!(Mutex::new(Queue(7)).lock().unwrap())), raw(7));
+    assert_eq!(seen(source!(RwLock::new(Queue(7)).read().unwrap())), raw(7));
+    assert_eq!(seen(source!(RwLock::new(Some(Queue(7))).write().unwrap())), raw(7));
+    assert_eq!(seen(source!(RefCell::new(Queue(8)).borrow())), raw(8));
+    assert_eq!(seen(source!(RefCell::new(Queue(8)).borrow_mut())), raw(8));
 }
 
 #[test]
@@ -196,7 +215,7 @@ fn tracking_is_what_that_version_can_do() {
     assert!(!tracked(source!(v0_19::CudaStream::new(5))));
 }
 
-/// The real types, which cannot be created without a driver.
+/// Covers the real types, which cannot be created without a driver.
 #[expect(dead_code, reason = "compiled, not run")]
 fn real_cudarc(stream: &Arc<cudarc::driver::CudaStream>, owned: cudarc::driver::CudaStream) {
     seen(source!(stream));
@@ -234,14 +253,14 @@ fn nothing_is_kept_alive_and_what_has_gone_is_known() {
     drop(behind_guard);
     assert!(!is_alive(&cell));
 
-    // A pointer made only to name a stream that is never destroyed.
+    // A temporary pointer to a stream that is never destroyed.
     let named = guard(source!(Arc::new(CudaStream::new(0))));
     assert!(is_alive(&named));
 
     // Lent by the caller.
     let () = guard(source!(&&Arc::new(CudaStream::new(5)), lent));
 
-    // Without a reference count, so without a guard.
+    // These have no reference count, so they get no guard.
     let () = guard(source!(CudaStream::new(5)));
     let () = guard(source!(Box::new(CudaStream::new(5))));
 }

@@ -21,12 +21,21 @@ fn biases() -> Biases {
     Biases::fixed(DEVICE, BIAS)
 }
 
-/// Reads a site with `count` samples of each kind and time, of 10,000 bytes each.
+/// Reads a site with `count` samples for each kind and time. Each sample has 10,000 bytes.
 fn state(samples: &[(u64, Kind, f64)]) -> SiteState {
+    state_in_run(samples, 0)
+}
+
+/// Reads a site as [`state`] does. A run began before the samples from index `run` on.
+fn state_in_run(samples: &[(u64, Kind, f64)], run: usize) -> SiteState {
     let site = fake::site();
     let identity = SeriesIdentity::function(DEVICE, CacheState::AsFound, SeriesKey::NONE);
     let mut table = SeriesTable::default();
-    for &(count, kind, raw_ns) in samples {
+    let id = site.series_id(identity);
+    for (index, &(count, kind, raw_ns)) in samples.iter().enumerate() {
+        if index == run {
+            site.series()[id.index()].series.begin_run();
+        }
         for _ in 0..count {
             let mut sample = Sample::new(raw_ns).unwrap();
             sample.flags.fed = !matches!(kind, Kind::Starved);
@@ -54,16 +63,18 @@ fn new_series_has_population_of_the_run() {
     assert_eq!((new.info.cache, new.info.population), (CacheState::Cold, Some(of(1_000.0))));
 }
 
-/// Reports the later samples as the difference to a reading after the earlier ones, and alone.
+/// Reports the later samples in two ways: as the difference from a reading after the earlier ones,
+/// and alone.
 fn after_and_alone(earlier: &[(u64, Kind, f64)], later: &[(u64, Kind, f64)]) -> [Series; 2] {
     let all = [earlier, later].concat();
-    let [site] = &since(&[state(earlier)], &[state(&all)], &biases())[..] else {
+    let [site] = &since(&[state(earlier)], &[state_in_run(&all, earlier.len())], &biases(), 1)[..]
+    else {
         panic!("one site")
     };
-    [site.series[0].clone(), state(later).report(&biases()).series[0].clone()]
+    [site.series[0].clone(), state(later).report(&biases(), None).series[0].clone()]
 }
 
-/// Times below 2 µs are recorded to the nanosecond, so the figures are equal.
+/// Times below 2 µs are recorded with nanosecond resolution, so the figures are equal.
 #[test]
 fn difference_equals_report_without_earlier_samples() {
     use Kind::{Fed, Queued, Starved};
@@ -119,7 +130,7 @@ fn times_are_copied_in_bounded_turns() {
                 break;
             }
         }
-        let report = state.report(&biases());
+        let report = state.report(&biases(), None);
         let samples = |series: &Series| series.histogram.count();
         (turns, report.series.iter().map(samples).sum::<u64>())
     };

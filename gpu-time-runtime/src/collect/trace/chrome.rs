@@ -1,7 +1,7 @@
 //! Export in the trace event format of Chrome and Perfetto.
 //!
-//! The host is a process with a row for each thread, and every device is a process with a row for each
-//! stream. Slices that overlap without nesting get further rows. Times are the host's.
+//! The host is a process with one row per thread, and every device is a process with one row per
+//! stream. Slices that overlap without nesting get additional rows. All times are host times.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -19,7 +19,7 @@ use crate::stats::bias::Bias;
 use crate::types::device::DeviceId;
 use gpu_time_report::Process;
 
-/// Returns the trace, and a note on what it lacks.
+/// Returns the trace, and a note about anything missing from it.
 pub(crate) fn rendered(process: &Process) -> (String, Option<String>) {
     let recorded = records();
     let contexts = cuda::contexts();
@@ -32,7 +32,7 @@ pub(crate) fn rendered(process: &Process) -> (String, Option<String>) {
     (render(&recorded, &about), recorded.note())
 }
 
-/// The environment of a trace.
+/// The data that describes a trace.
 struct About<'a> {
     process: &'a Process,
     devices: Vec<(DeviceId, String)>,
@@ -53,7 +53,7 @@ struct OtherData<'a> {
     process: &'a str,
     started: &'a str,
     clock: &'static str,
-    /// The clock's reading at 0 of the trace.
+    /// The clock reading at the trace's time 0.
     origin_ns: u64,
     brackets: u64,
     dropped: u64,
@@ -85,7 +85,7 @@ fn render(recorded: &TraceRecords, about: &About<'_>) -> String {
     file.finish()
 }
 
-/// A call or a slice with its interval and its number.
+/// A call or a slice, with its interval and number.
 type TimedItem<'a, T> = (Interval, (u64, &'a T));
 
 /// The position of a call in the trace.
@@ -94,7 +94,7 @@ struct CallPosition {
     at: Interval,
 }
 
-/// Writes the calls of each thread, and returns their positions by number.
+/// Writes each thread's calls, and returns their positions by number.
 fn write_calls(
     file: &mut TraceFile,
     pid: u32,
@@ -144,8 +144,8 @@ fn streams(slices: &[(u64, Slice)]) -> Vec<Vec<TimedItem<'_, Slice>>> {
     streams.into_iter().map(in_order).collect()
 }
 
-/// Computes the intervals of the slices of one stream. The clock fit varies a little from slice to slice, so
-/// intervals are shifted such that slices which followed each other on the stream do not overlap.
+/// Computes the intervals for one stream's slices. The clock fit varies slightly between slices, so
+/// intervals are shifted to ensure that consecutive slices on the stream do not overlap.
 fn in_order(slices: Vec<(u64, &Slice)>) -> Vec<TimedItem<'_, Slice>> {
     let first = slices.first().map_or(0, |(_, slice)| slice.marks[0].order());
     let since = |order: u32| order.wrapping_sub(first) as i32;
@@ -170,14 +170,15 @@ fn in_order(slices: Vec<(u64, &Slice)>) -> Vec<TimedItem<'_, Slice>> {
             ended_ns = ended_ns.max(at.end_ns);
         } else {
             at.begin_ns = at.begin_ns.max(ended_ns);
-            // A slice may begin where the previous one ends. An arrow to that point belongs to the later one.
+            // A slice may begin where the previous one ends. An arrow to that point belongs to the
+            // later one.
             at.end_ns = at.end_ns.max(at.begin_ns + 1);
         }
     }
     placed
 }
 
-/// Writes the streams of each device, and arrows from the calls to the slices.
+/// Writes each device's streams, and arrows from the calls to the slices.
 fn write_slices(
     file: &mut TraceFile,
     host: u32,
@@ -228,7 +229,8 @@ fn write_slices(
     }
 }
 
-/// Returns a process id for a device, which no process has, and its position. Process ids have 22 bits.
+/// Returns a process id for a device, which differs from all real ones, and its sort position. Real
+/// process ids have at most 22 bits.
 fn device_pid(host: u32, device: DeviceId) -> (u32, usize) {
     let nth = match device {
         DeviceId::Cuda(ordinal) => 1 + ordinal.min(500),
@@ -238,7 +240,8 @@ fn device_pid(host: u32, device: DeviceId) -> (u32, usize) {
 }
 
 impl Slice {
-    /// Returns the function's name, with the index of the launch if the function has several.
+    /// Returns the function's name, followed by the launch index if the function has several
+    /// launches.
     fn name(&self) -> Cow<'static, str> {
         let name = self.site.name();
         match self.series.launch {

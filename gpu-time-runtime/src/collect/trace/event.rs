@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 
 use crate::collect::trace::layout::Interval;
 
-/// A trace event, with the field names of the format.
+/// A trace event, with the field names used in the file format.
 #[derive(Default, Serialize)]
 pub(super) struct TraceEvent<'a> {
     pub ph: &'static str,
@@ -51,7 +51,8 @@ pub(super) enum EventArgs<'a> {
         call: u64,
         file: &'static str,
         line: u32,
-        /// The call had not returned when the trace was written, and ends at that time.
+        /// The call had not returned when the trace was written, so it is shown as ending at that
+        /// time.
         #[serde(skip_serializing_if = "is_false")]
         running: bool,
     },
@@ -65,7 +66,7 @@ pub(super) enum EventArgs<'a> {
         raw_ns: f64,
         #[serde(skip_serializing_if = "Option::is_none")]
         net_ns: Option<f64>,
-        /// The largest error of the position on the host's time line.
+        /// The largest error of the position on the host's time axis.
         alignment_error_ns: u64,
         #[serde(skip_serializing_if = "is_false")]
         queued: bool,
@@ -85,7 +86,8 @@ fn is_false(value: &bool) -> bool {
 /// A trace file in memory.
 pub(super) struct TraceFile {
     text: Vec<u8>,
-    /// The host time at 0 of the trace. Times relative to it keep nanosecond precision as JSON numbers.
+    /// The host time at the trace's time 0. Relative times keep nanosecond precision as JSON
+    /// numbers.
     origin_ns: u64,
 }
 
@@ -110,14 +112,14 @@ impl TraceFile {
         _ = serde_json::to_writer(&mut self.text, value);
     }
 
-    /// Appends an event on a line of its own.
+    /// Appends an event on a separate line.
     pub fn push(&mut self, event: &TraceEvent<'_>) {
         let is_first = self.text.ends_with(b"[");
         self.text.extend_from_slice(if is_first { b"\n" } else { b",\n" });
         self.append(event);
     }
 
-    /// Converts a host time to a time of the trace.
+    /// Converts a host time to a trace time.
     pub fn at(&self, ns: u64) -> Option<Micros> {
         Some(Micros(ns.saturating_sub(self.origin_ns)))
     }
@@ -136,13 +138,13 @@ impl TraceFile {
         self.push(&TraceEvent { ph: "X", name, cat, pid, tid, ts, dur, args, id: None, bp: None });
     }
 
-    /// Names a process and sets its position among the others.
+    /// Sets a process's name, and its position among the others.
     pub fn process(&mut self, pid: u32, name: &str, sort_index: usize) {
         self.metadata(pid, 0, "process_name", EventArgs::Name { name: name.into() });
         self.metadata(pid, 0, "process_sort_index", EventArgs::SortIndex { sort_index });
     }
 
-    /// Names further `rows` of a process that has `before` rows already.
+    /// Names `rows` additional rows in a process that already has `before` rows.
     pub fn rows(&mut self, pid: u32, before: usize, name: &str, rows: usize) {
         for nth in 0..rows {
             let tid = before + 1 + nth;

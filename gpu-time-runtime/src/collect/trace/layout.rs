@@ -1,4 +1,5 @@
-//! Layout of slices on rows: on one row, slices follow or contain each other and never overlap.
+//! Arranges slices in rows. Slices in the same row either follow or contain each other, and never
+//! overlap partially.
 
 use std::cmp::Reverse;
 
@@ -11,11 +12,11 @@ pub(super) struct Interval {
     pub end_ns: u64,
 }
 
-/// Sorts items by their beginning, the longer first, and assigns each to the first row on which it lies beside
-/// or inside the items there. Returns the row of each item and the number of rows.
+/// Sorts items by their beginning, longer ones first, and assigns each to the first row in which it
+/// fits beside or inside the existing items. Returns each item's row and the number of rows.
 pub(super) fn lay_out<T>(items: &mut [(Interval, T)]) -> (Vec<usize>, usize) {
     items.sort_by_key(|(interval, _)| (interval.begin_ns, Reverse(interval.end_ns)));
-    // By row, the ends of the open intervals, the innermost last.
+    // For each row, the ends of the open intervals, innermost last.
     let mut rows: Vec<Vec<u64>> = Vec::new();
     let mut place = |interval: &Interval| {
         for (row, ends) in rows.iter_mut().enumerate() {

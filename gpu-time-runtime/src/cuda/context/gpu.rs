@@ -1,4 +1,4 @@
-//! The implementation of [`Gpu`] for a context.
+//! Implements [`Gpu`] for a context.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -13,11 +13,11 @@ use crate::stats::clock_fit::ClockFit;
 use crate::types::attribute::Cold;
 use crate::types::handles::{Event, EventPair, Stream};
 
-/// The most events that the runtime creates in one context.
+/// The maximum number of events that the runtime creates in one context.
 const MAX_EVENTS: u32 = 1 << 16;
 
-/// Errors of the driver for the time of an event that was captured: the first during the capture,
-/// the second forever after.
+/// The driver's errors when the time of a captured event is read: the first during the capture, the
+/// second afterwards.
 const CAPTURED_EVENT: u32 = CUresult::CUDA_ERROR_CAPTURED_EVENT as u32;
 const INVALID_VALUE: u32 = CUresult::CUDA_ERROR_INVALID_VALUE as u32;
 
@@ -36,7 +36,8 @@ impl Gpu for Context {
     fn is_capturing(&self, stream: Stream) -> Result<bool, Fault> {
         match self.capture_status(stream) {
             Ok(status) => Ok(status != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE),
-            // The NULL stream, while a stream is being captured that would have to wait for it.
+            // The stream is the NULL stream, and a stream that would have to wait for it is being
+            // captured.
             Err(Fault::Code(code))
                 if code == CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT as u32 =>
             {
@@ -60,8 +61,8 @@ impl Gpu for Context {
     fn discard(&self, pair: &EventPair) {
         _ = self.inside(|| {
             for event in [&pair.start, &pair.stop] {
-                // SAFETY: made by `create_event` in this context, which exists; the caller gives it
-                // up.
+                // SAFETY: made by `create_event` in this context, which exists; the caller gives up
+                // the event.
                 unsafe { event::destroy(event.handle() as CUevent) }?;
                 self.events.fetch_sub(1, Relaxed);
             }
@@ -83,7 +84,7 @@ impl Gpu for Context {
         if self.is_gone() {
             return Err(Fault::ContextGone);
         }
-        // Without ids there is no way to ask: then both are `None`.
+        // Without ids, the check is impossible, and both are `None`.
         let id = self.noting(id_of(self.handle))?;
         if id == self.id { Ok(()) } else { self.noting(Err(Fault::ContextGone)) }
     }

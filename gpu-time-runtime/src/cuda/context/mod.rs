@@ -1,4 +1,4 @@
-//! A CUDA context with what the runtime keeps in it: events, kernels, a stream, calibration.
+//! A CUDA context and the runtime's resources in it: events, kernels, a stream, calibration.
 
 mod gpu;
 
@@ -23,15 +23,15 @@ use crate::types::handles::{Event, EventPair, Stream};
 use crate::types::{attribute::Cold, device::DeviceId, sample::CacheState};
 use gpu_time_report::FlushProof;
 
-/// A CUDA context, from the first call that used it to the end of the process.
+/// A CUDA context, from the first call that uses it until the process ends.
 ///
-/// The primary context of a device is retained, so that its events can still be read after the
-/// application has released its own handle. Brackets and threads keep references, so a `Context`
-/// is never freed, also after the driver's context has been destroyed. [`Context::retire`] gives
-/// back what it used beside its own place in memory.
+/// A device's primary context is retained, so that its events can still be read after the
+/// application has released its own handle. Brackets and threads keep references, so a `Context` is
+/// never freed, even after the driver's context has been destroyed. [`Context::retire`] frees
+/// everything except the `Context` itself.
 ///
-/// Invariant: a context is never revived. One that is created at the address of a dead one is
-/// another `Context`.
+/// Invariant: a context is never revived. A new context at the address of a dead one gets another
+/// `Context`.
 #[repr(C, align(64))] // the fields that every timed call reads come first, together
 pub(crate) struct Context {
     pub(super) symbols: &'static Symbols,
@@ -41,7 +41,7 @@ pub(crate) struct Context {
     dead: AtomicBool,
     ordinal: u32,
     pub device: DeviceInfo,
-    /// This is the primary context of the device, and retained.
+    /// This is the device's primary context, and it is retained.
     is_retained: AtomicBool,
     events: AtomicU32,
     pub(super) own_stream: Result<Stream, Fault>,
@@ -51,7 +51,7 @@ pub(crate) struct Context {
     holds: Holds,
     pub(super) floor: FloorProbe,
     clock: DeviceClock,
-    /// The event from which times of graphs are counted, once a graph was timed.
+    /// The event from which graph times are counted, set when a graph is first timed.
     pub(super) origin: OnceLock<Option<Event>>,
     pub(super) blank: OnceLock<Result<EventPair, Fault>>,
     pub(super) calibrator: Calibrator,
@@ -96,14 +96,14 @@ impl Context {
         result == CUresult::CUDA_SUCCESS && Some(id) == self.id
     }
 
-    /// Marks the context dead, because another one has its handle.
+    /// Marks the context dead, because another context now has its handle.
     pub(super) fn give_up(&self) {
         self.dead.store(true, Relaxed);
     }
 
-    /// Returns `true` if the driver says that the context has been destroyed. A context that has
-    /// failed for good still exists. Drivers without ids cannot be asked; there a dead context
-    /// counts as destroyed.
+    /// Returns `true` if the driver reports that the context has been destroyed. A permanently
+    /// failed context still exists. Drivers without ids cannot tell, so there a dead context counts
+    /// as destroyed.
     pub(super) fn is_destroyed(&self) -> bool {
         match self.id {
             None => self.is_gone(),
@@ -112,8 +112,8 @@ impl Context {
         }
     }
 
-    /// Gives back what a destroyed context used beside its place in memory: the pages that the GPU
-    /// writes to, and lists of events. Returns `false` if another thread still uses some of it.
+    /// Frees a destroyed context's resources: the pages that the GPU writes to, and lists of
+    /// events. Returns `false` if another thread is still using some of them.
     pub(super) fn retire(&self) -> bool {
         self.dead.store(true, Relaxed);
         self.holds.retire();
@@ -122,18 +122,18 @@ impl Context {
         done.into_iter().all(|is_done| is_done)
     }
 
-    /// Returns `true` if it exists until the process ends or its device is reset.
+    /// Returns `true` if the context exists until the process ends or the device is reset.
     pub fn is_retained(&self) -> bool {
         self.is_retained.load(Relaxed)
     }
 
-    /// Returns the id of its device in the report.
+    /// Returns the device's id for the report.
     pub fn device_id(&self) -> DeviceId {
         DeviceId::Cuda(self.ordinal)
     }
 
-    /// Returns `true` if flushes of this kind can be enqueued, after preparing them if `is_free`
-    /// allows it: preparing enqueues work, which must not end up inside a bracket. If flushes stay
+    /// Returns `true` if flushes of this kind can be enqueued. If `is_free`, prepares them if
+    /// necessary. This enqueues work, which must not end up inside a bracket. If flushes remain
     /// impossible, the report says why.
     pub fn can_flush(&self, cold: Cold, is_free: bool) -> bool {
         let can = self.is_ready_to_flush(cold) || (is_free && self.prepare_flush(cold).is_ok());
@@ -143,17 +143,17 @@ impl Context {
         can
     }
 
-    /// Prepares flushes of this kind. To be called while no bracket is open.
+    /// Prepares flushes of this kind. Must be called while no bracket is open.
     pub fn prepare_flush(&self, cold: Cold) -> Result<(), Fault> {
         self.inside(|| self.flushes.prepare(cold, &self.resources(self.own_stream?)))
     }
 
-    /// Returns `true` if flushes of this kind were prepared.
+    /// Returns `true` if flushes of this kind have been prepared.
     pub fn is_ready_to_flush(&self, cold: Cold) -> bool {
         self.flushes.is_ready_for(cold)
     }
 
-    /// Searches again for a flush whose effect could not be measured, a few times in all.
+    /// Searches again for a flush whose effect could not be measured, up to a few times.
     fn prove_flush(&self, cold: Cold) {
         let Ok(own_stream) = self.own_stream else { return };
         if self.flushes.is_in_doubt(cold) && self.is_idle(own_stream) {
@@ -169,31 +169,30 @@ impl Context {
         Resources { symbols, device, module, own_stream }
     }
 
-    /// Returns `true` if the GPU has done all that was enqueued on a stream, which is not being
-    /// captured.
+    /// Returns `true` if the GPU has finished all work on a stream, which must not be in capture.
     fn is_idle(&self, stream: Stream) -> bool {
         // SAFETY: the stream is live.
         relaxed(|| self.on_stream(stream, || unsafe { sys::cuStreamQuery(raw(stream)) })).is_ok()
     }
 
-    /// Returns `true` if streams can be held, after preparing that if `is_free` allows it, as for
-    /// [`Context::can_flush`]. Where a launch waits for its kernel, none can be.
+    /// Returns `true` if streams can be held. If `is_free`, prepares this if necessary, as in
+    /// [`Context::can_flush`]. Streams cannot be held if launches wait for their kernels.
     pub fn can_hold(&self, is_free: bool) -> bool {
         let prepare = || self.inside(|| self.holds.prepare(&self.module, self.own_stream?));
         !self.symbols.launches_block && (self.is_ready_to_hold() || (is_free && prepare().is_ok()))
     }
 
-    /// Returns `true` if holds were prepared.
+    /// Returns `true` if holds have been prepared.
     pub fn is_ready_to_hold(&self) -> bool {
         self.holds.is_ready()
     }
 
-    /// Releases every held stream. With `forever`, also those that are held from now on.
+    /// Releases every held stream. With `forever`, later holds are released as well.
     pub fn release_holds(&self, forever: bool) {
         self.holds.release_all(forever);
     }
 
-    /// Returns the state in which a flush that is enqueued on the stream now leaves the L2.
+    /// Returns the L2 state that a flush enqueued now on this stream will leave.
     pub fn flushed_state(&self, stream: Stream, cold: Cold) -> CacheState {
         match cold {
             _ if self.persisting.may_exist(stream) => CacheState::Partial,
@@ -203,34 +202,34 @@ impl Context {
         }
     }
 
-    /// Returns the bytes that a flush reads or writes, if one was prepared.
+    /// Returns the number of bytes that a flush reads or writes, if one has been prepared.
     pub fn flush_bytes(&self) -> Option<u64> {
         self.flushes.bytes()
     }
 
-    /// Returns what flushes were measured to evict.
+    /// Returns the measured effect of the flushes.
     pub fn flush_proof(&self) -> Option<FlushProof> {
         self.flushes.proof()
     }
 
-    /// Returns the time of an empty pair of events, once it is known.
+    /// Returns the time of an empty event pair, once it is known.
     pub fn floor(&self) -> Option<Floor> {
         if self.check_alive().is_ok() { self.floor.get() } else { self.floor.known() }
     }
 
-    /// Returns how much later than in the best case the GPU must reach a start for the sample to
-    /// count as fed, once the clocks are aligned.
+    /// Returns how much later than in the best case the GPU must reach a bracket's start for the
+    /// sample to count as fed. `None` until the clocks are aligned.
     pub fn fed_margin_ns(&self) -> Option<f64> {
         Some(self.clock.known()?.margin_ns)
     }
 
-    /// Returns `true` if a calibration of the event bias was tried, whether or not it succeeded.
+    /// Returns `true` if calibration has been tried, even if it failed.
     pub fn is_calibrated(&self) -> bool {
         self.calibrator.tried.load(Relaxed)
     }
 
-    /// Calibrates the event bias, once, unless `stream` is being captured. Takes some milliseconds.
-    /// To be called while no bracket is open.
+    /// Calibrates the event bias once, unless `stream` is being captured. Takes some milliseconds.
+    /// Must be called while no bracket is open.
     pub fn calibrate(&self, stream: Stream) {
         if !self.is_calibrated() && self.is_capturing(stream) == Ok(false) {
             self.run_calibration(false);
@@ -238,7 +237,7 @@ impl Context {
     }
 
     /// Checks whether the event bias has moved, and searches again for flushes whose effect could
-    /// not be measured. To be called while the GPU is idle and no bracket is open.
+    /// not be measured. Must be called while the GPU is idle and no bracket is open.
     pub fn check_calibration(&self) {
         if self.check_alive().is_ok() {
             self.run_calibration(true);
@@ -267,17 +266,17 @@ impl Context {
         self.floor().and_then(|floor| floor.step_ns)
     }
 
-    /// Returns the time of a pair of events around an empty kernel, once it is known.
+    /// Returns the time of an event pair around an empty kernel, once it is known.
     pub fn calibration(&self) -> Option<Calibration> {
         self.calibrator.get()
     }
 
-    /// Returns the bias to be subtracted from the raw time of each bracket, if it is known.
+    /// Returns the bias to subtract from each bracket's raw time, if it is known.
     pub fn bias(&self, given: Option<ConfiguredBias>) -> Option<Bias> {
         Bias::of(given, self.calibration(), &self.device.name, self.floor())
     }
 
-    /// Returns what went wrong in this context, for the report.
+    /// Returns the problems in this context, for the report.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if let Err(fault) = self.own_stream {
@@ -296,8 +295,8 @@ impl Context {
         warnings
     }
 
-    /// Runs driver calls in this context, and leaves the calling thread's context and capture mode
-    /// as they were.
+    /// Runs driver calls in this context, then restores the calling thread's context and capture
+    /// mode.
     pub(super) fn inside<R>(&self, f: impl FnOnce() -> Result<R, Fault>) -> Result<R, Fault> {
         if self.is_gone() {
             return Err(Fault::ContextGone);
@@ -335,9 +334,8 @@ impl Context {
         Ok(status.get())
     }
 
-    /// Waits until the GPU has done all that was enqueued on the stream. An error of that work is
-    /// not taken from the application: it stays with the context, and the application's next call
-    /// returns it too.
+    /// Waits until the GPU has finished all work on the stream. This does not consume an error of
+    /// that work: it stays with the context, so the application's next call returns it too.
     pub fn synchronize(&self, stream: Stream) -> Result<(), Fault> {
         relaxed(|| {
             // SAFETY: the stream is live.
@@ -345,8 +343,8 @@ impl Context {
         })
     }
 
-    /// Marks the context dead if the result says so, and gives its retain back if it failed for
-    /// good.
+    /// Marks the context dead if the result says so, and releases the retained primary context
+    /// after a permanent failure.
     fn noting<R>(&self, result: Result<R, Fault>) -> Result<R, Fault> {
         match result {
             Err(Fault::ContextGone) => self.dead.store(true, Relaxed),

@@ -1,14 +1,14 @@
-//! The ways to evict the L2: what each enqueues, and which are tried for which kind of flush.
+//! The ways to evict the L2: what each one enqueues, and which are tried for each kind of flush.
 
 use crate::cuda::flush_buffer::FlushBuffer;
 use crate::cuda::module::{Kernel, Module};
 use crate::gpu::Fault;
 use crate::types::{attribute::Cold, handles::Stream};
 
-/// The largest flush, in multiples of the reported L2.
+/// The size of the largest flush, in multiples of the reported L2 size.
 const LARGEST: u32 = 4;
-/// The largest flush that writes and discards. If that does not empty the L2, reading may, and
-/// takes no more memory traffic then.
+/// The size of the largest flush that writes and discards. If it does not empty the L2, reading
+/// may, with no more memory traffic.
 const LARGEST_DISCARD: u32 = 2;
 
 /// A way to evict lines.
@@ -23,8 +23,8 @@ pub(super) enum Method {
 }
 
 impl Method {
-    /// Returns the methods for this kind of flush in the order in which they are tried, each with
-    /// the multiple of the L2 that it reads or writes.
+    /// Returns the methods for this kind of flush in the order in which to try them, each with the
+    /// multiple of the L2 size to read or write.
     pub fn candidates(cold: Cold, module: &Module) -> Result<Vec<(Method, u32)>, Fault> {
         let up_to = |most, method: Method| (1..=most).map(move |multiple| (method, multiple));
         Ok(match cold {
@@ -39,7 +39,7 @@ impl Method {
         })
     }
 
-    /// Returns its name in the report.
+    /// Returns the method's name for the report.
     pub fn name(self) -> &'static str {
         match self {
             Method::Read(_) => "read",
@@ -48,8 +48,8 @@ impl Method {
         }
     }
 
-    /// Launches the kernel once, on our own stream: the first launch may load it, which must not
-    /// happen in the user's stream. A failure is ignored, because the eviction itself will fail
+    /// Launches the kernel once on our own stream. The first launch may load the kernel, which must
+    /// not happen on the user's stream. Failure is ignored, because the eviction itself will fail
     /// too.
     pub fn make_ready(self, buffer: FlushBuffer, own_stream: Stream) {
         _ = match self {
@@ -74,8 +74,8 @@ impl Method {
         }
     }
 
-    /// Returns the memory that it should have taken out of the L2 again. A line that the L2 does
-    /// not hold is not dirty.
+    /// Returns the memory that the flush should have removed from the L2 again. A line that is not
+    /// in the L2 is not dirty.
     pub fn discarded(self, buffer: FlushBuffer) -> Option<FlushBuffer> {
         matches!(self, Method::WriteDiscard(_)).then_some(buffer)
     }

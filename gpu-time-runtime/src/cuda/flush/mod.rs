@@ -1,5 +1,5 @@
-//! The flushes of a context, which empty the L2: each is searched for when it is first needed and
-//! kept with what was measured of it.
+//! The flushes of a context, which empty the L2. Each is searched for when first needed, and kept
+//! together with its measured effect.
 
 mod method;
 mod search;
@@ -17,15 +17,15 @@ use crate::types::{attribute::Cold, handles::Stream};
 use gpu_time_report::{Eviction, FlushProof};
 use search::{Flush, SearchError, SearchState};
 
-/// Searches for a flush whose effect could not be measured: one at the first cold call, the rest
-/// when reports are made.
+/// The maximum number of searches for a flush whose effect could not be measured: one at the first
+/// cold call, the rest when reports are made.
 const SEARCHES: usize = 4;
 
-/// The flushes of one context. Each lives as long as the context.
+/// The flushes of one context. They live as long as the context.
 pub(super) struct Flushes {
     clean: Searches,
     dirty: Searches,
-    /// Locked during a search, because lines can be timed for one flush at a time.
+    /// Locked during a search, because lines can be timed for only one flush at a time.
     state: Mutex<SearchState>,
 }
 
@@ -39,12 +39,12 @@ impl Default for Flushes {
     }
 }
 
-/// The results of the searches for one kind of flush. The last flush is the one in use. Earlier
-/// ones stay, because they may still be enqueued.
+/// The results of all searches for one kind of flush. The last flush found is the one in use.
+/// Earlier ones are kept, because they may still be enqueued.
 #[derive(Default)]
 struct Searches {
     results: [OnceLock<Result<Box<Flush>, SearchError>>; SEARCHES],
-    /// A cold call came before the first search and was timed without a flush.
+    /// A cold call before the first search was timed without a flush.
     has_left_out: AtomicBool,
 }
 
@@ -53,11 +53,11 @@ impl Flushes {
         self.flush(cold).is_some()
     }
 
-    /// Searches for the flush of this kind, once. Other threads that need one wait for this search:
-    /// their work would evict the lines that it times.
+    /// Searches for a flush of this kind, once. Other threads that need one wait, because their
+    /// work would evict the lines timed by this search.
     ///
-    /// The search waits for our own stream: some milliseconds if the GPU is idle, and a bounded
-    /// time if it is busy.
+    /// The search waits for our own stream: some milliseconds if the GPU is idle, a bounded time if
+    /// it is busy.
     pub fn prepare(&self, cold: Cold, resources: &Resources<'_>) -> Result<(), Fault> {
         let [first, ..] = &self.searches(cold).results;
         match first.get_or_init(|| self.search(cold, resources, &mut locked(&self.state))) {
@@ -66,7 +66,7 @@ impl Flushes {
         }
     }
 
-    /// Notes that a cold call was timed without a flush.
+    /// Records that a cold call was timed without a flush.
     pub fn leave_out(&self, cold: Cold) {
         self.searches(cold).has_left_out.store(true, Relaxed);
     }
@@ -77,7 +77,7 @@ impl Flushes {
     }
 
     /// Searches again for a flush whose effect could not be measured. Our own stream must be idle.
-    /// Returns at once if another thread is searching.
+    /// Returns immediately if another thread is searching.
     pub fn search_again(&self, cold: Cold, resources: &Resources<'_>) {
         let Ok(mut state) = self.state.try_lock() else { return };
         let searches = self.searches(cold);
@@ -88,31 +88,31 @@ impl Flushes {
         }
     }
 
-    /// Gives back what the searches used, once the context has been destroyed. Returns `false` if
+    /// Frees the memory used by searches after the context has been destroyed. Returns `false` if
     /// another thread is searching.
     pub fn retire(&self) -> bool {
         let state = locked_by(&self.state, Instant::now());
         state.map(|mut state| *state = SearchState::default()).is_some()
     }
 
-    /// Enqueues the eviction; the context must be current.
+    /// Enqueues a flush. The context must be current.
     pub fn enqueue(&self, stream: Stream, cold: Cold) -> Result<(), Fault> {
         let flush = self.flush(cold).ok_or(Fault::Exhausted)?;
         flush.method.evict(flush.buffer, stream)
     }
 
-    /// Returns `true` if measurements showed that the flush empties the L2.
+    /// Returns `true` if measurements have shown that the flush empties the L2.
     pub fn is_proved(&self, cold: Cold) -> bool {
         self.flush(cold).is_some_and(|flush| flush.eviction.as_ref().is_ok_and(Eviction::proved))
     }
 
-    /// Returns the bytes that the larger one of the flushes reads or writes.
+    /// Returns the number of bytes that the larger of the flushes reads or writes.
     pub fn bytes(&self) -> Option<u64> {
         let flushes = [Cold::Clean, Cold::Dirty].into_iter().filter_map(|cold| self.flush(cold));
         flushes.map(|flush| flush.buffer.bytes()).max()
     }
 
-    /// Returns what the flushes were measured to evict.
+    /// Returns the measured effect of the flushes.
     pub fn proof(&self) -> Option<FlushProof> {
         let eviction = |cold| self.flush(cold)?.eviction.clone().ok();
         let proof = FlushProof { clean: eviction(Cold::Clean), dirty: eviction(Cold::Dirty) };
@@ -192,17 +192,17 @@ impl Searches {
         results.filter_map(|result| result.as_ref().ok()).next().map(Box::as_ref)
     }
 
-    /// Returns `true` if calls were timed without a flush and no search was made since.
+    /// Returns `true` if calls were timed without a flush and no search has been made since.
     fn is_left_out(&self) -> bool {
         self.has_left_out.load(Relaxed) && self.results[0].get().is_none()
     }
 
-    /// Returns why the effect of the flush is unknown, if it is.
+    /// Returns the reason why the flush's effect is unknown, if it is.
     fn doubt(&self) -> Option<NoResult> {
         self.flush()?.eviction.as_ref().err().copied()
     }
 
-    /// Returns the same as of the first search.
+    /// Returns the same for the first search's flush.
     fn first_doubt(&self) -> Option<NoResult> {
         self.results.first()?.get()?.as_ref().ok()?.eviction.as_ref().err().copied()
     }

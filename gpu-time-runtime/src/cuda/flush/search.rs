@@ -12,12 +12,12 @@ use crate::stats::eviction::Passes;
 use crate::types::{attribute::Cold, handles::Stream};
 use gpu_time_report::Eviction;
 
-/// The longest time that the host waits in one search.
+/// The maximum host waiting time in one search.
 const PATIENCE: Duration = Duration::from_millis(200);
-/// Attempts at one size while other work evicts the lines that are timed.
+/// The number of attempts at one size if other work evicts the lines being timed.
 const ROUNDS: u32 = 3;
 
-/// The parts of a context that a search uses; the context must be current.
+/// The parts of a context needed for a search. The context must be current.
 pub(in crate::cuda) struct Resources<'a> {
     pub symbols: &'a Symbols,
     pub device: &'a DeviceInfo,
@@ -25,24 +25,24 @@ pub(in crate::cuda) struct Resources<'a> {
     pub own_stream: Stream,
 }
 
-/// The state that one search leaves for the next.
+/// State carried from one search to the next.
 #[derive(Default)]
 pub(super) struct SearchState {
     line_probe: Option<Result<LineProbe, Fault>>,
-    /// Memory of a search that did not come to its end.
+    /// Memory from a search that did not finish.
     unfinished: Option<ProbedMemory>,
 }
 
-/// A flush, as a search found it.
+/// A flush found by a search.
 pub(super) struct Flush {
     pub method: Method,
-    /// The buffer that it reads or writes. The two kinds do not share one: a clean flush that reads
-    /// what a dirty one wrote would hit those lines and leave them dirty.
+    /// The buffer to read or write. The two kinds of flush have separate buffers: a clean flush
+    /// that reads what a dirty one wrote would hit those lines and leave them dirty.
     pub buffer: FlushBuffer,
     pub eviction: Result<Eviction, NoResult>,
 }
 
-/// The reasons why there is no flush.
+/// The reasons why no flush is available.
 #[derive(Clone, Copy)]
 pub(super) enum SearchError {
     Memory(Fault),
@@ -50,16 +50,16 @@ pub(super) enum SearchError {
 }
 
 impl Flush {
-    /// Returns the share of lines that it evicts, for the kind of line that it evicts least.
+    /// Returns the fraction of lines evicted, for the kind of line that is evicted least.
     fn evicted_share(&self) -> f64 {
         let least = |seen: &Eviction| seen.missed_after_read().min(seen.missed_after_write());
         self.eviction.as_ref().map_or(0.0, least)
     }
 }
 
-/// Returns the first flush that measurably empties the L2. If none does, returns the best that
-/// there is memory for, or the first if nothing can be measured. `buffer` is that of an earlier
-/// search, which is used again.
+/// Returns the first flush that measurably empties the L2. Otherwise, returns the best one for
+/// which there is enough memory, or the first one if nothing can be measured. `buffer` comes from
+/// an earlier search and is reused.
 pub(super) fn search(
     cold: Cold,
     resources: &Resources<'_>,
@@ -75,7 +75,7 @@ pub(super) fn search(
     for (method, multiple) in candidates {
         let buffer = match memory.buffer(bytes(resources.device, multiple)) {
             Ok(buffer) => buffer,
-            // The next candidate may need less.
+            // The next candidate may need less memory.
             Err(fault) => {
                 error = SearchError::Memory(fault);
                 continue;
@@ -85,7 +85,8 @@ pub(super) fn search(
         let line_probe = state.line_probe.get_or_insert_with(|| {
             LineProbe::new(resources.device, resources.module.kernels()?, resources.own_stream)
         });
-        // After the buffer: where memory is short, a flush matters more than its proof.
+        // Allocated after the buffer, because a flush matters more than its proof if memory is
+        // short.
         let probed = probed.get_or_insert_with(|| memory.probed(state.unfinished.take()));
         let eviction = match (line_probe, &*probed) {
             (Ok(line_probe), Ok(probed)) => measure(
@@ -102,7 +103,8 @@ pub(super) fn search(
             Err(NoResult::Fault(fault @ (Fault::ContextGone | Fault::Sticky))) => {
                 return Err(SearchError::Fault(*fault));
             }
-            // The GPU may not have come to some of this work yet, so its memory must stay.
+            // The GPU may not have reached some of this work yet, so its memory must stay
+            // allocated.
             Err(NoResult::Fault(_) | NoResult::Busy) => {
                 memory.allocated.clear();
                 state.unfinished = probed.ok();
@@ -123,13 +125,13 @@ pub(super) fn search(
     Ok(best)
 }
 
-/// The memory of one search.
+/// The memory used by one search.
 struct Memory<'a> {
     resources: &'a Resources<'a>,
-    /// The largest buffer so far. At first that of an earlier search, which is never freed: it may
-    /// be enqueued on other streams.
+    /// The largest buffer so far. A buffer from an earlier search is never freed, because it may be
+    /// enqueued on other streams.
     largest: Option<FlushBuffer>,
-    /// Allocations that can be freed.
+    /// Allocations that may be freed.
     allocated: Vec<FlushBuffer>,
 }
 
@@ -181,7 +183,7 @@ fn measure(
     Err(NoResult::Disturbed)
 }
 
-/// Returns a multiple of the size of the L2, in whole lines.
+/// Returns a multiple of the L2 size, rounded to whole lines.
 fn bytes(device: &DeviceInfo, multiple: u32) -> u64 {
     device.l2_bytes / DISCARDED_LINE * DISCARDED_LINE * u64::from(multiple)
 }

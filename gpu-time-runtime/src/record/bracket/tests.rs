@@ -1,4 +1,4 @@
-//! The order of a bracket.
+//! Tests for the order of a bracket's steps.
 
 use crate::gpu::fake::FakeGpu;
 use crate::record::bracket::*;

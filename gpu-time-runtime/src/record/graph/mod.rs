@@ -1,8 +1,8 @@
-//! Launches that became nodes of a graph, between two event records that are nodes too.
+//! Launches captured as graph nodes, each between two event record nodes.
 //!
-//! The driver does not report replays, so the events are polled: for a report, and before a timed call if
-//! brackets in streams were drained since the last poll. A poll finds the last replay, if that has ended;
-//! earlier replays have left no times behind.
+//! The driver does not report replays, so the events are polled: for a report, and before a timed
+//! call if stream brackets have been drained since the last poll. A poll finds the last replay, if
+//! it has ended. The times of earlier replays are overwritten.
 
 mod node;
 mod table;
@@ -20,13 +20,14 @@ pub(crate) use node::Node;
 use table::GRAPHS;
 pub(crate) use table::{has_nodes, series};
 
-/// Nodes to poll at once while a program runs.
+/// The number of nodes to poll at once while a program is running.
 const AT_ONCE: usize = 64;
-/// Polling takes at most one part in this many of the host's time.
+/// Polling may take at most one part in this many of the host time.
 const SHARE: u64 = 100;
 
-/// Adds the start of a launch as a node. Returns `None` if its stream is not being captured, or its site
-/// has no nodes; a launch that gets none for another reason is counted as lost.
+/// Adds the start of a launch as a node. Returns `None` if the stream is not being captured or the
+/// site has no nodes. If the node cannot be added for another reason, the launch is counted as
+/// lost.
 #[cold]
 pub(crate) fn open(call: &StreamCall, launch: u32) -> Option<Result<Box<Node>, Lost>> {
     let StreamCall { site, context, stream, .. } = *call;
@@ -40,7 +41,7 @@ pub(crate) fn open(call: &StreamCall, launch: u32) -> Option<Result<Box<Node>, L
     }
     let function = SeriesIdentity::function(context.device_id(), CacheState::AsFound, call.key);
     let series = SeriesIdentity { launch: Some(launch), graph: true, ..function };
-    // A report shows the series before the graph is first replayed.
+    // Makes the series appear in reports before the graph is first replayed.
     site.series_id(series);
     let opened = match capture {
         Ok(Some(capture)) if can => Node::open(call, &capture, series),
@@ -50,7 +51,7 @@ pub(crate) fn open(call: &StreamCall, launch: u32) -> Option<Result<Box<Node>, L
     Some(opened.inspect_err(|reason| table::record(site, series, Err(*reason))))
 }
 
-/// Polls some nodes, unless another thread does or has done a moment ago.
+/// Polls some nodes, unless another thread is polling or has polled recently.
 pub(crate) fn poll_some() {
     if !has_nodes() {
         return;
@@ -72,8 +73,8 @@ pub(crate) fn poll_some() {
     graphs.due_ns = ended_ns + (SHARE - 1) * ended_ns.saturating_sub(began_ns);
 }
 
-/// Polls every node. Returns `false` if another thread polls until the deadline: it is stuck in a driver
-/// call.
+/// Polls every node. Returns `false` if another thread is still polling at the deadline, which
+/// means that it is stuck in a driver call.
 pub(crate) fn poll_all(deadline: Instant) -> bool {
     let Some(mut graphs) = locked_by(&GRAPHS, deadline) else { return false };
     let all = graphs.pairs.len();

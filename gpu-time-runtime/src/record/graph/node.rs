@@ -8,14 +8,14 @@ use crate::record::threads::StreamCall;
 use crate::site::series_id::SeriesIdentity;
 use crate::types::{handles::Stream, sample::Lost};
 
-/// A launch whose start is a node and whose stop is not yet.
+/// A launch whose start is a node and whose stop has not been recorded yet.
 pub(crate) struct Node {
     pair: Pair,
-    /// The reason why the pair is a blank one, whose times are never read: it only preserves the graph's
-    /// shape.
+    /// The reason why the pair is blank. A blank pair's times are never read; it only preserves the
+    /// graph's shape.
     blank: Option<Lost>,
     capture: u64,
-    /// The thread of the start, on a per-thread stream.
+    /// The thread that recorded the start, if it is on a per-thread stream.
     thread_id: Option<u64>,
     stream: Stream,
     stream_state: &'static StreamState,
@@ -33,7 +33,7 @@ impl Node {
         let StreamCall { site, context, stream, tracked, .. } = *call;
         let (pair, blank) = match Pair::for_capture(context, capture) {
             Ok(pair) => (pair, None),
-            // A graph that is captured again must keep its shape.
+            // If a graph is captured again, it must keep its shape.
             Err(fault) => (Pair::blank(context)?, Some(fault.into())),
         };
         let thread_id = stream.is_per_thread().then(thread_id::current);
@@ -55,7 +55,7 @@ impl Node {
         }
     }
 
-    /// Records the stop of the launch as a node. `is_alive` is `false` if the stream was destroyed.
+    /// Records the launch's stop as a node. `is_alive` is `false` if the stream has been destroyed.
     #[cold]
     pub fn close(self, is_alive: bool) {
         match self.stop(is_alive) {
@@ -79,7 +79,7 @@ impl Node {
         }
         let context = self.pair.context;
         match context.capture(self.stream)? {
-            // Outside of its capture, the record would fail.
+            // Outside its capture, the record would fail.
             Some(capture) if capture.id == self.capture => {
                 Ok(context.record_node(&self.pair.events.stop, self.stream)?)
             }
@@ -87,7 +87,8 @@ impl Node {
         }
     }
 
-    /// Counts the launch as lost, without a stop. The graph keeps the start until it is destroyed.
+    /// Counts the launch as lost, without a stop. The graph keeps the start node until it is
+    /// destroyed.
     #[cold]
     pub fn lose(self, reason: Lost) {
         self.stream_state.close();

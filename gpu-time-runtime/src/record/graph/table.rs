@@ -1,4 +1,4 @@
-//! Event pairs that live in graphs, and the series that their replays are counted in.
+//! Event pairs used in graphs, and the series that count their replays.
 
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Relaxed};
@@ -12,36 +12,36 @@ use crate::site::{callsite::CallSite, series_id::SeriesIdentity};
 use crate::types::sample::{Lost, Sample, SampleFlags};
 use crate::types::{handles::EventPair, workload::Workload};
 
-/// Event pairs that graphs may have at once.
+/// The maximum number of event pairs in graphs at once.
 const MAX_PAIRS: usize = 8_192;
 
-/// A pair that a graph records.
+/// A pair recorded by a graph.
 pub(super) struct GraphPair {
     pub pair: Pair,
-    /// How to record its times; `None` if the launch was lost.
+    /// How to record the pair's times; `None` if the launch was lost.
     info: Option<NodeInfo>,
 }
 
-/// The properties of a node that its samples need.
+/// The node properties needed for its samples.
 #[derive(Clone, Copy)]
 pub(super) struct NodeInfo {
     pub site: &'static CallSite,
     pub series: SeriesIdentity,
-    /// No node of the graph precedes it.
+    /// No other node in the graph precedes it.
     pub is_first: bool,
     pub nested: bool,
     pub tracked: bool,
 }
 
-/// The event pairs of the process's graphs.
+/// The event pairs for all graphs in the process.
 pub(super) struct Graphs {
     pub pairs: Vec<GraphPair>,
     idle: Vec<Pair>,
-    /// Pairs created in contexts that still exist.
+    /// The number of pairs created in contexts that still exist.
     made: usize,
-    /// The pair at which the next poll begins.
+    /// The pair at which the next poll starts.
     next: usize,
-    /// The host's time from which on the next poll is due.
+    /// The host time at which the next poll becomes due.
     pub due_ns: u64,
 }
 
@@ -50,17 +50,17 @@ pub(super) static GRAPHS: Mutex<Graphs> = Mutex::new(
     Graphs { pairs: Vec::new(), idle: Vec::new(), made: 0, next: 0, due_ns: 0 },
 );
 
-/// Every series of nodes. Never locked during a driver call, because a report needs it.
+/// All series for graph nodes. Never locked during a driver call, because a report needs it.
 static SERIES: Mutex<SeriesTable> = Mutex::new(Rank::GraphSeries, SeriesTable::EMPTY);
-/// Set with the first node, so that programs without graphs take no lock.
+/// Set when the first node is added, so that programs without graphs take no lock.
 static HAS_NODES: AtomicBool = AtomicBool::new(false);
 
-/// Returns `true` if a graph has ever been given a node.
+/// Returns `true` if any graph has ever been given a node.
 pub(crate) fn has_nodes() -> bool {
     HAS_NODES.load(Relaxed)
 }
 
-/// Locks every series of nodes, each with the number of its readings and losses.
+/// Locks all series for graph nodes, each with the number of its readings and losses.
 pub(crate) fn series() -> MutexGuard<'static, SeriesTable> {
     locked(&SERIES)
 }
@@ -75,19 +75,19 @@ pub(super) fn record(
     let series = table.begin(site, identity);
     table.record(&[SeriesOutcome { series, outcome, workload: Workload::UNKNOWN }]);
     if outcome.is_ok() && timeline::is_on() {
-        // The stream of a replay is not known.
+        // The stream used for a replay is unknown.
         timeline::record(None);
     }
 }
 
 impl Graphs {
-    /// Adds a pair that a graph records from now on.
+    /// Adds a pair that a graph now records.
     pub fn add(&mut self, pair: Pair, info: Option<NodeInfo>) {
         self.pairs.push(GraphPair { pair, info });
         HAS_NODES.store(true, Relaxed);
     }
 
-    /// Takes a pair of the context that no graph records.
+    /// Takes one of the context's pairs that no graph records.
     fn take_idle(&mut self, context: &'static Context) -> Option<Pair> {
         let is_its = |pair: &Pair| ptr::eq(pair.context, context);
         if !self.idle.iter().any(is_its) {
@@ -99,7 +99,8 @@ impl Graphs {
         Some(self.idle.swap_remove(at))
     }
 
-    /// Drops the pairs of a context that is gone: its events must not be passed to the driver.
+    /// Drops the pairs of a context that is gone, because its events must not be passed to the
+    /// driver.
     fn remove_context(&mut self, context: &'static Context) {
         let before = self.pairs.len() + self.idle.len();
         self.pairs.retain(|graph_pair| !ptr::eq(graph_pair.pair.context, context));
@@ -107,8 +108,8 @@ impl Graphs {
         self.made -= before - self.pairs.len() - self.idle.len();
     }
 
-    /// Polls up to `count` nodes, from where the last poll ended. Pairs that no graph records any more
-    /// are read once more and become idle. Never waits.
+    /// Polls up to `count` nodes, starting where the last poll ended. A pair that is no longer
+    /// recorded by a graph is read one last time and becomes idle. Never waits.
     pub fn poll(&mut self, count: usize) {
         let mut checked: Option<(&'static Context, bool)> = None;
         for _ in 0..count.min(self.pairs.len()) {
@@ -126,12 +127,13 @@ impl Graphs {
                 self.remove_context(context);
                 continue;
             }
-            // Loaded before the times are read: every replay of a released pair came before.
+            // Loaded before the times are read, so every replay of a released pair has already
+            // ended.
             let is_released = pair.released.load(Acquire);
             let reading = info.and_then(|info| Some((info, pair.read()?)));
             if is_released {
                 let mut pair = self.pairs.swap_remove(self.next).pair;
-                // The replay of its last graph is not to be counted for its next one.
+                // A replay of the pair's last graph must not be counted for its next one.
                 pair.last_stop_ns = pair.stopped_ns().or(pair.last_stop_ns);
                 self.idle.push(pair);
             } else {
@@ -145,10 +147,10 @@ impl Graphs {
 }
 
 impl NodeInfo {
-    /// Turns the time between two nodes into a sample.
+    /// Converts the time between two nodes to a sample.
     ///
-    /// Nothing between two nodes of a graph waits for the host. At the beginning of a graph, the GPU may
-    /// still be fetching it, and what the GPU had to do before is not known.
+    /// Nothing between two nodes in a graph waits for the host. At the start of a graph, the GPU
+    /// may still be fetching it, and the GPU's preceding work is unknown.
     fn sample(self, context: &Context, raw_ns: f64) -> Result<Sample, Lost> {
         let sample = Sample::new(raw_ns).ok_or(Lost::Invalid)?;
         let flags = SampleFlags {
@@ -162,23 +164,23 @@ impl NodeInfo {
     }
 }
 
-/// Two events that a graph records.
+/// Two events recorded by a graph.
 ///
-/// Invariant: idle, open or recorded by a graph, and exactly one of these, because it is moved from one
-/// owner to the next. `released` is set when no graph records the events any more, and cleared when one
-/// is given them.
+/// Invariant: always exactly one of idle, open or recorded by a graph, because ownership moves from
+/// one to the next. `released` is set when no graph records the events any longer, and cleared when
+/// a graph is given them.
 pub(super) struct Pair {
     pub context: &'static Context,
     pub events: EventPair,
     pub released: &'static AtomicBool,
-    /// The device's time of the last stop that was read, since the context's origin. The driver's float of
-    /// milliseconds is exact to a quarter of a millisecond after an hour, so fewer of the replays that
-    /// come closer together are told apart.
+    /// The device time of the last stop read, since the context's origin. The driver's `f32`
+    /// milliseconds are accurate to a quarter of a millisecond after an hour, so replays that
+    /// follow each other more closely can no longer all be distinguished.
     pub last_stop_ns: Option<f64>,
 }
 
 impl Pair {
-    /// Takes a pair that lives as long as the graph that is being captured.
+    /// Takes a pair that lives as long as the graph being captured.
     pub fn for_capture(context: &'static Context, capture: &Capture) -> Result<Pair, Fault> {
         let pair = Pair::take(context)?;
         pair.released.store(false, Relaxed);
@@ -194,14 +196,14 @@ impl Pair {
         Err(fault)
     }
 
-    /// Returns the pair of the context that any number of graphs may record and that is never read.
+    /// Returns the context's blank pair. Any number of graphs may record it, and it is never read.
     pub fn blank(context: &'static Context) -> Result<Pair, Fault> {
         static NEVER: AtomicBool = AtomicBool::new(false);
         let events = context.blank_events()?;
         Ok(Pair { context, events, released: &NEVER, last_stop_ns: None })
     }
 
-    /// Takes an idle pair of the context, or creates one if there may be more.
+    /// Takes an idle pair from the context, or creates one if the limit allows it.
     fn take(context: &'static Context) -> Result<Pair, Fault> {
         let mut graphs = locked(&GRAPHS);
         if let Some(pair) = graphs.take_idle(context) {
@@ -226,13 +228,13 @@ impl Pair {
         }
     }
 
-    /// Returns the device's time of the last stop.
+    /// Returns the device time of the last stop.
     pub fn stopped_ns(&self) -> Option<f64> {
         let start = self.context.origin()?;
         self.context.since(&EventPair { start, stop: self.events.stop })
     }
 
-    /// Returns the time of the last replay, if it has not been read yet.
+    /// Returns the time of the last replay, unless it has already been read.
     pub fn read(&mut self) -> Option<f64> {
         let (stopped_ns, raw_ns) =
             reading(self.last_stop_ns, || self.stopped_ns(), || self.context.since(&self.events))?;
@@ -241,8 +243,8 @@ impl Pair {
     }
 }
 
-/// Returns when the last replay stopped and how long it took. `None` if that stop is `last_stop`, or if the
-/// next replay may have come in between.
+/// Returns when the last replay stopped and how long it took. Returns `None` if that stop is
+/// `last_stop`, or if the next replay may have run between the readings.
 fn reading(
     last_stop: Option<f64>,
     mut stopped_ns: impl FnMut() -> Option<f64>,
@@ -253,7 +255,7 @@ fn reading(
         return None;
     }
     let raw = raw_ns()?;
-    // Negative if the start is the next replay's already.
+    // Negative if the start already belongs to the next replay.
     let is_whole = raw >= 0.0 && raw_ns()? == raw && stopped_ns()? == stopped;
     is_whole.then_some((stopped, raw))
 }
@@ -276,12 +278,12 @@ mod tests {
 
     #[test]
     fn replay_in_between_gives_no_reading() {
-        // The next start was passed, and its stop was not.
+        // The next replay's start was passed, but not its stop.
         assert_eq!(read(None, &[9e6, 9e6], &[-2e3, -2e3]), None);
-        // It was passed between the readings.
+        // The next replay's start was passed between the readings.
         assert_eq!(read(None, &[9e6, 9e6], &[1e6, 5e3]), None);
         assert_eq!(read(None, &[9e6, 10e6], &[5e3, 5e3]), None);
-        // The GPU has not reached the stop, so the driver has no answer.
+        // The GPU has not reached the stop, so the driver returns no time.
         assert_eq!(read(None, &[], &[]), None);
         assert_eq!(read(None, &[9e6], &[]), None);
         assert_eq!(read(None, &[9e6], &[5e3]), None);

@@ -100,7 +100,7 @@ impl Bench {
         self.recorder.begin_call(series, workload()).unwrap()
     }
 
-    /// Opens and closes a launch of the call.
+    /// Opens and closes one of the call's launches.
     fn launch(&mut self, launch: u32, call: SumId) {
         let bracket = self.open(STREAM, Some(launch), Some(call));
         self.close(bracket, Feeding::Certain);
@@ -140,6 +140,8 @@ impl Bench {
             start_ns: 0,
             population: None,
             repeats: false,
+            counted: false,
+            looks: None,
             bias: None,
         };
         let cells = self.site.series();
@@ -173,7 +175,7 @@ fn blocked_stream_does_not_delay_another() {
     let mut bench = Bench::new();
     let first = bench.open(STREAM, None, None);
     let second = bench.open(OTHER, None, None);
-    // The events of the first came first, so only the second is unfinished.
+    // The first bracket's events came first, so only the second bracket is unfinished.
     bench.gpu.finish_up_to(2);
     bench.close(second, Feeding::Certain);
     bench.close(first, Feeding::Certain);
@@ -215,7 +217,7 @@ fn brackets_closed_during_a_drain_come_after_it() {
     for bracket in older {
         bench.close(bracket, Feeding::Certain);
     }
-    // The GPU has passed one of the older.
+    // The GPU has passed one of the older brackets.
     bench.gpu.finish_up_to(2);
     let mut drain = bench.recorder.pending.begin_drain().unwrap();
     assert!(bench.recorder.pending.begin_drain().is_none(), "one at a time");
@@ -227,7 +229,7 @@ fn brackets_closed_during_a_drain_come_after_it() {
     bench.recorder.settle(&mut drain);
     bench.recorder.pending.end_drain(drain);
     assert_eq!((bench.series(None).in_flight(), bench.series(None).measured()), (4, 1));
-    // It has passed the other two, behind which the newer one of their stream must be.
+    // The GPU has passed the other two. The newer bracket on their stream must come after them.
     bench.gpu.finish_up_to(6);
     bench.drain();
     assert_eq!((bench.series(None).in_flight(), bench.series(None).measured()), (2, 3));
@@ -237,7 +239,7 @@ fn brackets_closed_during_a_drain_come_after_it() {
     assert_eq!(bench.series(None).measured(), 5);
 }
 
-/// The draining thread may be descheduled at any time, and the owner must not run out of brackets.
+/// The draining thread may be descheduled at any time, but the owner must not run out of brackets.
 #[test]
 fn drain_recycles_brackets_in_chunks() {
     let mut bench = Bench::new();
@@ -349,8 +351,8 @@ fn open_bracket_stays_known_after_many_other_streams() {
     assert!(!bench.recorder.has_open());
 }
 
-/// Another thread reassigns the state of a stream after this thread found it and before it opens its
-/// bracket, as happens beyond 4,096 streams.
+/// Another thread reassigns a stream's state after this thread has found it but before it opens its
+/// bracket, as can happen with more than 4,096 streams.
 #[test]
 fn bracket_opens_on_its_own_stream_after_a_reassignment() {
     let mut bench = Bench::new();

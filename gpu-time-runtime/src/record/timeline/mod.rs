@@ -1,5 +1,5 @@
-//! The last calls and brackets on the time axis, for a trace. Does nothing unless a report target asks for
-//! a trace.
+//! The most recent calls and brackets on the time axis, for a trace. Does nothing unless one of the
+//! report targets is a trace.
 
 mod ring;
 
@@ -18,9 +18,9 @@ use crate::stats::clock_fit::Moment;
 use crate::types::{handles::Stream, sample::Sample};
 use ring::Ring;
 
-/// Thread names to remember, the newest ones.
+/// The number of most recent thread names to remember.
 const MAX_THREADS: usize = 4_096;
-/// Records to copy in one go, so that no thread waits long for the lock.
+/// The number of records to copy at once, chosen so that no thread waits long for the lock.
 const AT_ONCE: usize = 1_024;
 
 /// Identifies a call in the trace, counted from 1; 0 stands for an untraced call.
@@ -32,9 +32,9 @@ pub struct CallId(pub u64);
 pub(crate) struct Call {
     pub site: &'static CallSite,
     pub thread: u64,
-    /// The host's time at the beginning.
+    /// The host time at the start of the call.
     pub began_ns: u64,
-    /// The host's time at the end; `None` while the call runs.
+    /// The host time at the end of the call; `None` while it is running.
     pub ended_ns: Option<u64>,
 }
 
@@ -44,17 +44,17 @@ pub(crate) struct Slice {
     pub site: &'static CallSite,
     pub series: &'static SeriesId,
     pub stream: Stream,
-    /// The stream's state. It may serve another stream later.
+    /// The stream's state, which may later be reassigned to another stream.
     pub stream_state: &'static StreamState,
     /// The thread, for a per-thread stream.
     pub thread_id: Option<u64>,
     pub call: CallId,
     pub sample: Sample,
-    /// When the GPU passed its start and its stop.
+    /// The times at which the GPU passed the start and the stop.
     pub passed: [Moment; 2],
-    /// The marks of its open and its close on the stream state.
+    /// The marks from opening and closing the bracket on the stream state.
     pub marks: [Mark; 2],
-    /// The host's time after the stop record.
+    /// The host time after the stop record.
     pub enqueued_ns: u64,
 }
 
@@ -62,7 +62,7 @@ struct Tracer {
     calls: Ring<Call>,
     slices: Ring<Slice>,
     threads: VecDeque<(u64, String)>,
-    /// Samples that the GPU took at an unknown time.
+    /// The number of samples for which the GPU time is unknown.
     unplaced: u64,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct TraceRecords {
     pub calls: Vec<(u64, Call)>,
     pub slices: Vec<(u64, Slice)>,
     pub threads: Vec<(u64, String)>,
-    /// All brackets, with those that were dropped.
+    /// The number of all brackets, including dropped ones.
     pub brackets: u64,
     pub unplaced: u64,
 }
@@ -86,8 +86,8 @@ thread_local! {
     static IS_NAMED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Turns tracing of the last `last` calls and brackets on, or off for `None`, which drops all records. If
-/// tracing is on already, its size does not change.
+/// Turns on tracing of the last `last` calls and brackets. `None` turns tracing off and drops all
+/// records. If tracing is already on, its size does not change.
 pub(crate) fn set(last: Option<usize>) {
     if last.is_some() == is_on() {
         return;
@@ -97,7 +97,7 @@ pub(crate) fn set(last: Option<usize>) {
     }
     let most = last.unwrap_or(0);
     let mut tracer = locked(&TRACER);
-    // The numbers continue, because earlier calls may still run.
+    // The numbers continue, because earlier calls may still be running.
     let (calls, slices) = (tracer.calls.next(), tracer.slices.next());
     let old = (
         mem::replace(&mut tracer.calls, Ring::new(most, calls)),
@@ -105,7 +105,7 @@ pub(crate) fn set(last: Option<usize>) {
     );
     tracer.unplaced = 0;
     drop(tracer);
-    // They may be large: freed after the lock is.
+    // Freed after the lock is released, because they may be large.
     drop(old);
     SWITCHES.traced.store(last.is_some(), Relaxed);
 }
@@ -116,7 +116,7 @@ pub(crate) fn is_on() -> bool {
     SWITCHES.traced.load(Relaxed)
 }
 
-/// Records the beginning of a call on this thread.
+/// Records the start of a call on this thread.
 #[inline]
 pub(crate) fn begin(site: &'static CallSite) -> CallId {
     if is_on() { begin_call(site) } else { CallId::default() }
@@ -137,9 +137,9 @@ fn begin_call(site: &'static CallSite) -> CallId {
     CallId(1 + tracer.calls.push(Call { site, thread, began_ns, ended_ns: None }))
 }
 
-/// Returns the name of the calling thread the first time that it is called there.
+/// Returns the calling thread's name on the first call from that thread.
 fn new_name(thread: u64) -> Option<String> {
-    // `thread::current` must not be called during the teardown of a thread.
+    // `thread::current` must not be called while a thread is exiting.
     if IS_NAMED.get() || thread_id::is_ending() {
         return None;
     }
@@ -160,12 +160,13 @@ pub(crate) fn end(call: CallId) {
 fn end_call(CallId(id): CallId) {
     let ended_ns = cuda::now_ns();
     if let Some(call) = locked(&TRACER).calls.get_mut(id - 1) {
-        // If the clock stepped back, the call still ends no earlier than it began.
+        // If the clock went backwards, the call must still not end before it began.
         call.ended_ns = Some(ended_ns.max(call.began_ns));
     }
 }
 
-/// Records a measured bracket, or counts it as unplaced if it is not known when the GPU passed it.
+/// Records a measured bracket, or counts it as unplaced if the time at which the GPU passed it is
+/// unknown.
 #[cold]
 pub(crate) fn record(slice: Option<Slice>) {
     let mut tracer = locked(&TRACER);
@@ -175,7 +176,7 @@ pub(crate) fn record(slice: Option<Slice>) {
     }
 }
 
-/// Copies the current records. Later ones go into the next trace.
+/// Copies the current records. Later ones are left for the next trace.
 pub(crate) fn records() -> TraceRecords {
     let mut records = TraceRecords::default();
     let (calls, slices) = {
@@ -198,12 +199,12 @@ pub(crate) fn records() -> TraceRecords {
 }
 
 impl TraceRecords {
-    /// Brackets that were overwritten by later ones.
+    /// Returns the number of brackets overwritten by later ones.
     pub fn dropped(&self) -> u64 {
         self.brackets.saturating_sub(self.slices.len() as u64)
     }
 
-    /// A note on the brackets that the trace lacks, if any.
+    /// Returns a note about brackets missing from the trace, if any.
     pub fn note(&self) -> Option<String> {
         let dropped = self.dropped();
         let mut notes = Vec::new();

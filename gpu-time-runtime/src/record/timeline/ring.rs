@@ -4,21 +4,21 @@ use std::collections::VecDeque;
 
 /// The last `capacity` items, numbered in the order in which they were pushed.
 ///
-/// Invariant: memory is allocated once. The ring holds the items with the highest numbers.
+/// Invariant: memory is allocated only once. The ring contains the items with the highest numbers.
 pub(super) struct Ring<T> {
     items: VecDeque<T>,
     capacity: usize,
-    /// The number of the item pushed first.
+    /// The number of the first item pushed.
     first: u64,
     /// The number of the next item.
     next: u64,
 }
 
 impl<T: Copy> Ring<T> {
-    /// A ring that has never had an item.
+    /// An empty ring, before any item is pushed.
     pub const EMPTY: Self = Ring { items: VecDeque::new(), capacity: 1, first: 0, next: 0 };
 
-    /// Creates an empty ring for `capacity` items, at least one, with numbers from `first`.
+    /// Creates an empty ring with space for `capacity` items, at least one, numbered from `first`.
     pub fn new(capacity: usize, first: u64) -> Self {
         let capacity = capacity.max(1);
         Ring { items: VecDeque::with_capacity(capacity), capacity, first, next: first }
@@ -40,8 +40,8 @@ impl<T: Copy> Ring<T> {
         self.items.get_mut(at as usize)
     }
 
-    /// Appends up to `most` items to `copies`, each with its number, starting at `from` or the oldest item.
-    /// Returns the number to continue from.
+    /// Appends up to `most` items to `copies`, each with its number, starting at `from` or at the
+    /// oldest item. Returns the number at which to continue.
     pub fn copy(&self, from: u64, most: usize, copies: &mut Vec<(u64, T)>) -> u64 {
         let from = from.max(self.oldest());
         let items = self.items.iter().skip((from - self.oldest()) as usize).take(most);

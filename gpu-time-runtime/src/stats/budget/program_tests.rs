@@ -1,7 +1,7 @@
-//! The true slowdown of simulated programs with a budget of 1 %.
+//! Tests that measure the true slowdown of simulated programs with a 1 % budget.
 //!
-//! Each program runs twice, with and without timing, on a host and a GPU that work side by side.
-//! The figures are those of an H200: see `docs/measurements.md`.
+//! Each program runs twice, with and without timing, on a host and a GPU that work in parallel. The
+//! figures were measured on an H200: see `docs/measurements.md`.
 
 use std::collections::VecDeque;
 
@@ -9,9 +9,9 @@ use crate::stats::budget::{Budget, Usage};
 
 /// The interval between two adjustments.
 const STEP_NS: f64 = 10e6;
-/// The time until the first one.
+/// The time until the first adjustment.
 const FIRST_NS: f64 = 1e6;
-/// The time for which the budget settles, and that for which the slowdown is measured then.
+/// The time given to the budget to settle, and the time over which the slowdown is then measured.
 const SETTLING_S: f64 = 5.0;
 const MEASURING_S: f64 = 2.0;
 /// The number of commands that fit into a stream's queue. One more blocks the host.
@@ -20,30 +20,31 @@ const QUEUE: usize = 1_021;
 const LATENCY_NS: f64 = 1_500.0;
 const LAUNCH_NS: f64 = 2_700.0;
 const RECORD_NS: f64 = 850.0;
-/// The time by which a launch between two records takes longer than one alone. It is not counted.
+/// The extra time that a launch takes between two records, compared with one alone. It is not
+/// counted.
 const SLOWER_LAUNCH_NS: f64 = 1_500.0;
-/// Host time of passing a call over.
+/// The host time of an untimed call.
 const PASSED_NS: f64 = 2.0;
-/// The time that one event takes on the GPU, and what the controller counts for a pair.
+/// The time that one event takes on the GPU, and the time that the controller counts for a pair.
 const EVENT_NS: f64 = 1_900.0;
 const PAIR_NS: f64 = 4_200.0;
-/// Samples are read when this many have come together.
+/// The number of samples that are read together.
 const BATCH: usize = 32;
-/// The time by which the GPU must be late for its lateness to be certain.
+/// The minimum delay at which the GPU is certain to be behind.
 const MARGIN_NS: f64 = 3_000.0;
 
-/// One thread with a stream of its own, which calls one function in a loop.
+/// One thread that calls one function in a loop, on its own stream.
 #[derive(Clone, Copy, Debug)]
 struct Loop {
-    /// The time of a kernel on the GPU.
+    /// The kernel's time on the GPU.
     kernel_ns: f64,
-    /// Host time of the program between two calls.
+    /// The program's host time between two calls.
     between_ns: f64,
-    /// The program waits for the GPU after this many calls; 0 is never.
+    /// The program waits for the GPU after this many calls; 0 means never.
     sync_every: u64,
-    /// Own host time of a timed call before and after its launch, without the records.
+    /// The host time of a timed call before and after its launch, without the records.
     own_ns: [f64; 2],
-    /// Time on the GPU of a flush before a timed call.
+    /// The GPU time of a flush before a timed call.
     flush_ns: f64,
 }
 
@@ -56,11 +57,11 @@ const BASE: Loop = Loop {
 };
 const GPU_BOUND: Loop = BASE;
 const HOST_BOUND: Loop = Loop { kernel_ns: 1_400.0, between_ns: 500.0, ..BASE };
-/// The own host time of a timed call with a key that takes long to format.
+/// The host time of a timed call whose key takes long to format.
 const EXPENSIVE_NS: [f64; 2] = [50_000.0, 900.0];
 const SYNCHRONOUS: Loop = Loop { sync_every: 1, ..BASE };
 
-/// A thread at work: where its host and its GPU are in time.
+/// A running thread, with the current time of its host and of its GPU.
 struct Thread {
     program: Loop,
     calls: u64,
@@ -69,11 +70,11 @@ struct Thread {
     /// The times at which commands in the queue finish.
     queue: VecDeque<f64>,
     rate: f64,
-    /// Timed calls that are due.
+    /// Timed calls that are due, including fractions of a call.
     due: f64,
     timed: u64,
     usage: Usage,
-    /// Samples that were not read yet: `true` if the GPU was behind.
+    /// Unread samples: `true` if the GPU was behind.
     samples: Vec<bool>,
 }
 
@@ -93,7 +94,7 @@ impl Thread {
         }
     }
 
-    /// Enqueues a command, and returns the time at which the GPU starts it.
+    /// Enqueues a command and returns the time at which the GPU starts it.
     fn enqueue(&mut self, host_ns: f64, device_ns: f64) -> f64 {
         while self.queue.front().is_some_and(|finish| *finish <= self.host_ns) {
             self.queue.pop_front();
@@ -163,7 +164,7 @@ impl Thread {
         self.queue.clear();
     }
 
-    /// The time that the calls after the first `begin` take without timing, up to `end`.
+    /// Returns the time taken by calls `begin` to `end` without timing.
     fn untimed_ns(program: Loop, begin: u64, end: u64) -> f64 {
         let mut thread = Thread::new(program);
         (0..begin).for_each(|_| thread.call(false));
@@ -173,11 +174,11 @@ impl Thread {
     }
 }
 
-/// The threads of a program under one budget.
+/// The threads of a program that share one budget.
 struct Program {
     budget: Budget,
     threads: Vec<Thread>,
-    /// The end of the last adjustment's interval.
+    /// The time of the last adjustment.
     now_ns: f64,
 }
 
@@ -199,7 +200,7 @@ impl Program {
         self.threads.iter_mut().zip(rates).for_each(|(thread, rate)| thread.rate = rate);
     }
 
-    /// Runs the threads side by side for a while.
+    /// Runs the threads in parallel for a while.
     fn run(&mut self, seconds: f64) {
         let end_ns = self.now_ns + seconds * 1e9;
         while self.now_ns < end_ns {
@@ -213,7 +214,7 @@ impl Program {
         }
     }
 
-    /// Runs the threads in turns, each of which ends when its thread waits for the GPU.
+    /// Runs the threads in turns. A turn ends when the thread waits for the GPU.
     fn run_in_turns(&mut self, seconds: f64) {
         let end_ns = self.now_ns + seconds * 1e9;
         let mut now_ns = self.now_ns;
@@ -229,12 +230,12 @@ impl Program {
         }
     }
 
-    /// The number of calls of each thread, and the time at which the GPU has finished them.
+    /// Returns each thread's number of calls, and the time at which the GPU has finished them.
     fn progress(&self) -> Vec<(u64, f64)> {
         self.threads.iter().map(|thread| (thread.calls, thread.gpu_ns)).collect()
     }
 
-    /// The time of each thread since then with timing, and without.
+    /// Returns the time taken by each thread since `begin`, with timing and without.
     fn times_since(&self, begin: &[(u64, f64)]) -> Vec<[f64; 2]> {
         let time = |(thread, (calls, ns)): (&Thread, &(u64, f64))| {
             let untimed_ns = Thread::untimed_ns(thread.program, *calls, thread.calls);
@@ -244,7 +245,7 @@ impl Program {
     }
 }
 
-/// The slowdown of each thread of a program, side by side, once the budget has settled.
+/// Returns the slowdown of each thread, with all threads running in parallel and a settled budget.
 fn slowdowns(loops: &[Loop]) -> Vec<f64> {
     let mut program = Program::new(loops);
     program.run(SETTLING_S);
@@ -257,7 +258,7 @@ fn slowdown(program: Loop) -> f64 {
     slowdowns(&[program])[0]
 }
 
-/// The slowdown of a program whose threads take turns.
+/// Returns the slowdown of a program whose threads take turns.
 fn slowdown_in_turns(loops: &[Loop]) -> f64 {
     let mut program = Program::new(loops);
     program.run_in_turns(SETTLING_S);
@@ -282,7 +283,7 @@ fn assert_spent(slowdowns: impl IntoIterator<Item = (&'static str, f64)>) {
 fn gpu_bound_loop_spends_the_budget() {
     assert_spent([
         ("endless", slowdown(GPU_BOUND)),
-        // Each record waits for room in the queue for as long as a kernel takes.
+        // Each record waits for space in the queue for as long as a kernel takes.
         ("long kernels", slowdown(Loop { kernel_ns: 100_000.0, ..GPU_BOUND })),
         ("synchronizes rarely", slowdown(Loop { sync_every: 100, ..GPU_BOUND })),
         ("synchronizes often", slowdown(Loop { sync_every: 5, ..GPU_BOUND })),
@@ -324,7 +325,7 @@ fn threads_in_turns_spend_the_budget_together() {
     assert_spent([("turns", slowdown_in_turns(&loops))]);
 }
 
-/// Costs are added up over all threads, so each of three spends a third.
+/// Costs are summed over all threads, so each of three threads spends a third of the budget.
 #[test]
 fn threads_side_by_side_share_the_budget() {
     let slowdowns = slowdowns(&[GPU_BOUND, HOST_BOUND, SYNCHRONOUS]);
@@ -332,7 +333,8 @@ fn threads_side_by_side_share_the_budget() {
     assert!(slowdowns.iter().all(|slowdown| *slowdown > 0.0015), "{slowdowns:?}");
 }
 
-/// A program that changes its pace keeps the budget, although the controller has to learn anew.
+/// A program that changes its pace stays within the budget, although the controller must learn
+/// anew.
 #[test]
 fn change_of_pace_does_not_exceed_the_budget() {
     let mut program = Program::new(&[GPU_BOUND]);

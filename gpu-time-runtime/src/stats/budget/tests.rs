@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 const STEP_NS: f64 = 10e6;
 
-/// A site with its true load and costs.
+/// A site, with its true load and costs.
 #[derive(Clone, Copy, Debug)]
 struct Site {
     calls_per_s: f64,
@@ -19,7 +19,7 @@ impl Site {
     }
 }
 
-/// Sites in virtual time.
+/// Sites that run in virtual time.
 struct World {
     budget: Budget,
     rates: Vec<f64>,
@@ -33,7 +33,7 @@ impl World {
         World { budget, rates: vec![1.0; sites], step: 0 }
     }
 
-    /// Runs the sites for a while, and returns the share of the time that timing took.
+    /// Runs the sites for a while and returns the fraction of time that timing took.
     fn run(&mut self, sites: &[Site], seconds: f64) -> f64 {
         let steps = (seconds * 1e9 / STEP_NS) as u64;
         let mut cost_ns = 0.0;
@@ -77,7 +77,7 @@ fn loop_spends_most_of_the_budget() {
     let settled = world.run(&[LOOP], 10.0);
     assert!(settled < 0.01 && settled > 0.008, "{settled}");
     assert!((world.budget.cost_share() - settled).abs() < 0.001);
-    // 9 ms a second less 1.8 ms of passing over, at 4 µs a call.
+    // 9 ms per second, less 1.8 ms for untimed calls, at 4 µs per call.
     assert!((world.rates[0] * 300e3 - 1_800.0).abs() < 100.0, "{:?}", world.rates);
     assert_eq!(world.budget.overrun(), None);
 }
@@ -104,9 +104,9 @@ fn rare_site_is_fully_timed_beside_a_busy_one() {
     assert!(world.rates[0] < 0.01);
 }
 
-/// Calls of 50 ms between barriers, of which every timed one is metered. Other threads adjust the
-/// budget every 10 ms: the count is read after the call has begun, and the time after it has ended,
-/// with the count or without.
+/// Calls of 50 ms between barriers; every timed one is metered. Other threads adjust the budget
+/// every 10 ms. The count is read after the call has begun, and the time is read after the call has
+/// ended, together with the count or without it.
 #[test]
 fn call_longer_than_an_interval_counts_in_full() {
     for counted_at in [0, 5] {
@@ -165,7 +165,7 @@ fn flushes_and_holds_count_in_full() {
     assert!(settled < 0.01 && settled > 0.008, "{settled}");
 }
 
-/// A function with `graph` evaluates its stream at every call, timed or not.
+/// A function with `graph` evaluates its stream on every call, timed or not.
 #[test]
 fn cost_of_decisions_lowers_the_rate() {
     let asked = Site { decision_ns: 20.0, ..LOOP };
@@ -173,7 +173,7 @@ fn cost_of_decisions_lowers_the_rate() {
     world.run(&[asked], 30.0);
     let settled = world.run(&[asked], 10.0);
     assert!(settled < 0.01 && settled > 0.008, "{settled}");
-    // 9 ms a second less 7.8 ms of passing over, at 4 µs a call.
+    // 9 ms per second, less 7.8 ms for untimed calls, at 4 µs per call.
     assert!((world.rates[0] * 300e3 - 300.0).abs() < 50.0, "{:?}", world.rates);
     assert_eq!(world.budget.overrun(), None);
 }

@@ -13,7 +13,7 @@ fn with(raw_ns: f64, mark: impl FnOnce(&mut Sample)) -> Sample {
     sample
 }
 
-fn info(bias_ns: Option<f64>) -> SeriesInfo {
+pub(crate) fn info(bias_ns: Option<f64>) -> SeriesInfo {
     SeriesInfo {
         device: "cuda:0".to_owned(),
         launch: None,
@@ -25,6 +25,8 @@ fn info(bias_ns: Option<f64>) -> SeriesInfo {
         key: None,
         population: None,
         repeats: false,
+        counted: false,
+        looks: None,
         bias: bias_ns.map(|ns| Bias { ns, queued_ns: ns + 600.0, ..Bias::NONE }),
     }
 }
@@ -34,16 +36,18 @@ fn report(samples: &[Sample], bias_ns: Option<f64>) -> report::Series {
     series.times().report(info(bias_ns), &tally)
 }
 
-/// Records samples, and counts them as the thread does.
 fn recorded(samples: &[Sample]) -> (SeriesData, Tally) {
-    let (mut series, mut counts) = (SeriesData::new(), BracketCounts::default());
-    for &sample in samples {
-        counts.begin();
-        counts.end(Ok(sample));
-        series.record(sample);
-    }
-    let tally = Tally { counts, sums: series.sums() };
+    let (mut series, mut tally) = (SeriesData::new(), Tally::default());
+    samples.iter().for_each(|&sample| record(&mut series, &mut tally, sample));
     (series, tally)
+}
+
+/// Records a sample, and counts it as the thread does.
+pub(crate) fn record(series: &mut SeriesData, tally: &mut Tally, sample: Sample) {
+    tally.counts.begin();
+    tally.counts.end(Ok(sample));
+    series.record(sample);
+    tally.sums = series.sums();
 }
 
 #[test]
@@ -102,7 +106,7 @@ fn sum_subtracts_bias_per_launch() {
 #[test]
 fn varying_launch_count_has_net_sum_only() {
     let sum = |raw_ns, brackets| with(raw_ns, |s| (s.flags.fed, s.brackets) = (true, brackets));
-    // Subtracting the mean of three biases would make the first 0 instead of 1000.
+    // Subtracting the mean of three biases would make the first sample 0 instead of 1000.
     let samples = [sum(2000.0, 1), sum(12_000.0, 5)];
     let varied = report(&samples, Some(1000.0));
     assert_eq!((varied.net_ns(), varied.net_sum_ns), (None, Some(8000.0)));
@@ -111,7 +115,7 @@ fn varying_launch_count_has_net_sum_only() {
     let launches = varied.launches().unwrap();
     assert_eq!((launches.min(), launches.mean(), launches.max()), (1, 3.0, 5));
 
-    // Launches of starved samples count too.
+    // Launches in starved samples count too.
     let starved = with(9000.0, |s| s.brackets = 2);
     let mixed = report(&[sum(2000.0, 1), starved], Some(1000.0));
     assert_eq!((mixed.net_ns(), mixed.net_sum_ns), (None, Some(8000.0)));
@@ -132,8 +136,60 @@ fn copy_excludes_later_samples() {
 }
 
 #[test]
+fn interval_widens_with_each_counted_look() {
+    let mut random = fastrand::Rng::with_seed(1);
+    let (mut series, mut tally) = recorded(&[]);
+    let mut look = |samples| {
+        for _ in 0..samples {
+            let sample = sample(20_000.0 + 200.0 * random.f64(), true);
+            record(&mut series, &mut tally, sample);
+        }
+        series.look();
+        let report = series.times().report(info(None), &tally);
+        let [low, high] = report.ci95_ns().unwrap();
+        (report.looks(), high - low)
+    };
+    let (first, again) = (look(1_000), look(10));
+    assert_eq!((first.0, again.0), (1, 1));
+    let second = look(1_000);
+    assert_eq!(second.0, 2);
+    // Twice the samples alone would make it narrower by a root of 2.
+    assert!(second.1 > 0.85 * first.1, "{first:?} {second:?}");
+}
+
+#[test]
+fn run_has_the_dependence_of_its_own_samples() {
+    let (mut series, mut tally) = recorded(&[sample(10_000.0, true); 600]);
+    let earlier = series.times();
+    series.begin_run();
+    let mut random = fastrand::Rng::with_seed(1);
+    for _ in 0..600 {
+        let sample = sample(20_000.0 + 200.0 * random.f64(), true);
+        record(&mut series, &mut tally, sample);
+    }
+    let independent = |times: SampleTimes| times.report(info(None), &tally).independent().unwrap();
+    let (whole, run) = (series.times(), series.times().since(&earlier));
+    let (whole, run) = (independent(whole), independent(run));
+    assert!(whole < 20.0 && (300.0..=600.0).contains(&run), "{whole} {run}");
+}
+
+#[test]
+fn counted_and_repeated_calls_have_no_error() {
+    let of = |counted, repeats| {
+        let (series, tally) = recorded(&[sample(5_000.0, true).weighted(2.0); 6_000]);
+        let population = Population { calls: 12e3, weights: 12e3, variance: 12e3 };
+        let info = SeriesInfo { counted, repeats, population: Some(population), ..info(None) };
+        let report = series.times().report(info, &tally);
+        (report.estimated_total_error_ns().is_some(), report.unknown_error().map(str::to_owned))
+    };
+    assert_eq!(of(false, false), (true, None));
+    assert_eq!(of(true, false), (false, Some("counted".to_owned())));
+    assert_eq!(of(false, true), (false, Some("repeated".to_owned())));
+}
+
+#[test]
 fn million_samples_fit_in_256_kib() {
-    // From a nanosecond to beyond an hour, spaced logarithmically.
+    // From a nanosecond to more than an hour, spaced logarithmically.
     let spread = |i: u32| sample(10f64.powf(f64::from(i) / 77_000.0), i.is_multiple_of(2));
     let (series, tally) = recorded(&(0..1_000_000).map(spread).collect::<Vec<_>>());
     assert!(series.bytes() <= 256 * 1024, "{}", series.bytes());
@@ -150,14 +206,15 @@ fn memory_grows_with_the_samples() {
         let record = || samples.iter().for_each(|&ns| series.record(sample(ns, true)));
         bytes_kept(record).0
     };
-    // The index of the buckets, one page of them, and one slot of the course.
-    assert_eq!(grown(&[5_000.0]), 2 * 440 + 256 + 32);
+    // The index of the buckets, one page of them, one slot of the course, and the batches.
+    let batches = size_of::<report::Batches>() as i64;
+    assert_eq!(grown(&[5_000.0]), 2 * 440 + 256 + 32 + batches);
     assert_eq!(grown(&[5_000.0, 5_010.0, 5_020.0]), 0);
     // Three pages more, of which doubling allocates one ahead of time.
     assert_eq!(grown(&[5_300.0, 5_600.0]), 3 * 256);
     assert_eq!(grown(&[5_900.0]), 0);
     let (copied, copy) = bytes_kept(|| series.clone());
-    assert_eq!(copied, 2 * 440 + 4 * 256 + 32);
+    assert_eq!(copied, 2 * 440 + 4 * 256 + 32 + batches);
     assert_eq!(copy.bytes(), size_of::<SeriesData>() + copied as usize);
 }
 

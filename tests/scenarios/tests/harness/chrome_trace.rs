@@ -1,4 +1,4 @@
-//! The Chrome trace: parsed, and checked against the rules of its format.
+//! Parses the Chrome trace, and checks it against the rules of the format.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,20 +7,20 @@ use serde_json::Value;
 
 use super::report::Report;
 
-/// The first process id used for devices.
+/// The first process id used for a device.
 const FIRST_DEVICE: u64 = 1 << 22;
 
 /// A parsed Chrome trace.
 pub struct ChromeTrace {
     pub other: Value,
-    /// The calls and the brackets, each in the order of its row.
+    /// The calls and the brackets, each in the order of their rows.
     pub calls: Vec<Slice>,
     pub brackets: Vec<Slice>,
     /// The number of arrows from a call to a bracket.
     pub arrows: usize,
 }
 
-/// A slice of a row.
+/// A slice in a row.
 #[derive(Clone, Debug)]
 pub struct Slice {
     pub process: String,
@@ -49,8 +49,8 @@ impl Slice {
         self.args[mark] == true
     }
 
-    /// Returns `true` if the row may be that of the stream with this handle: not every row names
-    /// one.
+    /// Returns `true` if the row may belong to the stream with this handle. Not every row names a
+    /// stream.
     fn is_on(&self, stream: u64) -> bool {
         !self.row.starts_with("stream 0x") || self.row.starts_with(&format!("stream {stream:#x}"))
     }
@@ -74,8 +74,8 @@ fn nanoseconds(event: &Value, name: &str) -> u64 {
 
 impl ChromeTrace {
     /// Parses the trace of process `pid`. Asserts that every row has exactly one name, that the
-    /// slices of a row follow or contain each other, and that every arrow goes from a call to a
-    /// bracket of that call.
+    /// slices in a row follow or contain each other, and that every arrow goes from a call to one
+    /// of its brackets.
     pub fn parse(text: &str, pid: u32) -> ChromeTrace {
         let trace: Value = serde_json::from_str(text).expect("the trace is JSON");
         assert_eq!(trace["displayTimeUnit"], "ns");
@@ -144,7 +144,7 @@ impl ChromeTrace {
     fn assert_nested(&self) {
         let mut open: HashMap<RowId, Vec<&Slice>> = HashMap::new();
         let mut all: Vec<&Slice> = self.calls.iter().chain(&self.brackets).collect();
-        // Slices that begin at the same time keep the order of the file.
+        // Slices that begin at the same time keep their order in the file.
         all.sort_by_key(|slice| slice.begin_ns);
         for slice in all {
             let open = open.entry(slice.at).or_default();
@@ -156,12 +156,12 @@ impl ChromeTrace {
         }
     }
 
-    /// Returns the brackets of one function or launch.
+    /// Returns the brackets for one function or launch.
     pub fn of(&self, name: &str) -> Vec<&Slice> {
         self.brackets.iter().filter(|slice| slice.name == format!("scenario::{name}")).collect()
     }
 
-    /// Asserts that the brackets of the trace are the event samples of the report.
+    /// Asserts that the trace's brackets are the report's event samples.
     pub fn check_report(&self, report: &Report) {
         let number = |name: &str| whole(&self.other, name);
         let rows = report.sites.iter().flat_map(|site| {
@@ -177,9 +177,9 @@ impl ChromeTrace {
         assert_eq!(self.brackets.len() as u64 + number("dropped"), number("brackets"));
     }
 
-    /// Asserts that every bracket is where the model had it, within the bracket's stated error. The
-    /// brackets of one device are dated by one clock, so relative to each other they must be
-    /// accurate to a tenth of that.
+    /// Asserts that every bracket is where the model had it, within the bracket's stated error.
+    /// Brackets on the same device use the same clock, so relative to each other they must be ten
+    /// times as accurate.
     pub fn check_model(&self, trace: &Trace) {
         let mut pairs: Vec<_> = trace.elapsed();
         pairs.retain(|pair| pair.start.stream == pair.stop.stream);
@@ -207,7 +207,7 @@ impl ChromeTrace {
     }
 }
 
-/// Returns the innermost slice of a row at this time.
+/// Returns the innermost slice in a row at this time.
 fn innermost(slices: &[Slice], (at, ns): (RowId, u64)) -> &Slice {
     let around = slices.iter().filter(|slice| slice.at == at && slice.holds(ns));
     let shortest = around.min_by_key(|slice| slice.end_ns - slice.begin_ns);

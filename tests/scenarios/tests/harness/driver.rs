@@ -1,4 +1,4 @@
-//! The driver that scenarios run on.
+//! The driver used for scenarios.
 
 use std::path::Path;
 use std::sync::OnceLock;

@@ -1,10 +1,10 @@
-//! Runs a scenario as a child process and checks what must hold for every run: the process ends as
-//! expected, it writes a single complete report, and the report agrees with the program's own
-//! tally.
+//! Runs a scenario as a child process and checks everything that must hold for every run: the
+//! process ends as expected, it writes a single complete report, and the report agrees with the
+//! program's own tally.
 //!
-//! The child runs on the simulated driver, or with `GPU_TIME_TEST_DRIVER=real` on this machine's
-//! GPU. Tests that need the simulation are in modules named `simulated`, so that `--skip
-//! simulated::` excludes them on a GPU and the test runner counts them as filtered out.
+//! The child runs on the simulated driver or, with `GPU_TIME_TEST_DRIVER=real`, on this machine's
+//! GPU. Tests that need the simulation are in modules named `simulated`, so that
+//! `--skip simulated::` excludes them on a GPU and the test runner counts them as filtered out.
 
 mod child;
 pub mod chrome_trace;
@@ -33,7 +33,7 @@ pub use run::Run;
 use run::Tally;
 use timeline::Timeline;
 
-/// File name of the NVML stand-in's trace, which lists locked and released clocks.
+/// The file name of the NVML stand-in's trace, which lists locked and released clocks.
 const NVML_TRACE: &str = "nvml";
 /// Prefix of the Chrome trace's file name.
 const CHROME_TRACE: &str = "chrome-trace-";
@@ -41,27 +41,29 @@ const CHROME_TRACE: &str = "chrome-trace-";
 /// File name of the HTML report.
 const PAGE: &str = "page.html";
 
-/// Longer than any scenario takes that does not set another timeout or hang.
+/// The default time limit. It is longer than any scenario takes, except those that set another
+/// limit or hang.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A model with a small L2, which is quick to flush, for tests that run many programs.
+/// A model with a small L2, which can be flushed quickly, for tests that run many programs.
 pub const SMALL_L2: &str = "l2_bytes=1048576,l2_usable_bytes=983040";
 
-/// The expected end of the process.
+/// How the process is expected to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Code(i32),
     Signal(i32),
 }
 
-/// A scenario and the conditions under which it runs. Created by [`scenario`].
+/// A scenario, with the conditions under which it runs. Created by [`scenario`].
 pub struct Scenario {
     arguments: Vec<String>,
     env: Vec<(String, String)>,
     driver: Driver,
     nvml: SimNvml,
     end: End,
-    /// Expected tables on stderr: one at the end of the process and one for every `report()`.
+    /// Expected number of tables on stderr: one at the end of the process and one for every
+    /// `report()`.
     tables: usize,
     writes_files: bool,
     panics: bool,
@@ -69,7 +71,7 @@ pub struct Scenario {
     untraced: bool,
     html: bool,
     chrome_trace: bool,
-    /// Report target in addition to the JSON file.
+    /// The report target used in addition to the JSON file.
     target: String,
     limit: Duration,
     /// Prefix of the single expected warning about the process.
@@ -109,7 +111,7 @@ pub fn scenario(name: &str, arguments: &[&str]) -> Scenario {
 }
 
 impl Scenario {
-    /// Runs on the simulated driver, set up by `configure`, whatever the machine has.
+    /// Runs on the simulated driver, set up by `configure`, regardless of the machine.
     pub fn simulated(mut self, configure: impl FnOnce(SimDriver) -> SimDriver) -> Self {
         assert!(
             !is_real(),
@@ -119,7 +121,7 @@ impl Scenario {
         self
     }
 
-    /// Runs on a simulated driver that lacks a function.
+    /// Runs on a simulated driver that lacks one function.
     pub fn without(self, symbol: &str) -> Self {
         self.simulated(|_| install(symbol, &[symbol]))
     }
@@ -130,7 +132,7 @@ impl Scenario {
         self
     }
 
-    /// Runs where NVML cannot be loaded.
+    /// Runs without a loadable NVML.
     pub fn without_nvml(self) -> Self {
         let sim = install("no-nvml", &[]);
         SimNvml::install_broken(sim.dir()).expect("the broken library is installed");
@@ -143,7 +145,7 @@ impl Scenario {
         self
     }
 
-    /// Runs where there is no driver.
+    /// Runs without a driver.
     pub fn without_driver(mut self) -> Self {
         self.driver = Driver::Absent;
         self
@@ -170,13 +172,13 @@ impl Scenario {
         self
     }
 
-    /// Expects `times` calls of `report()` in addition to the report at the end.
+    /// Expects `times` calls to `report()` in addition to the report at the end.
     pub fn reports(mut self, times: usize) -> Self {
         self.tables += times;
         self
     }
 
-    /// Expects a table and no file, as of a program that calls no timed function.
+    /// Expects a table but no file, as for a program that calls no timed function.
     pub fn prints_only(mut self) -> Self {
         self.writes_files = false;
         self
@@ -194,7 +196,7 @@ impl Scenario {
         self
     }
 
-    /// The program keeps counting after it has printed its tally.
+    /// Allows the program to continue counting after it has printed its tally.
     pub fn keeps_counting(mut self) -> Self {
         self.counts_agree = false;
         self
@@ -206,7 +208,7 @@ impl Scenario {
         self
     }
 
-    /// Runs without the simulated driver's trace, for programs that are many or long.
+    /// Runs without the simulated driver's trace, for long programs or large numbers of programs.
     pub fn untraced(mut self) -> Self {
         self.untraced = true;
         self
@@ -224,13 +226,13 @@ impl Scenario {
         self
     }
 
-    /// Allows the program to run for this long.
+    /// Sets the time limit for the program.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Runs the scenario and checks what must hold for every run.
+    /// Runs the scenario and checks everything that must hold for every run.
     pub fn run(self) -> Run {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let mut command = self.command(dir.path());
@@ -238,7 +240,7 @@ impl Scenario {
         if !self.untraced {
             command.env("GPU_TIME_TEST_SIM_TRACE", dir.path().join("trace-%p"));
         }
-        // Runs take turns on a GPU; a concurrent process would distort the times.
+        // Runs take turns on a GPU, because a concurrent process would distort the times.
         static TURN: Mutex<()> = Mutex::new(());
         let turn = is_real().then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner));
         let (status, pid, stdout, stderr) = finish(command, self.limit);
@@ -285,12 +287,12 @@ impl Scenario {
         // The runtime must never use destroyed objects.
         let notes: Vec<_> = trace.notes("use_after_destroy").collect();
         assert!(notes.is_empty(), "{notes:?}, {}", context());
-        // The runtime must not call a driver that is shut down. A program that keeps running
-        // meanwhile may.
+        // The runtime must not call a driver that has shut down. A program that is still running at
+        // that time may do so.
         let notes: Vec<_> = trace.notes("exited_call").filter(|_| self.counts_agree).collect();
         assert!(notes.is_empty(), "{notes:?}, {}", context());
-        // The real driver dereferences handles that were destroyed with their context. The runtime
-        // may call `cuCtxGetId` to find out whether a context is destroyed, but nothing else.
+        // The real driver dereferences handles that were destroyed together with their context. The
+        // runtime may only call `cuCtxGetId`, to find out whether a context has been destroyed.
         const CONTEXT_IS_DESTROYED: i32 = 709;
         let is_late = |call: &&Call| {
             call.result == CONTEXT_IS_DESTROYED && !call.scripted && call.name != "cuCtxGetId"
@@ -312,9 +314,7 @@ impl Scenario {
     }
 
     fn command(&self, dir: &Path) -> Command {
-        let program = std::env::var_os("GPU_TIME_TEST_SCENARIO_BIN")
-            .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_scenario")), PathBuf::from);
-        let mut command = Command::new(program);
+        let mut command = Command::new(program());
         command.args(&self.arguments);
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("GPU_TIME") {
@@ -349,6 +349,12 @@ impl Scenario {
     }
 }
 
+/// Returns the path of the program.
+pub fn program() -> PathBuf {
+    std::env::var_os("GPU_TIME_TEST_SCENARIO_BIN")
+        .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_scenario")), PathBuf::from)
+}
+
 /// Returns the reports in a folder, by process id.
 fn reports(dir: &Path) -> BTreeMap<u32, Report> {
     let files = std::fs::read_dir(dir).expect("the folder exists");
@@ -360,7 +366,7 @@ fn reports(dir: &Path) -> BTreeMap<u32, Report> {
             !is_other && !name.starts_with("trace-") && !name.starts_with(CHROME_TRACE)
         })
         .map(|name| {
-            // Any other name, such as that of a temporary file, fails the test.
+            // Any other name, such as that of a temporary file, makes the test fail.
             let name = name.to_string_lossy().into_owned();
             let pid = name.strip_prefix("report-").and_then(|name| name.strip_suffix(".json"));
             let pid = pid
@@ -372,8 +378,8 @@ fn reports(dir: &Path) -> BTreeMap<u32, Report> {
         .collect()
 }
 
-/// Asserts that a raw time fits this much work: on a GPU, the work plus at most 20 µs. In the
-/// simulation the harness has already compared every sample with the driver's trace.
+/// Asserts that a raw time fits this amount of work: on a GPU, the work plus at most 20 µs. In the
+/// simulation, the harness has already compared every sample with the driver's trace.
 #[track_caller]
 pub fn assert_lasts(row: &Series, ns: f64) {
     let raw = row.raw();

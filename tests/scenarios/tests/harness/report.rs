@@ -1,4 +1,4 @@
-//! The JSON report, deserialized as the public contract describes it.
+//! The JSON report, deserialized according to the public contract.
 
 mod nullable;
 mod series;
@@ -56,7 +56,7 @@ pub struct Process {
     #[serde(deserialize_with = "nullable")]
     pub budget: Option<Budget>,
     pub warnings: Vec<String>,
-    /// The warning that the budget cannot be kept, taken out of `warnings`.
+    /// The warning that the budget cannot be met, moved here from `warnings`.
     #[serde(skip)]
     pub overrun: Option<String>,
 }
@@ -167,9 +167,9 @@ impl Report {
         let report = serde_json::from_str(text);
         let mut report: Report =
             report.unwrap_or_else(|error| panic!("the report: {error}\n{text}"));
-        // Other load on the test machine is not a finding of the test.
+        // Other load on the test machine does not concern the test.
         report.process.warnings.retain(|warning| !warning.starts_with("the CPU is overloaded"));
-        // The cost of calls that are only skipped also depends on the machine.
+        // The cost of skipped calls also depends on the machine.
         if report.process.budget.is_some() {
             let is_overrun = |warning: &mut String| warning.starts_with("the budget of ");
             report.process.overrun = report.process.warnings.extract_if(.., is_overrun).next();
@@ -185,12 +185,12 @@ impl Report {
         report
     }
 
-    /// Asserts what must hold for every report.
+    /// Asserts everything that must hold for every report.
     pub fn check(&self) {
         self.check_except(None);
     }
 
-    /// Asserts what must hold for every report that has at most this warning about the process.
+    /// Asserts everything that must hold for a report with at most this warning about the process.
     pub fn check_except(&self, warning: Option<&str>) {
         assert_eq!(self.schema, "gpu-time/1");
         let warnings = &self.process.warnings;
@@ -216,9 +216,9 @@ impl Report {
         self.sites.iter().flat_map(|site| &site.series).map(part).sum()
     }
 
-    /// Returns all warnings, whatever they are about, except that the event bias moved: on some
-    /// H200s the constant alternates between values, which is a property of the machine. Tests with
-    /// scripted devices check that warning.
+    /// Returns all warnings, except that the event bias moved: on some H200s the constant
+    /// alternates between values, which is a property of the machine. Tests with scripted devices
+    /// check that warning.
     pub fn warnings(&self) -> Vec<&str> {
         let is_of_run = |warning: &&String| !warning.starts_with("the event bias moved");
         let devices = self.devices.iter().flat_map(|device| &device.warnings).filter(is_of_run);
@@ -236,7 +236,8 @@ impl Device {
             event_bias_source.iter().all(|source| known.contains(&source.as_str())),
             "{self:?}"
         );
-        // The error of a bias given by the user is unknown. For every other source it is reported.
+        // The error is unknown for a bias given by the user. For every other source, it is
+        // reported.
         let is_calibrated = matches!(event_bias_source.as_deref(), Some("cupti" | "table"));
         assert!(!is_calibrated || self.event_held_empty_ns.is_some(), "{self:?}");
         let is_given = event_bias_source.as_deref() == Some("user");
@@ -287,20 +288,20 @@ impl Site {
         }
     }
 
-    /// Returns the function's own row. Panics if there is not exactly one.
+    /// Returns the function's own row. Panics unless there is exactly one.
     pub fn row(&self) -> &Series {
         let rows: Vec<_> = self.rows(None).collect();
         let [row] = rows[..] else { panic!("`{}` has {} rows", self.name, rows.len()) };
         row
     }
 
-    /// Returns the rows of the function, or of one of its launches, in streams.
+    /// Returns the rows, in streams, for the function or for one of its launches.
     pub fn rows(&self, launch: Option<u32>) -> impl Iterator<Item = &Series> {
         let is_its = move |row: &&Series| row.launch.as_ref().map(|l| l.index) == launch;
         self.series.iter().filter(is_its).filter(|row| !row.graph)
     }
 
-    /// Returns the row of one launch as a node of graphs. Panics if there is not exactly one.
+    /// Returns the row for one launch as a graph node. Panics unless there is exactly one.
     pub fn in_graphs(&self, index: u32) -> &Series {
         let is_its = |row: &&Series| row.launch.as_ref().is_some_and(|l| l.index == index);
         let rows: Vec<_> = self.series.iter().filter(is_its).filter(|row| row.graph).collect();
@@ -308,7 +309,7 @@ impl Site {
         row
     }
 
-    /// Returns the row of one launch. Panics if there is not exactly one.
+    /// Returns the row for one launch. Panics unless there is exactly one.
     pub fn launch(&self, index: u32) -> &Series {
         let rows: Vec<_> = self.rows(Some(index)).collect();
         let [row] = rows[..] else { panic!("`{}`#{index} has {} rows", self.name, rows.len()) };

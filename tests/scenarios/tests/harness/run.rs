@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::chrome_trace::ChromeTrace;
 use super::report::{Report, Series, Site};
 
-/// The tally that the program printed.
+/// The tally printed by the program.
 #[derive(Debug, Deserialize)]
 pub struct Tally {
     runs: BTreeMap<String, u64>,
@@ -38,12 +38,12 @@ pub struct Run {
     pub(super) report: Option<Report>,
     /// The HTML report.
     pub page: Option<String>,
-    /// Reports of processes that the program forked.
+    /// Reports from processes forked by the program.
     pub others: Vec<Report>,
     pub(super) tally: Tally,
     pub stderr: String,
     pub trace: Trace,
-    /// Clocks that the NVML stand-in locked and released, and lines that the program added.
+    /// Clocks locked and released through the NVML stand-in, and lines added by the program.
     pub nvml: Vec<String>,
 }
 
@@ -62,29 +62,29 @@ impl Run {
         self.report().site(name)
     }
 
-    /// Returns the row of a function that has a single one.
+    /// Returns the row for a function that has only one.
     pub fn row(&self, name: &str) -> &Series {
         self.site(name).row()
     }
 
-    /// Returns a value that the program noted. Panics if it did not.
+    /// Returns a value recorded by the program. Panics if there is none.
     pub fn fact(&self, name: &str) -> u64 {
         self.optional_fact(name).unwrap_or_else(|| panic!("no fact `{name}`: {:?}", self.tally))
     }
 
-    /// Returns a value that the program noted, if it did.
+    /// Returns a value recorded by the program, if there is one.
     pub fn optional_fact(&self, name: &str) -> Option<u64> {
         let fact = self.tally.facts.get(name)?;
         fact.as_u64().or(fact.as_bool().map(u64::from)).or(fact.as_f64().map(|fact| fact as u64))
     }
 
-    /// Returns a text that the program noted. Panics if it did not.
+    /// Returns a text recorded by the program. Panics if there is none.
     pub fn text(&self, name: &str) -> &str {
         let fact = self.tally.facts.get(name).and_then(serde_json::Value::as_str);
         fact.unwrap_or_else(|| panic!("no text `{name}`: {:?}", self.tally))
     }
 
-    /// Returns the handle of the kernel at this place.
+    /// Returns the handle of the kernel used at this place.
     pub fn kernel(&self, place: &str) -> u64 {
         let full = format!("scenario::{place}");
         let found = self.tally.kernels.iter().find(|(_, known)| **known == full);

@@ -1,4 +1,4 @@
-//! Expected bracket durations, computed from the simulated driver's trace alone.
+//! Expected bracket durations, computed only from the simulated driver's trace.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,10 +6,10 @@ use gpu_time_sim_driver::trace::{Call, Trace};
 
 use super::report::Report;
 
-/// The expected samples of each launch.
+/// The expected samples for each launch.
 ///
-/// Each kernel is launched at one place only. A bracket therefore belongs to the place whose kernel
-/// is the first that the thread launched after the start was recorded, provided that launch came
+/// Each kernel is launched at only one place. A bracket therefore belongs to the place whose kernel
+/// was the first that the thread launched after recording the start, provided that the launch came
 /// before the stop.
 pub struct Timeline(BTreeMap<String, Vec<f64>>);
 
@@ -17,7 +17,7 @@ impl Timeline {
     /// Computes the samples. `kernels` maps each kernel to the place that launches it.
     pub fn of(trace: &Trace, kernels: &BTreeMap<u64, String>) -> Timeline {
         let number = |call: &Call, name: &str| call.args.get(name)?.as_u64();
-        // Launches by thread, in order; and for each record its thread, sequence number and stream.
+        // Launches by thread, in order. For each record: its thread, sequence number and stream.
         let mut launches: BTreeMap<u32, Vec<(u64, u64, Option<u64>)>> = BTreeMap::new();
         let mut records: BTreeMap<u64, (u32, u64, Option<u64>)> = BTreeMap::new();
         for call in trace.calls() {
@@ -36,7 +36,7 @@ impl Timeline {
         let mut values: BTreeMap<String, Vec<f64>> =
             kernels.values().map(|place| (place.clone(), Vec::new())).collect();
         let pairs = trace.elapsed();
-        // The distance of a start from another start tells when a bracket began, not its duration.
+        // The distance between two starts shows when a bracket began, not how long it took.
         let starts: BTreeSet<_> = pairs.iter().map(|pair| pair.start.record).collect();
         for elapsed in pairs.iter().filter(|pair| !starts.contains(&pair.stop.record)) {
             let record = |command: &gpu_time_sim_driver::trace::Command| {
@@ -51,8 +51,8 @@ impl Timeline {
             let Some(launches) = launches.get(&thread) else { continue };
             let next = launches.partition_point(|(seq, ..)| *seq < start);
             let Some((seq, function, its)) = launches.get(next) else { continue };
-            // Pairs of two different streams, or of one without a launch in between, only compare
-            // clocks.
+            // Pairs on two different streams, or on one stream without a launch in between, only
+            // compare clocks.
             if *seq < stop
                 && (stream, same) == (*its, *its)
                 && let Some(values) = kernels.get(function).and_then(|place| values.get_mut(place))
@@ -64,7 +64,7 @@ impl Timeline {
         Timeline(values)
     }
 
-    /// Asserts that the samples of the report are exactly these values. Returns the number
+    /// Asserts that the report's samples are exactly these values. Returns the number of values
     /// compared.
     pub fn check(&self, report: &Report) -> usize {
         let mut compared = 0;
@@ -114,7 +114,7 @@ impl Timeline {
     }
 }
 
-/// Asserts equality up to the driver's single precision.
+/// Asserts equality within the driver's single precision.
 pub fn near(found: f64, expected: f64, what: &str) {
     assert!(
         (found - expected).abs() <= expected * 1e-6 + 0.5,

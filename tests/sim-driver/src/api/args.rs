@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::code::{Code, DriverResult};
 
-/// An output pointer from the C caller. As every driver function requires, it is null or valid for
+/// An output pointer from the C caller. As for every driver function, it must be null or valid for
 /// writing one value. Rust code never creates one.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
@@ -25,7 +25,7 @@ impl<T> Out<T> {
     /// Stores an optional result. Does nothing if the pointer is null.
     pub fn put_if_wanted(self, value: T) {
         if !self.0.is_null() {
-            // SAFETY: a pointer that is not null is valid for a write, by the contract of `Out`.
+            // SAFETY: by the contract of `Out`, a non-null pointer is valid for a write.
             unsafe { self.0.write(value) };
         }
     }
@@ -50,7 +50,7 @@ impl Text {
         if self.0.is_null() {
             return None;
         }
-        // SAFETY: a pointer that is not null is a NUL-terminated string, by the contract of `Text`.
+        // SAFETY: by the contract of `Text`, a non-null pointer is a NUL-terminated string.
         Some(unsafe { CStr::from_ptr(self.0) }.to_string_lossy().into_owned())
     }
 
@@ -59,7 +59,7 @@ impl Text {
     }
 }
 
-/// Formats an argument for the trace. `None` leaves it out.
+/// Formats an argument for the trace. `None` omits it.
 pub(super) trait Argument {
     fn show(&self) -> Option<Value>;
 }
@@ -72,7 +72,7 @@ impl<T> Argument for Out<T> {
 
 impl Argument for Text {
     fn show(&self) -> Option<Value> {
-        // Leaves out long strings: module images are passed as text too.
+        // Omit long strings, because module images are passed as text too.
         self.read().filter(|text| text.len() < 256).map(Value::from)
     }
 }

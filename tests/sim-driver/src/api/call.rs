@@ -1,5 +1,5 @@
-//! The path of every driver call: process state, lock, scripted faults, clock, capture rules,
-//! trace.
+//! The common path for all driver calls: process state, lock, scripted faults, clock, capture
+//! rules, trace.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -53,11 +53,13 @@ macro_rules! driver {
 }
 pub(crate) use driver;
 
-/// Returns the number of the calling thread, counted from 1 in the order of first calls.
+/// Returns the calling thread's number. Threads are numbered from 1, in the order of their first
+/// calls.
 fn thread() -> u32 {
     static LAST: AtomicU32 = AtomicU32::new(0);
     thread_local! {
-        // Has no destructor, so that it is usable while the destructors of other thread locals run.
+        // This has no destructor, so it stays usable while the destructors of other thread locals
+        // run.
         static NUMBER: Cell<u32> = const { Cell::new(0) };
     }
     NUMBER.with(|number| {
@@ -138,8 +140,8 @@ pub(crate) fn run(
     drop(model);
     for callback in callbacks {
         // SAFETY: the program passed this function for this data, and its stream has reached it or
-        // its object has lost its last reference. The lock is free, so the function may block and
-        // call the driver.
+        // its object has lost its last reference. The lock is not held, so the function may block
+        // and call the driver.
         unsafe { (callback.function)(callback.data as *mut std::ffi::c_void) };
     }
     if hangs {
@@ -148,8 +150,8 @@ pub(crate) fn run(
     result
 }
 
-/// Blocks in real time, as the real driver does for a device that does not respond, but only up to
-/// `limit` or until the process exits. Other threads continue meanwhile.
+/// Blocks in real time, as the real driver does if a device does not respond, but only up to
+/// `limit` or until the process exits. Other threads continue to run.
 fn block_for_real(limit: Duration) {
     let end = Instant::now() + limit;
     while Instant::now() < end && process::state() == ProcessState::Alive {

@@ -1,5 +1,5 @@
-//! Context functions: primary and created contexts, the current context, limits and flags. Of the
-//! limits, only the one for persisting L2 lines is stored; cache configurations are ignored.
+//! Context functions: primary and created contexts, the current context, limits and flags. The only
+//! limit stored is the one for persisting L2 lines; cache configurations are ignored.
 
 use super::args::Out;
 use super::call::driver;
@@ -7,7 +7,7 @@ use crate::code::{Code, DriverResult};
 use crate::handle::Handle;
 use crate::model::Model;
 
-/// Creation parameters beyond the flags. The model ignores them.
+/// Creation parameters other than the flags. The model ignores them.
 type Parameters = *const std::ffi::c_void;
 
 impl Model {

@@ -1,5 +1,4 @@
-//! Initialisation and device functions. Attributes are those of an H200; attributes that the model
-//! does not know are 0.
+//! Initialisation and device functions. Attributes are those of an H200; unknown attributes are 0.
 
 use super::args::Out;
 use super::call::driver;
@@ -60,7 +59,7 @@ impl Model {
         Ok(i32::try_from(value).unwrap_or(i32::MAX))
     }
 
-    /// Returns the number of a device in the machine, before `CUDA_VISIBLE_DEVICES`.
+    /// Returns a device's number in the machine, before `CUDA_VISIBLE_DEVICES` is applied.
     fn installed(&self, device: i32) -> DriverResult<usize> {
         Ok(self.devices[self.device(device)?].installed)
     }
@@ -72,7 +71,7 @@ impl Model {
     }
 }
 
-/// Copies a string into a buffer of the caller, truncated to the length of the buffer.
+/// Copies a string into the caller's buffer, truncated to the buffer's length.
 fn put_text(text: &str, buffer: Out<u8>, len: i32) -> DriverResult {
     let len = usize::try_from(len).ok().filter(|&len| len > 0).ok_or(Code::INVALID_VALUE)?;
     if buffer.0.is_null() {
@@ -98,7 +97,7 @@ driver! {
     fn cuDeviceGetCount(count: Out<i32>) [10, AfterInit] |m| count.put(m.devices.len() as i32);
     fn cuDeviceGetName(name: Out<u8>, len: i32, dev: i32) [100, AfterInit] |m| {
         m.device(dev)?;
-        // A device with another compute capability is not an H200.
+        // A device with a different compute capability is not an H200.
         let part = if m.constants.compute_capability == 90 { "H200" } else { "GPU" };
         put_text(&format!("Simulated {part}"), name, len)
     };

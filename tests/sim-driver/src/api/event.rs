@@ -9,7 +9,7 @@ driver! {
         phEvent.put(m.event_create(Flags)?)
     };
     fn cuEventDestroy_v2(hEvent: Handle) [127, AfterInit] |m| m.event_destroy(hEvent);
-    // The cost of a record depends on the event, so the model charges it.
+    // The cost of recording depends on the event, so the model charges it.
     fn cuEventRecord(hEvent: Handle, hStream: Handle) [0, AfterInit] |m| {
         m.event_record(hEvent, hStream, 0)
     };

@@ -1,4 +1,4 @@
-//! Module, function, launch and occupancy functions. Occupancy is limited by the block size only.
+//! Module, function, launch and occupancy functions. Occupancy is limited only by the block size.
 
 use std::ffi::c_void;
 
@@ -26,10 +26,10 @@ pub(crate) struct LaunchConfig {
     attribute_count: u32,
 }
 
-/// Pointers to the arguments of a launch.
+/// Pointers to a launch's arguments.
 type Arguments = *const *const c_void;
 
-/// Callback that returns the dynamic shared memory of a block of the given size.
+/// A callback that returns the dynamic shared memory for a block of the given size.
 type BlockSizeToSharedMemory = Option<unsafe extern "C" fn(i32) -> usize>;
 
 type HostFunction = unsafe extern "C" fn(*mut c_void);
@@ -58,8 +58,8 @@ impl Model {
             true if arguments.is_null() && !name.ends_with("empty") => {
                 return Err(Code::NOT_SUPPORTED);
             }
-            // SAFETY: the parameters of the kernel were checked when it was looked up, and the
-            // caller passes a pointer for each.
+            // SAFETY: the kernel's parameters were checked when it was looked up, and the caller
+            // passes a pointer for each.
             true => unsafe { Kernel::known(&name, arguments) },
             false => Kernel::Unknown,
         };

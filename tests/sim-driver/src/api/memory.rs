@@ -21,7 +21,8 @@ impl Model {
         self.allocate(bytes as u64, kind, context)
     }
 
-    /// Allocates in stream order. The memory is available at once; only freeing follows the order.
+    /// Allocates in stream order. The memory is available immediately; only freeing follows the
+    /// order.
     fn allocate_on(&mut self, bytes: usize, stream: Handle) -> DriverResult<u64> {
         let stream = self.usable_stream(stream)?;
         self.capture_of(stream)?;
@@ -29,7 +30,7 @@ impl Model {
         self.allocate(bytes as u64, MemoryKind::Device, context)
     }
 
-    /// Frees memory after waiting for all work in the context that could use it.
+    /// Frees memory, after waiting for all work in the context that might use it.
     fn free_now(&mut self, address: u64) -> DriverResult {
         if address == 0 {
             return Ok(());
@@ -51,7 +52,7 @@ impl Model {
         }
     }
 
-    /// Enqueues or captures work, and returns its end, or `None` if captured.
+    /// Enqueues or captures work. Returns its end, or `None` if captured.
     fn submit(&mut self, stream: Handle, work: Work) -> DriverResult<Option<Moment>> {
         self.current()?;
         let stream = self.usable_stream(stream)?;
@@ -95,7 +96,8 @@ impl Model {
         self.submit(stream, Work::Download { to: to as u64, from, bytes: bytes as u64 })
     }
 
-    /// Downloads. Into memory that is not page-locked, the call blocks until the copy is done.
+    /// Downloads data. If the destination is not page-locked, the call blocks until the copy is
+    /// done.
     fn download_async(
         &mut self,
         to: *const c_void,
@@ -125,7 +127,7 @@ impl Model {
         self.submit(stream, Work::Copy { to, from, bytes: bytes as u64 })
     }
 
-    /// Copies between the memories of two contexts, which may belong to two devices.
+    /// Copies between two contexts' memories, which may be on different devices.
     fn copy_between(
         &mut self,
         (to, to_context): (u64, Handle),
@@ -150,7 +152,7 @@ impl Model {
         self.submit(stream, Work::PeerCopy { to, from, bytes: bytes as u64 }).map(drop)
     }
 
-    /// Copies between any two addresses, which identify the kinds of memory.
+    /// Copies between any two addresses. The kind of memory is determined from the address.
     fn copy_any(
         &mut self,
         to: u64,
@@ -183,7 +185,7 @@ impl Model {
         self.submit(stream, work).map(drop)
     }
 
-    /// Waits for the command of a synchronous call, if one was enqueued.
+    /// Waits for a synchronous call's command, if one was enqueued.
     fn wait_if(&mut self, done: Option<Moment>) -> DriverResult {
         done.map_or(Ok(()), |done| self.wait_for(&done))
     }
@@ -277,7 +279,7 @@ driver! {
         let done = m.download(dstHost, srcDevice, ByteCount, 0)?;
         m.wait_if(done)
     };
-    // A copy within a device does not block the host.
+    // A copy within one device does not block the host.
     fn cuMemcpyDtoD_v2(dstDevice: u64, srcDevice: u64, ByteCount: usize) [3_000, NotInCapture] |m| {
         m.copy(dstDevice, srcDevice, ByteCount, 0).map(drop)
     };

@@ -1,5 +1,5 @@
-//! Error names, symbol lookup, the profiler switches, and the two functions that only the
-//! simulation exports.
+//! Error names, symbol lookup, the profiler switches, and two functions that only the simulation
+//! exports.
 
 use std::ffi::{CString, c_char, c_void};
 
@@ -10,7 +10,7 @@ use crate::model::Model;
 use crate::process::{self, ProcessState};
 
 /// Looks up an exported function with `dlsym`, as a program would, so that a symbol removed from
-/// the library is not found here either. A name without a version suffix selects the newest
+/// the library is not found here either. A name without a version suffix refers to the newest
 /// version.
 fn address_of(symbol: &str) -> Option<*mut c_void> {
     // SAFETY: an all-zero `Dl_info` is valid, and the address belongs to this library.
@@ -72,15 +72,15 @@ driver! {
     fn cuProfilerStop() [100, AfterInit] |m| m.current().map(drop);
 }
 
-/// Returns the virtual time in nanoseconds that the host's clock shows. Unlike a driver call, this
-/// neither advances the clock nor any stream.
+/// Returns the virtual time shown by the host clock, in nanoseconds. Unlike a driver call, this
+/// advances neither the clock nor any stream.
 #[unsafe(no_mangle)]
 pub extern "C" fn gpu_time_sim_now() -> u64 {
     if process::state() == ProcessState::Alive { Model::lock().host_clock() } else { 0 }
 }
 
-/// Advances the virtual time by `ns` nanoseconds of host time. Held streams advance before and
-/// after, as in any other call.
+/// Advances virtual time by `ns` nanoseconds of host time. Held streams advance before and after,
+/// as in any other call.
 #[unsafe(no_mangle)]
 pub extern "C" fn gpu_time_sim_advance(ns: u64) {
     if process::state() == ProcessState::Alive {

@@ -1,6 +1,6 @@
-//! The exported C functions of the driver. Each entry gives the signature from `cuda.h`, the cost
-//! to the host, the state in which the call is allowed, and the method of the model that implements
-//! it. `call` contains the steps common to all functions.
+//! The driver's exported C functions. Each entry gives the signature from `cuda.h`, the host cost,
+//! the state in which the call is allowed, and the model method that implements it. `call` contains
+//! the steps common to all functions.
 
 mod args;
 mod call;

@@ -12,7 +12,8 @@ use crate::object::work::Callback;
 
 type Destructor = unsafe extern "C" fn(*mut std::ffi::c_void);
 
-/// Tag of node handles. Nodes can only be counted, so a node handle does not identify an object.
+/// The tag for node handles. Nodes can only be counted, so a node handle does not identify an
+/// object.
 const NODE: Handle = 0x58 << 56;
 
 impl Model {
@@ -32,8 +33,8 @@ impl Model {
         if self.stream_is_done(stream) { Ok(()) } else { Err(Code::NOT_READY) }
     }
 
-    /// Implements both versions of `cuStreamGetCaptureInfo`. The nodes that the next one depends on
-    /// are counted but not listed.
+    /// Implements both versions of `cuStreamGetCaptureInfo`. The next node's dependencies are
+    /// counted but not listed.
     fn capture_info(
         &mut self,
         stream: Handle,
@@ -60,7 +61,7 @@ impl Model {
         let wanted = count.take()?;
         for i in 0..wanted {
             let node = if i < graph.nodes.len() { NODE | i as Handle } else { 0 };
-            // SAFETY: the caller passes room for `wanted` handles.
+            // SAFETY: the caller passes space for `wanted` handles.
             unsafe { nodes.cast_mut().add(i).write(node) };
         }
         count.put(wanted.min(graph.nodes.len()))
@@ -87,7 +88,7 @@ driver! {
         if attr != AccessPolicyWindow::ATTRIBUTE || value.is_null() {
             return Err(Code::INVALID_VALUE);
         }
-        // SAFETY: the caller passes a `CUstreamAttrValue`, which begins with this struct.
+        // SAFETY: the caller passes a `CUstreamAttrValue`, which starts with this struct.
         let window = unsafe { value.cast::<AccessPolicyWindow>().read_unaligned() };
         m.stream_mut(stream).window = window;
         Ok(())

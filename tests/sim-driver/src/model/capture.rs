@@ -1,9 +1,9 @@
 //! Stream capture: the driver's rules for all three modes, forks and joins by events, and
 //! invalidation.
 //!
-//! Work on a capturing stream becomes a node, in the order in which it was enqueued over all
-//! streams of the capture. A launch runs the nodes in that order on one stream, so graphs have no
-//! concurrency.
+//! Work on a capturing stream becomes a node. Nodes are in the order in which they were enqueued,
+//! over all streams in the capture. A launch runs them in that order on one stream, so graphs have
+//! no concurrency.
 
 use crate::code::{Code, DriverResult};
 use crate::handle::Handle;
@@ -14,7 +14,7 @@ use crate::object::graph::Graph;
 use crate::object::work::Work;
 
 impl Model {
-    /// Fails a call that is forbidden while a capture is in progress: a capture begun by the
+    /// Fails a call that is forbidden during a capture. This applies to captures begun by the
     /// calling thread, or by any thread in global mode, unless the caller has exchanged its own
     /// mode. The call also invalidates those captures.
     pub fn forbid_during_capture(&mut self) -> DriverResult {
@@ -39,7 +39,7 @@ impl Model {
         result
     }
 
-    /// Invalidates a capture, and returns `code` for the caller to fail with.
+    /// Invalidates a capture, and returns `code` as the caller's error.
     #[must_use]
     pub fn invalidate(&mut self, capture: Handle, code: Code) -> Code {
         if let Some(capture) = self.captures.get_mut(capture)
@@ -52,7 +52,7 @@ impl Model {
         code
     }
 
-    /// Returns the capture that work on this stream belongs to.
+    /// Returns the capture to which work on this stream belongs.
     pub fn capture_of(&self, stream: Handle) -> DriverResult<Option<Handle>> {
         match self.stream(stream).capture {
             Some(capture) if self.captures.get(capture).is_none_or(|c| c.invalid) => {
@@ -62,7 +62,7 @@ impl Model {
         }
     }
 
-    /// Returns the status of a stream's capture, its id and its graph.
+    /// Returns the status, the id and the graph of a stream's capture.
     pub fn capture_status(&mut self, stream: Handle) -> DriverResult<(CaptureStatus, u64, Handle)> {
         let stream = self.find_stream(stream)?;
         if self.implicit_capture(stream).is_some() {
@@ -149,7 +149,7 @@ impl Model {
         Some(dropped)
     }
 
-    /// Adds a node instead of running the work.
+    /// Adds a node to the capture instead of running the work.
     pub fn capture_work(&mut self, capture: Handle, stream: Handle, work: Work) -> DriverResult {
         let capture = self.captures.get_mut(capture).ok_or(Code::CAPTURE_INVALIDATED)?;
         capture.nodes.push(work);
@@ -161,7 +161,7 @@ impl Model {
         Ok(())
     }
 
-    /// Returns the state of an event that is recorded into a capture now.
+    /// Returns the state of an event that is being recorded into a capture.
     pub fn capture_position(&self, capture: Handle, stream: Handle) -> EventState {
         let branches = self.captures.get(capture).map(|capture| &capture.branches);
         let branch = branches.and_then(|all| all.iter().find(|branch| branch.stream == stream));
@@ -183,7 +183,7 @@ impl Model {
             return Err(self.invalidate(own, Code::CAPTURE_MERGE));
         }
         let Some(found) = self.captures.get_mut(capture) else {
-            // The capture has ended, and positions in it do not have a time.
+            // The capture has ended, and positions in it have no time.
             return Err(Code::CAPTURED_EVENT);
         };
         if found.invalid {

@@ -1,5 +1,5 @@
-//! Contexts: retaining and resetting primary contexts, creating contexts, and the stack of current
-//! contexts of each thread. Ending a context invalidates everything that belongs to it.
+//! Contexts: retaining and resetting primary contexts, creating contexts, and each thread's stack
+//! of current contexts. Ending a context invalidates everything that belongs to it.
 
 use std::collections::HashMap;
 
@@ -30,8 +30,8 @@ impl Model {
         context
     }
 
-    /// Ends a context: drops the commands queued on its streams and frees its memory. Using any of
-    /// its handles fails with 709 from now on.
+    /// Ends a context: drops the commands queued on its streams and frees its memory. From then on,
+    /// using any of its handles fails with 709.
     fn end_context(&mut self, context: ContextRef) {
         let Some(gone) = self.contexts.slots[context.slot].take_if(|c| c.id == context.id) else {
             return;
@@ -157,7 +157,7 @@ impl Model {
         self.caller().current.pop().ok_or(Code::INVALID_CONTEXT)
     }
 
-    /// Returns the context of `handle`, or the current one for a null handle.
+    /// Returns the context with this handle, or the current one for a null handle.
     pub fn context_or_current(&mut self, handle: Handle) -> DriverResult<ContextRef> {
         if handle == 0 { self.current() } else { self.contexts.resolve(handle) }
     }
@@ -184,7 +184,7 @@ impl Model {
         self.wait_for(&closed)
     }
 
-    /// Allocates memory. The total of device memory is limited to what the device has.
+    /// Allocates memory. The total is limited to the device's memory.
     pub fn allocate(
         &mut self,
         bytes: u64,

@@ -1,5 +1,5 @@
-//! Events: records, queries, waits and elapsed times. The time of an event is the end of its record.
-//! The host sees it after `visible_ns`. Elapsed times are rounded to `f32` milliseconds, as in the
+//! Events: records, queries, waits and elapsed times. An event's time is the end of its record. The
+//! host sees it after `visible_ns`. Elapsed times are rounded to `f32` milliseconds, as in the
 //! driver.
 
 use crate::code::{Code, DriverResult};
@@ -61,7 +61,7 @@ impl Model {
         self.record_now(event, stream, false)
     }
 
-    /// Enqueues a record of the event, for a call or as a node of a graph.
+    /// Enqueues a record of the event, either for a call or as a graph node.
     pub fn record_now(&mut self, event: Handle, stream: Handle, graph: bool) -> DriverResult {
         self.counters.records += 1;
         let record = self.counters.records;
@@ -149,7 +149,7 @@ impl Model {
             if flags & EXTERNAL != 0 {
                 return self.capture_work(capture, stream, Work::Wait { event: Some(event) });
             }
-            // A capture cannot depend on work outside of it.
+            // A capture cannot depend on work outside it.
             return match state {
                 EventState::Unrecorded => Ok(()),
                 _ => Err(self.invalidate(capture, Code::CAPTURE_ISOLATION)),

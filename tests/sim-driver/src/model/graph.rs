@@ -1,5 +1,5 @@
-//! Graphs: instantiation, update, launch and destruction, and the user objects that graphs keep
-//! alive. Nodes run in capture order on one stream; only graphs from a capture exist.
+//! Graphs: instantiation, update, launch and destruction, and the user objects kept alive by
+//! graphs. Nodes run in capture order on one stream. Graphs can only be created by capture.
 
 use std::mem;
 
@@ -39,7 +39,7 @@ impl Model {
         Ok(())
     }
 
-    /// Releases references. The destructor of an object without references runs at the end of the
+    /// Releases references. If none are left, the object's destructor runs at the end of the
     /// current driver call.
     pub fn user_object_release(&mut self, object: Handle, count: u32) -> DriverResult {
         let found = self.objects.get_mut(object).ok_or(Code::INVALID_VALUE)?;
@@ -84,7 +84,7 @@ impl Model {
 
     pub fn graph_instantiate(&mut self, graph: Handle, flags: u64) -> DriverResult<Handle> {
         let is_for_device = flags & DEVICE_LAUNCH != 0;
-        // Launches from the device exclude freeing on launch and event records.
+        // Graphs for device-side launches allow neither freeing on launch nor event records.
         if is_for_device && flags & FREE_ON_LAUNCH != 0 {
             return Err(Code::INVALID_VALUE);
         }
@@ -105,8 +105,8 @@ impl Model {
         Ok(self.execs.insert(exec))
     }
 
-    /// Replaces the nodes and references of an executable graph by those of a graph of the same
-    /// shape.
+    /// Replaces the nodes and references of an executable graph with those of a graph that has the
+    /// same shape.
     pub fn exec_update(&mut self, exec: Handle, graph: Handle) -> DriverResult<UpdateResult> {
         let graph = self.graphs.get(graph).ok_or(Code::INVALID_VALUE)?;
         let old = self.execs.get(exec).ok_or(Code::INVALID_VALUE)?;
@@ -139,7 +139,7 @@ impl Model {
         Ok(())
     }
 
-    /// Releases the references that only had to outlive a launch, for launches that have ended.
+    /// Releases references that only had to outlive a launch, for launches that have ended.
     pub fn release_after_launches(&mut self) {
         if self.pending_releases.is_empty() {
             return;

@@ -1,5 +1,5 @@
 //! The simulated machine: one virtual clock for host and devices, the devices, and the tables of
-//! all driver objects. All threads share one lock and the clock, so driver calls never overlap.
+//! all driver objects. All threads share the clock and one lock, so driver calls never overlap.
 
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
@@ -17,9 +17,9 @@ use crate::object::stream::Stream;
 use crate::object::work::Callback;
 use crate::trace::Tracer;
 
-/// A device that the process sees.
+/// A device visible to the process.
 pub(crate) struct Device {
-    /// Number of the device in the machine, before `CUDA_VISIBLE_DEVICES`.
+    /// The device's number in the machine, before `CUDA_VISIBLE_DEVICES` is applied.
     pub installed: usize,
     pub l2: L2,
     pub primary: PrimaryContext,
@@ -33,7 +33,7 @@ pub(crate) struct Thread {
     pub capture_mode: CaptureMode,
 }
 
-/// The simulated machine. One lock guards all of it, and calls take effect in lock order.
+/// The simulated machine. It is guarded by a single lock, and calls take effect in lock order.
 pub(crate) struct Model {
     /// Virtual host time. Driver calls advance it, each by its cost and by the time it waits.
     pub now: u64,
@@ -41,9 +41,9 @@ pub(crate) struct Model {
     pub costs: Costs,
     pub faults: Faults,
     pub trace: Tracer,
-    /// Whether `cuInit` has succeeded.
+    /// `cuInit` has succeeded.
     pub initialized: bool,
-    /// Whether every launch waits for its end (`CUDA_LAUNCH_BLOCKING=1`).
+    /// Every launch waits for its kernel to end (`CUDA_LAUNCH_BLOCKING=1`).
     pub launch_blocking: bool,
     pub devices: Vec<Device>,
     pub contexts: Contexts,
@@ -56,23 +56,23 @@ pub(crate) struct Model {
     pub graphs: Table<Graph>,
     pub execs: Table<GraphExec>,
     pub objects: Table<UserObject>,
-    /// References of graphs that the program has destroyed or updated during a launch.
+    /// References from graphs that the program destroyed or updated during a launch.
     pub pending_releases: Vec<PendingRelease>,
     pub memory: Memory,
-    /// Streams with commands whose times are not known yet.
+    /// Streams with commands whose times are still unknown.
     pub waiting_streams: Vec<Handle>,
-    /// Whether the process exits and enqueues nothing more.
+    /// The process is exiting and enqueues nothing more.
     pub is_exiting: bool,
     /// Host functions and destructors to run after the current call.
     pub callbacks: Vec<Callback>,
     pub counters: Counters,
-    /// The thread that makes the current call, counted from 1.
+    /// The thread making the current call, counted from 1.
     pub thread: u32,
-    /// Results of the current call that are added to its arguments in the trace.
+    /// Results of the current call, which are added to its arguments in the trace.
     pub annotations: Vec<(&'static str, i64)>,
 }
 
-/// The last number assigned of each kind.
+/// The last number assigned, by kind.
 #[derive(Default)]
 pub(crate) struct Counters {
     pub stream_ids: u64,
@@ -83,7 +83,7 @@ pub(crate) struct Counters {
 
 static MODEL: LazyLock<Mutex<Model>> = LazyLock::new(|| {
     Mutex::new(Model::from_env().unwrap_or_else(|error| {
-        // A test with a misspelt script must fail, not run without its faults.
+        // A test with a misspelled script must fail, not run without its faults.
         eprintln!("simulated driver: {error}");
         std::process::abort()
     }))
@@ -179,7 +179,7 @@ impl Model {
         self.advance_streams();
     }
 
-    /// Returns the time that the host's clock shows, which can step back.
+    /// Returns the time shown by the host clock, which can go back.
     pub fn host_clock(&self) -> u64 {
         let Constants { host_back_at_ns, host_back_ns, .. } = self.constants;
         let back = if self.now >= host_back_at_ns { host_back_ns } else { 0 };
@@ -204,7 +204,7 @@ impl Model {
     }
 }
 
-/// Returns the installed devices that the process sees: those listed in `CUDA_VISIBLE_DEVICES`
+/// Returns the installed devices visible to the process: those listed in `CUDA_VISIBLE_DEVICES`
 /// before its first invalid entry.
 fn visible(installed: usize, list: Option<&str>) -> Vec<usize> {
     match list {

@@ -1,5 +1,5 @@
-//! The simulated machine and the driver's rules: one file per kind of object, each extending
-//! [`Model`] with the operations that the exported functions in `api` call.
+//! The simulated machine and the driver's rules. There is one file per kind of object, each
+//! extending [`Model`] with the operations called by the exported functions in `api`.
 
 mod capture;
 mod context;

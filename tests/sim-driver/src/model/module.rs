@@ -1,4 +1,4 @@
-//! Modules: loading a PTX text and looking up its kernels. Nothing is compiled: a kernel that the
+//! Modules: loading PTX text and looking up its kernels. Nothing is compiled: a kernel that the
 //! model does not implement has no effect and a fixed length.
 
 use crate::code::{Code, DriverResult};
@@ -8,7 +8,7 @@ use crate::model::Model;
 use crate::object::module::{Function, Module, entries};
 
 impl Model {
-    /// Loads a PTX text; cubins are rejected.
+    /// Loads PTX text. Rejects cubins.
     pub fn module_load(&mut self, image: &str) -> DriverResult<Handle> {
         let context = self.current()?;
         if image.starts_with("\x7fELF") {
@@ -47,7 +47,8 @@ impl Model {
         }))
     }
 
-    /// Returns the function; fails if its module is unloaded or its context no longer alive.
+    /// Returns the function. Fails if its module has been unloaded or its context is no longer
+    /// alive.
     pub fn function(&mut self, function: Handle) -> DriverResult<&Function> {
         if self.functions.was_removed(function) {
             self.note("use_after_destroy", format!("function {function:#x}"));

@@ -1,12 +1,12 @@
-//! Scheduling of commands on streams, waits of the host, and holds. In the cases that `formula`
-//! covers, times match its formulas to the nanosecond.
+//! Command scheduling on streams, host waits, and holds. In the cases covered by `formula`, times
+//! match its formulas to the nanosecond.
 //!
-//! A command starts at the latest of: the end of the command before it, the time at which the
-//! device can see it, and the moments that it waits for. If all of these are known when the command
-//! is enqueued, its start and end are computed then. Behind a hold they are not known: the command
-//! goes into a backlog until the hold ends, and so does every command that depends on it. The
-//! duration of an event record depends on the number of commands behind it when the stream reaches
-//! it, so a record that the stream has not reached yet goes into the backlog too.
+//! A command starts at the latest of: the end of the preceding command, the time at which the
+//! device can see it, and the moments for which it waits. If all of these are known when the
+//! command is enqueued, its start and end are computed then. Behind a hold they are unknown, so the
+//! command is put into a backlog until the hold ends, and so is every command that depends on it.
+//! The duration of an event record depends on the number of commands behind it when the stream
+//! reaches it, so a record that the stream has not reached is put into the backlog too.
 
 use crate::code::{Code, DriverResult};
 use crate::handle::Handle;
@@ -75,7 +75,7 @@ impl Model {
         Ok(done)
     }
 
-    /// Enqueues a command that will never run and only occupies a slot of the queue.
+    /// Enqueues a command that will never run and only occupies a queue slot.
     fn hang(&mut self, stream: Handle) -> Moment {
         let depth = self.constants.queue_depth as usize;
         let queue = &mut self.stream_mut(stream).queue;
@@ -92,8 +92,8 @@ impl Model {
         }
     }
 
-    /// Returns the moments that the legacy stream's rule makes a command wait for: the legacy
-    /// stream waits for all blocking streams of its context, and they wait for it.
+    /// Returns the moments for which a command must wait because of the legacy stream's rule: the
+    /// legacy stream waits for all blocking streams in its context, and they wait for it.
     fn legacy_dependencies(&self, stream: Handle) -> Vec<Moment> {
         let own = self.stream(stream);
         let Some(context) = self.contexts.get(own.context).filter(|_| own.is_blocking()) else {
@@ -109,7 +109,7 @@ impl Model {
             .collect()
     }
 
-    /// Blocks the host, in virtual time, until the queue of the stream has room for a command.
+    /// Blocks the host, in virtual time, until the stream's queue has space for a command.
     fn wait_for_queue_slot(&mut self, stream: Handle) {
         let mut noted = false;
         loop {
@@ -118,7 +118,7 @@ impl Model {
             while queue.running.front().is_some_and(|&end| end <= now) {
                 queue.running.pop_front();
             }
-            // The depth does not count the command that runs.
+            // The depth does not include the running command.
             if queue.len() <= depth {
                 return;
             }
@@ -139,7 +139,8 @@ impl Model {
         }
     }
 
-    /// Returns the time at which the stream reaches its next command, whose moments are all known.
+    /// Returns the time at which the stream reaches its next command. All moments for which the
+    /// command waits must be known.
     fn start_of(&self, stream: Handle, command: &QueuedCommand) -> u64 {
         let after = command.after.iter().filter_map(Moment::get).max().unwrap_or(0);
         self.constants
@@ -148,8 +149,8 @@ impl Model {
             .max(after)
     }
 
-    /// Returns the time at which the stream reaches a record at the head of its backlog, if that
-    /// is in the future and the number of commands behind it can still change its duration.
+    /// Returns the time at which the stream reaches a record at the head of its backlog, if that is
+    /// in the future and the number of commands behind the record can still change its duration.
     fn undecided_record_start(&self, stream: Handle) -> Option<u64> {
         let backlog = &self.stream(stream).queue.backlog;
         let next = backlog.front().filter(|next| next.is_ready() && next.is_plain_record())?;
@@ -158,7 +159,7 @@ impl Model {
         Some(self.start_of(stream, next)).filter(|&start| start > self.now && !is_decided)
     }
 
-    /// Executes a command whose moments are all known, and returns its end. A hold only begins.
+    /// Executes a command for which all moments are known, and returns its end. A hold only begins.
     fn run(&mut self, stream: Handle, command: QueuedCommand) -> DriverResult<Moment> {
         let c = &self.constants;
         let start = self.start_of(stream, &command);
@@ -222,7 +223,8 @@ impl Model {
         }
     }
 
-    /// Ends the holds that are released or expired, and executes every command that can now run.
+    /// Ends holds that have been released or have expired, and executes every command that can now
+    /// run.
     pub fn advance_streams(&mut self) {
         if self.waiting_streams.is_empty() {
             return;
@@ -265,7 +267,8 @@ impl Model {
         }
     }
 
-    /// Executes the records whose duration was undecided: no more commands will come behind them.
+    /// Executes records whose duration was undecided, because no more commands will be enqueued
+    /// behind them.
     pub fn finish_records(&mut self) {
         self.is_exiting = true;
         let is_free = |stream: &Handle| self.stream(*stream).queue.hold.is_none();
@@ -273,8 +276,8 @@ impl Model {
         while free.iter().any(|&stream| self.advance_stream(stream)) {}
     }
 
-    /// Ends the stream's hold if its ticket is released or its deadline has passed. Returns `true`
-    /// if it ended. The stream must have a hold.
+    /// Ends the stream's hold if its ticket has been released or its deadline has passed. Returns
+    /// `true` if it ended. The stream must have a hold.
     fn end_hold(&mut self, stream: Handle) -> bool {
         let now = self.now;
         let hold = self.stream(stream).queue.hold.as_ref().expect("the stream has a hold");
@@ -298,12 +301,12 @@ impl Model {
         let kind = if released.is_some() { "hold_released" } else { "hold_expired" };
         self.note(kind, format!("{} {}", hold.name, hold.args.ticket));
         let empty = self.constants.empty_ns;
-        // A hold takes its wait plus the length of an empty kernel.
+        // A hold takes as long as its wait plus the length of an empty kernel.
         self.finish(stream, hold.command, hold.start, end - hold.start + empty);
         true
     }
 
-    /// Returns the earliest time at which a waiting stream makes progress without a driver call.
+    /// Returns the earliest time at which a waiting stream can progress without a driver call.
     fn next_progress(&self) -> Option<u64> {
         let moment = |stream| match &self.stream(stream).queue.hold {
             Some(hold) => Some(hold.deadline),

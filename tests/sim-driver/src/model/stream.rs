@@ -1,4 +1,4 @@
-//! Streams: special handles (legacy and per-thread), creation, destruction, and the rule that ties
+//! Streams: special handles (legacy and per-thread), creation, destruction, and the rule that links
 //! blocking streams to the legacy stream. Priorities are stored but have no effect.
 
 use crate::code::{Code, DriverResult};
@@ -7,7 +7,7 @@ use crate::model::Model;
 use crate::object::stream::{NON_BLOCKING, Stream};
 
 impl Model {
-    /// Returns a stream by a handle that is known to be live.
+    /// Returns a stream for a handle known to be live.
     pub fn stream(&self, stream: Handle) -> &Stream {
         self.streams.get(stream).expect("the stream of a resolved handle is live")
     }
@@ -30,8 +30,8 @@ impl Model {
         Ok(handle)
     }
 
-    /// Resolves a handle of the program, whatever state the stream is in. 0 and 1 are the legacy
-    /// stream of the current context, 2 is the calling thread's own stream in that context.
+    /// Resolves a handle passed by the program, regardless of the stream's state. 0 and 1 are the
+    /// legacy stream in the current context, 2 is the calling thread's own stream in that context.
     pub fn find_stream(&mut self, stream: Handle) -> DriverResult<Handle> {
         match stream {
             0 | 1 => {
@@ -66,8 +66,8 @@ impl Model {
         Ok(stream)
     }
 
-    /// Resolves a stream for work or a wait. The legacy stream cannot be used while a stream that
-    /// it would have to wait for is capturing; the attempt invalidates that capture.
+    /// Resolves a stream for work or a wait. The legacy stream cannot be used while a stream for
+    /// which it would have to wait is capturing; trying to do so invalidates that capture.
     pub fn usable_stream(&mut self, stream: Handle) -> DriverResult<Handle> {
         let stream = self.find_stream(stream)?;
         if let Some(capture) = self.implicit_capture(stream) {
@@ -76,7 +76,7 @@ impl Model {
         Ok(stream)
     }
 
-    /// Returns the capture that the legacy stream would have to wait for.
+    /// Returns the capture for which the legacy stream would have to wait.
     pub fn implicit_capture(&self, stream: Handle) -> Option<Handle> {
         if self.captures.is_empty() {
             return None;
@@ -112,7 +112,7 @@ impl Model {
         Ok(())
     }
 
-    /// Removes a stream that the program has destroyed, unless it still has a waiting command.
+    /// Removes a stream destroyed by the program, unless it still has a waiting command.
     pub fn remove_if_empty(&mut self, stream: Handle) {
         if self.stream(stream).closed && !self.stream(stream).queue.is_waiting() {
             let removed = self.streams.remove(stream).expect("the stream was just found");
@@ -123,7 +123,7 @@ impl Model {
         }
     }
 
-    /// Drops the commands queued on a stream of an ended context, and ends all waits for them.
+    /// Drops the commands queued on a stream in an ended context, and ends all waits for them.
     pub fn abandon_stream(&mut self, stream: Handle) {
         if let Some(capture) = self.stream(stream).capture
             && let Some(dropped) = self.drop_capture(capture)

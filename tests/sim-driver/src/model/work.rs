@@ -1,5 +1,5 @@
-//! Execution of operations in stream order. Results are real: copies, memsets and the known kernels
-//! change memory, and the L2 decides how long the ones that move data take.
+//! Executes operations in stream order. Results are real: copies, memsets and the known kernels
+//! change memory, and the L2 determines how long data movement takes.
 
 use crate::code::{Code, DriverResult};
 use crate::constants::Constants;
@@ -41,8 +41,8 @@ impl Model {
             }
             Work::Download { to, from, bytes } => {
                 memory.check(*from, *bytes)?;
-                // SAFETY: the source was checked. The destination belongs to the program, which has
-                // to keep it valid until it has waited for the stream.
+                // SAFETY: the source was checked. The destination belongs to the program, which
+                // must keep it valid until it has waited for the stream.
                 unsafe {
                     std::ptr::copy(*from as *const u8, *to as *mut u8, *bytes as usize);
                 }

@@ -40,18 +40,18 @@ pub(crate) struct Capture {
     /// The stream on which the capture began.
     pub origin: Handle,
     pub mode: CaptureMode,
-    /// The thread that began it.
+    /// The thread that began the capture.
     pub thread: u32,
     pub invalid: bool,
     pub nodes: Vec<Work>,
     pub branches: Vec<Branch>,
 }
 
-/// A stream that takes part in a capture.
+/// A stream that is part of a capture.
 pub(crate) struct Branch {
     pub stream: Handle,
     /// Number of nodes added by this stream.
     pub position: usize,
-    /// Whether another stream of the capture waits for all of these nodes.
+    /// Another stream in the capture waits for all of these nodes.
     pub joined: bool,
 }

@@ -1,12 +1,12 @@
-//! Contexts by slot, with handles that are reused and ids that are not, as in the driver.
+//! Contexts by slot. As in the driver, handles are reused but ids are not.
 
 use std::collections::HashMap;
 
 use crate::code::{Code, DriverResult};
 use crate::handle::Handle;
 
-/// First context handle and the distance between two. A handle identifies a slot, and slots are
-/// reused, as the driver reuses addresses: only the id distinguishes two contexts.
+/// The first context handle, and the distance between handles. A handle identifies a slot, and
+/// slots are reused, as the driver reuses addresses. Only the id distinguishes two contexts.
 const BASE: Handle = 0x00C0_0000_0000;
 const SPACING: Handle = 0x1000;
 
@@ -14,7 +14,7 @@ const SPACING: Handle = 0x1000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ContextRef {
     pub slot: usize,
-    /// The id that `cuCtxGetId` returns; never reused.
+    /// The id returned by `cuCtxGetId`, which is never reused.
     pub id: u64,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Context {
     pub per_thread: HashMap<u32, Handle>,
     /// All streams of the context.
     pub streams: Vec<Handle>,
-    /// End of the last command on any stream that has been removed.
+    /// End of the last command on any removed stream.
     pub closed_end: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Graphs, executable graphs, and the user objects that they keep alive.
+//! Graphs, executable graphs, and the user objects kept alive by them.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::object::work::{Callback, Work};
 pub(crate) struct Graph {
     pub context: ContextRef,
     pub nodes: Arc<[Work]>,
-    /// User objects, listed once per reference held.
+    /// User objects, listed once for each reference.
     pub objects: Vec<Handle>,
 }
 
@@ -18,7 +18,7 @@ pub(crate) struct Graph {
 pub(crate) struct GraphExec {
     pub context: ContextRef,
     pub nodes: Arc<[Work]>,
-    /// User objects, listed once per reference held.
+    /// User objects, listed once for each reference.
     pub objects: Vec<Handle>,
     /// End of the last launch.
     pub launch_end: Moment,
@@ -30,7 +30,7 @@ pub(crate) struct UserObject {
     pub references: u32,
 }
 
-/// User-object references that are released when the launch that uses them has ended.
+/// User-object references to release when the launch that uses them has ended.
 pub(crate) struct PendingRelease {
     pub launch_end: Moment,
     pub objects: Vec<Handle>,

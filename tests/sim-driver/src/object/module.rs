@@ -1,4 +1,4 @@
-//! Modules: the kernels declared in a PTX text, with the sizes of their parameters.
+//! Modules: the kernels declared in PTX text, with their parameter sizes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub(crate) struct Module {
 /// A kernel declared in a module.
 pub(crate) struct Entry {
     pub parameters: Vec<usize>,
-    /// Created when the program first asks for it.
+    /// Created when the program first looks up the kernel.
     pub function: Option<Handle>,
 }
 
@@ -25,11 +25,11 @@ pub(crate) struct Function {
     pub context: ContextRef,
     pub module: Handle,
     pub name: Arc<str>,
-    /// Whether the model implements this kernel.
+    /// The model implements this kernel.
     pub known: bool,
 }
 
-/// Parses the kernels of a PTX text, each with the sizes of its parameters.
+/// Parses the kernels in PTX text, with their parameter sizes.
 pub(crate) fn entries(ptx: &str) -> HashMap<String, Entry> {
     let code: String = ptx
         .lines()
@@ -49,7 +49,7 @@ pub(crate) fn entries(ptx: &str) -> HashMap<String, Entry> {
         .collect()
 }
 
-/// Returns the size of a parameter. Declarations have the form `.param .u64 name` or
+/// Returns a parameter's size. Declarations have the form `.param .u64 name` or
 /// `.param .align 8 .b8 name[16]`.
 fn size(declaration: &str) -> Option<usize> {
     let mut words = declaration.split_whitespace();

@@ -1,4 +1,4 @@
-//! The queue of a stream: commands that may still run, and device times that may not be known yet.
+//! A stream's queue: commands that may still run, and device times that may still be unknown.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use crate::object::work::Work;
 
 /// A device time that never comes.
 pub(crate) const NEVER: u64 = u64::MAX;
-/// Marks a device time as not known yet. No command ends at 0, because submitting takes time.
+/// Marks a device time as unknown. No command ends at 0, because submitting takes time.
 pub(crate) const UNKNOWN: u64 = 0;
 
-/// A device time, which may not be known yet.
+/// A device time, which may still be unknown.
 #[derive(Clone, Debug)]
 pub(crate) enum Moment {
     Known(u64),
-    /// Filled in once the command that it belongs to has an end time.
+    /// Filled in once the corresponding command has an end time.
     Pending(Arc<AtomicU64>),
 }
 
@@ -42,23 +42,23 @@ impl Moment {
 /// A command in a stream's queue.
 pub(crate) struct QueuedCommand {
     pub enqueued: u64,
-    /// Moments that the command waits for.
+    /// The moments for which the command waits.
     pub after: Vec<Moment>,
     pub work: Work,
-    /// End of the command.
+    /// The end of the command.
     pub done: Moment,
-    /// Whether the command is a node of a graph.
+    /// The command is a graph node.
     pub graph: bool,
 }
 
 impl QueuedCommand {
-    /// Returns `true` if every moment that the command waits for is known.
+    /// Returns `true` if every moment for which the command waits is known.
     pub fn is_ready(&self) -> bool {
         self.after.iter().all(|moment| moment.get().is_some())
     }
 
-    /// Returns `true` for an event record outside of a graph, whose duration depends on the number
-    /// of commands behind it.
+    /// Returns `true` for an event record outside a graph, whose duration depends on the number of
+    /// commands behind it.
     pub fn is_plain_record(&self) -> bool {
         matches!(self.work, Work::Record { .. }) && !self.graph
     }
@@ -71,22 +71,22 @@ pub(crate) struct Hold {
     pub command: QueuedCommand,
     pub start: u64,
     pub deadline: u64,
-    /// Virtual time of the first driver call that found the ticket released.
+    /// Virtual time of the first driver call that saw the ticket released.
     pub released_at: Option<u64>,
 }
 
-/// The commands of a stream that may not have ended yet.
+/// The stream's commands that may not have ended yet.
 pub(crate) struct Queue {
-    /// Whether the stream never makes progress.
+    /// The stream never makes progress.
     pub hangs: bool,
-    /// End of the last command whose end is known.
+    /// End of the last command with a known end.
     pub end: u64,
-    /// Known ends of commands that may still run, oldest first.
+    /// Known end times of commands that may still be running, oldest first.
     pub running: VecDeque<u64>,
     pub hold: Option<Hold>,
     /// Number of event records executed so far.
     pub records: u64,
-    /// Commands whose times are not known yet.
+    /// Commands whose times are still unknown.
     pub backlog: VecDeque<QueuedCommand>,
     /// End of the last command.
     pub last: Moment,
@@ -107,12 +107,12 @@ impl Default for Queue {
 }
 
 impl Queue {
-    /// Returns `true` if any command in the queue does not have an end time yet.
+    /// Returns `true` if any command in the queue has no end time yet.
     pub fn is_waiting(&self) -> bool {
         self.hold.is_some() || !self.backlog.is_empty()
     }
 
-    /// Drops the commands without an end time, and ends every wait for them at `now`.
+    /// Drops commands without an end time, and ends every wait for them at `now`.
     pub fn abandon(&mut self, now: u64) {
         let held = self.hold.take().map(|hold| hold.command);
         held.into_iter()

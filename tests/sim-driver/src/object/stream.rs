@@ -1,5 +1,4 @@
-//! Streams: their flags, their queue, the capture that they belong to and their access policy
-//! window.
+//! Streams: their flags, queue, capture and access policy window.
 
 use crate::handle::Handle;
 use crate::object::context::ContextRef;
@@ -13,11 +12,11 @@ pub(crate) struct Stream {
     pub flags: u32,
     pub priority: i32,
     pub id: u64,
-    /// Whether the program has destroyed the stream. It stays until its queue has no command
-    /// without an end time.
+    /// The program has destroyed the stream. It is kept until every command in its queue has an end
+    /// time.
     pub closed: bool,
     pub capture: Option<Handle>,
-    /// Returned to the program on request, but without effect: the L2 has no persisting lines.
+    /// Can be read back by the program, but has no effect: the L2 has no persisting lines.
     pub window: AccessPolicyWindow,
     pub queue: Queue,
 }

@@ -1,4 +1,4 @@
-//! Operations of commands: records, waits, kernels, copies, memsets, frees and host functions.
+//! Command operations: records, waits, kernels, copies, memsets, frees and host functions.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -7,22 +7,22 @@ use crate::constants::Constants;
 use crate::handle::Handle;
 use crate::kernels::Kernel;
 
-/// A host function of the program. It runs after the driver call that reaches it, outside of the
-/// model's lock.
+/// A host function provided by the program. It runs after the driver call that reaches it, outside
+/// the model's lock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Callback {
     pub function: unsafe extern "C" fn(*mut c_void),
     pub data: u64,
 }
 
-/// The operation of a command.
+/// A command's operation.
 #[derive(Clone, Debug)]
 pub(crate) enum Work {
     Record {
         event: Handle,
         record: u64,
     },
-    /// A wait. In a graph, `event` is looked up when the graph is launched.
+    /// A wait. In a graph, `event` is looked up at launch.
     Wait {
         event: Option<Handle>,
     },
@@ -42,14 +42,14 @@ pub(crate) enum Work {
         from: u64,
         bytes: u64,
     },
-    /// Between the memories of two devices.
+    /// Between two devices' memories.
     PeerCopy {
         to: u64,
         from: u64,
         bytes: u64,
     },
-    /// From the host. The source is copied when the call is made, whatever kind of memory it is, so
-    /// that a command which runs late never reads memory that the program has freed.
+    /// From the host. The source is copied during the call, whatever kind of memory it is, so that
+    /// a command that runs late never reads memory that the program has freed.
     Upload {
         to: u64,
         data: Arc<[u8]>,
@@ -68,8 +68,8 @@ pub(crate) enum Work {
 }
 
 impl Work {
-    /// Returns the time for which an operation of length `duration` (as CUPTI would report it)
-    /// occupies its stream.
+    /// Returns how long an operation of length `duration` (as CUPTI would report it) occupies its
+    /// stream.
     pub fn occupies_ns(&self, duration: u64, graph: bool, c: &Constants) -> u64 {
         match self {
             Self::Record { .. } => c.event_ns,

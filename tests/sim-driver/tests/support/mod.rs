@@ -1,4 +1,4 @@
-//! Test support: child processes under the simulated driver, and short wrappers of driver calls.
+//! Test support: child processes with the simulated driver, and short wrappers for driver calls.
 #![allow(dead_code)] // each test file uses a part of this module
 
 use std::ffi::{CString, c_void};
@@ -12,12 +12,12 @@ use cudarc::driver::sys::{
 use gpu_time_sim_driver::SimDriver;
 use gpu_time_sim_driver::trace::Trace;
 
-/// Set in the child.
+/// Set in the child process.
 const CHILD: &str = "SIM_DRIVER_TEST_CHILD";
-/// First output of the child. Without it, a misspelt test name would run no test and pass.
+/// The child's first output. Without it, a misspelled test name would run no test and pass.
 const BEGAN: &str = "child began";
 
-/// Returns the name of the test function that contains the call, as the test harness knows it.
+/// Returns the name of the test function that contains the call, as used by the test harness.
 macro_rules! this_test {
     () => {{
         fn here() {}
@@ -35,7 +35,7 @@ pub struct Outcome {
     pub trace: Trace,
 }
 
-/// Creates the [`Child`] of the test function that contains the call.
+/// Creates the [`Child`] for the test function that contains the call.
 macro_rules! child {
     () => {
         $crate::support::Child::new($crate::support::this_test!())
@@ -43,7 +43,7 @@ macro_rules! child {
 }
 pub(crate) use child;
 
-/// Runs the body of a test in a child process under a simulated driver.
+/// Runs a test's body in a child process with a simulated driver.
 pub struct Child {
     test: &'static str,
     absent: &'static [&'static str],
@@ -97,7 +97,7 @@ impl Child {
     }
 }
 
-/// Opens the driver loaded in the child.
+/// Opens the driver library that the child has loaded.
 pub fn library() -> libloading::Library {
     // SAFETY: loading the library does not run any code.
     unsafe { libloading::Library::new("libcuda.so.1").unwrap() }
@@ -146,7 +146,7 @@ pub fn stream() -> CUstream {
     stream_with(1)
 }
 
-/// Creates a stream with these flags: 0 is a blocking stream, 1 a non-blocking one.
+/// Creates a stream with these flags: 0 for a blocking stream, 1 for a non-blocking one.
 pub fn stream_with(flags: u32) -> CUstream {
     let mut stream = ptr::null_mut();
     // SAFETY: the pointer is valid for a result.
@@ -190,7 +190,7 @@ pub fn elapsed(start: CUevent, stop: CUevent) -> Result<u64, i32> {
     }
 }
 
-/// Records a pair of new events around `work`, waits for the stream, and returns the elapsed time.
+/// Records a new event pair around `work`, waits for the stream, and returns the elapsed time.
 #[track_caller]
 pub fn measure(stream: CUstream, work: impl FnOnce()) -> u64 {
     let (start, stop) = (event(), event());
@@ -222,7 +222,7 @@ pub fn instantiate(graph: CUgraph) -> CUgraphExec {
     exec
 }
 
-/// Returns a PTX text with these kernels, each given by its name and its parameter types.
+/// Returns PTX text with these kernels, each given by its name and parameter types.
 pub fn ptx(kernels: &[(&str, &[&str])]) -> String {
     let mut text = String::from(".version 8.0\n.target sm_70\n.address_size 64\n");
     for (name, types) in kernels {
@@ -305,8 +305,8 @@ impl Kernels {
         launch(self.flush, stream, &mut [arg(&buffer), arg(&n16), arg(&sink)]);
     }
 
-    /// Holds the stream until `words[0] >= ticket`, or until `max_ns` have passed, which sets
-    /// `words[1]` to the ticket.
+    /// Holds the stream until `words[0] >= ticket`, or until `max_ns` have passed. In the latter
+    /// case, sets `words[1]` to the ticket.
     pub fn hold(&self, stream: CUstream, words: u64, ticket: u64, max_ns: u64) {
         let (expired, cycles) = (words + 8, u64::MAX);
         launch(
@@ -322,7 +322,7 @@ pub fn arg<T>(value: &T) -> *mut c_void {
 }
 
 pub fn try_launch(function: CUfunction, stream: CUstream, args: &mut [*mut c_void]) -> CUresult {
-    // SAFETY: the caller passes the arguments of the kernel.
+    // SAFETY: the caller passes the kernel's arguments.
     unsafe {
         sys::cuLaunchKernel(
             function,
@@ -362,7 +362,7 @@ pub fn words() -> u64 {
 }
 
 pub fn set_word(address: u64, value: u64) {
-    // SAFETY: the address is one of those that `words` returned.
+    // SAFETY: the address was returned by `words`.
     unsafe {
         (*(address as *const std::sync::atomic::AtomicU64))
             .store(value, std::sync::atomic::Ordering::Release)
@@ -370,7 +370,7 @@ pub fn set_word(address: u64, value: u64) {
 }
 
 pub fn word(address: u64) -> u64 {
-    // SAFETY: the address is one of those that `words` returned.
+    // SAFETY: the address was returned by `words`.
     unsafe {
         (*(address as *const std::sync::atomic::AtomicU64))
             .load(std::sync::atomic::Ordering::Acquire)

@@ -1,7 +1,7 @@
-//! The files that each source file of a crate imports, read off its syntax.
+//! Determines which files each source file in a crate imports, based on its syntax.
 //!
-//! A path is followed through modules and re-exports to the file that defines the item. A re-export is
-//! not an import of its own.
+//! Paths are followed through modules and re-exports to the file that defines the item. A re-export
+//! does not itself count as an import.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,23 +9,23 @@ use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 use syn::{Attribute, File, Item, ItemUse, Macro, Meta, UseTree, Visibility};
 
-/// Source texts by their path in the crate's source folder.
+/// Source texts by path within the crate's source folder.
 pub type Sources = BTreeMap<String, String>;
 
-/// A path of modules from the crate's root.
+/// A module path from the crate's root.
 type ModulePath = Vec<String>;
 
 /// One file as a module.
 struct Module {
     file: String,
     syntax: File,
-    /// Names that `use` brings into scope, with the whole path of each.
+    /// Names brought into scope by `use`, with their full paths.
     names: BTreeMap<String, ModulePath>,
-    /// Paths that `use something::*` brings in.
+    /// Paths imported by `use something::*`.
     globs: Vec<ModulePath>,
 }
 
-/// The files that each file imports, without those of tests.
+/// Returns the files that each file imports, excluding those imported only for tests.
 pub fn imports(sources: &Sources) -> BTreeMap<String, BTreeSet<String>> {
     let modules = parse(sources);
     let mut found = BTreeMap::new();
@@ -76,7 +76,8 @@ fn parse(sources: &Sources) -> BTreeMap<ModulePath, Module> {
     modules
 }
 
-/// `a/b.rs` and `a/b/mod.rs` are both the module `a::b`; the root of the crate has an empty path.
+/// Returns the module path for a file. `a/b.rs` and `a/b/mod.rs` are both the module `a::b`, and
+/// the crate's root has an empty path.
 fn module_path(file: &str) -> ModulePath {
     let path = file.trim_end_matches(".rs").trim_end_matches("/mod");
     match path {
@@ -107,7 +108,7 @@ fn is_test(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// Calls `found` with the path of each name that a `use` brings in, and the name; `None` for `*`.
+/// Calls `found` with the path of each imported name, and with the name; `None` stands for `*`.
 fn leaves(
     tree: &UseTree,
     path: &mut ModulePath,
@@ -138,7 +139,7 @@ fn leaves(
     }
 }
 
-/// The path from the crate's root, of a path as it is written in a module.
+/// Converts a path as written in a module to a path from the crate's root.
 fn absolute(
     module: &[String],
     names: &BTreeMap<String, ModulePath>,
@@ -167,7 +168,7 @@ fn absolute(
     at
 }
 
-/// The file that defines the item of this path, through as many re-exports as there are.
+/// Returns the file that defines the item with this path, following any number of re-exports.
 fn definition(
     modules: &BTreeMap<ModulePath, Module>,
     path: &[String],
@@ -177,7 +178,8 @@ fn definition(
         return None;
     }
     let longest = (1..=path.len()).rev().find(|n| modules.contains_key(&path[..*n]));
-    // Relative paths of other crates and of local names end up in no module but the root.
+    // Relative paths into other crates, and paths that start with local names, match no module but
+    // the root.
     let (at, rest) = path.split_at(longest.unwrap_or(0));
     let module = modules.get(at)?;
     let Some(name) = rest.first() else { return Some(module.file.clone()) };
@@ -192,7 +194,7 @@ fn definition(
         let target = [glob.as_slice(), rest].concat();
         (target != path).then(|| definition(modules, &target, depth + 1)).flatten()
     });
-    // A macro may have made the item. At the root, the path is one of another crate.
+    // A macro may have created the item. At the root, the path belongs to another crate.
     through_globs.or_else(|| (!at.is_empty()).then(|| module.file.clone()))
 }
 
@@ -211,7 +213,7 @@ fn defines(syntax: &File, name: &str) -> bool {
     })
 }
 
-/// Every path of a file that may be an import, from the crate's root.
+/// Collects every path in a file that may be an import, starting from the crate's root.
 struct Paths<'a> {
     module: &'a [String],
     names: &'a BTreeMap<String, ModulePath>,
@@ -223,7 +225,7 @@ impl Paths<'_> {
         self.found.push(absolute(self.module, self.names, path));
     }
 
-    /// Paths that begin with `crate` in the arguments of a macro.
+    /// Adds paths that start with `crate` in a macro's arguments.
     fn add_tokens(&mut self, tokens: TokenStream) {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
         for (at, token) in tokens.iter().enumerate() {

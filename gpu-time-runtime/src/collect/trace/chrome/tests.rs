@@ -52,7 +52,7 @@ fn consecutive_slices_do_not_overlap() {
     let marks: Vec<_> = (0..3).map(|_| [open(stream_state), stream_state.close()]).collect();
     let times = [[100.0, 200.0], [190.0, 195.0], [200.0, 300.0]];
     let slices = marks.iter().zip(times).map(|(marks, times)| slice(stream_state, *marks, times));
-    // The second would end before the first, so it is cut to 1 ns.
+    // The second slice would end before the first, so it is cut to 1 ns.
     assert_eq!(placed(slices.collect()), [(100, 200), (200, 201), (201, 300)]);
 }
 

@@ -1,9 +1,9 @@
-//! The recorder does not allocate after warm-up.
+//! Checks that the recorder does not allocate after warm-up.
 
 use crate::base::allocations::allocations;
 use crate::record::recorder::tests::*;
 
-/// Opens and stops a bracket on each stream, as the user's thread does before it closes them.
+/// Opens and stops a bracket on each stream, as the user's thread does before closing them.
 fn stopped<const N: usize>(bench: &mut Bench, streams: [Stream; N]) -> [Box<Bracket<FakeGpu>>; N] {
     streams.map(|stream| {
         let mut bracket = bench.open(stream, None, None);
@@ -24,7 +24,7 @@ fn closing_during_a_drain_allocates_nothing() {
     }
     bench.gpu.finish();
     bench.drain();
-    // Another thread drains from here on.
+    // Another thread is draining from here on.
     for bracket in stopped(&mut bench, STREAMS) {
         bench.recorder.pending.push(bracket);
     }

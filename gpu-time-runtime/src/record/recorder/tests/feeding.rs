@@ -2,7 +2,7 @@
 
 use crate::record::recorder::tests::*;
 
-/// The GPU's timer may have steps of 1,024 ns, and the hold ends early by up to one.
+/// The GPU's timer may have steps of 1,024 ns, so a hold may end up to one step early.
 #[test]
 fn fixed_hold_proves_fed_up_to_a_timer_step_less() {
     for (took_ns, fed) in [(48_976, true), (48_977, false), (50_000, false)] {
@@ -40,8 +40,8 @@ fn evidence_decides_fed() {
     }
 }
 
-/// A clock fit for the fake GPU, whose events are 1,000 ns apart: a pair of handles `2n - 1` and `2n` takes
-/// `2n` µs and starts `2n - 1` µs after the anchor, whose handle is 0.
+/// A clock fit for the fake GPU, whose events are 1,000 ns apart. A pair with handles `2n - 1` and
+/// `2n` takes `2n` µs and starts `2n - 1` µs after the anchor, whose handle is 0.
 fn aligned() -> ClockFit {
     let anchor = crate::types::handles::Event::new(0);
     ClockFit {
@@ -83,12 +83,12 @@ fn long_queue_asks_for_one_start() {
     bench.drain();
     let asked = bench.gpu.take_log().iter().filter(|step| **step == "since").count();
     assert_eq!((bench.series(None).fed(), asked), (10, 1));
-    // The first two of the ten had eight behind them.
+    // The first two of the ten brackets had eight behind them.
     assert_eq!(bench.series(None).queued(), 2);
 }
 
-/// A future may be closed by another thread, which hands its bracket over when it gets the recorder's lock.
-/// By then the recorder's own thread may have closed the next one.
+/// A future may be closed by another thread, which hands the bracket over once it gets the
+/// recorder's lock. The recorder's own thread may have closed the next bracket by then.
 #[test]
 fn late_brackets_prove_nothing_about_each_other() {
     let mut bench = Bench::new();

@@ -1,4 +1,4 @@
-//! Sums of the launches of a call.
+//! Tests for per-call sums of launches.
 
 use crate::record::recorder::tests::*;
 

@@ -1,4 +1,4 @@
-//! A series of the report, and the checks that apply to every series.
+//! A series in the report, and the checks that apply to every series.
 
 use std::collections::BTreeMap;
 
@@ -43,6 +43,8 @@ pub struct Series {
     #[serde(deserialize_with = "nullable")]
     pub estimated_total_error_ns: Option<f64>,
     #[serde(deserialize_with = "nullable")]
+    pub unknown_error: Option<String>,
+    #[serde(deserialize_with = "nullable")]
     pub ci95_ns: Option<[f64; 2]>,
     #[serde(deserialize_with = "nullable")]
     pub timeline: Option<SampleTimeline>,
@@ -52,12 +54,12 @@ pub struct Series {
     pub flops: Option<Flops>,
 }
 
-/// When samples were taken, and their durations.
+/// The times at which samples were taken, and their durations.
 #[derive(Debug, Deserialize)]
 pub struct SampleTimeline {
     pub origin_ns: u64,
     pub width_ns: u64,
-    /// Index, count, least, mean and greatest.
+    /// Index, count, minimum, mean and maximum.
     pub slots: Vec<(u64, u64, u64, u64, u64)>,
 }
 
@@ -97,8 +99,8 @@ pub struct Stats {
 }
 
 impl SampleTimeline {
-    /// Asserts that the timeline has at least `samples` samples, since unused ones may be included,
-    /// and that its extremes are those of `raw`.
+    /// Asserts that the timeline has at least `samples` samples, because unused ones may be
+    /// included, and that its extremes equal those of `raw`.
     fn check(&self, samples: u64, raw: &Stats) {
         assert!(self.slots.is_sorted_by(|a, b| a.0 < b.0), "{self:?}");
         assert!(self.slots.iter().all(|slot| slot.0 < 128 && slot.1 > 0), "{self:?}");
@@ -126,6 +128,8 @@ impl Series {
         if let (Some(total), Some(net)) = (self.estimated_total_ns, &self.net_ns) {
             assert!(total > net.sum * 0.999_999 - 1.0, "`{site}`: {self:?}");
         }
+        let has_error = self.estimated_total_error_ns.is_some();
+        assert_eq!(is_estimated, has_error != self.unknown_error.is_some(), "`{site}`: {self:?}");
         if let (Some([low, high]), Some(raw)) = (self.ci95_ns, &self.raw_ns) {
             assert!(low <= raw.median && raw.median <= high, "`{site}`: {self:?}");
         }
@@ -141,7 +145,8 @@ impl Series {
         assert!(caches.contains(&&*self.cache), "`{site}`: {self:?}");
         assert!(["events", "sync", "host"].contains(&&*self.clock), "`{site}`: {self:?}");
         assert_eq!(self.clock == "host", self.device == "host", "`{site}`: {self:?}");
-        // Only event pairs can be starved or at the floor: the GPU does not wait for barriers.
+        // Only event pairs can be starved or at the floor, because the GPU does not wait for
+        // barriers.
         assert!(self.clock == "events" || starved + at_floor == 0, "`{site}`: {self:?}");
         let bytes = self.bytes.as_ref().map(|bytes| (bytes.samples, bytes.total, bytes.gb_per_s));
         let flops =
@@ -159,7 +164,7 @@ impl Series {
             let Stats { min, p5, median, mean, p95, p99, max, stddev, sum } = *stats;
             let rising = [min, p5, median, p95, p99, max];
             assert!(rising.is_sorted() && min >= 0.0, "`{site}`: {stats:?}");
-            // The mean may be off by the single-precision rounding of the bias.
+            // The mean may differ by the bias's single-precision rounding error.
             assert!(
                 min <= mean * 1.000_001 + 1e-3 && mean <= max * 1.000_001 + 1e-3,
                 "`{site}`: {stats:?}"
@@ -180,6 +185,11 @@ impl Series {
     /// Returns `(timed, measured, in_flight, lost)`.
     pub fn brackets(&self) -> (u64, u64, u64, u64) {
         (self.timed, self.measured, self.in_flight, self.all_lost())
+    }
+
+    /// Returns the estimated total duration of all calls.
+    pub fn total(&self) -> f64 {
+        self.estimated_total_ns.unwrap_or_else(|| panic!("no estimate: {self:?}"))
     }
 
     /// Returns the estimated total duration of all calls, and its standard error.

@@ -1,4 +1,4 @@
-//! The streams and launches of NVIDIA's cuda-core, whose `CudaStream` is not cudarc's.
+//! Streams and launches from NVIDIA's cuda-core, whose `CudaStream` is not cudarc's.
 #![deny(warnings)]
 
 use cuda_core::CudaStream;

@@ -1,4 +1,4 @@
-//! User names cannot shadow those of generated code, nor the other way round.
+//! User-defined names do not shadow those in generated code, or vice versa.
 #![deny(warnings)]
 #![forbid(unsafe_code)]
 #![allow(dead_code, non_camel_case_types, non_snake_case, unused_macros)]

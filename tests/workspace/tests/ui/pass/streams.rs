@@ -1,15 +1,16 @@
-//! Every kind of stream of the real cudarc. All are compiled; those that need no driver are run.
+//! Every kind of stream in the real cudarc. All are compiled; those that need no driver are run.
 #![deny(warnings)]
 #![allow(dead_code)]
 
 use std::cell::RefCell;
+use std::ffi::c_void;
 use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, RwLock};
 
 use cudarc::driver::sys::CUstream;
 use cudarc::driver::{CudaContext, CudaStream, DriverError};
-use gpu_time::gpu_timed;
+use gpu_time::{GpuStream, RawStream, gpu_timed, raw_stream};
 
 mod inferred {
     use super::*;
@@ -48,8 +49,8 @@ mod inferred {
     }
 
     #[gpu_timed]
-    fn raw(stream: cudarc::driver::sys::CUstream) -> bool {
-        stream.is_null()
+    fn beside_a_raw_handle(stream: Option<&CudaStream>, raw: CUstream) -> bool {
+        stream.is_none() && raw.is_null()
     }
 
     pub struct CudaStream2;
@@ -57,7 +58,7 @@ mod inferred {
 
     pub fn run() {
         assert!(!optional(None));
-        assert!(raw(std::ptr::null_mut()));
+        assert!(beside_a_raw_handle(None, std::ptr::null_mut()));
     }
 }
 
@@ -144,7 +145,8 @@ mod given {
             3
         }
 
-        #[gpu_timed(stream = self.optional().map(|stream| stream.cu_stream()))]
+        // SAFETY: the device keeps the stream alive.
+        #[gpu_timed(stream = self.optional().map(|s| unsafe { raw_stream(s.cu_stream()) }))]
         fn raw(&self) -> Option<u8> {
             self.optional()?;
             None
@@ -180,24 +182,81 @@ mod given {
         stream.err()
     }
 
-    #[gpu_timed(stream = { fn none() -> Option<CUstream> { None } none()? })]
+    #[gpu_timed(stream = { fn none() -> Option<RawStream> { None } none()? })]
     fn on_the_cpu() -> u8 {
         4
     }
 
-    #[gpu_timed(stream = None::<CUstream>)]
+    #[gpu_timed(stream = None::<RawStream>)]
     async fn asynchronous() -> u8 {
         5
+    }
+
+    #[gpu_timed(stream = gpu_time::PER_THREAD_STREAM)]
+    fn constant() -> u8 {
+        6
+    }
+
+    // SAFETY: the caller keeps the stream alive.
+    #[gpu_timed(stream = unsafe { raw_stream(stream) })]
+    unsafe fn in_an_unsafe_function(stream: CUstream) -> bool {
+        stream.is_null()
     }
 
     pub fn run() {
         assert_eq!(result_parameter(Err("no device")), Some("no device"));
         assert_eq!(on_the_cpu(), 4);
         drop(asynchronous());
+        assert_eq!(constant(), 6);
+        // SAFETY: the NULL stream is never destroyed.
+        assert!(unsafe { in_an_unsafe_function(std::ptr::null_mut()) });
+    }
+}
+
+/// User-defined stream types.
+mod implemented {
+    use super::*;
+
+    struct Queue(CUstream);
+
+    // SAFETY: a `Queue` here has the NULL stream, which is never destroyed.
+    unsafe impl GpuStream for Queue {
+        fn stream_handle(&self) -> *mut c_void {
+            self.0.cast()
+        }
+    }
+
+    #[gpu_timed(stream = queue)]
+    fn owned(queue: Queue) -> Queue {
+        queue
+    }
+
+    #[gpu_timed(stream = queue.borrow().as_ref())]
+    fn behind_guards(queue: &RefCell<Option<Rc<Queue>>>) -> bool {
+        queue.borrow().is_some()
+    }
+
+    #[gpu_timed(stream = queue.lock().unwrap(), scope = "body")]
+    fn locked(queue: &Mutex<Box<dyn GpuStream>>) -> bool {
+        queue.try_lock().is_ok()
+    }
+
+    #[gpu_timed(stream = queue)]
+    fn generic(queue: &(impl GpuStream + ?Sized)) -> bool {
+        queue.stream_handle().is_null()
+    }
+
+    pub fn run() {
+        let queue = owned(Queue(std::ptr::null_mut()));
+        assert!(generic(&queue) && generic(&gpu_time::NULL_STREAM));
+        assert!(!behind_guards(&RefCell::new(None)));
+        assert!(behind_guards(&RefCell::new(Some(Rc::new(Queue(std::ptr::null_mut()))))));
+        assert!(locked(&Mutex::new(Box::new(queue))));
     }
 }
 
 fn main() {
     inferred::run();
     given::run();
+    implemented::run();
 }

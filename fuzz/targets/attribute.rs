@@ -1,0 +1,47 @@
+//! Expands the attribute. The first line of the input contains its arguments, and the rest is the
+//! item. A function must expand to an item again, with or without errors.
+
+#![no_main]
+
+use std::str::FromStr;
+
+use libfuzzer_sys::fuzz_target;
+use proc_macro2::TokenStream;
+
+// A procedural macro crate exports nothing else, so its modules are compiled here.
+#[path = "../../gpu-time-macros/src/args.rs"]
+mod args;
+#[path = "../../gpu-time-macros/src/bindings.rs"]
+mod bindings;
+#[path = "../../gpu-time-macros/src/errors.rs"]
+mod errors;
+#[path = "../../gpu-time-macros/src/expand.rs"]
+mod expand;
+#[path = "../../gpu-time-macros/src/func.rs"]
+mod func;
+#[path = "../../gpu-time-macros/src/launches.rs"]
+mod launches;
+#[path = "../../gpu-time-macros/src/marks.rs"]
+mod marks;
+#[path = "../../gpu-time-macros/src/paths.rs"]
+mod paths;
+#[path = "../../gpu-time-macros/src/plan.rs"]
+mod plan;
+#[path = "../../gpu-time-macros/src/rewrite.rs"]
+mod rewrite;
+#[path = "../../gpu-time-macros/src/rules.rs"]
+mod rules;
+#[path = "../../gpu-time-macros/src/source.rs"]
+mod source;
+
+fuzz_target!(|text: &str| {
+    let (args, item) = text.split_once('\n').unwrap_or((text, "fn f(stream: &Stream) {}"));
+    let (Ok(args), Ok(item)) = (TokenStream::from_str(args), TokenStream::from_str(item)) else {
+        return;
+    };
+    let was_function = syn::parse2::<syn::ItemFn>(item.clone()).is_ok();
+    let output = rewrite::rewrite(args, item);
+    if was_function && let Err(error) = syn::parse2::<syn::File>(output.clone()) {
+        panic!("{error}: {output}");
+    }
+});

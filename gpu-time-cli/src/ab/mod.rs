@@ -1,0 +1,289 @@
+//! The `ab` command: runs two programs in turn and compares them.
+
+mod interrupt;
+mod paired;
+mod program;
+mod progress;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::ValueHint;
+use gpu_time_report::Snapshot;
+
+use crate::compare;
+use crate::compare::change::Verdict;
+use crate::compare::comparison::Comparison;
+use crate::compare::judging::Judging;
+use crate::compare::render::{self, Format};
+use crate::compare::thresholds::{Share, Thresholds};
+use crate::merge::Merge;
+use crate::message::{self, Failure, UNUSABLE};
+use crate::{doctor, output};
+use interrupt::Interrupt;
+use paired::Paired;
+use program::{Limit, Program, Stop};
+use progress::Progress;
+
+/// The smallest number of blocks that gives an interval.
+const FEWEST_BLOCKS: u64 = 4;
+
+/// The options of the command.
+#[derive(clap::Args)]
+pub struct Options {
+    /// The program to compare with.
+    #[arg(value_hint = ValueHint::ExecutablePath)]
+    old: PathBuf,
+    /// The program to judge.
+    #[arg(value_hint = ValueHint::ExecutablePath)]
+    new: PathBuf,
+    /// The arguments of both programs.
+    #[arg(last = true)]
+    arguments: Vec<OsString>,
+    /// The time to stop after, such as 90s, 5min or 1h. No block is begun that would probably end
+    /// later, and a run that is not over by then is ended.
+    #[arg(long, value_name = "TIME", default_value = "5min", value_parser = duration)]
+    max_time: Duration,
+    /// The number of measured runs to stop after, over all programs. The first block has four, or
+    /// six with a control, and is always run.
+    #[arg(long, value_name = "RUNS")]
+    max_runs: Option<u64>,
+    /// The time after which a single run is ended, and the experiment with it.
+    #[arg(long, value_name = "TIME", default_value = "5min", value_parser = duration)]
+    timeout: Duration,
+    /// Runs the old program as a third one too, and compares it with itself: any verdict there is
+    /// false, and shows that the machine or the program is not fit for the comparison.
+    #[arg(long)]
+    control: bool,
+    #[command(flatten)]
+    judging: Judging,
+    /// The output format.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
+/// A program's runs so far.
+struct Arm<'a> {
+    program: Program<'a>,
+    merge: Merge,
+}
+
+/// The end of an experiment: its cause, and how far it got.
+struct End {
+    why: Stopped,
+    runs: u64,
+    blocks: u64,
+    took: Duration,
+}
+
+enum Stopped {
+    /// Every series has a verdict.
+    Decided,
+    /// The time or the number of runs is used up.
+    Limit,
+    Early(Stop),
+}
+
+/// Runs the experiment, prints the result and returns the exit code.
+pub fn run(options: &Options) -> Result<ExitCode, Failure> {
+    let thresholds = options.judging.thresholds()?;
+    for warning in doctor::warnings() {
+        message::print(&format!("warning: {warning}"));
+    }
+    let cannot = |what: &str, error: std::io::Error| format!("cannot {what}: {error}");
+    let interrupt = Interrupt::on_signals().map_err(|error| cannot("handle signals", error))?;
+    // Only the user can enter it.
+    let folder = tempfile::tempdir().map_err(|error| cannot("create a temporary folder", error))?;
+    let paths = [&options.old, &options.new, &options.old];
+    let arm = |path| Arm {
+        program: Program { path, arguments: &options.arguments },
+        merge: Merge::default(),
+    };
+    let mut arms: Vec<Arm> =
+        paths.into_iter().take(if options.control { 3 } else { 2 }).map(|path| arm(path)).collect();
+    let mut paired = [Paired::default(), Paired::default()];
+    let limit = Limit { run: options.timeout, end: Instant::now() + options.max_time };
+    let mut measure = |arm: &Program| arm.run(folder.path(), limit, &interrupt);
+    let end = experiment(options, &thresholds, &mut arms, &mut paired, &mut measure)?;
+    report(options, &thresholds, arms, &paired, end)
+}
+
+/// Runs blocks until every series has a verdict, or something else stops the experiment.
+fn experiment(
+    options: &Options,
+    thresholds: &Thresholds,
+    arms: &mut [Arm],
+    [paired, control]: &mut [Paired; 2],
+    measure: &mut impl FnMut(&Program) -> Result<Snapshot, Stop>,
+) -> Result<End, Failure> {
+    let started = Instant::now();
+    let mut progress = Progress::on_terminal();
+    let (mut runs, mut blocks) = (0, 0);
+    let mut verdicts = Vec::new();
+    let why = loop {
+        progress.show(runs, &verdicts, started.elapsed(), options.max_time);
+        let block_began = Instant::now();
+        let per_block = 2 * arms.len() as u64;
+        if blocks == 0 {
+            // The first run of a program fills caches of files and of compiled kernels.
+            if let Some(stop) = arms.iter().take(2).find_map(|arm| measure(&arm.program).err()) {
+                break Stopped::Early(stop);
+            }
+            warn_of_time(started.elapsed() / 2, per_block, options.max_time);
+        }
+        let reports = match block(arms, measure) {
+            Ok(reports) => reports,
+            Err(Stop::Late) => break Stopped::Limit,
+            Err(stop) => break Stopped::Early(stop),
+        };
+        for (arm, reports) in arms.iter_mut().zip(&reports) {
+            for report in reports {
+                arm.merge.add(report)?;
+            }
+        }
+        if let [old, new, rest @ ..] = &*reports {
+            paired.add(old, new);
+            rest.iter().for_each(|again| control.add(old, again));
+        }
+        runs += per_block;
+        blocks += 1;
+        verdicts = paired.verdicts(thresholds);
+        if !verdicts.is_empty() && !verdicts.contains(&Verdict::Unknown) {
+            break Stopped::Decided;
+        }
+        let is_late = started.elapsed() + block_began.elapsed() > options.max_time;
+        if is_late || options.max_runs.is_some_and(|most| runs + per_block > most) {
+            break Stopped::Limit;
+        }
+    };
+    Ok(End { why, runs, blocks, took: started.elapsed() })
+}
+
+/// Warns if the time is too short for an interval.
+fn warn_of_time(per_run: Duration, per_block: u64, max_time: Duration) {
+    let runs = FEWEST_BLOCKS * per_block;
+    let needed = per_run.as_secs_f64() * runs as f64;
+    if needed > max_time.as_secs_f64() {
+        message::print(&format!(
+            "warning: an interval takes {runs} runs, which may take {needed:.0} s: see --max-time"
+        ));
+    }
+}
+
+/// Runs every program twice: in a random order, then in the reverse of it, so that a drift and the
+/// effect of one program on the next cancel. Returns the reports of each program.
+fn block(
+    arms: &[Arm],
+    measure: &mut impl FnMut(&Program) -> Result<Snapshot, Stop>,
+) -> Result<Vec<Vec<Snapshot>>, Stop> {
+    let mut order: Vec<usize> = (0..arms.len()).collect();
+    fastrand::shuffle(&mut order);
+    let mut reports: Vec<Vec<Snapshot>> = arms.iter().map(|_| Vec::new()).collect();
+    for &i in order.iter().chain(order.iter().rev()) {
+        reports[i].push(measure(&arms[i].program)?);
+    }
+    Ok(reports)
+}
+
+/// Prints what is known at the end.
+fn report(
+    options: &Options,
+    thresholds: &Thresholds,
+    arms: Vec<Arm>,
+    paired: &[Paired; 2],
+    end: End,
+) -> Result<ExitCode, Failure> {
+    if end.blocks == 0 {
+        return Err(match end.why {
+            Stopped::Early(Stop::Failed(failure)) => failure,
+            Stopped::Early(Stop::Interrupted) => {
+                "interrupted before the first block of runs was complete".to_owned()
+            }
+            _ => format!(
+                "the first block of runs was not complete within {} s: see --max-time",
+                options.max_time.as_secs_f64()
+            ),
+        });
+    }
+    let merged = arms.into_iter().map(|arm| arm.merge.finish()).collect::<Result<Vec<_>, _>>()?;
+    let [old, new, again @ ..] = &*merged else { return Err("nothing to compare".to_owned()) };
+    options.judging.report_unused(thresholds, old, new);
+    let compared = |paired: &Paired, new| {
+        Comparison::of(old, new, thresholds, Share(0.0), |label, _, under| {
+            paired.change(label, under.threshold)
+        })
+    };
+    let mut comparison = compared(&paired[0], new);
+    if comparison.rows.is_empty() {
+        return Err("cannot compare: the programs have no series in common".to_owned());
+    }
+    let why = match &end.why {
+        Stopped::Decided => "every series has a verdict",
+        Stopped::Limit if options.max_runs.is_some() => "the time or the runs are used up",
+        Stopped::Limit | Stopped::Early(Stop::Late) => "the time is used up",
+        Stopped::Early(Stop::Interrupted) => "interrupted",
+        Stopped::Early(Stop::Failed(_)) => "a run failed",
+    };
+    comparison.notes.push(format!(
+        "{} runs in {} {}, {:.0} s: {why}; the intervals hold whenever the experiment stops",
+        end.runs,
+        end.blocks,
+        if end.blocks == 1 { "block" } else { "blocks" },
+        end.took.as_secs_f64()
+    ));
+    let control = again.first().map(|again| compared(&paired[1], again));
+    output::write(None, &render::text(&comparison, control.as_ref(), options.format))?;
+    if let Some(control) = &control
+        && control.count(Verdict::Slower) + control.count(Verdict::Faster) > 0
+    {
+        message::print(
+            "the old program differs from itself: something other than the programs changes the times, so \
+             do not trust this comparison",
+        );
+    }
+    let code = compare::exit_code(&comparison, &options.judging.fail_on);
+    match end.why {
+        Stopped::Early(Stop::Failed(failure)) => {
+            message::print(&failure);
+            Ok(ExitCode::from(UNUSABLE))
+        }
+        _ => Ok(code),
+    }
+}
+
+/// Parses a time such as `90s`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let seconds = match unit.trim() {
+        "ms" => Some(1e-3),
+        "s" => Some(1.0),
+        "min" => Some(60.0),
+        "h" => Some(3600.0),
+        _ => None,
+    };
+    let seconds = seconds.zip(number.parse::<f64>().ok()).map(|(unit, number)| unit * number);
+    seconds
+        .filter(|&seconds| 0.0 < seconds && seconds <= 1e7)
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| "expected a time such as `90s`, `5min` or `1h`".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn duration_parses_units() {
+        assert_eq!(duration("90s"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration(" 1.5 min"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("20ms"), Ok(Duration::from_millis(20)));
+        assert_eq!(duration("1h"), Ok(Duration::from_secs(3600)));
+        for invalid in ["", "5", "s", "0s", "-1s", "5 m", "1e9s", "1e999h", "1..2s"] {
+            assert!(duration(invalid).is_err(), "{invalid}");
+        }
+    }
+}

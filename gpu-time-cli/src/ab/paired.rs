@@ -1,0 +1,239 @@
+//! The changes between programs that take turns.
+
+use std::collections::BTreeMap;
+
+use gpu_time_report::{PairedRatios, Series, Snapshot, step_ns};
+
+use crate::compare::change::{Change, Verdict, judge};
+use crate::compare::comparison::{Match, Other, matching_series, name, names};
+use crate::compare::devices;
+use crate::compare::evidence::{ALPHA, rejected};
+use crate::compare::thresholds::{Share, Thresholds};
+
+/// The series of two programs, by name, over all blocks so far.
+#[derive(Default)]
+pub struct Paired(BTreeMap<String, Pairs>);
+
+/// The blocks of one series.
+#[derive(Default)]
+struct Pairs {
+    function: String,
+    ratios: PairedRatios,
+    /// The sums of the logarithms of the medians of both programs.
+    logs: [f64; 2],
+    /// Half a step of the clock, relative to the median: the most coarse one so far.
+    half_step: f64,
+    /// Blocks left out because a program has starved samples only.
+    starved: u64,
+}
+
+/// The runs of a series in one block.
+#[derive(Default)]
+struct Block {
+    function: String,
+    runs: usize,
+    /// The sums of the logarithms of the medians of both programs.
+    logs: [f64; 2],
+    half_step: f64,
+}
+
+impl Paired {
+    /// Adds a block: the reports of each program.
+    pub fn add(&mut self, old: &[Snapshot], new: &[Snapshot]) {
+        let mut blocks: BTreeMap<String, Block> = BTreeMap::new();
+        for (old, new) in old.iter().zip(new) {
+            let labels = names(old);
+            for Match { site, series, other } in matching_series(old, new) {
+                let Some(Other { series: other, .. }) = other else { continue };
+                let label = name(&labels, site, series);
+                if series.upper_bound() || other.upper_bound() {
+                    self.0.entry(label).or_default().starved += 1;
+                    continue;
+                }
+                let same_bias =
+                    devices::bias_source(old, series) == devices::bias_source(new, other);
+                let Some(logs) = logs(series, other, same_bias) else { continue };
+                let clock = devices::step_ns(old, series).max(devices::step_ns(new, other));
+                let raw_ns = series.raw_ns().map_or(0.0, |raw| raw.median());
+                let half_step = clock.max(step_ns(raw_ns)) / 2.0 / logs[0].exp();
+                let block = blocks.entry(label).or_default();
+                site.name().clone_into(&mut block.function);
+                block.runs += 1;
+                block.logs = [block.logs[0] + logs[0], block.logs[1] + logs[1]];
+                block.half_step = block.half_step.max(half_step);
+            }
+        }
+        for (label, Block { function, runs, logs, half_step }) in blocks {
+            // A series that only some runs have would not balance the order.
+            if runs == old.len() {
+                self.record(&label, &function, logs.map(|log| log / runs as f64), half_step);
+            }
+        }
+    }
+
+    /// Adds the medians of both programs in one block.
+    pub fn record(&mut self, label: &str, function: &str, logs: [f64; 2], half_step: f64) {
+        let pairs = self.0.entry(label.to_owned()).or_default();
+        function.clone_into(&mut pairs.function);
+        pairs.ratios.record(logs[1] - logs[0]);
+        pairs.logs = [pairs.logs[0] + logs[0], pairs.logs[1] + logs[1]];
+        pairs.half_step = pairs.half_step.max(half_step);
+    }
+
+    /// Returns the change of a series. Does not take into account how many series there are.
+    pub fn change(&self, label: &str, threshold: Share) -> Change {
+        self.0.get(label).unwrap_or(&Pairs::default()).change(threshold)
+    }
+
+    /// Returns the verdicts of all series.
+    pub fn verdicts(&self, thresholds: &Thresholds) -> Vec<Verdict> {
+        let changes = self.0.values().map(|pairs| pairs.change(thresholds.of(&pairs.function)));
+        let mut changes: Vec<Change> = changes.collect();
+        let p_values: Vec<f64> = changes.iter().filter_map(|change| change.p_value).collect();
+        let judged = changes.iter_mut().filter(|change| change.p_value.is_some());
+        judged
+            .zip(rejected(&p_values))
+            .filter(|(_, sound)| !sound)
+            .for_each(|(change, _)| change.withdraw());
+        changes.iter().map(|change| change.verdict).collect()
+    }
+}
+
+impl Pairs {
+    fn change(&self, threshold: Share) -> Change {
+        let count = self.ratios.count();
+        let none = Change {
+            medians_ns: [0.0; 2],
+            runs: [count as usize; 2],
+            share: None,
+            interval: None,
+            p_value: None,
+            verdict: Verdict::Unknown,
+            why: if self.starved > 0 { "starved" } else { "no samples" },
+        };
+        if count == 0 {
+            return none;
+        }
+        let medians_ns = self.logs.map(|sum| (sum / count as f64).exp());
+        let share = self.ratios.mean().exp_m1();
+        let p_value = Some(self.ratios.p_value(self.half_step));
+        let known = Change { medians_ns, share: Some(share), p_value, ..none };
+        let Some(interval) = self.ratios.interval(ALPHA, self.half_step) else {
+            return Change { why: "too few blocks", ..known };
+        };
+        let interval = interval.map(f64::exp_m1);
+        let (verdict, why) = match judge(share, interval, 0.0, threshold) {
+            Some(verdict) => (verdict, ""),
+            None => (Verdict::Unknown, "interval too wide"),
+        };
+        Change { interval: Some(interval), verdict, why, ..known }
+    }
+}
+
+/// Returns the logarithms of the medians of two series: net ones if both are known and comparable.
+/// `None` if a median is unknown or not positive.
+fn logs(old: &Series, new: &Series, same_bias: bool) -> Option<[f64; 2]> {
+    let net = old.net_ns().zip(new.net_ns()).filter(|_| same_bias);
+    let (old, new) = net.or(old.raw_ns().zip(new.raw_ns()))?;
+    let medians = [old.median(), new.median()];
+    medians.iter().all(|&ns| ns > 0.0).then(|| medians.map(f64::ln))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastrand::Rng;
+
+    /// The standard deviation between runs.
+    const SPREAD: f64 = 0.02;
+    const BLOCKS: usize = 60;
+
+    /// Returns a normal variable (Box and Muller).
+    fn normal(random: &mut Rng) -> f64 {
+        let radius = (-2.0 * (1.0 - random.f64()).ln()).sqrt();
+        radius * (std::f64::consts::TAU * random.f64()).cos()
+    }
+
+    /// A machine on which runs differ and whose clock drifts.
+    struct Machine {
+        random: Rng,
+        runs: u32,
+    }
+
+    impl Machine {
+        /// Runs a program with some series, and returns the logarithm of the median of each.
+        fn run(&mut self, series: usize) -> Vec<f64> {
+            self.runs += 1;
+            let drift = 0.0005 * f64::from(self.runs);
+            let common = normal(&mut self.random);
+            let each = (0..series).map(|_| {
+                10.0 + drift + SPREAD * (common + normal(&mut self.random)) / 2.0f64.sqrt()
+            });
+            each.collect()
+        }
+
+        /// Runs a block, in which the new program's first series is slower.
+        fn block(&mut self, paired: &mut Paired, series: usize, slower: f64) {
+            let [first, second, third, fourth] = std::array::from_fn(|_| self.run(series));
+            let (mut outer, mut inner) = (
+                std::iter::zip(first, fourth).map(|(a, b)| (a + b) / 2.0).collect::<Vec<_>>(),
+                std::iter::zip(second, third).map(|(a, b)| (a + b) / 2.0).collect::<Vec<_>>(),
+            );
+            if self.random.bool() {
+                std::mem::swap(&mut outer, &mut inner);
+            }
+            inner[0] += slower;
+            for (i, (old, new)) in outer.into_iter().zip(inner).enumerate() {
+                paired.record(&format!("f{i}"), "f", [old, new], 0.0002);
+            }
+        }
+    }
+
+    fn thresholds(percent: f64) -> Thresholds {
+        let mut thresholds = Thresholds::default();
+        thresholds.default = Share(percent / 100.0);
+        thresholds
+    }
+
+    /// Looks after every block. Prints the table in `docs/comparing.md`.
+    #[test]
+    fn same_program_rarely_gets_a_verdict_at_any_look() {
+        println!("| series | threshold | verdict at any look |\n|---|---|---|");
+        let machine = &mut Machine { random: Rng::with_seed(5), runs: 0 };
+        for (series, experiments) in [(1, 1_000), (30, 100)] {
+            for percent in [0.0, 1.0] {
+                let thresholds = thresholds(percent);
+                let is_false = |_: &i32| {
+                    let mut paired = Paired::default();
+                    (0..BLOCKS).fold(false, |found, _| {
+                        machine.block(&mut paired, series, 0.0);
+                        found
+                            || paired
+                                .verdicts(&thresholds)
+                                .iter()
+                                .any(|verdict| matches!(verdict, Verdict::Slower | Verdict::Faster))
+                    })
+                };
+                let share =
+                    (0..experiments).filter(is_false).count() as f64 / f64::from(experiments);
+                println!("| {series} | {percent} % | {:.1} % |", 100.0 * share);
+                assert!(share <= 0.05, "{series} series, threshold {percent} %: {share}");
+            }
+        }
+    }
+
+    #[test]
+    fn slower_program_is_found() {
+        let machine = &mut Machine { random: Rng::with_seed(6), runs: 0 };
+        for series in [1, 30] {
+            let found = (0..40).filter(|_| {
+                let mut paired = Paired::default();
+                (0..BLOCKS).for_each(|_| machine.block(&mut paired, series, 0.03));
+                let verdicts = paired.verdicts(&thresholds(1.0));
+                verdicts[0] == Verdict::Slower
+            });
+            let found = found.count();
+            assert!(found >= 36, "{series} series: found in {found} of 40");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! One run of a program, and its report.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use gpu_time_report::Snapshot;
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::interrupt::Interrupt;
+use crate::input;
+use crate::merge::Merge;
+use crate::message::Failure;
+
+/// The time between two looks at a running program.
+const POLL: Duration = Duration::from_millis(5);
+/// The time that a program has to end by itself after SIGTERM.
+const GRACE: Duration = Duration::from_secs(2);
+/// The part of stderr from which an error message quotes the last line.
+const TAIL: u64 = 4096;
+
+/// A program with its arguments.
+pub struct Program<'a> {
+    pub path: &'a Path,
+    pub arguments: &'a [OsString],
+}
+
+/// The time that a run may take.
+#[derive(Clone, Copy)]
+pub struct Limit {
+    /// The longest time of a run.
+    pub run: Duration,
+    /// The end of the experiment.
+    pub end: Instant,
+}
+
+/// Why a run gave no report.
+pub enum Stop {
+    /// The user asked to stop.
+    Interrupted,
+    /// The time of the experiment is used up.
+    Late,
+    Failed(Failure),
+}
+
+impl Program<'_> {
+    /// Runs the program and returns its report: that of all its processes, if several wrote one.
+    /// Ends it, with everything that it started, at the limit or on an interrupt.
+    ///
+    /// `folder` must be empty and is empty again afterwards.
+    pub fn run(
+        &self,
+        folder: &Path,
+        limit: Limit,
+        interrupt: &Interrupt,
+    ) -> Result<Snapshot, Stop> {
+        let name = self.path.display();
+        let failed = |what: String| Stop::Failed(format!("`{name}` {what}"));
+        let cannot = |what: &str, error: std::io::Error| failed(format!("{what}: {error}"));
+        let stderr = folder.join("stderr");
+        let log = File::create(&stderr).map_err(|error| cannot("cannot be run", error))?;
+        let target = folder.join("%p.json").display().to_string().replace(',', ",,");
+        let mut command = Command::new(self.path);
+        command
+            .args(self.arguments)
+            .env("GPU_TIME_REPORT", format!("json:{target}"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            // A group of its own, to end what the program starts as well.
+            .process_group(0);
+        let mut child = command.spawn().map_err(|error| cannot("cannot be run", error))?;
+        let started = Instant::now();
+        let status = loop {
+            if let Some(status) =
+                child.try_wait().map_err(|error| cannot("cannot be waited for", error))?
+            {
+                break status;
+            }
+            if interrupt.is_set() {
+                end(&mut child);
+                return Err(Stop::Interrupted);
+            }
+            if Instant::now() > limit.end {
+                end(&mut child);
+                return Err(Stop::Late);
+            }
+            if started.elapsed() > limit.run {
+                end(&mut child);
+                return Err(failed(format!(
+                    "did not end within {} s and was ended: see --timeout",
+                    limit.run.as_secs_f64()
+                )));
+            }
+            thread::sleep(POLL);
+        };
+        // Also if the program handled the signal of a terminal and ended regularly.
+        if interrupt.is_set() {
+            return Err(Stop::Interrupted);
+        }
+        let last_line = last_line(&stderr);
+        let reports = reports(folder).map_err(|error| cannot("left unreadable files", error))?;
+        if !status.success() {
+            return Err(failed(ended(status, last_line)));
+        }
+        let report =
+            merged(&reports).map_err(|why| failed(format!("wrote an unusable report: {why}")));
+        _ = fs::remove_file(stderr);
+        reports.iter().for_each(|report| _ = fs::remove_file(report));
+        report?.ok_or_else(|| {
+            failed(
+                "wrote no report: it must be built with the feature `enabled` of gpu-time and call a timed \
+                 function, and GPU_TIME must not be `off`"
+                    .to_owned(),
+            )
+        })
+    }
+}
+
+/// Asks a program to end, and kills it if it does not.
+fn end(child: &mut Child) {
+    let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return };
+    _ = kill_process_group(group, Signal::TERM);
+    let asked = Instant::now();
+    while asked.elapsed() < GRACE && matches!(child.try_wait(), Ok(None)) {
+        thread::sleep(POLL);
+    }
+    // Also ends other processes of the group. The group keeps its id while any of them lives.
+    _ = kill_process_group(group, Signal::KILL);
+    _ = child.wait();
+}
+
+fn ended(status: ExitStatus, last_line: Option<String>) -> String {
+    // `exit status: 3`, or `signal: 9 (SIGKILL)`.
+    let said = last_line.map(|line| format!(": {line}")).unwrap_or_default();
+    format!("failed with {status}{said}")
+}
+
+/// Returns the last line that is not empty.
+fn last_line(path: &Path) -> Option<String> {
+    let mut file = File::open(path).ok()?;
+    let length = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL))).ok()?;
+    let mut bytes = Vec::new();
+    file.take(TAIL).read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    text.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
+}
+
+/// Returns the files of reports.
+fn reports(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "json") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Returns the report of a run, `None` without any.
+fn merged(files: &[PathBuf]) -> Result<Option<Snapshot>, Failure> {
+    match files {
+        [] => Ok(None),
+        [file] => input::report(file).map(Some),
+        files => {
+            let mut merge = Merge::default();
+            for file in files {
+                merge.add(&input::report(file)?)?;
+            }
+            merge.finish().map(Some)
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The devices of two reports, as far as a comparison depends on them.
+
+use gpu_time_report::units;
+use gpu_time_report::{Device, Series, Snapshot};
+
+/// Describes differences between devices with the same id: name, driver, bias.
+pub fn differences(base: &Snapshot, new: &Snapshot) -> Vec<String> {
+    let pairs = base.devices().iter().filter_map(|before| {
+        let after = new.devices().iter().find(|after| after.id() == before.id())?;
+        Some((before, after))
+    });
+    let mut notes = Vec::new();
+    for (before, after) in pairs {
+        let id = before.id();
+        if before.name() != after.name() {
+            notes.push(format!("{id} changed from {} to {}", before.name(), after.name()));
+        }
+        if let (Some(old), Some(new)) = (before.driver(), after.driver())
+            && old != new
+        {
+            notes.push(format!("the driver of {id} changed from CUDA {old} to CUDA {new}"));
+        }
+        let [old, new] = [before, after].map(|device| {
+            let bias = device.event_bias_ns().map_or("unknown".to_owned(), units::time);
+            format!("{bias} ({})", device.event_bias_source().unwrap_or("unknown"))
+        });
+        if old != new {
+            let consequence = if before.event_bias_source() == after.event_bias_source() {
+                "changes within that difference are ignored"
+            } else {
+                "comparing raw times"
+            };
+            notes.push(format!("the bias of {id} changed from {old} to {new}: {consequence}"));
+        }
+    }
+    notes
+}
+
+/// Returns the step of the clock that timed a series; 0 if unknown.
+pub fn step_ns(snapshot: &Snapshot, series: &Series) -> f64 {
+    device(snapshot, series).and_then(Device::event_step_ns).unwrap_or(0.0)
+}
+
+/// Returns the source of a series' bias.
+pub fn bias_source<'a>(snapshot: &'a Snapshot, series: &Series) -> Option<&'a str> {
+    device(snapshot, series).and_then(Device::event_bias_source)
+}
+
+fn device<'a>(snapshot: &'a Snapshot, series: &Series) -> Option<&'a Device> {
+    snapshot.devices().iter().find(|device| device.id() == series.device())
+}

@@ -1,0 +1,107 @@
+//! Both distributions of a series, drawn as SVG.
+
+use gpu_time_report::{Histogram, Run, Series, units};
+use maud::{Markup, html};
+
+const WIDTH: f64 = 640.0;
+const HEIGHT: f64 = 110.0;
+/// The height of the strip with a dot for each run.
+const STRIP: f64 = 16.0;
+const BINS: usize = 80;
+/// The share of the times that is left out at each end, so that outliers do not squeeze the rest.
+const TAIL: f64 = 0.01;
+
+/// The times of one side.
+struct Side {
+    times: Histogram,
+    /// The medians of the runs.
+    runs: Vec<f64>,
+}
+
+/// Draws the times of the base and of the new program on one axis. `None` if a side has none.
+pub fn draw([base, new]: [&Series; 2]) -> Option<Markup> {
+    let net = base.net_ns().is_some() && new.net_ns().is_some();
+    let sides = [base, new].map(|series| Side::of(series, net));
+    let ends = sides.iter().map(Side::ends).collect::<Option<Vec<_>>>()?;
+    let low = ends.iter().map(|end| end[0]).reduce(f64::min)?;
+    let high = ends.iter().map(|end| end[1]).reduce(f64::max)?;
+    let margin = (0.05 * (high - low)).max(0.002 * high).max(1.0);
+    let (low, high) = ((low - margin).max(0.0), high + margin);
+    let x = |ns: f64| WIDTH * (ns - low) / (high - low);
+    let is_shown = |ns: &f64| (low..=high).contains(ns);
+    let bottom = HEIGHT + 2.0 * STRIP;
+    let label = format!(
+        "times of the base and of the new program from {} to {}",
+        units::time(low),
+        units::time(high)
+    );
+    Some(html! {
+        svg viewBox=(format!("0 0 {WIDTH} {}", bottom + 18.0)) role="img" aria-label=(label) {
+            @for (side, class, row) in [(&sides[0], "base", 0.5), (&sides[1], "new", 1.5)] {
+                path class=(class) d=(side.outline(low, high)) {}
+                @for ns in side.runs.iter().filter(|ns| is_shown(ns)) {
+                    circle class=(class) cx=(point(x(*ns))) cy=(point(HEIGHT + row * STRIP)) r="3.5" {
+                        title { "a run: " (units::time(*ns)) }
+                    }
+                }
+            }
+            line x1="0" x2=(WIDTH) y1=(bottom) y2=(bottom) {}
+            text x="0" y=(bottom + 14.0) { (units::time(low)) }
+            text x=(WIDTH / 2.0) y=(bottom + 14.0) text-anchor="middle" { (units::time((low + high) / 2.0)) }
+            text x=(WIDTH) y=(bottom + 14.0) text-anchor="end" { (units::time(high)) }
+        }
+    })
+}
+
+impl Side {
+    fn of(series: &Series, net: bool) -> Side {
+        let of_run = |run: &Run| run.net_median_ns().filter(|_| net).unwrap_or(run.raw_median_ns());
+        let medians = series.raw_ns().zip(series.net_ns().filter(|_| net));
+        let bias = medians.map_or(0.0, |(raw, net)| raw.median() - net.median());
+        let times = match net && !series.net_histogram.is_empty() {
+            true => series.net_histogram.clone(),
+            false => series.histogram().less(bias),
+        };
+        Side { times, runs: series.runs().iter().map(of_run).collect() }
+    }
+
+    /// Returns the times between which all but the tails lie.
+    fn ends(&self) -> Option<[f64; 2]> {
+        let total = self.times.count() as f64;
+        let mut below = 0.0;
+        let mut ends: Option<[f64; 2]> = None;
+        for (ns, count) in self.times.iter() {
+            let reached = below + count as f64;
+            if reached > TAIL * total && below <= (1.0 - TAIL) * total {
+                ends = Some([ends.map_or(ns, |ends| ends[0]), ns]);
+            }
+            below = reached;
+        }
+        ends
+    }
+
+    /// Returns the outline of the histogram as a path; the fullest bin has the full height.
+    fn outline(&self, low: f64, high: f64) -> String {
+        let mut bins = [0u64; BINS];
+        for (ns, count) in self.times.iter() {
+            let at = (ns - low) / (high - low) * BINS as f64;
+            if at >= 0.0
+                && let Some(bin) = bins.get_mut(at as usize)
+            {
+                *bin = bin.saturating_add(count);
+            }
+        }
+        let most = bins.iter().copied().max().unwrap_or_default().max(1) as f64;
+        let mut path = format!("M0,{HEIGHT}");
+        for (i, count) in bins.iter().enumerate() {
+            let [left, right] = [i, i + 1].map(|edge| point(edge as f64 * WIDTH / BINS as f64));
+            let top = point(HEIGHT * (1.0 - *count as f64 / most));
+            path += &format!("L{left},{top}L{right},{top}");
+        }
+        path + &format!("L{WIDTH},{HEIGHT}Z")
+    }
+}
+
+fn point(at: f64) -> String {
+    format!("{at:.1}")
+}

@@ -1,0 +1,105 @@
+//! A comparison as a comment for a pull request, in GitHub's Markdown.
+
+use gpu_time_report::printable;
+
+use super::figures::{COLUMNS, CONTROL, figures};
+use crate::compare::change::Verdict;
+use crate::compare::comparison::{Comparison, Row};
+
+/// The number of series that are listed with and without a change: a comment has at most 65,536
+/// characters.
+const MOST: usize = 150;
+
+/// Renders a comparison. Series that are the same are folded away, as is the control.
+pub fn text(comparison: &Comparison, control: Option<&Comparison>) -> String {
+    let mut text = format!("**gpu-time: {}**\n\n", comparison.summary()) + &body(comparison);
+    if let Some(control) = control {
+        let title = format!("{CONTROL}: {}", control.summary());
+        text += &folded(&title, &body(control));
+    }
+    text
+}
+
+fn body(comparison: &Comparison) -> String {
+    // Sorted by verdict, and `same` is the last.
+    let same = comparison.count(Verdict::Same);
+    let (changed, same) = comparison.rows.split_at(comparison.rows.len() - same);
+    let mut text = table(changed);
+    if !same.is_empty() {
+        text += &folded(&format!("{} the same", same.len()), &table(same));
+    }
+    let listed =
+        [("only in the base", &comparison.missing), ("only in the new report", &comparison.added)];
+    for (title, names) in listed {
+        if !names.is_empty() {
+            let names: Vec<String> = names.iter().take(MOST).map(|name| code(name)).collect();
+            text += &format!("- {title}: {}\n", names.join(", "));
+        }
+    }
+    for note in &comparison.notes {
+        text += &format!("- note: {}\n", escaped(&printable(note)));
+    }
+    text
+}
+
+fn table(rows: &[Row]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("| {} |\n|---|--:|--:|--:|--:|---|\n", COLUMNS.join(" | "));
+    for row in rows.iter().take(MOST) {
+        let mark = match row.change.verdict {
+            Verdict::Slower => "🔴 ",
+            Verdict::Faster => "🟢 ",
+            Verdict::Unknown => "⚪ ",
+            Verdict::Same => "",
+        };
+        let [base, new, change, interval, verdict] = figures(&row.change);
+        let name = code(&row.name).replace('|', "\\|");
+        text += &format!("| {name} | {base} | {new} | {change} | {interval} | {mark}{verdict} |\n");
+    }
+    match rows.len().saturating_sub(MOST) {
+        0 => text + "\n",
+        more => text + &format!("\nand {more} more\n\n"),
+    }
+}
+
+fn folded(title: &str, body: &str) -> String {
+    format!("<details><summary>{title}</summary>\n\n{}\n\n</details>\n\n", body.trim_end())
+}
+
+/// Returns the text as code, in which nothing has a meaning.
+fn code(text: &str) -> String {
+    let text = printable(text);
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
+    let fence = "`".repeat(longest + 1);
+    let space = if longest > 0 { " " } else { "" };
+    format!("{fence}{space}{text}{space}{fence}")
+}
+
+/// Escapes what would become a tag, a link, or a mention of a user.
+fn escaped(text: &str) -> String {
+    let escape = |c: char| match c {
+        '&' | '<' | '>' | '@' | '[' | '*' | '#' | '\\' => format!("&#{};", u32::from(c)),
+        c => c.to_string(),
+    };
+    text.chars().map(escape).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_holds_any_text() {
+        assert_eq!(code("app::f on cuda:0"), "`app::f on cuda:0`");
+        assert_eq!(code("a`b"), "`` a`b ``");
+        assert_eq!(code("``"), "``` `` ```");
+        assert_eq!(code("a\nb"), "`a\\nb`");
+    }
+
+    #[test]
+    fn escaped_text_mentions_nobody() {
+        assert_eq!(escaped("@user <b> `x`"), "&#64;user &#60;b&#62; `x`");
+    }
+}

@@ -1,0 +1,56 @@
+//! A comparison as a table for the terminal.
+
+use anstyle::{AnsiColor, Style};
+use comfy_table::{CellAlignment, Table, presets};
+use gpu_time_report::{Terminal, printable};
+
+use super::figures::{COLUMNS, CONTROL, figures};
+use crate::compare::change::Verdict;
+use crate::compare::comparison::Comparison;
+
+/// Renders a comparison, and its control below it.
+pub fn text(comparison: &Comparison, control: Option<&Comparison>, to: Terminal) -> String {
+    let mut text = one(comparison, to);
+    if let Some(control) = control {
+        let title = to.styled(Style::new().bold(), CONTROL);
+        text += &format!("\n{title}\n{}", one(control, to));
+    }
+    text
+}
+
+fn one(comparison: &Comparison, to: Terminal) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(COLUMNS);
+    for row in &comparison.rows {
+        let [base, new, share, interval, verdict] = figures(&row.change);
+        // The last column, so that escape sequences do not disturb the layout.
+        let verdict = to.styled(style(row.change.verdict), &verdict);
+        table.add_row([printable(&row.name), base, new, share, interval, verdict]);
+    }
+    for (i, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 2));
+        if (1..=4).contains(&i) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let mut text = table.trim_fmt() + "\n\n";
+    for name in &comparison.missing {
+        text += &format!("only in the base: {}\n", printable(name));
+    }
+    for name in &comparison.added {
+        text += &format!("only in the new report: {}\n", printable(name));
+    }
+    for note in &comparison.notes {
+        text += &format!("note: {}\n", printable(note));
+    }
+    text + &comparison.summary() + "\n"
+}
+
+fn style(verdict: Verdict) -> Style {
+    match verdict {
+        Verdict::Slower => AnsiColor::Red.on_default().bold(),
+        Verdict::Faster => AnsiColor::Green.on_default(),
+        Verdict::Unknown => AnsiColor::Yellow.on_default(),
+        Verdict::Same => Style::new().dimmed(),
+    }
+}

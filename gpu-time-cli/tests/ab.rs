@@ -1,0 +1,265 @@
+//! Tests of `ab` on small programs that write prepared reports, whatever the time.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use fastrand::Rng;
+use gpu_time_report::Series;
+use gpu_time_sim_driver::SimDriver;
+use gpu_time_sim_nvml::{Script, SimNvml};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::fixtures::{gpu, report, series, site};
+use crate::{Folder, Run, TOOL, run, terminal};
+
+/// The shell command that makes the report of a run: the next one of those prepared.
+const REPORT: &str = "n=$(cat count); echo $((n + 1)) > count\n\
+                      target=$(echo \"${GPU_TIME_REPORT#json:}\" | sed \"s/%p/$$/\")\n\
+                      cp \"$n.json\" \"$target\"\n";
+
+/// The number of reports prepared for a program.
+const REPORTS: usize = 60;
+
+/// Builds a series with times within 1 % of `ns`.
+fn around(ns: f64) -> Series {
+    let times: Vec<f64> = (0..101).map(|i| ns * (0.99 + 0.0002 * f64::from(i))).collect();
+    series("cuda:0", &times, &[], 0.0)
+}
+
+/// Writes a program that runs `body` in a folder of its own.
+fn script(folder: &Folder, name: &str, body: &str) -> PathBuf {
+    let own = folder.path(&format!("{name}.d"));
+    fs::create_dir_all(&own).expect("create the folder of a program");
+    let path = folder.write(name, format!("#!/bin/sh\ncd '{}'\n{body}", own.display()));
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("make it executable");
+    path
+}
+
+/// Writes a program whose runs report times around these for each function, within 1 %, at random.
+fn program(folder: &Folder, name: &str, seed: u64, functions: &[(&str, f64)]) -> PathBuf {
+    let path = script(folder, name, REPORT);
+    let own = folder.path(&format!("{name}.d"));
+    let mut random = Rng::with_seed(seed);
+    for n in 0..REPORTS {
+        let mut one = |&(function, ns): &(&str, f64)| {
+            let factor = 0.99 + 0.02 * random.f64();
+            site(function, 1, vec![around(ns * factor)])
+        };
+        let sites = functions.iter().map(&mut one).collect();
+        let report = report(n as u32, vec![gpu("cuda:0", "H200")], sites);
+        fs::write(own.join(format!("{n}.json")), report.to_json()).expect("write a report");
+    }
+    fs::write(own.join("count"), "0").expect("write the counter");
+    path
+}
+
+/// Returns the number of runs of a program.
+fn runs(program: &Path) -> u32 {
+    let count = fs::read_to_string(program.with_extension("d").join("count"));
+    count.expect("read the counter").trim().parse().expect("a number")
+}
+
+fn ab(old: &Path, new: &Path, more: &[&str]) -> Run {
+    run(Command::new(TOOL).arg("ab").arg(old).arg(new).args(more).env_remove("GPU_TIME"))
+}
+
+/// Returns the row of a function, with its columns separated by single spaces.
+#[track_caller]
+fn row(run: &Run, name: &str) -> String {
+    let name = format!("{name} on ");
+    let line = run.stdout.lines().find(|line| line.starts_with(&name));
+    let line = line.unwrap_or_else(|| panic!("{name}: {}{}", run.stdout, run.stderr));
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn stops_when_every_series_has_a_verdict() {
+    let folder = Folder::new();
+    let old = program(&folder, "old", 1, &[("f", 20e3), ("g", 20e3)]);
+    let new = program(&folder, "new", 2, &[("f", 24e3), ("g", 20e3)]);
+    let run = ab(&old, &new, &["--max-runs=100", "--", "--size", "7"]);
+    assert_eq!(run.code, Some(1), "{}{}", run.stdout, run.stderr);
+    assert!(row(&run, "f").ends_with(" slower") && row(&run, "g").ends_with(" same"));
+    assert!(run.stdout.contains(": every series has a verdict; the intervals hold whenever"));
+    // One unmeasured run of each, and at least four blocks.
+    assert_eq!(runs(&old), runs(&new));
+    assert!((9..40).contains(&runs(&old)), "{}", runs(&old));
+}
+
+#[test]
+fn max_runs_and_max_time_stop_between_blocks() {
+    let folder = Folder::new();
+    let old = program(&folder, "old", 1, &[("f", 20e3)]);
+    let new = program(&folder, "new", 2, &[("f", 20e3)]);
+    let run = ab(&old, &new, &["--max-runs=14", "--threshold=0.1%"]);
+    assert!(row(&run, "f").contains(" unknown: too few blocks"), "{}", run.stdout);
+    assert_eq!((run.code, runs(&old), runs(&new)), (Some(0), 7, 7));
+    let run = ab(&old, &new, &["--max-runs=1", "--fail-on=unknown"]);
+    assert_eq!((run.code, runs(&old)), (Some(1), 10), "{}", run.stderr);
+    assert!(run.stdout.contains("note: 4 runs in 1 block, 0 s: the time or the runs are used up"));
+}
+
+/// The first program never ends by itself.
+#[test]
+fn max_time_ends_a_run() {
+    let folder = Folder::new();
+    let hangs = script(&folder, "hangs", "sleep 1000\n");
+    let run = ab(&hangs, &hangs, &["--max-time=300ms"]);
+    let line = "the first block of runs was not complete within 0.3 s: see --max-time";
+    assert_eq!((failure(&run), &*run.stdout), (line, ""));
+    // Later, what is known is printed: the program hangs in its third block.
+    let old = program(&folder, "old", 1, &[("f", 20e3)]);
+    let hang = format!("[ $(cat count) = 5 ] && sleep 1000\n{REPORT}");
+    program(&folder, "new", 2, &[("f", 20e3)]);
+    let new = script(&folder, "new", &hang);
+    let run = ab(&old, &new, &["--max-time=8s", "--threshold=0.1%"]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(run.stdout.contains("note: 8 runs in 2 blocks, 8 s: the time is used up; "));
+}
+
+#[test]
+fn control_compares_old_program_with_itself() {
+    let folder = Folder::new();
+    let old = program(&folder, "old", 1, &[("f", 20e3)]);
+    let new = program(&folder, "new", 2, &[("f", 24e3)]);
+    let run = ab(&old, &new, &["--control", "--max-runs=48"]);
+    let (_, control) = run.stdout.split_once("control: the old program against itself\n").unwrap();
+    assert!(control.contains(" same\n"), "{control}");
+    assert!(row(&run, "f").ends_with(" slower"), "{}", run.stdout);
+    assert!(!run.stderr.contains("differs from itself"), "{}", run.stderr);
+}
+
+/// Returns the last line of stderr, which earlier lines with warnings of the machine may precede.
+#[track_caller]
+fn failure(run: &Run) -> &str {
+    assert_eq!(run.code, Some(2), "{}{}", run.stdout, run.stderr);
+    let line = run.stderr.lines().last().expect("a message");
+    line.strip_prefix("gpu-time: ").expect("the message names the tool")
+}
+
+#[test]
+fn programs_that_fail_give_one_line() {
+    let folder = Folder::new();
+    let good = program(&folder, "good", 1, &[("f", 20e3)]);
+    let fails = script(&folder, "fails", "echo noise >&2\necho 'error: no device' >&2\nexit 3\n");
+    let killed = script(&folder, "killed", "kill -9 $$\n");
+    let silent = script(&folder, "silent", "exit 0\n");
+    let broken = script(&folder, "broken", "echo '{' > \"${GPU_TIME_REPORT#json:}\"\n");
+    let hangs = script(&folder, "hangs", "sleep 1000 &\necho $! > pid\nwait\n");
+    let other = program(&folder, "other", 2, &[("g", 20e3)]);
+    let missing = folder.path("missing");
+    for (program, expected) in [
+        (&fails, "` failed with exit status: 3: error: no device"),
+        (&killed, "` failed with signal: 9 (SIGKILL)"),
+        (&silent, "` wrote no report: it must be built with the feature `enabled` of gpu-time"),
+        (&broken, "` wrote an unusable report: `"),
+        (&hangs, "` did not end within 0.3 s and was ended: see --timeout"),
+        (&missing, "` cannot be run: No such file or directory"),
+        (&other, "cannot compare: the programs have no series in common"),
+    ] {
+        let run = ab(&good, program, &["--timeout=300ms", "--max-runs=4"]);
+        let line = failure(&run);
+        assert!(line.contains(expected), "{line}");
+        assert_eq!(run.stdout, "");
+    }
+    // The process that the program started has ended too.
+    let child = fs::read_to_string(hangs.with_extension("d").join("pid")).unwrap();
+    assert!(has_ended(child.trim()), "{child}");
+}
+
+/// Returns `true` once a process has ended, also if its parent has not waited for it.
+fn has_ended(pid: &str) -> bool {
+    (0..500).any(|_| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let ended = stat
+            .rsplit(')')
+            .next()
+            .is_none_or(|rest| rest.trim().is_empty() || rest.trim().starts_with('Z'));
+        if !ended {
+            thread::sleep(Duration::from_millis(10));
+        }
+        ended
+    })
+}
+
+#[test]
+fn failure_after_a_block_prints_what_is_known() {
+    let folder = Folder::new();
+    let old = program(&folder, "old", 1, &[("f", 20e3)]);
+    let new = program(&folder, "new", 2, &[("f", 20e3)]);
+    fs::remove_file(new.with_extension("d").join("9.json")).unwrap();
+    let run = ab(&old, &new, &["--threshold=0.1%"]);
+    assert!(failure(&run).contains("new` failed with exit status: 1: cp: "), "{}", run.stderr);
+    assert!(run.stdout.contains("f on cuda:0") && run.stdout.contains(": a run failed; "));
+}
+
+#[test]
+fn interrupt_ends_programs_and_prints_what_is_known() {
+    let folder = Folder::new();
+    let old = program(&folder, "old", 1, &[("f", 20e3)]);
+    let new = program(&folder, "new", 2, &[("f", 20e3)]);
+    // After two blocks, the program hangs.
+    let hang = format!("[ $(cat count) = 5 ] && {{ echo $$ > pid; sleep 1000; }}\n{REPORT}");
+    let new = script(&folder, new.file_name().unwrap().to_str().unwrap(), &hang);
+    let mut command = Command::new(TOOL);
+    command.arg("ab").args([&old, &new]).arg("--threshold=0.1%");
+    let tool = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = new.with_extension("d").join("pid");
+    let read = || fs::read_to_string(&pid).ok().filter(|text| text.ends_with('\n'));
+    let child = loop {
+        if let Some(child) = read() {
+            break child;
+        }
+        thread::sleep(Duration::from_millis(10));
+    };
+    kill_process(Pid::from_raw(tool.id() as i32).unwrap(), Signal::INT).unwrap();
+    let output = tool.wait_with_output().unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{stdout}");
+    assert!(stdout.contains("note: 8 runs in 2 blocks, ") && stdout.contains(" s: interrupted; "));
+    assert!(has_ended(child.trim()));
+}
+
+#[test]
+fn progress_is_shown_on_a_terminal_and_cleared() {
+    let folder = Folder::new();
+    let old = program(&folder, "old", 1, &[("f", 20e3)]);
+    let new = program(&folder, "new", 2, &[("f", 20e3)]);
+    let mut command = Command::new(TOOL);
+    command.arg("ab").args([&old, &new]).args(["--threshold=0.1%", "--max-runs=8"]);
+    command.stdout(Stdio::null());
+    let text = terminal::output(200, command, Command::stderr);
+    assert!(text.contains(
+        "\r\u{1b}[Kgpu-time: 4 runs, 0 of 300 s: 0 slower, 0 faster, 0 the same, 1 undecided"
+    ));
+    assert!(text.ends_with("\r\u{1b}[K"), "{text:?}");
+}
+
+#[test]
+fn busy_gpu_is_reported() {
+    let folder = Folder::new();
+    let old = program(&folder, "old", 1, &[("f", 20e3)]);
+    let simulated = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ab");
+    let sim = SimDriver::install(simulated).expect("install the simulated driver");
+    SimNvml::install(sim.dir()).expect("install the simulated NVML");
+    let warnings = |idle: bool| {
+        let mut command = Command::new(TOOL);
+        command.arg("ab").args([&old, &old]).arg("--max-runs=4").env_remove("CUDA_VISIBLE_DEVICES");
+        sim.apply(&mut command);
+        // A clock that is low because nothing runs is how an idle GPU shows.
+        let script = Script::calm(1).with(|gpu| gpu.reasons = u64::from(idle).into());
+        SimNvml::new(script).apply(&mut command, &folder.path("nvml"));
+        let run = run(&mut command);
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        run.stderr
+    };
+    let warning = "gpu-time: warning: cuda:0: the GPU is busy";
+    let busy = warnings(false);
+    assert!(busy.lines().any(|line| line.starts_with(warning)), "{busy}");
+    let idle = warnings(true);
+    assert!(!idle.contains("cuda:0"), "{idle}");
+}

@@ -1,0 +1,80 @@
+//! One run among those that a merged series is of.
+
+use serde::{Deserialize, Serialize};
+
+use super::Series;
+
+/// The figures of a series in one of the runs that were merged.
+///
+/// Two runs of the same program differ by more than the samples of one run show, so runs are what
+/// programs are compared by.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    #[doc(hidden)]
+    pub process: u32,
+    #[doc(hidden)]
+    pub fed: u64,
+    #[doc(hidden)]
+    pub starved: u64,
+    #[doc(hidden)]
+    pub raw_median_ns: f64,
+    #[doc(hidden)]
+    pub net_median_ns: Option<f64>,
+    #[doc(hidden)]
+    pub raw_mean_ns: f64,
+    #[doc(hidden)]
+    pub ci95_ns: Option<[f64; 2]>,
+}
+
+impl Run {
+    /// Returns the figures of a series of a single process, the one at this place among
+    /// [`Process::merged`](crate::Process::merged). `None` without samples.
+    #[doc(hidden)]
+    pub fn of(series: &Series, process: u32) -> Option<Run> {
+        let raw = series.raw_ns?;
+        Some(Run {
+            process,
+            fed: series.fed,
+            starved: series.starved,
+            raw_median_ns: raw.median,
+            net_median_ns: series.net_ns.map(|net| net.median),
+            raw_mean_ns: raw.mean,
+            ci95_ns: series.ci95_ns,
+        })
+    }
+
+    /// Returns the place of its process among [`Process::merged`](crate::Process::merged), from 0.
+    pub fn process(&self) -> u32 {
+        self.process
+    }
+
+    /// Returns the number of fed samples.
+    pub fn fed(&self) -> u64 {
+        self.fed
+    }
+
+    /// Returns the number of starved samples.
+    pub fn starved(&self) -> u64 {
+        self.starved
+    }
+
+    /// Returns the raw median of its fed samples, or of its starved ones if none was fed.
+    pub fn raw_median_ns(&self) -> f64 {
+        self.raw_median_ns
+    }
+
+    /// Returns their net median, or `None` if it is unknown.
+    pub fn net_median_ns(&self) -> Option<f64> {
+        self.net_median_ns
+    }
+
+    /// Returns their raw mean.
+    pub fn raw_mean_ns(&self) -> f64 {
+        self.raw_mean_ns
+    }
+
+    /// Returns the 95 % confidence interval of their raw median, or `None` with too few samples.
+    pub fn ci95_ns(&self) -> Option<[f64; 2]> {
+        self.ci95_ns
+    }
+}

@@ -1,0 +1,309 @@
+//! Sums of times by batches in the order of recording, which show how far the times depend on each other.
+//!
+//! Batch means: if the times are independent, the means of batches of `length` times vary by a variance of
+//! one `length`-th of that of the times. They vary by more if neighbours are alike, whatever the reason.
+//! The ratio, the inflation, says how many dependent times are worth one independent one. Batches must be
+//! longer than the dependence lasts, so they are joined until neighbouring means are no longer alike
+//! (G. S. Fishman, "Grouping observations in digital simulation", 1978).
+
+use super::buckets::step_ns;
+use super::dependence::{Dependence, Means, Modes};
+
+/// The maximum number of batches.
+pub(super) const BATCHES: usize = 64;
+
+/// The share of the times beyond an edge, by which they have moved away from the middle half.
+const MOVED: f64 = 0.4;
+
+/// The distance beyond an edge, in widths between the edges, above which a time counts as an outlier.
+const MOST_WIDTHS: f64 = 32.0;
+
+/// The number of times beyond the quartiles of the first ones.
+const HALF: u64 = BATCHES as u64 / 2;
+
+/// The number of batches after which the edges may move.
+const FOLLOWED: usize = 8;
+
+/// Records times in batches of equal length. When there is no room for one more, neighbouring batches are
+/// joined, so their number stays from 32 to 64.
+///
+/// Times beyond the edges count as the edges, so that a few long times cannot hide how the many around the
+/// median follow each other. The edges are the quartiles of the first 64 times. An edge moves outwards if
+/// it leaves out more than its quarter.
+///
+/// Never allocates.
+#[derive(Clone, Debug)]
+pub struct Batches {
+    /// The sum of each batch. All sums are of distances from `origin`.
+    sums: [f64; BATCHES],
+    /// The number of complete batches.
+    complete: usize,
+    /// The number of times in a batch.
+    length: u64,
+    /// The batch in progress.
+    last: Sum,
+    squares: f64,
+    origin: f64,
+    low: Edge,
+    high: Edge,
+    /// The number of times beyond an edge.
+    beyond: u64,
+    /// The modes farthest apart that were found when batches were joined. Those that last for less than a batch are
+    /// no longer seen.
+    modes: Option<Modes>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    count: u64,
+    ns: f64,
+}
+
+/// The bound of the times on one side, and the recent times beyond it.
+#[derive(Clone, Copy, Debug)]
+struct Edge {
+    ns: f64,
+    beyond: Sum,
+}
+
+impl Edge {
+    fn at(ns: f64) -> Edge {
+        Edge { ns, beyond: Sum::default() }
+    }
+
+    /// Counts a time beyond, and returns the edge. `other` is the edge on the other side.
+    fn cut(&mut self, ns: f64, other: f64) -> f64 {
+        let most = MOST_WIDTHS * (self.ns - other).abs();
+        self.beyond.count += 1;
+        // Edges that are equal have no width to compare with.
+        self.beyond.ns += if most > 0.0 { (ns - self.ns).clamp(-most, most) } else { ns - self.ns };
+        self.ns
+    }
+
+    /// Moves outwards to the mean of the times beyond, if there are too many among `all`.
+    fn follow(&mut self, all: u64, is_narrow: bool) {
+        let Sum { count, ns } = std::mem::take(&mut self.beyond);
+        let share = if is_narrow { 0.0 } else { MOVED };
+        if count as f64 > share * all as f64 {
+            self.ns += ns / count as f64;
+        }
+    }
+}
+
+impl Default for Batches {
+    fn default() -> Self {
+        Batches {
+            sums: [0.0; BATCHES],
+            complete: 0,
+            length: 1,
+            last: Sum::default(),
+            squares: 0.0,
+            origin: 0.0,
+            low: Edge::at(f64::NEG_INFINITY),
+            high: Edge::at(f64::INFINITY),
+            beyond: 0,
+            modes: None,
+        }
+    }
+}
+
+impl Batches {
+    /// Records one time.
+    #[inline]
+    pub fn record(&mut self, ns: f64) {
+        if self.complete == 0 && self.last.count == 0 {
+            self.origin = ns;
+        }
+        let mut within = ns;
+        if ns < self.low.ns {
+            within = self.low.cut(ns, self.high.ns);
+        } else if ns > self.high.ns {
+            within = self.high.cut(ns, self.low.ns);
+        }
+        self.beyond += u64::from(within != ns);
+        let distance = within - self.origin;
+        self.squares += distance * distance;
+        self.last.count += 1;
+        self.last.ns += distance;
+        if self.last.count == self.length {
+            self.complete();
+        }
+    }
+
+    /// Ends the batch in progress.
+    #[inline]
+    fn complete(&mut self) {
+        if let Some(sum) = self.sums.get_mut(self.complete) {
+            *sum = self.last.ns;
+        }
+        self.complete += 1;
+        self.last = Sum::default();
+        let recent = FOLLOWED as u64 * self.length;
+        if self.complete.is_multiple_of(FOLLOWED) && recent >= BATCHES as u64 {
+            let is_narrow = self.low.ns == self.high.ns;
+            self.low.follow(recent, is_narrow);
+            self.high.follow(recent, is_narrow);
+        }
+        if self.complete == BATCHES {
+            self.join();
+        }
+    }
+
+    /// Joins neighbouring batches.
+    #[cold]
+    fn join(&mut self) {
+        if self.length == 1 {
+            // Each batch is one time yet.
+            let ([low, high], squares) = cut(&mut self.sums);
+            self.squares = squares;
+            self.beyond = HALF;
+            (self.low, self.high) = (Edge::at(self.origin + low), Edge::at(self.origin + high));
+        }
+        let modes = Means::of(&self.sums, self.length as f64).modes();
+        let apart = |modes: Modes| modes.apart_ns;
+        if modes.map_or(0.0, apart) > self.modes.map_or(0.0, apart) {
+            self.modes = modes;
+        }
+        self.complete = join_pairs(&mut self.sums);
+        self.length *= 2;
+    }
+
+    /// Returns the number of times.
+    pub fn count(&self) -> u64 {
+        self.length * self.complete as u64 + self.last.count
+    }
+
+    /// Returns how far the times depend on each other.
+    pub fn dependence(&self) -> Dependence {
+        let mut sums = self.sums;
+        let count = self.count();
+        let sums = sums.get_mut(..self.complete).unwrap_or_default();
+        let mut squares = self.squares;
+        let mut beyond = self.beyond;
+        if self.length == 1 {
+            (_, squares) = cut(sums);
+            beyond = count / 2;
+        }
+        let within = (1.0 - beyond as f64 / count as f64).max(0.25);
+        let sum = sums.iter().sum::<f64>() + self.last.ns;
+        let variance = (squares - sum * sum / count as f64) / (count as f64 - 1.0);
+        // Times that the histogram cannot tell apart.
+        if variance.sqrt() < step_ns(self.origin) / 2.0 {
+            return Dependence::none(count);
+        }
+        let past_modes = self.modes;
+        let mut found = Dependence::of_batches(sums, self.length, count, variance);
+        if let Some(trend) = &mut found.trend {
+            // Only the times between the edges move a mean.
+            trend.change_ns /= within;
+            trend.error_ns /= within;
+        }
+        Dependence { past_modes, ..found }
+    }
+}
+
+/// Cuts single values to their quartiles. Returns these, and the sum of the squares.
+fn cut(values: &mut [f64]) -> ([f64; 2], f64) {
+    let [low, high] = quartiles(values);
+    values.iter_mut().for_each(|value| *value = value.clamp(low, high));
+    ([low, high], values.iter().map(|value| value * value).sum())
+}
+
+/// Adds up neighbours in place, and returns the number of sums.
+pub(super) fn join_pairs(sums: &mut [f64]) -> usize {
+    let pairs = sums.len() / 2;
+    for pair in 0..pairs {
+        let both = sums.iter().skip(2 * pair).take(2).sum();
+        if let Some(sum) = sums.get_mut(pair) {
+            *sum = both;
+        }
+    }
+    pairs
+}
+
+/// Returns the quartiles, or, if these are equal, the nearest other values around them.
+fn quartiles(values: &[f64]) -> [f64; 2] {
+    let mut sorted = [0.0; BATCHES];
+    let Some(sorted) = sorted.get_mut(..values.len()) else { return [0.0; 2] };
+    sorted.copy_from_slice(values);
+    sorted.sort_unstable_by(f64::total_cmp);
+    let at = |index: usize| sorted.get(index).copied().unwrap_or_default();
+    let [low, high] = [at(sorted.len() / 4), at(3 * sorted.len() / 4)];
+    if low < high {
+        return [low, high];
+    }
+    let below = sorted.iter().rev().find(|value| **value < low);
+    let above = sorted.iter().find(|value| **value > high);
+    [below.copied().unwrap_or(low), above.copied().unwrap_or(high)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(times: impl IntoIterator<Item = f64>) -> Batches {
+        let mut batches = Batches::default();
+        times.into_iter().for_each(|ns| batches.record(ns));
+        batches
+    }
+
+    #[test]
+    fn every_time_is_counted() {
+        for count in [0u32, 1, 63, 64, 65, 1_000, 100_000] {
+            let batches = of((0..count).map(|i| f64::from(i % 7)));
+            assert_eq!(batches.count(), u64::from(count));
+            assert!(batches.complete < BATCHES, "{count}");
+        }
+    }
+
+    #[test]
+    fn equal_times_count_as_independent() {
+        for count in [1, 63, 64, 1_000] {
+            let found = of(vec![10_016.0; count]).dependence();
+            assert_eq!((found.independent, found.batches), (count as f64, None));
+            assert_eq!(found.modes, None);
+        }
+    }
+
+    /// Each time comes 20 times.
+    #[test]
+    fn repeated_times_count_once() {
+        let mut random = fastrand::Rng::with_seed(1);
+        let times = (0..1_000).flat_map(|_| std::iter::repeat_n(1e4 + 1e3 * random.f64(), 20));
+        let found = of(times).dependence().independent;
+        assert!((600.0..1_400.0).contains(&found), "{found}");
+    }
+
+    /// A few long times, as of a page fault, do not hide the dependence of the others.
+    #[test]
+    fn outliers_do_not_hide_dependence() {
+        let mut random = fastrand::Rng::with_seed(2);
+        let times: Vec<f64> = (0..20_000)
+            .map(|i| {
+                let mode = f64::from(i / 500 % 2) * 100.0;
+                let outlier = if random.u32(..50) == 0 { 1e6 } else { 0.0 };
+                1e4 + mode + 20.0 * random.f64() + outlier
+            })
+            .collect();
+        let found = of(times).dependence().independent;
+        assert!(found < 400.0, "{found}");
+    }
+
+    #[test]
+    fn edges_follow_times_that_move_away() {
+        let found = of((0..20_000).map(|i| 1e4 + f64::from(i) / 10.0)).dependence();
+        let trend = found.trend.unwrap();
+        assert!(trend.change_ns > 1_000.0 && trend.change_ns > 8.0 * trend.error_ns, "{trend:?}");
+        assert!(found.independent < 10.0, "{found:?}");
+    }
+
+    #[test]
+    fn lasting_modes_are_found() {
+        let mut random = fastrand::Rng::with_seed(3);
+        let mut of_stay =
+            |stay| of((0..6_000).map(|i| 1e4 + f64::from(i / stay % 2) * 1e3 + random.f64()));
+        let modes = of_stay(1_000).dependence().modes.unwrap();
+        assert!((900.0..1_100.0).contains(&modes.apart_ns) && modes.switches >= 5, "{modes:?}");
+        assert_eq!(of_stay(1).dependence().modes, None);
+    }
+}

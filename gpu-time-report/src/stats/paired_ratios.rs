@@ -1,0 +1,197 @@
+//! The change between two programs or closures that take turns.
+
+/// The precision of the mixture, in units of the spread of one ratio: it expects a mean that is
+/// about twice the spread. A smaller value finds large changes in fewer pairs, a larger one finds
+/// small changes in fewer.
+const PRECISION: f64 = 0.25;
+
+/// The logarithms of ratios, each of two programs that were measured at about the same time.
+///
+/// Each is best the mean over a block in the order ABBA or BAAB, at random: a drift, and an effect
+/// of one program on the next, then cancel.
+///
+/// Its interval and its p-value are valid whenever the caller stops, however often it looks. They
+/// invert the mixture t-test (Lai 1976; Wang and Ramdas, "Anytime-valid t-tests and confidence
+/// sequences for Gaussian means with unknown variance", 2024): a ratio of likelihoods that exceeds
+/// `1 / alpha` at any time with a probability of at most `alpha`, whatever the spread. Needs at
+/// least 4 pairs for a 95 % interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PairedRatios {
+    count: u64,
+    mean: f64,
+    /// The sum of the squared distances from the mean.
+    squares: f64,
+}
+
+impl PairedRatios {
+    /// Adds the logarithm of a ratio. A value that is not finite is ignored.
+    pub fn record(&mut self, log_ratio: f64) {
+        if !log_ratio.is_finite() {
+            return;
+        }
+        self.count += 1;
+        let distance = log_ratio - self.mean;
+        self.mean += distance / self.count as f64;
+        self.squares += distance * (log_ratio - self.mean);
+    }
+
+    /// Returns the number of pairs.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Returns the mean of the logarithms; 0 without any.
+    pub fn mean(&self) -> f64 {
+        self.mean
+    }
+
+    /// Returns the interval of the mean that holds at every look with probability `1 - alpha`, or
+    /// `None` with too few pairs.
+    ///
+    /// `resolution` is the smallest difference between two logarithms that the clock can show.
+    /// Pairs that agree better than that say nothing about their spread.
+    pub fn interval(&self, alpha: f64, resolution: f64) -> Option<[f64; 2]> {
+        let n = self.count as f64;
+        let needed = ((n + PRECISION) / PRECISION).sqrt() / alpha;
+        let needed = needed.powf(2.0 / n.max(1.0));
+        let room = 1.0 - needed * PRECISION / (n + PRECISION);
+        if self.count == 0 || room <= 0.0 {
+            return None;
+        }
+        let distance = ((needed - 1.0) * self.spread(resolution) / (n * room)).sqrt();
+        Some([self.mean - distance, self.mean + distance])
+    }
+
+    /// Returns a p-value of the hypothesis that the mean is zero. It holds at every look.
+    pub fn p_value(&self, resolution: f64) -> f64 {
+        let n = self.count as f64;
+        let spread = self.spread(resolution);
+        let shift = n * self.mean * self.mean;
+        if self.count == 0 || shift == 0.0 {
+            return 1.0;
+        }
+        let share = PRECISION / (n + PRECISION);
+        let growth = ((spread + shift) / (spread + shift * share)).ln() * n / 2.0;
+        (-(0.5 * share.ln() + growth)).exp().min(1.0)
+    }
+
+    /// Returns the sum of squares, with that of a clock step for each pair.
+    fn spread(&self, resolution: f64) -> f64 {
+        self.squares + self.count as f64 * resolution * resolution
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastrand::Rng;
+
+    /// Returns a normal variable (Box and Muller).
+    fn normal(random: &mut Rng) -> f64 {
+        let radius = (-2.0 * (1.0 - random.f64()).ln()).sqrt();
+        radius * (std::f64::consts::TAU * random.f64()).cos()
+    }
+
+    /// Returns the share of 1,000 series of pairs without a change for which the interval excludes
+    /// zero at any of 300 looks, one after each pair.
+    fn false_alarms(mut ratio: impl FnMut(&mut Rng) -> f64, resolution: f64) -> f64 {
+        let mut random = Rng::with_seed(7);
+        let excluded = (0..1_000).filter(|_| {
+            let mut ratios = PairedRatios::default();
+            // Draws all pairs, so that every series uses the same part of the random numbers.
+            (0..300).fold(false, |excluded, _| {
+                ratios.record(ratio(&mut random));
+                let by_interval = ratios
+                    .interval(0.05, resolution)
+                    .is_some_and(|[low, high]| low > 0.0 || high < 0.0);
+                assert_eq!(by_interval, ratios.p_value(resolution) < 0.05);
+                excluded || by_interval
+            })
+        });
+        excluded.count() as f64 / 1_000.0
+    }
+
+    #[test]
+    fn interval_holds_at_every_look() {
+        let noise = false_alarms(|random| 0.03 * normal(random), 0.0);
+        // One run in ten is disturbed and takes up to half as long again.
+        let outliers = |random: &mut Rng| {
+            let mut run = || {
+                let disturbed = if random.f64() < 0.1 { 0.4 * random.f64() } else { 0.0 };
+                0.01 * normal(random) + disturbed
+            };
+            run() - run()
+        };
+        let outliers = false_alarms(outliers, 0.0);
+        // The medians fall on one of two adjacent steps of the clock.
+        let steps = |random: &mut Rng| {
+            let mut step = || if random.bool() { 0.006 } else { 0.0 };
+            step() - step()
+        };
+        let steps = false_alarms(steps, 0.006);
+        // A drift, and runs that are slower after one of the other program. A block in the order
+        // ABBA or BAAB cancels both.
+        let mut position = 0;
+        let drift = |random: &mut Rng| {
+            let mut run = || {
+                position += 1;
+                let (position, second) = (f64::from(position), f64::from(position % 2));
+                let drift = 0.02 * f64::sin(position / 100.0) + 0.001 * position;
+                drift + 0.01 * second + 0.002 * normal(random)
+            };
+            let [first, second, third, fourth] = std::array::from_fn(|_| run());
+            let order = if random.bool() { 0.5 } else { -0.5 };
+            order * (second + third - first - fourth)
+        };
+        let drift = false_alarms(drift, 0.0);
+        for (case, share) in
+            [("noise", noise), ("outliers", outliers), ("steps", steps), ("drift", drift)]
+        {
+            assert!(share <= 0.05, "{case}: {share}");
+        }
+        // Not by being too wide for any use.
+        assert!(noise >= 0.005, "{noise}");
+    }
+
+    #[test]
+    fn looking_at_a_t_test_would_give_false_alarms() {
+        let mut random = Rng::with_seed(7);
+        let excluded = (0..200).filter(|_| {
+            let mut ratios = PairedRatios::default();
+            (0..300).any(|_| {
+                ratios.record(normal(&mut random));
+                let n = ratios.count as f64;
+                n > 3.0 && ratios.mean.abs() > 2.0 * (ratios.squares / (n - 1.0) / n).sqrt()
+            })
+        });
+        assert!(excluded.count() > 40);
+    }
+
+    #[test]
+    fn change_as_large_as_the_spread_is_found_within_40_pairs() {
+        let mut random = Rng::with_seed(3);
+        let found = (0..500).filter(|_| {
+            let mut ratios = PairedRatios::default();
+            (0..40).for_each(|_| ratios.record(0.01 + 0.01 * normal(&mut random)));
+            ratios.interval(0.05, 0.0).is_some_and(|[low, high]| low > 0.0 && high < 0.03)
+        });
+        let found = found.count();
+        assert!(found >= 475, "{found} of 500");
+    }
+
+    #[test]
+    fn few_pairs_have_no_interval() {
+        let mut ratios = PairedRatios::default();
+        assert_eq!((ratios.interval(0.05, 0.0), ratios.p_value(0.0)), (None, 1.0));
+        for _ in 0..3 {
+            ratios.record(0.5);
+            assert_eq!(ratios.interval(0.05, 0.0), None);
+            assert!(ratios.p_value(0.0) > 0.05);
+        }
+        ratios.record(f64::NAN);
+        ratios.record(f64::NEG_INFINITY);
+        assert_eq!((ratios.count(), ratios.mean()), (3, 0.5));
+        ratios.record(0.5);
+        assert_eq!(ratios.interval(0.05, 0.0), Some([0.5, 0.5]));
+    }
+}

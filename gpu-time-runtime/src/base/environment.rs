@@ -1,0 +1,23 @@
+//! The environment variables that the runtime reads.
+
+#![allow(unsafe_code)] // the auxiliary vector
+
+use std::env;
+use std::ffi::OsString;
+
+/// Returns an environment variable, unless [`is_foreign`].
+pub(crate) fn var(name: &str) -> Option<OsString> {
+    if is_foreign() { None } else { env::var_os(name) }
+}
+
+/// Returns all environment variables, unless [`is_foreign`].
+pub(crate) fn vars() -> impl Iterator<Item = (OsString, OsString)> {
+    (!is_foreign()).then(env::vars_os).into_iter().flatten()
+}
+
+/// Returns `true` if the environment is that of a user whose rights this process exceeds, as in a set-user-ID
+/// program. A report path in it could overwrite any file.
+fn is_foreign() -> bool {
+    // SAFETY: reads a value that the kernel passed to the program.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}

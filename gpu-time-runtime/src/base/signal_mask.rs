@@ -1,0 +1,132 @@
+//! Signals that are blocked in the calling thread for a while.
+
+#![allow(unsafe_code)] // signal masks
+
+use std::ffi::c_int;
+use std::io;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::ptr;
+
+/// The signals that a failing write raises in its thread. By default they end the process.
+const RAISED_BY_WRITES: [c_int; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
+
+/// Signals that are blocked in the calling thread until this value is dropped, on the same thread.
+pub(crate) struct Blocked {
+    before: libc::sigset_t,
+    /// Signals to discard if they have been raised meanwhile.
+    discarded: Option<libc::sigset_t>,
+    stays_on_thread: PhantomData<*const ()>,
+}
+
+impl Blocked {
+    /// Blocks every signal. Threads that are started meanwhile inherit that.
+    pub fn all() -> Blocked {
+        let mut all = MaybeUninit::uninit();
+        // SAFETY: `sigfillset` initialises the set.
+        let all = unsafe {
+            libc::sigfillset(all.as_mut_ptr());
+            all.assume_init()
+        };
+        Blocked {
+            before: changed(libc::SIG_SETMASK, &all),
+            discarded: None,
+            stays_on_thread: PhantomData,
+        }
+    }
+
+    /// Blocks the signals that a failing write raises, and discards those that it has raised. The error of
+    /// the write says the same.
+    pub fn raised_by_writes() -> Blocked {
+        let raised = set_of(|signal| RAISED_BY_WRITES.contains(&signal));
+        let before = changed(libc::SIG_BLOCK, &raised);
+        let mut pending = MaybeUninit::uninit();
+        // SAFETY: initialises the set.
+        let pending = unsafe {
+            libc::sigpending(pending.as_mut_ptr());
+            pending.assume_init()
+        };
+        // SAFETY: reads an initialised set.
+        let is_pending = |signal| unsafe { libc::sigismember(&raw const pending, signal) == 1 };
+        // One that was pending before is the program's own.
+        let ours = set_of(|signal| RAISED_BY_WRITES.contains(&signal) && !is_pending(signal));
+        Blocked { before, discarded: Some(ours), stays_on_thread: PhantomData }
+    }
+}
+
+impl Drop for Blocked {
+    fn drop(&mut self) {
+        if let Some(discarded) = &self.discarded {
+            let no_time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+            // SAFETY: takes pending signals of an initialised set, without waiting.
+            while unsafe { libc::sigtimedwait(discarded, ptr::null_mut(), &raw const no_time) } > 0
+                || io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
+            {}
+        }
+        changed(libc::SIG_SETMASK, &self.before);
+    }
+}
+
+/// Returns the set of the signals in [`RAISED_BY_WRITES`] that fulfil a condition.
+fn set_of(is_in: impl Fn(c_int) -> bool) -> libc::sigset_t {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: `sigemptyset` initialises the set, and the signals are valid.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        for signal in RAISED_BY_WRITES.into_iter().filter(|signal| is_in(*signal)) {
+            libc::sigaddset(set.as_mut_ptr(), signal);
+        }
+        set.assume_init()
+    }
+}
+
+/// Changes the calling thread's mask, and returns the one before.
+fn changed(how: c_int, set: &libc::sigset_t) -> libc::sigset_t {
+    let mut before = MaybeUninit::uninit();
+    // SAFETY: reads `set` and initialises `before`; cannot fail with these arguments.
+    unsafe {
+        libc::pthread_sigmask(how, set, before.as_mut_ptr());
+        before.assume_init()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_pending(signal: c_int) -> bool {
+        let mut pending = MaybeUninit::uninit();
+        // SAFETY: `sigpending` initialises the set.
+        unsafe {
+            libc::sigpending(pending.as_mut_ptr());
+            libc::sigismember(pending.as_ptr(), signal) == 1
+        }
+    }
+
+    fn raise(signal: c_int) {
+        // SAFETY: the signal is blocked in this thread.
+        assert_eq!(unsafe { libc::pthread_kill(libc::pthread_self(), signal) }, 0);
+    }
+
+    #[test]
+    fn raised_signal_is_discarded() {
+        for signal in RAISED_BY_WRITES {
+            let blocked = Blocked::raised_by_writes();
+            raise(signal);
+            assert!(is_pending(signal));
+            // By default, the signal would end the process here.
+            drop(blocked);
+            assert!(!is_pending(signal));
+        }
+    }
+
+    #[test]
+    fn signal_pending_before_is_kept() {
+        let outer = Blocked::raised_by_writes();
+        raise(libc::SIGXFSZ);
+        drop(Blocked::raised_by_writes());
+        assert!(is_pending(libc::SIGXFSZ));
+        drop(outer);
+        assert!(!is_pending(libc::SIGXFSZ));
+    }
+}

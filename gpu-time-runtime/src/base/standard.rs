@@ -1,0 +1,95 @@
+//! The standard streams that the program was started with.
+//!
+//! A program may close one of them, and a file that it opens then gets the number. The runtime must not
+//! write to that file.
+
+#![allow(unsafe_code)] // the status of a descriptor
+
+use std::ffi::c_int;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::BorrowedFd;
+#[cfg(any(feature = "nvml", feature = "signals"))]
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::OnceLock;
+
+/// A standard stream for output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standard {
+    Stdout,
+    Stderr,
+}
+
+/// The file, pipe or device behind a descriptor: its device and number there.
+type Identity = (libc::dev_t, libc::ino_t);
+
+impl Standard {
+    /// Returns the descriptor, without the lock of `std`: another thread may hold that for ever, and the
+    /// process must still end.
+    ///
+    /// # Errors
+    ///
+    /// An error if the descriptor is not the standard stream any more.
+    pub fn descriptor(self) -> io::Result<BorrowedFd<'static>> {
+        if !self.is_intact() {
+            return Err(io::Error::other(
+                "the program has closed it or opened another file for it",
+            ));
+        }
+        // SAFETY: it is open. If another thread closes it now, writes fail.
+        Ok(unsafe { BorrowedFd::borrow_raw(self.number()) })
+    }
+
+    /// Returns `true` if the stream is what the program was started with. So is one that the program has
+    /// redirected together with the other. Async-signal-safe after [`remember`].
+    pub fn is_intact(self) -> bool {
+        let other = match self {
+            Standard::Stdout => Standard::Stderr,
+            Standard::Stderr => Standard::Stdout,
+        };
+        let now = self.identity();
+        now.is_some() && (now == self.at_start() || now == other.identity())
+    }
+
+    fn number(self) -> c_int {
+        match self {
+            Standard::Stdout => libc::STDOUT_FILENO,
+            Standard::Stderr => libc::STDERR_FILENO,
+        }
+    }
+
+    fn identity(self) -> Option<Identity> {
+        let mut status = MaybeUninit::<libc::stat>::uninit();
+        // SAFETY: initialises the status if it succeeds.
+        unsafe {
+            let is_open = libc::fstat(self.number(), status.as_mut_ptr()) == 0;
+            is_open.then(|| status.assume_init()).map(|status| (status.st_dev, status.st_ino))
+        }
+    }
+
+    fn at_start(self) -> Option<Identity> {
+        static AT_START: [OnceLock<Option<Identity>>; 2] = [const { OnceLock::new() }; 2];
+        *AT_START.get(self as usize)?.get_or_init(|| self.identity())
+    }
+}
+
+/// Remembers the streams. Called when the program is loaded.
+pub(crate) fn remember() {
+    Standard::Stdout.at_start();
+    Standard::Stderr.at_start();
+}
+
+/// Returns a descriptor with a number above those of the standard streams. If the program has closed one of
+/// them, its own code may still write to that number.
+#[cfg(any(feature = "nvml", feature = "signals"))]
+pub(crate) fn above(fd: OwnedFd) -> io::Result<OwnedFd> {
+    if fd.as_raw_fd() > libc::STDERR_FILENO {
+        return Ok(fd);
+    }
+    // SAFETY: duplicates an open descriptor.
+    match unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, libc::STDERR_FILENO + 1) } {
+        -1 => Err(io::Error::last_os_error()),
+        // SAFETY: the duplicate is new, and nothing else owns it.
+        above => Ok(unsafe { OwnedFd::from_raw_fd(above) }),
+    }
+}

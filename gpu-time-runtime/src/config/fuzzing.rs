@@ -1,0 +1,28 @@
+//! The interface to the configuration for its fuzz target.
+
+use std::ffi::OsString;
+
+use crate::config::options::Options;
+use crate::config::{Config, targets, unknown_names};
+use crate::types::attribute::Hold;
+
+/// Reads the configuration from these variables and checks its invariants. Returns all messages.
+pub fn read(vars: &[(OsString, OsString)], functions: &[&str]) -> Vec<String> {
+    let find = |name: &str| vars.iter().find(|(known, _)| known == name);
+    let (options, mut messages) = Options::from_vars(|name| Some(find(name)?.1.clone()));
+    messages.extend(unknown_names(vars.iter().cloned()));
+    let config = Config::new(options);
+
+    for (index, target) in config.targets().iter().enumerate() {
+        assert!(config.targets()[..index].iter().all(|other| other.sink != target.sink));
+    }
+    assert!(config.budget().is_none_or(|share| share > 0.0 && share < 1.0));
+    if let Some(Hold::For(ns)) = config.hold(None) {
+        assert!((1..=1_000_000_000).contains(&ns));
+    }
+    messages.extend(targets::missing_directories(config.targets()));
+    // Neither call may take exponential time.
+    functions.iter().for_each(|name| _ = config.filter().admits(name));
+    config.filter().suggest(functions);
+    messages
+}

@@ -1,0 +1,109 @@
+//! The run of `compare`, in which two closures take turns.
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::{Duration, Instant};
+
+use crate::base::fork;
+use crate::collect;
+use crate::collect::devices::event_step_ns;
+use crate::control::active;
+use crate::control::cold_override::ColdOverride;
+use crate::record::threads;
+use crate::settle::compared::{Block, Compared};
+use crate::settle::options::Settle;
+use gpu_time_report::Site;
+
+/// The time to wait for brackets in flight after a batch of calls.
+const PATIENCE: Duration = Duration::from_millis(200);
+/// The time of a batch: long enough that evaluating it costs little, and short enough that a drift of
+/// the clock does not matter within four of them.
+const BATCH: Duration = Duration::from_millis(2);
+/// The largest number of calls in a batch.
+const MOST_CALLS: u32 = 10_000;
+
+/// A closure and its name.
+pub(crate) type Arm<'a> = (&'a str, &'a mut dyn FnMut());
+
+/// Lets two closures take turns until the ratios of their times are known, or the timeout has passed.
+pub(crate) fn run(settle: Settle, [base, new]: [Arm; 2]) -> Compared {
+    let started = Instant::now();
+    let mut compared = Compared::new([base.0, new.0]);
+    let closures = &mut [base.1, new.1];
+    if fork::is_forked() {
+        closures.iter_mut().for_each(|closure| closure());
+        return compared.ended(started.elapsed());
+    }
+    let cold = settle.cold.filter(|_| active::config().cold.is_none());
+    let _override = cold.map(ColdOverride::begin);
+    // Brackets in flight do not belong to the run.
+    threads::wait_for_gpu(PATIENCE);
+    let is_late = || started.elapsed() >= settle.timeout;
+    let mut calls = [1; 2];
+    for (closure, calls) in closures.iter_mut().zip(&mut calls) {
+        *calls = prepare(*closure, is_late);
+    }
+    // Equal numbers of calls make the medians of both equally precise.
+    let calls = calls[0].min(calls[1]);
+    if calls == 0 {
+        return compared.ended(started.elapsed());
+    }
+    let mut random = fastrand::Rng::with_seed(RandomState::new().hash_one(calls));
+    loop {
+        let mut block = Block::default();
+        let outer = usize::from(random.bool());
+        for arm in [outer, 1 - outer, 1 - outer, outer] {
+            block.add(arm, &batch(closures[arm], calls), calls, event_step_ns);
+        }
+        compared.add(block);
+        let is_known = compared.is_known(settle.margin) && started.elapsed() >= settle.min_time;
+        if is_known || is_late() {
+            return compared.ended(started.elapsed());
+        }
+    }
+}
+
+/// Calls the closure until it has been measured, and returns the number of calls that take about as long
+/// as a batch should; 0 if its calls measure nothing.
+fn prepare(closure: &mut dyn FnMut(), is_late: impl Fn() -> bool) -> u32 {
+    let mut calls = 1u32;
+    loop {
+        let began = Instant::now();
+        let sites = batch(closure, calls);
+        let each = began.elapsed() / calls;
+        let has_time = sites.iter().flat_map(Site::series).any(|series| series.raw_ns().is_some());
+        if has_time {
+            let fitting = BATCH.as_nanos() / each.as_nanos().max(1);
+            return u32::try_from(fitting).unwrap_or(MOST_CALLS).clamp(1, MOST_CALLS);
+        }
+        // More calls help while they are for warm-up or passed over by sampling.
+        let may_come = sites.iter().any(|site| site.warmup() > 0 || site.unsampled() > 0);
+        if !may_come || is_late() {
+            return 0;
+        }
+        calls = calls.saturating_mul(2).min(MOST_CALLS);
+    }
+}
+
+/// Calls the closure several times and returns what that measured.
+fn batch(closure: &mut dyn FnMut(), calls: u32) -> Vec<Site> {
+    let (before, _) = collect::states();
+    (0..calls).for_each(|_| closure());
+    threads::wait_for_gpu(PATIENCE);
+    // Only the medians are used, and not their intervals.
+    collect::sites_since(&before, 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closures_that_measure_nothing_are_called_once() {
+        let (mut one, mut other) = (0, 0);
+        let compared =
+            run(Settle::default(), [("one", &mut || one += 1), ("other", &mut || other += 1)]);
+        assert_eq!((compared.blocks(), compared.ratios().len()), (0, 0));
+        compared.assert_not_slower(1.0);
+        assert_eq!((one, other), (1, 1));
+    }
+}

@@ -1,0 +1,85 @@
+//! Models for the runtime's lock-free code. Loom runs them in every order allowed by the memory
+//! model. The code is copied from the runtime by `build.rs`.
+//!
+//! Every model is also run on code that contains a bug, which it must find.
+
+#![cfg(test)]
+#![allow(dead_code, unused_imports, unused_mut, reason = "a model uses part of a file")]
+
+mod atomic;
+mod stubs;
+
+// The paths imported by the copied files.
+use stubs::{base, cuda, gpu, stats, types};
+
+/// Declares modules, each of which contains a copy of a source file and its model, with access to
+/// private items.
+macro_rules! copies {
+    ($model:literal: $($name:ident),+) => {$(
+        mod $name {
+            include!(concat!(env!("OUT_DIR"), "/", stringify!($name), ".rs"));
+            pub mod model {
+                include!($model);
+            }
+        }
+    )+};
+}
+
+copies!("models/switches.rs": switches, switches_torn);
+copies!("models/counters.rs": counters);
+copies!("models/hold.rs": hold, hold_torn_claim, hold_torn_release, hold_blind_release);
+
+#[test]
+fn close_wins_over_concurrent_switch() {
+    loom::model(switches::model::close_wins_over_concurrent_switch);
+}
+
+#[test]
+#[should_panic = "closed timing was switched on"]
+fn torn_switch_is_found() {
+    loom::model(switches_torn::model::close_wins_over_concurrent_switch);
+}
+
+#[test]
+fn counts_are_complete_after_a_hand_over() {
+    loom::model(|| counters::model::counts_are_complete_after_a_hand_over(true));
+}
+
+#[test]
+#[should_panic = "calls were lost"]
+fn second_writer_is_found() {
+    loom::model(|| counters::model::counts_are_complete_after_a_hand_over(false));
+}
+
+#[test]
+fn release_frees_no_other_hold() {
+    loom::model(hold::model::release_frees_no_other_hold);
+}
+
+#[test]
+#[should_panic = "two holds have one slot"]
+fn torn_claim_is_found() {
+    loom::model(hold_torn_claim::model::release_frees_no_other_hold);
+}
+
+#[test]
+fn exit_releases_later_holds() {
+    loom::model(hold::model::exit_releases_later_holds);
+}
+
+#[test]
+#[should_panic = "a hold was left"]
+fn torn_release_is_found() {
+    loom::model(hold_torn_release::model::exit_releases_later_holds);
+}
+
+#[test]
+fn hold_that_is_let_go_counts_as_expired() {
+    loom::model(hold::model::hold_that_is_let_go_counts_as_expired);
+}
+
+#[test]
+#[should_panic = "the bracket counts as fed"]
+fn blind_release_is_found() {
+    loom::model(hold_blind_release::model::hold_that_is_let_go_counts_as_expired);
+}

@@ -1,0 +1,3 @@
+//! gpu-time as a shared library.
+
+pub use gpu_time;

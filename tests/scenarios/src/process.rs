@@ -1,0 +1,106 @@
+//! What belongs to the whole process: its rights, descriptors and signals.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::process;
+use std::thread;
+
+use gpu_time::gpu_timed;
+
+use crate::handler::raise;
+use crate::scenario::Scenario;
+use crate::tally::{self, ran};
+
+pub const SCENARIOS: &[Scenario] = &[
+    ("process/returns", returns),
+    ("process/terminated", terminated),
+    ("process/no_reader", no_reader),
+    ("process/size_limit", size_limit),
+    ("process/stderr_reused", stderr_reused),
+    ("process/stderr_closed", stderr_closed),
+    ("process/no_descriptors", no_descriptors),
+    ("process/secure", secure),
+];
+
+#[gpu_timed(clock = "host")]
+fn timed() {
+    ran!();
+}
+
+/// Calls a function, and prints nothing of its own.
+fn returns(_: &[String]) {
+    timed();
+}
+
+/// Ends by a signal rather than by itself.
+fn terminated(_: &[String]) {
+    timed();
+    raise(libc::SIGTERM);
+    loop {
+        thread::park();
+    }
+}
+
+/// Ends like a program whose runtime, unlike Rust's, does not ignore SIGPIPE.
+fn no_reader(_: &[String]) {
+    // SAFETY: the signal has a default disposition.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+    timed();
+    process::exit(7);
+}
+
+fn limit(resource: libc::__rlimit_resource_t, most: u64) {
+    let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+    // SAFETY: reads the limit.
+    assert_eq!(unsafe { libc::setrlimit(resource, &raw const limit) }, 0);
+}
+
+/// No file may become longer than 100 bytes.
+fn size_limit(_: &[String]) {
+    limit(libc::RLIMIT_FSIZE, 100);
+    timed();
+    tally::print();
+    process::exit(7);
+}
+
+fn close_stderr() {
+    // SAFETY: the descriptor is open.
+    assert_eq!(unsafe { libc::close(2) }, 0);
+}
+
+/// Opens the file that is the argument as the descriptor that was stderr.
+fn stderr_reused(arguments: &[String]) {
+    timed();
+    close_stderr();
+    let path = CString::new(arguments[0].as_str()).unwrap();
+    // SAFETY: the path ends in NUL.
+    assert_eq!(unsafe { libc::open(path.as_ptr(), libc::O_CREAT | libc::O_WRONLY, 0o600) }, 2);
+    tally::print();
+}
+
+/// Closes stderr before the first call. The runtime must leave its number free.
+fn stderr_closed(_: &[String]) {
+    close_stderr();
+    timed();
+    // SAFETY: reads the flags of a descriptor.
+    tally::fact("is_taken", unsafe { libc::fcntl(2, libc::F_GETFD) } != -1);
+    tally::print();
+}
+
+/// Opens as many files as it may.
+fn no_descriptors(_: &[String]) {
+    timed();
+    limit(libc::RLIMIT_NOFILE, 64);
+    let files: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+    tally::fact("files", files.len());
+    tally::print();
+    std::mem::forget(files);
+}
+
+/// The test gives the program's file the right to run as another user.
+fn secure(_: &[String]) {
+    timed();
+    // SAFETY: reads a value that the kernel passed to the program.
+    tally::fact("is_secure", unsafe { libc::getauxval(libc::AT_SECURE) } != 0);
+    tally::print();
+}

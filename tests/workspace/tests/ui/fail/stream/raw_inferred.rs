@@ -1,0 +1,16 @@
+//! A raw handle is not inferred.
+
+use cudarc::driver::sys::{self, CUstream};
+use gpu_time::gpu_timed;
+
+#[gpu_timed]
+fn direct(stream: CUstream) {
+    let _ = stream;
+}
+
+#[gpu_timed]
+unsafe fn optional(raw: Option<sys::CUstream>) {
+    let _ = raw;
+}
+
+fn main() {}
