@@ -1,6 +1,7 @@
 //! The checks made by `gpu-time doctor`: driver, GPUs, NVML and CPU. This is not a public interface
 //! and may change without notice.
 
+use crate::base::inside;
 use crate::cuda;
 use crate::health;
 use gpu_time_report::Device;
@@ -20,6 +21,7 @@ pub struct Checkup {
 
 /// Examines the driver and every GPU without changing anything.
 pub fn examine() -> Checkup {
+    let _inside = inside::enter();
     let found = cuda::all_devices();
     let driver = found.clone().map(|_| cuda::driver_version().unwrap_or_default());
     let cpu_overload = health::cpu_overload();

@@ -48,7 +48,7 @@ mod site;
 mod stats;
 mod types;
 
-use crate::base::{fork, switches};
+use crate::base::{fork, inside, switches};
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub use config::fuzzing;
@@ -76,6 +76,7 @@ pub use types::gpu_stream::{
 ///
 /// Has no effect in a child process forked after the first call of a timed function.
 pub fn report() {
+    let _inside = inside::enter();
     collect::report();
 }
 
@@ -83,6 +84,7 @@ pub fn report() {
 ///
 /// Like [`report`], this never waits for the GPU: [`Snapshot`] counts unfinished work as in flight.
 pub fn snapshot() -> Snapshot {
+    let _inside = inside::enter();
     collect::snapshot()
 }
 
@@ -95,6 +97,7 @@ pub fn snapshot() -> Snapshot {
 ///
 /// Does nothing without the `metrics` feature.
 pub fn publish() {
+    let _inside = inside::enter();
     export::publish();
 }
 
@@ -137,8 +140,9 @@ pub fn publish() {
 /// Runs may be nested or concurrent, and each decides separately when to stop. If they request
 /// different cache states, the run that began last takes precedence. A panic in the closure is
 /// passed on to the caller.
-pub fn until_stable(settle: Settle, closure: impl FnMut()) -> Settled {
-    settle::run(settle, closure)
+pub fn until_stable(settle: Settle, mut closure: impl FnMut()) -> Settled {
+    let _inside = inside::enter();
+    settle::run(settle, || inside::outside(&mut closure))
 }
 
 /// Lets two closures take turns, and returns how many times as long each function takes in the second one.
@@ -166,6 +170,9 @@ pub fn compare(
     (base, mut of_base): (&str, impl FnMut()),
     (new, mut of_new): (&str, impl FnMut()),
 ) -> Compared {
+    let _inside = inside::enter();
+    let mut of_base = || inside::outside(&mut of_base);
+    let mut of_new = || inside::outside(&mut of_new);
     settle::compare::run(settle, [(base, &mut of_base), (new, &mut of_new)])
 }
 
@@ -175,6 +182,7 @@ pub fn compare(
 /// measured to the end. Turning timing off releases streams that are being held for a bracket
 /// (`sleep`), and those brackets do not count as fed.
 pub fn set_enabled(on: bool) {
+    let _inside = inside::enter();
     switches::switch(on);
     if !on && !fork::is_forked() {
         for context in cuda::contexts() {

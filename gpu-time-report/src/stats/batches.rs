@@ -7,10 +7,7 @@
 //! (G. S. Fishman, "Grouping observations in digital simulation", 1978).
 
 use super::buckets::step_ns;
-use super::dependence::{Dependence, Means, Modes};
-
-/// The maximum number of batches.
-pub(super) const BATCHES: usize = 64;
+use super::dependence::{BATCHES, Dependence, Means, Modes, join_pairs};
 
 /// The share of the times beyond an edge, by which they have moved away from the middle half.
 const MOVED: f64 = 0.4;
@@ -207,18 +204,6 @@ fn cut(values: &mut [f64]) -> ([f64; 2], f64) {
     let [low, high] = quartiles(values);
     values.iter_mut().for_each(|value| *value = value.clamp(low, high));
     ([low, high], values.iter().map(|value| value * value).sum())
-}
-
-/// Adds up neighbours in place, and returns the number of sums.
-pub(super) fn join_pairs(sums: &mut [f64]) -> usize {
-    let pairs = sums.len() / 2;
-    for pair in 0..pairs {
-        let both = sums.iter().skip(2 * pair).take(2).sum();
-        if let Some(sum) = sums.get_mut(pair) {
-            *sum = both;
-        }
-    }
-    pairs
 }
 
 /// Returns the quartiles, or, if these are equal, the nearest other values around them.

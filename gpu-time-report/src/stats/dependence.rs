@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::batches::{BATCHES, join_pairs};
 use super::median_ranks::normal_quantile;
 
+/// The maximum number of batches.
+pub(super) const BATCHES: usize = 64;
 /// The minimum number of batches to start from. Fewer times count as independent.
 const FEWEST: usize = 32;
 /// The minimum number of batches whose variance is meaningful.
@@ -131,6 +132,18 @@ impl Dependence {
         }
         found
     }
+}
+
+/// Adds up neighbours in place, and returns the number of sums.
+pub(super) fn join_pairs(sums: &mut [f64]) -> usize {
+    let pairs = sums.len() / 2;
+    for pair in 0..pairs {
+        let both = sums.iter().skip(2 * pair).take(2).sum();
+        if let Some(sum) = sums.get_mut(pair) {
+            *sum = both;
+        }
+    }
+    pairs
 }
 
 /// The means of batches.

@@ -3,8 +3,8 @@
 use std::io;
 use std::thread;
 
-use crate::base::pin;
 use crate::base::signal_mask::Blocked;
+use crate::base::{inside, pin};
 
 /// Starts a thread with every signal blocked, so that signals still go to the application's threads.
 ///
@@ -14,5 +14,9 @@ use crate::base::signal_mask::Blocked;
 pub(crate) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
     pin::pin_runtime();
     let _blocked = Blocked::all();
+    let run = || {
+        let _inside = inside::enter();
+        run();
+    };
     thread::Builder::new().name(name.to_owned()).spawn(run).map(drop)
 }

@@ -171,6 +171,7 @@ mod order {
     use std::sync::OnceLock;
 
     use super::Rank;
+    use crate::base::inside;
 
     const RANKS: usize = 32;
 
@@ -189,11 +190,14 @@ mod order {
         cfg!(test) || *IS_ASSERTED.get_or_init(is_set)
     }
 
-    /// Panics in tests if the calling thread holds a lock of this or a later rank.
+    /// Panics in tests if the calling thread holds a lock of this or a later rank. In tests of whole programs
+    /// also if the thread is not marked as inside the runtime.
     pub fn assert_may_lock(rank: Rank) {
         if !is_asserted() {
             return;
         }
+        let is_marked = cfg!(test) || inside::is_inside();
+        assert!(is_marked, "a lock of rank {rank:?} is taken outside of `base::inside`");
         let later = HELD.with(|held| held.iter().skip(rank as usize).any(|count| count.get() > 0));
         assert!(!later, "a lock of rank {rank:?} is taken under one of the same or a later rank");
     }

@@ -2,7 +2,7 @@
 
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
-use crate::base::fork;
+use crate::base::{fork, inside};
 use crate::call::host::{StreamOrHost, StreamTimed};
 use crate::call::scope::{Scope, TimedCall};
 use crate::call::source::Work;
@@ -50,6 +50,7 @@ impl<G: StreamGuard, W: Work> Scope<LaunchesCall<G, W>> {
         Token(match self.timed() {
             _ if fork::is_forked() => None,
             Some((LaunchesCall::Stream(launches), cost)) => {
+                let _inside = inside::enter();
                 let _timing = cost.start();
                 let Launches { call, state, guard, work } = launches;
                 let strong = guard.upgrade();
@@ -66,6 +67,7 @@ impl<G: StreamGuard, W: Work> Scope<LaunchesCall<G, W>> {
         let Some((LaunchesCall::Stream(Launches { call, guard, .. }), cost)) = self.timed() else {
             return;
         };
+        let _inside = inside::enter();
         let _timing = cost.start();
         if has_failed {
             return launch.abandon(Lost::Failed);
@@ -106,6 +108,7 @@ impl Drop for Token {
         if let Some(launch) = self.0.take()
             && !fork::is_forked()
         {
+            let _inside = inside::enter();
             launch.abandon(Lost::Failed);
         }
     }

@@ -7,7 +7,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::base::{fork, switches};
+use crate::base::{fork, inside, switches};
 use crate::call::first;
 use crate::call::source::{Details, Source, StreamSource, Work};
 use crate::call::stream::{Life, StreamGuard};
@@ -122,6 +122,7 @@ fn admit_captured<G: StreamGuard>(
     let source = source();
     drop(timing);
     let is_on = is_wanted(site);
+    let _inside = inside::try_enter()?;
     let is_captured = match &source {
         Source::Stream(StreamSource { stream, context, guard, .. }) => {
             let strong = guard.upgrade();
@@ -178,6 +179,10 @@ fn draw_and_count(
     site: &'static CallSite,
     counters: Option<&'static CallCounters>,
 ) -> Option<Ticket> {
+    let Some(_inside) = inside::try_enter() else {
+        count(site, Outcome::Skipped);
+        return None;
+    };
     match draw_slowly(site, counters) {
         Ok(weight) => Some(Ticket::new(site, weight)),
         Err(outcome) => {
@@ -250,7 +255,10 @@ fn is_leased(site: &'static CallSite, context: usize) -> bool {
 
 /// Finds the context for a call on a stream, and starts timing the call. Returns `None` if there is
 /// no context, or if this is a warm-up call.
-#[inline(always)]
+// In an unoptimised build its frame must not be part of the caller's, which is there until the driver
+// returns.
+#[cfg_attr(not(debug_assertions), inline(always))]
+#[cfg_attr(debug_assertions, inline(never))]
 pub(crate) fn stream_call<G: StreamGuard, D: Details>(
     mut ticket: Ticket,
     source: StreamSource<G>,
@@ -290,14 +298,20 @@ pub(crate) fn stream_call<G: StreamGuard, D: Details>(
 /// Evaluates a call's key. Returns it with the details that remain to be evaluated.
 #[inline(always)]
 pub(crate) fn series_key<D: Details>(site: &'static CallSite, details: D) -> (SeriesKey, D::Rest) {
-    let (text, rest) = details.key();
+    let (text, rest) = evaluate::<D, _>(|| details.key());
     (text.map_or(SeriesKey::NONE, |text| site.keys.find(&text)), rest)
+}
+
+/// Runs a user's expression, if the attribute has any. Calls inside it count as usual.
+#[inline(always)]
+fn evaluate<D: Details, T>(expression: impl FnOnce() -> T) -> T {
+    if D::HAS_KEY { inside::outside(expression) } else { expression() }
 }
 
 /// Evaluates a call's workload, and counts it if it is invalid.
 #[inline(always)]
 pub(crate) fn workload<D: Details>(site: &'static CallSite, rest: D::Rest) -> D::Work {
-    let work = D::work(rest);
+    let work = evaluate::<D, _>(|| D::work(rest));
     if work.get().is_invalid() {
         site.invalid_workloads.fetch_add(1, Relaxed);
     }
@@ -358,6 +372,12 @@ fn count(site: &'static CallSite, outcome: Outcome) {
 fn count_slowly(site: &'static CallSite, outcome: Outcome) {
     if fork::is_forked() {
         // A forked child reports nothing, and another thread may have held a lock at the fork.
+        return;
+    }
+    let entered = inside::try_enter();
+    if entered.is_none() && outcome == Outcome::Skipped {
+        // Perhaps this call interrupts the runtime, or the assignment of the thread's counters.
+        site.skipped_inside.fetch_add(1, Relaxed);
         return;
     }
     match threads::allocated_counters(site) {

@@ -4,6 +4,7 @@
 //! Untimed calls are handled inline, which is cheaper than calling the runtime and avoids spilling
 //! registers needed only for timing.
 
+use crate::base::inside;
 use crate::call::brackets::{BodyCall, LaunchesCall};
 use crate::call::decide::{self, Admitted, Ticket};
 use crate::call::host::{HostCall, StreamOrHost, StreamTimed};
@@ -63,6 +64,8 @@ fn begin<G: StreamGuard, D: Details, S: StreamTimed<G, D::Work>>(
     admitted: Admitted<G>,
     details: D,
 ) -> Scope<StreamOrHost<S, D::Work>> {
+    // A call that interrupts the runtime is skipped, as its ticket counts it.
+    let Some(_inside) = inside::try_enter() else { return Scope::none() };
     let Admitted { ticket, source, is_captured } = admitted;
     let cost = CostTimer::sample(&ticket.site.cost);
     let mut timing = cost.start();
@@ -81,6 +84,7 @@ fn begin<G: StreamGuard, D: Details, S: StreamTimed<G, D::Work>>(
 
 #[inline(never)]
 fn begin_host<D: Details>(ticket: Ticket, details: D) -> Scope<HostCall<D::Work>> {
+    let Some(_inside) = inside::try_enter() else { return Scope::none() };
     let cost = CostTimer::sample(&ticket.site.cost);
     let timing = cost.start();
     let call = HostCall::begin(ticket, details);

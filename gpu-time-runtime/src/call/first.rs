@@ -1,11 +1,11 @@
 //! The cold path of a call: the first call of a site, or the first in a context.
 
 use crate::base::lock::locked;
-use crate::base::{fork, switches};
+use crate::base::{fork, inside, room, switches};
 use crate::call::stream::Life;
 use crate::control::active;
 use crate::cuda::{self, Context};
-use crate::gpu::Fault;
+use crate::gpu::{Fault, Gpu};
 use crate::health;
 use crate::lifecycle::exit;
 use crate::record::{graph, stream_state, threads};
@@ -19,16 +19,19 @@ pub(super) fn first_call(site: &'static CallSite) -> bool {
         // Another thread may have held a lock at the fork.
         return false;
     }
+    let Some(_inside) = inside::try_enter() else { return false };
     fork::mark_children();
-    registry::register(site);
-    let is_on = active::introduce(site);
-    if active::config().is_on {
-        // The report is written even if nothing gets timed.
-        exit::arm();
-    } else {
-        exit::arm_while_off();
-    }
-    is_on
+    room::with_room(|| {
+        registry::register(site);
+        let is_on = active::introduce(site);
+        if active::config().is_on {
+            // The report is due even if nothing gets timed.
+            exit::arm();
+        } else {
+            exit::arm_while_off();
+        }
+        is_on
+    })
 }
 
 /// Finds the context for a call to be timed, or returns the outcome to count.
@@ -55,8 +58,12 @@ pub(super) fn context(
 /// Finds the context of a stream that is never destroyed, and retains it.
 #[inline]
 pub(super) fn register_context(stream: Stream, handle: usize) {
-    if switches::is_on() && cuda::recent(handle).is_none() && cuda::why_unusable().is_none() {
-        // If this fails, it will fail again, and be counted, when the call is entered.
+    if switches::is_on()
+        && cuda::recent(handle).is_none()
+        && let Some(_inside) = inside::try_enter()
+        && cuda::why_unusable().is_none()
+    {
+        // A failure recurs, and is counted, when the call is entered.
         _ = find(stream, handle, Life::ALWAYS);
     }
 }
@@ -72,11 +79,17 @@ pub(crate) fn find(
     exit::arm_for_driver();
     graph::poll_some();
     if !context.is_calibrated() && life.obstacle().is_none() {
-        health::observe(&context.device);
-        if !stream_state::has_open() {
-            context.calibrate(stream);
-            health::observe_at_work(&context.device);
-        }
+        // A per-thread stream is known to this thread only.
+        let is_capturing = context.is_capturing(stream) != Ok(false);
+        room::with_room(|| {
+            health::observe(&context.device);
+            if !stream_state::has_open() {
+                if !is_capturing {
+                    context.calibrate();
+                }
+                health::observe_at_work(&context.device);
+            }
+        });
     }
     Ok(context)
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
-use crate::base::fork;
+use crate::base::{fork, inside};
 use crate::record::timeline::{self, CallId};
 use crate::site::cost::{CostTimer, Timing};
 use crate::types::sample::Lost;
@@ -100,6 +100,7 @@ impl<C: TimedCall> Active<C> {
             // The call belongs to the parent, and another thread may have held a lock at the fork.
             return;
         }
+        let _inside = inside::enter();
         let mut timing = self.cost.start();
         let lost = if thread::panicking() && !self.was_panicking {
             // Checked first, because the panic may come from the awaited future.

@@ -26,6 +26,14 @@ pub(crate) enum OpenLaunch {
     Node(Box<Node>),
 }
 
+/// A bracket before its start event.
+struct Unstarted {
+    bracket: GpuBracket,
+    prepare: Preparation,
+    /// The host times are taken as well.
+    by_host: bool,
+}
+
 /// State shared by all launches in one call. The fields are atomic because a future may be polled
 /// by several threads. Only the function itself writes them, so relaxed loads and stores suffice.
 #[derive(Debug, Default)]
@@ -84,8 +92,36 @@ impl StreamCall {
         obstacle: Option<Lost>,
         workload: Workload,
     ) -> Option<GpuBracket> {
-        let StreamCall { site, thread, context, stream, tracked, call_id, key, weight } = *self;
+        let Unstarted { mut bracket, prepare, by_host } = self.claim(launch, obstacle, workload)?;
+        let StreamCall { site, context, stream, .. } = self;
         let thread_id = stream.is_per_thread().then(thread_id::current);
+        match bracket.start(prepare, by_host, thread_id) {
+            Ok(()) => {
+                if cost::is_on() {
+                    site.cost.count_pair(context.pair_cost_ns());
+                    site.cost.count_preparation(context.preparation_cost_ns(prepare));
+                }
+                Some(bracket)
+            }
+            Err(fault) => {
+                abandon(self.thread, bracket, fault.into());
+                None
+            }
+        }
+    }
+
+    /// Takes a bracket from the pool, or counts it as lost.
+    // In an unoptimised build its frame must not be part of the caller's, which is there until the driver
+    // returns.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[cfg_attr(debug_assertions, inline(never))]
+    fn claim(
+        &self,
+        launch: Option<(u32, &CallState)>,
+        obstacle: Option<Lost>,
+        workload: Workload,
+    ) -> Option<Unstarted> {
+        let StreamCall { site, thread, context, stream, tracked, call_id, key, weight } = *self;
         let mut recorder = locked(&thread.recorder);
         let stream_key = StreamKey::new(stream, thread);
         let stream_state = recorder.stream_state(context, stream_key);
@@ -139,25 +175,13 @@ impl StreamCall {
                 }
             },
         };
-        let mut bracket = match opened {
-            Ok(bracket) => bracket,
+        match opened {
+            Ok(bracket) => {
+                let by_host = recorder.series.is_long(series) || settings.hold.is_some();
+                Some(Unstarted { bracket, prepare, by_host })
+            }
             Err(reason) => {
                 recorder.lose_unopened(subject(), reason);
-                return None;
-            }
-        };
-        let by_host = recorder.series.is_long(series) || settings.hold.is_some();
-        drop(recorder);
-        match bracket.start(prepare, by_host, thread_id) {
-            Ok(()) => {
-                if cost::is_on() {
-                    site.cost.count_pair(context.pair_cost_ns());
-                    site.cost.count_preparation(context.preparation_cost_ns(prepare));
-                }
-                Some(bracket)
-            }
-            Err(fault) => {
-                abandon(thread, bracket, fault.into());
                 None
             }
         }

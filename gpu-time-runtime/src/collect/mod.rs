@@ -197,10 +197,7 @@ fn read_counters(states: &mut [SiteState]) -> usize {
             }
         }
     }
-    for state in states {
-        let site = state.site;
-        state.add_calls(&site.shared_counters());
-    }
+    states.iter_mut().for_each(SiteState::add_shared_calls);
     stuck
 }
 

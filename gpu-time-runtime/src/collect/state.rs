@@ -95,6 +95,13 @@ impl SiteState {
         self.population.add(counters.population(counts));
     }
 
+    /// Adds the calls of threads without counters of their own.
+    pub fn add_shared_calls(&mut self) {
+        let site = self.site;
+        self.add_calls(&site.shared_counters());
+        self.calls.skipped += site.skipped_inside.load(Relaxed);
+    }
+
     /// Adds the brackets that a thread, or the graphs, have counted in a series.
     pub fn add_brackets(&mut self, counters: &SeriesCounters) {
         let at = counters.id.index();

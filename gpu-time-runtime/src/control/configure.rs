@@ -1,6 +1,6 @@
 //! `configure()`: options that the program sets at run time.
 
-use crate::base::{console, fork};
+use crate::base::{console, fork, inside};
 use crate::config::options::{Options, Setting};
 use crate::config::problems::{Problems, UseDefault};
 use crate::config::{filter, targets, values};
@@ -114,6 +114,7 @@ impl Configure {
             // Another thread may have held a lock when the process was forked.
             return;
         }
+        let _inside = inside::enter();
         self.problems.into_messages().into_iter().for_each(console::complain);
         active::change(self.options);
     }

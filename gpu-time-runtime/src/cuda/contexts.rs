@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use crate::base::lock::{Mutex, Rank, locked, locked_by};
+use crate::base::room;
 use crate::cuda::context::Context;
 use crate::cuda::driver::{context_of, id_of};
 use crate::gpu::{Fault, Gpu};
@@ -46,7 +47,7 @@ pub(crate) fn find(stream: Stream, handle: usize) -> Result<&'static Context, Fa
     let id = id_of(handle)?;
     let context = match registered(handle, id) {
         Some(context) => context,
-        None => register(handle, id)?,
+        None => room::with_room(|| register(handle, id))?,
     };
     // A context that is not calibrated yet, for example because of a capture, must be looked up
     // again.

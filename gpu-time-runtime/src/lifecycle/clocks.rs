@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::base::inside;
 #[cfg(feature = "nvml")]
 use crate::base::signals;
 use crate::health;
@@ -43,6 +44,7 @@ use crate::lifecycle::exit;
 /// does not support the clock; while another guard exists; and without permission, which NVIDIA
 /// gives to root only. In the last case, the message has the command to run as root instead.
 pub fn lock_clocks(mhz: u32) -> Result<LockedClocks, ClockError> {
+    let _inside = inside::enter();
     match health::lock_clocks(mhz, arm) {
         Ok(clocks) => Ok(LockedClocks { clocks }),
         Err(message) => Err(ClockError { message }),
@@ -80,6 +82,7 @@ impl LockedClocks {
 
 impl Drop for LockedClocks {
     fn drop(&mut self) {
+        let _inside = inside::enter();
         health::give_clocks_back();
     }
 }

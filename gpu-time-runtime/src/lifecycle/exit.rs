@@ -19,7 +19,7 @@ use crate::base::console;
 use crate::base::signals;
 #[cfg(any(feature = "nvml", feature = "signals"))]
 use crate::base::signals::Handlers;
-use crate::base::{clock, fork, pin, siblings, standard, switches, thread_id};
+use crate::base::{clock, fork, inside, pin, siblings, standard, switches, thread_id};
 use crate::control::active;
 use crate::record::threads;
 use crate::site::registry;
@@ -104,6 +104,7 @@ pub(crate) const HANDLERS: Handlers =
 
 extern "C" fn at_exit() {
     if !fork::is_forked() {
+        let _inside = inside::enter();
         end();
     }
 }
@@ -136,6 +137,7 @@ extern "C" fn at_exit_without_calls() {
     if ARMED.load(Relaxed) || is_child || !pin::is_in_program() {
         return;
     }
+    let _inside = inside::enter();
     // As in `report_and_give_back`.
     _ = panic::catch_unwind(|| {
         if !registry::sites().is_empty() && active::config().is_on {

@@ -1,7 +1,7 @@
 //! A bracket: the event pair around one launch or one body.
 
 use crate::gpu::{Fault, Gpu, HoldPlan, HoldResult, Preparation, StreamHold};
-use crate::record::feeding::{BracketTimes, FeedDetector, Feeding, StreamPosition};
+use crate::record::feeding::{BracketTimes, FeedDetector, Feeding};
 use crate::record::stream_state::{Mark, StreamState};
 use crate::record::timeline::{CallId, Slice};
 use crate::record::{call_sums::SumId, series_counters::SeriesRef};
@@ -226,8 +226,7 @@ impl<G: Gpu> Bracket<G> {
 
     /// Converts the raw time to a sample.
     ///
-    /// `detector` has passed the stream's earlier brackets. `behind_ns` is the time at which the
-    /// host had enqueued enough further brackets to form a queue.
+    /// `behind_ns` is the time at which the host had enqueued enough further brackets to form a queue.
     #[inline]
     pub fn sample(
         &self,
@@ -274,9 +273,7 @@ impl<G: Gpu> Bracket<G> {
 
     #[inline]
     fn times(&self, raw_ns: f64) -> BracketTimes {
-        let Bracket { stopped_ns, opened, closed, .. } = *self;
-        let closed = StreamPosition { stream_state: self.subject.stream_state, mark: closed };
-        BracketTimes { start: self.pair.start, raw_ns, stopped_ns, opened, closed }
+        BracketTimes { start: self.pair.start, raw_ns, stopped_ns: self.stopped_ns }
     }
 
     /// Determines when the GPU passed the events, for a trace.

@@ -73,13 +73,6 @@ impl Mark {
         let (opened, open) = ((self.0 >> 32) as u32, self.0 as u32);
         opened.wrapping_mul(2).wrapping_sub(open)
     }
-
-    /// Returns `true` if this bracket was opened after the other one, on the same state, was
-    /// closed.
-    #[inline]
-    pub fn is_after(self, closed: Mark) -> bool {
-        self.order().wrapping_sub(closed.order()).cast_signed() > 0
-    }
 }
 
 /// The streams of one context.
@@ -249,8 +242,6 @@ mod tests {
         assert_eq!(opened.map(Mark::order), [1, 2]);
         assert_eq!(closed.map(|mark| mark.order() + 1), [3, 4]);
         assert_eq!(next.order(), 5);
-        assert!(next.is_after(closed[0]) && next.is_after(closed[1]));
-        assert!(!opened[0].is_after(closed[0]) && !opened[1].is_after(closed[0]));
     }
 
     #[test]

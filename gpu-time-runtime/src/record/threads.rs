@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked};
-use crate::base::{fork, thread_id};
+use crate::base::{fork, inside, thread_id};
 use crate::cuda::Context;
 use crate::record::recorder::{self, Recorder};
 use crate::record::timeline::CallId;
@@ -62,6 +62,7 @@ impl Drop for ThreadExit {
             // Another thread may have held a lock when the process was forked.
             return;
         }
+        let _inside = inside::enter();
         self.0.give_back_warmups();
         locked_threads().idle.push(self.0);
     }

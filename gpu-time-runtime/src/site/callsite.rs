@@ -38,6 +38,8 @@ pub struct CallSite {
     hold_deadline: Mutex<HoldDeadline>,
     /// Set to `true` if captured launches get timing nodes.
     nodes: OnceLock<bool>,
+    /// Skipped calls that interrupted the runtime on a thread without counters.
+    pub(crate) skipped_inside: AtomicU64,
     /// Timed calls whose `bytes` or `flops` were invalid.
     pub(crate) invalid_workloads: AtomicU64,
     pub(crate) keys: Keys,
@@ -80,6 +82,7 @@ impl CallSite {
             warmups: Warmups::new(),
             hold_deadline: Mutex::new(Rank::HoldDeadline, HoldDeadline::new()),
             nodes: OnceLock::new(),
+            skipped_inside: AtomicU64::new(0),
             invalid_workloads: AtomicU64::new(0),
             keys: Keys::new(),
             cost: CostMeter::new(),

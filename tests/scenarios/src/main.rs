@@ -4,6 +4,7 @@
 #![allow(unsafe_code)] // launches, forks and driver calls that cudarc does not wrap
 
 mod absent;
+mod allocator;
 mod barriers;
 mod capture;
 mod child;
@@ -25,12 +26,14 @@ mod process;
 mod random;
 mod rates;
 mod raw_graph;
+mod reentry;
 mod sampling;
 mod scenario;
 mod scopes;
 mod settle;
 mod signals;
 mod soak;
+mod stack;
 mod streams;
 mod tally;
 mod threads;
@@ -61,11 +64,13 @@ const THEMES: &[&[Scenario]] = &[
     process::SCENARIOS,
     random::SCENARIOS,
     rates::SCENARIOS,
+    reentry::SCENARIOS,
     sampling::SCENARIOS,
     scopes::SCENARIOS,
     settle::SCENARIOS,
     signals::SCENARIOS,
     soak::SCENARIOS,
+    stack::SCENARIOS,
     streams::SCENARIOS,
     threads::SCENARIOS,
     trace::SCENARIOS,

@@ -10,6 +10,7 @@ use gpu_time::{RawStream, gpu_timed, raw_stream};
 use crate::gpu::{Gpu, LaunchResult, ONE, Spin};
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
+use crate::time::pass;
 
 pub const SCENARIOS: &[Scenario] = &[
     ("streams/several", several),
@@ -20,6 +21,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("streams/tracked", tracked),
     ("streams/dropped", dropped),
     ("streams/many_pending", many_pending),
+    ("streams/reused", reused),
 ];
 
 #[gpu_timed]
@@ -278,5 +280,45 @@ fn many_pending(_: &[String]) {
         }
     }
     gpu.synchronize();
+    tally::print();
+}
+
+/// Keeps the GPU busy after its stream has been destroyed.
+#[gpu_timed]
+fn lasting(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
+    ran!();
+    spin.launch(stream, 20_000_000)
+}
+
+/// Keeps the GPU waiting for the host inside the bracket.
+#[gpu_timed(scope = "body")]
+fn waiting(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
+    ran!();
+    pass(50_000);
+    spin.launch(stream, 1_000)
+}
+
+/// Destroys streams with work pending. The driver may give their handles to the streams created next, which
+/// do not wait for that work.
+fn reused(_: &[String]) {
+    let gpu = Gpu::new();
+    let (long, short) = (gpu.spin("streams::lasting"), gpu.spin("streams::waiting"));
+    // The clocks are aligned by the time of the second call.
+    lasting(&gpu.stream, &long).unwrap();
+    gpu.synchronize();
+    let mut reused = 0;
+    for _ in 0..20 {
+        let old = gpu.new_stream();
+        lasting(&old, &long).unwrap();
+        let handle = old.cu_stream();
+        drop(old);
+        let new = gpu.new_stream();
+        reused += u32::from(new.cu_stream() == handle);
+        waiting(&new, &short).unwrap();
+        gpu.synchronize();
+        new.synchronize().unwrap();
+        pass(25_000_000);
+    }
+    tally::fact("reused", reused);
     tally::print();
 }

@@ -1,6 +1,5 @@
 //! A trace that is switched off while other threads are making calls.
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -24,37 +23,13 @@ static FREED: AtomicU64 = AtomicU64::new(0);
 static STUCK: AtomicU64 = AtomicU64::new(0);
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
-struct WatchedAllocator;
-
-#[global_allocator]
-static ALLOCATOR: WatchedAllocator = WatchedAllocator;
-
-// SAFETY: forwards to the system allocator.
-unsafe impl GlobalAlloc for WatchedAllocator {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as for the caller.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as for the caller.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: as for the caller.
-        unsafe { System.realloc(memory, layout, size) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        if layout.size() >= LARGE && IS_WATCHED.load(SeqCst) {
-            FREED.fetch_add(1, SeqCst);
-            if !calls_continue() {
-                STUCK.fetch_add(1, SeqCst);
-            }
+/// Counts the freeing of large memory while it is watched.
+pub fn freeing(size: usize) {
+    if size >= LARGE && IS_WATCHED.load(SeqCst) {
+        FREED.fetch_add(1, SeqCst);
+        if !calls_continue() {
+            STUCK.fetch_add(1, SeqCst);
         }
-        // SAFETY: as for the caller.
-        unsafe { System.dealloc(memory, layout) }
     }
 }
 

@@ -122,8 +122,30 @@ fn more_pending_than_events() {
     }
 }
 
+/// Asserts that no bracket on a new stream counts as fed because of the work of a destroyed one.
+#[track_caller]
+fn assert_starved(run: &Run) {
+    let row = run.row("streams::waiting");
+    assert_eq!((row.measured, row.fed), (20, 0), "{row:?}");
+    assert!(row.raw().min >= 50_000.0, "{row:?}");
+}
+
+/// The H200's driver reuses the handle each time.
+#[test]
+fn stream_destroyed_with_work_pending() {
+    assert_starved(&scenario("streams/reused", &[]).run());
+}
+
 mod simulated {
     use super::*;
+
+    #[test]
+    fn handle_reused_while_work_is_pending() {
+        let run = scenario("streams/reused", &[]).untraced();
+        let run = run.simulated(|sim| sim.model("reuses_streams=1")).run();
+        assert_eq!(run.fact("reused"), 20);
+        assert_starved(&run);
+    }
 
     #[test]
     fn two_devices() {

@@ -102,6 +102,9 @@ constants! {
     /// Bytes per nanosecond of a copy between two devices. Assumed (NVLink 4).
     peer_bytes_per_ns = 400;
 
+    /// If not 0, a new stream gets the handle of the one that was destroyed last, even while work of that
+    /// one still runs.
+    reuses_streams = 0;
     /// Number of commands that fit into a queue behind the running one.
     queue_depth = 1_021;
     /// Size of the L2.

@@ -13,6 +13,9 @@ const TAG_SHIFT: u32 = 56;
 /// Objects of one kind. A handle is `tag << 56 | generation << 24 | index`.
 pub(crate) struct Table<T> {
     tag: u64,
+    /// A new object gets the handle of the one that was removed last, as with the real driver's pointers.
+    /// A stale handle is then an error only until that happens.
+    reuses: bool,
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
 }
@@ -27,7 +30,12 @@ impl<T> Table<T> {
     /// is null or equals one of the special streams.
     pub fn new(tag: u8) -> Self {
         assert!(tag != 0);
-        Self { tag: u64::from(tag), slots: Vec::new(), free: Vec::new() }
+        Self { tag: u64::from(tag), reuses: false, slots: Vec::new(), free: Vec::new() }
+    }
+
+    /// Creates an empty table that reuses handles if `reuses`.
+    pub fn reusing(tag: u8, reuses: bool) -> Self {
+        Self { reuses, ..Self::new(tag) }
     }
 
     pub fn insert(&mut self, value: T) -> Handle {
@@ -37,7 +45,9 @@ impl<T> Table<T> {
         });
         assert!(index < 1 << INDEX_BITS, "more than 2^24 objects of one kind");
         let slot = &mut self.slots[index as usize];
-        slot.generation = slot.generation.wrapping_add(1);
+        if !self.reuses || slot.generation == 0 {
+            slot.generation = slot.generation.wrapping_add(1);
+        }
         slot.value = Some(value);
         self.tag << TAG_SHIFT | u64::from(slot.generation) << INDEX_BITS | u64::from(index)
     }
@@ -62,6 +72,16 @@ impl<T> Table<T> {
         let value = self.slots[index].value.take()?;
         self.free.push(index as u32);
         Some(value)
+    }
+
+    /// Moves an object to another handle, so that its own is free if handles are reused. Returns the handle
+    /// that it has then.
+    pub fn retire(&mut self, handle: Handle) -> Handle {
+        let Some(index) = self.index(handle).filter(|_| self.reuses) else { return handle };
+        let Some(value) = self.slots[index].value.take() else { return handle };
+        let retired = self.insert(value);
+        self.free.push(index as u32);
+        retired
     }
 
     /// Returns `true` if `handle` has the form of a handle from this table whose object has been

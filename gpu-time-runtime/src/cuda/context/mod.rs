@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use cudarc::driver::sys::{self, CUcontext, CUresult, CUstreamCaptureStatus};
 
+use crate::base::room;
 use crate::cuda::calibration::{Calibrator, Equipment};
 use crate::cuda::context_guard::{inside, relaxed, with_current};
 use crate::cuda::flush::{Flushes, Resources};
@@ -145,7 +146,9 @@ impl Context {
 
     /// Prepares flushes of this kind. Must be called while no bracket is open.
     pub fn prepare_flush(&self, cold: Cold) -> Result<(), Fault> {
-        self.inside(|| self.flushes.prepare(cold, &self.resources(self.own_stream?)))
+        room::with_room(|| {
+            self.inside(|| self.flushes.prepare(cold, &self.resources(self.own_stream?)))
+        })
     }
 
     /// Returns `true` if flushes of this kind have been prepared.
@@ -178,7 +181,9 @@ impl Context {
     /// Returns `true` if streams can be held. If `is_free`, prepares this if necessary, as in
     /// [`Context::can_flush`]. Streams cannot be held if launches wait for their kernels.
     pub fn can_hold(&self, is_free: bool) -> bool {
-        let prepare = || self.inside(|| self.holds.prepare(&self.module, self.own_stream?));
+        let prepare = || {
+            room::with_room(|| self.inside(|| self.holds.prepare(&self.module, self.own_stream?)))
+        };
         !self.symbols.launches_block && (self.is_ready_to_hold() || (is_free && prepare().is_ok()))
     }
 
@@ -228,10 +233,9 @@ impl Context {
         self.calibrator.tried.load(Relaxed)
     }
 
-    /// Calibrates the event bias once, unless `stream` is being captured. Takes some milliseconds.
-    /// Must be called while no bracket is open.
-    pub fn calibrate(&self, stream: Stream) {
-        if !self.is_calibrated() && self.is_capturing(stream) == Ok(false) {
+    /// Calibrates the event bias once. Takes some milliseconds. Must be called while no bracket is open.
+    pub fn calibrate(&self) {
+        if !self.is_calibrated() {
             self.run_calibration(false);
         }
     }

@@ -125,6 +125,7 @@ impl Model {
             }
             None => 1,
         };
+        let reuses_streams = constants.reuses_streams != 0;
         let devices = visible(installed, var("CUDA_VISIBLE_DEVICES").as_deref());
         Ok(Self {
             now: 0,
@@ -145,7 +146,7 @@ impl Model {
             initialized: false,
             launch_blocking: var("CUDA_LAUNCH_BLOCKING").is_some_and(|value| value == "1"),
             threads: Vec::new(),
-            streams: Table::new(0x51),
+            streams: Table::reusing(0x51, reuses_streams),
             events: Table::new(0x52),
             modules: Table::new(0x53),
             functions: Table::new(0x54),

@@ -107,6 +107,12 @@ impl Model {
         if let Some(capture) = self.stream(stream).capture {
             let _ = self.invalidate(capture, Code::CAPTURE_INVALIDATED);
         }
+        let destroyed = stream;
+        let stream = self.streams.retire(destroyed);
+        let context = self.stream(stream).context;
+        let known = self.contexts.get_mut(context).map(|context| &mut context.streams);
+        let lists = known.into_iter().chain([&mut self.waiting_streams]);
+        lists.flatten().filter(|other| **other == destroyed).for_each(|other| *other = stream);
         self.stream_mut(stream).closed = true;
         self.remove_if_empty(stream);
         Ok(())

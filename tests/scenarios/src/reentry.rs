@@ -1,0 +1,158 @@
+//! Calls that interrupt the runtime on their own thread: from a signal handler, and from the global
+//! allocator.
+
+use std::ffi::c_int;
+use std::mem;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Duration;
+
+use cudarc::driver::CudaStream;
+use gpu_time::gpu_timed;
+
+use crate::gpu::Gpu;
+use crate::scenario::Scenario;
+use crate::tally;
+
+pub const SCENARIOS: &[Scenario] =
+    &[("reentry/handler", handler), ("reentry/allocator", allocator)];
+
+/// Signals that interrupt the loop.
+const SIGNALS: u64 = 5_000;
+
+static ON_HOST: AtomicU64 = AtomicU64::new(0);
+static SAMPLED: AtomicU64 = AtomicU64::new(0);
+static OFF: AtomicU64 = AtomicU64::new(0);
+static ON_GPU: AtomicU64 = AtomicU64::new(0);
+static IN_ALLOCATOR: AtomicU64 = AtomicU64::new(0);
+
+// The bodies are safe in a signal handler: they count without `ran!`, which allocates.
+
+#[gpu_timed(clock = "host", warmup = 50)]
+fn on_host() {
+    ON_HOST.fetch_add(1, Relaxed);
+}
+
+#[gpu_timed(clock = "host", sample = 0.3)]
+fn sampled() {
+    SAMPLED.fetch_add(1, Relaxed);
+}
+
+/// Excluded by the filter, so that its calls are counted and nothing else.
+#[gpu_timed(clock = "host")]
+fn off() {
+    OFF.fetch_add(1, Relaxed);
+}
+
+#[gpu_timed(scope = "body")]
+fn on_gpu(stream: &Arc<CudaStream>) {
+    let _ = stream;
+    ON_GPU.fetch_add(1, Relaxed);
+}
+
+#[gpu_timed(clock = "host")]
+fn in_allocator() {
+    IN_ALLOCATOR.fetch_add(1, Relaxed);
+}
+
+fn print_tally() {
+    for (name, runs) in [
+        ("on_host", &ON_HOST),
+        ("sampled", &SAMPLED),
+        ("off", &OFF),
+        ("on_gpu", &ON_GPU),
+        ("in_allocator", &IN_ALLOCATOR),
+    ] {
+        let runs = runs.load(Relaxed);
+        if runs > 0 {
+            tally::count_runs(&format!("scenario::reentry::{name}"), runs);
+        }
+    }
+    tally::print();
+}
+
+static STREAM: OnceLock<Arc<CudaStream>> = OnceLock::new();
+static HANDLED: AtomicU64 = AtomicU64::new(0);
+
+fn call_all() {
+    on_host();
+    sampled();
+    off();
+    on_gpu(STREAM.get().expect("set before the first signal"));
+}
+
+extern "C" fn on_signal(_: c_int) {
+    call_all();
+    HANDLED.fetch_add(1, Relaxed);
+}
+
+/// A signal handler calls the functions that its thread is calling. Every driver call and every
+/// allocation of the loop is the runtime's, so the handler interrupts no other one.
+fn handler(_: &[String]) {
+    let gpu = Gpu::new();
+    STREAM.get_or_init(|| gpu.stream.clone());
+    let handler = on_signal as extern "C" fn(c_int) as usize;
+    // SAFETY: the handler makes no call that is unsafe where it can interrupt.
+    let (previous, main) = unsafe { (libc::signal(libc::SIGALRM, handler), libc::pthread_self()) };
+    assert_ne!(previous, libc::SIG_ERR);
+    // The first signals find nothing registered yet.
+    let sender = thread::spawn(move || {
+        for sent in 0..SIGNALS {
+            // SAFETY: the main thread joins this one before it ends.
+            assert_eq!(unsafe { libc::pthread_kill(main, libc::SIGALRM) }, 0);
+            while HANDLED.load(Relaxed) <= sent {
+                thread::yield_now();
+            }
+        }
+    });
+    let mut rounds = 0;
+    while HANDLED.load(Relaxed) < SIGNALS {
+        call_all();
+        rounds += 1;
+        if rounds % 1_000 == 0 {
+            // Not dropped, because a signal may not interrupt the allocator of the program itself.
+            mem::forget(gpu_time::snapshot());
+        }
+    }
+    sender.join().unwrap();
+    gpu.synchronize();
+    print_tally();
+}
+
+/// Set while each allocation calls an annotated function.
+static IS_CALLING: AtomicBool = AtomicBool::new(false);
+
+/// Calls an annotated function inside the allocator.
+pub fn allocating() {
+    if IS_CALLING.load(Relaxed) {
+        in_allocator();
+    }
+}
+
+/// The first call of the program comes from the allocator, and so do all other first calls: of a
+/// thread, in a context, during a report.
+fn allocator(_: &[String]) {
+    let gpu = Gpu::new();
+    IS_CALLING.store(true, Relaxed);
+    let work = || {
+        for _ in 0..200 {
+            on_host();
+            on_gpu(&gpu.stream);
+            drop(Box::new(1));
+        }
+    };
+    work();
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(work);
+        }
+    });
+    thread::spawn(|| drop(vec![1; 10])).join().unwrap();
+    gpu_time::report();
+    let timeout = Duration::from_millis(20);
+    gpu_time::until_stable(gpu_time::Settle::default().timeout(timeout), on_host);
+    gpu.synchronize();
+    IS_CALLING.store(false, Relaxed);
+    print_tally();
+}

@@ -1,0 +1,27 @@
+//! The stack that calls need, on threads of 64 KiB.
+
+use crate::harness::{Run, scenario};
+
+const KIB: u64 = 1024;
+const FIRST: u64 = 16 * KIB;
+/// An unoptimised build keeps every temporary on the stack.
+const LATER: u64 = if cfg!(debug_assertions) { 8 * KIB } else { 4 * KIB };
+
+/// Asserts how much stack the runtime itself needs, without the driver.
+#[track_caller]
+fn assert_depths(run: &Run) {
+    let [driver, first, later] = ["driver", "first", "later"].map(|name| run.fact(name));
+    let depths = format!("{first} bytes, later {later}, of which the driver may need {driver}");
+    assert!(first <= FIRST + driver, "{depths}");
+    assert!(later <= LATER + driver, "{depths}");
+}
+
+#[test]
+fn host_call_on_small_stack() {
+    assert_depths(&scenario("stack/host", &[]).run());
+}
+
+#[test]
+fn gpu_call_on_small_stack() {
+    assert_depths(&scenario("stack/gpu", &[]).untraced().run());
+}
