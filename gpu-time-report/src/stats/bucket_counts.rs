@@ -3,46 +3,108 @@
 use super::buckets::{BUCKETS, bucket};
 use super::histogram::Histogram;
 
-/// The number of times in each bucket, in 110 KiB regardless of the number of times. The count of a
-/// bucket saturates at 2^32 - 1.
-#[derive(Debug)]
-pub struct BucketCounts(Box<[u32]>);
+/// Buckets whose counts are allocated together.
+const PAGE: usize = 64;
+
+const PAGES: usize = BUCKETS.div_ceil(PAGE);
+
+/// The number of times in each bucket, in 256 bytes for each 64 buckets that have times, and at most 111 KiB
+/// regardless of the number of times. The count of a bucket saturates at 2^32 - 1.
+#[derive(Clone, Debug, Default)]
+pub struct BucketCounts {
+    /// For each page of buckets, 1 plus its index in `pages`, or 0 before its first time. Empty before the
+    /// first time of all.
+    index: Vec<u16>,
+    pages: Vec<[u32; PAGE]>,
+}
 
 impl BucketCounts {
-    /// Creates empty counts.
-    pub fn new() -> Self {
-        BucketCounts(vec![0; BUCKETS].into_boxed_slice())
-    }
-
     /// Counts one time.
     #[inline]
     pub fn record(&mut self, ns: f64) {
-        if let Some(count) = self.0.get_mut(bucket(ns)) {
+        let bucket = bucket(ns);
+        let at = self.index.get(bucket / PAGE).map_or(0, |&at| usize::from(at));
+        let at = if at > 0 { at } else { self.add_page(bucket / PAGE) };
+        if let Some(count) = self.pages.get_mut(at - 1).and_then(|page| page.get_mut(bucket % PAGE))
+        {
             *count = count.saturating_add(1);
         }
     }
 
+    /// Adds a page, and returns its number in the index.
+    #[cold]
+    fn add_page(&mut self, page: usize) -> usize {
+        if self.index.is_empty() {
+            self.index = vec![0; PAGES];
+        }
+        let pages = self.pages.len();
+        if pages == self.pages.capacity() {
+            self.pages.reserve_exact(pages.max(1).min(PAGES - pages));
+        }
+        self.pages.push([0; PAGE]);
+        self.index[page] = pages as u16 + 1;
+        pages + 1
+    }
+
     /// Returns the buckets that are not empty.
     pub fn histogram(&self) -> Histogram {
-        let counted = self.0.iter().enumerate().filter(|&(_, &count)| count > 0);
+        let indexed = self.index.iter().enumerate().filter(|&(_, &at)| at > 0);
+        let counts = indexed.flat_map(|(page, &at)| {
+            (page * PAGE..).zip(self.pages.get(usize::from(at) - 1).into_iter().flatten())
+        });
+        let counted = counts.filter(|&(_, &count)| count > 0);
         Histogram::of_buckets(counted.map(|(bucket, &count)| (bucket as u16, count.into())))
     }
 
     /// Returns the heap memory of the counts, in bytes.
     pub fn heap_bytes(&self) -> usize {
-        size_of_val(&*self.0)
+        self.index.capacity() * size_of::<u16>() + self.pages.capacity() * size_of::<[u32; PAGE]>()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn record_saturates() {
-        let mut counts = BucketCounts::new();
-        counts.0[bucket(500.0)] = u32::MAX;
+        let mut counts = BucketCounts::default();
+        counts.record(500.0);
+        counts.pages.iter_mut().flatten().filter(|count| **count > 0).for_each(|c| *c = u32::MAX);
         counts.record(500.0);
         assert_eq!(counts.histogram().count(), u64::from(u32::MAX));
+    }
+
+    #[test]
+    fn memory_grows_with_the_buckets_in_use() {
+        let mut counts = BucketCounts::default();
+        assert_eq!(counts.heap_bytes(), 0);
+        let index = 2 * PAGES;
+        // 1 ns wide buckets, the first of them for 1 ns.
+        for (ns, pages) in [(1.0, 1), (64.0, 1), (65.0, 2), (1e6, 4), (1e9, 4), (2e9, 8)] {
+            counts.record(ns);
+            assert_eq!(counts.heap_bytes(), index + pages * 4 * PAGE, "{ns}");
+        }
+        for bucket in 0..BUCKETS {
+            counts.record(super::super::buckets::middle(bucket));
+        }
+        assert_eq!(counts.heap_bytes(), index + PAGES * 4 * PAGE);
+        assert!(counts.heap_bytes() <= 111 * 1024);
+    }
+
+    proptest! {
+        #[test]
+        fn histogram_is_that_of_the_times(
+            times in prop::collection::vec((0.0f64..12.5, 1..5u64), 0..200),
+        ) {
+            let mut counts = BucketCounts::default();
+            let times = times.into_iter().map(|(exponent, count)| (10f64.powf(exponent), count));
+            let times: Vec<(f64, u64)> = times.collect();
+            for &(ns, count) in &times {
+                (0..count).for_each(|_| counts.record(ns));
+            }
+            prop_assert_eq!(counts.histogram(), times.into_iter().collect());
+        }
     }
 }

@@ -5,7 +5,7 @@ use super::moments::Moments;
 use super::summary::Summary;
 
 /// Records times: exact moments, and counts by bucket.
-#[derive(Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Distribution {
     moments: Moments,
     counts: BucketCounts,
@@ -13,9 +13,8 @@ pub struct Distribution {
 
 impl Distribution {
     /// Creates an empty distribution.
-    #[expect(clippy::new_without_default, reason = "it allocates")]
     pub fn new() -> Self {
-        Distribution { moments: Moments::default(), counts: BucketCounts::new() }
+        Self::default()
     }
 
     /// Records one time.
@@ -30,8 +29,8 @@ impl Distribution {
         Summary::new(self.moments, self.counts.histogram())
     }
 
-    /// Returns the memory that it takes, in bytes.
-    pub fn bytes(&self) -> usize {
-        size_of::<Self>() + self.counts.heap_bytes()
+    /// Returns its heap memory, in bytes.
+    pub fn heap_bytes(&self) -> usize {
+        self.counts.heap_bytes()
     }
 }

@@ -34,7 +34,7 @@ pub(crate) enum Rank {
     CalibrationTools,
     /// Every thread that made a timed call, and those that have ended.
     Threads,
-    /// The brackets and sums that one thread has in flight. A report holds those of all threads at once.
+    /// The brackets and sums that one thread has in flight. A report locks one thread's at a time.
     Recorder,
     /// The nodes that graphs have, with their events.
     Graphs,
@@ -145,16 +145,15 @@ impl<T> DerefMut for MutexGuard<'_, T> {
 #[inline]
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     #[cfg(debug_assertions)]
-    order::assert_may_lock(mutex.rank, false);
+    order::assert_may_lock(mutex.rank);
     mutex.guard(mutex.inner.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Locks a mutex, or gives up at the deadline. A thread may take several locks of one rank in this
-/// way, because it does not wait for ever.
+/// Locks a mutex, or gives up at the deadline.
 pub(crate) fn locked_by<T>(mutex: &Mutex<T>, deadline: Instant) -> Option<MutexGuard<'_, T>> {
     const PAUSE: Duration = Duration::from_micros(50);
     #[cfg(debug_assertions)]
-    order::assert_may_lock(mutex.rank, true);
+    order::assert_may_lock(mutex.rank);
     loop {
         match mutex.try_lock() {
             Ok(guard) => return Some(guard),
@@ -191,16 +190,15 @@ mod order {
         cfg!(test) || *IS_ASSERTED.get_or_init(is_set)
     }
 
-    /// Panics in tests if the calling thread holds a lock that stands after `rank`, or an equal one unless
-    /// those are allowed. In tests of whole programs also if the thread is not marked as inside the runtime.
-    pub fn assert_may_lock(rank: Rank, allows_equal: bool) {
+    /// Panics in tests if the calling thread holds a lock of this or a later rank. In tests of whole programs
+    /// also if the thread is not marked as inside the runtime.
+    pub fn assert_may_lock(rank: Rank) {
         if !is_asserted() {
             return;
         }
         let is_marked = cfg!(test) || inside::is_inside();
         assert!(is_marked, "a lock of rank {rank:?} is taken outside of `base::inside`");
-        let first = rank as usize + usize::from(allows_equal);
-        let later = HELD.with(|held| held.iter().skip(first).any(|count| count.get() > 0));
+        let later = HELD.with(|held| held.iter().skip(rank as usize).any(|count| count.get() > 0));
         assert!(!later, "a lock of rank {rank:?} is taken under one of the same or a later rank");
     }
 
@@ -270,12 +268,26 @@ mod tests {
         drop(locked(&other));
     }
 
+    /// So every test that makes a report asserts that it locks one thread's recorder at a time.
+    #[cfg(debug_assertions)]
     #[test]
-    fn locks_that_give_up_may_share_a_rank() {
+    #[should_panic = "a lock of rank Config is taken under one of the same or a later rank"]
+    fn equal_ranks_panic_when_giving_up() {
         let [one, other] = [earlier(), earlier()];
         let _one = one.try_lock().unwrap();
-        assert!(locked_by(&other, Instant::now()).is_some());
-        assert!(locked_by(&one, Instant::now()).is_none());
+        locked_by(&other, Instant::now());
+    }
+
+    #[test]
+    fn locked_by_gives_up_at_the_deadline() {
+        let (one, (locked, is_locked)) = (earlier(), std::sync::mpsc::channel());
+        thread::scope(|scope| {
+            let held = one.try_lock().unwrap();
+            scope.spawn(|| locked.send(locked_by(&one, Instant::now()).is_some()));
+            assert_eq!(is_locked.recv(), Ok(false));
+            drop(held);
+        });
+        assert!(locked_by(&one, Instant::now()).is_some());
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Process-wide plumbing that knows nothing about GPUs: locks, clocks, threads, fork, signals, descriptors.
 
+#[cfg(test)]
+pub(crate) mod allocations;
 pub(crate) mod background;
 pub(crate) mod clock;
 pub(crate) mod console;
@@ -11,6 +13,7 @@ pub(crate) mod lock;
 pub(crate) mod outlet;
 pub(crate) mod pin;
 pub(crate) mod room;
+pub(crate) mod rounds;
 pub(crate) mod siblings;
 pub(crate) mod signal_mask;
 #[cfg(any(feature = "nvml", feature = "signals"))]

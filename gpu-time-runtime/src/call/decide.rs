@@ -216,10 +216,7 @@ fn draw_slowly(
     if fork::is_forked() {
         return Err(Outcome::Skipped);
     }
-    let counters = known.or_else(|| {
-        threads::current();
-        threads::counters(site)
-    });
+    let counters = known.or_else(|| threads::allocated_counters(site));
     // A new thread may reuse the recorder of a thread that ended in the middle of a gap.
     if counters.is_some_and(|counters| counters.pass_over(0, site.rate.epoch())) {
         return Err(Outcome::Unsampled);
@@ -383,8 +380,7 @@ fn count_slowly(site: &'static CallSite, outcome: Outcome) {
         site.skipped_inside.fetch_add(1, Relaxed);
         return;
     }
-    threads::current();
-    match threads::counters(site) {
+    match threads::allocated_counters(site) {
         Some(counters) => counters.count(outcome),
         None => site.shared_counters().count(outcome),
     }

@@ -4,19 +4,16 @@ pub(crate) mod devices;
 pub(crate) mod state;
 pub(crate) mod trace;
 
-use std::iter;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked_by};
-use crate::base::{clock, console, fork, siblings, switches};
+use crate::base::{clock, console, fork, rounds::in_rounds, siblings, switches};
 use crate::collect::{devices::Biases, state::SiteState, trace::chrome};
 use crate::config::{output, targets::Target};
 use crate::control::{active, budget_control};
 use crate::cuda;
 use crate::health;
-use crate::record::series_counters::SeriesTable;
-use crate::record::threads::{self, ThreadRecorder};
-use crate::record::{graph, stream_state};
+use crate::record::{graph, readout, stream_state, threads};
 use crate::site::registry;
 use crate::stats::series::SeriesData;
 use crate::types::attribute::Clock;
@@ -107,10 +104,19 @@ pub(crate) fn begin_run() -> Vec<SiteState> {
     states
 }
 
-fn all_series(mut change: impl FnMut(&mut SeriesData)) {
-    for site in registry::sites() {
-        site.series().iter_mut().for_each(|cell| change(&mut cell.series));
-    }
+/// The number of series that may be changed while a site is locked.
+const SERIES_PER_LOCK: usize = 64;
+
+/// Changes every series, while the threads continue.
+fn all_series(change: impl Fn(&mut SeriesData)) {
+    let sites = registry::sites().into_iter().map(|site| (site, 0));
+    in_rounds(sites.collect(), |(site, next)| {
+        let mut cells = site.series();
+        let turn = cells.iter_mut().skip(*next).take(SERIES_PER_LOCK);
+        turn.for_each(|cell| change(&mut cell.series));
+        *next += SERIES_PER_LOCK;
+        *next < cells.len()
+    });
 }
 
 fn snapshot_of(report: impl FnOnce(&[SiteState], &Biases) -> Vec<report::Site>) -> Snapshot {
@@ -157,48 +163,42 @@ fn filters_all(states: &[SiteState]) -> Option<String> {
     Some(format!("the filter matches none of the {} functions: {hint}", names.len()))
 }
 
-/// Reads every site, in order of id. Also returns the number of threads that could not be read.
+/// Reads every site, in order of id, while the threads continue. Also returns the number of threads
+/// that could not be read.
+///
+/// Locks are held one at a time, each for no longer than a bounded copy takes.
 pub(crate) fn states() -> (Vec<SiteState>, usize) {
     let deadline = Instant::now() + LOCK_PATIENCE;
-    let mut stuck = drain_all(deadline) + usize::from(cuda::is_registering(deadline));
+    let busy = drain_all(deadline) + usize::from(cuda::is_registering(deadline));
     let mut states: Vec<_> = registry::sites().into_iter().map(SiteState::new).collect();
-    stuck += read_counters(&mut states);
-    // Threads may continue to record while the times are copied, which takes longer.
-    states.iter_mut().for_each(SiteState::copy_times);
-    (states, stuck)
+    let stuck = read_counters(&mut states);
+    // After the counters, so that the times have all samples that are counted.
+    in_rounds(states.iter_mut().map(|state| (state, 0)).collect(), |(state, next)| {
+        state.copy_times(next)
+    });
+    states.iter_mut().for_each(SiteState::copy_holds);
+    (states, busy + stuck)
 }
 
-/// Reads all sites' counters at a single moment. Returns the number of threads that could not be
-/// read.
-///
-/// All recorders are locked together, and no thread can get a new one, so that each series'
-/// counters agree with its samples. Timed calls and exiting threads must wait during this time.
-/// Therefore the counters are copied into preallocated memory, no driver call is made, and stuck
-/// threads are not waited for.
+/// Reads the counters of all sites, and returns the number of threads that could not be read.
 fn read_counters(states: &mut [SiteState]) -> usize {
-    let deadline = Instant::now() + LOCK_PATIENCE;
-    let known = threads::locked_threads().all.clone();
-    let is_stuck = |thread: &&ThreadRecorder| locked_by(&thread.recorder, deadline).is_none();
-    let stuck: Vec<bool> = known.iter().map(is_stuck).collect();
-    let mut recorders = Vec::with_capacity(known.len());
-    let (now, deadline) = (Instant::now(), Instant::now() + LOCK_PATIENCE);
-    let threads = threads::locked_threads();
-    // Threads keep their positions, and new ones are added at the end.
-    let stuck = stuck.into_iter().chain(iter::repeat(false));
-    recorders.extend(threads.all.iter().zip(stuck).filter_map(|(thread, is_stuck)| {
-        locked_by(&thread.recorder, if is_stuck { now } else { deadline })
-    }));
-    let graphs = graph::series();
-    states.iter_mut().for_each(|state| state.read(&threads));
-    let tables = recorders.iter().map(|recorder| &recorder.series);
-    for series in tables.chain([&*graphs]).flat_map(SeriesTable::iter) {
-        // A site registered in the meantime has no state and is not part of this report.
-        let at = (series.site.id() as usize).checked_sub(1);
-        if let Some(state) = at.and_then(|at| states.get_mut(at)) {
-            state.add_brackets(series.id, series.timed, series.in_flight);
+    // A site that registered in the meantime has no state, and is not in this report.
+    let at = |id: u32| (id as usize).checked_sub(1);
+    let stuck = readout::read_series(LOCK_PATIENCE, |counters| {
+        if let Some(state) = at(counters.site.id()).and_then(|at| states.get_mut(at)) {
+            state.add_brackets(counters);
+        }
+    });
+    // After the series: a call is counted before its brackets are.
+    for thread in threads::all() {
+        for (id, counters) in thread.counters.iter() {
+            if let Some(state) = at(id).and_then(|at| states.get_mut(at)) {
+                state.add_calls(counters);
+            }
         }
     }
-    threads.all.len() - recorders.len()
+    states.iter_mut().for_each(SiteState::add_shared_calls);
+    stuck
 }
 
 /// Drains the brackets that the GPU has finished. Returns 1 if another thread prevented graph nodes
@@ -208,20 +208,17 @@ fn drain_all(deadline: Instant) -> usize {
     usize::from(!graph::poll_all(deadline))
 }
 
-/// Reads the counters for every site that has been called, without times and brackets in flight. If
-/// `drains` is set, first drains all brackets that the GPU has finished.
-///
-/// Threads do not wait for each other here, so a series' counters may miss a bracket that its site
-/// counts.
+/// Reads the counters for every site that has been called, without times. If `drains` is set, first
+/// drains all brackets that the GPU has finished.
 #[cfg(feature = "metrics")]
 pub(crate) fn live_states(drains: bool) -> impl Iterator<Item = SiteState> {
     if drains {
         drain_all(Instant::now() + LOCK_PATIENCE);
     }
-    let called = registry::sites().into_iter().filter(|site| site.is_on().is_some());
-    called.map(|site| {
-        let mut state = SiteState::new(site);
-        state.read(&threads::locked_threads());
+    let mut states: Vec<_> = registry::sites().into_iter().map(SiteState::new).collect();
+    read_counters(&mut states);
+    states.into_iter().filter(|state| state.site.is_on().is_some()).map(|mut state| {
+        state.copy_sums();
         state
     })
 }

@@ -5,16 +5,19 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::collect::devices::Biases;
 use crate::cuda;
-use crate::record::threads::{self, Threads};
-use crate::site::series_id::{SeriesCell, SeriesId};
-use crate::site::{callsite::CallSite, counters::Counts};
+use crate::record::series_counters::SeriesCounters;
+#[cfg(test)]
+use crate::record::series_counters::SeriesTable;
+use crate::site::callsite::CallSite;
+use crate::site::counters::{CallCounters, Counts};
+use crate::site::series_id::SeriesId;
 use crate::stats::series::{SampleTimes, SeriesInfo, Tally};
 use crate::stats::since::{Since, impl_since};
 use crate::stats::{bias::Bias, hold_deadline::HoldCounts, sampling::Population};
 use crate::types::{attribute::Clock, device::DeviceId, sample::Measure};
 use gpu_time_report as report;
 
-/// The counters of a site and its series at one moment.
+/// The counters of a site and its series, as read while the threads continue.
 #[derive(Clone)]
 pub(crate) struct SiteState {
     pub site: &'static CallSite,
@@ -24,18 +27,17 @@ pub(crate) struct SiteState {
     series: Vec<SeriesState>,
 }
 
-/// The counters of a series at one moment.
+/// A reading of a series.
 #[derive(Clone)]
 pub(crate) struct SeriesState {
     pub id: &'static SeriesId,
-    /// Brackets begun, or calls for a sum.
-    timed: u64,
-    /// Brackets neither measured nor lost yet.
-    in_flight: u64,
     tally: Tally,
-    /// Empty until [`SiteState::copy_times`] is called.
+    /// Empty in a reading without times.
     times: SampleTimes,
 }
+
+/// The number of bytes of series that may be copied while a site is locked, beyond the last one.
+const BYTES_PER_LOCK: usize = 64 << 10;
 
 /// A series, as shown in a report.
 pub(crate) struct SeriesView<'a> {
@@ -75,48 +77,80 @@ fn with_earlier<'a, T>(
 }
 
 impl SiteState {
-    /// Creates an empty reading with space for the site's series.
+    /// Creates an empty reading.
     pub fn new(site: &'static CallSite) -> SiteState {
-        let len = site.series().len();
         SiteState {
             site,
             calls: Counts::default(),
             population: Population::default(),
             holds: HoldCounts::default(),
-            series: Vec::with_capacity(len),
+            series: Vec::new(),
         }
     }
 
-    /// Reads the counters. Allocates only if a series was created after [`SiteState::new`] was
-    /// called.
-    pub fn read(&mut self, threads: &Threads) {
-        (self.calls, self.population) = threads::counts(self.site, threads);
-        self.series.extend(self.site.series().iter().map(|SeriesCell { id, series }| {
-            SeriesState {
-                id,
-                timed: 0,
-                in_flight: 0,
-                tally: series.tally(),
+    /// Adds the calls that a thread has counted.
+    pub fn add_calls(&mut self, counters: &CallCounters) {
+        let counts = counters.read();
+        self.calls.add(counts);
+        self.population.add(counters.population(counts));
+    }
+
+    /// Adds the calls of threads without counters of their own.
+    pub fn add_shared_calls(&mut self) {
+        let site = self.site;
+        self.add_calls(&site.shared_counters());
+        self.calls.skipped += site.skipped_inside.load(Relaxed);
+    }
+
+    /// Adds the brackets that a thread, or the graphs, have counted in a series.
+    pub fn add_brackets(&mut self, counters: &SeriesCounters) {
+        let at = counters.id.index();
+        if at >= self.series.len() {
+            let cells = self.site.series();
+            let new = cells.iter().skip(self.series.len()).map(|cell| SeriesState {
+                id: cell.id,
+                tally: Tally::default(),
                 times: SampleTimes::default(),
-            }
-        }));
-    }
-
-    /// Adds the brackets that a thread, or the graphs, have begun in a series.
-    pub fn add_brackets(&mut self, id: &SeriesId, timed: u64, in_flight: u64) {
-        if let Some(series) = self.series.get_mut(id.index()) {
-            series.timed += timed;
-            series.in_flight += in_flight;
+            });
+            self.series.extend(new);
+        }
+        if let Some(series) = self.series.get_mut(at) {
+            series.tally.counts.add(&counters.counts);
         }
     }
 
-    /// Copies the times of all series and the outcomes of holds.
-    pub fn copy_times(&mut self) {
-        let cells = self.site.series();
-        for (series, cell) in self.series.iter_mut().zip(cells.iter()) {
-            series.times = cell.series.times();
+    /// Copies the sums of the series.
+    #[cfg(feature = "metrics")]
+    pub fn copy_sums(&mut self) {
+        for (series, cell) in self.series.iter_mut().zip(self.site.series().iter()) {
+            series.tally.sums = cell.series.sums();
         }
+    }
+
+    /// Copies the sums and the times of some series, from index `next` on, which it advances. Returns `true`
+    /// if more are left. Threads that record into the site wait for the copy, not for the statistics.
+    pub fn copy_times(&mut self, next: &mut usize) -> bool {
+        let (cells, mut bytes) = (self.site.series(), 0);
+        let data = cells.iter().map(|cell| &cell.series).take(self.series.len()).skip(*next);
+        let copied: Vec<_> = data
+            .take_while(|data| {
+                let has_room = bytes <= BYTES_PER_LOCK;
+                bytes += data.bytes();
+                has_room
+            })
+            .cloned()
+            .collect();
         drop(cells);
+        for (series, data) in self.series.iter_mut().skip(*next).zip(&copied) {
+            series.tally.sums = data.sums();
+            series.times = data.times();
+        }
+        *next += copied.len();
+        *next < self.series.len()
+    }
+
+    /// Copies the outcomes of the holds.
+    pub fn copy_holds(&mut self) {
         self.holds = self.site.hold_deadline().counts();
     }
 
@@ -137,9 +171,7 @@ impl SiteState {
                 // counted in a separate series, which is merged here.
                 let mut sum = self.view(series, None, Measure::Sum, biases);
                 if let Some(idle) = siblings().find(|other| other.id.launch.is_none()) {
-                    sum.tally.add_idle(&idle.tally);
-                    sum.info.timed += idle.timed;
-                    sum.info.in_flight += idle.in_flight;
+                    sum.tally.counts.add_idle(&idle.tally.counts);
                 }
                 views.push(sum);
             }
@@ -160,7 +192,7 @@ impl SiteState {
         measure: Measure,
         biases: &Biases,
     ) -> SeriesView<'a> {
-        let SeriesState { id, timed, in_flight, tally, .. } = *series;
+        let SeriesState { id, tally, .. } = *series;
         let launch = launch.and_then(|index| {
             let launch = self.site.spec.launches.get(index as usize)?;
             Some(report::Launch { index, name: launch.name.to_owned(), line: launch.line })
@@ -173,8 +205,6 @@ impl SiteState {
             cache: id.cache,
             clock: id.clock,
             graph: id.graph,
-            timed,
-            in_flight,
             population: (!id.graph).then_some(self.population),
             repeats: id.repeats(),
             counted: self.site.rate.get().is_counted(),
@@ -247,7 +277,10 @@ impl Since for SiteState {
     fn since(&self, earlier: &SiteState) -> SiteState {
         let series = with_earlier(&self.series, &earlier.series);
         let series = series.filter_map(|(now, earlier)| match earlier {
-            Some(earlier) => (now.timed > earlier.timed).then(|| now.since(earlier)),
+            Some(earlier) => {
+                let has_begun = now.tally.counts.timed > earlier.tally.counts.timed;
+                has_begun.then(|| now.since(earlier))
+            }
             None => Some(now.clone()),
         });
         SiteState {
@@ -262,13 +295,9 @@ impl Since for SiteState {
 
 impl Since for SeriesState {
     fn since(&self, earlier: &SeriesState) -> SeriesState {
-        let tally = self.tally.since(&earlier.tally);
         SeriesState {
             id: self.id,
-            // Includes brackets that had begun before the earlier reading and ended after it.
-            timed: tally.ended() + self.in_flight,
-            in_flight: self.in_flight,
-            tally,
+            tally: self.tally.since(&earlier.tally),
             times: self.times.since(&earlier.times),
         }
     }
@@ -276,21 +305,16 @@ impl Since for SeriesState {
 
 #[cfg(test)]
 impl SiteState {
-    /// Reads a site whose samples were recorded by a test, with the given calls and brackets in
-    /// flight.
-    pub(crate) fn of_samples(
+    /// Reads a site with the given calls, whose samples a test recorded into the table.
+    pub(crate) fn of_table(
         site: &'static CallSite,
         calls: Counts,
-        in_flight: &[u64],
+        table: &SeriesTable,
     ) -> SiteState {
-        let mut state = SiteState::new(site);
-        state.read(&threads::locked_threads());
-        state.calls = calls;
-        for (series, in_flight) in state.series.iter_mut().zip(in_flight) {
-            series.in_flight = *in_flight;
-            series.timed = series.tally.ended() + in_flight;
-        }
-        state.copy_times();
+        let mut state = SiteState { calls, ..SiteState::new(site) };
+        table.counters(0, usize::MAX).iter().for_each(|counters| state.add_brackets(counters));
+        let mut next = 0;
+        while state.copy_times(&mut next) {}
         state
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod feeding;
 pub(crate) mod graph;
 pub(crate) mod pending;
 pub(crate) mod pool;
+pub(crate) mod readout;
 pub(crate) mod recorder;
 pub(crate) mod series_counters;
 pub(crate) mod stream_state;

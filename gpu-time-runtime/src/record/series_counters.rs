@@ -1,4 +1,4 @@
-//! Per-series counters, for one thread or for all graphs: brackets opened and brackets in flight.
+//! Per-series counters, for one thread or for all graphs: brackets by their outcomes.
 
 use std::collections::HashMap;
 use std::ptr;
@@ -6,6 +6,7 @@ use std::ptr;
 use crate::base::lock::MutexGuard;
 use crate::site::callsite::CallSite;
 use crate::site::series_id::{SeriesCell, SeriesId, SeriesIdentity};
+use crate::stats::bracket_counts::BracketCounts;
 use crate::types::sample::{Lost, Sample};
 use crate::types::workload::Workload;
 
@@ -14,13 +15,11 @@ use crate::types::workload::Workload;
 const LONG_NS: f64 = 200_000.0;
 
 /// One thread's counters for one series.
+#[derive(Clone, Copy)]
 pub(crate) struct SeriesCounters {
     pub site: &'static CallSite,
     pub id: &'static SeriesId,
-    /// Brackets opened, or calls begun for a series of sums.
-    pub timed: u64,
-    /// How many of them are neither measured nor lost yet.
-    pub in_flight: u64,
+    pub counts: BracketCounts,
     /// The last bracket was long, so the host time may prove the next one fed.
     is_long: bool,
 }
@@ -40,12 +39,15 @@ pub(crate) struct SeriesOutcome {
     pub workload: Workload,
 }
 
+/// The number of sites whose entries in a [`SeriesTable`] are allocated together.
+const CHUNK: usize = 16;
+
 /// The series into which one thread has recorded, with the thread's counters for each.
 #[derive(Default)]
 pub(crate) struct SeriesTable {
     counters: Vec<SeriesCounters>,
-    /// The series of each site, by the site's id.
-    sites: Vec<SiteSeries>,
+    /// The series of each site, by the site's id, in chunks that are allocated for the sites in use.
+    sites: Vec<Option<Box<[SiteSeries; CHUNK]>>>,
 }
 
 /// One site's series: one for the function and one for each launch, per device, cache state and up
@@ -54,7 +56,8 @@ pub(crate) struct SeriesTable {
 struct SiteSeries {
     /// The series last used for the function and for each launch. Most calls need no other.
     last: Vec<Option<(SeriesIdentity, SeriesRef)>>,
-    all: HashMap<SeriesIdentity, SeriesRef>,
+    /// The series of those launches that have several.
+    several: HashMap<SeriesIdentity, SeriesRef>,
 }
 
 impl SiteSeries {
@@ -68,7 +71,7 @@ impl SiteSeries {
 
     #[cold]
     fn find_other(&mut self, identity: SeriesIdentity) -> Option<SeriesRef> {
-        let series = *self.all.get(&identity)?;
+        let series = *self.several.get(&identity)?;
         if let Some(last) = self.last.get_mut(slot(identity)) {
             *last = Some((identity, series));
         }
@@ -78,10 +81,13 @@ impl SiteSeries {
     fn insert(&mut self, identity: SeriesIdentity, series: SeriesRef) {
         let slot = slot(identity);
         if self.last.len() <= slot {
+            self.last.reserve_exact(slot + 1 - self.last.len());
             self.last.resize(slot + 1, None);
         }
-        self.last[slot] = Some((identity, series));
-        self.all.insert(identity, series);
+        if let Some((other, of_other)) = self.last[slot].replace((identity, series)) {
+            self.several.insert(other, of_other);
+            self.several.insert(identity, series);
+        }
     }
 }
 
@@ -97,14 +103,15 @@ impl SeriesTable {
     /// Counts one more bracket or call in a series as begun and in flight.
     #[inline]
     pub fn begin(&mut self, site: &'static CallSite, identity: SeriesIdentity) -> SeriesRef {
-        let known = self.sites.get_mut(site.id() as usize);
+        let at = site.id() as usize;
+        let chunk = self.sites.get_mut(at / CHUNK).and_then(Option::as_mut);
+        let known = chunk.and_then(|chunk| chunk.get_mut(at % CHUNK));
         let series = match known.and_then(|known| known.find(identity)) {
             Some(series) => series,
             None => self.add(site, identity),
         };
         if let Some(counters) = self.counters.get_mut(series.0 as usize) {
-            counters.timed += 1;
-            counters.in_flight += 1;
+            counters.counts.begin();
         }
         series
     }
@@ -112,13 +119,19 @@ impl SeriesTable {
     #[cold]
     fn add(&mut self, site: &'static CallSite, identity: SeriesIdentity) -> SeriesRef {
         let at = site.id() as usize;
-        if self.sites.len() <= at {
-            self.sites.resize_with(at + 1, SiteSeries::default);
+        let chunk = at / CHUNK;
+        if self.sites.len() <= chunk {
+            self.sites.resize_with(chunk + 1, || None);
         }
         let series = SeriesRef(self.counters.len() as u32);
         let id = site.series_id(identity);
-        self.counters.push(SeriesCounters { site, id, timed: 0, in_flight: 0, is_long: true });
-        self.sites[at].insert(identity, series);
+        self.counters.push(SeriesCounters {
+            site,
+            id,
+            counts: BracketCounts::default(),
+            is_long: true,
+        });
+        self.sites[chunk].get_or_insert_default()[at % CHUNK].insert(identity, series);
         series
     }
 
@@ -131,7 +144,9 @@ impl SeriesTable {
         let mut open: Option<(&'static CallSite, MutexGuard<'static, Vec<SeriesCell>>)> = None;
         for &SeriesOutcome { series, outcome, workload } in outcomes {
             let Some(counters) = self.counters.get_mut(series.0 as usize) else { continue };
-            counters.in_flight = counters.in_flight.saturating_sub(1);
+            counters.counts.end(outcome);
+            let Ok(sample) = outcome else { continue };
+            counters.is_long = sample.raw_ns() >= LONG_NS;
             let (site, index) = (counters.site, counters.id.index());
             if open.as_ref().is_none_or(|(open, _)| !ptr::eq(*open, site)) {
                 // Unlocked before the next one is locked, so that no thread holds two.
@@ -139,15 +154,9 @@ impl SeriesTable {
             }
             let (_, cells) = open.get_or_insert_with(|| (site, site.series()));
             let Some(cell) = cells.get_mut(index) else { continue };
-            match outcome {
-                Ok(sample) => {
-                    counters.is_long = sample.raw_ns() >= LONG_NS;
-                    cell.series.record(sample);
-                    if !workload.is_unknown() {
-                        cell.series.record_work(sample, workload);
-                    }
-                }
-                Err(lost) => cell.series.lose(lost),
+            cell.series.record(sample);
+            if !workload.is_unknown() {
+                cell.series.record_work(sample, workload);
             }
         }
     }
@@ -163,15 +172,17 @@ impl SeriesTable {
         self.counters.get(series.0 as usize).is_some_and(|counters| counters.is_long)
     }
 
-    /// Returns the counters for every series.
-    pub fn iter(&self) -> impl Iterator<Item = &SeriesCounters> {
-        self.counters.iter()
+    /// Returns up to `most` counters of the series from index `first` on. Series keep their index.
+    pub fn counters(&self, first: usize, most: usize) -> &[SeriesCounters] {
+        let rest = self.counters.get(first..).unwrap_or_default();
+        rest.get(..most).unwrap_or(rest)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::allocations::bytes_kept;
     use crate::gpu::fake::site;
     use crate::types::device::DeviceId;
     use crate::types::key::{KeyText, SeriesKey};
@@ -190,6 +201,32 @@ mod tests {
         let series = [0, 0xfffe, 0xffff, 0x1_0000, 0x1_0001].map(&mut begin);
         assert_eq!(series, [0, 0xfffe, 0xffff, 0x1_0000, 0x1_0001].map(begin));
         assert!((1..5).all(|n| !series[..n].contains(&series[n])), "{series:?}");
+    }
+
+    #[test]
+    fn memory_grows_with_the_sites_in_use() {
+        let sites = [1, 10_000, 10_001].map(|id| {
+            let site = site();
+            site.set_id(id);
+            site.series_id(SeriesIdentity::function(DEVICE, CacheState::AsFound, SeriesKey::NONE));
+            site
+        });
+        let mut table = SeriesTable::default();
+        let mut grown = |site: &'static CallSite| {
+            let identity = SeriesIdentity::function(DEVICE, CacheState::AsFound, SeriesKey::NONE);
+            bytes_kept(|| table.begin(site, identity)).0
+        };
+        let chunk = 16 * size_of::<SiteSeries>() as i64;
+        let [first, far, near] = sites.map(&mut grown);
+        // The first series allocates the counters of four.
+        let counters = 4 * size_of::<SeriesCounters>() as i64;
+        let last = size_of::<Option<(SeriesIdentity, SeriesRef)>>() as i64;
+        let directory = |chunks: i64| chunks * 8;
+        assert_eq!(first, directory(4) + chunk + last + counters);
+        assert_eq!(far, directory(626 - 4) + chunk + last);
+        assert_eq!(near, last);
+        assert!(last <= 40 && counters <= 4 * 176 && chunk <= 16 * 80);
+        assert_eq!(sites.map(&mut grown), [0; 3]);
     }
 
     #[test]
@@ -212,6 +249,11 @@ mod tests {
         assert_eq!(begin_all(), first);
         let distinct: std::collections::HashSet<_> = first.iter().map(|series| series.0).collect();
         assert_eq!(distinct.len(), first.len());
-        assert!(table.iter().all(|counters| (counters.timed, counters.in_flight) == (2, 2)));
+        assert!(
+            table
+                .counters(0, usize::MAX)
+                .iter()
+                .all(|counters| { (counters.counts.timed, counters.counts.in_flight) == (2, 2) })
+        );
     }
 }

@@ -1,7 +1,6 @@
 //! Per-thread recorders, each with one thread's counters, brackets and call sums.
 
 use std::cell::Cell;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked};
@@ -9,14 +8,10 @@ use crate::base::{fork, inside, thread_id};
 use crate::cuda::Context;
 use crate::record::recorder::{self, Recorder};
 use crate::record::timeline::CallId;
-use crate::site::counters::{CallCounters, Counts, Lease};
+use crate::site::counters::{CallCounters, Lease};
+use crate::site::thread_counters::ThreadCounters;
 use crate::site::{callsite::CallSite, registry};
-use crate::stats::sampling::Population;
 use crate::types::{handles::Stream, key::SeriesKey};
-
-/// The number of sites registered after a thread's recorder is created that it still has room to
-/// count.
-const SPARE_SITES: usize = 16;
 
 /// One thread's counters and brackets. A recorder lives as long as the process. When its thread
 /// ends, the next new thread reuses it, including anything still in flight.
@@ -24,7 +19,7 @@ const SPARE_SITES: usize = 16;
 /// Invariant: only the recorder's thread writes `counters`. `recorder` is locked by that thread for
 /// each step, and by any thread that makes a report.
 pub(crate) struct ThreadRecorder {
-    counters: Box<[CallCounters]>,
+    pub counters: ThreadCounters,
     pub recorder: Mutex<Recorder<Context>>,
 }
 
@@ -46,8 +41,8 @@ pub(crate) struct StreamCall {
 }
 
 /// All thread recorders, including those of ended threads.
-pub(crate) struct Threads {
-    pub all: Vec<&'static ThreadRecorder>,
+struct Threads {
+    all: Vec<&'static ThreadRecorder>,
     idle: Vec<&'static ThreadRecorder>,
     /// The recorder shared by all exiting threads, once it exists.
     shared: Option<&'static ThreadRecorder>,
@@ -80,10 +75,16 @@ thread_local! {
 }
 
 /// Returns the calling thread's counters for the site. Returns `None` if the thread has no recorder
-/// yet, or if its recorder has no counters for this site.
+/// yet, or if its recorder has no counters for this site yet.
 #[inline(always)]
 pub(crate) fn counters(site: &'static CallSite) -> Option<&'static CallCounters> {
-    CURRENT.get()?.counters.get(site.id() as usize)
+    CURRENT.get()?.counters.get(site.id())
+}
+
+/// Returns the calling thread's counters of the site, allocated on first use. `None` if the thread is
+/// being torn down, or if the site registered after its recorder was created.
+pub(crate) fn allocated_counters(site: &'static CallSite) -> Option<&'static CallCounters> {
+    current().counters.get_or_allocate(site.id())
 }
 
 /// Returns the calling thread's recorder, assigning one on first use. Exiting threads share one.
@@ -118,15 +119,15 @@ fn assign() -> &'static ThreadRecorder {
 fn shared() -> &'static ThreadRecorder {
     let mut threads = locked_threads();
     threads.shared.unwrap_or_else(|| {
-        let thread = new_recorder(0);
+        let thread = new_recorder(ThreadCounters::none());
         threads.all.push(thread);
         *threads.shared.insert(thread)
     })
 }
 
-fn new_recorder(sites: usize) -> &'static ThreadRecorder {
+fn new_recorder(counters: ThreadCounters) -> &'static ThreadRecorder {
     Box::leak(Box::new(ThreadRecorder {
-        counters: (0..sites).map(|_| CallCounters::default()).collect(),
+        counters,
         recorder: Mutex::new(Rank::Recorder, Recorder::default()),
     }))
 }
@@ -134,9 +135,9 @@ fn new_recorder(sites: usize) -> &'static ThreadRecorder {
 impl ThreadRecorder {
     /// Gives back the warm-up calls that the thread has leased but not made.
     fn give_back_warmups(&self) {
-        for (id, counters) in self.counters.iter().enumerate() {
+        for (id, counters) in self.counters.iter() {
             if let Some(Lease { device, calls }) = counters.take_warmup()
-                && let Some(site) = registry::site(id as u32)
+                && let Some(site) = registry::site(id)
             {
                 site.warmups.give_back(device, SeriesKey::NONE, calls);
             }
@@ -149,7 +150,7 @@ impl Threads {
         if let Some(thread) = self.idle.pop() {
             return thread;
         }
-        let thread = new_recorder(registry::len() + 1 + SPARE_SITES);
+        let thread = new_recorder(ThreadCounters::up_to(registry::len()));
         self.all.push(thread);
         thread
     }
@@ -157,22 +158,14 @@ impl Threads {
 
 /// Locks the list of all recorders. A thread that needs a new recorder must wait while this is
 /// held.
-pub(crate) fn locked_threads() -> MutexGuard<'static, Threads> {
+fn locked_threads() -> MutexGuard<'static, Threads> {
     locked(&THREADS)
 }
 
-/// Returns a site's counts over all threads, and its sampled population.
-pub(crate) fn counts(site: &'static CallSite, threads: &Threads) -> (Counts, Population) {
-    let shared = site.shared_counters();
-    let (mut counts, mut population) = (shared.read(), shared.population());
-    counts.skipped += site.skipped_inside.load(Relaxed);
-    for thread in &threads.all {
-        if let Some(counters) = thread.counters.get(site.id() as usize) {
-            counts.add(counters.read());
-            population.add(counters.population());
-        }
-    }
-    (counts, population)
+/// Returns every recorder. The list is copied, so that new threads can register while the recorders
+/// are read or waited for.
+pub(crate) fn all() -> Vec<&'static ThreadRecorder> {
+    locked_threads().all.clone()
 }
 
 /// The pause between two drains in [`wait_for_gpu`].
@@ -189,10 +182,8 @@ pub(crate) fn wait_for_gpu(patience: Duration) {
 /// Drains every thread. Returns `true` if the GPU has finished every bracket. A recorder that stays
 /// locked until the deadline counts as busy.
 pub(crate) fn drain_all(deadline: Instant) -> bool {
-    // Copied, so that new threads can register while this thread waits for a stuck one.
-    let threads = locked_threads().all.clone();
     let mut are_idle = true;
-    for thread in threads {
+    for thread in all() {
         are_idle &= recorder::drain_by(&thread.recorder, deadline);
     }
     are_idle

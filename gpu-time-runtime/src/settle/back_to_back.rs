@@ -15,7 +15,7 @@ use crate::settle::settled::{BackToBack, Settled};
 use crate::settle::stopping::{self, Verdict};
 use crate::settle::unmet::{Unmet, UnmetReason};
 use crate::settle::{pacer::Pacer, progress::Progress};
-use crate::stats::series::{SeriesData, SeriesInfo};
+use crate::stats::series::{SeriesData, SeriesInfo, Tally};
 use crate::types::attribute::Clock;
 use crate::types::handles::{EventPair, Stream};
 use crate::types::sample::{CacheState, Measure, Sample};
@@ -105,13 +105,20 @@ fn replays(
         once()?;
         let step_ns =
             context.floor().and_then(|floor| floor.step_ns).unwrap_or(stopping::DEFAULT_STEP_NS);
-        let mut series = SeriesData::new();
+        let (mut series, mut tally) = (SeriesData::new(), Tally::default());
         let mut progress = Progress::on_terminal();
         let mut looks = LookPlan::from(settle.min_time);
         loop {
-            pacer.run_steps(|| once().map(|sample| series.record(sample)))?;
-            let info = info(context, pacer.steps, looks.with_this());
-            let series = series.times().report(info, &series.tally());
+            pacer.run_steps(|| {
+                tally.counts.begin();
+                once().map(|sample| {
+                    tally.counts.end(Ok(sample));
+                    series.record(sample);
+                })
+            })?;
+            tally.sums = series.sums();
+            let info = info(context, looks.with_this());
+            let series = series.times().report(info, &tally);
             let reason = stopping::reason(settle, step_ns, &series);
             let unmet = reason.map(|reason| unmet_replays(plan.calls, Some(&series), reason));
             let back_to_back = BackToBack { calls: plan.calls, series };
@@ -153,7 +160,7 @@ fn span(
     Ok(sample)
 }
 
-fn info(context: &Context, timed: u64, looks: u32) -> SeriesInfo {
+fn info(context: &Context, looks: u32) -> SeriesInfo {
     SeriesInfo {
         device: context.device_id().to_string(),
         launch: None,
@@ -162,8 +169,6 @@ fn info(context: &Context, timed: u64, looks: u32) -> SeriesInfo {
         cache: CacheState::AsFound,
         clock: Clock::Events,
         graph: false,
-        timed,
-        in_flight: 0,
         population: None,
         repeats: false,
         counted: false,

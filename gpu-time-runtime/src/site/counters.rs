@@ -134,9 +134,9 @@ impl CallCounters {
         draw.weight
     }
 
-    /// Returns the number of sampled calls, and the number of calls that they represent.
-    pub fn population(&self) -> Population {
-        let counts = self.read();
+    /// Returns the number of sampled calls, and the number of calls that they represent, for these
+    /// counts.
+    pub fn population(&self, counts: Counts) -> Population {
         let mut population = self.sampler.population(counts.unsampled);
         // The sampler did not decide about these, because every call was timed at that point.
         let timed = counts.timed + counts.warmup;

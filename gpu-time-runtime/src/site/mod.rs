@@ -5,3 +5,4 @@ pub(crate) mod cost;
 pub(crate) mod counters;
 pub mod registry;
 pub(crate) mod series_id;
+pub(crate) mod thread_counters;

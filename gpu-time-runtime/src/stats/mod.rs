@@ -1,6 +1,7 @@
 //! Statistics and arithmetic without side effects: no clocks, locks or driver calls.
 
 pub(crate) mod bias;
+pub(crate) mod bracket_counts;
 pub(crate) mod budget;
 pub(crate) mod clock_fit;
 pub(crate) mod estimate;

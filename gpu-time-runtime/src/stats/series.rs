@@ -1,40 +1,40 @@
 //! Samples of one series: a launch or a call at one site, on one device and in one cache state.
 
+use crate::stats::bracket_counts::BracketCounts;
 use crate::stats::looks::Looks;
 use crate::stats::rates::{RateBasis, Rates};
 use crate::stats::since::{Since, impl_since};
 use crate::stats::{bias::Bias, estimate::WeightedSums, sampling::Population};
-use crate::types::sample::{CacheState, Losses, Lost, Measure, Sample};
+use crate::types::sample::{CacheState, Measure, Sample};
 use crate::types::{attribute::Clock, workload::Workload};
 use gpu_time_report::{
     self as report, Batches, Course, Dependence, Distribution, Histogram, Summary, UnknownError,
 };
 
-/// The recorded samples of a series, in at most 256 KiB.
+/// The recorded samples of a series, in at most 256 KiB: as much as their times need.
 ///
-/// Invariant: `measured = fed + starved + at_floor`, each counted separately.
-#[derive(Debug)]
+/// They are counted by the threads that recorded them, in [`BracketCounts`].
+#[derive(Clone, Debug)]
 pub struct SeriesData {
-    tally: Tally,
+    sums: SampleSums,
     looks: Looks,
-    // Both are allocated in `new`, so that recording never allocates. Pages that no sample touches take no
-    // memory.
     fed: TimeRecorder,
     starved: TimeRecorder,
 }
 
 /// Raw times of fed or of starved samples: their distribution, their course over the run, and their
 /// dependence on each other.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct TimeRecorder {
     distribution: Distribution,
     course: Course,
-    batches: Batches,
+    /// `None` without samples.
+    batches: Option<Box<Batches>>,
     /// The batches since the last [`SeriesData::begin_run`], of a series that had samples then.
     run: Option<Box<Batches>>,
 }
 
-/// A copy of a series' times, used to make a report while recording continues.
+/// The times of a copied series, used to make a report.
 #[derive(Clone, Debug, Default)]
 pub struct SampleTimes {
     fed: TimeSummary,
@@ -49,7 +49,7 @@ struct TimeSummary {
     /// earlier copy.
     course: Option<Course>,
     /// `None` in a difference of two copies, if no run began at the earlier one.
-    batches: Option<Batches>,
+    batches: Option<Box<Batches>>,
     /// The batches since the last run began.
     run: Option<Box<Batches>>,
 }
@@ -71,10 +71,6 @@ pub struct SeriesInfo {
     pub clock: Clock,
     /// The launch is a graph node.
     pub graph: bool,
-    /// Brackets begun, or calls for a sum. For graphs: replays read plus launches lost.
-    pub timed: u64,
-    /// Brackets neither measured nor lost yet.
-    pub in_flight: u64,
     /// The start of the process, on the clock of [`Sample::at_ns`].
     pub start_ns: u64,
     /// The calls that the samples were drawn from. `None` for graph replays, which are not calls.
@@ -89,46 +85,42 @@ pub struct SeriesInfo {
     pub bias: Option<Bias>,
 }
 
-/// The counters and sums of a series. Unlike its times, they are cheap to copy.
+/// The counts and sums of a series. Unlike its times, they are cheap to copy. The sums may include a few
+/// more samples than the counts, which were read before.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
-    counts: SampleCounts,
+    pub counts: BracketCounts,
+    pub sums: SampleSums,
+}
+
+impl_since!(Tally { counts, sums });
+
+/// Sums over the samples of a series.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SampleSums {
     brackets: BracketsPerSample,
     weighted: WeightedSums,
     rates: Rates,
 }
 
-impl_since!(Tally { counts, brackets, weighted, rates });
-
-#[derive(Clone, Copy, Debug, Default)]
-struct SampleCounts {
-    measured: u64,
-    fed: u64,
-    starved: u64,
-    at_floor: u64,
-    queued: u64,
-    nested: u64,
-    tracked: u64,
-    lost: Losses,
-}
-
-impl_since!(SampleCounts { measured, fed, starved, at_floor, queued, nested, tracked, lost });
+impl_since!(SampleSums { brackets, weighted, rates });
 
 /// The number of brackets in each fed or starved sample.
 #[derive(Clone, Copy, Debug)]
 struct BracketsPerSample {
+    samples: u64,
     min: u32,
     max: u32,
     sum: u64,
 }
 
-impl_since!(BracketsPerSample { sum; keep min, max });
+impl_since!(BracketsPerSample { samples, sum; keep min, max });
 
 impl SeriesData {
     /// Creates a series without samples.
     pub fn new() -> Self {
         SeriesData {
-            tally: Tally::default(),
+            sums: SampleSums::default(),
             looks: Looks::default(),
             fed: TimeRecorder::new(),
             starved: TimeRecorder::new(),
@@ -137,7 +129,7 @@ impl SeriesData {
 
     /// Counts a look at the series: a report of it that someone may read.
     pub fn look(&mut self) {
-        self.looks.look(self.tally.counts.measured);
+        self.looks.look(self.sums.brackets.samples);
     }
 
     /// Begins a run, whose samples depend on each other alone.
@@ -149,54 +141,41 @@ impl SeriesData {
     /// Records a sample.
     #[inline(always)]
     pub fn record(&mut self, sample: Sample) {
-        let Tally { counts, brackets, weighted, .. } = &mut self.tally;
-        counts.measured += 1;
-        counts.nested += u64::from(sample.flags.nested);
-        counts.tracked += u64::from(sample.flags.tracked);
         if sample.flags.at_floor {
-            counts.at_floor += 1;
             return;
         }
-        brackets.record(sample.brackets);
+        self.sums.brackets.record(sample.brackets);
         if sample.weight != 1.0 {
-            weighted.record(sample);
+            self.sums.weighted.record(sample);
         }
-        let (count, times) = if sample.flags.fed {
-            (&mut counts.fed, &mut self.fed)
-        } else {
-            (&mut counts.starved, &mut self.starved)
-        };
-        *count += 1;
-        counts.queued += u64::from(sample.flags.queued);
-        times.record(sample);
+        if sample.flags.fed { &mut self.fed } else { &mut self.starved }.record(sample);
     }
 
     /// Records the work of a sample that has already been recorded.
     #[cold]
     pub fn record_work(&mut self, sample: Sample, workload: Workload) {
         if !sample.flags.at_floor {
-            self.tally.rates.record(sample, workload);
+            self.sums.rates.record(sample, workload);
         }
     }
 
-    /// Counts a bracket that gave no sample.
-    pub fn lose(&mut self, reason: Lost) {
-        self.tally.counts.lost.add(reason);
+    /// Returns the sums.
+    pub fn sums(&self) -> SampleSums {
+        self.sums
     }
 
-    /// Returns the counters.
-    pub fn tally(&self) -> Tally {
-        self.tally
-    }
-
-    /// Copies the times. Threads that record into the series wait for the copy, but not for the
-    /// statistics.
+    /// Returns the times. This takes longer than to copy the series, so do it on a copy.
     pub fn times(&self) -> SampleTimes {
         SampleTimes {
             fed: self.fed.summary(),
             starved: self.starved.summary(),
             looks: self.looks.count(),
         }
+    }
+
+    /// Returns the memory that it takes, in bytes.
+    pub fn bytes(&self) -> usize {
+        size_of::<Self>() + self.fed.heap_bytes() + self.starved.heap_bytes()
     }
 }
 
@@ -215,7 +194,7 @@ impl Since for TimeSummary {
         let is_whole = earlier.summary.count() == 0;
         let summary = self.summary.since(&earlier.summary);
         // Another run that began meanwhile has batches of its own part only.
-        let run = self.run.as_deref().filter(|run| run.count() >= summary.count());
+        let run = self.run.as_ref().filter(|run| run.count() >= summary.count());
         TimeSummary {
             summary,
             course: None,
@@ -226,15 +205,15 @@ impl Since for TimeSummary {
 }
 
 impl SampleTimes {
-    /// Returns the series for the report. Counts come from the tally. It was read before the times
-    /// were, so the statistics may include a few more samples.
+    /// Returns the series for the report. Counts were read before the times were, so the statistics
+    /// may include a few more samples.
     ///
     /// The bias of a sum of k launches is k times that of a bracket. The histogram does not store k
     /// for each sample, so if k varies, only the sum of all times has a net figure.
     pub fn report(&self, info: SeriesInfo, tally: &Tally) -> report::Series {
-        let Tally { counts, brackets, weighted, rates } = tally;
-        let SampleCounts { measured, fed, starved, at_floor, queued, nested, tracked, lost } =
-            *counts;
+        let SampleSums { brackets, weighted, rates } = &tally.sums;
+        let BracketCounts { timed, in_flight, measured, fed, starved, at_floor, .. } = tally.counts;
+        let BracketCounts { queued, nested, tracked, lost, .. } = tally.counts;
         let basis = if fed > 0 { &self.fed } else { &self.starved };
         let dependence = basis.dependence();
         let looks = info.looks.unwrap_or(self.looks).max(1);
@@ -247,7 +226,7 @@ impl SampleTimes {
             None => (sum(0.0) - bias * brackets.sum as f64).max(0.0),
         });
         let estimate = info.population.filter(|_| fed + starved > 0).map(|population| {
-            let mean = brackets.sum as f64 / (fed + starved) as f64;
+            let mean = brackets.mean();
             let (seen_ns, bias_ns) = net_sum_ns.zip(bias_ns).unwrap_or((sum(0.0), 0.0));
             weighted.total(seen_ns, bias_ns, mean, population)
         });
@@ -259,7 +238,7 @@ impl SampleTimes {
         });
         let rate_basis = RateBasis {
             fed: fed > 0,
-            samples: if fed > 0 { fed } else { starved },
+            samples: basis.summary.count(),
             median_ns: net_ns.map(|net| net.median),
             bias_ns,
         };
@@ -271,9 +250,9 @@ impl SampleTimes {
             cache: info.cache,
             clock: info.clock,
             graph: info.graph,
-            timed: info.timed,
+            timed,
             measured,
-            in_flight: info.in_flight,
+            in_flight,
             lost,
             fed,
             starved,
@@ -283,11 +262,7 @@ impl SampleTimes {
             tracked,
             upper_bound: fed == 0 && starved > 0,
             launches: (info.measure == Measure::Sum && fed + starved > 0).then_some(
-                report::Launches {
-                    min: brackets.min,
-                    mean: brackets.sum as f64 / (fed + starved) as f64,
-                    max: brackets.max,
-                },
+                report::Launches { min: brackets.min, mean: brackets.mean(), max: brackets.max },
             ),
             raw_ns: stats(0.0),
             net_ns,
@@ -311,7 +286,7 @@ impl SampleTimes {
 
 impl TimeSummary {
     fn dependence(&self) -> Dependence {
-        let found = self.batches.as_ref().map(Batches::dependence);
+        let found = self.batches.as_ref().map(|batches| batches.dependence());
         found.unwrap_or(Dependence::none(self.summary.count()))
     }
 }
@@ -321,20 +296,20 @@ impl TimeRecorder {
         TimeRecorder {
             distribution: Distribution::new(),
             course: Course::new(),
-            batches: Batches::default(),
+            batches: None,
             run: None,
         }
     }
 
     fn begin_run(&mut self) {
-        self.run = (self.batches.count() > 0).then(Box::default);
+        self.run = self.batches.is_some().then(Box::default);
     }
 
     #[inline]
     fn record(&mut self, sample: Sample) {
         self.distribution.record(sample.raw_ns());
         self.course.record(sample.at_ns, sample.raw_ns());
-        self.batches.record(sample.raw_ns());
+        self.batches.get_or_insert_default().record(sample.raw_ns());
         if let Some(run) = &mut self.run {
             run.record(sample.raw_ns());
         }
@@ -344,14 +319,14 @@ impl TimeRecorder {
         TimeSummary {
             summary: self.distribution.summary(),
             course: Some(self.course.clone()),
-            batches: Some(self.batches.clone()),
+            batches: self.batches.clone(),
             run: self.run.clone(),
         }
     }
 
-    #[cfg(test)]
-    fn bytes(&self) -> usize {
-        self.distribution.bytes() + self.course.bytes() + size_of_val(&self.batches)
+    fn heap_bytes(&self) -> usize {
+        let batches = self.batches.iter().chain(&self.run).map(|batches| size_of_val(&**batches));
+        self.distribution.heap_bytes() + self.course.heap_bytes() + batches.sum::<usize>()
     }
 }
 
@@ -365,35 +340,27 @@ impl Tally {
 
     /// Returns the bias of a sample, or `None` if samples contain different numbers of brackets.
     pub fn removed_ns(&self, bias: Option<Bias>) -> Option<f64> {
-        let (bias_ns, brackets) = (self.bias_ns(bias)?, self.brackets.uniform()?);
+        let (bias_ns, brackets) = (self.bias_ns(bias)?, self.sums.brackets.uniform()?);
         Some(bias_ns * f64::from(brackets))
-    }
-
-    /// Returns the number of brackets that were measured or lost.
-    pub fn ended(&self) -> u64 {
-        self.counts.measured + self.counts.lost.total()
-    }
-
-    /// Adds calls without launches, both empty and lost ones.
-    pub fn add_idle(&mut self, other: &Tally) {
-        let (counts, other) = (&mut self.counts, &other.counts);
-        counts.measured += other.measured;
-        counts.at_floor += other.at_floor;
-        counts.lost.add_all(other.lost);
     }
 }
 
 impl Default for BracketsPerSample {
     fn default() -> Self {
-        BracketsPerSample { min: u32::MAX, max: 0, sum: 0 }
+        BracketsPerSample { samples: 0, min: u32::MAX, max: 0, sum: 0 }
     }
 }
 
 impl BracketsPerSample {
     fn record(&mut self, brackets: u32) {
+        self.samples += 1;
         self.min = self.min.min(brackets);
         self.max = self.max.max(brackets);
         self.sum += u64::from(brackets);
+    }
+
+    fn mean(&self) -> f64 {
+        self.sum as f64 / self.samples.max(1) as f64
     }
 
     /// Returns the number of brackets per sample, or `None` if it varies or there are no samples.
@@ -405,7 +372,8 @@ impl BracketsPerSample {
 /// Readings for live exporters, which compute their own figures.
 #[cfg(feature = "metrics")]
 mod live {
-    use super::{Losses, SeriesData, Tally};
+    use super::{SeriesData, Tally};
+    use crate::types::sample::Losses;
     use gpu_time_report::Histogram;
 
     impl SeriesData {

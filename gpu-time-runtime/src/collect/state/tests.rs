@@ -1,5 +1,6 @@
 use super::*;
 use crate::gpu::fake;
+use crate::record::series_counters::SeriesOutcome;
 use crate::site::series_id::SeriesIdentity;
 use crate::types::key::SeriesKey;
 use crate::types::sample::{CacheState, Sample};
@@ -28,23 +29,24 @@ fn state(samples: &[(u64, Kind, f64)]) -> SiteState {
 /// Reads a site as [`state`] does. A run began before the samples from index `run` on.
 fn state_in_run(samples: &[(u64, Kind, f64)], run: usize) -> SiteState {
     let site = fake::site();
-    let id = site.series_id(SeriesIdentity::function(DEVICE, CacheState::AsFound, SeriesKey::NONE));
+    let identity = SeriesIdentity::function(DEVICE, CacheState::AsFound, SeriesKey::NONE);
+    let mut table = SeriesTable::default();
+    let id = site.series_id(identity);
     for (index, &(count, kind, raw_ns)) in samples.iter().enumerate() {
-        let series = &mut site.series()[id.index()].series;
         if index == run {
-            series.begin_run();
+            site.series()[id.index()].series.begin_run();
         }
         for _ in 0..count {
             let mut sample = Sample::new(raw_ns).unwrap();
             sample.flags.fed = !matches!(kind, Kind::Starved);
             sample.flags.queued = matches!(kind, Kind::Queued);
-            series.record(sample);
-            let bytes = Amount::of(&10_000.0);
-            series.record_work(sample, Workload { bytes, ..Workload::UNKNOWN });
+            let series = table.begin(site, identity);
+            let workload = Workload { bytes: Amount::of(&10_000.0), ..Workload::UNKNOWN };
+            table.record(&[SeriesOutcome { series, outcome: Ok(sample), workload }]);
         }
     }
     let timed = samples.iter().map(|(count, ..)| count).sum();
-    SiteState::of_samples(site, Counts { timed, ..Counts::default() }, &[0])
+    SiteState::of_table(site, Counts { timed, ..Counts::default() }, &table)
 }
 
 #[test]
@@ -98,4 +100,40 @@ fn difference_equals_report_without_earlier_samples() {
             assert_eq!(figures(&run), figures(&alone));
         }
     }
+}
+
+/// Threads that record into a site wait only while a bounded number of bytes is copied.
+#[test]
+fn times_are_copied_in_bounded_turns() {
+    const SERIES: u32 = 5;
+    let turns = |samples: u32| {
+        let (site, mut table) = (fake::site(), SeriesTable::default());
+        for launch in 0..SERIES {
+            let function = SeriesIdentity::function(DEVICE, CacheState::AsFound, SeriesKey::NONE);
+            let identity = SeriesIdentity { launch: Some(launch), ..function };
+            for at in 0..samples {
+                // From a nanosecond to an hour: most buckets are in use if there are many.
+                let sample = Sample::new(10f64.powf(12.5 * f64::from(at) / f64::from(samples)));
+                let outcome = Ok(sample.unwrap());
+                let series = table.begin(site, identity);
+                table.record(&[SeriesOutcome { series, outcome, workload: Workload::UNKNOWN }]);
+            }
+        }
+        let mut state = SiteState::new(site);
+        table.counters(0, usize::MAX).iter().for_each(|counters| state.add_brackets(counters));
+        let (mut next, mut turns) = (0, Vec::new());
+        loop {
+            let before = next;
+            let has_more = state.copy_times(&mut next);
+            turns.push(next - before);
+            if !has_more {
+                break;
+            }
+        }
+        let report = state.report(&biases(), None);
+        let samples = |series: &Series| series.histogram.count();
+        (turns, report.series.iter().map(samples).sum::<u64>())
+    };
+    assert_eq!(turns(3), (vec![5], 15));
+    assert_eq!(turns(3_000), (vec![1; 5], 15_000));
 }

@@ -9,6 +9,7 @@ use crate::record::pending::{BATCH, CHUNK};
 use crate::record::pool::{self, MAX_BRACKETS};
 use crate::record::{feeding::Feeding, recorder::*, timeline::CallId};
 use crate::stats::clock_fit::ClockFit;
+use crate::stats::series::{SeriesInfo, Tally};
 use crate::types::{handles::Stream, workload::Amount};
 
 const STREAM: Stream = Stream(64);
@@ -121,8 +122,14 @@ impl Bench {
 
     fn series(&self, launch: Option<u32>) -> gpu_time_report::Series {
         let id = self.site.series_id(identity(launch));
-        let counters = self.recorder.series.iter().find(|e| ptr::eq(e.id, id)).unwrap();
-        let info = crate::stats::series::SeriesInfo {
+        let counters = self
+            .recorder
+            .series
+            .counters(0, usize::MAX)
+            .iter()
+            .find(|e| ptr::eq(e.id, id))
+            .unwrap();
+        let info = SeriesInfo {
             device: "cuda:0".to_owned(),
             launch: None,
             measure: id.measure(self.site.spec.scope),
@@ -130,8 +137,6 @@ impl Bench {
             cache: id.cache,
             clock: id.clock,
             graph: id.graph,
-            timed: counters.timed,
-            in_flight: counters.in_flight,
             start_ns: 0,
             population: None,
             repeats: false,
@@ -141,7 +146,8 @@ impl Bench {
         };
         let cells = self.site.series();
         let series = &cells[id.index()].series;
-        let report = series.times().report(info, &series.tally());
+        let tally = Tally { counts: counters.counts, sums: series.sums() };
+        let report = series.times().report(info, &tally);
         assert_eq!(
             report.timed(),
             report.measured() + report.in_flight() + report.lost().map(|(_, n)| n).sum::<u64>(),

@@ -10,8 +10,8 @@ use crate::settle::options::Settle;
 use crate::settle::stopping::{Verdict, reason};
 use crate::settle::unmet::Unmet;
 use crate::settle::unmet::margin;
-use crate::stats::series::tests::info;
-use crate::stats::series::{SeriesData, SeriesInfo};
+use crate::stats::series::tests::{info, record};
+use crate::stats::series::{SeriesData, SeriesInfo, Tally};
 use crate::types::sample::Sample;
 
 /// The time between two evaluations.
@@ -30,14 +30,15 @@ struct Runs {
 fn run(kind: Kind, seed: u64, runs: &mut Runs) {
     let settle = Settle::default();
     let mut source = Source::new(kind, seed);
-    let (mut series, mut plan) = (SeriesData::new(), LookPlan::from(settle.min_time));
+    let (mut series, mut tally) = (SeriesData::new(), Tally::default());
+    let mut plan = LookPlan::from(settle.min_time);
     let mut calls = 0;
     loop {
         for _ in 0..EVALUATION {
             calls += 1;
             let mut sample = Sample::new(source.next()).unwrap();
             sample.flags.fed = true;
-            series.record(sample);
+            record(&mut series, &mut tally, sample);
         }
         let elapsed = Duration::from_secs_f64(calls as f64 / RATE);
         let is_late = elapsed >= settle.timeout;
@@ -45,7 +46,7 @@ fn run(kind: Kind, seed: u64, runs: &mut Runs) {
             continue;
         }
         let info = SeriesInfo { looks: Some(plan.with_this()), ..info(None) };
-        let report = series.times().report(info, &series.tally());
+        let report = series.times().report(info, &tally);
         let found = reason(&settle, 1.0, &report).map(|reason| Unmet {
             site: String::new(),
             series: String::new(),

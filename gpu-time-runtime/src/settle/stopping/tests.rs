@@ -4,10 +4,10 @@ use super::*;
 use crate::collect::devices::Biases;
 use crate::collect::state::{self, SiteState};
 use crate::gpu::fake;
+use crate::record::series_counters::{SeriesOutcome, SeriesTable};
 use crate::site::{callsite::CallSite, counters::Counts, series_id::SeriesIdentity};
-use crate::stats::series::SeriesData;
 use crate::types::sample::{CacheState, Lost, Sample};
-use crate::types::{attribute::Spec, device::DeviceId, key::SeriesKey};
+use crate::types::{attribute::Spec, device::DeviceId, key::SeriesKey, workload::Workload};
 
 /// A series, described by its brackets' outcomes.
 #[derive(Clone, Default)]
@@ -29,16 +29,23 @@ fn starved(times: impl IntoIterator<Item = u32>) -> TestSeries {
 }
 
 impl TestSeries {
-    fn record(&self, series: &mut SeriesData) {
+    fn record(&self, table: &mut SeriesTable, site: &'static CallSite) {
+        let cache = self.cache.unwrap_or(CacheState::AsFound);
+        let identity = SeriesIdentity::function(DeviceId::Cuda(0), cache, SeriesKey::NONE);
+        let mut record = |outcome| {
+            let series = table.begin(site, identity);
+            table.record(&[SeriesOutcome { series, outcome, workload: Workload::UNKNOWN }]);
+        };
         let sample = |ns: f64, fed: bool, at_floor: bool| {
             let mut sample = Sample::new(ns).unwrap();
             (sample.flags.fed, sample.flags.at_floor) = (fed, at_floor);
-            sample
+            Ok(sample)
         };
-        self.fed.iter().for_each(|&ns| series.record(sample(ns, true, false)));
-        self.starved.iter().for_each(|&ns| series.record(sample(ns, false, false)));
-        (0..self.at_floor).for_each(|_| series.record(sample(1_280.0, true, true)));
-        (0..self.lost).for_each(|_| series.lose(Lost::Failed));
+        self.fed.iter().for_each(|&ns| record(sample(ns, true, false)));
+        self.starved.iter().for_each(|&ns| record(sample(ns, false, false)));
+        (0..self.at_floor).for_each(|_| record(sample(1_280.0, true, true)));
+        (0..self.lost).for_each(|_| record(Err(Lost::Failed)));
+        (0..self.in_flight).for_each(|_| _ = table.begin(site, identity));
     }
 }
 
@@ -48,14 +55,9 @@ fn call_site(name: &'static str) -> &'static CallSite {
 
 fn site(name: &'static str, warmup: u64, series: &[TestSeries]) -> SiteState {
     let site = call_site(name);
-    for test in series {
-        let cache = test.cache.unwrap_or(CacheState::AsFound);
-        let id =
-            site.series_id(SeriesIdentity::function(DeviceId::Cuda(0), cache, SeriesKey::NONE));
-        test.record(&mut site.series()[id.index()].series);
-    }
-    let in_flight: Vec<_> = series.iter().map(|test| test.in_flight).collect();
-    SiteState::of_samples(site, Counts { warmup, ..Counts::default() }, &in_flight)
+    let mut table = SeriesTable::default();
+    series.iter().for_each(|test| test.record(&mut table, site));
+    SiteState::of_table(site, Counts { warmup, ..Counts::default() }, &table)
 }
 
 fn report(site: SiteState) -> Site {

@@ -1,5 +1,6 @@
+use crate::base::allocations::bytes_kept;
 use crate::stats::series::*;
-use crate::types::sample::SampleFlags;
+use crate::types::sample::{Lost, SampleFlags};
 use proptest::prelude::*;
 
 fn sample(raw_ns: f64, fed: bool) -> Sample {
@@ -20,8 +21,6 @@ pub(crate) fn info(bias_ns: Option<f64>) -> SeriesInfo {
         cache: CacheState::AsFound,
         clock: Clock::Events,
         graph: false,
-        timed: 0,
-        in_flight: 0,
         start_ns: 0,
         key: None,
         population: None,
@@ -33,9 +32,22 @@ pub(crate) fn info(bias_ns: Option<f64>) -> SeriesInfo {
 }
 
 fn report(samples: &[Sample], bias_ns: Option<f64>) -> report::Series {
-    let mut series = SeriesData::new();
-    samples.iter().for_each(|&sample| series.record(sample));
-    series.times().report(info(bias_ns), &series.tally())
+    let (series, tally) = recorded(samples);
+    series.times().report(info(bias_ns), &tally)
+}
+
+fn recorded(samples: &[Sample]) -> (SeriesData, Tally) {
+    let (mut series, mut tally) = (SeriesData::new(), Tally::default());
+    samples.iter().for_each(|&sample| record(&mut series, &mut tally, sample));
+    (series, tally)
+}
+
+/// Records a sample, and counts it as the thread does.
+pub(crate) fn record(series: &mut SeriesData, tally: &mut Tally, sample: Sample) {
+    tally.counts.begin();
+    tally.counts.end(Ok(sample));
+    series.record(sample);
+    tally.sums = series.sums();
 }
 
 #[test]
@@ -114,9 +126,8 @@ fn varying_launch_count_has_net_sum_only() {
 
 #[test]
 fn copy_excludes_later_samples() {
-    let mut series = SeriesData::new();
-    series.record(sample(5000.0, true));
-    let (times, tally) = (series.times(), series.tally());
+    let (mut series, tally) = recorded(&[sample(5000.0, true)]);
+    let times = series.times();
     series.record(sample(9000.0, true));
     let report = times.report(info(None), &tally);
     assert_eq!((report.measured, report.raw_ns().unwrap().sum()), (1, 5000.0));
@@ -127,11 +138,14 @@ fn copy_excludes_later_samples() {
 #[test]
 fn interval_widens_with_each_counted_look() {
     let mut random = fastrand::Rng::with_seed(1);
-    let mut series = SeriesData::new();
+    let (mut series, mut tally) = recorded(&[]);
     let mut look = |samples| {
-        (0..samples).for_each(|_| series.record(sample(20_000.0 + 200.0 * random.f64(), true)));
+        for _ in 0..samples {
+            let sample = sample(20_000.0 + 200.0 * random.f64(), true);
+            record(&mut series, &mut tally, sample);
+        }
         series.look();
-        let report = series.times().report(info(None), &series.tally());
+        let report = series.times().report(info(None), &tally);
         let [low, high] = report.ci95_ns().unwrap();
         (report.looks(), high - low)
     };
@@ -145,14 +159,15 @@ fn interval_widens_with_each_counted_look() {
 
 #[test]
 fn run_has_the_dependence_of_its_own_samples() {
-    let mut series = SeriesData::new();
-    (0..600).for_each(|_| series.record(sample(10_000.0, true)));
+    let (mut series, mut tally) = recorded(&[sample(10_000.0, true); 600]);
     let earlier = series.times();
     series.begin_run();
     let mut random = fastrand::Rng::with_seed(1);
-    (0..600).for_each(|_| series.record(sample(20_000.0 + 200.0 * random.f64(), true)));
-    let independent =
-        |times: SampleTimes| times.report(info(None), &series.tally()).independent().unwrap();
+    for _ in 0..600 {
+        let sample = sample(20_000.0 + 200.0 * random.f64(), true);
+        record(&mut series, &mut tally, sample);
+    }
+    let independent = |times: SampleTimes| times.report(info(None), &tally).independent().unwrap();
     let (whole, run) = (series.times(), series.times().since(&earlier));
     let (whole, run) = (independent(whole), independent(run));
     assert!(whole < 20.0 && (300.0..=600.0).contains(&run), "{whole} {run}");
@@ -161,11 +176,10 @@ fn run_has_the_dependence_of_its_own_samples() {
 #[test]
 fn counted_and_repeated_calls_have_no_error() {
     let of = |counted, repeats| {
-        let mut series = SeriesData::new();
-        (0..6_000).for_each(|_| series.record(sample(5_000.0, true).weighted(2.0)));
+        let (series, tally) = recorded(&[sample(5_000.0, true).weighted(2.0); 6_000]);
         let population = Population { calls: 12e3, weights: 12e3, variance: 12e3 };
         let info = SeriesInfo { counted, repeats, population: Some(population), ..info(None) };
-        let report = series.times().report(info, &series.tally());
+        let report = series.times().report(info, &tally);
         (report.estimated_total_error_ns().is_some(), report.unknown_error().map(str::to_owned))
     };
     assert_eq!(of(false, false), (true, None));
@@ -175,16 +189,33 @@ fn counted_and_repeated_calls_have_no_error() {
 
 #[test]
 fn million_samples_fit_in_256_kib() {
-    let mut series = SeriesData::new();
-    for i in 0..1_000_000u32 {
-        // From a nanosecond to more than an hour, spaced logarithmically.
-        series.record(sample(10f64.powf(f64::from(i) / 77_000.0), i % 2 == 0));
-    }
-    let kinds = [&series.fed, &series.starved].map(|kind| kind.bytes());
-    let bytes = size_of::<SeriesData>() + kinds.iter().sum::<usize>();
-    assert!(bytes <= 256 * 1024, "{bytes}");
-    let report = series.times().report(info(None), &series.tally());
+    // From a nanosecond to more than an hour, spaced logarithmically.
+    let spread = |i: u32| sample(10f64.powf(f64::from(i) / 77_000.0), i.is_multiple_of(2));
+    let (series, tally) = recorded(&(0..1_000_000).map(spread).collect::<Vec<_>>());
+    assert!(series.bytes() <= 256 * 1024, "{}", series.bytes());
+    let report = series.times().report(info(None), &tally);
     assert_eq!((report.measured, report.fed, report.starved), (1_000_000, 500_000, 500_000));
+}
+
+#[test]
+fn memory_grows_with_the_samples() {
+    let (empty, mut series) = bytes_kept(SeriesData::new);
+    assert_eq!((empty, series.bytes()), (0, size_of::<SeriesData>()));
+    assert!(size_of::<SeriesData>() <= 640, "{}", size_of::<SeriesData>());
+    let mut grown = |samples: &[f64]| {
+        let record = || samples.iter().for_each(|&ns| series.record(sample(ns, true)));
+        bytes_kept(record).0
+    };
+    // The index of the buckets, one page of them, one slot of the course, and the batches.
+    let batches = size_of::<report::Batches>() as i64;
+    assert_eq!(grown(&[5_000.0]), 2 * 440 + 256 + 32 + batches);
+    assert_eq!(grown(&[5_000.0, 5_010.0, 5_020.0]), 0);
+    // Three pages more, of which doubling allocates one ahead of time.
+    assert_eq!(grown(&[5_300.0, 5_600.0]), 3 * 256);
+    assert_eq!(grown(&[5_900.0]), 0);
+    let (copied, copy) = bytes_kept(|| series.clone());
+    assert_eq!(copied, 2 * 440 + 4 * 256 + 32 + batches);
+    assert_eq!(copy.bytes(), size_of::<SeriesData>() + copied as usize);
 }
 
 proptest! {
@@ -194,17 +225,27 @@ proptest! {
         lost in prop::collection::vec(0..Lost::ALL.len(), 0..20),
         in_flight in 0u64..9,
     ) {
-        let mut series = SeriesData::new();
-        for &(raw_ns, [fed, at_floor, nested, tracked]) in &samples {
-            series.record(with(raw_ns, |s| {
+        let (mut series, mut counts) = (SeriesData::new(), [BracketCounts::default(); 3]);
+        // Three threads, each of which counts for itself.
+        for (at, &(raw_ns, [fed, at_floor, nested, tracked])) in samples.iter().enumerate() {
+            let sample = with(raw_ns, |s| {
                 s.flags = SampleFlags { fed, queued: false, at_floor, nested, tracked };
-            }));
+            });
+            counts[at % 3].begin();
+            counts[at % 3].end(Ok(sample));
+            series.record(sample);
         }
-        lost.iter().for_each(|&reason| series.lose(Lost::ALL[reason]));
-        let timed = (samples.len() + lost.len()) as u64 + in_flight;
-        let info = SeriesInfo { timed, in_flight, ..info(Some(2000.0)) };
-        let report = series.times().report(info, &series.tally());
+        for &reason in &lost {
+            counts[0].begin();
+            counts[0].end(Err(Lost::ALL[reason]));
+        }
+        (0..in_flight).for_each(|_| counts[1].begin());
+        let mut tally = Tally { counts: counts[0], sums: series.sums() };
+        counts[1..].iter().for_each(|counts| tally.counts.add(counts));
+        let report = series.times().report(info(Some(2000.0)), &tally);
 
+        let timed = (samples.len() + lost.len()) as u64 + in_flight;
+        prop_assert_eq!((report.timed, report.in_flight), (timed, in_flight));
         prop_assert_eq!(report.inconsistencies().count(), 0);
         let count = |which: usize| samples.iter().filter(|(_, marks)| marks[which]).count() as u64;
         prop_assert_eq!((report.at_floor, report.nested, report.tracked), (count(1), count(2), count(3)));

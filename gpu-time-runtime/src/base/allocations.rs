@@ -1,0 +1,51 @@
+//! Counts of what a test allocates.
+
+#![expect(unsafe_code, reason = "an allocator that counts")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+struct CountingAllocator;
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+thread_local! {
+    // Without a destructor, so that they exist for as long as a thread allocates.
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+    static BYTES: Cell<i64> = const { Cell::new(0) };
+}
+
+fn count(size: i64) {
+    ALLOCATIONS.set(ALLOCATIONS.get() + u64::from(size > 0));
+    BYTES.set(BYTES.get() + size);
+}
+
+// SAFETY: every request goes to the system's allocator.
+unsafe impl GlobalAlloc for CountingAllocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as i64);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(-(layout.size() as i64));
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+/// Returns the number of allocations that this thread makes while it runs `work`.
+pub(crate) fn allocations(work: impl FnOnce()) -> u64 {
+    let before = ALLOCATIONS.get();
+    work();
+    ALLOCATIONS.get() - before
+}
+
+/// Returns the number of bytes that this thread allocates in `work` and does not free in it, and the value.
+pub(crate) fn bytes_kept<T>(work: impl FnOnce() -> T) -> (i64, T) {
+    let before = BYTES.get();
+    let value = work();
+    (BYTES.get() - before, value)
+}
