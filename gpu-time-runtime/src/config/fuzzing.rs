@@ -13,16 +13,16 @@ pub fn read(vars: &[(OsString, OsString)], functions: &[&str]) -> Vec<String> {
     messages.extend(unknown_names(vars.iter().cloned()));
     let config = Config::new(options);
 
-    for (index, target) in config.targets().iter().enumerate() {
-        assert!(config.targets()[..index].iter().all(|other| other.sink != target.sink));
+    for (index, target) in config.targets.iter().enumerate() {
+        assert!(config.targets[..index].iter().all(|other| other.sink != target.sink));
     }
-    assert!(config.budget().is_none_or(|share| share > 0.0 && share < 1.0));
-    if let Some(Hold::For(ns)) = config.hold(None) {
+    assert!(config.budget.is_none_or(|share| share > 0.0 && share < 1.0));
+    if let Some(Some(Hold::For(ns))) = config.hold {
         assert!((1..=1_000_000_000).contains(&ns));
     }
-    messages.extend(targets::missing_directories(config.targets()));
+    messages.extend(targets::missing_directories(&config.targets));
     // Neither call may take exponential time.
-    functions.iter().for_each(|name| _ = config.filter().admits(name));
-    config.filter().suggest(functions);
+    functions.iter().for_each(|name| _ = config.filter.admits(name));
+    config.filter.suggest(functions);
     messages
 }

@@ -1,6 +1,15 @@
 //! Items that the copied files name but the models do not need.
 
 pub mod base {
+    pub mod increment {
+        use crate::atomic::{AtomicU64, Ordering::Relaxed};
+
+        /// The runtime's increment is one instruction, but not atomic for other threads.
+        pub fn increment(counter: &AtomicU64) {
+            counter.store(counter.load(Relaxed) + 1, Relaxed);
+        }
+    }
+
     pub mod lock {
         pub use std::sync::MutexGuard;
 
