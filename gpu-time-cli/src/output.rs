@@ -15,7 +15,7 @@ pub fn write(to: Option<&Path>, text: &str) -> Result<(), Failure> {
 /// Writes bytes to a file, or to stdout if there is no path or it is `-`. A file is replaced only once
 /// all of its new content has been written.
 pub fn write_bytes(to: Option<&Path>, bytes: &[u8]) -> Result<(), Failure> {
-    let Some(path) = to.filter(|path| *path != "-") else {
+    let Some(path) = to.filter(|path| path.as_os_str() != "-") else {
         let mut stdout = io::stdout().lock();
         return match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
             // The reader, such as `head`, closed the pipe early.
