@@ -212,7 +212,7 @@ fn from_param(param: &Param) -> Stream {
     Stream { expr: parse_quote!(#name), cfg: cfg(param.attrs), lent: peel(param.ty).1 }
 }
 
-/// Returns `true` for the type of a stream, through references and `Option`.
+/// Returns `true` if the type is that of a stream, looking through references and `Option`.
 fn is_stream(ty: &Type) -> bool {
     let (Type::Path(path), _) = peel(ty) else { return false };
     let last = |path: &syn::TypePath, name: &str| {
@@ -224,7 +224,7 @@ fn is_stream(ty: &Type) -> bool {
     }
 }
 
-/// Returns `true` for the type of a raw handle, through references and `Option`.
+/// Returns `true` if the type is a raw handle, looking through references and `Option`.
 fn is_raw(ty: &Type) -> bool {
     let (Type::Path(path), _) = peel(ty) else { return false };
     path.path.segments.last().is_some_and(|last| RAW_HANDLES.iter().any(|raw| last.ident == raw))

@@ -118,7 +118,8 @@ fn sole_macro(stmt: &Stmt) -> Option<&Macro> {
     }
 }
 
-/// Returns the macro in an expression that consists of it, of `unwrap` and of blocks.
+/// Returns the macro that an expression consists of, ignoring enclosing blocks and calls to `unwrap` or
+/// `expect`.
 fn value_of_macro(expr: &Expr) -> Option<&Macro> {
     let block = match bare(expr) {
         Expr::Macro(call) => return Some(&call.mac),

@@ -13,9 +13,9 @@ use crate::base::outlet::{self, PATIENCE};
 /// The bits of a file's mode that a new version of the file gets.
 const PERMISSIONS: u32 = 0o777;
 
-/// Writes a file as a whole: under a temporary name in the same directory, which is then renamed. A file that
-/// exists keeps its mode and owner; it is overwritten if the new one cannot get them. Devices and pipes are
-/// written to.
+/// Writes a file atomically, by renaming a temporary file in the same directory. The mode and owner of an
+/// existing file are preserved; if that is not possible, the file is overwritten in place. Devices and
+/// pipes are written to directly.
 pub fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let Some(old) = existing(path)? else {
         return Temporary::beside(path, None)?.become_file(path, bytes);

@@ -12,7 +12,7 @@ pub(crate) struct BracketCounts {
     /// Brackets opened, or calls begun for a series of sums. In graphs: replays that were read and
     /// launches that were lost.
     pub timed: u64,
-    /// The ones among them that are neither measured nor lost yet.
+    /// The part of `timed` that has been neither measured nor lost yet.
     pub in_flight: u64,
     pub measured: u64,
     pub fed: u64,

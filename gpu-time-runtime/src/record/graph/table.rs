@@ -22,7 +22,7 @@ pub(super) struct GraphPair {
     info: Option<NodeInfo>,
 }
 
-/// The node properties needed for its samples.
+/// The properties of a graph node that its samples need.
 #[derive(Clone, Copy)]
 pub(super) struct NodeInfo {
     pub site: &'static CallSite,

@@ -59,7 +59,7 @@ impl Model {
         Ok(i32::try_from(value).unwrap_or(i32::MAX))
     }
 
-    /// Returns a device's number in the machine, before `CUDA_VISIBLE_DEVICES` is applied.
+    /// Returns a device's index on the machine, before `CUDA_VISIBLE_DEVICES` is applied.
     fn installed(&self, device: i32) -> DriverResult<usize> {
         Ok(self.devices[self.device(device)?].installed)
     }

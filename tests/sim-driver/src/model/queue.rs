@@ -22,7 +22,7 @@ impl Model {
         self.enqueue_command(stream, work, None, graph)
     }
 
-    /// Makes the stream wait for a moment.
+    /// Makes the stream wait until `moment`.
     pub fn enqueue_after(&mut self, stream: Handle, moment: Moment, graph: bool) -> DriverResult {
         self.enqueue_command(stream, Work::Wait { event: None }, Some(moment), graph).map(drop)
     }
