@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 /// interrupts it and increments the same counter: a single instruction cannot be interrupted halfway.
 ///
 /// Without a `lock` prefix, which an atomic addition has, it takes a nanosecond instead of seven.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
 pub(crate) fn increment(counter: &AtomicU64) {
     // SAFETY: adds 1 to an integer that may be changed through a shared reference. Other threads load it
@@ -18,8 +18,8 @@ pub(crate) fn increment(counter: &AtomicU64) {
     }
 }
 
-/// Adds 1 to a counter that no other thread writes.
-#[cfg(not(target_arch = "x86_64"))]
+/// Adds 1 to a counter that no other thread writes. Also for Miri, which runs no inline assembly.
+#[cfg(any(not(target_arch = "x86_64"), miri))]
 #[inline(always)]
 pub(crate) fn increment(counter: &AtomicU64) {
     counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
