@@ -53,8 +53,8 @@ impl<G: StreamGuard, W: Work> TimedCall for SyncStream<G, W> {
 }
 
 /// A call between two barriers.
+///
 /// Invariant: until this is closed or abandoned, a bracket is open in the stream's state and a call
-/// is in flight in its series.
 /// is in flight in its series.
 struct Barriers {
     call: StreamCall,

@@ -283,7 +283,7 @@ pub(crate) fn stream_call<G: StreamGuard, D: Details>(
     let (key, rest) = series_key(site, details);
     if !site.is_plain() {
         first::prepare(site, context);
-        let lease_in = if D::HAS_KEY { 0 } else { handle };
+        let lease_in = if D::HAS_DETAILS { 0 } else { handle };
         if !is_captured && warms_up(&mut ticket, Some((context, lease_in)), key) {
             return None;
         }
@@ -305,7 +305,7 @@ pub(crate) fn series_key<D: Details>(site: &'static CallSite, details: D) -> (Se
 /// Runs a user's expression, if the attribute has any. Calls inside it count as usual.
 #[inline(always)]
 fn evaluate<D: Details, T>(expression: impl FnOnce() -> T) -> T {
-    if D::HAS_KEY { inside::outside(expression) } else { expression() }
+    if D::HAS_DETAILS { inside::outside(expression) } else { expression() }
 }
 
 /// Evaluates a call's workload, and counts it if it is invalid.
@@ -320,7 +320,7 @@ pub(crate) fn workload<D: Details>(site: &'static CallSite, rest: D::Rest) -> D:
 
 /// Takes a warm-up call for the context's device, or for the host if there is no context. If many
 /// are left, the thread leases more, which its next calls in the context use up without further
-/// checks. The second value is the handle that identifies the context to those calls, or 0 if they
+/// checks. The second value of `on` is the handle that identifies the context to those calls, or 0 if they
 /// cannot use a lease.
 #[inline(never)]
 pub(crate) fn warms_up(

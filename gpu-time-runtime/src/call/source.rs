@@ -45,8 +45,8 @@ pub trait Details {
     /// The expressions that remain after the key.
     type Rest;
 
-    /// The attribute has a `key`.
-    const HAS_KEY: bool;
+    /// The attribute has a `key`, `bytes` or `flops`.
+    const HAS_DETAILS: bool;
 
     /// Evaluates `key`. Called for timed calls, and to find out which series a warm-up call belongs
     /// to.
@@ -80,7 +80,7 @@ impl Work for Workload {
 pub struct NoDetails;
 
 impl Details for NoDetails {
-    const HAS_KEY: bool = false;
+    const HAS_DETAILS: bool = false;
     type Work = ();
     type Rest = ();
 
@@ -107,7 +107,7 @@ where
     W: FnOnce() -> Workload,
 {
     // Also `true` if there is only `bytes` or `flops`, because such a call leases no warm-up calls.
-    const HAS_KEY: bool = true;
+    const HAS_DETAILS: bool = true;
     type Work = Workload;
     type Rest = W;
 

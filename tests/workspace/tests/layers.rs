@@ -43,6 +43,8 @@ const CRATES: &[&str] = &[
     "gpu-time-runtime/src",
     "kernels/src",
     "benches/accuracy/src",
+    "tests/plugins/src",
+    "tests/shapes/src",
     "tests/sim-driver/src",
     "tests/sim-nvml/src",
 ];
