@@ -44,7 +44,6 @@ const CRATES: &[&str] = &[
     "kernels/src",
     "benches/accuracy/src",
     "tests/plugins/src",
-    "tests/shapes/src",
     "tests/sim-driver/src",
     "tests/sim-nvml/src",
 ];
