@@ -12,6 +12,7 @@ pub(crate) mod inside;
 pub(crate) mod lock;
 pub(crate) mod outlet;
 pub(crate) mod pin;
+pub(crate) mod published;
 pub(crate) mod room;
 pub(crate) mod rounds;
 pub(crate) mod siblings;

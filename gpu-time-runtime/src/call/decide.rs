@@ -43,6 +43,8 @@ pub(crate) struct Admitted<G> {
 /// counted as skipped.
 pub(crate) struct Ticket {
     pub site: &'static CallSite,
+    /// The thread's counters of the site, if they are allocated.
+    counters: Option<&'static CallCounters>,
     /// The number of calls that this call represents.
     weight: f32,
     outcome: Outcome,
@@ -51,7 +53,7 @@ pub(crate) struct Ticket {
 impl Ticket {
     #[inline(always)]
     fn new(site: &'static CallSite, weight: f32) -> Ticket {
-        Ticket { site, weight, outcome: Outcome::Skipped }
+        Ticket { site, counters: threads::counters(site), weight, outcome: Outcome::Skipped }
     }
 
     /// Counts the call with the given outcome.
@@ -71,7 +73,7 @@ impl Ticket {
 impl Drop for Ticket {
     #[inline(always)]
     fn drop(&mut self) {
-        count(self.site, self.outcome);
+        count_in(self.counters, self.site, self.outcome);
     }
 }
 
@@ -88,7 +90,7 @@ pub(crate) fn admit<G>(
     let ticket = draw(site)?;
     let source = source();
     if let Source::Stream(stream) = &source
-        && is_leased(site, stream.context)
+        && is_leased(&ticket, stream.context)
     {
         ticket.count_as(Outcome::Warmup);
         return None;
@@ -194,16 +196,13 @@ fn draw_and_count(
 
 #[inline]
 fn is_wanted(site: &'static CallSite) -> bool {
-    match site.is_on() {
-        Some(on) => on && switches::is_on(),
-        None => first::first_call(site) && switches::is_on(),
-    }
+    (site.is_on() || (!site.is_configured() && first::first_call(site))) && switches::is_on()
 }
 
 #[cold]
 fn may_need_nodes(site: &'static CallSite) -> bool {
     // A site excluded by the filter before its first capture never gets nodes.
-    let may_have = site.has_nodes().unwrap_or(site.is_on() == Some(true));
+    let may_have = site.has_nodes().unwrap_or(site.is_on());
     may_have && !switches::is_closed() && !cuda::is_recording()
 }
 
@@ -246,11 +245,11 @@ fn draw_slowly(
 
 /// Uses one of the warm-up calls that the thread has leased in this context, if any.
 #[inline(always)]
-fn is_leased(site: &'static CallSite, context: usize) -> bool {
+fn is_leased(ticket: &Ticket, context: usize) -> bool {
+    let Ticket { site, counters, .. } = ticket;
     !site.is_plain()
         && context != 0
-        && threads::counters(site)
-            .is_some_and(|counters| counters.pass_over(context, site.rate.epoch()))
+        && counters.is_some_and(|counters| counters.pass_over(context, site.rate.epoch()))
 }
 
 /// Finds the context for a call on a stream, and starts timing the call. Returns `None` if there is
@@ -362,7 +361,12 @@ pub(crate) fn warms_up(
 /// Counts a call on the calling thread.
 #[inline(always)]
 fn count(site: &'static CallSite, outcome: Outcome) {
-    match threads::counters(site) {
+    count_in(threads::counters(site), site, outcome);
+}
+
+#[inline(always)]
+fn count_in(counters: Option<&CallCounters>, site: &'static CallSite, outcome: Outcome) {
+    match counters {
         Some(counters) => counters.count(outcome),
         None => count_slowly(site, outcome),
     }

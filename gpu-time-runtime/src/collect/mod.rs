@@ -217,7 +217,7 @@ pub(crate) fn live_states(drains: bool) -> impl Iterator<Item = SiteState> {
     }
     let mut states: Vec<_> = registry::sites().into_iter().map(SiteState::new).collect();
     read_counters(&mut states);
-    states.into_iter().filter(|state| state.site.is_on().is_some()).map(|mut state| {
+    states.into_iter().filter(|state| state.site.is_configured()).map(|mut state| {
         state.copy_sums();
         state
     })

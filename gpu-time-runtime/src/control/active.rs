@@ -81,7 +81,7 @@ pub(crate) fn change(options: Options) {
     active.config = Arc::new(config);
     // Sites that have not been called yet are configured on their first call.
     for site in registry::sites() {
-        if site.is_on().is_some() {
+        if site.is_configured() {
             configure_site(site, &active.config);
         }
     }

@@ -95,7 +95,7 @@ mod tests {
         let mut recorder = Recorder::default();
         (0..launches).for_each(|launch| _ = recorder.series.begin(site, identity(launch)));
         Box::leak(Box::new(ThreadRecorder {
-            counters: ThreadCounters::none(),
+            counters: ThreadCounters::NONE,
             recorder: Mutex::new(Rank::Recorder, recorder),
         }))
     }

@@ -57,6 +57,7 @@ struct ThreadExit(&'static ThreadRecorder);
 impl Drop for ThreadExit {
     fn drop(&mut self) {
         CURRENT.set(None);
+        COUNTERS.set(ThreadCounters::NONE);
         thread_id::mark_ending();
         if fork::is_forked() {
             // Another thread may have held a lock when the process was forked.
@@ -71,6 +72,8 @@ impl Drop for ThreadExit {
 thread_local! {
     // This has no destructor, so it can be read for as long as the thread runs.
     static CURRENT: Cell<Option<&'static ThreadRecorder>> = const { Cell::new(None) };
+    // The counters of the current recorder, which every untimed call reads.
+    static COUNTERS: Cell<ThreadCounters> = const { Cell::new(ThreadCounters::NONE) };
     static ON_EXIT: Cell<Option<ThreadExit>> = const { Cell::new(None) };
 }
 
@@ -78,7 +81,7 @@ thread_local! {
 /// yet, or if its recorder has no counters for this site yet.
 #[inline(always)]
 pub(crate) fn counters(site: &'static CallSite) -> Option<&'static CallCounters> {
-    CURRENT.get()?.counters.get(site.id())
+    COUNTERS.get().get(site.id())
 }
 
 /// Returns the calling thread's counters of the site, allocated on first use. `None` if the thread is
@@ -111,6 +114,7 @@ fn assign() -> &'static ThreadRecorder {
         return shared();
     }
     CURRENT.set(Some(thread));
+    COUNTERS.set(thread.counters);
     thread
 }
 
@@ -119,7 +123,7 @@ fn assign() -> &'static ThreadRecorder {
 fn shared() -> &'static ThreadRecorder {
     let mut threads = locked_threads();
     threads.shared.unwrap_or_else(|| {
-        let thread = new_recorder(ThreadCounters::none());
+        let thread = new_recorder(ThreadCounters::NONE);
         threads.all.push(thread);
         *threads.shared.insert(thread)
     })

@@ -99,14 +99,17 @@ impl CallSite {
         self.id.store(id, Relaxed);
     }
 
-    /// Returns `true` if calls are timed, or `None` before the site is configured.
+    /// Returns `true` if calls are timed. `false` until the site is configured.
     #[inline(always)]
-    pub(crate) fn is_on(&self) -> Option<bool> {
+    pub(crate) fn is_on(&self) -> bool {
         // Pairs with the store in `configure`, which makes the id and the settings visible as well.
-        match self.interest.load(Acquire) {
-            UNKNOWN => None,
-            interest => Some(interest & ON != 0),
-        }
+        self.interest.load(Acquire) & ON != 0
+    }
+
+    /// Returns `true` once the site is configured, by its first call.
+    #[inline(always)]
+    pub(crate) fn is_configured(&self) -> bool {
+        self.interest.load(Acquire) != UNKNOWN
     }
 
     /// Returns `true` if the site has no `warmup`, `cold`, `sleep` or `graph`, so its settings need
