@@ -32,6 +32,7 @@ fn site(line: usize) -> &'static CallSite {
         column: 1,
         warmup: 0,
         sampling: Sampling::ALL,
+        kernels: None,
         cold: None,
         sleep: None,
         graph: false,

@@ -12,6 +12,9 @@ use crate::call::source::{Details, Source};
 use crate::call::{barriers::SyncCall, scope::Scope, stream::StreamGuard};
 use crate::site::{callsite::CallSite, cost::CostTimer};
 
+/// A call whose kernels are timed by CUPTI.
+pub type KernelsCall<W> = HostCall<W>;
+
 /// Starts a call whose launches are timed individually.
 #[inline(always)]
 pub fn enter_launches<G: StreamGuard, D: Details>(
@@ -57,6 +60,15 @@ pub fn enter_sync<G: StreamGuard, D: Details>(
 #[inline(always)]
 pub fn enter_host<D: Details>(site: &'static CallSite, details: D) -> Scope<HostCall<D::Work>> {
     decide::draw(site).map_or_else(Scope::none, |ticket| begin_host(ticket, details))
+}
+
+/// Starts a call that needs no stream: the kernels that it enqueues are timed by CUPTI.
+#[inline(always)]
+pub fn enter_kernels<D: Details>(
+    site: &'static CallSite,
+    details: D,
+) -> Scope<KernelsCall<D::Work>> {
+    enter_host(site, details)
 }
 
 #[inline(never)]

@@ -192,6 +192,7 @@ pub(crate) const SPEC: Spec = Spec {
     column: 1,
     warmup: 0,
     sampling: Sampling::ALL,
+    kernels: None,
     cold: None,
     sleep: None,
     graph: false,

@@ -1,6 +1,6 @@
 //! The attribute's arguments.
 
-use crate::types::sampling::Sampling;
+use crate::types::{kernel_rate::KernelRate, sampling::Sampling};
 pub use gpu_time_report::{Clock, Remark, ScopeKind};
 
 /// The arguments of one attribute, as compile-time constants.
@@ -27,6 +27,8 @@ pub struct Spec {
     pub cold: Option<Cold>,
     /// `sleep` or `sleep = "50us"`.
     pub sleep: Option<Hold>,
+    /// `kernels` or `kernels = 0.01`: which of the timed calls are opened.
+    pub kernels: Option<KernelRate>,
     /// `graph`: captured launches become timed graph nodes.
     pub graph: bool,
     /// The function is async. Its stream is never held, because the hold would outlast an await.

@@ -4,6 +4,7 @@ pub mod attribute;
 pub(crate) mod device;
 pub(crate) mod gpu_stream;
 pub(crate) mod handles;
+pub mod kernel_rate;
 pub mod key;
 pub(crate) mod label;
 pub(crate) mod sample;
