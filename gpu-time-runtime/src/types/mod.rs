@@ -1,5 +1,6 @@
 //! Plain values passed between layers.
 
+pub(crate) mod activity;
 pub mod attribute;
 pub(crate) mod device;
 pub(crate) mod gpu_stream;
