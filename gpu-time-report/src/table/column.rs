@@ -177,7 +177,7 @@ impl<'a> TableRow<'a> {
 
     fn samples(&self) -> Option<u64> {
         match self {
-            TableRow::Series { series, .. } => Some(series.measured),
+            TableRow::Series { series, .. } => Some(series.samples()),
             TableRow::Untimed { .. } => None,
             TableRow::OtherKeys { samples, .. } => Some(*samples).filter(|samples| *samples > 0),
         }
@@ -208,7 +208,7 @@ impl<'a> TableRow<'a> {
 fn device(series: &Series) -> String {
     match series.clock {
         Clock::Sync => format!("{} {}", printable(&series.device), marks::SYNC),
-        Clock::Events => printable(&series.device),
+        Clock::Events | Clock::Kernels => printable(&series.device),
         Clock::Host => marks::HOST.to_owned(),
     }
 }

@@ -210,12 +210,12 @@ impl SiteState {
             counted: self.site.rate.get().is_counted(),
             looks: None,
             start_ns: match id.clock {
-                Clock::Events | Clock::Sync => cuda::start_ns(),
+                Clock::Events | Clock::Sync | Clock::Kernels => cuda::start_ns(),
                 Clock::Host => 0,
             },
             bias: match id.clock {
                 Clock::Events => biases.of(id.device),
-                Clock::Sync | Clock::Host => Some(Bias::NONE),
+                Clock::Sync | Clock::Host | Clock::Kernels => Some(Bias::NONE),
             },
         };
         SeriesView { info, tally, state: series }

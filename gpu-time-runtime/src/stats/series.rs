@@ -280,6 +280,7 @@ impl SampleTimes {
             runs: Vec::new(),
             bytes: rates.bytes(rate_basis),
             flops: rates.flops(rate_basis),
+            kernel_times: None,
         }
     }
 }
