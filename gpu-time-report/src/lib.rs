@@ -61,7 +61,7 @@ pub use flush_proof::{Eviction, FlushProof};
 pub use json::ReadError;
 pub use process::Process;
 pub use rate::{Bytes, Flops};
-pub use series::{Launch, Launches, Run, Series};
+pub use series::{Elsewhere, Kernel, KernelTimes, Launch, Launches, Run, Series};
 pub use site::Site;
 pub use snapshot::Snapshot;
 pub use stats::{Histogram, Slot, Stats, Timeline};
@@ -79,6 +79,8 @@ pub use losses::{Losses, Lost};
 pub use names::Names;
 #[doc(hidden)]
 pub use remark::Remark;
+#[doc(hidden)]
+pub use series::ElsewhereReason;
 #[doc(hidden)]
 pub use stats::{
     Batches, Course, Dependence, Distribution, Modes, PairedRatios, Summary, Trend, step_ns,

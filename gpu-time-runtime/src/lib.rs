@@ -31,6 +31,7 @@ mod collect;
 mod config;
 mod control;
 mod cuda;
+mod cupti;
 #[cfg(feature = "nvml")]
 #[doc(hidden)]
 pub mod doctor;

@@ -177,7 +177,7 @@ impl<'a> TableRow<'a> {
 
     fn samples(&self) -> Option<u64> {
         match self {
-            TableRow::Series { series, .. } => Some(series.measured),
+            TableRow::Series { series, .. } => Some(series.samples()),
             TableRow::Untimed { .. } => None,
             TableRow::OtherKeys { samples, .. } => Some(*samples).filter(|samples| *samples > 0),
         }

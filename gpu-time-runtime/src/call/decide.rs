@@ -58,7 +58,7 @@ impl Ticket {
 
     /// Counts the call with the given outcome.
     #[inline(always)]
-    fn count_as(mut self, outcome: Outcome) {
+    pub fn count_as(mut self, outcome: Outcome) {
         self.outcome = outcome;
     }
 

@@ -8,8 +8,8 @@ use crate::base::inside;
 use crate::call::brackets::{BodyCall, LaunchesCall};
 use crate::call::decide::{self, Admitted, Ticket};
 use crate::call::host::{HostCall, StreamOrHost, StreamTimed};
-use crate::call::source::{Details, Source, Work};
 use crate::call::kernels::{self, KernelsCall};
+use crate::call::source::{Details, Source, Work};
 use crate::call::{barriers::SyncCall, opened, scope::Scope, stream::StreamGuard};
 use crate::site::{callsite::CallSite, cost::CostTimer};
 

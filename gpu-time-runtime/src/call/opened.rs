@@ -13,8 +13,8 @@ use crate::gpu::Gpu;
 use crate::record::opened::{self, FrameId, OpenCall, Subject};
 use crate::record::threads::StreamCall;
 use crate::record::timeline::{self, CallId};
-use crate::site::cost::{self, Timing};
 use crate::site::callsite::CallSite;
+use crate::site::cost::{self, Timing};
 use crate::stats::sampling::generator;
 use crate::types::sample::{CacheState, Lost};
 use crate::types::settings::Settings;
@@ -155,8 +155,7 @@ fn draws(site: &'static CallSite) -> bool {
 impl OpenedCall {
     fn leave(&self, lost: Option<Lost>) {
         let OpenedCall { subject, frame, device, .. } = self;
-        let of_context =
-            |context| if context == 0 { *device } else { first::device(context) };
+        let of_context = |context| if context == 0 { *device } else { first::device(context) };
         match opened::leave(*frame, lost, of_context) {
             Some(launches) if cost::is_on() => {
                 subject.site.cost.count_preparation(launches as f64 * LAUNCH_COST_NS);

@@ -53,11 +53,11 @@ impl<C: TimedCall> Scope<C> {
             opened::nest();
         }
         Scope(Some(Active {
-                call,
-                nests,
-                is_suspended: AtomicBool::new(false),
-                was_panicking: thread::panicking(),
-                cost,
+            call,
+            nests,
+            is_suspended: AtomicBool::new(false),
+            was_panicking: thread::panicking(),
+            cost,
         }))
     }
 

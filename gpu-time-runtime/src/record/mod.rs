@@ -2,6 +2,7 @@
 
 pub(crate) mod bracket;
 pub(crate) mod call_sums;
+pub(crate) mod drain;
 pub(crate) mod feeding;
 pub(crate) mod graph;
 pub(crate) mod opened;

@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(first, directory(4) + chunk + last + counters);
         assert_eq!(far, directory(626 - 4) + chunk + last);
         assert_eq!(near, last);
-        assert!(last <= 40 && counters <= 4 * 176 && chunk <= 16 * 80);
+        assert!(last <= 40 && counters <= 4 * 192 && chunk <= 16 * 80);
         assert_eq!(sites.map(&mut grown), [0; 3]);
     }
 

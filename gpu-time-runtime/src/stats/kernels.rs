@@ -9,9 +9,6 @@ use gpu_time_report::{self as report, Distribution, Stats};
 /// The most kernels of a series with figures of their own. The others share one entry.
 const MAX_KERNELS: usize = 255;
 
-/// The name of the entry for all kernels beyond [`MAX_KERNELS`].
-const OTHER: &str = "<other>";
-
 /// The GPU work of one opened call of one function, the functions that it called included.
 pub(crate) struct CallFigures {
     /// The time during which at least one of its kernels, copies or memsets ran.
@@ -151,7 +148,7 @@ impl OpenedCalls {
             .elsewhere
             .iter()
             .map(|(work, times)| times.report(&work.name))
-            .chain(self.elsewhere.other.iter().map(|times| times.report(OTHER)))
+            .chain(self.elsewhere.other.iter().map(|times| times.report(report::Kernel::OTHER)))
             .collect();
         elsewhere.sort_by(|one, two| one.name.cmp(&two.name));
         report::KernelTimes {
@@ -165,13 +162,15 @@ impl OpenedCalls {
             streams: Some(self.streams),
             kernels,
             elsewhere,
+            zero_times: 0,
         }
     }
 
     /// Returns its heap memory, in bytes.
     pub fn heap_bytes(&self) -> usize {
         let own = [&self.busy, &self.self_busy, &self.span, &self.gaps, &self.host];
-        let kernels = self.works.iter().map(|(_, of)| of).chain(&self.works.other).map(|of| &of.times);
+        let kernels =
+            self.works.iter().map(|(_, of)| of).chain(&self.works.other).map(|of| &of.times);
         let times = own.into_iter().chain(kernels).map(Distribution::heap_bytes);
         times.sum::<usize>() + self.works.heap_bytes() + self.elsewhere.heap_bytes()
     }
@@ -179,8 +178,8 @@ impl OpenedCalls {
 
 impl KernelTimes {
     fn report(&self, work: &GpuWork, calls: f64) -> Option<report::Kernel> {
-        let time_ns = stats(&self.times)?;
-        let count = self.times.summary().count();
+        let summary = self.times.summary();
+        let (time_ns, count) = (summary.stats(0.0, summary.sum(0.0))?, summary.count());
         Some(report::Kernel {
             name: work.name.clone(),
             grid: work.grid,
@@ -189,8 +188,8 @@ impl KernelTimes {
             shared_bytes: work.shared_bytes,
             per_call: count as f64 / calls,
             count,
-            time_ns,
             total_ns: time_ns.sum,
+            time_ns: Some(time_ns),
             share: 0.0,
         })
     }
@@ -209,7 +208,13 @@ impl ElsewhereTimes {
 
 /// Describes the entry that many kernels share.
 fn other() -> GpuWork {
-    GpuWork { name: OTHER.to_owned(), grid: [0; 3], block: [0; 3], registers: 0, shared_bytes: 0 }
+    GpuWork {
+        name: report::Kernel::OTHER.to_owned(),
+        grid: [0; 3],
+        block: [0; 3],
+        registers: 0,
+        shared_bytes: 0,
+    }
 }
 
 fn stats(times: &Distribution) -> Option<Stats> {
@@ -270,7 +275,8 @@ mod tests {
         }
         let report = opened.report();
         assert_eq!(report.kernels.len(), MAX_KERNELS + 1);
-        let other = report.kernels.iter().find(|kernel| kernel.name == OTHER).unwrap();
+        let other =
+            report.kernels.iter().find(|kernel| kernel.name == report::Kernel::OTHER).unwrap();
         assert_eq!((other.count, other.total_ns), (45, 450.0));
         assert_eq!(report.kernels.iter().map(|kernel| kernel.count).sum::<u64>(), 300);
     }

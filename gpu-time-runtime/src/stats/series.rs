@@ -106,27 +106,9 @@ pub struct SampleSums {
     brackets: BracketsPerSample,
     weighted: WeightedSums,
     rates: Rates,
-    /// Opened calls, whose times are not among the samples.
-    opened: BusyTime,
 }
 
-impl_since!(SampleSums { brackets, weighted, rates, opened });
-
-/// The GPU time of opened calls.
-#[derive(Clone, Copy, Debug, Default)]
-struct BusyTime {
-    calls: u64,
-    ns: f64,
-}
-
-impl_since!(BusyTime { calls, ns });
-
-impl BusyTime {
-    fn record(&mut self, sample: Sample) {
-        self.calls += 1;
-        self.ns += sample.raw_ns();
-    }
-}
+impl_since!(SampleSums { brackets, weighted, rates });
 
 /// The number of brackets in each fed or starved sample.
 #[derive(Clone, Copy, Debug)]
@@ -190,11 +172,7 @@ impl SeriesData {
             self.record(sample.flagged(flags));
             self.sums.rates.record(sample.flagged(flags), workload);
         } else {
-            self.sums.opened.record(sample);
-            if sample.weight != 1.0 {
-                // No event bias is in it.
-                self.sums.weighted.record(Sample { brackets: 0, ..sample });
-            }
+            self.sums.weighted.record_opened(sample);
         }
     }
 
@@ -256,17 +234,24 @@ impl Since for TimeSummary {
 }
 
 impl SampleTimes {
+    /// Returns the figures of opened calls, if there are any.
+    #[cfg(test)]
+    pub fn opened(&self) -> Option<&report::KernelTimes> {
+        self.opened.as_deref()
+    }
+
     /// Returns the series for the report. Counts were read before the times were, so the statistics
     /// may include a few more samples.
     ///
     /// The bias of a sum of k launches is k times that of a bracket. The histogram does not store k
     /// for each sample, so if k varies, only the sum of all times has a net figure.
     pub fn report(&self, info: SeriesInfo, tally: &Tally) -> report::Series {
-        let SampleSums { brackets, weighted, rates, opened: busy } = &tally.sums;
+        let SampleSums { brackets, weighted, rates } = &tally.sums;
         let BracketCounts { timed, in_flight, measured, fed, starved, at_floor, .. } = tally.counts;
         let BracketCounts { queued, nested, tracked, lost, .. } = tally.counts;
         // The times of a series without events are those of opened calls, which are recorded as fed.
-        let samples = if info.clock == Clock::Kernels { tally.counts.opened } else { fed + starved };
+        let samples =
+            if info.clock == Clock::Kernels { tally.counts.opened } else { fed + starved };
         let basis = if starved == 0 || fed > 0 { &self.fed } else { &self.starved };
         let dependence = basis.dependence();
         let looks = info.looks.unwrap_or(self.looks).max(1);
@@ -278,11 +263,11 @@ impl SampleTimes {
             Some(net) => net.sum,
             None => (sum(0.0) - bias * brackets.sum as f64).max(0.0),
         });
-        let has_times = samples > 0 || busy.calls > 0;
+        let has_times = samples > 0 || tally.counts.opened > 0;
         let estimate = info.population.filter(|_| has_times).map(|population| {
             let mean = brackets.mean();
             let (seen_ns, bias_ns) = net_sum_ns.zip(bias_ns).unwrap_or((sum(0.0), 0.0));
-            weighted.total(seen_ns + busy.ns, bias_ns, mean, population)
+            weighted.total(seen_ns, bias_ns, mean, population)
         });
         let is_sampled = info.population.is_some_and(|population| population.variance > 0.0);
         let error_ns = estimate.map(|estimate| match estimate.error_ns() {
@@ -315,9 +300,11 @@ impl SampleTimes {
             nested,
             tracked,
             upper_bound: fed == 0 && starved > 0,
-            launches: (info.measure == Measure::Sum && samples > 0).then_some(
-                report::Launches { min: brackets.min, mean: brackets.mean(), max: brackets.max },
-            ),
+            launches: (info.measure == Measure::Sum && samples > 0).then_some(report::Launches {
+                min: brackets.min,
+                mean: brackets.mean(),
+                max: brackets.max,
+            }),
             raw_ns: stats(0.0),
             net_ns,
             bias_ns,

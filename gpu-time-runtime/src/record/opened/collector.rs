@@ -33,7 +33,7 @@ const QUIET: u32 = 2;
 /// Calls that have ended since the last collection.
 static ENDED: Mutex<Vec<Box<OpenCall>>> = Mutex::new(Rank::EndedCalls, Vec::new());
 static IDLE: Mutex<Vec<Box<OpenCall>>> = Mutex::new(Rank::IdleCalls, Vec::new());
-static COLLECTOR: Mutex<Collector> = Mutex::new(Rank::Collector, Collector::EMPTY);
+static COLLECTOR: Mutex<Collector> = Mutex::new(Rank::Collector, Collector::new());
 /// The calls that have ended and are not in their series yet.
 static WAITING: AtomicU64 = AtomicU64::new(0);
 
@@ -51,7 +51,7 @@ pub(crate) struct UselessRecords {
 }
 
 /// Calls that wait for records.
-struct Collector {
+pub(super) struct Collector {
     /// In the order in which they ended.
     calls: VecDeque<WaitingCall>,
     /// The number of the first call in `calls`.
@@ -153,49 +153,56 @@ pub(crate) fn give_up(deadline: Instant) {
 }
 
 impl Collector {
-    const EMPTY: Collector = Collector {
-        calls: VecDeque::new(),
-        first: 0,
-        launches: None,
-        unclaimed: VecDeque::new(),
-    };
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    pub const fn new() -> Collector {
+        Collector { calls: VecDeque::new(), first: 0, launches: None, unclaimed: VecDeque::new() }
+    }
 
     fn collect(&mut self, is_last: bool) {
         // Before the records are taken: what a call that is open now launched may be among them.
         let may_be_claimed = SWITCHES.opened.load(Relaxed) > 0;
-        self.claim();
-        let waiting = self.calls.iter_mut().filter(|waiting| waiting.call.is_some());
-        waiting.for_each(|waiting| waiting.quiet += 1);
+        self.claim(take_ended());
+        self.begin_round();
         let drained = cupti::drain(is_last, &mut |activity| self.take(activity));
         DROPPED.fetch_add(drained.dropped, Relaxed);
         ZERO_TIMES.fetch_add(drained.zero_times, Relaxed);
-        self.claim();
+        self.claim(take_ended());
         if !may_be_claimed && SWITCHES.opened.load(Relaxed) == 0 && locked(&ENDED).is_empty() {
             self.unclaimed.clear();
         }
         self.finish(is_last);
     }
 
-    /// Takes over the calls that have ended, with the records that they have already.
-    fn claim(&mut self) {
-        let ended = std::mem::take(&mut *locked(&ENDED));
-        if ended.is_empty() {
-            return;
-        }
+    /// Notes that records are about to be taken.
+    pub fn begin_round(&mut self) {
+        self.calls.iter_mut().for_each(|waiting| waiting.quiet += 1);
+    }
+
+    /// Takes over calls that have ended, with the records that have come for them already.
+    pub fn claim(&mut self, ended: impl IntoIterator<Item = Box<OpenCall>>) {
+        let mut are_new = false;
         let launches = self.launches.get_or_insert_default();
         for call in ended {
+            are_new = true;
             let number = self.first + self.calls.len() as u64;
             for (at, launch) in (0u32..).zip(&call.launches) {
                 launches.insert(launch.correlation, (number, at));
             }
             self.calls.push_back(WaitingCall::new(call));
         }
-        for activity in std::mem::take(&mut self.unclaimed) {
-            self.take(&activity);
+        if are_new {
+            for activity in std::mem::take(&mut self.unclaimed) {
+                self.take(&activity);
+            }
         }
     }
 
-    fn take(&mut self, activity: &Activity) {
+    /// Takes a record.
+    pub fn take(&mut self, activity: &Activity) {
         let launch = self.launches.as_ref().and_then(|of| of.get(&activity.correlation).copied());
         let waiting = launch.and_then(|(number, at)| {
             let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
@@ -213,7 +220,7 @@ impl Collector {
     }
 
     /// Records the calls that are complete, and counts the oldest as lost if there are too many.
-    fn finish(&mut self, is_last: bool) {
+    pub fn finish(&mut self, is_last: bool) {
         let excess = self.calls.len().saturating_sub(MAX_WAITING);
         for (at, waiting) in self.calls.iter_mut().enumerate() {
             if waiting.is_complete(is_last) {
@@ -228,11 +235,17 @@ impl Collector {
         }
     }
 
-    fn give_up(&mut self) {
+    /// Counts all calls that still wait as lost.
+    pub fn give_up(&mut self) {
         for waiting in &mut self.calls {
             finish(waiting, self.launches.as_mut(), Some(Lost::Records));
         }
     }
+}
+
+/// Takes the calls that have ended since the last time.
+fn take_ended() -> Vec<Box<OpenCall>> {
+    std::mem::take(&mut *locked(&ENDED))
 }
 
 impl WaitingCall {
@@ -296,7 +309,8 @@ fn finish(
         let mut recorder = locked(&subject.thread.recorder);
         recorder.series.end_opened(series, outcome, subject.weight, left_ns, subject.workload);
     }
-    WAITING.fetch_sub(1, Relaxed);
+    // Tests finish calls that were never added.
+    _ = WAITING.fetch_update(Relaxed, Relaxed, |waiting| waiting.checked_sub(1));
     call.clear();
     let mut idle = locked(&IDLE);
     if idle.len() < MAX_IDLE {

@@ -315,3 +315,6 @@ impl OpenCall {
         self.switched_on = None;
     }
 }
+
+#[cfg(test)]
+mod tests;
