@@ -43,6 +43,8 @@ pub(crate) fn report() {
     }
     let _one_at_a_time = reporting();
     if !switches::is_closed() {
+        // Another tool may have let go of CUPTI.
+        cupti::retry();
         check_calibrations();
         write_reports();
     }

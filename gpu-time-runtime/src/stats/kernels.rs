@@ -122,11 +122,6 @@ impl OpenedCalls {
         }
     }
 
-    /// Returns the total time during which the calls kept the GPU busy.
-    pub fn busy_ns(&self) -> f64 {
-        self.busy.summary().sum(0.0)
-    }
-
     /// Returns the figures for the report, the kernel with the largest total first.
     pub fn report(&self) -> report::KernelTimes {
         let calls = self.calls.max(1) as f64;
@@ -264,7 +259,7 @@ mod tests {
         let shares: f64 = report.kernels.iter().map(|kernel| kernel.share).sum();
         assert!((shares - 1.0).abs() < 1e-9);
         assert_eq!(report.host_ns.unwrap().sum, 4_000.0);
-        assert_eq!(opened.busy_ns(), 1_150.0);
+        assert_eq!(report.busy_ns.unwrap().sum, 1_150.0);
     }
 
     #[test]

@@ -20,7 +20,7 @@ const LAYERS: &[&[&str]] = &[
     &["stats"],
     &["site", "config"],
     &["gpu"],
-    &["cuda"],
+    &["cuda", "cupti"],
     &["health"],
     &["record"],
     &["control"],

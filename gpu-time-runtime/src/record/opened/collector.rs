@@ -31,7 +31,9 @@ const MAX_IDLE: usize = 64;
 const QUIET: u32 = 2;
 
 /// Calls that have ended since the last collection.
+#[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
 static ENDED: Mutex<Vec<Box<OpenCall>>> = Mutex::new(Rank::EndedCalls, Vec::new());
+#[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
 static IDLE: Mutex<Vec<Box<OpenCall>>> = Mutex::new(Rank::IdleCalls, Vec::new());
 static COLLECTOR: Mutex<Collector> = Mutex::new(Rank::Collector, Collector::new());
 /// The calls that have ended and are not in their series yet.
@@ -214,7 +216,7 @@ impl Collector {
                 if self.unclaimed.len() >= MAX_UNCLAIMED {
                     self.unclaimed.pop_front();
                 }
-                self.unclaimed.push_back(activity.clone());
+                self.unclaimed.push_back(*activity);
             }
         }
     }
@@ -244,6 +246,7 @@ impl Collector {
 }
 
 /// Takes the calls that have ended since the last time.
+#[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
 fn take_ended() -> Vec<Box<OpenCall>> {
     std::mem::take(&mut *locked(&ENDED))
 }
@@ -273,7 +276,7 @@ impl WaitingCall {
             return;
         }
         let &mut Launch { frame, elsewhere, .. } = launch;
-        self.activities.push(Attributed { frame, elsewhere, activity: activity.clone() });
+        self.activities.push(Attributed { frame, elsewhere, activity: *activity });
     }
 
     /// Returns `true` if no more records are expected. A graph may give more after a first one.

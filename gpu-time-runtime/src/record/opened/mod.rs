@@ -99,7 +99,7 @@ thread_local! {
 /// Returns `true` if the calling thread is inside an opened call.
 #[inline(always)]
 pub(crate) fn is_inside() -> bool {
-    SWITCHES.opened.load(Relaxed) != 0 && IS_OPEN.get()
+    cfg!(feature = "kernels") && SWITCHES.opened.load(Relaxed) != 0 && IS_OPEN.get()
 }
 
 /// Returns `true` if a call that begins now is the outermost timed call on the thread.

@@ -1,3 +1,5 @@
+use std::sync::atomic::AtomicU32;
+
 use super::collector::Collector;
 use super::*;
 use crate::base::lock::{Mutex, Rank};
@@ -17,8 +19,11 @@ fn thread() -> &'static ThreadRecorder {
 }
 
 fn subject(thread: &'static ThreadRecorder) -> Subject {
+    static LAST_ID: AtomicU32 = AtomicU32::new(0);
+    let site = fake::site();
+    site.set_id(1 + LAST_ID.fetch_add(1, Relaxed));
     Subject {
-        site: fake::site(),
+        site,
         thread,
         launch: None,
         cache: CacheState::AsFound,
