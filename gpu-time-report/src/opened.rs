@@ -65,40 +65,41 @@ impl CrossCheck {
 /// Returns a line about the opened calls of a series: medians per call.
 pub fn line(series: &Series, device: Option<&Device>) -> Option<String> {
     let times = series.kernel_times.as_ref().filter(|times| times.opened > 0)?;
-    let kernels = times.kernels_per_call.map(|count| match decimal(count) {
-        one if one == "1" => "1 kernel".to_owned(),
-        count => format!("{count} kernels"),
+    let median = |stats: Option<Stats>| stats.map(|stats| stats.median);
+    let kernels = times.kernels_per_call.map(|count| {
+        let kernels = if count == 1.0 { "kernel" } else { "kernels" };
+        format!("{} {kernels}", decimal(count))
     });
-    let part = |what: &str, stats: Option<Stats>| {
-        Some(format!("{what} {}", time(stats?.median))).map(|part| (part, stats))
-    };
-    let busy = part("busy", times.busy_ns).map(|(busy, _)| match own(times) {
-        Some(own) => format!("{busy} (self {})", time(own)),
-        None => busy,
-    });
-    let span = part("span", times.span_ns).map(|(span, _)| span);
-    let gaps = part("gaps", times.gaps_ns).map(|(gaps, stats)| {
-        let idle = stats.zip(times.span_ns).map(|(gaps, span)| share(gaps.median, span.median));
-        format!("{gaps} ({} idle)", idle.unwrap_or_default())
-    });
-    let host = part("host", times.host_ns).map(|(host, _)| host);
-    let streams =
-        times.streams.filter(|streams| *streams > 1).map(|count| format!("{count} streams"));
-    let parts = match CrossCheck::of(series, device) {
-        Some(CrossCheck { kernel_ns, events_ns, .. }) => {
-            let both = format!("{} by CUPTI, {} by events", time(kernel_ns), time(events_ns));
-            vec![kernels, Some(both), host]
-        }
-        None => vec![kernels, busy, span, gaps, host, streams],
-    };
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    let mut parts = Vec::from_iter(kernels);
+    if let Some(CrossCheck { kernel_ns, events_ns, .. }) = CrossCheck::of(series, device) {
+        parts.push(format!("{} by CUPTI, {} by events", time(kernel_ns), time(events_ns)));
+    } else {
+        let own = self_busy_ns(times).map(|ns| format!(" (self {})", time(ns)));
+        let own = own.unwrap_or_default();
+        parts.extend(median(times.busy_ns).map(|ns| format!("busy {}{own}", time(ns))));
+        parts.extend(median(times.span_ns).map(|ns| format!("span {}", time(ns))));
+        parts.extend(median(times.gaps_ns).map(|ns| format!("gaps {}{}", time(ns), idle(times))));
+    }
+    parts.extend(median(times.host_ns).map(|ns| format!("host {}", time(ns))));
+    let streams = times.streams.filter(|streams| *streams > 1);
+    parts.extend(streams.map(|streams| format!("{streams} streams")));
     Some(format!("{} opened, per call: {}", times.opened, parts.join(", ")))
 }
 
 /// Returns the median busy time that no inner function accounts for, if there are any.
-fn own(times: &KernelTimes) -> Option<f64> {
+fn self_busy_ns(times: &KernelTimes) -> Option<f64> {
     let (busy, own) = times.busy_ns.zip(times.self_busy_ns)?;
     (own.sum < busy.sum).then_some(own.median)
+}
+
+/// Returns the share of the span during which the GPU did not work on the call.
+fn idle(times: &KernelTimes) -> String {
+    match times.gaps_ns.zip(times.span_ns) {
+        Some((gaps, span)) if gaps.median > 0.0 && span.median > 0.0 => {
+            format!(" ({} idle)", share(gaps.median, span.median))
+        }
+        _ => String::new(),
+    }
 }
 
 /// Formats a number of launches per call.
