@@ -14,6 +14,9 @@ type KernelColumn = (&'static str, fn(&Kernel) -> String);
 /// A statistic's name and accessor.
 type Figure = (&'static str, fn(&Stats) -> f64);
 
+/// Returns statistics of a series.
+type StatsOf = fn(&Series) -> Option<&Stats>;
+
 /// The columns of a series that the lines of its kernels repeat.
 const REPEATED: [&str; 9] =
     ["site", "file", "line", "scope", "device", "key", "cache", "clock", "graph"];
@@ -137,7 +140,7 @@ fn columns() -> Vec<CsvColumn> {
 /// Adds the columns about the opened calls of a series.
 fn add_opened(columns: &mut Vec<CsvColumn>) {
     columns.push(("opened".to_owned(), Box::new(|_, series| series.opened().to_string())));
-    let stats: [(&str, fn(&Series) -> Option<&Stats>); 5] = [
+    let stats: [(&str, StatsOf); 5] = [
         ("busy", |series| series.kernel_times()?.busy_ns()),
         ("self_busy", |series| series.kernel_times()?.self_busy_ns()),
         ("span", |series| series.kernel_times()?.span_ns()),
@@ -193,12 +196,7 @@ const FIGURES: [Figure; 9] = [
 const SPREAD: [Figure; 4] =
     [("p5", Stats::p5), ("median", Stats::median), ("p95", Stats::p95), ("sum", Stats::sum)];
 
-fn add_stats(
-    columns: &mut Vec<CsvColumn>,
-    kind: &str,
-    figures: &[Figure],
-    stats: fn(&Series) -> Option<&Stats>,
-) {
+fn add_stats(columns: &mut Vec<CsvColumn>, kind: &str, figures: &[Figure], stats: StatsOf) {
     for &(name, figure) in figures {
         let value = move |_: &Site, series: &Series| optional(stats(series).map(figure));
         columns.push((format!("{kind}_{name}_ns"), Box::new(value)));

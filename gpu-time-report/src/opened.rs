@@ -1,5 +1,7 @@
 //! Sentences about opened calls, shown below the rows of their functions and in warnings.
 
+#[cfg(feature = "html")]
+use crate::units;
 use crate::units::{figure, share, time};
 use crate::{Clock, Device, ElsewhereReason, KernelTimes, Series, Site, Snapshot, Stats};
 
@@ -66,11 +68,7 @@ impl CrossCheck {
 pub fn line(series: &Series, device: Option<&Device>) -> Option<String> {
     let times = series.kernel_times.as_ref().filter(|times| times.opened > 0)?;
     let median = |stats: Option<Stats>| stats.map(|stats| stats.median);
-    let kernels = times.kernels_per_call.map(|count| {
-        let kernels = if count == 1.0 { "kernel" } else { "kernels" };
-        format!("{} {kernels}", decimal(count))
-    });
-    let mut parts = Vec::from_iter(kernels);
+    let mut parts = Vec::from_iter(kernels(times));
     if let Some(CrossCheck { kernel_ns, events_ns, .. }) = CrossCheck::of(series, device) {
         parts.push(format!("{} by CUPTI, {} by events", time(kernel_ns), time(events_ns)));
     } else {
@@ -84,6 +82,21 @@ pub fn line(series: &Series, device: Option<&Device>) -> Option<String> {
     let streams = times.streams.filter(|streams| *streams > 1);
     parts.extend(streams.map(|streams| format!("{streams} streams")));
     Some(format!("{} opened, per call: {}", times.opened, parts.join(", ")))
+}
+
+/// Returns the beginning of that line.
+#[cfg(feature = "html")]
+pub fn label(series: &Series) -> Option<String> {
+    let times = series.kernel_times.as_ref().filter(|times| times.opened > 0)?;
+    Some(format!("{} opened, per call: {}", units::count(times.opened), kernels(times)?))
+}
+
+/// Returns the number of kernels per call.
+fn kernels(times: &KernelTimes) -> Option<String> {
+    times.kernels_per_call.map(|count| {
+        let kernels = if count == 1.0 { "kernel" } else { "kernels" };
+        format!("{} {kernels}", decimal(count))
+    })
 }
 
 /// Returns the median busy time that no inner function accounts for, if there are any.
