@@ -28,11 +28,13 @@ mod groups;
 #[cfg(feature = "html")]
 mod html;
 mod json;
+mod kernel_names;
 mod kinds;
 mod losses;
 mod marks;
 mod names;
 mod notes;
+mod opened;
 #[doc(hidden)]
 pub mod pattern;
 mod process;

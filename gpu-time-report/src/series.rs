@@ -388,6 +388,7 @@ impl Series {
 
     /// Returns `true` if the times are GPU time. The clocks `sync` and `host` measure host time,
     /// which includes launching and waiting.
+    #[cfg(feature = "html")]
     pub(crate) fn is_gpu_time(&self) -> bool {
         matches!(self.clock, Clock::Events | Clock::Kernels)
     }

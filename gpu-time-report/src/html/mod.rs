@@ -16,7 +16,7 @@ pub use page::page;
 
 use crate::series::{self, saturating_sum};
 use crate::units::{self, printable};
-use crate::{Process, Snapshot, notes};
+use crate::{Process, Series, Snapshot, notes};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -100,6 +100,7 @@ fn tiles(snapshot: &Snapshot) -> Markup {
     let gpu_samples = saturating_sum(on_gpu().map(|series| series.measured));
     let host_samples = saturating_sum(on_host.map(|series| series.measured));
     let lost = saturating_sum(functions().map(|series| series.lost.total()));
+    let opened = saturating_sum(functions().map(Series::opened));
     let gpu_ns = series::total(on_gpu().filter(|series| !series.graph));
     let called = sites.iter().filter(|site| site.calls > 0).count();
     let tile = |name: &str, value: Markup| html! { div.tile { dt { (name) } dd { (value) } } };
@@ -109,6 +110,7 @@ fn tiles(snapshot: &Snapshot) -> Markup {
             (tile("functions called", html! { (called) small { " of " (sites.len()) } }))
             (tile("calls", html! { (units::count(saturating_sum(sites.iter().map(|site| site.calls)))) }))
             (tile("GPU samples", html! { (units::count(gpu_samples)) }))
+            @if opened > 0 { (tile("opened calls", html! { (units::count(opened)) })) }
             @if host_samples > 0 { (tile("host samples", html! { (units::count(host_samples)) })) }
             (tile("fed", html! {
                 @if gpu_samples == 0 { "–" } @else { (units::share(fed as f64, gpu_samples as f64)) }

@@ -127,6 +127,19 @@ impl Kernel {
     #[doc(hidden)]
     pub const OTHER: &str = "<other>";
 
+    /// Returns the launch configuration, or the empty text for a copy or a memset.
+    pub(crate) fn configuration(&self) -> String {
+        if self.grid == [0; 3] {
+            return String::new();
+        }
+        let [grid, block] = [self.grid, self.block].map(|[x, y, z]| match (y, z) {
+            (1, 1) => x.to_string(),
+            (_, 1) => format!("{x}×{y}"),
+            _ => format!("{x}×{y}×{z}"),
+        });
+        format!("grid {grid}, block {block}")
+    }
+
     /// Returns the demangled name, or a name in brackets for a copy or a memset, such as
     /// `[copy HtoD]`.
     pub fn name(&self) -> &str {
