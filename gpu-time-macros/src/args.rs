@@ -224,6 +224,7 @@ impl Pair {
     fn kernels(self, value: Option<Expr>) -> syn::Result<Arg<Kernels>> {
         let kernels = match value {
             None => Kernels::Usual,
+            Some(value) if string(&value).is_some() => return Err(self.wrong(value)),
             Some(value) => Kernels::Share(self.share(value)?),
         };
         Ok(self.arg(kernels))

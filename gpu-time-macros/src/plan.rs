@@ -95,8 +95,8 @@ impl Plan {
         let source = Source::new(&args, &func, &found, errors);
         let clock = match (&args.clock, &source) {
             (Some(arg), _) => arg.value,
-            (None, Source::Streams(_)) => Clock::Events,
-            (None, Source::None) => Clock::Kernels,
+            (None, Source::None) if args.needing_stream().is_none() => Clock::Kernels,
+            (None, _) => Clock::Events,
         };
         let scope = scope(&args, clock, stmts.is_some(), &found, errors);
         unused_names(&args, &func, errors);
