@@ -2,10 +2,12 @@
 
 use std::process::exit;
 
+use crate::model::CONTEXT;
+
 const USAGE: &str = "\
 usage: candle-llama [--passes N] [--only FUNCTION] [--plain]
 
-  --passes N       decode N tokens, by default 200
+  --passes N       decode N tokens, by default 200, at most 4096
   --only FUNCTION  call only this function of the model, N times: embedding, block, norm, attention,
                    mlp or lm_head
   --plain          with timing turned off";
@@ -29,8 +31,8 @@ impl Arguments {
             match argument.as_str() {
                 "--plain" => parsed.plain = true,
                 "--passes" => match arguments.next().and_then(|passes| passes.parse().ok()) {
-                    Some(passes) => parsed.passes = passes,
-                    None => refuse("`--passes` needs a number"),
+                    Some(passes @ 0..=CONTEXT) => parsed.passes = passes,
+                    _ => refuse(&format!("`--passes` needs a number up to {CONTEXT}")),
                 },
                 "--only" => match arguments.next().filter(|name| FUNCTIONS.contains(&&**name)) {
                     Some(function) => parsed.only = Some(function),

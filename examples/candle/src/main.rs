@@ -25,7 +25,7 @@ fn main() -> Result<()> {
         device.set_seed(1)?;
     }
     let weights = VarBuilder::from_varmap(&VarMap::new(), DType::F32, &device);
-    let mut model = Llama::new(passes.max(1), weights)?;
+    let mut model = Llama::new(weights)?;
     let input = model.input()?;
     device.synchronize()?;
 

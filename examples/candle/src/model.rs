@@ -2,11 +2,13 @@
 //!
 //! Nothing else in this file is about timing: no stream is named, and no key is given.
 
-use candle_core::{D, Device, Result, Tensor};
+use candle_core::{D, DType, Device, Result, Tensor};
 use candle_nn::kv_cache::KvCache;
 use candle_nn::{Embedding, Linear, Module, RmsNorm, VarBuilder, ops, rotary_emb};
 use gpu_time::gpu_timed;
 
+/// The largest number of tokens in a sequence.
+pub const CONTEXT: usize = 4096;
 const LAYERS: usize = 4;
 const HIDDEN: usize = 1024;
 const HEADS: usize = 16;
@@ -15,7 +17,7 @@ const INTERMEDIATE: usize = 2816;
 const VOCABULARY: usize = 32_000;
 const EPSILON: f64 = 1e-5;
 
-/// The model and its cache of keys and values. A sequence has at most `context` tokens.
+/// The model and its cache of keys and values.
 pub struct Llama {
     embedding: Embedding,
     blocks: Vec<Block>,
@@ -27,14 +29,14 @@ pub struct Llama {
 
 impl Llama {
     /// Loads the weights from `weights`.
-    pub fn new(context: usize, weights: VarBuilder) -> Result<Llama> {
-        let blocks = (0..LAYERS).map(|i| Block::new(context, weights.pp("layers").pp(i)));
+    pub fn new(weights: VarBuilder) -> Result<Llama> {
+        let blocks = (0..LAYERS).map(|i| Block::new(weights.pp("layers").pp(i)));
         Ok(Llama {
             embedding: candle_nn::embedding(VOCABULARY, HIDDEN, weights.pp("embed_tokens"))?,
             blocks: blocks.collect::<Result<_>>()?,
             norm: candle_nn::rms_norm(HIDDEN, EPSILON, weights.pp("norm"))?,
             lm_head: candle_nn::linear_no_bias(HIDDEN, VOCABULARY, weights.pp("lm_head"))?,
-            rotation: Rotation::new(context, weights.device())?,
+            rotation: Rotation::new(weights.device())?,
             device: weights.device().clone(),
         })
     }
@@ -43,8 +45,8 @@ impl Llama {
     #[gpu_timed]
     pub fn decode(&mut self, token: u32, position: usize) -> Result<Tensor> {
         let mut x = self.embedding(token)?;
-        for layer in 0..LAYERS {
-            x = self.block(layer, &x, position)?;
+        for block in &mut self.blocks {
+            x = block.forward(&x, &self.rotation, position)?;
         }
         self.lm_head(&norm(&self.norm, &x)?)
     }
@@ -53,16 +55,6 @@ impl Llama {
     #[gpu_timed]
     pub fn embedding(&self, token: u32) -> Result<Tensor> {
         self.embedding.forward(&Tensor::new(&[[token]], &self.device)?)
-    }
-
-    /// Returns the output of a layer.
-    #[gpu_timed]
-    pub fn block(&mut self, layer: usize, x: &Tensor, position: usize) -> Result<Tensor> {
-        let block = &mut self.blocks[layer];
-        let normed = norm(&block.attention_norm, x)?;
-        let x = (x + block.attention.attention(&normed, &self.rotation, position)?)?;
-        let normed = norm(&block.mlp_norm, &x)?;
-        &x + block.mlp.mlp(&normed)?
     }
 
     /// Returns the logits of the last layer's normed output.
@@ -76,10 +68,10 @@ impl Llama {
         let block = &mut self.blocks[0];
         match function {
             "embedding" => self.embedding(0),
-            "block" => self.block(0, x, position),
+            "block" => block.forward(x, &self.rotation, position),
             "norm" => norm(&block.attention_norm, x),
-            "attention" => block.attention.attention(x, &self.rotation, position),
-            "mlp" => block.mlp.mlp(x),
+            "attention" => block.attention.forward(x, &self.rotation, position),
+            "mlp" => block.mlp.forward(x),
             "lm_head" => self.lm_head(x),
             _ => candle_core::bail!("invalid function `{function}`"),
         }
@@ -87,7 +79,7 @@ impl Llama {
 
     /// Returns an input for `only`.
     pub fn input(&self) -> Result<Tensor> {
-        Tensor::ones((1, 1, HIDDEN), candle_core::DType::F32, &self.device)
+        Tensor::ones((1, 1, HIDDEN), DType::F32, &self.device)
     }
 }
 
@@ -99,14 +91,22 @@ struct Block {
 }
 
 impl Block {
-    fn new(context: usize, weights: VarBuilder) -> Result<Block> {
+    fn new(weights: VarBuilder) -> Result<Block> {
         let norm = |name| candle_nn::rms_norm(HIDDEN, EPSILON, weights.pp(name));
         Ok(Block {
             attention_norm: norm("input_layernorm")?,
-            attention: Attention::new(context, weights.pp("self_attn"))?,
+            attention: Attention::new(weights.pp("self_attn"))?,
             mlp_norm: norm("post_attention_layernorm")?,
             mlp: Mlp::new(weights.pp("mlp"))?,
         })
+    }
+
+    #[gpu_timed]
+    fn forward(&mut self, x: &Tensor, rotation: &Rotation, position: usize) -> Result<Tensor> {
+        let normed = norm(&self.attention_norm, x)?;
+        let x = (x + self.attention.forward(&normed, rotation, position)?)?;
+        let normed = norm(&self.mlp_norm, &x)?;
+        &x + self.mlp.forward(&normed)?
     }
 }
 
@@ -124,19 +124,19 @@ struct Attention {
 }
 
 impl Attention {
-    fn new(context: usize, weights: VarBuilder) -> Result<Attention> {
+    fn new(weights: VarBuilder) -> Result<Attention> {
         let linear = |name| candle_nn::linear_no_bias(HIDDEN, HIDDEN, weights.pp(name));
         Ok(Attention {
             query: linear("q_proj")?,
             key: linear("k_proj")?,
             value: linear("v_proj")?,
             output: linear("o_proj")?,
-            cache: KvCache::new(2, context),
+            cache: KvCache::new(2, CONTEXT),
         })
     }
 
     #[gpu_timed]
-    fn attention(&mut self, x: &Tensor, rotation: &Rotation, position: usize) -> Result<Tensor> {
+    fn forward(&mut self, x: &Tensor, rotation: &Rotation, position: usize) -> Result<Tensor> {
         // One token, so that splitting into heads moves no data and no mask is needed.
         let heads = |x: Tensor| x.reshape((1, HEADS, 1, HEAD));
         let query = rotation.rotate(&heads(self.query.forward(x)?)?, position)?;
@@ -166,7 +166,7 @@ impl Mlp {
     }
 
     #[gpu_timed]
-    fn mlp(&self, x: &Tensor) -> Result<Tensor> {
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
         self.down.forward(&(ops::silu(&self.gate.forward(x)?)? * self.up.forward(x)?)?)
     }
 }
@@ -178,12 +178,12 @@ struct Rotation {
 }
 
 impl Rotation {
-    fn new(context: usize, device: &Device) -> Result<Rotation> {
+    fn new(device: &Device) -> Result<Rotation> {
         let frequency = |i: usize| 10_000f32.powf(-2.0 * i as f32 / HEAD as f32);
         let frequencies: Vec<_> = (0..HEAD / 2).map(frequency).collect();
         let frequencies = Tensor::from_vec(frequencies, (1, HEAD / 2), device)?;
-        let positions: Vec<_> = (0..context).map(|position| position as f32).collect();
-        let positions = Tensor::from_vec(positions, (context, 1), device)?;
+        let positions: Vec<_> = (0..CONTEXT).map(|position| position as f32).collect();
+        let positions = Tensor::from_vec(positions, (CONTEXT, 1), device)?;
         let angles = positions.matmul(&frequencies)?;
         Ok(Rotation { cos: angles.cos()?, sin: angles.sin()? })
     }
@@ -202,12 +202,11 @@ pub fn most_likely(logits: &Tensor) -> Result<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use candle_core::DType;
     use candle_nn::VarMap;
 
     fn logits(weights: &VarMap, tokens: &[u32]) -> Vec<f32> {
         let weights = VarBuilder::from_varmap(weights, DType::F32, &Device::Cpu);
-        let mut model = Llama::new(tokens.len(), weights).unwrap();
+        let mut model = Llama::new(weights).unwrap();
         let decoded = tokens.iter().enumerate().map(|(i, &token)| model.decode(token, i).unwrap());
         decoded.last().unwrap().flatten_all().unwrap().to_vec1().unwrap()
     }
