@@ -9,7 +9,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::{console, fork, room, switches};
 use crate::cupti::library::{self, Library};
-use crate::cupti::session::Session;
+use crate::cupti::recording::{RECORDING, Set};
+use crate::cupti::session::{self, Session};
+use crate::cupti::subscribe::{refusal, subscribe};
 
 const UNTRIED: u8 = 0;
 const AVAILABLE: u8 = 1;
@@ -18,23 +20,24 @@ const UNAVAILABLE: u8 = 2;
 /// The outcome of the last attempt. Written under the lock of [`CONTROL`].
 static STATE: AtomicU8 = AtomicU8::new(UNTRIED);
 static LIBRARY: OnceLock<Result<&'static Library, String>> = OnceLock::new();
-static SESSION: OnceLock<Session> = OnceLock::new();
-static CONTROL: Mutex<Control> = Mutex::new(Rank::Cupti, Control { why: None, guards: 0 });
+static CONTROL: Mutex<Control> = Mutex::new(Rank::Cupti, Control { why: None, guards: 0, off: 0 });
 
 struct Control {
     /// The reason for [`UNAVAILABLE`].
     why: Option<String>,
     /// How many [`SwitchedOn`] exist. Recording is on while there is one.
     guards: usize,
+    /// The callbacks that are off between windows of recording.
+    off: Set,
 }
 
 impl Control {
     /// Loads the library, subscribes, and stores the outcome.
     fn attempt(&mut self) {
         let library = LIBRARY.get_or_init(library::load).as_ref();
-        let subscribed = library.map_err(Clone::clone).and_then(|library| match SESSION.get() {
+        let subscribed = library.map_err(Clone::clone).and_then(|library| match session::get() {
             Some(_) => Ok(()),
-            None => Session::new(library).map(|session| _ = SESSION.set(session)),
+            None => subscribe(library).map(session::set),
         });
         self.store(subscribed);
     }
@@ -45,10 +48,16 @@ impl Control {
         STATE.store(state, Release);
     }
 
+    /// Starts recording, or returns one sentence about what CUPTI answered.
+    fn start(&mut self, session: &Session) -> Result<(), String> {
+        let started = RECORDING.start(session, &mut self.off);
+        started.map_err(|code| refusal(session.library, code, ""))
+    }
+
     /// Adds a guard. The first one starts recording. Returns `false` if CUPTI refuses.
     fn switch_on(&mut self, session: &Session) -> bool {
         if self.guards == 0
-            && let Err(why) = session.start()
+            && let Err(why) = self.start(session)
         {
             static IS_SAID: AtomicBool = AtomicBool::new(false);
             if !IS_SAID.swap(true, Relaxed) {
@@ -109,14 +118,14 @@ pub(crate) fn retry() {
     room::with_room(|| {
         let mut control = locked(&CONTROL);
         control.attempt();
-        if let (None, Some(session)) = (&control.why, SESSION.get())
+        if let (None, Some(session)) = (&control.why, session::get())
             && control.guards == 0
         {
-            let recorded = session.start();
-            if recorded.is_ok() {
-                session.stop();
+            let started = control.start(session);
+            if started.is_ok() {
+                RECORDING.stop(session, &mut control.off);
             }
-            control.store(recorded);
+            control.store(started);
         }
     });
 }
@@ -132,7 +141,7 @@ pub(crate) fn switch_on() -> Option<SwitchedOn> {
     if !is_available() || switches::is_closed() {
         return None;
     }
-    let session = SESSION.get()?;
+    let session = session::get()?;
     let start = || locked(&CONTROL).switch_on(session);
     // The first time takes milliseconds, and stack.
     let is_on = if HAS_BEEN_ON.load(Relaxed) { start() } else { room::with_room(start) };
@@ -150,16 +159,22 @@ impl Drop for SwitchedOn {
         // While the process ends, CUPTI may be gone.
         if control.guards == 0
             && !switches::is_closed()
-            && let Some(session) = SESSION.get()
+            && let Some(session) = session::get()
         {
-            session.stop();
+            RECORDING.stop(session, &mut control.off);
         }
     }
 }
 
-/// Returns the subscription, if there is one and this is not a forked child.
-pub(super) fn session() -> Option<&'static Session> {
-    SESSION.get().filter(|_| !fork::is_forked())
+/// Switches off the callbacks of functions that were called for the first time since recording stopped.
+pub(super) fn quiet(session: &Session) {
+    // If another thread holds the lock, the next drain is soon enough.
+    if let Ok(mut control) = CONTROL.try_lock()
+        && control.guards == 0
+        && !switches::is_closed()
+    {
+        RECORDING.quiet(session, &mut control.off);
+    }
 }
 
 /// Returns the time in nanoseconds on the clock of the records.
@@ -168,5 +183,5 @@ pub(crate) fn now_ns() -> u64 {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         since.as_nanos() as u64
     };
-    session().and_then(Session::now_ns).unwrap_or_else(host)
+    session::get().and_then(Session::now_ns).unwrap_or_else(host)
 }

@@ -7,7 +7,7 @@ use crate::base::lock::{Mutex, Rank, locked};
 use crate::cupti::buffers::{Completed, Pool, pool};
 use crate::cupti::control;
 use crate::cupti::records::{self, Record};
-use crate::cupti::session::Session;
+use crate::cupti::session::{self, Session};
 use crate::cupti::work::Interned;
 use crate::types::activity::Activity;
 
@@ -30,7 +30,8 @@ pub(crate) struct Drained {
 /// Makes no other call to the driver and does not wait for the GPU. For the collector thread and for
 /// reports, since a flush slows launches down.
 pub(crate) fn drain(forced: bool, each: &mut dyn FnMut(&Activity)) -> Drained {
-    let Some(session) = control::session() else { return Drained::default() };
+    let Some(session) = session::get() else { return Drained::default() };
+    control::quiet(session);
     let mut interned = locked(&INTERNED);
     session.flush(forced);
     let mut drained = read_all(session, pool(), &mut interned, each);

@@ -1,6 +1,7 @@
 //! The CUPTI library: loads it, and looks up its functions.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::mem::offset_of;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
@@ -13,8 +14,7 @@ use crate::cupti::version;
 /// `CUpti_SubscriberHandle`.
 pub(super) type Subscriber = *mut c_void;
 /// `CUpti_CallbackFunc`.
-pub(super) type ApiCallback =
-    unsafe extern "C" fn(*mut c_void, c_int, u32, *const crate::cupti::launches::CallbackData);
+pub(super) type ApiCallback = unsafe extern "C" fn(*mut c_void, c_int, u32, *const CallbackData);
 /// `CUpti_BuffersCallbackRequestFunc`.
 pub(super) type Request = unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
 /// `CUpti_BuffersCallbackCompleteFunc`.
@@ -23,6 +23,31 @@ pub(super) type Complete = unsafe extern "C" fn(*mut c_void, u32, *mut u8, usize
 pub(super) type RequestV2 = unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut usize, *mut c_void);
 /// `CUpti_BuffersCallbackCompleteFunc_v2`.
 pub(super) type CompleteV2 = unsafe extern "C" fn(*mut u8, usize, usize, *mut c_void);
+
+/// `CUPTI_CB_DOMAIN_DRIVER_API`. The runtime API and libraries launch through the driver's.
+pub(super) const DRIVER_API: c_int = 1;
+
+/// `CUpti_CallbackData`, the same from CUDA 11.8 to 13.5.
+#[repr(C)]
+pub(super) struct CallbackData {
+    pub site: c_int,
+    pub function_name: *const c_char,
+    /// The arguments of the call, in a struct.
+    pub params: *const u8,
+    pub return_value: *mut c_void,
+    pub symbol_name: *const c_char,
+    pub context: *mut c_void,
+    pub context_uid: u32,
+    pub correlation_data: *mut u64,
+    pub correlation: u32,
+}
+
+const _: () = {
+    assert!(offset_of!(CallbackData, params) == 16);
+    assert!(offset_of!(CallbackData, context) == 40);
+    assert!(offset_of!(CallbackData, correlation) == 64);
+    assert!(size_of::<CallbackData>() == 72);
+};
 
 /// `CUpti_SubscriberParams`.
 #[repr(C)]

@@ -9,12 +9,15 @@
 mod buffers;
 mod control;
 mod drain;
+mod functions;
 mod launches;
 mod library;
 mod locate;
 mod names;
+mod recording;
 mod records;
 mod session;
+mod subscribe;
 mod version;
 mod work;
 

@@ -7,15 +7,13 @@ use std::ffi::{CStr, c_char};
 use std::mem::offset_of;
 
 // `CUpti_ActivityKind`.
-const MEMCPY: u32 = 1;
-const MEMSET: u32 = 2;
+pub(super) const MEMCPY: u32 = 1;
+pub(super) const MEMSET: u32 = 2;
+/// Kernels that run one at a time. Not asked for.
 const KERNEL: u32 = 3;
-const CONCURRENT_KERNEL: u32 = 10;
-const MEMCPY2: u32 = 22;
-
-/// The kinds that are recorded. Each costs time whenever CUPTI is switched on or off. Copies between
-/// contexts have the kind `MEMCPY2` and come with `MEMCPY`.
-pub(super) const KINDS: [u32; 3] = [CONCURRENT_KERNEL, MEMCPY, MEMSET];
+pub(super) const CONCURRENT_KERNEL: u32 = 10;
+/// Copies between contexts.
+pub(super) const MEMCPY2: u32 = 22;
 
 /// `CUpti_ActivityKernel8`, of CUDA 11.8, and later.
 #[repr(C)]

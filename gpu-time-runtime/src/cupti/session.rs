@@ -1,29 +1,24 @@
-//! The subscription to CUPTI.
+//! Calls to CUPTI with the subscription of the process.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::c_int;
 use std::ptr;
+use std::sync::OnceLock;
 
-use crate::cupti::buffers::{on_complete, on_request, on_shared_complete, on_shared_request, pool};
-use crate::cupti::launches::{DRIVER_API, callback_ids, on_call};
-use crate::cupti::library::{Library, Shared, Subscriber, SubscriberParams};
-use crate::cupti::records::KINDS;
+use crate::base::fork;
+use crate::cupti::library::{DRIVER_API, Library, Shared, Subscriber};
 
-const SUCCESS: c_int = 0;
+pub(super) const SUCCESS: c_int = 0;
 /// The result for a callback id that the version does not have.
-const INVALID_PARAMETER: c_int = 1;
-/// The result while another tool is the only subscriber.
-const HELD: c_int = 39;
+pub(super) const INVALID_PARAMETER: c_int = 1;
 /// `CUPTI_ACTIVITY_FLAG_FLUSH_FORCED`.
 const FORCED: u32 = 1;
-/// The size that the name of another subscriber fits into.
-const NAME_BYTES: usize = 64;
 
-/// The one subscription of the process. It is never given up, because CUPTI may call back at any time.
+/// A subscription. It is never given up, because CUPTI may call back at any time.
 pub(super) struct Session {
-    library: &'static Library,
-    subscriber: Subscriber,
+    pub library: &'static Library,
+    pub subscriber: Subscriber,
     /// The functions to use if other tools may subscribe too.
-    shared: Option<&'static Shared>,
+    pub shared: Option<&'static Shared>,
 }
 
 // SAFETY: CUPTI's functions are thread-safe, except for those that switch callbacks, whose callers hold a
@@ -32,78 +27,45 @@ unsafe impl Send for Session {}
 // SAFETY: see above.
 unsafe impl Sync for Session {}
 
-impl Session {
-    /// Subscribes with callbacks and the pool of buffers. The error is one sentence about who holds CUPTI or
-    /// what it answered.
-    pub fn new(library: &'static Library) -> Result<Session, String> {
-        let session = subscribe(library)?;
-        // The callbacks must find it.
-        pool();
-        // SAFETY: the callbacks have CUPTI's types and are never unloaded.
-        let code = unsafe {
-            match session.shared {
-                Some(shared) => {
-                    (shared.register)(session.subscriber, on_shared_request, on_shared_complete)
-                }
-                None => (library.functions.register)(on_request, on_complete),
-            }
-        };
-        if code == SUCCESS {
-            return Ok(session);
-        }
-        // SAFETY: the subscriber is valid, and has no callbacks that could be running.
-        unsafe { (library.functions.unsubscribe)(session.subscriber) };
-        Err(refusal(library, code, ""))
-    }
+static SESSION: OnceLock<Session> = OnceLock::new();
 
-    /// Switches the launch callbacks and the activity kinds on. On an error all of them are off.
-    ///
-    /// # Errors
-    ///
-    /// One sentence about what CUPTI answered. The caller must hold a lock.
-    pub fn start(&self) -> Result<(), String> {
-        // Callbacks first, so that every record has had one.
-        let callbacks = callback_ids().map(|id| match self.switch_callback(id, true) {
-            INVALID_PARAMETER => SUCCESS,
-            code => code,
-        });
-        // SAFETY: the session's subscriber is valid.
-        let kinds = KINDS.iter().map(|&kind| unsafe {
+/// Returns the subscription of the process, if there is one and this is not a forked child.
+#[inline]
+pub(super) fn get() -> Option<&'static Session> {
+    SESSION.get().filter(|_| !fork::is_forked())
+}
+
+/// Stores the subscription of the process.
+pub(super) fn set(session: Session) {
+    _ = SESSION.set(session);
+}
+
+impl Session {
+    /// Switches a kind of activity on. Returns CUPTI's code.
+    pub fn enable(&self, kind: u32) -> c_int {
+        // SAFETY: the subscriber is valid.
+        unsafe {
             match self.shared {
                 Some(shared) => (shared.enable)(self.subscriber, kind as c_int, ptr::null_mut()),
                 None => (self.library.functions.enable)(kind as c_int),
             }
-        });
-        match callbacks.chain(kinds).find(|&code| code != SUCCESS) {
-            None => Ok(()),
-            Some(code) => {
-                self.stop();
-                Err(refusal(self.library, code, ""))
+        }
+    }
+
+    /// Switches a kind of activity off. Returns CUPTI's code.
+    pub fn disable(&self, kind: u32) -> c_int {
+        // SAFETY: the subscriber is valid.
+        unsafe {
+            match self.shared {
+                Some(shared) => (shared.disable)(self.subscriber, kind as c_int, ptr::null_mut()),
+                None => (self.library.functions.disable)(kind as c_int),
             }
         }
     }
 
-    /// Switches everything off again. The caller must hold a lock.
-    pub fn stop(&self) {
-        // There is nothing to do about an error, and the records are told apart by their ids anyway.
-        for &kind in &KINDS {
-            // SAFETY: the session's subscriber is valid.
-            _ = unsafe {
-                match self.shared {
-                    Some(shared) => {
-                        (shared.disable)(self.subscriber, kind as c_int, ptr::null_mut())
-                    }
-                    None => (self.library.functions.disable)(kind as c_int),
-                }
-            };
-        }
-        for id in callback_ids() {
-            _ = self.switch_callback(id, false);
-        }
-    }
-
-    fn switch_callback(&self, id: u32, on: bool) -> c_int {
-        // SAFETY: the session's subscriber is valid, and the caller holds a lock.
+    /// Switches the callback for a driver function. Returns CUPTI's code. One thread at a time may call it.
+    pub fn switch_callback(&self, id: u32, on: bool) -> c_int {
+        // SAFETY: the subscriber is valid.
         unsafe {
             (self.library.functions.enable_callback)(on.into(), self.subscriber, DRIVER_API, id)
         }
@@ -160,56 +122,94 @@ impl Session {
     }
 }
 
-/// Subscribes, next to other tools if the version allows it.
-fn subscribe(library: &'static Library) -> Result<Session, String> {
-    let mut subscriber = ptr::null_mut();
-    let mut holder: [c_char; NAME_BYTES] = [0; NAME_BYTES];
-    let session = |subscriber, shared| Session { library, subscriber, shared };
-    if let Some(shared) = &library.shared {
-        let mut params = SubscriberParams {
-            struct_size: size_of::<SubscriberParams>(),
-            name: c"gpu-time".as_ptr(),
-            holder: holder.as_mut_ptr(),
-            // The last byte stays 0.
-            holder_size: NAME_BYTES - 1,
-            allow_several: 1,
-            padding: [0; 7],
-        };
-        // SAFETY: the callback has CUPTI's type and is never unloaded. The parameters and the name outlive the
-        // call.
-        let code = unsafe {
-            (shared.subscribe)(&raw mut subscriber, on_call, ptr::null_mut(), &raw mut params)
-        };
-        match code {
-            SUCCESS => return Ok(session(subscriber, Some(shared))),
-            HELD => {
-                // SAFETY: the last byte is 0.
-                let holder = unsafe { CStr::from_ptr(holder.as_ptr()) };
-                return Err(refusal(library, HELD, &holder.to_string_lossy()));
-            }
-            // A version that several tools cannot subscribe to after all.
-            _ => {}
-        }
-    }
-    // SAFETY: the callback has CUPTI's type and is never unloaded.
-    let code =
-        unsafe { (library.functions.subscribe)(&raw mut subscriber, on_call, ptr::null_mut()) };
-    match code {
-        SUCCESS => Ok(session(subscriber, None)),
-        code => Err(refusal(library, code, "")),
-    }
-}
+/// A library that notes what is called, for each thread.
+#[cfg(test)]
+pub(super) mod fake {
+    use std::cell::{Cell, RefCell};
+    use std::ffi::{c_char, c_void};
 
-/// Returns the sentence for an error. `holder` is the name of the tool that holds CUPTI, if it is known.
-fn refusal(library: &Library, code: c_int, holder: &str) -> String {
-    match (code, holder) {
-        (HELD, "") => "another tool holds CUPTI: run without it to record kernels".to_owned(),
-        (HELD, holder) => {
-            format!(
-                "another tool holds CUPTI (`{}`): run without it to record kernels",
-                holder.escape_debug()
-            )
+    use super::*;
+    use crate::cupti::library::{ApiCallback, Complete, Functions, Request};
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Call {
+        Enable(u32),
+        Disable(u32),
+        Callback(u32, bool),
+    }
+
+    thread_local! {
+        static CALLS: RefCell<Vec<Call>> = const { RefCell::new(Vec::new()) };
+        static REFUSED: Cell<Option<(Call, c_int)>> = const { Cell::new(None) };
+    }
+
+    /// Returns the calls since the last time.
+    pub fn calls() -> Vec<Call> {
+        CALLS.take()
+    }
+
+    /// Makes a call fail with this code from now on.
+    pub fn refuse(call: Call, code: c_int) {
+        REFUSED.set(Some((call, code)));
+    }
+
+    fn note(call: Call) -> c_int {
+        CALLS.with_borrow_mut(|calls| calls.push(call));
+        REFUSED.get().filter(|(refused, _)| *refused == call).map_or(SUCCESS, |(_, code)| code)
+    }
+
+    pub fn session() -> Session {
+        unsafe extern "C" fn subscribe(
+            _: *mut Subscriber,
+            _: ApiCallback,
+            _: *mut c_void,
+        ) -> c_int {
+            SUCCESS
         }
-        _ => format!("CUPTI cannot record kernels: {}", library.name_of(code)),
+        unsafe extern "C" fn unsubscribe(_: Subscriber) -> c_int {
+            SUCCESS
+        }
+        unsafe extern "C" fn enable_callback(on: u32, _: Subscriber, _: c_int, id: u32) -> c_int {
+            note(Call::Callback(id, on != 0))
+        }
+        unsafe extern "C" fn enable(kind: c_int) -> c_int {
+            note(Call::Enable(kind as u32))
+        }
+        unsafe extern "C" fn disable(kind: c_int) -> c_int {
+            note(Call::Disable(kind as u32))
+        }
+        unsafe extern "C" fn register(_: Request, _: Complete) -> c_int {
+            SUCCESS
+        }
+        unsafe extern "C" fn flush(_: u32) -> c_int {
+            SUCCESS
+        }
+        unsafe extern "C" fn next_record(_: *mut u8, _: usize, _: *mut *mut u8) -> c_int {
+            INVALID_PARAMETER
+        }
+        unsafe extern "C" fn dropped(_: *mut c_void, _: u32, _: *mut usize) -> c_int {
+            INVALID_PARAMETER
+        }
+        unsafe extern "C" fn timestamp(_: *mut u64) -> c_int {
+            INVALID_PARAMETER
+        }
+        unsafe extern "C" fn result_string(_: c_int, _: *mut *const c_char) -> c_int {
+            INVALID_PARAMETER
+        }
+        let functions = Functions {
+            subscribe,
+            unsubscribe,
+            enable_callback,
+            enable,
+            disable,
+            register,
+            flush,
+            next_record,
+            dropped,
+            timestamp,
+            result_string,
+        };
+        let library = Box::leak(Box::new(Library { version: 18, functions, shared: None }));
+        Session { library, subscriber: ptr::null_mut(), shared: None }
     }
 }
