@@ -160,9 +160,7 @@ pub(crate) fn leave(
 /// then merely left until it is [resumed](resume).
 pub(crate) fn suspend(frame: FrameId) -> Option<Box<OpenCall>> {
     if frame.index == 0 {
-        let mut call = take()?;
-        call.switched_on = None;
-        return Some(call);
+        return take();
     }
     with_frame(frame, |call| call.at = call.parent(frame.index));
     None
@@ -225,7 +223,8 @@ fn put(call: Box<OpenCall>) {
 
 /// Takes the open call off the thread and stops recording.
 fn take() -> Option<Box<OpenCall>> {
-    let call = OPEN.try_with(Cell::take).ok()??;
+    let mut call = OPEN.try_with(Cell::take).ok()??;
+    call.switched_on = None;
     IS_OPEN.set(false);
     SWITCHES.opened.fetch_sub(1, Relaxed);
     Some(call)
