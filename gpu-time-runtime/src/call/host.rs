@@ -86,4 +86,20 @@ impl<S: TimedCall, W: Work> TimedCall for StreamOrHost<S, W> {
             StreamOrHost::Host(call) => call.end(lost, timing),
         }
     }
+
+    #[inline]
+    fn pause(&self) {
+        match self {
+            StreamOrHost::Stream(call) => call.pause(),
+            StreamOrHost::Host(call) => call.pause(),
+        }
+    }
+
+    #[inline]
+    fn resume(&self) {
+        match self {
+            StreamOrHost::Stream(call) => call.resume(),
+            StreamOrHost::Host(call) => call.resume(),
+        }
+    }
 }
