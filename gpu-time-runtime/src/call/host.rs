@@ -91,9 +91,21 @@ impl<S: TimedCall, W: Work> TimedCall for StreamOrHost<S, W> {
         }
     }
 
-    fn suspend(&self, is_suspended: bool) {
-        if let StreamOrHost::Opened(call) = self {
-            call.suspend(is_suspended);
+    #[inline]
+    fn pause(&self) {
+        match self {
+            StreamOrHost::Stream(call) => call.pause(),
+            StreamOrHost::Host(call) => call.pause(),
+            StreamOrHost::Opened(call) => call.pause(),
+        }
+    }
+
+    #[inline]
+    fn resume(&self) {
+        match self {
+            StreamOrHost::Stream(call) => call.resume(),
+            StreamOrHost::Host(call) => call.resume(),
+            StreamOrHost::Opened(call) => call.resume(),
         }
     }
 }

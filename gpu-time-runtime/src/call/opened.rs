@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use crate::base::lock::{Mutex, Rank, locked};
-use crate::base::room;
+use crate::base::{fork, inside, room};
 use crate::call::first;
 use crate::call::scope::TimedCall;
 use crate::call::stream::{Life, StreamGuard};
@@ -179,15 +179,23 @@ impl TimedCall for OpenedCall {
         self.call_id
     }
 
-    fn suspend(&self, is_suspended: bool) {
-        let mut suspended = locked(&self.suspended);
-        if is_suspended {
-            *suspended = match opened::suspend(self.frame) {
-                Some(call) => Suspended::Outermost(call),
-                None => Suspended::Inside,
-            };
+    fn pause(&self) {
+        if fork::is_forked() {
             return;
         }
+        let _inside = inside::enter();
+        *locked(&self.suspended) = match opened::suspend(self.frame) {
+            Some(call) => Suspended::Outermost(call),
+            None => Suspended::Inside,
+        };
+    }
+
+    fn resume(&self) {
+        if fork::is_forked() {
+            return;
+        }
+        let _inside = inside::enter();
+        let mut suspended = locked(&self.suspended);
         let call = match std::mem::replace(&mut *suspended, Suspended::No) {
             Suspended::No => return,
             Suspended::Inside => None,

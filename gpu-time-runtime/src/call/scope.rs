@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
+#[cfg(feature = "kernels")]
+use crate::base::polled::{Around, Polled};
 use crate::base::{fork, inside};
 use crate::record::opened;
 use crate::record::timeline::{self, CallId};
@@ -31,9 +33,17 @@ pub trait TimedCall {
     #[doc(hidden)]
     fn end(&mut self, lost: Option<Lost>, timing: &mut Timing<'_>) -> CallId;
 
-    /// Notes that the function may be suspended from now on, or has resumed.
+    /// Marks that an async function leaves this thread: it waits, or the future that it waits for has
+    /// been polled. A call may end after this without a [`resume`](Self::resume).
     #[doc(hidden)]
-    fn suspend(&self, _is_suspended: bool) {}
+    #[inline(always)]
+    fn pause(&self) {}
+
+    /// Marks that an async function, or a future that it waits for, runs on this thread until the next
+    /// [`pause`](Self::pause). A call begins as resumed.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn resume(&self) {}
 }
 
 impl<C: TimedCall> Scope<C> {
@@ -70,28 +80,65 @@ impl<C: TimedCall> Scope<C> {
     /// Marks that the function may be suspended at any time from now on.
     #[inline]
     pub fn suspend(&self) {
-        self.set_suspended(true);
+        if let Some(active) = &self.0
+            && !active.is_suspended.swap(true, Relaxed)
+        {
+            active.call.pause();
+        }
     }
 
-    fn set_suspended(&self, is_suspended: bool) {
-        if let Some(active) = &self.0 {
-            active.is_suspended.store(is_suspended, Relaxed);
-            active.call.suspend(is_suspended);
+    fn resume(&self) {
+        // A loop that a macro leaves by `break` or `continue` suspends twice.
+        if let Some(active) = &self.0
+            && active.is_suspended.swap(false, Relaxed)
+        {
+            active.call.resume();
         }
     }
 }
 
 /// Marks that the function is about to wait for this future.
+#[cfg(not(feature = "kernels"))]
 #[inline]
 pub fn awaiting<T, C: TimedCall>((future,): (T,), scope: &Scope<C>) -> T {
-    scope.set_suspended(true);
+    scope.suspend();
     future
+}
+
+/// Marks that the function is about to wait for this future, and runs while it is polled.
+#[cfg(feature = "kernels")]
+#[inline]
+pub fn awaiting<'a, T: IntoFuture, C: TimedCall>(
+    (future,): (T,),
+    scope: &'a Scope<C>,
+) -> Polled<T::IntoFuture, &'a Scope<C>> {
+    let future = future.into_future();
+    scope.suspend();
+    Polled::new(future, scope)
+}
+
+/// Continues the call of a suspended function while the future that it waits for is polled.
+#[cfg(feature = "kernels")]
+impl<C: TimedCall> Around for &Scope<C> {
+    #[inline]
+    fn before(&self) {
+        if let Some((call, _)) = self.timed() {
+            call.resume();
+        }
+    }
+
+    #[inline]
+    fn after(&self) {
+        if let Some((call, _)) = self.timed() {
+            call.pause();
+        }
+    }
 }
 
 /// Marks that the function has resumed, and passes on the future's output.
 #[inline]
 pub fn awaited<T, C: TimedCall>(((), output): ((), T), scope: &Scope<C>) -> T {
-    scope.set_suspended(false);
+    scope.resume();
     output
 }
 
@@ -125,5 +172,116 @@ impl<C: TimedCall> Active<C> {
             None
         };
         timeline::end(self.call.end(lost, &mut timing));
+    }
+}
+
+#[cfg(all(test, feature = "kernels"))]
+mod tests {
+    use std::cell::RefCell;
+    use std::future::poll_fn;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::pin::pin;
+    use std::rc::Rc;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+    use crate::site::cost::CostMeter;
+
+    /// A call that logs what happens to it.
+    #[derive(Default, Clone)]
+    struct Logged(Rc<RefCell<Vec<&'static str>>>);
+
+    impl Logged {
+        fn log(&self, entry: &'static str) {
+            self.0.borrow_mut().push(entry);
+        }
+
+        fn take(&self) -> Vec<&'static str> {
+            self.0.take()
+        }
+
+        fn scope(&self) -> Scope<Logged> {
+            let meter = Box::leak(Box::new(CostMeter::new()));
+            Scope::of(Some(self.clone()), false, CostTimer::sample(meter))
+        }
+    }
+
+    impl TimedCall for Logged {
+        fn end(&mut self, lost: Option<Lost>, _: &mut Timing<'_>) -> CallId {
+            self.log(match lost {
+                None => "end",
+                Some(Lost::Cancelled) => "cancelled",
+                Some(_) => "failed",
+            });
+            CallId::default()
+        }
+
+        fn pause(&self) {
+            self.log("pause");
+        }
+
+        fn resume(&self) {
+            self.log("resume");
+        }
+    }
+
+    fn poll<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
+        future.poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    /// Waits as generated code does, for a future that is ready when polled for the second time.
+    async fn waiting(log: Logged) {
+        let scope = log.scope();
+        let mut is_ready = false;
+        let work = poll_fn(|_| {
+            log.log("work");
+            if std::mem::replace(&mut is_ready, true) { Poll::Ready(()) } else { Poll::Pending }
+        });
+        awaited(((), awaiting((work,), &scope).await), &scope);
+        log.log("body");
+    }
+
+    #[test]
+    fn call_runs_while_its_future_is_polled() {
+        let log = Logged::default();
+        let mut future = pin!(waiting(log.clone()));
+        assert!(poll(future.as_mut()).is_pending());
+        assert_eq!(log.take(), ["pause", "resume", "work", "pause"]);
+        assert!(poll(future.as_mut()).is_ready());
+        assert_eq!(log.take(), ["resume", "work", "pause", "resume", "body", "end"]);
+    }
+
+    #[test]
+    fn cancelled_call_ends_as_paused() {
+        let log = Logged::default();
+        {
+            let mut future = pin!(waiting(log.clone()));
+            assert!(poll(future.as_mut()).is_pending());
+        }
+        assert_eq!(log.take(), ["pause", "resume", "work", "pause", "cancelled"]);
+    }
+
+    #[test]
+    fn panic_in_the_future_leaves_the_call_paused() {
+        let log = Logged::default();
+        let mut future = pin!(async {
+            let scope = log.scope();
+            let work = poll_fn(|_| -> Poll<()> { panic!("on purpose") });
+            awaited(((), awaiting((work,), &scope).await), &scope);
+        });
+        assert!(catch_unwind(AssertUnwindSafe(|| poll(future.as_mut()))).is_err());
+        assert_eq!(log.take(), ["pause", "resume", "pause", "failed"]);
+    }
+
+    #[test]
+    fn macro_left_by_break_pauses_once() {
+        let log = Logged::default();
+        let scope = log.scope();
+        for _ in 0..2 {
+            scope.suspend();
+        }
+        awaited(((), ()), &scope);
+        awaited(((), ()), &scope);
+        assert_eq!(log.take(), ["pause", "resume"]);
     }
 }

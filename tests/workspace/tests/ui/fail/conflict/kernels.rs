@@ -30,7 +30,7 @@ fn host() {}
 
 #[gpu_timed]
 fn returns_before_its_work_is_done() -> impl Future<Output = ()> {
-    async {}
+    std::future::ready(())
 }
 
 fn main() {}
