@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::Path;
+use std::process::Command;
 
 use crate::elf;
 use crate::library_file;
@@ -106,6 +107,27 @@ impl SimCupti {
             _ => {}
         }
         std::fs::write(library, image)
+    }
+
+    /// Lets `command` find the library in `dir`, and passes the script to it.
+    pub fn apply<'c>(&self, dir: &Path, command: &'c mut Command) -> &'c mut Command {
+        const PATH: &str = "LD_LIBRARY_PATH";
+        let set = command.get_envs().find(|(name, _)| *name == PATH);
+        let known = set.map_or_else(|| std::env::var_os(PATH), |(_, value)| value.map(Into::into));
+        let mut path = known.unwrap_or_default();
+        if !path.is_empty() {
+            path.push(":");
+        }
+        path.push(dir);
+        let (name, script) = self.variable();
+        command.env(PATH, path).env(name, script)
+    }
+
+    /// Returns a name for the library, which does not depend on the script.
+    pub fn name(&self) -> String {
+        let absent: String =
+            self.absent.iter().map(|symbol| format!("-without-{symbol}")).collect();
+        format!("cupti-{}{absent}", self.version.traits().toolkit)
     }
 
     /// Returns the variable that passes the script to a process, and its value.

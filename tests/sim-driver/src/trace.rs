@@ -172,6 +172,11 @@ impl Trace {
         })
     }
 
+    /// Returns the commands that CUPTI had been asked to record.
+    pub fn recorded(&self) -> impl Iterator<Item = &Command> {
+        self.commands().filter(|command| command.recorded)
+    }
+
     /// Returns the kernels with this name.
     pub fn kernels<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Command> {
         self.commands().filter(move |command| command.kind == "kernel" && command.name == name)

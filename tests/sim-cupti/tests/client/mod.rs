@@ -446,8 +446,7 @@ pub fn assert_match(mut records: Vec<Record>, trace: &Trace) {
             ..Record::default()
         }
     };
-    let mut expected: Vec<Record> =
-        trace.commands().filter(|command| command.recorded).map(expected).collect();
+    let mut expected: Vec<Record> = trace.recorded().map(expected).collect();
     let order = |record: &Record| (record.correlation, record.graph_node);
     expected.sort_by_key(order);
     records.sort_by_key(order);
