@@ -71,6 +71,8 @@ pub use terminal::Terminal;
 
 // Used by the runtime to build reports.
 #[doc(hidden)]
+pub use kernel_names::shortened as shortened_kernels;
+#[doc(hidden)]
 pub use kinds::{CacheState, Clock, Measure, ScopeKind};
 #[doc(hidden)]
 pub use losses::{Losses, Lost};
