@@ -69,7 +69,10 @@ pub use snapshot::Snapshot;
 pub use stats::{Histogram, Slot, Stats, Timeline};
 pub use terminal::Terminal;
 
-// Used by the runtime to build reports.
+// Used by the runtime and the tool to build reports.
+#[cfg(feature = "html")]
+#[doc(hidden)]
+pub use html::page;
 #[doc(hidden)]
 pub use kernel_names::shortened as shortened_kernels;
 #[doc(hidden)]

@@ -7,9 +7,12 @@
 mod charts;
 mod column;
 mod devices;
+mod page;
 mod rows;
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, PreEscaped, html};
+
+pub use page::page;
 
 use crate::series::{self, saturating_sum};
 use crate::units::{self, printable};
@@ -17,10 +20,6 @@ use crate::{Process, Series, Snapshot, notes};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
-
-/// Prevents browsers from loading any resource for the page, whatever names it contains.
-const POLICY: &str =
-    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 
 impl Snapshot {
     /// Returns the report as one self-contained HTML page. Scripts sort and filter its rows and
@@ -34,35 +33,21 @@ fn render(snapshot: &Snapshot) -> String {
     let data = charts::json(snapshot);
     let snapshot = &*snapshot.with_unique_names();
     let process = &snapshot.process;
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta http-equiv="Content-Security-Policy" content=(POLICY);
-                link rel="icon" href="data:,";
-                title { (printable(&process.name)) " – gpu-time" }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                (head(process))
-                (tiles(snapshot))
-                (warnings(snapshot))
-                (devices::panel(snapshot))
-                (rows::table(snapshot))
-                @let notes = notes::facts(snapshot);
-                @if !notes.is_empty() {
-                    h2 { "Notes" }
-                    ul.notes { @for note in notes { li { (printable(note.trim_start())) } } }
-                }
-                footer { "gpu-time " (printable(&process.version)) }
-                script type="application/json" id="report" { (PreEscaped(inert(&data))) }
-                script { (PreEscaped(SCRIPT)) }
-            }
+    let body = html! {
+        (head(process))
+        (tiles(snapshot))
+        (warnings(snapshot))
+        (devices::panel(snapshot))
+        (rows::table(snapshot))
+        @let notes = notes::facts(snapshot);
+        @if !notes.is_empty() {
+            h2 { "Notes" }
+            ul.notes { @for note in notes { li { (printable(note.trim_start())) } } }
         }
+        footer { "gpu-time " (printable(&process.version)) }
+        script type="application/json" id="report" { (PreEscaped(inert(&data))) }
     };
-    page.into_string()
+    page(&printable(&process.name), STYLE, Some(SCRIPT), &body)
 }
 
 /// Escapes JSON so that it cannot close the element that contains it, and has no control

@@ -109,11 +109,16 @@ fn shared_names_have_places() {
 
 #[test]
 fn page_loads_nothing() {
+    let [with_script, without] = ["script-src 'unsafe-inline'; ", ""].map(|scripts| {
+        format!(
+            "http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+             style-src 'unsafe-inline'; {scripts}img-src data:\""
+        )
+    });
     for page in [everything(), hostile(), off()].map(|snapshot| snapshot.to_html()) {
-        assert!(
-            page.contains(&format!("http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\""))
-        );
+        assert!(page.contains(&with_script), "{page}");
     }
+    assert!(page("title", "", None, &html! {}).contains(&without));
     let page = everything().to_html();
     // An XML namespace, which browsers do not load.
     let page = page.replace("http://www.w3.org/2000/svg", "");

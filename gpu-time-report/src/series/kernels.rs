@@ -75,7 +75,7 @@ impl KernelTimes {
         self.host_ns.as_ref()
     }
 
-    /// Returns the mean number of kernels, copies and memsets per call.
+    /// Returns the mean number of kernels per call, without copies and memsets.
     pub fn kernels_per_call(&self) -> Option<f64> {
         self.kernels_per_call
     }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
 use crate::base::{fork, inside};
+use crate::record::opened;
 use crate::record::timeline::{self, CallId};
 use crate::site::cost::{CostTimer, Timing};
 use crate::types::sample::Lost;
@@ -18,6 +19,8 @@ struct Active<C> {
     /// The function is suspended at a visible `.await`.
     is_suspended: AtomicBool,
     was_panicking: bool,
+    /// The call keeps calls inside it from being the outermost on the thread.
+    nests: bool,
     cost: CostTimer,
 }
 
@@ -27,6 +30,10 @@ pub trait TimedCall {
     /// sample; `timing` meters the host time spent here.
     #[doc(hidden)]
     fn end(&mut self, lost: Option<Lost>, timing: &mut Timing<'_>) -> CallId;
+
+    /// Notes that the function may be suspended from now on, or has resumed.
+    #[doc(hidden)]
+    fn suspend(&self, _is_suspended: bool) {}
 }
 
 impl<C: TimedCall> Scope<C> {
@@ -37,18 +44,21 @@ impl<C: TimedCall> Scope<C> {
         Scope(None)
     }
 
-    /// Creates the scope for a call, which is timed if it is `Some`.
+    /// Creates the scope for a call, which is timed if it is `Some`. `nests`: while it runs, no call on its thread
+    /// can be opened.
     #[inline(always)]
-    pub(crate) fn of(call: Option<C>, cost: CostTimer) -> Self {
-        match call {
-            None => Scope(None),
-            Some(call) => Scope(Some(Active {
-                call,
-                is_suspended: AtomicBool::new(false),
-                was_panicking: thread::panicking(),
-                cost,
-            })),
+    pub(crate) fn of(call: Option<C>, nests: bool, cost: CostTimer) -> Self {
+        let Some(call) = call else { return Scope(None) };
+        if nests {
+            opened::nest();
         }
+        Scope(Some(Active {
+            call,
+            nests,
+            is_suspended: AtomicBool::new(false),
+            was_panicking: thread::panicking(),
+            cost,
+        }))
     }
 
     /// Returns the call and its cost timer, if the call is timed.
@@ -66,6 +76,7 @@ impl<C: TimedCall> Scope<C> {
     fn set_suspended(&self, is_suspended: bool) {
         if let Some(active) = &self.0 {
             active.is_suspended.store(is_suspended, Relaxed);
+            active.call.suspend(is_suspended);
         }
     }
 }
@@ -102,6 +113,9 @@ impl<C: TimedCall> Active<C> {
         }
         let _inside = inside::enter();
         let mut timing = self.cost.start();
+        if self.nests {
+            opened::unnest();
+        }
         let lost = if thread::panicking() && !self.was_panicking {
             // Checked first, because the panic may come from the awaited future.
             Some(Lost::Failed)
