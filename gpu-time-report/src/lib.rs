@@ -74,6 +74,8 @@ pub use terminal::Terminal;
 #[doc(hidden)]
 pub use html::page;
 #[doc(hidden)]
+pub use kernel_names::shortened as shortened_kernels;
+#[doc(hidden)]
 pub use kinds::{CacheState, Clock, Measure, ScopeKind};
 #[doc(hidden)]
 pub use losses::{Losses, Lost};

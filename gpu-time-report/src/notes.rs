@@ -188,6 +188,12 @@ fn legend(snapshot: &Snapshot) -> Vec<String> {
             "calls whose work CUPTI recorded instead of events; busy, at least one of the kernels, copies \
              and memsets ran; span, from the first start to the last end; gaps, span minus busy",
         );
+        if any(|s| s.kernel_times().is_some_and(|times| times.has_dropped())) {
+            explain(
+                "merged",
+                "medians of opened calls and kernels that several of the reports have are left out",
+            );
+        }
         explain(
             PER_CALL,
             "launches of the kernel per opened call; its share is of the kernel time of the function",

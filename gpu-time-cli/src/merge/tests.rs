@@ -8,6 +8,7 @@ use proptest::prelude::*;
 
 use super::Merge;
 use crate::fixtures::{gpu, report, series, site};
+use crate::opened_calls::opened;
 
 fn merged(reports: &[Snapshot]) -> Snapshot {
     let mut merge = Merge::default();
@@ -215,36 +216,6 @@ fn run_of_unlisted_process_is_refused() {
 fn counts_saturate() {
     let full = Series { timed: u64::MAX, ..series("cuda:0", &[5.0], &[], 0.0) };
     assert_eq!(only(&merged(&[one(1, full.clone()), one(2, full)])).timed(), u64::MAX);
-}
-
-/// Returns the figures of opened calls that all launch these kernels, with the total time of each.
-fn opened(calls: u64, kernels: &[(&str, u64, f64)]) -> KernelTimes {
-    let stats = series("cuda:0", &[5000.0; 3], &[], 0.0).raw_ns;
-    let kernel = |&(name, per_call, total_ns): &(&str, u64, f64)| Kernel {
-        name: name.to_owned(),
-        grid: [8, 1, 1],
-        block: [64, 1, 1],
-        registers: 16,
-        shared_bytes: 0,
-        per_call: per_call as f64,
-        count: per_call * calls,
-        time_ns: stats,
-        total_ns,
-        share: total_ns / kernels.iter().map(|(_, _, total_ns)| total_ns).sum::<f64>(),
-    };
-    KernelTimes {
-        opened: calls,
-        busy_ns: stats,
-        self_busy_ns: stats,
-        span_ns: stats,
-        gaps_ns: stats,
-        host_ns: stats,
-        kernels_per_call: Some(kernels.iter().map(|(_, per_call, _)| *per_call as f64).sum()),
-        streams: Some(1),
-        kernels: kernels.iter().map(kernel).collect(),
-        elsewhere: Vec::new(),
-        zero_times: 1,
-    }
 }
 
 /// Returns the report of a process with these opened calls besides some that events measured.

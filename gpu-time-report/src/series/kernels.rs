@@ -36,6 +36,13 @@ pub struct KernelTimes {
 }
 
 impl KernelTimes {
+    /// Returns `true` if a merged report left out statistics, because several of its reports had
+    /// them.
+    pub(crate) fn has_dropped(&self) -> bool {
+        self.opened > 0 && self.span_ns.is_none()
+            || self.kernels.iter().any(|kernel| kernel.time_ns.is_none())
+    }
+
     /// Returns the number of opened calls.
     pub fn opened(&self) -> u64 {
         self.opened
