@@ -102,10 +102,10 @@ pub fn awaiting<T, C: TimedCall>((future,): (T,), scope: &Scope<C>) -> T {
 /// Marks that the function is about to wait for this future, and runs while it is polled.
 #[cfg(feature = "kernels")]
 #[inline]
-pub fn awaiting<'a, T: IntoFuture, C: TimedCall>(
+pub fn awaiting<T: IntoFuture, C: TimedCall>(
     (future,): (T,),
-    scope: &'a Scope<C>,
-) -> Polled<T::IntoFuture, &'a Scope<C>> {
+    scope: &Scope<C>,
+) -> Polled<T::IntoFuture, &Scope<C>> {
     let future = future.into_future();
     scope.suspend();
     Polled::new(future, scope)
