@@ -93,7 +93,7 @@ pub enum Clock {
     Sync,
     /// Wall time on the host.
     Host,
-    /// The time stamps of each kernel, copy and memset, recorded by CUPTI.
+    /// CUPTI's records of the kernels.
     Kernels,
 }
 

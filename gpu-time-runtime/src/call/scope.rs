@@ -6,6 +6,7 @@ use std::thread;
 #[cfg(feature = "kernels")]
 use crate::base::polled::{Around, Polled};
 use crate::base::{fork, inside};
+use crate::record::opened;
 use crate::record::timeline::{self, CallId};
 use crate::site::cost::{CostTimer, Timing};
 use crate::types::sample::Lost;
@@ -20,6 +21,8 @@ struct Active<C> {
     /// The function is suspended at a visible `.await`.
     is_suspended: AtomicBool,
     was_panicking: bool,
+    /// The call keeps calls inside it from being the outermost on the thread.
+    nests: bool,
     cost: CostTimer,
 }
 
@@ -51,18 +54,21 @@ impl<C: TimedCall> Scope<C> {
         Scope(None)
     }
 
-    /// Creates the scope for a call, which is timed if it is `Some`.
+    /// Creates the scope for a call, which is timed if it is `Some`. `nests`: while it runs, no call on its thread
+    /// can be opened.
     #[inline(always)]
-    pub(crate) fn of(call: Option<C>, cost: CostTimer) -> Self {
-        match call {
-            None => Scope(None),
-            Some(call) => Scope(Some(Active {
-                call,
-                is_suspended: AtomicBool::new(false),
-                was_panicking: thread::panicking(),
-                cost,
-            })),
+    pub(crate) fn of(call: Option<C>, nests: bool, cost: CostTimer) -> Self {
+        let Some(call) = call else { return Scope(None) };
+        if nests {
+            opened::nest();
         }
+        Scope(Some(Active {
+            call,
+            nests,
+            is_suspended: AtomicBool::new(false),
+            was_panicking: thread::panicking(),
+            cost,
+        }))
     }
 
     /// Returns the call and its cost timer, if the call is timed.
@@ -154,6 +160,9 @@ impl<C: TimedCall> Active<C> {
         }
         let _inside = inside::enter();
         let mut timing = self.cost.start();
+        if self.nests {
+            opened::unnest();
+        }
         let lost = if thread::panicking() && !self.was_panicking {
             // Checked first, because the panic may come from the awaited future.
             Some(Lost::Failed)
@@ -193,7 +202,7 @@ mod tests {
 
         fn scope(&self) -> Scope<Logged> {
             let meter = Box::leak(Box::new(CostMeter::new()));
-            Scope::of(Some(self.clone()), CostTimer::sample(meter))
+            Scope::of(Some(self.clone()), false, CostTimer::sample(meter))
         }
     }
 

@@ -159,6 +159,12 @@ impl SiteState {
         self.series.iter().any(|series| series.id.device == DeviceId::Host)
     }
 
+    /// Returns `true` if kernels of the site's calls were to be recorded.
+    pub fn wants_kernels(&self) -> bool {
+        let has_clock = self.site.spec.clock == Clock::Kernels;
+        (has_clock || self.site.is_opened()) && self.calls.timed > 0
+    }
+
     /// Returns the series, as shown in reports.
     pub fn views(&self, biases: &Biases) -> Vec<SeriesView<'_>> {
         let spec = &self.site.spec;

@@ -107,7 +107,6 @@ fn configure_site(site: &'static CallSite, config: &Config) -> bool {
 #[cfg(all(test, feature = "kernels"))]
 mod tests {
     use super::*;
-    use crate::gpu::fake;
     use crate::types::attribute::{Clock, Spec};
 
     #[test]
@@ -124,7 +123,7 @@ mod tests {
             (Some("1%"), half, Clock::Kernels, 0.01, false),
             (Some("off"), half, Clock::Kernels, 0.0, false),
         ] {
-            let spec = Spec { kernels: attribute, clock, ..fake::SPEC };
+            let spec = Spec { kernels: attribute, clock, ..Spec::named("test::f") };
             let site: &'static CallSite = Box::leak(Box::new(CallSite::new(spec)));
             assert_eq!((site.kernels_share(), site.opens_first()), (0.0, false), "unconfigured");
             let configure = |on: &str| {

@@ -138,19 +138,17 @@ impl CallSite {
     /// Returns `true` if some of the timed calls are opened. Needs no load beyond that of
     /// [`is_on`](Self::is_on).
     #[inline(always)]
-    #[allow(dead_code, reason = "for the opened calls")]
     pub(crate) fn is_opened(&self) -> bool {
         cfg!(feature = "kernels") && self.interest.load(Relaxed) & OPENED != 0
     }
 
-    /// Returns `true` if the first timed call is opened, whatever the share.
-    #[allow(dead_code, reason = "for the opened calls")]
+    /// Returns `true` if the first timed call is opened, whatever the share, and this is it.
     pub(crate) fn opens_first(&self) -> bool {
-        cfg!(feature = "kernels") && self.interest.load(Relaxed) & OPENED_FIRST != 0
+        self.interest.load(Relaxed) & OPENED_FIRST != 0
+            && self.interest.fetch_and(!OPENED_FIRST, Relaxed) & OPENED_FIRST != 0
     }
 
     /// Returns the share of the timed calls to open; 0 if none.
-    #[allow(dead_code, reason = "for the opened calls")]
     pub(crate) fn kernels_share(&self) -> f64 {
         if self.is_opened() { f64::from_bits(self.kernels.load(Relaxed)) } else { 0.0 }
     }

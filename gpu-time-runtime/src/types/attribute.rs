@@ -48,6 +48,34 @@ pub struct Spec {
     pub remarks: &'static [Remark],
 }
 
+impl Spec {
+    /// Returns the attribute without arguments, on a function with this name in which the macro found no
+    /// launches. For tests and benches, which have no function to put it on.
+    #[doc(hidden)]
+    pub const fn named(name: &'static str) -> Spec {
+        Spec {
+            path: || "",
+            name: Some(name),
+            file: file!(),
+            line: line!(),
+            column: 1,
+            warmup: 0,
+            sampling: Sampling::ALL,
+            kernels: None,
+            cold: None,
+            sleep: None,
+            graph: false,
+            is_async: false,
+            scope: ScopeKind::Body,
+            clock: Clock::Events,
+            launches: &[],
+            is_single: false,
+            options: "",
+            remarks: &[],
+        }
+    }
+}
+
 /// A launch found by the macro.
 pub struct Launch {
     /// The name of the method, function or macro that launches.

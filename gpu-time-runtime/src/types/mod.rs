@@ -1,5 +1,7 @@
 //! Plain values passed between layers.
 
+#[allow(dead_code, reason = "for windows")]
+pub(crate) mod activity;
 pub mod attribute;
 pub(crate) mod device;
 pub(crate) mod gpu_stream;

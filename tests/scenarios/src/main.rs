@@ -9,6 +9,7 @@ mod barriers;
 mod capture;
 mod child;
 mod cold;
+mod cupti;
 mod devices;
 mod exact;
 mod exit;
@@ -50,6 +51,7 @@ const THEMES: &[&[Scenario]] = &[
     barriers::SCENARIOS,
     capture::SCENARIOS,
     cold::SCENARIOS,
+    cupti::SCENARIOS,
     devices::SCENARIOS,
     exact::SCENARIOS,
     exit::SCENARIOS,

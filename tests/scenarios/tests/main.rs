@@ -5,6 +5,7 @@ mod barriers;
 mod bias;
 mod capture;
 mod cold;
+mod cupti;
 mod devices;
 mod exact;
 mod exit;

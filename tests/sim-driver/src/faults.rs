@@ -1,7 +1,7 @@
 //! Scripted failures of driver calls, from `GPU_TIME_TEST_SIM_FAULTS`.
 //!
-//! `cuEventRecord:3=700` fails the third call with code 700, `cuMemAlloc_v2:2+=2` fails the second
-//! and all later calls, and `cuEventQuery:*=719` fails every call. Calls are counted per function
+//! `cuEventRecord:3=700` fails the third call with code 700, `cuptiSubscribe:1-3=39` the first three,
+//! `cuMemAlloc_v2:2+=2` the second and all later calls, and `cuEventQuery:*=719` fails every call. Calls are counted per function
 //! over the whole process. A call that fails this way has no effect. `cuEventQuery:2=hang` makes
 //! the second call block as if the device did not respond. `stream:hang=2` makes the second stream
 //! created never progress.
@@ -38,10 +38,12 @@ impl Faults {
                 faults.hanging_streams.push(value.parse().map_err(|_| expected())?);
                 continue;
             }
-            let (first, last) = match (when, when.strip_suffix('+')) {
-                ("*", _) => (1, u64::MAX),
-                (_, Some(first)) => (first.parse().map_err(|_| expected())?, u64::MAX),
-                (nth, None) => nth.parse().map(|n| (n, n)).map_err(|_| expected())?,
+            let number = |text: &str| text.parse().map_err(|_| expected());
+            let (first, last) = match (when.strip_suffix('+'), when.split_once('-')) {
+                _ if when == "*" => (1, u64::MAX),
+                (Some(first), _) => (number(first)?, u64::MAX),
+                (None, Some((first, last))) => (number(first)?, number(last)?),
+                (None, None) => (number(when)?, number(when)?),
             };
             let code = match value {
                 "hang" => Code::HUNG,

@@ -76,7 +76,9 @@ impl SimDriver {
         self.with("GPU_TIME_TEST_SIM_TRACE_LEVEL", "device")
     }
 
-    fn with(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
+    /// Sets a variable of the child.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
         self.env.retain(|(known, _)| *known != name);
         self.env.push((name, value.into()));
         self

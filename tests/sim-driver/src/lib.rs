@@ -17,6 +17,8 @@ mod library_file;
 mod memory;
 mod model;
 mod object;
+mod observed;
+mod observer;
 mod process;
 pub mod trace;
 

@@ -28,6 +28,8 @@ pub enum Line {
 pub struct Call {
     /// Number of the call, from 1.
     pub seq: u64,
+    /// The number by which an observer knows the call and the commands that it enqueues.
+    pub correlation: u32,
     /// Number of the thread. Threads are numbered from 1, in the order of their first calls.
     pub thread: u32,
     /// Name of the exported function.
@@ -71,6 +73,20 @@ pub struct Command {
     pub record: Option<u64>,
     /// The command ran as a graph node.
     pub graph: bool,
+    /// Id of the node in the executable graph, or 0.
+    pub graph_node: u64,
+    /// The call that enqueued the command.
+    pub correlation: u32,
+    /// Id of the stream, as returned by `cuStreamGetId`.
+    pub stream_id: u64,
+    /// Ordinal of the device.
+    pub device: u32,
+    /// Number of blocks of a kernel.
+    pub grid: [u32; 3],
+    /// Number of threads in a block of a kernel.
+    pub block: [u32; 3],
+    /// CUPTI had been asked to record the command when it was enqueued.
+    pub recorded: bool,
 }
 
 /// A noteworthy occurrence, such as a full queue or use of a destroyed handle.
@@ -154,6 +170,11 @@ impl Trace {
             Line::Command(command) => Some(command),
             _ => None,
         })
+    }
+
+    /// Returns the commands that CUPTI had been asked to record.
+    pub fn recorded(&self) -> impl Iterator<Item = &Command> {
+        self.commands().filter(|command| command.recorded)
     }
 
     /// Returns the kernels with this name.

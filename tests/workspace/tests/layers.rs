@@ -20,7 +20,7 @@ const LAYERS: &[&[&str]] = &[
     &["stats"],
     &["site", "config"],
     &["gpu"],
-    &["cuda"],
+    &["cuda", "cupti"],
     &["health"],
     &["record"],
     &["control"],
@@ -44,6 +44,7 @@ const CRATES: &[&str] = &[
     "kernels/src",
     "benches/accuracy/src",
     "tests/plugins/src",
+    "tests/sim-cupti/src",
     "tests/sim-driver/src",
     "tests/sim-nvml/src",
 ];

@@ -1,8 +1,10 @@
 //! The driver used for scenarios.
 
-use std::path::Path;
-use std::sync::OnceLock;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
+use gpu_time_sim_cupti::SimCupti;
 use gpu_time_sim_driver::SimDriver;
 use gpu_time_sim_nvml::SimNvml;
 
@@ -21,6 +23,17 @@ pub fn is_real() -> bool {
 pub fn sim() -> SimDriver {
     static SIM: OnceLock<SimDriver> = OnceLock::new();
     SIM.get_or_init(|| install("driver", &[])).clone()
+}
+
+/// Returns the folder with this stand-in for CUPTI, installed once for all tests.
+pub fn cupti_dir(cupti: &SimCupti) -> PathBuf {
+    static INSTALLED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("scenarios").join(cupti.name());
+    let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
+    if installed.insert(dir.clone()) {
+        cupti.install(&dir).expect("the stand-in for CUPTI is installed");
+    }
+    dir
 }
 
 /// Installs both in a folder with this name, without the driver functions in `absent`.

@@ -20,6 +20,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use gpu_time_sim_cupti::SimCupti;
 use gpu_time_sim_driver::SimDriver;
 use gpu_time_sim_driver::trace::{Call, Trace};
 use gpu_time_sim_nvml::{Script, SimNvml};
@@ -27,7 +28,7 @@ use gpu_time_sim_nvml::{Script, SimNvml};
 use child::finish;
 use chrome_trace::ChromeTrace;
 pub use driver::is_real;
-use driver::{install, sim};
+use driver::{cupti_dir, install, sim};
 use report::{Report, Series};
 pub use run::Run;
 use run::Tally;
@@ -61,6 +62,7 @@ pub struct Scenario {
     env: Vec<(String, String)>,
     driver: Driver,
     nvml: SimNvml,
+    cupti: Option<SimCupti>,
     end: End,
     /// Expected number of tables on stderr: one at the end of the process and one for every
     /// `report()`.
@@ -95,6 +97,7 @@ pub fn scenario(name: &str, arguments: &[&str]) -> Scenario {
         env: Vec::new(),
         driver: Driver::Given,
         nvml: SimNvml::new(Script::calm(8)),
+        cupti: None,
         end: End::Code(0),
         tables: 1,
         writes_files: true,
@@ -129,6 +132,21 @@ impl Scenario {
     /// Scripts the NVML stand-in.
     pub fn nvml(mut self, script: Script) -> Self {
         self.nvml = SimNvml::new(script);
+        self
+    }
+
+    /// Runs with CUPTI: the stand-in on the simulated driver, and the machine's on a GPU.
+    pub fn with_cupti(self) -> Self {
+        if is_real() { self } else { self.on_cupti(SimCupti::default()) }
+    }
+
+    /// Runs with this stand-in for CUPTI.
+    pub fn on_cupti(mut self, cupti: SimCupti) -> Self {
+        assert!(
+            !is_real(),
+            "this test needs the stand-in for CUPTI: exclude it with `--skip simulated::`"
+        );
+        self.cupti = Some(cupti);
         self
     }
 
@@ -341,6 +359,9 @@ impl Scenario {
             Driver::Absent => {
                 command.env_remove("LD_LIBRARY_PATH");
             }
+        }
+        if let Some(cupti) = &self.cupti {
+            cupti.apply(&cupti_dir(cupti), &mut command);
         }
         self.nvml.apply(&mut command, &dir.join(NVML_TRACE));
         command.envs(self.env.iter().map(|(name, value)| (name, value)));

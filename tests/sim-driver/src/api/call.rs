@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,8 @@ use serde_json::Value;
 use super::args::Argument;
 use crate::code::{Code, DriverResult};
 use crate::model::Model;
+use crate::observed::ObservedCall;
+use crate::observer;
 use crate::process::{self, ProcessState};
 use crate::trace;
 
@@ -47,7 +50,18 @@ macro_rules! driver {
                 cost_ns: $cost,
                 availability: crate::api::call::Availability::$availability,
             };
-            crate::api::call::run(&FUNCTION, &[$((stringify!($arg), &$arg)),*], |$model| $body)
+            #[repr(C)]
+            #[allow(dead_code)] // read by the observer
+            struct ObservedParameters {
+                $($arg: $type,)*
+            }
+            let parameters = ObservedParameters { $($arg),* };
+            crate::api::call::run(
+                &FUNCTION,
+                std::ptr::from_ref(&parameters).cast(),
+                &[$((stringify!($arg), &$arg)),*],
+                |$model| $body,
+            )
         }
     )+};
 }
@@ -55,7 +69,7 @@ pub(crate) use driver;
 
 /// Returns the calling thread's number. Threads are numbered from 1, in the order of their first
 /// calls.
-fn thread() -> u32 {
+pub(crate) fn thread() -> u32 {
     static LAST: AtomicU32 = AtomicU32::new(0);
     thread_local! {
         // This has no destructor, so it stays usable while the destructors of other thread locals
@@ -70,10 +84,47 @@ fn thread() -> u32 {
     })
 }
 
-/// Executes one driver call: takes the lock, applies scripted faults, charges the cost, checks the
-/// availability, runs `body`, writes the trace, and finally runs callbacks without the lock.
+/// Executes one driver call and shows it to the observer, if there is one, before and after.
+/// `parameters` points to a structure of the arguments.
 pub(crate) fn run(
     function: &EntryPoint,
+    parameters: *const c_void,
+    arguments: &[(&str, &dyn Argument)],
+    body: impl FnOnce(&mut Model) -> DriverResult,
+) -> i32 {
+    let correlation = observer::next_correlation();
+    if process::state() != ProcessState::Alive || !observer::is_registered() {
+        return execute(function, correlation, arguments, body);
+    }
+    let (context, context_id) = {
+        let mut model = Model::lock();
+        model.thread = thread();
+        let id = model.current().map_or(0, |current| current.id);
+        (model.current_handle(), id)
+    };
+    let name = function.name;
+    let mut call = ObservedCall {
+        is_exit: false,
+        correlation,
+        name: name.as_ptr(),
+        name_len: name.len(),
+        parameters,
+        result: 0,
+        context,
+        context_id,
+    };
+    observer::call(&call);
+    let result = execute(function, correlation, arguments, body);
+    (call.is_exit, call.result) = (true, result);
+    observer::call(&call);
+    result
+}
+
+/// Executes one call: takes the lock, applies scripted faults, charges the cost, checks the
+/// availability, runs `body`, writes the trace, and finally runs callbacks without the lock.
+pub(crate) fn execute(
+    function: &EntryPoint,
+    correlation: u32,
     arguments: &[(&str, &dyn Argument)],
     body: impl FnOnce(&mut Model) -> DriverResult,
 ) -> i32 {
@@ -90,6 +141,7 @@ pub(crate) fn run(
     }
     let mut model = Model::lock();
     model.thread = thread();
+    model.correlation = correlation;
     let before = model.now;
     let scripted = model.faults.next(function.name);
     // A hold ends at the first call that sees its ticket released, so streams advance before the
@@ -126,6 +178,7 @@ pub(crate) fn run(
             .collect();
         let call = trace::Call {
             seq: 0,
+            correlation,
             thread: model.thread,
             name: function.name.to_owned(),
             args,
@@ -142,7 +195,7 @@ pub(crate) fn run(
         // SAFETY: the program passed this function for this data, and its stream has reached it or
         // its object has lost its last reference. The lock is not held, so the function may block
         // and call the driver.
-        unsafe { (callback.function)(callback.data as *mut std::ffi::c_void) };
+        unsafe { (callback.function)(callback.data as *mut c_void) };
     }
     if hangs {
         block_for_real(limit);

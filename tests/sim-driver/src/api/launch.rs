@@ -9,7 +9,7 @@ use crate::handle::Handle;
 use crate::kernels::Kernel;
 use crate::model::Model;
 use crate::object::module::Function;
-use crate::object::work::{Callback, Work};
+use crate::object::work::{Callback, REGISTERS, Shape, Work};
 
 const MAX_THREADS_PER_BLOCK: u64 = 1_024;
 const THREADS_PER_SM: i32 = 2_048;
@@ -40,6 +40,7 @@ impl Model {
         function: Handle,
         grid: [u32; 3],
         block: [u32; 3],
+        shared_bytes: u32,
         stream: Handle,
         arguments: Arguments,
     ) -> DriverResult {
@@ -63,11 +64,11 @@ impl Model {
             true => unsafe { Kernel::known(&name, arguments) },
             false => Kernel::Unknown,
         };
-        let work = Work::Kernel { name, kernel };
+        let work = Work::Kernel { name, kernel, shape: Shape { grid, block, shared_bytes } };
         if let Some(capture) = self.capture_of(stream)? {
             return self.capture_work(capture, stream, work);
         }
-        let done = self.enqueue(stream, work, false)?;
+        let done = self.enqueue(stream, work, None)?;
         if self.launch_blocking { self.wait_for(&done) } else { Ok(()) }
     }
 
@@ -82,7 +83,7 @@ impl Model {
         let work = Work::Host(Callback { function, data });
         match self.capture_of(stream)? {
             Some(capture) => self.capture_work(capture, stream, work),
-            None => self.enqueue(stream, work, false).map(drop),
+            None => self.enqueue(stream, work, None).map(drop),
         }
     }
 
@@ -90,7 +91,7 @@ impl Model {
         self.function(function)?;
         Ok(match attribute {
             0 => MAX_THREADS_PER_BLOCK as i32,
-            4 => 32,     // registers
+            4 => REGISTERS.into(),
             5 | 6 => 80, // PTX and binary versions
             8 => 49_152, // dynamic shared memory
             _ => 0,
@@ -160,13 +161,13 @@ driver! {
         sharedMemBytes: u32, hStream: Handle, kernelParams: Arguments, extra: Arguments,
     ) [2_620, AfterInit] |m| {
         let (grid, block) = ([gridDimX, gridDimY, gridDimZ], [blockDimX, blockDimY, blockDimZ]);
-        m.launch(f, grid, block, hStream, kernelParams)
+        m.launch(f, grid, block, sharedMemBytes, hStream, kernelParams)
     };
     fn cuLaunchKernelEx(
         config: Out<LaunchConfig>, f: Handle, kernelParams: Arguments, extra: Arguments,
     ) [2_620, AfterInit] |m| {
-        let LaunchConfig { grid, block, stream, .. } = config.take()?;
-        m.launch(f, grid, block, stream, kernelParams)
+        let LaunchConfig { grid, block, shared_bytes, stream, .. } = config.take()?;
+        m.launch(f, grid, block, shared_bytes, stream, kernelParams)
     };
     fn cuLaunchCooperativeKernel(
         f: Handle,
@@ -175,7 +176,7 @@ driver! {
         sharedMemBytes: u32, hStream: Handle, kernelParams: Arguments,
     ) [2_620, AfterInit] |m| {
         let (grid, block) = ([gridDimX, gridDimY, gridDimZ], [blockDimX, blockDimY, blockDimZ]);
-        m.launch(f, grid, block, hStream, kernelParams)
+        m.launch(f, grid, block, sharedMemBytes, hStream, kernelParams)
     };
     fn cuLaunchHostFunc(
         hStream: Handle, function: Option<HostFunction>, userData: u64,

@@ -48,7 +48,7 @@ impl Model {
         match self.capture_of(stream)? {
             // The next launch of the graph may use the memory, so it stays allocated.
             Some(capture) => self.capture_work(capture, stream, Work::Nothing),
-            None => self.enqueue(stream, Work::Free { address }, false).map(drop),
+            None => self.enqueue(stream, Work::Free { address }, None).map(drop),
         }
     }
 
@@ -58,7 +58,7 @@ impl Model {
         let stream = self.usable_stream(stream)?;
         match self.capture_of(stream)? {
             Some(capture) => self.capture_work(capture, stream, work).map(|()| None),
-            None => self.enqueue(stream, work, false).map(Some),
+            None => self.enqueue(stream, work, None).map(Some),
         }
     }
 

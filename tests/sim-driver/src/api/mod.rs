@@ -10,4 +10,5 @@ mod event;
 mod launch;
 mod memory;
 mod misc;
+mod observation;
 mod stream;

@@ -8,7 +8,7 @@ use crate::model::Model;
 use crate::object::context::ContextRef;
 use crate::object::event::{DISABLE_TIMING, EXTERNAL, Event, EventState, FLAGS};
 use crate::object::queue::Moment;
-use crate::object::work::Work;
+use crate::object::work::{GraphNode, Work};
 
 /// Host cost of a record, with and without timing.
 const TIMED_RECORD_NS: u64 = 812;
@@ -58,11 +58,16 @@ impl Model {
             self.set_event(event, state);
             return Ok(());
         }
-        self.record_now(event, stream, false)
+        self.record_now(event, stream, None)
     }
 
     /// Enqueues a record of the event, either for a call or as a graph node.
-    pub fn record_now(&mut self, event: Handle, stream: Handle, graph: bool) -> DriverResult {
+    pub fn record_now(
+        &mut self,
+        event: Handle,
+        stream: Handle,
+        graph: Option<GraphNode>,
+    ) -> DriverResult {
         self.counters.records += 1;
         let record = self.counters.records;
         let at = self.enqueue(stream, Work::Record { event, record }, graph)?;
@@ -158,7 +163,7 @@ impl Model {
         match state {
             EventState::Unrecorded => Ok(()),
             EventState::Captured { .. } => Err(Code::CAPTURED_EVENT),
-            EventState::Recorded { at, .. } => self.enqueue_after(stream, at, false),
+            EventState::Recorded { at, .. } => self.enqueue_after(stream, at, None),
         }
     }
 }

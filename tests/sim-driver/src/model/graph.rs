@@ -9,7 +9,7 @@ use crate::model::Model;
 use crate::object::event::EventState;
 use crate::object::graph::{GraphExec, PendingRelease, UpdateResult, UserObject};
 use crate::object::queue::Moment;
-use crate::object::work::{Callback, Work};
+use crate::object::work::{Callback, GraphNode, Work};
 
 /// `CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH`.
 const FREE_ON_LAUNCH: u64 = 1;
@@ -92,13 +92,17 @@ impl Model {
         if is_for_device && graph.nodes.iter().any(|work| matches!(work, Work::Record { .. })) {
             return Err(Code::NOT_SUPPORTED);
         }
+        self.counters.execs += 1;
         let exec = GraphExec {
+            id: self.counters.execs,
+            first_node: self.counters.nodes + 1,
             context: graph.context,
             nodes: graph.nodes.clone(),
             objects: graph.objects.clone(),
             launch_end: Moment::Known(0),
         };
         self.context(exec.context)?;
+        self.counters.nodes += exec.nodes.len() as u64;
         for object in exec.objects.clone() {
             self.user_object_retain(object, 1)?;
         }
@@ -157,6 +161,7 @@ impl Model {
     pub fn graph_launch(&mut self, exec: Handle, stream: Handle) -> DriverResult {
         let found = self.execs.get(exec).ok_or(Code::INVALID_VALUE)?;
         let (context, nodes) = (found.context, found.nodes.clone());
+        let (id, first_node) = (found.id, found.first_node);
         let stream = self.usable_stream(stream)?;
         if self.stream(stream).context != context {
             return Err(Code::INVALID_HANDLE);
@@ -167,16 +172,17 @@ impl Model {
                 .iter()
                 .try_for_each(|work| self.capture_work(capture, stream, work.clone()));
         }
-        for work in nodes.iter() {
+        for (work, node) in nodes.iter().zip(first_node..) {
+            let node = Some(GraphNode { graph: id, node });
             match work {
-                Work::Record { event, .. } => self.record_now(*event, stream, true)?,
+                Work::Record { event, .. } => self.record_now(*event, stream, node)?,
                 Work::Wait { event: Some(event) } => {
                     let state = self.events.get(*event).map(|event| event.state.clone());
                     if let Some(EventState::Recorded { at, .. }) = state {
-                        self.enqueue_after(stream, at, true)?;
+                        self.enqueue_after(stream, at, node)?;
                     }
                 }
-                work => drop(self.enqueue(stream, work.clone(), true)?),
+                work => drop(self.enqueue(stream, work.clone(), node)?),
             }
         }
         let launch_end = self.stream(stream).queue.last.clone();

@@ -68,6 +68,8 @@ pub(crate) struct Model {
     pub counters: Counters,
     /// The thread making the current call, counted from 1.
     pub thread: u32,
+    /// Number of the current call.
+    pub correlation: u32,
     /// Results of the current call, which are added to its arguments in the trace.
     pub annotations: Vec<(&'static str, i64)>,
 }
@@ -79,6 +81,8 @@ pub(crate) struct Counters {
     pub created_streams: u64,
     pub records: u64,
     pub captures: u64,
+    pub execs: u32,
+    pub nodes: u64,
 }
 
 static MODEL: LazyLock<Mutex<Model>> = LazyLock::new(|| {
@@ -161,6 +165,7 @@ impl Model {
             callbacks: Vec::new(),
             counters: Counters::default(),
             thread: 0,
+            correlation: 0,
             annotations: Vec::new(),
         })
     }

@@ -7,6 +7,7 @@ mod event;
 mod graph;
 mod machine;
 mod module;
+mod observation;
 mod queue;
 mod stream;
 mod work;

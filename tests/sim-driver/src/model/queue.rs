@@ -13,17 +13,29 @@ use crate::handle::Handle;
 use crate::kernels::Kernel;
 use crate::model::Model;
 use crate::object::queue::{Hold, Moment, NEVER, QueuedCommand, UNKNOWN};
-use crate::object::work::Work;
+use crate::object::work::{GraphNode, Shape, Work};
+use crate::observed::ObservedTimes;
+use crate::observer;
 use crate::trace;
 
 impl Model {
     /// Enqueues a command on a stream, and returns its end.
-    pub fn enqueue(&mut self, stream: Handle, work: Work, graph: bool) -> DriverResult<Moment> {
+    pub fn enqueue(
+        &mut self,
+        stream: Handle,
+        work: Work,
+        graph: Option<GraphNode>,
+    ) -> DriverResult<Moment> {
         self.enqueue_command(stream, work, None, graph)
     }
 
     /// Makes the stream wait until `moment`.
-    pub fn enqueue_after(&mut self, stream: Handle, moment: Moment, graph: bool) -> DriverResult {
+    pub fn enqueue_after(
+        &mut self,
+        stream: Handle,
+        moment: Moment,
+        graph: Option<GraphNode>,
+    ) -> DriverResult {
         self.enqueue_command(stream, Work::Wait { event: None }, Some(moment), graph).map(drop)
     }
 
@@ -32,9 +44,13 @@ impl Model {
         stream: Handle,
         work: Work,
         after: Option<Moment>,
-        graph: bool,
+        graph: Option<GraphNode>,
     ) -> DriverResult<Moment> {
         self.wait_for_queue_slot(stream);
+        let observed = self.observe(stream, &work, graph);
+        if observed != 0 {
+            self.now += self.constants.recording_ns;
+        }
         let queue = &self.stream(stream).queue;
         if queue.hangs {
             return Ok(self.hang(stream));
@@ -52,12 +68,13 @@ impl Model {
             return Ok(self.hang(stream));
         }
         let is_next = queue.end.max(not_before) <= self.constants.visible_to_device(self.now);
-        let is_record = matches!(&work, Work::Record { .. }) && !graph;
+        let is_record = matches!(&work, Work::Record { .. }) && graph.is_none();
         let is_known = unknown.is_empty() && !queue.is_waiting() && (is_next || !is_record);
         let is_hold = matches!(&work, Work::Kernel { kernel: Kernel::Hold(_), .. });
         let done = if is_known && !is_hold { Moment::Known(UNKNOWN) } else { Moment::pending() };
         unknown.push(Moment::Known(not_before));
-        let command = QueuedCommand { enqueued: self.now, after: unknown, work, done, graph };
+        let (enqueued, correlation, after) = (self.now, self.correlation, unknown);
+        let command = QueuedCommand { enqueued, after, work, done, graph, correlation, observed };
         if is_known {
             let last = self.run(stream, command)?;
             self.stream_mut(stream).queue.last = last.clone();
@@ -163,7 +180,7 @@ impl Model {
     fn run(&mut self, stream: Handle, command: QueuedCommand) -> DriverResult<Moment> {
         let c = &self.constants;
         let start = self.start_of(stream, &command);
-        if let Work::Kernel { name, kernel: Kernel::Hold(args) } = &command.work {
+        if let Work::Kernel { name, kernel: Kernel::Hold(args), .. } = &command.work {
             // The kernel accesses both words at its start, whether or not it expires.
             self.memory.check(args.released, 8)?;
             self.memory.check(args.expired, 8)?;
@@ -197,12 +214,12 @@ impl Model {
         duration: u64,
     ) -> Moment {
         let c = &self.constants;
-        let mut occupied = command.work.occupies_ns(duration, command.graph, c);
+        let mut occupied = command.work.occupies_ns(duration, command.graph.is_some(), c);
         if let Work::Record { .. } = command.work {
             let queue = &mut self.stream_mut(stream).queue;
             queue.records += 1;
             let ends_second_pair = queue.records.is_multiple_of(4);
-            let behind = if command.graph { 0 } else { queue.backlog.len() as u64 };
+            let behind = if command.graph.is_some() { 0 } else { queue.backlog.len() as u64 };
             let c = &self.constants;
             let is_longer = ends_second_pair && start >= c.event_twin_at_ns;
             occupied += if is_longer { c.event_twin_ns } else { 0 };
@@ -211,6 +228,9 @@ impl Model {
         }
         let end = self.constants.round_up(start + occupied);
         command.done.resolve(end);
+        let visible_ns = end + self.constants.visible_ns;
+        let end_ns = start + duration;
+        observer::ended(command.observed, ObservedTimes { start_ns: start, end_ns, visible_ns });
         let queue = &mut self.stream_mut(stream).queue;
         queue.end = end;
         queue.running.push_back(end);
@@ -355,6 +375,10 @@ impl Model {
         duration: u64,
     ) {
         let (kind, name) = command.work.trace_label();
+        let Shape { grid, block, .. } = match command.work {
+            Work::Kernel { shape, .. } => shape,
+            _ => Shape::default(),
+        };
         let (event, record) = match command.work {
             Work::Record { event, record } => (Some(event), Some(record)),
             _ => (None, None),
@@ -370,7 +394,14 @@ impl Model {
             duration_ns: duration,
             event,
             record,
-            graph: command.graph,
+            graph: command.graph.is_some(),
+            graph_node: command.graph.map_or(0, |graph| graph.node),
+            correlation: command.correlation,
+            stream_id: self.stream(stream).id,
+            device: self.device_of(stream),
+            grid,
+            block,
+            recorded: command.observed != 0,
         });
     }
 }

@@ -16,6 +16,9 @@ pub(crate) struct Graph {
 
 /// `CUgraphExec`.
 pub(crate) struct GraphExec {
+    pub id: u32,
+    /// Id of the first node. The others follow.
+    pub first_node: u64,
     pub context: ContextRef,
     pub nodes: Arc<[Work]>,
     /// User objects, listed once for each reference.

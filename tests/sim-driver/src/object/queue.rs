@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::kernels::HoldArgs;
-use crate::object::work::Work;
+use crate::object::work::{GraphNode, Work};
+use crate::observer;
 
 /// A device time that never comes.
 pub(crate) const NEVER: u64 = u64::MAX;
@@ -47,8 +48,12 @@ pub(crate) struct QueuedCommand {
     pub work: Work,
     /// The end of the command.
     pub done: Moment,
-    /// The command is a graph node.
-    pub graph: bool,
+    /// The node, if the command is one of a graph.
+    pub graph: Option<GraphNode>,
+    /// The call that enqueued the command.
+    pub correlation: u32,
+    /// The number under which the observer wants the times, or 0.
+    pub observed: u64,
 }
 
 impl QueuedCommand {
@@ -60,7 +65,7 @@ impl QueuedCommand {
     /// Returns `true` for an event record outside a graph, whose duration depends on the number of
     /// commands behind it.
     pub fn is_plain_record(&self) -> bool {
-        matches!(self.work, Work::Record { .. }) && !self.graph
+        matches!(self.work, Work::Record { .. }) && self.graph.is_none()
     }
 }
 
@@ -115,9 +120,10 @@ impl Queue {
     /// Drops commands without an end time, and ends every wait for them at `now`.
     pub fn abandon(&mut self, now: u64) {
         let held = self.hold.take().map(|hold| hold.command);
-        held.into_iter()
-            .chain(self.backlog.drain(..))
-            .for_each(|command| command.done.resolve(now));
+        held.into_iter().chain(self.backlog.drain(..)).for_each(|command| {
+            command.done.resolve(now);
+            observer::abandoned(command.observed);
+        });
         self.running.clear();
     }
 

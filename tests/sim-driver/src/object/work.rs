@@ -15,6 +15,25 @@ pub(crate) struct Callback {
     pub data: u64,
 }
 
+/// Registers for each thread of every kernel.
+pub(crate) const REGISTERS: u16 = 32;
+
+/// A node of an executable graph.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GraphNode {
+    pub graph: u32,
+    pub node: u64,
+}
+
+/// The size of a launch.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Shape {
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    /// Dynamic shared memory.
+    pub shared_bytes: u32,
+}
+
 /// A command's operation.
 #[derive(Clone, Debug)]
 pub(crate) enum Work {
@@ -29,6 +48,7 @@ pub(crate) enum Work {
     Kernel {
         name: Arc<str>,
         kernel: Kernel,
+        shape: Shape,
     },
     Fill {
         to: u64,

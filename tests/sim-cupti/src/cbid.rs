@@ -1,0 +1,42 @@
+//! Ids of the driver functions that enqueue work, as in `cupti_driver_cbid.h`.
+
+use std::ffi::CStr;
+
+/// A driver function with callbacks.
+#[derive(Debug)]
+pub(crate) struct Function {
+    pub id: u32,
+    pub name: &'static CStr,
+}
+
+/// The functions that the simulated driver has.
+const FUNCTIONS: &[Function] = &[
+    of(216, c"cuMemsetD8Async"),
+    of(218, c"cuMemsetD16Async"),
+    of(220, c"cuMemsetD32Async"),
+    of(249, c"cuMemsetD8_v2"),
+    of(250, c"cuMemsetD16_v2"),
+    of(251, c"cuMemsetD32_v2"),
+    of(276, c"cuMemcpyHtoD_v2"),
+    of(277, c"cuMemcpyHtoDAsync_v2"),
+    of(278, c"cuMemcpyDtoH_v2"),
+    of(279, c"cuMemcpyDtoHAsync_v2"),
+    of(280, c"cuMemcpyDtoD_v2"),
+    of(281, c"cuMemcpyDtoDAsync_v2"),
+    of(305, c"cuMemcpy"),
+    of(306, c"cuMemcpyAsync"),
+    of(307, c"cuLaunchKernel"),
+    of(319, c"cuMemcpyPeerAsync"),
+    of(477, c"cuLaunchCooperativeKernel"),
+    of(514, c"cuGraphLaunch"),
+    of(652, c"cuLaunchKernelEx"),
+];
+
+const fn of(id: u32, name: &'static CStr) -> Function {
+    Function { id, name }
+}
+
+/// Returns the function with this name.
+pub(crate) fn find(name: &[u8]) -> Option<&'static Function> {
+    FUNCTIONS.iter().find(|function| function.name.to_bytes() == name)
+}

@@ -1,0 +1,141 @@
+//! What the client has asked for, and the records that it has not yet received. The driver must not
+//! be called while this is locked, because the driver, when locked, calls functions that lock it.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::ffi::c_void;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+
+use crate::abi::{Callback, Completed, Completed2, Requested, Requested2};
+use crate::observed::{ObservedTimes, ObservedWork};
+use crate::record::{Record, kinds_of};
+use crate::script::{is_due, script};
+
+/// The client's function, and the handle that it has.
+#[derive(Clone, Copy)]
+pub(crate) struct Subscriber {
+    pub callback: Callback,
+    pub data: *mut c_void,
+}
+
+// SAFETY: the client's function may be called on any thread with its data.
+unsafe impl Send for Subscriber {}
+
+/// The client's functions for buffers.
+#[derive(Clone, Copy)]
+pub(crate) enum BufferFunctions {
+    First(Requested, Completed),
+    Second(Requested2, Completed2),
+}
+
+/// One of the client's buffers.
+pub(crate) struct Buffer {
+    pub memory: *mut u8,
+    pub size: usize,
+    /// The largest number of records, or 0.
+    pub max_records: usize,
+    /// Numbers of the records in it.
+    pub records: Vec<u64>,
+    /// Size of its records.
+    pub used: usize,
+    /// Nothing is added to it.
+    pub is_full: bool,
+    /// The first flush at which all of its records were complete.
+    pub complete_at: Option<u64>,
+}
+
+// SAFETY: the client has handed the memory over.
+unsafe impl Send for Buffer {}
+
+#[derive(Default)]
+pub(crate) struct State {
+    pub subscriber: Option<Subscriber>,
+    /// Ids of the driver functions with callbacks.
+    pub callbacks: BTreeSet<u32>,
+    /// Kinds of activity that are recorded.
+    pub kinds: BTreeSet<u32>,
+    pub functions: Option<BufferFunctions>,
+    /// The number of the last record.
+    last: u64,
+    /// Undelivered records by number.
+    pub records: HashMap<u64, Record>,
+    /// Numbers of records that are not in a buffer yet.
+    unplaced: Vec<u64>,
+    /// The client's buffers, oldest first.
+    pub buffers: VecDeque<Buffer>,
+    /// Records dropped since the client last asked.
+    pub dropped: usize,
+    pub flushes: u64,
+}
+
+/// Locks the state.
+pub(crate) fn state() -> MutexGuard<'static, State> {
+    static STATE: LazyLock<Mutex<State>> = LazyLock::new(Mutex::default);
+    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl State {
+    /// Creates a record of this work, if its kind is on. Returns its number, or 0.
+    pub fn enqueued(&mut self, work: &ObservedWork) -> u64 {
+        let Some(&kind) = kinds_of(work.kind).iter().find(|kind| self.kinds.contains(kind)) else {
+            return 0;
+        };
+        self.last += 1;
+        let number = self.last;
+        self.records.insert(number, Record::new(kind, work, is_due(script().zero, number)));
+        self.unplaced.push(number);
+        number
+    }
+
+    /// Sets the times of a record.
+    pub fn ended(&mut self, number: u64, times: ObservedTimes) {
+        if let Some(record) = self.records.get_mut(&number) {
+            record.times = Some(times);
+        }
+    }
+
+    /// Removes and returns the numbers of the records of a call that are to be put into buffers.
+    pub fn take_unplaced(&mut self, correlation: u32) -> Vec<u64> {
+        let records = &self.records;
+        let of_call =
+            |number: &u64| records.get(number).is_some_and(|r| r.correlation() == correlation);
+        let (taken, left) = std::mem::take(&mut self.unplaced).into_iter().partition(of_call);
+        self.unplaced = left;
+        let taken: Vec<u64> = taken;
+        taken.into_iter().filter(|&number| self.survives(number)).collect()
+    }
+
+    /// Removes a record that the script drops or loses. Returns `true` if it does neither.
+    fn survives(&mut self, number: u64) -> bool {
+        let (is_dropped, is_lost) = (is_due(script().drop, number), is_due(script().lose, number));
+        if is_dropped {
+            self.drop_record(number);
+        } else if is_lost {
+            self.records.remove(&number);
+        }
+        !is_dropped && !is_lost
+    }
+
+    /// Drops a record for which there is no space.
+    pub fn drop_record(&mut self, number: u64) {
+        self.records.remove(&number);
+        self.dropped += 1;
+    }
+
+    /// Puts a record into the current buffer. Returns `false` if there is none with enough space.
+    pub fn place(&mut self, number: u64) -> bool {
+        let Some(record) = self.records.get(&number) else { return true };
+        let bytes = script().version.record_bytes(record.kind()).unwrap_or(0);
+        let Some(buffer) = self.buffers.back_mut().filter(|buffer| !buffer.is_full) else {
+            return false;
+        };
+        let limits = [buffer.max_records, script().records];
+        let is_full = limits.iter().any(|&limit| limit != 0 && buffer.records.len() >= limit);
+        if is_full || buffer.used + bytes > buffer.size {
+            buffer.is_full = true;
+            return false;
+        }
+        buffer.records.push(number);
+        buffer.used += bytes;
+        true
+    }
+}

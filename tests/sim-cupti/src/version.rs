@@ -1,0 +1,77 @@
+//! The versions of CUPTI that the stand-in can present.
+
+use crate::abi;
+
+/// What differs between versions.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Traits {
+    pub toolkit: &'static str,
+    /// File name of the library.
+    pub file: &'static str,
+    /// Result of `cuptiGetVersion`.
+    pub number: u32,
+    /// One more than the highest id of a driver function.
+    pub driver_ids: u32,
+    kernel_bytes: usize,
+    copy_bytes: usize,
+    set_bytes: usize,
+    /// Exported functions that this version lacks.
+    pub lacks: &'static [&'static str],
+}
+
+const SINCE_13_0: &[&str] = &["cuptiSubscribe_v2"];
+const SINCE_13_2: &[&str] =
+    &["cuptiActivityEnable_v2", "cuptiActivityDisable_v2", "cuptiActivityRegisterCallbacks_v2"];
+const SINCE_13_5: &[&str] =
+    &["cuptiActivityGetNextRecord_v2", "cuptiActivityGetNumDroppedRecords_v2"];
+const BEFORE_13_0: &[&str] =
+    &[SINCE_13_0[0], SINCE_13_2[0], SINCE_13_2[1], SINCE_13_2[2], SINCE_13_5[0], SINCE_13_5[1]];
+const BEFORE_13_2: &[&str] =
+    &[SINCE_13_2[0], SINCE_13_2[1], SINCE_13_2[2], SINCE_13_5[0], SINCE_13_5[1]];
+
+/// All versions. The values of the first one, for which no headers were at hand, and of the last one,
+/// which does not exist, are only plausible: clients refuse both by their numbers.
+pub(crate) const VERSIONS: &[Traits] = &[
+    traits("10.2", "libcupti.so", 12, 600, (144, 64, 56), BEFORE_13_0),
+    traits("11.8", "libcupti.so.11.8", 18, 677, (200, 88, 88), BEFORE_13_0),
+    traits("12.4", "libcupti.so.12", 22, 754, (208, 88, 88), BEFORE_13_0),
+    traits("13.0", "libcupti.so.13", 130_001, 807, (216, 96, 88), BEFORE_13_2),
+    traits("13.2", "libcupti.so.13", 130_202, 846, (224, 96, 88), SINCE_13_5),
+    traits("13.5", "libcupti.so.13", 130_500, 877, (248, 112, 104), &[]),
+    traits("99.0", "libcupti.so", 990_000, 877, (248, 112, 104), &[]),
+];
+
+const fn traits(
+    toolkit: &'static str,
+    file: &'static str,
+    number: u32,
+    driver_ids: u32,
+    (kernel_bytes, copy_bytes, set_bytes): (usize, usize, usize),
+    lacks: &'static [&'static str],
+) -> Traits {
+    Traits { toolkit, file, number, driver_ids, kernel_bytes, copy_bytes, set_bytes, lacks }
+}
+
+impl Traits {
+    /// Returns the version of a toolkit.
+    pub fn of(toolkit: &str) -> Option<&'static Self> {
+        VERSIONS.iter().find(|version| version.toolkit == toolkit)
+    }
+
+    /// Returns the size of a record, or `None` if the stand-in has none of this kind.
+    pub fn record_bytes(&self, kind: u32) -> Option<usize> {
+        match kind {
+            abi::KERNEL | abi::CONCURRENT_KERNEL => Some(self.kernel_bytes),
+            abi::MEMCPY => Some(self.copy_bytes),
+            // All versions have the same.
+            abi::MEMCPY2 => Some(96),
+            abi::MEMSET => Some(self.set_bytes),
+            _ => None,
+        }
+    }
+
+    /// Returns `true` if several clients can subscribe.
+    pub fn shares(&self) -> bool {
+        self.number >= 130_200
+    }
+}
