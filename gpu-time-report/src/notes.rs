@@ -179,7 +179,8 @@ fn legend(snapshot: &Snapshot) -> Vec<String> {
     if any(|s| s.clock == Clock::Kernels) {
         explain(
             KERNELS,
-            "time per call during which its kernels ran, by CUPTI's records of opened calls",
+            "time per call during which its kernels ran, by CUPTI's records of opened calls; shares leave out \
+             what inner functions account for",
         );
     }
     if any(|s| s.opened() > 0) {
@@ -214,7 +215,7 @@ fn legend(snapshot: &Snapshot) -> Vec<String> {
     if any(|s| s.upper_bound && s.has_rate()) {
         explain(LOWER_BOUND, "lower bound: computed from times that are upper bounds");
     }
-    if any(|s| s.total().is_some()) {
+    if any(|s| s.total().is_some() && s.clock != Clock::Kernels) {
         explain("share", "of all time measured on that device; nested functions count twice");
     }
     if snapshot.sites.iter().any(Site::is_sampled) {

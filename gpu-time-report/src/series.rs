@@ -417,6 +417,16 @@ impl Series {
         self.estimated_total_ns.or(self.net_sum_ns).or(self.raw_ns.map(|raw| raw.sum))
     }
 
+    /// Returns the part of the total that shares are of: the self busy time where every sample is an
+    /// opened call, so that functions inside others do not count twice.
+    pub(crate) fn own_total(&self) -> Option<f64> {
+        let opened = self.kernel_times.as_ref().filter(|_| self.clock == Clock::Kernels);
+        let busy = opened.and_then(|times| times.busy_ns.zip(times.self_busy_ns));
+        let own =
+            busy.filter(|(busy, _)| busy.sum > 0.0).map_or(1.0, |(busy, own)| own.sum / busy.sum);
+        self.total().map(|total| total * own)
+    }
+
     /// Returns `true` if only raw figures can be shown, because calls made different numbers of
     /// launches.
     pub(crate) fn is_raw_by_launches(&self) -> bool {
