@@ -110,6 +110,7 @@ ignored! {
         warmup(calls: impl Into<Option<u32>>)
         cold(state: &str)
         sleep(time: &str)
+        kernels(how: &str)
         bias(ns: &str)
         trace_last(calls: impl Into<Option<usize>>)
     }

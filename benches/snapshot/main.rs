@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gpu_time::__private::{CallSite, Clock, NoDetails, Sampling, ScopeKind, Spec, enter_host};
+use gpu_time::__private::{CallSite, Clock, NoDetails, Spec, enter_host};
 
 const SITES: usize = 10_000;
 const THREADS: usize = 1_024;
@@ -24,24 +24,11 @@ const PERIOD: Duration = Duration::from_secs(2);
 
 /// Creates a site as the attribute does, named by its line.
 fn site(line: usize) -> &'static CallSite {
+    let name = Box::leak(format!("bench::site_{line}").into_boxed_str());
     Box::leak(Box::new(CallSite::new(Spec {
-        path: || "bench::many",
-        name: Some(Box::leak(format!("bench::site_{line}").into_boxed_str())),
-        file: file!(),
         line: line as u32,
-        column: 1,
-        warmup: 0,
-        sampling: Sampling::ALL,
-        cold: None,
-        sleep: None,
-        graph: false,
-        is_async: false,
-        scope: ScopeKind::Body,
         clock: Clock::Host,
-        launches: &[],
-        is_single: false,
-        options: "clock = \"host\"",
-        remarks: &[],
+        ..Spec::named(name)
     })))
 }
 

@@ -61,6 +61,10 @@ pub enum Command {
     /// reports disagree are left out. If any report has fed samples of a series, the statistics of
     /// that series cover fed samples only, as in the report of a single process.
     ///
+    /// The calls and kernels that CUPTI recorded are added up, with their total times. Percentiles of
+    /// their times are kept only where a single report has them, because reports have no histograms
+    /// of them.
+    ///
     /// The median of each run is kept next to the pooled figures, so that `compare` knows how much
     /// runs differ. Of more than 64 runs, 64 are kept at random.
     ///

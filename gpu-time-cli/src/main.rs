@@ -10,6 +10,9 @@ mod fixtures;
 mod input;
 mod merge;
 mod message;
+#[cfg(test)]
+#[path = "../tests/opened_calls.rs"]
+mod opened_calls;
 mod output;
 mod series_id;
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use gpu_time_report::{Device, Launch, Launches, Measure, Series, Snapshot};
 
 use crate::fixtures::{gpu, report, series, site};
+use crate::opened_calls::opened;
 use crate::{Folder, Run, first_version, tool};
 
 /// Builds a series with times within 1 % of `ns`.
@@ -330,4 +331,20 @@ fn more_launches_are_a_change() {
 fn reports_of_first_version_are_compared() {
     let run = tool(&["compare".into(), first_version(), first_version()]);
     assert!(run.success().contains("\n0 slower, 0 faster, "));
+}
+
+/// A library that picks other kernels may be as fast as before, or faster for another reason.
+#[test]
+fn other_kernels_have_a_note() {
+    let of = |kernel: &str| {
+        let kernel_times = Some(opened(4, &[(kernel, 2, 9_000.0), ("add", 1, 500.0)]));
+        let series = around(5000.0);
+        vec![("f", Series { timed: series.timed + 4, kernel_times, ..series })]
+    };
+    let run = compare(of("gemm_64\u{1b}[31m"), of("gemm_128"), &[]);
+    let note = "\nnote: f on cuda:0 runs other kernels: `gemm_64\\u{1b}[31m` only in the base; \
+                `gemm_128` only in the new report\n";
+    assert!(run.stdout.contains(note), "{}", run.stdout);
+    assert!(run.stdout.ends_with("0 slower, 0 faster, 1 the same, 0 unknown\n"), "{}", run.stdout);
+    assert!(!compare(of("gemm"), of("gemm"), &[]).stdout.contains("kernels"));
 }

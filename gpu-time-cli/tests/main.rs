@@ -7,6 +7,7 @@ mod fixtures;
 mod formats;
 mod hostile;
 mod merge;
+mod opened_calls;
 mod show;
 mod terminal;
 

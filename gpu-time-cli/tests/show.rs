@@ -1,10 +1,12 @@
 //! Tests of `show`, `html`, help, completions and manual pages.
 
+use std::path::PathBuf;
 use std::process::Command;
 
-use gpu_time_report::{Snapshot, Terminal};
+use gpu_time_report::{Series, Snapshot, Terminal};
 
-use crate::fixtures::{report, site};
+use crate::fixtures::{gpu, report, series, site};
+use crate::opened_calls::opened;
 use crate::{Folder, TOOL, first_version, terminal, tool};
 
 #[test]
@@ -136,4 +138,33 @@ fn every_command_has_a_manual_page() {
     assert!(tool(&["man", "compare"]).success().contains("\\-\\-threshold\\fR"));
     let line = tool(&["man", "help"]).refusal();
     assert_eq!(line, "unknown command `help`: see `gpu-time --help`");
+}
+
+#[test]
+fn kernels_of_one_report_and_of_merged_reports_are_shown() {
+    let folder = Folder::new();
+    let files = [1, 2].map(|pid| {
+        let kernel_times = Some(opened(4, &[("gemm", 2, 9_000.0), ("add", 1, 500.0)]));
+        let series = series("cuda:0", &[5000.0; 9], &[], 0.0);
+        let series = Series { timed: 13, kernel_times, ..series };
+        let report = report(pid, vec![gpu("cuda:0", "H200")], vec![site("f", 1, vec![series])]);
+        folder.report(&pid.to_string(), &report)
+    });
+    let words = |file: &PathBuf| {
+        let table = tool(&["show".into(), file.clone()]).success();
+        let row = table.lines().find(|line| line.starts_with("    gemm")).unwrap();
+        row.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(words(&files[0]), ["gemm", "×2", "8", "5.000", "5.000–5.000", "94.7%"]);
+    let merged = folder.path("merged");
+    let merge = ["merge".into(), files[0].clone(), files[1].clone(), "-o".into(), merged.clone()];
+    assert_eq!(tool(&merge).success(), "");
+    assert_eq!(words(&merged), ["gemm", "×2", "16", "94.7%"]);
+    let csv = tool(&["show".into(), merged.clone(), "--format=csv".into()]).success();
+    assert_eq!(csv.lines().count(), 4, "{csv}");
+    let table = tool(&["show".into(), merged]).success();
+    assert!(
+        table.contains("\n  merged: medians of opened calls and kernels that several"),
+        "{table}"
+    );
 }

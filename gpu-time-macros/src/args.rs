@@ -26,6 +26,7 @@ pub struct Args {
     pub every: Option<Arg<Expr>>,
     pub cold: Option<Arg<Cold>>,
     pub sleep: Option<Arg<Hold>>,
+    pub kernels: Option<Arg<Kernels>>,
     pub graph: Option<Arg<()>>,
     pub scope: Option<Arg<Scope>>,
     pub launch: Option<Arg<Vec<LitStr>>>,
@@ -56,6 +57,12 @@ pub enum Hold {
     Nanoseconds(u64),
 }
 
+/// The timed calls whose kernels are recorded.
+pub enum Kernels {
+    Usual,
+    Share(Expr),
+}
+
 /// The extent of a bracket.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
@@ -69,6 +76,7 @@ pub enum Clock {
     Events,
     Sync,
     Host,
+    Kernels,
 }
 
 impl Args {
@@ -101,6 +109,24 @@ impl Args {
     /// Returns `true` if the attribute names this clock.
     pub fn has_clock(&self, clock: Clock) -> bool {
         self.clock.as_ref().is_some_and(|arg| arg.value == clock)
+    }
+
+    /// Returns an argument that only a function with a stream can have, as the user writes it.
+    pub fn needing_stream(&self) -> Option<&'static str> {
+        let arguments = [
+            (self.has_clock(Clock::Events), "clock = \"events\""),
+            (self.has_clock(Clock::Sync), "clock = \"sync\""),
+            (self.cold.is_some(), "cold"),
+            (self.sleep.is_some(), "sleep"),
+            (self.graph.is_some(), "graph"),
+            (self.has_scope(Scope::Launches), "scope = \"launches\""),
+            (self.launch.is_some(), "launch"),
+        ];
+        arguments.into_iter().find(|(is_given, _)| *is_given).map(|(_, text)| text)
+    }
+
+    fn has_scope(&self, scope: Scope) -> bool {
+        self.scope.as_ref().is_some_and(|arg| arg.value == scope)
     }
 
     /// Reads one `key` or `key = value`.
@@ -137,6 +163,7 @@ impl Args {
         match (key.name, value) {
             ("cold", value) => self.cold = Some(pair.cold(value)?),
             ("sleep", value) => self.sleep = Some(pair.sleep(value)?),
+            ("kernels", value) => self.kernels = Some(pair.kernels(value)?),
             ("graph", value) => self.graph = Some(pair.graph(value)?),
             ("stream", Some(value)) => self.stream = Some(pair.arg(value)),
             ("name", Some(value)) => self.name = Some(pair.name(value)?),
@@ -190,10 +217,26 @@ impl Pair {
     }
 
     fn sample(self, value: Expr) -> syn::Result<Arg<Expr>> {
-        if number(&value).is_some_and(|share| share <= 0.0 || share > 1.0) {
-            return Err(self.out_of_range(value, "a share above 0 and up to 1"));
-        }
+        let value = self.share(value)?;
         Ok(self.arg(value))
+    }
+
+    fn kernels(self, value: Option<Expr>) -> syn::Result<Arg<Kernels>> {
+        let kernels = match value {
+            None => Kernels::Usual,
+            Some(value) if string(&value).is_some() => return Err(self.wrong(value)),
+            Some(value) => Kernels::Share(self.share(value)?),
+        };
+        Ok(self.arg(kernels))
+    }
+
+    fn share(&self, value: Expr) -> syn::Result<Expr> {
+        match number(&value) {
+            Some(share) if share <= 0.0 || share > 1.0 => {
+                Err(self.out_of_range(value, "a share above 0 and up to 1"))
+            }
+            _ => Ok(value),
+        }
     }
 
     fn every(self, value: Expr) -> syn::Result<Arg<Expr>> {
@@ -246,6 +289,7 @@ impl Pair {
             Some("events") => Clock::Events,
             Some("sync") => Clock::Sync,
             Some("host") => Clock::Host,
+            Some("kernels") => Clock::Kernels,
             _ => return Err(self.wrong(value)),
         };
         Ok(self.arg(clock))

@@ -20,7 +20,7 @@ use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
 use syn::{Expr, ExprReference, Stmt};
 
-use crate::args::{Clock, Cold, Hold, Scope};
+use crate::args::{Clock, Cold, Hold, Kernels, Scope};
 use crate::func::{MARKER, SITE, tail_future};
 use crate::paths::{Paths, local, ours};
 use crate::plan::{Body, Plan, Remark, Sampling};
@@ -56,10 +56,10 @@ fn prologue(plan: &Plan) -> TokenStream {
     let scope = &plan.paths.scope;
     let site = site(plan);
     let details = details(plan);
+    let enter = format_ident!("{}", entry(plan), span = at);
     let entered = match &plan.source {
-        Source::Host => quote_spanned!(at=> enter_host(#site, #details)),
+        Source::None => quote_spanned!(at=> #enter(#site, #details)),
         Source::Streams(streams) => {
-            let enter = format_ident!("{}", entry(plan), span = at);
             let source = source(streams, &plan.paths);
             quote_spanned!(at=> #enter(#site, || #source, #details))
         }
@@ -68,13 +68,15 @@ fn prologue(plan: &Plan) -> TokenStream {
     quote_spanned!(at=> #import let #scope = #private::#entered;)
 }
 
-/// Returns the name of the entry function of a call that may have a stream.
+/// Returns the name of the entry function of a call.
 fn entry(plan: &Plan) -> &'static str {
     match (plan.clock, plan.scope) {
+        (Clock::Host, _) => "enter_host",
+        (Clock::Kernels, _) => "enter_kernels",
         (Clock::Sync, _) => "enter_sync",
-        (_, Scope::Body) => "enter_body",
-        (_, Scope::Launches) if plan.graph => "enter_graph",
-        (_, Scope::Launches) => "enter_launches",
+        (Clock::Events, Scope::Body) => "enter_body",
+        (Clock::Events, Scope::Launches) if plan.graph => "enter_graph",
+        (Clock::Events, Scope::Launches) => "enter_launches",
     }
 }
 
@@ -104,9 +106,13 @@ fn site(plan: &Plan) -> TokenStream {
     let sampling = match &plan.sampling {
         Sampling::All => quote_spanned!(at=> #private::Sampling::ALL),
         // These functions check the value, and their errors point at it.
-        Sampling::Share(share) => checked(plan, share, "share"),
-        Sampling::Every(every) => checked(plan, every, "every"),
+        Sampling::Share(share) => checked(plan, share, "Sampling", "share"),
+        Sampling::Every(every) => checked(plan, every, "Sampling", "every"),
     };
+    let kernels = option(plan.kernels.as_ref().map(|kernels| match kernels {
+        Kernels::Usual => quote_spanned!(at=> #private::KernelRate::USUAL),
+        Kernels::Share(share) => checked(plan, share, "KernelRate", "share"),
+    }));
     let cold = option(plan.cold.map(|cold| match cold {
         Cold::Clean => quote_spanned!(at=> #private::Cold::Clean),
         Cold::Dirty => quote_spanned!(at=> #private::Cold::Dirty),
@@ -126,6 +132,7 @@ fn site(plan: &Plan) -> TokenStream {
         Clock::Events => quote_spanned!(at=> #private::Clock::Events),
         Clock::Sync => quote_spanned!(at=> #private::Clock::Sync),
         Clock::Host => quote_spanned!(at=> #private::Clock::Host),
+        Clock::Kernels => quote_spanned!(at=> #private::Clock::Kernels),
     };
     let launches = plan.launches.iter().map(|launch| {
         let span = launch.span();
@@ -156,6 +163,7 @@ fn site(plan: &Plan) -> TokenStream {
             sampling: #sampling,
             cold: #cold,
             sleep: #sleep,
+            kernels: #kernels,
             graph: #graph,
             is_async: #is_async,
             scope: #scope,
@@ -170,11 +178,12 @@ fn site(plan: &Plan) -> TokenStream {
     }}
 }
 
-/// Generates a call of a constructor of `Sampling`, located at the user's value.
-fn checked(plan: &Plan, value: &Expr, maker: &str) -> TokenStream {
+/// Generates a call of a constructor that checks the user's value, located at the value.
+fn checked(plan: &Plan, value: &Expr, checker: &str, maker: &str) -> TokenStream {
     let at = ours(value.span());
-    let (private, maker) = (plan.paths.private(at), Ident::new(maker, at));
-    quote_spanned!(at=> #private::Sampling::#maker(#value))
+    let private = plan.paths.private(at);
+    let [checker, maker] = [checker, maker].map(|name| Ident::new(name, at));
+    quote_spanned!(at=> #private::#checker::#maker(#value))
 }
 
 /// Generates the expression that describes the stream of a call.

@@ -44,7 +44,7 @@ use proc_macro::TokenStream;
 ///
 /// | key | meaning | default |
 /// |---|---|---|
-/// | `stream = EXPR` | the stream to time on, see [below](#the-stream) | inferred |
+/// | `stream = EXPR` | the stream to time on, see [below](#the-stream) | inferred, else none |
 /// | `name = "…"` | label in the report; any constant `&str` | the function's path |
 /// | `warmup = N` | on each device, skip the first N calls that would otherwise be timed; any constant `u32` that names neither `Self` nor a generic parameter | 0 |
 /// | `sample = 0.01` | time a random share of the calls, see [below](#sampling); a constant `f64` above 0 and up to 1, restricted like `warmup` | every call |
@@ -53,22 +53,26 @@ use proc_macro::TokenStream;
 /// | `cold = "dirty"` | evict the L2 by writing, which is the state that a producer kernel leaves | |
 /// | `sleep` | hold the stream until each bracket has been enqueued, or a deadline passes | off |
 /// | `sleep = "50us"` | hold the stream for a fixed time of at most 1 s, in `ns`, `us`, `ms` or `s` | |
+/// | `kernels` | open calls, so that their [kernels](#kernels) are recorded: the first call after warm-up and a random sixteenth of the others | off, or every call with `clock = "kernels"` |
+/// | `kernels = 0.01` | open this share of the timed calls; a constant `f64`, restricted like `sample` | |
 /// | `graph` | launches in a stream capture become timed nodes of the graph, see [below](#graphs) | such a call is lost as `capture` |
 /// | `scope = "launches"` | a bracket around each [visible launch](#what-is-bracketed) | if at least one is visible and none hidden |
-/// | `scope = "body"` | a bracket around the whole body | otherwise, and with `clock = "host"` or `"sync"` |
+/// | `scope = "body"` | a bracket around the whole body | otherwise, and with every other clock than `"events"` |
 /// | `launch = "gemm"`, `launch = ["gemm", "conv"]` | further methods, functions or macros to treat as launches, by name without path | `launch`, `launch_cooperative`, `launch_kernel`, `cuLaunchKernel`, `cuLaunchKernelEx`, and those of NVIDIA's cuda-core: `cuda_launch!`, `launch_kernel_on_stream` and its variants with `ex` and `cooperative` |
-/// | `clock = "events"` | time with CUDA events | yes |
+/// | `clock = "events"` | time with CUDA events | if there is a stream |
 /// | `clock = "sync"` | time with the host clock between two [barriers](#barriers) on the stream | |
 /// | `clock = "host"` | time with the host clock; needs no stream | |
+/// | `clock = "kernels"` | time the [kernels](#kernels) of the body with CUPTI; needs no stream | if there is none |
 /// | `key = EXPR` | a value that splits the function into [series](#keys-of-series), such as a shape or a type | none |
 /// | `bytes = EXPR`, `flops = EXPR` | the [work](#work) of this call, for GB/s and TFLOP/s | none |
 /// | `crate = PATH` | the path of `gpu-time`, for crates that re-export it | `::gpu_time` |
 ///
 /// `sample` conflicts with `every`. `clock = "host"` conflicts with `stream`, `cold`, `sleep`,
-/// `graph`, `launch` and `scope = "launches"`. `clock = "sync"` conflicts with `sleep`, `graph`,
-/// `launch` and `scope = "launches"`. Both clocks time the whole body. `launch` conflicts with
-/// `scope = "body"`, and `graph` needs launches scope. `sleep` and `clock = "sync"` are errors on
-/// async code, where they would hold the stream across an await and block the executor.
+/// `kernels`, `graph`, `launch` and `scope = "launches"`; `clock = "kernels"` with the same ones but
+/// `kernels`. `clock = "sync"` conflicts with `sleep`, `graph`, `launch` and `scope = "launches"`.
+/// These clocks time the whole body. `launch` conflicts with `scope = "body"`, and `graph` needs
+/// launches scope. `sleep` and `clock = "sync"` are errors on async code, where they would hold the
+/// stream across an await and block the executor.
 ///
 /// # The stream
 ///
@@ -95,7 +99,9 @@ use proc_macro::TokenStream;
 /// (through references and `Option`; parameters removed by a `cfg` do not count). If there is none,
 /// it is the `X` of the body's visible `X.launch_builder(…)` calls, where `X` is a
 /// path that starts at a parameter or `self`, or a name that a `let` binds to such a path or to its
-/// clone. Anything else is a compile error that says what to write.
+/// clone. A function without such a stream gets `clock = "kernels"`, unless one of its keys needs a
+/// stream: then a compile error says what to write, as it does for two parameters that could be the
+/// stream.
 ///
 /// The attribute keeps no stream alive. A stream in an `Arc` or `Rc` that the body may drop is
 /// watched through a weak pointer, and a bracket whose stream is gone is counted as lost. So is one
@@ -108,6 +114,25 @@ use proc_macro::TokenStream;
 /// field and every visible `X.launch_builder(…)` names another one or a stream that the body
 /// creates, as by `let stream = stream.fork()?`. A raw handle costs a look-up of its context on
 /// every call.
+///
+/// # Kernels
+///
+/// The kernels, copies and memsets that a call enqueues are recorded by CUPTI while the call is
+/// *opened*, in any library and on any stream. The outermost timed call of a thread is opened, together
+/// with all annotated functions inside it. Each record counts for the innermost of these at the moment
+/// of the launch, and is inclusive time of the others. An opened call has no brackets. What another thread
+/// enqueues for the call is not attributed to it.
+///
+/// With `clock = "kernels"` opened calls are the only source of times, so every timed call is opened
+/// unless `kernels` gives a share. Name a stream where you can: it adds exact times of single launches, and
+/// of every call, at a lower cost, and makes `sleep`, `cold` and `graph` possible.
+///
+/// `GPU_TIME_KERNELS` sets `kernels` for all functions. It needs the feature `kernels` of `gpu-time`.
+/// Without that, or without a usable CUPTI, `clock = "kernels"` times with the host clock, the rows
+/// say so, and the report says once what is missing.
+///
+/// An async function is attributed what is enqueued while it runs and while a future is polled that it
+/// awaits visibly. Within a macro such as `select!` only the functions inside are.
 ///
 /// # Warm-up
 ///
@@ -255,6 +280,8 @@ use proc_macro::TokenStream;
 /// - In launches scope, the type of a visible launch must be known at that point, and the launch
 ///   must return: one of type `!` does not compile. An awaited future of type `!` causes a warning
 ///   about unreachable code.
+/// - With the feature `kernels`, an awaited future is wrapped in one that knows when it is polled. Types
+///   of futures nest twice as deep, and each is larger by a pointer.
 /// - A macro whose value is moved, and that is a launch or awaits, does not extend the lives of its
 ///   temporaries, except as the whole value of a `let`.
 /// - `#[must_use]` on a function whose call is a visible launch, or is awaited, has no effect; on a

@@ -7,7 +7,7 @@ use proc_macro2::{Ident, TokenTree};
 use syn::ext::IdentExt;
 use syn::{Expr, LitStr, Stmt};
 
-use crate::args::{Arg, Args, Clock, Cold, Hold, Scope};
+use crate::args::{Arg, Args, Clock, Cold, Hold, Kernels, Scope};
 use crate::errors::Errors;
 use crate::func::{TimedFn, contains, tail_future};
 use crate::launches::{Findings, LAUNCHES, find, mark};
@@ -24,6 +24,8 @@ pub struct Plan {
     pub sampling: Sampling,
     pub cold: Option<Cold>,
     pub hold: Option<Hold>,
+    /// The timed calls whose kernels are recorded.
+    pub kernels: Option<Kernels>,
     /// Launches in a stream capture become timed nodes of the graph.
     pub graph: bool,
     pub scope: Scope,
@@ -90,12 +92,15 @@ impl Plan {
         };
         let is_future = future.is_some();
         let found = future.map_or(found, |block| find(&block.stmts, &names));
-        let scope = scope(&args, stmts.is_some(), &found, errors);
+        let source = Source::new(&args, &func, &found, errors);
+        let clock = match (&args.clock, &source) {
+            (Some(arg), _) => arg.value,
+            (None, Source::None) if args.needing_stream().is_none() => Clock::Kernels,
+            (None, _) => Clock::Events,
+        };
+        let scope = scope(&args, clock, stmts.is_some(), &found, errors);
         unused_names(&args, &func, errors);
-        if let (Scope::Body, Some(graph)) = (scope, &args.graph)
-            && !args.has_clock(Clock::Host)
-            && !args.has_clock(Clock::Sync)
-        {
+        if let (Scope::Body, Some(graph), Clock::Events) = (scope, &args.graph, clock) {
             errors.at(&graph.key, graph_in_body_scope(&args, stmts.is_some(), &found));
         }
 
@@ -106,7 +111,6 @@ impl Plan {
         if scope == Scope::Body && !is_future {
             returns_when_done(&func, errors);
         }
-        let source = Source::new(&args, &func, &found, errors);
         // A body in body scope may fork from its stream and join it again.
         let is_elsewhere = scope == Scope::Launches && is_elsewhere(&source, &func, &found);
         for value in [&args.series, &args.bytes, &args.flops].into_iter().flatten() {
@@ -124,7 +128,11 @@ impl Plan {
         }
         let paths = Paths::new(args.krate.map(|arg| arg.value));
         let is_single = scope == Scope::Launches && found.launches.len() == 1 && !found.repeated;
-        let is_partly_hidden = scope == Scope::Body && found.hidden && !found.launches.is_empty();
+        // CUPTI records a launch wherever it is.
+        let is_partly_hidden = scope == Scope::Body
+            && clock != Clock::Kernels
+            && found.hidden
+            && !found.launches.is_empty();
         let launches = match scope {
             Scope::Launches => found.launches,
             Scope::Body => Vec::new(),
@@ -161,9 +169,10 @@ impl Plan {
             },
             cold: args.cold.map(|arg| arg.value),
             hold: args.sleep.map(|arg| arg.value),
+            kernels: args.kernels.map(|arg| arg.value),
             graph: args.graph.is_some(),
             scope,
-            clock: args.clock.map_or(Clock::Events, |arg| arg.value),
+            clock,
             source,
             key: args.series.map(|arg| arg.value),
             bytes: args.bytes.map(|arg| arg.value),
@@ -191,9 +200,21 @@ fn conflicts(args: &Args, errors: &mut Errors) {
             args.cold.as_ref().map(|arg| (&arg.key, "cold", "does not involve an L2")),
             args.sleep.as_ref().map(|arg| (&arg.key, "sleep", "uses no stream")),
             args.graph.as_ref().map(|arg| (&arg.key, "graph", "uses no events")),
+            args.kernels.as_ref().map(|arg| (&arg.key, "kernels", "does not involve the GPU")),
         ];
         for (key, what, why) in launches.into_iter().chain(keys).flatten() {
             errors.at(key, format!("`{what}` conflicts with `clock = \"host\"`, which {why}"));
+        }
+    }
+    if args.has_clock(Clock::Kernels) {
+        let keys = [
+            args.stream.as_ref().map(|arg| (&arg.key, "stream", "times the work on all streams")),
+            args.cold.as_ref().map(|arg| (&arg.key, "cold", "has no stream to flush the L2 on")),
+            args.sleep.as_ref().map(|arg| (&arg.key, "sleep", "holds no stream")),
+            args.graph.as_ref().map(|arg| (&arg.key, "graph", "uses no events")),
+        ];
+        for (key, what, why) in launches.into_iter().chain(keys).flatten() {
+            errors.at(key, format!("`{what}` conflicts with `clock = \"kernels\"`, which {why}"));
         }
     }
     if args.has_clock(Clock::Sync) {
@@ -232,10 +253,10 @@ fn not_async(args: &Args, errors: &mut Errors) {
 }
 
 /// Returns the scope that is asked for, or else launches if any is visible and none is hidden.
-fn scope(args: &Args, parsed: bool, found: &Findings, errors: &mut Errors) -> Scope {
+fn scope(args: &Args, clock: Clock, parsed: bool, found: &Findings, errors: &mut Errors) -> Scope {
     let visible = !found.launches.is_empty();
     match &args.scope {
-        _ if args.has_clock(Clock::Sync) || args.has_clock(Clock::Host) => Scope::Body,
+        _ if clock != Clock::Events => Scope::Body,
         Some(arg) if arg.value == Scope::Launches && !visible => {
             let message = match (parsed, found.hidden) {
                 (false, _) => "cannot parse this body to find launches: write `scope = \"body\"`",

@@ -21,7 +21,7 @@ const fn flag(name: &'static str, example: &'static str) -> Key {
 }
 
 /// All keys, in the order in which messages list them.
-const KEYS: [Key; 15] = [
+const KEYS: [Key; 16] = [
     value("stream", "`stream = EXPR`"),
     value("name", "`name = \"…\"`"),
     value("warmup", "`warmup = 10`"),
@@ -29,10 +29,14 @@ const KEYS: [Key; 15] = [
     value("every", "`every = 100`"),
     flag("cold", "`cold` or `cold = \"dirty\"`"),
     flag("sleep", "`sleep` or `sleep = \"50us\"`"),
+    flag("kernels", "`kernels` or `kernels = 0.01`"),
     flag("graph", "`graph`"),
     value("scope", "`scope = \"launches\"` or `scope = \"body\"`"),
     value("launch", "`launch = \"gemm\"` or `launch = [\"gemm\", \"conv\"]`"),
-    value("clock", "`clock = \"events\"`, `clock = \"sync\"` or `clock = \"host\"`"),
+    value(
+        "clock",
+        "`clock = \"events\"`, `clock = \"sync\"`, `clock = \"host\"` or `clock = \"kernels\"`",
+    ),
     value("key", "`key = EXPR`"),
     value("bytes", "`bytes = EXPR`"),
     value("flops", "`flops = EXPR`"),

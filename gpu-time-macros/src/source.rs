@@ -1,4 +1,4 @@
-//! The stream of a function: given by `stream = EXPR` or inferred.
+//! The stream of a function: given by `stream = EXPR`, inferred, or none.
 
 use std::fmt::Display;
 
@@ -19,8 +19,8 @@ const RAW_HANDLES: [&str; 2] = ["CUstream", "cudaStream_t"];
 
 /// The source of a function's times.
 pub enum Source {
-    /// The host clock.
-    Host,
+    /// No stream: the clock needs none.
+    None,
     /// Events on a stream: the one of these that no `cfg` removes. At most one has no `cfg`.
     Streams(Vec<Stream>),
 }
@@ -35,10 +35,11 @@ pub struct Stream {
 }
 
 impl Source {
-    /// Returns the stream that is given or inferred.
+    /// Returns the stream that is given or inferred. Without one, a key that needs a stream is an
+    /// error.
     pub fn new(args: &Args, func: &TimedFn, found: &Findings, errors: &mut Errors) -> Source {
-        if args.has_clock(Clock::Host) {
-            return Source::Host;
+        if args.has_clock(Clock::Host) || args.has_clock(Clock::Kernels) {
+            return Source::None;
         }
         if let Some(arg) = &args.stream {
             if let Some(at) = await_in(&arg.value) {
@@ -49,42 +50,53 @@ impl Source {
         }
         // An argument that could not be parsed may have been the stream.
         if !args.complete {
-            return Source::Host;
+            return Source::None;
         }
         let params: Vec<Param> = func.params().filter(|param| is_stream(param.ty)).collect();
         let mut certain = params.iter().filter(|param| cfg(param.attrs).is_none());
-        match (certain.next(), certain.next()) {
-            (Some(one), Some(two)) => {
-                errors.at(two.name, two_params(one.name, two.name));
-                Source::Host
-            }
-            _ if params.is_empty() => from_builders(func, found, errors),
-            _ => Source::Streams(params.iter().map(from_param).collect()),
+        if let (Some(one), Some(two)) = (certain.next(), certain.next()) {
+            errors.at(two.name, two_params(one.name, two.name));
+            return Source::None;
         }
+        if !params.is_empty() {
+            return Source::Streams(params.iter().map(from_param).collect());
+        }
+        match (from_builders(func, found), args.needing_stream()) {
+            (Ok(Some(stream)), _) => return Source::Streams(vec![stream]),
+            (_, None) => {}
+            (Ok(None), Some(key)) => errors.at(&func.sig.ident, no_stream_for(key)),
+            (Err(error), Some(_)) => errors.push(error),
+        }
+        Source::None
     }
 }
 
 /// The error for two parameters that could be the stream.
 pub fn two_params(one: impl Display, two: impl Display) -> String {
     format!(
-        "both `{one}` and `{two}` could be the stream: write `stream = {one}` or `stream = {two}`"
+        "both `{one}` and `{two}` could be the stream: write `stream = {one}`, `stream = {two}`, or \
+         `clock = \"kernels\"` to time the work on both"
     )
 }
 
-/// The error for a function without a stream.
+/// The error for a function whose only stream is a parameter that a `cfg` has removed.
 pub fn no_stream() -> &'static str {
-    "no stream found: write `stream = EXPR`, or `clock = \"host\"` to time on the CPU"
+    "no stream found: write `stream = EXPR`, or `clock = \"kernels\"`, which needs none"
 }
 
-/// Infers the stream from the visible `X.launch_builder(…)` calls, which must have the same `X`.
-fn from_builders(func: &TimedFn, found: &Findings, errors: &mut Errors) -> Source {
+fn no_stream_for(key: &str) -> String {
+    format!("no stream found, which `{key}` needs: write `stream = EXPR`")
+}
+
+/// Infers the stream from the visible `X.launch_builder(…)` calls, which must have the same `X`. The
+/// error says why it cannot be inferred, if something in the function refers to a stream.
+fn from_builders(func: &TimedFn, found: &Findings) -> syn::Result<Option<Stream>> {
     if found.builders.is_empty() {
-        match (func.params().find(|param| is_raw(param.ty)), found.made.first()) {
-            (Some(raw), _) => errors.at(raw.name, raw_needs_unsafe(&raw)),
-            (None, Some(made)) => errors.at(made, made_in_body()),
-            (None, None) => errors.at(&func.sig.ident, no_stream()),
-        }
-        return Source::Host;
+        return match (func.params().find(|param| is_raw(param.ty)), found.made.first()) {
+            (Some(raw), _) => Err(syn::Error::new_spanned(raw.name, raw_needs_unsafe(&raw))),
+            (None, Some(made)) => Err(syn::Error::new_spanned(made, made_in_body())),
+            (None, None) => Ok(None),
+        };
     }
     let mut exprs = Vec::new();
     for builder in &found.builders {
@@ -97,8 +109,7 @@ fn from_builders(func: &TimedFn, found: &Findings, errors: &mut Errors) -> Sourc
             Meaning::Made => made_in_body().to_owned(),
             Meaning::Unknown => known_in_body().to_owned(),
         };
-        errors.at(&builder.expr, message);
-        return Source::Host;
+        return Err(syn::Error::new_spanned(&builder.expr, message));
     }
     let one = exprs.first().map(|expr| text(expr)).unwrap_or_default();
     if let Some(other) = exprs.iter().find(|expr| text(expr) != one) {
@@ -107,14 +118,12 @@ fn from_builders(func: &TimedFn, found: &Findings, errors: &mut Errors) -> Sourc
             "this body launches on `{one}` and `{two}`: write `stream = {one}`, and move the launches \
              on the other stream into a function of their own"
         );
-        errors.at(other, message);
-        return Source::Host;
+        return Err(syn::Error::new_spanned(other, message));
     }
-    let streams = exprs.into_iter().take(1).map(|expr| {
+    Ok(exprs.first().map(|expr| {
         let lent = is_lent(expr, func);
-        Stream { expr: expr.clone(), cfg: None, lent }
-    });
-    Source::Streams(streams.collect())
+        Stream { expr: (*expr).clone(), cfg: None, lent }
+    }))
 }
 
 /// Returns `true` if, judged by names, every visible launch is on another stream than the timed one. A

@@ -48,7 +48,7 @@ macro_rules! snapshot {
 #[test]
 fn site_declaration() {
     insta::assert_snapshot!(expanded(
-        "name = \"gemm\", warmup = WARMUP * 2, cold = \"dirty\", sleep = \"50us\"",
+        "name = \"gemm\", warmup = WARMUP * 2, cold = \"dirty\", sleep = \"50us\", kernels = SHARE",
         "fn f(stream: &CudaStream) { stream.launch_builder(k).launch(cfg); }",
     ));
 }
@@ -157,6 +157,12 @@ snapshot!(
     "fn f(&self, n: usize) -> u8 { self.run(); 3 }"
 );
 
+snapshot!(
+    kernels_with_work,
+    "clock = \"kernels\", kernels = SHARE, bytes = n",
+    "fn f(n: usize) { k.launch(n) }"
+);
+
 snapshot!(host_clock_with_work, "clock = \"host\", flops = n", "fn f(n: usize) {}");
 
 #[test]
@@ -210,9 +216,56 @@ fn stream_is_inferred_through_bindings() {
         ),
         ("if let Some(net) = net { net.launch_builder(k); }", known),
     ] {
-        let output = rewrite(tokens(""), tokens(&format!("async fn f(net: &Net) {{ {body} }}")));
-        let text = output.to_string().replace(' ', "");
+        let function = tokens(&format!("async fn f(net: &Net) {{ {body} }}"));
+        // With `cold` a function needs a stream, so the error says why none is inferred.
+        let text = rewrite(tokens("cold"), function.clone()).to_string().replace(' ', "");
         assert!(text.contains(&outcome), "{body}\n{text}");
+        let text = rewrite(tokens(""), function).to_string();
+        let is_inferred = outcome.starts_with("source");
+        assert_eq!(text.contains("enter_kernels"), !is_inferred, "{body}\n{text}");
+    }
+}
+
+#[test]
+fn function_without_stream_gets_clock_of_kernels() {
+    for (keys, function) in [
+        ("", "fn f(x: &Tensor) { x.matmul(); }"),
+        ("", "fn f(stream: CUstream) { unsafe { cuLaunchKernel(stream) } }"),
+        ("", "fn f(&self) { self.a.launch_builder(k).launch(c); self.b.launch_builder(k); }"),
+        ("", "fn f(&self) { let go = || k.launch(1); go(); k.launch(2); }"),
+        ("", "async fn f(x: &Tensor) { x.get().await; }"),
+        (
+            "warmup = 2, kernels = 0.5, scope = \"body\", bytes = x.len()",
+            "fn f(x: &Tensor) { g() }",
+        ),
+        ("clock = \"kernels\"", "fn f(stream: &CudaStream) { k.launch(1); }"),
+        ("clock = \"kernels\"", "fn f(one: &CudaStream, two: &CudaStream) { k.launch(1); }"),
+    ] {
+        let text = rewrite(tokens(keys), tokens(function)).to_string();
+        assert!(!text.contains("compile_error"), "{keys} {function}\n{text}");
+        for part in ["enter_kernels", "Clock :: Kernels", "ScopeKind :: Body", "remarks : & []"] {
+            assert!(text.contains(part), "{keys} {function}\n{text}");
+        }
+        assert!(!text.contains("stop"), "the launches are not marked: {text}");
+    }
+}
+
+#[test]
+fn key_that_needs_a_stream_is_named() {
+    for keys in [
+        "cold",
+        "sleep = \"50us\"",
+        "graph",
+        "launch = \"gemm\"",
+        "scope = \"launches\"",
+        "clock = \"events\"",
+        "clock = \"sync\"",
+    ] {
+        let text = rewrite(tokens(keys), tokens("fn f(x: &Tensor) { gemm(x).launch(); }"));
+        let name = keys.trim_end_matches(" = \"50us\"").trim_end_matches(" = \"gemm\"");
+        let message = format!("no stream found, which `{name}` needs: write `stream = EXPR`");
+        let message = proc_macro2::Literal::string(&message).to_string();
+        assert!(text.to_string().contains(&message), "{keys}\n{text}");
     }
 }
 

@@ -1,18 +1,32 @@
-//! The report as CSV: a header, then one line per series. Names are escaped as in the table, so the
-//! file can safely be printed to a terminal.
+//! The report as CSV: a header, then one line per series, each followed by a line for each kernel of
+//! its opened calls. Names are escaped as in the table, so the file can safely be printed to a
+//! terminal.
 
 use crate::units::printable;
-use crate::{Lost, Series, Site, Snapshot, Stats};
+use crate::{Kernel, KernelTimes, Lost, Series, Site, Snapshot, Stats};
 
 /// A column's name, and the function that renders its cell for a series.
 type CsvColumn = (String, Box<dyn Fn(&Site, &Series) -> String>);
 
+/// A column's name, and the function that renders its cell for a kernel.
+type KernelColumn = (&'static str, fn(&Kernel) -> String);
+
 /// A statistic's name and accessor.
 type Figure = (&'static str, fn(&Stats) -> f64);
 
+/// Returns statistics of a series.
+type StatsOf = fn(&Series) -> Option<&Stats>;
+
+/// The columns of a series that the lines of its kernels repeat.
+const REPEATED: [&str; 9] =
+    ["site", "file", "line", "scope", "device", "key", "cache", "clock", "graph"];
+
 impl Snapshot {
-    /// Returns the CSV report: a header, then one line per series. Control characters in names are
-    /// escaped as in the table; everything else is unchanged. Spreadsheets interpret a name that
+    /// Returns the CSV report: a header, then one line per series. After a series with opened calls
+    /// follows a line for each of their kernels, whose `measure` is `kernel`.
+    ///
+    /// Control characters in names are escaped as in the table; everything else is unchanged.
+    /// Spreadsheets interpret a name that
     /// begins with `=`, `+`, `-` or `@`, such as the key `-1`, as a formula unless its column is
     /// imported as text.
     pub fn to_csv(&self) -> String {
@@ -21,12 +35,23 @@ impl Snapshot {
 }
 
 fn render(snapshot: &Snapshot) -> String {
-    let columns = columns();
+    let (columns, of_kernels) = (columns(), kernel_columns());
     let mut text = String::new();
-    write_line(&mut text, columns.iter().map(|(name, _)| name.clone()));
+    let names = columns.iter().map(|(name, _)| name.clone());
+    write_line(&mut text, names.chain(of_kernels.map(|(name, _)| name.to_owned())));
     for site in &snapshot.sites {
         for series in &site.series {
-            write_line(&mut text, columns.iter().map(|(_, value)| value(site, series)));
+            let cells = columns.iter().map(|(_, value)| value(site, series));
+            write_line(&mut text, cells.chain(of_kernels.map(|_| String::new())));
+            let times = series.kernel_times.as_ref();
+            for kernel in times.map_or(&[][..], |times| &times.kernels) {
+                let cells = columns.iter().map(|(name, value)| match &**name {
+                    "measure" => "kernel".to_owned(),
+                    name if REPEATED.contains(&name) => value(site, series),
+                    _ => String::new(),
+                });
+                write_line(&mut text, cells.chain(of_kernels.map(|(_, value)| value(kernel))));
+            }
         }
     }
     text
@@ -90,8 +115,8 @@ fn columns() -> Vec<CsvColumn> {
         let name = format!("lost_{}", reason.name());
         columns.push((name, Box::new(move |_, series| series.lost.of(reason).to_string())));
     }
-    add_stats(&mut columns, "raw", |series| series.raw_ns.as_ref());
-    add_stats(&mut columns, "net", |series| series.net_ns.as_ref());
+    add_stats(&mut columns, "raw", &FIGURES, |series| series.raw_ns.as_ref());
+    add_stats(&mut columns, "net", &FIGURES, |series| series.net_ns.as_ref());
     for (end, name) in ["ci95_low_ns", "ci95_high_ns"].into_iter().enumerate() {
         let value = move |series: &Series| series.ci95_ns?.get(end).copied();
         columns.push((name.to_owned(), Box::new(move |_, series| optional(value(series)))));
@@ -108,25 +133,78 @@ fn columns() -> Vec<CsvColumn> {
     add("flops_per_call", |series| series.flops()?.per_call);
     add("flops_total", |series| Some(series.flops()?.total));
     add("tflop_per_s", |series| series.flops()?.tflop_per_s);
+    add_opened(&mut columns);
     columns
 }
 
-fn add_stats(columns: &mut Vec<CsvColumn>, kind: &str, stats: fn(&Series) -> Option<&Stats>) {
-    const FIGURES: [Figure; 9] = [
-        ("min", Stats::min),
-        ("p5", Stats::p5),
-        ("median", Stats::median),
-        ("mean", Stats::mean),
-        ("p95", Stats::p95),
-        ("p99", Stats::p99),
-        ("max", Stats::max),
-        ("stddev", Stats::stddev),
-        ("sum", Stats::sum),
+/// Adds the columns about the opened calls of a series.
+fn add_opened(columns: &mut Vec<CsvColumn>) {
+    columns.push(("opened".to_owned(), Box::new(|_, series| series.opened().to_string())));
+    let stats: [(&str, StatsOf); 5] = [
+        ("busy", |series| series.kernel_times()?.busy_ns()),
+        ("self_busy", |series| series.kernel_times()?.self_busy_ns()),
+        ("span", |series| series.kernel_times()?.span_ns()),
+        ("gaps", |series| series.kernel_times()?.gaps_ns()),
+        ("host", |series| series.kernel_times()?.host_ns()),
     ];
-    for (name, figure) in FIGURES {
+    for (kind, stats) in stats {
+        add_stats(columns, kind, &SPREAD, stats);
+    }
+    let mut add = |name: &str, value: fn(&KernelTimes) -> Option<f64>| {
+        let value = move |series: &Series| series.kernel_times().and_then(value);
+        columns.push((name.to_owned(), Box::new(move |_, series| optional(value(series)))));
+    };
+    add("kernels_per_call", KernelTimes::kernels_per_call);
+    add("streams", |times| times.streams.map(f64::from));
+    add("zero_times", |times| Some(times.zero_times as f64));
+    add("elsewhere_ns", |times| {
+        Some(times.elsewhere.iter().fold(0.0, |sum, work| sum + work.total_ns))
+    });
+}
+
+/// Returns the columns about a kernel. They come last.
+fn kernel_columns() -> [KernelColumn; 13] {
+    [
+        ("kernel", |kernel| printable(&kernel.name)),
+        ("grid", |kernel| dimensions(kernel.grid)),
+        ("block", |kernel| dimensions(kernel.block)),
+        ("registers", |kernel| kernel.registers.to_string()),
+        ("shared_bytes", |kernel| kernel.shared_bytes.to_string()),
+        ("per_call", |kernel| kernel.per_call.to_string()),
+        ("count", |kernel| kernel.count.to_string()),
+        ("kernel_p5_ns", |kernel| optional(kernel.time_ns().map(Stats::p5))),
+        ("kernel_median_ns", |kernel| optional(kernel.time_ns().map(Stats::median))),
+        ("kernel_p95_ns", |kernel| optional(kernel.time_ns().map(Stats::p95))),
+        ("kernel_stddev_ns", |kernel| optional(kernel.time_ns().map(Stats::stddev))),
+        ("kernel_total_ns", |kernel| kernel.total_ns.to_string()),
+        ("kernel_share", |kernel| kernel.share.to_string()),
+    ]
+}
+
+const FIGURES: [Figure; 9] = [
+    ("min", Stats::min),
+    ("p5", Stats::p5),
+    ("median", Stats::median),
+    ("mean", Stats::mean),
+    ("p95", Stats::p95),
+    ("p99", Stats::p99),
+    ("max", Stats::max),
+    ("stddev", Stats::stddev),
+    ("sum", Stats::sum),
+];
+
+const SPREAD: [Figure; 4] =
+    [("p5", Stats::p5), ("median", Stats::median), ("p95", Stats::p95), ("sum", Stats::sum)];
+
+fn add_stats(columns: &mut Vec<CsvColumn>, kind: &str, figures: &[Figure], stats: StatsOf) {
+    for &(name, figure) in figures {
         let value = move |_: &Site, series: &Series| optional(stats(series).map(figure));
         columns.push((format!("{kind}_{name}_ns"), Box::new(value)));
     }
+}
+
+fn dimensions([x, y, z]: [u32; 3]) -> String {
+    format!("{x}x{y}x{z}")
 }
 
 fn optional(value: Option<impl ToString>) -> String {

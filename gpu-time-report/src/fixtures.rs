@@ -27,6 +27,7 @@ pub struct SeriesFixture {
     launches: Option<[u32; 2]>,
     bytes: Option<Bytes>,
     flops: Option<Flops>,
+    kernel_times: Option<KernelTimes>,
 }
 
 pub fn row(
@@ -81,6 +82,9 @@ impl SeriesFixture {
         self.lost.iter().for_each(|&reason| lost.add(reason));
         let measure = self.measure.unwrap();
         let series = Series::of_samples(self.device, measure, [&fed, &starved], launches, bias_ns);
+        let opened = self.kernel_times.as_ref().map_or(0, |times| times.opened);
+        // The times by this clock are those of the opened calls.
+        let of_brackets = |count| if clock == Clock::Kernels { 0 } else { count };
         let all_timed = series.estimated_total_ns.map(|total| [total, 0.0]);
         let estimated = self.estimated.or(all_timed).filter(|_| !self.graph);
         Series {
@@ -89,8 +93,9 @@ impl SeriesFixture {
             cache: self.cache.unwrap_or(CacheState::AsFound),
             clock,
             graph: self.graph,
-            timed: samples + self.at_floor + self.in_flight + lost.total(),
-            measured: samples + self.at_floor,
+            timed: of_brackets(samples) + opened + self.at_floor + self.in_flight + lost.total(),
+            measured: of_brackets(samples) + self.at_floor,
+            fed: of_brackets(series.fed),
             in_flight: self.in_flight,
             lost,
             at_floor: self.at_floor,
@@ -101,6 +106,7 @@ impl SeriesFixture {
             timeline: course.timeline(0),
             bytes: self.bytes,
             flops: self.flops,
+            kernel_times: self.kernel_times,
             ..series
         }
     }
@@ -302,6 +308,128 @@ pub fn rated() -> Snapshot {
     let sites = sites.into_iter().zip(names).map(site).collect();
     let gpu = Device { peak_gb_per_s: Some(5_000.0), ..gpu() };
     Snapshot::new(process(None), vec![gpu, Device::host()], sites)
+}
+
+/// Returns a kernel that each of `opened` calls launched `per_call` times. The median of its times
+/// is `median`.
+fn kernel(name: &str, opened: u64, per_call: u64, median: f64) -> Kernel {
+    let times = [0.9, 1.0, 1.2].map(|factor| (factor * median).round());
+    let count = opened * per_call;
+    let sum = count as f64 * median;
+    let is_kernel = !name.starts_with('[');
+    Kernel {
+        name: name.to_owned(),
+        grid: if is_kernel { [128, 2, 1] } else { [0; 3] },
+        block: if is_kernel { [256, 1, 1] } else { [0; 3] },
+        registers: if is_kernel { 40 } else { 0 },
+        shared_bytes: if is_kernel { 4_096 } else { 0 },
+        per_call: per_call as f64,
+        count,
+        time_ns: summary(&times).stats(0.0, sum),
+        total_ns: sum,
+        share: 0.0,
+    }
+}
+
+/// Returns the figures of calls that launch these kernels one after the other, with a gap of 6 µs
+/// before each.
+fn opened(opened: u64, mut kernels: Vec<Kernel>) -> KernelTimes {
+    let total: f64 = kernels.iter().map(|kernel| kernel.total_ns).sum();
+    kernels.iter_mut().for_each(|kernel| kernel.share = kernel.total_ns / total);
+    kernels.sort_by(|a, b| b.total_ns.total_cmp(&a.total_ns));
+    let per_call = kernels.iter().map(|kernel| kernel.per_call).sum::<f64>();
+    let of_kernels = kernels.iter().filter(|kernel| kernel.grid != [0; 3]);
+    let of_kernels = of_kernels.map(|kernel| kernel.per_call).sum();
+    let busy = total / opened as f64;
+    let gaps = 6_000.0 * (per_call - 1.0);
+    let stats = |ns: f64| {
+        let times = [0.95, 1.0, 1.1].map(|factor| (factor * ns).round());
+        summary(&times).stats(0.0, ns * opened as f64)
+    };
+    KernelTimes {
+        opened,
+        busy_ns: stats(busy),
+        self_busy_ns: stats(busy / 2.0),
+        span_ns: stats(busy + gaps),
+        gaps_ns: stats(gaps),
+        host_ns: stats(busy + gaps + 15_000.0),
+        kernels_per_call: Some(of_kernels),
+        streams: Some(1),
+        kernels,
+        elsewhere: Vec::new(),
+        zero_times: 0,
+    }
+}
+
+/// The names of two kernels that only differ in the depths of their template arguments.
+pub const GEMMS: [&str; 2] = [
+    "void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<cute::tuple<int, int, int, \
+     int>, cutlass::gemm::collective::CollectiveMma<cutlass::gemm::MainloopSm90TmaGmmaWarpSpecialized<\
+     4, cute::tuple<cute::C<2>, cute::C<1>, cute::C<1> >, \
+     cutlass::gemm::KernelTmaWarpSpecializedCooperative>, cute::tuple<cute::C<128>, cute::C<256>, \
+     cute::C<64> >, cutlass::half_t, cute::tuple<long, cute::C<1>, long> >, void, void> \
+     >(cutlass::gemm::kernel::GemmUniversal<>::Params)",
+    "void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<cute::tuple<int, int, int, \
+     int>, cutlass::gemm::collective::CollectiveMma<cutlass::gemm::MainloopSm90TmaGmmaWarpSpecialized<\
+     4, cute::tuple<cute::C<2>, cute::C<1>, cute::C<1> >, \
+     cutlass::gemm::KernelTmaWarpSpecializedCooperative>, cute::tuple<cute::C<128>, cute::C<128>, \
+     cute::C<64> >, cutlass::half_t, cute::tuple<long, cute::C<1>, long> >, void, void> \
+     >(cutlass::gemm::kernel::GemmUniversal<>::Params)",
+];
+
+/// Returns a report with opened calls: one function without a stream, and others that events time
+/// as well.
+pub fn kernels() -> Snapshot {
+    let mut decode: Vec<Kernel> = GEMMS
+        .into_iter()
+        .zip([30, 20])
+        .map(|(name, each)| kernel(name, 8, each, 4_000.0))
+        .collect();
+    decode.extend((0..15).map(|i| kernel(&format!("rope_{i}"), 8, 5, 600.0 + f64::from(i))));
+    let mut softmax = kernel("void softmax<float, 4>(float const*, float*, int)", 8, 4, 1_500.0);
+    decode.push(softmax.clone());
+    softmax.grid = [64, 1, 1];
+    decode.extend([softmax, kernel("[copy HtoD]", 8, 1, 700.0)]);
+    let decode = opened(8, decode);
+    let busy = decode.busy_ns.unwrap();
+    let decode = SeriesFixture {
+        clock: Some(Clock::Kernels),
+        lost: vec![Lost::Records],
+        in_flight: 1,
+        kernel_times: Some(KernelTimes { zero_times: 2, streams: Some(3), ..decode }),
+        ..row("cuda:0", Measure::Span, (0..8).map(|i| (busy.median + f64::from(i) * 32.0) as u32))
+    };
+    let single = |times: u32, kernel_ns| SeriesFixture {
+        kernel_times: Some(opened(6, vec![kernel("saxpy", 6, 1, kernel_ns)])),
+        launches: Some([1, 1]),
+        ..row("cuda:0", Measure::Sum, [times; 90])
+    };
+    let elsewhere = |name: &str, count, why| Elsewhere {
+        name: name.to_owned(),
+        count,
+        total_ns: 20_000.0 * count as f64,
+        why,
+    };
+    let forked = opened(7, vec![kernel("gather", 7, 1, 9_000.0), kernel("reduce", 7, 2, 20_000.0)]);
+    let forked = SeriesFixture {
+        kernel_times: Some(KernelTimes {
+            elsewhere: vec![
+                elsewhere("reduce", 14, ElsewhereReason::OtherStream),
+                elsewhere("\u{1b}late<i>", 1, ElsewhereReason::AfterStop),
+            ],
+            streams: Some(2),
+            ..forked
+        }),
+        ..row("cuda:0", Measure::Span, [12_000; 60])
+    };
+    let sites = vec![
+        site("model::decode", 10, ScopeKind::Body, [1, 0, 10], vec![decode]),
+        site("app::saxpy", 20, ScopeKind::Launches, [0, 0, 96], vec![single(23_207, 21_100.0)]),
+        site("app::biased", 30, ScopeKind::Launches, [0, 0, 96], vec![single(24_207, 21_100.0)]),
+        site("app::forked", 40, ScopeKind::Body, [0, 0, 67], vec![forked]),
+    ];
+    let process = Process { cupti_version: Some(130_000), ..process(None) };
+    Snapshot::new(process, vec![gpu()], sites)
 }
 
 /// Returns the report from a machine without a GPU, where the host clock times every call.

@@ -93,6 +93,8 @@ pub enum Clock {
     Sync,
     /// Wall time on the host.
     Host,
+    /// CUPTI's records of the kernels.
+    Kernels,
 }
 
 impl Clock {
@@ -102,6 +104,7 @@ impl Clock {
             Clock::Events => "events",
             Clock::Sync => "sync",
             Clock::Host => "host",
+            Clock::Kernels => "kernels",
         }
     }
 }
@@ -125,6 +128,6 @@ mod tests {
         same(&CacheState::ALL, CacheState::name);
         same(&[Measure::Sum, Measure::Span, Measure::Launch], Measure::name);
         same(&[ScopeKind::Launches, ScopeKind::Body], ScopeKind::name);
-        same(&[Clock::Events, Clock::Sync, Clock::Host], Clock::name);
+        same(&[Clock::Events, Clock::Sync, Clock::Host, Clock::Kernels], Clock::name);
     }
 }

@@ -28,11 +28,13 @@ mod groups;
 #[cfg(feature = "html")]
 mod html;
 mod json;
+mod kernel_names;
 mod kinds;
 mod losses;
 mod marks;
 mod names;
 mod notes;
+mod opened;
 #[doc(hidden)]
 pub mod pattern;
 mod process;
@@ -61,13 +63,18 @@ pub use flush_proof::{Eviction, FlushProof};
 pub use json::ReadError;
 pub use process::Process;
 pub use rate::{Bytes, Flops};
-pub use series::{Launch, Launches, Run, Series};
+pub use series::{Elsewhere, Kernel, KernelTimes, Launch, Launches, Run, Series};
 pub use site::Site;
 pub use snapshot::Snapshot;
 pub use stats::{Histogram, Slot, Stats, Timeline};
 pub use terminal::Terminal;
 
-// Used by the runtime to build reports.
+// Used by the runtime and the tool to build reports.
+#[cfg(feature = "html")]
+#[doc(hidden)]
+pub use html::page;
+#[doc(hidden)]
+pub use kernel_names::shortened as shortened_kernels;
 #[doc(hidden)]
 pub use kinds::{CacheState, Clock, Measure, ScopeKind};
 #[doc(hidden)]
@@ -76,6 +83,8 @@ pub use losses::{Losses, Lost};
 pub use names::Names;
 #[doc(hidden)]
 pub use remark::Remark;
+#[doc(hidden)]
+pub use series::ElsewhereReason;
 #[doc(hidden)]
 pub use stats::{
     Batches, Course, Dependence, Distribution, Modes, PairedRatios, Summary, Trend, step_ns,

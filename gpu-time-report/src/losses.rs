@@ -27,11 +27,13 @@ pub enum Lost {
     Driver,
     /// The elapsed time was negative or not a number.
     Invalid,
+    /// CUPTI dropped a record of an opened call, or never delivered it.
+    Records,
 }
 
 impl Lost {
     /// All reasons, in report order.
-    pub const ALL: [Lost; 9] = [
+    pub const ALL: [Lost; 10] = [
         Lost::Capture,
         Lost::Failed,
         Lost::Cancelled,
@@ -41,6 +43,7 @@ impl Lost {
         Lost::Events,
         Lost::Driver,
         Lost::Invalid,
+        Lost::Records,
     ];
 
     /// Returns the reason's name in reports.
@@ -72,6 +75,7 @@ impl Lost {
             }
             Lost::Driver => ("driver", "a driver call of gpu-time failed"),
             Lost::Invalid => ("invalid", "the elapsed time was negative or not a number"),
+            Lost::Records => ("records", "CUPTI did not deliver all records of the opened call"),
         }
     }
 }
@@ -152,7 +156,7 @@ mod tests {
         for (i, (reason, count)) in losses.iter().enumerate() {
             assert_eq!((reason, count), (Lost::ALL[i], i as u64 + 1));
         }
-        assert_eq!(losses.total(), 45);
+        assert_eq!(losses.total(), 55);
     }
 
     #[test]

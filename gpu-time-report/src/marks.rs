@@ -10,6 +10,10 @@ pub const ESTIMATE: &str = "~";
 pub const SYNC: &str = "sync";
 /// Marks a row that was timed only by the host clock.
 pub const HOST: &str = "host";
+/// Marks a row whose times are the busy times of opened calls.
+pub const KERNELS: &str = "kernels";
+/// Precedes the number of launches per call.
+pub const PER_CALL: &str = "×";
 /// Marks times that still include the device's bias.
 pub const RAW: &str = "raw";
 /// The header of the bandwidth column.

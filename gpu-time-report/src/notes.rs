@@ -1,8 +1,10 @@
 //! Notes and warnings shown below the table and the page, one line each.
 
-use crate::marks::{ESTIMATE, GB_PER_S, HOST, LOWER_BOUND, RAW, SYNC, UPPER_BOUND};
+use crate::marks::{
+    ESTIMATE, GB_PER_S, HOST, KERNELS, LOWER_BOUND, PER_CALL, RAW, SYNC, UPPER_BOUND,
+};
 use crate::units::percent;
-use crate::{Budget, CacheState, Clock, Lost, Remark, Series, Site, Snapshot};
+use crate::{Budget, CacheState, Clock, Lost, Remark, Series, Site, Snapshot, opened};
 
 /// The maximum number of lines of one kind, and of names in one line.
 const MOST: usize = 10;
@@ -25,6 +27,8 @@ pub fn facts(snapshot: &Snapshot) -> Vec<String> {
     }
     notes.extend(without_effect(snapshot));
     notes.extend(snapshot.process.budget.map(budget));
+    let no_cupti = snapshot.process.kernels.as_ref();
+    notes.extend(no_cupti.map(|why| format!("no call was opened to see its kernels: {why}")));
     let called = sites.iter().any(|site| site.calls > 0);
     match sites.len() {
         0 => {}
@@ -134,7 +138,7 @@ fn legend(snapshot: &Snapshot) -> Vec<String> {
             "upper bound: no sample was fed, so the GPU may have waited for the CPU; `sleep` usually prevents that",
         );
     }
-    if any(|s| s.net_ns.is_some() && s.is_gpu_time()) {
+    if any(|s| s.net_ns.is_some() && s.clock == Clock::Events) {
         explain("times", "on a GPU, raw event time minus the device's bias, once per bracket");
     }
     let any_bias = |sources: &[&str]| {
@@ -170,6 +174,29 @@ fn legend(snapshot: &Snapshot) -> Vec<String> {
         explain(
             SYNC,
             "wall time between two stream barriers, launching and waiting included; shares are of such time",
+        );
+    }
+    if any(|s| s.clock == Clock::Kernels) {
+        explain(
+            KERNELS,
+            "time per call during which its kernels ran, by CUPTI's records of opened calls",
+        );
+    }
+    if any(|s| s.opened() > 0) {
+        explain(
+            "opened",
+            "calls whose work CUPTI recorded instead of events; busy, at least one of the kernels, copies \
+             and memsets ran; span, from the first start to the last end; gaps, span minus busy",
+        );
+        if any(|s| s.kernel_times().is_some_and(|times| times.has_dropped())) {
+            explain(
+                "merged",
+                "medians of opened calls and kernels that several of the reports have are left out",
+            );
+        }
+        explain(
+            PER_CALL,
+            "launches of the kernel per opened call; its share is of the kernel time of the function",
         );
     }
     if any(|s| s.bytes.is_some() || s.flops.is_some()) {
@@ -265,6 +292,7 @@ pub fn warnings(snapshot: &Snapshot) -> impl Iterator<Item = String> + '_ {
             .cloned()
             .chain(expired(site))
             .map(|warning| format!("{}: {warning}", site.name))
+            .chain(opened::warnings(snapshot, site))
     });
     process.chain(devices).chain(sites)
 }

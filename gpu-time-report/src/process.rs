@@ -25,6 +25,12 @@ pub struct Process {
     #[serde(default)]
     #[doc(hidden)]
     pub budget: Option<Budget>,
+    #[serde(default)]
+    #[doc(hidden)]
+    pub kernels: Option<String>,
+    #[serde(default)]
+    #[doc(hidden)]
+    pub cupti_version: Option<u32>,
     #[doc(hidden)]
     pub warnings: Vec<String>,
     #[doc(hidden)]
@@ -50,6 +56,8 @@ impl Process {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             off,
             budget: None,
+            kernels: None,
+            cupti_version: None,
             warnings: Vec::new(),
             merged: Vec::new(),
         }
@@ -88,6 +96,18 @@ impl Process {
     /// Returns the timing budget and the cost so far, or `None` without a limit.
     pub fn budget(&self) -> Option<&Budget> {
         self.budget.as_ref()
+    }
+
+    /// Returns the reason why CUPTI could not record the kernels of any call, and how to provide
+    /// it. `None` if it could, or if no call was to be opened.
+    pub fn kernels(&self) -> Option<&str> {
+        self.kernels.as_deref()
+    }
+
+    /// Returns the number that `cuptiGetVersion` returns, such as 18 for CUDA 11.8, or `None` if
+    /// CUPTI was not loaded.
+    pub fn cupti_version(&self) -> Option<u32> {
+        self.cupti_version
     }
 
     /// Returns reasons to doubt the figures, and errors in the configuration.

@@ -1,8 +1,10 @@
 //! Series in the report.
 
+mod kernels;
 mod launch;
 mod run;
 
+pub use kernels::{Elsewhere, ElsewhereReason, Kernel, KernelTimes};
 pub use launch::{Launch, Launches};
 pub use run::Run;
 
@@ -15,7 +17,7 @@ use crate::{
 
 /// Measurements of a function, or of one of its launches, on one device in one cache state.
 ///
-/// Always `timed = measured + in_flight + lost` and `measured = fed + starved + at_floor`.
+/// Always `timed = measured + opened + in_flight + lost` and `measured = fed + starved + at_floor`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     #[doc(hidden)]
@@ -101,6 +103,9 @@ pub struct Series {
     pub bytes: Option<Bytes>,
     #[doc(hidden)]
     pub flops: Option<Flops>,
+    #[doc(hidden)]
+    #[serde(flatten, with = "kernels::flat")]
+    pub kernel_times: Option<KernelTimes>,
 }
 
 impl Series {
@@ -156,6 +161,7 @@ impl Series {
             timeline: None,
             bytes: None,
             flops: None,
+            kernel_times: None,
         }
     }
 
@@ -187,7 +193,8 @@ impl Series {
         self.cache.name()
     }
 
-    /// Returns the clock: `events`; `sync`, the host clock between two barriers; or `host`.
+    /// Returns the clock: `events`; `sync`, the host clock between two barriers; `host`; or
+    /// `kernels`, if the times are the busy times of [opened](KernelTimes) calls.
     pub fn clock(&self) -> &str {
         self.clock.name()
     }
@@ -207,6 +214,11 @@ impl Series {
     /// Returns how many of them gave a sample.
     pub fn measured(&self) -> u64 {
         self.measured
+    }
+
+    /// Returns how many of them CUPTI recorded instead. They are not measured by events.
+    pub fn opened(&self) -> u64 {
+        self.kernel_times.as_ref().map_or(0, |times| times.opened)
     }
 
     /// Returns how many of them the GPU had not finished.
@@ -363,10 +375,22 @@ impl Series {
         self.flops.as_ref()
     }
 
+    /// Returns the figures of the opened calls, or `None` without any. Those of a launch are part of
+    /// the function's.
+    pub fn kernel_times(&self) -> Option<&KernelTimes> {
+        self.kernel_times.as_ref()
+    }
+
+    /// Returns the number of samples that the times are of.
+    pub(crate) fn samples(&self) -> u64 {
+        if self.clock == Clock::Kernels { self.opened() } else { self.measured }
+    }
+
     /// Returns `true` if the times are GPU time. The clocks `sync` and `host` measure host time,
     /// which includes launching and waiting.
+    #[cfg(feature = "html")]
     pub(crate) fn is_gpu_time(&self) -> bool {
-        self.clock == Clock::Events
+        matches!(self.clock, Clock::Events | Clock::Kernels)
     }
 
     /// Returns `true` if a rate is known.
@@ -403,9 +427,12 @@ impl Series {
     #[doc(hidden)]
     pub fn inconsistencies(&self) -> impl Iterator<Item = String> {
         let Series { timed, measured, in_flight, fed, starved, at_floor, .. } = self;
-        let lost = self.lost.total();
-        let brackets = (*timed != saturating_sum([*measured, *in_flight, lost])).then(|| {
-            format!("{timed} timed, but {measured} measured + {in_flight} in flight + {lost} lost")
+        let (opened, lost) = (self.opened(), self.lost.total());
+        let brackets = (*timed != saturating_sum([*measured, opened, *in_flight, lost])).then(|| {
+            format!(
+                "{timed} timed, but {measured} measured + {opened} opened + {in_flight} in flight + \
+                 {lost} lost"
+            )
         });
         let samples = (*measured != saturating_sum([*fed, *starved, *at_floor])).then(|| {
             format!(

@@ -25,7 +25,7 @@ fn inconsistent_counts_have_a_warning() {
     sites[0].series[0].fed = 1;
     let broken = [
         "`app::f`: 7 calls, but 1 warm-up + 2 skipped + 3 timed",
-        "`app::f` on cuda:0: 3 timed, but 2 measured + 0 in flight + 0 lost",
+        "`app::f` on cuda:0: 3 timed, but 2 measured + 0 opened + 0 in flight + 0 lost",
         "`app::f` on cuda:0: 2 measured, but 1 fed + 0 starved + 0 at the floor",
     ];
     let snapshot = Snapshot::new(process(None), vec![gpu()], sites);

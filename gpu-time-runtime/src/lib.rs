@@ -31,6 +31,9 @@ mod collect;
 mod config;
 mod control;
 mod cuda;
+#[cfg_attr(not(feature = "kernels"), path = "cupti/off.rs")]
+#[allow(dead_code, unused_imports, reason = "for windows")]
+mod cupti;
 #[cfg(feature = "nvml")]
 #[doc(hidden)]
 pub mod doctor;

@@ -30,6 +30,8 @@ answers! {
         started: &str = "",
         wall_ns: u64 = 0,
         budget: Option<&Budget> = None,
+        kernels: Option<&str> = None,
+        cupti_version: Option<u32> = None,
         version: &str = env!("CARGO_PKG_VERSION"),
         off: Option<&str> = Some(WHY),
         warnings: &[String] = &[],
@@ -76,6 +78,8 @@ impl Snapshot {
     "version": "{version}",
     "timing": "off: {WHY}",
     "budget": null,
+    "kernels": null,
+    "cupti_version": null,
     "warnings": []
   }},
   "devices": [],
@@ -150,15 +154,25 @@ no_values! {
     }
     Series {
         device: &str, launch: Option<&Launch>, measure: &str, key: Option<&str>, cache: &str,
-        clock: &str, graph: bool, timed: u64, measured: u64, in_flight: u64,
+        clock: &str, graph: bool, timed: u64, measured: u64, opened: u64, in_flight: u64,
         lost: Empty<(&str, u64)>, fed: u64, starved: u64, at_floor: u64, queued: u64,
         bias_ns: Option<f64>, nested: u64, tracked: u64, upper_bound: bool,
         launches: Option<&Launches>, raw_ns: Option<&Stats>, net_ns: Option<&Stats>,
         estimated_total_ns: Option<f64>, estimated_total_error_ns: Option<f64>,
         unknown_error: Option<&str>,
         ci95_ns: Option<[f64; 2]>, independent: Option<f64>, looks: u32, histogram: &Histogram, timeline: Option<&Timeline>,
-        bytes: Option<&Bytes>, flops: Option<&Flops>,
+        bytes: Option<&Bytes>, flops: Option<&Flops>, kernel_times: Option<&KernelTimes>,
     }
+    KernelTimes {
+        opened: u64, busy_ns: Option<&Stats>, self_busy_ns: Option<&Stats>, span_ns: Option<&Stats>,
+        gaps_ns: Option<&Stats>, host_ns: Option<&Stats>, kernels_per_call: Option<f64>,
+        streams: Option<u32>, kernels: &[Kernel], elsewhere: &[Elsewhere], zero_times: u64,
+    }
+    Kernel {
+        name: &str, grid: [u32; 3], block: [u32; 3], registers: u16, shared_bytes: u32,
+        per_call: f64, count: u64, time_ns: Option<&Stats>, total_ns: f64, share: f64,
+    }
+    Elsewhere { name: &str, count: u64, total_ns: f64, why: &str }
     Histogram: Eq { count: u64, is_empty: bool, iter: Empty<(f64, u64)> }
     Timeline: Eq { origin_ns: u64, width_ns: u64, slots: &[Slot] }
     Slot: Copy: Eq { index: u32, count: u64, min_ns: u64, mean_ns: u64, max_ns: u64 }

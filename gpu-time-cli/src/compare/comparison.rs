@@ -6,7 +6,7 @@ use gpu_time_report::{Names, Series, Site, Snapshot};
 
 use super::change::{Change, Conditions, Verdict};
 use super::thresholds::{Share, Thresholds};
-use super::{devices, evidence};
+use super::{devices, evidence, kernels};
 use crate::series_id::{SeriesId, match_sites};
 
 /// The result of comparing two reports.
@@ -46,6 +46,7 @@ impl<'a> Comparison<'a> {
         };
         let [base_names, new_names] = [base, new].map(names);
         let mut matched = HashSet::new();
+        let mut other_kernels = Vec::new();
         for Match { site, series, other } in matching_series(base, new) {
             let name = name(&base_names, site, series);
             let Some(Other { at, series: other }) = other else {
@@ -60,6 +61,7 @@ impl<'a> Comparison<'a> {
                 threshold: thresholds.of(site.name()),
                 between_runs,
             };
+            other_kernels.extend(kernels::differences(&name, [series, other]));
             let change = change(&name, [series, other], under);
             comparison.rows.push(Row { name, change, series: [series, other] });
         }
@@ -70,6 +72,7 @@ impl<'a> Comparison<'a> {
                 }
             }
         }
+        comparison.notes.extend(kernels::bounded(other_kernels));
         comparison.correct();
         comparison.rows.sort_by_key(|row| row.change.verdict);
         comparison

@@ -5,6 +5,7 @@ pub mod comparison;
 pub mod devices;
 pub mod evidence;
 pub mod judging;
+pub mod kernels;
 pub mod render;
 pub mod thresholds;
 

@@ -2,6 +2,7 @@
 
 mod combine;
 mod device;
+mod kernels;
 mod runs;
 mod series;
 
@@ -19,7 +20,7 @@ use gpu_time_report::{Process, Site, Snapshot};
 use crate::input;
 use crate::message::Failure;
 use crate::series_id::is_same_site;
-use combine::{add, add_warning};
+use combine::{add, add_warning, agree};
 use device::Devices;
 use runs::Processes;
 use series::{MergedSeries, is_finite};
@@ -198,6 +199,10 @@ fn process(merged: Vec<Process>, warnings: Vec<String>) -> Process {
         if other.off.is_none() {
             process.off = None;
         }
+        if other.kernels.is_none() {
+            process.kernels = None;
+        }
+        agree(&mut process.cupti_version, &other.cupti_version);
         if !names.contains(&&other.name) {
             names.push(&other.name);
         }

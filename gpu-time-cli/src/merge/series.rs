@@ -1,8 +1,9 @@
 //! A series of the merged report.
 
-use gpu_time_report::{Dependence, Histogram, Launch, Series, Stats, Summary, Work};
+use gpu_time_report::{Clock, Dependence, Histogram, Launch, Series, Stats, Summary, Work};
 
 use super::combine::{add, agree};
+use super::kernels;
 use super::runs::{Processes, Runs};
 use crate::series_id::SeriesId;
 
@@ -97,6 +98,7 @@ impl MergedSeries {
             add(count, more);
         }
         ours.lost.add_all(theirs.lost);
+        kernels::add_opened(&mut ours.kernel_times, theirs.kernel_times());
         add_work(&mut self.bytes, theirs.bytes.as_ref().map(Work::of_bytes));
         add_work(&mut self.flops, theirs.flops.as_ref().map(Work::of_flops));
         match (&mut self.samples, Samples::of(theirs)?) {
@@ -114,7 +116,9 @@ impl MergedSeries {
         // The reports cover different periods.
         series.timeline = None;
         series.device = ids.get(device).cloned().unwrap_or_default();
-        let count = series.fed.saturating_add(series.starved);
+        let is_opened = series.clock == Clock::Kernels;
+        let brackets = series.fed.saturating_add(series.starved);
+        let count = if is_opened { series.opened() } else { brackets };
         series.upper_bound = series.fed == 0 && series.starved > 0;
         if let Some(Samples { bias_ns, raw, dependence, net, .. }) = samples {
             series.bias_ns = bias_ns;
@@ -133,6 +137,10 @@ impl MergedSeries {
                 Net::Unknown | Net::Offset(_) => Histogram::default(),
             };
             series.histogram = raw.histogram().clone();
+        }
+        // The times of the series are these.
+        if let Some(times) = series.kernel_times.as_mut().filter(|_| is_opened) {
+            times.busy_ns = series.raw_ns;
         }
         let median_ns = series.net_ns.map(|net| net.median);
         series.bytes = bytes.map(|work| work.bytes(count, median_ns));
@@ -158,7 +166,9 @@ pub fn is_finite(series: &Series) -> bool {
         series.independent(),
     ];
     let others = [bytes, flops].into_iter().flatten().flatten().chain(single).flatten();
-    stats.chain(others).chain(series.ci95_ns.into_iter().flatten()).all(f64::is_finite)
+    let opened = series.kernel_times().into_iter().flat_map(kernels::numbers);
+    let intervals = series.ci95_ns.into_iter().flatten();
+    stats.chain(others).chain(intervals).chain(opened).all(f64::is_finite)
 }
 
 /// Returns the estimated total time of all calls of a series, and its standard error if known.

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use crate::scale::Scale;
 use crate::units::{self, figure, printable};
-use crate::{Clock, Series, Site, Snapshot, Stats, marks};
+use crate::{Clock, Series, Site, Snapshot, Stats, marks, opened};
 
 /// The number of digits shown for most times.
 const DIGITS: u8 = 3;
@@ -116,13 +116,14 @@ impl PageColumn {
                 td.on.less[sheet.snapshot.devices.len() <= 1] {
                     @if series.clock == Clock::Host { (marks::HOST) } @else { (printable(&series.device)) }
                     @if series.clock == Clock::Sync { " " span.chip { (marks::SYNC) } }
+                    @if series.clock == Clock::Kernels { " " span.chip { (marks::KERNELS) } }
                 }
             },
             PageColumn::Cache => html! {
                 td.cache { span class={ "chip " (series.cache()) } { (series.cache()) } }
             },
             PageColumn::Samples => html! {
-                td.n.less data-value=(series.measured) { (units::count(series.measured)) }
+                td.n.less data-value=(series.samples()) { (units::count(series.samples())) }
             },
             PageColumn::Median => {
                 let median = series.shown()?.median;
@@ -243,6 +244,7 @@ impl PageRow<'_> {
                     None => {
                         div.name { (printable(&self.site.name)) }
                         @if let Some(launches) = launches { small { (launches.label()) } }
+                        @if let Some(opened) = series.and_then(opened::label) { small { (opened) } }
                     }
                 }
             }

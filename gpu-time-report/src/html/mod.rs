@@ -7,20 +7,19 @@
 mod charts;
 mod column;
 mod devices;
+mod page;
 mod rows;
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, PreEscaped, html};
+
+pub use page::page;
 
 use crate::series::{self, saturating_sum};
 use crate::units::{self, printable};
-use crate::{Process, Snapshot, notes};
+use crate::{Process, Series, Snapshot, notes};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
-
-/// Prevents browsers from loading any resource for the page, whatever names it contains.
-const POLICY: &str =
-    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 
 impl Snapshot {
     /// Returns the report as one self-contained HTML page. Scripts sort and filter its rows and
@@ -34,35 +33,21 @@ fn render(snapshot: &Snapshot) -> String {
     let data = charts::json(snapshot);
     let snapshot = &*snapshot.with_unique_names();
     let process = &snapshot.process;
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta http-equiv="Content-Security-Policy" content=(POLICY);
-                link rel="icon" href="data:,";
-                title { (printable(&process.name)) " – gpu-time" }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                (head(process))
-                (tiles(snapshot))
-                (warnings(snapshot))
-                (devices::panel(snapshot))
-                (rows::table(snapshot))
-                @let notes = notes::facts(snapshot);
-                @if !notes.is_empty() {
-                    h2 { "Notes" }
-                    ul.notes { @for note in notes { li { (printable(note.trim_start())) } } }
-                }
-                footer { "gpu-time " (printable(&process.version)) }
-                script type="application/json" id="report" { (PreEscaped(inert(&data))) }
-                script { (PreEscaped(SCRIPT)) }
-            }
+    let body = html! {
+        (head(process))
+        (tiles(snapshot))
+        (warnings(snapshot))
+        (devices::panel(snapshot))
+        (rows::table(snapshot))
+        @let notes = notes::facts(snapshot);
+        @if !notes.is_empty() {
+            h2 { "Notes" }
+            ul.notes { @for note in notes { li { (printable(note.trim_start())) } } }
         }
+        footer { "gpu-time " (printable(&process.version)) }
+        script type="application/json" id="report" { (PreEscaped(inert(&data))) }
     };
-    page.into_string()
+    page(&printable(&process.name), STYLE, Some(SCRIPT), &body)
 }
 
 /// Escapes JSON so that it cannot close the element that contains it, and has no control
@@ -115,6 +100,7 @@ fn tiles(snapshot: &Snapshot) -> Markup {
     let gpu_samples = saturating_sum(on_gpu().map(|series| series.measured));
     let host_samples = saturating_sum(on_host.map(|series| series.measured));
     let lost = saturating_sum(functions().map(|series| series.lost.total()));
+    let opened = saturating_sum(functions().map(Series::opened));
     let gpu_ns = series::total(on_gpu().filter(|series| !series.graph));
     let called = sites.iter().filter(|site| site.calls > 0).count();
     let tile = |name: &str, value: Markup| html! { div.tile { dt { (name) } dd { (value) } } };
@@ -124,6 +110,7 @@ fn tiles(snapshot: &Snapshot) -> Markup {
             (tile("functions called", html! { (called) small { " of " (sites.len()) } }))
             (tile("calls", html! { (units::count(saturating_sum(sites.iter().map(|site| site.calls)))) }))
             (tile("GPU samples", html! { (units::count(gpu_samples)) }))
+            @if opened > 0 { (tile("opened calls", html! { (units::count(opened)) })) }
             @if host_samples > 0 { (tile("host samples", html! { (units::count(host_samples)) })) }
             (tile("fed", html! {
                 @if gpu_samples == 0 { "–" } @else { (units::share(fed as f64, gpu_samples as f64)) }

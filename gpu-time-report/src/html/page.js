@@ -18,7 +18,7 @@
     }
     for (const child of children.flat(Infinity)) {
       if (child instanceof Node) node.append(child);
-      else if (child !== undefined && child !== null) node.append(printable(child));
+      else if (child !== undefined && child !== null && child !== false) node.append(printable(child));
     }
     return node;
   };
@@ -272,11 +272,12 @@
 
   const samples = (series) => {
     const lost = Object.entries(series.lost).filter(([, n]) => n > 0);
-    const isGpuTime = series.clock === "events";
+    const isGpuTime = series.clock === "events" || series.clock === "kernels";
     const parts = [
       isGpuTime
         ? ["fed", "fed", series.fed, "the GPU cannot have waited for the CPU"]
         : ["host", "host", series.fed, "wall time on the host, not GPU time"],
+      ["opened", "opened", series.opened, "CUPTI recorded the call instead of events"],
       ["starved", "starved", series.starved, "the GPU may have waited for the CPU: an upper bound"],
       ["at_floor", "at the floor", series.at_floor, "nothing ran between the events"],
       ["in_flight", "in flight", series.in_flight, "not finished when the report was made"],
@@ -287,12 +288,65 @@
       nested: "contains another timed bracket",
       tracked: "contains waits and records of cudarc's event tracking",
     }).filter(([mark]) => series[mark] > 0);
-    return pane("Samples", `${count(series.measured)} of ${count(series.timed)} timed`,
+    return pane("Samples", `${count(series.measured + series.opened)} of ${count(series.timed)} timed`,
       el("div", { class: "stack" }, parts.map(([kind, , n]) => styled(el("i", { class: kind }), { flex: `${n} 0 0` }))),
       el("table", { class: "key" }, parts.map(([kind, name, n, meaning]) =>
         el("tr", {}, el("th", {}, el("i", { class: kind }), name), el("td", { class: "n" }, count(n)),
           el("td", { class: "soft" }, meaning)))),
       marks.map(([mark, meaning]) => el("p", { class: "soft" }, `${count(series[mark])} ${mark}: ${meaning}`)));
+  };
+
+  // Calls whose work CUPTI recorded.
+  const opened = (series) => {
+    const rows = [
+      ["busy", series.busy_ns, "at least one of its kernels, copies and memsets ran"],
+      ["self busy", series.self_busy_ns, "the part that no inner function accounts for"],
+      ["span", series.span_ns, "from the first start to the last end"],
+      ["gaps", series.gaps_ns, "nothing of the call ran"],
+      ["host", series.host_ns, "the call on the CPU"],
+    ].filter(([, stats]) => stats);
+    const idle = series.gaps_ns && series.span_ns && percent(series.gaps_ns.median, series.span_ns.median);
+    const note = [
+      `${count(series.opened)} calls`,
+      series.kernels_per_call !== null && `${decimal(series.kernels_per_call)} kernels per call`,
+      series.streams > 1 && `${series.streams} streams`,
+      idle && `idle ${idle}`,
+      series.zero_times > 0 && `${count(series.zero_times)} records without times`,
+    ].filter(Boolean);
+    const head = ["", "median", "p5 – p95"].map((name, i) => el("th", { class: i === 1 ? "n" : undefined }, name));
+    return pane("Opened calls", note.join(" · "), el("table", {}, el("tr", {}, head, el("td")), rows.map(([name, stats, meaning]) =>
+      el("tr", {}, el("th", {}, name), el("td", { class: "n" }, time(stats.median)),
+        el("td", {}, range(stats)), el("td", { class: "soft" }, meaning)))));
+  };
+  const decimal = (n) => (Number.isInteger(n) ? count(n) : figure(n));
+  const shape = ([x, y, z]) => [x, ...(y > 1 || z > 1 ? [y] : []), ...(z > 1 ? [z] : [])].join("×");
+  const range = ({ p5, p95 }) => `${time(p5)} – ${time(p95)}`;
+
+  const kernels = (series) => {
+    const names = ["kernel", "grid", "block", "registers", "shared", "per call", "median", "p5 – p95", "total", "share"];
+    const numeric = (text) => el("td", { class: "n" }, text);
+    const rows = series.kernels.map((kernel) => {
+      const launched = kernel.grid.some((n) => n > 0);
+      const bar = styled(el("i"), { width: `calc(${kernel.share} * (100% - 3.6rem))` });
+      return el("tr", {}, el("th", {}, el("code", {}, kernel.name)),
+        numeric(launched && shape(kernel.grid)), numeric(launched && shape(kernel.block)),
+        numeric(launched && kernel.registers), numeric(launched && `${count(kernel.shared_bytes)} B`),
+        numeric(decimal(kernel.per_call)), numeric(kernel.time_ns && time(kernel.time_ns.median)),
+        numeric(kernel.time_ns && range(kernel.time_ns)), numeric(time(kernel.total_ns)),
+        el("td", { class: "portion" }, bar, percent(kernel.share, 1)));
+    });
+    const head = el("tr", {}, names.map((name, i) => el("th", { class: i ? "n" : undefined }, name)));
+    const section = pane("Kernels", `${count(rows.length)} · share of their time`,
+      el("div", { class: "kernels" }, el("table", {}, head, rows)));
+    section.classList.add("whole");
+    return section;
+  };
+
+  const elsewhere = (series) => {
+    const reasons = { "other-stream": "on another stream than the timed one", "after-stop": "after the stop event" };
+    return pane("Work elsewhere", "not in the times by events", el("table", {}, series.elsewhere.map((work) =>
+      el("tr", {}, el("th", {}, el("code", {}, work.name)), el("td", { class: "n" }, `${count(work.count)} ×`),
+        el("td", { class: "n" }, time(work.total_ns)), el("td", { class: "soft" }, reasons[work.why])))));
   };
 
   const figures = (series) => {
@@ -314,8 +368,8 @@
       ["launch", series.launch && launchName(series.launch)],
       ["key", series.key && el("code", {}, series.key)],
       ["options", site.options && el("code", {}, site.options)],
-      ["measures", { sum: "sum of a call's launches", span: "whole call, from first to last operation", launch: "one launch" }[series.measure]],
-      ["clock", { events: "CUDA events", sync: "wall time between two stream barriers", host: "wall time on the CPU" }[series.clock]],
+      ["measures", series.clock === "kernels" ? "time during which kernels of the call ran" : { sum: "sum of a call's launches", span: "whole call, from first to last operation", launch: "one launch" }[series.measure]],
+      ["clock", { events: "CUDA events", sync: "wall time between two stream barriers", host: "wall time on the CPU", kernels: "CUPTI's records of opened calls" }[series.clock]],
       ["in graphs", series.graph ? "yes: samples are replays, and not every replay is sampled" : undefined],
       ["calls", `${count(site.calls)}: ${count(site.timed)} timed, ${count(site.warmup)} warm-up, ${count(site.skipped)} skipped`],
       ["bias", series.bias_ns ? `${time(series.bias_ns)} per bracket` : undefined],
@@ -346,6 +400,11 @@
         isSameWork(series, other) && other.launch?.index === index && other.measure === series.measure && shown(other));
       if (others.length > 1) panes.push(caches(series, others));
       panes.push(figures(series));
+    }
+    if (series?.opened > 0) {
+      panes.push(opened(series));
+      if (series.kernels.length > 0) panes.push(kernels(series));
+      if (series.elsewhere.length > 0) panes.push(elsewhere(series));
     }
     if (series) panes.push(samples(series), about(site, series));
     return panes.filter(Boolean);
@@ -414,8 +473,9 @@
   const found = document.querySelector(".tools output");
   const text = (row) => {
     const { name, file, line, series } = read().report.sites[row.dataset.site];
-    const { device, cache, key, launch } = series[row.dataset.series] ?? {};
-    return [`${name} (${file}:${line})`, device, cache, key, launch?.name].join("\n").toLowerCase();
+    const { device, cache, key, launch, kernels = [] } = series[row.dataset.series] ?? {};
+    const names = kernels.map((kernel) => kernel.name);
+    return [`${name} (${file}:${line})`, device, cache, key, launch?.name, ...names].join("\n").toLowerCase();
   };
   let texts;
   const filter = () => {

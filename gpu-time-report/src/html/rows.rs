@@ -16,7 +16,7 @@ pub fn table(snapshot: &Snapshot) -> Markup {
             p.soft { "No function was called." }
         } @else {
             div.tools {
-                input type="search" placeholder="Filter by function, file, launch, device… ( / )" aria-label="filter";
+                input type="search" placeholder="Filter by function, file, launch, kernel, device… ( / )" aria-label="filter";
                 label.sort { "sort by " select {} }
                 @if groups.iter().any(|group| !group.launches.is_empty()) {
                     label { input type="checkbox" checked; "launches" }

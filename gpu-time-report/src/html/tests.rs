@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Site;
-use crate::fixtures::{everything, off, on_host, rated};
+use crate::fixtures::{everything, kernels, off, on_host, rated};
 
 #[cfg(feature = "browser-tests")]
 mod browser;
@@ -22,6 +22,7 @@ const HOSTILE: [&str; 8] = [
 /// Returns a snapshot in which every text is harmful.
 fn hostile() -> Snapshot {
     let mut snapshot = everything();
+    snapshot.sites.extend(kernels().sites);
     let mut texts = HOSTILE.into_iter().cycle().map(str::to_owned);
     let mut next = || texts.next().unwrap();
     let process = &mut snapshot.process;
@@ -40,6 +41,10 @@ fn hostile() -> Snapshot {
             series.key = Some(next());
             if let Some(launch) = &mut series.launch {
                 launch.name = next();
+            }
+            if let Some(times) = &mut series.kernel_times {
+                times.kernels.iter_mut().for_each(|kernel| kernel.name = next());
+                times.elsewhere.iter_mut().for_each(|work| work.name = next());
             }
         }
     }
@@ -104,11 +109,16 @@ fn shared_names_have_places() {
 
 #[test]
 fn page_loads_nothing() {
+    let [with_script, without] = ["script-src 'unsafe-inline'; ", ""].map(|scripts| {
+        format!(
+            "http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+             style-src 'unsafe-inline'; {scripts}img-src data:\""
+        )
+    });
     for page in [everything(), hostile(), off()].map(|snapshot| snapshot.to_html()) {
-        assert!(
-            page.contains(&format!("http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\""))
-        );
+        assert!(page.contains(&with_script), "{page}");
     }
+    assert!(page("title", "", None, &html! {}).contains(&without));
     let page = everything().to_html();
     // An XML namespace, which browsers do not load.
     let page = page.replace("http://www.w3.org/2000/svg", "");
@@ -230,4 +240,20 @@ fn merged_report_has_no_process_id() {
     snapshot.process.pid = 0;
     let text = text(&snapshot);
     assert!(text.contains("2 reports merged · ") && !text.contains("process 0"), "{text}");
+}
+
+#[test]
+fn opened_calls_are_shown() {
+    let text = text(&kernels());
+    for part in [
+        "\nopened calls27\n",
+        "\nmodel::decode8 opened, per call: 133 kernels\n",
+        "\ncuda:0 kernels\n",
+        "\napp::saxpy6 opened, per call: 1 kernel\n",
+        "\napp::biased on cuda:0: the kernel takes 21.10 µs by CUPTI and 22.00 µs by events",
+        "14 × `reduce`",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!self::text(&everything()).contains("opened"));
 }

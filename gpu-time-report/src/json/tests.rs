@@ -1,6 +1,6 @@
 //! Tests for JSON output from the fixture snapshots, and for its schema.
 
-use crate::fixtures::{everything, off, process, rated};
+use crate::fixtures::{everything, kernels, off, process, rated};
 use crate::*;
 
 #[test]
@@ -15,12 +15,24 @@ fn json_of_a_run_with_timing_off() {
 
 #[test]
 fn json_round_trips() {
-    for snapshot in [everything(), rated(), off()] {
+    for snapshot in [everything(), kernels(), rated(), off()] {
         let json = snapshot.to_json();
         let read = Snapshot::from_json(json.as_bytes()).unwrap();
         assert_eq!(read, snapshot);
         assert_eq!(read.to_json(), json);
     }
+}
+
+#[test]
+fn json_of_opened_calls() {
+    let json = kernels().to_json();
+    let (_, forked) = json.split_once("app::forked").unwrap();
+    insta::assert_snapshot!(&forked[forked.find("\"opened\"").unwrap()..]);
+    // The same members are there without opened calls.
+    let json = serde_json::from_str::<serde_json::Value>(&rated().to_json()).unwrap();
+    let series = &json["sites"][0]["series"][0];
+    assert_eq!((&series["opened"], &series["kernels"]), (&0.into(), &serde_json::json!([])));
+    assert!(series["busy_ns"].is_null() && series["streams"].is_null());
 }
 
 /// Returns a snapshot with a value in every field.
@@ -29,9 +41,10 @@ fn in_full() -> Snapshot {
     snapshot.process.budget =
         Some(Budget { share: 0.01, cost_share: 0.008, host_ns: 5_000_000, device_ns: 3_000_000 });
     snapshot.process.merged = vec![process(None)];
-    let rated = rated();
-    snapshot.devices.extend(rated.devices);
-    snapshot.sites.extend(rated.sites);
+    for other in [rated(), kernels()] {
+        snapshot.devices.extend(other.devices);
+        snapshot.sites.extend(other.sites);
+    }
     for series in snapshot.sites.iter_mut().flat_map(|site| &mut site.series) {
         series.net_histogram = series.histogram.less(2207.0);
         series.runs = Run::of(series, 0).into_iter().collect();
@@ -53,7 +66,7 @@ fn violations(schema: &serde_json::Value, snapshot: &Snapshot) -> Vec<String> {
 fn json_conforms_to_the_schema() {
     let schema = serde_json::from_str(JSON_SCHEMA).unwrap();
     assert!(jsonschema::draft202012::meta::is_valid(&schema));
-    for snapshot in [in_full(), everything(), rated(), off()] {
+    for snapshot in [in_full(), everything(), kernels(), rated(), off()] {
         assert_eq!(violations(&schema, &snapshot), [""; 0]);
     }
     // Readers ignore unknown fields.
@@ -108,8 +121,11 @@ fn from_json_reads_the_first_reports() {
     let mut json: serde_json::Value = serde_json::from_str(&everything().to_json()).unwrap();
     let sites = json["sites"].as_array_mut().unwrap();
     for series in sites.iter_mut().flat_map(|site| site["series"].as_array_mut().unwrap()) {
-        for field in ["histogram", "net_sum_ns"] {
-            series.as_object_mut().unwrap().remove(field).unwrap();
+        let mut removed = vec!["histogram".to_owned(), "net_sum_ns".to_owned()];
+        let of_opened = serde_json::to_value(KernelTimes::default()).unwrap();
+        removed.extend(of_opened.as_object().unwrap().keys().cloned());
+        for field in removed {
+            series.as_object_mut().unwrap().remove(&field).unwrap();
         }
     }
     for site in sites {

@@ -4,10 +4,13 @@ use comfy_table::CellAlignment;
 
 use crate::scale::Scale;
 use crate::units::{self, printable};
-use crate::{Clock, Series, Site, Snapshot, marks};
+use crate::{Clock, Kernel, Series, Site, Snapshot, Stats, marks, opened};
 
 /// The number of digits shown for most times.
 const DIGITS: u8 = 4;
+
+/// Precedes the name of a kernel.
+pub const KERNEL_INDENT: &str = "    ";
 
 /// A column, in order from left to right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +43,12 @@ pub enum TableRow<'a> {
     /// The keys of a function that the table omits, with the number of samples and the total time
     /// of their calls.
     OtherKeys { site: &'a Site, keys: usize, samples: u64, total: f64 },
+    /// A sentence about the opened calls of the series above, as wide as the table.
+    Opened { line: String },
+    /// A kernel of the opened calls. `is_ambiguous` if another one of the series has its name.
+    Kernel { kernel: &'a Kernel, is_ambiguous: bool },
+    /// The kernels that the table omits, with their share of the series' kernel time.
+    OtherKernels { kernels: usize, share: f64 },
 }
 
 impl TableColumn {
@@ -89,17 +98,18 @@ impl TableColumn {
             TableColumn::Function => row.label(),
             TableColumn::On => device(series?),
             TableColumn::Cache => series?.cache().to_owned(),
-            TableColumn::Calls => row.calls()?.to_string(),
+            TableColumn::Calls => row.calls()?,
             TableColumn::Samples => row.samples()?.to_string(),
             TableColumn::Median => {
-                let series = series?;
-                let mark = if series.upper_bound { marks::UPPER_BOUND } else { "" };
-                let median = format!("{mark}{}", units.times.text(series.shown()?.median));
+                let is_bound = series.is_some_and(|series| series.upper_bound);
+                let is_raw = series.is_some_and(Series::is_raw_by_launches);
+                let mark = if is_bound { marks::UPPER_BOUND } else { "" };
+                let median = format!("{mark}{}", units.times.text(row.stats()?.median));
                 // The second line of a sum's label leaves space for the mark.
-                if series.is_raw_by_launches() { median + "\n" + marks::RAW } else { median }
+                if is_raw { median + "\n" + marks::RAW } else { median }
             }
             TableColumn::Spread => {
-                let stats = series?.shown()?;
+                let stats = row.stats()?;
                 let unit = units.times.unit_for(stats.median);
                 let is_own = unit != units.times.unit();
                 let name = if is_own { format!(" {}", unit.name()) } else { String::new() };
@@ -121,6 +131,8 @@ impl TableColumn {
                 TableRow::Series { snapshot, series, .. } if !series.graph => {
                     units::share(row.total()?, snapshot.total_beside(series))
                 }
+                TableRow::Kernel { kernel: Kernel { share, .. }, .. }
+                | TableRow::OtherKernels { share, .. } => units::share(*share, 1.0),
                 _ => return None,
             },
             TableColumn::GbPerS => {
@@ -149,14 +161,22 @@ impl<'a> TableRow<'a> {
         match self {
             TableRow::Series { series, .. } => series.launch.is_some(),
             TableRow::Untimed { .. } => false,
-            TableRow::OtherKeys { .. } => true,
+            _ => true,
         }
     }
 
     fn series(&self) -> Option<&'a Series> {
         match self {
             TableRow::Series { series, .. } => Some(series),
-            TableRow::Untimed { .. } | TableRow::OtherKeys { .. } => None,
+            _ => None,
+        }
+    }
+
+    fn stats(&self) -> Option<&'a Stats> {
+        match self {
+            TableRow::Series { series, .. } => series.shown(),
+            TableRow::Kernel { kernel, .. } => kernel.time_ns(),
+            _ => None,
         }
     }
 
@@ -165,29 +185,42 @@ impl<'a> TableRow<'a> {
             TableRow::Series { site, series, .. } => label(site, series),
             TableRow::Untimed { site, .. } => printable(&site.name),
             TableRow::OtherKeys { keys, .. } => format!("  … {keys} more keys"),
+            TableRow::Opened { .. } => String::new(),
+            TableRow::Kernel { kernel, is_ambiguous } => {
+                let name = KERNEL_INDENT.to_owned() + &printable(&kernel.name);
+                if *is_ambiguous { name + "\n      " + &kernel.configuration() } else { name }
+            }
+            TableRow::OtherKernels { kernels, .. } => format!("{KERNEL_INDENT}and {kernels} more"),
         }
     }
 
-    fn calls(&self) -> Option<u64> {
+    fn calls(&self) -> Option<String> {
         match self {
-            TableRow::Series { calls, .. } | TableRow::Untimed { calls, .. } => *calls,
-            TableRow::OtherKeys { .. } => None,
+            TableRow::Series { calls, .. } | TableRow::Untimed { calls, .. } => {
+                calls.map(|calls| calls.to_string())
+            }
+            TableRow::Kernel { kernel, .. } => {
+                Some(marks::PER_CALL.to_owned() + &opened::decimal(kernel.per_call))
+            }
+            _ => None,
         }
     }
 
     fn samples(&self) -> Option<u64> {
         match self {
-            TableRow::Series { series, .. } => Some(series.measured),
-            TableRow::Untimed { .. } => None,
+            TableRow::Series { series, .. } => Some(series.samples()),
             TableRow::OtherKeys { samples, .. } => Some(*samples).filter(|samples| *samples > 0),
+            TableRow::Kernel { kernel, .. } => Some(kernel.count),
+            _ => None,
         }
     }
 
     fn total(&self) -> Option<f64> {
         match self {
             TableRow::Series { series, .. } => series.shown().and(series.total()),
-            TableRow::Untimed { .. } => None,
             TableRow::OtherKeys { total, .. } => self.samples().map(|_| *total),
+            // Kernels are only known for opened calls, and totals are of all calls.
+            _ => None,
         }
     }
 
@@ -197,8 +230,8 @@ impl<'a> TableRow<'a> {
             TableRow::Series { site, series, .. } => {
                 site.is_sampled() && series.estimated_total_ns.is_some()
             }
-            TableRow::Untimed { .. } => false,
             TableRow::OtherKeys { site, .. } => site.is_sampled(),
+            _ => false,
         }
     }
 }
@@ -208,6 +241,7 @@ impl<'a> TableRow<'a> {
 fn device(series: &Series) -> String {
     match series.clock {
         Clock::Sync => format!("{} {}", printable(&series.device), marks::SYNC),
+        Clock::Kernels => format!("{} {}", printable(&series.device), marks::KERNELS),
         Clock::Events => printable(&series.device),
         Clock::Host => marks::HOST.to_owned(),
     }

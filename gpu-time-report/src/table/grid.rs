@@ -3,7 +3,8 @@
 use super::column::{TableColumn, TableRow, Units};
 use super::keys::HiddenKeys;
 use crate::groups::{self, Group};
-use crate::{Measure, Site, Snapshot, series};
+use crate::units::printable;
+use crate::{Measure, Series, Site, Snapshot, opened, series};
 
 /// A header and rows. Every row has a cell for each column.
 pub struct Grid {
@@ -16,6 +17,9 @@ pub struct Grid {
 pub struct Line {
     /// The row belongs to the function above it.
     pub is_below_function: bool,
+    pub is_kernel: bool,
+    /// A text that is as wide as the table. The cells are empty then.
+    pub wide: Option<String>,
     pub cells: Vec<String>,
 }
 
@@ -42,6 +46,11 @@ impl Grid {
         let by_function = groups.chunk_by(|a, b| a.at == b.at);
         let rows = by_function.flat_map(|groups| rows(snapshot, groups)).map(|row| Line {
             is_below_function: row.is_below_function(),
+            is_kernel: matches!(row, TableRow::Kernel { .. }),
+            wide: match &row {
+                TableRow::Opened { line } => Some(line.clone()),
+                _ => None,
+            },
             cells: columns.iter().map(|column| column.cell(&row, &units)).collect(),
         });
         let rows = rows.collect();
@@ -97,10 +106,34 @@ fn rows<'a>(snapshot: &'a Snapshot, groups: &[Group<'a>]) -> Vec<TableRow<'a>> {
             series: row.series,
             calls: None,
         }));
+        rows.extend(head.iter().flat_map(|head| kernels(snapshot, head.series)));
     }
     if let Some(Group { site, .. }) = groups.first().filter(|_| hidden.len() > 0) {
         let (samples, total) = hidden.sum(groups);
         rows.push(TableRow::OtherKeys { site, keys: hidden.len(), samples, total });
+    }
+    rows
+}
+
+/// The number of kernels that the table shows per series.
+const KERNELS: usize = 5;
+
+/// Returns the rows about the opened calls of a series, with its largest kernels.
+fn kernels<'a>(snapshot: &Snapshot, series: &'a Series) -> Vec<TableRow<'a>> {
+    let device = snapshot.devices.iter().find(|device| device.id == series.device);
+    let Some(line) = opened::line(series, device) else { return Vec::new() };
+    let all = series.kernel_times.as_ref().map_or(&[][..], |times| &times.kernels);
+    // A row "and 1 more" would be no shorter than the kernel itself.
+    let shown = if all.len() > KERNELS + 1 { KERNELS } else { all.len() };
+    let (shown, others) = all.split_at_checked(shown).unwrap_or((all, &[]));
+    let mut rows = vec![TableRow::Opened { line: format!("  {}", printable(&line)) }];
+    rows.extend(shown.iter().map(|kernel| TableRow::Kernel {
+        kernel,
+        is_ambiguous: shown.iter().filter(|other| other.name == kernel.name).count() > 1,
+    }));
+    if !others.is_empty() {
+        let share = others.iter().fold(0.0, |sum, kernel| sum + kernel.share);
+        rows.push(TableRow::OtherKernels { kernels: others.len(), share });
     }
     rows
 }

@@ -46,6 +46,6 @@ impl<'a> HiddenKeys<'a> {
             let heads = groups.iter().filter_map(|group| group.head).map(|head| head.series);
             heads.filter(|series| self.has(series))
         };
-        (series::saturating_sum(heads().map(|series| series.measured)), series::total(heads()))
+        (series::saturating_sum(heads().map(Series::samples)), series::total(heads()))
     }
 }

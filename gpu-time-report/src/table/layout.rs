@@ -3,11 +3,11 @@
 use comfy_table::{Table, presets};
 use unicode_width::UnicodeWidthStr;
 
-use super::column::TableColumn;
+use super::column::{KERNEL_INDENT, TableColumn};
 use super::grid::{Grid, Line};
 use super::style::{DIMMED, DOUBTFUL, FUNCTION, TITLE, paint};
 use crate::shorten::shortened;
-use crate::{Terminal, marks};
+use crate::{Terminal, kernel_names, marks};
 
 /// The maximum width of a name if the terminal's width is unknown, and on the narrowest terminal.
 const NAME: usize = 60;
@@ -17,13 +17,14 @@ const NARROW_NAME: usize = 24;
 pub fn fitted(mut grid: Grid, to: Terminal) -> String {
     let width = |text: &str| text.lines().map(UnicodeWidthStr::width).max().unwrap_or_default();
     let mut text = aligned(&grid);
-    let names = grid.rows.iter().filter_map(|line| grid.cell(line, TableColumn::Function));
-    let names: Vec<String> = names.map(str::to_owned).collect();
+    let name = |line| grid.cell(line, TableColumn::Function).unwrap_or_default().to_owned();
+    let names: Vec<String> = grid.rows.iter().map(name).collect();
     let widest = names.iter().map(|name| width(name)).max().unwrap_or_default();
     let room = to
         .columns
         .map_or(NAME, |columns| (widest + columns).saturating_sub(width(&text)).max(NARROW_NAME));
     if widest > room {
+        let names = with_short_kernels(&grid, names, room);
         let short = shortened(names.iter().flat_map(|name| name.lines()), room);
         let cut = |name: &String| {
             let parts = name.lines().filter_map(|part| short.get(part).map(String::as_str));
@@ -32,33 +33,81 @@ pub fn fitted(mut grid: Grid, to: Terminal) -> String {
         grid.set(TableColumn::Function, names.iter().map(cut).collect());
         text = aligned(&grid);
     }
-    if to.colours { coloured(&grid, &text) } else { text }
+    with_wide_lines(&grid, &text, to)
+}
+
+/// Shortens the names of kernels so that their differences remain.
+fn with_short_kernels(grid: &Grid, labels: Vec<String>, room: usize) -> Vec<String> {
+    let name = |label: &str| {
+        let (name, configuration) = label.split_once('\n').unwrap_or((label, ""));
+        (name.trim_start().to_owned(), configuration.to_owned())
+    };
+    let kernels = grid.rows.iter().zip(&labels).filter(|(line, _)| line.is_kernel);
+    let names: Vec<String> = kernels.map(|(_, label)| name(label).0).collect();
+    let room = room.saturating_sub(KERNEL_INDENT.len());
+    let short = kernel_names::shortened(names.iter().map(String::as_str), room);
+    let shorten = |(line, label): (&Line, String)| {
+        if !line.is_kernel {
+            return label;
+        }
+        let (name, configuration) = name(&label);
+        let name = short.get(&*name).unwrap_or(&name);
+        format!("{KERNEL_INDENT}{name}\n{configuration}")
+    };
+    grid.rows.iter().zip(labels).map(shorten).collect()
 }
 
 fn aligned(grid: &Grid) -> String {
     let mut table = Table::new();
+    let rows = grid.rows.iter().filter(|line| line.wide.is_none());
     table
         .load_style(presets::NOTHING)
         .set_header(grid.header.clone())
-        .add_rows(grid.rows.iter().map(|line| line.cells.clone()));
+        .add_rows(rows.map(|line| line.cells.clone()));
     for (laid_out, column) in table.column_iter_mut().zip(grid.columns()) {
         laid_out.set_padding((0, 2)).set_cell_alignment(column.alignment());
     }
     table.trim_fmt()
 }
 
-/// Adds colours to the text that [`aligned`] produced for the table.
-fn coloured(grid: &Grid, text: &str) -> String {
-    let mut shown = text.lines();
-    let mut coloured: Vec<String> =
-        shown.by_ref().take(1).map(|header| paint(TITLE, header)).collect();
+/// Inserts the lines that are as wide as the table into the text that [`aligned`] produced for the
+/// others, and adds colours.
+fn with_wide_lines(grid: &Grid, text: &str, to: Terminal) -> String {
+    let mut laid_out = text.lines();
+    let mut lines: Vec<String> =
+        laid_out.by_ref().take(1).map(|header| to.styled(TITLE, header)).collect();
     for line in &grid.rows {
+        if let Some(wide) = &line.wide {
+            lines.extend(wrapped(wide, to.columns).iter().map(|part| to.styled(DIMMED, part)));
+            continue;
+        }
         let height = line.cells.iter().map(|cell| cell.lines().count()).max().unwrap_or_default();
-        for (i, text) in shown.by_ref().take(height).enumerate() {
-            coloured.push(if i == 0 { first(grid, line, text) } else { paint(DIMMED, text) });
+        for (i, text) in laid_out.by_ref().take(height).enumerate() {
+            lines.push(match i {
+                0 if to.colours => first(grid, line, text),
+                0 => text.to_owned(),
+                _ => to.styled(DIMMED, text),
+            });
         }
     }
-    coloured.join("\n")
+    lines.join("\n")
+}
+
+/// Breaks a line after commas so that its parts fit. Later parts are indented further.
+fn wrapped(line: &str, columns: Option<usize>) -> Vec<String> {
+    let mut parts: Vec<String> = Vec::new();
+    for item in line.split_inclusive(", ") {
+        match parts.last_mut() {
+            Some(last)
+                if columns.is_none_or(|most| last.width() + item.trim_end().width() <= most) =>
+            {
+                last.push_str(item)
+            }
+            Some(_) => parts.push(format!("{KERNEL_INDENT}{item}")),
+            None => parts.push(item.to_owned()),
+        }
+    }
+    parts.iter().map(|part| part.trim_end().to_owned()).collect()
 }
 
 /// Colours the first line of a row: a function's name, and a median that is an upper bound.

@@ -1,6 +1,8 @@
 //! Tests for tables rendered from the fixture snapshots.
 
-use crate::fixtures::{SeriesFixture, everything, gpu, off, on_host, process, rated, row, site};
+use crate::fixtures::{
+    SeriesFixture, everything, gpu, kernels, off, on_host, process, rated, row, site,
+};
 use crate::*;
 
 #[test]
@@ -174,7 +176,7 @@ fn names_are_shortened_to_the_terminal_width() {
 #[test]
 fn colours_change_nothing_else() {
     let coloured = Terminal { colours: true, columns: None };
-    for snapshot in [everything(), rated(), off(), crowded()] {
+    for snapshot in [everything(), kernels(), rated(), off(), crowded()] {
         let (plain, mut text) = (snapshot.to_string(), snapshot.to_table(coloured));
         assert_eq!(snapshot.to_table(Terminal::default()), plain);
         assert!(!plain.contains('\u{1b}'));
@@ -265,4 +267,105 @@ fn graph_keys_with_the_longest_totals_are_shown() {
     assert!(shown.iter().all(|key| key.len() == 5 && *key >= "12x12"), "{table}");
     assert_eq!(rest, Some(vec!["12", "more", "keys"]), "{table}");
     assert_eq!(table.matches("app::keyed").count(), 1, "{table}");
+}
+
+#[test]
+fn table_of_opened_calls() {
+    insta::assert_snapshot!(kernels());
+}
+
+/// Returns the kernels in the table, the function's own rows left out.
+fn kernel_rows(table: &str) -> Vec<&str> {
+    let rows = table.lines().skip_while(|line| !line.starts_with("model::decode"));
+    let rows = rows.take_while(|line| !line.starts_with("app::"));
+    rows.filter(|line| line.starts_with("    ") && !line.starts_with("     ")).collect()
+}
+
+#[test]
+fn opened_calls_fit_the_terminal() {
+    for columns in [108, 120, 160] {
+        let table = kernels().to_table(Terminal { colours: false, columns: Some(columns) });
+        let rows = table.lines().skip_while(|line| !line.starts_with("function"));
+        for line in rows.take_while(|line| !line.is_empty()) {
+            assert!(line.chars().count() <= columns, "{line}");
+        }
+        // Both kernels are called `device_kernel`.
+        let names: Vec<_> =
+            table.lines().filter_map(|line| line.trim().strip_prefix("device_kernel<")).collect();
+        let [one, other] = [0, 1].map(|at| names[at].split("  ").next().unwrap());
+        assert_ne!(one, other, "{table}");
+    }
+}
+
+#[test]
+fn five_largest_kernels_are_shown() {
+    let with = |count: usize| {
+        let mut snapshot = kernels();
+        let times = snapshot.sites[0].series[0].kernel_times.as_mut().unwrap();
+        times.kernels.truncate(count);
+        snapshot.to_string()
+    };
+    for (count, rows, last) in [(5, 5, "rope_14 "), (6, 6, "rope_13 "), (7, 6, "and 2 more ")] {
+        let table = with(count);
+        let rows_shown = kernel_rows(&table).into_iter().filter(|row| !row.contains(", host"));
+        let rows_shown: Vec<_> = rows_shown.collect();
+        assert_eq!(rows_shown.len(), rows, "{table}");
+        assert!(rows_shown[rows - 1].trim_start().starts_with(last), "{table}");
+    }
+}
+
+#[test]
+fn missing_cupti_has_a_note() {
+    let why = "`libcupti.so` was not found: set `GPU_TIME_CUPTI`";
+    let mut snapshot = everything();
+    snapshot.process.kernels = Some(why.to_owned());
+    let table = snapshot.to_string();
+    assert!(
+        table.contains(&format!("\nno call was opened to see its kernels: {why}\n")),
+        "{table}"
+    );
+    assert!(!everything().to_string().contains("no call was opened"));
+}
+
+/// Returns the table's lines that compare CUPTI's time with that of events.
+fn cross_checks(change: impl Fn(&mut Device, &mut Series)) -> (usize, usize) {
+    let mut snapshot = kernels();
+    let (sites, devices) = (&mut snapshot.sites, &mut snapshot.devices);
+    let biased = sites.iter_mut().find(|site| site.name == "app::biased").unwrap();
+    change(&mut devices[0], &mut biased.series[0]);
+    let table = snapshot.to_string();
+    let shown = table.matches("21.10 µs by CUPTI, 22.00 µs by events").count();
+    (shown, table.matches("\nwarning: app::biased on cuda:0: the kernel takes 21.10").count())
+}
+
+#[test]
+fn kernel_that_contradicts_the_bias_has_a_warning() {
+    assert_eq!(cross_checks(|_, _| {}), (1, 1));
+    // The difference is 904.5 ns, and the step 32 ns.
+    let error = |ns| move |gpu: &mut Device, _: &mut Series| gpu.event_bias_error_ns = ns;
+    assert_eq!(cross_checks(error(Some(872.0))), (1, 1));
+    assert_eq!(cross_checks(error(Some(873.0))), (1, 0));
+    // A bias by the user states no error.
+    assert_eq!(cross_checks(error(None)), (1, 0));
+}
+
+#[test]
+fn times_that_do_not_claim_to_equal_cupti_are_not_compared() {
+    type Change = fn(&mut Series, &mut KernelTimes);
+    let changes: [(Change, (usize, usize)); 6] = [
+        (|_, times| times.opened = 4, (0, 0)),
+        (|_, times| (times.opened, times.kernels[0].count) = (4, 4), (1, 0)),
+        (|_, times| times.kernels[0].name = "[memset]".to_owned(), (0, 0)),
+        (|_, times| times.kernels.push(times.kernels[0].clone()), (0, 0)),
+        (|series, _| (series.fed, series.starved) = (0, 90), (0, 0)),
+        (|series, _| series.launches = Some(Launches { min: 1, mean: 1.5, max: 2 }), (0, 0)),
+    ];
+    for (at, (change, expected)) in changes.into_iter().enumerate() {
+        let found = cross_checks(|_, series| {
+            let mut times = series.kernel_times.take().unwrap();
+            change(series, &mut times);
+            series.kernel_times = Some(times);
+        });
+        assert_eq!(found, expected, "{at}");
+    }
 }

@@ -32,6 +32,16 @@ pub(crate) enum Rank {
     FlushProbe,
     /// A context's means of calibration. Held while it is calibrated.
     CalibrationTools,
+    /// Where an opened call waits while its function is suspended.
+    SuspendedCall,
+    /// The opened calls that wait for records of their work. Held while they are matched.
+    Collector,
+    /// The subscription to CUPTI, and the number of guards that keep it switched on.
+    #[cfg(feature = "kernels")]
+    Cupti,
+    /// The names of kernels. Held while CUPTI's records are read and handed over.
+    #[cfg(feature = "kernels")]
+    Activities,
     /// Every thread that made a timed call, and those that have ended.
     Threads,
     /// The brackets and sums that one thread has in flight. A report locks one thread's at a time.
@@ -73,6 +83,10 @@ pub(crate) enum Rank {
     Devices,
     /// The configuration errors for the report's warnings.
     Complaints,
+    /// Opened calls that have ended since the last collection.
+    EndedCalls,
+    /// Opened calls that can be used again.
+    IdleCalls,
     /// The state of the fake GPU.
     #[cfg(test)]
     Fake,
@@ -173,7 +187,7 @@ mod order {
     use super::Rank;
     use crate::base::inside;
 
-    const RANKS: usize = 32;
+    const RANKS: usize = 40;
 
     // The last rank of builds without tests.
     const _: () = assert!((Rank::Complaints as usize) < RANKS - 1);

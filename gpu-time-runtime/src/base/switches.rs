@@ -1,7 +1,7 @@
 //! The flags that every call reads, together in one cache line.
 
 use std::sync::atomic::{
-    AtomicBool, AtomicU8,
+    AtomicBool, AtomicU8, AtomicU32,
     Ordering::{AcqRel, Acquire, Relaxed},
 };
 
@@ -17,6 +17,8 @@ pub(crate) struct Switches {
     pub traced: AtomicBool,
     /// Timing has a budget.
     pub budget: AtomicBool,
+    /// The number of calls that are being recorded by CUPTI.
+    pub opened: AtomicU32,
 }
 
 pub(crate) static SWITCHES: Switches = Switches {
@@ -25,6 +27,7 @@ pub(crate) static SWITCHES: Switches = Switches {
     cold_override: AtomicU8::new(0),
     traced: AtomicBool::new(false),
     budget: AtomicBool::new(false),
+    opened: AtomicU32::new(0),
 };
 
 /// The run-time switch. One value, so that closing and switching on cannot overtake each other.

@@ -14,7 +14,7 @@ use crate::call::stream::{Life, StreamGuard};
 use crate::control::budget_control;
 use crate::cuda::{self, Context};
 use crate::record::threads::{self, StreamCall};
-use crate::record::timeline;
+use crate::record::{opened, timeline};
 use crate::site::counters::{CallCounters, Lease, Outcome};
 use crate::site::{callsite::CallSite, cost};
 use crate::types::{device::DeviceId, key::SeriesKey};
@@ -58,7 +58,7 @@ impl Ticket {
 
     /// Counts the call with the given outcome.
     #[inline(always)]
-    fn count_as(mut self, outcome: Outcome) {
+    pub fn count_as(mut self, outcome: Outcome) {
         self.outcome = outcome;
     }
 
@@ -164,6 +164,10 @@ pub(crate) fn draw(site: &'static CallSite) -> Option<Ticket> {
         return None;
     }
     if !site.is_sampled() {
+        return Some(Ticket::new(site, 1.0));
+    }
+    if opened::is_inside() {
+        // Sampling chose the call around this one.
         return Some(Ticket::new(site, 1.0));
     }
     let counters = threads::counters(site);

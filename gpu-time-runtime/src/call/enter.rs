@@ -8,8 +8,9 @@ use crate::base::inside;
 use crate::call::brackets::{BodyCall, LaunchesCall};
 use crate::call::decide::{self, Admitted, Ticket};
 use crate::call::host::{HostCall, StreamOrHost, StreamTimed};
-use crate::call::source::{Details, Source};
-use crate::call::{barriers::SyncCall, scope::Scope, stream::StreamGuard};
+use crate::call::kernels::{self, KernelsCall};
+use crate::call::source::{Details, Source, Work};
+use crate::call::{barriers::SyncCall, opened, scope::Scope, stream::StreamGuard};
 use crate::site::{callsite::CallSite, cost::CostTimer};
 
 /// Starts a call whose launches are timed individually.
@@ -59,6 +60,15 @@ pub fn enter_host<D: Details>(site: &'static CallSite, details: D) -> Scope<Host
     decide::draw(site).map_or_else(Scope::none, |ticket| begin_host(ticket, details))
 }
 
+/// Starts a call that needs no stream: the kernels that it enqueues are timed by CUPTI.
+#[inline(always)]
+pub fn enter_kernels<D: Details>(
+    site: &'static CallSite,
+    details: D,
+) -> Scope<KernelsCall<D::Work>> {
+    decide::draw(site).map_or_else(Scope::none, |ticket| begin_kernels(ticket, details))
+}
+
 #[inline(never)]
 fn begin<G: StreamGuard, D: Details, S: StreamTimed<G, D::Work>>(
     admitted: Admitted<G>,
@@ -72,14 +82,20 @@ fn begin<G: StreamGuard, D: Details, S: StreamTimed<G, D::Work>>(
     if S::WAITS {
         timing.waits();
     }
+    let is_async = ticket.site.spec.is_async;
     let call = match source {
         Source::Stream(source) => decide::stream_call(ticket, source, is_captured, details)
-            .and_then(|(call, guard, work)| S::begin(call, guard, work))
-            .map(StreamOrHost::Stream),
+            .and_then(|(call, guard, work)| {
+                match opened::enter_stream(&call, &guard, work.get(), is_captured) {
+                    Some(opened) => Some(StreamOrHost::Opened(opened)),
+                    None => S::begin(call, guard, work).map(StreamOrHost::Stream),
+                }
+            }),
         Source::Host => HostCall::begin(ticket, details).map(StreamOrHost::Host),
     };
     drop(timing);
-    Scope::of(call, cost)
+    let nests = !is_async && matches!(call, Some(StreamOrHost::Stream(_)));
+    Scope::of(call, nests, cost)
 }
 
 #[inline(never)]
@@ -89,5 +105,15 @@ fn begin_host<D: Details>(ticket: Ticket, details: D) -> Scope<HostCall<D::Work>
     let timing = cost.start();
     let call = HostCall::begin(ticket, details);
     drop(timing);
-    Scope::of(call, cost)
+    Scope::of(call, false, cost)
+}
+
+#[inline(never)]
+fn begin_kernels<D: Details>(ticket: Ticket, details: D) -> Scope<KernelsCall<D::Work>> {
+    let Some(_inside) = inside::try_enter() else { return Scope::none() };
+    let cost = CostTimer::sample(&ticket.site.cost);
+    let timing = cost.start();
+    let call = kernels::begin(ticket, details);
+    drop(timing);
+    Scope::of(call, false, cost)
 }

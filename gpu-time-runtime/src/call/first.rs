@@ -94,6 +94,29 @@ pub(crate) fn find(
     Ok(context)
 }
 
+/// Returns the device of a context, which is registered if it is new, but not calibrated.
+#[cold]
+pub(super) fn device(handle: usize) -> DeviceId {
+    if let Some(context) = cuda::recent(handle) {
+        return context.device_id();
+    }
+    if cuda::why_unusable().is_some() {
+        return DeviceId::Unknown;
+    }
+    let Ok(context) = cuda::find(Stream(0), handle) else { return DeviceId::Unknown };
+    exit::arm_for_driver();
+    room::with_room(|| health::observe(&context.device));
+    context.device_id()
+}
+
+/// Returns the device of all contexts, for a call that uses none.
+#[cold]
+pub(super) fn only_device() -> DeviceId {
+    let mut devices = cuda::contexts().into_iter().map(Context::device_id);
+    let first = devices.next();
+    first.filter(|first| devices.all(|device| device == *first)).unwrap_or(DeviceId::Unknown)
+}
+
 /// Prepares the flushes and holds needed by the site's timed calls. This enqueues work, so it is
 /// postponed while this thread has an open bracket.
 #[cold]

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use crate::base::{clock, lock::locked};
 use crate::call::decide::{self, Ticket};
+use crate::call::opened::OpenedCall;
 use crate::call::scope::TimedCall;
 use crate::call::source::{Details, Work};
 use crate::record::series_counters::SeriesRef;
@@ -61,12 +62,14 @@ impl<W: Work> TimedCall for HostCall<W> {
     }
 }
 
-/// A call whose `stream` expression yields a stream or `None`.
+/// A call that may have a stream.
 pub enum StreamOrHost<S, W> {
     /// On a stream.
     Stream(S),
     /// On the CPU, without a stream.
     Host(HostCall<W>),
+    /// Recorded by CUPTI, with or without a stream.
+    Opened(OpenedCall),
 }
 
 /// A way of timing a call on a stream.
@@ -84,6 +87,25 @@ impl<S: TimedCall, W: Work> TimedCall for StreamOrHost<S, W> {
         match self {
             StreamOrHost::Stream(call) => call.end(lost, timing),
             StreamOrHost::Host(call) => call.end(lost, timing),
+            StreamOrHost::Opened(call) => call.end(lost, timing),
+        }
+    }
+
+    #[inline]
+    fn pause(&self) {
+        match self {
+            StreamOrHost::Stream(call) => call.pause(),
+            StreamOrHost::Host(call) => call.pause(),
+            StreamOrHost::Opened(call) => call.pause(),
+        }
+    }
+
+    #[inline]
+    fn resume(&self) {
+        match self {
+            StreamOrHost::Stream(call) => call.resume(),
+            StreamOrHost::Host(call) => call.resume(),
+            StreamOrHost::Opened(call) => call.resume(),
         }
     }
 }

@@ -3,7 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
+#[cfg(feature = "kernels")]
+use crate::base::polled::{Around, Polled};
 use crate::base::{fork, inside};
+use crate::record::opened;
 use crate::record::timeline::{self, CallId};
 use crate::site::cost::{CostTimer, Timing};
 use crate::types::sample::Lost;
@@ -18,6 +21,8 @@ struct Active<C> {
     /// The function is suspended at a visible `.await`.
     is_suspended: AtomicBool,
     was_panicking: bool,
+    /// The call keeps calls inside it from being the outermost on the thread.
+    nests: bool,
     cost: CostTimer,
 }
 
@@ -27,6 +32,18 @@ pub trait TimedCall {
     /// sample; `timing` meters the host time spent here.
     #[doc(hidden)]
     fn end(&mut self, lost: Option<Lost>, timing: &mut Timing<'_>) -> CallId;
+
+    /// Marks that an async function leaves this thread: it waits, or the future that it waits for has
+    /// been polled. A call may end after this without a [`resume`](Self::resume).
+    #[doc(hidden)]
+    #[inline(always)]
+    fn pause(&self) {}
+
+    /// Marks that an async function, or a future that it waits for, runs on this thread until the next
+    /// [`pause`](Self::pause). A call begins as resumed.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn resume(&self) {}
 }
 
 impl<C: TimedCall> Scope<C> {
@@ -37,18 +54,21 @@ impl<C: TimedCall> Scope<C> {
         Scope(None)
     }
 
-    /// Creates the scope for a call, which is timed if it is `Some`.
+    /// Creates the scope for a call, which is timed if it is `Some`. `nests`: while it runs, no call on its thread
+    /// can be opened.
     #[inline(always)]
-    pub(crate) fn of(call: Option<C>, cost: CostTimer) -> Self {
-        match call {
-            None => Scope(None),
-            Some(call) => Scope(Some(Active {
-                call,
-                is_suspended: AtomicBool::new(false),
-                was_panicking: thread::panicking(),
-                cost,
-            })),
+    pub(crate) fn of(call: Option<C>, nests: bool, cost: CostTimer) -> Self {
+        let Some(call) = call else { return Scope(None) };
+        if nests {
+            opened::nest();
         }
+        Scope(Some(Active {
+            call,
+            nests,
+            is_suspended: AtomicBool::new(false),
+            was_panicking: thread::panicking(),
+            cost,
+        }))
     }
 
     /// Returns the call and its cost timer, if the call is timed.
@@ -60,27 +80,65 @@ impl<C: TimedCall> Scope<C> {
     /// Marks that the function may be suspended at any time from now on.
     #[inline]
     pub fn suspend(&self) {
-        self.set_suspended(true);
+        if let Some(active) = &self.0
+            && !active.is_suspended.swap(true, Relaxed)
+        {
+            active.call.pause();
+        }
     }
 
-    fn set_suspended(&self, is_suspended: bool) {
-        if let Some(active) = &self.0 {
-            active.is_suspended.store(is_suspended, Relaxed);
+    fn resume(&self) {
+        // A loop that a macro leaves by `break` or `continue` suspends twice.
+        if let Some(active) = &self.0
+            && active.is_suspended.swap(false, Relaxed)
+        {
+            active.call.resume();
         }
     }
 }
 
 /// Marks that the function is about to wait for this future.
+#[cfg(not(feature = "kernels"))]
 #[inline]
 pub fn awaiting<T, C: TimedCall>((future,): (T,), scope: &Scope<C>) -> T {
-    scope.set_suspended(true);
+    scope.suspend();
     future
+}
+
+/// Marks that the function is about to wait for this future, and runs while it is polled.
+#[cfg(feature = "kernels")]
+#[inline]
+pub fn awaiting<T: IntoFuture, C: TimedCall>(
+    (future,): (T,),
+    scope: &Scope<C>,
+) -> Polled<T::IntoFuture, &Scope<C>> {
+    let future = future.into_future();
+    scope.suspend();
+    Polled::new(future, scope)
+}
+
+/// Continues the call of a suspended function while the future that it waits for is polled.
+#[cfg(feature = "kernels")]
+impl<C: TimedCall> Around for &Scope<C> {
+    #[inline]
+    fn before(&self) {
+        if let Some((call, _)) = self.timed() {
+            call.resume();
+        }
+    }
+
+    #[inline]
+    fn after(&self) {
+        if let Some((call, _)) = self.timed() {
+            call.pause();
+        }
+    }
 }
 
 /// Marks that the function has resumed, and passes on the future's output.
 #[inline]
 pub fn awaited<T, C: TimedCall>(((), output): ((), T), scope: &Scope<C>) -> T {
-    scope.set_suspended(false);
+    scope.resume();
     output
 }
 
@@ -102,6 +160,9 @@ impl<C: TimedCall> Active<C> {
         }
         let _inside = inside::enter();
         let mut timing = self.cost.start();
+        if self.nests {
+            opened::unnest();
+        }
         let lost = if thread::panicking() && !self.was_panicking {
             // Checked first, because the panic may come from the awaited future.
             Some(Lost::Failed)
@@ -111,5 +172,116 @@ impl<C: TimedCall> Active<C> {
             None
         };
         timeline::end(self.call.end(lost, &mut timing));
+    }
+}
+
+#[cfg(all(test, feature = "kernels"))]
+mod tests {
+    use std::cell::RefCell;
+    use std::future::poll_fn;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::pin::pin;
+    use std::rc::Rc;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+    use crate::site::cost::CostMeter;
+
+    /// A call that logs what happens to it.
+    #[derive(Default, Clone)]
+    struct Logged(Rc<RefCell<Vec<&'static str>>>);
+
+    impl Logged {
+        fn log(&self, entry: &'static str) {
+            self.0.borrow_mut().push(entry);
+        }
+
+        fn take(&self) -> Vec<&'static str> {
+            self.0.take()
+        }
+
+        fn scope(&self) -> Scope<Logged> {
+            let meter = Box::leak(Box::new(CostMeter::new()));
+            Scope::of(Some(self.clone()), false, CostTimer::sample(meter))
+        }
+    }
+
+    impl TimedCall for Logged {
+        fn end(&mut self, lost: Option<Lost>, _: &mut Timing<'_>) -> CallId {
+            self.log(match lost {
+                None => "end",
+                Some(Lost::Cancelled) => "cancelled",
+                Some(_) => "failed",
+            });
+            CallId::default()
+        }
+
+        fn pause(&self) {
+            self.log("pause");
+        }
+
+        fn resume(&self) {
+            self.log("resume");
+        }
+    }
+
+    fn poll<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
+        future.poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    /// Waits as generated code does, for a future that is ready when polled for the second time.
+    async fn waiting(log: Logged) {
+        let scope = log.scope();
+        let mut is_ready = false;
+        let work = poll_fn(|_| {
+            log.log("work");
+            if std::mem::replace(&mut is_ready, true) { Poll::Ready(()) } else { Poll::Pending }
+        });
+        awaited(((), awaiting((work,), &scope).await), &scope);
+        log.log("body");
+    }
+
+    #[test]
+    fn call_runs_while_its_future_is_polled() {
+        let log = Logged::default();
+        let mut future = pin!(waiting(log.clone()));
+        assert!(poll(future.as_mut()).is_pending());
+        assert_eq!(log.take(), ["pause", "resume", "work", "pause"]);
+        assert!(poll(future.as_mut()).is_ready());
+        assert_eq!(log.take(), ["resume", "work", "pause", "resume", "body", "end"]);
+    }
+
+    #[test]
+    fn cancelled_call_ends_as_paused() {
+        let log = Logged::default();
+        {
+            let mut future = pin!(waiting(log.clone()));
+            assert!(poll(future.as_mut()).is_pending());
+        }
+        assert_eq!(log.take(), ["pause", "resume", "work", "pause", "cancelled"]);
+    }
+
+    #[test]
+    fn panic_in_the_future_leaves_the_call_paused() {
+        let log = Logged::default();
+        let mut future = pin!(async {
+            let scope = log.scope();
+            let work = poll_fn(|_| -> Poll<()> { panic!("on purpose") });
+            awaited(((), awaiting((work,), &scope).await), &scope);
+        });
+        assert!(catch_unwind(AssertUnwindSafe(|| poll(future.as_mut()))).is_err());
+        assert_eq!(log.take(), ["pause", "resume", "pause", "failed"]);
+    }
+
+    #[test]
+    fn macro_left_by_break_pauses_once() {
+        let log = Logged::default();
+        let scope = log.scope();
+        for _ in 0..2 {
+            scope.suspend();
+        }
+        awaited(((), ()), &scope);
+        awaited(((), ()), &scope);
+        assert_eq!(log.take(), ["pause", "resume"]);
     }
 }

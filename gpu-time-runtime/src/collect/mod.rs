@@ -12,8 +12,10 @@ use crate::collect::{devices::Biases, state::SiteState, trace::chrome};
 use crate::config::{output, targets::Target};
 use crate::control::{active, budget_control};
 use crate::cuda;
+use crate::cupti;
 use crate::health;
-use crate::record::{graph, readout, stream_state, threads};
+use crate::record::opened::collector::{self, UselessRecords};
+use crate::record::{drain, graph, readout, stream_state, threads};
 use crate::site::registry;
 use crate::stats::series::SeriesData;
 use crate::types::attribute::Clock;
@@ -41,6 +43,8 @@ pub(crate) fn report() {
     }
     let _one_at_a_time = reporting();
     if !switches::is_closed() {
+        // Another tool may have let go of CUPTI.
+        cupti::retry();
         check_calibrations();
         write_reports();
     }
@@ -67,7 +71,7 @@ fn deliver(targets: &[Target]) {
 
 /// Checks whether the event bias has drifted, unless the GPU is busy with timed work.
 pub(crate) fn check_calibrations() {
-    if !active::config().targets.is_empty() && threads::drain_all(Instant::now() + LOCK_PATIENCE) {
+    if !active::config().targets.is_empty() && drain::drain_all(Instant::now() + LOCK_PATIENCE) {
         for context in cuda::contexts() {
             if !stream_state::has_open() {
                 context.check_calibration();
@@ -141,11 +145,27 @@ fn snapshot_of(report: impl FnOnce(&[SiteState], &Biases) -> Vec<report::Site>) 
             "{stuck} threads did not return from a driver call in time: their measurements are missing"
         ));
     }
+    about.warnings.extend(useless_records());
+    if states.iter().any(SiteState::wants_kernels) {
+        about.kernels = cupti::why_unavailable();
+        about.cupti_version = cupti::version();
+    }
     about.warnings.extend(filters_all(&states));
     about.warnings.extend(budget_control::warning());
     about.warnings.extend(health::warnings());
     let devices = devices::all(states.iter().any(SiteState::has_host_times));
     Snapshot::new(about, devices, report(&states, &Biases::new()))
+}
+
+/// Returns a warning if records of GPU work are missing.
+fn useless_records() -> Option<String> {
+    let UselessRecords { dropped, zero_times } = collector::useless_records();
+    (dropped + zero_times > 0).then(|| {
+        format!(
+            "CUPTI dropped {dropped} records and gave {zero_times} without times: the calls that they \
+             belong to are counted as lost (`records`)"
+        )
+    })
 }
 
 /// Returns a warning if the filter admits none of the functions. Most likely, a pattern is wrong.
@@ -204,7 +224,7 @@ fn read_counters(states: &mut [SiteState]) -> usize {
 /// Drains the brackets that the GPU has finished. Returns 1 if another thread prevented graph nodes
 /// from being read until the deadline, otherwise 0.
 fn drain_all(deadline: Instant) -> usize {
-    threads::drain_all(deadline);
+    drain::drain_all(deadline);
     usize::from(!graph::poll_all(deadline))
 }
 

@@ -159,6 +159,12 @@ impl SiteState {
         self.series.iter().any(|series| series.id.device == DeviceId::Host)
     }
 
+    /// Returns `true` if kernels of the site's calls were to be recorded.
+    pub fn wants_kernels(&self) -> bool {
+        let has_clock = self.site.spec.clock == Clock::Kernels;
+        (has_clock || self.site.is_opened()) && self.calls.timed > 0
+    }
+
     /// Returns the series, as shown in reports.
     pub fn views(&self, biases: &Biases) -> Vec<SeriesView<'_>> {
         let spec = &self.site.spec;
@@ -210,12 +216,12 @@ impl SiteState {
             counted: self.site.rate.get().is_counted(),
             looks: None,
             start_ns: match id.clock {
-                Clock::Events | Clock::Sync => cuda::start_ns(),
+                Clock::Events | Clock::Sync | Clock::Kernels => cuda::start_ns(),
                 Clock::Host => 0,
             },
             bias: match id.clock {
                 Clock::Events => biases.of(id.device),
-                Clock::Sync | Clock::Host => Some(Bias::NONE),
+                Clock::Sync | Clock::Host | Clock::Kernels => Some(Bias::NONE),
             },
         };
         SeriesView { info, tally, state: series }

@@ -20,7 +20,7 @@ use crate::config::targets::{Format, Target};
 use crate::config::{filter::Filter, options::Options};
 use crate::stats::bias::ConfiguredBias;
 use crate::types::attribute::{Cold, Hold};
-use crate::types::sampling::Sampling;
+use crate::types::{kernel_rate::KernelRate, sampling::Sampling};
 
 /// The default number of calls and brackets in a trace, which then takes some tens of megabytes.
 const TRACE_LAST: usize = 100_000;
@@ -48,6 +48,8 @@ pub(crate) struct Config {
     pub cold: Option<Option<Cold>>,
     /// How the stream is held for a function's brackets, if at all.
     pub hold: Option<Option<Hold>>,
+    /// The timed calls to open for each function.
+    pub kernels: Option<KernelRate>,
     /// A bias set by the user, or an empty kernel's time that replaces the table's.
     pub bias: Option<ConfiguredBias>,
     trace_last: usize,
@@ -65,6 +67,7 @@ impl Config {
             warmup: options.warmup.and_then(Result::ok),
             cold: options.cold.and_then(Result::ok),
             hold: options.hold.and_then(Result::ok),
+            kernels: options.kernels.and_then(Result::ok),
             bias: options.bias.and_then(Result::ok),
             trace_last: options.trace_last.and_then(Result::ok).unwrap_or(TRACE_LAST),
         }

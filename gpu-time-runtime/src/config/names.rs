@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 /// All variables that are read.
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 12] = [
     "GPU_TIME",
     "GPU_TIME_REPORT",
     "GPU_TIME_FILTER",
@@ -12,6 +12,8 @@ const NAMES: [&str; 10] = [
     "GPU_TIME_WARMUP",
     "GPU_TIME_COLD",
     "GPU_TIME_SLEEP",
+    "GPU_TIME_KERNELS",
+    "GPU_TIME_CUPTI",
     "GPU_TIME_BIAS",
     "GPU_TIME_TRACE_LAST",
 ];
@@ -84,6 +86,8 @@ mod tests {
             None
         });
         let (mut read, mut names) = (read.into_inner(), NAMES);
+        // Read when CUPTI is looked for.
+        read.push("GPU_TIME_CUPTI".to_owned());
         read.sort();
         names.sort_unstable();
         assert_eq!(read, names);

@@ -8,7 +8,7 @@ use crate::config::targets::{self, Target};
 use crate::config::values;
 use crate::stats::bias::ConfiguredBias;
 use crate::types::attribute::{Cold, Hold};
-use crate::types::sampling::Sampling;
+use crate::types::{kernel_rate::KernelRate, sampling::Sampling};
 
 /// One option from a source. `None` if it is not given, so the next source decides. An error if its
 /// value is invalid, so the default applies.
@@ -26,6 +26,7 @@ pub(crate) struct Options {
     pub warmup: Setting<u32>,
     pub cold: Setting<Option<Cold>>,
     pub hold: Setting<Option<Hold>>,
+    pub kernels: Setting<KernelRate>,
     pub bias: Setting<ConfiguredBias>,
     pub trace_last: Setting<usize>,
 }
@@ -47,6 +48,7 @@ impl Options {
             warmup: vars.value("GPU_TIME_WARMUP", values::warmup),
             cold: vars.value("GPU_TIME_COLD", values::cold),
             hold: vars.value("GPU_TIME_SLEEP", values::hold),
+            kernels: vars.value("GPU_TIME_KERNELS", values::kernels),
             bias: vars.value("GPU_TIME_BIAS", values::bias),
             trace_last: vars
                 .value("GPU_TIME_TRACE_LAST", |text| values::trace_last(text.parse().ok())),
@@ -65,6 +67,7 @@ impl Options {
             warmup: self.warmup.or(other.warmup),
             cold: self.cold.or(other.cold),
             hold: self.hold.or(other.hold),
+            kernels: self.kernels.or(other.kernels),
             bias: self.bias.or(other.bias),
             trace_last: self.trace_last.or(other.trace_last),
         }

@@ -79,8 +79,42 @@ fn variables_override_attributes() {
     }
     assert_eq!(good("GPU_TIME_BUDGET", "1%").budget, Some(0.01));
     assert_eq!(good("GPU_TIME_SAMPLE", "0").sampling.unwrap_or(Sampling::ALL).rate(), 0.0);
+    assert_eq!(good("GPU_TIME_KERNELS", "off").kernels, Some(KernelRate::OFF));
+    assert_eq!(good("GPU_TIME_KERNELS", "0").kernels, Some(KernelRate::OFF));
     assert_eq!(good("GPU_TIME_SLEEP", "off").hold.unwrap_or(Some(Hold::UntilEnqueued)), None);
     assert_eq!(good("GPU_TIME_SLEEP", "on").hold.unwrap_or(None), Some(Hold::UntilEnqueued));
+}
+
+#[test]
+#[cfg(feature = "kernels")]
+fn kernels_take_a_switch_or_a_share() {
+    assert_eq!(good("GPU_TIME_KERNELS", "on").kernels, Some(KernelRate::USUAL));
+    for (text, share) in [("0.01", 0.01), ("2.5 %", 0.025), ("1", 1.0), ("100%", 1.0)] {
+        assert_eq!(good("GPU_TIME_KERNELS", text).kernels, Some(KernelRate::share(share)));
+    }
+    for wrong in ["yes", "2", "-1%", "NaN", "1/16"] {
+        assert_eq!(
+            bad("GPU_TIME_KERNELS", wrong),
+            format!(
+                "invalid value `{wrong}` for `GPU_TIME_KERNELS`: expected `off`, `on` or a share from \
+                 `0` to `1`, such as `0.01` or `1%`"
+            )
+        );
+    }
+}
+
+#[test]
+#[cfg(not(feature = "kernels"))]
+fn kernels_without_their_feature_are_named() {
+    for text in ["on", "1%"] {
+        assert_eq!(
+            bad("GPU_TIME_KERNELS", text),
+            format!(
+                "invalid value `{text}` for `GPU_TIME_KERNELS`: expected `off`, because this build \
+                 lacks gpu-time's feature `kernels`"
+            )
+        );
+    }
 }
 
 #[test]

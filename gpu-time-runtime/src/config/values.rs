@@ -3,7 +3,7 @@
 
 use crate::stats::bias::ConfiguredBias;
 use crate::types::attribute::{Cold, Hold};
-use crate::types::sampling::Sampling;
+use crate::types::{kernel_rate::KernelRate, sampling::Sampling};
 
 /// The longest hold. The stream makes no progress while it is held.
 const MAX_HOLD_NS: f64 = 1e9;
@@ -43,6 +43,19 @@ pub(crate) fn hold(text: &str) -> Result<Option<Hold>, &'static str> {
             .map(|ns| Some(Hold::For(ns as u64)))
             .ok_or("`off`, `on` or a time up to `1s`, such as `50us`"),
     }
+}
+
+pub(crate) fn kernels(text: &str) -> Result<KernelRate, &'static str> {
+    let rate = match text {
+        "off" => Some(KernelRate::OFF),
+        "on" => Some(KernelRate::USUAL),
+        text => share(text).and_then(KernelRate::of_share),
+    };
+    let rate = rate.ok_or("`off`, `on` or a share from `0` to `1`, such as `0.01` or `1%`")?;
+    if cfg!(not(feature = "kernels")) && rate != KernelRate::OFF {
+        return Err("`off`, because this build lacks gpu-time's feature `kernels`");
+    }
+    Ok(rate)
 }
 
 pub(crate) fn sampling(share: Option<f64>) -> Result<Sampling, &'static str> {

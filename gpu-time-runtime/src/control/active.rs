@@ -9,7 +9,7 @@ use crate::control::budget_control;
 use crate::record::timeline;
 use crate::site::callsite::{CallSite, SiteConfig};
 use crate::site::registry;
-use crate::types::sampling::Sampling;
+use crate::types::{kernel_rate::KernelRate, sampling::Sampling};
 
 /// The options from both sources, and the resulting configuration.
 ///
@@ -97,8 +97,47 @@ fn configure_site(site: &'static CallSite, config: &Config) -> bool {
         warmup: config.warmup.unwrap_or(site.spec.warmup),
         cold: config.cold.unwrap_or(site.spec.cold),
         hold: config.hold.unwrap_or(site.spec.sleep),
+        kernels: KernelRate::resolved(config.kernels, site.spec.kernels, site.spec.clock),
         sampling: budgeted.unwrap_or(sampling),
         is_sampled: budgeted.is_some() || sampling != Sampling::ALL,
     });
     on
+}
+
+#[cfg(all(test, feature = "kernels"))]
+mod tests {
+    use super::*;
+    use crate::types::attribute::{Clock, Spec};
+
+    #[test]
+    fn kernels_follow_variable_then_attribute_then_clock() {
+        let [usual, half] = [KernelRate::USUAL, KernelRate::share(0.5)].map(Some);
+        for (variable, attribute, clock, share, opens_first) in [
+            (None, None, Clock::Events, 0.0, false),
+            (None, usual, Clock::Events, 1.0 / 16.0, true),
+            (None, half, Clock::Events, 0.5, false),
+            (None, None, Clock::Kernels, 1.0, true),
+            (Some("on"), half, Clock::Events, 0.5, false),
+            (Some("on"), None, Clock::Events, 1.0 / 16.0, true),
+            (Some("on"), None, Clock::Host, 0.0, false),
+            (Some("1%"), half, Clock::Kernels, 0.01, false),
+            (Some("off"), half, Clock::Kernels, 0.0, false),
+        ] {
+            let spec = Spec { kernels: attribute, clock, ..Spec::named("test::f") };
+            let site: &'static CallSite = Box::leak(Box::new(CallSite::new(spec)));
+            assert_eq!((site.kernels_share(), site.opens_first()), (0.0, false), "unconfigured");
+            let configure = |on: &str| {
+                let vars = [("GPU_TIME", Some(on)), ("GPU_TIME_KERNELS", variable)];
+                let var = |name: &str| vars.iter().find(|(known, _)| *known == name)?.1;
+                let (options, problems) = Options::from_vars(|name| var(name).map(Into::into));
+                assert_eq!(problems, [""; 0]);
+                configure_site(site, &Config::new(options));
+            };
+            configure("on");
+            let opened = (site.kernels_share(), site.opens_first(), site.is_opened());
+            assert_eq!(opened, (share, opens_first, share > 0.0), "{variable:?} {attribute:?}");
+            configure("off");
+            assert!(!site.is_opened() && site.kernels_share() == 0.0 && !site.opens_first());
+        }
+    }
 }

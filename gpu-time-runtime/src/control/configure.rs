@@ -88,6 +88,18 @@ impl Configure {
         self
     }
 
+    /// Sets which of the timed calls are opened, so that CUPTI records their kernels: `"off"`, `"on"`
+    /// or a share such as `"1%"`, for every function, as `GPU_TIME_KERNELS` does. `""` restores the
+    /// setting from each function's attribute.
+    ///
+    /// Without a share, the first call of each function after its warm-up is opened and a random
+    /// sixteenth of the others, or every call with `clock = "kernels"`. `"on"` keeps the shares that
+    /// attributes give. Needs the feature `kernels`.
+    pub fn kernels(mut self, how: &str) -> Self {
+        self.options.kernels = self.text("configure().kernels", how, values::kernels);
+        self
+    }
+
     /// Sets the bias to subtract from each bracket, as `GPU_TIME_BIAS` does. `""` restores the
     /// value from the table.
     pub fn bias(mut self, bias: &str) -> Self {
@@ -151,7 +163,8 @@ mod tests {
     #[test]
     fn invalid_options_are_named() {
         let options = configure().report("jsn:x").filter("!").sample(2.0).budget(f64::NAN);
-        let options = options.cold("icy").sleep("1h").bias("-1ns").trace_last(0).warmup(7);
+        let options =
+            options.cold("icy").sleep("1h").kernels("2").bias("-1ns").trace_last(0).warmup(7);
         let values = [
             ("jsn:x", "report"),
             ("!", "filter"),
@@ -159,6 +172,7 @@ mod tests {
             ("NaN", "budget"),
             ("icy", "cold"),
             ("1h", "sleep"),
+            ("2", "kernels"),
             ("-1ns", "bias"),
             ("0", "trace_last"),
         ];
@@ -175,7 +189,7 @@ mod tests {
     #[test]
     fn defaults_are_valid() {
         let options = configure().report("").filter("").sample(None).budget(None).warmup(None);
-        let options = options.cold("").sleep("").bias("").trace_last(None);
+        let options = options.cold("").sleep("").kernels("").bias("").trace_last(None);
         assert_eq!(options.problems.into_messages(), [""; 0]);
         let unset = Options { on: options.options.on, ..Options::default() };
         assert_ne!(options.options, unset, "defaults replace earlier values");

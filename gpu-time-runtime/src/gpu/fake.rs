@@ -4,9 +4,8 @@ use crate::base::lock::{Mutex, Rank, locked};
 use crate::gpu::{Fault, Gpu, HoldResult, StreamHold};
 use crate::site::callsite::CallSite;
 use crate::stats::clock_fit::ClockFit;
-use crate::types::attribute::{Clock, Cold, Launch, ScopeKind, Spec};
+use crate::types::attribute::{Cold, Launch, ScopeKind, Spec};
 use crate::types::handles::{Event, EventPair, Stream};
-use crate::types::sampling::Sampling;
 
 /// Logs every call. Fails calls and finishes brackets as instructed by the test.
 pub(crate) struct FakeGpu {
@@ -183,33 +182,12 @@ impl Gpu for FakeGpu {
     }
 }
 
-/// An attribute without arguments.
-pub(crate) const SPEC: Spec = Spec {
-    path: || "test::f::marker",
-    name: None,
-    file: file!(),
-    line: line!(),
-    column: 1,
-    warmup: 0,
-    sampling: Sampling::ALL,
-    cold: None,
-    sleep: None,
-    graph: false,
-    is_async: false,
-    scope: ScopeKind::Body,
-    clock: Clock::Events,
-    launches: &[],
-    is_single: false,
-    options: "",
-    remarks: &[],
-};
-
 /// Creates an unregistered site with two launches.
 pub(crate) fn site() -> &'static CallSite {
     Box::leak(Box::new(CallSite::new(Spec {
         scope: ScopeKind::Launches,
         launches: &[Launch { name: "launch", line: 1 }, Launch { name: "launch", line: 2 }],
-        ..SPEC
+        ..Spec::named("test::f")
     })))
 }
 

@@ -11,7 +11,7 @@ use std::sync::Once;
 use std::sync::atomic::{
     AtomicBool, AtomicI32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[cfg(feature = "signals")]
 use crate::base::console;
@@ -21,7 +21,7 @@ use crate::base::signals;
 use crate::base::signals::Handlers;
 use crate::base::{clock, fork, inside, pin, siblings, standard, switches, thread_id};
 use crate::control::active;
-use crate::record::threads;
+use crate::record::{drain, opened::collector};
 use crate::site::registry;
 use crate::{collect, cuda, export, health};
 
@@ -176,7 +176,8 @@ fn report_and_give_back() {
         for context in cuda::contexts() {
             context.release_holds(false);
         }
-        threads::wait_for_gpu(PATIENCE);
+        drain::wait_for_gpu(PATIENCE);
+        collector::give_up(Instant::now() + PATIENCE);
         let one_at_a_time = collect::reporting();
         // A calibration holds a private stream, so it must precede the final release of holds.
         collect::check_calibrations();

@@ -2,8 +2,10 @@
 
 pub(crate) mod bracket;
 pub(crate) mod call_sums;
+pub(crate) mod drain;
 pub(crate) mod feeding;
 pub(crate) mod graph;
+pub(crate) mod opened;
 pub(crate) mod pending;
 pub(crate) mod pool;
 pub(crate) mod readout;

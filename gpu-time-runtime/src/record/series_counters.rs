@@ -6,7 +6,7 @@ use std::ptr;
 use crate::base::lock::MutexGuard;
 use crate::site::callsite::CallSite;
 use crate::site::series_id::{SeriesCell, SeriesId, SeriesIdentity};
-use crate::stats::bracket_counts::BracketCounts;
+use crate::stats::{bracket_counts::BracketCounts, kernels::CallFigures};
 use crate::types::sample::{Lost, Sample};
 use crate::types::workload::Workload;
 
@@ -161,6 +161,27 @@ impl SeriesTable {
         }
     }
 
+    /// Records the outcome of an opened call: its figures and the host time that it took, in nanoseconds. The
+    /// call ended at `at_ns` and no longer counts as in flight.
+    pub fn end_opened(
+        &mut self,
+        series: SeriesRef,
+        outcome: Result<(&CallFigures, u64), Lost>,
+        weight: f32,
+        at_ns: u64,
+        workload: Workload,
+    ) {
+        let Some(counters) = self.counters.get_mut(series.0 as usize) else { return };
+        counters.counts.end_opened(outcome.err());
+        let Ok((figures, host_ns)) = outcome else { return };
+        let (clock, index) = (counters.id.clock, counters.id.index());
+        let Some(sample) = Sample::new(figures.busy_ns as f64) else { return };
+        let sample = sample.at(at_ns).weighted(weight);
+        if let Some(cell) = counters.site.series().get_mut(index) {
+            cell.series.record_opened(figures, host_ns, sample, clock, workload);
+        }
+    }
+
     /// Returns the identity of a series within its site.
     pub fn id(&self, series: SeriesRef) -> Option<&'static SeriesId> {
         Some(self.counters.get(series.0 as usize)?.id)
@@ -225,7 +246,7 @@ mod tests {
         assert_eq!(first, directory(4) + chunk + last + counters);
         assert_eq!(far, directory(626 - 4) + chunk + last);
         assert_eq!(near, last);
-        assert!(last <= 40 && counters <= 4 * 176 && chunk <= 16 * 80);
+        assert!(last <= 40 && counters <= 4 * 192 && chunk <= 16 * 80);
         assert_eq!(sites.map(&mut grown), [0; 3]);
     }
 

@@ -1,12 +1,11 @@
 //! Per-thread recorders, each with one thread's counters, brackets and call sums.
 
 use std::cell::Cell;
-use std::time::{Duration, Instant};
 
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked};
 use crate::base::{fork, inside, thread_id};
 use crate::cuda::Context;
-use crate::record::recorder::{self, Recorder};
+use crate::record::recorder::Recorder;
 use crate::record::timeline::CallId;
 use crate::site::counters::{CallCounters, Lease};
 use crate::site::thread_counters::ThreadCounters;
@@ -170,25 +169,4 @@ fn locked_threads() -> MutexGuard<'static, Threads> {
 /// are read or waited for.
 pub(crate) fn all() -> Vec<&'static ThreadRecorder> {
     locked_threads().all.clone()
-}
-
-/// The pause between two drains in [`wait_for_gpu`].
-const PAUSE: Duration = Duration::from_micros(200);
-
-/// Waits up to `patience` for the GPU to finish every bracket.
-pub(crate) fn wait_for_gpu(patience: Duration) {
-    let deadline = Instant::now() + patience;
-    while !drain_all(deadline) && Instant::now() < deadline {
-        std::thread::sleep(PAUSE);
-    }
-}
-
-/// Drains every thread. Returns `true` if the GPU has finished every bracket. A recorder that stays
-/// locked until the deadline counts as busy.
-pub(crate) fn drain_all(deadline: Instant) -> bool {
-    let mut are_idle = true;
-    for thread in all() {
-        are_idle &= recorder::drain_by(&thread.recorder, deadline);
-    }
-    are_idle
 }

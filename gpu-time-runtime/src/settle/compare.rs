@@ -8,7 +8,7 @@ use crate::collect;
 use crate::collect::devices::event_step_ns;
 use crate::control::active;
 use crate::control::cold_override::ColdOverride;
-use crate::record::threads;
+use crate::record::drain;
 use crate::settle::compared::{Block, Compared};
 use crate::settle::options::Settle;
 use gpu_time_report::Site;
@@ -36,7 +36,7 @@ pub(crate) fn run(settle: Settle, [base, new]: [Arm; 2]) -> Compared {
     let cold = settle.cold.filter(|_| active::config().cold.is_none());
     let _override = cold.map(ColdOverride::begin);
     // Brackets in flight do not belong to the run.
-    threads::wait_for_gpu(PATIENCE);
+    drain::wait_for_gpu(PATIENCE);
     let is_late = || started.elapsed() >= settle.timeout;
     let mut calls = [1; 2];
     for (closure, calls) in closures.iter_mut().zip(&mut calls) {
@@ -88,7 +88,7 @@ fn prepare(closure: &mut dyn FnMut(), is_late: impl Fn() -> bool) -> u32 {
 fn batch(closure: &mut dyn FnMut(), calls: u32) -> Vec<Site> {
     let (before, _) = collect::states();
     (0..calls).for_each(|_| closure());
-    threads::wait_for_gpu(PATIENCE);
+    drain::wait_for_gpu(PATIENCE);
     // Only the medians are used, and not their intervals.
     collect::sites_since(&before, 1)
 }

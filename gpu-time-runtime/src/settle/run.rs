@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::base::fork;
 use crate::collect::{self, devices::event_step_ns};
 use crate::control::{active, cold_override::ColdOverride};
-use crate::record::threads;
+use crate::record::drain;
 use crate::settle::{back_to_back, look_plan::LookPlan, options::Settle, pacer::Pacer};
 use crate::settle::{progress::Progress, settled::Settled, stopping::Verdict};
 use gpu_time_report::Site;
@@ -31,7 +31,7 @@ pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
         return back_to_back::run(&settle, plan, closure);
     }
     // Brackets already in flight do not belong to the run.
-    threads::wait_for_gpu(PATIENCE);
+    drain::wait_for_gpu(PATIENCE);
     let before = collect::begin_run();
     let judge = |run: &[Site]| Verdict::of(&settle, run, event_step_ns);
     let cold = settle.cold.filter(|_| active::config().cold.is_none());
@@ -52,7 +52,7 @@ pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
         let evaluation = pacer.stepped.elapsed();
         if is_done(&verdict) {
             if !verdict.is_empty() {
-                threads::wait_for_gpu(PATIENCE);
+                drain::wait_for_gpu(PATIENCE);
             }
             let snapshot = collect::snapshot_since(&before, plan.with_this());
             // The last samples may have moved a median.

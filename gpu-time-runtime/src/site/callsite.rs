@@ -12,7 +12,8 @@ use crate::site::series_id::{SeriesCell, SeriesId, SeriesIdentity};
 use crate::stats::{hold_deadline::HoldDeadline, sampling::CurrentRate, series::SeriesData};
 use crate::types::attribute::{Clock, Cold, Hold, Spec};
 use crate::types::settings::Settings;
-use crate::types::{device::DeviceId, key::Keys, label::label, sampling::Sampling};
+use crate::types::{device::DeviceId, key::Keys, label::label};
+use crate::types::{kernel_rate::KernelRate, sampling::Sampling};
 
 /// One annotated function: its attribute, its settings and its series.
 ///
@@ -28,6 +29,9 @@ pub struct CallSite {
     /// The [`Settings`], packed.
     settings: AtomicU64,
     warmup: AtomicU32,
+    /// The share of the timed calls to open, as the bits of an `f64`. Read only if `interest` has
+    /// `OPENED`.
+    kernels: AtomicU64,
     name: OnceLock<String>,
     /// Counters for calls on threads without their own counters for this site, such as threads that
     /// are exiting.
@@ -52,6 +56,7 @@ pub(crate) struct SiteConfig {
     pub warmup: u32,
     pub cold: Option<Cold>,
     pub hold: Option<Hold>,
+    pub kernels: KernelRate,
     pub sampling: Sampling,
     /// Only some calls are timed, or a budget may reduce the number of timed calls.
     pub is_sampled: bool,
@@ -65,6 +70,10 @@ const ON: u8 = 2;
 const PLAIN: u8 = 4;
 /// With `ON`: only some calls are timed.
 const SAMPLED: u8 = 8;
+/// With `ON`: some calls are opened.
+const OPENED: u8 = 16;
+/// With `OPENED`: the first timed call is.
+const OPENED_FIRST: u8 = 32;
 
 impl CallSite {
     /// Creates a site that has not been called yet.
@@ -76,6 +85,7 @@ impl CallSite {
             spec,
             settings: AtomicU64::new(Settings::NONE),
             warmup: AtomicU32::new(0),
+            kernels: AtomicU64::new(0),
             name: OnceLock::new(),
             shared_counters: OnceLock::new(),
             series: Mutex::new(Rank::Series, Vec::new()),
@@ -125,6 +135,24 @@ impl CallSite {
         self.interest.load(Relaxed) & SAMPLED != 0
     }
 
+    /// Returns `true` if some of the timed calls are opened. Needs no load beyond that of
+    /// [`is_on`](Self::is_on).
+    #[inline(always)]
+    pub(crate) fn is_opened(&self) -> bool {
+        cfg!(feature = "kernels") && self.interest.load(Relaxed) & OPENED != 0
+    }
+
+    /// Returns `true` if the first timed call is opened, whatever the share, and this is it.
+    pub(crate) fn opens_first(&self) -> bool {
+        self.interest.load(Relaxed) & OPENED_FIRST != 0
+            && self.interest.fetch_and(!OPENED_FIRST, Relaxed) & OPENED_FIRST != 0
+    }
+
+    /// Returns the share of the timed calls to open; 0 if none.
+    pub(crate) fn kernels_share(&self) -> f64 {
+        if self.is_opened() { f64::from_bits(self.kernels.load(Relaxed)) } else { 0.0 }
+    }
+
     /// Sets the fraction of calls to time.
     pub(crate) fn set_rate(&self, rate: f64) {
         if let Some(sampling) = Sampling::of_share(rate) {
@@ -144,10 +172,18 @@ impl CallSite {
         let is_plain = config.warmup == 0 && settings == Settings::default() && !self.spec.graph;
         self.rate.set(config.sampling);
         self.rate.renew();
+        let kernels = config.kernels.get(self.spec.clock);
+        self.kernels.store(kernels.to_bits(), Relaxed);
+        let is_first = config.kernels == KernelRate::USUAL;
         let with = |flag: u8, is_set: bool| if is_set { flag } else { 0 };
         let interest = match config.on {
             false => OFF,
-            true => ON | with(PLAIN, is_plain) | with(SAMPLED, config.is_sampled),
+            true => {
+                ON | with(PLAIN, is_plain)
+                    | with(SAMPLED, config.is_sampled)
+                    | with(OPENED, kernels > 0.0)
+                    | with(OPENED_FIRST, is_first)
+            }
         };
         self.interest.store(interest, Release);
     }

@@ -5,7 +5,7 @@ use crate::types::sample::{Losses, Lost, Sample};
 
 /// The brackets of a series, or the calls of a series of sums, by what became of them.
 ///
-/// Invariants: `timed = measured + in_flight + lost` and `measured = fed + starved + at_floor`. Each is
+/// Invariants: `timed = measured + opened + in_flight + lost` and `measured = fed + starved + at_floor`. Each is
 /// counted by itself. Both hold for every thread alone, and so for the sum over any of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BracketCounts {
@@ -15,6 +15,8 @@ pub(crate) struct BracketCounts {
     /// The part of `timed` that has been neither measured nor lost yet.
     pub in_flight: u64,
     pub measured: u64,
+    /// Calls whose work was recorded by CUPTI.
+    pub opened: u64,
     pub fed: u64,
     pub starved: u64,
     pub at_floor: u64,
@@ -52,9 +54,18 @@ impl BracketCounts {
         self.queued += u64::from(flags.queued);
     }
 
-    /// Returns the number of brackets that were measured or lost.
+    /// Counts the outcome of an opened call that was in flight.
+    pub fn end_opened(&mut self, lost: Option<Lost>) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        match lost {
+            Some(lost) => self.lost.add(lost),
+            None => self.opened += 1,
+        }
+    }
+
+    /// Returns the number of brackets that were measured, and of calls that were opened, or lost.
     pub fn ended(&self) -> u64 {
-        self.measured + self.lost.total()
+        self.measured + self.opened + self.lost.total()
     }
 
     /// Adds the brackets of another thread.
@@ -72,6 +83,7 @@ impl BracketCounts {
         self.timed += other.timed;
         self.in_flight += other.in_flight;
         self.measured += other.measured;
+        self.opened += other.opened;
         self.at_floor += other.at_floor;
         self.lost.add_all(other.lost);
     }
@@ -84,6 +96,7 @@ impl Since for BracketCounts {
             timed: 0,
             in_flight: self.in_flight,
             measured: self.measured.since(&earlier.measured),
+            opened: self.opened.since(&earlier.opened),
             fed: self.fed.since(&earlier.fed),
             starved: self.starved.since(&earlier.starved),
             at_floor: self.at_floor.since(&earlier.at_floor),

@@ -19,10 +19,10 @@ const FEWEST: f64 = 5_000.0;
 /// few in the sample to know it.
 const FEWEST_BEHIND: f64 = 60.0;
 
-/// Weighted sums over the samples, which account for the calls that were not timed.
+/// Weighted sums over the samples, which account for the calls that were not timed, and for opened calls.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WeightedSums {
-    /// Σ (weight − 1) × time, and × brackets.
+    /// Σ (weight − 1) × time, and × brackets. For opened calls Σ weight × time, without brackets.
     ns: f64,
     brackets: f64,
     /// Σ v, Σ v × time and Σ v × time², with v = weight × (weight − 1).
@@ -61,9 +61,23 @@ impl WeightedSums {
     #[cold]
     pub fn record(&mut self, sample: Sample) {
         let (weight, ns) = (f64::from(sample.weight), sample.raw_ns());
-        let v = weight * (weight - 1.0);
         self.ns += (weight - 1.0) * ns;
         self.brackets += (weight - 1.0) * f64::from(sample.brackets);
+        self.record_variance(weight, ns);
+    }
+
+    /// Records an opened call, whose time is not among the samples and contains no event bias.
+    #[cold]
+    pub fn record_opened(&mut self, sample: Sample) {
+        let (weight, ns) = (f64::from(sample.weight), sample.raw_ns());
+        self.ns += weight * ns;
+        if weight != 1.0 {
+            self.record_variance(weight, ns);
+        }
+    }
+
+    fn record_variance(&mut self, weight: f64, ns: f64) {
+        let v = weight * (weight - 1.0);
         self.v += v;
         self.v_ns += v * ns;
         self.v_ns2 += v * ns * ns;
@@ -78,7 +92,7 @@ impl WeightedSums {
         }
     }
 
-    /// Estimates the total time of a series whose samples add up to `seen_ns`. Subtracts `bias_ns`
+    /// Estimates the total time of a series whose samples add up to `seen_ns`, with its opened calls. Subtracts `bias_ns`
     /// for each bracket. A sample has `brackets` brackets on average.
     pub fn total(
         &self,

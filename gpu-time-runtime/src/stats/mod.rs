@@ -7,6 +7,7 @@ pub(crate) mod clock_fit;
 pub(crate) mod estimate;
 pub(crate) mod eviction;
 pub(crate) mod hold_deadline;
+pub(crate) mod kernels;
 pub(crate) mod looks;
 pub(crate) mod pair_constant;
 pub(crate) mod quantile;

@@ -1,11 +1,12 @@
 //! Samples of one series: a launch or a call at one site, on one device and in one cache state.
 
 use crate::stats::bracket_counts::BracketCounts;
+use crate::stats::kernels::{CallFigures, OpenedCalls};
 use crate::stats::looks::Looks;
 use crate::stats::rates::{RateBasis, Rates};
 use crate::stats::since::{Since, impl_since};
 use crate::stats::{bias::Bias, estimate::WeightedSums, sampling::Population};
-use crate::types::sample::{CacheState, Measure, Sample};
+use crate::types::sample::{CacheState, Measure, Sample, SampleFlags};
 use crate::types::{attribute::Clock, workload::Workload};
 use gpu_time_report::{
     self as report, Batches, Course, Dependence, Distribution, Histogram, Summary, UnknownError,
@@ -20,6 +21,8 @@ pub struct SeriesData {
     looks: Looks,
     fed: TimeRecorder,
     starved: TimeRecorder,
+    /// `None` without opened calls.
+    opened: Option<Box<OpenedCalls>>,
 }
 
 /// Raw times of fed or of starved samples: their distribution, their course over the run, and their
@@ -39,6 +42,8 @@ struct TimeRecorder {
 pub struct SampleTimes {
     fed: TimeSummary,
     starved: TimeSummary,
+    /// `None` without opened calls, and in a difference between two copies.
+    opened: Option<Box<report::KernelTimes>>,
     looks: u32,
 }
 
@@ -124,6 +129,7 @@ impl SeriesData {
             looks: Looks::default(),
             fed: TimeRecorder::new(),
             starved: TimeRecorder::new(),
+            opened: None,
         }
     }
 
@@ -151,6 +157,25 @@ impl SeriesData {
         if sample.flags.fed { &mut self.fed } else { &mut self.starved }.record(sample);
     }
 
+    /// Records an opened call. Its busy time is the time of a call only if there is no other clock.
+    pub fn record_opened(
+        &mut self,
+        call: &CallFigures,
+        host_ns: u64,
+        sample: Sample,
+        clock: Clock,
+        workload: Workload,
+    ) {
+        self.opened.get_or_insert_default().record(call, host_ns);
+        if clock == Clock::Kernels {
+            let flags = SampleFlags { fed: true, ..sample.flags };
+            self.record(sample.flagged(flags));
+            self.sums.rates.record(sample.flagged(flags), workload);
+        } else {
+            self.sums.weighted.record_opened(sample);
+        }
+    }
+
     /// Records the work of a sample that has already been recorded.
     #[cold]
     pub fn record_work(&mut self, sample: Sample, workload: Workload) {
@@ -169,13 +194,16 @@ impl SeriesData {
         SampleTimes {
             fed: self.fed.summary(),
             starved: self.starved.summary(),
+            opened: self.opened.as_ref().map(|opened| Box::new(opened.report())),
             looks: self.looks.count(),
         }
     }
 
     /// Returns the memory that it takes, in bytes.
     pub fn bytes(&self) -> usize {
-        size_of::<Self>() + self.fed.heap_bytes() + self.starved.heap_bytes()
+        let opened = self.opened.as_ref();
+        let opened = opened.map_or(0, |opened| size_of_val(&**opened) + opened.heap_bytes());
+        size_of::<Self>() + self.fed.heap_bytes() + self.starved.heap_bytes() + opened
     }
 }
 
@@ -184,6 +212,7 @@ impl Since for SampleTimes {
         SampleTimes {
             fed: self.fed.since(&earlier.fed),
             starved: self.starved.since(&earlier.starved),
+            opened: None,
             looks: self.looks,
         }
     }
@@ -205,6 +234,12 @@ impl Since for TimeSummary {
 }
 
 impl SampleTimes {
+    /// Returns the figures of opened calls, if there are any.
+    #[cfg(test)]
+    pub fn opened(&self) -> Option<&report::KernelTimes> {
+        self.opened.as_deref()
+    }
+
     /// Returns the series for the report. Counts were read before the times were, so the statistics
     /// may include a few more samples.
     ///
@@ -214,18 +249,22 @@ impl SampleTimes {
         let SampleSums { brackets, weighted, rates } = &tally.sums;
         let BracketCounts { timed, in_flight, measured, fed, starved, at_floor, .. } = tally.counts;
         let BracketCounts { queued, nested, tracked, lost, .. } = tally.counts;
-        let basis = if fed > 0 { &self.fed } else { &self.starved };
+        // The times of a series without events are those of opened calls, which are recorded as fed.
+        let samples =
+            if info.clock == Clock::Kernels { tally.counts.opened } else { fed + starved };
+        let basis = if starved == 0 || fed > 0 { &self.fed } else { &self.starved };
         let dependence = basis.dependence();
         let looks = info.looks.unwrap_or(self.looks).max(1);
         let sum = |bias: f64| self.fed.summary.sum(bias) + self.starved.summary.sum(bias);
         let stats = |bias: f64| basis.summary.stats(bias, sum(bias));
         let bias_ns = tally.bias_ns(info.bias);
         let net_ns = tally.removed_ns(info.bias).and_then(stats);
-        let net_sum_ns = bias_ns.filter(|_| fed + starved > 0).map(|bias| match &net_ns {
+        let net_sum_ns = bias_ns.filter(|_| samples > 0).map(|bias| match &net_ns {
             Some(net) => net.sum,
             None => (sum(0.0) - bias * brackets.sum as f64).max(0.0),
         });
-        let estimate = info.population.filter(|_| fed + starved > 0).map(|population| {
+        let has_times = samples > 0 || tally.counts.opened > 0;
+        let estimate = info.population.filter(|_| has_times).map(|population| {
             let mean = brackets.mean();
             let (seen_ns, bias_ns) = net_sum_ns.zip(bias_ns).unwrap_or((sum(0.0), 0.0));
             weighted.total(seen_ns, bias_ns, mean, population)
@@ -237,7 +276,7 @@ impl SampleTimes {
             error_ns => error_ns,
         });
         let rate_basis = RateBasis {
-            fed: fed > 0,
+            fed: fed > 0 || info.clock == Clock::Kernels,
             samples: basis.summary.count(),
             median_ns: net_ns.map(|net| net.median),
             bias_ns,
@@ -261,9 +300,11 @@ impl SampleTimes {
             nested,
             tracked,
             upper_bound: fed == 0 && starved > 0,
-            launches: (info.measure == Measure::Sum && fed + starved > 0).then_some(
-                report::Launches { min: brackets.min, mean: brackets.mean(), max: brackets.max },
-            ),
+            launches: (info.measure == Measure::Sum && samples > 0).then_some(report::Launches {
+                min: brackets.min,
+                mean: brackets.mean(),
+                max: brackets.max,
+            }),
             raw_ns: stats(0.0),
             net_ns,
             bias_ns,
@@ -272,7 +313,7 @@ impl SampleTimes {
             estimated_total_error_ns: error_ns.and_then(Result::ok),
             unknown_error: error_ns.and_then(Result::err),
             ci95_ns: basis.summary.median_interval(&dependence, looks),
-            dependence: (fed + starved > 0).then_some(dependence),
+            dependence: (samples > 0).then_some(dependence),
             looks,
             timeline: basis.course.as_ref().and_then(|course| course.timeline(info.start_ns)),
             histogram: basis.summary.histogram().clone(),
@@ -280,6 +321,7 @@ impl SampleTimes {
             runs: Vec::new(),
             bytes: rates.bytes(rate_basis),
             flops: rates.flops(rate_basis),
+            kernel_times: self.opened.as_deref().cloned(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The attribute's arguments.
 
-use crate::types::sampling::Sampling;
+use crate::types::{kernel_rate::KernelRate, sampling::Sampling};
 pub use gpu_time_report::{Clock, Remark, ScopeKind};
 
 /// The arguments of one attribute, as compile-time constants.
@@ -27,6 +27,8 @@ pub struct Spec {
     pub cold: Option<Cold>,
     /// `sleep` or `sleep = "50us"`.
     pub sleep: Option<Hold>,
+    /// `kernels` or `kernels = 0.01`: which of the timed calls are opened.
+    pub kernels: Option<KernelRate>,
     /// `graph`: captured launches become timed graph nodes.
     pub graph: bool,
     /// The function is async. Its stream is never held, because the hold would outlast an await.
@@ -44,6 +46,34 @@ pub struct Spec {
     pub options: &'static str,
     /// The macro's remarks about how it times the function.
     pub remarks: &'static [Remark],
+}
+
+impl Spec {
+    /// Returns the attribute without arguments, on a function with this name in which the macro found no
+    /// launches. For tests and benches, which have no function to put it on.
+    #[doc(hidden)]
+    pub const fn named(name: &'static str) -> Spec {
+        Spec {
+            path: || "",
+            name: Some(name),
+            file: file!(),
+            line: line!(),
+            column: 1,
+            warmup: 0,
+            sampling: Sampling::ALL,
+            kernels: None,
+            cold: None,
+            sleep: None,
+            graph: false,
+            is_async: false,
+            scope: ScopeKind::Body,
+            clock: Clock::Events,
+            launches: &[],
+            is_single: false,
+            options: "",
+            remarks: &[],
+        }
+    }
 }
 
 /// A launch found by the macro.

@@ -1,9 +1,12 @@
 //! Plain values passed between layers.
 
+#[allow(dead_code, reason = "for windows")]
+pub(crate) mod activity;
 pub mod attribute;
 pub(crate) mod device;
 pub(crate) mod gpu_stream;
 pub(crate) mod handles;
+pub mod kernel_rate;
 pub mod key;
 pub(crate) mod label;
 pub(crate) mod sample;

@@ -63,6 +63,17 @@ fn unloaded_plugin_stays_in_memory() {
     }
 }
 
+/// A running thread keeps the code that it runs in memory, so this is a runtime without threads. It has
+/// handlers for forks and signals.
+#[test]
+fn unloaded_plugin_without_threads_stays_in_memory() {
+    let plugin = plugin("plugin_alone");
+    let mut loader = program("loader");
+    loader.arg(&plugin).env("GPU_TIME", "off");
+    let (stdout, stderr) = succeed(loader);
+    assert_eq!((stdout, stderr), (format!("{}\n", plugin.display()), String::new()));
+}
+
 /// The report reads the sites of every plugin that shares the runtime.
 #[test]
 fn report_has_functions_of_unloaded_plugin() {
@@ -120,6 +131,8 @@ fn runtimes_answer_signals_together() {
     let (mut loader, reports) = three_runtimes(dir.path());
     loader.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = loader.spawn().expect("the program runs");
+    // The program ends when this does, and waiting for it would close it.
+    let _stdin = child.stdin.take();
     let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
     assert!(lines.by_ref().take(3).all(|line| line.is_ok()));
 

@@ -1,7 +1,9 @@
 //! Calls that interrupt the runtime on their own thread: from a signal handler, and from the global
 //! allocator.
 
+use std::cell::Cell;
 use std::ffi::c_int;
+use std::hint::{black_box, spin_loop};
 use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -25,7 +27,7 @@ static ON_HOST: AtomicU64 = AtomicU64::new(0);
 static SAMPLED: AtomicU64 = AtomicU64::new(0);
 static OFF: AtomicU64 = AtomicU64::new(0);
 static ON_GPU: AtomicU64 = AtomicU64::new(0);
-static IN_ALLOCATOR: AtomicU64 = AtomicU64::new(0);
+static INTERRUPTING: AtomicU64 = AtomicU64::new(0);
 
 // The bodies are safe in a signal handler: they count without `ran!`, which allocates.
 
@@ -51,9 +53,30 @@ fn on_gpu(stream: &Arc<CudaStream>) {
     ON_GPU.fetch_add(1, Relaxed);
 }
 
-#[gpu_timed(clock = "host")]
-fn in_allocator() {
-    IN_ALLOCATOR.fetch_add(1, Relaxed);
+/// Called only from the handler and the allocator.
+#[gpu_timed(clock = "host", bytes = now_timed())]
+fn interrupting() {
+    INTERRUPTING.fetch_add(1, Relaxed);
+}
+
+thread_local! {
+    /// The calls of `interrupting` on this thread, and those of them that were timed.
+    static CALLS: Cell<u64> = const { Cell::new(0) };
+    static TIMED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Evaluated only for timed calls.
+fn now_timed() -> u64 {
+    TIMED.set(TIMED.get() + 1);
+    1
+}
+
+/// Calls `interrupting` and returns `true` if the call was timed.
+fn interrupting_is_timed() -> bool {
+    let before = TIMED.get();
+    CALLS.set(CALLS.get() + 1);
+    interrupting();
+    TIMED.get() > before
 }
 
 fn print_tally() {
@@ -62,7 +85,7 @@ fn print_tally() {
         ("sampled", &SAMPLED),
         ("off", &OFF),
         ("on_gpu", &ON_GPU),
-        ("in_allocator", &IN_ALLOCATOR),
+        ("interrupting", &INTERRUPTING),
     ] {
         let runs = runs.load(Relaxed);
         if runs > 0 {
@@ -73,7 +96,10 @@ fn print_tally() {
 }
 
 static STREAM: OnceLock<Arc<CudaStream>> = OnceLock::new();
+/// Rounds of the loop, signals handled, and those of them that came inside the runtime.
+static ROUNDS: AtomicU64 = AtomicU64::new(0);
 static HANDLED: AtomicU64 = AtomicU64::new(0);
+static INSIDE: AtomicU64 = AtomicU64::new(0);
 
 fn call_all() {
     on_host();
@@ -84,6 +110,9 @@ fn call_all() {
 
 extern "C" fn on_signal(_: c_int) {
     call_all();
+    if !interrupting_is_timed() {
+        INSIDE.fetch_add(1, Relaxed);
+    }
     HANDLED.fetch_add(1, Relaxed);
 }
 
@@ -96,9 +125,18 @@ fn handler(_: &[String]) {
     // SAFETY: the handler makes no call that is unsafe where it can interrupt.
     let (previous, main) = unsafe { (libc::signal(libc::SIGALRM, handler), libc::pthread_self()) };
     assert_ne!(previous, libc::SIG_ERR);
-    // The first signals find nothing registered yet.
+    // The first calls are the handler's.
+    // SAFETY: as above.
+    assert_eq!(unsafe { libc::raise(libc::SIGALRM) }, 0);
     let sender = thread::spawn(move || {
-        for sent in 0..SIGNALS {
+        for sent in 1..SIGNALS {
+            // The loop makes progress however fast the signals are, and each one meets another
+            // point of a round.
+            let round = ROUNDS.load(Relaxed);
+            while ROUNDS.load(Relaxed) == round {
+                thread::yield_now();
+            }
+            (0..sent * 37 % 512).for_each(|_| spin_loop());
             // SAFETY: the main thread joins this one before it ends.
             assert_eq!(unsafe { libc::pthread_kill(main, libc::SIGALRM) }, 0);
             while HANDLED.load(Relaxed) <= sent {
@@ -106,17 +144,18 @@ fn handler(_: &[String]) {
             }
         }
     });
-    let mut rounds = 0;
     while HANDLED.load(Relaxed) < SIGNALS {
         call_all();
-        rounds += 1;
-        if rounds % 1_000 == 0 {
+        if ROUNDS.fetch_add(1, Relaxed).is_multiple_of(1_000) {
             // Not dropped, because a signal may not interrupt the allocator of the program itself.
             mem::forget(gpu_time::snapshot());
         }
     }
     sender.join().unwrap();
     gpu.synchronize();
+    for (name, count) in [("rounds", &ROUNDS), ("signals", &HANDLED), ("inside", &INSIDE)] {
+        tally::fact(name, count.load(Relaxed));
+    }
     print_tally();
 }
 
@@ -126,8 +165,16 @@ static IS_CALLING: AtomicBool = AtomicBool::new(false);
 /// Calls an annotated function inside the allocator.
 pub fn allocating() {
     if IS_CALLING.load(Relaxed) {
-        in_allocator();
+        interrupting_is_timed();
     }
+}
+
+/// Returns how often `work` called `interrupting` on this thread, and how many of these calls were
+/// timed.
+fn count_interrupting(work: impl FnOnce()) -> [u64; 2] {
+    let before = [CALLS.get(), TIMED.get()];
+    work();
+    [CALLS.get() - before[0], TIMED.get() - before[1]]
 }
 
 /// The first call of the program comes from the allocator, and so do all other first calls: of a
@@ -135,11 +182,13 @@ pub fn allocating() {
 fn allocator(_: &[String]) {
     let gpu = Gpu::new();
     IS_CALLING.store(true, Relaxed);
+    let own_timed = AtomicU64::new(0);
     let work = || {
         for _ in 0..200 {
             on_host();
             on_gpu(&gpu.stream);
-            drop(Box::new(1));
+            let [_, timed] = count_interrupting(|| drop(black_box(Box::new(1))));
+            own_timed.fetch_add(timed, Relaxed);
         }
     };
     work();
@@ -148,11 +197,14 @@ fn allocator(_: &[String]) {
             scope.spawn(work);
         }
     });
-    thread::spawn(|| drop(vec![1; 10])).join().unwrap();
-    gpu_time::report();
+    thread::spawn(|| drop(black_box(vec![1; 10]))).join().unwrap();
+    let [report_calls, report_timed] = count_interrupting(gpu_time::report);
     let timeout = Duration::from_millis(20);
     gpu_time::until_stable(gpu_time::Settle::default().timeout(timeout), on_host);
     gpu.synchronize();
     IS_CALLING.store(false, Relaxed);
+    tally::fact("own timed", own_timed.into_inner());
+    tally::fact("report calls", report_calls);
+    tally::fact("report timed", report_timed);
     print_tally();
 }

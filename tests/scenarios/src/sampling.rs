@@ -354,7 +354,7 @@ fn cold_and_warmed(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> LaunchResu
 fn settle(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("sampling::drawn");
-    let settled = gpu_time::until_stable(gpu_time::Settle::default(), || {
+    let settled = gpu_time::until_stable(crate::settle::settle(), || {
         drawn(&gpu.stream, &spin, 5_000).unwrap();
         gpu.synchronize();
     });

@@ -38,7 +38,7 @@ pub const SCENARIOS: &[Scenario] = &[
 
 /// A run that takes exactly as long as its samples require. The margin allows for a real GPU whose
 /// readings alternate between two values.
-fn settle() -> Settle {
+pub fn settle() -> Settle {
     let settle = Settle::default().margin(0.05);
     settle.min_time(Duration::ZERO).timeout(Duration::from_secs(3600))
 }

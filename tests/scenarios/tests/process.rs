@@ -1,11 +1,13 @@
 //! What belongs to the whole process: its rights, descriptors and signals.
+#![allow(unsafe_code)] // a terminal
 
 use std::fs::{self, File, Permissions};
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, chown};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
+use std::ptr;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -64,19 +66,48 @@ fn full_pipe() -> FullPipe {
     FullPipe { reader, writer, nonblocking, filled }
 }
 
-/// Reads a full pipe late and slowly to its end, and returns the text after its first `filled` bytes.
+/// Reads a full pipe late and slowly to its end, and returns the text after its first `filled` bytes. A report
+/// takes longer than a reader may stop reading.
 fn read_late(mut reader: PipeReader, filled: usize) -> String {
     thread::sleep(Duration::from_millis(300));
     let mut text = Vec::new();
     while reader.by_ref().take(4096).read_to_end(&mut text).unwrap() > 0 {
-        thread::sleep(Duration::from_millis(5));
+        thread::sleep(Duration::from_millis(60));
     }
     String::from_utf8(text.split_off(filled)).unwrap()
+}
+
+/// Returns both ends of a terminal that takes a few thousand bytes and no more.
+fn full_terminal() -> [File; 2] {
+    let none = ptr::null_mut();
+    let mut ends = [0; 2];
+    let [reader, writer] = &mut ends;
+    // SAFETY: initialises both descriptors, which nothing else owns.
+    let [mut reader, writer] = unsafe {
+        assert_eq!(libc::openpty(reader, writer, none, none.cast(), none.cast()), 0);
+        ends.map(|end| File::from_raw_fd(end))
+    };
+    let path = format!("/proc/self/fd/{}", writer.as_raw_fd());
+    let mut nonblocking =
+        File::options().write(true).custom_flags(libc::O_NONBLOCK).open(path).unwrap();
+    while nonblocking.write(&[b'x'; 4096]).is_ok() {}
+    // The room that this makes is less than a report takes.
+    reader.read_exact(&mut [0; 4096]).unwrap();
+    [reader, writer]
 }
 
 #[test]
 fn full_pipes_do_not_stop_exit() {
     let FullPipe { reader: _reader, writer, .. } = full_pipe();
+    let mut stuck = command("process/returns", "table,json:-");
+    stuck.stderr(writer.try_clone().unwrap()).stdout(writer);
+    assert!(finish(stuck).success());
+}
+
+/// A terminal that has room for a byte may block a longer write.
+#[test]
+fn full_terminal_does_not_stop_exit() {
+    let [_reader, writer] = full_terminal();
     let mut stuck = command("process/returns", "table,json:-");
     stuck.stderr(writer.try_clone().unwrap()).stdout(writer);
     assert!(finish(stuck).success());

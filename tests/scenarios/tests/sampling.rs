@@ -2,7 +2,7 @@
 //! divide functions into series.
 
 use crate::harness::report::{Series, Site};
-use crate::harness::{Run, scenario};
+use crate::harness::{Run, is_real, scenario};
 
 /// Returns the difference between the estimate and the truth, in standard errors.
 fn errors(row: &Series, truth: f64) -> f64 {
@@ -78,19 +78,34 @@ fn every_counts_on_across_threads() {
 #[test]
 fn environment_overrides_sampling() {
     let run = scenario("sampling/periodic", &[]).env("GPU_TIME_SAMPLE", "0.5").untraced().run();
+    // 200 calls of 100 µs and 19,800 of 1 µs, each of which is in the sample with a probability of a half.
     let truth = 20_000.0 * 1_990.0;
+    let true_error = (200.0 * 100_000_f64.powi(2) + 19_800.0 * 1_000_f64.powi(2)).sqrt();
     for name in ["all", "drawn", "counted"] {
         let site = run.site(&format!("sampling::{name}"));
         assert_sampled(site, 20_000);
         assert_eq!(site.sample_rate, 0.5);
         assert!(site.timed.abs_diff(10_000) < 8 * 71, "{site:?}");
+        let row = site.row();
+        let (total, measured_ns) = (row.total(), row.net_ns.as_ref().unwrap().sum);
+        assert!(
+            (total * row.measured as f64 / 20_000.0 / measured_ns - 1.0).abs() < 1e-6,
+            "{row:?}"
+        );
         // A spin lasts slightly longer than requested.
-        let (total, error) = site.row().estimate();
-        assert!(total > truth - 8.0 * error, "{name}: {total} {error}");
-        assert!(error < 0.1 * total, "{name}: {total} {error}");
+        assert!(total > truth - 8.0 * true_error, "{row:?}");
+        match row.estimated_total_error_ns {
+            Some(error) => assert!(error < 0.1 * total, "{row:?}"),
+            // On a GPU, few long pauses of the host may be in starved samples.
+            None => {
+                assert!(is_real() && row.unknown_error.as_deref() == Some("dominated"), "{row:?}")
+            }
+        }
     }
-    let (one, other) = (run.row("sampling::drawn"), run.row("sampling::counted"));
-    assert!(errors(one, other.total()) < 16.0, "{one:?} {other:?}");
+    if !is_real() {
+        let (one, other) = (run.row("sampling::drawn"), run.row("sampling::counted"));
+        assert!(errors(one, other.total()) < 16.0, "{one:?} {other:?}");
+    }
 
     let run = scenario("sampling/periodic", &[]).env("GPU_TIME_SAMPLE", "0").run();
     for name in ["all", "drawn", "counted"] {

@@ -24,6 +24,7 @@ mod patterns;
 #[allow(dead_code, unused_imports)] // Each root uses a part of it.
 mod support;
 mod traits;
+mod without_streams;
 
 fn main() {
     support::log_panics();
@@ -105,5 +106,8 @@ fn main() {
         keys:
             no_arguments names warm_up cold_and_sleep scopes_and_clocks work barriers renamed_crate
             everything_at_once;
+        without_streams:
+            bare_functions awaits_of_what_becomes_a_future awaits_of_borrowed_and_boxed_futures
+            awaits_that_panic;
     }
 }

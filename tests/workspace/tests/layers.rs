@@ -21,6 +21,7 @@ const LAYERS: &[&[&str]] = &[
     &["site", "config"],
     &["gpu"],
     &["cuda"],
+    &["cupti"],
     &["health"],
     &["record"],
     &["control"],

@@ -1,15 +1,12 @@
 //! A comparison as a page.
 
-use gpu_time_report::printable;
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use gpu_time_report::{page, printable};
+use maud::{Markup, html};
 
 use super::chart;
 use super::figures::{COLUMNS, CONTROL, figures};
 use crate::compare::change::Verdict;
 use crate::compare::comparison::{Comparison, Row};
-
-/// The page loads nothing and runs no scripts.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
 
 const STYLE: &str = "
 :root { color-scheme: light dark; --base: #5b7fa6; --new: #d9822b; --slower: #c62828; --faster: #2e7d32; }
@@ -30,37 +27,25 @@ path.base, circle.base { fill: var(--base); fill-opacity: .55; } path.new, circl
 
 /// Renders a comparison, its control below it, and the distributions of each series.
 pub fn text(comparison: &Comparison, control: Option<&Comparison>) -> String {
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta http-equiv="Content-Security-Policy" content=(POLICY);
-                link rel="icon" href="data:,";
-                title { (comparison.summary()) " – gpu-time" }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                h1 { (comparison.summary()) }
-                (part(comparison))
-                @if let Some(control) = control {
-                    h2 { (CONTROL) }
-                    p { (control.summary()) }
-                    (part(control))
-                }
-                h2 { "Distributions" }
-                p {
-                    span.key style="background: var(--base)" {} "base"
-                    span.key style="background: var(--new)" {} "new"
-                    ". A dot is the median of a run."
-                }
-                @for row in &comparison.rows { (distribution(row)) }
-                footer { "gpu-time " (env!("CARGO_PKG_VERSION")) }
-            }
+    let summary = comparison.summary();
+    let body = html! {
+        h1 { (summary) }
+        (part(comparison))
+        @if let Some(control) = control {
+            h2 { (CONTROL) }
+            p { (control.summary()) }
+            (part(control))
         }
+        h2 { "Distributions" }
+        p {
+            span.key style="background: var(--base)" {} "base"
+            span.key style="background: var(--new)" {} "new"
+            ". A dot is the median of a run."
+        }
+        @for row in &comparison.rows { (distribution(row)) }
+        footer { "gpu-time " (env!("CARGO_PKG_VERSION")) }
     };
-    page.into_string() + "\n"
+    page(&summary, STYLE, None, &body) + "\n"
 }
 
 fn part(comparison: &Comparison) -> Markup {

@@ -227,8 +227,19 @@ fn hostile_texts_are_shown_verbatim() {
 
 #[test]
 fn page_fits_a_phone() {
+    let seen = on_phone(&everything());
+    assert_eq!(seen["cut"], serde_json::json!([]));
+    assert!(seen["width"].as_u64() <= Some(360), "{}", seen["width"]);
+    assert!(seen["charts"].as_u64() > Some(10));
+    // The list of kernels scrolls by itself.
+    let width = &on_phone(&kernels())["width"];
+    assert!(width.as_u64() <= Some(360), "{width}");
+}
+
+/// Opens all rows of a page that is as narrow as a phone.
+fn on_phone(snapshot: &Snapshot) -> serde_json::Value {
     // A window cannot be this narrow, but a frame can.
-    let page = serde_json::to_string(&everything().to_html()).unwrap().replace('<', "\\u003c");
+    let page = serde_json::to_string(&snapshot.to_html()).unwrap().replace('<', "\\u003c");
     let outer = format!("<body><script>const page = {page};</script></body>");
     let seen = chromium::ask(
         &outer,
@@ -253,9 +264,7 @@ fn page_fits_a_phone() {
         };"#,
     );
     assert_eq!(seen.console, [""; 0]);
-    assert_eq!(seen.answer["cut"], serde_json::json!([]));
-    assert!(seen.answer["width"].as_u64() <= Some(360), "{}", seen.answer["width"]);
-    assert!(seen.answer["charts"].as_u64() > Some(10));
+    seen.answer
 }
 
 #[test]
@@ -283,4 +292,68 @@ fn reports_without_histograms_are_drawn() {
     }
     let charts = format!("{OPEN} return all('.pane').length > 0 && all('.pane.half').length;");
     assert_eq!(ask(&old, &charts), 0);
+}
+
+#[test]
+fn opened_rows_list_every_kernel() {
+    let snapshot = kernels();
+    let seen = ask(
+        &snapshot,
+        &format!(
+            r#"{OPEN}
+            const within = (pane, selector) => [...pane.querySelectorAll(selector)].map((node) => node.textContent);
+            return {{
+                panes: all(".detail").map((detail) => within(detail, "h3")),
+                kernels: all(".pane:has(.kernels)").map((pane) => within(pane, "code")),
+                first: within(document.querySelector(".kernels tr:nth-child(2)"), "td"),
+                calls: all(".pane").filter((pane) => within(pane, "h3")[0] === "Opened calls")
+                    .map((pane) => within(pane, "header span")[0]),
+                overflow: document.scrollingElement.scrollWidth > innerWidth,
+            }}"#
+        ),
+    );
+    let panes: Vec<Vec<String>> = serde_json::from_value(seen["panes"].clone()).unwrap();
+    let has = |panes: &[String], title: &str| panes.iter().any(|pane| pane == title);
+    assert!(panes.iter().all(|panes| has(panes, "Opened calls") && has(panes, "Kernels")));
+    let elsewhere = panes.iter().map(|panes| has(panes, "Work elsewhere")).collect::<Vec<_>>();
+    // `app::forked` has the shortest total.
+    assert_eq!(elsewhere, [false, false, false, true]);
+    let names = |name: &str| {
+        let times = snapshot.site(name).unwrap().series[0].kernel_times().unwrap();
+        times.kernels.iter().map(|kernel| kernel.name.clone()).collect::<Vec<_>>()
+    };
+    let shown: Vec<Vec<String>> = serde_json::from_value(seen["kernels"].clone()).unwrap();
+    let functions = ["model::decode", "app::biased", "app::saxpy", "app::forked"];
+    assert_eq!(shown, functions.map(names));
+    let first = serde_json::json!([
+        "128×2",
+        "256",
+        "40",
+        "4\u{202f}096 B",
+        "30",
+        "4.000 µs",
+        "3.600 µs – 4.800 µs",
+        "960.0 µs",
+        "46.5 %"
+    ]);
+    assert_eq!(seen["first"], first);
+    assert_eq!(
+        seen["calls"][0],
+        "8 calls · 133 kernels per call · 3 streams · idle 75.7 % · 2 records without times"
+    );
+    assert_eq!(seen["overflow"], false);
+}
+
+#[test]
+fn filter_matches_kernels() {
+    let seen = ask(
+        &kernels(),
+        r#"
+        const search = document.querySelector("[type=search]");
+        search.value = "C<256> CollectiveMma";
+        search.dispatchEvent(new Event("input"));
+        const groups = [...document.querySelectorAll(".rows tbody")].filter((group) => !group.hidden);
+        return groups.map((group) => group.querySelector(".name").textContent);"#,
+    );
+    assert_eq!(seen, serde_json::json!(["model::decode"]));
 }

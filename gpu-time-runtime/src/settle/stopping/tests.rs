@@ -3,7 +3,6 @@ use std::time::Duration;
 use super::*;
 use crate::collect::devices::Biases;
 use crate::collect::state::{self, SiteState};
-use crate::gpu::fake;
 use crate::record::series_counters::{SeriesOutcome, SeriesTable};
 use crate::site::{callsite::CallSite, counters::Counts, series_id::SeriesIdentity};
 use crate::types::sample::{CacheState, Lost, Sample};
@@ -50,7 +49,7 @@ impl TestSeries {
 }
 
 fn call_site(name: &'static str) -> &'static CallSite {
-    Box::leak(Box::new(CallSite::new(Spec { name: Some(name), ..fake::SPEC })))
+    Box::leak(Box::new(CallSite::new(Spec::named(name))))
 }
 
 fn site(name: &'static str, warmup: u64, series: &[TestSeries]) -> SiteState {

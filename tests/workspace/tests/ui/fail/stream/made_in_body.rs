@@ -20,24 +20,24 @@ impl Launch {
     fn launch(&self) {}
 }
 
-#[gpu_timed]
+#[gpu_timed(cold)]
 fn bound(context: &Context) {
     let stream = context.new_stream();
     stream.launch_builder("k").launch();
 }
 
-#[gpu_timed]
+#[gpu_timed(cold)]
 fn hides_a_parameter(stream: &Context) {
     let stream = stream.new_stream();
     stream.launch_builder("k").launch();
 }
 
-#[gpu_timed]
+#[gpu_timed(cold)]
 fn temporary(context: &Context) {
     context.new_stream().launch_builder("k").launch();
 }
 
-#[gpu_timed]
+#[gpu_timed(cold)]
 fn handed_on(context: &Context) {
     let stream = context.new_stream();
     temporary_with(&stream);

@@ -1,8 +1,10 @@
+//! A key that needs a stream asks for one.
+
 use gpu_time::gpu_timed;
 
 struct Tensor;
 
-#[gpu_timed]
+#[gpu_timed(clock = "events")]
 fn nothing() {}
 
 #[gpu_timed(cold)]

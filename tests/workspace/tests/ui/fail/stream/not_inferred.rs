@@ -29,17 +29,17 @@ impl Net {
         self.inner.stream()
     }
 
-    #[gpu_timed]
+    #[gpu_timed(cold)]
     fn method(&self) {
         self.stream().launch_builder("k");
     }
 
-    #[gpu_timed]
+    #[gpu_timed(cold)]
     fn method_of_a_field(&self) {
         self.inner.stream().launch_builder("k");
     }
 
-    #[gpu_timed]
+    #[gpu_timed(cold)]
     fn bound(&self, lane: usize) -> Option<()> {
         let context = &self.inner;
         let stream = context.stream_of("gpu", lane as usize)?;
@@ -48,29 +48,29 @@ impl Net {
     }
 }
 
-#[gpu_timed]
+#[gpu_timed(cold)]
 fn method_of_a_parameter(context: &Context) {
     context.stream().launch_builder("k");
 }
 
-#[gpu_timed]
+#[gpu_timed(cold)]
 fn element(context: &Context) {
     context.0[0].launch_builder("k");
 }
 
-#[gpu_timed]
+#[gpu_timed(cold)]
 fn global() {
     STREAM.launch_builder("k");
 }
 
-#[gpu_timed]
+#[gpu_timed(cold)]
 fn element_of_a_loop(context: &Context) {
     for lane in 0..1 {
         context.0[lane].launch_builder("k");
     }
 }
 
-#[gpu_timed]
+#[gpu_timed(cold)]
 fn matched(context: &Context) {
     if let Some(stream) = context.stream_of("gpu", 0) {
         stream.launch_builder("k");

@@ -3,12 +3,12 @@
 use cudarc::driver::sys::{self, CUstream};
 use gpu_time::gpu_timed;
 
-#[gpu_timed]
+#[gpu_timed(cold)]
 fn direct(stream: CUstream) {
     let _ = stream;
 }
 
-#[gpu_timed]
+#[gpu_timed(cold)]
 unsafe fn optional(raw: Option<sys::CUstream>) {
     let _ = raw;
 }

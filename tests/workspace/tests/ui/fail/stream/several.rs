@@ -19,7 +19,7 @@ struct Pair {
 }
 
 impl Pair {
-    #[gpu_timed]
+    #[gpu_timed(sleep)]
     fn builders(&self) {
         self.copy.launch_builder("k");
         self.compute.launch_builder("k");

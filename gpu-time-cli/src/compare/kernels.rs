@@ -1,0 +1,112 @@
+//! The kernels that only one of two programs runs.
+
+use std::collections::BTreeSet;
+
+use gpu_time_report::{Kernel, KernelTimes, Series, shortened_kernels};
+
+/// The number of kernels that a note names.
+const NAMED: usize = 3;
+
+/// The number of notes.
+const NOTES: usize = 10;
+
+/// The width of a kernel's name in a note.
+const COLUMNS: usize = 60;
+
+/// Describes how the kernels of a series differ between the base and the new report. Medians do not
+/// show that a library chose other kernels. `None` if they are the same, or if no call of a report
+/// was opened.
+pub fn differences(name: &str, [base, new]: [&Series; 2]) -> Option<String> {
+    let [base, new] = [base, new].map(|series| series.kernel_times().map(names));
+    let (base, new) = base.zip(new)?;
+    // Kernels beyond the limit of a report have no names.
+    let is_complete = |names: &BTreeSet<&str>| !names.contains(Kernel::OTHER);
+    let all: BTreeSet<&str> = base.union(&new).copied().collect();
+    let short = shortened_kernels(all.iter().copied(), COLUMNS);
+    let only = |ours: &BTreeSet<&str>, theirs: &BTreeSet<&str>, place: &str| {
+        let only = ours.difference(theirs).filter(|name| **name != Kernel::OTHER);
+        let only: Vec<&str> = only.copied().collect();
+        let mut named: Vec<String> = only
+            .iter()
+            .take(NAMED)
+            .map(|name| format!("`{}`", short.get(name).map_or(*name, String::as_str)))
+            .collect();
+        if only.len() > NAMED {
+            named.push(format!("{} more", only.len() - NAMED));
+        }
+        (!only.is_empty() && is_complete(theirs))
+            .then(|| format!("{} only in {place}", named.join(", ")))
+    };
+    let parts = [only(&base, &new, "the base"), only(&new, &base, "the new report")];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| format!("{name} runs other kernels: {}", parts.join("; ")))
+}
+
+/// Keeps the first notes, and counts the others.
+pub fn bounded(mut notes: Vec<String>) -> Vec<String> {
+    let others = notes.len().saturating_sub(NOTES);
+    if others > 1 {
+        notes.truncate(NOTES);
+        notes.push(format!("{others} more series run other kernels"));
+    }
+    notes
+}
+
+fn names(times: &KernelTimes) -> BTreeSet<&str> {
+    times.kernels().iter().map(Kernel::name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::series;
+    use crate::opened_calls::opened;
+
+    fn of(kernels: &[&str]) -> Series {
+        let kernels: Vec<_> = kernels.iter().map(|name| (*name, 1, 1000.0)).collect();
+        let kernel_times = Some(opened(4, &kernels));
+        Series { kernel_times, ..series("cuda:0", &[5000.0; 9], &[], 0.0) }
+    }
+
+    fn note(base: &[&str], new: &[&str]) -> Option<String> {
+        differences("f on cuda:0", [&of(base), &of(new)])
+    }
+
+    #[test]
+    fn other_kernels_are_named() {
+        assert_eq!(note(&["a", "b"], &["b", "a"]), None);
+        assert_eq!(
+            note(&["a", "b"], &["b", "c", "d", "e", "f", "g"]).unwrap(),
+            "f on cuda:0 runs other kernels: `a` only in the base; `c`, `d`, `e`, 2 more only in the new \
+             report"
+        );
+    }
+
+    #[test]
+    fn kernels_that_a_report_may_have_are_not_missing() {
+        assert_eq!(note(&["a", "b"], &["a", "<other>"]), None);
+        let without = series("cuda:0", &[5000.0; 9], &[], 0.0);
+        assert_eq!(differences("f", [&without, &of(&["a"])]), None);
+    }
+
+    #[test]
+    fn many_notes_are_counted() {
+        let notes = |count: usize| bounded(vec!["f runs other kernels".to_owned(); count]);
+        assert_eq!([10, 11, 12, 300].map(|count| notes(count).len()), [10, 11, 11, 11]);
+        assert_eq!(notes(300)[10], "290 more series run other kernels");
+    }
+
+    #[test]
+    fn long_names_differ_in_the_note() {
+        let name = |tile: u32| {
+            format!(
+                "void cutlass::device_kernel<cutlass::gemm::Universal<cute::tuple<int, int>, \
+                 cute::tuple<cute::C<128>, cute::C<{tile}> >, cutlass::epilogue::Linear<float> > >(Params)"
+            )
+        };
+        let [old, new] = [64, 256].map(name);
+        let note = note(&[&old], &[&new]).unwrap();
+        assert!(note.contains("C<64>") && note.contains("C<256>"), "{note}");
+        assert!(note.len() < 240, "{note}");
+    }
+}

@@ -1,0 +1,114 @@
+//! The kernels of opened calls in merged reports.
+
+use gpu_time_report::{Elsewhere, Kernel, KernelTimes};
+
+use super::combine::add;
+
+/// The largest number of different kernels that a series keeps, beside those that are combined; as in
+/// the report of one process.
+const MOST: usize = 255;
+
+/// Adds the opened calls of another report. Counts and totals are added up. Percentiles of calls
+/// cannot be combined without all of their times, so statistics are dropped if both reports have
+/// them.
+pub fn add_opened(ours: &mut Option<KernelTimes>, theirs: Option<&KernelTimes>) {
+    match (&mut *ours, theirs) {
+        (_, None) => {}
+        (None, Some(theirs)) => *ours = Some(theirs.clone()),
+        (Some(ours), Some(theirs)) => merge(ours, theirs),
+    }
+}
+
+fn merge(ours: &mut KernelTimes, theirs: &KernelTimes) {
+    let calls = [ours.opened as f64, theirs.opened as f64];
+    let mean = |ours: f64, theirs: f64| {
+        let all = calls[0] + calls[1];
+        if all > 0.0 { (ours * calls[0] + theirs * calls[1]) / all } else { ours }
+    };
+    ours.kernels_per_call = match (ours.kernels_per_call, theirs.kernels_per_call) {
+        (Some(ours), Some(theirs)) => Some(mean(ours, theirs)),
+        (one, other) => one.or(other),
+    };
+    for (ours, theirs) in [
+        (&mut ours.busy_ns, theirs.busy_ns),
+        (&mut ours.self_busy_ns, theirs.self_busy_ns),
+        (&mut ours.span_ns, theirs.span_ns),
+        (&mut ours.gaps_ns, theirs.gaps_ns),
+        (&mut ours.host_ns, theirs.host_ns),
+    ] {
+        *ours = match calls {
+            [0.0, _] => theirs,
+            [_, 0.0] => *ours,
+            _ => None,
+        };
+    }
+    ours.streams = ours.streams.max(theirs.streams);
+    add(&mut ours.opened, theirs.opened);
+    add(&mut ours.zero_times, theirs.zero_times);
+    for kernel in &theirs.kernels {
+        match ours.kernels.iter_mut().find(|known| is_same(known, kernel)) {
+            Some(known) => combine(known, kernel),
+            None => ours.kernels.push(kernel.clone()),
+        }
+    }
+    for work in &theirs.elsewhere {
+        let is_same = |known: &&mut Elsewhere| (&known.name, known.why) == (&work.name, work.why);
+        match ours.elsewhere.iter_mut().find(is_same) {
+            Some(known) => {
+                add(&mut known.count, work.count);
+                known.total_ns += work.total_ns;
+            }
+            None => ours.elsewhere.push(work.clone()),
+        }
+    }
+    bound(&mut ours.kernels);
+    let total_ns: f64 = ours.kernels.iter().map(|kernel| kernel.total_ns).sum();
+    for kernel in &mut ours.kernels {
+        kernel.per_call = kernel.count as f64 / (ours.opened as f64).max(1.0);
+        kernel.share = if total_ns > 0.0 { kernel.total_ns / total_ns } else { 0.0 };
+    }
+}
+
+/// Returns `true` for the same kernel with the same launch configuration.
+fn is_same(one: &Kernel, other: &Kernel) -> bool {
+    let of = |kernel: &Kernel| (kernel.grid, kernel.block, kernel.registers, kernel.shared_bytes);
+    one.name == other.name && (of(one) == of(other) || one.name == Kernel::OTHER)
+}
+
+/// Adds the launches of a kernel to those of another one.
+fn combine(ours: &mut Kernel, theirs: &Kernel) {
+    add(&mut ours.count, theirs.count);
+    ours.total_ns += theirs.total_ns;
+    ours.time_ns = None;
+}
+
+/// Sorts the kernels by their totals, and combines those beyond the limit.
+fn bound(kernels: &mut Vec<Kernel>) {
+    kernels.sort_by(|a, b| b.total_ns.total_cmp(&a.total_ns));
+    if kernels.iter().filter(|kernel| kernel.name != Kernel::OTHER).count() <= MOST {
+        return;
+    }
+    let known = kernels.iter().position(|kernel| kernel.name == Kernel::OTHER);
+    let known = known.map(|at| kernels.remove(at));
+    let mut others = kernels.split_off(MOST).into_iter();
+    let first = known.or_else(|| others.next());
+    kernels.extend(first.map(|first| Kernel {
+        name: Kernel::OTHER.to_owned(),
+        grid: [0; 3],
+        block: [0; 3],
+        registers: 0,
+        shared_bytes: 0,
+        ..first
+    }));
+    if let Some(other) = kernels.last_mut() {
+        others.for_each(|kernel| combine(other, &kernel));
+    }
+}
+
+/// Returns the numbers of a series' opened calls that sums of forged values can make infinite.
+pub fn numbers(times: &KernelTimes) -> impl Iterator<Item = f64> {
+    let kernels = times.kernels.iter();
+    let kernels = kernels.flat_map(|kernel| [kernel.per_call, kernel.total_ns, kernel.share]);
+    let elsewhere = times.elsewhere.iter().map(|work| work.total_ns);
+    kernels.chain(elsewhere).chain(times.kernels_per_call)
+}

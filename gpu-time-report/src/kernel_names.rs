@@ -1,0 +1,286 @@
+//! Short forms of kernel names, whose template arguments may be hundreds of characters long.
+
+use std::collections::{BTreeSet, HashMap};
+
+use unicode_width::UnicodeWidthStr;
+
+/// Stands for the parts of a name that are left out.
+const GAP: &str = "…";
+
+/// Returns a short form for each name. It is at most `columns` wide, unless it could not be told
+/// from that of another name. The name of the function is kept, and what differs from names of the
+/// same function, however deep inside of the template arguments it is.
+pub fn shortened<'a>(
+    names: impl Iterator<Item = &'a str>,
+    columns: usize,
+) -> HashMap<&'a str, String> {
+    let names: BTreeSet<&str> = names.collect();
+    let mut by_function: HashMap<Option<String>, Vec<Name>> = HashMap::new();
+    for name in names.iter().filter(|name| name.width() > columns) {
+        let name = Name::of(name);
+        by_function.entry(name.function()).or_default().push(name);
+    }
+    let fitting = names.iter().filter(|name| name.width() <= columns);
+    let mut short: HashMap<&str, String> =
+        fitting.map(|name| (*name, (*name).to_owned())).collect();
+    for same in by_function.into_values() {
+        short.extend(excerpts(same, columns));
+    }
+    let mut seen: HashMap<&str, u32> = HashMap::new();
+    short.values().for_each(|shown| *seen.entry(shown).or_default() += 1);
+    let is_ambiguous = |shown: &str| seen.get(shown).is_some_and(|count| *count > 1);
+    let ambiguous: Vec<&str> =
+        short.iter().filter(|(_, shown)| is_ambiguous(shown)).map(|(name, _)| *name).collect();
+    short.extend(ambiguous.into_iter().map(|name| (name, name.to_owned())));
+    short
+}
+
+/// Returns the excerpts of the names of one function.
+fn excerpts<'a>(mut names: Vec<Name<'a>>, columns: usize) -> Vec<(&'a str, String)> {
+    names.sort_by(|a, b| a.tokens.cmp(&b.tokens));
+    let shared: Vec<usize> = names.windows(2).map(Name::shared_tokens).collect();
+    let excerpt = |(at, name): (usize, &Name<'a>)| {
+        // The first token that differs from each other name: names that share the most are next to
+        // this one in the order.
+        let (before, after) = shared.split_at(at);
+        let least = |least: &mut usize, shared: &usize| {
+            *least = (*least).min(*shared);
+            Some(*least)
+        };
+        let before = before.iter().rev().scan(usize::MAX, least);
+        let differing = before.chain(after.iter().scan(usize::MAX, least)).collect();
+        (name.full, name.excerpt(&differing, columns))
+    };
+    names.iter().enumerate().map(excerpt).collect()
+}
+
+/// A name, split into words and punctuation.
+struct Name<'a> {
+    full: &'a str,
+    /// Without the return type.
+    tokens: Vec<&'a str>,
+    /// The first and the last token of the function's own name, which is before the first `<`.
+    function: (usize, usize),
+    /// The number of tokens before the parameters.
+    without_parameters: usize,
+}
+
+impl<'a> Name<'a> {
+    fn of(full: &'a str) -> Name<'a> {
+        // Every kernel returns `void`.
+        let tokens = tokens(full.strip_prefix("void ").unwrap_or(full));
+        let without_parameters = parameters(&tokens).unwrap_or(tokens.len());
+        let arguments = tokens.iter().position(|token| *token == "<").unwrap_or(without_parameters);
+        let path = tokens.get(..arguments).unwrap_or_default();
+        let first = path.iter().rposition(|token| *token == ":").map_or(0, |colon| colon + 1);
+        Name { full, function: (first, arguments), without_parameters, tokens }
+    }
+
+    /// Returns the function's own name if it is followed by template arguments. Only then it is
+    /// kept as a whole.
+    fn function(&self) -> Option<String> {
+        let (first, end) = self.function;
+        let tokens = self.tokens.get(first..end).filter(|_| end < self.without_parameters);
+        tokens.map(|tokens| tokens.concat())
+    }
+
+    fn shared_tokens(pair: &[Name]) -> usize {
+        let [one, other] = pair else { return 0 };
+        one.tokens.iter().zip(&other.tokens).take_while(|(one, other)| one == other).count()
+    }
+
+    /// Returns the function's name and the tokens at `differing`, with as much around them as fits.
+    fn excerpt(&self, differing: &BTreeSet<usize>, columns: usize) -> String {
+        let mut shown = vec![false; self.tokens.len()];
+        let (first, end) = self.function;
+        let function = (first..=end).filter(|_| end < self.without_parameters);
+        for at in function.chain(differing.iter().copied()) {
+            set(&mut shown, at, true);
+        }
+        let mut around: Vec<usize> = differing.iter().copied().collect();
+        if around.is_empty() {
+            around.push(if end < self.without_parameters { end } else { first });
+        }
+        // Show one more token before and after each, as long as any fits.
+        let mut is_growing = true;
+        while is_growing {
+            is_growing = false;
+            for &at in &around {
+                let after = (at..self.without_parameters).find(|&at| shown.get(at) == Some(&false));
+                let before = (first..at).rev().find(|&at| shown.get(at) == Some(&false));
+                for next in [before, after].into_iter().flatten() {
+                    set(&mut shown, next, true);
+                    let fits = self.text(&shown).width() <= columns;
+                    set(&mut shown, next, fits);
+                    is_growing |= fits;
+                }
+            }
+        }
+        self.text(&shown)
+    }
+
+    /// Returns the tokens that are shown, with marks between them where others are left out. The
+    /// path of the function and its parameters are left out without a mark.
+    fn text(&self, shown: &[bool]) -> String {
+        let mut text = String::new();
+        let mut is_after_gap = false;
+        for (at, (token, shown)) in self.tokens.iter().zip(shown).enumerate() {
+            if *shown {
+                text.push_str(token);
+                is_after_gap = false;
+            } else if !is_after_gap && (self.function.0..self.without_parameters).contains(&at) {
+                text.push_str(GAP);
+                is_after_gap = true;
+            }
+        }
+        text
+    }
+}
+
+fn set(shown: &mut [bool], at: usize, to: bool) {
+    if let Some(shown) = shown.get_mut(at) {
+        *shown = to;
+    }
+}
+
+/// Splits a text into runs of letters and digits, and single other characters.
+fn tokens(text: &str) -> Vec<&str> {
+    let mut tokens = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let end = if first.is_alphanumeric() {
+            rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(rest.len())
+        } else {
+            first.len_utf8()
+        };
+        let (token, after) = rest.split_at(end);
+        tokens.push(token);
+        rest = after;
+    }
+    tokens
+}
+
+/// Returns the place of the parenthesis that begins the parameters at the end of a name.
+fn parameters(tokens: &[&str]) -> Option<usize> {
+    if tokens.last() != Some(&")") {
+        return None;
+    }
+    let mut depth = 0;
+    let begins = |token: &&str| {
+        match *token {
+            ")" => depth += 1,
+            "(" => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    };
+    tokens.iter().rposition(begins).filter(|at| *at > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::GEMMS;
+
+    fn all(names: &[&str], columns: usize) -> Vec<String> {
+        let short = shortened(names.iter().copied(), columns);
+        names.iter().map(|name| short[name].clone()).collect()
+    }
+
+    #[test]
+    fn names_that_fit_are_whole() {
+        let name = "void saxpy<float>(float const*, int)";
+        assert_eq!(all(&[name], 40), [name]);
+        assert_eq!(all(&["[copy HtoD]", "void saxpy<float>(float const*)"], 14)[1], "saxpy<float>");
+    }
+
+    #[test]
+    fn difference_deep_inside_template_arguments_is_shown() {
+        let short = all(&GEMMS, 60);
+        assert_eq!(
+            short,
+            [
+                "device_kernel<…<cute::C<128>, cute::C<256>, cute::C<64> >, …",
+                "device_kernel<…<cute::C<128>, cute::C<128>, cute::C<64> >, …",
+            ]
+        );
+        for columns in [24, 30, 40, 80, 120] {
+            let short = all(&GEMMS, columns);
+            assert!(short.iter().all(|name| name.width() <= columns), "{short:?}");
+            assert!(short[0].starts_with("device_kernel<") && short[0] != short[1], "{short:?}");
+        }
+    }
+
+    #[test]
+    fn generated_names_show_their_differences() {
+        let name = |tile: &str, stages: &str| {
+            format!(
+                "void cutlass::Kernel2<cutlass_80_tensorop_f16_s16816gemm_relu_f16_{tile}_{stages}_nn_align8\
+                 >(cutlass_80_tensorop_f16_s16816gemm_relu_f16_{tile}_{stages}_nn_align8::Params)"
+            )
+        };
+        let names = [("256x128", "32x3"), ("128x128", "32x5"), ("128x128", "64x4")]
+            .map(|(tile, stages)| name(tile, stages));
+        let short = all(&names.each_ref().map(String::as_str), 44);
+        let expected = [
+            "Kernel2<…_relu_f16_256x128_32x3_nn_align8>",
+            "Kernel2<…_relu_f16_128x128_32x5_nn_align8>",
+            "Kernel2<…_relu_f16_128x128_64x4_nn_align8>",
+        ];
+        assert_eq!(short, expected);
+    }
+
+    #[test]
+    fn names_without_template_arguments_show_their_differences() {
+        let name =
+            |what: &str| format!("triton_red_fused__to_copy_add_mean_{what}_pow_rsqrt_sum_view_12");
+        let names = ["mul", "sub"].map(name);
+        let short = all(&names.each_ref().map(String::as_str), 30);
+        assert_eq!(short, ["…copy_add_mean_mul_pow_rsqrt_…", "…copy_add_mean_sub_pow_rsqrt_…"]);
+        assert_eq!(all(&[&names[0]], 24), ["triton_red_fused__to_…"]);
+    }
+
+    #[test]
+    fn hundreds_of_variants_stay_distinct() {
+        let names: Vec<String> = (0..300)
+            .map(|i| {
+                let [a, b, c] = [i % 7, i / 7 % 7, i / 49].map(|digit| 1 << digit);
+                format!(
+                    "void ns::outer::kernel<ns::Traits<float, ns::Shape<{a}, ns::Long<{b}, int> >, \
+                     ns::Layout<ns::Row, {c}> >, ns::Epilogue<void, void> >(ns::Traits<float>::Arguments)"
+                )
+            })
+            .collect();
+        let mut short = all(&names.iter().map(String::as_str).collect::<Vec<_>>(), 40);
+        short.sort();
+        short.dedup();
+        assert_eq!(short.len(), 300);
+        assert!(short.iter().all(|name| name.starts_with("kernel<")), "{short:?}");
+    }
+
+    #[test]
+    fn namespaces_and_parameters_distinguish_names() {
+        let long = "std::array<char*, 3ul>, at::native::Memory<16, 8>, at::native::Offset<3>";
+        let names = [
+            format!("void a::apply<{long}>(int)"),
+            format!("void b::apply<{long}>(int)"),
+            format!("void b::apply<{long}>(long)"),
+        ];
+        let short = all(&names.each_ref().map(String::as_str), 40);
+        let distinct: BTreeSet<&String> = short.iter().collect();
+        assert_eq!(distinct.len(), 3, "{short:?}");
+        assert!(short.iter().all(|name| name.width() <= 48), "{short:?}");
+    }
+
+    #[test]
+    fn any_text_has_a_short_form() {
+        for name in
+            ["", "(", ")", "<", "f(", "void ", ")(", "名前<名前名前>(名)", "a::<b>::c<d>()e"]
+        {
+            for columns in 0..9 {
+                let short = all(&[name, "other"], columns);
+                assert!(short[0] == name || short[0].width() <= columns.max(9), "{short:?}");
+            }
+        }
+    }
+}

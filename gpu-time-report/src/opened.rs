@@ -1,0 +1,180 @@
+//! Sentences about opened calls, shown below the rows of their functions and in warnings.
+
+#[cfg(feature = "html")]
+use crate::units;
+use crate::units::{figure, share, time};
+use crate::{Clock, Device, ElsewhereReason, KernelTimes, Series, Site, Snapshot, Stats};
+
+/// The number of kernels that a warning names.
+const NAMED: usize = 3;
+
+/// The fewest samples on either side for which a difference of the medians is not left to chance.
+const FEWEST: u64 = 5;
+
+/// The time of a function's only kernel, by CUPTI and by events.
+///
+/// Both measure calls of the same run, so any run that opens calls verifies the bias of events.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CrossCheck {
+    kernel_ns: f64,
+    events_ns: f64,
+    /// The error that events are stated to have: that of the bias, and one step.
+    error_ns: Option<f64>,
+    samples: u64,
+}
+
+impl CrossCheck {
+    /// Returns the medians of a series whose calls launch exactly one kernel, and whose times are
+    /// net times of fed samples. Others do not claim to equal CUPTI's.
+    pub fn of(series: &Series, device: Option<&Device>) -> Option<CrossCheck> {
+        let times = series.kernel_times.as_ref()?;
+        let [kernel] = &*times.kernels else { return None };
+        let is_single = kernel.count == times.opened && times.elsewhere.is_empty();
+        let is_kernel = !kernel.name.starts_with('[');
+        let launches = series.launches.map_or(1, |launches| launches.max);
+        let claims = series.clock == Clock::Events && series.fed > 0 && !series.graph;
+        if !(is_single && is_kernel && claims && launches == 1) {
+            return None;
+        }
+        let error_ns = device.and_then(|device| {
+            Some(device.event_bias_error_ns? + device.event_step_ns.unwrap_or_default())
+        });
+        Some(CrossCheck {
+            kernel_ns: kernel.time_ns?.median,
+            events_ns: series.net_ns?.median,
+            error_ns,
+            samples: times.opened.min(series.fed),
+        })
+    }
+
+    /// Returns a warning if the medians differ by more than the error of events explains.
+    fn contradiction(self) -> Option<String> {
+        let CrossCheck { kernel_ns, events_ns, error_ns, samples } = self;
+        let error_ns = error_ns?;
+        let differs = (events_ns - kernel_ns).abs() > error_ns;
+        (differs && samples >= FEWEST).then(|| {
+            format!(
+                "the kernel takes {} by CUPTI and {} by events, which differ by more than the error of the \
+                 bias, ±{}",
+                time(kernel_ns),
+                time(events_ns),
+                time(error_ns)
+            )
+        })
+    }
+}
+
+/// Returns a line about the opened calls of a series: medians per call.
+pub fn line(series: &Series, device: Option<&Device>) -> Option<String> {
+    let times = series.kernel_times.as_ref().filter(|times| times.opened > 0)?;
+    let median = |stats: Option<Stats>| stats.map(|stats| stats.median);
+    let mut parts = Vec::from_iter(kernels(times));
+    if let Some(CrossCheck { kernel_ns, events_ns, .. }) = CrossCheck::of(series, device) {
+        parts.push(format!("{} by CUPTI, {} by events", time(kernel_ns), time(events_ns)));
+    } else {
+        let own = self_busy_ns(times).map(|ns| format!(" (self {})", time(ns)));
+        let own = own.unwrap_or_default();
+        parts.extend(median(times.busy_ns).map(|ns| format!("busy {}{own}", time(ns))));
+        parts.extend(median(times.span_ns).map(|ns| format!("span {}", time(ns))));
+        parts.extend(median(times.gaps_ns).map(|ns| format!("gaps {}{}", time(ns), idle(times))));
+    }
+    parts.extend(median(times.host_ns).map(|ns| format!("host {}", time(ns))));
+    let streams = times.streams.filter(|streams| *streams > 1);
+    parts.extend(streams.map(|streams| format!("{streams} streams")));
+    Some(format!("{} opened, per call: {}", times.opened, parts.join(", ")))
+}
+
+/// Returns the beginning of that line.
+#[cfg(feature = "html")]
+pub fn label(series: &Series) -> Option<String> {
+    let times = series.kernel_times.as_ref().filter(|times| times.opened > 0)?;
+    Some(format!("{} opened, per call: {}", units::count(times.opened), kernels(times)?))
+}
+
+/// Returns the number of kernels per call.
+fn kernels(times: &KernelTimes) -> Option<String> {
+    times.kernels_per_call.map(|count| {
+        let kernels = if count == 1.0 { "kernel" } else { "kernels" };
+        format!("{} {kernels}", decimal(count))
+    })
+}
+
+/// Returns the median busy time that no inner function accounts for, if there are any.
+fn self_busy_ns(times: &KernelTimes) -> Option<f64> {
+    let (busy, own) = times.busy_ns.zip(times.self_busy_ns)?;
+    (own.sum < busy.sum).then_some(own.median)
+}
+
+/// Returns the share of the span during which the GPU did not work on the call.
+fn idle(times: &KernelTimes) -> String {
+    match times.gaps_ns.zip(times.span_ns) {
+        Some((gaps, span)) if gaps.median > 0.0 && span.median > 0.0 => {
+            format!(" ({} idle)", share(gaps.median, span.median))
+        }
+        _ => String::new(),
+    }
+}
+
+/// Formats a number of launches per call.
+pub fn decimal(count: f64) -> String {
+    if count.fract() == 0.0 && count < 1e15 { count.to_string() } else { figure(count) }
+}
+
+/// Returns reasons to doubt the figures of a site, or the times that its events measure.
+pub fn warnings(snapshot: &Snapshot, site: &Site) -> Vec<String> {
+    let warnings = |series: &Series| {
+        let Some(times) = &series.kernel_times else { return Vec::new() };
+        let device = snapshot.devices.iter().find(|device| device.id == series.device);
+        let mut warnings: Vec<String> = [ElsewhereReason::OtherStream, ElsewhereReason::AfterStop]
+            .into_iter()
+            .filter_map(|why| elsewhere(times, why))
+            .collect();
+        warnings.extend(CrossCheck::of(series, device).and_then(CrossCheck::contradiction));
+        if times.zero_times > 0 {
+            warnings.push(format!(
+                "CUPTI gave {} records without times, which are in no figure",
+                times.zero_times
+            ));
+        }
+        let place = format!("{} on {}", site.name, series.place());
+        warnings.iter_mut().for_each(|warning| *warning = format!("{place}: {warning}"));
+        warnings
+    };
+    site.series.iter().flat_map(warnings).collect()
+}
+
+/// Names the work that events did not bracket for this reason.
+fn elsewhere(times: &KernelTimes, why: ElsewhereReason) -> Option<String> {
+    let mut found: Vec<_> = times.elsewhere.iter().filter(|work| work.why == why).collect();
+    found.sort_by(|a, b| b.total_ns.total_cmp(&a.total_ns));
+    let total_ns = found.iter().fold(0.0, |sum, work| sum + work.total_ns);
+    let (named, others) = found.split_at_checked(NAMED).unwrap_or((&found, &[]));
+    let names = named.iter().map(|work| format!("{} × `{}`", work.count, short(&work.name)));
+    let mut names: Vec<String> = names.collect();
+    if !others.is_empty() {
+        names.push(format!("{} more kernels", others.len()));
+    }
+    let (place, advice) = match why {
+        ElsewhereReason::OtherStream => (
+            "ran on another stream than the timed one",
+            "name that stream, or use `clock = \"kernels\"`",
+        ),
+        ElsewhereReason::AfterStop => ("ran after the stop event", "use `clock = \"kernels\"`"),
+    };
+    let calls = if times.opened == 1 { "call" } else { "calls" };
+    (!found.is_empty()).then(|| {
+        format!(
+            "{} of work in {} opened {calls} {place}, so the times by events do not include it: {}; {advice}",
+            time(total_ns),
+            times.opened,
+            names.join(", ")
+        )
+    })
+}
+
+/// Returns a name as short as in a sentence.
+fn short(name: &str) -> String {
+    const COLUMNS: usize = 60;
+    let mut short = crate::kernel_names::shortened(std::iter::once(name), COLUMNS);
+    short.remove(name).unwrap_or_default()
+}

@@ -1,0 +1,280 @@
+//! The kernels, copies and memsets that opened calls enqueued.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Stats;
+
+/// Figures of the opened calls of a series: the calls whose work CUPTI recorded.
+///
+/// An opened call has no event brackets. The work that inner functions enqueue is included, except
+/// in the self busy time. A series without opened calls has 0 and empty values only.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct KernelTimes {
+    #[doc(hidden)]
+    pub opened: u64,
+    #[doc(hidden)]
+    pub busy_ns: Option<Stats>,
+    #[doc(hidden)]
+    pub self_busy_ns: Option<Stats>,
+    #[doc(hidden)]
+    pub span_ns: Option<Stats>,
+    #[doc(hidden)]
+    pub gaps_ns: Option<Stats>,
+    #[doc(hidden)]
+    pub host_ns: Option<Stats>,
+    #[doc(hidden)]
+    pub kernels_per_call: Option<f64>,
+    #[doc(hidden)]
+    pub streams: Option<u32>,
+    #[doc(hidden)]
+    pub kernels: Vec<Kernel>,
+    #[doc(hidden)]
+    pub elsewhere: Vec<Elsewhere>,
+    #[doc(hidden)]
+    pub zero_times: u64,
+}
+
+impl KernelTimes {
+    /// Returns `true` if a merged report left out statistics, because several of its reports had
+    /// them.
+    pub(crate) fn has_dropped(&self) -> bool {
+        self.opened > 0 && self.span_ns.is_none()
+            || self.kernels.iter().any(|kernel| kernel.time_ns.is_none())
+    }
+
+    /// Returns the number of opened calls.
+    pub fn opened(&self) -> u64 {
+        self.opened
+    }
+
+    /// Returns the time per call during which at least one of its kernels, copies or memsets ran.
+    /// In a merged report, this and the following statistics are `None` if several of its reports
+    /// have them, because percentiles cannot be combined.
+    pub fn busy_ns(&self) -> Option<&Stats> {
+        self.busy_ns.as_ref()
+    }
+
+    /// Returns the part of the busy time that no inner annotated function accounts for.
+    pub fn self_busy_ns(&self) -> Option<&Stats> {
+        self.self_busy_ns.as_ref()
+    }
+
+    /// Returns the time per call from the start of the first kernel to the end of the last one.
+    pub fn span_ns(&self) -> Option<&Stats> {
+        self.span_ns.as_ref()
+    }
+
+    /// Returns the part of the span during which none of the call's kernels ran.
+    pub fn gaps_ns(&self) -> Option<&Stats> {
+        self.gaps_ns.as_ref()
+    }
+
+    /// Returns the time that the opened calls took on the host.
+    pub fn host_ns(&self) -> Option<&Stats> {
+        self.host_ns.as_ref()
+    }
+
+    /// Returns the mean number of kernels per call, without copies and memsets.
+    pub fn kernels_per_call(&self) -> Option<f64> {
+        self.kernels_per_call
+    }
+
+    /// Returns the largest number of streams that one call used.
+    pub fn streams(&self) -> Option<u32> {
+        self.streams
+    }
+
+    /// Returns the different kernels, copies and memsets, longest total first. There are at most 256,
+    /// with those beyond the limit combined into one that is called `<other>`.
+    pub fn kernels(&self) -> &[Kernel] {
+        &self.kernels
+    }
+
+    /// Returns the work that events do not bracket, so that the event times of the series do not
+    /// include it.
+    pub fn elsewhere(&self) -> &[Elsewhere] {
+        &self.elsewhere
+    }
+
+    /// Returns the number of records for which CUPTI knew no times. They are not included in any
+    /// figure.
+    pub fn zero_times(&self) -> u64 {
+        self.zero_times
+    }
+}
+
+/// A kernel with one launch configuration, a kind of copy, or a memset.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Kernel {
+    #[doc(hidden)]
+    pub name: String,
+    #[doc(hidden)]
+    pub grid: [u32; 3],
+    #[doc(hidden)]
+    pub block: [u32; 3],
+    #[doc(hidden)]
+    pub registers: u16,
+    #[doc(hidden)]
+    pub shared_bytes: u32,
+    #[doc(hidden)]
+    pub per_call: f64,
+    #[doc(hidden)]
+    pub count: u64,
+    #[doc(hidden)]
+    pub time_ns: Option<Stats>,
+    #[doc(hidden)]
+    pub total_ns: f64,
+    #[doc(hidden)]
+    pub share: f64,
+}
+
+impl Kernel {
+    /// The name of the combined kernels, of those beyond the limit.
+    #[doc(hidden)]
+    pub const OTHER: &str = "<other>";
+
+    /// Returns the launch configuration, or the empty text for a copy or a memset.
+    pub(crate) fn configuration(&self) -> String {
+        if self.grid == [0; 3] {
+            return String::new();
+        }
+        let [grid, block] = [self.grid, self.block].map(|[x, y, z]| match (y, z) {
+            (1, 1) => x.to_string(),
+            (_, 1) => format!("{x}×{y}"),
+            _ => format!("{x}×{y}×{z}"),
+        });
+        format!("grid {grid}, block {block}")
+    }
+
+    /// Returns the demangled name, or a name in brackets for a copy or a memset, such as
+    /// `[copy HtoD]`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the number of blocks in each dimension, or zeros for a copy or a memset.
+    pub fn grid(&self) -> [u32; 3] {
+        self.grid
+    }
+
+    /// Returns the number of threads of a block in each dimension.
+    pub fn block(&self) -> [u32; 3] {
+        self.block
+    }
+
+    /// Returns the number of registers per thread.
+    pub fn registers(&self) -> u16 {
+        self.registers
+    }
+
+    /// Returns the shared memory per block in bytes, static and dynamic.
+    pub fn shared_bytes(&self) -> u32 {
+        self.shared_bytes
+    }
+
+    /// Returns the mean number of launches per opened call.
+    pub fn per_call(&self) -> f64 {
+        self.per_call
+    }
+
+    /// Returns the number of launches in all opened calls.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Returns the statistics of the launches' times. `None` in a merged report, if several of its
+    /// reports have the kernel.
+    pub fn time_ns(&self) -> Option<&Stats> {
+        self.time_ns.as_ref()
+    }
+
+    /// Returns the total time of the launches, in nanoseconds.
+    pub fn total_ns(&self) -> f64 {
+        self.total_ns
+    }
+
+    /// Returns the total time as a share of the total time of all kernels of the series.
+    pub fn share(&self) -> f64 {
+        self.share
+    }
+}
+
+/// Work that calls enqueued, but that is outside of what their events bracket.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Elsewhere {
+    #[doc(hidden)]
+    pub name: String,
+    #[doc(hidden)]
+    pub count: u64,
+    #[doc(hidden)]
+    pub total_ns: f64,
+    #[doc(hidden)]
+    pub why: ElsewhereReason,
+}
+
+impl Elsewhere {
+    /// Returns the demangled name of the kernel.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the number of launches.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Returns the total time of these launches, in nanoseconds.
+    pub fn total_ns(&self) -> f64 {
+        self.total_ns
+    }
+
+    /// Returns the reason: `other-stream`, the stream was not the timed one; `after-stop`, the
+    /// kernel was enqueued after the bracket's stop event.
+    pub fn why(&self) -> &str {
+        self.why.name()
+    }
+}
+
+/// The reason why events do not bracket some work of a call.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ElsewhereReason {
+    /// The work was on a stream other than the timed one.
+    OtherStream,
+    /// The work ran after the bracket's stop event.
+    AfterStop,
+}
+
+impl ElsewhereReason {
+    /// Returns the name used in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            ElsewhereReason::OtherStream => "other-stream",
+            ElsewhereReason::AfterStop => "after-stop",
+        }
+    }
+}
+
+/// Writes the figures as members of the series, with empty values if there are none, so that
+/// scripts need no default. Reports of earlier versions have no such members.
+pub(super) mod flat {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::KernelTimes;
+
+    pub fn serialize<S: Serializer>(times: &Option<KernelTimes>, to: S) -> Result<S::Ok, S::Error> {
+        match times {
+            Some(times) => times.serialize(to),
+            None => KernelTimes::default().serialize(to),
+        }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<KernelTimes>, D::Error> {
+        let times = KernelTimes::deserialize(from)?;
+        Ok(Some(times).filter(|times| *times != KernelTimes::default()))
+    }
+}

@@ -1,0 +1,208 @@
+//! Calls that are opened: CUPTI records their work, in place of events.
+
+use std::cell::Cell;
+
+use crate::base::lock::{Mutex, Rank, locked};
+use crate::base::{fork, inside, room};
+use crate::call::first;
+use crate::call::scope::TimedCall;
+use crate::call::stream::{Life, StreamGuard};
+use crate::call::stream_call::obstacle;
+use crate::cupti;
+use crate::gpu::Gpu;
+use crate::record::opened::{self, FrameId, OpenCall, Subject};
+use crate::record::threads::StreamCall;
+use crate::record::timeline::{self, CallId};
+use crate::site::callsite::CallSite;
+use crate::site::cost::{self, Timing};
+use crate::stats::sampling::generator;
+use crate::types::sample::{CacheState, Lost};
+use crate::types::settings::Settings;
+use crate::types::{device::DeviceId, workload::Workload};
+
+/// The host time that recording adds to a launch, as measured on an H200: 0.45 µs, and the look-up.
+const LAUNCH_COST_NS: f64 = 500.0;
+
+/// A function of an opened call, from its entry to its end.
+pub struct OpenedCall {
+    subject: Subject,
+    frame: FrameId,
+    call_id: CallId,
+    /// The device to count the call on if it launches nothing.
+    device: DeviceId,
+    /// Where the call waits while the function is suspended.
+    suspended: Mutex<Suspended>,
+}
+
+/// The call of a suspended function.
+enum Suspended {
+    /// The function runs.
+    No,
+    /// The function is inside another opened call.
+    Inside,
+    /// The function is the outermost one.
+    Outermost(Box<OpenCall>),
+}
+
+/// Enters a call on a stream as a function of the thread's opened call, or opens it if it is the outermost timed
+/// call and chosen. Returns `None` if events are to time it.
+#[inline]
+pub(crate) fn enter_stream(
+    call: &StreamCall,
+    guard: &impl StreamGuard,
+    workload: Workload,
+    is_captured: bool,
+) -> Option<OpenedCall> {
+    if !opened::is_inside() && !is_chosen(call.site) {
+        return None;
+    }
+    let strong = guard.upgrade();
+    open_stream(call, Life::of(&strong), workload, is_captured)
+}
+
+#[cold]
+fn open_stream(
+    call: &StreamCall,
+    life: Life<'_>,
+    workload: Workload,
+    is_captured: bool,
+) -> Option<OpenedCall> {
+    let StreamCall { site, context, stream, call_id, key, weight, .. } = *call;
+    let is_inside = opened::is_inside();
+    if !is_inside {
+        // What is captured does not run now.
+        let is_blocked = life.obstacle().or_else(|| obstacle(context, stream)).is_some();
+        if is_captured || is_blocked || !room::with_room(cupti::is_available) {
+            return None;
+        }
+    }
+    let cache = if is_inside || site.is_plain() {
+        CacheState::AsFound
+    } else {
+        // Before the recording is on, so that the flush is not among the records.
+        flush(call)
+    };
+    let subject = Subject {
+        site,
+        thread: call.thread,
+        launch: site.spec.is_single.then_some(0),
+        cache,
+        key,
+        stream: Some(stream),
+        weight,
+        workload,
+    };
+    enter(subject, call_id, context.device_id(), is_inside)
+}
+
+/// Enters the call that a subject describes.
+pub(super) fn enter(
+    subject: Subject,
+    call_id: CallId,
+    device: DeviceId,
+    is_inside: bool,
+) -> Option<OpenedCall> {
+    cupti::observe_launches(opened::launched);
+    match opened::enter(subject) {
+        Some(frame) => {
+            let suspended = Mutex::new(Rank::SuspendedCall, Suspended::No);
+            Some(OpenedCall { subject, frame, call_id, device, suspended })
+        }
+        None => {
+            if is_inside || subject.stream.is_none() {
+                opened::count_lost(&subject, device, Lost::Records);
+                timeline::end(call_id);
+            }
+            None
+        }
+    }
+}
+
+/// Enqueues the flush that the attribute asks for, and returns the state of the cache after it.
+#[cold]
+fn flush(call: &StreamCall) -> CacheState {
+    let StreamCall { site, context, stream, .. } = call;
+    let settings = Settings { hold: None, ..site.settings() };
+    let (prepare, cache) = call.preparation(settings, false, None);
+    match prepare.cold.map(|cold| context.flush(*stream, cold)) {
+        Some(Err(_)) => CacheState::Partial,
+        _ => cache,
+    }
+}
+
+/// Returns `true` if a call is the outermost timed call of its thread and chosen to be opened.
+#[inline(always)]
+pub(super) fn is_chosen(site: &'static CallSite) -> bool {
+    site.is_opened() && opened::is_outermost() && draws(site)
+}
+
+#[cold]
+fn draws(site: &'static CallSite) -> bool {
+    thread_local! {
+        static SEED: Cell<u64> = const { Cell::new(0) };
+    }
+    if site.opens_first() {
+        return true;
+    }
+    SEED.with(|seed| {
+        let mut rng = generator(seed.get());
+        let is_chosen = rng.f64() < site.kernels_share();
+        seed.set(rng.get_seed());
+        is_chosen
+    })
+}
+
+impl OpenedCall {
+    fn leave(&self, lost: Option<Lost>) {
+        let OpenedCall { subject, frame, device, .. } = self;
+        let of_context = |context| if context == 0 { *device } else { first::device(context) };
+        match opened::leave(*frame, lost, of_context) {
+            Some(launches) if cost::is_on() => {
+                subject.site.cost.count_preparation(launches as f64 * LAUNCH_COST_NS);
+            }
+            Some(_) => {}
+            // The function has moved to another thread, without the call around it.
+            None => opened::count_lost(subject, *device, lost.unwrap_or(Lost::Thread)),
+        }
+    }
+}
+
+impl TimedCall for OpenedCall {
+    fn end(&mut self, lost: Option<Lost>, _: &mut Timing<'_>) -> CallId {
+        let suspended = std::mem::replace(&mut *locked(&self.suspended), Suspended::No);
+        match suspended {
+            Suspended::No => self.leave(lost),
+            // Dropped without being resumed.
+            Suspended::Inside => self.leave(lost.or(Some(Lost::Cancelled))),
+            Suspended::Outermost(call) => opened::abandon(call, lost.unwrap_or(Lost::Cancelled)),
+        }
+        self.call_id
+    }
+
+    fn pause(&self) {
+        if fork::is_forked() {
+            return;
+        }
+        let _inside = inside::enter();
+        *locked(&self.suspended) = match opened::suspend(self.frame) {
+            Some(call) => Suspended::Outermost(call),
+            None => Suspended::Inside,
+        };
+    }
+
+    fn resume(&self) {
+        if fork::is_forked() {
+            return;
+        }
+        let _inside = inside::enter();
+        let mut suspended = locked(&self.suspended);
+        let call = match std::mem::replace(&mut *suspended, Suspended::No) {
+            Suspended::No => return,
+            Suspended::Inside => None,
+            Suspended::Outermost(call) => Some(call),
+        };
+        if let Some(call) = opened::resume(self.frame, call) {
+            *suspended = Suspended::Outermost(call);
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! The buffers that CUPTI writes its records into.
+
+use std::alloc::{self, Layout};
+use std::ffi::c_void;
+use std::sync::OnceLock;
+use std::sync::atomic::{
+    AtomicU64, AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed,
+};
+
+use crossbeam_queue::ArrayQueue;
+
+use crate::base::{fork, inside, switches};
+
+/// The size of a buffer: some 600 records.
+const BYTES: usize = 128 * 1024;
+/// The most buffers that exist: space for some 75,000 records until the next drain.
+const MOST: usize = 128;
+const LAYOUT: Layout = match Layout::from_size_align(BYTES, 8) {
+    Ok(layout) => layout,
+    Err(_) => panic!("the layout is valid"),
+};
+
+/// A buffer of the pool, by its address.
+///
+/// Invariant: it has [`BYTES`] bytes, is aligned to 8, and is never freed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Buffer(*mut u8);
+
+// SAFETY: a buffer is owned by whoever has taken it out of a queue.
+unsafe impl Send for Buffer {}
+
+/// A buffer that CUPTI has completed. Returns to the pool when dropped.
+#[derive(Debug)]
+pub(super) struct Completed<'a> {
+    pool: &'a Pool,
+    buffer: Buffer,
+    bytes: usize,
+}
+
+impl Completed<'_> {
+    pub fn start(&self) -> *mut u8 {
+        self.buffer.0
+    }
+
+    /// Returns how many bytes CUPTI has written. At most the size of the buffer.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for Completed<'_> {
+    fn drop(&mut self) {
+        // There is space for every buffer.
+        _ = self.pool.free.push(self.buffer);
+    }
+}
+
+/// The bounded pool of buffers. Buffers are allocated when they are first needed.
+#[derive(Debug)]
+pub(super) struct Pool {
+    free: ArrayQueue<Buffer>,
+    completed: ArrayQueue<(Buffer, usize)>,
+    /// The address of every buffer that was allocated.
+    known: [AtomicUsize; MOST],
+    allocated: AtomicUsize,
+    /// Requests that no buffer was left for.
+    declined: AtomicU64,
+}
+
+impl Pool {
+    pub fn new() -> Pool {
+        Pool {
+            free: ArrayQueue::new(MOST),
+            completed: ArrayQueue::new(MOST),
+            known: [const { AtomicUsize::new(0) }; MOST],
+            allocated: AtomicUsize::new(0),
+            declined: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns a buffer for CUPTI to write into. `None` if all of them are in use.
+    fn request(&self) -> Option<Buffer> {
+        let buffer = self.free.pop().or_else(|| self.allocate());
+        if buffer.is_none() {
+            self.declined.fetch_add(1, Relaxed);
+        }
+        buffer
+    }
+
+    fn allocate(&self) -> Option<Buffer> {
+        let more = |count| (count < MOST).then_some(count + 1);
+        let index = self.allocated.fetch_update(AcqRel, Acquire, more).ok()?;
+        // SAFETY: the layout is not empty.
+        let start = unsafe { alloc::alloc(LAYOUT) };
+        if start.is_null() {
+            return None;
+        }
+        self.known.get(index)?.store(start.addr(), Relaxed);
+        Some(Buffer(start))
+    }
+
+    /// Takes a buffer back from CUPTI, with the number of bytes written. One that is not of this pool
+    /// belongs to another tool, and is left alone.
+    fn complete(&self, start: *mut u8, bytes: usize) {
+        if self.known.iter().any(|known| known.load(Relaxed) == start.addr()) {
+            // There is space for every buffer.
+            _ = self.completed.push((Buffer(start), bytes.min(BYTES)));
+        }
+    }
+
+    /// Returns the buffer that was completed first.
+    pub fn take(&self) -> Option<Completed<'_>> {
+        let (buffer, bytes) = self.completed.pop()?;
+        Some(Completed { pool: self, buffer, bytes })
+    }
+
+    /// Returns how often no buffer was left, since the last call.
+    pub fn take_declined(&self) -> u64 {
+        self.declined.swap(0, Relaxed)
+    }
+}
+
+#[cfg(test)]
+impl Pool {
+    /// Completes a buffer with these records.
+    pub fn complete_with(&self, records: &[Vec<u8>]) {
+        let (buffer, bytes) = (self.request().unwrap(), records.concat());
+        // SAFETY: the buffer is longer than the records of a test, and in use by nobody else.
+        unsafe { buffer.0.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        self.complete(buffer.0, bytes.len());
+    }
+}
+
+/// Returns the pool of the process. The first call must not be from a callback, because it allocates.
+pub(super) fn pool() -> &'static Pool {
+    POOL.get_or_init(Pool::new)
+}
+
+static POOL: OnceLock<Pool> = OnceLock::new();
+
+/// Hands a buffer to CUPTI, or none.
+///
+/// # Safety
+///
+/// The pointers must be valid for writes.
+pub(super) unsafe extern "C" fn on_request(
+    buffer: *mut *mut u8,
+    size: *mut usize,
+    max_records: *mut usize,
+) {
+    // The global allocator may call an annotated function.
+    let _inside = inside::enter();
+    // Also in a forked child, and during process exit.
+    let pool = if switches::is_closed() { None } else { POOL.get() };
+    let handed = pool.and_then(Pool::request);
+    // SAFETY: the caller's promise.
+    unsafe {
+        buffer.write(handed.map_or(std::ptr::null_mut(), |buffer| buffer.0));
+        size.write(if handed.is_some() { BYTES } else { 0 });
+        // As many as fit.
+        max_records.write(0);
+    }
+}
+
+/// Takes a buffer back from CUPTI. Also while the process ends, because its last report flushes.
+///
+/// # Safety
+///
+/// CUPTI must have finished writing `valid` bytes to `buffer`.
+pub(super) unsafe extern "C" fn on_complete(
+    _: *mut c_void,
+    _: u32,
+    buffer: *mut u8,
+    _: usize,
+    valid: usize,
+) {
+    if let Some(pool) = POOL.get().filter(|_| !fork::is_forked()) {
+        pool.complete(buffer, valid);
+    }
+}
+
+/// [`on_request`] for one of several subscribers.
+///
+/// # Safety
+///
+/// As for [`on_request`].
+pub(super) unsafe extern "C" fn on_shared_request(
+    buffer: *mut *mut u8,
+    size: *mut usize,
+    max_records: *mut usize,
+    _: *mut c_void,
+) {
+    // SAFETY: the caller's promise.
+    unsafe { on_request(buffer, size, max_records) };
+}
+
+/// [`on_complete`] for one of several subscribers.
+///
+/// # Safety
+///
+/// As for [`on_complete`].
+pub(super) unsafe extern "C" fn on_shared_complete(
+    buffer: *mut u8,
+    size: usize,
+    valid: usize,
+    _: *mut c_void,
+) {
+    // SAFETY: the caller's promise.
+    unsafe { on_complete(std::ptr::null_mut(), 0, buffer, size, valid) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exhausted_pool_declines_and_counts() {
+        let pool = Pool::new();
+        let handed: Vec<Buffer> = (0..MOST).map(|_| pool.request().unwrap()).collect();
+        assert!(handed.iter().all(|buffer| buffer.0.addr() % 8 == 0));
+        assert_eq!((pool.request(), pool.request()), (None, None));
+        assert_eq!((pool.take_declined(), pool.take_declined()), (2, 0));
+        pool.complete(handed[3].0, 216);
+        assert_eq!(pool.request(), None, "a completed buffer is not free before it is read");
+        let completed = pool.take().unwrap();
+        assert_eq!((completed.start(), completed.bytes()), (handed[3].0, 216));
+        drop(completed);
+        assert_eq!(pool.request(), Some(handed[3]));
+    }
+
+    #[test]
+    fn buffers_complete_in_order() {
+        let pool = Pool::new();
+        let handed: Vec<Buffer> = (0..3).map(|_| pool.request().unwrap()).collect();
+        for index in [2, 0, 1] {
+            pool.complete(handed[index].0, index);
+        }
+        let taken = std::iter::from_fn(|| pool.take().map(|completed| completed.bytes()));
+        assert_eq!(taken.collect::<Vec<_>>(), [2, 0, 1]);
+    }
+
+    #[test]
+    fn foreign_buffer_is_left_alone() {
+        let pool = Pool::new();
+        let mut foreign = [0_u64; 4];
+        pool.complete(foreign.as_mut_ptr().cast(), 32);
+        assert!(pool.take().is_none());
+    }
+
+    #[test]
+    fn written_bytes_do_not_exceed_the_buffer() {
+        let pool = Pool::new();
+        let buffer = pool.request().unwrap();
+        pool.complete(buffer.0, usize::MAX);
+        assert_eq!(pool.take().unwrap().bytes(), BYTES);
+    }
+}

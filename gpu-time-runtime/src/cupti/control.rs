@@ -1,0 +1,233 @@
+//! Whether CUPTI can be used, and the switch that starts and stops recording.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{
+    AtomicBool, AtomicU8, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::base::lock::{Mutex, Rank, locked};
+use crate::base::{console, fork, room, switches};
+use crate::cupti::library::{self, Library};
+use crate::cupti::recording::{RECORDING, Set};
+use crate::cupti::session::{self, Session};
+use crate::cupti::subscribe::{refusal, subscribe};
+
+const UNTRIED: u8 = 0;
+const AVAILABLE: u8 = 1;
+const UNAVAILABLE: u8 = 2;
+
+/// The outcome of the last attempt. Written under the lock of [`CONTROL`].
+static STATE: AtomicU8 = AtomicU8::new(UNTRIED);
+static LIBRARY: OnceLock<Result<&'static Library, String>> = OnceLock::new();
+static CONTROL: Mutex<Control> = Mutex::new(Rank::Cupti, Control { why: None, guards: 0, off: 0 });
+
+struct Control {
+    /// The reason for [`UNAVAILABLE`].
+    why: Option<String>,
+    /// How many [`SwitchedOn`] exist. Recording is on while there is one.
+    guards: usize,
+    /// The callbacks that are off between windows of recording.
+    off: Set,
+}
+
+impl Control {
+    /// Loads the library, subscribes, and stores the outcome.
+    fn attempt(&mut self) {
+        let library = LIBRARY.get_or_init(library::load).as_ref();
+        let subscribed = library.map_err(Clone::clone).and_then(|library| match session::get() {
+            Some(_) => Ok(()),
+            None => subscribe(library).map(session::set),
+        });
+        self.store(subscribed);
+    }
+
+    fn store(&mut self, outcome: Result<(), String>) {
+        let state = if outcome.is_ok() { AVAILABLE } else { UNAVAILABLE };
+        self.why = outcome.err();
+        STATE.store(state, Release);
+    }
+
+    /// Starts recording.
+    ///
+    /// # Errors
+    ///
+    /// One sentence about what CUPTI answered.
+    fn start(&mut self, session: &Session) -> Result<(), String> {
+        let started = RECORDING.start(session, &mut self.off);
+        started.map_err(|code| refusal(session.library, code, ""))
+    }
+
+    /// Adds a guard. The first one starts recording.
+    ///
+    /// # Errors
+    ///
+    /// One sentence about what CUPTI answered. CUPTI is then unavailable until the next report tries again.
+    fn switch_on(&mut self, session: &Session) -> Result<(), String> {
+        if self.guards == 0 {
+            self.start(session).inspect_err(|why| self.store(Err(why.clone())))?;
+        }
+        self.guards += 1;
+        Ok(())
+    }
+
+    /// Removes a guard. The last one stops recording.
+    fn switch_off(&mut self, session: &Session) {
+        self.guards -= 1;
+        // While the process ends, CUPTI may be gone.
+        if self.guards == 0 && !switches::is_closed() {
+            RECORDING.stop(session, &mut self.off);
+        }
+    }
+}
+
+/// Returns `true` if kernels can be recorded. Loads CUPTI and subscribes on the first call.
+#[inline]
+pub(crate) fn is_available() -> bool {
+    match STATE.load(Acquire) {
+        UNTRIED => is_available_now(),
+        state => state == AVAILABLE && !fork::is_forked(),
+    }
+}
+
+#[cold]
+fn is_available_now() -> bool {
+    // The lock may be held for ever in a child, and CUPTI must not be loaded while the process ends.
+    if switches::is_closed() {
+        return false;
+    }
+    room::with_room(|| {
+        let mut control = locked(&CONTROL);
+        if STATE.load(Relaxed) == UNTRIED {
+            control.attempt();
+        }
+    });
+    STATE.load(Acquire) == AVAILABLE
+}
+
+/// Returns one sentence about what is missing and how to provide it, or about who holds CUPTI. `None` if it
+/// is available or was not needed so far.
+pub(crate) fn why_unavailable() -> Option<String> {
+    if fork::is_forked() {
+        return None;
+    }
+    locked(&CONTROL).why.clone()
+}
+
+/// Returns the version of the library, from `cuptiGetVersion`, if one was loaded.
+pub(crate) fn version() -> Option<u32> {
+    LIBRARY.get()?.as_ref().ok().map(|library| library.version)
+}
+
+/// Tries again to subscribe and to record, if another tool prevented it.
+pub(crate) fn retry() {
+    if STATE.load(Acquire) != UNAVAILABLE || switches::is_closed() {
+        return;
+    }
+    room::with_room(|| {
+        let mut control = locked(&CONTROL);
+        control.attempt();
+        if let (None, Some(session)) = (&control.why, session::get())
+            && control.guards == 0
+        {
+            let started = control.start(session);
+            if started.is_ok() {
+                RECORDING.stop(session, &mut control.off);
+            }
+            control.store(started);
+        }
+    });
+}
+
+/// Keeps the recording of kernels, copies and memsets switched on, with the launch callbacks.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct SwitchedOn(());
+
+/// Switches recording on for the whole process. `None` if CUPTI is unavailable or refuses.
+pub(crate) fn switch_on() -> Option<SwitchedOn> {
+    static HAS_BEEN_ON: AtomicBool = AtomicBool::new(false);
+    static IS_SAID: AtomicBool = AtomicBool::new(false);
+    if !is_available() || switches::is_closed() {
+        return None;
+    }
+    let session = session::get()?;
+    let start = || locked(&CONTROL).switch_on(session);
+    // The first time takes milliseconds, and stack.
+    let started = if HAS_BEEN_ON.load(Relaxed) { start() } else { room::with_room(start) };
+    HAS_BEEN_ON.store(true, Relaxed);
+    match started {
+        Ok(()) => Some(SwitchedOn(())),
+        Err(why) => {
+            if !IS_SAID.swap(true, Relaxed) {
+                console::complain(why);
+            }
+            None
+        }
+    }
+}
+
+impl Drop for SwitchedOn {
+    fn drop(&mut self) {
+        // None in a forked child, in which another thread may have held the lock.
+        if let Some(session) = session::get() {
+            locked(&CONTROL).switch_off(session);
+        }
+    }
+}
+
+/// Switches off the callbacks of functions that were called for the first time since recording stopped.
+pub(super) fn quiet(session: &Session) {
+    // If another thread holds the lock, the next drain is soon enough.
+    if let Ok(mut control) = CONTROL.try_lock()
+        && control.guards == 0
+        && !switches::is_closed()
+    {
+        RECORDING.quiet(session, &mut control.off);
+    }
+}
+
+/// Returns the time in nanoseconds on the clock of the records.
+pub(crate) fn now_ns() -> u64 {
+    let host = || {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        since.as_nanos() as u64
+    };
+    session::get().and_then(Session::now_ns).unwrap_or_else(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cupti::records::CONCURRENT_KERNEL;
+    use crate::cupti::session::fake::{self, Call};
+
+    #[test]
+    fn only_first_and_last_guard_switch() {
+        let session = fake::session();
+        let mut control = Control { why: None, guards: 0, off: 0 };
+        let kernels = |calls: Vec<Call>| -> Vec<Call> {
+            let is_kind = |call: &Call| !matches!(call, Call::Callback(..));
+            calls.into_iter().filter(is_kind).collect()
+        };
+        for _ in 0..2 {
+            assert_eq!(control.switch_on(&session), Ok(()));
+            assert_eq!(kernels(fake::calls()), [Call::Enable(CONCURRENT_KERNEL)]);
+            assert_eq!(control.switch_on(&session), Ok(()));
+            control.switch_off(&session);
+            assert_eq!(kernels(fake::calls()), []);
+            control.switch_off(&session);
+            assert_eq!(kernels(fake::calls()), [Call::Disable(CONCURRENT_KERNEL)]);
+        }
+    }
+
+    #[test]
+    fn refused_guard_does_not_count_and_says_why() {
+        let session = fake::session();
+        let mut control = Control { why: None, guards: 0, off: 0 };
+        fake::refuse(Call::Enable(CONCURRENT_KERNEL), 39);
+        let why = control.switch_on(&session).unwrap_err();
+        assert_eq!(why, "another tool holds CUPTI: run without it to record kernels");
+        assert_eq!((control.guards, control.why), (0, Some(why)));
+    }
+}

@@ -1,0 +1,135 @@
+//! Reads the records that CUPTI has completed.
+
+use std::ptr;
+use std::sync::LazyLock;
+
+use crate::base::lock::{Mutex, Rank, locked};
+use crate::cupti::buffers::{Completed, Pool, pool};
+use crate::cupti::control;
+use crate::cupti::records::{self, Record};
+use crate::cupti::session::{self, Session};
+use crate::cupti::work::Interned;
+use crate::types::activity::Activity;
+
+/// One thread reads at a time, so that records are handed over in the order of their buffers.
+static INTERNED: LazyLock<Mutex<Interned>> =
+    LazyLock::new(|| Mutex::new(Rank::Activities, Interned::default()));
+
+/// Counts from one call of [`drain`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Drained {
+    /// Records whose start or end CUPTI could not take. They are handed over all the same.
+    pub zero_times: u64,
+    /// Records that were never written, at least.
+    pub dropped: u64,
+    /// Buffers that were read.
+    pub buffers: u64,
+}
+
+/// Flushes CUPTI and hands over every record that is complete, or with `forced` those that are not as well.
+/// Makes no other call to the driver and does not wait for the GPU. For the collector thread and for
+/// reports, since a flush slows launches down.
+pub(crate) fn drain(forced: bool, each: &mut dyn FnMut(&Activity)) -> Drained {
+    let Some(session) = session::get() else { return Drained::default() };
+    control::quiet(session);
+    let mut interned = locked(&INTERNED);
+    interned.forget_addresses();
+    session.flush(forced);
+    let mut drained = read_all(session, pool(), &mut interned, each);
+    // CUPTI counts a record of each request without a buffer as well.
+    drained.dropped = session.take_dropped().max(pool().take_declined());
+    drained
+}
+
+fn read_all(
+    session: &Session,
+    pool: &Pool,
+    interned: &mut Interned,
+    each: &mut dyn FnMut(&Activity),
+) -> Drained {
+    let mut drained = Drained::default();
+    while let Some(completed) = pool.take() {
+        drained.buffers += 1;
+        for_each_record(session, &completed, &mut |record| {
+            let activity = activity(record, interned);
+            if activity.start_ns == 0 || activity.end_ns == 0 {
+                drained.zero_times += 1;
+            }
+            each(&activity);
+        });
+    }
+    drained
+}
+
+fn for_each_record(session: &Session, completed: &Completed, each: &mut dyn FnMut(&Record)) {
+    let (start, bytes) = (completed.start(), completed.bytes());
+    let mut last = ptr::null_mut();
+    // SAFETY: CUPTI has completed the buffer, and the last record is from it.
+    while let Some(record) = unsafe { session.next_record(start, bytes, last) } {
+        let at = record.addr().wrapping_sub(start.addr());
+        // CUPTI moves forward within the buffer. An endless loop is worse than a record too few.
+        if at >= bytes || (!last.is_null() && record <= last) {
+            return;
+        }
+        // SAFETY: the buffer has this many bytes, of which CUPTI has written all.
+        let rest = unsafe { std::slice::from_raw_parts(record, bytes - at) };
+        // SAFETY: CUPTI has written the record.
+        if let Some(record) = unsafe { records::read(rest) } {
+            each(&record);
+        }
+        last = record;
+    }
+}
+
+fn activity(record: &Record, interned: &mut Interned) -> Activity {
+    Activity {
+        start_ns: record.start_ns,
+        end_ns: record.end_ns,
+        correlation: record.correlation,
+        device: record.device,
+        context: record.context,
+        stream: record.stream,
+        graph_node: record.graph_node,
+        work: interned.get(&record.work),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cupti::records::{CONCURRENT_KERNEL, MEMSET};
+    use crate::cupti::session::fake::{self, RECORD_BYTES};
+
+    /// A record with these times and correlation id. Kernels have theirs at another place than memsets.
+    fn record(kind: u32, start: u64, end: u64, correlation: u32) -> Vec<u8> {
+        let mut bytes = vec![0; RECORD_BYTES];
+        bytes[..4].copy_from_slice(&kind.to_ne_bytes());
+        bytes[16..24].copy_from_slice(&start.to_ne_bytes());
+        bytes[24..32].copy_from_slice(&end.to_ne_bytes());
+        let at = if kind == CONCURRENT_KERNEL { 92 } else { 44 };
+        bytes[at..at + 4].copy_from_slice(&correlation.to_ne_bytes());
+        bytes
+    }
+
+    #[test]
+    fn records_of_all_buffers_are_handed_over_in_order() {
+        let (session, pool, mut interned) = (fake::session(), Pool::new(), Interned::default());
+        let unknown = 99;
+        pool.complete_with(&[
+            record(CONCURRENT_KERNEL, 10, 20, 1),
+            record(unknown, 1, 2, 3),
+            record(MEMSET, 30, 40, 2),
+        ]);
+        pool.complete_with(&[]);
+        pool.complete_with(&[record(MEMSET, 50, 0, 3), record(CONCURRENT_KERNEL, 0, 0, 4)]);
+        let mut seen = Vec::new();
+        let drained = read_all(&session, &pool, &mut interned, &mut |activity| {
+            seen.push((activity.correlation, activity.start_ns, &*activity.work.name));
+        });
+        let expected =
+            [(1, 10, "<unnamed>"), (2, 30, "[memset]"), (3, 50, "[memset]"), (4, 0, "<unnamed>")];
+        assert_eq!(seen, expected);
+        assert_eq!(drained, Drained { zero_times: 2, dropped: 0, buffers: 3 });
+        assert_eq!(read_all(&session, &pool, &mut interned, &mut |_| {}), Drained::default());
+    }
+}

@@ -1,0 +1,258 @@
+//! The driver functions that enqueue work.
+
+use crate::cupti::records::{MEMCPY, MEMCPY2, MEMSET};
+
+/// `CU_STREAM_PER_THREAD`, which 0 stands for in calls compiled for per-thread default streams.
+const PER_THREAD: usize = 2;
+/// The offset of the stream in `CUlaunchConfig`.
+const STREAM_IN_CONFIG: usize = 32;
+
+/// The work that a function enqueues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Enqueues {
+    Kernel,
+    Copy,
+    PeerCopy,
+    Set,
+    Graph,
+}
+
+/// The place of the stream among the arguments of a call.
+#[derive(Clone, Copy, Debug)]
+enum StreamAt {
+    /// At this offset.
+    Offset(u8),
+    /// In the `CUlaunchConfig` that the first argument points to.
+    Config,
+    /// The call has no such argument and uses the default stream.
+    Default,
+    /// The call has several.
+    Several,
+}
+
+/// A function with two ids: for the legacy default stream, and for per-thread default streams.
+#[derive(Clone, Copy, Debug)]
+struct Function {
+    legacy: u32,
+    per_thread: u32,
+    enqueues: Enqueues,
+    stream: StreamAt,
+}
+
+const fn function(legacy: u32, per_thread: u32, enqueues: Enqueues, stream: StreamAt) -> Function {
+    Function { legacy, per_thread, enqueues, stream }
+}
+
+use Enqueues::*;
+use StreamAt::*;
+
+/// Every driver function that enqueues a kernel, a copy or a memset. The ids are those of
+/// `cupti_driver_cbid.h`, which never change.
+#[rustfmt::skip]
+const FUNCTIONS: [Function; 47] = [
+    function(216, 428, Set, Offset(24)),      // cuMemsetD8Async
+    function(218, 429, Set, Offset(24)),      // cuMemsetD16Async
+    function(220, 430, Set, Offset(24)),      // cuMemsetD32Async
+    function(222, 431, Set, Offset(40)),      // cuMemsetD2D8Async
+    function(224, 432, Set, Offset(40)),      // cuMemsetD2D16Async
+    function(226, 433, Set, Offset(40)),      // cuMemsetD2D32Async
+    function(249, 411, Set, Default),         // cuMemsetD8_v2
+    function(250, 412, Set, Default),         // cuMemsetD16_v2
+    function(251, 413, Set, Default),         // cuMemsetD32_v2
+    function(252, 414, Set, Default),         // cuMemsetD2D8_v2
+    function(253, 415, Set, Default),         // cuMemsetD2D16_v2
+    function(254, 416, Set, Default),         // cuMemsetD2D32_v2
+    function(276, 397, Copy, Default),        // cuMemcpyHtoD_v2
+    function(277, 421, Copy, Offset(24)),     // cuMemcpyHtoDAsync_v2
+    function(278, 398, Copy, Default),        // cuMemcpyDtoH_v2
+    function(279, 422, Copy, Offset(24)),     // cuMemcpyDtoHAsync_v2
+    function(280, 399, Copy, Default),        // cuMemcpyDtoD_v2
+    function(281, 423, Copy, Offset(24)),     // cuMemcpyDtoDAsync_v2
+    function(282, 403, Copy, Default),        // cuMemcpyAtoH_v2
+    function(283, 420, Copy, Offset(32)),     // cuMemcpyAtoHAsync_v2
+    function(284, 401, Copy, Default),        // cuMemcpyAtoD_v2
+    function(285, 400, Copy, Default),        // cuMemcpyDtoA_v2
+    function(286, 404, Copy, Default),        // cuMemcpyAtoA_v2
+    function(287, 405, Copy, Default),        // cuMemcpy2D_v2
+    function(288, 406, Copy, Default),        // cuMemcpy2DUnaligned_v2
+    function(289, 424, Copy, Offset(8)),      // cuMemcpy2DAsync_v2
+    function(290, 407, Copy, Default),        // cuMemcpy3D_v2
+    function(291, 425, Copy, Offset(8)),      // cuMemcpy3DAsync_v2
+    function(292, 402, Copy, Default),        // cuMemcpyHtoA_v2
+    function(293, 419, Copy, Offset(32)),     // cuMemcpyHtoAAsync_v2
+    function(305, 408, Copy, Default),        // cuMemcpy
+    function(306, 418, Copy, Offset(24)),     // cuMemcpyAsync
+    function(307, 442, Kernel, Offset(40)),   // cuLaunchKernel
+    function(318, 409, PeerCopy, Default),    // cuMemcpyPeer
+    function(319, 426, PeerCopy, Offset(40)), // cuMemcpyPeerAsync
+    function(320, 410, PeerCopy, Default),    // cuMemcpy3DPeer
+    function(321, 427, PeerCopy, Offset(8)),  // cuMemcpy3DPeerAsync
+    function(477, 478, Kernel, Offset(40)),   // cuLaunchCooperativeKernel
+    function(480, 480, Kernel, Several),      // cuLaunchCooperativeKernelMultiDevice
+    function(514, 515, Graph, Offset(8)),     // cuGraphLaunch
+    function(652, 653, Kernel, Config),       // cuLaunchKernelEx
+    function(776, 777, Copy, Offset(64)),     // cuMemcpyBatchAsync
+    function(778, 779, Copy, Offset(32)),     // cuMemcpy3DBatchAsync
+    function(796, 797, Copy, Offset(56)),     // cuMemcpyBatchAsync_v2
+    function(798, 799, Copy, Offset(24)),     // cuMemcpy3DBatchAsync_v2
+    function(837, 838, Copy, Offset(32)),     // cuMemcpyWithAttributesAsync
+    function(839, 840, Copy, Offset(16)),     // cuMemcpy3DWithAttributesAsync
+];
+
+/// One more than the highest id.
+const IDS: usize = 841;
+
+/// One of the ids of one of the functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Callback(u8);
+
+/// The callback of each id, plus 1. 0 for functions that enqueue nothing.
+const CALLBACKS: [u8; IDS] = {
+    let mut callbacks = [0; IDS];
+    let mut index = 0;
+    while index < FUNCTIONS.len() {
+        let Function { legacy, per_thread, .. } = FUNCTIONS[index];
+        callbacks[per_thread as usize] = 2 * index as u8 + 2;
+        callbacks[legacy as usize] = 2 * index as u8 + 1;
+        index += 1;
+    }
+    callbacks
+};
+
+impl Callback {
+    /// Returns the callback with this id, if it is for a function that enqueues work.
+    #[inline]
+    pub fn with_id(id: u32) -> Option<Callback> {
+        CALLBACKS.get(id as usize)?.checked_sub(1).map(Callback)
+    }
+
+    /// Returns the callback with this number, if there is one.
+    pub fn with_number(number: u32) -> Option<Callback> {
+        let callback = Callback(u8::try_from(number).ok()?);
+        FUNCTIONS.get(number as usize / 2).map(|_| callback)
+    }
+
+    /// Returns all callbacks.
+    pub fn all() -> impl Iterator<Item = Callback> {
+        (0..IDS as u32).filter_map(Callback::with_id)
+    }
+
+    fn function(self) -> &'static Function {
+        // Every callback is made from an entry of the table.
+        &FUNCTIONS[usize::from(self.0 / 2)]
+    }
+
+    fn is_per_thread(self) -> bool {
+        self.0 % 2 == 1
+    }
+
+    pub fn id(self) -> u32 {
+        let function = self.function();
+        if self.is_per_thread() { function.per_thread } else { function.legacy }
+    }
+
+    /// Returns a number below 128 that is the callback's own.
+    pub fn number(self) -> u32 {
+        self.0.into()
+    }
+
+    pub fn is_graph(self) -> bool {
+        self.function().enqueues == Graph
+    }
+
+    /// Returns the activity kinds of the work, other than kernels.
+    pub fn kinds(self) -> &'static [u32] {
+        match self.function().enqueues {
+            Kernel => &[],
+            Copy => &[MEMCPY],
+            PeerCopy => &[MEMCPY, MEMCPY2],
+            Set => &[MEMSET],
+            Graph => &[MEMCPY, MEMSET],
+        }
+    }
+
+    /// Returns the stream among the arguments of a call.
+    ///
+    /// # Safety
+    ///
+    /// `params` must be null or point to the arguments of this function, as CUPTI passes them.
+    pub unsafe fn stream(self, params: *const u8) -> Option<usize> {
+        if params.is_null() {
+            return None;
+        }
+        // SAFETY: the table has the offsets of pointers in the arguments of each function. A launch
+        // has a configuration.
+        let stream = unsafe {
+            match self.function().stream {
+                Offset(at) => params.add(at.into()).cast::<usize>().read_unaligned(),
+                Config => {
+                    let config = params.cast::<*const u8>().read_unaligned();
+                    if config.is_null() {
+                        return None;
+                    }
+                    config.add(STREAM_IN_CONFIG).cast::<usize>().read_unaligned()
+                }
+                Default => 0,
+                Several => return None,
+            }
+        };
+        Some(if stream == 0 && self.is_per_thread() { PER_THREAD } else { stream })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_id(id: u32) -> Callback {
+        Callback::with_id(id).unwrap()
+    }
+
+    fn stream(id: u32, params: &[usize]) -> Option<usize> {
+        // SAFETY: the tests pass enough arguments for each function.
+        unsafe { with_id(id).stream(params.as_ptr().cast()) }
+    }
+
+    #[test]
+    fn every_id_has_its_own_callback() {
+        let ids: Vec<u32> = Callback::all().map(Callback::id).collect();
+        // One function has a single id.
+        assert_eq!(ids.len(), 2 * FUNCTIONS.len() - 1);
+        assert!(ids.is_sorted_by(|one, other| one < other));
+        for function in FUNCTIONS {
+            for id in [function.legacy, function.per_thread] {
+                assert_eq!(with_id(id).id(), id);
+            }
+        }
+        for callback in Callback::all() {
+            assert_eq!(Callback::with_number(callback.number()), Some(callback));
+            assert!(callback.number() < 128);
+        }
+        assert_eq!((Callback::with_number(94), Callback::with_number(128)), (None, None));
+        assert_eq!((Callback::with_id(0), Callback::with_id(IDS as u32)), (None, None));
+        assert_eq!((Callback::with_id(115), Callback::with_id(u32::MAX)), (None, None));
+    }
+
+    #[test]
+    fn stream_is_found_in_arguments() {
+        assert_eq!(stream(307, &[0, 0, 0, 0, 0, 7]), Some(7));
+        assert_eq!(stream(442, &[0, 0, 0, 0, 0, 0]), Some(PER_THREAD));
+        assert_eq!(stream(514, &[0, 9]), Some(9));
+        assert_eq!(stream(276, &[0]), Some(0));
+        assert_eq!(stream(397, &[0]), Some(PER_THREAD));
+        assert_eq!(stream(480, &[0]), None);
+        let config: [usize; 5] = [0, 0, 0, 0, 11];
+        assert_eq!(stream(652, &[config.as_ptr().expose_provenance()]), Some(11));
+        // SAFETY: null is allowed.
+        assert_eq!(unsafe { with_id(307).stream(std::ptr::null()) }, None);
+    }
+
+    #[test]
+    fn kinds_are_those_of_the_work() {
+        assert_eq!(with_id(307).kinds(), [0; 0]);
+        assert_eq!(with_id(279).kinds(), [MEMCPY]);
+        assert_eq!(with_id(319).kinds(), [MEMCPY, MEMCPY2]);
+        assert_eq!(with_id(216).kinds(), [MEMSET]);
+        assert_eq!((with_id(515).kinds(), with_id(515).is_graph()), (&[MEMCPY, MEMSET][..], true));
+    }
+}

@@ -1,0 +1,114 @@
+//! The callback at the beginning of every API call that enqueues work.
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+use std::sync::OnceLock;
+
+use crate::base::switches;
+use crate::cupti::functions::Callback;
+use crate::cupti::library::{CallbackData, DRIVER_API};
+use crate::cupti::recording::RECORDING;
+use crate::cupti::session;
+use crate::types::activity::Launched;
+
+/// `CUPTI_API_ENTER`.
+const ENTER: c_int = 0;
+
+static OBSERVER: OnceLock<fn(Launched)> = OnceLock::new();
+
+/// Sets the function that is called on the launching thread when a call that enqueues work begins, at least
+/// while CUPTI is switched on. The first one stays. It must not panic, lock, allocate or call the driver, and
+/// it is called for launches of the runtime itself as well.
+pub(crate) fn observe_launches(observer: fn(Launched)) {
+    _ = OBSERVER.set(observer);
+}
+
+/// The callback for API calls, on the thread that calls. Takes no lock and allocates nothing.
+///
+/// # Safety
+///
+/// `data` must be null or, for a driver call, describe the call `id` as CUPTI does.
+pub(super) unsafe extern "C" fn on_call(
+    _: *mut c_void,
+    domain: c_int,
+    id: u32,
+    data: *const CallbackData,
+) {
+    thread_local! {
+        // Without a destructor, so that it can be read as long as the thread runs at all.
+        static LAST: Cell<u32> = const { Cell::new(0) };
+    }
+    // Also in a forked child, and during process exit.
+    if domain != DRIVER_API || data.is_null() || switches::is_closed() {
+        return;
+    }
+    let Some(callback) = Callback::with_id(id) else { return };
+    // SAFETY: CUPTI passes this struct for calls of the driver's API.
+    let data = unsafe { &*data };
+    // A function that calls another one reports the same id for both.
+    if data.site != ENTER || LAST.replace(data.correlation) == data.correlation {
+        return;
+    }
+    RECORDING.on_call(callback, session::get());
+    if let Some(observer) = OBSERVER.get() {
+        observer(Launched {
+            correlation: data.correlation,
+            context: data.context.addr(),
+            // SAFETY: the caller's promise.
+            stream: unsafe { callback.stream(data.params) },
+            is_graph: callback.is_graph(),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::ptr;
+
+    use super::*;
+
+    thread_local! {
+        static SEEN: RefCell<Vec<Launched>> = const { RefCell::new(Vec::new()) };
+    }
+
+    /// Calls the callback as CUPTI does, and returns what the observer saw.
+    fn call(site: c_int, id: u32, correlation: u32, params: &[usize]) -> Vec<Launched> {
+        observe_launches(|launched| SEEN.with_borrow_mut(|seen| seen.push(launched)));
+        let data = CallbackData {
+            site,
+            function_name: ptr::null(),
+            params: params.as_ptr().cast(),
+            return_value: ptr::null_mut(),
+            symbol_name: ptr::null(),
+            context: ptr::without_provenance_mut(0xc0),
+            context_uid: 1,
+            correlation_data: ptr::null_mut(),
+            correlation,
+        };
+        // SAFETY: the tests pass enough arguments for each function.
+        unsafe { on_call(ptr::null_mut(), DRIVER_API, id, &raw const data) };
+        SEEN.take()
+    }
+
+    #[test]
+    fn launch_is_observed() {
+        let launch = Launched { correlation: 1, context: 0xc0, stream: Some(7), is_graph: false };
+        assert_eq!(call(ENTER, 307, 1, &[0, 0, 0, 0, 0, 7]), [launch]);
+        let replay = Launched { correlation: 2, stream: Some(9), is_graph: true, ..launch };
+        assert_eq!(call(ENTER, 514, 2, &[0, 9]), [replay]);
+    }
+
+    #[test]
+    fn nested_call_and_exit_are_not_seen() {
+        assert_eq!(call(ENTER, 307, 41, &[0; 6]).len(), 1);
+        assert_eq!(call(ENTER, 652, 41, &[0; 6]), []);
+        assert_eq!(call(1, 307, 42, &[0; 6]), []);
+        assert_eq!(call(ENTER, 307, 43, &[0; 6]).len(), 1);
+    }
+
+    #[test]
+    fn call_that_enqueues_nothing_is_not_seen() {
+        assert_eq!(call(ENTER, 1, 51, &[0; 6]), []);
+    }
+}

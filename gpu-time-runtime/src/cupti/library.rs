@@ -1,0 +1,250 @@
+//! The CUPTI library: loads it, and looks up its functions.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::mem::offset_of;
+use std::path::{Path, PathBuf};
+use std::ptr;
+
+use libloading::os::unix::{Library as Loaded, RTLD_LAZY};
+
+use crate::base::{console, environment};
+use crate::cuda;
+use crate::cupti::locate::{NAMES, Search, VARIABLE};
+use crate::cupti::version;
+
+/// `CUpti_SubscriberHandle`.
+pub(super) type Subscriber = *mut c_void;
+/// `CUpti_CallbackFunc`.
+pub(super) type ApiCallback = unsafe extern "C" fn(*mut c_void, c_int, u32, *const CallbackData);
+/// `CUpti_BuffersCallbackRequestFunc`.
+pub(super) type Request = unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
+/// `CUpti_BuffersCallbackCompleteFunc`.
+pub(super) type Complete = unsafe extern "C" fn(*mut c_void, u32, *mut u8, usize, usize);
+/// `CUpti_BuffersCallbackRequestFunc_v2`.
+pub(super) type RequestV2 = unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut usize, *mut c_void);
+/// `CUpti_BuffersCallbackCompleteFunc_v2`.
+pub(super) type CompleteV2 = unsafe extern "C" fn(*mut u8, usize, usize, *mut c_void);
+
+/// `CUPTI_CB_DOMAIN_DRIVER_API`. The runtime API and libraries launch through the driver's.
+pub(super) const DRIVER_API: c_int = 1;
+
+/// `CUpti_CallbackData`, the same from CUDA 11.8 to 13.5.
+#[repr(C)]
+pub(super) struct CallbackData {
+    pub site: c_int,
+    pub function_name: *const c_char,
+    /// The arguments of the call, in a struct.
+    pub params: *const u8,
+    pub return_value: *mut c_void,
+    pub symbol_name: *const c_char,
+    pub context: *mut c_void,
+    pub context_uid: u32,
+    pub correlation_data: *mut u64,
+    pub correlation: u32,
+}
+
+const _: () = {
+    assert!(offset_of!(CallbackData, params) == 16);
+    assert!(offset_of!(CallbackData, context) == 40);
+    assert!(offset_of!(CallbackData, correlation) == 64);
+    assert!(size_of::<CallbackData>() == 72);
+};
+
+/// `CUpti_SubscriberParams`.
+#[repr(C)]
+pub(super) struct SubscriberParams {
+    pub struct_size: usize,
+    pub name: *const c_char,
+    pub holder: *mut c_char,
+    pub holder_size: usize,
+    pub allow_several: u8,
+    pub padding: [u8; 7],
+}
+
+/// The functions that every accepted version has.
+pub(super) struct Functions {
+    pub subscribe: unsafe extern "C" fn(*mut Subscriber, ApiCallback, *mut c_void) -> c_int,
+    pub unsubscribe: unsafe extern "C" fn(Subscriber) -> c_int,
+    pub enable_callback: unsafe extern "C" fn(u32, Subscriber, c_int, u32) -> c_int,
+    pub enable: unsafe extern "C" fn(c_int) -> c_int,
+    pub disable: unsafe extern "C" fn(c_int) -> c_int,
+    pub register: unsafe extern "C" fn(Request, Complete) -> c_int,
+    pub flush: unsafe extern "C" fn(u32) -> c_int,
+    pub next_record: unsafe extern "C" fn(*mut u8, usize, *mut *mut u8) -> c_int,
+    pub dropped: unsafe extern "C" fn(*mut c_void, u32, *mut usize) -> c_int,
+    pub timestamp: unsafe extern "C" fn(*mut u64) -> c_int,
+    pub result_string: unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int,
+}
+
+/// The functions for one of several subscribers.
+pub(super) struct Shared {
+    pub subscribe: unsafe extern "C" fn(
+        *mut Subscriber,
+        ApiCallback,
+        *mut c_void,
+        *mut SubscriberParams,
+    ) -> c_int,
+    pub enable: unsafe extern "C" fn(Subscriber, c_int, *mut c_void) -> c_int,
+    pub disable: unsafe extern "C" fn(Subscriber, c_int, *mut c_void) -> c_int,
+    pub register: unsafe extern "C" fn(Subscriber, RequestV2, CompleteV2) -> c_int,
+    /// Since CUDA 13.3.
+    pub next_record:
+        Option<unsafe extern "C" fn(Subscriber, *mut u8, usize, *mut *mut u8) -> c_int>,
+    /// Since CUDA 13.3.
+    pub dropped: Option<unsafe extern "C" fn(Subscriber, *mut c_void, u32, *mut usize) -> c_int>,
+}
+
+/// The loaded library.
+pub(super) struct Library {
+    pub version: u32,
+    pub functions: Functions,
+    /// `None` if only one tool can subscribe to this version.
+    pub shared: Option<Shared>,
+}
+
+impl Library {
+    /// Returns CUPTI's name of an error.
+    pub fn name_of(&self, code: c_int) -> String {
+        let mut name = ptr::null();
+        // SAFETY: writes one pointer, to a static string if it succeeds.
+        unsafe {
+            if (self.functions.result_string)(code, &raw mut name) == 0 && !name.is_null() {
+                return CStr::from_ptr(name).to_string_lossy().into_owned();
+            }
+        }
+        format!("error {code}")
+    }
+}
+
+/// Loads the best library that can be used, or returns the reason why there is none.
+pub(super) fn load() -> Result<&'static Library, String> {
+    // Without a driver, CUPTI of CUDA 13.2 calls itself until the stack overflows.
+    if let Some(why) = cuda::why_unusable() {
+        return Err(why.to_owned());
+    }
+    cuda::driver_version().ok_or("the CUDA driver does not tell its version")?;
+    // Another copy would not see the subscription of the tool that loaded this one.
+    if let Some((name, loaded)) = NAMES.iter().find_map(|name| Some((name, resident(name)?))) {
+        return examine(loaded, &format!("`{name}`, which the process has loaded,"));
+    }
+    let var = |name: &str| environment::var(name).filter(|value| !value.is_empty());
+    let search = Search { var: &var, root: Path::new("/") };
+    let mut refused = None;
+    if let Some(named) = search.named() {
+        match first_usable(named, &mut refused) {
+            Some(library) => return Ok(library),
+            None => console::complain(complaint(&var(VARIABLE), refused.take())),
+        }
+    }
+    let by_name = NAMES.iter().map(PathBuf::from);
+    first_usable(by_name, &mut refused)
+        .or_else(|| first_usable(search.installed(), &mut refused))
+        .ok_or_else(|| refused.unwrap_or_else(|| NOT_FOUND.to_owned()))
+}
+
+const NOT_FOUND: &str = "no libcupti was found: install the CUDA toolkit or the PyPI package \
+                         `nvidia-cuda-cupti`, or set `GPU_TIME_CUPTI` to its path";
+
+fn complaint(value: &Option<std::ffi::OsString>, refused: Option<String>) -> String {
+    let value = value.clone().unwrap_or_default();
+    let reason = refused.unwrap_or_else(|| "there is none".to_owned());
+    format!(
+        "invalid value `{}` for `{VARIABLE}`: expected a libcupti or its folder: {reason}",
+        value.to_string_lossy().escape_debug()
+    )
+}
+
+/// Returns the first of these libraries that can be used. Stores why the first of the others cannot.
+fn first_usable(
+    paths: impl IntoIterator<Item = PathBuf>,
+    refused: &mut Option<String>,
+) -> Option<&'static Library> {
+    paths.into_iter().find_map(|path| {
+        let is_bare = path.components().count() == 1;
+        // SAFETY: the initializers of CUPTI have no effect that a program notices.
+        let examined = match unsafe { Loaded::open(Some(&path), RTLD_LAZY) } {
+            Ok(loaded) => examine(loaded, &format!("`{}`", path.display())),
+            // The loader path does not have it.
+            Err(_) if is_bare => return None,
+            Err(error) => Err(format!("`{}` cannot be loaded: {error}", path.display())),
+        };
+        examined.map_err(|why| _ = refused.get_or_insert(why)).ok()
+    })
+}
+
+/// Returns a library that the process has loaded already.
+fn resident(name: &str) -> Option<Loaded> {
+    // SAFETY: loads nothing, and so runs no code of the library.
+    unsafe { Loaded::open(Some(name), RTLD_LAZY | libc::RTLD_NOLOAD) }.ok()
+}
+
+/// Checks the version of a library, which is called `what` in messages, and looks up its functions.
+fn examine(loaded: Loaded, what: &str) -> Result<&'static Library, String> {
+    // Never unloaded: exit handlers and callbacks use it.
+    let loaded: &'static Loaded = Box::leak(Box::new(loaded));
+    // SAFETY: in every version that has them, these functions have these signatures.
+    let functions = unsafe {
+        let get_version: unsafe extern "C" fn(*mut u32) -> c_int =
+            needed(loaded, what, "cuptiGetVersion")?;
+        let mut version = 0;
+        let code = get_version(&raw mut version);
+        if code != 0 {
+            return Err(format!("{what} does not tell its version: error {code}"));
+        }
+        if let Some(why) = version::why_refused(version) {
+            return Err(format!("{what} has {why}"));
+        }
+        let functions = Functions {
+            subscribe: needed(loaded, what, "cuptiSubscribe")?,
+            unsubscribe: needed(loaded, what, "cuptiUnsubscribe")?,
+            enable_callback: needed(loaded, what, "cuptiEnableCallback")?,
+            enable: needed(loaded, what, "cuptiActivityEnable")?,
+            disable: needed(loaded, what, "cuptiActivityDisable")?,
+            register: needed(loaded, what, "cuptiActivityRegisterCallbacks")?,
+            flush: needed(loaded, what, "cuptiActivityFlushAll")?,
+            next_record: needed(loaded, what, "cuptiActivityGetNextRecord")?,
+            dropped: needed(loaded, what, "cuptiActivityGetNumDroppedRecords")?,
+            timestamp: needed(loaded, what, "cuptiGetTimestamp")?,
+            result_string: needed(loaded, what, "cuptiGetResultString")?,
+        };
+        let shared = version::can_share(version).then(|| shared(loaded)).flatten();
+        Library { version, functions, shared }
+    };
+    Ok(Box::leak(Box::new(functions)))
+}
+
+/// Returns the functions for one of several subscribers, if the library has them.
+fn shared(loaded: &Loaded) -> Option<Shared> {
+    // SAFETY: in every version that has them, these functions have these signatures.
+    unsafe {
+        Some(Shared {
+            subscribe: symbol(loaded, "cuptiSubscribe_v2")?,
+            enable: symbol(loaded, "cuptiActivityEnable_v2")?,
+            disable: symbol(loaded, "cuptiActivityDisable_v2")?,
+            register: symbol(loaded, "cuptiActivityRegisterCallbacks_v2")?,
+            next_record: symbol(loaded, "cuptiActivityGetNextRecord_v2"),
+            dropped: symbol(loaded, "cuptiActivityGetNumDroppedRecords_v2"),
+        })
+    }
+}
+
+/// Returns a function that every accepted version has, or an error message.
+///
+/// # Safety
+///
+/// `F` must match the function's type in every version that has it.
+unsafe fn needed<F: Copy>(loaded: &Loaded, what: &str, name: &str) -> Result<F, String> {
+    // SAFETY: the caller's promise.
+    let symbol = unsafe { symbol(loaded, name) };
+    symbol.ok_or_else(|| format!("{what} has no `{name}`: expected CUPTI of CUDA 11.8 to 13.x"))
+}
+
+/// Returns a function, or `None` if the library lacks it.
+///
+/// # Safety
+///
+/// `F` must match the function's type in every version that has it.
+unsafe fn symbol<F: Copy>(loaded: &Loaded, name: &str) -> Option<F> {
+    // SAFETY: the caller's promise.
+    unsafe { loaded.get::<F>(name) }.ok().map(|symbol| *symbol)
+}

@@ -1,0 +1,40 @@
+//! A version of `cupti` for builds without the `kernels` feature. It records nothing.
+
+use crate::types::activity::{Activity, Launched};
+
+pub(crate) fn is_available() -> bool {
+    false
+}
+
+pub(crate) fn why_unavailable() -> Option<String> {
+    Some("recording kernels requires CUPTI: build gpu-time with the feature `kernels`".to_owned())
+}
+
+pub(crate) fn version() -> Option<u32> {
+    None
+}
+
+pub(crate) fn retry() {}
+
+pub(crate) fn observe_launches(_: fn(Launched)) {}
+
+pub(crate) enum SwitchedOn {}
+
+pub(crate) fn switch_on() -> Option<SwitchedOn> {
+    None
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Drained {
+    pub zero_times: u64,
+    pub dropped: u64,
+    pub buffers: u64,
+}
+
+pub(crate) fn drain(_: bool, _: &mut dyn FnMut(&Activity)) -> Drained {
+    Drained::default()
+}
+
+pub(crate) fn now_ns() -> u64 {
+    0
+}

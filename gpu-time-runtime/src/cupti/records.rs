@@ -1,0 +1,368 @@
+//! The layouts of CUPTI's records.
+//!
+//! A later version of a record extends an earlier one, so that a common prefix serves all of them. The
+//! offsets were checked against the headers of CUDA 11.8, 12.0, 12.4, 12.9, 13.0, 13.2 and 13.5.
+
+use std::ffi::{CStr, c_char};
+use std::mem::offset_of;
+
+// `CUpti_ActivityKind`.
+pub(super) const MEMCPY: u32 = 1;
+pub(super) const MEMSET: u32 = 2;
+/// Kernels that run one at a time. Not asked for.
+const KERNEL: u32 = 3;
+pub(super) const CONCURRENT_KERNEL: u32 = 10;
+/// Copies between contexts.
+pub(super) const MEMCPY2: u32 = 22;
+
+/// `CUpti_ActivityKernel8`, of CUDA 11.8, and later.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Kernel {
+    kind: u32,
+    cache_config: u8,
+    shared_memory_config: u8,
+    registers: u16,
+    partitioned: [u32; 2],
+    start: u64,
+    end: u64,
+    completed: u64,
+    device: u32,
+    context: u32,
+    stream: u32,
+    grid: [u32; 3],
+    block: [u32; 3],
+    static_shared: u32,
+    dynamic_shared: u32,
+    local_per_thread: u32,
+    local_total: u32,
+    correlation: u32,
+    grid_id: i64,
+    name: *const c_char,
+    reserved: *const u8,
+    queued: u64,
+    submitted: u64,
+    launch: [u8; 4],
+    shared_executed: u32,
+    graph_node: u64,
+}
+
+const _: () = {
+    assert!(offset_of!(Kernel, registers) == 6);
+    assert!(offset_of!(Kernel, start) == 16);
+    assert!(offset_of!(Kernel, end) == 24);
+    assert!(offset_of!(Kernel, device) == 40);
+    assert!(offset_of!(Kernel, context) == 44);
+    assert!(offset_of!(Kernel, stream) == 48);
+    assert!(offset_of!(Kernel, grid) == 52);
+    assert!(offset_of!(Kernel, block) == 64);
+    assert!(offset_of!(Kernel, static_shared) == 76);
+    assert!(offset_of!(Kernel, dynamic_shared) == 80);
+    assert!(offset_of!(Kernel, correlation) == 92);
+    assert!(offset_of!(Kernel, name) == 104);
+    assert!(offset_of!(Kernel, submitted) == 128);
+    assert!(offset_of!(Kernel, graph_node) == 144);
+    assert!(size_of::<Kernel>() == 152);
+};
+
+/// `CUpti_ActivityMemcpy5` and `CUpti_ActivityMemset4`, of CUDA 11.8, and later.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Memory {
+    kind: u32,
+    copy_kind: u8,
+    rest: [u8; 11],
+    start: u64,
+    end: u64,
+    device: u32,
+    context: u32,
+    stream: u32,
+    correlation: u32,
+    runtime_correlation: u32,
+    padding: u32,
+    reserved: u64,
+    graph_node: u64,
+}
+
+const _: () = {
+    assert!(offset_of!(Memory, copy_kind) == 4);
+    assert!(offset_of!(Memory, start) == 16);
+    assert!(offset_of!(Memory, end) == 24);
+    assert!(offset_of!(Memory, device) == 32);
+    assert!(offset_of!(Memory, context) == 36);
+    assert!(offset_of!(Memory, stream) == 40);
+    assert!(offset_of!(Memory, correlation) == 44);
+    assert!(offset_of!(Memory, graph_node) == 64);
+    assert!(size_of::<Memory>() == 72);
+};
+
+/// `CUpti_ActivityMemcpyPtoP4`, of CUDA 11.8, and later.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct PeerCopy {
+    kind: u32,
+    rest: [u8; 12],
+    start: u64,
+    end: u64,
+    device: u32,
+    context: u32,
+    stream: u32,
+    source_and_destination: [u32; 4],
+    correlation: u32,
+    reserved: u64,
+    graph_node: u64,
+}
+
+const _: () = {
+    assert!(offset_of!(PeerCopy, start) == 16);
+    assert!(offset_of!(PeerCopy, device) == 32);
+    assert!(offset_of!(PeerCopy, context) == 36);
+    assert!(offset_of!(PeerCopy, stream) == 40);
+    assert!(offset_of!(PeerCopy, correlation) == 60);
+    assert!(offset_of!(PeerCopy, graph_node) == 72);
+    assert!(size_of::<PeerCopy>() == 80);
+};
+
+/// A record of any version and kind.
+#[derive(Debug, PartialEq)]
+pub(super) struct Record<'a> {
+    pub start_ns: u64,
+    pub end_ns: u64,
+    pub correlation: u32,
+    pub device: u32,
+    pub context: u32,
+    pub stream: u32,
+    pub graph_node: u64,
+    pub work: Work<'a>,
+}
+
+/// The work that a record describes.
+#[derive(Debug, PartialEq)]
+pub(super) enum Work<'a> {
+    Kernel { name: &'a CStr, shape: Shape },
+    Memory(&'static str),
+}
+
+/// The launch configuration of a kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Shape {
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    pub registers: u16,
+    pub shared_bytes: u32,
+}
+
+/// Reads the record at the beginning of `bytes`, which go on to the end of the buffer. `None` if it is
+/// cut off or of another kind.
+///
+/// # Safety
+///
+/// CUPTI must have written the record, so that the name in it is null or a string that lives.
+pub(super) unsafe fn read(bytes: &[u8]) -> Option<Record<'_>> {
+    // SAFETY: the records consist of integers and pointers, which any bytes are.
+    unsafe {
+        match u32::from_ne_bytes(*bytes.first_chunk()?) {
+            KERNEL | CONCURRENT_KERNEL => Some(kernel(&copy_of(bytes)?)),
+            MEMCPY => {
+                let record = copy_of::<Memory>(bytes)?;
+                Some(memory(&record, copy_name(record.copy_kind)))
+            }
+            MEMSET => Some(memory(&copy_of(bytes)?, "[memset]")),
+            MEMCPY2 => Some(peer_copy(&copy_of(bytes)?)),
+            _ => None,
+        }
+    }
+}
+
+/// Returns the value at the beginning of `bytes`, if they are enough.
+///
+/// # Safety
+///
+/// Any bytes must be a valid `T`.
+unsafe fn copy_of<T: Copy>(bytes: &[u8]) -> Option<T> {
+    let bytes = bytes.get(..size_of::<T>())?;
+    // SAFETY: the slice is as long as `T`, and the caller's promise.
+    Some(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
+}
+
+/// # Safety
+///
+/// The name must be null or a string that lives for `'a`.
+unsafe fn kernel<'a>(record: &Kernel) -> Record<'a> {
+    let name = if record.name.is_null() {
+        c"<unnamed>"
+    } else {
+        // SAFETY: the caller's promise.
+        unsafe { CStr::from_ptr(record.name) }
+    };
+    Record {
+        start_ns: record.start,
+        end_ns: record.end,
+        correlation: record.correlation,
+        device: record.device,
+        context: record.context,
+        stream: record.stream,
+        graph_node: record.graph_node,
+        work: Work::Kernel {
+            name,
+            shape: Shape {
+                grid: record.grid,
+                block: record.block,
+                registers: record.registers,
+                shared_bytes: record.static_shared.saturating_add(record.dynamic_shared),
+            },
+        },
+    }
+}
+
+fn memory(record: &Memory, name: &'static str) -> Record<'static> {
+    Record {
+        start_ns: record.start,
+        end_ns: record.end,
+        correlation: record.correlation,
+        device: record.device,
+        context: record.context,
+        stream: record.stream,
+        graph_node: record.graph_node,
+        work: Work::Memory(name),
+    }
+}
+
+fn peer_copy(record: &PeerCopy) -> Record<'static> {
+    Record {
+        start_ns: record.start,
+        end_ns: record.end,
+        correlation: record.correlation,
+        device: record.device,
+        context: record.context,
+        stream: record.stream,
+        graph_node: record.graph_node,
+        work: Work::Memory("[copy PtoP]"),
+    }
+}
+
+/// Returns the description of a `CUpti_ActivityMemcpyKind`.
+fn copy_name(kind: u8) -> &'static str {
+    const NAMES: [&str; 11] = [
+        "[copy]",
+        "[copy HtoD]",
+        "[copy DtoH]",
+        "[copy HtoA]",
+        "[copy AtoH]",
+        "[copy AtoA]",
+        "[copy AtoD]",
+        "[copy DtoA]",
+        "[copy DtoD]",
+        "[copy HtoH]",
+        "[copy PtoP]",
+    ];
+    NAMES.get(usize::from(kind)).copied().unwrap_or("[copy]")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The sizes of a kernel's record in CUDA 11.8, 12, 13.0, 13.2 and 13.5.
+    const KERNEL_SIZES: [usize; 5] = [200, 208, 216, 224, 248];
+
+    /// A record of zeros with these values at these offsets.
+    fn record(size: usize, kind: u32, values: &[(usize, u64, usize)]) -> Vec<u8> {
+        let mut bytes = vec![0; size];
+        bytes[..4].copy_from_slice(&kind.to_ne_bytes());
+        for &(at, value, width) in values {
+            bytes[at..at + width].copy_from_slice(&value.to_ne_bytes()[..width]);
+        }
+        bytes
+    }
+
+    fn parsed(bytes: &[u8]) -> Option<Record<'_>> {
+        // SAFETY: the tests write null or static names.
+        unsafe { read(bytes) }
+    }
+
+    #[test]
+    fn kernel_is_read_in_every_version() {
+        let name = c"_Z6kernelv".as_ptr().expose_provenance() as u64;
+        let values = [
+            (6, 32, 2),
+            (16, 1_000, 8),
+            (24, 2_500, 8),
+            (40, 1, 4),
+            (44, 2, 4),
+            (48, 7, 4),
+            (52, 10, 4),
+            (56, 11, 4),
+            (60, 12, 4),
+            (64, 13, 4),
+            (68, 14, 4),
+            (72, 15, 4),
+            (76, 100, 4),
+            (80, 1_024, 4),
+            (92, 99, 4),
+            (104, name, 8),
+            (144, 77, 8),
+        ];
+        let expected = Record {
+            start_ns: 1_000,
+            end_ns: 2_500,
+            correlation: 99,
+            device: 1,
+            context: 2,
+            stream: 7,
+            graph_node: 77,
+            work: Work::Kernel {
+                name: c"_Z6kernelv",
+                shape: Shape {
+                    grid: [10, 11, 12],
+                    block: [13, 14, 15],
+                    registers: 32,
+                    shared_bytes: 1_124,
+                },
+            },
+        };
+        for size in KERNEL_SIZES {
+            for kind in [KERNEL, CONCURRENT_KERNEL] {
+                assert_eq!(parsed(&record(size, kind, &values)).as_ref(), Some(&expected));
+            }
+        }
+    }
+
+    #[test]
+    fn copies_and_memsets_are_read() {
+        let common = [(16, 1, 8), (24, 2, 8), (32, 3, 4), (36, 4, 4), (40, 5, 4)];
+        let of = |kind, more: &[(usize, u64, usize)]| record(88, kind, &[&common, more].concat());
+        let expected = |name| Record {
+            start_ns: 1,
+            end_ns: 2,
+            correlation: 6,
+            device: 3,
+            context: 4,
+            stream: 5,
+            graph_node: 8,
+            work: Work::Memory(name),
+        };
+        for (kind, name) in [(1, "[copy HtoD]"), (2, "[copy DtoH]"), (8, "[copy DtoD]")] {
+            let copy = of(MEMCPY, &[(4, kind, 1), (44, 6, 4), (64, 8, 8)]);
+            assert_eq!(parsed(&copy), Some(expected(name)));
+        }
+        let unknown = of(MEMCPY, &[(4, 99, 1), (44, 6, 4), (64, 8, 8)]);
+        assert_eq!(parsed(&unknown), Some(expected("[copy]")));
+        let memset = of(MEMSET, &[(4, 0xff, 4), (44, 6, 4), (64, 8, 8)]);
+        assert_eq!(parsed(&memset), Some(expected("[memset]")));
+        let peer = of(MEMCPY2, &[(60, 6, 4), (72, 8, 8)]);
+        assert_eq!(parsed(&peer), Some(expected("[copy PtoP]")));
+    }
+
+    #[test]
+    fn cut_off_and_unknown_records_are_skipped() {
+        let kernel = record(200, CONCURRENT_KERNEL, &[]);
+        assert!(
+            matches!(parsed(&kernel).unwrap().work, Work::Kernel { name, .. } if name == c"<unnamed>")
+        );
+        assert_eq!(parsed(&kernel[..151]), None);
+        assert_eq!(parsed(&record(88, MEMSET, &[])[..71]), None);
+        assert_eq!(parsed(&record(200, 4, &[])), None);
+        assert_eq!(parsed(&[1, 0, 0]), None);
+    }
+}

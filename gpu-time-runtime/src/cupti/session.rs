@@ -1,0 +1,231 @@
+//! Calls to CUPTI with the subscription of the process.
+
+use std::ffi::c_int;
+use std::ptr;
+use std::sync::OnceLock;
+
+use crate::base::fork;
+use crate::cupti::library::{DRIVER_API, Library, Shared, Subscriber};
+
+pub(super) const SUCCESS: c_int = 0;
+/// The result for a callback id that the version does not have.
+pub(super) const INVALID_PARAMETER: c_int = 1;
+/// `CUPTI_ACTIVITY_FLAG_FLUSH_FORCED`.
+const FORCED: u32 = 1;
+
+/// A subscription. It is never given up, because CUPTI may call back at any time.
+pub(super) struct Session {
+    pub library: &'static Library,
+    pub subscriber: Subscriber,
+    /// The functions to use if other tools may subscribe too.
+    pub shared: Option<&'static Shared>,
+}
+
+// SAFETY: CUPTI's functions are thread-safe, except for those that switch callbacks, whose callers hold a
+// lock. The subscriber is a handle that only CUPTI looks into.
+unsafe impl Send for Session {}
+// SAFETY: see above.
+unsafe impl Sync for Session {}
+
+static SESSION: OnceLock<Session> = OnceLock::new();
+
+/// Returns the subscription of the process, if there is one and this is not a forked child.
+#[inline]
+pub(super) fn get() -> Option<&'static Session> {
+    SESSION.get().filter(|_| !fork::is_forked())
+}
+
+/// Stores the subscription of the process.
+pub(super) fn set(session: Session) {
+    _ = SESSION.set(session);
+}
+
+impl Session {
+    /// Switches a kind of activity on. Returns CUPTI's code.
+    pub fn enable(&self, kind: u32) -> c_int {
+        // SAFETY: the subscriber is valid.
+        unsafe {
+            match self.shared {
+                Some(shared) => (shared.enable)(self.subscriber, kind as c_int, ptr::null_mut()),
+                None => (self.library.functions.enable)(kind as c_int),
+            }
+        }
+    }
+
+    /// Switches a kind of activity off. Returns CUPTI's code.
+    pub fn disable(&self, kind: u32) -> c_int {
+        // SAFETY: the subscriber is valid.
+        unsafe {
+            match self.shared {
+                Some(shared) => (shared.disable)(self.subscriber, kind as c_int, ptr::null_mut()),
+                None => (self.library.functions.disable)(kind as c_int),
+            }
+        }
+    }
+
+    /// Switches the callback for a driver function. Returns CUPTI's code. One thread at a time may call it.
+    pub fn switch_callback(&self, id: u32, on: bool) -> c_int {
+        // SAFETY: the subscriber is valid.
+        unsafe {
+            (self.library.functions.enable_callback)(on.into(), self.subscriber, DRIVER_API, id)
+        }
+    }
+
+    /// Makes CUPTI complete the buffers whose records are complete, or all of them. Does not wait for the
+    /// GPU.
+    pub fn flush(&self, forced: bool) {
+        // SAFETY: the buffer callbacks are registered. An error means that nothing was completed.
+        _ = unsafe { (self.library.functions.flush)(if forced { FORCED } else { 0 }) };
+    }
+
+    /// Returns the record after `last`, or the first if `last` is null, in a buffer with this many bytes.
+    ///
+    /// # Safety
+    ///
+    /// CUPTI must have completed the buffer, and `last` must be from it.
+    pub unsafe fn next_record(
+        &self,
+        buffer: *mut u8,
+        bytes: usize,
+        last: *mut u8,
+    ) -> Option<*mut u8> {
+        let mut record = last;
+        // SAFETY: the caller's promise.
+        let code = unsafe {
+            match self.shared.and_then(|shared| shared.next_record) {
+                Some(next_record) => next_record(self.subscriber, buffer, bytes, &raw mut record),
+                None => (self.library.functions.next_record)(buffer, bytes, &raw mut record),
+            }
+        };
+        (code == SUCCESS && !record.is_null()).then_some(record)
+    }
+
+    /// Returns how many records CUPTI has dropped since the last call.
+    pub fn take_dropped(&self) -> u64 {
+        let mut dropped = 0;
+        // SAFETY: writes one number. A null context means all of them.
+        let code = unsafe {
+            match self.shared.and_then(|shared| shared.dropped) {
+                Some(of) => of(self.subscriber, ptr::null_mut(), 0, &raw mut dropped),
+                None => (self.library.functions.dropped)(ptr::null_mut(), 0, &raw mut dropped),
+            }
+        };
+        if code == SUCCESS { dropped as u64 } else { 0 }
+    }
+
+    /// Returns the time on the clock of the records.
+    pub fn now_ns(&self) -> Option<u64> {
+        let mut now = 0;
+        // SAFETY: writes one number.
+        let code = unsafe { (self.library.functions.timestamp)(&raw mut now) };
+        (code == SUCCESS).then_some(now)
+    }
+}
+
+/// A library that notes what is called, for each thread.
+#[cfg(test)]
+pub(super) mod fake {
+    use std::cell::{Cell, RefCell};
+    use std::ffi::{c_char, c_void};
+
+    use super::*;
+    use crate::cupti::library::{ApiCallback, Complete, Functions, Request};
+
+    /// The size of every record.
+    pub const RECORD_BYTES: usize = 200;
+    const MAX_LIMIT_REACHED: c_int = 12;
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Call {
+        Enable(u32),
+        Disable(u32),
+        Callback(u32, bool),
+    }
+
+    thread_local! {
+        static CALLS: RefCell<Vec<Call>> = const { RefCell::new(Vec::new()) };
+        static REFUSED: Cell<Option<(Call, c_int)>> = const { Cell::new(None) };
+    }
+
+    /// Returns the calls since the last time.
+    pub fn calls() -> Vec<Call> {
+        CALLS.take()
+    }
+
+    /// Makes a call fail with this code from now on.
+    pub fn refuse(call: Call, code: c_int) {
+        REFUSED.set(Some((call, code)));
+    }
+
+    fn note(call: Call) -> c_int {
+        CALLS.with_borrow_mut(|calls| calls.push(call));
+        REFUSED.get().filter(|(refused, _)| *refused == call).map_or(SUCCESS, |(_, code)| code)
+    }
+
+    pub fn session() -> Session {
+        unsafe extern "C" fn subscribe(
+            _: *mut Subscriber,
+            _: ApiCallback,
+            _: *mut c_void,
+        ) -> c_int {
+            SUCCESS
+        }
+        unsafe extern "C" fn unsubscribe(_: Subscriber) -> c_int {
+            SUCCESS
+        }
+        unsafe extern "C" fn enable_callback(on: u32, _: Subscriber, _: c_int, id: u32) -> c_int {
+            note(Call::Callback(id, on != 0))
+        }
+        unsafe extern "C" fn enable(kind: c_int) -> c_int {
+            note(Call::Enable(kind as u32))
+        }
+        unsafe extern "C" fn disable(kind: c_int) -> c_int {
+            note(Call::Disable(kind as u32))
+        }
+        unsafe extern "C" fn register(_: Request, _: Complete) -> c_int {
+            SUCCESS
+        }
+        unsafe extern "C" fn flush(_: u32) -> c_int {
+            SUCCESS
+        }
+        unsafe extern "C" fn next_record(
+            buffer: *mut u8,
+            bytes: usize,
+            last: *mut *mut u8,
+        ) -> c_int {
+            // SAFETY: the buffer has so many bytes, and the last record is one of its records.
+            unsafe {
+                let next = if (*last).is_null() { buffer } else { (*last).add(RECORD_BYTES) };
+                if next.addr() >= buffer.addr() + bytes {
+                    return MAX_LIMIT_REACHED;
+                }
+                last.write(next);
+            }
+            SUCCESS
+        }
+        unsafe extern "C" fn dropped(_: *mut c_void, _: u32, _: *mut usize) -> c_int {
+            INVALID_PARAMETER
+        }
+        unsafe extern "C" fn timestamp(_: *mut u64) -> c_int {
+            INVALID_PARAMETER
+        }
+        unsafe extern "C" fn result_string(_: c_int, _: *mut *const c_char) -> c_int {
+            INVALID_PARAMETER
+        }
+        let functions = Functions {
+            subscribe,
+            unsubscribe,
+            enable_callback,
+            enable,
+            disable,
+            register,
+            flush,
+            next_record,
+            dropped,
+            timestamp,
+            result_string,
+        };
+        let library = Box::leak(Box::new(Library { version: 18, functions, shared: None }));
+        Session { library, subscriber: ptr::null_mut(), shared: None }
+    }
+}

@@ -1,0 +1,102 @@
+//! Subscribes to CUPTI.
+
+use std::ffi::{CStr, c_char, c_int};
+use std::ptr;
+
+use crate::cupti::buffers::{on_complete, on_request, on_shared_complete, on_shared_request, pool};
+use crate::cupti::launches::on_call;
+use crate::cupti::library::{Library, SubscriberParams};
+use crate::cupti::recording::RECORDING;
+use crate::cupti::session::{SUCCESS, Session};
+
+/// The result while another tool is the only subscriber.
+const HELD: c_int = 39;
+/// The size that the name of another subscriber fits into.
+const NAME_BYTES: usize = 64;
+
+/// Subscribes with all callbacks and the pool of buffers.
+///
+/// # Errors
+///
+/// One sentence about who holds CUPTI, or what it answered.
+pub(super) fn subscribe(library: &'static Library) -> Result<Session, String> {
+    let session = connect(library)?;
+    prepare(&session).map_err(|code| {
+        // SAFETY: the subscriber is valid, and is not used any more.
+        unsafe { (library.functions.unsubscribe)(session.subscriber) };
+        refusal(library, code, "")
+    })?;
+    Ok(session)
+}
+
+fn prepare(session: &Session) -> Result<(), c_int> {
+    // The callbacks must find it.
+    pool();
+    // SAFETY: the callbacks have CUPTI's types and are never unloaded.
+    let code = unsafe {
+        match session.shared {
+            Some(shared) => {
+                (shared.register)(session.subscriber, on_shared_request, on_shared_complete)
+            }
+            None => (session.library.functions.register)(on_request, on_complete),
+        }
+    };
+    if code != SUCCESS {
+        return Err(code);
+    }
+    RECORDING.prepare(session)
+}
+
+/// Subscribes, next to other tools if the version allows it.
+fn connect(library: &'static Library) -> Result<Session, String> {
+    let mut subscriber = ptr::null_mut();
+    let mut holder: [c_char; NAME_BYTES] = [0; NAME_BYTES];
+    let session = |subscriber, shared| Session { library, subscriber, shared };
+    if let Some(shared) = &library.shared {
+        let mut params = SubscriberParams {
+            struct_size: size_of::<SubscriberParams>(),
+            name: c"gpu-time".as_ptr(),
+            holder: holder.as_mut_ptr(),
+            // The last byte stays 0.
+            holder_size: NAME_BYTES - 1,
+            allow_several: 1,
+            padding: [0; 7],
+        };
+        // SAFETY: the callback has CUPTI's type and is never unloaded. The parameters and the name outlive the
+        // call.
+        let code = unsafe {
+            (shared.subscribe)(&raw mut subscriber, on_call, ptr::null_mut(), &raw mut params)
+        };
+        match code {
+            SUCCESS => return Ok(session(subscriber, Some(shared))),
+            HELD => {
+                // SAFETY: the last byte is 0.
+                let holder = unsafe { CStr::from_ptr(holder.as_ptr()) };
+                return Err(refusal(library, HELD, &holder.to_string_lossy()));
+            }
+            // A version that several tools cannot subscribe to after all.
+            _ => {}
+        }
+    }
+    // SAFETY: the callback has CUPTI's type and is never unloaded.
+    let code =
+        unsafe { (library.functions.subscribe)(&raw mut subscriber, on_call, ptr::null_mut()) };
+    match code {
+        SUCCESS => Ok(session(subscriber, None)),
+        code => Err(refusal(library, code, "")),
+    }
+}
+
+/// Returns the sentence for an error. `holder` is the name of the tool that holds CUPTI, if it is known.
+pub(super) fn refusal(library: &Library, code: c_int, holder: &str) -> String {
+    match (code, holder) {
+        (HELD, "") => "another tool holds CUPTI: run without it to record kernels".to_owned(),
+        (HELD, holder) => {
+            format!(
+                "another tool holds CUPTI (`{}`): run without it to record kernels",
+                holder.escape_debug()
+            )
+        }
+        _ => format!("CUPTI cannot record kernels: {}", library.name_of(code)),
+    }
+}

@@ -1,0 +1,67 @@
+//! The versions of CUPTI whose records the runtime can read.
+
+/// The version of CUDA 11.8, the oldest whose records have the fields that are read.
+const OLDEST: u32 = 18;
+/// The version of CUDA 12.9 Update 1, the last before versions got the form `130000`.
+const LAST_SHORT: u32 = 28;
+const FIRST_LONG: u32 = 130_000;
+/// The first version that is not accepted, because its records are unknown.
+const TOO_NEW: u32 = 140_000;
+/// The version of CUDA 13.2, the first that several tools can subscribe to.
+const FIRST_SHARED: u32 = 130_200;
+
+/// Returns the reason why a version from `cuptiGetVersion` is refused, if it is.
+pub(super) fn why_refused(version: u32) -> Option<String> {
+    let is_accepted =
+        (OLDEST..=LAST_SHORT).contains(&version) || (FIRST_LONG..TOO_NEW).contains(&version);
+    (!is_accepted).then(|| {
+        let release = if version < OLDEST {
+            "before CUDA 11.8".to_owned()
+        } else if version < FIRST_LONG {
+            "unknown".to_owned()
+        } else {
+            format!("CUDA {}.{}", version / 10_000, version / 100 % 100)
+        };
+        format!("CUPTI version {version} ({release}): expected one of CUDA 11.8 to 13.x")
+    })
+}
+
+/// Returns `true` if this version lets several tools subscribe at the same time.
+pub(super) fn can_share(version: u32) -> bool {
+    version >= FIRST_SHARED
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuda_11_8_to_13_is_accepted() {
+        for version in [18, 19, 22, 28, 130_000, 130_001, 130_200, 130_500, 139_999] {
+            assert_eq!(why_refused(version), None, "{version}");
+        }
+    }
+
+    #[test]
+    fn other_versions_are_refused_by_name() {
+        for (version, release) in [
+            (0, "before CUDA 11.8"),
+            (12, "before CUDA 11.8"),
+            (17, "before CUDA 11.8"),
+            (29, "unknown"),
+            (99, "unknown"),
+            (140_000, "CUDA 14.0"),
+            (990_100, "CUDA 99.1"),
+        ] {
+            let expected =
+                format!("CUPTI version {version} ({release}): expected one of CUDA 11.8 to 13.x");
+            assert_eq!(why_refused(version), Some(expected));
+        }
+    }
+
+    #[test]
+    fn versions_from_13_2_on_are_shared() {
+        assert!([18, 28, 130_000, 130_101].iter().all(|version| !can_share(*version)));
+        assert!([130_200, 130_500].iter().all(|version| can_share(*version)));
+    }
+}

@@ -1,0 +1,30 @@
+//! Waiting for the GPU's work: brackets of every thread, and opened calls.
+
+use std::time::{Duration, Instant};
+
+use crate::record::opened::collector;
+use crate::record::{recorder, threads};
+
+/// The pause between two drains in [`wait_for_gpu`].
+const PAUSE: Duration = Duration::from_micros(200);
+
+/// Waits up to `patience` for the GPU to finish every bracket and every opened call.
+pub(crate) fn wait_for_gpu(patience: Duration) {
+    let deadline = Instant::now() + patience;
+    while !drain_all(deadline) && Instant::now() < deadline {
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Drains every thread, and collects the records of opened calls. Returns `true` if the GPU has finished all. A
+/// recorder that stays locked until the deadline counts as busy.
+pub(crate) fn drain_all(deadline: Instant) -> bool {
+    let mut are_idle = true;
+    for thread in threads::all() {
+        are_idle &= recorder::drain_by(&thread.recorder, deadline);
+    }
+    if collector::is_waiting() {
+        collector::collect(deadline);
+    }
+    are_idle && !collector::is_waiting()
+}

@@ -1,0 +1,137 @@
+//! Attributes the activities of an opened call to the functions that were active when their work was enqueued.
+
+use crate::stats::kernels::{CallFigures, WorkTime};
+use crate::types::activity::Activity;
+
+/// An activity, and the index of the frame that was innermost when its launch was made.
+pub(super) struct Attributed {
+    pub frame: u32,
+    pub activity: Activity,
+    /// The launch was made on another stream than that of the frame.
+    pub elsewhere: bool,
+}
+
+/// An interval of GPU time.
+type Interval = (u64, u64);
+
+/// Returns the figures of every frame. `parent` returns the index of the frame around another one, which is
+/// smaller.
+///
+/// An activity counts for the frame that launched it and for all frames around that one.
+pub(super) fn figures(
+    frames: usize,
+    parent: impl Fn(u32) -> Option<u32>,
+    activities: &mut [Attributed],
+) -> Vec<CallFigures> {
+    activities.sort_by_key(|attributed| attributed.activity.start_ns);
+    let mut own_and_inner: Vec<Vec<&Attributed>> = (0..frames).map(|_| Vec::new()).collect();
+    for attributed in activities.iter() {
+        let mut frame = Some(attributed.frame);
+        while let Some(at) = frame {
+            let Some(list) = own_and_inner.get_mut(at as usize) else { break };
+            list.push(attributed);
+            frame = parent(at).filter(|outer| *outer < at);
+        }
+    }
+    (0u32..).zip(&own_and_inner).map(|(frame, list)| figures_of(frame, list)).collect()
+}
+
+/// Computes the figures of one frame from its activities and those of the frames inside it, by start.
+fn figures_of(frame: u32, activities: &[&Attributed]) -> CallFigures {
+    let interval = |of: &&&Attributed| (of.activity.start_ns, of.activity.end_ns);
+    let busy_ns = union_ns(activities.iter().map(|of| interval(&of)));
+    let inner = activities.iter().filter(|of| of.frame != frame);
+    let inner_ns = union_ns(inner.map(|of| interval(&of)));
+    let start_ns = activities.first().map_or(0, |first| first.activity.start_ns);
+    let end_ns = activities.iter().map(|of| of.activity.end_ns).max().unwrap_or(0);
+    let mut streams: Vec<_> =
+        activities.iter().map(|of| (of.activity.context, of.activity.stream)).collect();
+    streams.sort_unstable();
+    streams.dedup();
+    let time = |of: &&Attributed| WorkTime {
+        work: of.activity.work,
+        ns: of.activity.end_ns.saturating_sub(of.activity.start_ns),
+        elsewhere: of.elsewhere,
+    };
+    CallFigures {
+        busy_ns,
+        self_busy_ns: busy_ns - inner_ns,
+        span_ns: end_ns.saturating_sub(start_ns),
+        streams: streams.len() as u32,
+        works: activities.iter().map(time).collect(),
+    }
+}
+
+/// Returns the time that is covered by intervals, which are ordered by their start.
+fn union_ns(intervals: impl Iterator<Item = Interval>) -> u64 {
+    let (mut covered, mut until) = (0, 0);
+    for (start, end) in intervals {
+        covered += end.saturating_sub(start.max(until));
+        until = until.max(end);
+    }
+    covered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::activity::GpuWork;
+
+    fn attributed(frame: u32, stream: u32, (start_ns, end_ns): Interval) -> Attributed {
+        let work = Box::leak(Box::new(GpuWork {
+            name: String::new(),
+            grid: [1; 3],
+            block: [1; 3],
+            registers: 0,
+            shared_bytes: 0,
+        }));
+        let activity = Activity {
+            start_ns,
+            end_ns,
+            correlation: 0,
+            device: 0,
+            context: 1,
+            stream,
+            graph_node: 0,
+            work,
+        };
+        Attributed { frame, activity, elsewhere: false }
+    }
+
+    #[test]
+    fn overlapping_intervals_count_once() {
+        assert_eq!(union_ns([(10, 20), (12, 14), (15, 30), (40, 41)].into_iter()), 21);
+        assert_eq!(union_ns(std::iter::empty()), 0);
+        // A zero or reversed interval covers nothing.
+        assert_eq!(union_ns([(5, 5), (9, 7)].into_iter()), 0);
+    }
+
+    #[test]
+    fn activity_counts_for_its_frame_and_the_frames_around_it() {
+        // 0 calls 1 and 3; 1 calls 2.
+        let parent = |frame| [None, Some(0), Some(1), Some(0)][frame as usize];
+        let mut activities = [
+            attributed(2, 7, (120, 130)),
+            attributed(0, 7, (100, 110)),
+            attributed(1, 8, (125, 140)),
+            attributed(3, 7, (150, 160)),
+        ];
+        let figures = figures(4, parent, &mut activities);
+        let shown: Vec<_> = figures
+            .iter()
+            .map(|of| (of.busy_ns, of.self_busy_ns, of.span_ns, of.streams, of.works.len()))
+            .collect();
+        assert_eq!(
+            shown,
+            [(40, 10, 60, 2, 4), (20, 10, 20, 2, 2), (10, 10, 10, 1, 1), (10, 10, 10, 1, 1)]
+        );
+        // What no inner function accounts for adds up to the whole.
+        assert_eq!(figures.iter().map(|of| of.self_busy_ns).sum::<u64>(), figures[0].busy_ns);
+    }
+
+    #[test]
+    fn call_without_work_is_all_zero() {
+        let figures = figures(1, |_| None, &mut []);
+        assert_eq!((figures[0].busy_ns, figures[0].span_ns, figures[0].streams), (0, 0, 0));
+    }
+}

@@ -1,0 +1,322 @@
+//! Matches the records of GPU work to the opened calls that launched it, and records each finished call in its
+//! series. Its own thread does so a few times a second, and every report.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Once, OnceLock};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use crate::base::lock::{Mutex, Rank, locked, locked_by};
+use crate::base::switches::{self, SWITCHES};
+use crate::base::{background, fork};
+use crate::cupti;
+use crate::record::opened::attribution::{self, Attributed};
+use crate::record::opened::{Frame, Launch, OpenCall};
+use crate::types::activity::Activity;
+use crate::types::sample::Lost;
+
+/// The time between two collections while calls wait for their records. Each flush makes launches wait that
+/// happen at the same time.
+const PERIOD: Duration = Duration::from_millis(100);
+/// The most calls that wait for records. Beyond it, the oldest is counted as lost.
+const MAX_WAITING: usize = 4_096;
+/// The most records of one call. A graph has many for a single launch.
+const MAX_ACTIVITIES: usize = 262_144;
+/// The most records that are kept because they may belong to a call that has not ended.
+const MAX_UNCLAIMED: usize = 65_536;
+/// The most idle calls that are kept for reuse.
+const MAX_IDLE: usize = 64;
+/// A call with graph launches is complete after this many collections without a new record.
+const QUIET: u32 = 2;
+
+/// Calls that have ended since the last collection.
+#[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
+static ENDED: Mutex<Vec<Box<OpenCall>>> = Mutex::new(Rank::EndedCalls, Vec::new());
+#[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
+static IDLE: Mutex<Vec<Box<OpenCall>>> = Mutex::new(Rank::IdleCalls, Vec::new());
+static COLLECTOR: Mutex<Collector> = Mutex::new(Rank::Collector, Collector::new());
+/// The calls that have ended and are not in their series yet.
+static WAITING: AtomicU64 = AtomicU64::new(0);
+
+/// Records that were lost or useless so far.
+static DROPPED: AtomicU64 = AtomicU64::new(0);
+static ZERO_TIMES: AtomicU64 = AtomicU64::new(0);
+
+/// Counts of records that no call can use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct UselessRecords {
+    /// CUPTI had no room for them.
+    pub dropped: u64,
+    /// They have no times.
+    pub zero_times: u64,
+}
+
+/// Calls that wait for records.
+pub(super) struct Collector {
+    /// In the order in which they ended.
+    calls: VecDeque<WaitingCall>,
+    /// The number of the first call in `calls`.
+    first: u64,
+    /// The launch of each correlation id: the number of its call, and its index there.
+    launches: Option<HashMap<u32, (u64, u32)>>,
+    /// Records of launches that no call has claimed, the oldest first.
+    unclaimed: VecDeque<Activity>,
+}
+
+/// A call that waits for the records of its launches.
+struct WaitingCall {
+    /// `None` once it is in its series.
+    call: Option<Box<OpenCall>>,
+    activities: Vec<Attributed>,
+    /// Launches without a record.
+    missing: usize,
+    has_graphs: bool,
+    /// Collections since the last record.
+    quiet: u32,
+    /// Records without times, or too many to keep.
+    is_incomplete: bool,
+}
+
+/// Returns a call without frames.
+pub(super) fn take_idle() -> Box<OpenCall> {
+    locked(&IDLE).pop().unwrap_or_default()
+}
+
+/// Adds a call that has ended.
+pub(super) fn add(call: Box<OpenCall>) {
+    let mut ended = locked(&ENDED);
+    let is_first = ended.is_empty();
+    ended.push(call);
+    drop(ended);
+    WAITING.fetch_add(1, Relaxed);
+    if is_first {
+        wake();
+    }
+}
+
+/// Wakes the collector's thread, which is started by the first call that ends.
+fn wake() {
+    static STARTED: Once = Once::new();
+    static THREAD: OnceLock<Thread> = OnceLock::new();
+    STARTED.call_once(|| {
+        // Without the thread, reports collect.
+        _ = background::spawn("gpu-time-kernels", || {
+            _ = THREAD.set(thread::current());
+            run();
+        });
+    });
+    if let Some(thread) = THREAD.get() {
+        thread.unpark();
+    }
+}
+
+fn run() {
+    while !switches::is_closed() && !fork::is_forked() {
+        if WAITING.load(Relaxed) == 0 {
+            thread::park_timeout(Duration::from_secs(1));
+            continue;
+        }
+        thread::sleep(PERIOD);
+        collect(Instant::now() + PERIOD);
+    }
+}
+
+/// Returns `true` if calls wait for their records.
+pub(crate) fn is_waiting() -> bool {
+    WAITING.load(Relaxed) > 0
+}
+
+/// Returns the counts of records that no call can use.
+pub(crate) fn useless_records() -> UselessRecords {
+    UselessRecords { dropped: DROPPED.load(Relaxed), zero_times: ZERO_TIMES.load(Relaxed) }
+}
+
+/// Takes the records that CUPTI has, and records the calls that are complete. Does nothing if another thread is
+/// still doing so at the deadline.
+pub(crate) fn collect(deadline: Instant) {
+    if fork::is_forked() {
+        return;
+    }
+    if let Some(mut collector) = locked_by(&COLLECTOR, deadline) {
+        collector.collect(false);
+    }
+}
+
+/// Collects once more, and counts the calls that still wait for a record as lost. For the last report.
+pub(crate) fn give_up(deadline: Instant) {
+    if fork::is_forked() {
+        return;
+    }
+    if let Some(mut collector) = locked_by(&COLLECTOR, deadline) {
+        collector.collect(true);
+        collector.give_up();
+    }
+}
+
+impl Collector {
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    pub const fn new() -> Collector {
+        Collector { calls: VecDeque::new(), first: 0, launches: None, unclaimed: VecDeque::new() }
+    }
+
+    fn collect(&mut self, is_last: bool) {
+        // Before the records are taken: what a call that is open now launched may be among them.
+        let may_be_claimed = SWITCHES.opened.load(Relaxed) > 0;
+        self.claim(take_ended());
+        self.begin_round();
+        let drained = cupti::drain(is_last, &mut |activity| self.take(activity));
+        DROPPED.fetch_add(drained.dropped, Relaxed);
+        ZERO_TIMES.fetch_add(drained.zero_times, Relaxed);
+        self.claim(take_ended());
+        if !may_be_claimed && SWITCHES.opened.load(Relaxed) == 0 && locked(&ENDED).is_empty() {
+            self.unclaimed.clear();
+        }
+        self.finish(is_last);
+    }
+
+    /// Notes that records are about to be taken.
+    pub fn begin_round(&mut self) {
+        self.calls.iter_mut().for_each(|waiting| waiting.quiet += 1);
+    }
+
+    /// Takes over calls that have ended, with the records that have come for them already.
+    pub fn claim(&mut self, ended: impl IntoIterator<Item = Box<OpenCall>>) {
+        let mut are_new = false;
+        let launches = self.launches.get_or_insert_default();
+        for call in ended {
+            are_new = true;
+            let number = self.first + self.calls.len() as u64;
+            for (at, launch) in (0u32..).zip(&call.launches) {
+                launches.insert(launch.correlation, (number, at));
+            }
+            self.calls.push_back(WaitingCall::new(call));
+        }
+        if are_new {
+            for activity in std::mem::take(&mut self.unclaimed) {
+                self.take(&activity);
+            }
+        }
+    }
+
+    /// Takes a record.
+    pub fn take(&mut self, activity: &Activity) {
+        let launch = self.launches.as_ref().and_then(|of| of.get(&activity.correlation).copied());
+        let waiting = launch.and_then(|(number, at)| {
+            let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
+            Some((self.calls.get_mut(index)?, at as usize))
+        });
+        match waiting {
+            Some((waiting, at)) => waiting.take(activity, at),
+            None => {
+                if self.unclaimed.len() >= MAX_UNCLAIMED {
+                    self.unclaimed.pop_front();
+                }
+                self.unclaimed.push_back(*activity);
+            }
+        }
+    }
+
+    /// Records the calls that are complete, and counts the oldest as lost if there are too many.
+    pub fn finish(&mut self, is_last: bool) {
+        let excess = self.calls.len().saturating_sub(MAX_WAITING);
+        for (at, waiting) in self.calls.iter_mut().enumerate() {
+            if waiting.is_complete(is_last) {
+                finish(waiting, self.launches.as_mut(), None);
+            } else if at < excess {
+                finish(waiting, self.launches.as_mut(), Some(Lost::Records));
+            }
+        }
+        while self.calls.front().is_some_and(|waiting| waiting.call.is_none()) {
+            self.calls.pop_front();
+            self.first += 1;
+        }
+    }
+
+    /// Counts all calls that still wait as lost.
+    pub fn give_up(&mut self) {
+        for waiting in &mut self.calls {
+            finish(waiting, self.launches.as_mut(), Some(Lost::Records));
+        }
+    }
+}
+
+/// Takes the calls that have ended since the last time.
+#[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
+fn take_ended() -> Vec<Box<OpenCall>> {
+    std::mem::take(&mut *locked(&ENDED))
+}
+
+impl WaitingCall {
+    fn new(call: Box<OpenCall>) -> WaitingCall {
+        WaitingCall {
+            activities: Vec::with_capacity(call.launches.len()),
+            missing: call.launches.len(),
+            has_graphs: call.launches.iter().any(|launch| launch.is_graph),
+            quiet: 0,
+            is_incomplete: call.has_overflowed,
+            call: Some(call),
+        }
+    }
+
+    fn take(&mut self, activity: &Activity, launch: usize) {
+        let call = self.call.as_mut();
+        let Some(launch) = call.and_then(|call| call.launches.get_mut(launch)) else { return };
+        self.quiet = 0;
+        if !launch.has_record {
+            launch.has_record = true;
+            self.missing -= 1;
+        }
+        if activity.end_ns == 0 || self.activities.len() >= MAX_ACTIVITIES {
+            self.is_incomplete = true;
+            return;
+        }
+        let &mut Launch { frame, elsewhere, .. } = launch;
+        self.activities.push(Attributed { frame, elsewhere, activity: *activity });
+    }
+
+    /// Returns `true` if no more records are expected. A graph may give more after a first one.
+    fn is_complete(&self, is_last: bool) -> bool {
+        let is_quiet = !self.has_graphs || is_last || self.quiet >= QUIET;
+        self.call.is_some() && self.missing == 0 && is_quiet
+    }
+}
+
+/// Records a call in the series of all its functions, or counts it as lost.
+fn finish(
+    waiting: &mut WaitingCall,
+    launches: Option<&mut HashMap<u32, (u64, u32)>>,
+    lost: Option<Lost>,
+) {
+    let Some(mut call) = waiting.call.take() else { return };
+    if let Some(known) = launches {
+        for launch in &call.launches {
+            known.remove(&launch.correlation);
+        }
+    }
+    let lost = lost.or(waiting.is_incomplete.then_some(Lost::Records));
+    let parent = |frame: u32| call.frames.get(frame as usize)?.parent;
+    let mut activities = std::mem::take(&mut waiting.activities);
+    let figures = attribution::figures(call.frames.len(), parent, &mut activities);
+    for (frame, figures) in call.frames.iter().zip(figures) {
+        let &Frame { subject, series, entered_ns, left_ns, .. } = frame;
+        let Some(series) = series else { continue };
+        let outcome = match frame.lost.or(lost) {
+            Some(reason) => Err(reason),
+            None => Ok((&figures, left_ns.saturating_sub(entered_ns))),
+        };
+        let mut recorder = locked(&subject.thread.recorder);
+        recorder.series.end_opened(series, outcome, subject.weight, left_ns, subject.workload);
+    }
+    // Tests finish calls that were never added.
+    _ = WAITING.fetch_update(Relaxed, Relaxed, |waiting| waiting.checked_sub(1));
+    call.clear();
+    let mut idle = locked(&IDLE);
+    if idle.len() < MAX_IDLE {
+        idle.push(call);
+    }
+}

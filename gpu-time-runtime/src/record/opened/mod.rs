@@ -1,0 +1,319 @@
+//! Opened calls: timed calls whose kernels, copies and memsets are recorded, on the thread that makes them.
+//!
+//! The outermost timed call on a thread opens it, together with all annotated functions that it calls. Each
+//! of these is a *frame*. While the call runs, every launch is noted with the frame that is innermost.
+//! When it ends, it goes to the [collector], which waits for the records of its launches.
+
+mod attribution;
+pub(crate) mod collector;
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::base::switches::SWITCHES;
+use crate::base::{clock, inside, lock::locked};
+use crate::cupti::{self, SwitchedOn};
+use crate::record::series_counters::SeriesRef;
+use crate::record::threads::ThreadRecorder;
+use crate::site::{callsite::CallSite, series_id::SeriesIdentity};
+use crate::types::activity::Launched;
+use crate::types::sample::{CacheState, Lost};
+use crate::types::{device::DeviceId, handles::Stream, key::SeriesKey, workload::Workload};
+
+/// The most functions of one opened call. Calls beyond it are counted as lost, and their work belongs to
+/// the function around them.
+const MAX_FRAMES: usize = 4_096;
+/// The most launches of one opened call. Beyond it, the call is counted as lost.
+const MAX_LAUNCHES: usize = 65_536;
+
+/// The properties of one function of an opened call.
+#[derive(Clone, Copy)]
+pub(crate) struct Subject {
+    pub site: &'static CallSite,
+    pub thread: &'static ThreadRecorder,
+    /// The launch that a function of a single one is shown as.
+    pub launch: Option<u32>,
+    pub cache: CacheState,
+    pub key: SeriesKey,
+    /// The stream that the function names.
+    pub stream: Option<Stream>,
+    /// The number of calls that this call represents.
+    pub weight: f32,
+    pub workload: Workload,
+}
+
+/// An annotated function inside an opened call.
+struct Frame {
+    subject: Subject,
+    parent: Option<u32>,
+    entered_ns: u64,
+    left_ns: u64,
+    /// The context of its first launch, or of the first one inside it; 0 without a launch.
+    context: usize,
+    /// Set when the function has ended, and has been counted.
+    series: Option<SeriesRef>,
+    lost: Option<Lost>,
+}
+
+/// A call that enqueued work.
+#[derive(Clone, Copy)]
+struct Launch {
+    correlation: u32,
+    frame: u32,
+    elsewhere: bool,
+    is_graph: bool,
+    has_record: bool,
+}
+
+/// A call with its frames and launches.
+///
+/// Invariant: while it is the thread's open call, `at` is the innermost frame that has not ended.
+#[derive(Default)]
+pub(crate) struct OpenCall {
+    /// No other call of the process has it.
+    number: u64,
+    frames: Vec<Frame>,
+    launches: Vec<Launch>,
+    at: Option<u32>,
+    has_overflowed: bool,
+    /// Keeps the recording on.
+    switched_on: Option<SwitchedOn>,
+}
+
+/// A frame of an opened call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FrameId {
+    call: u64,
+    index: u32,
+}
+
+thread_local! {
+    /// The open call of this thread. Taken out while it is changed, so a call from a signal handler finds none.
+    static OPEN: Cell<Option<Box<OpenCall>>> = const { Cell::new(None) };
+    /// `OPEN` has a call, or one is being changed. Without a destructor, for callbacks at the end of a thread.
+    static IS_OPEN: Cell<bool> = const { Cell::new(false) };
+    /// The timed calls on this thread that have not ended, and that are not in an opened call.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Returns `true` if the calling thread is inside an opened call.
+#[inline(always)]
+pub(crate) fn is_inside() -> bool {
+    cfg!(feature = "kernels") && SWITCHES.opened.load(Relaxed) != 0 && IS_OPEN.get()
+}
+
+/// Returns `true` if a call that begins now is the outermost timed call on the thread.
+pub(crate) fn is_outermost() -> bool {
+    DEPTH.get() == 0
+}
+
+/// Counts the beginning of a timed call that is not opened.
+#[inline]
+pub(crate) fn nest() {
+    DEPTH.set(DEPTH.get().saturating_add(1));
+}
+
+/// Counts the end of a timed call that is not opened.
+#[inline]
+pub(crate) fn unnest() {
+    DEPTH.set(DEPTH.get().saturating_sub(1));
+}
+
+/// Opens a call, or enters a function of the thread's opened call. Returns `None` if nothing can be recorded.
+pub(crate) fn enter(subject: Subject) -> Option<FrameId> {
+    if !is_inside() {
+        let switched_on = cupti::switch_on()?;
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let mut call = collector::take_idle();
+        call.number = NEXT.fetch_add(1, Relaxed);
+        call.switched_on = Some(switched_on);
+        put(call);
+    }
+    with_open(|call| call.enter(subject)).flatten()
+}
+
+/// Counts a call that is lost, because it could not be entered.
+pub(crate) fn count_lost(subject: &Subject, device: DeviceId, lost: Lost) {
+    let mut recorder = locked(&subject.thread.recorder);
+    let series = recorder.series.begin(subject.site, subject.identity(device));
+    recorder.deliver(series, Err(lost), Workload::UNKNOWN);
+}
+
+/// Ends a function of the thread's opened call. `device` returns the device of a context. If the function is
+/// the outermost one, the call goes to the collector. Returns the number of its launches then, else 0; `None` if
+/// the function's call is not open on this thread.
+pub(crate) fn leave(
+    frame: FrameId,
+    lost: Option<Lost>,
+    device: impl FnOnce(usize) -> DeviceId,
+) -> Option<usize> {
+    if !with_frame(frame, |call| call.leave(frame, lost, device))? {
+        return Some(0);
+    }
+    let call = take()?;
+    let launches = call.launches.len();
+    collector::add(call);
+    Some(launches)
+}
+
+/// Takes a suspended function's call off the thread. Returns `None` if the frame is not the outermost, which is
+/// then merely left until it is [resumed](resume).
+pub(crate) fn suspend(frame: FrameId) -> Option<Box<OpenCall>> {
+    if frame.index == 0 {
+        return take();
+    }
+    with_frame(frame, |call| call.at = call.parent(frame.index));
+    None
+}
+
+/// Continues a suspended function on this thread. `call` is what [`suspend`] returned. Returns the call again if the
+/// thread is inside another one.
+pub(crate) fn resume(frame: FrameId, call: Option<Box<OpenCall>>) -> Option<Box<OpenCall>> {
+    let Some(mut call) = call else {
+        with_frame(frame, |call| call.at = Some(frame.index));
+        return None;
+    };
+    if is_inside() {
+        return Some(call);
+    }
+    call.switched_on = cupti::switch_on();
+    call.has_overflowed |= call.switched_on.is_none();
+    put(call);
+    None
+}
+
+/// Gives up a suspended call that will not be resumed.
+pub(crate) fn abandon(mut call: Box<OpenCall>, lost: Lost) {
+    call.leave(FrameId { call: call.number, index: 0 }, Some(lost), |_| DeviceId::Unknown);
+    collector::add(call);
+}
+
+/// Notes a launch of the calling thread. Called from the driver's callback: takes no lock, and allocates only
+/// when an opened call makes more launches than any before.
+pub(crate) fn launched(launched: Launched) {
+    // The runtime's own launches, such as those of a calibration, belong to no function.
+    if inside::is_inside() {
+        return;
+    }
+    with_open(|call| call.note(&launched));
+}
+
+/// Runs `change` on the call of a frame. Returns `None` if it is not open on this thread.
+fn with_frame<T>(frame: FrameId, change: impl FnOnce(&mut OpenCall) -> T) -> Option<T> {
+    with_open(|call| (call.number == frame.call).then(|| change(call))).flatten()
+}
+
+/// Runs `change` on the thread's open call.
+fn with_open<T>(change: impl FnOnce(&mut OpenCall) -> T) -> Option<T> {
+    if !IS_OPEN.get() {
+        return None;
+    }
+    let mut call = OPEN.try_with(Cell::take).ok()??;
+    let changed = change(&mut call);
+    _ = OPEN.try_with(|open| open.set(Some(call)));
+    Some(changed)
+}
+
+fn put(call: Box<OpenCall>) {
+    if OPEN.try_with(|open| open.set(Some(call))).is_ok() {
+        IS_OPEN.set(true);
+        SWITCHES.opened.fetch_add(1, Relaxed);
+    }
+}
+
+/// Takes the open call off the thread and stops recording.
+fn take() -> Option<Box<OpenCall>> {
+    let mut call = OPEN.try_with(Cell::take).ok()??;
+    call.switched_on = None;
+    IS_OPEN.set(false);
+    SWITCHES.opened.fetch_sub(1, Relaxed);
+    Some(call)
+}
+
+impl Subject {
+    /// Returns the identity of the series that the call belongs to.
+    fn identity(&self, device: DeviceId) -> SeriesIdentity {
+        let function = SeriesIdentity::function(device, self.cache, self.key);
+        SeriesIdentity { launch: self.launch, ..function }
+    }
+}
+
+impl OpenCall {
+    fn enter(&mut self, subject: Subject) -> Option<FrameId> {
+        if self.frames.len() >= MAX_FRAMES {
+            return None;
+        }
+        let id = self.frames.len() as u32;
+        self.frames.push(Frame {
+            subject,
+            parent: self.at,
+            entered_ns: clock::now_ns(),
+            left_ns: 0,
+            context: 0,
+            series: None,
+            lost: None,
+        });
+        self.at = Some(id);
+        Some(FrameId { call: self.number, index: id })
+    }
+
+    fn note(&mut self, launched: &Launched) {
+        let Some(frame) = self.at else { return };
+        if self.launches.len() >= MAX_LAUNCHES {
+            self.has_overflowed = true;
+            return;
+        }
+        let mut outer = Some(frame);
+        while let Some(at) = outer.and_then(|at| self.frames.get_mut(at as usize)) {
+            if at.context != 0 {
+                break;
+            }
+            at.context = launched.context;
+            outer = at.parent;
+        }
+        let named = self.frames.get(frame as usize).and_then(|frame| frame.subject.stream);
+        let elsewhere = named.zip(launched.stream).is_some_and(|(named, stream)| {
+            named != Stream(stream) && !(named.is_legacy() && Stream(stream).is_legacy())
+        });
+        let &Launched { correlation, is_graph, .. } = launched;
+        self.launches.push(Launch { correlation, frame, elsewhere, is_graph, has_record: false });
+    }
+
+    /// Ends a frame and counts its call. Returns `true` if it was the outermost one.
+    fn leave(
+        &mut self,
+        id: FrameId,
+        lost: Option<Lost>,
+        device: impl FnOnce(usize) -> DeviceId,
+    ) -> bool {
+        let Some(frame) = self.frames.get_mut(id.index as usize) else { return false };
+        frame.left_ns = clock::now_ns();
+        frame.lost = lost.or(frame.lost);
+        let device = device(frame.context);
+        let Subject { site, thread, .. } = frame.subject;
+        let mut recorder = locked(&thread.recorder);
+        let series = recorder.series.begin(site, frame.subject.identity(device));
+        drop(recorder);
+        frame.series = Some(series);
+        if self.at == Some(id.index) {
+            self.at = frame.parent;
+        }
+        id.index == 0
+    }
+
+    fn parent(&self, frame: u32) -> Option<u32> {
+        self.frames.get(frame as usize)?.parent
+    }
+
+    /// Makes it ready for another call, and keeps its memory.
+    fn clear(&mut self) {
+        self.frames.clear();
+        self.launches.clear();
+        self.at = None;
+        self.has_overflowed = false;
+        self.switched_on = None;
+    }
+}
+
+#[cfg(test)]
+mod tests;

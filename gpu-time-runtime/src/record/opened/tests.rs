@@ -1,0 +1,200 @@
+use std::sync::atomic::AtomicU32;
+
+use super::collector::Collector;
+use super::*;
+use crate::base::lock::{Mutex, Rank};
+use crate::gpu::fake;
+use crate::record::recorder::Recorder;
+use crate::site::thread_counters::ThreadCounters;
+use crate::stats::bracket_counts::BracketCounts;
+use crate::types::activity::{Activity, GpuWork};
+
+const STREAM: Stream = Stream(0x70);
+
+fn thread() -> &'static ThreadRecorder {
+    Box::leak(Box::new(ThreadRecorder {
+        counters: ThreadCounters::NONE,
+        recorder: Mutex::new(Rank::Recorder, Recorder::default()),
+    }))
+}
+
+fn subject(thread: &'static ThreadRecorder) -> Subject {
+    static LAST_ID: AtomicU32 = AtomicU32::new(0);
+    let site = fake::site();
+    site.set_id(1 + LAST_ID.fetch_add(1, Relaxed));
+    Subject {
+        site,
+        thread,
+        launch: None,
+        cache: CacheState::AsFound,
+        key: SeriesKey::NONE,
+        stream: Some(STREAM),
+        weight: 1.0,
+        workload: Workload::UNKNOWN,
+    }
+}
+
+fn launch(correlation: u32) -> Launched {
+    Launched { correlation, context: 9, stream: Some(STREAM.0), is_graph: false }
+}
+
+fn activity(correlation: u32, start_ns: u64, end_ns: u64) -> Activity {
+    let (name, sizes) = ("k".to_owned(), [1; 3]);
+    let work = GpuWork { name, grid: sizes, block: sizes, registers: 0, shared_bytes: 0 };
+    Activity {
+        start_ns,
+        end_ns,
+        correlation,
+        device: 0,
+        context: 1,
+        stream: 7,
+        graph_node: 0,
+        work: Box::leak(Box::new(work)),
+    }
+}
+
+/// Makes a call of one function that launches with the given ids.
+fn call(subject: Subject, launches: &[u32]) -> Box<OpenCall> {
+    let mut call = Box::<OpenCall>::default();
+    let frame = call.enter(subject).unwrap();
+    launches.iter().for_each(|&id| call.note(&launch(id)));
+    assert!(call.leave(frame, None, |_| DeviceId::Cuda(0)));
+    call
+}
+
+fn counts(subject: &Subject) -> BracketCounts {
+    let recorder = locked(&subject.thread.recorder);
+    let mut counts = BracketCounts::default();
+    let all = recorder.series.counters(0, usize::MAX).iter();
+    all.filter(|of| std::ptr::eq(of.site, subject.site)).for_each(|of| counts.add(&of.counts));
+    let BracketCounts { timed, measured, opened, in_flight, lost, .. } = counts;
+    assert_eq!(timed, measured + opened + in_flight + lost.total());
+    counts
+}
+
+#[test]
+fn launch_belongs_to_the_innermost_function() {
+    let thread = thread();
+    let (outer, inner) = (subject(thread), subject(thread));
+    let mut call = Box::<OpenCall>::default();
+    let outer_frame = call.enter(outer).unwrap();
+    call.note(&launch(1));
+    let inner_frame = call.enter(inner).unwrap();
+    call.note(&launch(2));
+    assert!(!call.leave(inner_frame, None, |_| DeviceId::Cuda(0)));
+    call.note(&launch(3));
+    let device = |context| {
+        assert_eq!(context, 9);
+        DeviceId::Cuda(0)
+    };
+    assert!(call.leave(outer_frame, None, device));
+    let frames: Vec<u32> = call.launches.iter().map(|launch| launch.frame).collect();
+    assert_eq!(frames, [0, 1, 0]);
+    assert_eq!((counts(&outer).in_flight, counts(&inner).in_flight), (1, 1));
+}
+
+#[test]
+fn launch_on_another_stream_is_elsewhere() {
+    let thread = thread();
+    let mut call = Box::<OpenCall>::default();
+    call.enter(subject(thread)).unwrap();
+    for stream in [Some(STREAM.0), Some(0x71), None] {
+        call.note(&Launched { stream, ..launch(1) });
+    }
+    let elsewhere: Vec<bool> = call.launches.iter().map(|launch| launch.elsewhere).collect();
+    assert_eq!(elsewhere, [false, true, false]);
+}
+
+#[test]
+fn legacy_streams_are_the_same() {
+    let mut call = Box::<OpenCall>::default();
+    call.enter(Subject { stream: Some(Stream(0)), ..subject(thread()) }).unwrap();
+    call.note(&Launched { stream: Some(1), ..launch(1) });
+    assert!(!call.launches[0].elsewhere);
+}
+
+#[test]
+fn records_before_and_after_the_end_are_matched() {
+    let subject = subject(thread());
+    let mut collector = Collector::new();
+    // The record comes first, and between others that no call launched.
+    [activity(900, 1, 2), activity(11, 100, 140)].iter().for_each(|of| collector.take(of));
+    collector.claim([call(subject, &[11, 12])]);
+    collector.finish(false);
+    assert_eq!(counts(&subject).in_flight, 1, "a record is missing");
+    collector.take(&activity(12, 150, 160));
+    collector.finish(false);
+    assert_eq!((counts(&subject).opened, counts(&subject).in_flight), (1, 0));
+    let report = subject.site.series()[0].series.times().opened().cloned().unwrap();
+    assert_eq!((report.opened, report.kernels_per_call), (1, Some(2.0)));
+    assert_eq!(report.busy_ns.unwrap().sum, 50.0);
+    assert_eq!(report.span_ns.unwrap().sum, 60.0);
+}
+
+#[test]
+fn calls_finish_in_any_order() {
+    let subjects = [(); 3].map(|()| subject(thread()));
+    let mut collector = Collector::new();
+    collector.claim([call(subjects[0], &[1]), call(subjects[1], &[2]), call(subjects[2], &[3])]);
+    for (correlation, opened) in [(3, [0, 0, 1]), (1, [1, 0, 1]), (2, [1, 1, 1])] {
+        collector.take(&activity(correlation, 10, 20));
+        collector.finish(false);
+        assert_eq!(subjects.map(|subject| counts(&subject).opened), opened);
+    }
+    assert!(collector.is_empty());
+}
+
+#[test]
+fn record_without_times_loses_its_call_alone() {
+    let (one, other) = (subject(thread()), subject(thread()));
+    let mut collector = Collector::new();
+    collector.claim([call(one, &[1, 2]), call(other, &[3])]);
+    for activity in [activity(1, 10, 20), activity(2, 0, 0), activity(3, 30, 40)] {
+        collector.take(&activity);
+    }
+    collector.finish(false);
+    assert_eq!(counts(&one).lost.total(), 1);
+    assert_eq!((counts(&other).opened, counts(&other).lost.total()), (1, 0));
+}
+
+#[test]
+fn graph_waits_for_more_records() {
+    let subject = subject(thread());
+    let mut collector = Collector::new();
+    let mut graph = Box::<OpenCall>::default();
+    let frame = graph.enter(subject).unwrap();
+    graph.note(&Launched { is_graph: true, ..launch(5) });
+    graph.leave(frame, None, |_| DeviceId::Cuda(0));
+    collector.claim([graph]);
+    for node in 0..3 {
+        collector.begin_round();
+        collector.take(&activity(5, 100 * node, 100 * node + 10));
+        collector.finish(false);
+        assert_eq!(counts(&subject).opened, 0);
+    }
+    (0..2).for_each(|_| collector.begin_round());
+    collector.finish(false);
+    let report = subject.site.series()[0].series.times().opened().cloned().unwrap();
+    assert_eq!((report.opened, report.kernels_per_call), (1, Some(3.0)));
+}
+
+#[test]
+fn missing_records_are_lost_in_the_end() {
+    let subject = subject(thread());
+    let mut collector = Collector::new();
+    collector.claim([call(subject, &[1]), call(subject, &[2])]);
+    collector.take(&activity(2, 1, 2));
+    collector.finish(true);
+    assert_eq!((counts(&subject).opened, counts(&subject).in_flight), (1, 1));
+    collector.give_up();
+    assert_eq!(counts(&subject).lost.total(), 1);
+}
+
+#[test]
+fn call_without_launches_is_complete_at_once() {
+    let subject = subject(thread());
+    let mut collector = Collector::new();
+    collector.claim([call(subject, &[])]);
+    collector.finish(false);
+    assert_eq!(counts(&subject).opened, 1);
+}

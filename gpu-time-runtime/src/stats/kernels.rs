@@ -1,0 +1,278 @@
+//! The GPU work of opened calls: figures of each call, and the kernels of a series.
+
+use std::collections::HashMap;
+use std::ptr;
+
+use crate::types::activity::GpuWork;
+use gpu_time_report::{self as report, Distribution, Stats};
+
+/// The most kernels of a series with figures of their own. The others share one entry.
+const MAX_KERNELS: usize = 255;
+
+/// The GPU work of one opened call of one function, the functions that it called included.
+pub(crate) struct CallFigures {
+    /// The time during which at least one of its kernels, copies or memsets ran.
+    pub busy_ns: u64,
+    /// The part of `busy_ns` that belongs to no function inside.
+    pub self_busy_ns: u64,
+    /// From the first start to the last end.
+    pub span_ns: u64,
+    /// The number of streams that the work ran on.
+    pub streams: u32,
+    pub works: Vec<WorkTime>,
+}
+
+/// One run of a kernel, copy or memset.
+pub(crate) struct WorkTime {
+    pub work: &'static GpuWork,
+    pub ns: u64,
+    /// It was launched on another stream than that of the function.
+    pub elsewhere: bool,
+}
+
+/// The opened calls of a series.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OpenedCalls {
+    calls: u64,
+    busy: Distribution,
+    self_busy: Distribution,
+    span: Distribution,
+    gaps: Distribution,
+    host: Distribution,
+    /// The runs of kernels, which copies and memsets are not.
+    kernels: u64,
+    streams: u32,
+    works: Works<KernelTimes>,
+    elsewhere: Works<ElsewhereTimes>,
+}
+
+/// Times of each kernel, copy and memset, in bounded memory.
+#[derive(Clone, Debug)]
+struct Works<T> {
+    /// By address, because every work is interned.
+    known: HashMap<usize, (&'static GpuWork, T)>,
+    other: Option<T>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct KernelTimes {
+    times: Distribution,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct ElsewhereTimes {
+    count: u64,
+    ns: u64,
+}
+
+impl GpuWork {
+    /// Returns `true` for a kernel, which a copy or a memset is not.
+    fn is_kernel(&self) -> bool {
+        self.grid != [0; 3]
+    }
+}
+
+impl<T> Default for Works<T> {
+    fn default() -> Self {
+        Works { known: HashMap::new(), other: None }
+    }
+}
+
+impl<T: Default> Works<T> {
+    fn of(&mut self, work: &'static GpuWork) -> &mut T {
+        let address = ptr::from_ref(work).addr();
+        if self.known.len() >= MAX_KERNELS && !self.known.contains_key(&address) {
+            return self.other.get_or_insert_default();
+        }
+        &mut self.known.entry(address).or_insert_with(|| (work, T::default())).1
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&'static GpuWork, &T)> {
+        self.known.values().map(|(work, of)| (*work, of))
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.known.capacity() * size_of::<(usize, &GpuWork, T)>()
+    }
+}
+
+impl OpenedCalls {
+    /// Records one call. `host_ns` is the host time from its entry to its end.
+    pub fn record(&mut self, call: &CallFigures, host_ns: u64) {
+        self.calls += 1;
+        let gaps_ns = call.span_ns.saturating_sub(call.busy_ns);
+        for (distribution, ns) in [
+            (&mut self.busy, call.busy_ns),
+            (&mut self.self_busy, call.self_busy_ns),
+            (&mut self.span, call.span_ns),
+            (&mut self.gaps, gaps_ns),
+            (&mut self.host, host_ns),
+        ] {
+            distribution.record(ns as f64);
+        }
+        self.streams = self.streams.max(call.streams);
+        for &WorkTime { work, ns, elsewhere } in &call.works {
+            self.kernels += u64::from(work.is_kernel());
+            self.works.of(work).times.record(ns as f64);
+            if elsewhere {
+                let times = self.elsewhere.of(work);
+                times.count += 1;
+                times.ns += ns;
+            }
+        }
+    }
+
+    /// Returns the figures for the report, the kernel with the largest total first.
+    pub fn report(&self) -> report::KernelTimes {
+        let calls = self.calls.max(1) as f64;
+        let mut kernels: Vec<_> = self
+            .works
+            .iter()
+            .map(|(work, kernel)| kernel.report(work, calls))
+            .chain(self.works.other.iter().map(|kernel| kernel.report(&other(), calls)))
+            .flatten()
+            .collect();
+        let total_ns: f64 = kernels.iter().map(|kernel| kernel.total_ns).sum();
+        for kernel in &mut kernels {
+            kernel.share = if total_ns > 0.0 { kernel.total_ns / total_ns } else { 0.0 };
+        }
+        kernels.sort_by(|one, two| {
+            two.total_ns.total_cmp(&one.total_ns).then_with(|| one.name.cmp(&two.name))
+        });
+        let mut elsewhere: Vec<_> = self
+            .elsewhere
+            .iter()
+            .map(|(work, times)| times.report(&work.name))
+            .chain(self.elsewhere.other.iter().map(|times| times.report(report::Kernel::OTHER)))
+            .collect();
+        elsewhere.sort_by(|one, two| one.name.cmp(&two.name));
+        report::KernelTimes {
+            opened: self.calls,
+            busy_ns: stats(&self.busy),
+            self_busy_ns: stats(&self.self_busy),
+            span_ns: stats(&self.span),
+            gaps_ns: stats(&self.gaps),
+            host_ns: stats(&self.host),
+            kernels_per_call: Some(self.kernels as f64 / calls),
+            streams: Some(self.streams),
+            kernels,
+            elsewhere,
+            zero_times: 0,
+        }
+    }
+
+    /// Returns its heap memory, in bytes.
+    pub fn heap_bytes(&self) -> usize {
+        let own = [&self.busy, &self.self_busy, &self.span, &self.gaps, &self.host];
+        let kernels =
+            self.works.iter().map(|(_, of)| of).chain(&self.works.other).map(|of| &of.times);
+        let times = own.into_iter().chain(kernels).map(Distribution::heap_bytes);
+        times.sum::<usize>() + self.works.heap_bytes() + self.elsewhere.heap_bytes()
+    }
+}
+
+impl KernelTimes {
+    fn report(&self, work: &GpuWork, calls: f64) -> Option<report::Kernel> {
+        let summary = self.times.summary();
+        let (time_ns, count) = (summary.stats(0.0, summary.sum(0.0))?, summary.count());
+        Some(report::Kernel {
+            name: work.name.clone(),
+            grid: work.grid,
+            block: work.block,
+            registers: work.registers,
+            shared_bytes: work.shared_bytes,
+            per_call: count as f64 / calls,
+            count,
+            total_ns: time_ns.sum,
+            time_ns: Some(time_ns),
+            share: 0.0,
+        })
+    }
+}
+
+impl ElsewhereTimes {
+    fn report(self, name: &str) -> report::Elsewhere {
+        report::Elsewhere {
+            name: name.to_owned(),
+            count: self.count,
+            total_ns: self.ns as f64,
+            why: report::ElsewhereReason::OtherStream,
+        }
+    }
+}
+
+/// Describes the entry that many kernels share.
+fn other() -> GpuWork {
+    GpuWork {
+        name: report::Kernel::OTHER.to_owned(),
+        grid: [0; 3],
+        block: [0; 3],
+        registers: 0,
+        shared_bytes: 0,
+    }
+}
+
+fn stats(times: &Distribution) -> Option<Stats> {
+    let summary = times.summary();
+    summary.stats(0.0, summary.sum(0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kernel(name: &str, blocks: u32) -> &'static GpuWork {
+        let grid = [blocks, u32::from(blocks > 0), u32::from(blocks > 0)];
+        let name = name.to_owned();
+        Box::leak(Box::new(GpuWork { name, grid, block: [1; 3], registers: 0, shared_bytes: 0 }))
+    }
+
+    fn call(works: &[(&'static GpuWork, u64, bool)]) -> CallFigures {
+        let ns = works.iter().map(|(_, ns, _)| ns).sum();
+        let work = |&(work, ns, elsewhere)| WorkTime { work, ns, elsewhere };
+        let works = works.iter().map(work).collect();
+        CallFigures { busy_ns: ns, self_busy_ns: ns / 2, span_ns: 2 * ns, streams: 1, works }
+    }
+
+    #[test]
+    fn kernels_are_told_apart_by_name_and_grid() {
+        let (small, large, copy) = (kernel("add", 1), kernel("add", 64), kernel("[copy HtoD]", 0));
+        let mut opened = OpenedCalls::default();
+        opened.record(&call(&[(small, 100, false), (small, 300, false), (copy, 50, true)]), 1_000);
+        opened.record(&call(&[(large, 700, false)]), 3_000);
+        let report = opened.report();
+        let of = |kernel: &report::Kernel| {
+            (kernel.name.clone(), kernel.grid[0], kernel.count, kernel.per_call, kernel.total_ns)
+        };
+        let of: Vec<_> = report.kernels.iter().map(of).collect();
+        assert_eq!(
+            of,
+            [
+                ("add".to_owned(), 64, 1, 0.5, 700.0),
+                ("add".to_owned(), 1, 2, 1.0, 400.0),
+                ("[copy HtoD]".to_owned(), 0, 1, 0.5, 50.0)
+            ]
+        );
+        assert_eq!(report.kernels_per_call, Some(1.5), "copies are no kernels");
+        assert_eq!(report.elsewhere.len(), 1);
+        assert_eq!((report.elsewhere[0].count, report.elsewhere[0].total_ns), (1, 50.0));
+        let shares: f64 = report.kernels.iter().map(|kernel| kernel.share).sum();
+        assert!((shares - 1.0).abs() < 1e-9);
+        assert_eq!(report.host_ns.unwrap().sum, 4_000.0);
+        assert_eq!(report.busy_ns.unwrap().sum, 1_150.0);
+    }
+
+    #[test]
+    fn kernels_beyond_the_limit_share_an_entry() {
+        let mut opened = OpenedCalls::default();
+        for n in 0..300 {
+            opened.record(&call(&[(kernel(&format!("k{n}"), 1), 10, false)]), 100);
+        }
+        let report = opened.report();
+        assert_eq!(report.kernels.len(), MAX_KERNELS + 1);
+        let other =
+            report.kernels.iter().find(|kernel| kernel.name == report::Kernel::OTHER).unwrap();
+        assert_eq!((other.count, other.total_ns), (45, 450.0));
+        assert_eq!(report.kernels.iter().map(|kernel| kernel.count).sum::<u64>(), 300);
+    }
+}

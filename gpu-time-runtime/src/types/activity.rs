@@ -1,0 +1,49 @@
+//! Work that the GPU did, as CUPTI records it.
+
+/// One kernel, copy or memset.
+///
+/// `start_ns` or `end_ns` is 0 if CUPTI could not take the time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Activity {
+    /// On the clock of CUPTI, which is the realtime clock of the host.
+    pub start_ns: u64,
+    pub end_ns: u64,
+    /// Equal to [`Launched::correlation`] of the call that enqueued the work.
+    pub correlation: u32,
+    /// The ordinal of the device.
+    pub device: u32,
+    /// CUPTI's id of the context.
+    pub context: u32,
+    /// CUPTI's id of the stream.
+    pub stream: u32,
+    /// The id of the graph node that was replayed, or 0.
+    pub graph_node: u64,
+    pub work: &'static GpuWork,
+}
+
+/// Work that kernels, copies or memsets have in common. Equal work has one address.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct GpuWork {
+    /// The demangled name of the kernel, or a description such as `[copy HtoD]`.
+    pub name: String,
+    // The launch configuration of a kernel. Zeros for other work.
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    pub registers: u16,
+    /// Static and dynamic shared memory of a block.
+    pub shared_bytes: u32,
+}
+
+/// A call of the CUDA API that enqueues work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Launched {
+    /// Unique in the process until it wraps around.
+    pub correlation: u32,
+    /// The current context, a `CUcontext`.
+    pub context: usize,
+    /// The `CUstream` that the caller gave, if it is cheap to find. 0 is the legacy default stream and 2
+    /// the per-thread one.
+    pub stream: Option<usize>,
+    /// The call replays a graph: several activities share its correlation id.
+    pub is_graph: bool,
+}
