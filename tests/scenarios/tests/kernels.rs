@@ -210,7 +210,9 @@ mod simulated {
 
     #[test]
     fn every_supported_version_is_read() {
-        for version in [Version::V11_8, Version::V12_4, Version::V13_0, Version::V13_2] {
+        for version in
+            [Version::V11_8, Version::V12_4, Version::V13_0, Version::V13_2, Version::V13_5]
+        {
             let run = scenario("kernels/nested", &["5"]).on_cupti(SimCupti::new(version)).run();
             let (row, times) = opened(&run, "kernels::outer");
             assert_eq!((row.opened, times.kernels_per_call), (5, Some(8.0)), "{version:?}");
