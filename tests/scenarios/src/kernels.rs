@@ -19,6 +19,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("kernels/async", asynchronous),
     ("kernels/elsewhere", elsewhere),
     ("kernels/events", events),
+    ("kernels/inside_events", inside_events),
     ("kernels/memory", memory),
     ("kernels/nested", nested),
     ("kernels/pending", pending),
@@ -146,6 +147,24 @@ fn by_events(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
 fn first_and_some(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, LONG)
+}
+
+#[gpu_timed(scope = "body")]
+fn around(stream: &Arc<CudaStream>, kernels: &Kernels) -> LaunchResult {
+    let _ = stream;
+    ran!();
+    leaf(kernels)
+}
+
+/// A function without a stream inside of one that is timed by events.
+fn inside_events(_: &[String]) {
+    let gpu = Gpu::new();
+    let kernels = Kernels::new(&gpu, gpu.stream.clone());
+    for _ in 0..50 {
+        around(&gpu.stream, &kernels).unwrap();
+        gpu.synchronize();
+    }
+    tally::print();
 }
 
 /// Functions timed by events, of which some calls are opened.
