@@ -13,6 +13,7 @@ use crate::base::{background, fork};
 use crate::cupti;
 use crate::record::opened::attribution::{self, Attributed};
 use crate::record::opened::{Frame, Launch, OpenCall};
+use crate::record::window::matching::windows;
 use crate::types::activity::Activity;
 use crate::types::sample::Lost;
 
@@ -169,7 +170,15 @@ impl Collector {
         let may_be_claimed = SWITCHES.opened.load(Relaxed) > 0;
         self.claim(take_ended());
         self.begin_round();
-        let drained = cupti::drain(is_last, &mut |activity| self.take(activity));
+        let mut windows = windows();
+        windows.begin_round();
+        let drained = cupti::drain(is_last, &mut |activity| {
+            if !windows.take(activity) {
+                self.take(activity);
+            }
+        });
+        windows.end_round(drained.dropped > 0, is_last);
+        drop(windows);
         DROPPED.fetch_add(drained.dropped, Relaxed);
         ZERO_TIMES.fetch_add(drained.zero_times, Relaxed);
         self.claim(take_ended());

@@ -15,6 +15,7 @@ use crate::base::{clock, inside, lock::locked};
 use crate::cupti::{self, SwitchedOn};
 use crate::record::series_counters::SeriesRef;
 use crate::record::threads::ThreadRecorder;
+use crate::record::window::notes;
 use crate::site::{callsite::CallSite, series_id::SeriesIdentity};
 use crate::types::activity::Launched;
 use crate::types::sample::{CacheState, Lost};
@@ -195,6 +196,7 @@ pub(crate) fn launched(launched: Launched) {
     if inside::is_inside() {
         return;
     }
+    notes::note(&launched, IS_OPEN.get(), DEPTH.get());
     with_open(|call| call.note(&launched));
 }
 
