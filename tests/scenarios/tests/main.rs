@@ -34,3 +34,4 @@ mod targets;
 mod threads;
 mod trace;
 mod warmup;
+mod windows;

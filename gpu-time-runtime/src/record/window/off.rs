@@ -48,6 +48,8 @@ pub(crate) mod thread {
 
     pub(crate) fn request(_: Option<Duration>) {}
 
+    pub(crate) fn wake() {}
+
     pub(crate) fn is_used() -> bool {
         false
     }

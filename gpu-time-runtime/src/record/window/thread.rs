@@ -60,6 +60,13 @@ pub(crate) fn request(length: Option<Duration>) {
     order(change, true);
 }
 
+/// Wakes the thread, because a context has been found.
+pub(crate) fn wake() {
+    if let Some(thread) = THREAD.get() {
+        thread.unpark();
+    }
+}
+
 /// Returns `true` if windows have been asked for.
 pub(crate) fn is_used() -> bool {
     locked(&ORDERS).has_thread
@@ -82,9 +89,7 @@ fn order(change: impl FnOnce(&mut Orders), needs_thread: bool) {
     if is_first && let Err(error) = background::spawn("gpu-time-windows", run) {
         console::say(&format!("failed to start the thread for windows: {error}"));
     }
-    if let Some(thread) = THREAD.get() {
-        thread.unpark();
-    }
+    wake();
 }
 
 fn run() {
