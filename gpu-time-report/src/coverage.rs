@@ -265,7 +265,7 @@ mod tests {
     fn sentence_says_if_there_are_too_few_windows() {
         assert_eq!(
             coverage(40, 0.7, Some(0.005)).sentence(),
-            "busy 70.0 ±0.5 %, idle 30.0 %, annotated functions 35.0 ±0.5 % of wall time (40 windows of 800.00 ms in \
+            "busy 70.0 ±0.5 %, idle 30.0 %, annotated functions 35.0 ±0.5 % of wall time (40 windows of 800.0 ms in \
              total, 1 more incomplete)"
         );
         assert!(coverage(2, 0.7, None).sentence().contains("too few for errors"));
