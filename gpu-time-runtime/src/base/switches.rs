@@ -17,7 +17,7 @@ pub(crate) struct Switches {
     pub traced: AtomicBool,
     /// Timing has a budget.
     pub budget: AtomicBool,
-    /// The number of calls that are being recorded by CUPTI.
+    /// The number of calls that are being recorded by CUPTI, and of windows for which calls are marked.
     pub opened: AtomicU32,
 }
 

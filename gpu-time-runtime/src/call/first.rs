@@ -8,7 +8,7 @@ use crate::cuda::{self, Context};
 use crate::gpu::{Fault, Gpu};
 use crate::health;
 use crate::lifecycle::exit;
-use crate::record::{graph, stream_state, threads};
+use crate::record::{graph, stream_state, threads, window};
 use crate::site::{callsite::CallSite, counters::Outcome, registry};
 use crate::types::{device::DeviceId, handles::Stream, key::SeriesKey};
 
@@ -77,6 +77,7 @@ pub(crate) fn find(
 ) -> Result<&'static Context, Fault> {
     let context = cuda::find(stream, handle)?;
     exit::arm_for_driver();
+    window::thread::wake();
     graph::poll_some();
     if !context.is_calibrated() && life.obstacle().is_none() {
         // A per-thread stream is known to this thread only.
@@ -105,6 +106,7 @@ pub(super) fn device(handle: usize) -> DeviceId {
     }
     let Ok(context) = cuda::find(Stream(0), handle) else { return DeviceId::Unknown };
     exit::arm_for_driver();
+    window::thread::wake();
     room::with_room(|| health::observe(&context.device));
     context.device_id()
 }

@@ -15,7 +15,7 @@ use crate::cuda;
 use crate::cupti;
 use crate::health;
 use crate::record::opened::collector::{self, UselessRecords};
-use crate::record::{drain, graph, readout, stream_state, threads};
+use crate::record::{drain, graph, readout, stream_state, threads, window};
 use crate::site::registry;
 use crate::stats::series::SeriesData;
 use crate::types::attribute::Clock;
@@ -146,7 +146,7 @@ fn snapshot_of(report: impl FnOnce(&[SiteState], &Biases) -> Vec<report::Site>) 
         ));
     }
     about.warnings.extend(useless_records());
-    if states.iter().any(SiteState::wants_kernels) {
+    if states.iter().any(SiteState::wants_kernels) || window::thread::is_used() {
         about.kernels = cupti::why_unavailable();
         about.cupti_version = cupti::version();
     }

@@ -12,6 +12,7 @@ use std::{ptr, thread};
 
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::{background, clock, console, switches, switches::SWITCHES};
+use crate::record::window;
 use crate::site::callsite::CallSite;
 use crate::stats::budget::Budget;
 use crate::types::sampling::Sampling;
@@ -115,7 +116,8 @@ impl Controller {
             return None;
         }
         let usages = self.sites.iter().map(|site| site.cost.take());
-        let rates = self.budget.adjust(elapsed_ns as f64, usages, self.took_ns as f64);
+        let own_ns = self.took_ns + window::thread::take_cost_ns();
+        let rates = self.budget.adjust(elapsed_ns as f64, usages, own_ns as f64);
         for (site, rate) in self.sites.iter().zip(rates) {
             site.set_rate(rate);
         }

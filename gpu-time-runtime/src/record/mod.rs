@@ -14,3 +14,5 @@ pub(crate) mod series_counters;
 pub(crate) mod stream_state;
 pub(crate) mod threads;
 pub(crate) mod timeline;
+#[cfg_attr(not(feature = "kernels"), path = "window/off.rs")]
+pub(crate) mod window;

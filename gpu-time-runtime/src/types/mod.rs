@@ -1,6 +1,5 @@
 //! Plain values passed between layers.
 
-#[allow(dead_code, reason = "for windows")]
 pub(crate) mod activity;
 pub mod attribute;
 pub(crate) mod device;
@@ -12,4 +11,5 @@ pub(crate) mod label;
 pub(crate) mod sample;
 pub mod sampling;
 pub(crate) mod settings;
+pub(crate) mod window_plan;
 pub mod workload;

@@ -13,6 +13,7 @@ use crate::base::{background, fork};
 use crate::cupti;
 use crate::record::opened::attribution::{self, Attributed};
 use crate::record::opened::open_call::{Frame, Launch, OpenCall};
+use crate::record::window::matching::windows;
 use crate::types::activity::Activity;
 use crate::types::sample::Lost;
 
@@ -169,9 +170,21 @@ impl Collector {
         let may_be_claimed = SWITCHES.opened.load(Relaxed) > 0;
         self.claim(take_ended());
         self.begin_round();
-        let drained = cupti::drain(is_last, &mut |activity| self.take(activity));
+        let mut windows = windows();
+        windows.begin_round();
+        let mut of_windows = 0;
+        let drained = cupti::drain(is_last, &mut |activity| {
+            if !windows.take(activity) {
+                self.take(activity);
+            } else if activity.start_ns == 0 || activity.end_ns == 0 {
+                // The window counts itself as incomplete.
+                of_windows += 1;
+            }
+        });
+        windows.end_round(drained.dropped > 0, is_last);
+        drop(windows);
         DROPPED.fetch_add(drained.dropped, Relaxed);
-        ZERO_TIMES.fetch_add(drained.zero_times, Relaxed);
+        ZERO_TIMES.fetch_add(drained.zero_times - of_windows, Relaxed);
         self.claim(take_ended());
         if !may_be_claimed && SWITCHES.opened.load(Relaxed) == 0 && locked(&ENDED).is_empty() {
             self.unclaimed.clear();

@@ -15,6 +15,7 @@ use crate::base::switches::SWITCHES;
 use crate::base::{inside, lock::locked};
 use crate::cupti;
 pub(crate) use crate::record::opened::open_call::{FrameId, OpenCall, Subject};
+use crate::record::window::notes;
 use crate::types::activity::Launched;
 use crate::types::{device::DeviceId, sample::Lost, workload::Workload};
 
@@ -126,6 +127,7 @@ pub(crate) fn launched(launched: Launched) {
     if inside::is_inside() {
         return;
     }
+    notes::note(&launched, IS_OPEN.get(), DEPTH.get());
     with_open(|call| call.note(&launched));
 }
 
