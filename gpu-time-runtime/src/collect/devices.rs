@@ -20,7 +20,9 @@ impl Biases {
     /// Returns the biases based on the current configuration and the calibrations so far.
     pub fn new() -> Self {
         let contexts = cuda::contexts();
-        Biases(contexts.iter().map(|c| (c.device_id(), c.bias(active::config().bias))).collect())
+        Biases(
+            contexts.iter().map(|c| (c.device_id(), c.bias(active::config().bias, None))).collect(),
+        )
     }
 
     /// Returns a bias that applies to one device only.
@@ -79,7 +81,7 @@ fn add_measurements(device: &mut report::Device, context: &Context) {
         device.event_floor_ns = Some(floor.pair_ns);
     }
     if device.event_bias_ns.is_none()
-        && let Some(bias) = context.bias(configured)
+        && let Some(bias) = context.bias(configured, None)
     {
         device.event_bias_ns = Some(bias.ns);
         device.event_bias_source = Some(bias.source.to_owned());
