@@ -85,8 +85,8 @@ impl KernelTimes {
         self.streams
     }
 
-    /// Returns the different kernels, longest total first. There are at most 256. The rest is
-    /// combined into one that is called `<other>`.
+    /// Returns the different kernels, copies and memsets, longest total first. There are at most 256,
+    /// with those beyond the limit combined into one that is called `<other>`.
     pub fn kernels(&self) -> &[Kernel] {
         &self.kernels
     }

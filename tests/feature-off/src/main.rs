@@ -52,6 +52,14 @@ fn host(n: u64) -> u64 {
     (0..n).sum()
 }
 
+#[gpu_timed]
+fn without_stream(work: &Work) {
+    work.run();
+}
+
+#[gpu_timed(clock = "kernels", kernels = 0.5)]
+fn kernels(n: u64) {}
+
 #[gpu_timed(clock = "sync", bytes = None::<u64>)]
 fn inferred(stream: Option<&Arc<CudaStream>>) {}
 
@@ -86,7 +94,7 @@ impl Work {
 fn configured() -> Configure {
     let options = configure().report("").filter("").sample(None).budget(None).warmup(None);
     same(&options);
-    options.cold("").sleep("").bias("").trace_last(None)
+    options.cold("").sleep("").kernels("").bias("").trace_last(None)
 }
 
 /// A user-defined stream type.
@@ -116,6 +124,8 @@ fn main() {
     set_enabled(true);
     for n in 0..5 {
         host(n);
+        without_stream(&work);
+        kernels(n);
         inferred(None);
         given(&work);
         launching(&work);

@@ -21,6 +21,7 @@ mod graph;
 mod handler;
 mod health;
 mod hold;
+mod kernels;
 mod options;
 mod pacing;
 mod process;
@@ -61,6 +62,7 @@ const THEMES: &[&[Scenario]] = &[
     graph::SCENARIOS,
     health::SCENARIOS,
     hold::SCENARIOS,
+    kernels::SCENARIOS,
     options::SCENARIOS,
     pacing::SCENARIOS,
     process::SCENARIOS,

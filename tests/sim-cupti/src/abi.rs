@@ -111,6 +111,8 @@ pub(crate) const MEMCPY: u32 = 1;
 pub(crate) const MEMSET: u32 = 2;
 pub(crate) const KERNEL: u32 = 3;
 pub(crate) const CONCURRENT_KERNEL: u32 = 10;
+/// Copies between devices.
+pub(crate) const MEMCPY2: u32 = 22;
 
 /// `CUpti_ActivityKernel13`. Earlier versions are prefixes of it.
 #[repr(C)]
@@ -186,6 +188,31 @@ pub(crate) struct CopyRecord {
     pub source_graph_node: u64,
 }
 
+/// `CUpti_ActivityMemcpyPtoP4`.
+#[repr(C)]
+pub(crate) struct PeerRecord {
+    pub kind: u32,
+    pub copy_kind: u8,
+    pub source_kind: u8,
+    pub target_kind: u8,
+    pub flags: u8,
+    pub bytes: u64,
+    pub start: u64,
+    pub end: u64,
+    pub device: u32,
+    pub context: u32,
+    pub stream: u32,
+    /// Device and context of the source and the target.
+    pub peers: [[u32; 2]; 2],
+    pub correlation: u32,
+    pub reserved: *const c_void,
+    pub graph_node: u64,
+    pub graph: u32,
+    pub channel: u32,
+    pub channel_type: u32,
+    pub padding: u32,
+}
+
 /// `CUpti_ActivityMemset5`. Earlier versions are prefixes of it.
 #[repr(C)]
 pub(crate) struct SetRecord {
@@ -217,13 +244,15 @@ const _: () = {
     assert!(size_of::<CallbackData>() == 72 && offset_of!(CallbackData, correlation) == 64);
     assert!(size_of::<SubscriberParams>() == 40);
     assert!(size_of::<KernelRecord>() == 248 && size_of::<CopyRecord>() == 112);
-    assert!(size_of::<SetRecord>() == 104);
+    assert!(size_of::<SetRecord>() == 104 && size_of::<PeerRecord>() == 96);
     assert!(offset_of!(KernelRecord, start) == 16 && offset_of!(KernelRecord, grid) == 52);
     assert!(offset_of!(KernelRecord, correlation) == 92 && offset_of!(KernelRecord, name) == 104);
     assert!(offset_of!(KernelRecord, graph_node) == 144 && offset_of!(KernelRecord, graph) == 156);
     assert!(offset_of!(KernelRecord, channel) == 168 && offset_of!(KernelRecord, cluster) == 176);
     assert!(offset_of!(CopyRecord, start) == 16 && offset_of!(CopyRecord, correlation) == 44);
     assert!(offset_of!(CopyRecord, graph_node) == 64 && offset_of!(CopyRecord, channel) == 76);
+    assert!(offset_of!(PeerRecord, start) == 16 && offset_of!(PeerRecord, correlation) == 60);
+    assert!(offset_of!(PeerRecord, graph_node) == 72 && offset_of!(PeerRecord, channel) == 84);
     assert!(offset_of!(SetRecord, start) == 16 && offset_of!(SetRecord, correlation) == 44);
     assert!(offset_of!(SetRecord, graph_node) == 64 && offset_of!(SetRecord, channel) == 76);
 };

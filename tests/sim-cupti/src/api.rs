@@ -1,6 +1,7 @@
 //! The exported functions.
 
 use std::ffi::{c_char, c_void};
+use std::mem::offset_of;
 use std::ptr;
 use std::sync::Once;
 
@@ -83,13 +84,43 @@ extern "C" fn exited() {
     delivery::deliver(Which::All);
 }
 
-/// Tells the caller the name of the client that has subscribed before.
-fn put_other_name(parameters: &SubscriberParams) {
-    let name = OTHER.to_bytes_with_nul();
-    if !parameters.old_name.is_null() && parameters.old_name_size >= name.len() {
-        // SAFETY: the caller passes space for so many bytes.
+/// The parameters of a subscription.
+struct Parameters {
+    allows_others: bool,
+    old_name: *mut c_char,
+    old_name_size: usize,
+}
+
+impl Parameters {
+    /// Reads the fields that the caller's version has.
+    ///
+    /// # Safety
+    /// A pointer that is not null must be valid for the size that is stored there.
+    unsafe fn read(from: *const SubscriberParams) -> Result<Self, Code> {
+        if from.is_null() {
+            return Ok(Self { allows_others: false, old_name: ptr::null_mut(), old_name_size: 0 });
+        }
+        // SAFETY: guaranteed by the caller. Fields are read only if the size includes them.
         unsafe {
-            ptr::copy_nonoverlapping(name.as_ptr().cast(), parameters.old_name, name.len());
+            let size = (*from).size;
+            if size < offset_of!(SubscriberParams, allows_others) {
+                return Err(INVALID_PARAMETER);
+            }
+            let has_flag = size > offset_of!(SubscriberParams, allows_others);
+            Ok(Self {
+                allows_others: has_flag && (*from).allows_others != 0,
+                old_name: (*from).old_name,
+                old_name_size: (*from).old_name_size,
+            })
+        }
+    }
+
+    /// Tells the caller the name of the client that has subscribed before.
+    fn put_other_name(&self) {
+        let name = OTHER.to_bytes_with_nul();
+        if !self.old_name.is_null() && self.old_name_size >= name.len() {
+            // SAFETY: the caller passes space for so many bytes.
+            unsafe { ptr::copy_nonoverlapping(name.as_ptr().cast(), self.old_name, name.len()) };
         }
     }
 }
@@ -185,21 +216,13 @@ cupti! {
         subscriber: *mut *mut c_void, callback: Option<Callback>, userdata: *mut c_void,
         params: *const SubscriberParams,
     ) [cost::OTHER, 0] {
-        /// Size of the structure before there was `allows_others`.
-        const SMALLEST: usize = 32;
-        // SAFETY: a pointer that is not null is valid, but the structure can lack its last fields.
-        match unsafe { params.as_ref() } {
-            None => subscribe(subscriber, callback, userdata, false),
-            Some(params) if params.size < SMALLEST => Err(INVALID_PARAMETER),
-            Some(params) => {
-                let shares = params.size > SMALLEST && params.allows_others != 0;
-                let result = subscribe(subscriber, callback, userdata, shares);
-                if script().other != Other::None {
-                    put_other_name(params);
-                }
-                result
-            }
+        // SAFETY: a pointer that is not null is valid.
+        let parameters = unsafe { Parameters::read(params) }?;
+        let result = subscribe(subscriber, callback, userdata, parameters.allows_others);
+        if script().other != Other::None {
+            parameters.put_other_name();
         }
+        result
     };
     fn cuptiUnsubscribe(subscriber: *mut c_void) [cost::OTHER, 0] {
         check(subscriber)?;
@@ -213,7 +236,7 @@ cupti! {
     ) [cost::CALLBACK, cbid] {
         check(subscriber)?;
         match domain {
-            abi::DRIVER_API if cbid == 0 => return Err(INVALID_PARAMETER),
+            abi::DRIVER_API if !(1..script().version.driver_ids).contains(&cbid) => return Err(INVALID_PARAMETER),
             abi::DRIVER_API if enable != 0 => drop(state().callbacks.insert(cbid)),
             abi::DRIVER_API => drop(state().callbacks.remove(&cbid)),
             // The other domains have no callbacks.

@@ -9,6 +9,7 @@ use crate::abi::{Code, NOT_INITIALIZED};
 use crate::observed::Observer;
 use crate::process;
 
+type IsAlive = unsafe extern "C" fn() -> bool;
 type Now = unsafe extern "C" fn() -> u64;
 type Call = unsafe extern "C" fn(*const u8, usize, u64, u64) -> i32;
 type StreamId = unsafe extern "C" fn(u64, u64, bool) -> u64;
@@ -16,6 +17,7 @@ type Observe = unsafe extern "C" fn(*const Observer);
 
 /// Functions that only the simulated driver exports.
 struct Driver {
+    is_alive: IsAlive,
     now: Now,
     call: Call,
     stream_id: StreamId,
@@ -42,6 +44,7 @@ fn load() -> Option<Driver> {
     // SAFETY: these are the types of the exported functions.
     unsafe {
         Some(Driver {
+            is_alive: transmute::<*mut c_void, IsAlive>(symbol(c"gpu_time_sim_is_alive")?),
             now: transmute::<*mut c_void, Now>(symbol(c"gpu_time_sim_now")?),
             call: transmute::<*mut c_void, Call>(symbol(c"gpu_time_sim_call")?),
             stream_id: transmute::<*mut c_void, StreamId>(symbol(c"gpu_time_sim_stream_id")?),
@@ -50,10 +53,10 @@ fn load() -> Option<Driver> {
     }
 }
 
-/// Returns the virtual host time.
+/// Returns the virtual host time. `None` if the driver is not the simulated one or has shut down.
 pub(crate) fn now() -> Option<u64> {
-    // SAFETY: the function has no preconditions.
-    driver().map(|driver| unsafe { (driver.now)() })
+    // SAFETY: the functions have no preconditions.
+    driver().and_then(|driver| unsafe { (driver.is_alive)().then(|| (driver.now)()) })
 }
 
 /// Converts a time to CUPTI's clock.

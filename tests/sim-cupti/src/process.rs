@@ -1,5 +1,6 @@
-//! Forked children, in which nothing works.
+//! Forked children, in which nothing works, and the life of the library.
 
+use std::ffi::CStr;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,10 +12,25 @@ extern "C" fn forked() {
 
 /// Returns `true` in a child forked after the library was first used.
 pub(crate) fn is_forked() -> bool {
-    static HANDLER: Once = Once::new();
-    HANDLER.call_once(|| {
+    static PREPARED: Once = Once::new();
+    PREPARED.call_once(|| {
+        stay_loaded();
         // SAFETY: the handler only stores to an atomic, and the library is not unloaded.
         unsafe { libc::pthread_atfork(None, None, Some(forked)) };
     });
     IS_FORKED.load(Ordering::Relaxed)
+}
+
+/// Keeps the library from being unloaded, because the driver and handlers have its functions.
+fn stay_loaded() {
+    // SAFETY: an all-zero `Dl_info` is valid, the address belongs to this library, and the flags only
+    // mark a library that is loaded.
+    unsafe {
+        let mut info: libc::Dl_info = std::mem::zeroed();
+        let own: extern "C" fn() = forked;
+        if libc::dladdr(own as *const _, &mut info) != 0 {
+            let file = CStr::from_ptr(info.dli_fname);
+            libc::dlopen(file.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE);
+        }
+    }
 }

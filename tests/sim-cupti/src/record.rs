@@ -7,7 +7,7 @@ use std::ptr;
 use std::sync::{Mutex, PoisonError};
 
 use crate::STREAM_IDS;
-use crate::abi::{self, CopyRecord, KernelRecord, SetRecord};
+use crate::abi::{self, CopyRecord, KernelRecord, PeerRecord, SetRecord};
 use crate::driver;
 use crate::observed::{ObservedTimes, ObservedWork, WorkKind};
 
@@ -41,8 +41,7 @@ pub(crate) fn kinds_of(work: WorkKind) -> &'static [u32] {
         WorkKind::Kernel => &[abi::CONCURRENT_KERNEL, abi::KERNEL],
         WorkKind::Memset => &[abi::MEMSET],
         WorkKind::CopyToDevice | WorkKind::CopyToHost | WorkKind::CopyWithin => &[abi::MEMCPY],
-        // CUPTI has another kind for these, which is not simulated.
-        WorkKind::CopyToPeer => &[],
+        WorkKind::CopyToPeer => &[abi::MEMCPY2],
     }
 }
 
@@ -94,6 +93,7 @@ impl Record {
         unsafe {
             match self.kind {
                 abi::MEMCPY => put(&self.copy(now), to, bytes.min(size_of::<CopyRecord>())),
+                abi::MEMCPY2 => put(&self.peer_copy(now), to, bytes.min(size_of::<PeerRecord>())),
                 abi::MEMSET => put(&self.set(now), to, bytes.min(size_of::<SetRecord>())),
                 _ => put(&self.kernel(now), to, bytes.min(size_of::<KernelRecord>())),
             }
@@ -183,6 +183,31 @@ impl Record {
             copies: 1,
             source_graph: [0; 2],
             source_graph_node: 0,
+        }
+    }
+
+    fn peer_copy(&self, now: u64) -> PeerRecord {
+        let (work, (start, end)) = (&self.work, self.span(now));
+        PeerRecord {
+            kind: self.kind,
+            copy_kind: 10,
+            source_kind: DEVICE_MEMORY,
+            target_kind: DEVICE_MEMORY,
+            flags: ASYNC,
+            bytes: work.bytes,
+            start,
+            end,
+            device: work.device,
+            context: work.context as u32,
+            stream: self.stream(),
+            peers: work.peers,
+            correlation: work.correlation,
+            reserved: ptr::null(),
+            graph_node: work.graph_node,
+            graph: work.graph,
+            channel: CHANNEL,
+            channel_type: ASYNC_COPY,
+            padding: 0,
         }
     }
 

@@ -10,6 +10,8 @@ pub(crate) struct Traits {
     pub file: &'static str,
     /// Result of `cuptiGetVersion`.
     pub number: u32,
+    /// One more than the highest id of a driver function.
+    pub driver_ids: u32,
     kernel_bytes: usize,
     copy_bytes: usize,
     set_bytes: usize,
@@ -27,25 +29,27 @@ const BEFORE_13_0: &[&str] =
 const BEFORE_13_2: &[&str] =
     &[SINCE_13_2[0], SINCE_13_2[1], SINCE_13_2[2], SINCE_13_5[0], SINCE_13_5[1]];
 
-/// All versions. Nothing is known of the layouts of the last one, which is made up.
+/// All versions. The values of the first one, for which no headers were at hand, and of the last one,
+/// which does not exist, are only plausible: clients refuse both by their numbers.
 pub(crate) const VERSIONS: &[Traits] = &[
-    traits("10.2", "libcupti.so", 12, (144, 64, 56), BEFORE_13_0),
-    traits("11.8", "libcupti.so.11.8", 18, (200, 88, 88), BEFORE_13_0),
-    traits("12.4", "libcupti.so.12", 22, (208, 88, 88), BEFORE_13_0),
-    traits("13.0", "libcupti.so.13", 130_001, (216, 96, 88), BEFORE_13_2),
-    traits("13.2", "libcupti.so.13", 130_202, (224, 96, 88), SINCE_13_5),
-    traits("13.5", "libcupti.so.13", 130_500, (248, 112, 104), &[]),
-    traits("99.0", "libcupti.so", 990_000, (248, 112, 104), &[]),
+    traits("10.2", "libcupti.so", 12, 600, (144, 64, 56), BEFORE_13_0),
+    traits("11.8", "libcupti.so.11.8", 18, 677, (200, 88, 88), BEFORE_13_0),
+    traits("12.4", "libcupti.so.12", 22, 754, (208, 88, 88), BEFORE_13_0),
+    traits("13.0", "libcupti.so.13", 130_001, 807, (216, 96, 88), BEFORE_13_2),
+    traits("13.2", "libcupti.so.13", 130_202, 846, (224, 96, 88), SINCE_13_5),
+    traits("13.5", "libcupti.so.13", 130_500, 877, (248, 112, 104), &[]),
+    traits("99.0", "libcupti.so", 990_000, 877, (248, 112, 104), &[]),
 ];
 
 const fn traits(
     toolkit: &'static str,
     file: &'static str,
     number: u32,
+    driver_ids: u32,
     (kernel_bytes, copy_bytes, set_bytes): (usize, usize, usize),
     lacks: &'static [&'static str],
 ) -> Traits {
-    Traits { toolkit, file, number, kernel_bytes, copy_bytes, set_bytes, lacks }
+    Traits { toolkit, file, number, driver_ids, kernel_bytes, copy_bytes, set_bytes, lacks }
 }
 
 impl Traits {
@@ -59,6 +63,8 @@ impl Traits {
         match kind {
             abi::KERNEL | abi::CONCURRENT_KERNEL => Some(self.kernel_bytes),
             abi::MEMCPY => Some(self.copy_bytes),
+            // All versions have the same.
+            abi::MEMCPY2 => Some(96),
             abi::MEMSET => Some(self.set_bytes),
             _ => None,
         }

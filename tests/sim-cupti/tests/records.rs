@@ -180,6 +180,55 @@ fn callbacks_surround_launches() {
 }
 
 #[test]
+fn kind_switched_on_at_entry_records_the_call() {
+    child!().sim(|sim| scripted(sim, "")).run(|| {
+        start();
+        let (kernels, stream) = (Kernels::load(), stream());
+        let client = Client::subscribed();
+        client.callbacks(true, &[LAUNCH]);
+        kernels.spin(stream, 1_000);
+        enable_at_entry(KERNELS);
+        kernels.spin(stream, 2_000);
+        sync(stream);
+        client.flush();
+        let lengths: Vec<u64> = take_records().iter().map(|r| r.end - r.start).collect();
+        assert_eq!(lengths, [2_016 + 672]);
+    });
+}
+
+#[test]
+fn copies_between_devices_have_their_own_kind() {
+    child!().sim(|sim| scripted(sim, "").devices(2)).run(|| {
+        let mut contexts = [ptr::null_mut(); 2];
+        let mut memory = [0; 2];
+        // SAFETY: each pointer is valid for one result.
+        unsafe {
+            ok(sys::cuInit(0));
+            for (device, context) in contexts.iter_mut().enumerate() {
+                ok(sys::cuDevicePrimaryCtxRetain(context, device as i32));
+                ok(sys::cuCtxSetCurrent(*context));
+                memory[device] = device_memory(64);
+            }
+        }
+        let (stream, client) = (stream(), Client::subscribed());
+        let copy = || {
+            let ([from, to], [source, target]) = (memory, contexts);
+            // SAFETY: the ranges are as long as the copy.
+            ok(unsafe { sys::cuMemcpyPeerAsync(to, target, from, source, 64, stream) });
+        };
+        client.enable(&[MEMCPY]);
+        copy();
+        client.enable(&[PEER_COPY]);
+        copy();
+        sync(stream);
+        client.flush();
+        let records = take_records();
+        assert_eq!((records.len(), records[0].device, records[0].bytes), (1, 1, 64));
+        assert_match(records, &trace());
+    });
+}
+
+#[test]
 fn callbacks_are_on_the_launching_thread() {
     child!().sim(|sim| scripted(sim, "")).run(|| {
         let context = start() as u64;

@@ -73,6 +73,8 @@ pub(crate) struct ObservedWork {
     pub shared_bytes: u32,
     /// Size of a copy or memset.
     pub bytes: u64,
+    /// Device and context of the source, and of the target, of a copy to a peer.
+    pub peers: [[u32; 2]; 2],
     /// Value of a memset.
     pub value: u32,
 }

@@ -4,7 +4,7 @@
 
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use gpu_time_sim_cupti::{SimCupti, Version};
@@ -14,6 +14,7 @@ use libloading::{Library, Symbol};
 
 pub const MEMCPY: u32 = 1;
 pub const MEMSET: u32 = 2;
+pub const PEER_COPY: u32 = 22;
 pub const KERNELS: u32 = 10;
 pub const LAUNCH: u32 = 307;
 pub const GRAPH_LAUNCH: u32 = 514;
@@ -67,6 +68,8 @@ static BUFFERS: Mutex<Vec<Vec<Record>>> = Mutex::new(Vec::new());
 static BYTES: AtomicUsize = AtomicUsize::new(1 << 16);
 /// Declines all requests.
 static DECLINES: AtomicBool = AtomicBool::new(false);
+/// A kind that is switched on at the entry of the next call with a callback.
+static AT_ENTRY: AtomicU32 = AtomicU32::new(0);
 static REQUESTS: AtomicUsize = AtomicUsize::new(0);
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -279,6 +282,11 @@ pub fn decline() {
     DECLINES.store(true, Relaxed);
 }
 
+/// Switches a kind on at the entry of the next call with a callback.
+pub fn enable_at_entry(kind: u32) {
+    AT_ENTRY.store(kind, Relaxed);
+}
+
 /// Returns the number of requests so far.
 pub fn requests() -> usize {
     REQUESTS.load(Relaxed)
@@ -314,6 +322,10 @@ unsafe fn field<T: Copy>(structure: *const u8, offset: usize) -> T {
 
 unsafe extern "C" fn called(_: *mut c_void, domain: u32, id: u32, data: *const u8) {
     assert_eq!(domain, 1);
+    let kind = AT_ENTRY.swap(0, Relaxed);
+    if kind != 0 {
+        Client::load().enable(&[kind]);
+    }
     // SAFETY: these are the offsets of `CUpti_CallbackData`.
     let call = unsafe {
         let is_exit = field::<u32>(data, 0) == 1;
@@ -403,6 +415,14 @@ unsafe fn read(record: *const u8) -> Record {
                 shared_bytes: field::<u32>(record, 76) + field::<u32>(record, 80),
                 ..common(40)
             }
+        } else if kind == PEER_COPY {
+            Record {
+                correlation: field(record, 60),
+                graph_node: field(record, 72),
+                copy_kind: field(record, 4),
+                bytes: field(record, 8),
+                ..common(32)
+            }
         } else {
             assert!([MEMCPY, MEMSET].contains(&kind), "{kind}");
             Record {
@@ -427,6 +447,7 @@ pub fn assert_match(mut records: Vec<Record>, trace: &Trace) {
             ("copy", "to device") => (MEMCPY, 1),
             ("copy", "to host") => (MEMCPY, 2),
             ("copy", "device") => (MEMCPY, 8),
+            ("copy", "peer") => (PEER_COPY, 10),
             other => panic!("{other:?}"),
         };
         Record {

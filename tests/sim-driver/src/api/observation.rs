@@ -8,6 +8,12 @@ use crate::observed::Observer;
 use crate::observer;
 use crate::process::{self, ProcessState};
 
+/// Returns `true` until the driver's exit handler has run, except in a forked child.
+#[unsafe(no_mangle)]
+pub extern "C" fn gpu_time_sim_is_alive() -> bool {
+    process::state() == ProcessState::Alive
+}
+
 /// Registers the observer.
 ///
 /// # Safety

@@ -35,6 +35,10 @@ impl Model {
             }
             _ => 0,
         };
+        let peers = match work {
+            Work::PeerCopy { from, to, .. } => [*from, *to].map(|address| self.owner_of(address)),
+            _ => [[0; 2]; 2],
+        };
         let own = self.stream(stream);
         observer::enqueued(&ObservedWork {
             kind,
@@ -51,8 +55,16 @@ impl Model {
             registers: REGISTERS,
             shared_bytes: shape.shared_bytes,
             bytes,
+            peers,
             value,
         })
+    }
+
+    /// Returns the device and the context that the memory belongs to.
+    fn owner_of(&self, address: u64) -> [u32; 2] {
+        let context =
+            self.memory.context_of(address).and_then(|context| self.contexts.get(context));
+        context.map_or([0; 2], |context| [context.device as u32, context.id as u32])
     }
 
     /// Returns the ordinal of a stream's device.
