@@ -13,8 +13,8 @@ use crate::base::{fork, inside, switches};
 
 /// The size of a buffer: some 600 records.
 const BYTES: usize = 128 * 1024;
-/// The most buffers that exist: space for some 19,000 records until the next drain.
-const MOST: usize = 32;
+/// The most buffers that exist: space for some 75,000 records until the next drain.
+const MOST: usize = 128;
 const LAYOUT: Layout = match Layout::from_size_align(BYTES, 8) {
     Ok(layout) => layout,
     Err(_) => panic!("the layout is valid"),

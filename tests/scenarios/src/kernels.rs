@@ -6,9 +6,10 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::thread;
+use std::time::Duration;
 
 use cudarc::driver::CudaStream;
-use gpu_time::gpu_timed;
+use gpu_time::{Settle, gpu_timed};
 
 use crate::gpu::{Gpu, LaunchResult, Spin};
 use crate::scenario::Scenario;
@@ -22,6 +23,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("kernels/memory", memory),
     ("kernels/nested", nested),
     ("kernels/pending", pending),
+    ("kernels/settle", settle),
     ("kernels/share", share),
     ("kernels/threads", threads),
     ("kernels/many", many),
@@ -198,6 +200,27 @@ fn share(_: &[String]) {
         quarter(&kernels).unwrap();
         gpu.synchronize();
     }
+    tally::print();
+}
+
+/// Lets a function without a stream settle, and compares it with itself.
+fn settle(_: &[String]) {
+    let gpu = Gpu::new();
+    let kernels = Kernels::new(&gpu, gpu.stream.clone());
+    let settle = || Settle::default().margin(0.05).timeout(Duration::from_secs(60));
+    let call = || {
+        leaf(&kernels).unwrap();
+        gpu.synchronize();
+    };
+    let settled = gpu_time::until_stable(settle(), call);
+    tally::fact("unmet", settled.unmet().len());
+    let snapshot = settled.into_snapshot();
+    let series = snapshot.sites().iter().flat_map(|site| site.series());
+    let opened: u64 = series.map(|series| series.opened()).sum();
+    tally::fact("settled", opened);
+    let compared = gpu_time::compare(settle(), ("one", call), ("same", call));
+    let ratio = compared.ratios()[0].ratio().expect("a ratio");
+    tally::fact("percent", (ratio * 100.0).round());
     tally::print();
 }
 
