@@ -66,10 +66,9 @@ fn unusable_file_is_replaced() {
 #[test]
 fn one_line_names_what_is_missing() {
     let cache = Folder::new();
-    // The machine may have one.
-    let mut without = command("no-cupti", None, &cache.path(""));
-    let line = run(without.env("GPU_TIME_CUPTI", cache.path("nowhere"))).refusal();
-    assert!(line.starts_with("cannot calibrate: ") && line.contains("GPU_TIME_CUPTI"), "{line}");
+    let taken = SimCupti::default().script("other=exclusive");
+    let line = run(&mut command("taken", Some(&taken), &cache.path(""))).refusal();
+    assert!(line.starts_with("cannot calibrate: ") && line.contains("another tool"), "{line}");
     let mut none = command("no-gpu", None, &cache.path(""));
     SimDriver::install(folder("no-gpu")).unwrap().devices(0).apply(&mut none);
     let line = run(&mut none).refusal();
