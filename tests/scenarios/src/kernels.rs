@@ -20,6 +20,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("kernels/brackets_inside", brackets_inside),
     ("kernels/elsewhere", elsewhere),
     ("kernels/events", events),
+    ("kernels/inside_events", inside_events),
     ("kernels/memory", memory),
     ("kernels/nested", nested),
     ("kernels/pending", pending),
@@ -150,7 +151,7 @@ fn first_and_some(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
 }
 
 #[gpu_timed(clock = "kernels")]
-fn around(stream: &Arc<CudaStream>, spin: &Spin, other: &Spin) -> LaunchResult {
+fn around_bracket(stream: &Arc<CudaStream>, spin: &Spin, other: &Spin) -> LaunchResult {
     ran!();
     bracket(stream, spin)?;
     other.launch(stream, LONG)
@@ -166,10 +167,28 @@ fn bracket(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
 fn brackets_inside(_: &[String]) {
     let gpu = Gpu::new();
     let (spin, other) = (gpu.spin("kernels::bracket"), gpu.spin("other"));
-    around(&gpu.stream, &spin, &other).unwrap();
+    around_bracket(&gpu.stream, &spin, &other).unwrap();
     gpu.synchronize();
     bracket(&gpu.stream, &spin).unwrap();
     gpu.synchronize();
+    tally::print();
+}
+
+#[gpu_timed(scope = "body")]
+fn around(stream: &Arc<CudaStream>, kernels: &Kernels) -> LaunchResult {
+    let _ = stream;
+    ran!();
+    leaf(kernels)
+}
+
+/// A function without a stream inside of one that is timed by events.
+fn inside_events(_: &[String]) {
+    let gpu = Gpu::new();
+    let kernels = Kernels::new(&gpu, gpu.stream.clone());
+    for _ in 0..50 {
+        around(&gpu.stream, &kernels).unwrap();
+        gpu.synchronize();
+    }
     tally::print();
 }
 
