@@ -29,6 +29,9 @@ compile_error!(
 );
 
 mod base;
+#[cfg(all(feature = "kernels", feature = "nvml"))]
+#[doc(hidden)]
+pub mod calibrate;
 mod call;
 mod collect;
 mod config;

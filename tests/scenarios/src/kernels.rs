@@ -17,6 +17,7 @@ use crate::tally::{self, ran};
 
 pub const SCENARIOS: &[Scenario] = &[
     ("kernels/async", asynchronous),
+    ("kernels/brackets_inside", brackets_inside),
     ("kernels/elsewhere", elsewhere),
     ("kernels/events", events),
     ("kernels/inside_events", inside_events),
@@ -147,6 +148,30 @@ fn by_events(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
 fn first_and_some(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, LONG)
+}
+
+#[gpu_timed(clock = "kernels")]
+fn around_bracket(stream: &Arc<CudaStream>, spin: &Spin, other: &Spin) -> LaunchResult {
+    ran!();
+    bracket(stream, spin)?;
+    other.launch(stream, LONG)
+}
+
+#[gpu_timed(stream = stream)]
+fn bracket(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
+    ran!();
+    spin.launch(stream, LONG)
+}
+
+/// The first call that is timed by events elsewhere is inside of an opened one.
+fn brackets_inside(_: &[String]) {
+    let gpu = Gpu::new();
+    let (spin, other) = (gpu.spin("kernels::bracket"), gpu.spin("other"));
+    around_bracket(&gpu.stream, &spin, &other).unwrap();
+    gpu.synchronize();
+    bracket(&gpu.stream, &spin).unwrap();
+    gpu.synchronize();
+    tally::print();
 }
 
 #[gpu_timed(scope = "body")]

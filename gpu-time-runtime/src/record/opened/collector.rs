@@ -7,11 +7,12 @@ use std::sync::{Once, OnceLock};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use crate::base::lock::{Mutex, Rank, locked, locked_by};
+use crate::base::lock::{Mutex, MutexGuard, Rank, locked, locked_by};
 use crate::base::switches::{self, SWITCHES};
 use crate::base::{background, fork};
 use crate::cupti;
 use crate::record::opened::attribution::{self, Attributed};
+use crate::record::opened::base::Measurement;
 use crate::record::opened::open_call::{Frame, Launch, OpenCall};
 use crate::record::window::matching::windows;
 use crate::types::activity::Activity;
@@ -54,7 +55,7 @@ pub(crate) struct UselessRecords {
 }
 
 /// Calls that wait for records.
-pub(super) struct Collector {
+pub(crate) struct Collector {
     /// In the order in which they ended.
     calls: VecDeque<WaitingCall>,
     /// The number of the first call in `calls`.
@@ -63,6 +64,8 @@ pub(super) struct Collector {
     launches: Option<HashMap<u32, (u64, u32)>>,
     /// Records of launches that no call has claimed, the oldest first.
     unclaimed: VecDeque<Activity>,
+    /// Measurements of the empty kernel that wait for their records.
+    bases: Vec<Measurement>,
 }
 
 /// A call that waits for the records of its launches.
@@ -155,6 +158,11 @@ pub(crate) fn give_up(deadline: Instant) {
     }
 }
 
+/// Locks the collector, so that no records are taken meanwhile. `None` if another thread is taking some.
+pub(crate) fn pause() -> Option<MutexGuard<'static, Collector>> {
+    COLLECTOR.try_lock().ok()
+}
+
 impl Collector {
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
@@ -162,10 +170,21 @@ impl Collector {
     }
 
     pub const fn new() -> Collector {
-        Collector { calls: VecDeque::new(), first: 0, launches: None, unclaimed: VecDeque::new() }
+        Collector {
+            calls: VecDeque::new(),
+            first: 0,
+            launches: None,
+            unclaimed: VecDeque::new(),
+            bases: Vec::new(),
+        }
     }
 
-    fn collect(&mut self, is_last: bool) {
+    /// Adds a measurement. No records may have been taken since its first launch.
+    pub fn add_base(&mut self, base: Measurement) {
+        self.bases.push(base);
+    }
+
+    pub fn collect(&mut self, is_last: bool) {
         // Before the records are taken: what a call that is open now launched may be among them.
         let may_be_claimed = SWITCHES.opened.load(Relaxed) > 0;
         self.claim(take_ended());
@@ -190,6 +209,7 @@ impl Collector {
             self.unclaimed.clear();
         }
         self.finish(is_last);
+        self.bases.retain_mut(|base| !base.finish(is_last));
     }
 
     /// Notes that records are about to be taken.
@@ -218,6 +238,9 @@ impl Collector {
 
     /// Takes a record.
     pub fn take(&mut self, activity: &Activity) {
+        if self.bases.iter_mut().any(|base| base.take(activity)) {
+            return;
+        }
         let launch = self.launches.as_ref().and_then(|of| of.get(&activity.correlation).copied());
         let waiting = launch.and_then(|(number, at)| {
             let index = usize::try_from(number.checked_sub(self.first)?).ok()?;

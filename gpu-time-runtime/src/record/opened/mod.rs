@@ -5,6 +5,7 @@
 //! When it ends, it goes to the [collector], which waits for the records of its launches.
 
 mod attribution;
+pub(crate) mod base;
 pub(crate) mod collector;
 mod open_call;
 
@@ -32,6 +33,11 @@ thread_local! {
 #[inline(always)]
 pub(crate) fn is_inside() -> bool {
     cfg!(feature = "kernels") && SWITCHES.opened.load(Relaxed) != 0 && IS_OPEN.get()
+}
+
+/// Returns `true` if any thread is inside an opened call. Recording then slows all launches.
+pub(crate) fn are_open() -> bool {
+    SWITCHES.opened.load(Relaxed) != 0
 }
 
 /// Returns `true` if a call that begins now is the outermost timed call on the thread.
@@ -125,6 +131,7 @@ pub(crate) fn abandon(mut call: Box<OpenCall>, lost: Lost) {
 pub(crate) fn launched(launched: Launched) {
     // The runtime's own launches, such as those of a calibration, belong to no function.
     if inside::is_inside() {
+        base::note(&launched);
         return;
     }
     notes::note(&launched, IS_OPEN.get(), DEPTH.get());
