@@ -31,6 +31,7 @@ fn subject(thread: &'static ThreadRecorder) -> Subject {
         stream: Some(STREAM),
         weight: 1.0,
         workload: Workload::UNKNOWN,
+        call_id: CallId::default(),
     }
 }
 
