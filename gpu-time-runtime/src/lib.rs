@@ -59,8 +59,9 @@ pub use config::fuzzing;
 pub use config::report_file::write_file;
 pub use control::configure::{Configure, configure};
 pub use gpu_time_report::{
-    Budget, Bytes, Clocks, Device, Eviction, Flops, FlushProof, Histogram, Launch, Launches,
-    Process, ReadError, Series, Site, Slot, Snapshot, Stats, Timeline,
+    Budget, Bytes, Clocks, Device, Elsewhere, Eviction, Flops, FlushProof, Histogram, Kernel,
+    KernelTimes, Launch, Launches, Process, ReadError, Series, Site, Slot, Snapshot, Stats,
+    Timeline,
 };
 pub use lifecycle::clocks::{ClockError, LockedClocks, lock_clocks};
 pub use settle::{BackToBack, Compared, Ratio, Settle, Settled, Unmet};

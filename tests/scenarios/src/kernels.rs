@@ -7,9 +7,10 @@ use std::process;
 use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Waker};
 use std::thread;
+use std::time::Duration;
 
 use cudarc::driver::{CudaGraph, CudaStream, sys};
-use gpu_time::gpu_timed;
+use gpu_time::{Settle, gpu_timed};
 
 use crate::child;
 use crate::gpu::{Gpu, LaunchResult, Spin};
@@ -20,7 +21,6 @@ use crate::tally::{self, ran};
 pub const SCENARIOS: &[Scenario] = &[
     ("kernels/async", asynchronous),
     ("kernels/captured", captured),
-    ("kernels/context_destroyed", context_destroyed),
     ("kernels/elsewhere", elsewhere),
     ("kernels/events", events),
     ("kernels/fork_inside", fork_inside),
@@ -29,6 +29,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("kernels/memory", memory),
     ("kernels/nested", nested),
     ("kernels/pending", pending),
+    ("kernels/settle", settle),
     ("kernels/share", share),
     ("kernels/threads", threads),
     ("kernels/traced", traced),
@@ -238,22 +239,6 @@ fn hands_over_in_child(kernels: &Kernels, parent: u32, fork: impl FnOnce()) {
     }
 }
 
-/// Destroys a context whose kernels are running, right after the calls that launched them.
-fn context_destroyed(_: &[String]) {
-    Gpu::new();
-    for _ in 0..3 {
-        let gpu = Gpu::in_own_context(0);
-        let kernels = Kernels::new(&gpu, gpu.stream.clone());
-        for _ in 0..10 {
-            outer(&kernels).unwrap();
-        }
-    }
-    let gpu = Gpu::new();
-    outer(&Kernels::new(&gpu, gpu.stream.clone())).unwrap();
-    gpu.synchronize();
-    tally::print();
-}
-
 /// Captures inside of an opened call, and replays the graph there.
 #[gpu_timed]
 fn captures(kernels: &Kernels) -> CudaGraph {
@@ -360,6 +345,27 @@ fn share(_: &[String]) {
         quarter(&kernels).unwrap();
         gpu.synchronize();
     }
+    tally::print();
+}
+
+/// Lets a function without a stream settle, and compares it with itself.
+fn settle(_: &[String]) {
+    let gpu = Gpu::new();
+    let kernels = Kernels::new(&gpu, gpu.stream.clone());
+    let settle = || Settle::default().margin(0.05).timeout(Duration::from_secs(60));
+    let call = || {
+        leaf(&kernels).unwrap();
+        gpu.synchronize();
+    };
+    let settled = gpu_time::until_stable(settle(), call);
+    tally::fact("unmet", settled.unmet().len());
+    let snapshot = settled.into_snapshot();
+    let series = snapshot.sites().iter().flat_map(|site| site.series());
+    let opened: u64 = series.map(|series| series.opened()).sum();
+    tally::fact("settled", opened);
+    let compared = gpu_time::compare(settle(), ("one", call), ("same", call));
+    let ratio = compared.ratios()[0].ratio().expect("a ratio");
+    tally::fact("percent", (ratio * 100.0).round());
     tally::print();
 }
 

@@ -13,7 +13,7 @@ use crate::base::{background, fork};
 use crate::cupti;
 use crate::record::opened::alignment::Alignment;
 use crate::record::opened::attribution::{self, Attributed};
-use crate::record::opened::{Frame, Launch, OpenCall, Subject};
+use crate::record::opened::open_call::{Frame, Launch, OpenCall, Subject};
 use crate::record::timeline::{self, StreamWork};
 use crate::types::activity::Activity;
 use crate::types::sample::Lost;
