@@ -45,6 +45,7 @@ pub(super) fn begin<D: Details>(mut ticket: Ticket, details: D) -> Option<Kernel
         return None;
     }
     let workload = decide::workload::<D>(site, rest).get();
+    let call_id = timeline::begin(site);
     let subject = Subject {
         site,
         thread: threads::current(),
@@ -54,7 +55,7 @@ pub(super) fn begin<D: Details>(mut ticket: Ticket, details: D) -> Option<Kernel
         stream: None,
         weight: ticket.time(),
         workload,
+        call_id,
     };
-    let call_id = timeline::begin(site);
-    opened::enter(subject, call_id, first::only_device(), is_inside()).map(StreamOrHost::Opened)
+    opened::enter(subject, first::only_device(), is_inside()).map(StreamOrHost::Opened)
 }

@@ -89,6 +89,62 @@ fn work_on_another_stream_is_named() {
 }
 
 #[test]
+fn work_between_fork_and_join_is_named() {
+    let run = scenario("kernels/fork_join", &[]).with_cupti().run();
+    let (row, times) = opened(&run, "kernels::forks_and_joins");
+    assert_eq!((row.opened, times.streams, times.kernels_per_call), (10, Some(2), Some(4.0)));
+    let [elsewhere] = &times.elsewhere[..] else { panic!("{:?}", times.elsewhere) };
+    assert_eq!((elsewhere.name.as_str(), elsewhere.count), ("spin_ns", 20));
+    assert_eq!(elsewhere.why, "other-stream");
+    assert_time(elsewhere.total_ns, 600_000, 20);
+    // The streams wait for each other, so nothing overlaps.
+    assert_time(times.busy_ns.as_ref().unwrap().median, 80_000, 4);
+}
+
+/// CUPTI does not say for whom a thread enqueues.
+#[test]
+fn work_of_helper_thread_belongs_to_no_call() {
+    let run = scenario("kernels/helper", &[]).with_cupti().run();
+    let (row, times) = opened(&run, "kernels::hands_over");
+    assert_eq!((row.opened, row.all_lost(), times.kernels_per_call), (10, 0, Some(2.0)));
+    assert_time(times.busy_ns.as_ref().unwrap().median, 20_000, 2);
+    assert!(times.elsewhere.is_empty(), "{:?}", times.elsewhere);
+    // An annotated function on the helper has its own opened calls.
+    let (row, times) = opened(&run, "kernels::leaf");
+    assert_eq!((row.opened, times.kernels_per_call), (10, Some(1.0)));
+    let shown: u64 = run
+        .report()
+        .sites
+        .iter()
+        .flat_map(|site| &site.series)
+        .map(|row| row.kernels.kernels.iter().map(|of| of.count).sum::<u64>())
+        .sum();
+    assert_eq!(shown, 30, "the helper's other kernels are nowhere");
+}
+
+#[test]
+fn fork_inside_opened_call() {
+    let run = scenario("kernels/fork_inside", &[]).with_cupti().run();
+    let (row, times) = opened(&run, "kernels::hands_over_in_child");
+    assert_eq!((row.timed, row.opened, times.kernels_per_call), (1, 1, Some(2.0)));
+    assert_eq!(opened(&run, "kernels::outer").0.opened, 3);
+    assert_eq!(run.site("kernels::nothing").calls, 0, "the child's calls are not the parent's");
+    assert!(run.others.is_empty(), "{:?}", run.others);
+    assert_eq!(run.trace.notes("forked_call").count(), 0);
+}
+
+#[test]
+fn captured_launches_are_not_waited_for() {
+    let run = scenario("kernels/captured", &[]).with_cupti().run();
+    for name in ["captures", "outer", "inner", "leaf"] {
+        let row = run.row(&format!("kernels::{name}"));
+        assert_eq!(row.in_flight, 0, "{row:?}");
+    }
+    let (row, times) = opened(&run, "kernels::inner");
+    assert_eq!((row.opened, times.kernels_per_call), (5, Some(3.0)));
+}
+
+#[test]
 fn opened_calls_replace_brackets_and_agree_with_them() {
     let run = scenario("kernels/events", &[]).with_cupti().run();
     let row = run.row("kernels::by_events");

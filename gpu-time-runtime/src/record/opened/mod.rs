@@ -4,6 +4,7 @@
 //! of these is a *frame*. While the call runs, every launch is noted with the frame that is innermost.
 //! When it ends, it goes to the [collector], which waits for the records of its launches.
 
+mod alignment;
 mod attribution;
 pub(crate) mod base;
 pub(crate) mod collector;

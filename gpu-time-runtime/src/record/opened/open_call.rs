@@ -4,6 +4,7 @@ use crate::base::{clock, lock::locked};
 use crate::cupti::SwitchedOn;
 use crate::record::series_counters::SeriesRef;
 use crate::record::threads::ThreadRecorder;
+use crate::record::timeline::CallId;
 use crate::site::{callsite::CallSite, series_id::SeriesIdentity};
 use crate::types::activity::Launched;
 use crate::types::sample::{CacheState, Lost};
@@ -29,6 +30,7 @@ pub(crate) struct Subject {
     /// The number of calls that this call represents.
     pub weight: f32,
     pub workload: Workload,
+    pub call_id: CallId,
 }
 
 /// An annotated function inside an opened call.
@@ -49,6 +51,8 @@ pub(crate) struct Frame {
 pub(crate) struct Launch {
     pub correlation: u32,
     pub frame: u32,
+    /// The stream that the caller gave, which is that of all the work unless it is a graph.
+    pub stream: Option<Stream>,
     pub elsewhere: bool,
     pub is_graph: bool,
     pub has_record: bool,
@@ -118,11 +122,13 @@ impl OpenCall {
             outer = at.parent;
         }
         let named = self.frames.get(frame as usize).and_then(|frame| frame.subject.stream);
-        let elsewhere = named.zip(launched.stream).is_some_and(|(named, stream)| {
-            named != Stream(stream) && !(named.is_legacy() && Stream(stream).is_legacy())
+        let stream = launched.stream.map(Stream);
+        let elsewhere = named.zip(stream).is_some_and(|(named, stream)| {
+            named != stream && !(named.is_legacy() && stream.is_legacy())
         });
         let &Launched { correlation, is_graph, .. } = launched;
-        self.launches.push(Launch { correlation, frame, elsewhere, is_graph, has_record: false });
+        let has_record = false;
+        self.launches.push(Launch { correlation, frame, stream, elsewhere, is_graph, has_record });
     }
 
     /// Ends a frame and counts its call. Returns `true` if it was the outermost one.

@@ -6,6 +6,7 @@ use crate::base::lock::{Mutex, Rank};
 use crate::gpu::fake;
 use crate::record::recorder::Recorder;
 use crate::record::threads::ThreadRecorder;
+use crate::record::timeline::CallId;
 use crate::site::thread_counters::ThreadCounters;
 use crate::stats::bracket_counts::BracketCounts;
 use crate::types::activity::{Activity, GpuWork};
@@ -33,6 +34,7 @@ fn subject(thread: &'static ThreadRecorder) -> Subject {
         stream: Some(STREAM),
         weight: 1.0,
         workload: Workload::UNKNOWN,
+        call_id: CallId::default(),
     }
 }
 
