@@ -13,7 +13,8 @@ const READINGS: usize = 8;
 /// Invariant: the distance is known to within `error_ns`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Alignment {
-    ahead_ns: i64,
+    /// To be added to a time of CUPTI.
+    offset_ns: i64,
     pub error_ns: u64,
 }
 
@@ -37,7 +38,7 @@ impl Alignment {
     fn between(before_ns: u64, cupti_ns: u64, after_ns: u64) -> Alignment {
         let error_ns = after_ns.saturating_sub(before_ns).div_ceil(2);
         let host_ns = before_ns.saturating_add(error_ns);
-        Alignment { ahead_ns: cupti_ns.wrapping_sub(host_ns) as i64, error_ns }
+        Alignment { offset_ns: host_ns.wrapping_sub(cupti_ns) as i64, error_ns }
     }
 
     fn tighter(self, other: Alignment) -> Alignment {
@@ -47,14 +48,14 @@ impl Alignment {
     /// Returns the tighter of both, unless they contradict each other because a clock was set.
     fn or_kept(self, kept: Option<Alignment>) -> Alignment {
         let agrees = |kept: &Alignment| {
-            self.ahead_ns.abs_diff(kept.ahead_ns) <= self.error_ns.saturating_add(kept.error_ns)
+            self.offset_ns.abs_diff(kept.offset_ns) <= self.error_ns.saturating_add(kept.error_ns)
         };
         kept.filter(agrees).map_or(self, |kept| kept.tighter(self))
     }
 
     /// Converts a time of CUPTI's clock to the host's.
     pub fn host_ns(&self, cupti_ns: u64) -> u64 {
-        cupti_ns.saturating_sub_signed(self.ahead_ns)
+        cupti_ns.saturating_add_signed(self.offset_ns)
     }
 }
 

@@ -1,7 +1,7 @@
 //! An opened call: its functions, and the launches that each of them made.
 
 use crate::base::{clock, lock::locked};
-use crate::cupti::SwitchedOn;
+use crate::cupti::{self, SwitchedOn};
 use crate::record::series_counters::SeriesRef;
 use crate::record::threads::ThreadRecorder;
 use crate::record::timeline::CallId;
@@ -39,6 +39,8 @@ pub(crate) struct Frame {
     pub parent: Option<u32>,
     pub entered_ns: u64,
     pub left_ns: u64,
+    /// The number of captures that had begun before it was entered.
+    pub captures_begun: u64,
     /// The context of its first launch, or of the first one inside it; 0 without a launch.
     pub context: usize,
     /// Set when the function has ended, and has been counted.
@@ -99,6 +101,7 @@ impl OpenCall {
             parent: self.at,
             entered_ns: clock::now_ns(),
             left_ns: 0,
+            captures_begun: cupti::captures_begun(),
             context: 0,
             series: None,
             lost: None,
@@ -121,6 +124,9 @@ impl OpenCall {
             at.context = launched.context;
             outer = at.parent;
         }
+        if let Some(capture) = launched.capture {
+            return self.lose_captured(frame, capture);
+        }
         let named = self.frames.get(frame as usize).and_then(|frame| frame.subject.stream);
         let stream = launched.stream.map(Stream);
         let elsewhere = named.zip(stream).is_some_and(|(named, stream)| {
@@ -129,6 +135,19 @@ impl OpenCall {
         let &Launched { correlation, is_graph, .. } = launched;
         let has_record = false;
         self.launches.push(Launch { correlation, frame, stream, elsewhere, is_graph, has_record });
+    }
+
+    /// Counts the calls around a captured launch as lost that a capture is around. Those around the capture are
+    /// not: it is a part of them that does not run.
+    fn lose_captured(&mut self, frame: u32, capture: u64) {
+        let mut inner = Some(frame);
+        while let Some(at) = inner.and_then(|at| self.frames.get_mut(at as usize)) {
+            if at.captures_begun < capture {
+                break;
+            }
+            at.lost = Some(Lost::Capture);
+            inner = at.parent;
+        }
     }
 
     /// Ends a frame and counts its call. Returns `true` if it was the outermost one.
