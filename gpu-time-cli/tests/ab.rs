@@ -16,8 +16,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::fixtures::{gpu, report, series, site};
 use crate::{Folder, Run, TOOL, run, terminal};
 
-/// The shell command that makes the report of a run: the next one of those prepared.
-const REPORT: &str = "n=$(cat count); echo $((n + 1)) > count\n\
+/// The shell command that notes the program's name, and makes the report of a run: the next one of those
+/// prepared.
+const REPORT: &str = "echo ${0##*/} >> ../order\n\
+                      n=$(cat count); echo $((n + 1)) > count\n\
                       target=$(echo \"${GPU_TIME_REPORT#json:}\" | sed \"s/%p/$$/\")\n\
                       cp \"$n.json\" \"$target\"\n";
 
@@ -88,6 +90,23 @@ fn stops_when_every_series_has_a_verdict() {
     // One unmeasured run of each, and at least four blocks.
     assert_eq!(runs(&old), runs(&new));
     assert!((9..40).contains(&runs(&old)), "{}", runs(&old));
+}
+
+#[test]
+fn programs_run_in_random_order_and_then_in_reverse() {
+    let folder = Folder::new();
+    let old = program(&folder, "old", 1, &[("f", 20e3)]);
+    let new = program(&folder, "new", 2, &[("f", 20e3)]);
+    ab(&old, &new, &["--max-runs=100", "--threshold=0.01%"]);
+    let order = fs::read_to_string(folder.path("order")).expect("read the order");
+    let order: Vec<&str> = order.lines().collect();
+    let (unmeasured, measured) = order.split_at(2);
+    assert_eq!((unmeasured, measured.len()), (&["old", "new"][..], 100));
+    let mut blocks: Vec<&[&str]> = measured.chunks(4).collect();
+    blocks.sort();
+    blocks.dedup();
+    // Of 25 blocks, all have the same order once in 16 million times.
+    assert_eq!(blocks, [["new", "old", "old", "new"], ["old", "new", "new", "old"]]);
 }
 
 #[test]

@@ -361,6 +361,8 @@ fn opened(opened: u64, mut kernels: Vec<Kernel>) -> KernelTimes {
     kernels.iter_mut().for_each(|kernel| kernel.share = kernel.total_ns / total);
     kernels.sort_by(|a, b| b.total_ns.total_cmp(&a.total_ns));
     let per_call = kernels.iter().map(|kernel| kernel.per_call).sum::<f64>();
+    let of_kernels = kernels.iter().filter(|kernel| kernel.grid != [0; 3]);
+    let of_kernels = of_kernels.map(|kernel| kernel.per_call).sum();
     let busy = total / opened as f64;
     let gaps = 6_000.0 * (per_call - 1.0);
     let stats = |ns: f64| {
@@ -374,7 +376,7 @@ fn opened(opened: u64, mut kernels: Vec<Kernel>) -> KernelTimes {
         span_ns: stats(busy + gaps),
         gaps_ns: stats(gaps),
         host_ns: stats(busy + gaps + 15_000.0),
-        kernels_per_call: Some(per_call),
+        kernels_per_call: Some(of_kernels),
         streams: Some(1),
         kernels,
         elsewhere: Vec::new(),

@@ -214,8 +214,10 @@ fn legend(snapshot: &Snapshot) -> Vec<String> {
     if any(|s| s.upper_bound && s.has_rate()) {
         explain(LOWER_BOUND, "lower bound: computed from times that are upper bounds");
     }
-    if any(|s| s.total().is_some()) {
+    if any(Series::is_counted_twice) {
         explain("share", "of all time measured on that device; nested functions count twice");
+    } else if any(|s| s.total().is_some()) {
+        explain("share", "of the time on that device, without what functions inside account for");
     }
     if snapshot.sites.iter().any(Site::is_sampled) {
         explain(

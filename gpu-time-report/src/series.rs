@@ -417,6 +417,26 @@ impl Series {
         self.estimated_total_ns.or(self.net_sum_ns).or(self.raw_ns.map(|raw| raw.sum))
     }
 
+    /// Returns the part of the total that shares are of: the self busy time where every sample is an
+    /// opened call, so that functions inside others do not count twice.
+    pub(crate) fn own_total(&self) -> Option<f64> {
+        let busy = self.busy_and_own().filter(|(busy, _)| busy.sum > 0.0);
+        let own = busy.map_or(1.0, |(busy, own)| own.sum / busy.sum);
+        self.total().map(|total| total * own)
+    }
+
+    /// Returns `true` if the total also counts for functions around this one.
+    pub(crate) fn is_counted_twice(&self) -> bool {
+        self.total().is_some() && self.busy_and_own().is_none()
+    }
+
+    /// Returns the busy and the self busy times if every sample is an opened call. Merged reports may
+    /// not know them.
+    fn busy_and_own(&self) -> Option<(Stats, Stats)> {
+        let times = self.kernel_times.as_ref().filter(|_| self.clock == Clock::Kernels)?;
+        times.busy_ns.zip(times.self_busy_ns)
+    }
+
     /// Returns `true` if only raw figures can be shown, because calls made different numbers of
     /// launches.
     pub(crate) fn is_raw_by_launches(&self) -> bool {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::schema::Schema;
-use crate::{Device, Measure, Names, Process, Series, Site, series};
+use crate::{Device, Measure, Names, Process, Series, Site};
 
 /// A process's measurements at one moment: the process, its devices, and every annotated function.
 ///
@@ -83,12 +83,13 @@ impl Snapshot {
     }
 
     /// Returns the total time, in nanoseconds, of all functions on the same device and clock as
-    /// this series. The table shows shares of this total.
+    /// this series. Shares are of this total.
     pub(crate) fn total_beside(&self, series: &Series) -> f64 {
-        series::total(self.all_series().filter(|other| {
+        let beside = self.all_series().filter(|other| {
             let is_same = other.device == series.device && other.clock == series.clock;
             is_same && other.measure != Measure::Launch
-        }))
+        });
+        beside.filter_map(Series::own_total).fold(0.0, |sum, ns| sum + ns)
     }
 
     /// Returns a sentence for each identity that does not hold. Empty unless a count is wrong.

@@ -60,8 +60,9 @@ pub use config::fuzzing;
 pub use config::report_file::write_file;
 pub use control::configure::{Configure, configure};
 pub use gpu_time_report::{
-    Budget, Bytes, Clocks, Coverage, Device, Eviction, Flops, FlushProof, Histogram, Launch,
-    Launches, Process, ReadError, Series, Site, Slot, Snapshot, Stats, Timeline, Unattributed,
+    Budget, Bytes, Clocks, Coverage, Device, Elsewhere, Eviction, Flops, FlushProof, Histogram,
+    Kernel, KernelTimes, Launch, Launches, Process, ReadError, Series, Site, Slot, Snapshot, Stats,
+    Timeline, Unattributed,
 };
 pub use lifecycle::clocks::{ClockError, LockedClocks, lock_clocks};
 pub use settle::{BackToBack, Compared, Ratio, Settle, Settled, Unmet};

@@ -85,7 +85,7 @@ fn optional(stream: Option<&CudaStream>, values: &[f32], at: usize) -> f32 {
     values[at] * values.iter().sum::<f32>()
 }
 
-#[cfg_attr(annotated, gpu_timed(clock = "host"))]
+#[cfg_attr(annotated, gpu_timed(clock = "kernels", kernels = 0.5))]
 fn generic<T: Display + Clone, const N: usize>(value: &T, times: impl Fn(usize) -> usize) -> String
 where
     T: PartialOrd,
@@ -100,7 +100,7 @@ fn located(value: Option<u32>) -> (u32, &'static Location<'static>) {
     (value.expect("a value"), Location::caller())
 }
 
-#[cfg_attr(annotated, gpu_timed(clock = "host"))]
+#[cfg_attr(annotated, gpu_timed)]
 fn fails(code: u32) -> ! {
     panic!("code {code} at {}:{}:{}", file!(), line!(), column!())
 }

@@ -4,8 +4,9 @@ use gpu_time_report::{Elsewhere, Kernel, KernelTimes};
 
 use super::combine::add;
 
-/// The largest number of different kernels that a series keeps, as in the report of one process.
-const MOST: usize = 256;
+/// The largest number of different kernels that a series keeps, beside those that are combined; as in
+/// the report of one process.
+const MOST: usize = 255;
 
 /// Adds the opened calls of another report. Counts and totals are added up. Percentiles of calls
 /// cannot be combined without all of their times, so statistics are dropped if both reports have

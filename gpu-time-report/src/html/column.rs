@@ -175,13 +175,13 @@ impl PageColumn {
             // A graph node's time belongs to no function, and not every replay was sampled.
             PageColumn::Share if series.graph => html! { td.n.share {} },
             PageColumn::Share => {
-                let total = series.shown().and(series.total())?;
+                let own = series.shown().and(series.own_total())?;
                 let all = sheet.snapshot.total_beside(series);
-                let share = if all > 0.0 { total / all } else { 0.0 };
+                let share = if all > 0.0 { own / all } else { 0.0 };
                 html! {
                     td.n.share data-value=(share) data-label="share" {
                         i style={ "--share:" (format!("{share:.4}")) } {}
-                        (units::share(total, all))
+                        (units::share(own, all))
                     }
                 }
             }

@@ -14,7 +14,7 @@ use maud::{Markup, PreEscaped, html};
 
 pub use page::page;
 
-use crate::series::{self, saturating_sum};
+use crate::series::saturating_sum;
 use crate::units::{self, printable};
 use crate::{Process, Series, Snapshot, notes};
 
@@ -101,7 +101,8 @@ fn tiles(snapshot: &Snapshot) -> Markup {
     let host_samples = saturating_sum(on_host.map(|series| series.measured));
     let lost = saturating_sum(functions().map(|series| series.lost.total()));
     let opened = saturating_sum(functions().map(Series::opened));
-    let gpu_ns = series::total(on_gpu().filter(|series| !series.graph));
+    let own = on_gpu().filter(|series| !series.graph).filter_map(Series::own_total);
+    let gpu_ns = own.fold(0.0, |sum, ns| sum + ns);
     let called = sites.iter().filter(|site| site.calls > 0).count();
     let tile = |name: &str, value: Markup| html! { div.tile { dt { (name) } dd { (value) } } };
     html! {

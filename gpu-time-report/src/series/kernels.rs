@@ -85,8 +85,8 @@ impl KernelTimes {
         self.streams
     }
 
-    /// Returns the different kernels, longest total first. There are at most 256. The rest is
-    /// combined into one that is called `<other>`.
+    /// Returns the different kernels, copies and memsets, longest total first. There are at most 256,
+    /// with those beyond the limit combined into one that is called `<other>`.
     pub fn kernels(&self) -> &[Kernel] {
         &self.kernels
     }
@@ -260,7 +260,8 @@ impl ElsewhereReason {
 /// Writes the figures as members of the series, with empty values if there are none, so that
 /// scripts need no default. Reports of earlier versions have no such members.
 pub(super) mod flat {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+    use serde_json::{Map, Value};
 
     use super::KernelTimes;
 
@@ -271,10 +272,13 @@ pub(super) mod flat {
         }
     }
 
+    /// Numbers reach flattened values as maps if the program enables serde_json's feature
+    /// `arbitrary_precision`, and only its own `Value` can read those.
     pub fn deserialize<'de, D: Deserializer<'de>>(
         from: D,
     ) -> Result<Option<KernelTimes>, D::Error> {
-        let times = KernelTimes::deserialize(from)?;
+        let members = Value::Object(Map::deserialize(from)?);
+        let times = KernelTimes::deserialize(members).map_err(de::Error::custom)?;
         Ok(Some(times).filter(|times| *times != KernelTimes::default()))
     }
 }

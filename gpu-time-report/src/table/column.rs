@@ -129,7 +129,8 @@ impl TableColumn {
             TableColumn::Share => match row {
                 // A graph node's time belongs to no function, and not every replay was sampled.
                 TableRow::Series { snapshot, series, .. } if !series.graph => {
-                    units::share(row.total()?, snapshot.total_beside(series))
+                    let own = series.shown().and(series.own_total())?;
+                    units::share(own, snapshot.total_beside(series))
                 }
                 TableRow::Kernel { kernel: Kernel { share, .. }, .. }
                 | TableRow::OtherKernels { share, .. } => units::share(*share, 1.0),

@@ -369,3 +369,27 @@ fn times_that_do_not_claim_to_equal_cupti_are_not_compared() {
         assert_eq!(found, expected, "{at}");
     }
 }
+
+/// `outer` calls `inner`, which takes three quarters of its time.
+#[test]
+fn shares_of_opened_calls_do_not_count_inner_functions_twice() {
+    let mut snapshot = kernels();
+    snapshot.sites.truncate(1);
+    let mut inner = snapshot.sites[0].clone();
+    inner.name = "model::inner".to_owned();
+    for (site, total, own) in [(&mut snapshot.sites[0], 1.0, 0.25), (&mut inner, 0.75, 1.0)] {
+        let series = &mut site.series[0];
+        let times = series.kernel_times.as_mut().unwrap();
+        (times.busy_ns, times.self_busy_ns) = (series.raw_ns, series.raw_ns);
+        times.self_busy_ns.as_mut().unwrap().sum *= own;
+        series.estimated_total_ns = series.estimated_total_ns.map(|ns| ns * total);
+    }
+    snapshot.sites.push(inner);
+    let table = snapshot.to_string();
+    let share = |name: &str| {
+        let row = table.lines().find(|line| line.starts_with(name)).unwrap();
+        row.split_whitespace().last().unwrap().to_owned()
+    };
+    assert_eq!([share("model::decode"), share("model::inner")], ["25.0%", "75.0%"], "{table}");
+    assert!(!table.contains("count twice"), "{table}");
+}

@@ -248,7 +248,11 @@ fn why_off(states: &[SiteState]) -> Option<String> {
     if !active::config().is_on {
         return Some("`GPU_TIME=off`".to_owned());
     }
-    let on_gpu = || states.iter().filter(|state| state.site.spec.clock != Clock::Host);
+    // For functions without a stream, the report says why their kernels were not recorded.
+    let on_gpu = || {
+        let has_stream = |clock| matches!(clock, Clock::Events | Clock::Sync);
+        states.iter().filter(move |state| has_stream(state.site.spec.clock))
+    };
     let asks_for_gpu = on_gpu().any(|state| state.calls.calls() > state.calls.warmup);
     if !asks_for_gpu || !cuda::contexts().is_empty() {
         return None;

@@ -252,6 +252,21 @@ mod tests {
         assert_eq!(names(folder.path()), ["link"]);
     }
 
+    /// The text of this link is the path of another file.
+    #[test]
+    fn kernel_follows_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, decoy] = ["file", "file (deleted)"].map(|name| folder.path().join(name));
+        let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        fs::write(&decoy, "old").unwrap();
+        let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+        assert_eq!(fs::read_link(&link).unwrap(), decoy);
+        write_file(Path::new(&link), b"new").unwrap();
+        assert_eq!(io::read_to_string(file).unwrap(), "new");
+        assert_eq!(fs::read_to_string(decoy).unwrap(), "old");
+    }
+
     /// Others may plant links in such a folder.
     #[test]
     fn link_of_other_user_in_sticky_folder_is_refused() {

@@ -13,8 +13,8 @@ use crate::base::{fork, inside, switches};
 
 /// The size of a buffer: some 600 records.
 const BYTES: usize = 128 * 1024;
-/// The most buffers that exist: space for some 19,000 records until the next drain.
-const MOST: usize = 32;
+/// The most buffers that exist: space for some 75,000 records until the next drain.
+const MOST: usize = 128;
 const LAYOUT: Layout = match Layout::from_size_align(BYTES, 8) {
     Ok(layout) => layout,
     Err(_) => panic!("the layout is valid"),
@@ -68,7 +68,7 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    fn new() -> Pool {
+    pub fn new() -> Pool {
         Pool {
             free: ArrayQueue::new(MOST),
             completed: ArrayQueue::new(MOST),
@@ -117,6 +117,17 @@ impl Pool {
     /// Returns how often no buffer was left, since the last call.
     pub fn take_declined(&self) -> u64 {
         self.declined.swap(0, Relaxed)
+    }
+}
+
+#[cfg(test)]
+impl Pool {
+    /// Completes a buffer with these records.
+    pub fn complete_with(&self, records: &[Vec<u8>]) {
+        let (buffer, bytes) = (self.request().unwrap(), records.concat());
+        // SAFETY: the buffer is longer than the records of a test, and in use by nobody else.
+        unsafe { buffer.0.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        self.complete(buffer.0, bytes.len());
     }
 }
 

@@ -48,27 +48,36 @@ impl Control {
         STATE.store(state, Release);
     }
 
-    /// Starts recording, or returns one sentence about what CUPTI answered.
+    /// Starts recording.
+    ///
+    /// # Errors
+    ///
+    /// One sentence about what CUPTI answered.
     fn start(&mut self, session: &Session) -> Result<(), String> {
         let started = RECORDING.start(session, &mut self.off);
         started.map_err(|code| refusal(session.library, code, ""))
     }
 
-    /// Adds a guard. The first one starts recording. Returns `false` if CUPTI refuses.
-    fn switch_on(&mut self, session: &Session) -> bool {
-        if self.guards == 0
-            && let Err(why) = self.start(session)
-        {
-            static IS_SAID: AtomicBool = AtomicBool::new(false);
-            if !IS_SAID.swap(true, Relaxed) {
-                console::complain(why.clone());
-            }
-            // Until the next report tries again.
-            self.store(Err(why));
-            return false;
+    /// Adds a guard. The first one starts recording.
+    ///
+    /// # Errors
+    ///
+    /// One sentence about what CUPTI answered. CUPTI is then unavailable until the next report tries again.
+    fn switch_on(&mut self, session: &Session) -> Result<(), String> {
+        if self.guards == 0 {
+            self.start(session).inspect_err(|why| self.store(Err(why.clone())))?;
         }
         self.guards += 1;
-        true
+        Ok(())
+    }
+
+    /// Removes a guard. The last one stops recording.
+    fn switch_off(&mut self, session: &Session) {
+        self.guards -= 1;
+        // While the process ends, CUPTI may be gone.
+        if self.guards == 0 && !switches::is_closed() {
+            RECORDING.stop(session, &mut self.off);
+        }
     }
 }
 
@@ -138,30 +147,31 @@ pub(crate) struct SwitchedOn(());
 /// Switches recording on for the whole process. `None` if CUPTI is unavailable or refuses.
 pub(crate) fn switch_on() -> Option<SwitchedOn> {
     static HAS_BEEN_ON: AtomicBool = AtomicBool::new(false);
+    static IS_SAID: AtomicBool = AtomicBool::new(false);
     if !is_available() || switches::is_closed() {
         return None;
     }
     let session = session::get()?;
     let start = || locked(&CONTROL).switch_on(session);
     // The first time takes milliseconds, and stack.
-    let is_on = if HAS_BEEN_ON.load(Relaxed) { start() } else { room::with_room(start) };
+    let started = if HAS_BEEN_ON.load(Relaxed) { start() } else { room::with_room(start) };
     HAS_BEEN_ON.store(true, Relaxed);
-    is_on.then_some(SwitchedOn(()))
+    match started {
+        Ok(()) => Some(SwitchedOn(())),
+        Err(why) => {
+            if !IS_SAID.swap(true, Relaxed) {
+                console::complain(why);
+            }
+            None
+        }
+    }
 }
 
 impl Drop for SwitchedOn {
     fn drop(&mut self) {
-        if fork::is_forked() {
-            return;
-        }
-        let mut control = locked(&CONTROL);
-        control.guards -= 1;
-        // While the process ends, CUPTI may be gone.
-        if control.guards == 0
-            && !switches::is_closed()
-            && let Some(session) = session::get()
-        {
-            RECORDING.stop(session, &mut control.off);
+        // None in a forked child, in which another thread may have held the lock.
+        if let Some(session) = session::get() {
+            locked(&CONTROL).switch_off(session);
         }
     }
 }
@@ -184,4 +194,40 @@ pub(crate) fn now_ns() -> u64 {
         since.as_nanos() as u64
     };
     session::get().and_then(Session::now_ns).unwrap_or_else(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cupti::records::CONCURRENT_KERNEL;
+    use crate::cupti::session::fake::{self, Call};
+
+    #[test]
+    fn only_first_and_last_guard_switch() {
+        let session = fake::session();
+        let mut control = Control { why: None, guards: 0, off: 0 };
+        let kernels = |calls: Vec<Call>| -> Vec<Call> {
+            let is_kind = |call: &Call| !matches!(call, Call::Callback(..));
+            calls.into_iter().filter(is_kind).collect()
+        };
+        for _ in 0..2 {
+            assert_eq!(control.switch_on(&session), Ok(()));
+            assert_eq!(kernels(fake::calls()), [Call::Enable(CONCURRENT_KERNEL)]);
+            assert_eq!(control.switch_on(&session), Ok(()));
+            control.switch_off(&session);
+            assert_eq!(kernels(fake::calls()), []);
+            control.switch_off(&session);
+            assert_eq!(kernels(fake::calls()), [Call::Disable(CONCURRENT_KERNEL)]);
+        }
+    }
+
+    #[test]
+    fn refused_guard_does_not_count_and_says_why() {
+        let session = fake::session();
+        let mut control = Control { why: None, guards: 0, off: 0 };
+        fake::refuse(Call::Enable(CONCURRENT_KERNEL), 39);
+        let why = control.switch_on(&session).unwrap_err();
+        assert_eq!(why, "another tool holds CUPTI: run without it to record kernels");
+        assert_eq!((control.guards, control.why), (0, Some(why)));
+    }
 }

@@ -33,6 +33,7 @@ pub(crate) fn drain(forced: bool, each: &mut dyn FnMut(&Activity)) -> Drained {
     let Some(session) = session::get() else { return Drained::default() };
     control::quiet(session);
     let mut interned = locked(&INTERNED);
+    interned.forget_addresses();
     session.flush(forced);
     let mut drained = read_all(session, pool(), &mut interned, each);
     // CUPTI counts a record of each request without a buffer as well.
@@ -90,5 +91,45 @@ fn activity(record: &Record, interned: &mut Interned) -> Activity {
         stream: record.stream,
         graph_node: record.graph_node,
         work: interned.get(&record.work),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cupti::records::{CONCURRENT_KERNEL, MEMSET};
+    use crate::cupti::session::fake::{self, RECORD_BYTES};
+
+    /// A record with these times and correlation id. Kernels have theirs at another place than memsets.
+    fn record(kind: u32, start: u64, end: u64, correlation: u32) -> Vec<u8> {
+        let mut bytes = vec![0; RECORD_BYTES];
+        bytes[..4].copy_from_slice(&kind.to_ne_bytes());
+        bytes[16..24].copy_from_slice(&start.to_ne_bytes());
+        bytes[24..32].copy_from_slice(&end.to_ne_bytes());
+        let at = if kind == CONCURRENT_KERNEL { 92 } else { 44 };
+        bytes[at..at + 4].copy_from_slice(&correlation.to_ne_bytes());
+        bytes
+    }
+
+    #[test]
+    fn records_of_all_buffers_are_handed_over_in_order() {
+        let (session, pool, mut interned) = (fake::session(), Pool::new(), Interned::default());
+        let unknown = 99;
+        pool.complete_with(&[
+            record(CONCURRENT_KERNEL, 10, 20, 1),
+            record(unknown, 1, 2, 3),
+            record(MEMSET, 30, 40, 2),
+        ]);
+        pool.complete_with(&[]);
+        pool.complete_with(&[record(MEMSET, 50, 0, 3), record(CONCURRENT_KERNEL, 0, 0, 4)]);
+        let mut seen = Vec::new();
+        let drained = read_all(&session, &pool, &mut interned, &mut |activity| {
+            seen.push((activity.correlation, activity.start_ns, &*activity.work.name));
+        });
+        let expected =
+            [(1, 10, "<unnamed>"), (2, 30, "[memset]"), (3, 50, "[memset]"), (4, 0, "<unnamed>")];
+        assert_eq!(seen, expected);
+        assert_eq!(drained, Drained { zero_times: 2, dropped: 0, buffers: 3 });
+        assert_eq!(read_all(&session, &pool, &mut interned, &mut |_| {}), Drained::default());
     }
 }

@@ -8,6 +8,7 @@ use std::ptr;
 use libloading::os::unix::{Library as Loaded, RTLD_LAZY};
 
 use crate::base::{console, environment};
+use crate::cuda;
 use crate::cupti::locate::{NAMES, Search, VARIABLE};
 use crate::cupti::version;
 
@@ -117,6 +118,11 @@ impl Library {
 
 /// Loads the best library that can be used, or returns the reason why there is none.
 pub(super) fn load() -> Result<&'static Library, String> {
+    // Without a driver, CUPTI of CUDA 13.2 calls itself until the stack overflows.
+    if let Some(why) = cuda::why_unusable() {
+        return Err(why.to_owned());
+    }
+    cuda::driver_version().ok_or("the CUDA driver does not tell its version")?;
     // Another copy would not see the subscription of the tool that loaded this one.
     if let Some((name, loaded)) = NAMES.iter().find_map(|name| Some((name, resident(name)?))) {
         return examine(loaded, &format!("`{name}`, which the process has loaded,"));
@@ -181,8 +187,9 @@ fn examine(loaded: Loaded, what: &str) -> Result<&'static Library, String> {
         let get_version: unsafe extern "C" fn(*mut u32) -> c_int =
             needed(loaded, what, "cuptiGetVersion")?;
         let mut version = 0;
-        if get_version(&raw mut version) != 0 {
-            return Err(format!("{what} does not tell its version"));
+        let code = get_version(&raw mut version);
+        if code != 0 {
+            return Err(format!("{what} does not tell its version: error {code}"));
         }
         if let Some(why) = version::why_refused(version) {
             return Err(format!("{what} has {why}"));

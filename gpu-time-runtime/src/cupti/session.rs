@@ -131,6 +131,10 @@ pub(super) mod fake {
     use super::*;
     use crate::cupti::library::{ApiCallback, Complete, Functions, Request};
 
+    /// The size of every record.
+    pub const RECORD_BYTES: usize = 200;
+    const MAX_LIMIT_REACHED: c_int = 12;
+
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Call {
         Enable(u32),
@@ -184,8 +188,20 @@ pub(super) mod fake {
         unsafe extern "C" fn flush(_: u32) -> c_int {
             SUCCESS
         }
-        unsafe extern "C" fn next_record(_: *mut u8, _: usize, _: *mut *mut u8) -> c_int {
-            INVALID_PARAMETER
+        unsafe extern "C" fn next_record(
+            buffer: *mut u8,
+            bytes: usize,
+            last: *mut *mut u8,
+        ) -> c_int {
+            // SAFETY: the buffer has so many bytes, and the last record is one of its records.
+            unsafe {
+                let next = if (*last).is_null() { buffer } else { (*last).add(RECORD_BYTES) };
+                if next.addr() >= buffer.addr() + bytes {
+                    return MAX_LIMIT_REACHED;
+                }
+                last.write(next);
+            }
+            SUCCESS
         }
         unsafe extern "C" fn dropped(_: *mut c_void, _: u32, _: *mut usize) -> c_int {
             INVALID_PARAMETER

@@ -20,15 +20,33 @@ pub(super) struct Interned {
     /// Numbers of symbols. A symbol has one only if some of the work has it.
     symbols: HashMap<Box<[u8]>, usize>,
     kernels: HashMap<(usize, Shape), &'static GpuWork>,
+    /// The kernels of the current drain, by the address of their symbol: names of templates are long. The
+    /// same address has the same symbol only for so long.
+    recent: HashMap<(usize, Shape), &'static GpuWork>,
     /// Copies and memsets: few, by their static descriptions.
     memory: Vec<&'static GpuWork>,
 }
 
 impl Interned {
+    /// Forgets the addresses of symbols. At the beginning of a drain.
+    pub fn forget_addresses(&mut self) {
+        self.recent.clear();
+    }
+
     /// Returns the one description of this work. Allocates only when it is first seen.
     pub fn get(&mut self, work: &Work) -> &'static GpuWork {
         match *work {
-            Work::Kernel { name, shape } => self.kernel(name.to_bytes(), shape),
+            Work::Kernel { name, shape } => {
+                let key = (name.as_ptr().addr(), shape);
+                if let Some(recent) = self.recent.get(&key) {
+                    return recent;
+                }
+                let work = self.kernel(name.to_bytes(), shape);
+                if self.recent.len() < MOST {
+                    self.recent.insert(key, work);
+                }
+                work
+            }
             Work::Memory(name) => self.memory(name),
         }
     }
@@ -93,6 +111,19 @@ mod tests {
         let memset = interned.get(&Work::Memory("[memset]"));
         assert!(ptr::eq(memset, interned.get(&Work::Memory("[memset]"))));
         assert_ne!(memset, interned.get(&Work::Memory("[copy HtoD]")));
+    }
+
+    #[test]
+    fn address_of_another_symbol_is_noticed_in_the_next_drain() {
+        let mut interned = Interned::default();
+        let mut symbol = *b"one\0";
+        let mut name_at_once = |symbol: &[u8]| {
+            interned.forget_addresses();
+            &*interned.get(&kernel(CStr::from_bytes_with_nul(symbol).unwrap(), 1)).name
+        };
+        assert_eq!(name_at_once(&symbol), "one");
+        symbol = *b"two\0";
+        assert_eq!(name_at_once(&symbol), "two");
     }
 
     #[test]

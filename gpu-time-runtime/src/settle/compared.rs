@@ -69,7 +69,8 @@ impl Block {
                 let own = figures.entry(format!("{label} on {}", series.place())).or_default();
                 own.add(ns, half_step, series.upper_bound());
                 if series.launch().is_none() {
-                    let per_call = series.measured() as f64 / f64::from(calls);
+                    let samples = series.measured() + series.opened();
+                    let per_call = samples as f64 / f64::from(calls);
                     total += ns * per_call;
                     total_half_step = half_step.max(total_half_step);
                     is_starved |= series.upper_bound();

@@ -82,10 +82,10 @@ impl Verdict {
 pub(super) fn reason(settle: &Settle, step_ns: f64, series: &Series) -> Option<UnmetReason> {
     let is_enough = |count: u64| count >= settle.min_samples;
     let lost = series.lost().map(|(_, count)| count).sum();
-    if series.measured() == 0 && is_enough(lost) && series.in_flight() == 0 {
+    if series.measured() + series.opened() == 0 && is_enough(lost) && series.in_flight() == 0 {
         return Some(UnmetReason::Lost(lost));
     }
-    if series.fed() + series.starved() == 0 && is_enough(series.at_floor()) {
+    if unmet::samples(series) == 0 && is_enough(series.at_floor()) {
         // Every bracket was empty, so there is no time that could settle.
         return None;
     }

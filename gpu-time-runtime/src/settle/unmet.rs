@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::cuda::Refusal;
+use crate::types::attribute::Clock;
 use gpu_time_report::Series;
 use gpu_time_report::units::percent;
 
@@ -149,7 +150,12 @@ impl fmt::Display for Unmet {
 
 /// Returns the number of samples on which the statistics are based.
 pub(super) fn samples(series: &Series) -> u64 {
-    if series.fed() > 0 { series.fed() } else { series.starved() }
+    match (series.fed(), series.starved()) {
+        // Without events, the times are those of opened calls.
+        (0, 0) if series.clock == Clock::Kernels => series.opened(),
+        (0, starved) => starved,
+        (fed, _) => fed,
+    }
 }
 
 /// Returns half the width of the median's interval as a fraction of the reported median.

@@ -321,7 +321,10 @@ impl SampleTimes {
             runs: Vec::new(),
             bytes: rates.bytes(rate_basis),
             flops: rates.flops(rate_basis),
-            kernel_times: self.opened.as_deref().cloned(),
+            kernel_times: (tally.counts.opened > 0).then(|| report::KernelTimes {
+                opened: tally.counts.opened,
+                ..self.opened.as_deref().cloned().unwrap_or_default()
+            }),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The rate at which calls are opened: how many of them have their kernels recorded.
 
-use crate::types::attribute::Clock;
+use gpu_time_report::Clock;
 
 /// The default share of the timed calls to open. With `clock = "kernels"` it is every call, because
 /// there is no other time.

@@ -15,8 +15,8 @@ use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use gpu_time::{
-    BackToBack, Budget, Bytes, ClockError, Clocks, Compared, Configure, Device, Eviction, Flops,
-    FlushProof, GpuStream, Histogram, LEGACY_STREAM, Launch, Launches, LockedClocks, NULL_STREAM,
+    BackToBack, Budget, Bytes, ClockError, Clocks, Compared, Configure, Device, Elsewhere, Eviction, Flops,
+    FlushProof, GpuStream, Histogram, Kernel, KernelTimes, LEGACY_STREAM, Launch, Launches, LockedClocks, NULL_STREAM,
     PER_THREAD_STREAM, Process, Ratio, RawStream, ReadError, Series, Settle, Settled, Site, Slot,
     Snapshot, Stats, Timeline, Unmet, compare, configure, gpu_timed, lock_clocks, publish,
     raw_stream, report, set_enabled, snapshot, until_stable,
@@ -52,6 +52,14 @@ fn host(n: u64) -> u64 {
     (0..n).sum()
 }
 
+#[gpu_timed]
+fn without_stream(work: &Work) {
+    work.run();
+}
+
+#[gpu_timed(clock = "kernels", kernels = 0.5)]
+fn kernels(n: u64) {}
+
 #[gpu_timed(clock = "sync", bytes = None::<u64>)]
 fn inferred(stream: Option<&Arc<CudaStream>>) {}
 
@@ -86,7 +94,7 @@ impl Work {
 fn configured() -> Configure {
     let options = configure().report("").filter("").sample(None).budget(None).warmup(None);
     same(&options);
-    options.cold("").sleep("").bias("").trace_last(None)
+    options.cold("").sleep("").kernels("").bias("").trace_last(None)
 }
 
 /// A user-defined stream type.
@@ -116,6 +124,8 @@ fn main() {
     set_enabled(true);
     for n in 0..5 {
         host(n);
+        without_stream(&work);
+        kernels(n);
         inferred(None);
         given(&work);
         launching(&work);
@@ -253,6 +263,7 @@ fn process(process: &Process) -> impl Debug {
     (
         (process.name(), process.pid(), started, process.version()),
         (process.off(), process.budget().map(show_budget)),
+        (process.kernels(), process.cupti_version()),
         (process.warnings(), process.merged().len()),
     )
 }
@@ -314,7 +325,7 @@ fn show_series(series: &Series) -> impl Debug {
     (
         (series.device(), series.launch().map(show_launch), series.measure(), series.key()),
         (series.cache(), series.clock(), series.graph(), series.launches().map(show_launches)),
-        (series.timed(), series.measured(), series.in_flight()),
+        (series.timed(), series.measured(), series.opened(), series.in_flight()),
         series.lost().map(|(reason, count)| (reason.to_owned(), count)).collect::<Vec<_>>(),
         (series.fed(), series.starved(), series.at_floor()),
         (series.queued(), series.nested(), series.tracked()),
@@ -326,8 +337,38 @@ fn show_series(series: &Series) -> impl Debug {
         ),
         (show_histogram(series.histogram()), series.timeline().map(show_timeline)),
         (series.raw_ns().map(show_stats), series.net_ns().map(show_stats)),
-        (series.bytes().map(show_bytes), series.flops().map(show_flops)),
+        (
+            series.bytes().map(show_bytes),
+            series.flops().map(show_flops),
+            series.kernel_times().map(show_kernel_times),
+        ),
     )
+}
+
+fn show_kernel_times(times: &KernelTimes) -> impl Debug {
+    same(times);
+    (
+        (times.opened(), times.kernels_per_call(), times.streams(), times.zero_times()),
+        (times.busy_ns().map(show_stats), times.self_busy_ns().map(show_stats)),
+        (times.span_ns().map(show_stats), times.gaps_ns().map(show_stats)),
+        times.host_ns().map(show_stats),
+        times.kernels().iter().map(show_kernel).collect::<Vec<_>>(),
+        times.elsewhere().iter().map(show_elsewhere).collect::<Vec<_>>(),
+    )
+}
+
+fn show_kernel(kernel: &Kernel) -> impl Debug {
+    same(kernel);
+    (
+        (kernel.name().len(), kernel.grid(), kernel.block()),
+        (kernel.registers(), kernel.shared_bytes(), kernel.per_call(), kernel.count()),
+        (kernel.time_ns().map(show_stats), kernel.total_ns(), kernel.share()),
+    )
+}
+
+fn show_elsewhere(work: &Elsewhere) -> impl Debug {
+    same(work);
+    (work.name().len(), work.count(), work.total_ns(), work.why().len())
 }
 
 fn show_flush_proof(proof: &FlushProof) -> impl Debug {

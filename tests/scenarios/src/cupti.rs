@@ -1,20 +1,89 @@
-//! A program that uses CUPTI itself, next to timed calls.
+//! Programs in situations that are difficult for CUPTI: forks, destroyed contexts, other tools.
 
 use std::sync::Arc;
 
 use cudarc::driver::CudaStream;
 use gpu_time::gpu_timed;
 
-use crate::gpu::{Gpu, LaunchResult, Spin};
+use crate::child;
+use crate::gpu::{self, Gpu, LaunchResult, Spin};
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
-pub const SCENARIOS: &[Scenario] = &[("cupti/version", version)];
+pub const SCENARIOS: &[Scenario] = &[
+    ("cupti/version", version),
+    ("cupti/forked", forked),
+    ("cupti/context_gone", context_gone),
+    ("cupti/retried", retried),
+];
 
 #[gpu_timed]
 fn timed(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 20_000)
+}
+
+/// A function whose stream is not known, so that its kernels are recorded.
+#[gpu_timed]
+fn recorded(work: &Work) -> LaunchResult {
+    ran!();
+    work.spin.launch(&work.stream, 20_000)
+}
+
+#[gpu_timed]
+fn nothing() {
+    ran!();
+}
+
+struct Work {
+    stream: Arc<CudaStream>,
+    spin: Spin,
+}
+
+impl Work {
+    fn new(gpu: &Gpu) -> Work {
+        Work { stream: gpu.stream.clone(), spin: gpu.spin("cupti::recorded") }
+    }
+
+    fn call(&self, times: usize) {
+        (0..times).for_each(|_| recorded(self).unwrap());
+    }
+}
+
+/// Forks with records outstanding. The child calls a timed function, but does not use the GPU.
+fn forked(_: &[String]) {
+    let gpu = Gpu::new();
+    let work = Work::new(&gpu);
+    work.call(5);
+    let child = child::fork(|| (0..5).for_each(|_| nothing()));
+    child::assert_exits(child, 0);
+    work.call(5);
+    gpu.synchronize();
+    tally::print();
+}
+
+/// Destroys the context with records outstanding, and continues in a new one.
+fn context_gone(_: &[String]) {
+    let gpu = Gpu::new();
+    Work::new(&gpu).call(5);
+    gpu::reset_primary_context();
+    std::mem::forget(gpu);
+    let gpu = Gpu::new();
+    Work::new(&gpu).call(5);
+    gpu.synchronize();
+    tally::print();
+}
+
+/// Calls before and after a report.
+fn retried(_: &[String]) {
+    let gpu = Gpu::new();
+    let work = Work::new(&gpu);
+    work.call(5);
+    gpu.synchronize();
+    gpu_time::report();
+    work.call(7);
+    gpu.synchronize();
+    tally::print();
 }
 
 /// Records the version of the library with this file name, if it can be loaded.

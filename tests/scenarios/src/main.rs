@@ -21,6 +21,7 @@ mod graph;
 mod handler;
 mod health;
 mod hold;
+mod kernels;
 mod options;
 mod pacing;
 mod process;
@@ -62,6 +63,7 @@ const THEMES: &[&[Scenario]] = &[
     graph::SCENARIOS,
     health::SCENARIOS,
     hold::SCENARIOS,
+    kernels::SCENARIOS,
     options::SCENARIOS,
     pacing::SCENARIOS,
     process::SCENARIOS,

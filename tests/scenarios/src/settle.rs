@@ -3,6 +3,7 @@
 //! The time limit is an hour, longer than any test may take, so a run that returns has not timed
 //! out.
 
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
@@ -34,6 +35,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("settle/refused", refused),
     ("settle/unwinding", unwinding),
     ("settle/compared", compared),
+    ("settle/turns", turns),
 ];
 
 /// A run that takes exactly as long as its samples require. The margin allows for a real GPU whose
@@ -491,5 +493,34 @@ fn compared(_: &[String]) {
     };
     run("equal", 10_000).assert_not_slower(1.0);
     run("slower", 10_500).assert_not_slower(1.1);
+    tally::print();
+}
+
+/// Notes the order in which two closures take turns, until each has been the first of a block.
+fn turns(_: &[String]) {
+    let gpu = Gpu::new();
+    let spin = gpu.spin("settle::untouched");
+    let mut firsts = [0; 2];
+    while firsts.contains(&0) && firsts.iter().sum::<usize>() < 200 {
+        let calls = RefCell::new(Vec::new());
+        let call = |closure: usize| {
+            calls.borrow_mut().push(closure);
+            untouched(&gpu.stream, &spin).unwrap();
+            gpu.synchronize();
+        };
+        let compared = compare(settle(), ("old", || call(0)), ("new", || call(1)));
+        let calls = calls.into_inner();
+        let (prepared, measured) = calls.split_at(2);
+        assert_eq!(prepared, [0, 1]);
+        let block = measured.len() / compared.blocks() as usize;
+        for turns in measured.chunks(block) {
+            let outer = turns[0];
+            let in_turn = [outer, 1 - outer, 1 - outer, outer];
+            assert_eq!(turns, in_turn.map(|closure| vec![closure; block / 4]).concat());
+            firsts[outer] += 1;
+        }
+    }
+    tally::fact("old first", firsts[0]);
+    tally::fact("new first", firsts[1]);
     tally::print();
 }

@@ -1,9 +1,68 @@
-//! Tests that scenarios find CUPTI if, and only if, they ask for it.
+//! Tests for forks, destroyed contexts, other tools and exit while CUPTI records, and that scenarios
+//! find CUPTI if, and only if, they ask for it.
+
+use crate::harness::scenario;
+
+#[test]
+fn forked_child_leaves_records_alone() {
+    let run = scenario("cupti/forked", &[]).with_cupti().run();
+    let row = run.row("cupti::recorded");
+    assert_eq!((row.timed, row.opened, row.all_lost()), (10, 10, 0));
+    assert_eq!(row.kernels.kernels_per_call, Some(1.0));
+    assert!(run.others.is_empty());
+}
+
+#[test]
+fn context_destroyed_with_records_outstanding() {
+    let run = scenario("cupti/context_gone", &[]).with_cupti().run();
+    let rows = &run.site("cupti::recorded").series;
+    let sum = |of: fn(&crate::harness::report::Series) -> u64| rows.iter().map(of).sum::<u64>();
+    assert_eq!(sum(|row| row.timed), 10);
+    // Those of the new context have records in any case.
+    assert!(sum(|row| row.opened) >= 5, "{rows:?}");
+    assert_eq!(sum(|row| row.opened + row.all_lost()), 10, "{rows:?}");
+}
 
 mod simulated {
     use gpu_time_sim_cupti::{SimCupti, Version};
 
-    use crate::harness::scenario;
+    use super::*;
+
+    #[test]
+    fn buffers_that_come_back_at_exit_are_ignored() {
+        let cupti = SimCupti::default().script("exit,records=3");
+        let run = scenario("kernels/nested", &["5"]).on_cupti(cupti).run();
+        assert_eq!(run.row("kernels::outer").kernels.kernels_per_call, Some(8.0));
+    }
+
+    #[test]
+    fn subscription_is_retried_at_each_report() {
+        let run = scenario("cupti/retried", &[])
+            .with_cupti()
+            .simulated(|sim| sim.faults("cuptiSubscribe:1=39"))
+            .reports(1)
+            .run();
+        let rows = &run.site("cupti::recorded").series;
+        assert_eq!(rows.iter().map(|row| row.timed).sum::<u64>(), 12);
+        assert_eq!(rows.iter().map(|row| row.opened).sum::<u64>(), 7, "{rows:?}");
+        assert_eq!(run.report().process.kernels, None);
+        assert_eq!(run.trace.calls_of("cuptiSubscribe").count(), 2);
+    }
+
+    #[test]
+    fn refused_kind_is_said_once() {
+        let run = scenario("cupti/retried", &[])
+            .with_cupti()
+            .simulated(|sim| sim.faults("cuptiActivityEnable:1+=35"))
+            .reports(1)
+            .warns("CUPTI cannot record kernels")
+            .complains("gpu-time: CUPTI cannot record kernels: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES")
+            .run();
+        let rows = &run.site("cupti::recorded").series;
+        assert_eq!(rows.iter().map(|row| row.timed).sum::<u64>(), 12);
+        assert_eq!(rows.iter().map(|row| row.opened).sum::<u64>(), 0, "{rows:?}");
+        assert!(run.trace.recorded().next().is_none());
+    }
 
     #[test]
     fn stand_in_is_found_in_every_version() {

@@ -17,6 +17,7 @@ mod harness;
 mod health;
 mod hold;
 mod html;
+mod kernels;
 mod options;
 mod pacing;
 mod process;

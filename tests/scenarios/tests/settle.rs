@@ -300,3 +300,10 @@ fn compared_closures_take_turns() {
     }
     assert!(interval("slower")[0] > 1_010_000, "{:?}", interval("slower"));
 }
+
+/// The program asserts that the closures run in the order ABBA or BAAB in each block.
+#[test]
+fn compared_closures_take_turns_in_random_order() {
+    let run = run("turns");
+    assert!(run.fact("old first") > 0 && run.fact("new first") > 0);
+}

@@ -384,6 +384,29 @@ fn recording_costs_host_time() {
     });
 }
 
+#[test]
+fn second_versions_of_functions() {
+    let sim = |sim| with(sim, SimCupti::new(Version::V13_5).script("drop=3"));
+    child!().sim(sim).run(|| {
+        start();
+        let (kernels, stream) = (Kernels::load(), stream());
+        let mut client = Client::load();
+        // The subscriber is needed first.
+        assert_eq!([client.register_second(), client.next_record_second()], [1; 2]);
+        assert_eq!(client.call_second("cuptiActivityEnable_v2", KERNELS), 1);
+        assert_eq!(client.subscribe_with(true), (0, String::new()));
+        assert_eq!(client.register_second(), 0);
+        assert_eq!(client.call_second("cuptiActivityEnable_v2", KERNELS), 0);
+        (1..=3).for_each(|us| kernels.spin(stream, us * 1_000));
+        assert_eq!(client.call_second("cuptiActivityDisable_v2", KERNELS), 0);
+        kernels.spin(stream, 4_000);
+        sync(stream);
+        client.flush();
+        assert_eq!((take_records().len(), client.dropped_second()), (2, 1));
+        assert_eq!(client.next_record_second(), 12);
+    });
+}
+
 /// Reads records of a version by its own layout, and asserts that it has these functions.
 #[track_caller]
 fn check_version(

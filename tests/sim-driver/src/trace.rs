@@ -74,19 +74,29 @@ pub struct Command {
     /// The command ran as a graph node.
     pub graph: bool,
     /// Id of the node in the executable graph, or 0.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub graph_node: u64,
     /// The call that enqueued the command.
     pub correlation: u32,
     /// Id of the stream, as returned by `cuStreamGetId`.
     pub stream_id: u64,
     /// Ordinal of the device.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub device: u32,
     /// Number of blocks of a kernel.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub grid: [u32; 3],
     /// Number of threads in a block of a kernel.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub block: [u32; 3],
     /// CUPTI had been asked to record the command when it was enqueued.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub recorded: bool,
+}
+
+/// Most commands have no value for most fields, and traces are long.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// A noteworthy occurrence, such as a full queue or use of a destroyed handle.

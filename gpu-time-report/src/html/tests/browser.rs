@@ -339,7 +339,7 @@ fn opened_rows_list_every_kernel() {
     assert_eq!(seen["first"], first);
     assert_eq!(
         seen["calls"][0],
-        "8 calls · 134 kernels per call · 3 streams · idle 75.7 % · 2 records without times"
+        "8 calls · 133 kernels per call · 3 streams · idle 75.7 % · 2 records without times"
     );
     assert_eq!(seen["overflow"], false);
 }

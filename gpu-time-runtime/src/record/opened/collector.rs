@@ -12,7 +12,7 @@ use crate::base::switches::{self, SWITCHES};
 use crate::base::{background, fork};
 use crate::cupti;
 use crate::record::opened::attribution::{self, Attributed};
-use crate::record::opened::{Frame, Launch, OpenCall};
+use crate::record::opened::open_call::{Frame, Launch, OpenCall};
 use crate::record::window::matching::windows;
 use crate::types::activity::Activity;
 use crate::types::sample::Lost;

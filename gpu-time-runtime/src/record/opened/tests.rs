@@ -5,9 +5,11 @@ use super::*;
 use crate::base::lock::{Mutex, Rank};
 use crate::gpu::fake;
 use crate::record::recorder::Recorder;
+use crate::record::threads::ThreadRecorder;
 use crate::site::thread_counters::ThreadCounters;
 use crate::stats::bracket_counts::BracketCounts;
 use crate::types::activity::{Activity, GpuWork};
+use crate::types::{handles::Stream, key::SeriesKey, sample::CacheState};
 
 const STREAM: Stream = Stream(0x70);
 

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::driver::is_real;
 use nullable::nullable;
-pub use series::{Series, Stats};
+pub use series::{KernelTimes, Series, Stats};
 
 /// Prefixes of warnings about a real GPU and its other users.
 const MACHINE_WARNINGS: [&str; 8] = [
@@ -56,6 +56,10 @@ pub struct Process {
     #[serde(deserialize_with = "nullable")]
     pub budget: Option<Budget>,
     pub warnings: Vec<String>,
+    #[serde(deserialize_with = "nullable")]
+    pub kernels: Option<String>,
+    #[serde(deserialize_with = "nullable")]
+    pub cupti_version: Option<u32>,
     /// The warning that the budget cannot be met, moved here from `warnings`.
     #[serde(skip)]
     pub overrun: Option<String>,

@@ -179,6 +179,40 @@ impl Client {
         (result, old_name.to_str().unwrap().to_owned())
     }
 
+    /// Registers the second version of the functions for buffers.
+    pub fn register_second(&self) -> u32 {
+        type Function =
+            unsafe extern "C" fn(*mut c_void, SecondRequestFunction, SecondCompleteFunction) -> u32;
+        let function = self.get::<Function>("cuptiActivityRegisterCallbacks_v2");
+        // SAFETY: the types are those of the headers.
+        unsafe { function(self.subscriber, requested_second, completed_second) }
+    }
+
+    /// Calls the second version of a function that takes a kind.
+    pub fn call_second(&self, name: &str, kind: u32) -> u32 {
+        type Function = unsafe extern "C" fn(*mut c_void, u32, *mut c_void) -> u32;
+        // SAFETY: the types are those of the headers.
+        unsafe { self.get::<Function>(name)(self.subscriber, kind, ptr::null_mut()) }
+    }
+
+    pub fn dropped_second(&self) -> usize {
+        type Function = unsafe extern "C" fn(*mut c_void, *mut c_void, u32, *mut usize) -> u32;
+        let mut dropped = usize::MAX;
+        let function = self.get::<Function>("cuptiActivityGetNumDroppedRecords_v2");
+        // SAFETY: the types are those of the headers.
+        assert_eq!(unsafe { function(self.subscriber, ptr::null_mut(), 0, &mut dropped) }, 0);
+        dropped
+    }
+
+    /// Returns the result of asking for the first record of an empty buffer.
+    pub fn next_record_second(&self) -> u32 {
+        type Function = unsafe extern "C" fn(*mut c_void, *mut u8, usize, *mut *mut u8) -> u32;
+        let (mut buffer, mut record) = ([0u64; 32], ptr::null_mut());
+        let function = self.get::<Function>("cuptiActivityGetNextRecord_v2");
+        // SAFETY: the types are those of the headers.
+        unsafe { function(self.subscriber, buffer.as_mut_ptr().cast(), 0, &mut record) }
+    }
+
     pub fn unsubscribe(&self) -> u32 {
         type Function = unsafe extern "C" fn(*mut c_void) -> u32;
         // SAFETY: the types are those of the headers.
@@ -310,6 +344,36 @@ pub fn take_calls() -> Vec<Call> {
 type CallbackFunction = unsafe extern "C" fn(*mut c_void, u32, u32, *const u8);
 type RequestFunction = unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
 type CompleteFunction = unsafe extern "C" fn(*mut c_void, u32, *mut u8, usize, usize);
+
+type SecondRequestFunction =
+    unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut usize, *const usize);
+type SecondCompleteFunction = unsafe extern "C" fn(*mut u8, usize, usize, *const usize);
+
+unsafe extern "C" fn requested_second(
+    buffer: *mut *mut u8,
+    size: *mut usize,
+    records: *mut usize,
+    info: *const usize,
+) {
+    // SAFETY: the library passes valid pointers. The information begins with its size.
+    unsafe {
+        assert_eq!(*info, 8);
+        requested(buffer, size, records);
+    }
+}
+
+unsafe extern "C" fn completed_second(
+    buffer: *mut u8,
+    size: usize,
+    valid: usize,
+    info: *const usize,
+) {
+    // SAFETY: the library passes valid pointers. The information begins with its size.
+    unsafe {
+        assert_eq!(*info, 32);
+        completed(ptr::null_mut(), 0, buffer, size, valid);
+    }
+}
 
 /// Reads a field of a structure.
 ///

@@ -52,6 +52,49 @@ pub struct Series {
     pub bytes: Option<Bytes>,
     #[serde(deserialize_with = "nullable")]
     pub flops: Option<Flops>,
+    pub opened: u64,
+    #[serde(flatten)]
+    pub kernels: KernelTimes,
+}
+
+/// The figures of opened calls.
+#[derive(Debug, Deserialize)]
+pub struct KernelTimes {
+    #[serde(deserialize_with = "nullable")]
+    pub busy_ns: Option<Stats>,
+    #[serde(deserialize_with = "nullable")]
+    pub self_busy_ns: Option<Stats>,
+    #[serde(deserialize_with = "nullable")]
+    pub span_ns: Option<Stats>,
+    #[serde(deserialize_with = "nullable")]
+    pub gaps_ns: Option<Stats>,
+    #[serde(deserialize_with = "nullable")]
+    pub host_ns: Option<Stats>,
+    #[serde(deserialize_with = "nullable")]
+    pub kernels_per_call: Option<f64>,
+    #[serde(deserialize_with = "nullable")]
+    pub streams: Option<u32>,
+    pub kernels: Vec<Kernel>,
+    pub elsewhere: Vec<Elsewhere>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Kernel {
+    pub name: String,
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    pub count: u64,
+    pub per_call: f64,
+    pub total_ns: f64,
+    pub share: f64,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Elsewhere {
+    pub name: String,
+    pub count: u64,
+    pub total_ns: f64,
+    pub why: String,
 }
 
 /// The times at which samples were taken, and their durations.
@@ -114,16 +157,37 @@ impl SampleTimeline {
     }
 }
 
+impl KernelTimes {
+    fn check(&self, opened: u64, site: &str) {
+        let stats =
+            [&self.busy_ns, &self.self_busy_ns, &self.span_ns, &self.gaps_ns, &self.host_ns];
+        assert!(stats.iter().all(|of| of.is_some() == (opened > 0)), "`{site}`: {self:?}");
+        assert!(self.kernels.len() <= 256, "`{site}`");
+        let total: f64 = self.kernels.iter().map(|kernel| kernel.total_ns).sum();
+        let shares: f64 = self.kernels.iter().map(|kernel| kernel.share).sum();
+        assert!(total == 0.0 || (shares - 1.0).abs() < 1e-6, "`{site}`: {shares}");
+        assert!(self.kernels.is_sorted_by(|a, b| a.total_ns >= b.total_ns), "`{site}`");
+        for kernel in &self.kernels {
+            let per_call = kernel.count as f64 / opened as f64;
+            assert!((kernel.per_call - per_call).abs() < 1e-9, "`{site}`: {kernel:?}");
+        }
+    }
+}
+
 impl Series {
     pub fn check(&self, site: &str) {
         let Series { timed, measured, in_flight, fed, starved, at_floor, .. } = self;
         let lost: u64 = self.lost.values().sum();
-        assert_eq!(*timed, measured + in_flight + lost, "`{site}`: {self:?}");
+        let opened = self.opened;
+        assert_eq!(*timed, measured + opened + in_flight + lost, "`{site}`: {self:?}");
+        self.kernels.check(opened, site);
+        // Without events, the times are those of opened calls.
+        let samples = fed + starved + if self.clock == "kernels" { opened } else { 0 };
         assert_eq!(*measured, fed + starved + at_floor, "`{site}`: {self:?}");
         assert!(self.nested <= *measured && self.tracked <= *measured, "`{site}`: {self:?}");
         assert!(self.queued <= *fed, "`{site}`: {self:?}");
         // Replays are not calls and are not sampled like calls.
-        let is_estimated = !self.graph && fed + starved > 0;
+        let is_estimated = !self.graph && samples + opened > 0;
         assert_eq!(self.estimated_total_ns.is_some(), is_estimated, "`{site}`: {self:?}");
         if let (Some(total), Some(net)) = (self.estimated_total_ns, &self.net_ns) {
             assert!(total > net.sum * 0.999_999 - 1.0, "`{site}`: {self:?}");
@@ -143,7 +207,10 @@ impl Series {
         assert_eq!(self.measure == "launch", self.launch.is_some(), "`{site}`: {self:?}");
         let caches = ["as-found", "cold", "cold-dirty", "after-cold", "partial"];
         assert!(caches.contains(&&*self.cache), "`{site}`: {self:?}");
-        assert!(["events", "sync", "host"].contains(&&*self.clock), "`{site}`: {self:?}");
+        assert!(
+            ["events", "sync", "host", "kernels"].contains(&&*self.clock),
+            "`{site}`: {self:?}"
+        );
         assert_eq!(self.clock == "host", self.device == "host", "`{site}`: {self:?}");
         // Only event pairs can be starved or at the floor, because the GPU does not wait for
         // barriers.
@@ -152,13 +219,13 @@ impl Series {
         let flops =
             self.flops.as_ref().map(|flops| (flops.samples, flops.total, flops.tflop_per_s));
         for (samples, total, rate) in [bytes, flops].into_iter().flatten() {
-            assert!((1..=fed + starved).contains(&samples), "`{site}`: {self:?}");
+            assert!((1..=fed + starved + opened).contains(&samples), "`{site}`: {self:?}");
             assert!(total >= 0.0 && rate.is_none_or(f64::is_finite), "`{site}`: {self:?}");
         }
-        assert_eq!(self.raw_ns.is_some(), fed + starved > 0, "`{site}`: {self:?}");
+        assert_eq!(self.raw_ns.is_some(), samples > 0, "`{site}`: {self:?}");
         assert_eq!(self.raw_ns.is_some(), self.timeline.is_some(), "`{site}`: {self:?}");
         if let Some((raw, timeline)) = self.raw_ns.as_ref().zip(self.timeline.as_ref()) {
-            timeline.check(if *fed > 0 { *fed } else { *starved }, raw);
+            timeline.check(if *fed > 0 { *fed } else { samples - fed }, raw);
         }
         for stats in [&self.raw_ns, &self.net_ns].into_iter().flatten() {
             let Stats { min, p5, median, mean, p95, p99, max, stddev, sum } = *stats;

@@ -1,0 +1,293 @@
+//! Functions whose kernels are recorded: nested, without a stream, on several streams and threads, and
+//! async.
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::thread;
+use std::time::Duration;
+
+use cudarc::driver::CudaStream;
+use gpu_time::{Settle, gpu_timed};
+
+use crate::gpu::{Gpu, LaunchResult, Spin};
+use crate::scenario::Scenario;
+use crate::tally::{self, ran};
+
+pub const SCENARIOS: &[Scenario] = &[
+    ("kernels/async", asynchronous),
+    ("kernels/elsewhere", elsewhere),
+    ("kernels/events", events),
+    ("kernels/memory", memory),
+    ("kernels/nested", nested),
+    ("kernels/pending", pending),
+    ("kernels/settle", settle),
+    ("kernels/share", share),
+    ("kernels/threads", threads),
+    ("kernels/many", many),
+];
+
+/// The time of the kernels, long enough to be told apart.
+const SHORT: u64 = 10_000;
+const LONG: u64 = 30_000;
+
+struct Kernels {
+    stream: Arc<CudaStream>,
+    outer: Spin,
+    inner: Spin,
+    leaf: Spin,
+}
+
+impl Kernels {
+    fn new(gpu: &Gpu, stream: Arc<CudaStream>) -> Kernels {
+        let spin = |place| gpu.spin(place);
+        Kernels { stream, outer: spin("outer"), inner: spin("inner"), leaf: spin("leaf") }
+    }
+}
+
+/// One kernel of its own, then two calls of `inner`, and one of its own again.
+#[gpu_timed]
+fn outer(kernels: &Kernels) -> LaunchResult {
+    ran!();
+    kernels.outer.launch(&kernels.stream, SHORT)?;
+    inner(kernels)?;
+    inner(kernels)?;
+    kernels.outer.launch(&kernels.stream, SHORT)
+}
+
+/// Two kernels and a call of `leaf`.
+#[gpu_timed]
+fn inner(kernels: &Kernels) -> LaunchResult {
+    ran!();
+    kernels.inner.launch(&kernels.stream, LONG)?;
+    leaf(kernels)?;
+    kernels.inner.launch(&kernels.stream, LONG)
+}
+
+#[gpu_timed]
+fn leaf(kernels: &Kernels) -> LaunchResult {
+    ran!();
+    kernels.leaf.launch(&kernels.stream, SHORT)
+}
+
+fn nested(arguments: &[String]) {
+    let gpu = Gpu::new();
+    let kernels = Kernels::new(&gpu, gpu.stream.clone());
+    for _ in 0..arguments[0].parse().unwrap() {
+        outer(&kernels).unwrap();
+    }
+    gpu.synchronize();
+    tally::print();
+}
+
+/// Not waited for: the process ends with kernels pending.
+fn pending(_: &[String]) {
+    let gpu = Gpu::new();
+    let kernels = Kernels::new(&gpu, gpu.stream.clone());
+    for _ in 0..20 {
+        outer(&kernels).unwrap();
+    }
+    tally::print();
+}
+
+#[gpu_timed]
+fn copies(gpu: &Gpu, bytes: usize) {
+    ran!();
+    let mut zeros = gpu.stream.alloc_zeros::<u8>(bytes).unwrap();
+    gpu.stream.memcpy_htod(&vec![1; bytes], &mut zeros).unwrap();
+    assert!(gpu.stream.clone_dtoh(&zeros).unwrap().iter().all(|&byte| byte == 1));
+}
+
+/// Copies and memsets, and a call that launches nothing.
+fn memory(_: &[String]) {
+    let gpu = Gpu::new();
+    for _ in 0..10 {
+        copies(&gpu, 1 << 16);
+    }
+    for _ in 0..5 {
+        nothing();
+    }
+    gpu.synchronize();
+    tally::print();
+}
+
+#[gpu_timed]
+fn nothing() {
+    ran!();
+}
+
+#[gpu_timed(stream = stream, scope = "body", kernels = 1.0)]
+fn on_two_streams(stream: &Arc<CudaStream>, other: &Arc<CudaStream>, spins: &[Spin; 2]) {
+    ran!();
+    spins[0].launch(stream, SHORT).unwrap();
+    spins[1].launch(other, LONG).unwrap();
+}
+
+/// A function launches on another stream than the one that it names.
+fn elsewhere(_: &[String]) {
+    let gpu = Gpu::new();
+    let other = gpu.new_stream();
+    let spins = [gpu.spin("here"), gpu.spin("elsewhere")];
+    for _ in 0..10 {
+        on_two_streams(&gpu.stream, &other, &spins);
+        gpu.synchronize();
+    }
+    tally::print();
+}
+
+#[gpu_timed(kernels = 0.5, sleep, cold)]
+fn by_events(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
+    ran!();
+    spin.launch(stream, LONG)
+}
+
+#[gpu_timed(kernels, warmup = 5)]
+fn first_and_some(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
+    ran!();
+    spin.launch(stream, LONG)
+}
+
+/// Functions timed by events, of which some calls are opened.
+fn events(_: &[String]) {
+    let gpu = Gpu::new();
+    let (half, some) = (gpu.spin("kernels::by_events"), gpu.spin("kernels::first_and_some"));
+    for _ in 0..400 {
+        by_events(&gpu.stream, &half).unwrap();
+        first_and_some(&gpu.stream, &some).unwrap();
+        gpu.synchronize();
+    }
+    tally::print();
+}
+
+#[gpu_timed(kernels = 0.25)]
+fn quarter(kernels: &Kernels) -> LaunchResult {
+    ran!();
+    kernels.outer.launch(&kernels.stream, SHORT)?;
+    leaf(kernels)
+}
+
+/// A function without a stream of which a share is opened.
+fn share(_: &[String]) {
+    let gpu = Gpu::new();
+    let kernels = Kernels::new(&gpu, gpu.stream.clone());
+    for _ in 0..800 {
+        quarter(&kernels).unwrap();
+        gpu.synchronize();
+    }
+    tally::print();
+}
+
+/// Lets a function without a stream settle, and compares it with itself.
+fn settle(_: &[String]) {
+    let gpu = Gpu::new();
+    let kernels = Kernels::new(&gpu, gpu.stream.clone());
+    let settle = || Settle::default().margin(0.05).timeout(Duration::from_secs(60));
+    let call = || {
+        leaf(&kernels).unwrap();
+        gpu.synchronize();
+    };
+    let settled = gpu_time::until_stable(settle(), call);
+    tally::fact("unmet", settled.unmet().len());
+    let snapshot = settled.into_snapshot();
+    let series = snapshot.sites().iter().flat_map(|site| site.series());
+    let opened: u64 = series.map(|series| series.opened()).sum();
+    tally::fact("settled", opened);
+    let compared = gpu_time::compare(settle(), ("one", call), ("same", call));
+    let ratio = compared.ratios()[0].ratio().expect("a ratio");
+    tally::fact("percent", (ratio * 100.0).round());
+    tally::print();
+}
+
+/// Several threads open calls at once, and one launches outside of any.
+fn threads(_: &[String]) {
+    let gpu = Gpu::new();
+    let plain = gpu.spin("plain");
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            let kernels = Kernels::new(&gpu, gpu.new_stream());
+            scope.spawn(move || {
+                for _ in 0..50 {
+                    outer(&kernels).unwrap();
+                    kernels.stream.synchronize().unwrap();
+                }
+            });
+        }
+        let stream = gpu.new_stream();
+        let plain = &plain;
+        scope.spawn(move || {
+            for _ in 0..100 {
+                plain.launch(&stream, SHORT).unwrap();
+                stream.synchronize().unwrap();
+            }
+        });
+    });
+    gpu.synchronize();
+    tally::print();
+}
+
+/// Calls a function so often that buffers are used again and again.
+fn many(arguments: &[String]) {
+    let gpu = Gpu::new();
+    let kernels = Kernels::new(&gpu, gpu.stream.clone());
+    for call in 0..arguments[0].parse().unwrap() {
+        leaf(&kernels).unwrap();
+        if call % 64 == 0 {
+            gpu.synchronize();
+        }
+    }
+    gpu.synchronize();
+    tally::print();
+}
+
+/// Is ready when polled the second time.
+#[derive(Default)]
+struct Later(bool);
+
+impl Future for Later {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        if std::mem::replace(&mut self.0, true) { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+#[gpu_timed]
+async fn async_outer(kernels: &Kernels) {
+    ran!();
+    kernels.outer.launch(&kernels.stream, SHORT).unwrap();
+    async_inner(kernels).await;
+    kernels.outer.launch(&kernels.stream, SHORT).unwrap();
+}
+
+#[gpu_timed]
+async fn async_inner(kernels: &Kernels) {
+    ran!();
+    kernels.inner.launch(&kernels.stream, LONG).unwrap();
+    Later::default().await;
+    kernels.inner.launch(&kernels.stream, LONG).unwrap();
+}
+
+/// Two futures that are polled in turns, with launches of nobody in between.
+fn asynchronous(_: &[String]) {
+    let gpu = Gpu::new();
+    let kernels = Kernels::new(&gpu, gpu.stream.clone());
+    let plain = gpu.spin("plain");
+    let mut context = Context::from_waker(Waker::noop());
+    for _ in 0..10 {
+        let mut one = pin!(async_outer(&kernels));
+        let mut other = pin!(async_outer(&kernels));
+        let mut are_ready = [false; 2];
+        while are_ready != [true; 2] {
+            let futures = [one.as_mut(), other.as_mut()];
+            for (future, is_ready) in futures.into_iter().zip(&mut are_ready) {
+                if !*is_ready {
+                    *is_ready = future.poll(&mut context).is_ready();
+                }
+                plain.launch(&gpu.stream, SHORT).unwrap();
+            }
+        }
+        gpu.synchronize();
+    }
+    tally::print();
+}

@@ -1,0 +1,261 @@
+//! Tests for opened calls: their kernels, and to which functions they belong.
+
+use crate::harness::report::{KernelTimes, Series};
+use crate::harness::{Run, is_real, scenario};
+
+/// A spin takes this much longer by CUPTI than it is asked to.
+const OVER_NS: f64 = 1_500.0;
+
+/// Returns the figures of a function that has one row.
+fn opened<'a>(run: &'a Run, name: &str) -> (&'a Series, &'a KernelTimes) {
+    let row = run.row(name);
+    (row, &row.kernels)
+}
+
+/// Asserts that a time is that of spins that take `ns` in total.
+fn assert_time(ns: f64, expected: u64, kernels: u64) {
+    let (least, most) = (expected as f64, expected as f64 + kernels as f64 * OVER_NS);
+    // A GPU may take a little less than it is asked to, by its own clock.
+    assert!(ns >= least * 0.999 && ns <= most, "{ns} ns for {expected}");
+}
+
+#[test]
+fn kernels_belong_to_the_innermost_function_and_those_around_it() {
+    let run = scenario("kernels/nested", &["20"]).with_cupti().run();
+    for (name, calls, kernels, busy_ns, self_kernels, self_ns) in [
+        ("kernels::outer", 20, 8, 160_000, 2, 20_000),
+        ("kernels::inner", 40, 3, 70_000, 2, 60_000),
+        ("kernels::leaf", 40, 1, 10_000, 1, 10_000),
+    ] {
+        let (row, times) = opened(&run, name);
+        assert_eq!(row.clock, "kernels", "{name}");
+        assert_eq!((row.timed, row.measured, row.opened, row.in_flight), (calls, 0, calls, 0));
+        assert_eq!(times.kernels_per_call, Some(kernels as f64), "{name}");
+        assert_time(times.busy_ns.as_ref().unwrap().median, busy_ns, kernels);
+        assert_time(times.self_busy_ns.as_ref().unwrap().median, self_ns, self_kernels);
+        assert!(times.span_ns.as_ref().unwrap().median >= times.busy_ns.as_ref().unwrap().median);
+        assert!(times.host_ns.as_ref().unwrap().min > 0.0);
+        assert_eq!(times.streams, Some(1));
+        let [kernel] = &times.kernels[..] else { panic!("{name}: {:?}", times.kernels) };
+        assert_eq!((kernel.name.as_str(), kernel.count), ("spin_ns", calls * kernels));
+        assert_eq!((kernel.grid, kernel.block), ([1; 3], [1; 3]));
+        assert_eq!(row.raw().median, times.busy_ns.as_ref().unwrap().median);
+    }
+    // What no inner function accounts for adds up to the whole.
+    let sum = |name: &str| opened(&run, name).1.self_busy_ns.as_ref().unwrap().sum;
+    let whole = opened(&run, "kernels::outer").1.busy_ns.as_ref().unwrap().sum;
+    let parts: f64 = ["kernels::outer", "kernels::inner", "kernels::leaf"].map(sum).iter().sum();
+    assert!((parts - whole).abs() < 1e-6 * whole, "{parts} of {whole}");
+}
+
+#[test]
+fn kernels_pending_at_exit_are_waited_for() {
+    let mut pending = scenario("kernels/pending", &[]).with_cupti();
+    if !is_real() {
+        // Flushing takes no time, and nothing else makes the simulated time pass at exit.
+        pending = pending.simulated(|sim| sim.model("cost.cuptiActivityFlushAll=240_000"));
+    }
+    let run = pending.run();
+    let (row, _) = opened(&run, "kernels::outer");
+    assert_eq!((row.timed, row.opened, row.in_flight), (20, 20, 0));
+}
+
+#[test]
+fn copies_and_memsets_are_recorded() {
+    let run = scenario("kernels/memory", &[]).with_cupti().run();
+    let (row, times) = opened(&run, "kernels::copies");
+    assert_eq!((row.opened, times.kernels_per_call), (10, Some(0.0)));
+    let mut names: Vec<_> =
+        times.kernels.iter().map(|of| (of.name.as_str(), of.count, of.grid)).collect();
+    names.sort();
+    assert_eq!(names.len(), 3, "{names:?}");
+    assert!(names.iter().all(|of| (of.1, of.2) == (10, [0; 3])), "{names:?}");
+    assert!(names[0].0.starts_with("[copy D") && names[1].0.starts_with("[copy H"), "{names:?}");
+    assert!(names[2].0.starts_with("[memset"), "{names:?}");
+    let (row, times) = opened(&run, "kernels::nothing");
+    assert_eq!((row.opened, times.busy_ns.as_ref().unwrap().max), (5, 0.0));
+}
+
+#[test]
+fn work_on_another_stream_is_named() {
+    let run = scenario("kernels/elsewhere", &[]).with_cupti().run();
+    let row = run.site("kernels::on_two_streams").rows(None).next().unwrap();
+    let times = &row.kernels;
+    assert_eq!((row.opened, times.streams, times.kernels_per_call), (10, Some(2), Some(2.0)));
+    let [elsewhere] = &times.elsewhere[..] else { panic!("{:?}", times.elsewhere) };
+    assert_eq!((elsewhere.name.as_str(), elsewhere.count), ("spin_ns", 10));
+    assert_eq!(elsewhere.why, "other-stream");
+    assert_time(elsewhere.total_ns, 300_000, 10);
+}
+
+#[test]
+fn opened_calls_replace_brackets_and_agree_with_them() {
+    let run = scenario("kernels/events", &[]).with_cupti().run();
+    let row = run.row("kernels::by_events");
+    assert_eq!((row.timed, row.measured + row.opened), (400, 400));
+    // A binomial count: 200 ± 10.
+    assert!((130..270).contains(&row.opened), "{}", row.opened);
+    assert_time(row.kernels.busy_ns.as_ref().unwrap().median, 30_000, 1);
+    let net = row.net_ns.as_ref().unwrap().median;
+    let busy = row.kernels.busy_ns.as_ref().unwrap().median;
+    assert!((net - busy).abs() < 1_000.0, "{net} by events, {busy} by CUPTI");
+    assert_eq!(row.cache, "cold");
+    // The estimate covers all calls.
+    assert_time(row.total() / 400.0, 30_000, 1);
+
+    let row = run.row("kernels::first_and_some");
+    assert_eq!(run.site("kernels::first_and_some").counts(), (400, 5, 0, 395));
+    assert_eq!(row.measured + row.opened, 395);
+    // The first one, and 25 ± 5.
+    assert!((5..60).contains(&row.opened), "{}", row.opened);
+}
+
+#[test]
+fn share_of_calls_without_a_stream_is_opened() {
+    let run = scenario("kernels/share", &[]).with_cupti().run();
+    let site = run.site("kernels::quarter");
+    let row = site.row();
+    assert_eq!((row.opened, site.unsampled), (site.timed, 800 - site.timed));
+    // 200 ± 12.
+    assert!((130..270).contains(&row.opened), "{}", row.opened);
+    // Inside of an opened call, every call is; outside, each is the outermost one.
+    assert_eq!(run.row("kernels::leaf").opened, 800);
+    assert_time(row.total() / 800.0, 20_000, 2);
+}
+
+#[test]
+fn threads_open_calls_at_once() {
+    let run = scenario("kernels/threads", &[]).with_cupti().run();
+    let (row, times) = opened(&run, "kernels::outer");
+    assert_eq!((row.opened, times.kernels_per_call), (200, Some(8.0)));
+    assert_eq!(opened(&run, "kernels::inner").0.opened, 400);
+    assert_eq!(times.kernels[0].count, 1_600, "launches of another thread belong to no call");
+}
+
+#[test]
+fn futures_are_attributed_while_polled() {
+    let run = scenario("kernels/async", &[]).with_cupti().run();
+    let (row, times) = opened(&run, "kernels::async_outer");
+    assert_eq!((row.opened, times.kernels_per_call), (20, Some(4.0)));
+    assert_time(times.busy_ns.as_ref().unwrap().median, 80_000, 4);
+    assert_time(times.self_busy_ns.as_ref().unwrap().median, 20_000, 2);
+    let (row, times) = opened(&run, "kernels::async_inner");
+    assert_eq!((row.opened, times.kernels_per_call), (20, Some(2.0)));
+    assert_time(times.busy_ns.as_ref().unwrap().median, 60_000, 2);
+}
+
+#[test]
+fn function_without_a_stream_settles() {
+    let run = scenario("kernels/settle", &[]).with_cupti().run();
+    assert_eq!(run.fact("unmet"), 0);
+    assert!(run.fact("settled") >= 6);
+    let percent = run.fact("percent");
+    assert!((90..=110).contains(&percent), "{percent}");
+}
+
+#[test]
+fn host_clock_serves_where_kernels_are_off() {
+    let off = scenario("kernels/nested", &["3"]).with_cupti().env("GPU_TIME_KERNELS", "off");
+    let run = off.run();
+    let row = run.row("kernels::outer");
+    assert_eq!((row.clock.as_str(), row.measured, row.opened), ("host", 3, 0));
+    let is_loaded = run.trace.calls().any(|call| call.name.starts_with("cupti"));
+    assert!(!is_loaded, "CUPTI is not even looked for");
+    assert!(!is_real() || run.report().process.cupti_version.is_none());
+}
+
+mod simulated {
+    use gpu_time_sim_cupti::{SimCupti, Version};
+
+    use super::*;
+    use crate::harness::Scenario;
+
+    fn scripted(script: &str) -> Scenario {
+        let cupti = SimCupti::new(Version::V13_0).script(script);
+        scenario("kernels/nested", &["60"]).on_cupti(cupti)
+    }
+
+    /// Each of these delays or reorders records, and loses none.
+    #[test]
+    fn records_in_any_order_are_matched() {
+        for script in ["reversed,records=7", "late=3,records=9", "records=5", "reversed,late=2"] {
+            let run = scripted(script).run();
+            for (name, calls, kernels) in [("outer", 60, 8.0), ("inner", 120, 3.0)] {
+                let (row, times) = opened(&run, &format!("kernels::{name}"));
+                assert_eq!((row.opened, row.all_lost()), (calls, 0), "{script}");
+                assert_eq!(times.kernels_per_call, Some(kernels), "{script}");
+            }
+        }
+    }
+
+    #[test]
+    fn lost_records_lose_their_call_alone() {
+        for (script, warning) in [
+            ("drop=50", Some("CUPTI dropped")),
+            ("zero=50", Some("CUPTI dropped 0 records and gave")),
+            ("lose=50", None),
+        ] {
+            let mut scenario = scripted(script);
+            if let Some(warning) = warning {
+                scenario = scenario.warns(warning);
+            }
+            let run = scenario.run();
+            let (row, times) = opened(&run, "kernels::outer");
+            assert_eq!((row.timed, row.opened + row.lost("records")), (60, 60), "{script}");
+            // One in 50 of 480 records.
+            assert!((5..=10).contains(&row.lost("records")), "{script}: {:?}", row.lost);
+            assert_eq!(times.kernels_per_call, Some(8.0), "{script}");
+        }
+    }
+
+    #[test]
+    fn every_supported_version_is_read() {
+        for version in
+            [Version::V11_8, Version::V12_4, Version::V13_0, Version::V13_2, Version::V13_5]
+        {
+            let run = scenario("kernels/nested", &["5"]).on_cupti(SimCupti::new(version)).run();
+            let (row, times) = opened(&run, "kernels::outer");
+            assert_eq!((row.opened, times.kernels_per_call), (5, Some(8.0)), "{version:?}");
+            assert_eq!(run.report().process.cupti_version, Some(version.number()));
+        }
+    }
+
+    #[test]
+    fn other_versions_and_other_tools_are_named() {
+        for (cupti, why) in [
+            (SimCupti::new(Version::V10_2), "before CUDA 11.8"),
+            (SimCupti::new(Version::V99), "99"),
+            (SimCupti::new(Version::V13_0).script("other=exclusive"), "another tool"),
+            (SimCupti::new(Version::V13_0).without("cuptiActivityEnable"), "cuptiActivityEnable"),
+        ] {
+            let run = scenario("kernels/nested", &["3"]).on_cupti(cupti).run();
+            let row = run.row("kernels::outer");
+            assert_eq!((row.clock.as_str(), row.measured), ("host", 3), "{why}");
+            let said = run.report().process.kernels.clone().unwrap_or_default();
+            assert!(said.contains(why), "{said}");
+        }
+    }
+
+    #[test]
+    fn several_tools_share_from_13_2_on() {
+        let cupti = SimCupti::new(Version::V13_2).script("other=shared");
+        let run = scenario("kernels/nested", &["3"]).on_cupti(cupti).run();
+        assert_eq!(opened(&run, "kernels::outer").0.opened, 3);
+    }
+
+    #[test]
+    fn missing_library_is_named_once() {
+        let run = scenario("kernels/nested", &["3"]).simulated(|sim| sim).run();
+        let said = run.report().process.kernels.clone().unwrap_or_default();
+        assert!(said.contains("GPU_TIME_CUPTI"), "{said}");
+        assert_eq!(run.row("kernels::outer").clock, "host");
+    }
+
+    #[test]
+    fn many_calls_use_the_buffers_again() {
+        let run = scenario("kernels/many", &["20000"]).untraced().with_cupti().run();
+        let (row, times) = opened(&run, "kernels::leaf");
+        assert_eq!((row.opened, row.all_lost()), (20_000, 0));
+        assert_eq!(times.kernels[0].count, 20_000);
+    }
+}
