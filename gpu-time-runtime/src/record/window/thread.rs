@@ -178,7 +178,12 @@ fn record(length: Duration) {
     let (mut launches, mut collected) = (0, 0);
     loop {
         let rest = end.saturating_duration_since(Instant::now());
-        if rest.is_zero() || has_ended() {
+        if has_ended() {
+            // CUPTI may be gone, and the last report does not wait for this window.
+            notes::close();
+            return;
+        }
+        if rest.is_zero() {
             break;
         }
         thread::sleep(rest.min(STEP));
@@ -208,8 +213,13 @@ fn collect() {
 
 fn charge(ns: u64) {
     if cost::is_on() {
-        COST_NS.fetch_add(ns, Relaxed);
+        count_cost(ns);
     }
+}
+
+/// Counts a cost that the budget is to be charged for.
+pub(crate) fn count_cost(ns: u64) {
+    COST_NS.fetch_add(ns, Relaxed);
 }
 
 /// The times of collections after a window: each flush makes launches wait that happen at the same time.
