@@ -130,7 +130,8 @@ impl Coverage {
     #[doc(hidden)]
     pub fn is_finite(&self) -> bool {
         let of_kernels = self.unattributed.iter();
-        let of_kernels = of_kernels.flat_map(|kernel| [kernel.total_ns, kernel.share, kernel.per_s]);
+        let of_kernels =
+            of_kernels.flat_map(|kernel| [kernel.total_ns, kernel.share, kernel.per_s]);
         let errors = [self.busy_error, self.idle_error, self.attributed_error];
         let shares = [self.total_ns, self.busy, self.idle, self.attributed];
         shares.into_iter().chain(errors.into_iter().flatten()).chain(of_kernels).all(f64::is_finite)

@@ -1,5 +1,5 @@
-//! The runtime of [gpu-time](https://docs.rs/gpu-time): records events around GPU work, collects the
-//! times and writes the report.
+//! The runtime of [gpu-time](https://docs.rs/gpu-time): records events around GPU work, or the work itself,
+//! collects the times and writes the report.
 //!
 //! Depend on `gpu-time`, not on this crate. It re-exports the public items, and the code that
 //! `#[gpu_timed]` generates calls the hidden ones.
@@ -11,6 +11,9 @@
 //! 1. decides whether it is timed: filter, sampling, warm-up, capture state of the stream;
 //! 2. opens a `Scope`, which records an event on the stream before and after the work: a *bracket*;
 //! 3. returns without waiting for the GPU. The bracket is pending in the thread's recorder.
+//!
+//! With the feature `kernels`, a chosen call has no bracket. It is *opened*: CUPTI records the work that it
+//! enqueues, and a thread of the runtime matches the records to its launches.
 //!
 //! The thread's later calls, and every report, drain the brackets that the GPU has passed. Each
 //! becomes a sample in a series: there is one series per function or launch, device, cache state
@@ -26,6 +29,9 @@ compile_error!(
 );
 
 mod base;
+#[cfg(all(feature = "kernels", feature = "nvml"))]
+#[doc(hidden)]
+pub mod calibrate;
 mod call;
 mod collect;
 mod config;

@@ -1,8 +1,8 @@
 //! Tests that a merged report equals the report that a single process would have written.
 
 use gpu_time_report::{
-    Bytes, Clock, Elsewhere, ElsewhereReason, Kernel, KernelTimes, Launches, Run, Series, Snapshot,
-    Stats,
+    Bytes, Clock, Coverage, Device, Elsewhere, ElsewhereReason, Kernel, KernelTimes, Launches, Run,
+    Series, Snapshot, Stats, Unattributed,
 };
 use proptest::prelude::*;
 
@@ -176,7 +176,7 @@ fn windows_are_pooled() {
 #[test]
 fn windows_of_one_report_are_kept() {
     let report = with_windows(1, 10, 0.4, Some(0.03));
-    let without = one(2, series(&[1_000]));
+    let without = one(2, series("cuda:0", &[1_000.0], &[], 0.0));
     let all = merged(&[without, report.clone()]);
     assert_eq!(all.devices()[0].coverage(), report.devices()[0].coverage());
 }

@@ -27,7 +27,6 @@ const LAUNCH_COST_NS: f64 = 500.0;
 pub struct OpenedCall {
     subject: Subject,
     frame: FrameId,
-    call_id: CallId,
     /// The device to count the call on if it launches nothing.
     device: DeviceId,
     /// Where the call waits while the function is suspended.
@@ -75,6 +74,7 @@ fn open_stream(
         if is_captured || is_blocked || !room::with_room(cupti::is_available) {
             return None;
         }
+        first::measure_kernel_base(context);
     }
     let cache = if is_inside || site.is_plain() {
         CacheState::AsFound
@@ -91,27 +91,23 @@ fn open_stream(
         stream: Some(stream),
         weight,
         workload,
+        call_id,
     };
-    enter(subject, call_id, context.device_id(), is_inside)
+    enter(subject, context.device_id(), is_inside)
 }
 
 /// Enters the call that a subject describes.
-pub(super) fn enter(
-    subject: Subject,
-    call_id: CallId,
-    device: DeviceId,
-    is_inside: bool,
-) -> Option<OpenedCall> {
+pub(super) fn enter(subject: Subject, device: DeviceId, is_inside: bool) -> Option<OpenedCall> {
     cupti::observe_launches(opened::launched);
     match opened::enter(subject) {
         Some(frame) => {
             let suspended = Mutex::new(Rank::SuspendedCall, Suspended::No);
-            Some(OpenedCall { subject, frame, call_id, device, suspended })
+            Some(OpenedCall { subject, frame, device, suspended })
         }
         None => {
             if is_inside || subject.stream.is_none() {
                 opened::count_lost(&subject, device, Lost::Records);
-                timeline::end(call_id);
+                timeline::end(subject.call_id);
             }
             None
         }
@@ -176,7 +172,7 @@ impl TimedCall for OpenedCall {
             Suspended::Inside => self.leave(lost.or(Some(Lost::Cancelled))),
             Suspended::Outermost(call) => opened::abandon(call, lost.unwrap_or(Lost::Cancelled)),
         }
-        self.call_id
+        self.subject.call_id
     }
 
     fn pause(&self) {

@@ -5,6 +5,7 @@
 mod filter;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+pub(crate) mod kernel_bases;
 mod names;
 pub(crate) mod options;
 pub(crate) mod output;

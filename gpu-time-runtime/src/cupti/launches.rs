@@ -5,14 +5,16 @@ use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 
 use crate::base::switches;
+use crate::cupti::captures::{self, CAPTURES};
 use crate::cupti::functions::Callback;
 use crate::cupti::library::{CallbackData, DRIVER_API};
 use crate::cupti::recording::RECORDING;
 use crate::cupti::session;
 use crate::types::activity::Launched;
 
-/// `CUPTI_API_ENTER`.
+/// `CUPTI_API_ENTER` and `CUPTI_API_EXIT`.
 const ENTER: c_int = 0;
+const EXIT: c_int = 1;
 
 static OBSERVER: OnceLock<fn(Launched)> = OnceLock::new();
 
@@ -42,20 +44,32 @@ pub(super) unsafe extern "C" fn on_call(
     if domain != DRIVER_API || data.is_null() || switches::is_closed() {
         return;
     }
-    let Some(callback) = Callback::with_id(id) else { return };
     // SAFETY: CUPTI passes this struct for calls of the driver's API.
     let data = unsafe { &*data };
+    let Some(callback) = Callback::with_id(id) else {
+        let has_all = !data.params.is_null() && !data.return_value.is_null();
+        if captures::is_edge(id) && data.site == EXIT && has_all {
+            // SAFETY: the first argument is the stream. At the exit, the result is set.
+            let (stream, result) = unsafe {
+                (data.params.cast::<usize>().read(), data.return_value.cast::<c_int>().read())
+            };
+            CAPTURES.note(id, stream, result);
+        }
+        return;
+    };
     // A function that calls another one reports the same id for both.
     if data.site != ENTER || LAST.replace(data.correlation) == data.correlation {
         return;
     }
     RECORDING.on_call(callback, session::get());
     if let Some(observer) = OBSERVER.get() {
+        // SAFETY: the caller's promise.
+        let stream = unsafe { callback.stream(data.params) };
         observer(Launched {
             correlation: data.correlation,
             context: data.context.addr(),
-            // SAFETY: the caller's promise.
-            stream: unsafe { callback.stream(data.params) },
+            stream,
+            capture: stream.and_then(|stream| CAPTURES.of(stream)),
             is_graph: callback.is_graph(),
         });
     }
@@ -75,11 +89,12 @@ mod tests {
     /// Calls the callback as CUPTI does, and returns what the observer saw.
     fn call(site: c_int, id: u32, correlation: u32, params: &[usize]) -> Vec<Launched> {
         observe_launches(|launched| SEEN.with_borrow_mut(|seen| seen.push(launched)));
+        let mut result: c_int = 0;
         let data = CallbackData {
             site,
             function_name: ptr::null(),
             params: params.as_ptr().cast(),
-            return_value: ptr::null_mut(),
+            return_value: (&raw mut result).cast(),
             symbol_name: ptr::null(),
             context: ptr::without_provenance_mut(0xc0),
             context_uid: 1,
@@ -93,7 +108,13 @@ mod tests {
 
     #[test]
     fn launch_is_observed() {
-        let launch = Launched { correlation: 1, context: 0xc0, stream: Some(7), is_graph: false };
+        let launch = Launched {
+            correlation: 1,
+            context: 0xc0,
+            stream: Some(7),
+            capture: None,
+            is_graph: false,
+        };
         assert_eq!(call(ENTER, 307, 1, &[0, 0, 0, 0, 0, 7]), [launch]);
         let replay = Launched { correlation: 2, stream: Some(9), is_graph: true, ..launch };
         assert_eq!(call(ENTER, 514, 2, &[0, 9]), [replay]);
@@ -105,6 +126,22 @@ mod tests {
         assert_eq!(call(ENTER, 652, 41, &[0; 6]), []);
         assert_eq!(call(1, 307, 42, &[0; 6]), []);
         assert_eq!(call(ENTER, 307, 43, &[0; 6]).len(), 1);
+    }
+
+    #[test]
+    fn launch_into_a_capture_is_marked() {
+        let capture_of_launch = |correlation| {
+            let seen = call(ENTER, 307, correlation, &[0, 0, 0, 0, 0, 0xca97]);
+            seen.first().and_then(|launched| launched.capture)
+        };
+        assert_eq!(capture_of_launch(61), None);
+        for site in [ENTER, EXIT] {
+            assert_eq!(call(site, 539, 62, &[0xca97]), []);
+        }
+        let before = captures::captures_begun();
+        assert_eq!(capture_of_launch(63), Some(before));
+        call(EXIT, 497, 64, &[0xca97, 0]);
+        assert_eq!(capture_of_launch(65), None);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 #![allow(unsafe_code)] // calls the C API of CUPTI
 
 mod buffers;
+mod captures;
 mod control;
 mod drain;
 mod functions;
@@ -21,6 +22,7 @@ mod subscribe;
 mod version;
 mod work;
 
+pub(crate) use captures::captures_begun;
 pub(crate) use control::{
     SwitchedOn, is_available, now_ns, retry, switch_on, version, why_unavailable,
 };

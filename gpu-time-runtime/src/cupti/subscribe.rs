@@ -4,6 +4,7 @@ use std::ffi::{CStr, c_char, c_int};
 use std::ptr;
 
 use crate::cupti::buffers::{on_complete, on_request, on_shared_complete, on_shared_request, pool};
+use crate::cupti::captures;
 use crate::cupti::launches::on_call;
 use crate::cupti::library::{Library, SubscriberParams};
 use crate::cupti::recording::RECORDING;
@@ -44,6 +45,7 @@ fn prepare(session: &Session) -> Result<(), c_int> {
     if code != SUCCESS {
         return Err(code);
     }
+    captures::observe(session);
     RECORDING.prepare(session)
 }
 

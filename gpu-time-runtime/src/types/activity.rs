@@ -45,6 +45,8 @@ pub(crate) struct Launched {
     /// The `CUstream` that the caller gave, if it is cheap to find. 0 is the legacy default stream and 2
     /// the per-thread one.
     pub stream: Option<usize>,
+    /// The number of the capture that takes the work, which then does not run.
+    pub capture: Option<u64>,
     /// The call replays a graph: several activities share its correlation id.
     pub is_graph: bool,
 }

@@ -3,28 +3,38 @@
 
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::process;
+use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
-use cudarc::driver::CudaStream;
+use cudarc::driver::{CudaGraph, CudaStream, sys};
 use gpu_time::{Settle, gpu_timed};
 
+use crate::child;
 use crate::gpu::{Gpu, LaunchResult, Spin};
+use crate::raw_graph::mode;
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
 pub const SCENARIOS: &[Scenario] = &[
     ("kernels/async", asynchronous),
+    ("kernels/brackets_inside", brackets_inside),
     ("kernels/elsewhere", elsewhere),
     ("kernels/events", events),
+    ("kernels/inside_events", inside_events),
+    ("kernels/captured", captured),
+    ("kernels/fork_inside", fork_inside),
+    ("kernels/fork_join", fork_join),
+    ("kernels/helper", helper),
     ("kernels/memory", memory),
     ("kernels/nested", nested),
     ("kernels/pending", pending),
     ("kernels/settle", settle),
     ("kernels/share", share),
     ("kernels/threads", threads),
+    ("kernels/traced", traced),
     ("kernels/many", many),
 ];
 
@@ -136,6 +146,168 @@ fn elsewhere(_: &[String]) {
     tally::print();
 }
 
+/// The second and third kernel are on another stream, between two events.
+#[gpu_timed(stream = stream, scope = "body", kernels = 1.0)]
+fn forks_and_joins(stream: &Arc<CudaStream>, other: &Arc<CudaStream>, spins: &[Spin; 2]) {
+    ran!();
+    spins[0].launch(stream, SHORT).unwrap();
+    other.join(stream).unwrap();
+    spins[1].launch(other, LONG).unwrap();
+    spins[1].launch(other, LONG).unwrap();
+    stream.join(other).unwrap();
+    spins[0].launch(stream, SHORT).unwrap();
+}
+
+/// A function forks to another stream and joins it again with events.
+fn fork_join(_: &[String]) {
+    let gpu = Gpu::new();
+    let other = gpu.new_stream();
+    let spins = [gpu.spin("here"), gpu.spin("elsewhere")];
+    for _ in 0..10 {
+        forks_and_joins(&gpu.stream, &other, &spins);
+        gpu.synchronize();
+    }
+    tally::print();
+}
+
+#[gpu_timed]
+fn hands_over(kernels: &Kernels, help: impl FnOnce()) -> LaunchResult {
+    ran!();
+    kernels.outer.launch(&kernels.stream, SHORT)?;
+    help();
+    kernels.outer.launch(&kernels.stream, SHORT)
+}
+
+/// A function hands a part of its work to another thread, and waits until it is enqueued. The helper
+/// enqueues on the same stream, and calls an annotated function as well.
+fn helper(_: &[String]) {
+    let gpu = Gpu::new();
+    let kernels = Kernels::new(&gpu, gpu.stream.clone());
+    let (jobs, received) = mpsc::channel::<()>();
+    let (done, is_done) = mpsc::channel();
+    let (kernels, plain) = (&kernels, gpu.spin("plain"));
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            for () in received {
+                plain.launch(&kernels.stream, LONG).unwrap();
+                plain.launch(&kernels.stream, LONG).unwrap();
+                leaf(kernels).unwrap();
+                done.send(()).unwrap();
+            }
+        });
+        for _ in 0..10 {
+            let help = || {
+                jobs.send(()).unwrap();
+                is_done.recv().unwrap();
+            };
+            hands_over(kernels, help).unwrap();
+            gpu.synchronize();
+        }
+        drop(jobs);
+    });
+    tally::print();
+}
+
+/// Forks inside of an opened call. The child leaves it, makes another one and ends.
+fn fork_inside(_: &[String]) {
+    let gpu = Gpu::new();
+    let kernels = Kernels::new(&gpu, gpu.stream.clone());
+    let parent = process::id();
+    let mut child = 0;
+    // SAFETY: no other thread in the program holds a lock that the child needs.
+    let fork = || child = unsafe { libc::fork() };
+    hands_over_in_child(&kernels, parent, fork);
+    if process::id() != parent {
+        nothing();
+        gpu_time::report();
+        process::exit(3);
+    }
+    child::assert_exits(child, 3);
+    for _ in 0..3 {
+        outer(&kernels).unwrap();
+    }
+    gpu.synchronize();
+    tally::print();
+}
+
+/// Launches before and after it forks; the child, which has no GPU, only before.
+#[gpu_timed]
+fn hands_over_in_child(kernels: &Kernels, parent: u32, fork: impl FnOnce()) {
+    ran!();
+    kernels.outer.launch(&kernels.stream, SHORT).unwrap();
+    fork();
+    if process::id() == parent {
+        kernels.outer.launch(&kernels.stream, SHORT).unwrap();
+    }
+}
+
+/// Captures inside of an opened call, and replays the graph there.
+#[gpu_timed]
+fn captures(kernels: &Kernels) -> CudaGraph {
+    ran!();
+    let Kernels { stream, outer, .. } = kernels;
+    outer.launch(stream, SHORT).unwrap();
+    let graph = capture(stream, || {
+        outer.launch(stream, SHORT).unwrap();
+        leaf(kernels).unwrap();
+    });
+    graph.launch().unwrap();
+    graph
+}
+
+fn capture(stream: &Arc<CudaStream>, work: impl FnOnce()) -> CudaGraph {
+    stream.begin_capture(mode("relaxed")).unwrap();
+    work();
+    let flags = sys::CUgraphInstantiate_flags(0);
+    stream.end_capture(flags).expect("the capture is intact").expect("a graph")
+}
+
+/// Captures inside of opened calls, and makes opened calls inside of captures.
+fn captured(_: &[String]) {
+    let gpu = Gpu::new();
+    let kernels = Kernels::new(&gpu, gpu.stream.clone());
+    for _ in 0..5 {
+        drop(captures(&kernels));
+        gpu.synchronize();
+    }
+    let graph = capture(&gpu.stream, || outer(&kernels).unwrap());
+    graph.launch().unwrap();
+    gpu.synchronize();
+    for _ in 0..5 {
+        inner(&kernels).unwrap();
+        gpu.synchronize();
+    }
+    tally::print();
+}
+
+#[gpu_timed(clock = "kernels")]
+fn waits(gpu: &Gpu, kernels: &Kernels, other: &Arc<CudaStream>) {
+    ran!();
+    outer(kernels).unwrap();
+    kernels.leaf.launch(other, SHORT).unwrap();
+    drop(gpu.stream.alloc_zeros::<u8>(1 << 16).unwrap());
+    gpu.synchronize();
+}
+
+/// Calls that wait for their kernels, and calls timed by events on the same stream.
+fn traced(_: &[String]) {
+    let gpu = Gpu::new();
+    let (kernels, other) = (Kernels::new(&gpu, gpu.stream.clone()), gpu.new_stream());
+    let spin = gpu.spin("kernels::measured");
+    for _ in 0..10 {
+        waits(&gpu, &kernels, &other);
+        measured(&gpu.stream, &spin).unwrap();
+        gpu.synchronize();
+    }
+    tally::print();
+}
+
+#[gpu_timed]
+fn measured(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
+    ran!();
+    spin.launch(stream, LONG)
+}
+
 #[gpu_timed(kernels = 0.5, sleep, cold)]
 fn by_events(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
@@ -146,6 +318,48 @@ fn by_events(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
 fn first_and_some(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, LONG)
+}
+
+#[gpu_timed(clock = "kernels")]
+fn around_bracket(stream: &Arc<CudaStream>, spin: &Spin, other: &Spin) -> LaunchResult {
+    ran!();
+    bracket(stream, spin)?;
+    other.launch(stream, LONG)
+}
+
+#[gpu_timed(stream = stream)]
+fn bracket(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
+    ran!();
+    spin.launch(stream, LONG)
+}
+
+/// The first call that is timed by events elsewhere is inside of an opened one.
+fn brackets_inside(_: &[String]) {
+    let gpu = Gpu::new();
+    let (spin, other) = (gpu.spin("kernels::bracket"), gpu.spin("other"));
+    around_bracket(&gpu.stream, &spin, &other).unwrap();
+    gpu.synchronize();
+    bracket(&gpu.stream, &spin).unwrap();
+    gpu.synchronize();
+    tally::print();
+}
+
+#[gpu_timed(scope = "body")]
+fn around(stream: &Arc<CudaStream>, kernels: &Kernels) -> LaunchResult {
+    let _ = stream;
+    ran!();
+    leaf(kernels)
+}
+
+/// A function without a stream inside of one that is timed by events.
+fn inside_events(_: &[String]) {
+    let gpu = Gpu::new();
+    let kernels = Kernels::new(&gpu, gpu.stream.clone());
+    for _ in 0..50 {
+        around(&gpu.stream, &kernels).unwrap();
+        gpu.synchronize();
+    }
+    tally::print();
 }
 
 /// Functions timed by events, of which some calls are opened.

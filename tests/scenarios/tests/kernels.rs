@@ -89,6 +89,67 @@ fn work_on_another_stream_is_named() {
 }
 
 #[test]
+fn work_between_fork_and_join_is_named() {
+    let run = scenario("kernels/fork_join", &[]).with_cupti().run();
+    let (row, times) = opened(&run, "kernels::forks_and_joins");
+    assert_eq!((row.opened, times.streams, times.kernels_per_call), (10, Some(2), Some(4.0)));
+    let [elsewhere] = &times.elsewhere[..] else { panic!("{:?}", times.elsewhere) };
+    assert_eq!((elsewhere.name.as_str(), elsewhere.count), ("spin_ns", 20));
+    assert_eq!(elsewhere.why, "other-stream");
+    assert_time(elsewhere.total_ns, 600_000, 20);
+    // The streams wait for each other, so nothing overlaps.
+    assert_time(times.busy_ns.as_ref().unwrap().median, 80_000, 4);
+}
+
+/// CUPTI does not say for whom a thread enqueues.
+#[test]
+fn work_of_helper_thread_belongs_to_no_call() {
+    let run = scenario("kernels/helper", &[]).with_cupti().run();
+    let (row, times) = opened(&run, "kernels::hands_over");
+    assert_eq!((row.opened, row.all_lost(), times.kernels_per_call), (10, 0, Some(2.0)));
+    assert_time(times.busy_ns.as_ref().unwrap().median, 20_000, 2);
+    assert!(times.elsewhere.is_empty(), "{:?}", times.elsewhere);
+    // An annotated function on the helper has its own opened calls.
+    let (row, times) = opened(&run, "kernels::leaf");
+    assert_eq!((row.opened, times.kernels_per_call), (10, Some(1.0)));
+    let shown: u64 = run
+        .report()
+        .sites
+        .iter()
+        .flat_map(|site| &site.series)
+        .map(|row| row.kernels.kernels.iter().map(|of| of.count).sum::<u64>())
+        .sum();
+    assert_eq!(shown, 30, "the helper's other kernels are nowhere");
+}
+
+#[test]
+fn fork_inside_opened_call() {
+    let run = scenario("kernels/fork_inside", &[]).with_cupti().run();
+    let (row, times) = opened(&run, "kernels::hands_over_in_child");
+    assert_eq!((row.timed, row.opened, times.kernels_per_call), (1, 1, Some(2.0)));
+    assert_eq!(opened(&run, "kernels::outer").0.opened, 3);
+    assert_eq!(run.site("kernels::nothing").calls, 0, "the child's calls are not the parent's");
+    assert!(run.others.is_empty(), "{:?}", run.others);
+    assert_eq!(run.trace.notes("forked_call").count(), 0);
+}
+
+/// A captured launch does not run, and has no record to wait for.
+#[test]
+fn captured_launches_are_not_waited_for() {
+    let run = scenario("kernels/captured", &[]).with_cupti().run();
+    let of = |name: &str| run.row(&format!("kernels::{name}"));
+    let counts = |name| (of(name).timed, of(name).opened, of(name).lost("capture"));
+    // The kernel before the capture, and the two that the graph launches.
+    assert_eq!(counts("captures"), (5, 5, 0));
+    assert_eq!(of("captures").kernels.kernels_per_call, Some(3.0));
+    // One call inside of a capture, with two of `inner` and of `leaf`.
+    assert_eq!(counts("outer"), (1, 0, 1));
+    assert_eq!(counts("inner"), (7, 5, 2));
+    assert_eq!(counts("leaf"), (12, 5, 7));
+    assert_eq!(of("inner").kernels.kernels_per_call, Some(3.0));
+}
+
+#[test]
 fn opened_calls_replace_brackets_and_agree_with_them() {
     let run = scenario("kernels/events", &[]).with_cupti().run();
     let row = run.row("kernels::by_events");
@@ -108,6 +169,20 @@ fn opened_calls_replace_brackets_and_agree_with_them() {
     assert_eq!(row.measured + row.opened, 395);
     // The first one, and 25 ± 5.
     assert!((5..60).contains(&row.opened), "{}", row.opened);
+}
+
+#[test]
+fn calls_inside_brackets_need_an_opened_outer_call() {
+    let run = scenario("kernels/inside_events", &[]).with_cupti().run();
+    let site = run.site("kernels::leaf");
+    assert_eq!((site.unsampled, site.timed), (50, 0));
+    assert!(site.warnings[0].starts_with("50 calls were inside functions timed by events"));
+    let opened = scenario("kernels/inside_events", &[]).with_cupti().env("GPU_TIME_KERNELS", "on");
+    let run = opened.run();
+    let (outer, inner) = (run.row("kernels::around"), run.site("kernels::leaf"));
+    assert!(outer.opened >= 1 && outer.opened + outer.measured == 50);
+    assert_eq!(inner.timed, outer.opened);
+    assert_eq!(inner.row().opened, outer.opened);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Tests for the Chrome trace, which shows timed calls and brackets on a time axis.
 
-use crate::harness::scenario;
+use crate::harness::{chrome_trace::Slice, scenario};
 
 /// Every bracket is present, on its stream and connected to its call.
 #[test]
@@ -131,8 +131,74 @@ fn graph_replays_are_unplaced() {
     );
 }
 
+/// The work of opened calls is on its streams, also on that of brackets, and inside its calls.
+#[test]
+fn kernels_of_opened_calls() {
+    let run = scenario("kernels/traced", &[]).with_cupti().chrome_trace().run();
+    let trace = run.chrome_trace();
+    trace.check_report(run.report());
+    let row = trace.of("kernels::measured")[0].row.clone();
+    // By call: nine kernels, and the memset of new memory.
+    assert_eq!(trace.works.len(), 100);
+    let functions = [("outer", 20), ("inner", 40), ("leaf", 20), ("waits", 20)];
+    for (name, count) in functions.map(|(name, n)| (format!("scenario::kernels::{name}"), n)) {
+        let works: Vec<_> = trace.works.iter().filter(|of| of.text("function") == name).collect();
+        assert_eq!(works.len(), count, "{name}");
+        for work in works {
+            assert_eq!(trace.call_of(work).name, name);
+            let is_kernel = work.name == "spin_ns";
+            assert!(is_kernel || work.name.starts_with("[memset"), "{work:?}");
+            assert_eq!(work.args["grid"].is_array(), is_kernel, "{work:?}");
+            let is_on_other = name.ends_with("waits") && is_kernel;
+            assert_eq!(work.row == row, !is_on_other, "{work:?}");
+            assert!(work.row.starts_with("stream 0x"), "{work:?}");
+        }
+    }
+    let waits: Vec<_> =
+        trace.calls.iter().filter(|call| call.name == "scenario::kernels::waits").collect();
+    for work in &trace.works {
+        let error_ns = work.number("alignment_error_ns") as u64;
+        assert!(error_ns < 1_000, "{work:?}");
+        assert!(work.begin_ns + error_ns >= trace.call_of(work).begin_ns, "{work:?}");
+        let is_around = |call: &&&Slice| {
+            call.begin_ns <= work.begin_ns + error_ns && work.end_ns <= call.end_ns + error_ns
+        };
+        assert_eq!(waits.iter().filter(is_around).count(), 1, "{work:?}");
+    }
+    // Those of a stream are shown in the order in which they were enqueued.
+    let mut on_stream: Vec<_> = trace.works.iter().filter(|work| work.row == row).collect();
+    on_stream.sort_by_key(|work| work.begin_ns);
+    let order: Vec<_> = on_stream.iter().map(|work| work.text("function")).collect();
+    let expected = ["outer", "inner", "leaf", "inner", "inner", "leaf", "inner", "outer", "waits"];
+    for call in order.chunks(9) {
+        assert_eq!(call, expected.map(|name| format!("scenario::kernels::{name}")));
+    }
+}
+
 mod simulated {
     use super::*;
+
+    #[test]
+    fn kernels_match_model() {
+        for (name, works) in [("traced", 100), ("nested", 160), ("memory", 30), ("fork_join", 40)] {
+            let run = scenario(&format!("kernels/{name}"), &["20"]).with_cupti();
+            let run = run.chrome_trace().run();
+            run.chrome_trace().check_report(run.report());
+            run.chrome_trace().check_recorded(&run.trace);
+            assert_eq!(run.chrome_trace().works.len(), works, "{name}");
+        }
+    }
+
+    #[test]
+    fn trace_keeps_last_kernels() {
+        let run = scenario("kernels/nested", &["20"]).with_cupti().chrome_trace();
+        let run = run.env("GPU_TIME_TRACE_LAST", "10").complains(
+            "gpu-time: the trace has the last 10 of 160 kernels, copies and memsets, and 150 were",
+        );
+        let run = run.run();
+        assert_eq!(run.chrome_trace().works.len(), 10);
+        assert_eq!(run.chrome_trace().other["dropped_activities"], 150);
+    }
 
     /// No slice may end before it begins.
     #[test]

@@ -1,4 +1,4 @@
-//! Ids of the driver functions that enqueue work, as in `cupti_driver_cbid.h`.
+//! Ids of the driver functions that enqueue or capture work, as in `cupti_driver_cbid.h`.
 
 use std::ffi::CStr;
 
@@ -28,7 +28,9 @@ const FUNCTIONS: &[Function] = &[
     of(307, c"cuLaunchKernel"),
     of(319, c"cuMemcpyPeerAsync"),
     of(477, c"cuLaunchCooperativeKernel"),
+    of(497, c"cuStreamEndCapture"),
     of(514, c"cuGraphLaunch"),
+    of(539, c"cuStreamBeginCapture_v2"),
     of(652, c"cuLaunchKernelEx"),
 ];
 

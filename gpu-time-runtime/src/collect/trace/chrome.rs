@@ -5,16 +5,15 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
-use std::ptr;
 
 use serde::Serialize;
 
 use crate::collect::devices::Biases;
 use crate::collect::trace::event::{EventArgs, TraceEvent, TraceFile};
 use crate::collect::trace::layout::{Interval, lay_out};
+use crate::collect::trace::tracks::{OnStream, TimedItem, Track, tracks};
 use crate::cuda;
-use crate::record::stream_state::StreamState;
-use crate::record::timeline::{Call, CallId, Slice, TraceRecords, records};
+use crate::record::timeline::{Call, CallId, Slice, StreamWork, TraceRecords, records};
 use crate::stats::bias::Bias;
 use crate::types::device::DeviceId;
 use gpu_time_report::Process;
@@ -58,11 +57,14 @@ struct OtherData<'a> {
     brackets: u64,
     dropped: u64,
     unplaced: u64,
+    /// Kernels, copies and memsets.
+    activities: u64,
+    dropped_activities: u64,
 }
 
 fn render(recorded: &TraceRecords, about: &About<'_>) -> String {
-    let slices = streams(&recorded.slices);
-    let begins = slices.iter().flatten().map(|(at, _)| at.begin_ns);
+    let tracks = tracks(recorded);
+    let begins = tracks.iter().flat_map(|track| &track.items).map(|(at, _)| at.begin_ns);
     let begins = begins.chain(recorded.calls.iter().map(|(_, call)| call.began_ns));
     let origin_ns = begins.min().unwrap_or_default();
     let mut file = TraceFile::new(
@@ -76,17 +78,16 @@ fn render(recorded: &TraceRecords, about: &About<'_>) -> String {
             brackets: recorded.brackets,
             dropped: recorded.dropped(),
             unplaced: recorded.unplaced,
+            activities: recorded.activities,
+            dropped_activities: recorded.dropped_activities(),
         },
     );
     let pid = about.process.pid();
     file.process(pid, about.process.name(), 0);
     let calls = write_calls(&mut file, pid, recorded, about.now_ns);
-    write_slices(&mut file, pid, slices, &calls, recorded, about);
+    write_tracks(&mut file, pid, tracks, &calls, recorded, about);
     file.finish()
 }
-
-/// A call or a slice, with its interval and number.
-type TimedItem<'a, T> = (Interval, (u64, &'a T));
 
 /// The position of a call in the trace.
 struct CallPosition {
@@ -129,104 +130,72 @@ fn write_calls(
     shown
 }
 
-/// Groups slices by stream, in the order in which the streams were first used.
-fn streams(slices: &[(u64, Slice)]) -> Vec<Vec<TimedItem<'_, Slice>>> {
-    let mut streams: Vec<Vec<(u64, &Slice)>> = Vec::new();
-    let mut known: HashMap<(*const StreamState, usize), usize> = HashMap::new();
-    for (number, slice) in slices {
-        let key = (ptr::from_ref(slice.stream_state), slice.stream.0);
-        let at = *known.entry(key).or_insert(streams.len());
-        if at == streams.len() {
-            streams.push(Vec::new());
-        }
-        streams[at].push((*number, slice));
-    }
-    streams.into_iter().map(in_order).collect()
-}
-
-/// Computes the intervals for one stream's slices. The clock fit varies slightly between slices, so
-/// intervals are shifted to ensure that consecutive slices on the stream do not overlap.
-fn in_order(slices: Vec<(u64, &Slice)>) -> Vec<TimedItem<'_, Slice>> {
-    let first = slices.first().map_or(0, |(_, slice)| slice.marks[0].order());
-    let since = |order: u32| order.wrapping_sub(first) as i32;
-    let mut ends: Vec<(i32, bool, usize)> = Vec::with_capacity(2 * slices.len());
-    for (at, (_, slice)) in slices.iter().enumerate() {
-        let [begun, ended] = slice.marks.map(|mark| since(mark.order()));
-        ends.extend([(begun, false, at), (ended, true, at)]);
-    }
-    ends.sort_unstable();
-    let host_ns = |slice: &Slice| slice.passed.map(|moment| moment.host_ns.max(0.0).round() as u64);
-    let mut placed: Vec<TimedItem<'_, Slice>> = slices
-        .into_iter()
-        .map(|(number, slice)| {
-            let [begin_ns, end_ns] = host_ns(slice);
-            (Interval { begin_ns, end_ns: end_ns.max(begin_ns) }, (number, slice))
-        })
-        .collect();
-    let mut ended_ns = 0;
-    for (_, is_end, at) in ends {
-        let at = &mut placed[at].0;
-        if is_end {
-            ended_ns = ended_ns.max(at.end_ns);
-        } else {
-            at.begin_ns = at.begin_ns.max(ended_ns);
-            // A slice may begin where the previous one ends. An arrow to that point belongs to the
-            // later one.
-            at.end_ns = at.end_ns.max(at.begin_ns + 1);
-        }
-    }
-    placed
-}
-
-/// Writes each device's streams, and arrows from the calls to the slices.
-fn write_slices(
+/// Writes each device's streams.
+fn write_tracks(
     file: &mut TraceFile,
     host: u32,
-    streams: Vec<Vec<TimedItem<'_, Slice>>>,
+    tracks: Vec<Track<'_>>,
     calls: &HashMap<u64, CallPosition>,
     recorded: &TraceRecords,
     about: &About<'_>,
 ) {
     let mut devices: BTreeMap<DeviceId, usize> = BTreeMap::new();
-    for mut slices in streams {
-        let Some((_, (_, slice))) = slices.first() else { continue };
-        let (device, thread) = (slice.series.device, slice.thread_id);
+    for mut track in tracks {
+        let device = track.device;
         let (pid, sort_index) = device_pid(host, device);
         let tids = devices.entry(device).or_insert_with(|| {
             file.process(pid, &about.device_name(device), sort_index);
             0
         });
-        let name = match (slice.stream.0, thread) {
-            (0 | 1, _) => "NULL stream".to_owned(),
-            (_, Some(thread)) => format!("stream of {}", recorded.thread_name(thread)),
-            (handle, None) => format!("stream {handle:#x}"),
-        };
-        let (rows, count) = lay_out(&mut slices);
-        file.rows(pid, *tids, &name, count);
+        let (rows, count) = lay_out(&mut track.items);
+        file.rows(pid, *tids, &track.name(recorded), count);
         let bias = about.biases.of(device);
-        for ((at, (number, slice)), row) in slices.into_iter().zip(rows) {
-            let tid = *tids + 1 + row;
-            file.slice("gpu", slice.name(), (pid, tid), at, slice.args(bias));
-            let CallId(call) = slice.call;
-            let Some(from) = calls.get(&call) else { continue };
-            let enqueued_ns = slice.enqueued_ns.clamp(from.at.begin_ns, from.at.end_ns - 1);
-            let arrow = |ph, pid, tid, ns| TraceEvent {
-                ph,
-                name: "enqueued".into(),
-                cat: "gpu",
-                pid,
-                tid,
-                ts: file.at(ns),
-                id: Some(number),
-                ..TraceEvent::default()
-            };
-            let [tail, head] =
-                [arrow("s", host, from.tid, enqueued_ns), arrow("f", pid, tid, at.begin_ns)];
-            file.push(&tail);
-            file.push(&TraceEvent { bp: Some("e"), ..head });
+        for ((at, item), row) in track.items.into_iter().zip(rows) {
+            let row = (pid, *tids + 1 + row);
+            match item {
+                OnStream::Bracket(number, slice) => {
+                    file.slice("gpu", slice.name(), row, at, slice.args(bias));
+                    if let Some(call) = calls.get(&slice.call.0) {
+                        write_arrow(file, number, (host, call), slice, (row, at));
+                    }
+                }
+                OnStream::Work(work) => {
+                    file.slice(
+                        work.category(),
+                        work.work.name.as_str().into(),
+                        row,
+                        at,
+                        work.args(),
+                    );
+                }
+            }
         }
         *tids += count;
     }
+}
+
+/// Writes an arrow from a call to its bracket.
+fn write_arrow(
+    file: &mut TraceFile,
+    number: u64,
+    (host, from): (u32, &CallPosition),
+    slice: &Slice,
+    ((pid, tid), at): ((u32, usize), Interval),
+) {
+    let enqueued_ns = slice.enqueued_ns.clamp(from.at.begin_ns, from.at.end_ns - 1);
+    let arrow = |ph, pid, tid, ns| TraceEvent {
+        ph,
+        name: "enqueued".into(),
+        cat: "gpu",
+        pid,
+        tid,
+        ts: file.at(ns),
+        id: Some(number),
+        ..TraceEvent::default()
+    };
+    let [tail, head] = [arrow("s", host, from.tid, enqueued_ns), arrow("f", pid, tid, at.begin_ns)];
+    file.push(&tail);
+    file.push(&TraceEvent { bp: Some("e"), ..head });
 }
 
 /// Returns a process id for a device, which differs from all real ones, and its sort position. Real
@@ -273,10 +242,26 @@ impl Slice {
     }
 }
 
-impl TraceRecords {
-    fn thread_name(&self, thread: u64) -> Cow<'_, str> {
-        let known = self.threads.iter().find(|(known, _)| *known == thread);
-        known.map_or_else(|| format!("thread {thread}").into(), |(_, name)| name.as_str().into())
+impl StreamWork {
+    fn is_kernel(&self) -> bool {
+        self.work.grid != [0; 3]
+    }
+
+    fn category(&self) -> &'static str {
+        if self.is_kernel() { "kernel" } else { "memory" }
+    }
+
+    fn args(&self) -> EventArgs<'static> {
+        let CallId(call) = self.call;
+        let of_kernel = |sizes| self.is_kernel().then_some(sizes);
+        EventArgs::Work {
+            call,
+            function: self.site.name(),
+            grid: of_kernel(self.work.grid),
+            block: of_kernel(self.work.block),
+            elsewhere: self.elsewhere,
+            alignment_error_ns: self.error_ns,
+        }
     }
 }
 

@@ -77,6 +77,21 @@ pub(super) enum EventArgs<'a> {
         #[serde(skip_serializing_if = "is_false")]
         tracked: bool,
     },
+    /// A kernel, copy or memset.
+    Work {
+        call: u64,
+        /// The path of the function that it belongs to.
+        function: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        grid: Option<[u32; 3]>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        block: Option<[u32; 3]>,
+        /// It ran on another stream than the one that the function names.
+        #[serde(skip_serializing_if = "is_false")]
+        elsewhere: bool,
+        /// The largest error of the conversion from CUPTI's clock.
+        alignment_error_ns: u64,
+    },
 }
 
 fn is_false(value: &bool) -> bool {

@@ -3,3 +3,4 @@
 pub(crate) mod chrome;
 pub(crate) mod event;
 pub(crate) mod layout;
+pub(crate) mod tracks;

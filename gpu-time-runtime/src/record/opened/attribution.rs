@@ -2,11 +2,14 @@
 
 use crate::stats::kernels::{CallFigures, WorkTime};
 use crate::types::activity::Activity;
+use crate::types::handles::Stream;
 
 /// An activity, and the index of the frame that was innermost when its launch was made.
 pub(super) struct Attributed {
     pub frame: u32,
     pub activity: Activity,
+    /// The stream that it ran on, if known.
+    pub stream: Option<Stream>,
     /// The launch was made on another stream than that of the frame.
     pub elsewhere: bool,
 }
@@ -95,7 +98,7 @@ mod tests {
             graph_node: 0,
             work,
         };
-        Attributed { frame, activity, elsewhere: false }
+        Attributed { frame, activity, stream: None, elsewhere: false }
     }
 
     #[test]

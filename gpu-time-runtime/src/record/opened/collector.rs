@@ -7,12 +7,15 @@ use std::sync::{Once, OnceLock};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use crate::base::lock::{Mutex, Rank, locked, locked_by};
+use crate::base::lock::{Mutex, MutexGuard, Rank, locked, locked_by};
 use crate::base::switches::{self, SWITCHES};
 use crate::base::{background, fork};
 use crate::cupti;
+use crate::record::opened::alignment::Alignment;
 use crate::record::opened::attribution::{self, Attributed};
-use crate::record::opened::open_call::{Frame, Launch, OpenCall};
+use crate::record::opened::base::Measurement;
+use crate::record::opened::open_call::{Frame, Launch, OpenCall, Subject};
+use crate::record::timeline::{self, StreamWork};
 use crate::record::window::matching::windows;
 use crate::types::activity::Activity;
 use crate::types::sample::Lost;
@@ -54,7 +57,7 @@ pub(crate) struct UselessRecords {
 }
 
 /// Calls that wait for records.
-pub(super) struct Collector {
+pub(crate) struct Collector {
     /// In the order in which they ended.
     calls: VecDeque<WaitingCall>,
     /// The number of the first call in `calls`.
@@ -63,6 +66,10 @@ pub(super) struct Collector {
     launches: Option<HashMap<u32, (u64, u32)>>,
     /// Records of launches that no call has claimed, the oldest first.
     unclaimed: VecDeque<Activity>,
+    /// Measurements of the empty kernel that wait for their records.
+    bases: Vec<Measurement>,
+    /// Set while a trace is kept.
+    alignment: Option<Alignment>,
 }
 
 /// A call that waits for the records of its launches.
@@ -155,6 +162,11 @@ pub(crate) fn give_up(deadline: Instant) {
     }
 }
 
+/// Locks the collector, so that no records are taken meanwhile. `None` if another thread is taking some.
+pub(crate) fn pause() -> Option<MutexGuard<'static, Collector>> {
+    COLLECTOR.try_lock().ok()
+}
+
 impl Collector {
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
@@ -162,14 +174,27 @@ impl Collector {
     }
 
     pub const fn new() -> Collector {
-        Collector { calls: VecDeque::new(), first: 0, launches: None, unclaimed: VecDeque::new() }
+        Collector {
+            calls: VecDeque::new(),
+            first: 0,
+            launches: None,
+            unclaimed: VecDeque::new(),
+            bases: Vec::new(),
+            alignment: None,
+        }
     }
 
-    fn collect(&mut self, is_last: bool) {
+    /// Adds a measurement. No records may have been taken since its first launch.
+    pub fn add_base(&mut self, base: Measurement) {
+        self.bases.push(base);
+    }
+
+    pub fn collect(&mut self, is_last: bool) {
         // Before the records are taken: what a call that is open now launched may be among them.
         let may_be_claimed = SWITCHES.opened.load(Relaxed) > 0;
         self.claim(take_ended());
         self.begin_round();
+        self.alignment = timeline::is_on().then(|| Alignment::read(self.alignment));
         let mut windows = windows();
         windows.begin_round();
         let mut of_windows = 0;
@@ -190,6 +215,7 @@ impl Collector {
             self.unclaimed.clear();
         }
         self.finish(is_last);
+        self.bases.retain_mut(|base| !base.finish(is_last));
     }
 
     /// Notes that records are about to be taken.
@@ -218,6 +244,9 @@ impl Collector {
 
     /// Takes a record.
     pub fn take(&mut self, activity: &Activity) {
+        if self.bases.iter_mut().any(|base| base.take(activity)) {
+            return;
+        }
         let launch = self.launches.as_ref().and_then(|of| of.get(&activity.correlation).copied());
         let waiting = launch.and_then(|(number, at)| {
             let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
@@ -239,9 +268,9 @@ impl Collector {
         let excess = self.calls.len().saturating_sub(MAX_WAITING);
         for (at, waiting) in self.calls.iter_mut().enumerate() {
             if waiting.is_complete(is_last) {
-                finish(waiting, self.launches.as_mut(), None);
+                finish(waiting, self.launches.as_mut(), None, self.alignment);
             } else if at < excess {
-                finish(waiting, self.launches.as_mut(), Some(Lost::Records));
+                finish(waiting, self.launches.as_mut(), Some(Lost::Records), self.alignment);
             }
         }
         while self.calls.front().is_some_and(|waiting| waiting.call.is_none()) {
@@ -253,7 +282,7 @@ impl Collector {
     /// Counts all calls that still wait as lost.
     pub fn give_up(&mut self) {
         for waiting in &mut self.calls {
-            finish(waiting, self.launches.as_mut(), Some(Lost::Records));
+            finish(waiting, self.launches.as_mut(), Some(Lost::Records), self.alignment);
         }
     }
 }
@@ -288,8 +317,10 @@ impl WaitingCall {
             self.is_incomplete = true;
             return;
         }
-        let &mut Launch { frame, elsewhere, .. } = launch;
-        self.activities.push(Attributed { frame, elsewhere, activity: *activity });
+        let &mut Launch { frame, elsewhere, is_graph, stream, .. } = launch;
+        // The branches of a graph run on streams of their own.
+        let stream = stream.filter(|_| !is_graph);
+        self.activities.push(Attributed { frame, elsewhere, stream, activity: *activity });
     }
 
     /// Returns `true` if no more records are expected. A graph may give more after a first one.
@@ -299,11 +330,13 @@ impl WaitingCall {
     }
 }
 
-/// Records a call in the series of all its functions, or counts it as lost.
+/// Records a call in the series of all its functions, or counts it as lost. With an alignment, its work is kept
+/// for the trace.
 fn finish(
     waiting: &mut WaitingCall,
     launches: Option<&mut HashMap<u32, (u64, u32)>>,
     lost: Option<Lost>,
+    alignment: Option<Alignment>,
 ) {
     let Some(mut call) = waiting.call.take() else { return };
     if let Some(known) = launches {
@@ -325,6 +358,10 @@ fn finish(
         let mut recorder = locked(&subject.thread.recorder);
         recorder.series.end_opened(series, outcome, subject.weight, left_ns, subject.workload);
     }
+    if let Some(alignment) = alignment {
+        let works = activities.iter().filter_map(|of| stream_work(&call, of, alignment));
+        timeline::record_works(works);
+    }
     // Tests finish calls that were never added.
     _ = WAITING.fetch_update(Relaxed, Relaxed, |waiting| waiting.checked_sub(1));
     call.clear();
@@ -332,4 +369,23 @@ fn finish(
     if idle.len() < MAX_IDLE {
         idle.push(call);
     }
+}
+
+/// Returns an activity of a call as the trace shows it.
+fn stream_work(call: &OpenCall, of: &Attributed, alignment: Alignment) -> Option<StreamWork> {
+    let Subject { site, call_id, .. } = call.frames.get(of.frame as usize)?.subject;
+    let Activity { start_ns, end_ns, device, context, stream, work, .. } = of.activity;
+    Some(StreamWork {
+        site,
+        call: call_id,
+        device,
+        context,
+        stream_id: stream,
+        stream: of.stream,
+        elsewhere: of.elsewhere,
+        begin_ns: alignment.host_ns(start_ns),
+        end_ns: alignment.host_ns(end_ns),
+        error_ns: alignment.error_ns,
+        work,
+    })
 }

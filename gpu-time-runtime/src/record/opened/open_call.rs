@@ -1,9 +1,10 @@
 //! An opened call: its functions, and the launches that each of them made.
 
 use crate::base::{clock, lock::locked};
-use crate::cupti::SwitchedOn;
+use crate::cupti::{self, SwitchedOn};
 use crate::record::series_counters::SeriesRef;
 use crate::record::threads::ThreadRecorder;
+use crate::record::timeline::CallId;
 use crate::site::{callsite::CallSite, series_id::SeriesIdentity};
 use crate::types::activity::Launched;
 use crate::types::sample::{CacheState, Lost};
@@ -29,6 +30,7 @@ pub(crate) struct Subject {
     /// The number of calls that this call represents.
     pub weight: f32,
     pub workload: Workload,
+    pub call_id: CallId,
 }
 
 /// An annotated function inside an opened call.
@@ -37,6 +39,8 @@ pub(crate) struct Frame {
     pub parent: Option<u32>,
     pub entered_ns: u64,
     pub left_ns: u64,
+    /// The number of captures that had begun before it was entered.
+    pub captures_begun: u64,
     /// The context of its first launch, or of the first one inside it; 0 without a launch.
     pub context: usize,
     /// Set when the function has ended, and has been counted.
@@ -49,6 +53,8 @@ pub(crate) struct Frame {
 pub(crate) struct Launch {
     pub correlation: u32,
     pub frame: u32,
+    /// The stream that the caller gave, which is that of all the work unless it is a graph.
+    pub stream: Option<Stream>,
     pub elsewhere: bool,
     pub is_graph: bool,
     pub has_record: bool,
@@ -95,6 +101,7 @@ impl OpenCall {
             parent: self.at,
             entered_ns: clock::now_ns(),
             left_ns: 0,
+            captures_begun: cupti::captures_begun(),
             context: 0,
             series: None,
             lost: None,
@@ -117,12 +124,30 @@ impl OpenCall {
             at.context = launched.context;
             outer = at.parent;
         }
+        if let Some(capture) = launched.capture {
+            return self.lose_captured(frame, capture);
+        }
         let named = self.frames.get(frame as usize).and_then(|frame| frame.subject.stream);
-        let elsewhere = named.zip(launched.stream).is_some_and(|(named, stream)| {
-            named != Stream(stream) && !(named.is_legacy() && Stream(stream).is_legacy())
+        let stream = launched.stream.map(Stream);
+        let elsewhere = named.zip(stream).is_some_and(|(named, stream)| {
+            named != stream && !(named.is_legacy() && stream.is_legacy())
         });
         let &Launched { correlation, is_graph, .. } = launched;
-        self.launches.push(Launch { correlation, frame, elsewhere, is_graph, has_record: false });
+        let has_record = false;
+        self.launches.push(Launch { correlation, frame, stream, elsewhere, is_graph, has_record });
+    }
+
+    /// Counts the calls around a captured launch as lost that a capture is around. Those around the capture are
+    /// not: it is a part of them that does not run.
+    fn lose_captured(&mut self, frame: u32, capture: u64) {
+        let mut inner = Some(frame);
+        while let Some(at) = inner.and_then(|at| self.frames.get_mut(at as usize)) {
+            if at.captures_begun < capture {
+                break;
+            }
+            at.lost = Some(Lost::Capture);
+            inner = at.parent;
+        }
     }
 
     /// Ends a frame and counts its call. Returns `true` if it was the outermost one.

@@ -6,6 +6,7 @@ use crate::base::lock::{Mutex, Rank};
 use crate::gpu::fake;
 use crate::record::recorder::Recorder;
 use crate::record::threads::ThreadRecorder;
+use crate::record::timeline::CallId;
 use crate::site::thread_counters::ThreadCounters;
 use crate::stats::bracket_counts::BracketCounts;
 use crate::types::activity::{Activity, GpuWork};
@@ -33,11 +34,12 @@ fn subject(thread: &'static ThreadRecorder) -> Subject {
         stream: Some(STREAM),
         weight: 1.0,
         workload: Workload::UNKNOWN,
+        call_id: CallId::default(),
     }
 }
 
 fn launch(correlation: u32) -> Launched {
-    Launched { correlation, context: 9, stream: Some(STREAM.0), is_graph: false }
+    Launched { correlation, context: 9, stream: Some(STREAM.0), capture: None, is_graph: false }
 }
 
 fn activity(correlation: u32, start_ns: u64, end_ns: u64) -> Activity {
@@ -105,6 +107,29 @@ fn launch_on_another_stream_is_elsewhere() {
     }
     let elsewhere: Vec<bool> = call.launches.iter().map(|launch| launch.elsewhere).collect();
     assert_eq!(elsewhere, [false, true, false]);
+}
+
+#[test]
+fn captured_launch_loses_the_functions_inside_the_capture() {
+    let thread = thread();
+    let [outer, inner] = [(); 2].map(|()| subject(thread));
+    let mut call = Box::<OpenCall>::default();
+    let outer_frame = call.enter(outer).unwrap();
+    call.note(&launch(1));
+    let begun = cupti::captures_begun();
+    let inner_frame = call.enter(inner).unwrap();
+    // As if the capture had begun between both.
+    call.frames[1].captures_begun = begun + 1;
+    call.note(&Launched { capture: Some(begun + 1), ..launch(2) });
+    call.leave(inner_frame, None, |_| DeviceId::Cuda(0));
+    call.leave(outer_frame, None, |_| DeviceId::Cuda(0));
+    assert_eq!(call.frames[1].lost, Some(Lost::Capture));
+    let mut collector = Collector::new();
+    collector.claim([call]);
+    collector.take(&activity(1, 10, 20));
+    collector.finish(false);
+    assert_eq!((counts(&outer).opened, counts(&outer).lost.total()), (1, 0));
+    assert_eq!((counts(&inner).opened, counts(&inner).lost.total()), (0, 1));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The most recent calls and brackets on the time axis, for a trace. Does nothing unless one of the
+//! The most recent calls, brackets and kernels on the time axis, for a trace. Does nothing unless one of the
 //! report targets is a trace.
 
 mod ring;
@@ -15,7 +15,7 @@ use crate::cuda;
 use crate::record::stream_state::{Mark, StreamState};
 use crate::site::{callsite::CallSite, series_id::SeriesId};
 use crate::stats::clock_fit::Moment;
-use crate::types::{handles::Stream, sample::Sample};
+use crate::types::{activity::GpuWork, handles::Stream, sample::Sample};
 use ring::Ring;
 
 /// The number of most recent thread names to remember.
@@ -58,9 +58,32 @@ pub(crate) struct Slice {
     pub enqueued_ns: u64,
 }
 
+/// A kernel, copy or memset of an opened call, shown on its stream.
+#[derive(Clone, Copy)]
+pub(crate) struct StreamWork {
+    /// The innermost function that was active when the work was enqueued.
+    pub site: &'static CallSite,
+    pub call: CallId,
+    /// The ordinal of the device.
+    pub device: u32,
+    /// CUPTI's ids.
+    pub context: u32,
+    pub stream_id: u32,
+    /// The stream, if known.
+    pub stream: Option<Stream>,
+    /// The function names another stream.
+    pub elsewhere: bool,
+    /// Host times, off by at most `error_ns` from CUPTI's.
+    pub begin_ns: u64,
+    pub end_ns: u64,
+    pub error_ns: u64,
+    pub work: &'static GpuWork,
+}
+
 struct Tracer {
     calls: Ring<Call>,
     slices: Ring<Slice>,
+    works: Ring<StreamWork>,
     threads: VecDeque<(u64, String)>,
     /// The number of samples for which the GPU time is unknown.
     unplaced: u64,
@@ -71,22 +94,31 @@ struct Tracer {
 pub(crate) struct TraceRecords {
     pub calls: Vec<(u64, Call)>,
     pub slices: Vec<(u64, Slice)>,
+    pub works: Vec<(u64, StreamWork)>,
     pub threads: Vec<(u64, String)>,
     /// The number of all brackets, including dropped ones.
     pub brackets: u64,
+    /// The number of all kernels, copies and memsets, including dropped ones.
+    pub activities: u64,
     pub unplaced: u64,
 }
 
 static TRACER: Mutex<Tracer> = Mutex::new(
     Rank::Timeline,
-    Tracer { calls: Ring::EMPTY, slices: Ring::EMPTY, threads: VecDeque::new(), unplaced: 0 },
+    Tracer {
+        calls: Ring::EMPTY,
+        slices: Ring::EMPTY,
+        works: Ring::EMPTY,
+        threads: VecDeque::new(),
+        unplaced: 0,
+    },
 );
 
 thread_local! {
     static IS_NAMED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Turns on tracing of the last `last` calls and brackets. `None` turns tracing off and drops all
+/// Turns on tracing of the last `last` calls, brackets and kernels. `None` turns tracing off and drops all
 /// records. If tracing is already on, its size does not change.
 pub(crate) fn set(last: Option<usize>) {
     if last.is_some() == is_on() {
@@ -98,10 +130,12 @@ pub(crate) fn set(last: Option<usize>) {
     let most = last.unwrap_or(0);
     let mut tracer = locked(&TRACER);
     // The numbers continue, because earlier calls may still be running.
-    let (calls, slices) = (tracer.calls.next(), tracer.slices.next());
+    let (calls, slices, works) = (tracer.calls.next(), tracer.slices.next(), tracer.works.next());
     let old = (
         mem::replace(&mut tracer.calls, Ring::new(most, calls)),
         mem::replace(&mut tracer.slices, Ring::new(most, slices)),
+        // Few programs open calls.
+        mem::replace(&mut tracer.works, Ring::unallocated(most, works)),
     );
     tracer.unplaced = 0;
     drop(tracer);
@@ -176,20 +210,36 @@ pub(crate) fn record(slice: Option<Slice>) {
     }
 }
 
+/// Records the work of an opened call.
+#[cold]
+pub(crate) fn record_works(works: impl Iterator<Item = StreamWork>) {
+    let mut works = works.peekable();
+    while works.peek().is_some() {
+        let mut tracer = locked(&TRACER);
+        works.by_ref().take(AT_ONCE).for_each(|work| _ = tracer.works.push(work));
+    }
+}
+
 /// Copies the current records. Later ones are left for the next trace.
 pub(crate) fn records() -> TraceRecords {
     let mut records = TraceRecords::default();
-    let (calls, slices) = {
+    let (calls, slices, works) = {
         let tracer = locked(&TRACER);
         records.calls.reserve(tracer.calls.len());
         records.slices.reserve(tracer.slices.len());
+        records.works.reserve(tracer.works.len());
         records.threads = tracer.threads.iter().cloned().collect();
         (records.brackets, records.unplaced) = (tracer.slices.pushed(), tracer.unplaced);
-        (tracer.calls.next(), tracer.slices.next())
+        records.activities = tracer.works.pushed();
+        (tracer.calls.next(), tracer.slices.next(), tracer.works.next())
     };
     let mut next = 0;
     while next < slices {
         next = locked(&TRACER).slices.copy(next, AT_ONCE, &mut records.slices);
+    }
+    next = 0;
+    while next < works {
+        next = locked(&TRACER).works.copy(next, AT_ONCE, &mut records.works);
     }
     next = 0;
     while next < calls {
@@ -204,17 +254,25 @@ impl TraceRecords {
         self.brackets.saturating_sub(self.slices.len() as u64)
     }
 
-    /// Returns a note about brackets missing from the trace, if any.
+    /// Returns the number of kernels, copies and memsets overwritten by later ones.
+    pub fn dropped_activities(&self) -> u64 {
+        self.activities.saturating_sub(self.works.len() as u64)
+    }
+
+    /// Returns a note about anything missing from the trace, if any.
     pub fn note(&self) -> Option<String> {
-        let dropped = self.dropped();
         let mut notes = Vec::new();
-        if dropped > 0 {
-            notes.push(format!(
-                "the trace has the last {} of {} brackets, and {dropped} were dropped; \
-                 `GPU_TIME_TRACE_LAST` sets how many it keeps",
-                self.slices.len(),
-                self.brackets
-            ));
+        for (all, dropped, what) in [
+            (self.brackets, self.dropped(), "brackets"),
+            (self.activities, self.dropped_activities(), "kernels, copies and memsets"),
+        ] {
+            if dropped > 0 {
+                notes.push(format!(
+                    "the trace has the last {} of {all} {what}, and {dropped} were dropped; \
+                     `GPU_TIME_TRACE_LAST` sets how many it keeps",
+                    all - dropped,
+                ));
+            }
         }
         if self.unplaced > 0 {
             notes.push(format!(

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 /// The last `capacity` items, numbered in the order in which they were pushed.
 ///
-/// Invariant: memory is allocated only once. The ring contains the items with the highest numbers.
+/// Invariant: memory is allocated at most once. The ring contains the items with the highest numbers.
 pub(super) struct Ring<T> {
     items: VecDeque<T>,
     capacity: usize,
@@ -24,10 +24,17 @@ impl<T: Copy> Ring<T> {
         Ring { items: VecDeque::with_capacity(capacity), capacity, first, next: first }
     }
 
+    /// Creates an empty ring as [`new`](Self::new) does, which gets its memory with the first item.
+    pub fn unallocated(capacity: usize, first: u64) -> Self {
+        Ring { capacity: capacity.max(1), first, next: first, ..Self::EMPTY }
+    }
+
     /// Adds an item, dropping the oldest if the ring is full. Returns its number.
     pub fn push(&mut self, item: T) -> u64 {
         if self.items.len() == self.capacity {
             self.items.pop_front();
+        } else if self.items.capacity() == 0 {
+            self.items.reserve_exact(self.capacity);
         }
         self.items.push_back(item);
         self.next += 1;
@@ -124,5 +131,16 @@ mod tests {
         let before = ring.items.capacity();
         (0..1_000).for_each(|number| _ = ring.push(number));
         assert_eq!(ring.items.capacity(), before);
+    }
+
+    #[test]
+    fn unallocated_ring_gets_its_memory_with_the_first_item() {
+        let mut ring = Ring::unallocated(100, 7);
+        assert_eq!((ring.items.capacity(), all(&ring, 0)), (0, vec![]));
+        assert_eq!(ring.push(0), 7);
+        let first = ring.items.capacity();
+        assert!(first >= 100);
+        (0..1_000).for_each(|number| _ = ring.push(number));
+        assert_eq!((ring.items.capacity(), ring.len()), (first, 100));
     }
 }

@@ -135,18 +135,18 @@ fn can_open() -> bool {
     switches::is_on() && !cuda::contexts().is_empty()
 }
 
-/// Lets calls that begin now be marked while it exists.
-struct Marking(());
+/// Lets calls that begin now be marked while it exists. Invariant: this much of [`SWITCHES`] is its own.
+struct Marking(u32);
 
 impl Marking {
-    fn begin() -> Marking {
-        SWITCHES.opened.fetch_add(1, Relaxed);
-        Marking(())
+    fn begin(added: u32) -> Marking {
+        SWITCHES.opened.fetch_add(added, Relaxed);
+        Marking(added)
     }
 
     /// Begins, and waits until a moment. `None` if the process ends meanwhile, or a window is requested.
     fn begin_until(at: Instant) -> Option<Marking> {
-        let marking = Marking::begin();
+        let marking = Marking::begin(switches::MARKING);
         loop {
             let rest = at.saturating_duration_since(Instant::now());
             if rest.is_zero() {
@@ -162,14 +162,14 @@ impl Marking {
 
 impl Drop for Marking {
     fn drop(&mut self) {
-        SWITCHES.opened.fetch_sub(1, Relaxed);
+        SWITCHES.opened.fetch_sub(self.0, Relaxed);
     }
 }
 
 /// Records a window of this length.
 fn record(length: Duration) {
     cupti::observe_launches(opened::launched);
-    let _marking = Marking::begin();
+    let _open = Marking::begin(1);
     let Some(switched_on) = cupti::switch_on() else { return };
     windows().open();
     notes::open();

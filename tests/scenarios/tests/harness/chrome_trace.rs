@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use gpu_time_sim_driver::trace::Trace;
-use serde_json::Value;
+use gpu_time_sim_driver::trace::{Command, Trace};
+use serde_json::{Value, json};
 
 use super::report::Report;
 
@@ -13,9 +13,10 @@ const FIRST_DEVICE: u64 = 1 << 22;
 /// A parsed Chrome trace.
 pub struct ChromeTrace {
     pub other: Value,
-    /// The calls and the brackets, each in the order of their rows.
+    /// The calls, the brackets, and the work of opened calls, each in the order of their rows.
     pub calls: Vec<Slice>,
     pub brackets: Vec<Slice>,
+    pub works: Vec<Slice>,
     /// The number of arrows from a call to a bracket.
     pub arrows: usize,
 }
@@ -128,9 +129,15 @@ impl ChromeTrace {
             its.map(|(slice, _)| slice.clone()).collect::<Vec<_>>()
         };
         let other = trace["otherData"].clone();
-        let trace =
-            ChromeTrace { other, calls: of("call"), brackets: of("gpu"), arrows: ends.len() };
-        assert_eq!(trace.calls.len() + trace.brackets.len(), slices.len());
+        let trace = ChromeTrace {
+            other,
+            calls: of("call"),
+            brackets: of("gpu"),
+            works: [of("kernel"), of("memory")].concat(),
+            arrows: ends.len(),
+        };
+        let shown = [&trace.calls, &trace.brackets, &trace.works].map(Vec::len);
+        assert_eq!(shown.iter().sum::<usize>(), slices.len());
         trace.assert_nested();
         for [tail, head] in ends.into_values() {
             let (tail, head) = (tail.expect("a tail"), head.expect("a head"));
@@ -143,7 +150,8 @@ impl ChromeTrace {
     /// Walks every row in time order, as a viewer does, and asserts that its slices nest.
     fn assert_nested(&self) {
         let mut open: HashMap<RowId, Vec<&Slice>> = HashMap::new();
-        let mut all: Vec<&Slice> = self.calls.iter().chain(&self.brackets).collect();
+        let on_streams = self.brackets.iter().chain(&self.works);
+        let mut all: Vec<&Slice> = self.calls.iter().chain(on_streams).collect();
         // Slices that begin at the same time keep their order in the file.
         all.sort_by_key(|slice| slice.begin_ns);
         for slice in all {
@@ -159,6 +167,39 @@ impl ChromeTrace {
     /// Returns the brackets for one function or launch.
     pub fn of(&self, name: &str) -> Vec<&Slice> {
         self.brackets.iter().filter(|slice| slice.name == format!("scenario::{name}")).collect()
+    }
+
+    /// Asserts that the trace has the work that CUPTI recorded, where and when the model had it. The
+    /// clocks may be read while another thread advances the simulated time, hence the stated error.
+    pub fn check_recorded(&self, trace: &Trace) {
+        assert_eq!(whole(&self.other, "activities"), self.works.len() as u64);
+        // Kernels of the runtime itself belong to no call.
+        let of_program = |command: &&Command| !command.name.starts_with("gpu_time_");
+        let mut recorded: Vec<_> = trace.recorded().filter(of_program).collect();
+        for slice in &self.works {
+            let error_ns = whole(&slice.args, "alignment_error_ns");
+            let is_it = |command: &&Command| {
+                let is_memory = ["copy", "memset"].contains(&command.kind.as_str());
+                let name = if is_memory { &slice.name } else { &command.name };
+                let sizes = |name: &str| slice.args[name].as_array().map(|_| &slice.args[name]);
+                slice.begin_ns.abs_diff(command.start_ns) <= error_ns
+                    && slice.end_ns - slice.begin_ns == command.duration_ns
+                    && (&slice.name == name && slice.name.starts_with('[') == is_memory)
+                    && (is_memory || sizes("grid") == Some(&json!(command.grid)))
+                    && (is_memory || sizes("block") == Some(&json!(command.block)))
+                    && slice.is_on(command.stream)
+                    && slice.process.starts_with(&format!("cuda:{} ", command.device))
+            };
+            let found = recorded.iter().position(|command| is_it(command));
+            recorded.swap_remove(found.unwrap_or_else(|| panic!("no command: {slice:?}")));
+        }
+        assert_eq!(recorded, Vec::<&Command>::new());
+    }
+
+    /// Returns the call that a slice belongs to.
+    pub fn call_of(&self, slice: &Slice) -> &Slice {
+        let call = self.calls.iter().find(|call| call.args["call"] == slice.args["call"]);
+        call.unwrap_or_else(|| panic!("no call: {slice:?}"))
     }
 
     /// Asserts that the trace's brackets are the report's event samples.

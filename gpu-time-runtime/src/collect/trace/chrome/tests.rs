@@ -3,10 +3,12 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 
 use crate::collect::trace::chrome::*;
+use crate::collect::trace::tracks::in_order;
 use crate::gpu::fake::site;
-use crate::record::stream_state::{Mark, StreamKey};
+use crate::record::stream_state::{Mark, StreamKey, StreamState};
 use crate::site::series_id::SeriesIdentity;
 use crate::stats::clock_fit::Moment;
+use crate::types::activity::GpuWork;
 use crate::types::sample::{CacheState, Sample};
 use crate::types::{handles::Stream, key::SeriesKey};
 
@@ -36,6 +38,32 @@ fn slice(stream_state: &'static StreamState, marks: [Mark; 2], times: [f64; 2]) 
         passed: times.map(|host_ns| Moment { host_ns, error_ns: 10.0 }),
         marks,
         enqueued_ns: 0,
+    }
+}
+
+const HOSTILE: &str = "a\",\n\u{1b}[31m<script>\\ü";
+
+/// Returns a kernel with a hostile name between two host times, on a stream with an id of CUPTI.
+fn work(stream: Option<Stream>, stream_id: u32, [begin_ns, end_ns]: [u64; 2]) -> StreamWork {
+    let work = GpuWork {
+        name: HOSTILE.to_owned(),
+        grid: [4, 2, 1],
+        block: [128, 1, 1],
+        registers: 0,
+        shared_bytes: 0,
+    };
+    StreamWork {
+        site: site(),
+        call: CallId(1),
+        device: 0,
+        context: 1,
+        stream_id,
+        stream,
+        elsewhere: false,
+        begin_ns,
+        end_ns,
+        error_ns: 40,
+        work: Box::leak(Box::new(work)),
     }
 }
 
@@ -94,7 +122,6 @@ fn empty_trace_is_valid() {
 
 #[test]
 fn hostile_names_are_escaped() {
-    const HOSTILE: &str = "a\",\n\u{1b}[31m<script>\\ü";
     let process = process();
     let stream_state = stream_state();
     let marks = [open(stream_state), stream_state.close()];
@@ -103,8 +130,10 @@ fn hostile_names_are_escaped() {
     let recorded = TraceRecords {
         calls: vec![(0, call)],
         slices: vec![(3, bracket)],
+        works: vec![(0, work(Some(Stream(64)), 7, [300, 310]))],
         threads: vec![(7, HOSTILE.to_owned())],
         brackets: 4,
+        activities: 6,
         unplaced: 1,
     };
     let about = About { devices: vec![(DeviceId::Cuda(0), HOSTILE.to_owned())], ..about(&process) };
@@ -116,7 +145,85 @@ fn hostile_names_are_escaped() {
     assert_eq!((&shown[0]["ts"], &shown[0]["dur"]), (&0.0.into(), &0.41.into()));
     assert_eq!(shown[0]["args"]["running"], true);
     assert_eq!((&shown[1]["ts"], &shown[1]["dur"]), (&0.01.into(), &0.101.into()));
+    // The kernel is on the same row as the bracket.
+    assert_eq!((&shown[2]["pid"], &shown[2]["tid"]), (&shown[1]["pid"], &shown[1]["tid"]));
+    assert_eq!((&shown[2]["name"], &shown[2]["cat"]), (&HOSTILE.into(), &"kernel".into()));
+    assert_eq!((&shown[2]["ts"], &shown[2]["dur"]), (&0.21.into(), &0.01.into()));
+    let args = serde_json::json!({
+        "call": 1,
+        "function": site().name(),
+        "grid": [4, 2, 1],
+        "block": [128, 1, 1],
+        "alignment_error_ns": 40,
+    });
+    assert_eq!(shown[2]["args"], args);
+    assert_eq!(other["dropped_activities"], 5);
     let note = recorded.note().unwrap();
     assert!(note.starts_with("the trace has the last 1 of 4 brackets, and 3 were"), "{note}");
+    assert!(
+        note.contains("; the trace has the last 1 of 6 kernels, copies and memsets, and 5 were")
+    );
     assert!(note.ends_with("; the trace leaves out samples whose place in time is not known: 1"));
+}
+
+/// Returns the rows' names by the times at which their kernels begin.
+fn rows_of_works(recorded: &TraceRecords) -> Vec<(u64, String)> {
+    let name = |track: &Track<'_>| track.name(recorded).into_owned();
+    let begins = |track: &Track<'_>| -> Vec<_> {
+        let of = |(at, _): &(Interval, OnStream<'_>)| (at.begin_ns, name(track));
+        track.items.iter().map(of).collect()
+    };
+    tracks(recorded).iter().flat_map(begins).collect()
+}
+
+#[test]
+fn work_is_on_the_row_of_its_stream() {
+    let call = Call { site: site(), thread: 7, began_ns: 90, ended_ns: None };
+    let works = [
+        // One known handle names the stream, also for a graph.
+        work(None, 13, [100, 110]),
+        work(Some(Stream(64)), 13, [120, 130]),
+        // Never known, known as the NULL stream by both handles, and a thread's own.
+        work(None, 14, [140, 150]),
+        work(Some(Stream(0)), 7, [160, 170]),
+        work(Some(Stream(1)), 7, [180, 190]),
+        work(Some(Stream(2)), 15, [200, 210]),
+        // The call was overwritten, so the thread is not known.
+        StreamWork { call: CallId(9), ..work(Some(Stream(2)), 16, [220, 230]) },
+    ];
+    let recorded = TraceRecords {
+        calls: vec![(0, call)],
+        works: (0..).zip(works).collect(),
+        threads: vec![(7, "worker".to_owned())],
+        ..TraceRecords::default()
+    };
+    let rows: Vec<_> = [
+        (100, "stream 0x40"),
+        (120, "stream 0x40"),
+        (140, "stream 14"),
+        (160, "NULL stream"),
+        (180, "NULL stream"),
+        (200, "stream of worker"),
+        (220, "stream 16"),
+    ]
+    .map(|(at, name)| (at, name.to_owned()))
+    .into();
+    assert_eq!(rows_of_works(&recorded), rows);
+}
+
+#[test]
+fn copy_has_no_grid() {
+    let copy = GpuWork {
+        name: "[copy HtoD]".to_owned(),
+        grid: [0; 3],
+        block: [0; 3],
+        registers: 0,
+        shared_bytes: 0,
+    };
+    let shown = StreamWork { work: Box::leak(Box::new(copy)), ..work(None, 13, [100, 110]) };
+    let args = serde_json::to_value(shown.args()).unwrap();
+    assert_eq!(
+        (shown.category(), &args["grid"], &args["block"]),
+        ("memory", &Value::Null, &Value::Null)
+    );
 }
