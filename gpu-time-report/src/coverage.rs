@@ -126,6 +126,17 @@ impl Coverage {
         }
     }
 
+    /// Returns `true` unless sums of forged values have overflowed.
+    #[doc(hidden)]
+    pub fn is_finite(&self) -> bool {
+        let of_kernels = self.unattributed.iter();
+        let of_kernels =
+            of_kernels.flat_map(|kernel| [kernel.total_ns, kernel.share, kernel.per_s]);
+        let errors = [self.busy_error, self.idle_error, self.attributed_error];
+        let shares = [self.total_ns, self.busy, self.idle, self.attributed];
+        shares.into_iter().chain(errors.into_iter().flatten()).chain(of_kernels).all(f64::is_finite)
+    }
+
     /// Returns the shares in words.
     pub(crate) fn sentence(&self) -> String {
         let share = |share: f64, error: Option<f64>| {
@@ -251,6 +262,12 @@ mod tests {
     fn pooled_error_is_unknown_if_one_is() {
         let pooled = coverage(10, 0.4, Some(0.03)).pooled(&coverage(2, 0.8, None));
         assert_eq!((pooled.busy_error, pooled.attributed_error), (None, None));
+    }
+
+    #[test]
+    fn overflow_is_noticed() {
+        let forged = Coverage { total_ns: f64::MAX, ..coverage(10, 0.4, Some(0.03)) };
+        assert!(forged.is_finite() && !forged.pooled(&forged).is_finite());
     }
 
     #[test]

@@ -77,7 +77,6 @@ pub(crate) fn find(
 ) -> Result<&'static Context, Fault> {
     let context = cuda::find(stream, handle)?;
     exit::arm_for_driver();
-    window::thread::wake();
     graph::poll_some();
     if !context.is_calibrated() && life.obstacle().is_none() {
         // A per-thread stream is known to this thread only.
@@ -92,6 +91,8 @@ pub(crate) fn find(
             }
         });
     }
+    // Not before, because a window would disturb the calibration.
+    window::thread::wake();
     Ok(context)
 }
 

@@ -110,7 +110,7 @@ pub(super) fn all(has_host_times: bool) -> Vec<report::Device> {
                 driver: driver.clone(),
                 l2_bytes: (l2 > 0).then_some(l2),
                 peak_gb_per_s: context.device.peak_bandwidth.map(|peak| peak as f64 / 1e9),
-                coverage: matching::coverage(context.device.ordinal as u32),
+                coverage: matching::coverage(context.device.ordinal),
                 ..report::Device::new(id, context.device.name.clone())
             };
             health::describe(&mut device, &context.device);

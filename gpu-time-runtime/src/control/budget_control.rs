@@ -222,6 +222,14 @@ mod tests {
         let counted = controller.budget.cost(std::iter::empty()).host_ns;
         let cost = (timed * CALL_NS) as f64;
         assert!(counted >= cost && counted < 1.01 * cost, "{counted} {cost}");
+
+        #[cfg(feature = "kernels")]
+        {
+            window::thread::count_cost(2_000_000);
+            assert_eq!(controller.adjust(begin + 501 * PAUSE_NS), Some(PAUSE_NS));
+            let with_window = controller.budget.cost(std::iter::empty());
+            assert!(with_window.host_ns >= counted + 2e6, "{counted} {with_window:?}");
+        }
     }
 
     #[test]

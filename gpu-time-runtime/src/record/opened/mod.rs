@@ -13,7 +13,7 @@ mod open_call;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::base::switches::SWITCHES;
+use crate::base::switches::{self, SWITCHES};
 use crate::base::{inside, lock::locked};
 use crate::cupti;
 pub(crate) use crate::record::opened::open_call::{FrameId, OpenCall, Subject};
@@ -36,9 +36,9 @@ pub(crate) fn is_inside() -> bool {
     cfg!(feature = "kernels") && SWITCHES.opened.load(Relaxed) != 0 && IS_OPEN.get()
 }
 
-/// Returns `true` if any thread is inside an opened call. Recording then slows all launches.
+/// Returns `true` if any thread is inside an opened call, or a window is open. Recording then slows all launches.
 pub(crate) fn are_open() -> bool {
-    SWITCHES.opened.load(Relaxed) != 0
+    SWITCHES.opened.load(Relaxed) & (switches::MARKING - 1) != 0
 }
 
 /// Returns `true` if a call that begins now is the outermost timed call on the thread.

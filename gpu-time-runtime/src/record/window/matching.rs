@@ -8,7 +8,7 @@ use crate::record::window::notes::{self, Note};
 use crate::stats::coverage::{CoverageSums, Recorded};
 use crate::types::activity::Activity;
 
-/// Captured and failed launches never have a record. A window waits for records of its launches this long.
+/// Failed launches never have a record. A window waits for records of its launches this long.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// A window with graph launches is complete after this many collections without a new record, since a graph
 /// has several.

@@ -55,7 +55,8 @@ pub(crate) fn unmark() {
 /// Notes a launch of the calling thread, if a window is open. `depth`: timed calls around it. Takes no lock and allocates
 /// nothing.
 pub(crate) fn note(launched: &Launched, is_opened: bool, depth: u32) {
-    if !IS_OPEN.load(Acquire) {
+    // What is captured does not run now.
+    if !IS_OPEN.load(Acquire) || launched.capture.is_some() {
         return;
     }
     let note = Note {

@@ -135,18 +135,18 @@ fn can_open() -> bool {
     switches::is_on() && !cuda::contexts().is_empty()
 }
 
-/// Lets calls that begin now be marked while it exists.
-struct Marking(());
+/// Lets calls that begin now be marked while it exists. Invariant: this much of [`SWITCHES`] is its own.
+struct Marking(u32);
 
 impl Marking {
-    fn begin() -> Marking {
-        SWITCHES.opened.fetch_add(1, Relaxed);
-        Marking(())
+    fn begin(added: u32) -> Marking {
+        SWITCHES.opened.fetch_add(added, Relaxed);
+        Marking(added)
     }
 
     /// Begins, and waits until a moment. `None` if the process ends meanwhile, or a window is requested.
     fn begin_until(at: Instant) -> Option<Marking> {
-        let marking = Marking::begin();
+        let marking = Marking::begin(switches::MARKING);
         loop {
             let rest = at.saturating_duration_since(Instant::now());
             if rest.is_zero() {
@@ -162,14 +162,14 @@ impl Marking {
 
 impl Drop for Marking {
     fn drop(&mut self) {
-        SWITCHES.opened.fetch_sub(1, Relaxed);
+        SWITCHES.opened.fetch_sub(self.0, Relaxed);
     }
 }
 
 /// Records a window of this length.
 fn record(length: Duration) {
     cupti::observe_launches(opened::launched);
-    let _marking = Marking::begin();
+    let _open = Marking::begin(1);
     let Some(switched_on) = cupti::switch_on() else { return };
     windows().open();
     notes::open();
@@ -178,7 +178,12 @@ fn record(length: Duration) {
     let (mut launches, mut collected) = (0, 0);
     loop {
         let rest = end.saturating_duration_since(Instant::now());
-        if rest.is_zero() || has_ended() {
+        if has_ended() {
+            // CUPTI may be gone, and the last report does not wait for this window.
+            notes::close();
+            return;
+        }
+        if rest.is_zero() {
             break;
         }
         thread::sleep(rest.min(STEP));
@@ -208,8 +213,13 @@ fn collect() {
 
 fn charge(ns: u64) {
     if cost::is_on() {
-        COST_NS.fetch_add(ns, Relaxed);
+        count_cost(ns);
     }
+}
+
+/// Counts a cost that the budget is to be charged for.
+pub(crate) fn count_cost(ns: u64) {
+    COST_NS.fetch_add(ns, Relaxed);
 }
 
 /// The times of collections after a window: each flush makes launches wait that happen at the same time.

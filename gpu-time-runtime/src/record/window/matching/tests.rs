@@ -96,7 +96,7 @@ fn end_of_the_process_leaves_unfinished_windows_out() {
     assert_eq!(found(&windows), (1, 1, 0.4));
 }
 
-/// A captured launch has no record.
+/// A failed launch has no record.
 #[test]
 fn launch_without_a_record_is_waited_for_in_vain() {
     let mut windows = closed([note(1), note(2)]);
@@ -127,9 +127,12 @@ fn notes_are_taken_while_the_window_is_open() {
         correlation,
         context: 1,
         stream: None,
+        capture: None,
         is_graph: false,
     };
     notes::note(&launched(1), false, 0);
+    // What is captured does not run.
+    notes::note(&crate::types::activity::Launched { capture: Some(1), ..launched(9) }, false, 0);
     windows.begin_round();
     assert!(windows.take(&activity(1, 10, 20)));
     assert!(!windows.take(&activity(2, 20, 50)), "too early");
