@@ -15,11 +15,11 @@ use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use gpu_time::{
-    BackToBack, Budget, Bytes, ClockError, Clocks, Compared, Configure, Device, Elsewhere, Eviction, Flops,
-    FlushProof, GpuStream, Histogram, Kernel, KernelTimes, LEGACY_STREAM, Launch, Launches, LockedClocks, NULL_STREAM,
-    PER_THREAD_STREAM, Process, Ratio, RawStream, ReadError, Series, Settle, Settled, Site, Slot,
-    Snapshot, Stats, Timeline, Unmet, compare, configure, gpu_timed, lock_clocks, publish,
-    raw_stream, report, set_enabled, snapshot, until_stable,
+    BackToBack, Budget, Bytes, ClockError, Clocks, Compared, Configure, Device, Elsewhere,
+    Eviction, Flops, FlushProof, GpuStream, Histogram, Kernel, KernelTimes, LEGACY_STREAM, Launch,
+    Launches, LockedClocks, NULL_STREAM, PER_THREAD_STREAM, Process, Ratio, RawStream, ReadError,
+    Series, Settle, Settled, Site, Slot, Snapshot, Stats, Timeline, Unmet, compare, configure,
+    gpu_timed, lock_clocks, publish, raw_stream, report, set_enabled, snapshot, until_stable,
 };
 
 /// The methods of a cudarc stream that generated code calls.
