@@ -104,7 +104,7 @@ pub(super) fn measure_kernel_base(context: &'static Context) {
     }
 }
 
-/// Returns `true` if no thread has an open bracket or opened call.
+/// Returns `true` if no thread has an open bracket or opened call, and no window is open.
 fn is_undisturbed() -> bool {
     !stream_state::has_open() && !opened::are_open()
 }
