@@ -35,7 +35,7 @@ built() {
 }
 # Separate builds: in one, the benches would get all features that the scenarios ask for.
 built -p gpu-time-scenarios --test scenarios
-built -p gpu-time -p gpu-time-accuracy --features nvml,html --examples --bench '*' \
+built -p gpu-time -p gpu-time-accuracy --features nvml,html,kernels --examples --bench '*' \
     --bin kernel-base --bin flush-methods
 built -p gpu-time-tests --features cublas,gpu-time/nvml,gpu-time/html --example async_pitfall
 

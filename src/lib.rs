@@ -13,11 +13,12 @@ pub use gpu_time_macros::gpu_timed;
 
 #[cfg(all(feature = "enabled", target_os = "linux"))]
 pub use gpu_time_runtime::{
-    BackToBack, Budget, Bytes, ClockError, Clocks, Compared, Configure, Device, Elsewhere,
-    Eviction, Flops, FlushProof, GpuStream, Histogram, Kernel, KernelTimes, LEGACY_STREAM, Launch,
-    Launches, LockedClocks, NULL_STREAM, PER_THREAD_STREAM, Process, Ratio, RawStream, ReadError,
-    Series, Settle, Settled, Site, Slot, Snapshot, Stats, Timeline, Unmet, compare, configure,
-    lock_clocks, publish, raw_stream, report, set_enabled, snapshot, until_stable,
+    BackToBack, Budget, Bytes, ClockError, Clocks, Compared, Configure, Coverage, Device,
+    Elsewhere, Eviction, Flops, FlushProof, GpuStream, Histogram, Kernel, KernelTimes,
+    LEGACY_STREAM, Launch, Launches, LockedClocks, NULL_STREAM, PER_THREAD_STREAM, Process, Ratio,
+    RawStream, ReadError, Series, Settle, Settled, Site, Slot, Snapshot, Stats, Timeline,
+    Unattributed, Unmet, compare, configure, lock_clocks, open_window, publish, raw_stream, report,
+    set_enabled, snapshot, until_stable,
 };
 
 /// Items named by generated code. This is not a public interface.
@@ -29,9 +30,10 @@ pub use gpu_time_runtime::private as __private;
 mod off;
 #[cfg(not(all(feature = "enabled", target_os = "linux")))]
 pub use off::{
-    BackToBack, Budget, Bytes, ClockError, Clocks, Compared, Configure, Device, Elsewhere,
-    Eviction, Flops, FlushProof, GpuStream, Histogram, Kernel, KernelTimes, LEGACY_STREAM, Launch,
-    Launches, LockedClocks, NULL_STREAM, PER_THREAD_STREAM, Process, Ratio, RawStream, ReadError,
-    Series, Settle, Settled, Site, Slot, Snapshot, Stats, Timeline, Unmet, compare, configure,
-    lock_clocks, publish, raw_stream, report, set_enabled, snapshot, until_stable,
+    BackToBack, Budget, Bytes, ClockError, Clocks, Compared, Configure, Coverage, Device,
+    Elsewhere, Eviction, Flops, FlushProof, GpuStream, Histogram, Kernel, KernelTimes,
+    LEGACY_STREAM, Launch, Launches, LockedClocks, NULL_STREAM, PER_THREAD_STREAM, Process, Ratio,
+    RawStream, ReadError, Series, Settle, Settled, Site, Slot, Snapshot, Stats, Timeline,
+    Unattributed, Unmet, compare, configure, lock_clocks, open_window, publish, raw_stream, report,
+    set_enabled, snapshot, until_stable,
 };

@@ -58,6 +58,9 @@ pub fn publish() {}
 /// Does nothing, because the `enabled` feature is off.
 pub fn set_enabled(_on: bool) {}
 
+/// Does nothing, because the `enabled` feature is off.
+pub fn open_window(_length: Duration) {}
+
 /// Returns an error that names the `enabled` and `nvml` features.
 ///
 /// # Errors
@@ -111,6 +114,7 @@ ignored! {
         cold(state: &str)
         sleep(time: &str)
         kernels(how: &str)
+        windows(plan: &str)
         bias(ns: &str)
         trace_last(calls: impl Into<Option<usize>>)
     }

@@ -1,7 +1,9 @@
-//! The command-line tool of gpu-time: `show`, `html`, `merge`, `compare`, `ab`, `doctor`.
+//! The command-line tool of gpu-time: `show`, `html`, `merge`, `compare`, `ab`, `doctor`,
+//! `calibrate`.
 
 mod ab;
 mod args;
+mod calibrate;
 mod compare;
 mod doctor;
 #[cfg(test)]
@@ -47,6 +49,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         }
         Command::Ab(options) => return ab::run(&options),
         Command::Doctor => return doctor::run(),
+        Command::Calibrate => return calibrate::run(),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Args::command(), "gpu-time", &mut script);

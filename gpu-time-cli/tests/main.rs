@@ -1,6 +1,7 @@
 //! Tests that run the tool as a command.
 
 mod ab;
+mod calibrate;
 mod compare;
 mod doctor;
 mod fixtures;

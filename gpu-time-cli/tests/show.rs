@@ -129,7 +129,8 @@ fn every_command_has_a_manual_page() {
     assert!(page.starts_with(".ie") && page.contains(".SH DESCRIPTION"), "{page}");
     let pages = page.lines().filter_map(|line| line.strip_prefix("gpu\\-time\\-"));
     let commands: Vec<&str> = pages.filter_map(|page| page.strip_suffix("(1)")).collect();
-    let known = ["show", "html", "merge", "compare", "ab", "doctor", "completions", "man"];
+    let known =
+        ["show", "html", "merge", "compare", "ab", "doctor", "calibrate", "completions", "man"];
     assert_eq!(commands, known);
     for command in known {
         let page = tool(&["man", command]).success();

@@ -121,7 +121,8 @@ use proc_macro::TokenStream;
 /// *opened*, in any library and on any stream. The outermost timed call of a thread is opened, together
 /// with all annotated functions inside it. Each record counts for the innermost of these at the moment
 /// of the launch, and is inclusive time of the others. An opened call has no brackets. What another thread
-/// enqueues for the call is not attributed to it.
+/// enqueues for the call is not attributed to it. A function without a stream counts as skipped inside a
+/// call that events time, unless that is async.
 ///
 /// With `clock = "kernels"` opened calls are the only source of times, so every timed call is opened
 /// unless `kernels` gives a share. Name a stream where you can: it adds exact times of single launches, and

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::FlushProof;
+use crate::{Coverage, FlushProof};
 
 /// A device on which something was timed. A value is `None` if it does not apply or was not
 /// measured.
@@ -57,6 +57,8 @@ pub struct Device {
     #[doc(hidden)]
     pub other_processes: Option<u32>,
     #[doc(hidden)]
+    pub coverage: Option<Coverage>,
+    #[doc(hidden)]
     pub warnings: Vec<String>,
 }
 
@@ -88,6 +90,7 @@ impl Device {
             mig: None,
             mps: None,
             other_processes: None,
+            coverage: None,
             warnings: Vec::new(),
         }
     }
@@ -232,6 +235,12 @@ impl Device {
     /// the processes is assumed to be this one.
     pub fn other_processes(&self) -> Option<u32> {
         self.other_processes
+    }
+
+    /// Returns how busy the device was, from windows in which everything that the process enqueued was
+    /// recorded. `None` without windows.
+    pub fn coverage(&self) -> Option<&Coverage> {
+        self.coverage.as_ref()
     }
 
     /// Returns reasons to doubt the device's figures.

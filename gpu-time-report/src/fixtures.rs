@@ -164,6 +164,29 @@ fn proof() -> FlushProof {
     FlushProof { clean: Some(clean), dirty: Some(dirty) }
 }
 
+/// Windows over a device with 20 kernels outside of annotated functions.
+pub fn coverage() -> Coverage {
+    let kernel = |i: u32| Unattributed {
+        name: format!("outside_{i}"),
+        count: 400,
+        total_ns: 1e6 * f64::from(20 - i),
+        share: 0.0,
+        per_s: 0.0,
+    };
+    Coverage {
+        windows: 40,
+        incomplete: 1,
+        total_ns: 800e6,
+        busy: 0.7,
+        busy_error: Some(0.005),
+        idle: 0.3,
+        idle_error: Some(0.005),
+        attributed: 0.35,
+        attributed_error: Some(0.004),
+        unattributed: Unattributed::largest((0..20).map(kernel).collect(), 560e6, 800e6),
+    }
+}
+
 pub fn gpu() -> Device {
     Device {
         driver: Some("580.159.04".to_owned()),
@@ -429,7 +452,8 @@ pub fn kernels() -> Snapshot {
         site("app::forked", 40, ScopeKind::Body, [0, 0, 67], vec![forked]),
     ];
     let process = Process { cupti_version: Some(130_000), ..process(None) };
-    Snapshot::new(process, vec![gpu()], sites)
+    let gpu = Device { coverage: Some(coverage()), ..gpu() };
+    Snapshot::new(process, vec![gpu], sites)
 }
 
 /// Returns the report from a machine without a GPU, where the host clock times every call.

@@ -19,6 +19,7 @@
 //! ```
 
 mod budget;
+mod coverage;
 mod csv;
 mod device;
 #[cfg(test)]
@@ -58,6 +59,7 @@ mod work;
 mod tests;
 
 pub use budget::Budget;
+pub use coverage::{Coverage, Unattributed};
 pub use device::{Clocks, Device};
 pub use flush_proof::{Eviction, FlushProof};
 pub use json::ReadError;

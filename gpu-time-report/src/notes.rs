@@ -155,7 +155,8 @@ fn legend(snapshot: &Snapshot) -> Vec<String> {
         explain(
             "bias (floor)",
             "event time of an empty pair, so kernels read about 1 µs longer than in Nsight Systems; to \
-             correct that, set `GPU_TIME_BIAS=cupti:TIME` to CUPTI's time of an empty kernel",
+             correct that, run `gpu-time calibrate`, or set `GPU_TIME_BIAS=cupti:TIME` to CUPTI's time \
+             of an empty kernel",
         );
     }
     if any(|s| s.graph) {

@@ -11,13 +11,15 @@ use std::fmt;
 use anstyle::Style;
 
 use crate::units::{self, printable};
-use crate::{Clocks, Device, Process, Snapshot, Terminal, notes};
+use crate::{Clocks, Coverage, Device, Process, Snapshot, Terminal, notes};
 use grid::Grid;
 use layout::fitted;
 use style::{DIMMED, DOUBTFUL, TITLE};
 
 /// The maximum number of warnings shown.
 const WARNINGS: usize = 20;
+/// The maximum number of kernels outside of annotated functions that is shown for a device.
+const OUTSIDE: usize = 5;
 
 impl Snapshot {
     /// Returns the table, laid out for a terminal: with colours if it supports them, and with names
@@ -51,6 +53,9 @@ fn render(snapshot: &Snapshot, to: Terminal, f: &mut impl fmt::Write) -> fmt::Re
     for device in &snapshot.devices {
         writeln!(f, "{}", printable(&device_line(device, has_bytes(snapshot, &device.id))))?;
         if let Some(line) = device.clocks.and_then(|clocks| health_line(device, clocks)) {
+            writeln!(f, "  {}", printable(&line))?;
+        }
+        for line in device.coverage.iter().flat_map(coverage_lines) {
             writeln!(f, "  {}", printable(&line))?;
         }
     }
@@ -109,6 +114,20 @@ fn device_line(device: &Device, with_peak: bool) -> String {
     ];
     let name = format!("{}: {}", device.id, device.name);
     parts.into_iter().flatten().fold(name, |line, part| line + ", " + &part)
+}
+
+/// Returns how busy the device was, and the largest kernels outside of annotated functions.
+fn coverage_lines(coverage: &Coverage) -> Vec<String> {
+    let all = &coverage.unattributed;
+    let mut lines = vec![coverage.sentence()];
+    if !all.is_empty() {
+        lines.push("outside of annotated functions:".to_owned());
+    }
+    lines.extend(all.iter().take(OUTSIDE).map(|kernel| format!("  {}", kernel.sentence())));
+    if all.len() > OUTSIDE {
+        lines.push(format!("  and {} more", all.len() - OUTSIDE));
+    }
+    lines
 }
 
 /// Returns the clocks at first use and at the time of the report, and other NVML values.

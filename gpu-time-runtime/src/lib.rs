@@ -1,5 +1,5 @@
-//! The runtime of [gpu-time](https://docs.rs/gpu-time): records events around GPU work, collects the
-//! times and writes the report.
+//! The runtime of [gpu-time](https://docs.rs/gpu-time): records events around GPU work, or the work itself,
+//! collects the times and writes the report.
 //!
 //! Depend on `gpu-time`, not on this crate. It re-exports the public items, and the code that
 //! `#[gpu_timed]` generates calls the hidden ones.
@@ -11,6 +11,9 @@
 //! 1. decides whether it is timed: filter, sampling, warm-up, capture state of the stream;
 //! 2. opens a `Scope`, which records an event on the stream before and after the work: a *bracket*;
 //! 3. returns without waiting for the GPU. The bracket is pending in the thread's recorder.
+//!
+//! With the feature `kernels`, a chosen call has no bracket. It is *opened*: CUPTI records the work that it
+//! enqueues, and a thread of the runtime matches the records to its launches.
 //!
 //! The thread's later calls, and every report, drain the brackets that the GPU has passed. Each
 //! becomes a sample in a series: there is one series per function or launch, device, cache state
@@ -26,13 +29,15 @@ compile_error!(
 );
 
 mod base;
+#[cfg(all(feature = "kernels", feature = "nvml"))]
+#[doc(hidden)]
+pub mod calibrate;
 mod call;
 mod collect;
 mod config;
 mod control;
 mod cuda;
 #[cfg_attr(not(feature = "kernels"), path = "cupti/off.rs")]
-#[allow(dead_code, unused_imports, reason = "for windows")]
 mod cupti;
 #[cfg(feature = "nvml")]
 #[doc(hidden)]
@@ -51,6 +56,8 @@ mod site;
 mod stats;
 mod types;
 
+use std::time::Duration;
+
 use crate::base::{fork, inside, switches};
 #[cfg(fuzzing)]
 #[doc(hidden)]
@@ -59,9 +66,9 @@ pub use config::fuzzing;
 pub use config::report_file::write_file;
 pub use control::configure::{Configure, configure};
 pub use gpu_time_report::{
-    Budget, Bytes, Clocks, Device, Elsewhere, Eviction, Flops, FlushProof, Histogram, Kernel,
-    KernelTimes, Launch, Launches, Process, ReadError, Series, Site, Slot, Snapshot, Stats,
-    Timeline,
+    Budget, Bytes, Clocks, Coverage, Device, Elsewhere, Eviction, Flops, FlushProof, Histogram,
+    Kernel, KernelTimes, Launch, Launches, Process, ReadError, Series, Site, Slot, Snapshot, Stats,
+    Timeline, Unattributed,
 };
 pub use lifecycle::clocks::{ClockError, LockedClocks, lock_clocks};
 pub use settle::{BackToBack, Compared, Ratio, Settle, Settled, Unmet};
@@ -178,6 +185,19 @@ pub fn compare(
     let mut of_base = || inside::outside(&mut of_base);
     let mut of_new = || inside::outside(&mut of_new);
     settle::compare::run(settle, [(base, &mut of_base), (new, &mut of_new)])
+}
+
+/// Records everything that the process enqueues in the next `length`, up to ten seconds, to tell how busy its
+/// devices are and with what.
+///
+/// Does not block: a background thread opens the window, as soon as a timed call has used a GPU. If a window is open, the next
+/// one follows it. [`Device::coverage`] has the figures of all windows. Windows that a program opens tell about
+/// the moments that it chooses; those of `GPU_TIME_WINDOWS` and [`Configure::windows`] are random.
+///
+/// Does nothing without the `kernels` feature, with `GPU_TIME=off`, or in a forked child.
+pub fn open_window(length: Duration) {
+    let _inside = inside::enter();
+    control::active::open_window(Some(length));
 }
 
 /// Turns timing on or off for all threads.

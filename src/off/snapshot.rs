@@ -135,8 +135,14 @@ no_values! {
         flush_bytes: Option<u64>, flush_proof: Option<&FlushProof>, clocks: Option<&Clocks>,
         throttle: Empty<(&str, Option<u64>)>, temperature_c: Option<u32>, power_w: Option<f64>,
         persistence: Option<bool>, mig: Option<bool>, mps: Option<bool>,
-        other_processes: Option<u32>, warnings: &[String],
+        other_processes: Option<u32>, coverage: Option<&Coverage>, warnings: &[String],
     }
+    Coverage {
+        windows: u64, incomplete: u64, total_ns: f64, busy: f64, busy_error: Option<f64>, idle: f64,
+        idle_error: Option<f64>, attributed: f64, attributed_error: Option<f64>,
+        unattributed: &[Unattributed],
+    }
+    Unattributed { name: &str, count: u64, total_ns: f64, share: f64, per_s: f64 }
     Clocks: Copy: Eq {
         sm_start_mhz: Option<u32>, sm_end_mhz: Option<u32>, sm_max_mhz: Option<u32>,
         mem_start_mhz: Option<u32>, mem_end_mhz: Option<u32>, mem_max_mhz: Option<u32>,

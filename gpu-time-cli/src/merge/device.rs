@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use gpu_time_report::Device;
+use gpu_time_report::{Coverage, Device};
 
 use super::combine::{add_warning, agree};
 
@@ -85,6 +85,11 @@ fn merge(ours: &mut Device, theirs: &Device) {
     agree(&mut ours.mig, &theirs.mig);
     agree(&mut ours.mps, &theirs.mps);
     agree(&mut ours.other_processes, &theirs.other_processes);
+    ours.coverage = match (ours.coverage.take(), &theirs.coverage) {
+        // Sums of forged values can overflow, which JSON cannot represent.
+        (Some(ours), Some(theirs)) => Some(ours.pooled(theirs)).filter(Coverage::is_finite),
+        (ours, theirs) => ours.or_else(|| theirs.clone()),
+    };
     for (reason, held) in theirs.throttle.iter().flatten() {
         let ours = ours.throttle.get_or_insert_default().entry(reason.clone()).or_insert(Some(0));
         *ours = ours.zip(*held).map(|(ours, theirs)| ours.saturating_add(theirs));

@@ -1,8 +1,8 @@
 //! Tests that a merged report equals the report that a single process would have written.
 
 use gpu_time_report::{
-    Bytes, Clock, Elsewhere, ElsewhereReason, Kernel, KernelTimes, Launches, Run, Series, Snapshot,
-    Stats,
+    Bytes, Clock, Coverage, Device, Elsewhere, ElsewhereReason, Kernel, KernelTimes, Launches, Run,
+    Series, Snapshot, Stats, Unattributed,
 };
 use proptest::prelude::*;
 
@@ -131,6 +131,54 @@ fn net_times_use_bias_of_each_launch_count() {
     assert_eq!((only(&both).bias_ns(), only(&both).launches().unwrap().mean()), (Some(500.0), 2.0));
     let varied = merged(&[both, of(3000.0, 1, 3)]);
     assert_eq!((only(&varied).net_ns(), only(&varied).net_sum_ns), (None, Some(40_000.0)));
+}
+
+/// A report with this many windows of 20 ms, in which the device was busy for a share of the time.
+fn with_windows(pid: u32, windows: u64, busy: f64, busy_error: Option<f64>) -> Snapshot {
+    let total_ns = windows as f64 * 20e6;
+    let outside = Unattributed {
+        name: "outside".to_owned(),
+        count: windows,
+        total_ns: 1e6 * windows as f64,
+        share: 0.05 / busy,
+        per_s: 50.0,
+    };
+    let coverage = Coverage {
+        windows,
+        incomplete: 1,
+        total_ns,
+        busy,
+        busy_error,
+        idle: 1.0 - busy,
+        idle_error: busy_error,
+        attributed: busy / 2.0,
+        attributed_error: busy_error,
+        unattributed: vec![outside],
+    };
+    let gpu = Device { coverage: Some(coverage), ..gpu("cuda:0", "H200") };
+    report(pid, vec![gpu], vec![])
+}
+
+#[test]
+fn windows_are_pooled() {
+    let all = merged(&[with_windows(1, 10, 0.4, Some(0.03)), with_windows(2, 30, 0.8, Some(0.02))]);
+    let pooled = all.devices()[0].coverage().unwrap();
+    assert_eq!((pooled.windows, pooled.incomplete), (40, 2));
+    assert!((pooled.busy - 0.7).abs() < 1e-9 && pooled.busy_error.unwrap() < 0.02, "{pooled:?}");
+    let [outside] = &pooled.unattributed[..] else { panic!("{pooled:?}") };
+    assert_eq!((outside.count, outside.per_s), (40, 50.0));
+    assert!((outside.share - 0.05 / 0.7).abs() < 1e-9, "{outside:?}");
+    // One report has too few windows for an error.
+    let all = merged(&[with_windows(1, 10, 0.4, Some(0.03)), with_windows(2, 2, 0.8, None)]);
+    assert_eq!(all.devices()[0].coverage().unwrap().busy_error, None);
+}
+
+#[test]
+fn windows_of_one_report_are_kept() {
+    let report = with_windows(1, 10, 0.4, Some(0.03));
+    let without = one(2, series("cuda:0", &[1_000.0], &[], 0.0));
+    let all = merged(&[without, report.clone()]);
+    assert_eq!(all.devices()[0].coverage(), report.devices()[0].coverage());
 }
 
 #[test]

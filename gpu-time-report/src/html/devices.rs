@@ -25,6 +25,15 @@ fn card(device: &Device) -> Markup {
         section.card {
             h3 { (printable(&device.name)) " " span.chip { (printable(&device.id)) } }
             (list(&now))
+            @if let Some(coverage) = &device.coverage {
+                p { (printable(&coverage.sentence())) }
+                @if !coverage.unattributed.is_empty() {
+                    details {
+                        summary { "outside of annotated functions" }
+                        ul { @for kernel in &coverage.unattributed { li { (printable(&kernel.sentence())) } } }
+                    }
+                }
+            }
             @if !always.is_empty() {
                 details {
                     summary { "measurement details" }

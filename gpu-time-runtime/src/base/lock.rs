@@ -24,6 +24,9 @@ pub(crate) enum Rank {
     SignalHandlers,
     /// The configuration in force. Held while it is applied to sites, the trace and the budget.
     Config,
+    /// What the thread that opens windows is to do.
+    #[cfg(feature = "kernels")]
+    WindowOrders,
     /// The cache states that runs of `until_stable` ask for.
     ColdOverrides,
     /// Held while a context that was not known before is set up.
@@ -36,6 +39,9 @@ pub(crate) enum Rank {
     SuspendedCall,
     /// The opened calls that wait for records of their work. Held while they are matched.
     Collector,
+    /// The windows that wait for records. Held while records are matched.
+    #[cfg(feature = "kernels")]
+    Windows,
     /// The subscription to CUPTI, and the number of guards that keep it switched on.
     #[cfg(feature = "kernels")]
     Cupti,

@@ -35,6 +35,8 @@ use crate::base::{background, clock, siblings, standard};
 const ENDING: [c_int; 3] = [libc::SIGHUP, libc::SIGINT, libc::SIGTERM];
 /// The signal that asks for a report.
 const ASKING: c_int = libc::SIGUSR1;
+/// The signal that opens a window of recording.
+const OPENING: c_int = libc::SIGUSR2;
 /// The id of the first process in a PID namespace.
 const INIT: libc::pid_t = 1;
 
@@ -57,6 +59,8 @@ static CHANGING: Mutex<()> = Mutex::new(Rank::SignalHandlers, ());
 pub(crate) struct Handlers {
     /// Makes a report while the process goes on.
     pub report: fn(),
+    /// Opens a window of recording.
+    pub open_window: fn(),
     /// Makes the last report and gives locked clocks back.
     pub end: fn(),
     /// Gives locked clocks back.
@@ -82,6 +86,9 @@ pub(crate) fn watch_to_report(handlers: Handlers) -> io::Result<()> {
     let _changing = locked(&CHANGING);
     REPORTER.store(process(), Relaxed);
     take(ASKING, on_signal);
+    if cfg!(feature = "kernels") {
+        take(OPENING, on_signal);
+    }
     Ok(())
 }
 
@@ -90,6 +97,9 @@ pub(crate) fn watch_to_report(handlers: Handlers) -> io::Result<()> {
 #[cfg(feature = "signals")]
 pub(crate) fn watch_while_off() {
     take(ASKING, on_asked_while_off);
+    if cfg!(feature = "kernels") {
+        take(OPENING, on_asked_while_off);
+    }
 }
 
 /// Restores the default dispositions, unless reports need the handlers.
@@ -142,7 +152,7 @@ fn wait(mut from: UnixStream) {
 }
 
 fn answer(signal: c_int) {
-    if signal != ASKING && !is_ours(signal) {
+    if !is_request(signal) && !is_ours(signal) {
         FIRST_NS.store(0, Relaxed);
         return;
     }
@@ -157,6 +167,7 @@ fn answer(signal: c_int) {
 fn act(signal: c_int) {
     let Some(handlers) = HANDLERS.get() else { return };
     match (goes_on(signal, process()), is_reporter()) {
+        (true, true) if signal == OPENING => (handlers.open_window)(),
         (true, true) => (handlers.report)(),
         (true, false) => {}
         (false, true) => (handlers.end)(),
@@ -188,8 +199,10 @@ extern "C" fn on_signal(signal: c_int) {
 
 /// The handler of [`watch_while_off`]. Makes only calls that are async-signal-safe.
 #[cfg(feature = "signals")]
-extern "C" fn on_asked_while_off(_: c_int) {
-    const LINE: &str = "gpu-time: no report: timing is off (`GPU_TIME=off`)\n";
+extern "C" fn on_asked_while_off(signal: c_int) {
+    const REPORT: &str = "gpu-time: no report: timing is off (`GPU_TIME=off`)\n";
+    const WINDOW: &str = "gpu-time: no window: timing is off (`GPU_TIME=off`)\n";
+    let line = if signal == OPENING { WINDOW } else { REPORT };
     keeping_errno(|| {
         let mut stderr =
             libc::pollfd { fd: libc::STDERR_FILENO, events: libc::POLLOUT, revents: 0 };
@@ -198,7 +211,7 @@ extern "C" fn on_asked_while_off(_: c_int) {
         // Writing to a pipe without a reader would raise SIGPIPE.
         if stderr.revents == libc::POLLOUT && standard::Standard::Stderr.is_intact() {
             // SAFETY: writes a static text. A pipe that is ready accepts this few bytes without blocking.
-            unsafe { libc::write(stderr.fd, LINE.as_ptr().cast(), LINE.len()) };
+            unsafe { libc::write(stderr.fd, line.as_ptr().cast(), line.len()) };
         }
     });
 }
@@ -217,7 +230,12 @@ fn keeping_errno(work: impl FnOnce()) {
 
 /// Returns `true` if this process goes on after the signal, which then only asks for a report.
 fn goes_on(signal: c_int, process: libc::pid_t) -> bool {
-    signal == ASKING || process == INIT
+    is_request(signal) || process == INIT
+}
+
+/// Returns `true` for a signal that asks for something and does not end the process.
+fn is_request(signal: c_int) -> bool {
+    signal == ASKING || signal == OPENING
 }
 
 /// Returns `true` if an earlier signal should have ended the process more than [`PATIENCE`] ago. Else
@@ -278,6 +296,8 @@ mod tests {
         for signal in ENDING {
             assert!(goes_on(signal, INIT) && !goes_on(signal, 2));
         }
-        assert!(goes_on(ASKING, INIT) && goes_on(ASKING, 2));
+        for signal in [ASKING, OPENING] {
+            assert!(goes_on(signal, INIT) && goes_on(signal, 2));
+        }
     }
 }

@@ -17,9 +17,13 @@ pub(crate) struct Switches {
     pub traced: AtomicBool,
     /// Timing has a budget.
     pub budget: AtomicBool,
-    /// The number of calls that are being recorded by CUPTI.
+    /// The number of calls and windows that are being recorded by CUPTI, and [`MARKING`] while calls are marked for a window
+    /// to come. One value, since calls look at nothing else.
     pub opened: AtomicU32,
 }
+
+/// What a window adds to [`Switches::opened`] before it is open.
+pub(crate) const MARKING: u32 = 1 << 16;
 
 pub(crate) static SWITCHES: Switches = Switches {
     timing: TimingSwitch::new(),

@@ -9,12 +9,13 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::base::{fork, inside, switches};
 use crate::call::first;
+use crate::call::scope::Untimed;
 use crate::call::source::{Details, Source, StreamSource, Work};
 use crate::call::stream::{Life, StreamGuard};
 use crate::control::budget_control;
 use crate::cuda::{self, Context};
 use crate::record::threads::{self, StreamCall};
-use crate::record::{opened, timeline};
+use crate::record::{opened, timeline, window::notes};
 use crate::site::counters::{CallCounters, Lease, Outcome};
 use crate::site::{callsite::CallSite, cost};
 use crate::types::{device::DeviceId, key::SeriesKey};
@@ -86,16 +87,16 @@ impl Drop for Ticket {
 pub(crate) fn admit<G>(
     site: &'static CallSite,
     source: impl FnOnce() -> Source<G>,
-) -> Option<Admitted<G>> {
+) -> Result<Admitted<G>, Untimed> {
     let ticket = draw(site)?;
     let source = source();
     if let Source::Stream(stream) = &source
         && is_leased(&ticket, stream.context)
     {
         ticket.count_as(Outcome::Warmup);
-        return None;
+        return Err(Untimed::now(site.spec.is_async));
     }
-    Some(Admitted { ticket, source, is_captured: false })
+    Ok(Admitted { ticket, source, is_captured: false })
 }
 
 /// [`admit`] for a site with `graph`, whose captured calls are timed regardless of sampling. If a
@@ -105,12 +106,12 @@ pub(crate) fn admit<G>(
 pub(crate) fn admit_graph<G: StreamGuard>(
     site: &'static CallSite,
     source: impl FnOnce() -> Source<G>,
-) -> Option<Admitted<G>> {
+) -> Result<Admitted<G>, Untimed> {
     if !is_wanted(site) && !may_need_nodes(site) {
         count(site, Outcome::Skipped);
-        return None;
+        return Err(Untimed::PLAIN);
     }
-    admit_captured(site, source)
+    admit_captured(site, source).ok_or_else(|| Untimed::now(site.spec.is_async))
 }
 
 #[inline(never)]
@@ -158,18 +159,33 @@ fn admit_captured<G: StreamGuard>(
 
 /// Decides based on the switch, the filter and sampling. Counts the call if it is not timed.
 #[inline(always)]
-pub(crate) fn draw(site: &'static CallSite) -> Option<Ticket> {
+pub(crate) fn draw(site: &'static CallSite) -> Result<Ticket, Untimed> {
     if !is_wanted(site) {
         count(site, Outcome::Skipped);
-        return None;
+        return Err(Untimed::PLAIN);
     }
     if !site.is_sampled() {
-        return Some(Ticket::new(site, 1.0));
+        return Ok(Ticket::new(site, 1.0));
     }
+    if notes::is_on() {
+        return draw_while_on(site);
+    }
+    sample(site).ok_or(Untimed::PLAIN)
+}
+
+/// [`draw`] while a call is opened, or a window is open or close.
+#[cold]
+fn draw_while_on(site: &'static CallSite) -> Result<Ticket, Untimed> {
     if opened::is_inside() {
         // Sampling chose the call around this one.
-        return Some(Ticket::new(site, 1.0));
+        return Ok(Ticket::new(site, 1.0));
     }
+    sample(site).ok_or_else(|| Untimed::while_on(site.spec.is_async))
+}
+
+/// Decides based on sampling. Counts the call if it is not timed.
+#[inline(always)]
+fn sample(site: &'static CallSite) -> Option<Ticket> {
     let counters = threads::counters(site);
     if let Some(counters) = counters
         && counters.pass_over(0, site.rate.epoch())

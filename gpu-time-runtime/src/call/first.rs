@@ -8,7 +8,7 @@ use crate::cuda::{self, Context};
 use crate::gpu::{Fault, Gpu};
 use crate::health;
 use crate::lifecycle::exit;
-use crate::record::{graph, stream_state, threads};
+use crate::record::{graph, kernel_base, opened, stream_state, threads, window};
 use crate::site::{callsite::CallSite, counters::Outcome, registry};
 use crate::types::{device::DeviceId, handles::Stream, key::SeriesKey};
 
@@ -83,7 +83,7 @@ pub(crate) fn find(
         let is_capturing = context.is_capturing(stream) != Ok(false);
         room::with_room(|| {
             health::observe(&context.device);
-            if !stream_state::has_open() {
+            if is_undisturbed() {
                 if !is_capturing {
                     context.calibrate();
                 }
@@ -91,7 +91,22 @@ pub(crate) fn find(
             }
         });
     }
+    // Not before, because a window would disturb the calibration.
+    window::thread::wake();
     Ok(context)
+}
+
+/// Asks CUPTI for the time of an empty kernel, once in each context, unless the user has set the bias. CUPTI must
+/// be available. Other work in progress would be slowed down, so a later call does it then.
+pub(super) fn measure_kernel_base(context: &'static Context) {
+    if context.lacks_kernel_base() && active::config().bias.is_none() && is_undisturbed() {
+        room::with_room(|| kernel_base::measure(context));
+    }
+}
+
+/// Returns `true` if no thread has an open bracket or opened call.
+fn is_undisturbed() -> bool {
+    !stream_state::has_open() && !opened::are_open()
 }
 
 /// Returns the device of a context, which is registered if it is new, but not calibrated.
@@ -105,6 +120,7 @@ pub(super) fn device(handle: usize) -> DeviceId {
     }
     let Ok(context) = cuda::find(Stream(0), handle) else { return DeviceId::Unknown };
     exit::arm_for_driver();
+    window::thread::wake();
     room::with_room(|| health::observe(&context.device));
     context.device_id()
 }

@@ -1,6 +1,7 @@
 //! Calls timed by the kernels that they enqueue, which need no stream.
 
 use std::convert::Infallible;
+use std::sync::atomic::Ordering::Relaxed;
 
 use crate::base::room;
 use crate::call::decide::{self, Ticket};
@@ -9,7 +10,7 @@ use crate::call::scope::TimedCall;
 use crate::call::source::{Details, Work};
 use crate::call::{first, opened};
 use crate::cupti;
-use crate::record::opened::{Subject, is_inside};
+use crate::record::opened::{Subject, is_inside, is_outermost};
 use crate::record::{threads, timeline, timeline::CallId};
 use crate::site::{cost::Timing, counters::Outcome};
 use crate::types::sample::{CacheState, Lost};
@@ -30,6 +31,9 @@ pub(super) fn begin<D: Details>(mut ticket: Ticket, details: D) -> Option<Kernel
     if !is_inside() {
         if site.kernels_share() == 0.0 || !room::with_room(cupti::is_available) {
             return HostCall::begin(ticket, details).map(StreamOrHost::Host);
+        }
+        if !is_outermost() {
+            site.inside_events.fetch_add(1, Relaxed);
         }
         if !opened::is_chosen(site) {
             ticket.count_as(Outcome::Unsampled);

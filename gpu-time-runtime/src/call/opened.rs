@@ -74,6 +74,7 @@ fn open_stream(
         if is_captured || is_blocked || !room::with_room(cupti::is_available) {
             return None;
         }
+        first::measure_kernel_base(context);
     }
     let cache = if is_inside || site.is_plain() {
         CacheState::AsFound

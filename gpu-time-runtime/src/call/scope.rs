@@ -8,12 +8,54 @@ use crate::base::polled::{Around, Polled};
 use crate::base::{fork, inside};
 use crate::record::opened;
 use crate::record::timeline::{self, CallId};
+use crate::record::window::notes;
 use crate::site::cost::{CostTimer, Timing};
 use crate::types::sample::Lost;
 
 /// One call of an annotated function. Borrows nothing; ends the call on drop.
 #[must_use]
-pub struct Scope<C: TimedCall>(Option<Active<C>>);
+pub struct Scope<C: TimedCall>(State<C>);
+
+enum State<C> {
+    Untimed,
+    /// Not timed, but marked for a window.
+    Marked,
+    Timed(Active<C>),
+}
+
+/// A call that is not timed.
+pub(crate) struct Untimed {
+    is_marked: bool,
+}
+
+impl Untimed {
+    /// A call in a time without windows.
+    pub const PLAIN: Untimed = Untimed { is_marked: false };
+
+    /// Marks the call if a window is open or close.
+    #[inline]
+    pub fn now(is_async: bool) -> Untimed {
+        if notes::is_on() { Untimed::while_on(is_async) } else { Untimed::PLAIN }
+    }
+
+    /// Marks the call for a window. A suspended function may end on another thread, so it has no mark.
+    #[cold]
+    pub fn while_on(is_async: bool) -> Untimed {
+        if !is_async {
+            notes::mark();
+        }
+        Untimed { is_marked: !is_async }
+    }
+}
+
+/// The state of the thread that a call has changed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Within {
+    Nothing,
+    /// While the call runs, no call on its thread can be opened.
+    Nested,
+    Marked,
+}
 
 /// A timed call.
 struct Active<C> {
@@ -21,8 +63,7 @@ struct Active<C> {
     /// The function is suspended at a visible `.await`.
     is_suspended: AtomicBool,
     was_panicking: bool,
-    /// The call keeps calls inside it from being the outermost on the thread.
-    nests: bool,
+    within: Within,
     cost: CostTimer,
 }
 
@@ -47,24 +88,28 @@ pub trait TimedCall {
 }
 
 impl<C: TimedCall> Scope<C> {
-    /// Creates the scope for an untimed call. This is a function because a `const` would be copied
-    /// in full.
+    /// Creates the scope for an untimed call.
     #[inline(always)]
-    pub(crate) fn none() -> Self {
-        Scope(None)
+    pub(crate) fn untimed(call: Untimed) -> Self {
+        Scope(if call.is_marked { State::Marked } else { State::Untimed })
     }
 
     /// Creates the scope for a call, which is timed if it is `Some`. `nests`: while it runs, no call on its thread
     /// can be opened.
     #[inline(always)]
-    pub(crate) fn of(call: Option<C>, nests: bool, cost: CostTimer) -> Self {
-        let Some(call) = call else { return Scope(None) };
-        if nests {
+    pub(crate) fn of(call: Option<C>, is_async: bool, nests: bool, cost: CostTimer) -> Self {
+        let Some(call) = call else { return Scope::untimed(Untimed::now(is_async)) };
+        let within = if nests {
             opened::nest();
-        }
-        Scope(Some(Active {
+            Within::Nested
+        } else if Untimed::now(is_async).is_marked {
+            Within::Marked
+        } else {
+            Within::Nothing
+        };
+        Scope(State::Timed(Active {
             call,
-            nests,
+            within,
             is_suspended: AtomicBool::new(false),
             was_panicking: thread::panicking(),
             cost,
@@ -74,13 +119,16 @@ impl<C: TimedCall> Scope<C> {
     /// Returns the call and its cost timer, if the call is timed.
     #[inline(always)]
     pub(crate) fn timed(&self) -> Option<(&C, &CostTimer)> {
-        self.0.as_ref().map(|active| (&active.call, &active.cost))
+        match &self.0 {
+            State::Timed(active) => Some((&active.call, &active.cost)),
+            _ => None,
+        }
     }
 
     /// Marks that the function may be suspended at any time from now on.
     #[inline]
     pub fn suspend(&self) {
-        if let Some(active) = &self.0
+        if let State::Timed(active) = &self.0
             && !active.is_suspended.swap(true, Relaxed)
         {
             active.call.pause();
@@ -89,7 +137,7 @@ impl<C: TimedCall> Scope<C> {
 
     fn resume(&self) {
         // A loop that a macro leaves by `break` or `continue` suspends twice.
-        if let Some(active) = &self.0
+        if let State::Timed(active) = &self.0
             && active.is_suspended.swap(false, Relaxed)
         {
             active.call.resume();
@@ -145,8 +193,10 @@ pub fn awaited<T, C: TimedCall>(((), output): ((), T), scope: &Scope<C>) -> T {
 impl<C: TimedCall> Drop for Scope<C> {
     #[inline(always)]
     fn drop(&mut self) {
-        if let Some(active) = &mut self.0 {
-            active.end();
+        match &mut self.0 {
+            State::Untimed => {}
+            State::Marked => notes::unmark(),
+            State::Timed(active) => active.end(),
         }
     }
 }
@@ -160,8 +210,10 @@ impl<C: TimedCall> Active<C> {
         }
         let _inside = inside::enter();
         let mut timing = self.cost.start();
-        if self.nests {
-            opened::unnest();
+        match self.within {
+            Within::Nothing => {}
+            Within::Nested => opened::unnest(),
+            Within::Marked => notes::unmark(),
         }
         let lost = if thread::panicking() && !self.was_panicking {
             // Checked first, because the panic may come from the awaited future.
@@ -202,7 +254,7 @@ mod tests {
 
         fn scope(&self) -> Scope<Logged> {
             let meter = Box::leak(Box::new(CostMeter::new()));
-            Scope::of(Some(self.clone()), false, CostTimer::sample(meter))
+            Scope::of(Some(self.clone()), true, false, CostTimer::sample(meter))
         }
     }
 

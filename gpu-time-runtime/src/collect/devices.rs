@@ -1,9 +1,15 @@
 //! Devices in the report.
 
+use std::fs;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use crate::config::kernel_bases::{self, Gpu, KernelBases};
 use crate::control::active;
 use crate::cuda::{self, Context};
 use crate::health;
-use crate::stats::bias::Bias;
+use crate::record::window::matching;
+use crate::stats::bias::{Bias, KernelBase};
 use crate::types::device::DeviceId;
 use gpu_time_report as report;
 
@@ -19,8 +25,8 @@ pub(crate) struct Biases(Vec<(DeviceId, Option<Bias>)>);
 impl Biases {
     /// Returns the biases based on the current configuration and the calibrations so far.
     pub fn new() -> Self {
-        let contexts = cuda::contexts();
-        Biases(contexts.iter().map(|c| (c.device_id(), c.bias(active::config().bias))).collect())
+        let of_context = |context: &Context| (context.device_id(), bias(context).0);
+        Biases(cuda::contexts().into_iter().map(of_context).collect())
     }
 
     /// Returns a bias that applies to one device only.
@@ -38,6 +44,58 @@ impl Biases {
     }
 }
 
+/// Returns the bias of a context's brackets, and a warning if what `gpu-time calibrate` has stored is needed and
+/// cannot be used.
+fn bias(context: &Context) -> (Option<Bias>, Option<String>) {
+    let configured = active::config().bias;
+    let needs_stored =
+        configured.is_none() && context.kernel_base().is_none() && context.calibration().is_some();
+    let stored = if needs_stored { stored_base(context) } else { None };
+    match stored.transpose() {
+        Ok(stored) => (context.bias(configured, stored), None),
+        Err(warning) => (context.bias(configured, None), Some(warning)),
+    }
+}
+
+/// Returns CUPTI's time of an empty kernel as stored for the context's device, or a warning. `None` if nothing
+/// is stored.
+fn stored_base(context: &Context) -> Option<Result<KernelBase, String>> {
+    type Stored = Option<(PathBuf, Result<KernelBases, String>)>;
+    static STORED: OnceLock<Stored> = OnceLock::new();
+    let stored = STORED.get_or_init(|| {
+        let path = kernel_bases::path()?;
+        let bases = KernelBases::read(&path).transpose()?;
+        Some((path, bases))
+    });
+    let (path, bases) = stored.as_ref()?;
+    let base = bases.as_ref().map_err(String::clone);
+    let base = base.and_then(|bases| bases.find(&identity(context)));
+    Some(base.map_err(|why| {
+        format!(
+            "the calibration in `{}` is ignored ({why}): run `gpu-time calibrate` again",
+            path.display()
+        )
+    }))
+}
+
+/// Returns the context's device as `gpu-time calibrate` stores it.
+pub(crate) fn identity(context: &Context) -> Gpu {
+    let (major, minor) = context.device.capability;
+    Gpu {
+        name: context.device.name.clone(),
+        capability: format!("{major}.{minor}"),
+        uuid: context.device.uuid.clone(),
+        driver: driver_release().or_else(cuda::driver_version).unwrap_or_default(),
+    }
+}
+
+/// Returns the release of the driver's kernel module, such as `580.159.04`. The driver itself tells only the
+/// version of CUDA, which many releases have in common.
+fn driver_release() -> Option<String> {
+    let release = fs::read_to_string("/sys/module/nvidia/version").ok()?;
+    Some(release.trim().to_owned()).filter(|release| !release.is_empty())
+}
+
 /// Returns the devices for all of the process's contexts, and the host if its clock timed any call.
 pub(super) fn all(has_host_times: bool) -> Vec<report::Device> {
     let mut devices: Vec<report::Device> = Vec::new();
@@ -52,6 +110,7 @@ pub(super) fn all(has_host_times: bool) -> Vec<report::Device> {
                 driver: driver.clone(),
                 l2_bytes: (l2 > 0).then_some(l2),
                 peak_gb_per_s: context.device.peak_bandwidth.map(|peak| peak as f64 / 1e9),
+                coverage: matching::coverage(context.device.ordinal),
                 ..report::Device::new(id, context.device.name.clone())
             };
             health::describe(&mut device, &context.device);
@@ -78,8 +137,9 @@ fn add_measurements(device: &mut report::Device, context: &Context) {
         device.event_step_ns = floor.step_ns;
         device.event_floor_ns = Some(floor.pair_ns);
     }
+    let (bias, of_stored) = bias(context);
     if device.event_bias_ns.is_none()
-        && let Some(bias) = context.bias(configured)
+        && let Some(bias) = bias
     {
         device.event_bias_ns = Some(bias.ns);
         device.event_bias_source = Some(bias.source.to_owned());
@@ -92,7 +152,7 @@ fn add_measurements(device: &mut report::Device, context: &Context) {
     device.flush_bytes = device.flush_bytes.max(context.flush_bytes());
     device.flush_proof = device.flush_proof.take().or_else(|| context.flush_proof());
     let of_bias = configured.and_then(|configured| configured.warning(context.calibration()));
-    for warning in context.warnings().into_iter().chain(of_bias) {
+    for warning in context.warnings().into_iter().chain(of_bias).chain(of_stored) {
         if !device.warnings.contains(&warning) {
             device.warnings.push(warning);
         }

@@ -14,8 +14,8 @@ use crate::control::{active, budget_control};
 use crate::cuda;
 use crate::cupti;
 use crate::health;
-use crate::record::opened::collector::{self, UselessRecords};
-use crate::record::{drain, graph, readout, stream_state, threads};
+use crate::record::opened::{self, collector, collector::UselessRecords};
+use crate::record::{drain, graph, readout, stream_state, threads, window};
 use crate::site::registry;
 use crate::stats::series::SeriesData;
 use crate::types::attribute::Clock;
@@ -73,7 +73,7 @@ fn deliver(targets: &[Target]) {
 pub(crate) fn check_calibrations() {
     if !active::config().targets.is_empty() && drain::drain_all(Instant::now() + LOCK_PATIENCE) {
         for context in cuda::contexts() {
-            if !stream_state::has_open() {
+            if !stream_state::has_open() && !opened::are_open() {
                 context.check_calibration();
             }
         }
@@ -146,7 +146,7 @@ fn snapshot_of(report: impl FnOnce(&[SiteState], &Biases) -> Vec<report::Site>) 
         ));
     }
     about.warnings.extend(useless_records());
-    if states.iter().any(SiteState::wants_kernels) {
+    if states.iter().any(SiteState::wants_kernels) || window::thread::is_used() {
         about.kernels = cupti::why_unavailable();
         about.cupti_version = cupti::version();
     }

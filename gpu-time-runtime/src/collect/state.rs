@@ -269,6 +269,13 @@ fn warnings(site: &CallSite) -> Vec<String> {
     if site.hold_deadline().is_off() {
         warnings.push("holds hit their deadline too often and were switched off".to_owned());
     }
+    let inside_events = site.inside_events.load(Relaxed);
+    if inside_events > 0 {
+        warnings.push(format!(
+            "{inside_events} calls were inside functions timed by events, which must be opened for the kernels \
+             inside: add `kernels` to the outer functions, or set `GPU_TIME_KERNELS=on`"
+        ));
+    }
     let invalid = site.invalid_workloads.load(Relaxed);
     if invalid > 0 {
         warnings.push(format!(

@@ -5,6 +5,7 @@
 mod filter;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+pub(crate) mod kernel_bases;
 mod names;
 pub(crate) mod options;
 pub(crate) mod output;
@@ -20,7 +21,7 @@ use crate::config::targets::{Format, Target};
 use crate::config::{filter::Filter, options::Options};
 use crate::stats::bias::ConfiguredBias;
 use crate::types::attribute::{Cold, Hold};
-use crate::types::{kernel_rate::KernelRate, sampling::Sampling};
+use crate::types::{kernel_rate::KernelRate, sampling::Sampling, window_plan::WindowPlan};
 
 /// The default number of calls and brackets in a trace, which then takes some tens of megabytes.
 const TRACE_LAST: usize = 100_000;
@@ -50,6 +51,8 @@ pub(crate) struct Config {
     pub hold: Option<Option<Hold>>,
     /// The timed calls to open for each function.
     pub kernels: Option<KernelRate>,
+    /// When everything that the process enqueues is recorded, if ever.
+    pub windows: Option<WindowPlan>,
     /// A bias set by the user, or an empty kernel's time that replaces the table's.
     pub bias: Option<ConfiguredBias>,
     trace_last: usize,
@@ -68,6 +71,7 @@ impl Config {
             cold: options.cold.and_then(Result::ok),
             hold: options.hold.and_then(Result::ok),
             kernels: options.kernels.and_then(Result::ok),
+            windows: options.windows.and_then(Result::ok).flatten(),
             bias: options.bias.and_then(Result::ok),
             trace_last: options.trace_last.and_then(Result::ok).unwrap_or(TRACE_LAST),
         }

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 /// All variables that are read.
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
     "GPU_TIME",
     "GPU_TIME_REPORT",
     "GPU_TIME_FILTER",
@@ -13,6 +13,7 @@ const NAMES: [&str; 12] = [
     "GPU_TIME_COLD",
     "GPU_TIME_SLEEP",
     "GPU_TIME_KERNELS",
+    "GPU_TIME_WINDOWS",
     "GPU_TIME_CUPTI",
     "GPU_TIME_BIAS",
     "GPU_TIME_TRACE_LAST",

@@ -8,7 +8,7 @@ use crate::config::targets::{self, Target};
 use crate::config::values;
 use crate::stats::bias::ConfiguredBias;
 use crate::types::attribute::{Cold, Hold};
-use crate::types::{kernel_rate::KernelRate, sampling::Sampling};
+use crate::types::{kernel_rate::KernelRate, sampling::Sampling, window_plan::WindowPlan};
 
 /// One option from a source. `None` if it is not given, so the next source decides. An error if its
 /// value is invalid, so the default applies.
@@ -27,6 +27,7 @@ pub(crate) struct Options {
     pub cold: Setting<Option<Cold>>,
     pub hold: Setting<Option<Hold>>,
     pub kernels: Setting<KernelRate>,
+    pub windows: Setting<Option<WindowPlan>>,
     pub bias: Setting<ConfiguredBias>,
     pub trace_last: Setting<usize>,
 }
@@ -49,6 +50,7 @@ impl Options {
             cold: vars.value("GPU_TIME_COLD", values::cold),
             hold: vars.value("GPU_TIME_SLEEP", values::hold),
             kernels: vars.value("GPU_TIME_KERNELS", values::kernels),
+            windows: vars.value("GPU_TIME_WINDOWS", values::windows),
             bias: vars.value("GPU_TIME_BIAS", values::bias),
             trace_last: vars
                 .value("GPU_TIME_TRACE_LAST", |text| values::trace_last(text.parse().ok())),
@@ -68,6 +70,7 @@ impl Options {
             cold: self.cold.or(other.cold),
             hold: self.hold.or(other.hold),
             kernels: self.kernels.or(other.kernels),
+            windows: self.windows.or(other.windows),
             bias: self.bias.or(other.bias),
             trace_last: self.trace_last.or(other.trace_last),
         }

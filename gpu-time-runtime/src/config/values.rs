@@ -1,9 +1,11 @@
 //! Validation of single values, whatever their source. Error messages list the valid values, in a
 //! form that completes a sentence ending in "expected".
 
+use std::time::Duration;
+
 use crate::stats::bias::ConfiguredBias;
 use crate::types::attribute::{Cold, Hold};
-use crate::types::{kernel_rate::KernelRate, sampling::Sampling};
+use crate::types::{kernel_rate::KernelRate, sampling::Sampling, window_plan::WindowPlan};
 
 /// The longest hold. The stream makes no progress while it is held.
 const MAX_HOLD_NS: f64 = 1e9;
@@ -56,6 +58,27 @@ pub(crate) fn kernels(text: &str) -> Result<KernelRate, &'static str> {
         return Err("`off`, because this build lacks gpu-time's feature `kernels`");
     }
     Ok(rate)
+}
+
+pub(crate) fn windows(text: &str) -> Result<Option<WindowPlan>, &'static str> {
+    if text == "off" {
+        return Ok(None);
+    }
+    let time = |text: &str| {
+        let ns = nanoseconds(text.trim()).filter(|ns| *ns < 1e18)?;
+        Some(Duration::from_nanos(ns.round() as u64))
+    };
+    let plan = text
+        .split_once('/')
+        .and_then(|(length, period)| WindowPlan::new(time(length)?, time(period)?));
+    let plan = plan.ok_or(
+        "`off` or a length from `1ms` to `10s` and a period up to `3600s` that is at least as long, such as \
+         `20ms/10s`",
+    )?;
+    if cfg!(not(feature = "kernels")) {
+        return Err("`off`, because this build lacks gpu-time's feature `kernels`");
+    }
+    Ok(Some(plan))
 }
 
 pub(crate) fn sampling(share: Option<f64>) -> Result<Sampling, &'static str> {

@@ -1,12 +1,13 @@
 //! The current configuration, and its application to sites.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::base::lock::{Mutex, Rank, locked};
-use crate::base::{clock, console, environment};
+use crate::base::{clock, console, environment, fork};
 use crate::config::{self, Config, options::Options, targets};
 use crate::control::budget_control;
-use crate::record::timeline;
+use crate::record::{timeline, window};
 use crate::site::callsite::{CallSite, SiteConfig};
 use crate::site::registry;
 use crate::types::{kernel_rate::KernelRate, sampling::Sampling};
@@ -51,11 +52,19 @@ fn start(config: &Config, before: Option<&Config>) {
     }
     timeline::set(config.trace_last());
     budget_control::set(config.budget);
+    window::thread::set(config.windows.filter(|_| config.is_on));
 }
 
 /// Returns the current configuration.
 pub(crate) fn config() -> Arc<Config> {
     locked(&ACTIVE).get_or_insert_default().config.clone()
+}
+
+/// Requests a window of this length, or of the plan's, unless timing is off.
+pub(crate) fn open_window(length: Option<Duration>) {
+    if !fork::is_forked() && config().is_on {
+        window::thread::request(length);
+    }
 }
 
 /// Configures a site at its first call. Returns `true` if its calls are timed.

@@ -12,6 +12,7 @@ use std::{ptr, thread};
 
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::{background, clock, console, switches, switches::SWITCHES};
+use crate::record::window;
 use crate::site::callsite::CallSite;
 use crate::stats::budget::Budget;
 use crate::types::sampling::Sampling;
@@ -115,7 +116,8 @@ impl Controller {
             return None;
         }
         let usages = self.sites.iter().map(|site| site.cost.take());
-        let rates = self.budget.adjust(elapsed_ns as f64, usages, self.took_ns as f64);
+        let own_ns = self.took_ns + window::thread::take_cost_ns();
+        let rates = self.budget.adjust(elapsed_ns as f64, usages, own_ns as f64);
         for (site, rate) in self.sites.iter().zip(rates) {
             site.set_rate(rate);
         }
@@ -220,6 +222,14 @@ mod tests {
         let counted = controller.budget.cost(std::iter::empty()).host_ns;
         let cost = (timed * CALL_NS) as f64;
         assert!(counted >= cost && counted < 1.01 * cost, "{counted} {cost}");
+
+        #[cfg(feature = "kernels")]
+        {
+            window::thread::count_cost(2_000_000);
+            assert_eq!(controller.adjust(begin + 501 * PAUSE_NS), Some(PAUSE_NS));
+            let with_window = controller.budget.cost(std::iter::empty());
+            assert!(with_window.host_ns >= counted + 2e6, "{counted} {with_window:?}");
+        }
     }
 
     #[test]

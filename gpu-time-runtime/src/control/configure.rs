@@ -100,6 +100,14 @@ impl Configure {
         self
     }
 
+    /// Sets when everything that the process enqueues is recorded, to tell how busy its devices are, as
+    /// `GPU_TIME_WINDOWS` does: `"20ms/10s"` opens a window of 20 ms at a random time in every 10 s. `"off"`
+    /// opens none, and `""` restores that default. Needs the feature `kernels`.
+    pub fn windows(mut self, plan: &str) -> Self {
+        self.options.windows = self.text("configure().windows", plan, values::windows);
+        self
+    }
+
     /// Sets the bias to subtract from each bracket, as `GPU_TIME_BIAS` does. `""` restores the
     /// value from the table.
     pub fn bias(mut self, bias: &str) -> Self {
@@ -163,8 +171,14 @@ mod tests {
     #[test]
     fn invalid_options_are_named() {
         let options = configure().report("jsn:x").filter("!").sample(2.0).budget(f64::NAN);
-        let options =
-            options.cold("icy").sleep("1h").kernels("2").bias("-1ns").trace_last(0).warmup(7);
+        let options = options
+            .cold("icy")
+            .sleep("1h")
+            .kernels("2")
+            .windows("10s/20ms")
+            .bias("-1ns")
+            .trace_last(0)
+            .warmup(7);
         let values = [
             ("jsn:x", "report"),
             ("!", "filter"),
@@ -173,6 +187,7 @@ mod tests {
             ("icy", "cold"),
             ("1h", "sleep"),
             ("2", "kernels"),
+            ("10s/20ms", "windows"),
             ("-1ns", "bias"),
             ("0", "trace_last"),
         ];
@@ -189,7 +204,7 @@ mod tests {
     #[test]
     fn defaults_are_valid() {
         let options = configure().report("").filter("").sample(None).budget(None).warmup(None);
-        let options = options.cold("").sleep("").kernels("").bias("").trace_last(None);
+        let options = options.cold("").sleep("").kernels("").windows("").bias("").trace_last(None);
         assert_eq!(options.problems.into_messages(), [""; 0]);
         let unset = Options { on: options.options.on, ..Options::default() };
         assert_ne!(options.options, unset, "defaults replace earlier values");

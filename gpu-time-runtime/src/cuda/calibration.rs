@@ -133,6 +133,18 @@ impl Calibrator {
         }
     }
 
+    /// Runs the empty kernel `count` times behind holds, and waits for it. Fails if another thread is
+    /// calibrating. The context must be current.
+    pub fn run_empty_kernels(
+        &self,
+        count: usize,
+        equipment: Result<Equipment<'_>, NoResult>,
+    ) -> Result<(), NoResult> {
+        let mut tools = self.tools.try_lock().map_err(|_| NoResult::Busy)?;
+        let held = tools.bench(equipment)?.held(count, Bench::enqueue)?;
+        if held.len() < count / 2 { Err(NoResult::Busy) } else { Ok(()) }
+    }
+
     /// Frees the list of pairs after the context has been destroyed. Returns `false` if another
     /// thread is calibrating.
     pub fn retire(&self) -> bool {

@@ -55,6 +55,12 @@ pub(crate) fn find(stream: Stream, handle: usize) -> Result<&'static Context, Fa
     Ok(context)
 }
 
+/// Returns the primary context of a device, which is created if needed. CUDA must be initialized.
+#[cfg(all(feature = "kernels", feature = "nvml"))]
+pub(crate) fn primary(ordinal: u32) -> Result<&'static Context, Fault> {
+    find(Stream(0), crate::cuda::driver::retain_primary(ordinal)?)
+}
+
 /// Returns the registered context with this handle. Drivers without ids cannot distinguish a dead
 /// context from another one at its address, so there it counts as gone.
 fn registered(handle: usize, id: Option<u64>) -> Option<&'static Context> {

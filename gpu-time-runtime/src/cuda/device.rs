@@ -8,6 +8,7 @@ use cudarc::driver::result::device;
 use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute, CUresult};
 
 use crate::cuda::result::check;
+use crate::cuda::symbols::symbols;
 use crate::gpu::Fault;
 
 /// The device properties shown in the report.
@@ -26,6 +27,8 @@ pub(crate) struct DeviceInfo {
     pub threads_per_multiprocessor: u32,
     /// Compute capability, major and minor; (0, 0) if the driver does not report it.
     pub capability: (u32, u32),
+    /// In hexadecimal digits. `None` if the driver does not report it.
+    pub uuid: Option<String>,
     /// Bytes per second. `None` if the driver's figures are implausible.
     pub peak_bandwidth: Option<u64>,
 }
@@ -56,12 +59,21 @@ impl DeviceInfo {
                 attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
                 attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
             ),
+            uuid: uuid(ordinal),
             peak_bandwidth: peak_bandwidth(
                 attribute(A::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE),
                 attribute(A::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH),
             ),
         })
     }
+}
+
+fn uuid(ordinal: c_int) -> Option<String> {
+    let query = symbols().ok()?.device_uuid?;
+    let mut uuid = [0; 16];
+    // SAFETY: writes the bytes of the array.
+    check(unsafe { query(&raw mut uuid, ordinal) }).ok()?;
+    Some(uuid.map(|byte| format!("{byte:02x}")).concat())
 }
 
 /// Returns a string that describes a device, or an empty one if the driver fails. `query` is a
@@ -91,7 +103,7 @@ pub(crate) fn all() -> Result<Vec<(String, String)>, String> {
 /// Loads the driver and initializes CUDA, unless this has already been done.
 #[cfg(feature = "nvml")]
 fn initialize() -> Result<(), String> {
-    crate::cuda::symbols::symbols()?;
+    symbols()?;
     result::init().map_err(|error| format!("CUDA found no GPU ({})", Fault::from(error)))
 }
 

@@ -57,6 +57,14 @@ pub(super) fn retain_if_primary(handle: usize, ordinal: u32) -> bool {
     is_it
 }
 
+/// Retains a device's primary context for ever, and returns its handle. Creates the context if needed.
+#[cfg(all(feature = "kernels", feature = "nvml"))]
+pub(super) fn retain_primary(ordinal: u32) -> Result<usize, Fault> {
+    // SAFETY: the caller has initialized CUDA, and the driver gave this ordinal.
+    let primary = unsafe { primary_ctx::retain(ordinal as c_int) }?;
+    Ok(primary as usize)
+}
+
 /// Releases the device's primary context, which the caller has retained.
 pub(super) fn release(ordinal: u32) {
     // SAFETY: the driver gave this ordinal, and the caller gives up its retained reference.

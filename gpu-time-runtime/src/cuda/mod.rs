@@ -29,6 +29,8 @@ mod result;
 mod symbols;
 
 pub(crate) use context::Context;
+#[cfg(all(feature = "kernels", feature = "nvml"))]
+pub(crate) use contexts::primary;
 pub(crate) use contexts::{contexts, find, forget_recent, is_registering, recent};
 pub(crate) use device::DeviceInfo;
 #[cfg(feature = "nvml")]

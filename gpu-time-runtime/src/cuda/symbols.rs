@@ -72,6 +72,8 @@ pub(super) struct Symbols {
     /// Frees memory without waiting for all GPU work. Available since driver 11.2. Without it, no
     /// memory is freed.
     pub free_async: Option<unsafe extern "C" fn(CUdeviceptr, CUstream) -> CUresult>,
+    /// Writes the UUID of a device, or since driver 11.4 that of its MIG instance.
+    pub device_uuid: Option<unsafe extern "C" fn(*mut [u8; 16], c_int) -> CUresult>,
     /// Describes a capture. `None` if the driver lacks this function or any other in [`GRAPH`].
     pub capture_info: Option<CaptureInfo>,
     /// The driver has all of [`REPLAY`].
@@ -201,6 +203,8 @@ fn load() -> Result<Symbols, String> {
             context_limit: symbol(library, "cuCtxGetLimit"),
             stream_attribute: symbol(library, "cuStreamGetAttribute"),
             free_async: symbol(library, "cuMemFreeAsync"),
+            device_uuid: symbol(library, "cuDeviceGetUuid_v2")
+                .or_else(|| symbol(library, "cuDeviceGetUuid")),
             capture_info: capture_info.filter(|_| GRAPH.iter().all(has)),
             can_replay: REPLAY.iter().all(has),
             launches_block: std::env::var_os("CUDA_LAUNCH_BLOCKING")

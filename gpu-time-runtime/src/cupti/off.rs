@@ -28,7 +28,6 @@ pub(crate) fn switch_on() -> Option<SwitchedOn> {
 pub(crate) struct Drained {
     pub zero_times: u64,
     pub dropped: u64,
-    pub buffers: u64,
 }
 
 pub(crate) fn drain(_: bool, _: &mut dyn FnMut(&Activity)) -> Drained {

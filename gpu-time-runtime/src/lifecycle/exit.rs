@@ -100,7 +100,12 @@ pub(crate) fn arm_for_clocks() {
 /// The functions that the signal thread calls.
 #[cfg(any(feature = "nvml", feature = "signals"))]
 pub(crate) const HANDLERS: Handlers =
-    Handlers { report: collect::report, end, give_back: health::give_clocks_back };
+    Handlers { report: collect::report, open_window, end, give_back: health::give_clocks_back };
+
+#[cfg(any(feature = "nvml", feature = "signals"))]
+fn open_window() {
+    active::open_window(None);
+}
 
 extern "C" fn at_exit() {
     if !fork::is_forked() {

@@ -5,14 +5,18 @@ use std::time::{Duration, Instant};
 use crate::record::opened::collector;
 use crate::record::{recorder, threads};
 
-/// The pause between two drains in [`wait_for_gpu`].
+/// The pause between two drains in [`wait_for_gpu`], which grows while records are waited for.
 const PAUSE: Duration = Duration::from_micros(200);
+const LONGEST_PAUSE: Duration = Duration::from_millis(10);
 
 /// Waits up to `patience` for the GPU to finish every bracket and every opened call.
 pub(crate) fn wait_for_gpu(patience: Duration) {
     let deadline = Instant::now() + patience;
+    let mut pause = PAUSE;
     while !drain_all(deadline) && Instant::now() < deadline {
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(pause);
+        // Each flush of records makes launches wait.
+        pause = if collector::is_waiting() { (2 * pause).min(LONGEST_PAUSE) } else { PAUSE };
     }
 }
 

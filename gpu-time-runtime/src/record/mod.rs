@@ -5,6 +5,7 @@ pub(crate) mod call_sums;
 pub(crate) mod drain;
 pub(crate) mod feeding;
 pub(crate) mod graph;
+pub(crate) mod kernel_base;
 pub(crate) mod opened;
 pub(crate) mod pending;
 pub(crate) mod pool;
@@ -14,3 +15,5 @@ pub(crate) mod series_counters;
 pub(crate) mod stream_state;
 pub(crate) mod threads;
 pub(crate) mod timeline;
+#[cfg_attr(not(feature = "kernels"), path = "window/off.rs")]
+pub(crate) mod window;

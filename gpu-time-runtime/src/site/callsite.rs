@@ -46,6 +46,8 @@ pub struct CallSite {
     pub(crate) skipped_inside: AtomicU64,
     /// Timed calls whose `bytes` or `flops` were invalid.
     pub(crate) invalid_workloads: AtomicU64,
+    /// Calls without a stream that were inside a call timed by events, so that they could not be opened.
+    pub(crate) inside_events: AtomicU64,
     pub(crate) keys: Keys,
     pub(crate) cost: CostMeter,
 }
@@ -94,6 +96,7 @@ impl CallSite {
             nodes: OnceLock::new(),
             skipped_inside: AtomicU64::new(0),
             invalid_workloads: AtomicU64::new(0),
+            inside_events: AtomicU64::new(0),
             keys: Keys::new(),
             cost: CostMeter::new(),
         }

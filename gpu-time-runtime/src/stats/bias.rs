@@ -1,6 +1,6 @@
 //! Event bias: the constant subtracted from each bracket's time, and its error.
 
-use crate::stats::{pair_constant::Floor, pair_constant::PairConstant};
+use crate::stats::{pair_constant::Floor, pair_constant::PairConstant, quantile::quantile};
 use gpu_time_report::units;
 
 /// CUPTI's duration for an empty kernel in nanoseconds, by a word in the device's name. It depends
@@ -48,6 +48,56 @@ impl Calibration {
     fn error_ns(&self) -> f64 {
         let queue_ns = self.queued_empty_ns.map(|ns| (ns - self.held.ns).abs());
         self.held.spread_ns + queue_ns.unwrap_or(QUEUE_ERROR_NS)
+    }
+}
+
+/// CUPTI's duration for an empty kernel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct KernelBase {
+    /// The median, in nanoseconds.
+    pub ns: f64,
+    /// The distance from the median to the 90 % quantile.
+    pub error_ns: f64,
+}
+
+impl KernelBase {
+    /// The upper quantile that defines the error.
+    const HIGH: f64 = 0.9;
+
+    /// Returns the base for these durations. `None` if there are none.
+    pub fn of(mut durations: Vec<f64>) -> Option<KernelBase> {
+        durations.sort_by(f64::total_cmp);
+        let ns = quantile(&durations, 0.5)?;
+        Some(KernelBase { ns, error_ns: quantile(&durations, Self::HIGH)? - ns })
+    }
+
+    /// Returns the table's base for a device with this name.
+    fn of_part(device: &str) -> Option<KernelBase> {
+        let is_named = |part: &str| device.split_whitespace().any(|word| word == part);
+        let (_, ns) = KERNEL_BASES.iter().find(|(part, _)| is_named(part))?;
+        Some(KernelBase { ns: *ns, error_ns: BASE_ERROR_NS })
+    }
+}
+
+/// The known bases of one device.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct KnownBases<'a> {
+    /// Measured in this process.
+    pub measured: Option<KernelBase>,
+    /// Stored by `gpu-time calibrate`.
+    pub stored: Option<KernelBase>,
+    /// The name of the device, for the table.
+    pub device: &'a str,
+}
+
+impl KnownBases<'_> {
+    /// Returns the best base that a pair of `held_ns` around an empty kernel does not contradict, and its
+    /// source as reported.
+    fn best(&self, held_ns: f64) -> Option<(KernelBase, &'static str)> {
+        let cupti = [self.measured, self.stored].into_iter().flatten();
+        let mut cupti = cupti.filter(|base| base.ns <= held_ns);
+        let table = || KernelBase::of_part(self.device).map(|base| (base, "table"));
+        cupti.next().map(|base| (base, "cupti")).or_else(table)
     }
 }
 
@@ -100,28 +150,29 @@ impl Bias {
     pub fn of(
         given: Option<ConfiguredBias>,
         calibration: Option<Calibration>,
-        device: &str,
+        bases: KnownBases<'_>,
         floor: Option<Floor>,
     ) -> Option<Bias> {
-        let (base_ns, source) = match given {
+        let base = match given {
             Some(ConfiguredBias::Bias(ns)) => return Some(Bias::only(ns, "user")),
-            Some(ConfiguredBias::KernelBase(ns)) => (Some(ns), "cupti"),
-            None => (kernel_base_ns(device), "table"),
+            Some(ConfiguredBias::KernelBase(ns)) => {
+                Some((KernelBase { ns, error_ns: 0.0 }, "cupti"))
+            }
+            None => calibration.and_then(|calibration| bases.best(calibration.held.ns)),
         };
         // The calibration is subject to the clock's resolution too.
         let step_ns = floor.and_then(|floor| floor.step_ns).unwrap_or(STEP_ERROR_NS);
-        if let (Some(base_ns), Some(calibration)) = (base_ns, calibration) {
+        if let (Some((base, source)), Some(calibration)) = (base, calibration) {
             let Calibration { held, queued_empty_ns, .. } = calibration;
-            let base_error_ns = if source == "table" { BASE_ERROR_NS } else { 0.0 };
             return Some(Bias {
-                ns: (held.ns - base_ns).max(0.0),
-                queued_ns: if base_ns > held.ns {
-                    0.0 // `base_ns` is invalid
+                ns: (held.ns - base.ns).max(0.0),
+                queued_ns: if base.ns > held.ns {
+                    0.0 // the user's base is invalid
                 } else {
-                    (queued_empty_ns.unwrap_or(held.ns) - base_ns).max(0.0)
+                    (queued_empty_ns.unwrap_or(held.ns) - base.ns).max(0.0)
                 },
                 source,
-                error_ns: Some(calibration.error_ns() + base_error_ns + step_ns),
+                error_ns: Some(calibration.error_ns() + base.error_ns + step_ns),
             });
         }
         floor.map(|Floor { pair_ns, .. }| {
@@ -137,11 +188,6 @@ impl Bias {
     fn only(ns: f64, source: &'static str) -> Bias {
         Bias { ns, queued_ns: ns, source, error_ns: None }
     }
-}
-
-fn kernel_base_ns(device: &str) -> Option<f64> {
-    let is_named = |part: &str| device.split_whitespace().any(|word| word == part);
-    KERNEL_BASES.iter().find(|(part, _)| is_named(part)).map(|(_, ns)| *ns)
 }
 
 #[cfg(test)]
@@ -162,8 +208,54 @@ mod tests {
         calibration: Option<Calibration>,
         device: &str,
     ) -> Option<(f64, &'static str, Option<f64>)> {
-        let bias = Bias::of(given, calibration, device, Some(FLOOR))?;
+        let bias = Bias::of(given, calibration, named(device), Some(FLOOR))?;
         Some((bias.ns, bias.source, bias.error_ns))
+    }
+
+    fn named(device: &str) -> KnownBases<'_> {
+        KnownBases { device, ..KnownBases::default() }
+    }
+
+    #[test]
+    fn measured_base_precedes_stored_one_and_table() {
+        let [measured, stored] =
+            [(576.0, 64.0), (609.0, 32.0)].map(|(ns, error_ns)| Some(KernelBase { ns, error_ns }));
+        let bias = |given, measured, stored, device| {
+            let bases = KnownBases { measured, stored, device };
+            let bias = Bias::of(given, Some(MEASURED), bases, Some(FLOOR)).unwrap();
+            (bias.ns, bias.source, bias.error_ns)
+        };
+        // 608 for a queue, the spread and a step, and the base's own error.
+        assert_eq!(bias(None, measured, stored, H200), (2_176.0, "cupti", Some(672.0 + 64.0)));
+        assert_eq!(bias(None, None, stored, H200), (2_143.0, "cupti", Some(672.0 + 32.0)));
+        assert_eq!(bias(None, None, stored, OTHER), (2_143.0, "cupti", Some(672.0 + 32.0)));
+        assert_eq!(bias(None, None, None, H200), (2_207.0, "table", Some(672.0 + 64.0)));
+        let given = Some(ConfiguredBias::KernelBase(600.0));
+        assert_eq!(bias(given, measured, stored, H200), (2_152.0, "cupti", Some(672.0)));
+        let given = Some(ConfiguredBias::Bias(2_000.0));
+        assert_eq!(bias(given, measured, stored, H200), (2_000.0, "user", None));
+    }
+
+    /// A base above the held pair cannot be right. The next source is used.
+    #[test]
+    fn impossible_base_is_passed_over() {
+        let [wrong, stored] = [5_000.0, 609.0].map(|ns| Some(KernelBase { ns, error_ns: 0.0 }));
+        let bias = |measured, stored, device| {
+            let bases = KnownBases { measured, stored, device };
+            Bias::of(None, Some(MEASURED), bases, Some(FLOOR)).map(|bias| (bias.ns, bias.source))
+        };
+        assert_eq!(bias(wrong, stored, H200), Some((2_143.0, "cupti")));
+        assert_eq!(bias(wrong, wrong, H200), Some((2_207.0, "table")));
+        assert_eq!(bias(wrong, wrong, OTHER), Some((1_280.0, "floor")));
+    }
+
+    #[test]
+    fn base_is_median_and_its_error_reaches_to_the_slow_tenth() {
+        let mut durations = vec![545.0; 20];
+        assert_eq!(KernelBase::of(durations.clone()).unwrap().error_ns, 0.0);
+        durations.extend([609.0; 10]);
+        assert_eq!(KernelBase::of(durations), Some(KernelBase { ns: 545.0, error_ns: 64.0 }));
+        assert_eq!(KernelBase::of(Vec::new()), None);
     }
 
     #[test]
@@ -182,7 +274,7 @@ mod tests {
         }
         let given = Some(ConfiguredBias::Bias(2_000.0));
         assert_eq!(bias(given, Some(MEASURED), H200), Some((2_000.0, "user", None)));
-        assert_eq!(Bias::of(None, None, H200, None), None);
+        assert_eq!(Bias::of(None, None, named(H200), None), None);
     }
 
     /// Only a part with the exact word "H200" in its name is an H200. An H100 is not, and neither
@@ -190,16 +282,18 @@ mod tests {
     #[test]
     fn part_is_recognized_by_word() {
         for known in [H200, "NVIDIA H200 NVL", "NVIDIA H200 MIG 1g.18gb"] {
-            assert_eq!(kernel_base_ns(known), Some(545.0), "{known}");
+            let base = KernelBase { ns: 545.0, error_ns: 64.0 };
+            assert_eq!(KernelBase::of_part(known), Some(base), "{known}");
         }
         for other in [OTHER, "NVIDIA H100 80GB HBM3", ""] {
-            assert_eq!(kernel_base_ns(other), None, "{other}");
+            assert_eq!(KernelBase::of_part(other), None, "{other}");
         }
     }
 
     #[test]
     fn queued_bias_is_separate() {
-        let bias = |calibration| Bias::of(None, Some(calibration), H200, None).unwrap().queued_ns;
+        let bias =
+            |calibration| Bias::of(None, Some(calibration), named(H200), None).unwrap().queued_ns;
         assert_eq!(bias(MEASURED), 2_815.0);
         assert_eq!(bias(Calibration { queued_empty_ns: None, ..MEASURED }), 2_207.0);
     }
@@ -210,7 +304,7 @@ mod tests {
         assert_eq!(bias(base, Some(MEASURED), H200).map(|bias| bias.0), Some(0.0));
         // The queued bias is 0 as well, although a queued pair measures more.
         let given = Some(ConfiguredBias::KernelBase(3_000.0));
-        let both = Bias::of(given, Some(MEASURED), H200, Some(FLOOR)).unwrap();
+        let both = Bias::of(given, Some(MEASURED), named(H200), Some(FLOOR)).unwrap();
         assert_eq!((both.ns, both.queued_ns), (0.0, 0.0));
         let warning = |given: ConfiguredBias| given.warning(Some(MEASURED));
         assert_eq!(
@@ -236,7 +330,7 @@ mod tests {
     fn error_includes_event_step() {
         for (step_ns, error_ns) in [(Some(32.0), 736.0), (Some(1_000.0), 1_704.0), (None, 736.0)] {
             let floor = Some(Floor { step_ns, ..FLOOR });
-            let bias = Bias::of(None, Some(MEASURED), H200, floor).unwrap();
+            let bias = Bias::of(None, Some(MEASURED), named(H200), floor).unwrap();
             assert_eq!(bias.error_ns, Some(error_ns), "{step_ns:?}");
         }
     }

@@ -4,6 +4,8 @@ pub(crate) mod bias;
 pub(crate) mod bracket_counts;
 pub(crate) mod budget;
 pub(crate) mod clock_fit;
+#[cfg(feature = "kernels")]
+pub(crate) mod coverage;
 pub(crate) mod estimate;
 pub(crate) mod eviction;
 pub(crate) mod hold_deadline;

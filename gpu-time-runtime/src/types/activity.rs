@@ -17,6 +17,7 @@ pub(crate) struct Activity {
     /// CUPTI's id of the stream.
     pub stream: u32,
     /// The id of the graph node that was replayed, or 0.
+    #[allow(dead_code, reason = "completes the description")]
     pub graph_node: u64,
     pub work: &'static GpuWork,
 }

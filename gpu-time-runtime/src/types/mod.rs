@@ -1,6 +1,6 @@
 //! Plain values passed between layers.
 
-#[allow(dead_code, reason = "for windows")]
+#[cfg_attr(not(feature = "kernels"), allow(dead_code, reason = "only recording needs all of it"))]
 pub(crate) mod activity;
 pub mod attribute;
 pub(crate) mod device;
@@ -12,4 +12,6 @@ pub(crate) mod label;
 pub(crate) mod sample;
 pub mod sampling;
 pub(crate) mod settings;
+#[cfg_attr(not(feature = "kernels"), allow(dead_code, reason = "only recording needs all of it"))]
+pub(crate) mod window_plan;
 pub mod workload;

@@ -20,9 +20,11 @@ use crate::tally::{self, ran};
 
 pub const SCENARIOS: &[Scenario] = &[
     ("kernels/async", asynchronous),
-    ("kernels/captured", captured),
+    ("kernels/brackets_inside", brackets_inside),
     ("kernels/elsewhere", elsewhere),
     ("kernels/events", events),
+    ("kernels/inside_events", inside_events),
+    ("kernels/captured", captured),
     ("kernels/fork_inside", fork_inside),
     ("kernels/fork_join", fork_join),
     ("kernels/helper", helper),
@@ -316,6 +318,48 @@ fn by_events(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
 fn first_and_some(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, LONG)
+}
+
+#[gpu_timed(clock = "kernels")]
+fn around_bracket(stream: &Arc<CudaStream>, spin: &Spin, other: &Spin) -> LaunchResult {
+    ran!();
+    bracket(stream, spin)?;
+    other.launch(stream, LONG)
+}
+
+#[gpu_timed(stream = stream)]
+fn bracket(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
+    ran!();
+    spin.launch(stream, LONG)
+}
+
+/// The first call that is timed by events elsewhere is inside of an opened one.
+fn brackets_inside(_: &[String]) {
+    let gpu = Gpu::new();
+    let (spin, other) = (gpu.spin("kernels::bracket"), gpu.spin("other"));
+    around_bracket(&gpu.stream, &spin, &other).unwrap();
+    gpu.synchronize();
+    bracket(&gpu.stream, &spin).unwrap();
+    gpu.synchronize();
+    tally::print();
+}
+
+#[gpu_timed(scope = "body")]
+fn around(stream: &Arc<CudaStream>, kernels: &Kernels) -> LaunchResult {
+    let _ = stream;
+    ran!();
+    leaf(kernels)
+}
+
+/// A function without a stream inside of one that is timed by events.
+fn inside_events(_: &[String]) {
+    let gpu = Gpu::new();
+    let kernels = Kernels::new(&gpu, gpu.stream.clone());
+    for _ in 0..50 {
+        around(&gpu.stream, &kernels).unwrap();
+        gpu.synchronize();
+    }
+    tally::print();
 }
 
 /// Functions timed by events, of which some calls are opened.

@@ -42,6 +42,7 @@ mod threads;
 mod time;
 mod trace;
 mod warmup;
+mod windows;
 
 use std::process::ExitCode;
 
@@ -79,6 +80,7 @@ const THEMES: &[&[Scenario]] = &[
     threads::SCENARIOS,
     trace::SCENARIOS,
     warmup::SCENARIOS,
+    windows::SCENARIOS,
 ];
 
 fn main() -> ExitCode {
@@ -94,7 +96,7 @@ fn main() -> ExitCode {
     };
     // The test's parent process may ignore these signals, as `nohup` does, and children inherit
     // this.
-    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM, libc::SIGUSR1] {
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM, libc::SIGUSR1, libc::SIGUSR2] {
         // SAFETY: the default disposition is valid for each of these signals.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }

@@ -117,7 +117,9 @@ mod simulated {
     /// Functions for which the runtime has a fallback.
     #[test]
     fn driver_without_optional_function() {
-        for symbol in ["cuCtxGetId", "cuEventElapsedTime", "cuEventElapsedTime_v2"] {
+        for symbol in
+            ["cuCtxGetId", "cuDeviceGetUuid_v2", "cuEventElapsedTime", "cuEventElapsedTime_v2"]
+        {
             let run = run_without(symbol);
             assert_eq!(run.site("absent::increment").counts(), (12, 0, 0, 12));
             assert_eq!(run.row("absent::increment").brackets(), (12, 12, 0, 0), "{symbol}");

@@ -12,7 +12,25 @@ fn bias_is_measured_in_process() {
     assert!(device.event_queued_empty_ns.is_some_and(|ns| ns > floor), "{device:?}");
 }
 
+/// Kernels are launched by the runtime itself meanwhile, which belong to no call.
+#[test]
+fn cupti_measures_empty_kernel_where_calls_are_opened() {
+    let run = scenario("kernels/events", &[]).with_cupti().run();
+    let device = &run.report().devices[0];
+    assert_eq!(device.event_bias_source.as_deref(), Some("cupti"), "{device:?}");
+    let base = device.event_held_empty_ns.unwrap() - device.event_bias_ns.unwrap();
+    assert!((200.0..3_000.0).contains(&base), "{device:?}");
+    for row in ["kernels::by_events", "kernels::first_and_some"] {
+        let kernels = &run.row(row).kernels.kernels;
+        assert!(kernels.iter().all(|kernel| kernel.name == "spin_ns"), "{kernels:?}");
+    }
+}
+
 mod simulated {
+    use std::fs;
+    use std::path::Path;
+
+    use gpu_time_sim_cupti::SimCupti;
     use gpu_time_sim_driver::SimDriver;
     use gpu_time_sim_driver::formula::{EMPTY_NS, fed_pair_ns};
 
@@ -50,15 +68,48 @@ mod simulated {
         &run.report().devices[0]
     }
 
+    /// A scenario that opens calls, on a device that the table lacks.
+    fn opening(cupti: SimCupti) -> Scenario {
+        let model = "compute_capability=80";
+        scenario("kernels/events", &[]).simulated(|sim| sim.model(model)).on_cupti(cupti)
+    }
+
+    /// Stores a calibration for the device and driver of a run, as `gpu-time calibrate` does.
+    fn store(cache: &Path, of: &Run, driver: Option<&str>, empty_kernel_ns: f64) {
+        let device = device(of);
+        let release = fs::read_to_string("/sys/module/nvidia/version").ok();
+        let release = release.as_deref().map(str::trim).or(device.driver.as_deref());
+        let file = serde_json::json!({ "format": 1, "gpus": [{
+            "name": device.name,
+            "capability": "8.0",
+            "uuid": "6770752d74696d652d73696d2d300000",
+            "driver": driver.or(release),
+            "cupti_version": 130_000,
+            "empty_kernel_ns": empty_kernel_ns,
+            "error_ns": 16.0,
+        }] });
+        write(cache, &file.to_string());
+    }
+
+    fn write(cache: &Path, text: &str) {
+        fs::create_dir_all(cache.join("gpu-time")).unwrap();
+        fs::write(cache.join("gpu-time/calibration.json"), text).unwrap();
+    }
+
     /// Asserts the bias, its source and its error, to the nanosecond.
     #[track_caller]
     fn assert_bias(run: &Run, ns: u64, source: &str, error: Option<u64>) {
+        assert_bias_of(run, "exact::one", ns, source, error);
+    }
+
+    #[track_caller]
+    fn assert_bias_of(run: &Run, row: &str, ns: u64, source: &str, error: Option<u64>) {
         let device = device(run);
         let round = |ns: Option<f64>| ns.map(|ns| ns.round() as u64);
         assert_eq!(device.event_bias_source.as_deref(), Some(source), "{device:?}");
         assert_eq!(round(device.event_bias_ns), Some(ns), "{device:?}");
         assert_eq!(round(device.event_bias_error_ns), error, "{device:?}");
-        let row = run.row("exact::one");
+        let row = run.row(row);
         let removed = row.raw().median - row.net_ns.as_ref().unwrap().median;
         assert!((removed - ns as f64).abs() < 0.6, "{removed}: {device:?}");
     }
@@ -147,6 +198,96 @@ mod simulated {
         let run = fed().env("GPU_TIME_BIAS", "cupti:9us").run();
         assert_bias(&run, 0, "cupti", Some(EXTRA + STEP));
         assert_warns(&run, "a pair of events measures only 2.752 µs around one");
+    }
+
+    #[test]
+    fn bias_from_cupti_in_process() {
+        let held = fed_pair_ns(&[EMPTY_NS]);
+        let row = "kernels::first_and_some";
+        for script in ["", "late=3,records=5", "reversed,records=7"] {
+            let run = opening(SimCupti::default().script(script)).run();
+            assert_bias_of(&run, row, held - EMPTY_NS, "cupti", Some(EXTRA + STEP));
+            assert_eq!(device(&run).warnings, [""; 0]);
+        }
+        let given = opening(SimCupti::default()).env("GPU_TIME_BIAS", "cupti:600ns").run();
+        assert_bias_of(&given, row, held - 600, "cupti", Some(EXTRA + STEP));
+        let calibrated = LOADING + RAMP + QUEUED + SAMPLES;
+        assert_eq!(empty_launches(&given), calibrated + LOADING + RAMP + CHECKED);
+        let off = opening(SimCupti::default()).env("GPU_TIME_KERNELS", "off").run();
+        assert_eq!(device(&off).event_bias_source.as_deref(), Some("floor"));
+    }
+
+    /// None of the records has times.
+    #[test]
+    fn useless_records_leave_bias_from_table() {
+        let cupti = || SimCupti::default().script("zero=1");
+        let warning = "CUPTI dropped 0 records and gave";
+        let run = scenario("kernels/events", &[]).on_cupti(cupti()).warns(warning).run();
+        assert_eq!(device(&run).event_bias_source.as_deref(), Some("table"));
+    }
+
+    /// The functions inside are timed with the opened call around them, and recording would slow the pairs.
+    #[test]
+    fn no_calibration_during_opened_call() {
+        let run = scenario("kernels/brackets_inside", &[]).with_cupti().run();
+        assert_eq!(device(&run).event_bias_source.as_deref(), Some("table"));
+        let launches: Vec<u64> =
+            run.trace.kernels("spin_ns").map(|spin| spin.enqueued_ns).collect();
+        let first = run.trace.kernels("gpu_time_empty").next().unwrap();
+        // Two kernels in the opened call, and one by itself.
+        assert_eq!(launches.len(), 3);
+        assert!(launches[1] < first.enqueued_ns && first.enqueued_ns < launches[2], "{first:?}");
+    }
+
+    #[test]
+    fn bias_from_stored_calibration() {
+        let unknown = || modelled("compute_capability=80");
+        let (held, first) = (fed_pair_ns(&[EMPTY_NS]), unknown().run());
+        let folder = tempfile::tempdir().unwrap();
+        let cache = folder.path().to_str().unwrap();
+        let with_stored = || unknown().env("XDG_CACHE_HOME", cache);
+
+        store(folder.path(), &first, None, 600.0);
+        let run = with_stored().run();
+        assert_bias(&run, held - 600, "cupti", Some(EXTRA + STEP + 16));
+        assert_eq!(device(&run).warnings, [""; 0]);
+        // The user's setting, and a measurement in the process, are better.
+        let run = with_stored().env("GPU_TIME_BIAS", "2us").run();
+        assert_bias(&run, 2_000, "user", None);
+        let run = opening(SimCupti::default()).env("XDG_CACHE_HOME", cache).run();
+        let row = "kernels::first_and_some";
+        assert_bias_of(&run, row, held - EMPTY_NS, "cupti", Some(EXTRA + STEP));
+
+        // One that the pairs contradict is not used.
+        store(folder.path(), &first, None, 9_000.0);
+        assert_eq!(device(&with_stored().run()).event_bias_source.as_deref(), Some("floor"));
+    }
+
+    #[test]
+    fn unusable_stored_calibration_warns_where_it_is_needed() {
+        let unknown = || modelled("compute_capability=80");
+        let first = unknown().run();
+        let folder = tempfile::tempdir().unwrap();
+        let cache = folder.path().to_str().unwrap();
+        let stored = folder.path().join("gpu-time/calibration.json");
+        let ignored = |why| format!("the calibration in `{}` is ignored ({why}", stored.display());
+
+        store(folder.path(), &first, Some("1.0"), 600.0);
+        let run = unknown().env("XDG_CACHE_HOME", cache).run();
+        assert_eq!(device(&run).event_bias_source.as_deref(), Some("floor"));
+        assert_warns(&run, &ignored("made with driver 1.0, not "));
+        assert_eq!(device(&run).warnings.len(), 1);
+        let run = fed().env("XDG_CACHE_HOME", cache).run();
+        assert_eq!(device(&run).event_bias_source.as_deref(), Some("table"));
+        assert_warns(&run, &ignored("made on another GPU"));
+
+        write(folder.path(), "{");
+        let run = unknown().env("XDG_CACHE_HOME", cache).run();
+        assert_warns(&run, &ignored("invalid: "));
+        for better in [unknown().env("GPU_TIME_BIAS", "2us"), opening(SimCupti::default())] {
+            let run = better.env("XDG_CACHE_HOME", cache).run();
+            assert_eq!(device(&run).warnings, [""; 0]);
+        }
     }
 
     /// The constant moves while samples are taken, so they disagree and are taken again.

@@ -10,7 +10,7 @@ mod simulated {
     use crate::harness::{SMALL_L2, Scenario, scenario};
 
     /// The driver functions that the runtime calls, whether or not the program calls them too.
-    const CALLED: [&str; 30] = [
+    const CALLED: [&str; 31] = [
         "cuCtxGetCurrent",
         "cuCtxGetDevice",
         "cuCtxGetId",
@@ -20,6 +20,7 @@ mod simulated {
         "cuDeviceGetAttribute",
         "cuDeviceGetName",
         "cuDeviceGetPCIBusId",
+        "cuDeviceGetUuid_v2",
         "cuDevicePrimaryCtxGetState",
         "cuDevicePrimaryCtxRelease_v2",
         "cuDevicePrimaryCtxRetain",

@@ -172,6 +172,20 @@ fn opened_calls_replace_brackets_and_agree_with_them() {
 }
 
 #[test]
+fn calls_inside_brackets_need_an_opened_outer_call() {
+    let run = scenario("kernels/inside_events", &[]).with_cupti().run();
+    let site = run.site("kernels::leaf");
+    assert_eq!((site.unsampled, site.timed), (50, 0));
+    assert!(site.warnings[0].starts_with("50 calls were inside functions timed by events"));
+    let opened = scenario("kernels/inside_events", &[]).with_cupti().env("GPU_TIME_KERNELS", "on");
+    let run = opened.run();
+    let (outer, inner) = (run.row("kernels::around"), run.site("kernels::leaf"));
+    assert!(outer.opened >= 1 && outer.opened + outer.measured == 50);
+    assert_eq!(inner.timed, outer.opened);
+    assert_eq!(inner.row().opened, outer.opened);
+}
+
+#[test]
 fn share_of_calls_without_a_stream_is_opened() {
     let run = scenario("kernels/share", &[]).with_cupti().run();
     let site = run.site("kernels::quarter");

@@ -35,3 +35,4 @@ mod targets;
 mod threads;
 mod trace;
 mod warmup;
+mod windows;

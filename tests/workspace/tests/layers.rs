@@ -33,7 +33,7 @@ const LAYERS: &[&[&str]] = &[
 ];
 
 /// Files at the runtime's root, above every folder.
-const ROOT_FILES: &[&str] = &["lib.rs", "private.rs", "doctor.rs"];
+const ROOT_FILES: &[&str] = &["lib.rs", "private.rs", "calibrate.rs", "doctor.rs"];
 
 /// The crates checked for cycles.
 const CRATES: &[&str] = &[

@@ -18,7 +18,7 @@ use crate::cuda::symbols::{Symbols, symbols};
 use crate::cuda::{clock::DeviceClock, device::DeviceInfo, driver, floor::FloorProbe};
 use crate::cuda::{hold::Holds, module::Module, no_result::NoResult, objects::create_stream};
 use crate::gpu::{Fault, Gpu};
-use crate::stats::bias::{Bias, Calibration, ConfiguredBias};
+use crate::stats::bias::{Bias, Calibration, ConfiguredBias, KernelBase, KnownBases};
 use crate::stats::pair_constant::Floor;
 use crate::types::handles::{Event, EventPair, Stream};
 use crate::types::{attribute::Cold, device::DeviceId, sample::CacheState};
@@ -56,6 +56,10 @@ pub(crate) struct Context {
     pub(super) origin: OnceLock<Option<Event>>,
     pub(super) blank: OnceLock<Result<EventPair, Fault>>,
     pub(super) calibrator: Calibrator,
+    /// Set once CUPTI has been asked for the time of an empty kernel.
+    has_tried_base: AtomicBool,
+    /// What CUPTI answered.
+    kernel_base: OnceLock<KernelBase>,
 }
 
 impl Context {
@@ -82,6 +86,8 @@ impl Context {
                 origin: OnceLock::new(),
                 blank: OnceLock::new(),
                 calibrator: Calibrator::default(),
+                has_tried_base: AtomicBool::new(false),
+                kernel_base: OnceLock::new(),
                 own_stream,
                 device,
             })
@@ -275,9 +281,40 @@ impl Context {
         self.calibrator.get()
     }
 
-    /// Returns the bias to subtract from each bracket's raw time, if it is known.
-    pub fn bias(&self, given: Option<ConfiguredBias>) -> Option<Bias> {
-        Bias::of(given, self.calibration(), &self.device.name, self.floor())
+    /// Returns `true` if the bias is calibrated but lacks CUPTI's time of an empty kernel, which was not
+    /// [tried](Context::try_kernel_base) yet.
+    pub fn lacks_kernel_base(&self) -> bool {
+        !self.has_tried_base.load(Relaxed) && self.calibration().is_some()
+    }
+
+    /// Marks that CUPTI is asked for the time of an empty kernel. Returns `false` if it was before.
+    pub fn try_kernel_base(&self) -> bool {
+        !self.has_tried_base.swap(true, Relaxed)
+    }
+
+    /// Runs the empty kernel `count` times behind holds, on a stream of its own, and waits for it. Returns
+    /// `false` on failure. Must be called while no bracket is open.
+    pub fn run_empty_kernels(&self, count: usize) -> bool {
+        let step_ns = self.step_ns();
+        let run = || Ok(self.calibrator.run_empty_kernels(count, self.equipment(step_ns)).is_ok());
+        self.inside(run).unwrap_or(false)
+    }
+
+    /// Sets CUPTI's time of an empty kernel.
+    pub fn set_kernel_base(&self, base: KernelBase) {
+        _ = self.kernel_base.set(base);
+    }
+
+    /// Returns CUPTI's time of an empty kernel, if it was measured in this process.
+    pub fn kernel_base(&self) -> Option<KernelBase> {
+        self.kernel_base.get().copied()
+    }
+
+    /// Returns the bias to subtract from each bracket's raw time, if it is known. `stored` is the time of
+    /// an empty kernel that was measured by another process.
+    pub fn bias(&self, given: Option<ConfiguredBias>, stored: Option<KernelBase>) -> Option<Bias> {
+        let bases = KnownBases { measured: self.kernel_base(), stored, device: &self.device.name };
+        Bias::of(given, self.calibration(), bases, self.floor())
     }
 
     /// Returns the problems in this context, for the report.

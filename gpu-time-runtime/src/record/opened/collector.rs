@@ -7,14 +7,16 @@ use std::sync::{Once, OnceLock};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use crate::base::lock::{Mutex, Rank, locked, locked_by};
+use crate::base::lock::{Mutex, MutexGuard, Rank, locked, locked_by};
 use crate::base::switches::{self, SWITCHES};
 use crate::base::{background, fork};
 use crate::cupti;
 use crate::record::opened::alignment::Alignment;
 use crate::record::opened::attribution::{self, Attributed};
+use crate::record::opened::base::Measurement;
 use crate::record::opened::open_call::{Frame, Launch, OpenCall, Subject};
 use crate::record::timeline::{self, StreamWork};
+use crate::record::window::matching::windows;
 use crate::types::activity::Activity;
 use crate::types::sample::Lost;
 
@@ -55,7 +57,7 @@ pub(crate) struct UselessRecords {
 }
 
 /// Calls that wait for records.
-pub(super) struct Collector {
+pub(crate) struct Collector {
     /// In the order in which they ended.
     calls: VecDeque<WaitingCall>,
     /// The number of the first call in `calls`.
@@ -64,6 +66,8 @@ pub(super) struct Collector {
     launches: Option<HashMap<u32, (u64, u32)>>,
     /// Records of launches that no call has claimed, the oldest first.
     unclaimed: VecDeque<Activity>,
+    /// Measurements of the empty kernel that wait for their records.
+    bases: Vec<Measurement>,
     /// Set while a trace is kept.
     alignment: Option<Alignment>,
 }
@@ -158,6 +162,11 @@ pub(crate) fn give_up(deadline: Instant) {
     }
 }
 
+/// Locks the collector, so that no records are taken meanwhile. `None` if another thread is taking some.
+pub(crate) fn pause() -> Option<MutexGuard<'static, Collector>> {
+    COLLECTOR.try_lock().ok()
+}
+
 impl Collector {
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
@@ -170,24 +179,43 @@ impl Collector {
             first: 0,
             launches: None,
             unclaimed: VecDeque::new(),
+            bases: Vec::new(),
             alignment: None,
         }
     }
 
-    fn collect(&mut self, is_last: bool) {
+    /// Adds a measurement. No records may have been taken since its first launch.
+    pub fn add_base(&mut self, base: Measurement) {
+        self.bases.push(base);
+    }
+
+    pub fn collect(&mut self, is_last: bool) {
         // Before the records are taken: what a call that is open now launched may be among them.
         let may_be_claimed = SWITCHES.opened.load(Relaxed) > 0;
         self.claim(take_ended());
         self.begin_round();
         self.alignment = timeline::is_on().then(|| Alignment::read(self.alignment));
-        let drained = cupti::drain(is_last, &mut |activity| self.take(activity));
+        let mut windows = windows();
+        windows.begin_round();
+        let mut of_windows = 0;
+        let drained = cupti::drain(is_last, &mut |activity| {
+            if !windows.take(activity) {
+                self.take(activity);
+            } else if activity.start_ns == 0 || activity.end_ns == 0 {
+                // The window counts itself as incomplete.
+                of_windows += 1;
+            }
+        });
+        windows.end_round(drained.dropped > 0, is_last);
+        drop(windows);
         DROPPED.fetch_add(drained.dropped, Relaxed);
-        ZERO_TIMES.fetch_add(drained.zero_times, Relaxed);
+        ZERO_TIMES.fetch_add(drained.zero_times - of_windows, Relaxed);
         self.claim(take_ended());
         if !may_be_claimed && SWITCHES.opened.load(Relaxed) == 0 && locked(&ENDED).is_empty() {
             self.unclaimed.clear();
         }
         self.finish(is_last);
+        self.bases.retain_mut(|base| !base.finish(is_last));
     }
 
     /// Notes that records are about to be taken.
@@ -216,6 +244,9 @@ impl Collector {
 
     /// Takes a record.
     pub fn take(&mut self, activity: &Activity) {
+        if self.bases.iter_mut().any(|base| base.take(activity)) {
+            return;
+        }
         let launch = self.launches.as_ref().and_then(|of| of.get(&activity.correlation).copied());
         let waiting = launch.and_then(|(number, at)| {
             let index = usize::try_from(number.checked_sub(self.first)?).ok()?;

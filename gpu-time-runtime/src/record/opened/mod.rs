@@ -6,16 +6,18 @@
 
 mod alignment;
 mod attribution;
+pub(crate) mod base;
 pub(crate) mod collector;
 mod open_call;
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::base::switches::SWITCHES;
+use crate::base::switches::{self, SWITCHES};
 use crate::base::{inside, lock::locked};
 use crate::cupti;
 pub(crate) use crate::record::opened::open_call::{FrameId, OpenCall, Subject};
+use crate::record::window::notes;
 use crate::types::activity::Launched;
 use crate::types::{device::DeviceId, sample::Lost, workload::Workload};
 
@@ -32,6 +34,11 @@ thread_local! {
 #[inline(always)]
 pub(crate) fn is_inside() -> bool {
     cfg!(feature = "kernels") && SWITCHES.opened.load(Relaxed) != 0 && IS_OPEN.get()
+}
+
+/// Returns `true` if any thread is inside an opened call, or a window is open. Recording then slows all launches.
+pub(crate) fn are_open() -> bool {
+    SWITCHES.opened.load(Relaxed) & (switches::MARKING - 1) != 0
 }
 
 /// Returns `true` if a call that begins now is the outermost timed call on the thread.
@@ -125,8 +132,10 @@ pub(crate) fn abandon(mut call: Box<OpenCall>, lost: Lost) {
 pub(crate) fn launched(launched: Launched) {
     // The runtime's own launches, such as those of a calibration, belong to no function.
     if inside::is_inside() {
+        base::note(&launched);
         return;
     }
+    notes::note(&launched, IS_OPEN.get(), DEPTH.get());
     with_open(|call| call.note(&launched));
 }
 

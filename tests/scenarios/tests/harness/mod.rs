@@ -339,6 +339,8 @@ impl Scenario {
                 command.env_remove(name);
             }
         }
+        // A calibration that the user has stored would change the bias.
+        command.env("XDG_CACHE_HOME", dir.join("no-cache"));
         let dir_name = dir.display();
         let mut targets = format!("{},json:{dir_name}/report-%p.json", self.target);
         if self.html {

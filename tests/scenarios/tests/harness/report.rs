@@ -74,6 +74,30 @@ pub struct Budget {
 }
 
 #[derive(Debug, Deserialize)]
+pub struct Coverage {
+    pub windows: u64,
+    pub incomplete: u64,
+    pub total_ns: f64,
+    pub busy: f64,
+    #[serde(deserialize_with = "nullable")]
+    pub busy_error: Option<f64>,
+    pub idle: f64,
+    pub attributed: f64,
+    #[serde(deserialize_with = "nullable")]
+    pub attributed_error: Option<f64>,
+    pub unattributed: Vec<Unattributed>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Unattributed {
+    pub name: String,
+    pub count: u64,
+    pub total_ns: f64,
+    pub share: f64,
+    pub per_s: f64,
+}
+
+#[derive(Debug, Deserialize)]
 pub struct Device {
     pub id: String,
     pub name: String,
@@ -101,6 +125,8 @@ pub struct Device {
     pub flush_bytes: Option<u64>,
     #[serde(deserialize_with = "nullable")]
     pub flush_proof: Option<FlushProof>,
+    #[serde(deserialize_with = "nullable")]
+    pub coverage: Option<Coverage>,
     #[serde(deserialize_with = "nullable")]
     pub clocks: Option<BTreeMap<String, Option<u32>>>,
     #[serde(deserialize_with = "nullable")]

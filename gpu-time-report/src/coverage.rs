@@ -1,0 +1,290 @@
+//! How busy a device was, from windows in which everything that the process enqueued was recorded.
+
+use serde::{Deserialize, Serialize};
+
+/// The share of wall time that a device was busy, estimated from windows.
+///
+/// The shares are means over the windows. Their errors are standard errors across the windows, widened if there are
+/// few, so that two of them hold the true share in 19 of 20 runs. They are `None` with fewer than five windows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Coverage {
+    #[doc(hidden)]
+    pub windows: u64,
+    #[doc(hidden)]
+    pub incomplete: u64,
+    #[doc(hidden)]
+    pub total_ns: f64,
+    #[doc(hidden)]
+    pub busy: f64,
+    #[doc(hidden)]
+    pub busy_error: Option<f64>,
+    #[doc(hidden)]
+    pub idle: f64,
+    #[doc(hidden)]
+    pub idle_error: Option<f64>,
+    #[doc(hidden)]
+    pub attributed: f64,
+    #[doc(hidden)]
+    pub attributed_error: Option<f64>,
+    #[doc(hidden)]
+    pub unattributed: Vec<Unattributed>,
+}
+
+impl Coverage {
+    /// The largest number of kernels in [`unattributed`](Coverage::unattributed).
+    #[doc(hidden)]
+    pub const MOST: usize = 16;
+
+    /// Returns the number of windows.
+    pub fn windows(&self) -> u64 {
+        self.windows
+    }
+
+    /// Returns the number of further windows, which are in no figure because records of them are missing.
+    pub fn incomplete(&self) -> u64 {
+        self.incomplete
+    }
+
+    /// Returns the total time of the windows, in nanoseconds.
+    pub fn total_ns(&self) -> f64 {
+        self.total_ns
+    }
+
+    /// Returns the share of wall time during which a kernel, a copy or a memset of the process ran on the device.
+    pub fn busy(&self) -> f64 {
+        self.busy
+    }
+
+    /// Returns the error of the busy share.
+    pub fn busy_error(&self) -> Option<f64> {
+        self.busy_error
+    }
+
+    /// Returns the share of wall time during which nothing of the process ran on the device.
+    pub fn idle(&self) -> f64 {
+        self.idle
+    }
+
+    /// Returns the error of the idle share, which is that of the busy share.
+    pub fn idle_error(&self) -> Option<f64> {
+        self.idle_error
+    }
+
+    /// Returns the share of wall time during which work ran that annotated functions enqueued.
+    pub fn attributed(&self) -> f64 {
+        self.attributed
+    }
+
+    /// Returns the error of the attributed share.
+    pub fn attributed_error(&self) -> Option<f64> {
+        self.attributed_error
+    }
+
+    /// Returns the kernels, copies and memsets that were enqueued outside of annotated functions, longest total first. There are
+    /// at most 16.
+    pub fn unattributed(&self) -> &[Unattributed] {
+        &self.unattributed
+    }
+
+    /// Adds the windows of another report. Returns the figures of all windows: shares are weighted by the time of
+    /// the windows.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn pooled(&self, other: &Coverage) -> Coverage {
+        let total_ns = self.total_ns + other.total_ns;
+        let weights = match total_ns {
+            total if total > 0.0 => [self.total_ns / total, other.total_ns / total],
+            _ => [0.5; 2],
+        };
+        let mean = |[one, two]: [f64; 2]| weights[0] * one + weights[1] * two;
+        let error = |one: Option<f64>, two: Option<f64>| {
+            let (one, two) = one.zip(two)?;
+            Some((weights[0] * one).hypot(weights[1] * two))
+        };
+        let mut unattributed = self.unattributed.clone();
+        for kernel in &other.unattributed {
+            match unattributed.iter_mut().find(|known| known.name == kernel.name) {
+                Some(known) => {
+                    known.count = known.count.saturating_add(kernel.count);
+                    known.total_ns += kernel.total_ns;
+                }
+                None => unattributed.push(kernel.clone()),
+            }
+        }
+        let busy_ns = self.busy * self.total_ns + other.busy * other.total_ns;
+        Coverage {
+            windows: self.windows.saturating_add(other.windows),
+            incomplete: self.incomplete.saturating_add(other.incomplete),
+            total_ns,
+            busy: mean([self.busy, other.busy]),
+            busy_error: error(self.busy_error, other.busy_error),
+            idle: mean([self.idle, other.idle]),
+            idle_error: error(self.idle_error, other.idle_error),
+            attributed: mean([self.attributed, other.attributed]),
+            attributed_error: error(self.attributed_error, other.attributed_error),
+            unattributed: Unattributed::largest(unattributed, busy_ns, total_ns),
+        }
+    }
+
+    /// Returns `true` unless sums of forged values have overflowed.
+    #[doc(hidden)]
+    pub fn is_finite(&self) -> bool {
+        let of_kernels = self.unattributed.iter();
+        let of_kernels =
+            of_kernels.flat_map(|kernel| [kernel.total_ns, kernel.share, kernel.per_s]);
+        let errors = [self.busy_error, self.idle_error, self.attributed_error];
+        let shares = [self.total_ns, self.busy, self.idle, self.attributed];
+        shares.into_iter().chain(errors.into_iter().flatten()).chain(of_kernels).all(f64::is_finite)
+    }
+
+    /// Returns the shares in words.
+    pub(crate) fn sentence(&self) -> String {
+        let share = |share: f64, error: Option<f64>| {
+            let error = error.map(|error| format!(" ±{:.1}", 100.0 * error)).unwrap_or_default();
+            format!("{:.1}{error} %", 100.0 * share)
+        };
+        let few = if self.busy_error.is_none() { ", too few for errors" } else { "" };
+        let incomplete = match self.incomplete {
+            0 => String::new(),
+            count => format!(", {count} more incomplete"),
+        };
+        format!(
+            "busy {}, idle {:.1} %, annotated functions {} of wall time ({} windows of {} in total{few}{incomplete})",
+            share(self.busy, self.busy_error),
+            100.0 * self.idle,
+            share(self.attributed, self.attributed_error),
+            self.windows,
+            crate::units::time(self.total_ns),
+        )
+    }
+}
+
+/// Work that was enqueued outside of annotated functions: all kernels with one name, a kind of copy, or memsets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Unattributed {
+    #[doc(hidden)]
+    pub name: String,
+    #[doc(hidden)]
+    pub count: u64,
+    #[doc(hidden)]
+    pub total_ns: f64,
+    #[doc(hidden)]
+    pub share: f64,
+    #[doc(hidden)]
+    pub per_s: f64,
+}
+
+impl Unattributed {
+    /// Returns the demangled name, or a name in brackets for a copy or a memset.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the number of times that it was enqueued in all windows.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Returns its total time in nanoseconds.
+    pub fn total_ns(&self) -> f64 {
+        self.total_ns
+    }
+
+    /// Returns the total time as a share of the busy time.
+    pub fn share(&self) -> f64 {
+        self.share
+    }
+
+    /// Returns the number of times that it is enqueued per second.
+    pub fn per_s(&self) -> f64 {
+        self.per_s
+    }
+
+    /// Keeps the kernels with the largest totals, with their shares of the busy time of all windows.
+    #[doc(hidden)]
+    pub fn largest(mut all: Vec<Unattributed>, busy_ns: f64, total_ns: f64) -> Vec<Unattributed> {
+        all.sort_by(|one, other| other.total_ns.total_cmp(&one.total_ns));
+        all.truncate(Coverage::MOST);
+        for kernel in &mut all {
+            kernel.share = if busy_ns > 0.0 { kernel.total_ns / busy_ns } else { 0.0 };
+            kernel.per_s =
+                if total_ns > 0.0 { kernel.count as f64 / (total_ns / 1e9) } else { 0.0 };
+        }
+        all
+    }
+
+    /// Returns the kernel in words.
+    pub(crate) fn sentence(&self) -> String {
+        let Unattributed { name, share, per_s, .. } = self;
+        format!("{name}: {:.1} % of the busy time, {per_s:.0}/s", 100.0 * share)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kernel(name: &str, count: u64, total_ns: f64) -> Unattributed {
+        Unattributed { name: name.to_owned(), count, total_ns, share: 0.0, per_s: 0.0 }
+    }
+
+    fn coverage(windows: u64, busy: f64, error: Option<f64>) -> Coverage {
+        let total_ns = windows as f64 * 20e6;
+        let kernels = vec![kernel("a", 10 * windows, 1e6), kernel("b", windows, 2e6)];
+        Coverage {
+            windows,
+            incomplete: 1,
+            total_ns,
+            busy,
+            busy_error: error,
+            idle: 1.0 - busy,
+            idle_error: error,
+            attributed: busy / 2.0,
+            attributed_error: error,
+            unattributed: Unattributed::largest(kernels, busy * total_ns, total_ns),
+        }
+    }
+
+    #[test]
+    fn pooled_shares_are_weighted_by_time() {
+        let pooled = coverage(10, 0.4, Some(0.03)).pooled(&coverage(30, 0.8, Some(0.02)));
+        assert_eq!((pooled.windows, pooled.incomplete, pooled.total_ns), (40, 2, 800e6));
+        assert!((pooled.busy - 0.7).abs() < 1e-12 && (pooled.idle - 0.3).abs() < 1e-12);
+        assert!((pooled.attributed - 0.35).abs() < 1e-12);
+        let expected = (0.25 * 0.03_f64).hypot(0.75 * 0.02);
+        assert!((pooled.busy_error.unwrap() - expected).abs() < 1e-12);
+        let b = &pooled.unattributed[0];
+        assert_eq!((&*b.name, b.count, b.total_ns, b.per_s), ("b", 40, 4e6, 50.0));
+        assert!((b.share - 4.0 / 560.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn pooled_error_is_unknown_if_one_is() {
+        let pooled = coverage(10, 0.4, Some(0.03)).pooled(&coverage(2, 0.8, None));
+        assert_eq!((pooled.busy_error, pooled.attributed_error), (None, None));
+    }
+
+    #[test]
+    fn overflow_is_noticed() {
+        let forged = Coverage { total_ns: f64::MAX, ..coverage(10, 0.4, Some(0.03)) };
+        assert!(forged.is_finite() && !forged.pooled(&forged).is_finite());
+    }
+
+    #[test]
+    fn kernels_are_bounded_by_total() {
+        let many = (0..40).map(|i| kernel(&format!("k{i}"), 1, f64::from(i))).collect();
+        let largest = Unattributed::largest(many, 100.0, 1e9);
+        assert_eq!((largest.len(), &*largest[0].name), (Coverage::MOST, "k39"));
+        assert_eq!((largest[0].share, largest[0].per_s), (0.39, 1.0));
+    }
+
+    #[test]
+    fn sentence_says_if_there_are_too_few_windows() {
+        assert_eq!(
+            coverage(40, 0.7, Some(0.005)).sentence(),
+            "busy 70.0 ±0.5 %, idle 30.0 %, annotated functions 35.0 ±0.5 % of wall time (40 windows of 800.0 ms in \
+             total, 1 more incomplete)"
+        );
+        assert!(coverage(2, 0.7, None).sentence().contains("too few for errors"));
+    }
+}

@@ -1,0 +1,298 @@
+//! CUPTI's time of an empty kernel on each GPU, which `gpu-time calibrate` stores in the user's cache directory.
+
+#[cfg(any(test, all(feature = "kernels", feature = "nvml")))]
+use std::fs::DirBuilder;
+use std::fs::File;
+use std::io::{self, Read};
+#[cfg(any(test, all(feature = "kernels", feature = "nvml")))]
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::environment;
+#[cfg(any(test, all(feature = "kernels", feature = "nvml")))]
+use crate::config::report_file::write_file;
+use crate::stats::bias::KernelBase;
+
+/// The format of the file.
+const FORMAT: u32 = 1;
+/// The most bytes that are read.
+const MAX_BYTES: u64 = 1 << 20;
+/// The most entries that are written. The oldest ones make room.
+#[cfg(any(test, all(feature = "kernels", feature = "nvml")))]
+const MAX_ENTRIES: usize = 256;
+/// The longest plausible time. An H200 takes half a microsecond.
+const LONGEST_NS: f64 = 100_000.0;
+
+/// A GPU with its driver.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Gpu {
+    pub name: String,
+    /// Compute capability, such as `9.0`.
+    pub capability: String,
+    /// Unknown with old drivers.
+    pub uuid: Option<String>,
+    pub driver: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Entry {
+    #[serde(flatten)]
+    gpu: Gpu,
+    cupti_version: u32,
+    empty_kernel_ns: f64,
+    error_ns: f64,
+}
+
+/// The contents of the file.
+///
+/// Invariant: no two entries have the same GPU, driver and version of CUPTI, and all times are plausible.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct KernelBases {
+    format: u32,
+    /// The oldest first.
+    gpus: Vec<Entry>,
+}
+
+impl Default for KernelBases {
+    fn default() -> Self {
+        KernelBases { format: FORMAT, gpus: Vec::new() }
+    }
+}
+
+/// Returns the path of the file. `None` without a cache directory, and in set-user-ID programs.
+pub(crate) fn path() -> Option<PathBuf> {
+    path_of(|name| environment::var(name).map(PathBuf::from))
+}
+
+fn path_of(var: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
+    // The XDG specification has relative paths ignored.
+    let absolute = |name| var(name).filter(|path| path.is_absolute());
+    let home = || Some(absolute("HOME")?.join(".cache"));
+    Some(absolute("XDG_CACHE_HOME").or_else(home)?.join("gpu-time/calibration.json"))
+}
+
+impl KernelBases {
+    /// Reads the file. `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// A few words about why it cannot be used.
+    pub fn read(path: &Path) -> Result<Option<KernelBases>, String> {
+        let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+        match file.and_then(|file| Ok((file.metadata()?, file))) {
+            Err(error) => match error.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(None),
+                _ => Err(error.to_string()),
+            },
+            Ok((status, _)) if !status.is_file() => Err("not a file".to_owned()),
+            Ok((status, _)) if status.uid() != user() => Err("owned by another user".to_owned()),
+            Ok((_, file)) => {
+                let mut text = String::new();
+                let read = file.take(MAX_BYTES).read_to_string(&mut text);
+                read.map_err(|error| error.to_string())?;
+                KernelBases::parse(&text).map(Some)
+            }
+        }
+    }
+
+    fn parse(text: &str) -> Result<KernelBases, String> {
+        let bases: KernelBases =
+            serde_json::from_str(text).map_err(|error| format!("invalid: {error}"))?;
+        if bases.format != FORMAT {
+            return Err(format!("invalid format {}: expected {FORMAT}", bases.format));
+        }
+        let is_plausible = |entry: &Entry| {
+            (1.0..=LONGEST_NS).contains(&entry.empty_kernel_ns)
+                && (0.0..=LONGEST_NS).contains(&entry.error_ns)
+        };
+        match bases.gpus.iter().find(|entry| !is_plausible(entry)) {
+            Some(Entry { empty_kernel_ns: ns, error_ns, .. }) => {
+                Err(format!("invalid time of an empty kernel, {ns} ± {error_ns} ns"))
+            }
+            None => Ok(bases),
+        }
+    }
+
+    /// Returns the time on a GPU, by the newest version of CUPTI.
+    ///
+    /// # Errors
+    ///
+    /// A few words about what the file has instead.
+    pub fn find(&self, gpu: &Gpu) -> Result<KernelBase, String> {
+        let of_gpu = self.gpus.iter().filter(|entry| entry.gpu == *gpu);
+        if let Some(entry) = of_gpu.max_by_key(|entry| entry.cupti_version) {
+            return Ok(KernelBase { ns: entry.empty_kernel_ns, error_ns: entry.error_ns });
+        }
+        let Gpu { driver, .. } = gpu;
+        let other = self
+            .gpus
+            .iter()
+            .rev()
+            .find(|entry| entry.gpu == Gpu { driver: entry.gpu.driver.clone(), ..gpu.clone() });
+        Err(match other {
+            Some(other) => format!("made with driver {}, not {driver}", other.gpu.driver),
+            None => "made on another GPU".to_owned(),
+        })
+    }
+
+    /// Adds the time on a GPU, in place of an earlier one by the same driver and version of CUPTI.
+    #[cfg(any(test, all(feature = "kernels", feature = "nvml")))]
+    pub fn add(&mut self, gpu: Gpu, cupti_version: u32, base: KernelBase) {
+        let is_old = |old: &Entry| (&old.gpu, old.cupti_version) == (&gpu, cupti_version);
+        self.gpus.retain(|old| !is_old(old));
+        let KernelBase { ns: empty_kernel_ns, error_ns } = base;
+        self.gpus.push(Entry { gpu, cupti_version, empty_kernel_ns, error_ns });
+        self.gpus.drain(..self.gpus.len().saturating_sub(MAX_ENTRIES));
+    }
+
+    /// Writes the file, and creates its directory.
+    #[cfg(any(test, all(feature = "kernels", feature = "nvml")))]
+    pub fn write(&self, path: &Path) -> io::Result<()> {
+        let text = serde_json::to_string_pretty(self)? + "\n";
+        if let Some(directory) = path.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        }
+        write_file(path, text.as_bytes())
+    }
+}
+
+/// Returns the user whose rights the process has.
+#[allow(unsafe_code)]
+fn user() -> u32 {
+    // SAFETY: always succeeds.
+    unsafe { libc::geteuid() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, chown};
+
+    use super::*;
+
+    const BASE: KernelBase = KernelBase { ns: 545.0, error_ns: 32.0 };
+
+    fn gpu(uuid: &str, driver: &str) -> Gpu {
+        let [name, capability, driver] = ["NVIDIA H200", "9.0", driver].map(str::to_owned);
+        Gpu { name, capability, uuid: Some(uuid.to_owned()), driver }
+    }
+
+    fn stored(entries: &[(Gpu, u32, f64)]) -> KernelBases {
+        let mut bases = KernelBases::default();
+        for (gpu, cupti_version, ns) in entries {
+            bases.add(gpu.clone(), *cupti_version, KernelBase { ns: *ns, ..BASE });
+        }
+        bases
+    }
+
+    #[test]
+    fn written_file_is_read_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("gpu-time/calibration.json");
+        assert_eq!(KernelBases::read(&path), Ok(None));
+        let bases = stored(&[(gpu("a", "13.0"), 130_000, 545.1), (gpu("b", "13.0"), 22, 609.0)]);
+        for _ in 0..2 {
+            bases.write(&path).unwrap();
+            assert_eq!(KernelBases::read(&path), Ok(Some(bases.clone())));
+        }
+        let directory = fs::metadata(path.parent().unwrap()).unwrap();
+        assert_eq!(directory.permissions().mode() & 0o777, 0o700);
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn same_gpu_driver_and_cupti_have_one_entry() {
+        let one = gpu("a", "13.0");
+        let bases = stored(&[
+            (one.clone(), 130_200, 500.0),
+            (one.clone(), 28, 600.0),
+            (one.clone(), 130_200, 545.0),
+        ]);
+        assert_eq!(bases.gpus.len(), 2);
+        assert_eq!(bases.find(&one), Ok(BASE), "the newest version of CUPTI wins");
+        let many: Vec<_> = (0..300).map(|n| (gpu("a", &n.to_string()), 28, 545.0)).collect();
+        let bases = stored(&many);
+        assert_eq!(bases.gpus.len(), MAX_ENTRIES);
+        assert!(bases.find(&gpu("a", "299")).is_ok() && bases.find(&gpu("a", "43")).is_err());
+    }
+
+    #[test]
+    fn other_gpu_or_driver_is_named() {
+        let bases = stored(&[(gpu("a", "13.0"), 130_000, 545.0)]);
+        assert_eq!(bases.find(&gpu("a", "13.0")), Ok(BASE));
+        let why = bases.find(&gpu("a", "13.1"));
+        assert_eq!(why, Err("made with driver 13.0, not 13.1".to_owned()));
+        let other = Err("made on another GPU".to_owned());
+        assert_eq!(bases.find(&gpu("b", "13.0")), other);
+        assert_eq!(bases.find(&Gpu { name: "NVIDIA H100".to_owned(), ..gpu("a", "13.0") }), other);
+        assert_eq!(bases.find(&Gpu { uuid: None, ..gpu("a", "13.0") }), other);
+    }
+
+    #[test]
+    fn corrupt_file_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("calibration.json");
+        let refusal = |bytes: &[u8]| {
+            fs::write(&path, bytes).unwrap();
+            KernelBases::read(&path).unwrap_err()
+        };
+        let good = serde_json::to_string(&stored(&[(gpu("a", "13.0"), 130_000, 545.0)])).unwrap();
+        assert!(refusal(b"").starts_with("invalid: EOF"));
+        assert!(refusal(&good.as_bytes()[..good.len() / 2]).starts_with("invalid: "));
+        assert!(refusal(b"\xff\xfe").contains("UTF-8"));
+        assert_eq!(
+            refusal(good.replace("\"format\":1", "\"format\":2").as_bytes()),
+            "invalid format 2: expected 1"
+        );
+        for ns in ["-545.0", "0.0", "1e9"] {
+            let why = refusal(good.replace("545.0", ns).as_bytes());
+            assert!(why.starts_with("invalid time of an empty kernel, "), "{why}");
+        }
+        assert!(refusal(&vec![b' '; 2 * MAX_BYTES as usize]).starts_with("invalid: EOF"));
+    }
+
+    #[test]
+    fn only_own_files_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("calibration.json");
+        fs::create_dir(&path).unwrap();
+        assert_eq!(KernelBases::read(&path), Err("not a file".to_owned()));
+        assert_eq!(KernelBases::read(Path::new("/dev/null")), Err("not a file".to_owned()));
+        let path = folder.path().join("foreign.json");
+        stored(&[]).write(&path).unwrap();
+        // Only root may give a file away.
+        if chown(&path, Some(user() + 1), None).is_ok() {
+            assert_eq!(KernelBases::read(&path), Err("owned by another user".to_owned()));
+        } else {
+            let foreign = Path::new("/etc/passwd");
+            assert_eq!(KernelBases::read(foreign), Err("owned by another user".to_owned()));
+        }
+    }
+
+    #[test]
+    fn unwritable_directory_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("gpu-time"), "").unwrap();
+        let path = folder.path().join("gpu-time/calibration.json");
+        assert!(stored(&[]).write(&path).is_err());
+        assert_eq!(KernelBases::read(&path), Ok(None));
+    }
+
+    #[test]
+    fn cache_directory_follows_xdg() {
+        let path = |xdg: Option<&str>, home: Option<&str>| {
+            path_of(|name| if name == "HOME" { home } else { xdg }.map(PathBuf::from))
+        };
+        let expected = |text: &str| Some(PathBuf::from(text));
+        let in_home = expected("/home/u/.cache/gpu-time/calibration.json");
+        assert_eq!(path(Some("/c"), Some("/home/u")), expected("/c/gpu-time/calibration.json"));
+        assert_eq!(path(None, Some("/home/u")), in_home);
+        assert_eq!(path(Some(""), Some("/home/u")), in_home);
+        assert_eq!(path(Some("relative"), Some("/home/u")), in_home);
+        assert_eq!(path(None, Some("relative")), None);
+        assert_eq!(path(None, None), None);
+    }
+}

@@ -1,0 +1,210 @@
+//! Matches records of GPU work to the windows that it was enqueued in.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use crate::base::lock::{Mutex, MutexGuard, Rank, locked};
+use crate::record::window::notes::{self, Note};
+use crate::stats::coverage::{CoverageSums, Recorded};
+use crate::types::activity::Activity;
+
+/// Failed launches never have a record. A window waits for records of its launches this long.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A window with graph launches is complete after this many collections without a new record, since a graph
+/// has several.
+const QUIET: u32 = 2;
+/// The most windows that wait.
+const MOST_WAITING: usize = 16;
+/// The most launches, and the most records, of one window.
+const MOST_LAUNCHES: usize = 2_000_000;
+const MOST_RECORDS: usize = 4_000_000;
+/// The most records that are kept because their note may be on its way.
+const MOST_EARLY: usize = 65_536;
+
+static WINDOWS: Mutex<Windows> = Mutex::new(Rank::Windows, Windows::new());
+
+/// The windows that wait for records, and the sums over all that do not any more.
+pub(crate) struct Windows {
+    /// The last one is open if `is_open`.
+    waiting: VecDeque<WaitingWindow>,
+    is_open: bool,
+    /// Records that came while a window is open, and that no note was found for.
+    early: Vec<Activity>,
+    sums: CoverageSums,
+}
+
+struct WaitingWindow {
+    launches: HashMap<u32, Launch>,
+    /// Launches without a record.
+    missing: usize,
+    has_graphs: bool,
+    records: Vec<Recorded>,
+    length_ns: u64,
+    closed: Option<Instant>,
+    /// Collections since the last record.
+    quiet: u32,
+    is_incomplete: bool,
+}
+
+struct Launch {
+    note: Note,
+    has_record: bool,
+}
+
+/// Locks the windows.
+pub(crate) fn windows() -> MutexGuard<'static, Windows> {
+    locked(&WINDOWS)
+}
+
+/// Returns how busy the device with this ordinal was. `None` without windows.
+pub(crate) fn coverage(device: u32) -> Option<gpu_time_report::Coverage> {
+    windows().sums.report(device)
+}
+
+impl Windows {
+    pub const fn new() -> Windows {
+        Windows {
+            waiting: VecDeque::new(),
+            is_open: false,
+            early: Vec::new(),
+            sums: CoverageSums::new(),
+        }
+    }
+
+    /// Returns `true` if a closed window waits for records.
+    pub fn are_waiting(&self) -> bool {
+        self.waiting.iter().any(|window| window.closed.is_some())
+    }
+
+    /// Opens a window.
+    pub fn open(&mut self) {
+        self.is_open = true;
+        self.waiting.push_back(WaitingWindow::new());
+    }
+
+    /// Closes the open window after this time.
+    pub fn close(&mut self, length_ns: u64) {
+        self.take_notes();
+        self.is_open = false;
+        self.early.clear();
+        if let Some(window) = self.waiting.back_mut() {
+            window.length_ns = length_ns;
+            window.closed = Some(Instant::now());
+            window.is_incomplete |= notes::has_overflowed();
+        }
+    }
+
+    /// Takes the notes of the open window. Returns how many there were.
+    pub fn take_notes(&mut self) -> usize {
+        let Some(window) = self.waiting.back_mut().filter(|_| self.is_open) else { return 0 };
+        notes::take().map(|note| window.note(note)).count()
+    }
+
+    /// Notes that records are about to be taken.
+    pub fn begin_round(&mut self) {
+        self.take_notes();
+        self.waiting.iter_mut().for_each(|window| window.quiet += 1);
+    }
+
+    /// Takes a record. Returns `true` if no opened call can claim it.
+    pub fn take(&mut self, activity: &Activity) -> bool {
+        // The newest first: correlation ids wrap around.
+        for window in self.waiting.iter_mut().rev() {
+            if let Some(is_opened) = window.take(activity) {
+                return !is_opened;
+            }
+        }
+        if self.is_open {
+            if self.early.len() < MOST_EARLY {
+                self.early.push(*activity);
+            } else if let Some(window) = self.waiting.back_mut() {
+                window.is_incomplete = true;
+            }
+        }
+        false
+    }
+
+    /// Adds the windows that are complete to the sums. `has_dropped`: records are missing. `is_last`: there will be no more.
+    pub fn end_round(&mut self, has_dropped: bool, is_last: bool) {
+        if self.take_notes() > 0 {
+            for activity in std::mem::take(&mut self.early) {
+                self.take(&activity);
+            }
+        }
+        let mut excess = self.waiting.len().saturating_sub(MOST_WAITING);
+        let sums = &mut self.sums;
+        self.waiting.retain_mut(|window| {
+            window.is_incomplete |= has_dropped;
+            let Some(closed) = window.closed else { return true };
+            let is_over = window.is_complete();
+            if is_over || excess > 0 || is_last || closed.elapsed() > PATIENCE {
+                // The work of a deep queue may still run when the process ends, or afterwards.
+                let is_known = is_over || !(is_last || excess > 0);
+                excess = excess.saturating_sub(1);
+                if window.is_incomplete || !is_known {
+                    sums.add_incomplete();
+                } else {
+                    sums.add(window.length_ns, &mut window.records);
+                }
+                return false;
+            }
+            true
+        });
+    }
+}
+
+impl WaitingWindow {
+    fn new() -> WaitingWindow {
+        WaitingWindow {
+            launches: HashMap::new(),
+            missing: 0,
+            has_graphs: false,
+            records: Vec::new(),
+            length_ns: 0,
+            closed: None,
+            quiet: 0,
+            is_incomplete: false,
+        }
+    }
+
+    fn note(&mut self, note: Note) {
+        if self.launches.len() >= MOST_LAUNCHES {
+            self.is_incomplete = true;
+            return;
+        }
+        self.has_graphs |= note.is_graph;
+        if self.launches.insert(note.correlation, Launch { note, has_record: false }).is_none() {
+            self.missing += 1;
+        }
+    }
+
+    /// Takes a record of one of its launches, and returns `true` if an opened call made the launch. `None` if the record is not of
+    /// this window.
+    fn take(&mut self, activity: &Activity) -> Option<bool> {
+        let launch = self.launches.get_mut(&activity.correlation)?;
+        self.quiet = 0;
+        if !launch.has_record {
+            launch.has_record = true;
+            self.missing -= 1;
+        }
+        if activity.start_ns == 0 || activity.end_ns == 0 || self.records.len() >= MOST_RECORDS {
+            self.is_incomplete = true;
+        } else {
+            self.records.push(Recorded {
+                device: activity.device,
+                start_ns: activity.start_ns,
+                end_ns: activity.end_ns,
+                name: &activity.work.name,
+                is_attributed: launch.note.is_attributed,
+            });
+        }
+        Some(launch.note.is_opened)
+    }
+
+    fn is_complete(&self) -> bool {
+        self.missing == 0 && (!self.has_graphs || self.quiet >= QUIET)
+    }
+}
+
+#[cfg(test)]
+mod tests;

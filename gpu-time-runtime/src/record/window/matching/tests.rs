@@ -1,0 +1,155 @@
+use super::*;
+use crate::types::activity::GpuWork;
+
+fn note(correlation: u32) -> Note {
+    Note { correlation, is_graph: false, is_attributed: false, is_opened: false }
+}
+
+fn activity(correlation: u32, start_ns: u64, end_ns: u64) -> Activity {
+    let (name, sizes) = ("k".to_owned(), [1; 3]);
+    let work = GpuWork { name, grid: sizes, block: sizes, registers: 0, shared_bytes: 0 };
+    let work = Box::leak(Box::new(work));
+    Activity {
+        start_ns,
+        end_ns,
+        correlation,
+        device: 0,
+        context: 1,
+        stream: 7,
+        graph_node: 0,
+        work,
+    }
+}
+
+/// Returns the windows after one of 100 ns with these launches has closed.
+fn closed(notes: impl IntoIterator<Item = Note>) -> Windows {
+    let mut windows = Windows::new();
+    add_closed(&mut windows, notes);
+    windows
+}
+
+fn add_closed(windows: &mut Windows, notes: impl IntoIterator<Item = Note>) {
+    let mut window = WaitingWindow::new();
+    notes.into_iter().for_each(|note| window.note(note));
+    (window.length_ns, window.closed) = (100, Some(Instant::now()));
+    windows.waiting.push_back(window);
+}
+
+/// Returns the numbers of complete and of incomplete windows, and the busy share.
+fn found(windows: &Windows) -> (u64, u64, f64) {
+    let found = windows.sums.report(0);
+    found.map_or((0, 0, 0.0), |found| (found.windows, found.incomplete, found.busy))
+}
+
+#[test]
+fn window_is_complete_with_the_last_record() {
+    let mut windows = closed([note(1), note(2)]);
+    assert!(windows.take(&activity(2, 20, 30)));
+    assert!(!windows.take(&activity(3, 20, 90)), "not of a window");
+    windows.end_round(false, false);
+    assert!(windows.are_waiting());
+    assert!(windows.take(&activity(1, 10, 20)));
+    windows.end_round(false, false);
+    assert_eq!((found(&windows), windows.are_waiting()), ((1, 0, 0.2), false));
+}
+
+#[test]
+fn record_of_an_opened_call_is_left_to_it() {
+    let mut windows = closed([Note { is_opened: true, is_attributed: true, ..note(1) }]);
+    assert!(!windows.take(&activity(1, 10, 20)));
+    windows.end_round(false, false);
+    assert_eq!(windows.sums.report(0).unwrap().attributed, 0.1);
+}
+
+#[test]
+fn window_with_graphs_waits_for_more_records() {
+    let mut windows = closed([Note { is_graph: true, ..note(1) }]);
+    for node in 0..3 {
+        windows.begin_round();
+        assert!(windows.take(&activity(1, 20 * node + 5, 20 * node + 15)));
+        windows.end_round(false, false);
+        assert_eq!(found(&windows).0, 0);
+    }
+    for _ in 0..QUIET {
+        windows.begin_round();
+        windows.end_round(false, false);
+    }
+    assert_eq!(found(&windows), (1, 0, 0.3));
+}
+
+#[test]
+fn missing_records_make_windows_incomplete() {
+    for (record, has_dropped) in [((0, 20), false), ((10, 0), false), ((10, 20), true)] {
+        let mut windows = closed([note(1)]);
+        windows.take(&activity(1, record.0, record.1));
+        windows.end_round(has_dropped, false);
+        assert_eq!(found(&windows), (0, 1, 0.0), "{record:?}");
+    }
+}
+
+#[test]
+fn end_of_the_process_leaves_unfinished_windows_out() {
+    let mut windows = closed([note(1), note(2)]);
+    add_closed(&mut windows, [note(3)]);
+    [activity(1, 10, 20), activity(3, 50, 90)].iter().for_each(|of| _ = windows.take(of));
+    windows.end_round(false, true);
+    assert_eq!(found(&windows), (1, 1, 0.4));
+}
+
+/// A failed launch has no record.
+#[test]
+fn launch_without_a_record_is_waited_for_in_vain() {
+    let mut windows = closed([note(1), note(2)]);
+    windows.take(&activity(1, 10, 20));
+    windows.end_round(false, false);
+    assert_eq!(found(&windows).0, 0);
+    let Some(long_ago) = Instant::now().checked_sub(2 * PATIENCE) else { return };
+    windows.waiting[0].closed = Some(long_ago);
+    windows.end_round(false, false);
+    assert_eq!(found(&windows), (1, 0, 0.1));
+}
+
+#[test]
+fn waiting_windows_are_bounded() {
+    let mut windows = Windows::new();
+    (0..=MOST_WAITING as u32).for_each(|id| add_closed(&mut windows, [note(id)]));
+    windows.end_round(false, false);
+    assert_eq!((found(&windows), windows.waiting.len()), ((0, 1, 0.0), MOST_WAITING));
+}
+
+/// The note of a launch and the record of its work may come in either order.
+#[test]
+fn notes_are_taken_while_the_window_is_open() {
+    let mut windows = Windows::new();
+    windows.open();
+    notes::open();
+    let launched = |correlation| crate::types::activity::Launched {
+        correlation,
+        context: 1,
+        stream: None,
+        capture: None,
+        is_graph: false,
+    };
+    notes::note(&launched(1), false, 0);
+    // What is captured does not run.
+    notes::note(&crate::types::activity::Launched { capture: Some(1), ..launched(9) }, false, 0);
+    windows.begin_round();
+    assert!(windows.take(&activity(1, 10, 20)));
+    assert!(!windows.take(&activity(2, 20, 50)), "too early");
+    notes::note(&launched(2), false, 1);
+    windows.end_round(false, false);
+    notes::mark();
+    notes::note(&launched(3), false, 0);
+    notes::unmark();
+    notes::close();
+    notes::note(&launched(4), false, 0);
+    windows.close(100);
+    windows.take(&activity(3, 50, 55));
+    windows.end_round(false, false);
+    assert_eq!(found(&windows), (1, 0, 0.45));
+    let coverage = windows.sums.report(0).unwrap();
+    assert_eq!(
+        ((100.0 * coverage.attributed).round(), coverage.unattributed[0].total_ns),
+        (35.0, 10.0)
+    );
+}

@@ -1,0 +1,96 @@
+//! Notes of the launches that were made while a window is open.
+
+use std::cell::Cell;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+
+use crossbeam_queue::ArrayQueue;
+
+use crate::base::switches::SWITCHES;
+use crate::types::activity::Launched;
+
+/// The most notes between two times that they are taken, which happens every few milliseconds. A launch takes
+/// microseconds.
+const MOST: usize = 65_536;
+
+/// Allocated before the first window, and kept.
+static NOTES: OnceLock<ArrayQueue<Note>> = OnceLock::new();
+static IS_OPEN: AtomicBool = AtomicBool::new(false);
+/// A launch found no space.
+static HAS_OVERFLOWED: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// The marked calls on this thread that have not ended. Without a destructor, for callbacks at the end of
+    /// a thread.
+    static MARKED: Cell<u32> = const { Cell::new(0) };
+}
+
+/// A launch that was made while a window is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Note {
+    pub correlation: u32,
+    pub is_graph: bool,
+    /// An annotated function made the launch.
+    pub is_attributed: bool,
+    /// It belongs to an opened call, which claims its records as well.
+    pub is_opened: bool,
+}
+
+/// Returns `true` if the calls that begin now must be [marked](mark): a window is open or close, or a call is opened.
+#[inline(always)]
+pub(crate) fn is_on() -> bool {
+    SWITCHES.opened.load(Relaxed) != 0
+}
+
+/// Marks that an annotated function runs on this thread, which is neither opened nor timed by events.
+pub(crate) fn mark() {
+    MARKED.set(MARKED.get().saturating_add(1));
+}
+
+/// Marks the end of the function.
+pub(crate) fn unmark() {
+    MARKED.set(MARKED.get().saturating_sub(1));
+}
+
+/// Notes a launch of the calling thread, if a window is open. `depth`: timed calls around it. Takes no lock and allocates
+/// nothing.
+pub(crate) fn note(launched: &Launched, is_opened: bool, depth: u32) {
+    // What is captured does not run now.
+    if !IS_OPEN.load(Acquire) || launched.capture.is_some() {
+        return;
+    }
+    let note = Note {
+        correlation: launched.correlation,
+        is_graph: launched.is_graph,
+        is_attributed: is_opened || depth > 0 || MARKED.get() > 0,
+        is_opened,
+    };
+    if NOTES.get().is_none_or(|notes| notes.push(note).is_err()) {
+        HAS_OVERFLOWED.store(true, Relaxed);
+    }
+}
+
+/// Lets launches leave notes from now on.
+pub(super) fn open() {
+    let notes = NOTES.get_or_init(|| ArrayQueue::new(MOST));
+    // A launch may have been in the middle of leaving one when the last window closed.
+    while notes.pop().is_some() {}
+    HAS_OVERFLOWED.store(false, Relaxed);
+    IS_OPEN.store(true, Release);
+}
+
+pub(super) fn close() {
+    IS_OPEN.store(false, Release);
+}
+
+/// Returns the notes since the last time.
+pub(super) fn take() -> impl Iterator<Item = Note> {
+    let notes = NOTES.get();
+    // Launches may leave notes as fast as they are taken.
+    (0..MOST).map_while(move |_| notes?.pop())
+}
+
+/// Returns `true` if notes are missing from this window.
+pub(super) fn has_overflowed() -> bool {
+    HAS_OVERFLOWED.load(Relaxed)
+}

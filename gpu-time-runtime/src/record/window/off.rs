@@ -1,0 +1,60 @@
+//! A version of `window` for builds without the `kernels` feature. There are no windows.
+
+pub(crate) mod matching {
+    use crate::types::activity::Activity;
+
+    pub(crate) struct Windows;
+
+    impl Windows {
+        pub fn begin_round(&mut self) {}
+
+        pub fn take(&mut self, _: &Activity) -> bool {
+            false
+        }
+
+        pub fn end_round(&mut self, _: bool, _: bool) {}
+    }
+
+    pub(crate) fn windows() -> Windows {
+        Windows
+    }
+
+    pub(crate) fn coverage(_: u32) -> Option<gpu_time_report::Coverage> {
+        None
+    }
+}
+
+pub(crate) mod notes {
+    use crate::types::activity::Launched;
+
+    #[inline(always)]
+    pub(crate) fn is_on() -> bool {
+        false
+    }
+
+    pub(crate) fn mark() {}
+
+    pub(crate) fn note(_: &Launched, _: bool, _: u32) {}
+
+    pub(crate) fn unmark() {}
+}
+
+pub(crate) mod thread {
+    use std::time::Duration;
+
+    use crate::types::window_plan::WindowPlan;
+
+    pub(crate) fn set(_: Option<WindowPlan>) {}
+
+    pub(crate) fn request(_: Option<Duration>) {}
+
+    pub(crate) fn wake() {}
+
+    pub(crate) fn is_used() -> bool {
+        false
+    }
+
+    pub(crate) fn take_cost_ns() -> u64 {
+        0
+    }
+}

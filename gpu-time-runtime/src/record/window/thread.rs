@@ -1,0 +1,338 @@
+//! The thread that opens and closes windows.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use crate::base::lock::{Mutex, Rank, locked};
+use crate::base::switches::{self, SWITCHES};
+use crate::base::{background, console, fork};
+use crate::record::opened::{self, collector};
+use crate::record::window::{matching::windows, notes};
+use crate::site::cost;
+use crate::stats::sampling::generator;
+use crate::types::window_plan::WindowPlan;
+use crate::{cuda, cupti};
+
+/// Calls are marked from this long before a window on, so that a launch is attributed to a function that began before.
+const LEAD: Duration = Duration::from_millis(500);
+/// CUPTI stays on this long after a window, so that the launches which began in it are recorded.
+const TAIL: Duration = Duration::from_millis(1);
+/// The time between two times that notes are taken.
+const STEP: Duration = Duration::from_millis(5);
+/// Records are collected during a window after this many launches. CUPTI's buffers have space for more.
+const LAUNCHES_PER_COLLECTION: usize = 4_096;
+/// The time from the end of a window to the first collection. It doubles with each further one.
+const FIRST_COLLECTION: Duration = Duration::from_millis(100);
+/// The longest sleep, after which the end of the process is noticed.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+/// The host time of a launch that is recorded, and of switching on and off.
+const LAUNCH_COST_NS: u64 = 500;
+const SWITCH_COST_NS: u64 = 6_000;
+
+/// What the thread is to do.
+struct Orders {
+    plan: Option<WindowPlan>,
+    /// The length of a window to open now.
+    requested: Option<Duration>,
+    has_thread: bool,
+}
+
+static ORDERS: Mutex<Orders> =
+    Mutex::new(Rank::WindowOrders, Orders { plan: None, requested: None, has_thread: false });
+static THREAD: OnceLock<Thread> = OnceLock::new();
+/// The cost of windows that the budget has not been charged for.
+static COST_NS: AtomicU64 = AtomicU64::new(0);
+
+/// Sets when windows are opened. Without a plan they are opened on request only.
+pub(crate) fn set(plan: Option<WindowPlan>) {
+    order(|orders| orders.plan = plan, plan.is_some());
+}
+
+/// Requests a window of this length, or of the plan's. It is opened as soon as the process has a context.
+pub(crate) fn request(length: Option<Duration>) {
+    let change = |orders: &mut Orders| {
+        let usual = orders.plan.map_or(WindowPlan::USUAL_LENGTH, WindowPlan::length);
+        let length = length.unwrap_or(usual).min(WindowPlan::LONGEST);
+        orders.requested = orders.requested.max(Some(length));
+    };
+    order(change, true);
+}
+
+/// Wakes the thread, because a context has been found.
+pub(crate) fn wake() {
+    if let Some(thread) = THREAD.get() {
+        thread.unpark();
+    }
+}
+
+/// Returns `true` if windows have been asked for.
+pub(crate) fn is_used() -> bool {
+    locked(&ORDERS).has_thread
+}
+
+/// Returns the cost of windows since the last time.
+pub(crate) fn take_cost_ns() -> u64 {
+    COST_NS.swap(0, Relaxed)
+}
+
+fn order(change: impl FnOnce(&mut Orders), needs_thread: bool) {
+    if fork::is_forked() || switches::is_closed() {
+        return;
+    }
+    let mut orders = locked(&ORDERS);
+    change(&mut orders);
+    let is_first = needs_thread && !orders.has_thread;
+    orders.has_thread |= is_first;
+    drop(orders);
+    if is_first && let Err(error) = background::spawn("gpu-time-windows", run) {
+        console::say(&format!("failed to start the thread for windows: {error}"));
+    }
+    wake();
+}
+
+fn run() {
+    _ = THREAD.set(thread::current());
+    let mut schedule = Schedule::default();
+    let mut collections = Collections::default();
+    while !has_ended() {
+        let now = Instant::now();
+        let (plan, requested) = {
+            let mut orders = locked(&ORDERS);
+            let can_open = can_open();
+            (orders.plan.filter(|_| can_open), orders.requested.take_if(|_| can_open))
+        };
+        let planned = schedule.next(plan, now);
+        if let Some(length) = requested {
+            record(length);
+            collections.restart();
+        } else if let Some((length, at)) = planned
+            && now + LEAD >= at
+        {
+            if let Some(_marking) = Marking::begin_until(at) {
+                record(length);
+            }
+            schedule.advance();
+            collections.restart();
+        } else if collections.are_due(now) {
+            collect();
+        } else {
+            let lead =
+                planned.map(|(_, at)| at.saturating_duration_since(now).saturating_sub(LEAD));
+            let sleep = [lead, collections.wait(now)].into_iter().flatten().min();
+            thread::park_timeout(sleep.unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP));
+        }
+    }
+}
+
+fn has_ended() -> bool {
+    switches::is_closed() || fork::is_forked()
+}
+
+/// Returns `true` if there can be work to record. Loading CUPTI before the driver is not worth it.
+fn can_open() -> bool {
+    switches::is_on() && !cuda::contexts().is_empty()
+}
+
+/// Lets calls that begin now be marked while it exists. Invariant: this much of [`SWITCHES`] is its own.
+struct Marking(u32);
+
+impl Marking {
+    fn begin(added: u32) -> Marking {
+        SWITCHES.opened.fetch_add(added, Relaxed);
+        Marking(added)
+    }
+
+    /// Begins, and waits until a moment. `None` if the process ends meanwhile, or a window is requested.
+    fn begin_until(at: Instant) -> Option<Marking> {
+        let marking = Marking::begin(switches::MARKING);
+        loop {
+            let rest = at.saturating_duration_since(Instant::now());
+            if rest.is_zero() {
+                return Some(marking);
+            }
+            if has_ended() || locked(&ORDERS).requested.is_some() {
+                return None;
+            }
+            thread::park_timeout(rest);
+        }
+    }
+}
+
+impl Drop for Marking {
+    fn drop(&mut self) {
+        SWITCHES.opened.fetch_sub(self.0, Relaxed);
+    }
+}
+
+/// Records a window of this length.
+fn record(length: Duration) {
+    cupti::observe_launches(opened::launched);
+    let _open = Marking::begin(1);
+    let Some(switched_on) = cupti::switch_on() else { return };
+    windows().open();
+    notes::open();
+    let began_ns = cupti::now_ns();
+    let end = Instant::now() + length;
+    let (mut launches, mut collected) = (0, 0);
+    loop {
+        let rest = end.saturating_duration_since(Instant::now());
+        if has_ended() {
+            // CUPTI may be gone, and the last report does not wait for this window.
+            notes::close();
+            return;
+        }
+        if rest.is_zero() {
+            break;
+        }
+        thread::sleep(rest.min(STEP));
+        launches += windows().take_notes();
+        if launches - collected > LAUNCHES_PER_COLLECTION {
+            collected = launches;
+            collect();
+        }
+    }
+    notes::close();
+    let length_ns = cupti::now_ns().saturating_sub(began_ns);
+    thread::sleep(TAIL);
+    drop(switched_on);
+    let mut windows = windows();
+    launches += windows.take_notes();
+    windows.close(length_ns);
+    drop(windows);
+    charge(SWITCH_COST_NS + launches as u64 * LAUNCH_COST_NS);
+}
+
+/// Takes the records that have come. Launches may wait meanwhile, so this is charged.
+fn collect() {
+    let began = Instant::now();
+    collector::collect(began + LONGEST_SLEEP);
+    charge(began.elapsed().as_nanos() as u64);
+}
+
+fn charge(ns: u64) {
+    if cost::is_on() {
+        count_cost(ns);
+    }
+}
+
+/// Counts a cost that the budget is to be charged for.
+pub(crate) fn count_cost(ns: u64) {
+    COST_NS.fetch_add(ns, Relaxed);
+}
+
+/// The times of collections after a window: each flush makes launches wait that happen at the same time.
+#[derive(Default)]
+struct Collections {
+    next: Option<(Instant, Duration)>,
+}
+
+impl Collections {
+    fn restart(&mut self) {
+        self.next = Some((Instant::now() + FIRST_COLLECTION, FIRST_COLLECTION));
+    }
+
+    fn wait(&self, now: Instant) -> Option<Duration> {
+        self.next.map(|(at, _)| at.saturating_duration_since(now))
+    }
+
+    /// Returns `true` if one is due, and schedules the next one as long as windows wait.
+    fn are_due(&mut self, now: Instant) -> bool {
+        let Some((_, pause)) = self.next.filter(|(at, _)| now >= *at) else { return false };
+        let are_waiting = windows().are_waiting();
+        self.next = are_waiting.then(|| (now + 2 * pause, 2 * pause));
+        are_waiting
+    }
+}
+
+/// The next window of a plan.
+#[derive(Default)]
+struct Schedule {
+    /// With the beginning of its current period, and the moment to open a window.
+    current: Option<(WindowPlan, Instant, Instant)>,
+    seed: u64,
+}
+
+impl Schedule {
+    /// Returns the length of the next window and the moment to open it.
+    fn next(&mut self, plan: Option<WindowPlan>, now: Instant) -> Option<(Duration, Instant)> {
+        let plan = plan?;
+        if self.current.is_none_or(|(known, ..)| known != plan) {
+            self.draw(plan, now);
+        }
+        self.current.map(|(plan, _, at)| (plan.length(), at))
+    }
+
+    /// Goes on to the next period. Periods that passed meanwhile are left out.
+    fn advance(&mut self) {
+        if let Some((plan, began, _)) = self.current {
+            let next = began + plan.period();
+            let now = Instant::now();
+            self.draw(plan, if next + plan.period() < now { now } else { next });
+        }
+    }
+
+    fn draw(&mut self, plan: WindowPlan, began: Instant) {
+        let mut rng = generator(self.seed);
+        let phase = rng.f64();
+        self.seed = rng.get_seed();
+        let at = began + (plan.period() - plan.length()).mul_f64(phase);
+        self.current = Some((plan, began, at));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(length_ms: u64, period_ms: u64) -> WindowPlan {
+        let [length, period] = [length_ms, period_ms].map(Duration::from_millis);
+        WindowPlan::new(length, period).unwrap()
+    }
+
+    #[test]
+    fn windows_are_at_random_in_their_periods() {
+        let plan = plan(20, 10_000);
+        let began = Instant::now();
+        let mut schedule = Schedule { seed: 7, ..Schedule::default() };
+        let mut phases = Vec::new();
+        for period in 0..1_000 {
+            let (length, at) = schedule.next(Some(plan), began).unwrap();
+            assert_eq!(length, plan.length());
+            let phase =
+                (at - began).as_secs_f64() / plan.period().as_secs_f64() - f64::from(period);
+            assert!((0.0..1.0).contains(&phase), "{phase}");
+            phases.push(phase);
+            schedule.advance();
+        }
+        let mean = phases.iter().sum::<f64>() / 1_000.0;
+        assert!((mean - 0.499).abs() < 0.03, "{mean}");
+        let quarters = [0.25, 0.5, 0.75].map(|q| phases.iter().filter(|p| **p < q).count());
+        assert!(
+            quarters.iter().zip([250, 500, 750]).all(|(n, q)| n.abs_diff(q) < 60),
+            "{quarters:?}"
+        );
+    }
+
+    #[test]
+    fn schedule_begins_again_with_another_plan() {
+        let now = Instant::now();
+        let mut schedule = Schedule::default();
+        assert_eq!(schedule.next(None, now), None);
+        let first = schedule.next(Some(plan(1, 100)), now);
+        assert_eq!(schedule.next(Some(plan(1, 100)), now + LEAD), first);
+        let (length, at) = schedule.next(Some(plan(5, 5)), now).unwrap();
+        assert_eq!((length, at), (Duration::from_millis(5), now));
+    }
+
+    #[test]
+    fn collections_become_rare() {
+        let mut collections = Collections::default();
+        let now = Instant::now();
+        assert_eq!((collections.wait(now), collections.are_due(now)), (None, false));
+        collections.restart();
+        assert!(collections.wait(now).is_some_and(|wait| wait >= FIRST_COLLECTION));
+        assert!(!collections.are_due(now));
+    }
+}

@@ -1,0 +1,207 @@
+//! The share of wall time that devices are busy, estimated from windows of recording.
+//!
+//! CUPTI records the work that is enqueued while it is on, whenever that work runs. A window therefore does not
+//! tell what the GPU did meanwhile: work from before the window may still run, unrecorded, and with a deep queue
+//! nothing else does. Nothing tells when that work has drained without disturbing the program.
+//!
+//! The estimate uses what a window does tell: the GPU time of all that was enqueued in it. Every
+//! launch has the same chance to fall into a window of random phase, so
+//!
+//! > GPU time of the work enqueued in all windows / total time of the windows
+//!
+//! is an unbiased estimate of the busy share, however deep the queues are. A single window may be above 1. The depth of the queue does
+//! not matter; if launches come in bursts, windows differ more, and the error shows it.
+//!
+//! # The error
+//!
+//! It is the standard error of a ratio of two sums across windows, widened in two ways so that two errors hold the
+//! share in 19 of 20 runs: by Student's t for few windows, and by Johnson's correction for skewed ones. Windows are skewed
+//! if only some of them catch a burst of launches. A run that catches few bursts underestimates both
+//! the share and the spread.
+//!
+//! # Several streams
+//!
+//! The GPU time is the union of the intervals. Work that ran at the same time on several streams counts once if it was
+//! enqueued in the same window. This makes the estimate an upper bound for a program that keeps several streams
+//! busy at once and enqueues their work at times further apart than a window.
+
+use std::collections::{BTreeMap, HashMap};
+
+use gpu_time_report::student_t::two_sided_quantile;
+use gpu_time_report::{self as report, Unattributed};
+
+/// The fewest windows that give an error.
+const FEWEST: u64 = 5;
+/// The probability that many windows miss the share by more than this many standard errors.
+const MISS: f64 = 0.05;
+const ERRORS: f64 = 1.96;
+
+/// A piece of work that was enqueued in a window.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recorded {
+    pub device: u32,
+    pub start_ns: u64,
+    pub end_ns: u64,
+    pub name: &'static str,
+    /// An annotated function enqueued it.
+    pub is_attributed: bool,
+}
+
+/// Sums over all windows.
+#[derive(Debug, Default)]
+pub(crate) struct CoverageSums {
+    windows: u64,
+    /// Windows that are in no sum.
+    incomplete: u64,
+    length_s: f64,
+    square_length: f64,
+    cube_length: f64,
+    /// By the ordinals of the devices. A window in which a device had no work adds zeros.
+    devices: BTreeMap<u32, DeviceSums>,
+}
+
+#[derive(Debug, Default)]
+struct DeviceSums {
+    busy: Sums,
+    attributed: Sums,
+    /// Work outside of annotated functions, by name. There are at most as many names as CUPTI's records
+    /// are kept apart by.
+    unattributed: HashMap<&'static str, (u64, f64)>,
+}
+
+/// Sums of one time per window, in seconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    time_s: f64,
+    square: f64,
+    cube: f64,
+    /// Of the time and the window's length.
+    product: f64,
+    square_by_length: f64,
+    by_square_length: f64,
+}
+
+impl Sums {
+    fn add(&mut self, time_s: f64, length_s: f64) {
+        self.time_s += time_s;
+        self.square += time_s * time_s;
+        self.cube += time_s * time_s * time_s;
+        self.product += time_s * length_s;
+        self.square_by_length += time_s * time_s * length_s;
+        self.by_square_length += time_s * length_s * length_s;
+    }
+}
+
+impl CoverageSums {
+    pub const fn new() -> CoverageSums {
+        CoverageSums {
+            windows: 0,
+            incomplete: 0,
+            length_s: 0.0,
+            square_length: 0.0,
+            cube_length: 0.0,
+            devices: BTreeMap::new(),
+        }
+    }
+
+    /// Counts a window whose records are not all known.
+    pub fn add_incomplete(&mut self) {
+        self.incomplete += 1;
+    }
+
+    /// Adds a window with all the work that was enqueued in it.
+    pub fn add(&mut self, length_ns: u64, works: &mut [Recorded]) {
+        let length_s = length_ns as f64 / 1e9;
+        self.windows += 1;
+        self.length_s += length_s;
+        self.square_length += length_s * length_s;
+        self.cube_length += length_s * length_s * length_s;
+        works.sort_unstable_by_key(|work| (work.device, work.start_ns));
+        for works in works.chunk_by(|one, other| one.device == other.device) {
+            let Some(first) = works.first() else { continue };
+            let sums = self.devices.entry(first.device).or_default();
+            sums.busy.add(union_s(works.iter()), length_s);
+            let attributed = works.iter().filter(|work| work.is_attributed);
+            sums.attributed.add(union_s(attributed), length_s);
+            for work in works.iter().filter(|work| !work.is_attributed) {
+                let (count, total_ns) = sums.unattributed.entry(work.name).or_default();
+                *count += 1;
+                *total_ns += work.end_ns.saturating_sub(work.start_ns) as f64;
+            }
+        }
+    }
+
+    /// Returns the figures of a device. `None` without windows.
+    pub fn report(&self, device: u32) -> Option<report::Coverage> {
+        if self.windows + self.incomplete == 0 {
+            return None;
+        }
+        let none = DeviceSums::default();
+        let sums = self.devices.get(&device).unwrap_or(&none);
+        let total_ns = 1e9 * self.length_s;
+        let (busy, error) = self.share(sums.busy);
+        let (attributed, attributed_error) = self.share(sums.attributed);
+        let kernel = |(name, (count, total_ns)): (&&'static str, &(u64, f64))| Unattributed {
+            name: (*name).to_owned(),
+            count: *count,
+            total_ns: *total_ns,
+            share: 0.0,
+            per_s: 0.0,
+        };
+        let unattributed = sums.unattributed.iter().map(kernel).collect();
+        Some(report::Coverage {
+            windows: self.windows,
+            incomplete: self.incomplete,
+            total_ns,
+            busy,
+            busy_error: error,
+            idle: 1.0 - busy,
+            idle_error: error,
+            attributed,
+            attributed_error,
+            unattributed: Unattributed::largest(unattributed, 1e9 * sums.busy.time_s, total_ns),
+        })
+    }
+
+    /// Returns a share of wall time and its error across the windows. The share of a ratio of sums is at most 1, which the estimate
+    /// itself is not.
+    fn share(&self, sums: Sums) -> (f64, Option<f64>) {
+        if self.length_s <= 0.0 {
+            return (0.0, None);
+        }
+        let share = sums.time_s / self.length_s;
+        let error = (self.windows >= FEWEST).then(|| self.error_s(sums, share) / self.length_s);
+        (share.min(1.0), error)
+    }
+
+    /// Returns the error of a sum of times that is on average this share of the windows' lengths.
+    fn error_s(&self, sums: Sums, share: f64) -> f64 {
+        let windows = self.windows as f64;
+        // Of what each window has above the average.
+        let squares = sums.square - 2.0 * share * sums.product + share * share * self.square_length;
+        let cubes = sums.cube - 3.0 * share * sums.square_by_length
+            + 3.0 * share * share * sums.by_square_length
+            - share * share * share * self.cube_length;
+        let degrees = windows - 1.0;
+        let variance = squares / degrees;
+        if variance <= 0.0 {
+            return 0.0;
+        }
+        let t = two_sided_quantile(MISS, degrees);
+        let skew = cubes.abs() / windows / (6.0 * variance) * (1.0 + 2.0 * t * t);
+        (t * (windows * variance).sqrt() + skew) / ERRORS
+    }
+}
+
+/// Returns the time that is covered by work in the order of its starts, in seconds.
+fn union_s<'a>(works: impl Iterator<Item = &'a Recorded>) -> f64 {
+    let (mut covered, mut until) = (0, 0);
+    for work in works {
+        covered += work.end_ns.saturating_sub(work.start_ns.max(until));
+        until = until.max(work.end_ns);
+    }
+    covered as f64 / 1e9
+}
+
+#[cfg(test)]
+mod tests;

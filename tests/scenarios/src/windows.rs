@@ -1,0 +1,179 @@
+//! Programs whose devices are busy for a known share of the time, while windows are opened.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cudarc::driver::CudaStream;
+use gpu_time::gpu_timed;
+
+use crate::gpu::{Gpu, LaunchResult, Spin};
+use crate::handler::raise;
+use crate::scenario::Scenario;
+use crate::tally::{self, ran};
+use crate::time;
+
+pub const SCENARIOS: &[Scenario] = &[
+    ("windows/busy", busy),
+    ("windows/asked_for", asked_for),
+    ("windows/sampled", sampled),
+    ("windows/raised", raised),
+    ("windows/end", end),
+    ("windows/fork", fork),
+    ("windows/devices", devices),
+];
+
+#[gpu_timed]
+fn timed(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> LaunchResult {
+    ran!();
+    spin.launch(stream, ns)
+}
+
+#[gpu_timed(sample = 0.01)]
+fn rarely_timed(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> LaunchResult {
+    ran!();
+    spin.launch(stream, ns)
+}
+
+/// A stream with a kernel for launches inside of annotated functions, and one for those outside.
+struct Program {
+    gpu: Gpu,
+    inside: Spin,
+    outside: Spin,
+}
+
+impl Program {
+    fn new(ordinal: usize) -> Program {
+        let gpu = Gpu::at(ordinal);
+        let (inside, outside) = (gpu.spin("windows::inside"), gpu.spin("windows::outside"));
+        // The first call calibrates.
+        timed(&gpu.stream, &inside, 1_000).unwrap();
+        gpu.synchronize();
+        Program { gpu, inside, outside }
+    }
+
+    /// Launches twice: in an annotated function, and outside of one for twice the time.
+    fn launch(&self, ns: u64) {
+        timed(&self.gpu.stream, &self.inside, ns).unwrap();
+        self.outside.launch(&self.gpu.stream, 2 * ns).unwrap();
+    }
+
+    /// Runs for this time with `depth` launches between waits, which keep the GPU busy for a share of it.
+    fn run(&self, share: f64, depth: u64, real: Duration) {
+        const NS: u64 = 20_000;
+        let end = Instant::now() + real;
+        tally::fact("began_ns", time::now_ns());
+        while Instant::now() < end {
+            let began_ns = time::now_ns();
+            (0..depth).for_each(|_| self.launch(NS));
+            self.gpu.synchronize();
+            let took_ns = time::now_ns() - began_ns;
+            let wanted_ns = ((3 * NS * depth) as f64 / share) as u64;
+            time::pass(wanted_ns.saturating_sub(took_ns));
+        }
+        tally::fact("ended_ns", time::now_ns());
+    }
+}
+
+/// The GPU is busy for a share of the time. The arguments are the share and the number of launches between waits.
+fn busy(arguments: &[String]) {
+    let [share, depth] = arguments else { panic!("a share and a depth") };
+    let program = Program::new(0);
+    program.run(share.parse().unwrap(), depth.parse().unwrap(), Duration::from_millis(1_200));
+    thread::sleep(Duration::from_millis(300));
+    tally::print();
+}
+
+/// Asks for windows without a plan.
+fn asked_for(_: &[String]) {
+    // Records of a window are waited for up to ten seconds.
+    const PATIENCE: Duration = Duration::from_secs(12);
+    let program = Program::new(0);
+    for asked in 1..=2 {
+        gpu_time::open_window(Duration::from_millis(30));
+        program.run(0.5, 1, Duration::from_millis(100));
+        // A second window while the first is open would prolong it.
+        let began = Instant::now();
+        while windows() < asked && began.elapsed() < PATIENCE {
+            program.run(0.5, 1, Duration::from_millis(20));
+        }
+    }
+    tally::print();
+}
+
+/// Returns the number of windows so far.
+fn windows() -> u64 {
+    let snapshot = gpu_time::snapshot();
+    let found = snapshot.devices().iter().filter_map(|device| device.coverage());
+    found.map(|coverage| coverage.windows() + coverage.incomplete()).max().unwrap_or(0)
+}
+
+/// Launches in calls of which few are timed.
+fn sampled(_: &[String]) {
+    let program = Program::new(0);
+    gpu_time::open_window(Duration::from_millis(100));
+    let end = Instant::now() + Duration::from_millis(200);
+    while Instant::now() < end {
+        rarely_timed(&program.gpu.stream, &program.inside, 20_000).unwrap();
+        program.gpu.synchronize();
+    }
+    thread::sleep(Duration::from_millis(300));
+    tally::print();
+}
+
+/// Raises SIGUSR2.
+fn raised(_: &[String]) {
+    let program = Program::new(0);
+    raise(libc::SIGUSR2);
+    program.run(0.5, 1, Duration::from_millis(100));
+    thread::sleep(Duration::from_millis(300));
+    tally::print();
+}
+
+/// Ends while a window is open, with work in the queue.
+fn end(_: &[String]) {
+    let program = Program::new(0);
+    gpu_time::open_window(Duration::from_secs(10));
+    program.run(0.5, 1, Duration::from_millis(50));
+    program.launch(1_000_000);
+    tally::print();
+}
+
+/// Forks while a window is open. The child asks for another one.
+fn fork(_: &[String]) {
+    let program = Program::new(0);
+    gpu_time::open_window(Duration::from_millis(100));
+    program.run(0.5, 1, Duration::from_millis(30));
+    // SAFETY: the child makes one call and ends.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        gpu_time::open_window(Duration::from_millis(10));
+        // SAFETY: ends the child without its exit handlers.
+        unsafe { libc::_exit(0) };
+    }
+    let mut status = -1;
+    // SAFETY: waits for the child.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(status, 0);
+    program.run(0.5, 1, Duration::from_millis(150));
+    thread::sleep(Duration::from_millis(300));
+    tally::print();
+}
+
+/// Keeps two devices busy for different shares.
+fn devices(_: &[String]) {
+    let programs = [Program::new(0), Program::new(1)];
+    gpu_time::open_window(Duration::from_millis(100));
+    let end = Instant::now() + Duration::from_millis(200);
+    while Instant::now() < end {
+        let began_ns = time::now_ns();
+        for (program, ns) in programs.iter().zip([20_000, 10_000]) {
+            program.gpu.context.bind_to_thread().unwrap();
+            program.launch(ns);
+            program.gpu.synchronize();
+        }
+        time::pass(180_000_u64.saturating_sub(time::now_ns() - began_ns));
+    }
+    thread::sleep(Duration::from_millis(300));
+    tally::print();
+}

@@ -1,0 +1,162 @@
+//! Tests that windows tell how busy the devices are and with what.
+
+use std::time::Duration;
+
+use crate::harness::report::Coverage;
+use crate::harness::{Run, is_real, scenario};
+
+/// Returns the figures of the first device.
+#[track_caller]
+fn coverage(run: &Run) -> &Coverage {
+    let device = run.report().devices.iter().find(|device| device.id == "cuda:0");
+    let coverage = device.and_then(|device| device.coverage.as_ref()).expect("there were windows");
+    assert!((coverage.busy + coverage.idle - 1.0).abs() < 1e-9, "{coverage:?}");
+    assert!(coverage.attributed <= coverage.busy + 1e-9, "{coverage:?}");
+    coverage
+}
+
+/// Asserts that one third of the work is attributed, and that the rest is of one kernel.
+#[track_caller]
+fn assert_third_attributed(coverage: &Coverage) {
+    let third = coverage.attributed / coverage.busy;
+    assert!((third - 1.0 / 3.0).abs() < 0.02, "{coverage:?}");
+    let [outside] = &coverage.unattributed[..] else { panic!("{coverage:?}") };
+    assert!(outside.name.contains("spin"), "{coverage:?}");
+    assert!((outside.share - 2.0 / 3.0).abs() < 0.02, "{coverage:?}");
+    let per_s = outside.count as f64 / (coverage.total_ns / 1e9);
+    assert!((outside.per_s - per_s).abs() < 1e-6 * per_s, "{coverage:?}");
+    assert!(outside.total_ns > 0.0, "{coverage:?}");
+}
+
+/// Returns the exact share of the time that the GPU was busy: from the simulated driver's trace, or on a GPU from the
+/// kernels' nominal times.
+fn exact(run: &Run) -> f64 {
+    let (began, ended) = (run.fact("began_ns"), run.fact("ended_ns"));
+    let is_of_run = |at: u64| (began..=ended).contains(&at);
+    let commands = run.trace.commands().filter(|command| command.kind == "kernel");
+    let in_run = commands.filter(|command| is_of_run(command.enqueued_ns));
+    in_run.map(|command| command.duration_ns as f64).sum::<f64>() / (ended - began) as f64
+}
+
+/// Of twelve figures, at most three are off by more than two errors, which has a probability of 1 in 500, and none by more than
+/// four.
+#[test]
+fn busy_share_is_exact_within_its_error() {
+    let (mut outliers, mut figures) = (0, Vec::new());
+    for share in ["0.3", "0.7", "0.95"] {
+        for depth in ["1", "100"] {
+            let run = scenario("windows/busy", &[share, depth]).with_cupti();
+            let run = run.env("GPU_TIME_WINDOWS", "4ms/20ms").run();
+            let coverage = coverage(&run);
+            let truth = if is_real() { share.parse().unwrap() } else { exact(&run) };
+            assert!(coverage.windows >= 10 && coverage.incomplete <= 1, "{coverage:?}");
+            let error = coverage.busy_error.unwrap() + if is_real() { 0.02 } else { 0.0 };
+            let attributed_error =
+                coverage.attributed_error.unwrap() + if is_real() { 0.02 } else { 0.0 };
+            assert!(error < 0.15, "{share} {depth}: {coverage:?}");
+            for (found, truth, error) in [
+                (coverage.busy, truth, error),
+                (coverage.attributed, truth / 3.0, attributed_error),
+            ] {
+                let off = (found - truth).abs();
+                figures
+                    .push(format!("{share} {depth}: {found:.4} ±{error:.4}, exactly {truth:.4}"));
+                assert!(off <= 4.0 * error, "{figures:#?}");
+                outliers += u32::from(off > 2.0 * error);
+            }
+            assert_third_attributed(coverage);
+        }
+    }
+    println!("{figures:#?}");
+    assert!(outliers <= 3, "{figures:#?}");
+}
+
+#[test]
+fn program_asks_for_windows() {
+    let run = scenario("windows/asked_for", &[]).with_cupti().run();
+    let coverage = coverage(&run);
+    assert_eq!((coverage.windows, coverage.incomplete, coverage.busy_error), (2, 0, None));
+    assert!(coverage.busy > 0.3 && coverage.busy < 0.7, "{coverage:?}");
+    assert_third_attributed(coverage);
+}
+
+#[test]
+fn calls_that_are_not_timed_account_for_their_work() {
+    let run = scenario("windows/sampled", &[]).with_cupti().run();
+    let coverage = coverage(&run);
+    assert_eq!((coverage.windows, coverage.incomplete), (1, 0));
+    assert!(coverage.busy > 0.0 && coverage.attributed == coverage.busy, "{coverage:?}");
+    assert!(coverage.unattributed.is_empty(), "{coverage:?}");
+}
+
+#[test]
+fn signal_opens_a_window() {
+    let run = scenario("windows/raised", &[]).with_cupti().run();
+    assert_eq!(coverage(&run).windows, 1);
+    assert_third_attributed(coverage(&run));
+}
+
+#[test]
+fn signal_while_off_does_not_end_the_process() {
+    let off = scenario("windows/raised", &[]).with_cupti().env("GPU_TIME", "off");
+    off.reports_nothing().complains("gpu-time: no window: timing is off (`GPU_TIME=off`)").run();
+}
+
+#[test]
+fn process_ends_during_a_window() {
+    let limit = Duration::from_secs(8);
+    let run = scenario("windows/end", &[]).with_cupti().timeout(limit).run();
+    let device = &run.report().devices[0];
+    assert!(device.coverage.as_ref().is_none_or(|coverage| coverage.windows == 0), "{device:?}");
+}
+
+#[test]
+fn fork_leaves_the_window_to_the_parent() {
+    let run = scenario("windows/fork", &[]).with_cupti().run();
+    assert_eq!((coverage(&run).windows, coverage(&run).incomplete), (1, 0));
+    assert_third_attributed(coverage(&run));
+}
+
+#[test]
+fn no_windows_unless_asked_for() {
+    let run = scenario("windows/busy", &["0.5", "1"]).with_cupti().run();
+    assert!(run.report().devices.iter().all(|device| device.coverage.is_none()));
+}
+
+mod simulated {
+    use gpu_time_sim_cupti::SimCupti;
+
+    use super::*;
+
+    #[test]
+    fn every_device_has_its_share() {
+        let run = scenario("windows/devices", &[]).simulated(|sim| sim.devices(2)).with_cupti();
+        let run = run.run();
+        let found: Vec<_> =
+            run.report().devices.iter().filter_map(|device| device.coverage.as_ref()).collect();
+        let [first, second] = found[..] else { panic!("{found:?}") };
+        assert!((first.busy / second.busy - 2.0).abs() < 0.1, "{found:?}");
+        found.into_iter().for_each(assert_third_attributed);
+    }
+
+    #[test]
+    fn dropped_records_make_windows_incomplete() {
+        let cupti = SimCupti::default().script("drop=7");
+        let run = scenario("windows/asked_for", &[]).on_cupti(cupti);
+        let run = run.warns("CUPTI dropped ").run();
+        let coverage = coverage(&run);
+        assert!(coverage.incomplete >= 1, "{coverage:?}");
+        assert_eq!(coverage.windows + coverage.incomplete, 2, "{coverage:?}");
+    }
+
+    #[test]
+    fn missing_cupti_is_noted() {
+        let run = scenario("windows/busy", &["0.5", "1"]).env("GPU_TIME_WINDOWS", "4ms/20ms");
+        // The machine may have a library.
+        let run = run.env("GPU_TIME_CUPTI", "/none").complains("gpu-time: invalid value `/none`");
+        let run = run.warns("invalid value `/none` for `GPU_TIME_CUPTI`").run();
+        assert!(run.report().devices.iter().all(|device| device.coverage.is_none()));
+        let notes = run.stderr.matches("no libcupti was found").count();
+        assert_eq!(notes, 1, "{}", run.stderr);
+    }
+}
