@@ -190,7 +190,7 @@ impl ChromeTrace {
                     && slice.is_on(command.stream)
                     && slice.process.starts_with(&format!("cuda:{} ", command.device))
             };
-            let found = recorded.iter().position(|command| is_it(command));
+            let found = recorded.iter().position(is_it);
             recorded.swap_remove(found.unwrap_or_else(|| panic!("no command: {slice:?}")));
         }
         assert_eq!(recorded, Vec::<&Command>::new());
