@@ -17,13 +17,16 @@ pub(crate) fn measure(context: &'static Context) {
     }
     cupti::observe_launches(opened::launched);
     // The first time takes so long that the GPU may lower its clocks.
-    drop(cupti::switch_on());
+    {
+        let _first = cupti::switch_on();
+    }
     if !context.run_empty_kernels(RAMP) {
         return;
     }
-    let Some(switched_on) = cupti::switch_on() else { return };
-    let base = base::noting(context, || context.run_empty_kernels(SAMPLES));
-    drop(switched_on);
+    let base = {
+        let Some(_switched_on) = cupti::switch_on() else { return };
+        base::noting(context, || context.run_empty_kernels(SAMPLES))
+    };
     base.into_iter().for_each(|base| collector.add_base(base));
     collector.collect(false);
 }

@@ -15,11 +15,12 @@ use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use gpu_time::{
-    BackToBack, Budget, Bytes, ClockError, Clocks, Compared, Configure, Device, Elsewhere,
-    Eviction, Flops, FlushProof, GpuStream, Histogram, Kernel, KernelTimes, LEGACY_STREAM, Launch,
-    Launches, LockedClocks, NULL_STREAM, PER_THREAD_STREAM, Process, Ratio, RawStream, ReadError,
-    Series, Settle, Settled, Site, Slot, Snapshot, Stats, Timeline, Unmet, compare, configure,
-    gpu_timed, lock_clocks, publish, raw_stream, report, set_enabled, snapshot, until_stable,
+    BackToBack, Budget, Bytes, ClockError, Clocks, Compared, Configure, Coverage, Device,
+    Elsewhere, Eviction, Flops, FlushProof, GpuStream, Histogram, Kernel, KernelTimes,
+    LEGACY_STREAM, Launch, Launches, LockedClocks, NULL_STREAM, PER_THREAD_STREAM, Process, Ratio,
+    RawStream, ReadError, Series, Settle, Settled, Site, Slot, Snapshot, Stats, Timeline,
+    Unattributed, Unmet, compare, configure, gpu_timed, lock_clocks, open_window, publish,
+    raw_stream, report, set_enabled, snapshot, until_stable,
 };
 
 /// The methods of a cudarc stream that generated code calls.
@@ -137,6 +138,7 @@ fn main() {
     set_enabled(true);
     report();
     publish();
+    open_window(Duration::from_millis(1));
     line("settled", show_settled(&settle()));
     line("compared", show_compared());
     show(&snapshot());
@@ -289,6 +291,7 @@ fn show_device(device: &Device) -> impl Debug {
         (device.clocks().map(show_clocks), device.temperature_c(), device.power_w()),
         device.throttle().map(|(why, ns)| (why.to_owned(), ns)).collect::<Vec<_>>(),
         (device.persistence(), device.mig(), device.mps(), device.other_processes()),
+        device.coverage().map(show_coverage),
     )
 }
 
@@ -342,6 +345,19 @@ fn show_series(series: &Series) -> impl Debug {
             series.flops().map(show_flops),
             series.kernel_times().map(show_kernel_times),
         ),
+    )
+}
+
+/// Names every accessor of a device's windows, which has none without `enabled`.
+fn show_coverage(coverage: &Coverage) -> impl Debug {
+    let unattributed = |of: &Unattributed| {
+        (of.name().to_owned(), of.count(), of.total_ns(), of.share(), of.per_s())
+    };
+    (
+        (coverage.windows(), coverage.incomplete(), coverage.total_ns()),
+        (coverage.busy(), coverage.busy_error(), coverage.idle(), coverage.idle_error()),
+        (coverage.attributed(), coverage.attributed_error()),
+        coverage.unattributed().iter().map(unattributed).collect::<Vec<_>>(),
     )
 }
 

@@ -195,19 +195,21 @@ impl Collector {
         self.claim(take_ended());
         self.begin_round();
         self.alignment = timeline::is_on().then(|| Alignment::read(self.alignment));
-        let mut windows = windows();
-        windows.begin_round();
         let mut of_windows = 0;
-        let drained = cupti::drain(is_last, &mut |activity| {
-            if !windows.take(activity) {
-                self.take(activity);
-            } else if activity.start_ns == 0 || activity.end_ns == 0 {
-                // The window counts itself as incomplete.
-                of_windows += 1;
-            }
-        });
-        windows.end_round(drained.dropped > 0, is_last);
-        drop(windows);
+        let drained = {
+            let mut windows = windows();
+            windows.begin_round();
+            let drained = cupti::drain(is_last, &mut |activity| {
+                if !windows.take(activity) {
+                    self.take(activity);
+                } else if activity.start_ns == 0 || activity.end_ns == 0 {
+                    // The window counts itself as incomplete.
+                    of_windows += 1;
+                }
+            });
+            windows.end_round(drained.dropped > 0, is_last);
+            drained
+        };
         DROPPED.fetch_add(drained.dropped, Relaxed);
         ZERO_TIMES.fetch_add(drained.zero_times - of_windows, Relaxed);
         self.claim(take_ended());
