@@ -44,7 +44,8 @@ fn exact(run: &Run) -> f64 {
 fn busy_share_is_exact_within_its_error() {
     let (mut outliers, mut figures) = (0, Vec::new());
     for share in ["0.3", "0.7", "0.95"] {
-        for depth in ["1", "100"] {
+        // With deep queues, windows differ by how many bursts they catch.
+        for (depth, most) in [("1", 0.05), ("20", 0.15)] {
             let run = scenario("windows/busy", &[share, depth]).with_cupti();
             let run = run.env("GPU_TIME_WINDOWS", "4ms/20ms").run();
             let coverage = coverage(&run);
@@ -53,7 +54,7 @@ fn busy_share_is_exact_within_its_error() {
             let error = coverage.busy_error.unwrap() + if is_real() { 0.02 } else { 0.0 };
             let attributed_error =
                 coverage.attributed_error.unwrap() + if is_real() { 0.02 } else { 0.0 };
-            assert!(error < 0.15, "{share} {depth}: {coverage:?}");
+            assert!(error < most, "{share} {depth}: {coverage:?}");
             for (found, truth, error) in [
                 (coverage.busy, truth, error),
                 (coverage.attributed, truth / 3.0, attributed_error),
