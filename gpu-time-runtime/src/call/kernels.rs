@@ -10,7 +10,7 @@ use crate::call::scope::TimedCall;
 use crate::call::source::{Details, Work};
 use crate::call::{first, opened};
 use crate::cupti;
-use crate::record::opened::{Subject, is_inside, is_outermost};
+use crate::record::opened::{CallSeries, Subject, is_inside, is_outermost};
 use crate::record::{threads, timeline, timeline::CallId};
 use crate::site::{cost::Timing, counters::Outcome};
 use crate::types::sample::{CacheState, Lost};
@@ -47,11 +47,13 @@ pub(super) fn begin<D: Details>(mut ticket: Ticket, details: D) -> Option<Kernel
     let workload = decide::workload::<D>(site, rest).get();
     let call_id = timeline::begin(site);
     let subject = Subject {
-        site,
-        thread: threads::current(),
-        launch: None,
-        cache: CacheState::AsFound,
-        key,
+        of: CallSeries {
+            site,
+            thread: threads::current(),
+            launch: None,
+            cache: CacheState::AsFound,
+            key,
+        },
         stream: None,
         weight: ticket.time(),
         workload,

@@ -10,7 +10,7 @@ use crate::call::stream::{Life, StreamGuard};
 use crate::call::stream_call::obstacle;
 use crate::cupti;
 use crate::gpu::Gpu;
-use crate::record::opened::{self, FrameId, OpenCall, Subject};
+use crate::record::opened::{self, CallSeries, FrameId, OpenCall, Subject};
 use crate::record::threads::StreamCall;
 use crate::record::timeline::{self, CallId};
 use crate::site::callsite::CallSite;
@@ -25,7 +25,8 @@ const LAUNCH_COST_NS: f64 = 500.0;
 
 /// A function of an opened call, from its entry to its end.
 pub struct OpenedCall {
-    subject: Subject,
+    of: CallSeries,
+    call_id: CallId,
     frame: FrameId,
     /// The device to count the call on if it launches nothing.
     device: DeviceId,
@@ -83,11 +84,13 @@ fn open_stream(
         flush(call)
     };
     let subject = Subject {
-        site,
-        thread: call.thread,
-        launch: site.spec.is_single.then_some(0),
-        cache,
-        key,
+        of: CallSeries {
+            site,
+            thread: call.thread,
+            launch: site.spec.is_single.then_some(0),
+            cache,
+            key,
+        },
         stream: Some(stream),
         weight,
         workload,
@@ -99,15 +102,16 @@ fn open_stream(
 /// Enters the call that a subject describes.
 pub(super) fn enter(subject: Subject, device: DeviceId, is_inside: bool) -> Option<OpenedCall> {
     cupti::observe_launches(opened::launched);
+    let Subject { of, call_id, stream, .. } = subject;
     match opened::enter(subject) {
         Some(frame) => {
             let suspended = Mutex::new(Rank::SuspendedCall, Suspended::No);
-            Some(OpenedCall { subject, frame, device, suspended })
+            Some(OpenedCall { of, call_id, frame, device, suspended })
         }
         None => {
-            if is_inside || subject.stream.is_none() {
-                opened::count_lost(&subject, device, Lost::Records);
-                timeline::end(subject.call_id);
+            if is_inside || stream.is_none() {
+                opened::count_lost(&of, device, Lost::Records);
+                timeline::end(call_id);
             }
             None
         }
@@ -150,15 +154,15 @@ fn draws(site: &'static CallSite) -> bool {
 
 impl OpenedCall {
     fn leave(&self, lost: Option<Lost>) {
-        let OpenedCall { subject, frame, device, .. } = self;
+        let OpenedCall { of, frame, device, .. } = self;
         let of_context = |context| if context == 0 { *device } else { first::device(context) };
         match opened::leave(*frame, lost, of_context) {
             Some(launches) if cost::is_on() => {
-                subject.site.cost.count_preparation(launches as f64 * LAUNCH_COST_NS);
+                of.site.cost.count_preparation(launches as f64 * LAUNCH_COST_NS);
             }
             Some(_) => {}
             // The function has moved to another thread, without the call around it.
-            None => opened::count_lost(subject, *device, lost.unwrap_or(Lost::Thread)),
+            None => opened::count_lost(of, *device, lost.unwrap_or(Lost::Thread)),
         }
     }
 }
@@ -172,7 +176,7 @@ impl TimedCall for OpenedCall {
             Suspended::Inside => self.leave(lost.or(Some(Lost::Cancelled))),
             Suspended::Outermost(call) => opened::abandon(call, lost.unwrap_or(Lost::Cancelled)),
         }
-        self.subject.call_id
+        self.call_id
     }
 
     fn pause(&self) {

@@ -14,7 +14,7 @@ use crate::cupti;
 use crate::record::opened::alignment::Alignment;
 use crate::record::opened::attribution::{self, Attributed};
 use crate::record::opened::base::Measurement;
-use crate::record::opened::open_call::{Frame, Launch, OpenCall, Subject};
+use crate::record::opened::open_call::{CallSeries, Frame, Launch, OpenCall, Subject};
 use crate::record::timeline::{self, StreamWork};
 use crate::record::window::matching::windows;
 use crate::types::activity::Activity;
@@ -357,7 +357,7 @@ fn finish(
             Some(reason) => Err(reason),
             None => Ok((&figures, left_ns.saturating_sub(entered_ns))),
         };
-        let mut recorder = locked(&subject.thread.recorder);
+        let mut recorder = locked(&subject.of.thread.recorder);
         recorder.series.end_opened(series, outcome, subject.weight, left_ns, subject.workload);
     }
     if let Some(alignment) = alignment {
@@ -375,7 +375,8 @@ fn finish(
 
 /// Returns an activity of a call as the trace shows it.
 fn stream_work(call: &OpenCall, of: &Attributed, alignment: Alignment) -> Option<StreamWork> {
-    let Subject { site, call_id, .. } = call.frames.get(of.frame as usize)?.subject;
+    let Subject { of: CallSeries { site, .. }, call_id, .. } =
+        call.frames.get(of.frame as usize)?.subject;
     let Activity { start_ns, end_ns, device, context, stream, work, .. } = of.activity;
     Some(StreamWork {
         site,

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::base::switches::{self, SWITCHES};
 use crate::base::{inside, lock::locked};
 use crate::cupti;
-pub(crate) use crate::record::opened::open_call::{FrameId, OpenCall, Subject};
+pub(crate) use crate::record::opened::open_call::{CallSeries, FrameId, OpenCall, Subject};
 use crate::record::window::notes;
 use crate::types::activity::Launched;
 use crate::types::{device::DeviceId, sample::Lost, workload::Workload};
@@ -72,9 +72,9 @@ pub(crate) fn enter(subject: Subject) -> Option<FrameId> {
 }
 
 /// Counts a call that is lost, because it could not be entered.
-pub(crate) fn count_lost(subject: &Subject, device: DeviceId, lost: Lost) {
-    let mut recorder = locked(&subject.thread.recorder);
-    let series = recorder.series.begin(subject.site, subject.identity(device));
+pub(crate) fn count_lost(of: &CallSeries, device: DeviceId, lost: Lost) {
+    let mut recorder = locked(&of.thread.recorder);
+    let series = recorder.series.begin(of.site, of.identity(device));
     recorder.deliver(series, Err(lost), Workload::UNKNOWN);
 }
 

@@ -16,15 +16,21 @@ const MAX_FRAMES: usize = 4_096;
 /// The most launches of one opened call. Beyond it, the call is counted as lost.
 const MAX_LAUNCHES: usize = 65_536;
 
-/// The properties of one function of an opened call.
+/// The series that a call is counted in, once its device is known.
 #[derive(Clone, Copy)]
-pub(crate) struct Subject {
+pub(crate) struct CallSeries {
     pub site: &'static CallSite,
     pub thread: &'static ThreadRecorder,
     /// The launch that a function of a single one is shown as.
     pub launch: Option<u32>,
     pub cache: CacheState,
     pub key: SeriesKey,
+}
+
+/// The properties of one function of an opened call.
+#[derive(Clone, Copy)]
+pub(crate) struct Subject {
+    pub of: CallSeries,
     /// The stream that the function names.
     pub stream: Option<Stream>,
     /// The number of calls that this call represents.
@@ -82,8 +88,8 @@ pub(crate) struct FrameId {
     pub index: u32,
 }
 
-impl Subject {
-    /// Returns the identity of the series that the call belongs to.
+impl CallSeries {
+    /// Returns the identity of the series.
     pub fn identity(&self, device: DeviceId) -> SeriesIdentity {
         let function = SeriesIdentity::function(device, self.cache, self.key);
         SeriesIdentity { launch: self.launch, ..function }
@@ -161,9 +167,9 @@ impl OpenCall {
         frame.left_ns = clock::now_ns();
         frame.lost = lost.or(frame.lost);
         let device = device(frame.context);
-        let Subject { site, thread, .. } = frame.subject;
+        let CallSeries { site, thread, .. } = frame.subject.of;
         let mut recorder = locked(&thread.recorder);
-        let series = recorder.series.begin(site, frame.subject.identity(device));
+        let series = recorder.series.begin(site, frame.subject.of.identity(device));
         drop(recorder);
         frame.series = Some(series);
         if self.at == Some(id.index) {

@@ -25,12 +25,9 @@ fn subject(thread: &'static ThreadRecorder) -> Subject {
     static LAST_ID: AtomicU32 = AtomicU32::new(0);
     let site = fake::site();
     site.set_id(1 + LAST_ID.fetch_add(1, Relaxed));
+    let (cache, key) = (CacheState::AsFound, SeriesKey::NONE);
     Subject {
-        site,
-        thread,
-        launch: None,
-        cache: CacheState::AsFound,
-        key: SeriesKey::NONE,
+        of: CallSeries { site, thread, launch: None, cache, key },
         stream: Some(STREAM),
         weight: 1.0,
         workload: Workload::UNKNOWN,
@@ -67,10 +64,10 @@ fn call(subject: Subject, launches: &[u32]) -> Box<OpenCall> {
 }
 
 fn counts(subject: &Subject) -> BracketCounts {
-    let recorder = locked(&subject.thread.recorder);
+    let recorder = locked(&subject.of.thread.recorder);
     let mut counts = BracketCounts::default();
     let all = recorder.series.counters(0, usize::MAX).iter();
-    all.filter(|of| std::ptr::eq(of.site, subject.site)).for_each(|of| counts.add(&of.counts));
+    all.filter(|of| std::ptr::eq(of.site, subject.of.site)).for_each(|of| counts.add(&of.counts));
     let BracketCounts { timed, measured, opened, in_flight, lost, .. } = counts;
     assert_eq!(timed, measured + opened + in_flight + lost.total());
     counts
@@ -152,7 +149,7 @@ fn records_before_and_after_the_end_are_matched() {
     collector.take(&activity(12, 150, 160));
     collector.finish(false);
     assert_eq!((counts(&subject).opened, counts(&subject).in_flight), (1, 0));
-    let report = subject.site.series()[0].series.times().opened().cloned().unwrap();
+    let report = subject.of.site.series()[0].series.times().opened().cloned().unwrap();
     assert_eq!((report.opened, report.kernels_per_call), (1, Some(2.0)));
     assert_eq!(report.busy_ns.unwrap().sum, 50.0);
     assert_eq!(report.span_ns.unwrap().sum, 60.0);
@@ -201,7 +198,7 @@ fn graph_waits_for_more_records() {
     }
     (0..2).for_each(|_| collector.begin_round());
     collector.finish(false);
-    let report = subject.site.series()[0].series.times().opened().cloned().unwrap();
+    let report = subject.of.site.series()[0].series.times().opened().cloned().unwrap();
     assert_eq!((report.opened, report.kernels_per_call), (1, Some(3.0)));
 }
 
